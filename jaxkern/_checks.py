@@ -1,0 +1,162 @@
+"""Trace-time validation: one wording per error, and only what is static.
+
+Shapes, ranks, dtypes and the sign of Python or NumPy scalars are known while tracing; what depends on the entries of
+an array is reported in a field of the result instead.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+_FLOATS = (np.dtype("float32"), np.dtype("float64"))
+
+
+def is_static(value: Any) -> bool:
+    """Tell whether `value` is a Python or NumPy scalar, whose value may be looked at while tracing."""
+    return isinstance(value, int | float | np.generic) and not isinstance(value, bool | np.bool_)
+
+
+def floating(name: str, value: Any) -> jax.Array:
+    """Return `value` as a float32 or float64 array, or raise."""
+    array = jnp.asarray(value)
+    if array.dtype not in _FLOATS:
+        raise ValueError(
+            f"{name} must have dtype float32 or float64, got {array.dtype}; convert it, as in {name}.astype(float)"
+        )
+    return array
+
+
+def matrix(name: str, value: Any, *, dim: int | None = None, min_rows: int = 1) -> jax.Array:
+    """Return `value` as a floating (rows, dim) array, or raise."""
+    array = floating(name, value)
+    if array.ndim != 2:
+        raise ValueError(
+            f"{name} must have rank 2, (points, dimensions), got shape {array.shape}; "
+            f"pass {name}[None, :] for one point, {name}[:, None] for one dimension, or vmap over stacked datasets"
+        )
+    if array.shape[0] < min_rows:
+        raise ValueError(f"{name} must have at least {min_rows} row(s), got shape {array.shape}")
+    if array.shape[1] < 1:
+        raise ValueError(f"{name} must have at least one column, got shape {array.shape}")
+    if dim is not None and array.shape[1] != dim:
+        raise ValueError(f"{name} must have {dim} columns, got shape {array.shape}; both sides need the same dimension")
+    return array
+
+
+def points(name: str, value: Any, *, dim: int) -> jax.Array:
+    """Return `value` as a floating (..., dim) array, or raise."""
+    array = floating(name, value)
+    if array.ndim < 1 or array.shape[-1] != dim:
+        raise ValueError(f"{name} must have shape (..., {dim}), got {array.shape}")
+    return array
+
+
+def vector(name: str, value: Any, *, size: int | None = None) -> jax.Array:
+    """Return `value` as a floating vector of the given size, or raise."""
+    array = floating(name, value)
+    if array.ndim != 1 or (size is not None and array.shape[0] != size):
+        wanted = "(n,)" if size is None else f"({size},)"
+        raise ValueError(f"{name} must have shape {wanted}, got {array.shape}")
+    return array
+
+
+def columns(name: str, value: Any, *, rows: int) -> jax.Array:
+    """Return `value` as a floating (rows,) or (rows, r) array, or raise."""
+    array = floating(name, value)
+    if array.ndim not in (1, 2) or array.shape[0] != rows:
+        raise ValueError(f"{name} must have shape ({rows},) or ({rows}, r), got {array.shape}")
+    return array
+
+
+def square(name: str, value: Any) -> jax.Array:
+    """Return `value` as a floating (n, n) array with n >= 1, or raise."""
+    array = floating(name, value)
+    if array.ndim != 2 or array.shape[0] != array.shape[1] or array.shape[0] < 1:
+        raise ValueError(f"{name} must be a square matrix (n, n) with n >= 1, got shape {array.shape}")
+    return array
+
+
+def labels(name: str, value: Any, *, size: int | None = None) -> jax.Array:
+    """Return `value` as a vector of integer labels, or raise."""
+    array = jnp.asarray(value)
+    if not jnp.issubdtype(array.dtype, jnp.integer):
+        raise ValueError(f"{name} must hold integer labels, got dtype {array.dtype}; pass {name}.astype(int)")
+    if array.ndim != 1 or array.shape[0] < 1 or (size is not None and array.shape[0] != size):
+        wanted = "(n,) with n >= 1" if size is None else f"({size},)"
+        raise ValueError(f"{name} must have shape {wanted}, got {array.shape}")
+    return array
+
+
+def same_dtype(name: str, array: jax.Array, reference_name: str, reference: jax.Array) -> jax.Array:
+    """Return `array` if it has the dtype of `reference`, or raise."""
+    if array.dtype != reference.dtype:
+        raise ValueError(
+            f"{name} must have the dtype of {reference_name}, {reference.dtype}, got {array.dtype}; convert one of them"
+        )
+    return array
+
+
+def key(value: Any, name: str = "key") -> jax.Array:
+    """Return `value` if it is one typed random key, or raise."""
+    dtype = getattr(value, "dtype", None)
+    if dtype is None or not jnp.issubdtype(dtype, jax.dtypes.prng_key):
+        found = type(value).__name__ if dtype is None else f"an array of dtype {dtype}"
+        raise ValueError(
+            f"{name} must be a typed random key, got {found}; pass jax.random.key(seed) "
+            "(an old uint32 key converts with jax.random.wrap_key_data)"
+        )
+    if value.shape != ():
+        raise ValueError(f"{name} must be a single key, got keys of shape {value.shape}; vmap over the keys instead")
+    return value
+
+
+def count(name: str, value: Any, *, minimum: int = 1, maximum: int | None = None, limit: str = "") -> int:
+    """Return a static whole number within [minimum, maximum], or raise. `limit` says what the maximum is."""
+    try:
+        number = operator.index(value)
+    except Exception:
+        raise ValueError(f"{name} must be a static whole number, got {value!r}; pass a Python int") from None
+    if isinstance(value, bool):
+        raise ValueError(f"{name} must be a whole number, got {value!r}")
+    if number < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, got {number}")
+    if maximum is not None and number > maximum:
+        raise ValueError(f"{name} must be at most {maximum}{f' ({limit})' if limit else ''}, got {number}")
+    return number
+
+
+def positive(name: str, value: Any) -> Any:
+    """Raise if `value` is a static scalar that is not positive and finite; arrays and tracers pass."""
+    if is_static(value) and not (value > 0 and np.isfinite(value)):
+        raise ValueError(f"{name} must be positive and finite, got {value!r}")
+    return value
+
+
+def fraction(name: str, value: Any) -> Any:
+    """Raise if `value` is a static scalar outside [0, 1]; arrays and tracers pass."""
+    if is_static(value) and not 0 <= value <= 1:
+        raise ValueError(f"{name} must lie in [0, 1], got {value!r}")
+    return value
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return a static truth value, or raise."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def scalar(name: str, value: Any, dtype: Any) -> jax.Array:
+    """Return a parameter as a scalar array of the given dtype, or raise where it is stacked."""
+    array = jnp.asarray(value)
+    if array.ndim != 0:
+        raise ValueError(
+            f"{name} must be a scalar where the kernel is evaluated, got shape {array.shape}; "
+            "to use several at once, vmap over the kernel that holds them"
+        )
+    return array.astype(dtype)

@@ -1,0 +1,80 @@
+"""Eigen-decompositions of symmetric matrices: sorted, with cut-offs relative to the dtype.
+
+Every decomposition of the package goes through here, so that the order, the cut-off and the gradients are decided once.
+"""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+HIGHEST = lax.Precision.HIGHEST
+
+
+def matmul(A: jax.Array, B: jax.Array) -> jax.Array:
+    """Return A @ B in the full precision of the dtype on every platform."""
+    return jnp.matmul(A, B, precision=HIGHEST)
+
+
+def eigh(A: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return the eigenvalues (n,) of a symmetric A in descending order and the eigenvectors as columns (n, n)."""
+    values, vectors = jnp.linalg.eigh(A)
+    return values[::-1], vectors[:, ::-1]
+
+
+def eigvalsh(A: jax.Array) -> jax.Array:
+    """Return the eigenvalues (n,) of a symmetric A in descending order."""
+    return jnp.linalg.eigvalsh(A)[::-1]
+
+
+def cutoff(values: jax.Array) -> jax.Array:
+    """Return the size below which an eigenvalue is rounding: eps(dtype) * n * the largest in absolute value."""
+    return jnp.finfo(values.dtype).eps * values.shape[0] * jnp.max(jnp.abs(values))
+
+
+def psd_eigvalsh(A: jax.Array) -> jax.Array:
+    """Return the eigenvalues of a positive semidefinite A, descending, with rounding below the cut-off set to zero."""
+    values = eigvalsh(A)
+    return jnp.where(values > cutoff(values), values, 0)
+
+
+def psd_power(A: jax.Array, power: float) -> jax.Array:
+    """Return A^power for a positive semidefinite A; a negative power is that of the pseudo-inverse.
+
+    Whole powers up to 4 are matrix products, which need no decomposition and are differentiable everywhere.
+    """
+    whole = round(power)
+    if power == whole and 0 <= whole <= 4:
+        result = jnp.eye(A.shape[0], dtype=A.dtype)
+        for _ in range(whole):
+            result = matmul(result, A)
+        return result
+    values, vectors = eigh(A)
+    kept = values > cutoff(values)
+    powers = jnp.where(kept, jnp.where(kept, values, 1) ** power, 0)
+    return matmul(vectors * powers[None, :], vectors.T)
+
+
+def trace_power(A: jax.Array, power: int) -> jax.Array:
+    """Return tr A^power of a symmetric A for a whole power >= 1, by products only."""
+    if power == 1:
+        return jnp.trace(A)
+    half = A
+    for _ in range(power // 2 - 1):
+        half = matmul(half, A)
+    other = half if power % 2 == 0 else matmul(half, A)
+    return jnp.sum(half * other)
+
+
+def operator_norm(A: jax.Array) -> jax.Array:
+    """Return the largest absolute eigenvalue of a symmetric A."""
+    values = jnp.linalg.eigvalsh(A)
+    return jnp.maximum(jnp.abs(values[0]), jnp.abs(values[-1]))
+
+
+def is_whole(power: float) -> bool:
+    """Tell whether a static power is a whole number."""
+    return math.isfinite(power) and power == round(power)

@@ -1,0 +1,50 @@
+"""The value of a bound, with the probability it is claimed to hold with and whether its hypotheses are met."""
+
+from __future__ import annotations
+
+import math
+from types import ModuleType
+from typing import Any
+
+import jax.numpy as jnp
+
+from jaxkern import _checks
+from jaxkern._pytree import pytree, static
+
+
+@pytree
+class Bound:
+    """A right-hand side.
+
+    Attributes
+    ----------
+    value : the number that the quantity is claimed not to exceed.
+    probability : the probability with which it is claimed to hold (1 for a deterministic statement; it may be
+        negative, and then the claim says nothing).
+    valid : whether the hypotheses of the statement are met.
+    source : bib key and number of the statement. Static.
+    """
+
+    value: Any
+    probability: Any
+    valid: Any
+    source: str = static()
+
+
+def namespace(*values: Any) -> ModuleType | Any:
+    """Return exact float64 arithmetic for Python and NumPy scalars, `jax.numpy` as soon as one value is an array."""
+    return _Scalars if all(_checks.is_static(v) for v in values) else jnp
+
+
+class _Scalars:
+    """The few functions that bounds use, on Python floats."""
+
+    sqrt = staticmethod(math.sqrt)
+    exp = staticmethod(math.exp)
+    log = staticmethod(math.log)
+    maximum = staticmethod(max)
+    minimum = staticmethod(min)
+
+    @staticmethod
+    def logical_and(a: bool, b: bool) -> bool:
+        return a and b

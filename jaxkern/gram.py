@@ -1,0 +1,217 @@
+"""Gram matrices, products with them that never hold n x n, centring, and the kernel distance."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxkern import _checks
+from jaxkern._distances import HIGHEST, safe_sqrt
+from jaxkern.kernels import Kernel, as_kernel
+
+__all__ = ["center", "gram", "gram_matmul", "kernel_distance"]
+
+_TILE_ENTRIES = 1024 * 1024
+_TILE_SIDE = 1024
+
+
+def gram(kernel: Any, X: Any, Y: Any = None) -> jax.Array:
+    """Return the Gram matrix (K(x_i, y_j))_ij; with Y left out, that of X with itself.
+
+    Distances come from matrix products on centred points, clipped at zero; the diagonal of K(X, X) is exact. Kernels
+    that are rough at zero (`Exponential`, `Distance`) and products over coordinates take direct differences.
+
+    Parameters
+    ----------
+    kernel : a kernel, or a function of two points.
+    X : (n, d) points.
+    Y : (m, d) points of the dtype of X, or None for X.
+
+    Returns
+    -------
+    (n, m) array of the dtype of X.
+
+    Raises
+    ------
+    ValueError
+        If X or Y is not a floating matrix with at least one row, or their dimensions or dtypes differ.
+
+    Notes
+    -----
+    Time O(n m d), memory O(n m). For a product with K use `gram_matmul`, which does not hold it.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from jaxkern.kernels import Gaussian
+    >>> gram(Gaussian(1.0), jax.random.normal(jax.random.key(0), (5, 2))).shape
+    (5, 5)
+    """
+    kernel, X = as_kernel(kernel), _checks.matrix("X", X)
+    if Y is None or Y is X:
+        return _gram_self(kernel, X)
+    return _gram(kernel, X, _other("Y", Y, X))
+
+
+def gram_matmul(kernel: Any, X: Any, Y: Any, V: Any, *, block_size: int | None = None) -> jax.Array:
+    """Return K(X, Y) V without ever holding K: tile by tile.
+
+    Parameters
+    ----------
+    kernel : a kernel, or a function of two points.
+    X : (n, d) points; n may be 0.
+    Y : (m, d) points, or None for X.
+    V : (m,) or (m, r) of the dtype of X.
+    block_size : rows and columns of a tile; chosen from the shapes by default.
+
+    Returns
+    -------
+    (n,) or (n, r) array. The result does not depend on `block_size` beyond rounding.
+
+    Raises
+    ------
+    ValueError
+        If X or Y is not a floating matrix, shapes or dtypes do not match, or block_size < 1.
+
+    Notes
+    -----
+    Time O(n m (d + r)), memory O(n r + block_size^2) beyond the input.
+    """
+    kernel, X = as_kernel(kernel), _checks.matrix("X", X, min_rows=0)
+    same = Y is None or Y is X
+    Y = _checks.matrix("Y", X if same else Y, dim=X.shape[1])
+    _checks.same_dtype("Y", Y, "X", X)
+    V = _checks.same_dtype("V", _checks.columns("V", V, rows=Y.shape[0]), "X", X)
+    if X.shape[0] == 0:
+        return jnp.zeros((0, *V.shape[1:]), X.dtype)
+    if block_size is not None:
+        block_size = _checks.count("block_size", block_size)
+    flat = V.ndim == 1
+    product = _gram_matmul(kernel, X, Y, V[:, None] if flat else V, same=same, block_size=block_size)
+    return product[:, 0] if flat else product
+
+
+def center(K: Any) -> jax.Array:
+    """Return H K H with H = I - 11'/n: the Gram matrix of the features less their mean.
+
+    Parameters
+    ----------
+    K : (n, n) matrix.
+
+    Raises
+    ------
+    ValueError
+        If K is not a square floating matrix.
+    """
+    return _center(_checks.square("K", K))
+
+
+def kernel_distance(kernel: Any, X: Any, Y: Any) -> jax.Array:
+    """Return |K_x - K_y| = sqrt(K(x, x) + K(y, y) - 2 K(x, y)) for every row x of X and y of Y.
+
+    Relative accuracy holds however close the points are: built-in kernels carry a series for the difference, and
+    points are subtracted before anything else, so a common offset does not matter. For a user's function the three
+    values are subtracted, and the distance loses digits below about sqrt(eps).
+
+    Parameters
+    ----------
+    kernel : a positive semidefinite kernel, or a function of two points.
+    X, Y : (n, d) points of one dtype.
+
+    Returns
+    -------
+    (n,) array.
+
+    Raises
+    ------
+    ValueError
+        If X or Y is not a floating matrix, shapes or dtypes differ, or the kernel is not positive semidefinite.
+
+    Notes
+    -----
+    Time and memory O(n d). The gradient at coincident points is zero.
+    """
+    kernel = as_kernel(kernel)
+    if not kernel.psd:
+        raise ValueError(
+            f"kernel must be positive semidefinite to have a kernel distance, got {type(kernel).__name__}; "
+            "pass another kernel"
+        )
+    X = _checks.matrix("X", X)
+    Y = _other("Y", Y, X)
+    if X.shape != Y.shape:
+        raise ValueError(f"Y must have the shape of X, {X.shape}, got {Y.shape}; distances are taken row by row")
+    return _kernel_distance(kernel, X, Y)
+
+
+def _other(name: str, value: Any, X: jax.Array) -> jax.Array:
+    return _checks.same_dtype(name, _checks.matrix(name, value, dim=X.shape[1]), "X", X)
+
+
+@jax.jit
+def _gram(kernel: Kernel, X: jax.Array, Y: jax.Array) -> jax.Array:
+    return kernel._tile(X, Y, None)
+
+
+@jax.jit
+def _gram_self(kernel: Kernel, X: jax.Array) -> jax.Array:
+    return kernel._tile(X, X, jnp.eye(X.shape[0], dtype=bool))
+
+
+@jax.jit
+def _center(K: jax.Array) -> jax.Array:
+    rows = K - jnp.mean(K, axis=0, keepdims=True)
+    return rows - jnp.mean(rows, axis=1, keepdims=True)
+
+
+@jax.jit
+def _kernel_distance(kernel: Kernel, X: jax.Array, Y: jax.Array) -> jax.Array:
+    gaps = jax.vmap(lambda x, y: kernel._pair(x, y).gap)(X, Y)
+    return safe_sqrt(2 * jnp.maximum(gaps, 0))
+
+
+def _tile_side(n: int, m: int, dim: int, block_size: int | None) -> tuple[int, int]:
+    """Return rows and columns of a tile, no more than needed to split n and m evenly."""
+    if block_size is None:
+        rows = cols = _TILE_SIDE
+        if m <= 2 * _TILE_SIDE:
+            cols, rows = m, max(_TILE_SIDE, _TILE_ENTRIES // m)
+    else:
+        rows = cols = block_size
+    return tuple(-(-size // -(-size // side)) for size, side in ((n, rows), (m, cols)))  # type: ignore[return-value]
+
+
+@partial(jax.jit, static_argnames=("same", "block_size"))
+def _gram_matmul(
+    kernel: Kernel, X: jax.Array, Y: jax.Array, V: jax.Array, *, same: bool, block_size: int | None
+) -> jax.Array:
+    (n, dim), (m, width) = X.shape, V.shape
+    rows, cols = _tile_side(n, m, dim, block_size)
+    row_tiles, col_tiles = -(-n // rows), -(-m // cols)
+    # Points are padded with copies of the last one, where any kernel is defined, and their weights with zeros.
+    X = jnp.pad(X, ((0, row_tiles * rows - n), (0, 0)), mode="edge").reshape(row_tiles, rows, dim)
+    Y = jnp.pad(Y, ((0, col_tiles * cols - m), (0, 0)), mode="edge").reshape(col_tiles, cols, dim)
+    V = jnp.pad(V, ((0, col_tiles * cols - m), (0, 0))).reshape(col_tiles, cols, width)
+    row_index = jnp.arange(row_tiles * rows).reshape(row_tiles, rows)
+    col_index = jnp.arange(col_tiles * cols).reshape(col_tiles, cols)
+
+    def one_row_of_tiles(tile: tuple[jax.Array, jax.Array]) -> jax.Array:
+        x, i = tile
+
+        def one_tile(total: jax.Array, other: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+            y, v, j = other
+            coincident = i[:, None] == j[None, :] if same else None
+            return total + jnp.matmul(kernel._tile(x, y, coincident), v, precision=HIGHEST), None
+
+        zero = jnp.zeros((rows, width), x.dtype)
+        if col_tiles == 1:
+            return one_tile(zero, (Y[0], V[0], col_index[0]))[0]
+        return lax.scan(one_tile, zero, (Y, V, col_index))[0]
+
+    if row_tiles == 1:
+        return one_row_of_tiles((X[0], row_index[0]))[:n]
+    return lax.map(one_row_of_tiles, (X, row_index)).reshape(row_tiles * rows, width)[:n]

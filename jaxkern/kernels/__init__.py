@@ -1,0 +1,34 @@
+"""Kernels as callable PyTrees: one pair of points in, one number out.
+
+Every kernel holds one word of bandwidth, `lengthscale`, and knows its Gram tile by a fast route and, for a pair, the
+*gap* (K(x, x) + K(y, y)) / 2 - K(x, y) without cancellation, from which the kernel distance follows. Kernels are closed
+under `+`, `*` and scaling by a non-negative number. A user's own two-argument function works wherever a kernel does.
+"""
+
+from jaxkern.kernels._algebra import Product, Scaled, Sum
+from jaxkern.kernels._bandwidth import quantile_lengthscale, sampled_quantile_lengthscale
+from jaxkern.kernels._base import FromFunction, Kernel, as_kernel, kappa, lipschitz
+from jaxkern.kernels._inner import Distance, Linear, Polynomial
+from jaxkern.kernels._stationary import Cauchy, Exponential, Gaussian, Laplacian, Matern32, Matern52
+
+__all__ = [
+    "Cauchy",
+    "Distance",
+    "Exponential",
+    "FromFunction",
+    "Gaussian",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Matern32",
+    "Matern52",
+    "Polynomial",
+    "Product",
+    "Scaled",
+    "Sum",
+    "as_kernel",
+    "kappa",
+    "lipschitz",
+    "quantile_lengthscale",
+    "sampled_quantile_lengthscale",
+]

@@ -1,0 +1,121 @@
+"""Sums, products and multiples of kernels."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+
+from jaxkern import _checks
+from jaxkern._pytree import pytree
+from jaxkern.kernels._base import Kernel, Pair
+
+
+def product(a: Pair, b: Pair) -> Pair:
+    """Return what is known of the product of two kernels: no difference of close numbers is taken."""
+    mean = a.mean * b.mean + a.half * b.half
+    half = a.mean * b.half + a.half * b.mean
+    return Pair(mean, half, a.gap * b.mean + (a.mean - a.gap) * b.gap + a.half * b.half)
+
+
+def non_negative(name: str, value: Any) -> Any:
+    """Raise if `value` is a static scalar below zero or not finite."""
+    if _checks.is_static(value) and not (0 <= value < math.inf):
+        raise ValueError(f"{name} must be non-negative and finite, got {value!r}")
+    return value
+
+
+@pytree
+class Sum(Kernel):
+    """K = first + second."""
+
+    first: Any
+    second: Any
+
+    @property
+    def psd(self) -> bool:  # type: ignore[override]
+        """Whether both terms are positive semidefinite."""
+        return self.first.psd and self.second.psd
+
+    def _value(self, x: jax.Array, y: jax.Array) -> jax.Array:
+        return self.first._value(x, y) + self.second._value(x, y)
+
+    def _pair(self, x: jax.Array, y: jax.Array) -> Pair:
+        a, b = self.first._pair(x, y), self.second._pair(x, y)
+        return Pair(a.mean + b.mean, a.half + b.half, a.gap + b.gap)
+
+    def _tile(self, X: jax.Array, Y: jax.Array, coincident: jax.Array | None) -> jax.Array:
+        return self.first._tile(X, Y, coincident) + self.second._tile(X, Y, coincident)
+
+    @property
+    def _kappa(self) -> Any:
+        return self.first._kappa + self.second._kappa
+
+    def _lipschitz(self, dim: int | None) -> Any:
+        return self.first._lipschitz(dim) + self.second._lipschitz(dim)
+
+
+@pytree
+class Product(Kernel):
+    """K = first * second."""
+
+    first: Any
+    second: Any
+
+    @property
+    def psd(self) -> bool:  # type: ignore[override]
+        """Whether both factors are positive semidefinite."""
+        return self.first.psd and self.second.psd
+
+    def _value(self, x: jax.Array, y: jax.Array) -> jax.Array:
+        return self.first._value(x, y) * self.second._value(x, y)
+
+    def _pair(self, x: jax.Array, y: jax.Array) -> Pair:
+        return product(self.first._pair(x, y), self.second._pair(x, y))
+
+    def _tile(self, X: jax.Array, Y: jax.Array, coincident: jax.Array | None) -> jax.Array:
+        return self.first._tile(X, Y, coincident) * self.second._tile(X, Y, coincident)
+
+    @property
+    def _kappa(self) -> Any:
+        return self.first._kappa * self.second._kappa
+
+    def _lipschitz(self, dim: int | None) -> Any:
+        # |K| <= kappa for a positive semidefinite kernel; one that is not may be unbounded.
+        first, second = (k._kappa if k.psd else math.inf for k in (self.first, self.second))
+        return first * self.second._lipschitz(dim) + second * self.first._lipschitz(dim)
+
+
+@pytree
+class Scaled(Kernel):
+    """K = factor * kernel, factor >= 0."""
+
+    kernel: Any
+    factor: Any
+
+    def __post_init__(self) -> None:
+        non_negative("factor", self.factor)
+
+    @property
+    def psd(self) -> bool:  # type: ignore[override]
+        """Whether the scaled kernel is positive semidefinite."""
+        return self.kernel.psd
+
+    def _value(self, x: jax.Array, y: jax.Array) -> jax.Array:
+        return self.kernel._value(x, y) * _checks.scalar("factor", self.factor, x.dtype)
+
+    def _pair(self, x: jax.Array, y: jax.Array) -> Pair:
+        factor = _checks.scalar("factor", self.factor, x.dtype)
+        mean, half, gap = self.kernel._pair(x, y)
+        return Pair(factor * mean, factor * half, factor * gap)
+
+    def _tile(self, X: jax.Array, Y: jax.Array, coincident: jax.Array | None) -> jax.Array:
+        return self.kernel._tile(X, Y, coincident) * _checks.scalar("factor", self.factor, X.dtype)
+
+    @property
+    def _kappa(self) -> Any:
+        return self.factor * self.kernel._kappa
+
+    def _lipschitz(self, dim: int | None) -> Any:
+        return self.factor * self.kernel._lipschitz(dim)

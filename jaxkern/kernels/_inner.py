@@ -1,0 +1,108 @@
+"""Kernels of the inner product, and the distance kernel: unbounded, with a diagonal that is not constant."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from jaxkern import _checks
+from jaxkern._distances import HIGHEST, safe_sqrt, squared_distances_direct
+from jaxkern._pytree import pytree, static
+from jaxkern.kernels._algebra import non_negative, product
+from jaxkern.kernels._base import Kernel, Pair
+
+
+@pytree
+class Linear(Kernel):
+    """K(x, y) = <x, y>."""
+
+    def _value(self, x: jax.Array, y: jax.Array) -> jax.Array:
+        return jnp.sum(x * y)
+
+    def _pair(self, x: jax.Array, y: jax.Array) -> Pair:
+        d = x - y
+        return Pair(jnp.sum(x * x + y * y) / 2, jnp.sum(d * (x + y)) / 2, jnp.sum(d * d) / 2)
+
+    def _tile(self, X: jax.Array, Y: jax.Array, coincident: jax.Array | None) -> jax.Array:
+        return jnp.matmul(X, Y.T, precision=HIGHEST)
+
+    @property
+    def _kappa(self) -> float:
+        return math.inf
+
+    def _lipschitz(self, dim: int | None) -> float:
+        return math.inf
+
+
+@pytree
+class Polynomial(Kernel):
+    """K(x, y) = (<x, y> / lengthscale^2 + offset)^degree.
+
+    Parameters
+    ----------
+    degree : whole number >= 1, static.
+    offset : non-negative scalar. A negative one would not be positive semidefinite.
+    lengthscale : positive scalar.
+    """
+
+    degree: int = static(default=2)
+    offset: Any = 1.0
+    lengthscale: Any = 1.0
+
+    def __post_init__(self) -> None:
+        _checks.count("degree", self.degree)
+        _checks.positive("lengthscale", self.lengthscale)
+        non_negative("offset", self.offset)
+
+    def _base(self, dtype: Any) -> tuple[jax.Array, jax.Array]:
+        return _checks.scalar("lengthscale", self.lengthscale, dtype), _checks.scalar("offset", self.offset, dtype)
+
+    def _value(self, x: jax.Array, y: jax.Array) -> jax.Array:
+        scale, offset = self._base(x.dtype)
+        return (jnp.sum(x / scale * (y / scale)) + offset) ** self.degree
+
+    def _pair(self, x: jax.Array, y: jax.Array) -> Pair:
+        scale, offset = self._base(x.dtype)
+        mean, half, gap = Linear()._pair(x / scale, y / scale)
+        base = Pair(mean + offset, half, gap)
+        result = base
+        for _ in range(self.degree - 1):
+            result = product(result, base)
+        return result
+
+    def _tile(self, X: jax.Array, Y: jax.Array, coincident: jax.Array | None) -> jax.Array:
+        scale, offset = self._base(X.dtype)
+        return (jnp.matmul(X / scale, (Y / scale).T, precision=HIGHEST) + offset) ** self.degree
+
+    @property
+    def _kappa(self) -> float:
+        return math.inf
+
+    def _lipschitz(self, dim: int | None) -> float:
+        return math.inf
+
+
+@pytree
+class Distance(Kernel):
+    """K(x, y) = |x - y|: symmetric and 1-Lipschitz, not positive semidefinite (amini2021, the distance kernel)."""
+
+    psd: ClassVar[bool] = False
+
+    def _value(self, x: jax.Array, y: jax.Array) -> jax.Array:
+        return safe_sqrt(jnp.sum((x - y) ** 2))
+
+    def _pair(self, x: jax.Array, y: jax.Array) -> Pair:
+        raise ValueError("kernel must be positive semidefinite to have a kernel distance, got Distance")
+
+    def _tile(self, X: jax.Array, Y: jax.Array, coincident: jax.Array | None) -> jax.Array:
+        return safe_sqrt(squared_distances_direct(X, Y, jnp.ones((), X.dtype), coincident))
+
+    @property
+    def _kappa(self) -> float:
+        return 0.0
+
+    def _lipschitz(self, dim: int | None) -> float:
+        return 1.0

@@ -1,0 +1,224 @@
+"""Kernels of x - y with K(x, x) = 1: radial ones, and products over coordinates."""
+
+from __future__ import annotations
+
+import abc
+import math
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from jaxkern import _checks
+from jaxkern._distances import safe_sqrt, squared_distances, squared_distances_direct
+from jaxkern._pytree import pytree
+from jaxkern.kernels._base import Kernel, Pair
+from jaxkern.kernels._profiles import erlang_tail, matern32, matern52
+
+
+class _Stationary(Kernel):
+    """A kernel with K(x, x) = 1 that depends on x - y and a lengthscale."""
+
+    lengthscale: Any
+
+    def __post_init__(self) -> None:
+        _checks.positive("lengthscale", self.lengthscale)
+
+    def _scale(self, dtype: Any) -> jax.Array:
+        return _checks.scalar("lengthscale", self.lengthscale, dtype)
+
+    @property
+    def _kappa(self) -> float:
+        return 1.0
+
+    def _pair(self, x: jax.Array, y: jax.Array) -> Pair:
+        one = jnp.ones((), x.dtype)
+        return Pair(one, jnp.zeros((), x.dtype), self._gap((x - y) / self._scale(x.dtype)))
+
+    @abc.abstractmethod
+    def _gap(self, u: jax.Array) -> jax.Array:
+        """Return 1 - K for a scaled difference u = (x - y) / lengthscale of shape (d,)."""
+
+
+class _Radial(_Stationary):
+    """A kernel profile(|x - y|^2 / lengthscale^2)."""
+
+    rough: ClassVar[bool] = False
+    """Whether the profile behaves like a square root at zero, so that tiny distances need the direct form."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def _profile(s: jax.Array) -> jax.Array:
+        """Return the kernel as a function of the scaled squared distance."""
+
+    def _value(self, x: jax.Array, y: jax.Array) -> jax.Array:
+        u = (x - y) / self._scale(x.dtype)
+        return self._profile(jnp.sum(u * u))
+
+    def _tile(self, X: jax.Array, Y: jax.Array, coincident: jax.Array | None) -> jax.Array:
+        distances = squared_distances_direct if self.rough else squared_distances
+        return self._profile(distances(X, Y, self._scale(X.dtype), coincident))
+
+
+@pytree
+class Gaussian(_Radial):
+    """K(x, y) = exp(-|x - y|^2 / (2 lengthscale^2)).
+
+    Parameters
+    ----------
+    lengthscale : positive scalar, in the units of the data. 1-Lipschitz constant exp(-1/2) / lengthscale.
+    """
+
+    lengthscale: Any
+
+    @classmethod
+    def from_gamma(cls, gamma: Any) -> Gaussian:
+        """Return exp(-gamma |x - y|^2), scikit-learn's convention: lengthscale = 1 / sqrt(2 gamma)."""
+        return cls(_inverse_root(_checks.positive("gamma", gamma), 2.0))
+
+    @classmethod
+    def from_width(cls, width: Any) -> Gaussian:
+        """Return exp(-|x - y|^2 / width^2), the convention of kpotufe2020: lengthscale = width / sqrt(2)."""
+        return cls(_checks.positive("width", width) / math.sqrt(2.0))
+
+    @staticmethod
+    def _profile(s: jax.Array) -> jax.Array:
+        return jnp.exp(-s / 2)
+
+    def _gap(self, u: jax.Array) -> jax.Array:
+        return -jnp.expm1(-jnp.sum(u * u) / 2)
+
+    def _lipschitz(self, dim: int | None) -> Any:
+        return math.exp(-0.5) / self.lengthscale
+
+
+@pytree
+class Exponential(_Radial):
+    """K(x, y) = exp(-|x - y| / lengthscale), the Matern kernel of order 1/2 (Euclidean norm).
+
+    Its gradient at coincident points does not exist; zero, the symmetric choice, is returned.
+    """
+
+    lengthscale: Any
+    rough: ClassVar[bool] = True
+
+    @classmethod
+    def from_gamma(cls, gamma: Any) -> Exponential:
+        """Return exp(-gamma |x - y|): lengthscale = 1 / gamma."""
+        return cls(1 / _checks.positive("gamma", gamma))
+
+    @staticmethod
+    def _profile(s: jax.Array) -> jax.Array:
+        return jnp.exp(-safe_sqrt(s))
+
+    def _gap(self, u: jax.Array) -> jax.Array:
+        return -jnp.expm1(-_norm(u))
+
+    def _lipschitz(self, dim: int | None) -> Any:
+        return 1 / self.lengthscale
+
+
+@pytree
+class Matern32(_Radial):
+    """K(x, y) = (1 + a) exp(-a), a = sqrt(3) |x - y| / lengthscale."""
+
+    lengthscale: Any
+
+    @staticmethod
+    def _profile(s: jax.Array) -> jax.Array:
+        return matern32(3 * s)
+
+    def _gap(self, u: jax.Array) -> jax.Array:
+        return erlang_tail(math.sqrt(3.0) * _norm(u), 2)
+
+    def _lipschitz(self, dim: int | None) -> Any:
+        return math.sqrt(3.0) * math.exp(-1.0) / self.lengthscale
+
+
+@pytree
+class Matern52(_Radial):
+    """K(x, y) = (1 + a + a^2 / 3) exp(-a), a = sqrt(5) |x - y| / lengthscale."""
+
+    lengthscale: Any
+
+    @staticmethod
+    def _profile(s: jax.Array) -> jax.Array:
+        return matern52(5 * s)
+
+    def _gap(self, u: jax.Array) -> jax.Array:
+        a = math.sqrt(5.0) * _norm(u)
+        return erlang_tail(a, 3) + a * a / 6 * jnp.exp(-a)
+
+    def _lipschitz(self, dim: int | None) -> Any:
+        # The slope a (1 + a) exp(-a) / 3 is largest at the golden ratio.
+        a = (1 + math.sqrt(5.0)) / 2
+        return math.sqrt(5.0) * a * (1 + a) * math.exp(-a) / 3 / self.lengthscale
+
+
+class _Coordinatewise(_Stationary):
+    """A kernel that is a product over coordinates."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def _exponent(u: jax.Array) -> jax.Array:
+        """Return -log K, summed over the last axis, for scaled differences u."""
+
+    def _value(self, x: jax.Array, y: jax.Array) -> jax.Array:
+        return jnp.exp(-self._exponent((x - y) / self._scale(x.dtype)))
+
+    def _gap(self, u: jax.Array) -> jax.Array:
+        return -jnp.expm1(-self._exponent(u))
+
+    def _tile(self, X: jax.Array, Y: jax.Array, coincident: jax.Array | None) -> jax.Array:
+        scale = self._scale(X.dtype)
+        return jnp.exp(-self._exponent((X[:, None, :] - Y[None, :, :]) / scale))
+
+
+@pytree
+class Laplacian(_Coordinatewise):
+    """K(x, y) = exp(-|x - y|_1 / lengthscale), the product form of scikit-learn's laplacian_kernel."""
+
+    lengthscale: Any
+
+    @classmethod
+    def from_gamma(cls, gamma: Any) -> Laplacian:
+        """Return exp(-gamma |x - y|_1), scikit-learn's convention: lengthscale = 1 / gamma."""
+        return cls(1 / _checks.positive("gamma", gamma))
+
+    @staticmethod
+    def _exponent(u: jax.Array) -> jax.Array:
+        return jnp.sum(jnp.abs(u), axis=-1)
+
+    def _lipschitz(self, dim: int | None) -> Any:
+        return math.sqrt(_needs_dim("Laplacian", dim)) / self.lengthscale
+
+
+@pytree
+class Cauchy(_Coordinatewise):
+    """K(x, y) = prod_j 1 / (1 + (x_j - y_j)^2 / lengthscale^2)."""
+
+    lengthscale: Any
+
+    @staticmethod
+    def _exponent(u: jax.Array) -> jax.Array:
+        return jnp.sum(jnp.log1p(u * u), axis=-1)
+
+    def _lipschitz(self, dim: int | None) -> Any:
+        # On the diagonal of R^d the gradient is sqrt(d) 2 t / (1 + t^2)^(d + 1), largest at t^2 = 1 / (2 d + 1).
+        d = _needs_dim("Cauchy", dim)
+        t2 = 1 / (2 * d + 1)
+        return 2 * math.sqrt(d * t2) / (1 + t2) ** (d + 1) / self.lengthscale
+
+
+def _norm(u: jax.Array) -> jax.Array:
+    return safe_sqrt(jnp.sum(u * u))
+
+
+def _needs_dim(name: str, dim: int | None) -> int:
+    if dim is None:
+        raise ValueError(f"dim is needed for the Lipschitz constant of {name}; pass lipschitz(kernel, dim=d)")
+    return dim
+
+
+def _inverse_root(value: Any, factor: float) -> Any:
+    return 1 / (math.sqrt(factor) * value**0.5)

@@ -1,0 +1,286 @@
+"""k-means: greedy k-means++ seeding, Lloyd iterations, restarts.
+
+Points are centred once, because the product form |c|^2 - 2 <x, c> of squared distances loses the digits that a common
+offset takes; it serves only to find the nearest centre. Where a distance itself counts (seeding, the objective) it is
+summed over direct differences. Rows go through in blocks, so that nothing is larger than N x d or k x block.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxkern import _checks
+
+__all__ = ["KMeansResult", "kmeans"]
+
+_BLOCK_ELEMENTS = 2**18  # of the k x block scores: 1 MB in float32, which a core's cache holds
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class KMeansResult:
+    """A partition of N points into k clusters.
+
+    Attributes
+    ----------
+    labels : (N,) int32 in [0, k), the nearest centre of each point.
+    centers : (k, d), in the dtype of the points.
+    objective : scalar, sum_i |x_i - centers[labels_i]|^2 for the fields above.
+    converged : scalar bool, whether the last iteration moved the centres by no more than the tolerance.
+    iterations : scalar int32, how many Lloyd iterations the returned restart took.
+    """
+
+    labels: jax.Array
+    centers: jax.Array
+    objective: jax.Array
+    converged: jax.Array
+    iterations: jax.Array
+
+
+def kmeans(
+    key: jax.Array,
+    X: Any,
+    num_clusters: int,
+    *,
+    num_restarts: int = 1,
+    max_iterations: int = 300,
+    tolerance: Any = 1e-4,
+    block_size: int | None = None,
+) -> KMeansResult:
+    """Cluster points around `num_clusters` centres, to a local minimum of the sum of squared distances.
+
+    min over c_1, ..., c_k of sum_i min_j |x_i - c_j|^2. Greedy k-means++ seeding, then Lloyd iterations until the
+    centres move by sum_j |c_j' - c_j|^2 <= tolerance * (mean variance of a coordinate), as in scikit-learn; labels that
+    no longer change move nothing. A cluster that loses all points starts again at the point farthest from its centre
+    (several of them at different points); where fewer than `num_clusters` points are distinct, some stay empty.
+
+    key : a typed random key. Restart r uses `fold_in(key, r)`, so more restarts never give a worse objective.
+    X : (N, d), float32 or float64, N >= num_clusters.
+    num_clusters : k, a Python int in [1, N].
+    num_restarts : independent seedings, at least 1; the one with the smallest objective is returned.
+    max_iterations : Lloyd iterations of each restart, at least 1.
+    tolerance : at least 0; 0 goes on until the centres stand still.
+    block_size : rows whose distances to all centres are held at once; by default as many as fit a cache.
+
+    Returns a `KMeansResult`: labels (N,), centers (k, d), objective, converged, iterations. NaN or infinite points give
+    an objective that is not finite, and `converged` False.
+    Raises ValueError for a bad key, rank, dtype, size, count or negative tolerance, naming the argument.
+    Cost: O(N d k) time for each iteration and O(N d k log k) for each seeding; O(N d + block_size k) memory.
+    Source: Lloyd (1982), Arthur and Vassilvitskii (2007).
+
+    >>> import jax, jax.numpy as jnp
+    >>> kmeans(jax.random.key(0), jnp.arange(6.0)[:, None], 2).centers.shape
+    (2, 1)
+    """
+    key = _checks.key(key)
+    X = _checks.matrix("X", X)
+    num_clusters = _checks.count("num_clusters", num_clusters, maximum=X.shape[0], limit="the number of points")
+    num_restarts = _checks.count("num_restarts", num_restarts)
+    max_iterations = _checks.count("max_iterations", max_iterations)
+    if _checks.is_static(tolerance) and not tolerance >= 0:
+        raise ValueError(f"tolerance must be at least 0, got {tolerance!r}")
+    if block_size is None:
+        block_size = max(_BLOCK_ELEMENTS // num_clusters, 128)
+        # Equal blocks: the last one would otherwise be padded by up to a whole block.
+        block_size = -(-X.shape[0] // -(-X.shape[0] // block_size))
+    block_size = min(_checks.count("block_size", block_size), X.shape[0])
+    return _kmeans(
+        key,
+        X,
+        max_iterations,
+        _checks.scalar("tolerance", tolerance, X.dtype),
+        num_clusters=num_clusters,
+        num_restarts=num_restarts,
+        block_size=block_size,
+    )
+
+
+@partial(jax.jit, static_argnames=("num_clusters", "num_restarts", "block_size"))
+def _kmeans(
+    key: jax.Array,
+    X: jax.Array,
+    max_iterations: Any,
+    tolerance: jax.Array,
+    *,
+    num_clusters: int,
+    num_restarts: int,
+    block_size: int,
+) -> KMeansResult:
+    mean = X.mean(axis=0, keepdims=True)
+    centred = X - mean
+    threshold = tolerance * jnp.mean(centred * centred)
+    padding = -X.shape[0] % block_size
+    if padding:
+        centred = jnp.concatenate([centred, jnp.zeros((padding, X.shape[1]), X.dtype)])
+    blocks = centred.reshape(-1, block_size, X.shape[1])
+
+    def restart(number: jax.Array) -> KMeansResult:
+        start = X[_plus_plus(jax.random.fold_in(key, number), X, num_clusters)] - mean
+        centers, converged, iterations = _lloyd(blocks, X.shape[0], start, max_iterations, threshold)
+        labels = _partition(blocks, X.shape[0], centers)[0][: X.shape[0]]
+        centers = centers + mean
+        objective = _row_norms(X - centers[labels]).sum()
+        return KMeansResult(labels, centers, objective, converged & jnp.isfinite(objective), iterations)
+
+    def better(best: KMeansResult, number: jax.Array) -> tuple[KMeansResult, None]:
+        other = restart(number)
+        return jax.tree.map(partial(jnp.where, other.objective < best.objective), other, best), None
+
+    if num_restarts == 1:
+        return restart(jnp.array(0, jnp.uint32))
+    nothing = KMeansResult(
+        labels=jnp.zeros(X.shape[0], jnp.int32),
+        centers=jnp.full((num_clusters, X.shape[1]), jnp.nan, X.dtype),
+        objective=jnp.array(jnp.inf, X.dtype),
+        converged=jnp.array(False),
+        iterations=jnp.array(0, jnp.int32),
+    )
+    return lax.scan(better, nothing, lax.iota(jnp.uint32, num_restarts))[0]
+
+
+def _row_norms(rows: jax.Array) -> jax.Array:
+    """Return the squared Euclidean norm of every row."""
+    return (rows * rows).sum(axis=1)
+
+
+def _lloyd(
+    blocks: jax.Array, num_points: int, centers: jax.Array, max_iterations: Any, threshold: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Alternate between nearest centres and means; return the centres, if they stopped, and after how many steps."""
+    rows = blocks.reshape(-1, blocks.shape[2])
+
+    def unfinished(state: tuple[jax.Array, jax.Array, jax.Array, jax.Array]) -> jax.Array:
+        return ~state[2] & (state[3] < max_iterations)
+
+    def step(
+        state: tuple[jax.Array, jax.Array, jax.Array, jax.Array],
+    ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+        centers, old_labels, _, iteration = state
+        labels, sums, counts = _partition(blocks, num_points, centers)
+        empty = (counts == 0)[:, None]
+        means = jnp.where(empty, centers, sums / jnp.maximum(counts, 1)[:, None])
+        means = lax.cond(
+            empty.any(), lambda: _reseed(rows, num_points, centers, labels, means, empty[:, 0]), lambda: means
+        )
+        # Labels that repeat give the same means, but not always to the last bit: compilers fuse and reorder.
+        repeats = (labels == old_labels).all() & ~(empty & (means != centers)).any()
+        # Not "<=": where points are NaN there is nothing to wait for.
+        return means, labels, repeats | ~(_row_norms(means - centers).sum() > threshold), iteration + 1
+
+    labels = jnp.full(rows.shape[0], -1, jnp.int32)
+    state = lax.while_loop(unfinished, step, (centers, labels, jnp.array(False), jnp.array(0, jnp.int32)))
+    return state[0], state[2], state[3]
+
+
+def _partition(blocks: jax.Array, num_points: int, centers: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return every row's nearest centre, and the sum and the number of rows of every cluster.
+
+    `blocks` (b, B, d) holds the points, and zero rows at its end: those get the label k, which no sum contains.
+    """
+    num_clusters, dtype = centers.shape[0], centers.dtype
+    lengths = _row_norms(centers)[:, None]
+    padded = lax.iota(jnp.int32, blocks.shape[0] * blocks.shape[1]) >= num_points
+
+    def one_block(
+        totals: tuple[jax.Array, jax.Array], block: tuple[jax.Array, jax.Array]
+    ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
+        rows, padded = block
+        scores = lengths - 2 * jnp.matmul(centers, rows.T, precision=lax.Precision.HIGHEST)
+        labels = jnp.where(padded, num_clusters, lax.argmin(scores, 0, jnp.int32))
+        # Scattered sums are the faster ones on a CPU; elsewhere they are slow, and depend on the order of threads.
+        sums = lax.platform_dependent(
+            rows,
+            labels,
+            cpu=partial(_scattered_sums, num_clusters=num_clusters),
+            default=partial(_matmul_sums, num_clusters=num_clusters),
+        )
+        counts = jax.ops.segment_sum(jnp.ones(labels.shape, jnp.int32), labels, num_clusters)
+        return (totals[0] + sums, totals[1] + counts), labels
+
+    zero = jnp.zeros(centers.shape, dtype), jnp.zeros(num_clusters, jnp.int32)
+    (sums, counts), labels = lax.scan(one_block, zero, (blocks, padded.reshape(blocks.shape[:2])))
+    return labels.reshape(-1), sums, counts.astype(dtype)
+
+
+def _scattered_sums(rows: jax.Array, labels: jax.Array, *, num_clusters: int) -> jax.Array:
+    return jax.ops.segment_sum(rows, labels, num_clusters)
+
+
+def _matmul_sums(rows: jax.Array, labels: jax.Array, *, num_clusters: int) -> jax.Array:
+    members = (labels[None, :] == lax.iota(jnp.int32, num_clusters)[:, None]).astype(rows.dtype)
+    return jnp.matmul(members, rows, precision=lax.Precision.HIGHEST)
+
+
+def _reseed(
+    rows: jax.Array, num_points: int, centers: jax.Array, labels: jax.Array, means: jax.Array, empty: jax.Array
+) -> jax.Array:
+    """Move the e-th empty cluster's centre to the e-th farthest point, unless that one stands on its centre already.
+
+    A mean of equal points differs from them by rounding. Were that distance to count, two clusters could take the same
+    points from each other for ever; so a distance below sqrt(N) eps |x| is none.
+    """
+    own = centers.at[labels].get(mode="clip")
+    distances = jnp.where(lax.iota(jnp.int32, rows.shape[0]) < num_points, _row_norms(rows - own), -1)
+    # Which of two almost equally far points comes first does not matter, and float64 top_k is slow.
+    farthest = lax.top_k(distances.astype(jnp.float32), centers.shape[0])[1]
+    chosen = farthest[jnp.maximum(jnp.cumsum(empty) - 1, 0)]
+    rounding = num_points * float(jnp.finfo(rows.dtype).eps) ** 2 * _row_norms(rows).max()
+    return jnp.where((empty & (distances[chosen] > rounding))[:, None], rows[chosen], means)
+
+
+def _plus_plus(key: jax.Array, X: jax.Array, num_seeds: int) -> jax.Array:
+    """Choose `num_seeds` rows of X by greedy k-means++ and return their indices, (num_seeds,) int32, all different.
+
+    The first is uniform. Each further one is the best, for the sum over points of the squared distance to the nearest
+    seed, of 2 + log(num_seeds) candidates drawn with probability proportional to that squared distance. Distances are
+    direct differences, so copies of a seed are at distance exactly 0 and never drawn; when no other points are left,
+    the rest is uniform over the rows not chosen yet. O(N d k log k) time, O(N d) memory.
+
+    X : (N, d) floating with N >= num_seeds. The key is consumed.
+    """
+    num_points = X.shape[0]
+    num_candidates = 2 + int(math.log(num_seeds))
+
+    def distances(index: jax.Array) -> jax.Array:
+        return _row_norms(X - X[index][None, :])
+
+    def choose(state: tuple[jax.Array, jax.Array], number: jax.Array) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
+        nearest, free = state
+        total = nearest.sum()
+        # Infinite before the first seed, and zero when all that is left are copies.
+        weighted = (total > 0) & jnp.isfinite(total)
+        candidates = _draw(jax.random.fold_in(key, number), jnp.where(weighted, nearest, free), num_candidates)
+        left = lax.map(lambda index: jnp.minimum(nearest, distances(index)).sum(), candidates)
+        best = candidates[jnp.where(weighted, lax.argmin(left, 0, jnp.int32), 0)]
+        return (jnp.minimum(nearest, distances(best)), free.at[best].set(0)), best
+
+    nothing = jnp.full(num_points, jnp.inf, X.dtype), jnp.ones(num_points, X.dtype)
+    return lax.scan(choose, nothing, lax.iota(jnp.uint32, num_seeds))[1]
+
+
+def _draw(key: jax.Array, weights: jax.Array, num_draws: int) -> jax.Array:
+    """Draw indices with probability proportional to weights (N,): first a row of a square table, then an entry of it.
+
+    One uniform float32 number has too few values to choose among millions of points.
+    """
+    width = math.isqrt(weights.shape[0] - 1) + 1
+    table = jnp.pad(weights, (0, -weights.shape[0] % width)).reshape(-1, width)
+    uniform = jax.random.uniform(key, (num_draws, 2), weights.dtype)
+    rows = jax.vmap(_invert, (None, 0))(table.sum(axis=1), uniform[:, 0])
+    return rows * width + jax.vmap(_invert)(table[rows], uniform[:, 1])
+
+
+def _invert(weights: jax.Array, uniform: jax.Array) -> jax.Array:
+    """Return the first index of positive weight at which the cumulative sum reaches 1 - uniform of its total."""
+    cumulative = jnp.cumsum(weights)
+    positive = weights > 0
+    # Parallel sums need not be monotone: the total is the largest one that an index of positive weight attains.
+    level = jnp.where(positive, cumulative, 0).max() * (1 - uniform)
+    return lax.argmax(positive & (cumulative >= level), 0, jnp.int32)

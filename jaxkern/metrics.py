@@ -1,0 +1,281 @@
+"""How well two partitions agree, and how far one Gram matrix is from another.
+
+The partition scores need no contingency table. Sorting tells every point how many points share its cell in the one
+partition (a_i), in the other (b_i) and in both (c_i); each score is one minus means of terms that are never negative:
+
+    Rand index                1 - mean (a_i + b_i - 2 c_i) / (n - 1)
+    adjusted Rand index       1 - (the mean above) / (s_a (1 - s_b) + s_b (1 - s_a)),  s_a = mean (a_i - 1) / (n - 1)
+    normalised information    1 - mean [log(a_i / c_i) + log(b_i / c_i)] / mean [log(n / a_i) + log(n / b_i)]
+
+Nothing cancels and nothing overflows, so float32 is good for millions of points, and agreement gives exactly 1.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxkern import _checks
+
+__all__ = [
+    "adjusted_rand_index",
+    "frobenius_error",
+    "misclassification_rate",
+    "normalized_mutual_info",
+    "rand_index",
+    "spectral_error",
+]
+
+
+def rand_index(labels_true: Any, labels_pred: Any) -> jax.Array:
+    """Return the fraction of pairs of points on which two partitions agree.
+
+    A pair counts as agreement where both partitions put it together or both keep it apart:
+    1 - (#pairs together in exactly one of the two) / (n (n - 1) / 2). Symmetric; names of labels do not matter.
+
+    labels_true, labels_pred : (n,) integers of any kind, negative and not contiguous ones included.
+
+    Returns a scalar in [0, 1] of the default float dtype; 1 for a single point, which has no pairs.
+    Raises ValueError for labels that are not integers, not vectors, or of different lengths.
+    Cost: two sorts, O(n log n) time, O(n) memory. Source: Rand (1971).
+
+    >>> import jax.numpy as jnp
+    >>> float(rand_index(jnp.array([0, 0, 1, 1]), jnp.array([7, 7, -2, -2])))
+    1.0
+    """
+    return _rand_index(*_cell_sizes(*_two_labelings(labels_true, labels_pred)))
+
+
+def adjusted_rand_index(labels_true: Any, labels_pred: Any) -> jax.Array:
+    """Return the Rand index corrected for chance: 1 for agreement, 0 in expectation for a random relabelling.
+
+    (RI - E RI) / (max RI - E RI), where E is over all partitions with the same cell sizes. 1 where the partitions are
+    equal, so also for one point, for two single cells and for two partitions into single points, as in scikit-learn.
+
+    labels_true, labels_pred : (n,) integers of any kind.
+
+    Returns a scalar in [-1/2, 1] of the default float dtype.
+    Raises ValueError for labels that are not integers, not vectors, or of different lengths.
+    Cost: two sorts, O(n log n) time, O(n) memory. Source: Hubert and Arabie (1985).
+
+    >>> import jax.numpy as jnp
+    >>> bool(adjusted_rand_index(jnp.array([0, 0, 1, 1]), jnp.array([0, 1, 0, 1])) < 0)
+    True
+    """
+    return _adjusted_rand_index(*_cell_sizes(*_two_labelings(labels_true, labels_pred)))
+
+
+def normalized_mutual_info(labels_true: Any, labels_pred: Any) -> jax.Array:
+    """Return the mutual information of two partitions over the arithmetic mean of their entropies.
+
+    I(a, b) / ((H(a) + H(b)) / 2), with the empirical distribution of the n points; the base of the logarithm cancels.
+    1 where both partitions are a single cell, 0 where only one of them is, as in scikit-learn.
+
+    labels_true, labels_pred : (n,) integers of any kind.
+
+    Returns a scalar in [0, 1] of the default float dtype.
+    Raises ValueError for labels that are not integers, not vectors, or of different lengths.
+    Cost: two sorts, O(n log n) time, O(n) memory. Source: Vinh, Epps and Bailey (2010), with their NMI_sum.
+
+    >>> import jax.numpy as jnp
+    >>> float(normalized_mutual_info(jnp.array([0, 0, 1, 1]), jnp.array([3, 3, 3, 3])))
+    0.0
+    """
+    return _normalized_mutual_info(*_cell_sizes(*_two_labelings(labels_true, labels_pred)))
+
+
+def misclassification_rate(labels_true: Any, labels_pred: Any, *, num_labels: int | None = None) -> jax.Array:
+    """Return the smallest fraction of mismatches over all one-to-one matchings of predicted to true labels.
+
+    1 - max_matching #{i : labels_pred_i is matched to labels_true_i} / n, by linear assignment. Where one side has more
+    distinct labels than the other, the ones left over match nothing. Symmetric.
+
+    labels_true, labels_pred : (n,) integers of any kind.
+    num_labels : largest number of distinct labels on either side, at least 1. Counted from the data when left out,
+        which needs concrete labels; to be given under `jit` and `vmap`. There, labels beyond the first `num_labels`
+        in increasing order (it was set too small) count as errors.
+
+    Returns a scalar in [0, 1] of the default float dtype. The matching is optimal for n below 2^24 in float32
+    (2^53 in float64); beyond that the counts themselves are rounded.
+    Raises ValueError for labels that are not integers, not vectors or of different lengths, where `num_labels` is
+    missing under tracing, and where concrete labels have more distinct values than `num_labels`.
+    Cost: O(n log n + num_labels^3) time, O(n + num_labels^2) memory. Needs optax.
+
+    >>> import jax.numpy as jnp
+    >>> float(misclassification_rate(jnp.array([0, 0, 1, 1]), jnp.array([1, 1, 0, 1])))
+    0.25
+    """
+    first, second = _two_labelings(labels_true, labels_pred)
+    if num_labels is not None:
+        num_labels = _checks.count("num_labels", num_labels)
+    if isinstance(first, jax.core.Tracer) or isinstance(second, jax.core.Tracer):
+        if num_labels is None:
+            raise ValueError(
+                "num_labels must be given when the labels are traced (under jit or vmap), got None; "
+                "pass the largest number of distinct labels on either side"
+            )
+    else:
+        distinct = max(np.unique(np.asarray(first)).size, np.unique(np.asarray(second)).size)
+        if num_labels is None:
+            num_labels = distinct
+        elif num_labels < distinct:
+            raise ValueError(
+                f"num_labels must be at least the number of distinct labels, {distinct}, got {num_labels}; "
+                "pass a larger one, or None to count them"
+            )
+    return _misclassification_rate(first, second, num_labels=min(num_labels, first.shape[0]))
+
+
+def spectral_error(K: Any, Khat: Any) -> jax.Array:
+    """Return the error of an approximate Gram matrix in the spectral norm, |K - Khat|_2 / n.
+
+    The norm is the largest singular value, so the matrices may also be unsymmetric.
+
+    K, Khat : (n, n), the same floating dtype.
+
+    Returns a scalar of that dtype, at least 0.
+    Raises ValueError for matrices that are not square, or differ in shape or dtype.
+    Cost: O(n^3) time, O(n^2) memory.
+
+    >>> import jax.numpy as jnp
+    >>> float(spectral_error(jnp.eye(4), jnp.zeros((4, 4))))
+    0.25
+    """
+    return _spectral_error(*_two_grams(K, Khat))
+
+
+def frobenius_error(K: Any, Khat: Any) -> jax.Array:
+    """Return the error of an approximate Gram matrix in the Frobenius norm, |K - Khat|_F / n^2.
+
+    K, Khat : (n, n), the same floating dtype.
+
+    Returns a scalar of that dtype, at least 0.
+    Raises ValueError for matrices that are not square, or differ in shape or dtype.
+    Cost: O(n^2) time and memory.
+
+    >>> import jax.numpy as jnp
+    >>> float(frobenius_error(jnp.eye(4), jnp.zeros((4, 4))))
+    0.125
+    """
+    return _frobenius_error(*_two_grams(K, Khat))
+
+
+def _two_labelings(labels_true: Any, labels_pred: Any) -> tuple[jax.Array, jax.Array]:
+    first = _checks.labels("labels_true", _narrow(labels_true))
+    return first, _checks.labels("labels_pred", _narrow(labels_pred), size=first.shape[0])
+
+
+def _narrow(value: Any) -> Any:
+    """Rename NumPy labels that JAX's default integers cannot hold: it would wrap them around, without a word."""
+    if isinstance(value, np.ndarray) and value.size and np.issubdtype(value.dtype, np.integer):
+        limits = np.iinfo(jax.dtypes.canonicalize_dtype(value.dtype))
+        if value.min() < limits.min or value.max() > limits.max:
+            return np.unique(value, return_inverse=True)[1].reshape(value.shape).astype(np.int32)
+    return value
+
+
+def _two_grams(K: Any, Khat: Any) -> tuple[jax.Array, jax.Array]:
+    K = _checks.square("K", K)
+    Khat = _checks.same_dtype("Khat", _checks.square("Khat", Khat), "K", K)
+    if Khat.shape != K.shape:
+        raise ValueError(f"Khat must have the shape of K, {K.shape}, got {Khat.shape}")
+    return K, Khat
+
+
+def _default_float() -> Any:
+    return jax.dtypes.canonicalize_dtype(float)
+
+
+def _run_lengths(starts: jax.Array) -> jax.Array:
+    """Return the length of the run that each element of a sorted sequence is in, from the marked first elements."""
+    position = lax.iota(jnp.int32, starts.shape[0])
+    first = lax.cummax(jnp.where(starts, position, 0))
+    ends = jnp.concatenate([starts[1:], jnp.ones(1, bool)])
+    last = lax.cummin(jnp.where(ends, position, starts.shape[0]), reverse=True)
+    return last - first + 1
+
+
+def _starts(*keys: jax.Array) -> jax.Array:
+    """Mark the elements of sorted keys that differ from their predecessor."""
+    changes = [key[1:] != key[:-1] for key in keys]
+    return jnp.concatenate([jnp.ones(1, bool), jnp.stack(changes).any(axis=0)])
+
+
+@jax.jit  # by itself: the sorts are slow to compile, and all three scores begin with them
+def _cell_sizes(first: jax.Array, second: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return how many points share each point's cell in the first, the second and the joint partition, in one order."""
+    in_order, order = lax.sort((second, lax.iota(jnp.int32, second.shape[0])), num_keys=1)
+    second_size = jnp.zeros(second.shape, jnp.int32).at[order].set(_run_lengths(_starts(in_order)))
+    first, second, second_size = lax.sort((first, second, second_size), num_keys=2)
+    return _run_lengths(_starts(first)), second_size, _run_lengths(_starts(first, second))
+
+
+def _mean_over_pairs(counts: jax.Array) -> jax.Array:
+    return (counts.astype(_default_float()) / max(counts.shape[0] - 1, 1)).mean()
+
+
+def _split_pairs(a: jax.Array, b: jax.Array, c: jax.Array) -> jax.Array:
+    """Return the share of pairs that exactly one of the two partitions puts together."""
+    # As two means: the integers a + b would overflow for half as many points as n does.
+    return _mean_over_pairs(a - c) + _mean_over_pairs(b - c)
+
+
+@jax.jit
+def _rand_index(a: jax.Array, b: jax.Array, c: jax.Array) -> jax.Array:
+    return 1 - _split_pairs(a, b, c)
+
+
+@jax.jit
+def _adjusted_rand_index(a: jax.Array, b: jax.Array, c: jax.Array) -> jax.Array:
+    n = a.shape[0]
+    split = _split_pairs(a, b, c)
+    agree = split == 0
+    # 1 - s is a mean of the exact integers n - a: subtracting from 1 would lose the digits of one dominant cell.
+    chance = _mean_over_pairs(a - 1) * _mean_over_pairs(n - b) + _mean_over_pairs(b - 1) * _mean_over_pairs(n - a)
+    return jnp.where(agree, 1, 1 - split / jnp.where(agree, 1, chance))
+
+
+@jax.jit
+def _normalized_mutual_info(a: jax.Array, b: jax.Array, c: jax.Array) -> jax.Array:
+    n, dtype = a.shape[0], _default_float()
+
+    def mean_log_ratio(large: jax.Array | int, small: jax.Array) -> jax.Array:
+        # log1p of the exact difference: log(n / a) has no correct digit where a is nearly n.
+        return jnp.log1p((large - small).astype(dtype) / small.astype(dtype)).mean()
+
+    entropies = mean_log_ratio(n, a) + mean_log_ratio(n, b)
+    apart = mean_log_ratio(a, c) + mean_log_ratio(b, c)
+    trivial = entropies == 0
+    return jnp.where(trivial, 1, jnp.maximum(1 - apart / jnp.where(trivial, 1, entropies), 0))
+
+
+@partial(jax.jit, static_argnames="num_labels")
+def _misclassification_rate(first: jax.Array, second: jax.Array, *, num_labels: int) -> jax.Array:
+    from optax.assignment import hungarian_algorithm
+
+    def ranks(labels: jax.Array) -> jax.Array:
+        in_order, order = lax.sort((labels, lax.iota(jnp.int32, labels.shape[0])), num_keys=1)
+        rank = jnp.cumsum(_starts(in_order), dtype=jnp.int32) - 1
+        return jnp.zeros(labels.shape, jnp.int32).at[order].set(rank)
+
+    # A rank beyond the table is dropped, which leaves its point unmatched: an error, as documented.
+    table = jnp.zeros((num_labels, num_labels), jnp.int32).at[ranks(first), ranks(second)].add(1, mode="drop")
+    rows, columns = hungarian_algorithm(-table.astype(_default_float()))
+    mismatches = first.shape[0] - table[rows, columns].sum(dtype=jnp.int32)
+    return mismatches.astype(_default_float()) / first.shape[0]
+
+
+@jax.jit
+def _spectral_error(K: jax.Array, Khat: jax.Array) -> jax.Array:
+    # Singular values alone: for small matrices twice as fast as all eigenvalues, as fast for large ones.
+    return jnp.linalg.norm(K - Khat, 2) / K.shape[0]
+
+
+@jax.jit
+def _frobenius_error(K: jax.Array, Khat: jax.Array) -> jax.Array:
+    return jnp.linalg.norm(K - Khat) / K.shape[0] ** 2

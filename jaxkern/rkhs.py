@@ -1,0 +1,414 @@
+"""The reproducing kernel Hilbert space H made concrete: functions, operators and Gaussian measures on it.
+
+Everything lives in the span of finitely many kernel sections, so every quantity here is exact up to rounding:
+
+- `Function`: f = sum_i weights_i K(., points_i); several at once are columns of the weights;
+- `SamplingOperator`: S f = (f(X_1), ..., f(X_n)), with adjoint S* beta = sum_i beta_i K(., X_i), so that K = S S*;
+- `Covariance`: Sigma = sum_i w_i K_{x_i} (x) K_{x_i} of a finite-support measure, its powers, traces and norms;
+- `draw_gaussian`: draws from N_H(0, Sigma^p), and `RandomProjection`, the operator Theta of kpotufe2020 (2).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxkern import _checks, _spectral
+from jaxkern._pytree import pytree, static
+from jaxkern._random import normal_rows
+from jaxkern._spectral import matmul
+from jaxkern.gram import gram, gram_matmul
+from jaxkern.kernels import Kernel, as_kernel
+
+__all__ = [
+    "Covariance",
+    "Function",
+    "RandomProjection",
+    "SamplingOperator",
+    "draw_gaussian",
+    "inner",
+    "norm",
+    "section",
+]
+
+
+@pytree
+class Function:
+    """A function f = sum_i weights_i K(., points_i) of the RKHS, or several of them on common points.
+
+    Parameters
+    ----------
+    kernel : a kernel, or a function of two points.
+    points : (p, d) points.
+    weights : (p,) for one function, (p, r) for r of them.
+
+    Calling f(X) with X (n, d) returns (n,) or (n, r). Functions add, subtract and scale.
+    """
+
+    kernel: Any
+    points: Any
+    weights: Any
+
+    def __call__(self, X: Any) -> jax.Array:
+        """Return the values f(X), (n,) or (n, r), tile by tile.
+
+        Raises
+        ------
+        ValueError
+            If X is not a floating matrix with the dimension and dtype of the points.
+        """
+        kernel, points, weights = _parts(self)
+        X = _checks.matrix("X", X, dim=points.shape[1], min_rows=0)
+        return gram_matmul(kernel, X, points, weights)
+
+    def __add__(self, other: Function) -> Function:
+        """Return f + g; both need the same kernel, and the same number of functions."""
+        kernel, points, weights = _parts(self)
+        _, other_points, other_weights = _parts(_same_space(other, kernel))
+        if weights.shape[1:] != other_weights.shape[1:]:
+            raise ValueError(f"weights of the two functions do not match: {weights.shape} and {other_weights.shape}")
+        return Function(
+            kernel, jnp.concatenate([points, other_points]), jnp.concatenate([weights, other_weights], axis=0)
+        )
+
+    def __neg__(self) -> Function:
+        """Return -f."""
+        return Function(self.kernel, self.points, -jnp.asarray(self.weights))
+
+    def __sub__(self, other: Function) -> Function:
+        """Return f - g."""
+        return self + (-other)
+
+    def __mul__(self, factor: Any) -> Function:
+        """Return factor * f."""
+        return Function(self.kernel, self.points, jnp.asarray(self.weights) * factor)
+
+    __rmul__ = __mul__
+
+
+def section(kernel: Any, X: Any) -> Function:
+    """Return the kernel sections K(., x) of all rows x of X, (n, d), as n functions."""
+    X = _checks.matrix("X", X)
+    return Function(as_kernel(kernel), X, jnp.eye(X.shape[0], dtype=X.dtype))
+
+
+def inner(f: Function, g: Function) -> jax.Array:
+    """Return <f, g> in H: a scalar, or all pairs (r_f, r_g) where f or g stand for several functions.
+
+    Raises
+    ------
+    ValueError
+        If the two belong to different kernels, or shapes do not match.
+
+    Notes
+    -----
+    Time O(p_f p_g (d + r_g)); no p_f x p_g matrix is held.
+    """
+    kernel, points, weights = _parts(f)
+    values = _same_space(g, kernel)(points)
+    return _contract(weights, values)
+
+
+def norm(f: Function) -> jax.Array:
+    """Return |f| in H, () or (r,)."""
+    kernel, points, weights = _parts(f)
+    values = gram_matmul(kernel, points, None, weights)
+    return jnp.sqrt(jnp.maximum(jnp.sum(weights * values, axis=0), 0))
+
+
+@pytree
+class SamplingOperator:
+    """S: H -> R^n, f -> (f(X_1), ..., f(X_n)) (kpotufe2020, (3)).
+
+    Parameters
+    ----------
+    kernel : a kernel, or a function of two points.
+    points : (n, d) points X_1, ..., X_n.
+    """
+
+    kernel: Any
+    points: Any
+
+    def __call__(self, f: Function) -> jax.Array:
+        """Return S f, (n,) or (n, r)."""
+        return _same_space(f, as_kernel(self.kernel))(self.points)
+
+    def adjoint(self, beta: Any) -> Function:
+        """Return S* beta = sum_i beta_i K(., X_i) for beta (n,) or (n, r); <S f, beta> = <f, S* beta>."""
+        return _validated(Function(as_kernel(self.kernel), self.points, beta), "beta")
+
+    def gram(self) -> jax.Array:
+        """Return the Gram matrix S S*, (n, n)."""
+        return gram(self.kernel, self.points)
+
+
+@pytree
+class Covariance:
+    """Sigma = sum_i w_i K_{x_i} (x) K_{x_i}, the covariance operator of a finite-support measure.
+
+    With equal weights it is the empirical operator Sigma_n = S* S / n of kpotufe2020; with the atoms and probabilities
+    of a population it is the exact population operator. `centered=True` subtracts the mean embedding
+    mu = sum_i w_i K_{x_i} first.
+
+    Parameters
+    ----------
+    kernel : a kernel, or a function of two points.
+    points : (p, d) atoms.
+    weights : (p,) non-negative weights that sum to one, or None for equal ones.
+    centered : static; whether the mean is subtracted.
+
+    Notes
+    -----
+    Sigma = B* B with B f = (sqrt(w_i) f(x_i))_i, and A = B B* is p x p: eigenvalues of Sigma are those of A, and
+    Sigma^p = B* A^(p-1) B. Memory O(p^2).
+    """
+
+    kernel: Any
+    points: Any
+    weights: Any = None
+    centered: bool = static(default=False)
+
+    def __post_init__(self) -> None:
+        """Validate the static flag."""
+        _checks.flag("centered", self.centered)
+
+    def __call__(self, f: Function, *, power: float = 1) -> Function:
+        """Return Sigma^power f, power >= 1 (or 0, the identity); whole powers need no eigen-decomposition.
+
+        Raises
+        ------
+        ValueError
+            If 0 < power < 1, or f belongs to another kernel.
+        """
+        power = _power(power, least=1)
+        f = _same_space(f, as_kernel(self.kernel))
+        if power == 0:
+            return f
+        kernel, points, root = self._parts()
+        half = _apply_power(_whitened(kernel, points, root, self.centered), self._analysis(f), power - 1)
+        return Function(kernel, points, _synthesis(root, half, self.centered))
+
+    def inner(self, f: Function, g: Function, *, power: float = 3) -> jax.Array:
+        """Return <f, Sigma^power g>: a scalar, or all pairs (r_f, r_g); power 0 is the inner product of H."""
+        power = _power(power, least=1)
+        kernel, points, root = self._parts()
+        f, g = _same_space(f, kernel), _same_space(g, kernel)
+        if power == 0:
+            return inner(f, g)
+        A = _whitened(kernel, points, root, self.centered)
+        return _contract(self._analysis(f), _apply_power(A, self._analysis(g), power - 1))
+
+    def matrix(self) -> jax.Array:
+        """Return A = B B*, (p, p), which has the eigenvalues of Sigma."""
+        return _whitened(*self._parts(), self.centered)
+
+    def eigenvalues(self) -> jax.Array:
+        """Return the p eigenvalues, descending; those below eps * p * the largest are set to zero."""
+        return _spectral.psd_eigvalsh(self.matrix())
+
+    def trace(self, power: float = 1) -> jax.Array:
+        """Return tr Sigma^power; whole powers are products, without an eigen-decomposition."""
+        power = _power(power, least=0)
+        if _spectral.is_whole(power):
+            return _spectral.trace_power(self.matrix(), round(power))
+        return jnp.sum(_safe_power(self.eigenvalues(), power))
+
+    def op_norm(self, power: float = 1) -> jax.Array:
+        """Return the operator norm of Sigma^power."""
+        return jnp.maximum(_spectral.eigvalsh(self.matrix())[0], 0) ** _power(power, least=0)
+
+    def hs_norm(self, power: float = 1) -> jax.Array:
+        """Return the Hilbert-Schmidt norm of Sigma^power."""
+        return jnp.sqrt(self.trace(2 * _power(power, least=0)))
+
+    def effective_rank(self, power: float = 1) -> jax.Array:
+        """Return tr Sigma^power / |Sigma^power|, the effective dimension s of the papers."""
+        return self.trace(power) / self.op_norm(power)
+
+    def mean(self) -> Function:
+        """Return the mean embedding mu = sum_i w_i K_{x_i}, whether or not Sigma is centred."""
+        kernel, points, root = self._parts()
+        return Function(kernel, points, root * root)
+
+    def kappa(self) -> jax.Array:
+        """Return the largest K(x, x) over the atoms."""
+        kernel, points, _ = self._parts()
+        return jnp.max(jax.vmap(lambda x: kernel._value(x, x))(points))
+
+    def _parts(self) -> tuple[Kernel, jax.Array, jax.Array]:
+        points = _checks.matrix("points", self.points)
+        size = points.shape[0]
+        if self.weights is None:
+            root = jnp.full((size,), (1 / size) ** 0.5, points.dtype)
+        else:
+            weights = _checks.vector("weights", self.weights, size=size)
+            root = jnp.sqrt(_checks.same_dtype("weights", weights, "points", points))
+        return as_kernel(self.kernel), points, root
+
+    def _analysis(self, f: Function) -> jax.Array:
+        """Return B f, (p,) or (p, r)."""
+        _, points, root = self._parts()
+        values = f(points)
+        if self.centered:
+            mean = jnp.tensordot(root * root, values, axes=1, precision=_spectral.HIGHEST)
+            values = values - mean[None, ...]
+        return _rows(root, values) * values
+
+
+@partial(jax.jit, static_argnames=("centered",))
+def _whitened(kernel: Kernel, points: jax.Array, root: jax.Array, centered: bool) -> jax.Array:
+    K = gram(kernel, points)
+    if centered:
+        weights = (root * root)[:, None]
+        K = K - matmul(weights.T, K)
+        K = K - matmul(K, weights)
+    return root[:, None] * K * root[None, :]
+
+
+@partial(jax.jit, static_argnames=("power",))
+def _apply_power(A: jax.Array, values: jax.Array, power: float) -> jax.Array:
+    if _spectral.is_whole(power):
+        for _ in range(round(power)):
+            values = matmul(A, values)
+        return values
+    return matmul(_spectral.psd_power(A, power), values)
+
+
+@partial(jax.jit, static_argnames=("centered",))
+def _synthesis(root: jax.Array, beta: jax.Array, centered: bool) -> jax.Array:
+    """Return the weights of B* beta."""
+    weights = _rows(root, beta) * beta
+    if centered:
+        weights = weights - _rows(root * root, beta) * jnp.sum(weights, axis=0, keepdims=True)
+    return weights
+
+
+def draw_gaussian(key: Any, covariance: Covariance, *, power: float = 1, num_draws: int = 1) -> Function:
+    """Draw from the Gaussian measure N_H(0, Sigma^power), power >= 1.
+
+    v = B* A^((power - 1) / 2) g with g standard normal has covariance B* A^(power - 1) B = Sigma^power exactly. Odd
+    powers need no eigen-decomposition.
+
+    Parameters
+    ----------
+    key : typed random key. The first draws do not depend on how many are drawn.
+    covariance : a Covariance.
+    power : static number >= 1; kpotufe2020 uses 1 (directions u_i) and 3 (directions v_i).
+    num_draws : number r of draws.
+
+    Returns
+    -------
+    Function with weights (p, r).
+
+    Raises
+    ------
+    ValueError
+        If the key is old-style, power < 1 or num_draws < 1.
+    """
+    key = _checks.key(key)
+    power = _power(power, least=1)
+    if power < 1:
+        raise ValueError(f"power must be at least 1, got {power}; Sigma^0 is not trace class")
+    num_draws = _checks.count("num_draws", num_draws)
+    kernel, points, root = covariance._parts()
+    normal = normal_rows(key, num_draws, points.shape[0], points.dtype).T
+    half = _apply_power(covariance.matrix(), normal, (power - 1) / 2)
+    return Function(kernel, points, _synthesis(root, half, covariance.centered))
+
+
+@jax.tree_util.register_pytree_with_keys_class
+class RandomProjection:
+    """Theta: H -> R^d, f -> (<v_1, f>, ..., <v_d, f>) / sqrt(d) with v_i from N_H(0, Sigma^power) (kpotufe2020, (2)).
+
+    It preserves <f, Sigma^power g> in expectation.
+
+    Parameters
+    ----------
+    key : typed random key.
+    covariance : a Covariance.
+    num_features : d, at least 1.
+    power : static number >= 1, 3 in the paper.
+
+    Raises
+    ------
+    ValueError
+        If the key is old-style, num_features < 1 or power < 1.
+    """
+
+    directions: Function
+
+    def __init__(self, key: Any, covariance: Covariance, *, num_features: int, power: float = 3) -> None:
+        """Draw the directions."""
+        num_features = _checks.count("num_features", num_features)
+        self.directions = draw_gaussian(key, covariance, power=power, num_draws=num_features)
+
+    def __call__(self, f: Function) -> jax.Array:
+        """Return Theta f, (d,) for one function, (r, d) for r of them."""
+        products = inner(self.directions, f)
+        return products.T / products.shape[0] ** 0.5
+
+    def adjoint(self, alpha: Any) -> Function:
+        """Return Theta* alpha = sum_i alpha_i v_i / sqrt(d) for alpha (d,)."""
+        weights = jnp.asarray(self.directions.weights)
+        alpha = _checks.vector("alpha", alpha, size=weights.shape[1])
+        combined = matmul(weights, alpha) / weights.shape[1] ** 0.5
+        return Function(self.directions.kernel, self.directions.points, combined)
+
+    def tree_flatten_with_keys(self) -> tuple[Any, None]:
+        """Return the directions, the one child."""
+        return ((jax.tree_util.GetAttrKey("directions"), self.directions),), None
+
+    @classmethod
+    def tree_unflatten(cls, _: None, children: Any) -> RandomProjection:
+        """Rebuild from the directions."""
+        projection = object.__new__(cls)
+        (projection.directions,) = children
+        return projection
+
+
+def _parts(f: Function) -> tuple[Kernel, jax.Array, jax.Array]:
+    points = _checks.matrix("points", f.points)
+    weights = _checks.columns("weights", f.weights, rows=points.shape[0])
+    return as_kernel(f.kernel), points, _checks.same_dtype("weights", weights, "points", points)
+
+
+def _validated(f: Function, name: str) -> Function:
+    points = _checks.matrix("points", f.points)
+    weights = _checks.columns(name, f.weights, rows=points.shape[0])
+    return Function(f.kernel, points, _checks.same_dtype(name, weights, "points", points))
+
+
+def _same_space(f: Any, kernel: Kernel) -> Function:
+    if not isinstance(f, Function):
+        raise ValueError(
+            f"f must be a Function of the RKHS, got {type(f).__name__}; pass Function(kernel, points, weights)"
+        )
+    if jax.tree.structure(as_kernel(f.kernel)) != jax.tree.structure(kernel):
+        raise ValueError(f"f must belong to the same kernel, got {f.kernel!r} next to {kernel!r}")
+    return f
+
+
+def _rows(vector: jax.Array, like: jax.Array) -> jax.Array:
+    return vector if like.ndim == 1 else vector[:, None]
+
+
+def _contract(a: jax.Array, b: jax.Array) -> jax.Array:
+    """Return a' b with vectors as single functions."""
+    return jnp.tensordot(a, b, axes=(0, 0), precision=_spectral.HIGHEST)
+
+
+def _safe_power(values: jax.Array, power: float) -> jax.Array:
+    return jnp.where(values > 0, jnp.where(values > 0, values, 1) ** power, 0)
+
+
+def _power(power: Any, *, least: float) -> float:
+    """Return a static power: zero, or at least `least`; anything positive where least is 0."""
+    if not _checks.is_static(power):
+        raise ValueError(f"power must be a static number, got {power!r}")
+    if not (power == 0 and least > 0) and not (power >= least and power > 0):
+        wanted = "0 or at least 1" if least > 0 else "positive"
+        raise ValueError(f"power must be {wanted}, got {power}")
+    return float(power)

@@ -1,0 +1,183 @@
+"""What a claim is: frozen dataclasses, and nothing else.
+
+A `Claim` is one numbered statement of a paper. It holds up to two forms of it, as printed and as corrected, and the
+sabotaged variants (controls) that its check must reject. Each form is a *statement*, and its class says which evidence
+can decide it:
+
+========== ============================================================ =========================================
+class      what is claimed                                              how it is decided
+========== ============================================================ =========================================
+Identity   an algebraic identity, or a count                            relative error against rounding
+Tail       statistic <= bound with probability >= 1 - delta             violations counted, exact binomial limits
+Calibrated the same up to an unnamed universal constant                 quantiles of statistic / shape
+Expectation the mean of a statistic is a known number                   z interval with a precision gate
+Law        a statistic has a known distribution function                Kolmogorov-Smirnov at a stated level
+Rate       the mean of a statistic is a power of a size                 slope on log scales with its interval
+Exact      a probability that can be computed exceeds what is claimed   no sampling
+========== ============================================================ =========================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+
+from jaxkern.bounds import Bound
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One place where a claim is tried.
+
+    `population` is a PyTree of arrays, `numbers` holds traced scalars (sample size n, sketch size d, tau, ...), and
+    `shapes` holds static whole numbers. Settings that agree in shapes share one compiled trial.
+    """
+
+    name: str
+    population: Any = None
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    shapes: Mapping[str, int] = field(default_factory=dict)
+
+
+Trial = Callable[..., jax.Array]
+"""`trial(key, population, numbers, **shapes) -> scalar`: pure, traceable, vmapped by the runner."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """An exact statement: every entry of `residual(key, setting)` is at most `tolerance * eps(dtype)`.
+
+    `residual` runs on the host, once a setting, and returns relative errors over the inputs it tried.
+    """
+
+    residual: Callable[[jax.Array, Setting], Any]
+    tolerance: float = 1e4
+
+
+@dataclass(frozen=True)
+class Tail:
+    """`trial <= bound(setting).value` with probability at least `bound(setting).probability`.
+
+    `ceiling(setting)` is the most that the statistic can ever be, where there is such a number: a bound that exceeds
+    it at every setting is vacuous.
+    """
+
+    trial: Trial
+    bound: Callable[[Setting], Bound]
+    ceiling: Callable[[Setting], float] | None = None
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """`trial <= C * shape(setting).value` with the stated probability, for an unnamed universal constant C.
+
+    `lower` and `upper` are what proofs say of the smallest such C; the evidence adds the largest value needed.
+    """
+
+    trial: Trial
+    shape: Callable[[Setting], Bound]
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """The mean of `trial` is `target(setting)`, to within `precision * scale(setting)`."""
+
+    trial: Trial
+    target: Callable[[Setting], float]
+    scale: Callable[[Setting], float]
+    precision: float = 0.05
+
+
+@dataclass(frozen=True)
+class Law:
+    """`trial` has the distribution function `cdf`, a vectorised function on the host."""
+
+    trial: Trial
+    cdf: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Rate:
+    """The mean of `trial` behaves like `size ** exponent`: its slope on log scales lies within `exponent +- width`.
+
+    The settings of one run share a population and differ in `numbers[size]`, over at least five values.
+    """
+
+    trial: Trial
+    size: str
+    exponent: float
+    width: float = 0.1
+
+
+@dataclass(frozen=True)
+class Exact:
+    """A probability is at most what is claimed: `probability(setting)` returns (log probability, log claimed)."""
+
+    probability: Callable[[Setting], tuple[float, float]]
+
+
+Statement = Identity | Tail | Calibrated | Expectation | Law | Rate | Exact
+
+
+@dataclass(frozen=True)
+class Form:
+    """One form of a claim: the statement, where it is tried, and the verdict that is expected, with the reason."""
+
+    statement: Statement
+    settings: tuple[Setting, ...]
+    expect: str
+    tex: str = ""
+
+
+@dataclass(frozen=True)
+class Control:
+    """A sabotaged variant that the check must reject."""
+
+    name: str
+    statement: Statement
+    settings: tuple[Setting, ...]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of a paper, as printed and as corrected, with the controls that its check must reject."""
+
+    id: str
+    paper: str
+    where: str
+    kind: str
+    tex: str
+    because: str
+    printed: Form | None = None
+    corrected: Form | None = None
+    controls: tuple[Control, ...] = ()
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was seen at one setting."""
+
+    setting: str
+    trials: int
+    facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the evidence says of one form: the status, the slack, and the numbers behind them.
+
+    `slack` is the bound over the (1 - delta)-quantile of what it bounds, the smallest over the settings (nan where
+    there is none). `facts` holds what a reader needs to judge the verdict; `alpha` is the error rate it was given.
+    """
+
+    status: str
+    because: str
+    slack: float
+    alpha: float
+    evidence: tuple[Evidence, ...]
+    facts: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""The statements of the papers, one file per paper, named by bib key."""

@@ -1,0 +1,109 @@
+"""kpotufe2020, one trial each of the quantities that its theorems bound: (key, population, numbers) -> scalar."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import jax
+import jax.numpy as jnp
+
+from jaxkern.bounds import sketching
+from proofs_check import operators as op
+
+Arrays = Mapping[str, jax.Array]
+Numbers = Mapping[str, jax.Array]
+
+
+def covariance_deviation(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+    """|Sigma_n - Sigma|_HS."""
+    difference = op.frequencies(key, population, numbers["n"]) - population["weights"]
+    return op.hilbert_schmidt(population, difference)
+
+
+def cube_deviation(key: jax.Array, population: Arrays, numbers: Numbers, *, target: int = 3) -> jax.Array:
+    """|Sigma_n^3 - Sigma^3|, or its distance from another power."""
+    key_sample, key_norm = jax.random.split(key)
+    sample = op.covariance(population, op.frequencies(key_sample, population, numbers["n"]))
+    exact = op.covariance(population, population["weights"])
+    return op.norm(op.difference(op.cube(sample), op.power(exact, target)), population, key_norm)
+
+
+def cube_trace(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+    """tr Sigma_n^3."""
+    return op.trace_cube(population, op.frequencies(key, population, numbers["n"]))
+
+
+def projection(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
+    """|Theta* Theta - Sigma^3| with `rows` independent directions."""
+    del numbers
+    key_rows, key_norm = jax.random.split(key)
+    exact = op.covariance(population, population["weights"])
+    sketch = op.outer(op.gaussian_rows(key_rows, population, population["weights"], rows))
+    return op.norm(op.difference(sketch, op.cube(exact)), population, key_norm)
+
+
+def sketch(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, target: int = 3) -> jax.Array:
+    """|S* V V^T S - Sigma^3|, or its distance from another power."""
+    key_sample, key_rows, key_norm = jax.random.split(key, 3)
+    frequencies = op.frequencies(key_sample, population, numbers["n"])
+    exact = op.covariance(population, population["weights"])
+    drawn = op.outer(op.gaussian_rows(key_rows, population, frequencies, rows))
+    return op.norm(op.difference(drawn, op.power(exact, target)), population, key_norm)
+
+
+def conditional_ratio(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
+    """|S* V V^T S - Sigma_n^3| over the shape of Lemma B.3, whose right-hand side depends on the sample."""
+    key_sample, key_rows, key_norm, key_cube = jax.random.split(key, 4)
+    frequencies = op.frequencies(key_sample, population, numbers["n"])
+    cubed = op.cube(op.covariance(population, frequencies))
+    drawn = op.outer(op.gaussian_rows(key_rows, population, frequencies, rows))
+    shape = sketching.conditional_sketch(
+        op_norm3=op.norm(cubed, population, key_cube),
+        trace3=op.trace_cube(population, frequencies),
+        d=numbers["d"],
+        tau=numbers["tau"],
+        constant=1.0,
+    )
+    return op.norm(op.difference(drawn, cubed), population, key_norm) / shape.value
+
+
+def weak_difference(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+    """|<alpha, V^T S f> - <alpha, Theta f>| for unit alpha and f and independent V and Theta, by their exact laws."""
+    first, second = _scales(key, population, numbers)
+    normal = jax.random.normal(jax.random.fold_in(key, 1), (2,), first.dtype)
+    return jnp.abs(first * normal[0] - second * normal[1]) / jnp.sqrt(numbers["d"])
+
+
+def weak_difference_unscaled(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+    """The same without the factor 1 / sqrt(d)."""
+    return weak_difference(key, population, numbers) * jnp.sqrt(numbers["d"])
+
+
+def weak_difference_coupled(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+    """The same difference when both operators are driven by one and the same Gaussians."""
+    key_sample, key_normal = jax.random.split(key)
+    sample = op.covariance(population, op.frequencies(key_sample, population, numbers["n"]))
+    exact = op.covariance(population, population["weights"])
+    f = population["f"]
+    shift = op.power_applied(sample, 1.5, f) - op.power_applied(exact, 1.5, f)
+    return jnp.linalg.norm(shift) * jnp.abs(jax.random.normal(key_normal, (), f.dtype)) / jnp.sqrt(numbers["d"])
+
+
+def standardised_image(key: jax.Array, population: Arrays, numbers: Numbers, *, target: int = 3) -> jax.Array:
+    """One coordinate of V^T S f over the standard deviation that Theta f has."""
+    first, second = _scales(key, population, numbers, target)
+    return first * jax.random.normal(jax.random.fold_in(key, 1), (), first.dtype) / second
+
+
+def coupling_distance(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+    """(<f, Sigma_n^3 f>^(1/2) - <f, Sigma^3 f>^(1/2))^2, whose mean bounds the squared Wasserstein-2 distance."""
+    first, second = _scales(key, population, numbers)
+    return (first - second) ** 2
+
+
+def _scales(key: jax.Array, population: Arrays, numbers: Numbers, target: int = 3) -> tuple[jax.Array, jax.Array]:
+    frequencies = op.frequencies(jax.random.fold_in(key, 0), population, numbers["n"])
+    f = population["f"]
+    sample = jnp.vdot(f, op.cube(op.covariance(population, frequencies))(f), precision=op.HIGHEST)
+    exact = jnp.vdot(f, op.power(op.covariance(population, population["weights"]), target)(f), precision=op.HIGHEST)
+    return jnp.sqrt(sample), jnp.sqrt(exact)

@@ -1,0 +1,23 @@
+"""All claims, in the papers' order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from proofs_check import populations
+from proofs_check.claim import Claim
+from proofs_check.populations import Population
+
+
+def claims(data: Population | None = None, profile: str = "quick") -> list[Claim]:
+    """Return every claim, with settings on the synthetic populations, or on a population of the user's own.
+
+    Parameters
+    ----------
+    data : a population to run on instead of the synthetic ones.
+    profile : "quick" or "full"; the full one tries more values of tau and sizes.
+    """
+    from proofs_check.claims import kpotufe2020, kpotufe2020_identities
+
+    people: Sequence[Population] = populations.synthetic() if data is None else (data,)
+    return [*kpotufe2020_identities.claims(people), *kpotufe2020.claims(people, full=profile == "full")]

@@ -1,0 +1,35 @@
+"""Multiply-adds of a traced function, counted from its jaxpr: loops and maps included."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+
+def multiply_adds(function: Callable[..., Any], *args: Any) -> int:
+    """Return the multiply-adds of all matrix products that `function(*args)` performs.
+
+    Nothing is executed: `args` may be `jax.ShapeDtypeStruct`.
+    """
+    return _count(jax.make_jaxpr(function)(*args).jaxpr)
+
+
+def _count(jaxpr: Any) -> int:
+    total = 0
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "dot_general":
+            ((left, _), _) = equation.params["dimension_numbers"]
+            shape = equation.invars[0].aval.shape
+            total += math.prod(equation.outvars[0].aval.shape) * math.prod(shape[i] for i in left)
+        repeats = equation.params.get("length", 1) if equation.primitive.name == "scan" else 1
+        for value in jax.tree.leaves(list(equation.params.values()), is_leaf=_is_jaxpr):
+            if _is_jaxpr(value):
+                total += repeats * _count(getattr(value, "jaxpr", value))
+    return total
+
+
+def _is_jaxpr(value: Any) -> bool:
+    return hasattr(value, "eqns") or hasattr(value, "jaxpr")

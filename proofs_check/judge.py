@@ -1,0 +1,460 @@
+"""The only place that judges randomness: evidence in, verdict out. NumPy and SciPy, no JAX.
+
+`alpha` is the error rate of one form. It is split evenly over the settings of the form (Bonferroni), and each setting
+spends its share twice: once on the side that refutes and once on the side that certifies. A form that is true
+is refuted with probability at most `alpha`, and one that is false is certified with probability at most `alpha`.
+This is exact for Tail, Calibrated and Law; it rests on normal means for Expectation and Rate, whose statistics must
+not have heavy tails.
+
+What each class of statement can become:
+
+========== ============ ========================================= ==================================================
+class      held          refuted                                   otherwise
+========== ============ ========================================= ==================================================
+Identity   identity      a residual too large or not finite        -
+Tail       certified     a lower limit above delta                 vacuous before certified; consistent
+Calibrated calibrated    the constant needed exceeds the proved    vacuous where nothing is claimed
+Expectation certified    the interval excludes the target          consistent
+Law        certified     p-value below the level                   consistent with fewer than 1000 trials
+Rate       certified     interval disjoint from exponent +- width  consistent
+Exact      certified     a probability above what is claimed       vacuous where all claims are 1 or more
+========== ============ ========================================= ==================================================
+
+`not testable` is never given here: it is for statements that no evidence can decide.
+
+A deterministic inequality (a Tail with probability 1) is never certified by trials: one violation refutes it, and
+without one it is consistent. A Tail claims nothing where its probability is zero or less, and then needs no trials.
+An Expectation may be off its target by less than its precision: then it is refuted as soon as the interval shows it.
+A certified Law says that the true distance to the claimed one is below twice the fact `resolution`, up to `alpha`.
+
+A statistic that is not a number is a violation, and every statistic that is not finite is counted in the fact
+`not_finite` of its setting and of the verdict. Comparisons of numbers that are meant to be equal allow for rounding,
+`ROUNDING * eps`, relative to what is compared; bounds that hold with a probability below 1 are compared as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special, stats
+
+from proofs_check.claim import (
+    Calibrated,
+    Control,
+    Evidence,
+    Exact,
+    Expectation,
+    Form,
+    Identity,
+    Law,
+    Rate,
+    Setting,
+    Tail,
+    Verdict,
+)
+
+ROUNDING = 1e4
+LAW_TRIALS = 1000
+EPS = float(np.finfo(np.float64).eps)
+
+
+class InvalidSetting(ValueError):
+    """A setting does not satisfy the hypotheses of the statement that is tried there."""
+
+
+def binomial_limits(violations: int, trials: int, alpha: float) -> tuple[float, float]:
+    """Return the exact (Clopper-Pearson) limits of a probability, each one-sided at level `alpha`.
+
+    `0 <= violations <= trials` and `0 < alpha < 1`, or ValueError. Without trials the limits are (0, 1).
+    """
+    _open_unit(alpha=alpha)
+    if not 0 <= violations <= trials:
+        raise ValueError(f"violations must lie in [0, trials], got {violations} of {trials}")
+    lower = float(special.betaincinv(violations, trials - violations + 1, alpha)) if violations > 0 else 0.0
+    upper = float(special.betainccinv(violations + 1, trials - violations, alpha)) if violations < trials else 1.0
+    return lower, upper
+
+
+def certifiable(trials: int, alpha: float) -> float:
+    """Return the smallest delta that `trials` trials without a violation certify at level `alpha`."""
+    _open_unit(alpha=alpha)
+    return -math.expm1(math.log(alpha) / trials) if trials > 0 else 1.0
+
+
+def detectable(trials: int, delta: float, alpha: float, power: float = 0.99) -> float:
+    """Return the smallest violation rate that is refuted with probability `power`, inf where none is."""
+    _open_unit(alpha=alpha, power=power)
+    count = int(_smallest_refuted(trials, delta, alpha))
+    return float(special.betaincinv(count, trials - count + 1, power)) if count <= trials else math.inf
+
+
+@lru_cache(maxsize=4096)
+def trials_needed(delta: float, alpha: float, *, beta: float = 0.01, good: float = 0.25, bad: float = 2.0) -> int:
+    """Return the smallest fixed number of trials that decides whether a violation probability is at most `delta`.
+
+    A true rate of `good * delta` is certified, and one of `min(bad * delta, (1 + delta) / 2)` is refuted, each at level
+    `alpha` and each with probability at least `1 - beta`. All of delta, alpha, beta and good lie in (0, 1), bad > 1.
+    Power is not monotone in the number of trials, but it falls only where a critical count moves, so the
+    smallest number is one of those at which a count becomes critical or gains its power; these are all compared.
+    """
+    _open_unit(delta=delta, alpha=alpha, beta=beta, good=good)
+    if not bad > 1:
+        raise ValueError(f"bad must exceed 1, got {bad!r}")
+    low_rate, high_rate = good * delta, min(bad * delta, (1 + delta) / 2)
+
+    def decides(trials: Any) -> Any:
+        certified = stats.binom.cdf(_largest_certified(trials, delta, alpha), trials, low_rate)
+        refuted = stats.binom.sf(_smallest_refuted(trials, delta, alpha) - 1, trials, high_rate)
+        return (certified >= 1 - beta) & (refuted >= 1 - beta)
+
+    most = 1
+    while not decides(most):
+        most *= 2
+    kept = np.arange(_largest_certified(most, delta, alpha) + 1)
+    becomes_critical = _first(lambda n: stats.binom.cdf(kept, n, delta) <= alpha, kept.size, most)
+    counts = np.arange(1, _smallest_refuted(most, delta, alpha) + 1)
+    no_longer_refutes = _first(lambda n: stats.binom.sf(counts - 2, n, delta) >= alpha, counts.size, most)
+    gains_power = _first(lambda n: stats.binom.sf(counts - 1, n, high_rate) >= 1 - beta, counts.size, most)
+    candidates = np.concatenate([becomes_critical, np.maximum(no_longer_refutes, gains_power), [most]])
+    candidates = np.unique(candidates[candidates <= most])
+    return int(candidates[decides(candidates)][0])
+
+
+def checked_bound(bound: Callable[[Setting], Any], setting: Setting) -> tuple[float, float]:
+    """Return (value, delta) of a bound at a setting, delta = 1 - probability.
+
+    Raises InvalidSetting where the hypotheses do not hold, ValueError where the bound is not a number.
+    """
+    right = bound(setting)
+    if not bool(right.valid):
+        raise InvalidSetting(f"the hypotheses of {right.source} do not hold at setting {setting.name!r}")
+    value, delta = float(right.value), 1.0 - float(right.probability)
+    if math.isnan(value) or math.isnan(delta) or delta < -1e-6:
+        raise ValueError(
+            f"{right.source} at setting {setting.name!r} must be a number with a probability of at most 1, "
+            f"got value {value} and probability {right.probability}"
+        )
+    return value, max(delta, 0.0)
+
+
+def judge(form: Form | Control, samples: Sequence[ArrayLike], alpha: float, *, eps: float = EPS) -> Verdict:
+    """Return the verdict of `samples`, one entry a setting, on the statement of a form or of a control.
+
+    A sample is a vector of statistics, one a trial; for Identity it holds residuals, for Exact the pair
+    (log probability, log claimed). `alpha` in (0, 1) is the error rate of the whole form, and `eps` is
+    the precision in which the statistics were computed. Raises ValueError where settings and samples do not match,
+    where a statement cannot be judged at its settings, and InvalidSetting where its hypotheses fail.
+    """
+    _open_unit(alpha=alpha)
+    if not form.settings or len(form.settings) != len(samples):
+        raise ValueError(f"one sample a setting is needed, got {len(samples)} for {len(form.settings)} setting(s)")
+    statement, settings = form.statement, form.settings
+    arrays = [np.asarray(sample) for sample in samples]
+    match statement:
+        case Identity():
+            return _identity(statement, settings, arrays, alpha)
+        case Exact():
+            return _exact(settings, arrays, alpha)
+        case Tail():
+            return _tail(statement, settings, arrays, alpha, eps)
+        case Calibrated():
+            return _calibrated(statement, settings, arrays, alpha, eps)
+        case Expectation():
+            return _expectation(statement, settings, arrays, alpha, eps)
+        case Law():
+            return _law(statement, settings, arrays, alpha)
+        case Rate():
+            return _rate(statement, settings, arrays, alpha, eps)
+    raise TypeError(f"no rule judges a statement of type {type(statement).__name__}")
+
+
+def _identity(statement: Identity, settings: Sequence[Setting], samples: list[np.ndarray], alpha: float) -> Verdict:
+    evidence, worst, held = [], -1.0, True
+    for setting, sample in zip(settings, samples, strict=True):
+        _some(setting, sample, 1)
+        limit = statement.tolerance * float(np.finfo(np.float32 if sample.dtype == np.float32 else np.float64).eps)
+        residual = np.abs(sample.astype(np.float64)).ravel()
+        largest = float(np.max(np.nan_to_num(residual, nan=math.inf)))
+        held, worst = held and largest <= limit, max(worst, largest)
+        facts = {"worst_residual": largest, "limit": limit, "not_finite": _not_finite(residual)}
+        evidence.append(Evidence(setting.name, residual.size, facts))
+    because = f"the largest relative error is {worst:.3g}" + ("" if held else ", which is more than rounding")
+    return _verdict("identity" if held else "refuted", because, math.nan, alpha, evidence, worst_residual=worst)
+
+
+def _exact(settings: Sequence[Setting], samples: list[np.ndarray], alpha: float) -> Verdict:
+    evidence, wrong, claims = [], [], []
+    for setting, sample in zip(settings, samples, strict=True):
+        found, claimed = (float(v) for v in sample)
+        if not found <= claimed + ROUNDING * EPS * max(1.0, abs(claimed)):
+            wrong.append(f"{setting.name}: log probability {found:.6g}, claimed at most {claimed:.6g}")
+        claims.append(claimed)
+        facts = {
+            "log_probability": found,
+            "log_claimed": claimed,
+            "not_finite": int(math.isnan(found) or math.isnan(claimed)),
+        }
+        evidence.append(Evidence(setting.name, 0, facts))
+    if wrong:
+        return _verdict("refuted", "; ".join(wrong[:3]), math.nan, alpha, evidence, settings_refuted=len(wrong))
+    if min(claims) >= 0:
+        return _verdict("vacuous", "what is claimed is a probability of 1 or more", math.nan, alpha, evidence)
+    return _verdict("certified", "the computed probability is at most what is claimed", math.nan, alpha, evidence)
+
+
+def _tail(statement: Tail, settings: Sequence[Setting], samples: list[np.ndarray], alpha: float, eps: float) -> Verdict:
+    level = alpha / len(settings)
+    evidence: list[Evidence] = []
+    for setting, raw in zip(settings, samples, strict=True):
+        value, delta = checked_bound(statement.bound, setting)
+        facts: dict[str, Any] = {"bound": value, "delta": delta, "slack": math.nan, "not_finite": 0}
+        ceiling = math.inf if statement.ceiling is None else float(statement.ceiling(setting))
+        if statement.ceiling is not None:
+            facts["ceiling"] = ceiling
+        facts["says_nothing"] = delta >= 1 or value > ceiling
+        sample = np.asarray(raw, np.float64).ravel()
+        if delta < 1:
+            sample = _some(setting, raw, 1)
+            if bool(np.any(sample > ceiling + ROUNDING * eps * abs(ceiling))):
+                raise ValueError(f"the statistic exceeds its ceiling {ceiling:g} at setting {setting.name!r}")
+            within = sample <= value
+            if delta == 0:
+                within |= sample <= value + ROUNDING * eps * np.maximum(abs(value), np.abs(sample))
+            violations = int(np.count_nonzero(~within))
+            lower, upper = binomial_limits(violations, sample.size, level)
+            quantile = _upper_quantile(sample, 1 - delta)
+            facts |= {"violations": violations, "lower_limit": lower, "upper_limit": upper, "quantile": quantile}
+            facts |= {"p_value": float(stats.binom.sf(violations - 1, sample.size, delta))}
+            facts |= {"certifiable": certifiable(sample.size, level)}
+            facts |= {"detectable": detectable(sample.size, delta, level)}
+            facts |= {"slack": _ratio(value, quantile), "not_finite": _not_finite(sample)}
+        evidence.append(Evidence(setting.name, sample.size, facts))
+
+    slack = _smallest([e.facts["slack"] for e in evidence])
+    empty = sum(e.facts["says_nothing"] for e in evidence)
+    claims = [e for e in evidence if e.facts["delta"] < 1]
+    wrong = [e for e in claims if e.facts["lower_limit"] > e.facts["delta"]]
+    open_ = [e for e in claims if not e.facts["upper_limit"] <= e.facts["delta"]]
+    if wrong:
+        worst = min(wrong, key=lambda e: (e.facts["p_value"], e.facts["delta"] - e.facts["lower_limit"]))
+        f = worst.facts
+        because = f"{f['violations']} of {worst.trials} trials exceed the bound at {worst.setting}"
+        if f["delta"] == 0:
+            because += ", by more than rounding, and none may"
+        else:
+            because += f": violation probability at least {f['lower_limit']:.3g}, claimed {f['delta']:.3g}"
+        extra = {"settings_refuted": len(wrong), "worst_setting": worst.setting}
+        return _verdict("refuted", because, slack, alpha, evidence, **extra)
+    if empty == len(evidence):
+        because = "at every setting the bound exceeds what the statistic can ever be, or claims no probability at all"
+        return _verdict("vacuous", because, slack, alpha, evidence)
+    if not open_:
+        worst = max(claims, key=lambda e: e.facts["upper_limit"] / e.facts["delta"])
+        because = (
+            f"violation probability at most {worst.facts['upper_limit']:.3g} where {worst.facts['delta']:.3g} is "
+            f"claimed ({worst.setting}, the closest of {len(claims)} setting(s))"
+        )
+        return _verdict("certified", because, slack, alpha, evidence, settings_vacuous=empty)
+    worst = max(open_, key=lambda e: e.facts["upper_limit"] / max(e.facts["delta"], 1e-300))
+    f = worst.facts
+    because = (
+        f"{f['violations']} of {worst.trials} trials exceed the bound at {worst.setting}, where delta = "
+        f"{f['delta']:.3g}; as many trials could certify {f['certifiable']:.3g} and would refute a rate of "
+        f"{f['detectable']:.3g}"
+    )
+    extra = {"certifiable": f["certifiable"], "detectable": f["detectable"], "worst_setting": worst.setting}
+    return _verdict(
+        "consistent", because, slack, alpha, evidence, settings_open=len(open_), settings_vacuous=empty, **extra
+    )
+
+
+def _calibrated(
+    statement: Calibrated, settings: Sequence[Setting], samples: list[np.ndarray], alpha: float, eps: float
+) -> Verdict:
+    level = alpha / len(settings)
+    evidence: list[Evidence] = []
+    for setting, raw in zip(settings, samples, strict=True):
+        shape, delta = checked_bound(statement.shape, setting)
+        facts: dict[str, Any] = {"shape": shape, "delta": delta, "not_finite": 0}
+        sample = np.asarray(raw, np.float64).ravel()
+        if delta < 1:
+            if not shape > 0:
+                raise ValueError(f"the shape must be positive at setting {setting.name!r}, got {shape}")
+            sample = _some(setting, raw, 1)
+            ordered = np.sort(sample / shape)  # NaN last: a violation of every constant
+            rank = int(_largest_certified(sample.size, 1 - delta, level))
+            limit = float(ordered[rank]) if rank >= 0 else -math.inf
+            facts |= {"needed": _upper_quantile(ordered, 1 - delta), "needed_lower_limit": _nan_to_inf(limit)}
+            facts |= {"not_finite": _not_finite(sample)}
+        evidence.append(Evidence(setting.name, sample.size, facts))
+    claims = [e for e in evidence if e.facts["delta"] < 1]
+    if not claims:
+        return _verdict("vacuous", "no probability is claimed at any setting", math.nan, alpha, evidence)
+    needed = max(e.facts["needed"] for e in claims)
+    worst = max(claims, key=lambda e: e.facts["needed_lower_limit"])
+    limit = worst.facts["needed_lower_limit"]
+    constants = {"needed_estimate": needed, "needed_lower_limit": limit}
+    constants |= {"proved_lower": statement.lower, "proved_upper": statement.upper}
+    slack = _ratio(statement.upper, needed)
+    if limit > statement.upper * (1 + ROUNDING * eps):
+        because = f"a constant of at least {limit:.4g} is needed at {worst.setting}, proved is {statement.upper:.4g}"
+        return _verdict("refuted", because, slack, alpha, evidence, **constants)
+    because = f"the constant lies in [{max(limit, statement.lower):.4g}, {statement.upper:.4g}]"
+    return _verdict("calibrated", because, slack, alpha, evidence, **constants)
+
+
+def _expectation(
+    statement: Expectation, settings: Sequence[Setting], samples: list[np.ndarray], alpha: float, eps: float
+) -> Verdict:
+    level = alpha / len(settings)
+    evidence: list[Evidence] = []
+    for setting, raw in zip(settings, samples, strict=True):
+        sample = _some(setting, raw, 2)
+        target, scale = float(statement.target(setting)), abs(float(statement.scale(setting)))
+        mean, error = _mean(sample)
+        half = float(stats.norm.isf(level / 2)) * error
+        rounding = ROUNDING * eps * max(abs(target), scale)
+        gap = abs(mean - target)
+        allowed = statement.precision * scale
+        facts = {"mean": mean, "standard_error": error, "target": target, "allowed": allowed}
+        facts |= {"gap": gap, "half_width": half, "not_finite": _not_finite(sample)}
+        facts |= {"excludes_target": not gap <= half + rounding, "inside": gap + half <= allowed}
+        evidence.append(Evidence(setting.name, sample.size, facts))
+    wrong = [e for e in evidence if e.facts["excludes_target"]]
+    inside = all(e.facts["inside"] for e in evidence)
+    worst = max(wrong or evidence, key=lambda e: _nan_to_inf(e.facts["gap"] / max(e.facts["half_width"], 1e-300)))
+    f = worst.facts
+    because = f"the mean is {f['mean']:.6g} +- {f['half_width']:.2g} at {worst.setting}, claimed {f['target']:.6g}"
+    status = "refuted" if wrong else "certified" if inside else "consistent"
+    return _verdict(status, because, math.nan, alpha, evidence, worst_setting=worst.setting)
+
+
+def _law(statement: Law, settings: Sequence[Setting], samples: list[np.ndarray], alpha: float) -> Verdict:
+    level = alpha / len(settings)
+    evidence: list[Evidence] = []
+    for setting, raw in zip(settings, samples, strict=True):
+        sample = _some(setting, raw, 1)
+        bad = _not_finite(sample)
+        distance, p_value = stats.kstest(sample, statement.cdf) if bad == 0 else (1.0, 0.0)
+        resolution = math.sqrt(math.log(2 / level) / (2 * sample.size))
+        facts = {"distance": float(distance), "p_value": float(p_value), "resolution": resolution, "not_finite": bad}
+        evidence.append(Evidence(setting.name, sample.size, facts))
+    worst = min(evidence, key=lambda e: e.facts["p_value"])
+    p_value, coarsest = worst.facts["p_value"], max(e.facts["resolution"] for e in evidence)
+    if p_value < level:
+        status = "refuted"
+    else:
+        status = "certified" if min(e.trials for e in evidence) >= LAW_TRIALS else "consistent"
+    because = f"Kolmogorov-Smirnov p-value {p_value:.3g} at {worst.setting} (level {level:.1g}); "
+    because += f"a true distance of more than {2 * coarsest:.3g} would have been seen"
+    return _verdict(status, because, math.nan, alpha, evidence, resolution=coarsest, p_value=p_value)
+
+
+def _rate(statement: Rate, settings: Sequence[Setting], samples: list[np.ndarray], alpha: float, eps: float) -> Verdict:
+    sizes = np.array([float(setting.numbers[statement.size]) for setting in settings])
+    if np.unique(sizes).size < 5 or not np.all(sizes > 0):
+        raise ValueError(f"a rate needs at least five positive values of {statement.size!r}, got {sizes.tolist()}")
+    evidence: list[Evidence] = []
+    moments = []
+    for setting, size, raw in zip(settings, sizes, samples, strict=True):
+        sample = _some(setting, raw, 2)
+        mean, error = _mean(sample)
+        moments.append((mean, max(error, ROUNDING * eps * abs(mean))))
+        facts = {"size": float(size), "mean": mean, "standard_error": error, "not_finite": _not_finite(sample)}
+        evidence.append(Evidence(setting.name, sample.size, facts))
+    means, errors = np.array(moments).T
+    if not np.all(means > 0):  # NaN too: no power of the size
+        return _verdict("refuted", "a mean is not a positive number", math.nan, alpha, evidence)
+    weights = (means / errors) ** 2  # one over the variance of the log of the mean, to first order
+    x, y = np.log(sizes), np.log(means)
+    x = x - np.average(x, weights=weights)
+    information = float(np.sum(weights * x**2))
+    slope = float(np.sum(weights * x * y) / information)
+    half = float(stats.norm.isf(alpha / 2)) / math.sqrt(information)
+    misfit = float(np.sum(weights * (y - np.average(y, weights=weights) - slope * x) ** 2) / (sizes.size - 2))
+    gap = abs(slope - statement.exponent)
+    status = (
+        "certified" if gap + half <= statement.width else "refuted" if gap > half + statement.width else "consistent"
+    )
+    because = f"the slope is {slope:.4g} +- {half:.2g}, claimed {statement.exponent:.4g} +- {statement.width:.2g}"
+    return _verdict(status, because, math.nan, alpha, evidence, slope=slope, half_width=half, misfit=misfit)
+
+
+def _verdict(
+    status: str, because: str, slack: float, alpha: float, evidence: Sequence[Evidence], **facts: Any
+) -> Verdict:
+    bad = sum(int(e.facts["not_finite"]) for e in evidence)
+    if bad:
+        because += f" ({bad} statistics are not finite)"
+    return Verdict(status, because, slack, alpha, tuple(evidence), {"not_finite": bad, **facts})
+
+
+def _open_unit(**values: float) -> None:
+    for name, value in values.items():
+        if not 0 < value < 1:
+            raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}")
+
+
+def _some(setting: Setting, sample: np.ndarray, fewest: int) -> np.ndarray:
+    if sample.size < fewest:
+        raise ValueError(f"at least {fewest} trial(s) are needed at setting {setting.name!r}, got {sample.size}")
+    return np.asarray(sample, np.float64).ravel()
+
+
+def _not_finite(sample: np.ndarray) -> int:
+    return int(np.count_nonzero(~np.isfinite(sample)))
+
+
+def _nan_to_inf(value: float) -> float:
+    return math.inf if math.isnan(value) else value
+
+
+def _mean(sample: np.ndarray) -> tuple[float, float]:
+    """Return the mean and its standard error, both NaN where a statistic is not finite."""
+    if _not_finite(sample):
+        return math.nan, math.nan
+    return float(np.mean(sample)), float(np.std(sample, ddof=1)) / math.sqrt(sample.size)
+
+
+def _upper_quantile(sample: np.ndarray, level: float) -> float:
+    """Return the smallest order statistic with at least a fraction `level` at or below it, NaN counting as inf."""
+    rank = max(math.ceil(level * sample.size - 1e-9), 1) - 1
+    return _nan_to_inf(float(np.sort(sample)[rank]))
+
+
+def _ratio(value: float, quantile: float) -> float:
+    return value / quantile if quantile > 0 and not math.isinf(value) * math.isinf(quantile) else math.nan
+
+
+def _smallest(values: Sequence[float]) -> float:
+    kept = [v for v in values if not math.isnan(v)]
+    return min(kept) if kept else math.nan
+
+
+def _largest_certified(trials: Any, delta: float, alpha: float) -> Any:
+    """Return the largest count whose upper limit is at most delta, -1 where there is none."""
+    count = stats.binom.ppf(alpha, trials, delta).astype(np.int64)
+    count = np.where(stats.binom.cdf(count, trials, delta) <= alpha, count, count - 1)
+    return np.where(stats.binom.cdf(count, trials, delta) <= alpha, count, count - 1)
+
+
+def _smallest_refuted(trials: Any, delta: float, alpha: float) -> Any:
+    """Return the smallest count whose lower limit exceeds delta, trials + 1 where there is none."""
+    count = stats.binom.isf(alpha, trials, delta).astype(np.int64)
+    count = np.where(stats.binom.sf(count - 1, trials, delta) < alpha, count, count + 1)
+    return np.where(stats.binom.sf(count - 1, trials, delta) < alpha, count, count + 1)
+
+
+def _first(holds: Callable[[np.ndarray], Any], size: int, most: int) -> np.ndarray:
+    """Return, entry by entry, the smallest n in [1, most] at which a monotone condition holds, else most + 1."""
+    low, high = np.ones(size, np.int64), np.full(size, most + 1, np.int64)
+    while np.any(low < high):
+        middle = (low + high) // 2
+        held = holds(middle)
+        low, high = np.where(held, low, middle + 1), np.where(held, middle, high)
+    return low

@@ -1,0 +1,39 @@
+"""Strict switches for the whole suite, and the fixtures that every module shares."""
+
+import os
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+jax.config.update("jax_debug_key_reuse", True)
+jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("filterwarnings", "error")
+
+
+@pytest.fixture(params=["float32", "float64"])
+def dtype(request):
+    """Run the test in single and in double precision."""
+    name = request.param
+    with jax.enable_x64(name == "float64"):
+        yield jnp.dtype(name)
+
+
+@pytest.fixture
+def x64():
+    """Run the test in double precision."""
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.fixture
+def rng():
+    """Return a NumPy generator with a fixed seed: tests are deterministic."""
+    return np.random.default_rng(20200)

@@ -1,0 +1,389 @@
+"""The judge is judged: by exact binomial sums wherever that is possible, never by a lucky seed."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxkern.bounds import Bound
+from proofs_check import judge as judging
+from proofs_check.claim import (
+    Calibrated,
+    Control,
+    Exact,
+    Expectation,
+    Form,
+    Identity,
+    Law,
+    Rate,
+    Setting,
+    Tail,
+)
+from proofs_check.judge import binomial_limits, certifiable, detectable, judge, trials_needed
+
+ALPHA = 1e-4
+HERE = (Setting("here"),)
+SIZES = tuple(Setting(f"n={n}", numbers={"n": float(n)}) for n in (10, 20, 40, 80, 160))
+
+
+def no_trial(key, population, numbers):
+    raise AssertionError("the judge runs no trial")
+
+
+def says(value, delta, valid=True):
+    return lambda setting: Bound(value, 1 - delta, valid, "toy:1")
+
+
+def form(statement, settings=HERE):
+    return Form(statement, settings, "certified")
+
+
+def tail(value=1.0, delta=0.1, ceiling=None, settings=HERE):
+    return form(Tail(no_trial, says(value, delta), None if ceiling is None else lambda setting: ceiling), settings)
+
+
+def with_violations(count, trials):
+    """Return a sample of which `count` exceed 1."""
+    return np.where(np.arange(trials) < count, 2.0, 0.5)
+
+
+def quantiles(law, trials):
+    return law.ppf((np.arange(trials) + 0.5) / trials)
+
+
+def expectation(target=0.0, precision=0.05):
+    return form(Expectation(no_trial, lambda setting: target, lambda setting: 1.0, precision))
+
+
+def around(mean, spread, trials):
+    return mean + spread * np.where(np.arange(trials) % 2, 1.0, -1.0)
+
+
+def rate(exponent, width=0.1):
+    return form(Rate(no_trial, "n", exponent, width), SIZES)
+
+
+def power_law(exponent, spread=0.0, trials=100):
+    return [around(s.numbers["n"] ** exponent, spread * s.numbers["n"] ** exponent, trials) for s in SIZES]
+
+
+def exact(*pairs):
+    settings = tuple(Setting(str(i)) for i in range(len(pairs)))
+    return form(Exact(lambda setting: pairs[0]), settings), [np.array(pair) for pair in pairs]
+
+
+IDENTITY = form(Identity(no_trial))
+LAW = form(Law(no_trial, stats.norm.cdf))
+TABLE = {
+    "an identity to rounding": (IDENTITY, [[1e-16, 1e-13]], "identity"),
+    "an identity in float32": (IDENTITY, [np.float32([1e-4])], "identity"),
+    "an identity with an error": (IDENTITY, [[1e-16, 1e-9]], "refuted"),
+    "an identity with a negative error": (IDENTITY, [[-1e-3]], "refuted"),
+    "an identity that is not finite": (IDENTITY, [[0.0, math.nan]], "refuted"),
+    "a tail without violations": (tail(), [with_violations(0, 200)], "certified"),
+    "a tail with too few trials": (tail(delta=1e-3), [with_violations(0, 200)], "consistent"),
+    "a tail at its delta": (tail(delta=0.1), [with_violations(20, 200)], "consistent"),
+    "a tail with many violations": (tail(), [with_violations(60, 200)], "refuted"),
+    "a tail whose statistic is not a number": (tail(), [np.full(200, math.nan)], "refuted"),
+    "a tail above its ceiling": (tail(ceiling=0.9), [np.full(200, 0.5)], "vacuous"),
+    "a tail below its ceiling": (tail(ceiling=3.0), [with_violations(0, 200)], "certified"),
+    "a tail that claims no probability": (tail(delta=1.5), [[]], "vacuous"),
+    "a deterministic bound that holds": (tail(delta=0.0), [with_violations(0, 1000)], "consistent"),
+    "a deterministic bound that holds to rounding": (tail(delta=0.0), [[1 + 1e-14]], "consistent"),
+    "a deterministic bound that fails once": (tail(delta=0.0), [with_violations(1, 1000)], "refuted"),
+    "a constant within what is proved": (
+        form(Calibrated(no_trial, says(2.0, 0.1), 0.1, 1.0)),
+        [np.linspace(0, 1, 400)],
+        "calibrated",
+    ),
+    "a constant beyond what is proved": (
+        form(Calibrated(no_trial, says(2.0, 0.1), 0.0, 0.1)),
+        [np.linspace(0, 1, 400)],
+        "refuted",
+    ),
+    "a constant for nothing": (form(Calibrated(no_trial, says(2.0, 1.0), 0.0, 0.1)), [[]], "vacuous"),
+    "a mean inside": (expectation(), [around(0.001, 0.1, 1000)], "certified"),
+    "a mean with too few trials": (expectation(), [around(0.001, 1.0, 100)], "consistent"),
+    "a mean off its target": (expectation(), [around(1.0, 1.0, 1000)], "refuted"),
+    "a mean off by less than the precision": (expectation(), [around(0.02, 0.01, 1000)], "refuted"),
+    "a mean without variance": (expectation(), [np.full(10, 1e-14)], "certified"),
+    "a mean that is not a number": (expectation(), [[0.0, 0.1, math.nan]], "refuted"),
+    "a law": (LAW, [quantiles(stats.norm, 2000)], "certified"),
+    "a law with few trials": (LAW, [quantiles(stats.norm, 200)], "consistent"),
+    "another law": (LAW, [quantiles(stats.norm(0.3), 2000)], "refuted"),
+    "a law that is not a number": (LAW, [np.full(2000, math.nan)], "refuted"),
+    "a rate": (rate(-0.5), power_law(-0.5), "certified"),
+    "a rate with noise": (rate(-0.5), power_law(-0.45, spread=2.0), "consistent"),
+    "another rate": (rate(-0.5), power_law(-1.0, spread=0.5), "refuted"),
+    "a rate of nothing": (rate(-0.5), [np.zeros(10)] * 5, "refuted"),
+    "an exact probability": (*exact((-5.0, -4.0), (-3.0, -3.0)), "certified"),
+    "an exact probability that is too large": (*exact((-5.0, -4.0), (-2.0, -3.0)), "refuted"),
+    "an exact claim of nothing": (*exact((-5.0, 0.0)), "vacuous"),
+    "an exact probability that is not a number": (*exact((math.nan, -3.0)), "refuted"),
+}
+
+
+@pytest.mark.parametrize("case", TABLE)
+def test_the_decision_table(case):
+    tried, samples, status = TABLE[case]
+    verdict = judge(tried, samples, ALPHA)
+    assert verdict.status == status, verdict
+    assert verdict.because and verdict.alpha == ALPHA
+    assert [e.setting for e in verdict.evidence] == [s.name for s in tried.settings]
+    assert verdict.facts["not_finite"] == sum(np.count_nonzero(~np.isfinite(s)) for s in samples)
+
+
+def test_the_table_meets_every_status():
+    assert {row[2] for row in TABLE.values()} == {
+        "identity",
+        "certified",
+        "consistent",
+        "refuted",
+        "vacuous",
+        "calibrated",
+    }
+
+
+def test_a_control_is_judged_as_a_form_is():
+    control = Control("half the bound", Tail(no_trial, says(0.4, 0.1)), HERE)
+    assert judge(control, [with_violations(0, 200)], ALPHA).status == "refuted"
+
+
+@pytest.mark.parametrize(("count", "trials"), [(0, 1), (0, 400), (1, 400), (17, 60), (399, 400), (400, 400)])
+@pytest.mark.parametrize("alpha", [0.05, 1e-6])
+def test_binomial_limits_solve_their_equations(count, trials, alpha):
+    lower, upper = binomial_limits(count, trials, alpha)
+    assert 0 <= lower <= count / trials <= upper <= 1
+    if count:
+        np.testing.assert_allclose(stats.binom.sf(count - 1, trials, lower), alpha, rtol=1e-9)
+    else:
+        assert lower == 0
+    if count < trials:
+        rounding = np.finfo(float).eps / (1 - upper)  # the limit is stored as a number next to 1
+        np.testing.assert_allclose(stats.binom.cdf(count, trials, upper), alpha, rtol=1e-9 + 4 * rounding)
+    else:
+        assert upper == 1
+
+
+def test_binomial_limits_refuse_what_cannot_be():
+    assert binomial_limits(0, 0, 0.05) == (0.0, 1.0)
+    with pytest.raises(ValueError, match="violations must lie in"):
+        binomial_limits(3, 2, 0.05)
+    with pytest.raises(ValueError, match="alpha must lie strictly"):
+        binomial_limits(1, 2, 1.0)
+
+
+def statuses(delta, trials, alpha):
+    """Return the verdict on every possible number of violations."""
+    return np.array([judge(tail(delta=delta), [with_violations(k, trials)], alpha).status for k in range(trials + 1)])
+
+
+@pytest.mark.parametrize("delta", [0.01, 0.1, 0.5, 0.9])
+@pytest.mark.parametrize(("trials", "alpha"), [(1, 0.05), (20, 0.01), (90, 0.05), (90, 1e-4)])
+def test_a_true_tail_is_refuted_and_a_false_one_certified_with_probability_at_most_alpha(delta, trials, alpha):
+    found = statuses(delta, trials, alpha)
+    law = stats.binom.pmf(np.arange(trials + 1), trials, delta)
+    assert law[found == "refuted"].sum() <= alpha
+    assert law[found == "certified"].sum() <= alpha  # at the boundary of the false claims, so for each of them
+    assert not np.any((found[:-1] == "refuted") & (found[1:] != "refuted"))
+    assert not np.any((found[1:] == "certified") & (found[:-1] != "certified"))
+
+
+def test_settings_share_alpha():
+    delta, trials, alpha, many = 0.2, 50, 0.05, 4
+    settings = tuple(Setting(str(i)) for i in range(many))
+    tried = tail(delta=delta, settings=settings)
+    calm = with_violations(5, trials)
+    refuted = [
+        judge(tried, [with_violations(k, trials)] + [calm] * 3, alpha).status == "refuted" for k in range(trials + 1)
+    ]
+    one = stats.binom.pmf(np.arange(trials + 1), trials, delta)[refuted].sum()
+    assert 0 < one <= alpha / many
+    assert 1 - (1 - one) ** many <= alpha
+
+
+@pytest.mark.parametrize(("delta", "alpha"), [(0.3, 0.05), (0.1, 0.01), (0.05, 1e-4), (0.7, 0.01)])
+def test_trials_needed_has_the_power_it_promises_and_is_the_smallest(delta, alpha):
+    beta, good, bad = 0.05, 0.25, 2.0
+
+    def decides(trials):
+        counts = np.arange(trials + 1)
+        limits = [binomial_limits(int(k), trials, alpha) for k in counts]
+        certified = np.array([upper <= delta for _, upper in limits])
+        refuted = np.array([lower > delta for lower, _ in limits])
+        high = min(bad * delta, (1 + delta) / 2)
+        return (
+            stats.binom.pmf(counts, trials, good * delta)[certified].sum() >= 1 - beta
+            and stats.binom.pmf(counts, trials, high)[refuted].sum() >= 1 - beta
+        )
+
+    trials = trials_needed(delta, alpha, beta=beta, good=good, bad=bad)
+    assert decides(trials)
+    below = range(1, trials) if trials < 150 else range(trials - 60, trials)
+    assert not any(decides(fewer) for fewer in below)
+
+
+@pytest.mark.parametrize("delta", [0.2, 0.01])
+def test_trials_needed_matches_a_scan_of_all_smaller_numbers(delta):
+    alpha, beta = 1e-3, 0.01
+    found = trials_needed(delta, alpha)
+    n = np.arange(1, found + 1)
+    largest = judging._largest_certified(n, delta, alpha)
+    smallest = judging._smallest_refuted(n, delta, alpha)
+    power = np.minimum(
+        stats.binom.cdf(largest, n, 0.25 * delta), stats.binom.sf(smallest - 1, n, min(2 * delta, (1 + delta) / 2))
+    )
+    assert np.flatnonzero(power >= 1 - beta).tolist() == [found - 1]
+
+
+def test_trials_needed_is_quick_and_grows_where_delta_shrinks():
+    numbers = [trials_needed(delta, 1e-6) for delta in (0.3, 0.1, 1e-2, 1e-4, 1e-6)]
+    assert numbers == sorted(numbers)
+    assert 20 / 1e-6 < numbers[-1] < 200 / 1e-6
+    with pytest.raises(ValueError, match="delta must lie strictly"):
+        trials_needed(0.0, 0.01)
+    with pytest.raises(ValueError, match="bad must exceed 1"):
+        trials_needed(0.1, 0.01, bad=1.0)
+
+
+@pytest.mark.parametrize(("trials", "alpha"), [(1, 0.05), (400, 1e-6)])
+def test_certifiable_is_the_limit_without_violations(trials, alpha):
+    np.testing.assert_allclose(certifiable(trials, alpha), binomial_limits(0, trials, alpha)[1], rtol=1e-12)
+    assert certifiable(0, alpha) == 1
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.01, 0.5])
+def test_detectable_is_refuted_with_the_power_it_names(delta):
+    trials, alpha, power = 80, 0.01, 0.9
+    found = statuses(delta, trials, alpha) == "refuted"
+    counts = np.arange(trials + 1)
+    rate = detectable(trials, delta, alpha, power)
+    np.testing.assert_allclose(stats.binom.pmf(counts, trials, rate)[found].sum(), power, rtol=1e-9)
+    assert detectable(1, 0.5, 0.01) == math.inf
+
+
+def test_a_consistent_tail_says_what_could_have_been_seen():
+    verdict = judge(tail(delta=1e-3), [with_violations(0, 200)], ALPHA)
+    assert verdict.facts["certifiable"] == certifiable(200, ALPHA)
+    assert verdict.facts["detectable"] == detectable(200, 1e-3, ALPHA)
+    assert 1e-3 < verdict.facts["certifiable"] < verdict.facts["detectable"]
+
+
+def test_the_slack_is_the_bound_over_the_quantile_at_the_tightest_setting():
+    settings = (Setting("a"), Setting("b"))
+    samples = [np.arange(1.0, 101), np.arange(1.0, 101) / 2]
+    assert judge(tail(180.0, 0.1, settings=settings), samples, ALPHA).slack == 2.0
+    assert judge(tail(math.inf, 0.1), [np.arange(1.0, 101)], ALPHA).slack == math.inf
+    assert math.isnan(judge(tail(1.0, 0.1), [np.full(100, -1.0)], ALPHA).slack)
+    assert judge(tail(1.0, 0.1), [np.full(100, math.nan)], ALPHA).slack == 0.0
+
+
+def test_one_wrong_setting_refutes_and_one_open_setting_keeps_from_certifying():
+    settings = (Setting("a"), Setting("b"))
+    good = with_violations(0, 200)
+    tried = tail(settings=settings)
+    assert judge(tried, [good, good], ALPHA).status == "certified"
+    assert judge(tried, [good, with_violations(20, 200)], ALPHA).status == "consistent"
+    verdict = judge(tried, [good, with_violations(90, 200)], ALPHA)
+    assert verdict.status == "refuted" and verdict.facts["worst_setting"] == "b"
+
+
+def test_settings_that_claim_nothing_are_passed_over_where_others_claim_something():
+    settings = (Setting("a"), Setting("b"))
+    bound = Tail(no_trial, lambda s: Bound(1.0, -1.0 if s.name == "a" else 0.9, True, "toy:1"))
+    verdict = judge(form(bound, settings), [[], with_violations(0, 200)], ALPHA)
+    assert verdict.status == "certified" and verdict.facts["settings_vacuous"] == 1
+
+
+def test_numbers_that_are_not_finite_are_violations_and_are_counted():
+    sample = with_violations(0, 200)
+    sample[:30] = math.nan
+    verdict = judge(tail(delta=0.01), [sample], ALPHA)
+    assert verdict.status == "refuted" and verdict.facts["not_finite"] == 30
+    assert verdict.evidence[0].facts["violations"] == 30 and "30 statistics are not finite" in verdict.because
+
+
+def test_a_setting_outside_the_hypotheses_is_refused():
+    tried = form(Tail(no_trial, says(1.0, 0.1, valid=False)))
+    with pytest.raises(judging.InvalidSetting, match=r"hypotheses of toy:1 do not hold at setting 'here'"):
+        judge(tried, [with_violations(0, 200)], ALPHA)
+
+
+@pytest.mark.parametrize(
+    ("tried", "samples", "message"),
+    [
+        (tail(), [], "one sample a setting"),
+        (tail(), [[]], "at least 1 trial"),
+        (tail(value=math.nan), [[1.0]], "must be a number"),
+        (tail(delta=-0.5), [[1.0]], "probability of at most 1"),
+        (tail(ceiling=0.9), [[2.0]], "exceeds its ceiling"),
+        (expectation(), [[1.0]], "at least 2 trial"),
+        (form(Calibrated(no_trial, says(0.0, 0.1), 0, 1)), [[1.0]], "shape must be positive"),
+        (form(Rate(no_trial, "n", 1.0), SIZES[:4]), [[1.0, 2.0]] * 4, "at least five"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused(tried, samples, message):
+    with pytest.raises(ValueError, match=message):
+        judge(tried, samples, ALPHA)
+
+
+def test_an_unknown_statement_is_refused():
+    with pytest.raises(TypeError, match="no rule judges"):
+        judge(dataclasses.replace(tail(), statement=object()), [[1.0]], ALPHA)
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.05, 0.5])
+@pytest.mark.parametrize("trials", [30, 400])
+def test_the_constant_needed_exceeds_the_true_quantile_with_probability_at_most_alpha(delta, trials):
+    # The sample 1, ..., n makes the limit its own rank k, and X_(k) exceeds the q-quantile iff fewer than k lie below.
+    tried = form(Calibrated(no_trial, says(1.0, delta), 0.0, math.inf))
+    rank = judge(tried, [np.arange(1.0, trials + 1)], 0.01).facts["needed_lower_limit"]
+    if delta == 0:
+        assert rank == trials
+    else:
+        assert stats.binom.cdf(rank - 1, trials, 1 - delta) <= 0.01 < stats.binom.cdf(rank, trials, 1 - delta)
+
+
+def test_too_few_trials_for_a_quantile_say_nothing_of_the_constant():
+    verdict = judge(form(Calibrated(no_trial, says(1.0, 0.5), 0.3, 2.0)), [[9.0]], 0.01)
+    assert verdict.status == "calibrated" and verdict.facts["needed_lower_limit"] == -math.inf
+
+
+@pytest.mark.parametrize("chance", [0.5, 0.3])
+def test_a_true_mean_is_refuted_at_about_its_level(chance):
+    trials, alpha = 500, 0.01
+    counts = np.arange(1, trials)
+    tried = expectation(target=chance)
+    refuted = [
+        judge(tried, [np.where(np.arange(trials) < k, 1.0, 0.0)], alpha).status == "refuted" for k in counts.tolist()
+    ]
+    assert 0.5 * alpha < stats.binom.pmf(counts, trials, chance)[refuted].sum() < 1.3 * alpha
+
+
+def test_a_law_is_refuted_from_its_level_on_and_states_its_resolution():
+    trials, alpha = 1000, 0.01
+    critical = stats.kstwo.isf(alpha, trials)
+    for shift, status in ((0.999, "certified"), (1.001, "refuted")):
+        sample = np.clip((np.arange(trials) + 0.0) / trials - shift * critical + 1 / trials, 0, 1)
+        verdict = judge(form(Law(no_trial, stats.uniform.cdf)), [sample], alpha)
+        assert verdict.status == status
+        assert critical < verdict.facts["resolution"] < 0.06
+
+
+def test_the_slope_of_a_rate_is_found_whatever_the_noise_of_a_size():
+    samples = power_law(-0.5, spread=0.01)
+    samples[2] = around(SIZES[2].numbers["n"] ** -0.5 * 3, 3.0, 100)  # far off, and known to be so
+    verdict = judge(rate(-0.5), samples, ALPHA)
+    assert verdict.status == "certified"
+    np.testing.assert_allclose(verdict.facts["slope"], -0.5, atol=0.01)
+
+
+def test_the_interval_of_a_rate_is_that_of_its_means():
+    spread, trials = 0.5, 100
+    verdict = judge(rate(-0.5), power_law(-0.5, spread, trials), ALPHA)
+    x = np.log([s.numbers["n"] for s in SIZES])
+    error = spread * math.sqrt(trials / (trials - 1)) / math.sqrt(trials)
+    expected = stats.norm.isf(ALPHA / 2) * error / np.sqrt(np.sum((x - x.mean()) ** 2))
+    np.testing.assert_allclose(verdict.facts["half_width"], expected, rtol=1e-9)

@@ -1,0 +1,351 @@
+"""k-means against literal Lloyd steps and all partitions; seeding, empty clusters, duplicates, offsets, memory."""
+
+import itertools
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxkern import kmeans as module
+from jaxkern.kmeans import KMeansResult, kmeans
+
+MEANS = 10.0 * np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [-1, -1, 1]])
+N, DIM, K = 62, 3, 4  # with blocks of 25 rows the last one is padded
+
+
+def eps(dtype):
+    return float(jnp.finfo(dtype).eps)
+
+
+def separated(rng):
+    """Four tight clusters: seeding misses one with probability below 1e-4 at each step, for any key."""
+    truth = rng.permutation(np.arange(N) % K)
+    return MEANS[truth] + 0.05 * rng.uniform(-1, 1, (N, DIM)), truth
+
+
+def literal_lloyd(X, centers):
+    """Textbook Lloyd for data in which no cluster ever loses all its points."""
+    while True:
+        labels = ((X[:, None] - centers[None]) ** 2).sum(-1).argmin(1)
+        means = np.stack([X[labels == j].mean(0) for j in range(len(centers))])
+        if np.allclose(means, centers, rtol=0, atol=1e-14):
+            return labels, centers
+        centers = means
+
+
+def objective_of(X, labels, centers):
+    return ((np.float64(X) - np.float64(centers)[labels]) ** 2).sum()
+
+
+def assert_consistent(X, result):
+    """The fields belong together, whatever the iteration did."""
+    X = np.float64(X)
+    labels, centers = np.asarray(result.labels), np.float64(result.centers)
+    unit = eps(result.centers.dtype)
+    tiny = 100 * unit * max((X**2).sum(1).max(), 1e-30)
+    assert np.isfinite(centers).all() and labels.min() >= 0 and labels.max() < len(centers)
+    distances = ((X[:, None] - centers[None]) ** 2).sum(-1)
+    own = distances[np.arange(len(X)), labels]
+    assert (own <= distances.min(1) + tiny).all()
+    assert abs(float(result.objective) - own.sum()) <= 50 * unit * own.sum() + len(X) * tiny * unit
+
+
+def same_partition(a, b):
+    return len(set(zip(np.asarray(a).tolist(), np.asarray(b).tolist(), strict=True))) == len(
+        set(np.asarray(b).tolist())
+    )
+
+
+def test_separated_clusters_are_found_from_every_seed(dtype, rng):
+    X, truth = separated(rng)
+    X = jnp.asarray(X, dtype)
+    for seed in range(10):
+        result = kmeans(jax.random.key(seed), X, K)
+        assert same_partition(result.labels, truth) and bool(result.converged)
+        assert_consistent(X, result)
+        means = np.stack([np.asarray(X)[np.asarray(result.labels) == j].mean(0) for j in range(K)])
+        np.testing.assert_allclose(result.centers, means, atol=20 * 10 * eps(dtype))
+
+
+def test_fields_have_the_documented_types(dtype, rng):
+    result = kmeans(jax.random.key(0), jnp.asarray(separated(rng)[0], dtype), K)
+    assert isinstance(result, KMeansResult)
+    leaves = {"labels": (N,), "centers": (K, DIM), "objective": (), "converged": (), "iterations": ()}
+    types = {"labels": jnp.int32, "converged": bool, "iterations": jnp.int32}
+    for name, shape in leaves.items():
+        assert getattr(result, name).shape == shape and getattr(result, name).dtype == types.get(name, dtype)
+    assert len(jax.tree.leaves(result)) == len(leaves)
+
+
+def test_lloyd_takes_the_literal_steps_from_every_start(rng, x64):
+    """All 35 triples out of 7 points as starts, and the best of all 3^7 partitions, which nothing improves."""
+    X = rng.normal(size=(7, 2))
+    best, optimum = np.inf, None
+    for labels in map(np.array, itertools.product(range(3), repeat=7)):
+        if len(set(labels)) == 3:
+            means = np.stack([X[labels == j].mean(0) for j in range(3)])
+            if objective_of(X, labels, means) < best:
+                best, optimum = objective_of(X, labels, means), means
+    starts = np.stack([X[list(chosen)] for chosen in itertools.combinations(range(7), 3)] + [optimum])
+
+    blocks = jnp.pad(jnp.asarray(X), ((0, 1), (0, 0))).reshape(2, 4, 2)
+    run = jax.jit(jax.vmap(lambda start: module._lloyd(blocks, 7, start, 100, jnp.zeros(()))))
+    found, converged, _ = run(jnp.asarray(starts))
+    assert converged.all()
+    np.testing.assert_allclose(found[-1], optimum, atol=1e-12)
+    objectives = []
+    for start, centers in zip(starts, found, strict=True):
+        labels, expected = literal_lloyd(X, start)
+        np.testing.assert_allclose(centers, expected, atol=1e-12)
+        objectives.append(objective_of(X, labels, expected))
+    assert min(objectives) >= best - 1e-12
+
+    result = kmeans(jax.random.key(3), jnp.asarray(X), 3, tolerance=0.0)
+    assert np.abs(np.array(objectives) - float(result.objective)).min() <= 1e-12
+
+
+def test_one_cluster_is_the_mean(dtype, rng):
+    X = jnp.asarray(rng.normal(size=(N, DIM)) + 5, dtype)
+    result = kmeans(jax.random.key(0), X, 1)
+    exact = np.asarray(X, np.float64)
+    np.testing.assert_allclose(result.centers[0], exact.mean(0), rtol=10 * eps(dtype))
+    assert float(result.objective) == pytest.approx(((exact - exact.mean(0)) ** 2).sum(), rel=20 * eps(dtype))
+    assert bool(result.converged) and not result.labels.any()
+
+
+def test_as_many_clusters_as_points_leaves_nothing_over(rng):
+    X = jnp.asarray(rng.normal(size=(9, DIM)), jnp.float32)
+    result = kmeans(jax.random.key(0), X, 9, tolerance=0.0)
+    assert sorted(result.labels.tolist()) == list(range(9)) and bool(result.converged)
+    assert float(result.objective) <= X.size * (10 * eps("float32")) ** 2
+
+
+def test_one_point_is_its_own_centre():
+    result = kmeans(jax.random.key(0), jnp.full((1, 1), 0.1, jnp.float32), 1)
+    assert float(result.objective) == 0 and bool(result.converged) and result.labels.tolist() == [0]
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 1e-4])
+@pytest.mark.parametrize("distinct", [1, 3])
+def test_copies_of_fewer_points_than_clusters_are_no_trouble(distinct, tolerance, dtype, rng):
+    """Exact copies: some clusters stay empty, nothing is NaN, and the iteration does not swap them for ever."""
+    truth = np.arange(N) % distinct
+    X = jnp.asarray(MEANS[:3][truth] + 0.1, dtype)
+    for seed in range(3):
+        result = kmeans(jax.random.key(seed), X, 5, tolerance=tolerance)
+        assert_consistent(X, result)
+        assert float(result.objective) <= X.size * (N * 10 * eps(dtype)) ** 2
+        assert bool(result.converged) and int(result.iterations) <= 10
+        groups = [set(result.labels[truth == j].tolist()) for j in range(distinct)]
+        assert len(set.union(*groups)) == sum(map(len, groups))
+
+
+def test_a_common_offset_costs_no_digits(rng):
+    """On a grid that float32 holds exactly with and without the offset, the data are the same data.
+
+    Clusters are 0.3 apart: with the offset, float32 knows |x|^2 to 0.2 only.
+    """
+    X = np.round(separated(rng)[0] / 32 * 8192) / 8192
+    near, far = jnp.asarray(X, jnp.float32), jnp.asarray(X + 1000, jnp.float32)
+    assert np.array_equal(np.asarray(far, np.float64) - 1000, np.asarray(near, np.float64))
+    for seed in range(3):
+        a, b = kmeans(jax.random.key(seed), near, K), kmeans(jax.random.key(seed), far, K)
+        assert np.array_equal(a.labels, b.labels)
+        np.testing.assert_allclose(b.centers - 1000, a.centers, atol=1000 * eps("float32"))
+        rounding = X.size * (1000 * eps("float32")) ** 2
+        assert abs(float(a.objective) - float(b.objective)) <= 20 * eps("float32") * float(a.objective) + rounding
+        exact = objective_of(far, np.asarray(b.labels), b.centers)
+        assert float(b.objective) == pytest.approx(exact, rel=20 * eps("float32"))
+
+
+def test_empty_clusters_restart_at_different_far_points(dtype):
+    """Centres 1e3 and 2e3 win nothing: they move to 20 and 0, the points farthest from 6, and all ends well."""
+    blocks = jnp.array([0, 0.125, 10, 20, 0, 0], dtype).reshape(2, 3, 1)
+    start = jnp.array([[6], [1000], [2000]], dtype)
+    run = jax.jit(lambda steps: module._lloyd(blocks, 4, start, steps, jnp.zeros((), dtype)))
+    assert run(1)[0][1:].ravel().tolist() == [20, 0]
+    centers, converged, _ = run(50)
+    assert bool(converged)
+    assert sorted(centers.ravel().tolist()) == [0.0625, 10, 20]
+
+
+def test_rounding_of_a_mean_reseeds_no_cluster(dtype):
+    """Copies of 0.1, whose mean is off by a few units in the last place: the empty cluster stays where it was."""
+    rows, labels = jnp.full((N, 1), 0.1, dtype), jnp.zeros(N, jnp.int32)
+    centers = jnp.array([[0.1 * (1 + 4 * eps(dtype))], [3]], dtype)
+    reseed = jax.jit(lambda rows: module._reseed(rows, N, centers, labels, centers, jnp.array([False, True])))
+    assert np.array_equal(reseed(rows), centers)
+    moved = reseed(rows.at[7].set(0.11))
+    assert moved[1] == jnp.asarray(0.11, dtype) and moved[0] == centers[0]
+
+
+def test_more_restarts_are_never_worse(rng):
+    X = jnp.asarray(rng.uniform(size=(N, DIM)), jnp.float32)
+    for seed in range(5):
+        key = jax.random.key(seed)
+        one, four = kmeans(key, X, 8), kmeans(key, X, 8, num_restarts=4)
+        assert float(four.objective) <= float(one.objective) * (1 + 20 * eps("float32"))
+        assert_consistent(X, four)
+
+
+def test_converged_is_honest(rng):
+    X = jnp.asarray(rng.uniform(size=(N, DIM)), jnp.float32)
+    stopped = kmeans(jax.random.key(0), X, 8, max_iterations=1, tolerance=0.0)
+    assert not stopped.converged and int(stopped.iterations) == 1
+    done = kmeans(jax.random.key(0), X, 8, tolerance=0.0)
+    assert done.converged and 1 < int(done.iterations) < 300
+    assert float(done.objective) < float(stopped.objective)
+    means = np.stack([np.asarray(X)[np.asarray(done.labels) == j].mean(0) for j in range(8)])
+    np.testing.assert_allclose(done.centers, means, atol=10 * eps("float32"))
+    broken = kmeans(jax.random.key(0), X.at[3, 1].set(jnp.nan), 8)
+    assert not broken.converged and not jnp.isfinite(broken.objective)
+    broken = kmeans(jax.random.key(0), X.at[3, 1].set(jnp.nan), 8, num_restarts=4)
+    assert not broken.converged and not jnp.isfinite(broken.objective)
+
+
+def test_results_do_not_depend_on_blocks_or_the_order_of_points(rng):
+    X, order = jnp.asarray(separated(rng)[0], jnp.float32), rng.permutation(N)
+    whole = kmeans(jax.random.key(0), X, K)
+    for block_size in [25, 10**6]:
+        blocked = kmeans(jax.random.key(0), X, K, block_size=block_size)
+        assert np.array_equal(whole.labels, blocked.labels)
+        np.testing.assert_allclose(blocked.centers, whole.centers, atol=100 * eps("float32"))
+    shuffled = kmeans(jax.random.key(5), X[order], K)
+    assert same_partition(shuffled.labels, whole.labels[order])
+
+
+def test_jit_and_vmap_over_datasets_and_keys_give_the_eager_results(rng):
+    X = jnp.asarray(np.stack([separated(rng)[0] for _ in range(2)]), jnp.float32)
+    keys = jax.vmap(jax.random.key)(jnp.arange(3))
+    over_keys = jax.vmap(partial(kmeans, num_clusters=K), (0, None))
+    batched = jax.jit(jax.vmap(over_keys, (None, 0)))(keys, X)
+    for i, j in itertools.product(range(2), range(3)):
+        eager, one = kmeans(jax.random.key(j), X[i], K), jax.tree.map(lambda leaf, i=i, j=j: leaf[i, j], batched)
+        assert np.array_equal(one.labels, eager.labels)
+        assert one.converged == eager.converged and one.iterations == eager.iterations
+        np.testing.assert_allclose(one.centers, eager.centers, atol=100 * eps("float32"))
+        np.testing.assert_allclose(one.objective, eager.objective, rtol=1e-5)
+
+
+def test_both_ways_to_sum_clusters_agree(rng):
+    rows = jnp.asarray(rng.normal(size=(20, DIM)), jnp.float32)
+    labels = jnp.asarray(np.arange(20) % 5, jnp.int32)  # 4 stands for padding, which no sum contains
+    expected = np.stack([np.asarray(rows)[np.arange(20) % 5 == j].sum(0) for j in range(K)])
+    for sums in (module._scattered_sums, module._matmul_sums):
+        np.testing.assert_allclose(sums(rows, labels, num_clusters=K), expected, atol=50 * eps("float32"))
+
+
+def test_other_platforms_get_a_program_without_hardware(rng):
+    X = jnp.asarray(separated(rng)[0], jnp.float32)
+    traced = jax.jit(partial(kmeans, num_clusters=K, num_restarts=2)).trace(jax.random.key(0), X)
+    for platform in ("cpu", "cuda", "tpu"):
+        traced.lower(lowering_platforms=(platform,))
+
+
+# --- seeding ---------------------------------------------------------------------------------------------------------
+
+
+def test_seeds_are_different_points_even_among_copies(rng):
+    """Copies are at distance exactly 0: all distinct points come first, then the rest without repetition."""
+    values = jnp.asarray(rng.normal(size=(3, DIM)) * 0.1 + 7, jnp.float32)
+    X = values[np.arange(11) % 3]
+    draw = jax.jit(jax.vmap(lambda key: module._plus_plus(key, X, 11)))
+    seeds = np.asarray(draw(jax.random.split(jax.random.key(2), 30)))
+    assert seeds.dtype == np.int32
+    assert (np.sort(seeds, axis=1) == np.arange(11)).all()
+    assert (np.sort(seeds[:, :3] % 3, axis=1) == np.arange(3)).all()
+
+
+def test_one_seed_is_uniform():
+    """12 cells, 6000 draws: a share is off by 6 standard errors with probability below 1e-7."""
+    X = jnp.zeros((12, 1))
+    seeds = jax.jit(jax.vmap(lambda key: module._plus_plus(key, X, 1)))(jax.random.split(jax.random.key(0), 6000))
+    shares = np.bincount(np.asarray(seeds)[:, 0], minlength=12) / 6000
+    assert np.abs(shares - 1 / 12).max() <= 6 * np.sqrt(1 / 12 * 11 / 12 / 6000)
+
+
+def test_inverted_cumulative_sum_has_exact_shares(dtype):
+    """On a grid of uniform numbers every index appears in exact proportion, and weight 0 never."""
+    weights = jnp.array([0, 1, 0, 4, 2, 0, 1, 0], dtype)
+    grid = jnp.arange(64, dtype=dtype) / 64
+    invert = jax.jit(jax.vmap(module._invert, (None, 0)))
+    indices = invert(weights, grid)
+    assert np.bincount(np.asarray(indices), minlength=8).tolist() == [0, 8, 0, 32, 16, 0, 8, 0]
+    extreme = jnp.full(64, 1 - eps(dtype) / 2, dtype)  # the largest number below 1
+    assert (invert(weights, extreme) == 1).all()
+
+
+def test_rounding_of_parallel_sums_draws_no_weight_zero(rng):
+    """Cumulative sums of 1000 weights change by rounding even where the weight is 0; aim there."""
+    weights = jnp.asarray(rng.random(1000) * (rng.random(1000) < 0.3), jnp.float32)
+    cumulative = np.asarray(jnp.cumsum(weights))
+    indices = jax.jit(jax.vmap(module._invert, (None, 0)))(weights, jnp.asarray(1 - cumulative / cumulative.max()))
+    assert (np.asarray(weights)[np.asarray(indices)] > 0).all()
+
+
+def test_draws_follow_the_weights():
+    """7 weights in a padded 3 x 3 table, 20000 draws: 6 standard errors, false alarms below 1e-7."""
+    weights = jnp.array([3.0, 0.0, 1.0, 5.0, 0.0, 0.0, 1.0])
+    draws = jax.jit(partial(module._draw, num_draws=20_000))(jax.random.key(4), weights)
+    p = np.asarray(weights) / 10
+    shares = np.bincount(np.asarray(draws), minlength=7) / 20_000
+    assert (np.abs(shares - p) <= 6 * np.sqrt(p * (1 - p) / 20_000)).all()
+
+
+# --- memory and dtype ------------------------------------------------------------------------------------------------
+
+
+def intermediates(jaxpr):
+    """Yield the abstract value of every array computed anywhere in a jaxpr."""
+    for equation in jaxpr.eqns:
+        yield from (out.aval for out in equation.outvars)
+        for value in jax.tree.leaves(list(equation.params.values())):
+            value = getattr(value, "jaxpr", value)
+            if hasattr(value, "eqns"):
+                yield from intermediates(value)
+
+
+def test_nothing_is_larger_than_the_points_or_a_block_of_scores():
+    points, dim, clusters, block = 600, 3, 40, 64
+    run = partial(kmeans, num_clusters=clusters, num_restarts=2, block_size=block)
+    jaxpr = jax.make_jaxpr(run)(jax.random.key(0), jnp.zeros((points, dim))).jaxpr
+    found = [(getattr(aval, "size", 0), str(aval)) for aval in intermediates(jaxpr)]
+    assert any("40,64]" in name for _, name in found)  # the scores of one block: the walk goes all the way down
+    assert max(found)[0] <= max((points + block) * dim, block * clusters)
+
+
+def test_float32_data_meet_no_float64(x64):
+    run = partial(kmeans, num_clusters=K, num_restarts=2, block_size=25)
+    jaxpr, result = jax.make_jaxpr(run, return_shape=True)(jax.random.key(0), jnp.zeros((N, DIM), jnp.float32))
+    # A Python number is a float64 scalar for as long as it takes to convert it.
+    wide = [aval for aval in intermediates(jaxpr.jaxpr) if "f64" in str(aval) and aval.shape != ()]
+    assert not wide
+    assert result.centers.dtype == result.objective.dtype == jnp.float32
+    assert result.labels.dtype == result.iterations.dtype == jnp.int32
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"X": np.zeros(5, np.float32)}, "X must have rank 2"),
+        ({"X": np.zeros((5, 2), np.int32)}, "X must have dtype float32 or float64"),
+        ({"X": np.zeros((0, 2), np.float32)}, "X must have at least 1 row"),
+        ({"key": np.zeros(2, np.uint32)}, "key must be a typed random key"),
+        ({"num_clusters": 0}, "num_clusters must be at least 1, got 0"),
+        ({"num_clusters": 6}, "num_clusters must be at most 5 .the number of points., got 6"),
+        ({"num_clusters": 2.0}, "num_clusters must be a static whole number"),
+        ({"num_restarts": 0}, "num_restarts must be at least 1"),
+        ({"max_iterations": 0}, "max_iterations must be at least 1"),
+        ({"tolerance": -1e-4}, "tolerance must be at least 0"),
+        ({"block_size": 0}, "block_size must be at least 1"),
+    ],
+)
+def test_bad_arguments_are_refused_by_name(changes, message):
+    arguments = {"key": jax.random.key(0), "X": np.zeros((5, 2), np.float32), "num_clusters": 2} | changes
+    with pytest.raises(ValueError, match=message):
+        kmeans(**arguments)

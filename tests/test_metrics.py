@@ -1,0 +1,249 @@
+"""Scores of partitions against literal loops and peers; errors of Gram matrices against their eigenvalues."""
+
+import itertools
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+from jaxkern import metrics
+
+SCORES = [metrics.rand_index, metrics.adjusted_rand_index, metrics.normalized_mutual_info]
+PARTITION = [*SCORES, metrics.misclassification_rate]
+GRAM = [metrics.spectral_error, metrics.frobenius_error]
+
+
+def eps(dtype):
+    return float(jnp.finfo(dtype).eps)
+
+
+def call(score, a, b):
+    """Score two labelings of at most 41 labels; one num_labels for all of them is one compilation."""
+    return score(a, b, num_labels=41) if score is metrics.misclassification_rate else score(a, b)
+
+
+def rand_by_pairs(a, b):
+    pairs = list(itertools.combinations(range(len(a)), 2))
+    return sum((a[i] == a[j]) == (b[i] == b[j]) for i, j in pairs) / len(pairs)
+
+
+def rate_by_assignment(a, b):
+    rows, columns = np.unique(a, return_inverse=True)[1], np.unique(b, return_inverse=True)[1]
+    table = np.zeros((rows.max() + 1, columns.max() + 1))
+    np.add.at(table, (rows, columns), 1)
+    return 1 - table[linear_sum_assignment(-table)].sum() / len(a)
+
+
+ORACLES = [
+    (metrics.rand_index, rand_by_pairs),
+    (metrics.adjusted_rand_index, adjusted_rand_score),
+    (metrics.normalized_mutual_info, normalized_mutual_info_score),
+    (metrics.misclassification_rate, rate_by_assignment),
+]
+
+
+def labelings(rng, n=40, count=12):
+    """Pairs of labelings between independent and equal, with different numbers of cells."""
+    for trial in range(count):
+        a = rng.integers(0, 1 + trial % 6, n)
+        noise = rng.random(n) < trial / (count - 1)
+        yield a, np.where(noise, rng.integers(0, 1 + (3 * trial) % 7, n), (5 * a + 2) % 7)
+
+
+@pytest.mark.parametrize(("score", "oracle"), ORACLES)
+def test_scores_agree_with_an_independent_oracle(score, oracle, dtype, rng):
+    for a, b in labelings(rng):
+        value = call(score, a, b)
+        assert value.dtype == dtype and value.shape == ()
+        assert abs(float(value) - oracle(a, b)) <= 4 * eps(dtype)
+
+
+@pytest.mark.parametrize("score", PARTITION)
+def test_names_of_labels_and_order_of_points_do_not_matter(score, dtype, rng):
+    for a, b in labelings(rng, count=6):
+        order = rng.permutation(len(a))
+        names = rng.permutation(np.arange(-50, 50))[:7] * 1000 - 3
+        assert abs(float(call(score, a, b)) - float(call(score, names[a][order], b[order]))) <= 4 * eps(dtype)
+
+
+@pytest.mark.parametrize("score", PARTITION)
+def test_scores_are_symmetric(score, dtype, rng):
+    for a, b in labelings(rng, count=6):
+        assert abs(float(call(score, a, b)) - float(call(score, b, a))) <= 4 * eps(dtype)
+
+
+@pytest.mark.parametrize(("score", "best"), [*[(score, 1) for score in SCORES], (metrics.misclassification_rate, 0)])
+@pytest.mark.parametrize("cells", [1, 5, 40])
+def test_agreement_is_exact_and_one_moved_point_is_seen(score, best, cells, dtype):
+    a = np.arange(40) % cells
+    b = 10 - 3 * a
+    assert float(call(score, a, b)) == best
+    b[0] = -1000
+    if cells < 40:  # a point alone in its cell may be renamed
+        assert abs(float(call(score, a, b)) - best) > 0.005
+
+
+def test_one_point_agrees_with_itself(dtype):
+    for score in SCORES:
+        assert float(score([5], [-5])) == 1
+    assert float(metrics.misclassification_rate([5], [-5])) == 0
+
+
+def test_trivial_partitions_score_as_in_scikit_learn(dtype):
+    single, apart, halves = np.zeros(40, int), np.arange(40), np.arange(40) % 2
+    for a, b in itertools.product([single, apart, halves], repeat=2):
+        assert abs(float(metrics.adjusted_rand_index(a, b)) - adjusted_rand_score(a, b)) <= 4 * eps(dtype)
+        assert abs(float(metrics.normalized_mutual_info(a, b)) - normalized_mutual_info_score(a, b)) <= 4 * eps(dtype)
+    assert float(metrics.rand_index(single, apart)) == 0
+    assert float(metrics.normalized_mutual_info(single, halves)) == 0
+    assert float(call(metrics.misclassification_rate, single, apart)) == pytest.approx(39 / 40, abs=eps(dtype))
+
+
+@pytest.mark.parametrize("share", [0.5, 1e-5])
+def test_float32_keeps_its_digits_for_many_points(share, rng):
+    """2e5 points make 2e10 pairs, beyond int32; a share of 1e-5 leaves all but a few in one cell."""
+    n = 200_000
+    a = (rng.random(n) < share).astype(int)
+    b = np.where(rng.random(n) < 0.1 * share, 1 - a, a)
+    single = [float(score(a, b)) for score in SCORES]
+    with jax.enable_x64(True):
+        double = [float(score(a, b)) for score in SCORES]
+    np.testing.assert_allclose(single, double, rtol=4 * eps("float32"), atol=4 * eps("float32"))
+    assert abs(double[1] - adjusted_rand_score(a, b)) < 1e-9
+    assert abs(double[2] - normalized_mutual_info_score(a, b)) < 1e-9
+
+
+def test_labels_beyond_the_default_integers_are_told_apart():
+    a = np.arange(40) % 4
+    assert float(metrics.rand_index(a * 2**32, a)) == 1
+    assert float(call(metrics.misclassification_rate, a * 2**33, np.zeros(40, np.uint8))) == 0.75
+    assert float(metrics.rand_index((a * (2**30 - 1)).astype(np.uint32), a.astype(np.int8))) == 1
+
+
+@pytest.mark.parametrize("score", PARTITION)
+def test_jit_and_vmap_give_the_eager_values(score, rng):
+    a, b = (jnp.asarray(np.stack(side), jnp.int32) for side in zip(*labelings(rng, count=4), strict=True))
+    eager = [call(score, x, y) for x, y in zip(a, b, strict=True)]
+    batched = jax.jit(jax.vmap(partial(call, score)))(a, b)
+    assert batched.dtype == jnp.float32
+    np.testing.assert_allclose(batched, jnp.stack(eager), rtol=0, atol=4 * eps("float32"))
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_partition_scores_never_hold_all_pairs(score):
+    labels = jnp.zeros(300, jnp.int32)
+    assert largest_intermediate(jax.make_jaxpr(score)(labels, labels).jaxpr) <= 2 * 300
+
+
+def largest_intermediate(jaxpr):
+    """Return the number of elements of the largest array computed anywhere in a jaxpr."""
+    sizes = [getattr(out.aval, "size", 0) for equation in jaxpr.eqns for out in equation.outvars]
+    nested = [value for equation in jaxpr.eqns for value in jax.tree.leaves(list(equation.params.values()))]
+    nested = [getattr(value, "jaxpr", value) for value in nested]
+    return max([*sizes, *(largest_intermediate(inner) for inner in nested if hasattr(inner, "eqns"))], default=0)
+
+
+def test_matching_may_leave_labels_over_on_either_side():
+    a = np.array([0, 0, 0, 1, 1, 2])
+    assert float(metrics.misclassification_rate(a, np.array([4, 4, 5, 5, 5, 5]))) == pytest.approx(
+        1 / 3, abs=eps("float32")
+    )
+    assert float(metrics.misclassification_rate(a, np.zeros(6, int))) == 0.5
+    assert float(metrics.misclassification_rate(a, a, num_labels=50)) == 0
+
+
+def test_matching_is_the_best_of_all_permutations(rng):
+    for _ in range(5):
+        a, b = rng.integers(0, 4, (2, 40))
+        best = min(np.mean(np.array(names)[b] != a) for names in itertools.permutations(range(4)))
+        assert abs(float(call(metrics.misclassification_rate, a, b)) - best) <= eps("float32")
+
+
+def test_traced_labels_beyond_num_labels_are_errors():
+    a = jnp.array([0, 0, 1, 1, 2])
+    assert float(jax.jit(lambda x: metrics.misclassification_rate(x, x, num_labels=2))(a)) == pytest.approx(0.2)
+
+
+def test_traced_labels_need_num_labels():
+    with pytest.raises(ValueError, match="num_labels must be given"):
+        jax.jit(metrics.misclassification_rate)(jnp.array([0, 1]), jnp.array([0, 1]))
+
+
+def test_too_small_num_labels_is_refused():
+    with pytest.raises(ValueError, match="num_labels must be at least the number of distinct labels, 3, got 2"):
+        metrics.misclassification_rate([0, 1, 2], [0, 1, 1], num_labels=2)
+    with pytest.raises(ValueError, match="num_labels"):
+        metrics.misclassification_rate([0, 1], [0, 1], num_labels=0)
+
+
+@pytest.mark.parametrize("score", PARTITION)
+def test_bad_labels_are_refused_by_name(score):
+    good = np.array([0, 1, 1])
+    with pytest.raises(ValueError, match="labels_true must hold integer labels"):
+        score(good.astype("float32"), good)
+    with pytest.raises(ValueError, match="labels_pred must hold integer labels"):
+        score(good, good.astype(bool))
+    with pytest.raises(ValueError, match=r"labels_pred must have shape \(3,\)"):
+        score(good, good[:2])
+    with pytest.raises(ValueError, match="labels_true must have shape"):
+        score(good[:0], good[:0])
+    with pytest.raises(ValueError, match="labels_true must have shape"):
+        score(good[:, None], good)
+
+
+def test_gram_errors_agree_with_the_eigenvalues(dtype, rng):
+    n = 12
+    K, Khat = (A @ A.T for A in rng.normal(size=(2, n, n)))
+    spectrum = np.linalg.eigvalsh(K - Khat)
+    assert spectrum.min() < 0 < spectrum.max()
+    K, Khat = jnp.asarray(K, dtype), jnp.asarray(Khat, dtype)
+    top = np.abs(spectrum).max()
+    assert metrics.spectral_error(K, Khat).dtype == metrics.frobenius_error(K, Khat).dtype == dtype
+    assert abs(float(metrics.spectral_error(K, Khat)) - top / n) <= 10 * eps(dtype) * top
+    total = np.linalg.norm(spectrum)
+    assert abs(float(metrics.frobenius_error(K, Khat)) - total / n**2) <= 10 * eps(dtype) * total
+
+
+@pytest.mark.parametrize("error", GRAM)
+def test_gram_errors_are_symmetric_norms(error, dtype, rng):
+    A, B = jnp.asarray(rng.normal(size=(2, 9, 9)), dtype)
+    rotation = jnp.asarray(np.linalg.qr(rng.normal(size=(9, 9)))[0], dtype)
+    value = float(error(A, B))
+    assert float(error(A, A)) == 0
+    assert float(error(B, A)) == value
+    assert float(error(-3 * A, -3 * B)) == pytest.approx(3 * value, rel=100 * eps(dtype))
+    assert float(error(rotation @ A, rotation @ B)) == pytest.approx(value, rel=100 * eps(dtype))
+    assert float(error(jnp.ones((1, 1), dtype), jnp.zeros((1, 1), dtype))) == 1
+
+
+def test_gram_errors_of_the_identity_are_exact(dtype):
+    identity, zero = jnp.eye(4, dtype=dtype), jnp.zeros((4, 4), dtype)
+    assert float(metrics.spectral_error(identity, zero)) == 0.25
+    assert float(metrics.frobenius_error(identity, zero)) == 0.125
+
+
+@pytest.mark.parametrize("error", GRAM)
+def test_gram_errors_work_under_jit_and_vmap_and_keep_float32(error, rng, x64):
+    A, B = jnp.asarray(rng.normal(size=(2, 3, 9, 9)), jnp.float32)
+    batched = jax.jit(jax.vmap(error))(A, B)
+    assert batched.dtype == jnp.float32
+    np.testing.assert_allclose(batched, [error(x, y) for x, y in zip(A, B, strict=True)], rtol=20 * eps("float32"))
+
+
+@pytest.mark.parametrize("error", GRAM)
+def test_bad_matrices_are_refused_by_name(error):
+    square = jnp.eye(3)
+    with pytest.raises(ValueError, match="K must be a square matrix"):
+        error(square[:2], square)
+    with pytest.raises(ValueError, match="Khat must be a square matrix"):
+        error(square, square[0])
+    with pytest.raises(ValueError, match="Khat must have the shape of K"):
+        error(square, jnp.eye(2))
+    with pytest.raises(ValueError, match="K must have dtype float32 or float64"):
+        error(jnp.eye(3, dtype=int), square)
+    with jax.enable_x64(True), pytest.raises(ValueError, match="Khat must have the dtype of K"):
+        error(jnp.eye(3, dtype="float32"), jnp.eye(3, dtype="float64"))
