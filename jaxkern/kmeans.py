@@ -8,7 +8,6 @@ summed over direct differences. Rows go through in blocks, so that nothing is la
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,14 +16,14 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxkern import _checks
+from jaxkern._pytree import pytree
 
 __all__ = ["KMeansResult", "kmeans"]
 
 _BLOCK_ELEMENTS = 2**18  # of the k x block scores: 1 MB in float32, which a core's cache holds
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, eq=False)
+@pytree
 class KMeansResult:
     """A partition of N points into k clusters.
 

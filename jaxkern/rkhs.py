@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from jaxkern import _checks, _spectral
 from jaxkern._pytree import pytree, static
-from jaxkern._random import normal_rows
+from jaxkern._draws import normal_rows
 from jaxkern._spectral import matmul
 from jaxkern.gram import gram, gram_matmul
 from jaxkern.kernels import Kernel, as_kernel

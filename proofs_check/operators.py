@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxkern._random import normal_rows
+from jaxkern._draws import normal_rows
 from jaxkern._spectral import HIGHEST, eigh, matmul, operator_norm
 
 Apply = Callable[[jax.Array], jax.Array]

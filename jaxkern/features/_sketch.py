@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from jaxkern import _checks
 from jaxkern._pytree import pytree, static
-from jaxkern._random import normal_rows
+from jaxkern._draws import normal_rows
 from jaxkern._spectral import HIGHEST, matmul
 from jaxkern.features._map import apply_rows
 from jaxkern.gram import center, gram, gram_matmul

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import stats
 
 from jaxkern import features, kernels, rkhs
-from jaxkern._random import normal_rows
+from jaxkern._draws import normal_rows
 from jaxkern._spectral import matmul
 from jaxkern.gram import gram
 from proofs_check import flops
