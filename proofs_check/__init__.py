@@ -1,0 +1,1 @@
+"""The theory, executed: every statement of the papers as a check that can fail."""

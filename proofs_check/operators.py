@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -91,29 +92,42 @@ def difference(first: Apply, second: Apply) -> Apply:
 
 
 def norm(apply: Apply, population: Population, key: jax.Array) -> jax.Array:
-    """Return the operator norm of a self-adjoint operator on the feature space.
+    """Return the operator norm of a self-adjoint operator on the feature space; see `norms`."""
+    return norms((apply,), population, key)[0]
 
-    Up to 64 dimensions the matrix is formed. Beyond, 24 Lanczos steps from a random start are taken; the operators
+
+def norms(applies: Sequence[Apply], population: Population, key: jax.Array) -> jax.Array:
+    """Return the operator norms of several self-adjoint operators on the feature space, by one decomposition.
+
+    Up to 64 dimensions the matrices are formed. Beyond, 24 Lanczos steps from a random start are taken; the operators
     here are differences of third powers, whose spectra fall so fast that the value is exact to many digits (a test
     compares the two). It never exceeds the norm.
+
+    On a CPU, two independent batches of decompositions in one program wait for each other for ever where there are
+    only two cores: each holds a worker of the pool that both need. So a trial decomposes once.
     """
-    dim = population["features"].shape[1]
+    dim, dtype = population["features"].shape[1], population["features"].dtype
     if dim <= _DENSE:
-        return operator_norm(jax.vmap(apply)(jnp.eye(dim, dtype=population["features"].dtype)))
-    start = jax.random.normal(key, (dim,), population["features"].dtype)
-    return operator_norm(_lanczos(apply, start)[0])
+        return jax.vmap(operator_norm)(_dense(applies, dim, dtype))
+    start = jax.random.normal(key, (dim,), dtype)
+    return jax.vmap(operator_norm)(jnp.stack([_lanczos(apply, start)[0] for apply in applies]))
 
 
-def power_applied(apply: Apply, power: float, f: jax.Array) -> jax.Array:
-    """Return C^power f for a positive semidefinite operator, densely or from the Krylov space of f."""
+def powers_applied(applies: Sequence[Apply], power: float, f: jax.Array) -> jax.Array:
+    """Return C^power f for several positive semidefinite C, stacked: densely, or from the Krylov spaces of f."""
     dim = f.shape[0]
     if dim <= _DENSE:
-        values, vectors = eigh(jax.vmap(apply)(jnp.eye(dim, dtype=f.dtype)))
-        return matmul(vectors, jnp.maximum(values, 0) ** power * matmul(vectors.T, f))
-    tridiagonal, basis = _lanczos(apply, f)
-    values, vectors = eigh(tridiagonal)
-    coordinates = matmul(vectors, jnp.maximum(values, 0) ** power * vectors[0])
-    return jnp.linalg.norm(f) * matmul(basis.T, coordinates)
+        values, vectors = jax.vmap(eigh)(_dense(applies, dim, f.dtype))
+        return jax.vmap(lambda w, V: matmul(V, jnp.maximum(w, 0) ** power * matmul(V.T, f)))(values, vectors)
+    krylov = [_lanczos(apply, f) for apply in applies]
+    values, vectors = jax.vmap(eigh)(jnp.stack([tridiagonal for tridiagonal, _ in krylov]))
+    coordinates = jax.vmap(lambda w, V: matmul(V, jnp.maximum(w, 0) ** power * V[0]))(values, vectors)
+    bases = jnp.stack([basis for _, basis in krylov])
+    return jnp.linalg.norm(f) * jax.vmap(lambda basis, c: matmul(basis.T, c))(bases, coordinates)
+
+
+def _dense(applies: Sequence[Apply], dim: int, dtype: Any) -> jax.Array:
+    return jnp.stack([jax.vmap(apply)(jnp.eye(dim, dtype=dtype)) for apply in applies])
 
 
 def _lanczos(apply: Apply, start: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -53,18 +53,19 @@ def sketch(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, t
 
 def conditional_ratio(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
     """|S* V V^T S - Sigma_n^3| over the shape of Lemma B.3, whose right-hand side depends on the sample."""
-    key_sample, key_rows, key_norm, key_cube = jax.random.split(key, 4)
+    key_sample, key_rows, key_norms = jax.random.split(key, 3)
     frequencies = op.frequencies(key_sample, population, numbers["n"])
     cubed = op.cube(op.covariance(population, frequencies))
     drawn = op.outer(op.gaussian_rows(key_rows, population, frequencies, rows))
+    deviation, size = op.norms((op.difference(drawn, cubed), cubed), population, key_norms)
     shape = sketching.conditional_sketch(
-        op_norm3=op.norm(cubed, population, key_cube),
+        op_norm3=size,
         trace3=op.trace_cube(population, frequencies),
         d=numbers["d"],
         tau=numbers["tau"],
         constant=1.0,
     )
-    return op.norm(op.difference(drawn, cubed), population, key_norm) / shape.value
+    return deviation / shape.value
 
 
 def weak_difference(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
@@ -85,8 +86,10 @@ def weak_difference_coupled(key: jax.Array, population: Arrays, numbers: Numbers
     sample = op.covariance(population, op.frequencies(key_sample, population, numbers["n"]))
     exact = op.covariance(population, population["weights"])
     f = population["f"]
-    shift = op.power_applied(sample, 1.5, f) - op.power_applied(exact, 1.5, f)
-    return jnp.linalg.norm(shift) * jnp.abs(jax.random.normal(key_normal, (), f.dtype)) / jnp.sqrt(numbers["d"])
+    drawn, wanted = op.powers_applied((sample, exact), 1.5, f)
+    return (
+        jnp.linalg.norm(drawn - wanted) * jnp.abs(jax.random.normal(key_normal, (), f.dtype)) / jnp.sqrt(numbers["d"])
+    )
 
 
 def standardised_image(key: jax.Array, population: Arrays, numbers: Numbers, *, target: int = 3) -> jax.Array:

@@ -137,8 +137,8 @@ def _thm1(places: Places) -> Claim:
         kind="tail bound",
         tex=r"\|S^*VV^{\top}S-\Sigma^3\|\le 3C\|\Sigma\|^3\frac{\sqrt{2s_3}+\sqrt\tau}{\sqrt d}"
         r"+28\|\Sigma\|^{5/2}\sqrt{\frac{2\kappa s\tau}{n}}\quad\text{w.p. }1-5e^{-\tau}",
-        because="The proof needs d >= 4 s3 v tau and the statement forgets it: with d = 1 a chi-square variable exceeds "
-        "the bound with more than the allowed probability, for every constant C. With the condition it holds, "
+        because="The proof needs d >= 4 s3 v tau and the statement forgets it: with d = 1 a chi-square variable "
+        "exceeds the bound with more than the allowed probability, for every constant C. With the condition it holds, "
         "with s max(1, s/4) for s^5, 3 for 5, and a d-term 2.4 times smaller (Theorem B).",
         printed=Form(Exact(_chi_square_violation), tuple(printed), "refuted"),
         corrected=Form(
@@ -247,8 +247,8 @@ def _thm2(places: Places) -> Claim:
         tex=r"|\langle\alpha,V^{\top}Sf\rangle-\langle\alpha,\Theta f\rangle|\le"
         r"\frac{16\sqrt{2\tau}\,(\|\Sigma\|^{3/2}\vee\|\Sigma\|^{5/4})}{\sqrt d}\|\alpha\|\|f\|"
         r"\quad\text{w.p. }1-4e^{-\tau}",
-        because="True, but it does not say that the operators are close: V and Theta are independent, both sides are of "
-        "the size of either operator, and Theta = 0 makes the difference smaller. Driven by the same Gaussians "
+        because="True, but it does not say that the operators are close: V and Theta are independent, both sides are "
+        "of the size of either operator, and Theta = 0 makes the difference smaller. Driven by the same Gaussians "
         "the two differ by 12 sqrt(2) tau S sqrt(kappa s / (n d)) at most, which vanishes with n (Theorem D).",
         printed=Form(Tail(trials.weak_difference, printed), places.at(printed_n, d=fixed(10)), "certified"),
         corrected=Form(
@@ -280,8 +280,9 @@ def _thm3(places: Places) -> Claim:
         where="Theorem 3",
         kind="limit in law",
         tex=r"V^{\top}Sf\to\Theta f\text{ in law as }n\to\infty",
-        because="True. Given the sample the image is exactly Gaussian, so the Wasserstein-2 distance is at most the root of "
-        "E (sqrt<f, Sigma_n^3 f> - sqrt<f, Sigma^3 f>)^2, which falls like 1/n: a rate the paper does not give.",
+        because="True. Given the sample the image is exactly Gaussian, so the Wasserstein-2 distance is at most the "
+        "root of E (sqrt<f, Sigma_n^3 f> - sqrt<f, Sigma^3 f>)^2, which falls like 1/n: "
+        "a rate the paper does not give.",
         printed=Form(Law(trials.standardised_image, normal), far, "certified"),
         corrected=Form(
             Rate(trials.coupling_distance, "n", -1.0), path, "certified", r"W_2(V^{\top}Sf,\Theta f)=O(n^{-1/2})"
