@@ -1,7 +1,7 @@
 """Finite-support populations: every population quantity is a finite sum, so every bound is computed exactly.
 
-A population is p atoms with feature rows Phi (p, r), K = Phi Phi' on the atoms, and probabilities w. Then
-Sigma = Phi' diag(w) Phi exactly, and the sample enters a statistic only through the multinomial counts of the atoms:
+A population is p atoms with feature rows Phi (p, r), K = Phi Phi' on the atoms, and probabilities w, in coordinates in
+which Sigma = Phi' diag(w) Phi is diagonal. The sample enters a statistic only through the multinomial counts of the atoms:
 n = 10^12 costs as much as n = 10^2. Given the sample, S* V V^T S is Wishart, so large sketches cost nothing either.
 The claims `jaxkern:shortcut-*` certify both against the literal construction.
 """
@@ -34,7 +34,8 @@ class Population:
     name : short name for reports.
     kernel : the kernel; `points` (p, d) are the atoms.
     weights : (p,) probabilities.
-    features : (p, r) rows Phi with K = Phi Phi' on the atoms.
+    features : (p, r) rows Phi with K = Phi Phi' on the atoms and Phi' diag(weights) Phi = diag(eigenvalues).
+    eigenvalues : (r,) of Sigma, descending.
     note : what was done to get here, printed in the report.
     """
 
@@ -43,18 +44,8 @@ class Population:
     points: np.ndarray
     weights: np.ndarray
     features: np.ndarray
+    eigenvalues: np.ndarray
     note: str = ""
-
-    @cached_property
-    def sigma(self) -> np.ndarray:
-        """Sigma in feature coordinates, (r, r)."""
-        return self.features.T @ (self.weights[:, None] * self.features)
-
-    @cached_property
-    def eigenvalues(self) -> np.ndarray:
-        """Eigenvalues of Sigma, descending, rounding set to zero."""
-        values = np.linalg.eigvalsh(self.sigma)[::-1]
-        return np.where(values > np.finfo(float).eps * len(values) * values[0], values, 0.0)
 
     @cached_property
     def kappa(self) -> float:
@@ -95,34 +86,40 @@ class Population:
     def arrays(self) -> dict[str, jax.Array]:
         """What trials need, as a PyTree of device arrays of the default float dtype.
 
-        `features` Phi, `weights` w, the entrywise `squares` of K = Phi Phi', and a unit vector `f` of the feature
-        space that mixes all eigenvectors of Sigma.
+        `features` Phi, `weights` w, the `eigenvalues` of Sigma, the entrywise `squares` of K = Phi Phi', and a unit
+        vector `f` of the feature space that mixes all eigenvectors of Sigma.
         """
-        _, vectors = np.linalg.eigh(self.sigma)
-        f = vectors @ (1.0 / np.arange(vectors.shape[1], 0, -1))
+        f = 1.0 / np.arange(1.0, len(self.eigenvalues) + 1)
         arrays = {
             "features": self.features,
             "weights": self.weights,
+            "eigenvalues": self.eigenvalues,
             "squares": (self.features @ self.features.T) ** 2,
             "f": f / np.linalg.norm(f),
         }
         return {name: jnp.asarray(value, jax.dtypes.canonicalize_dtype(float)) for name, value in arrays.items()}
 
 
-def _square_root(K: np.ndarray, columns: int | None = None) -> np.ndarray:
-    """Return (p, columns) feature rows Phi with K = Phi Phi'; by default as many columns as K has rank in float64."""
-    values, vectors = np.linalg.eigh(K)
-    if columns is None:
-        columns = max(1, int(np.sum(values > np.finfo(float).eps * len(K) * values[-1])))
-    values, vectors = np.maximum(values[::-1][:columns], 0.0), vectors[:, ::-1][:, :columns]
-    return vectors * np.sqrt(values)
+def _features(K: np.ndarray, weights: np.ndarray, columns: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return feature rows (p, r) with K = Phi Phi', and the r eigenvalues of Sigma, which is diagonal for them.
+
+    With A = diag(sqrt(w)) K diag(sqrt(w)) = U L U', Phi = diag(1/sqrt(w)) U L^(1/2). By default r is the rank of A in
+    float64; a fixed number of columns is filled up with zeros.
+    """
+    root = np.sqrt(weights)
+    values, vectors = np.linalg.eigh(root[:, None] * K * root[None, :])
+    values, vectors = values[::-1], vectors[:, ::-1]
+    rank = max(1, int(np.sum(values > np.finfo(float).eps * len(K) * values[0])))
+    kept = np.zeros(columns or rank)
+    kept[:rank] = values[:rank]
+    return vectors[:, : len(kept)] * np.sqrt(kept) / root[:, None], kept
 
 
-def _population(name: str, kernel: Any, points: Any, weights: Any, note: str = "") -> Population:
-    points = np.asarray(points, float)
+def _population(name: str, kernel: Any, points: Any, weights: Any) -> Population:
+    points, weights = np.asarray(points, float), np.asarray(weights, float)
+    weights = weights / weights.sum()
     K = np.asarray(gram(kernel, jnp.asarray(points)), float)
-    weights = np.asarray(weights, float)
-    return Population(name, kernel, points, weights / weights.sum(), _square_root(K, len(points)), note)
+    return Population(name, kernel, points, weights, *_features(K, weights, len(points)))
 
 
 def synthetic() -> Sequence[Population]:
@@ -184,4 +181,4 @@ def from_rows(X: np.ndarray, lengthscale: float | None = None, *, seed: int = 0)
     kernel = kernels.Gaussian(lengthscale)
     K = np.asarray(gram(kernel, jnp.asarray(X)), float)
     weights = np.full(len(X), 1 / len(X))
-    return Population("data", kernel, X, weights, _square_root(K), "; ".join(notes))
+    return Population("data", kernel, X, weights, *_features(K, weights), "; ".join(notes))

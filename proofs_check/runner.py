@@ -32,14 +32,15 @@ Progress = Callable[[int, int], None]
 class Profile:
     """How much to run: the most trials a setting gets.
 
-    `max_trials` caps what is decided by counting or by a slope (Tail, Calibrated, Rate); `max_draws` is the number
-    of trials of an Expectation or of a Law, whose statistics are cheap. With `lenient`, too few trials to certify are
-    no failure.
+    `max_trials` caps what is decided by counting or by a slope (Tail, Calibrated, Rate), and `max_control` the trials
+    by which a control is counted out, which fails more often than not; `max_draws` is the number of trials of an
+    Expectation or of a Law, whose statistics are cheap. With `lenient`, too few trials to certify are no failure.
     """
 
     name: str
     max_trials: int
     max_draws: int
+    max_control: int
     lenient: bool = False
 
     def trials(self, form: Form | Control, alpha: float) -> tuple[int, ...]:
@@ -50,24 +51,26 @@ class Profile:
         """
         match form.statement:
             case Tail(bound=bound) | Calibrated(shape=bound):
-                return tuple(self._counting(bound, s, alpha / len(form.settings)) for s in form.settings)
+                cap = self.max_control if isinstance(form, Control) else self.max_trials
+                return tuple(_counting(bound, s, alpha / len(form.settings), cap) for s in form.settings)
             case Expectation() | Law():
                 return (self.max_draws,) * len(form.settings)
             case Rate():
                 return (self.max_trials,) * len(form.settings)
         return (0,) * len(form.settings)
 
-    def _counting(self, bound: Callable[[Setting], Any], setting: Setting, level: float) -> int:
-        _, delta = judge.checked_bound(bound, setting)
-        if delta >= 1:
-            return 0
-        if delta == 0 or judge.certifiable(self.max_trials, level) > delta:
-            return self.max_trials  # out of reach, and the search would be long for a tiny delta
-        return min(judge.trials_needed(delta, level), self.max_trials)
+
+def _counting(bound: Callable[[Setting], Any], setting: Setting, level: float, cap: int) -> int:
+    _, delta = judge.checked_bound(bound, setting)
+    if delta >= 1:
+        return 0
+    if delta == 0 or judge.certifiable(cap, level) > delta:
+        return cap  # out of reach, and the search would be long for a tiny delta
+    return min(judge.trials_needed(delta, level), cap)
 
 
-QUICK = Profile("quick", max_trials=400, max_draws=2000, lenient=True)
-FULL = Profile("full", max_trials=20_000, max_draws=100_000)
+QUICK = Profile("quick", max_trials=400, max_draws=2_000, max_control=BLOCK, lenient=True)
+FULL = Profile("full", max_trials=20_000, max_draws=100_000, max_control=8 * BLOCK)
 PROFILES: Mapping[str, Profile] = {profile.name: profile for profile in (QUICK, FULL)}
 
 

@@ -15,7 +15,7 @@ from proofs_check.claim import Calibrated, Claim, Control, Exact, Expectation, F
 from proofs_check.run import iterate, rejected, run
 from proofs_check.runner import FULL, QUICK, Profile, Samples, derive_key, sample
 
-TINY = Profile("quick", max_trials=100, max_draws=300, lenient=True)
+TINY = Profile("quick", max_trials=100, max_draws=300, max_control=100, lenient=True)
 STRICT = dataclasses.replace(TINY, lenient=False)
 
 

@@ -24,8 +24,7 @@ def cube_deviation(key: jax.Array, population: Arrays, numbers: Numbers, *, targ
     """|Sigma_n^3 - Sigma^3|, or its distance from another power."""
     key_sample, key_norm = jax.random.split(key)
     sample = op.covariance(population, op.frequencies(key_sample, population, numbers["n"]))
-    exact = op.covariance(population, population["weights"])
-    return op.norm(op.difference(op.cube(sample), op.power(exact, target)), population, key_norm)
+    return op.norm(op.difference(op.cube(sample), op.exact_power(population, target)), population, key_norm)
 
 
 def cube_trace(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
@@ -37,18 +36,16 @@ def projection(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: in
     """|Theta* Theta - Sigma^3| with `rows` independent directions."""
     del numbers
     key_rows, key_norm = jax.random.split(key)
-    exact = op.covariance(population, population["weights"])
-    sketch = op.outer(op.gaussian_rows(key_rows, population, population["weights"], rows))
-    return op.norm(op.difference(sketch, op.cube(exact)), population, key_norm)
+    drawn = op.exact_sketch(key_rows, population, rows)
+    return op.norm(op.difference(drawn, op.exact_power(population, 3)), population, key_norm)
 
 
 def sketch(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, target: int = 3) -> jax.Array:
     """|S* V V^T S - Sigma^3|, or its distance from another power."""
     key_sample, key_rows, key_norm = jax.random.split(key, 3)
     frequencies = op.frequencies(key_sample, population, numbers["n"])
-    exact = op.covariance(population, population["weights"])
-    drawn = op.outer(op.gaussian_rows(key_rows, population, frequencies, rows))
-    return op.norm(op.difference(drawn, op.power(exact, target)), population, key_norm)
+    drawn = op.sketch(key_rows, population, frequencies, rows)
+    return op.norm(op.difference(drawn, op.exact_power(population, target)), population, key_norm)
 
 
 def conditional_ratio(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
@@ -56,7 +53,7 @@ def conditional_ratio(key: jax.Array, population: Arrays, numbers: Numbers, *, r
     key_sample, key_rows, key_norms = jax.random.split(key, 3)
     frequencies = op.frequencies(key_sample, population, numbers["n"])
     cubed = op.cube(op.covariance(population, frequencies))
-    drawn = op.outer(op.gaussian_rows(key_rows, population, frequencies, rows))
+    drawn = op.sketch(key_rows, population, frequencies, rows)
     deviation, size = op.norms((op.difference(drawn, cubed), cubed), population, key_norms)
     shape = sketching.conditional_sketch(
         op_norm3=size,
@@ -84,9 +81,8 @@ def weak_difference_coupled(key: jax.Array, population: Arrays, numbers: Numbers
     """The same difference when both operators are driven by one and the same Gaussians."""
     key_sample, key_normal = jax.random.split(key)
     sample = op.covariance(population, op.frequencies(key_sample, population, numbers["n"]))
-    exact = op.covariance(population, population["weights"])
     f = population["f"]
-    drawn, wanted = op.powers_applied((sample, exact), 1.5, f)
+    drawn, wanted = op.power_applied(sample, 1.5, f), op.exact_power(population, 1.5)(f)
     return (
         jnp.linalg.norm(drawn - wanted) * jnp.abs(jax.random.normal(key_normal, (), f.dtype)) / jnp.sqrt(numbers["d"])
     )
@@ -108,5 +104,5 @@ def _scales(key: jax.Array, population: Arrays, numbers: Numbers, target: int = 
     frequencies = op.frequencies(jax.random.fold_in(key, 0), population, numbers["n"])
     f = population["f"]
     sample = jnp.vdot(f, op.cube(op.covariance(population, frequencies))(f), precision=op.HIGHEST)
-    exact = jnp.vdot(f, op.power(op.covariance(population, population["weights"]), target)(f), precision=op.HIGHEST)
+    exact = jnp.vdot(f, op.exact_power(population, target)(f), precision=op.HIGHEST)
     return jnp.sqrt(sample), jnp.sqrt(exact)
