@@ -247,11 +247,12 @@ def test_other_platforms_get_a_program_without_hardware(rng):
 # --- seeding ---------------------------------------------------------------------------------------------------------
 
 
-def test_seeds_are_different_points_even_among_copies(rng):
+@pytest.mark.parametrize("num_candidates", [1, 4])
+def test_seeds_are_different_points_even_among_copies(num_candidates, rng):
     """Copies are at distance exactly 0: all distinct points come first, then the rest without repetition."""
     values = jnp.asarray(rng.normal(size=(3, DIM)) * 0.1 + 7, jnp.float32)
     X = values[np.arange(11) % 3]
-    draw = jax.jit(jax.vmap(lambda key: module._plus_plus(key, X, 11)))
+    draw = jax.jit(jax.vmap(lambda key: module._plus_plus(key, X, 11, num_candidates)))
     seeds = np.asarray(draw(jax.random.split(jax.random.key(2), 30)))
     assert seeds.dtype == np.int32
     assert (np.sort(seeds, axis=1) == np.arange(11)).all()
@@ -261,9 +262,35 @@ def test_seeds_are_different_points_even_among_copies(rng):
 def test_one_seed_is_uniform():
     """12 cells, 6000 draws: a share is off by 6 standard errors with probability below 1e-7."""
     X = jnp.zeros((12, 1))
-    seeds = jax.jit(jax.vmap(lambda key: module._plus_plus(key, X, 1)))(jax.random.split(jax.random.key(0), 6000))
+    seeds = jax.jit(jax.vmap(lambda key: module._plus_plus(key, X, 1, 2)))(jax.random.split(jax.random.key(0), 6000))
     shares = np.bincount(np.asarray(seeds)[:, 0], minlength=12) / 6000
     assert np.abs(shares - 1 / 12).max() <= 6 * np.sqrt(1 / 12 * 11 / 12 / 6000)
+
+
+def pair_shares(X, num_candidates, draws=20_000):
+    """How often each ordered pair of points is chosen as two seeds."""
+    draw = jax.jit(jax.vmap(lambda key: module._plus_plus(key, X, 2, num_candidates)))
+    first, second = np.asarray(draw(jax.random.split(jax.random.key(6), draws))).T
+    return np.bincount(first * len(X) + second, minlength=len(X) ** 2).reshape(len(X), len(X)) / draws
+
+
+def test_one_candidate_is_plain_seeding_and_more_are_not():
+    """All 25 pairs out of 5 points, 20000 draws: 6 standard errors, false alarms below 1e-7."""
+    X = np.array([[0, 0], [1, 0], [0, 2], [4, 4], [5, 4]], np.float32)
+    squares = ((X[:, None] - X[None]) ** 2).sum(-1)
+    p = squares / squares.sum(1, keepdims=True) / 5
+    bars = 6 * np.sqrt(p * (1 - p) / 20_000)
+    assert (np.abs(pair_shares(jnp.asarray(X), 1) - p) <= bars).all()
+    assert (np.abs(pair_shares(jnp.asarray(X), 2) - p) > bars).any()
+
+
+def test_the_number_of_candidates_is_two_plus_log_k_by_default(rng):
+    X = jnp.asarray(rng.uniform(size=(N, DIM)), jnp.float32)
+    default = kmeans(jax.random.key(1), X, 8)
+    assert np.array_equal(default.labels, kmeans(jax.random.key(1), X, 8, num_candidates=4).labels)
+    plain = kmeans(jax.random.key(1), X, 8, num_candidates=1)
+    assert_consistent(X, plain)
+    assert bool(plain.converged) and not np.array_equal(default.labels, plain.labels)
 
 
 def test_inverted_cumulative_sum_has_exact_shares(dtype):
@@ -342,6 +369,8 @@ def test_float32_data_meet_no_float64(x64):
         ({"num_restarts": 0}, "num_restarts must be at least 1"),
         ({"max_iterations": 0}, "max_iterations must be at least 1"),
         ({"tolerance": -1e-4}, "tolerance must be at least 0"),
+        ({"num_candidates": 0}, "num_candidates must be at least 1"),
+        ({"num_candidates": 1.5}, "num_candidates must be a static whole number"),
         ({"block_size": 0}, "block_size must be at least 1"),
     ],
 )

@@ -39,11 +39,14 @@ def namespace(*values: Any) -> ModuleType | Any:
 class _Scalars:
     """The few functions that bounds use, on Python floats."""
 
-    sqrt = staticmethod(math.sqrt)
     exp = staticmethod(math.exp)
     log = staticmethod(math.log)
     maximum = staticmethod(max)
     minimum = staticmethod(min)
+
+    @staticmethod
+    def sqrt(x: float) -> float:
+        return math.sqrt(x) if x >= 0 else math.nan  # as jax.numpy does; `valid` then says why
 
     @staticmethod
     def logical_and(a: bool, b: bool) -> bool:

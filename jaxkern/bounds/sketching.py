@@ -4,7 +4,7 @@ Words: op_norm = |Sigma|_op = S, trace = tr Sigma, trace3 = tr Sigma^3, hs_norm 
 n = number of landmarks, d = number of sketch rows, and tau sets the failure probability. Effective ranks are
 s = trace / S and s3 = trace3 / S^3. Python floats give exact float64; arrays and tracers give `jax.numpy`.
 
-The paper leaves the constant of its d-term open. Here it has the value `KOLTCHINSKII_LOUNICI` = 6.41, proved in
+The paper leaves the constant of its d-term open. Here it has the value `KOLTCHINSKII_LOUNICI` = 5.92, proved in
 docs/theory/kpotufe2020.md (Theorem A there), where the corrections are derived too.
 """
 
@@ -31,8 +31,8 @@ __all__ = [
     "weak_difference_coupled",
 ]
 
-KOLTCHINSKII_LOUNICI = 6.41
-"""A value of the universal constant for Gaussian covariance operators (kpotufe2020, Theorem C.1), proved."""
+KOLTCHINSKII_LOUNICI = 5.92
+"""A value of the universal constant for Gaussian covariance operators (kpotufe2020, Theorem C.1): Theorem A."""
 
 KOLTCHINSKII_LOUNICI_LOWER = 3.505
 """No smaller universal constant works: P(chi2_n / n >= 1 + u) > exp(-n) for u - log(1 + u) < 2 and n large."""
@@ -52,7 +52,8 @@ def covariance_deviation(*, kappa: Any, trace: Any, n: Any, tau: Any) -> Bound:
     """
     np = namespace(kappa, trace, n, tau)
     value = 4 * np.sqrt(2 * kappa * trace * tau / n)
-    return Bound(value, 1 - 2 * np.exp(-tau), n >= 8 * kappa * tau / (9 * trace), "kpotufe2020, Lemma B.2")
+    valid = np.logical_and(tau > 0, n >= 8 * kappa * tau / (9 * trace))
+    return Bound(value, 1 - 2 * np.exp(-tau), valid, "kpotufe2020, Lemma B.2")
 
 
 def covariance_deviation_bernstein(*, kappa: Any, trace: Any, n: Any, tau: Any) -> Bound:
@@ -65,7 +66,8 @@ def covariance_deviation_bernstein(*, kappa: Any, trace: Any, n: Any, tau: Any) 
     """
     np = namespace(kappa, trace, n, tau)
     value = np.sqrt(2 * kappa * trace * tau / n) + 4 * kappa * tau / n
-    return Bound(value, 1 - 2 * np.exp(-tau), n >= 1, "jaxkern, from kpotufe2020, Theorem C.2")
+    valid = np.logical_and(tau > 0, n >= 1)
+    return Bound(value, 1 - 2 * np.exp(-tau), valid, "jaxkern, from kpotufe2020, Theorem C.2")
 
 
 def cube_deviation(*, kappa: Any, op_norm: Any, trace: Any, n: Any, tau: Any) -> Bound:
@@ -82,8 +84,12 @@ def cube_deviation(*, kappa: Any, op_norm: Any, trace: Any, n: Any, tau: Any) ->
     return Bound(value, 1 - 2 * np.exp(-tau), _enough(kappa, op_norm, trace, n, tau, 32.0), "kpotufe2020, (7)")
 
 
-def cube_trace(*, kappa: Any, op_norm: Any, trace: Any, trace3: Any, hs_norm: Any, n: Any, tau: Any) -> Bound:
-    """Bound tr Sigma_n^3 by tr Sigma^3 + 28 |Sigma|_HS^2 sqrt(2 kappa tr(Sigma) tau / n).
+def cube_trace(
+    *, kappa: Any, op_norm: Any, trace: Any, trace3: Any, hs_norm: Any, n: Any, tau: Any, as_printed: bool = False
+) -> Bound:
+    """Bound tr Sigma_n^3 by tr Sigma^3 + 28 S |Sigma|_HS sqrt(2 kappa tr(Sigma) tau / n).
+
+    As printed the last term has |Sigma|_HS^2 for S |Sigma|_HS, which is never smaller.
 
     Returns
     -------
@@ -92,8 +98,10 @@ def cube_trace(*, kappa: Any, op_norm: Any, trace: Any, trace3: Any, hs_norm: An
     Source: kpotufe2020, (8); claim kpotufe2020:eq8.
     """
     np = namespace(kappa, op_norm, trace, trace3, hs_norm, n, tau)
-    value = trace3 + 28 * hs_norm**2 * np.sqrt(2 * kappa * trace * tau / n)
-    return Bound(value, 1 - 2 * np.exp(-tau), _enough(kappa, op_norm, trace, n, tau, 32.0), "kpotufe2020, (8)")
+    factor = hs_norm * (hs_norm if as_printed else op_norm)
+    value = trace3 + 28 * factor * np.sqrt(2 * kappa * trace * tau / n)
+    source = "kpotufe2020, (8)" + (" (printed)" if as_printed else "")
+    return Bound(value, 1 - 2 * np.exp(-tau), _enough(kappa, op_norm, trace, n, tau, 32.0), source)
 
 
 def projected_inner_products(
@@ -163,7 +171,8 @@ def inner_products(
     As printed: 3 C S^3 (sqrt(2 s3) + sqrt(tau)) / sqrt(d) + 28 S^(5/2) sqrt(2 kappa s tau / n) with probability
     1 - 5 exp(-tau) for n >= 6272 kappa s^5 tau / S and *every* d; that is false for every constant C when d is small
     (claim kpotufe2020:thm1). Corrected, with better constants: C S^3 (sqrt(3 s3) + 1.5 sqrt(tau)) / sqrt(d) plus the
-    same n-term, with probability 1 - 3 exp(-tau), for n >= 6272 kappa s max(1, s/4) tau / S and d >= max(4 s3, tau).
+    same n-term, with probability 1 - 3 exp(-tau), for n >= 6272 kappa s max(1, sqrt(s) / 4) tau / S and
+    d >= max(4 s3, tau).
 
     Returns
     -------
@@ -180,7 +189,7 @@ def inner_products(
         valid = np.logical_and(tau >= 1, n >= 6272 * rank**5 * unit)
         return Bound(d_term + n_term, 1 - 5 * np.exp(-tau), valid, "kpotufe2020, Theorem 1 (printed)")
     d_term = constant * op_norm**3 * (np.sqrt(3 * rank3) + 1.5 * np.sqrt(tau)) / np.sqrt(d)
-    enough_n = n >= 6272 * rank * np.maximum(1.0, rank / 4) * unit
+    enough_n = n >= 6272 * rank * np.maximum(1.0, np.sqrt(rank) / 4) * unit
     enough_d = d >= np.maximum(4 * rank3, tau)
     valid = np.logical_and(np.logical_and(tau >= 1, enough_n), enough_d)
     return Bound(d_term + n_term, 1 - 3 * np.exp(-tau), valid, "kpotufe2020, Theorem 1 (corrected)")
@@ -191,7 +200,7 @@ def inner_products_all_d(
 ) -> Bound:
     """Bound the quantity of `inner_products` for every d >= 1 and far fewer landmarks, all constants explicit.
 
-    With D' = 28 S^2 sqrt(2 kappa tr(Sigma) tau / n), o^2 = S^3 + D', t = tr Sigma^3 + D' (|Sigma|_HS / S)^2 and
+    With D' = 28 S^2 sqrt(2 kappa tr(Sigma) tau / n), o^2 = S^3 + D', t = tr Sigma^3 + D' |Sigma|_HS / S and
     D = (sqrt(t) + o (.51 + sqrt(2 tau))) / sqrt(d), the bound is 2 o D + D^2 + D'.
 
     Returns
@@ -203,7 +212,7 @@ def inner_products_all_d(
     np = namespace(kappa, op_norm, trace, trace3, hs_norm, n, d, tau)
     n_term = 28 * op_norm**2 * np.sqrt(2 * kappa * trace * tau / n)
     root = np.sqrt(op_norm**3 + n_term)
-    total = np.sqrt(trace3 + n_term * (hs_norm / op_norm) ** 2)
+    total = np.sqrt(trace3 + n_term * hs_norm / op_norm)
     deviation = (total + root * (_SLACK + np.sqrt(2 * tau))) / np.sqrt(d)
     value = 2 * root * deviation + deviation**2 + n_term
     return Bound(value, 1 - 4 * np.exp(-tau), _enough(kappa, op_norm, trace, n, tau, 32.0), "jaxkern, Theorem C")
@@ -221,18 +230,18 @@ def weak_difference(
 
     Returns
     -------
-    Bound with probability 1 - 4 exp(-tau).
+    Bound with probability 1 - 3 exp(-tau), or 1 - 4 exp(-tau) as printed.
 
     Source: kpotufe2020, Theorem 2; claim kpotufe2020:thm2.
     """
     np = namespace(kappa, op_norm, trace, n, d, tau)
-    probability = 1 - 4 * np.exp(-tau)
     if as_printed:
         value = 16 * np.sqrt(2 * tau) * np.maximum(op_norm**1.5, op_norm**1.25) / np.sqrt(d)
         valid = n >= kappa * trace / op_norm * tau * np.maximum(32 / op_norm, 1.0)
-        return Bound(value, probability, valid, "kpotufe2020, Theorem 2 (printed)")
+        return Bound(value, 1 - 4 * np.exp(-tau), valid, "kpotufe2020, Theorem 2 (printed)")
     value = 3 * np.sqrt(2 * tau) * op_norm**1.5 / np.sqrt(d)
-    return Bound(value, probability, _enough(kappa, op_norm, trace, n, tau, 32.0), "kpotufe2020, Theorem 2 (scaled)")
+    valid = _enough(kappa, op_norm, trace, n, tau, 32.0)
+    return Bound(value, 1 - 3 * np.exp(-tau), valid, "kpotufe2020, Theorem 2 (scaled)")
 
 
 def weak_difference_coupled(*, kappa: Any, op_norm: Any, trace: Any, n: Any, d: Any, tau: Any) -> Bound:
@@ -243,16 +252,17 @@ def weak_difference_coupled(*, kappa: Any, op_norm: Any, trace: Any, n: Any, d: 
 
     Returns
     -------
-    Bound with probability 1 - 4 exp(-tau), valid for n >= 32 kappa s tau / S.
+    Bound with probability 1 - 3 exp(-tau), valid for n >= 32 kappa s tau / S.
 
     Source: Theorem D of docs/theory/kpotufe2020.md, what Theorem 2 means to say; claim kpotufe2020:thm2, corrected.
     """
     np = namespace(kappa, op_norm, trace, n, d, tau)
     value = 12 * math.sqrt(2.0) * tau * op_norm * np.sqrt(kappa * trace / op_norm / (n * d))
     valid = _enough(kappa, op_norm, trace, n, tau, 32.0)
-    return Bound(value, 1 - 4 * np.exp(-tau), valid, "kpotufe2020, Theorem 2 (coupled)")
+    return Bound(value, 1 - 3 * np.exp(-tau), valid, "kpotufe2020, Theorem 2 (coupled)")
 
 
 def _enough(kappa: Any, op_norm: Any, trace: Any, n: Any, tau: Any, factor: float) -> Any:
-    """Return whether n >= factor kappa s tau / S, with room for the rounding of a size computed from it."""
-    return n >= factor * kappa * trace * tau / op_norm**2 * (1 - 1e-12)
+    """Return whether tau > 0 and n >= factor kappa s tau / S, with room for the rounding of a size computed from it."""
+    np = namespace(kappa, op_norm, trace, n, tau)
+    return np.logical_and(tau > 0, n >= factor * kappa * trace * tau / op_norm**2 * (1 - 1e-12))

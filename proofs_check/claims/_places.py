@@ -78,7 +78,7 @@ def small_n(p: Population, tau: float) -> float:
 
 def theorem_n(p: Population, tau: float) -> float:
     """Return the sample size that the corrected Theorem 1 asks for."""
-    return 6272 * p.kappa * p.rank * max(1.0, p.rank / 4) * tau / p.op_norm
+    return 6272 * p.kappa * p.rank * max(1.0, math.sqrt(p.rank) / 4) * tau / p.op_norm
 
 
 def times(factor: float, n: Callable[[Population, float], float]) -> Callable[[Population, float], float]:

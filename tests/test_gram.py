@@ -1,0 +1,395 @@
+"""Gram matrices, tiled products, centring and the kernel distance: exact identities, precision and memory."""
+
+import math
+from decimal import Decimal, localcontext
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxkern.gram import center, gram, gram_matmul, kernel_distance
+from jaxkern.kernels import (
+    Cauchy,
+    Distance,
+    Exponential,
+    Gaussian,
+    Laplacian,
+    Linear,
+    Matern32,
+    Matern52,
+    Polynomial,
+)
+
+N, M, DIM = 13, 7, 3
+STATIONARY = [Gaussian, Laplacian, Exponential, Cauchy, Matern32, Matern52]
+
+
+def eps(dtype):
+    return float(jnp.finfo(dtype).eps)
+
+
+def points(rng, dtype, n=N, dim=DIM):
+    return jnp.asarray(rng.normal(size=(n, dim)), dtype)
+
+
+def equations(jaxpr):
+    """Yield every equation anywhere in a jaxpr."""
+    for equation in jaxpr.eqns:
+        yield equation
+        for value in jax.tree.leaves(list(equation.params.values()), is_leaf=lambda v: hasattr(v, "jaxpr")):
+            value = getattr(value, "jaxpr", value)
+            if hasattr(value, "eqns"):
+                yield from equations(value)
+
+
+def largest(function, *args):
+    """Return the number of entries of the largest array computed anywhere in a program."""
+    found = equations(jax.make_jaxpr(function)(*args).jaxpr)
+    return max(out.aval.size for equation in found for out in equation.outvars)
+
+
+# --- gram ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_diagonal_is_exact_whichever_way_the_points_are_passed_twice(dtype, rng):
+    """Also far from the origin, where products of coordinates know squared distances to 0.1 only."""
+    data = np.asarray(rng.normal(size=(N, DIM)) + 1000, dtype)
+    for X in (data, jnp.asarray(data)):
+        for K in (gram(Gaussian(0.01), X), gram(Gaussian(0.01), X, X), gram(Gaussian(0.01), X, None)):
+            assert (np.diag(K) == 1).all()
+        product = gram_matmul(Gaussian(0.01), X, X, jnp.eye(N, dtype=dtype), block_size=5)
+        assert (np.diag(product) == 1).all()
+
+
+def test_a_common_offset_costs_no_digits(rng):
+    """On a grid that float32 holds with and without the offset the Gram matrix is the same; uncentred it would not be.
+
+    The control is the product form without centring, in NumPy.
+    """
+    grid = np.round(rng.normal(size=(N, DIM)) * 512) / 512
+    near, far = np.float32(grid), np.float32(grid + 1024)
+    assert np.array_equal(np.float64(far) - 1024, grid)
+    for family in (Gaussian, Matern32, Matern52):
+        expected = np.float64(gram(family(0.5), near))
+        for K in (gram(family(0.5), far), gram(family(0.5), far, far + 0)):
+            np.testing.assert_allclose(K, expected, rtol=0, atol=100 * eps("float32"))
+    squares = (far**2).sum(1)
+    uncentred = squares[:, None] + squares[None] - 2 * far @ far.T
+    expected = ((grid[:, None] - grid[None]) ** 2).sum(-1)
+    assert np.abs(uncentred - expected).max() > 0.05
+
+
+def test_copies_have_equal_rows_although_means_are_rounded(dtype):
+    """The mean of five ones is a sum times 0.2: fused into the subtraction, it would differ from lane to lane."""
+    for n in (5, 13):
+        X = jnp.full((n, 1), 1000.1, dtype)
+        K = gram(Gaussian(1e-8), X, X + 0)
+        assert (K == 1).all()
+
+
+def test_equal_rows_and_swapped_sides_give_equal_entries(dtype, rng):
+    X, Y = points(rng, dtype), points(rng, dtype, n=M)
+    order = rng.permutation(N)
+    for kernel in (Gaussian(0.8), Laplacian(0.8), Polynomial(2)):
+        K = gram(kernel, X, Y)
+        scale = 50 * eps(dtype) * float(jnp.abs(K).max()) * (1 + float((X**2).sum(1).max()))
+        np.testing.assert_allclose(gram(kernel, Y, X).T, K, rtol=0, atol=scale)
+        np.testing.assert_allclose(gram(kernel, X[order], Y), K[order], rtol=0, atol=scale)
+
+
+def test_one_point_and_one_dimension(dtype):
+    X = jnp.full((1, 1), 0.3, dtype)
+    assert gram(Gaussian(1.0), X).tolist() == [[1.0]]
+    assert gram_matmul(Gaussian(1.0), X, None, jnp.ones(1, dtype)).tolist() == [1.0]
+    assert center(gram(Gaussian(1.0), X)).tolist() == [[0.0]]
+    assert kernel_distance(Gaussian(1.0), X, X).tolist() == [0.0]
+
+
+def test_nan_points_are_not_repaired(rng):
+    X = points(rng, "float32").at[2, 1].set(jnp.nan)
+    K = np.array(gram(Gaussian(1.0), X))
+    assert np.isnan(np.delete(K[2], 2)).all()
+    assert np.isnan(kernel_distance(Gaussian(1.0), X, X[::-1])[2])
+
+
+def test_products_run_at_the_highest_precision(rng):
+    X, V = points(rng, "float32"), points(rng, "float32", dim=2)
+    found = 0
+    for kernel in (Gaussian(1.0), Linear(), Polynomial(2), Matern52(1.0) * Linear()):
+        for program in (
+            partial(gram, kernel),
+            jax.grad(lambda X, kernel=kernel: gram(kernel, X).sum()),
+            lambda X, kernel=kernel: gram_matmul(kernel, X, None, V, block_size=5),
+        ):
+            for equation in equations(jax.make_jaxpr(program)(X).jaxpr):
+                if equation.primitive.name == "dot_general":
+                    found += 1
+                    assert set(equation.params["precision"]) == {jax.lax.Precision.HIGHEST}
+    assert found >= 12
+
+
+# --- gram_matmul -----------------------------------------------------------------------------------------------------
+
+
+def singular(x, y):
+    """A user's kernel that is not defined at the origin: padding with zeros would show."""
+    return 1 / jnp.sqrt(jnp.sum(x * x) * jnp.sum(y * y))
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(0.8), Exponential(0.8), Cauchy(0.8), Linear() + Matern32(1.0), singular])
+def test_tiled_products_are_the_dense_product_for_every_block_size(kernel, dtype, rng):
+    X, Y, V = points(rng, dtype), points(rng, dtype, n=M), points(rng, dtype, n=M, dim=2)
+    W = points(rng, dtype, dim=2)
+    dense = np.float64(gram(kernel, X, Y)) @ np.float64(V)
+    dense_self = np.float64(gram(kernel, X)) @ np.float64(W)
+    scale = float(jnp.abs(gram(kernel, X)).max())
+    tolerance = 50 * N * eps(dtype) * scale * (1 + float((X**2).sum(1).max()))
+    for block_size in (None, 1, 4):
+        product = gram_matmul(kernel, X, Y, V, block_size=block_size)
+        assert product.shape == (N, 2) and product.dtype == dtype
+        np.testing.assert_allclose(product, dense, rtol=0, atol=tolerance)
+    for same, block_size in ((None, 5), (X, 5), (X, 100)):
+        product = gram_matmul(kernel, X, same, W, block_size=block_size)
+        np.testing.assert_allclose(product, dense_self, rtol=0, atol=tolerance)
+    vector = gram_matmul(kernel, X, Y, V[:, 0], block_size=4)
+    assert vector.shape == (N,)
+    np.testing.assert_allclose(vector, dense[:, 0], rtol=0, atol=tolerance)
+
+
+def test_no_rows_give_no_rows(dtype):
+    X, Y = jnp.zeros((0, DIM), dtype), jnp.ones((M, DIM), dtype)
+    assert gram_matmul(Gaussian(1.0), X, Y, jnp.ones((M, 2), dtype)).shape == (0, 2)
+    assert gram_matmul(Gaussian(1.0), X, Y, jnp.ones(M, dtype)).shape == (0,)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(1.0), Matern52(1.0) * 2.0 + Linear()])
+def test_products_never_hold_the_gram_matrix(kernel):
+    n, tall, width = 5000, 40_000, 2
+    X, V = jnp.zeros((n, DIM)), jnp.zeros((n, width))
+    run = partial(gram_matmul, kernel)
+    assert largest(lambda X: gram(kernel, X), X) == n * n  # the walk sees what there is to see
+    assert largest(run, X, None, V) <= 1024 * 1024
+    assert largest(partial(run, block_size=64), X, None, V) <= max(64 * 64, (n + 64) * DIM)
+    assert largest(run, jnp.zeros((tall, DIM)), X[:300], V[:300]) <= 1024 * 1024
+    gradient = jax.grad(lambda X: run(X, None, V, block_size=500).sum())
+    assert largest(gradient, X) <= max(500 * 500, (n + 500) * DIM)
+
+
+@pytest.mark.parametrize("family", [Laplacian, Exponential, Cauchy])
+def test_direct_differences_are_never_stored(family):
+    """Differences of a tile have dim times its size: compiled programs reduce them on the fly."""
+    n, dim, block = 256, 50, 64
+    X, V = jnp.zeros((n, dim), jnp.float32), jnp.zeros((n, 1), jnp.float32)
+    program = jax.jit(lambda X, V: gram_matmul(family(1.0), X, None, V, block_size=block))
+    held = program.lower(X, V).compile().memory_analysis().temp_size_in_bytes
+    assert held <= 4 * (6 * block * block + 4 * X.size)
+
+
+def test_products_have_the_gradient_of_the_dense_product(x64, rng):
+    X, V = points(rng, "float64"), points(rng, "float64", dim=2)
+    weights = points(rng, "float64", dim=2)
+
+    def dense(kernel, X, V):
+        return jnp.sum(weights * (gram(kernel, X) @ V))
+
+    def tiled(kernel, X, V):
+        return jnp.sum(weights * gram_matmul(kernel, X, None, V, block_size=5))
+
+    kernel = Gaussian(jnp.asarray(0.8))
+    found = (jax.jit(jax.grad(f, (0, 1, 2)))(kernel, X, V) for f in (dense, tiled))
+    for a, b in zip(*map(jax.tree.leaves, found), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+
+
+def test_products_vmap_over_kernels_and_data(rng):
+    X, V = points(rng, "float32"), points(rng, "float32", dim=2)
+    data = jnp.stack([X, 2 * X])
+    product = jax.jit(jax.vmap(partial(gram_matmul, block_size=5), (0, 0, None, None)))
+    batched = product(Matern52(jnp.array([0.5, 2.0])), data, X[:M], V[:M])
+    for i, scale in enumerate([0.5, 2.0]):
+        expected = gram(Matern52(scale), data[i], X[:M]) @ V[:M]
+        np.testing.assert_allclose(batched[i], expected, rtol=0, atol=1e-5)
+
+
+# --- center ----------------------------------------------------------------------------------------------------------
+
+
+def test_centring_is_multiplication_by_the_projection(dtype, rng):
+    K = np.asarray(rng.normal(size=(N, N)), dtype)  # not symmetric: rows and columns are told apart
+    H = np.eye(N) - 1 / N
+    centred = center(K)
+    assert centred.dtype == dtype
+    np.testing.assert_allclose(centred, H @ np.float64(K) @ H, atol=10 * eps(dtype) * np.abs(K).max())
+    np.testing.assert_allclose(center(centred), centred, atol=10 * eps(dtype) * np.abs(K).max())
+    np.testing.assert_allclose(center(K + 3), centred, atol=10 * eps(dtype) * (3 + np.abs(K).max()))
+
+
+# --- kernel distance -------------------------------------------------------------------------------------------------
+
+
+def norm2(x, y):
+    return sum(((a - b) ** 2 for a, b in zip(x, y, strict=True)), Decimal(0)).sqrt()
+
+
+def norm1(x, y):
+    return sum((abs(a - b) for a, b in zip(x, y, strict=True)), Decimal(0))
+
+
+def dot(x, y):
+    return sum((a * b for a, b in zip(x, y, strict=True)), Decimal(0))
+
+
+def cauchy(x, y, scale):
+    return 1 / math.prod((1 + ((a - b) / scale) ** 2 for a, b in zip(x, y, strict=True)), start=Decimal(1))
+
+
+def matern32(a):
+    return (1 + a) * (-a).exp()
+
+
+def matern52(a):
+    return (1 + a + a * a / 3) * (-a).exp()
+
+
+THREE, FIVE = Decimal(3), Decimal(5)
+EXACT = {
+    "gaussian": (Gaussian, lambda x, y, s: (-(norm2(x, y) ** 2) / (2 * s**2)).exp()),
+    "laplacian": (Laplacian, lambda x, y, s: (-norm1(x, y) / s).exp()),
+    "exponential": (Exponential, lambda x, y, s: (-norm2(x, y) / s).exp()),
+    "cauchy": (Cauchy, cauchy),
+    "matern32": (Matern32, lambda x, y, s: matern32(THREE.sqrt() * norm2(x, y) / s)),
+    "matern52": (Matern52, lambda x, y, s: matern52(FIVE.sqrt() * norm2(x, y) / s)),
+    "linear": (lambda s: Linear(), lambda x, y, s: dot(x, y)),
+    "polynomial": (lambda s: Polynomial(3, 0.5, s), lambda x, y, s: (dot(x, y) / s**2 + Decimal("0.5")) ** 3),
+    "sum": (
+        lambda s: 2.0 * Gaussian(s) + Matern32(s),
+        lambda x, y, s: 2 * (-(norm2(x, y) ** 2) / (2 * s**2)).exp() + matern32(THREE.sqrt() * norm2(x, y) / s),
+    ),
+    "product": (lambda s: Laplacian(s) * Cauchy(s), lambda x, y, s: (-norm1(x, y) / s).exp() * cauchy(x, y, s)),
+}
+
+
+def exact_distance(function, x, y, scale):
+    """The kernel distance with 60 digits, at the very numbers that were passed."""
+    with localcontext() as context:
+        context.prec = 60
+        x, y, s = [Decimal(float(v)) for v in x], [Decimal(float(v)) for v in y], Decimal(float(scale))
+        return float((function(x, x, s) + function(y, y, s) - 2 * function(x, y, s)).sqrt())
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("offset", [0, 1024])
+def test_kernel_distance_keeps_its_digits_at_tiny_distances(name, offset, rng):
+    """Relative error below 1e-5 in float32 at |x - y| / lengthscale from 3 down to 1e-6, near and far from the origin.
+
+    Points are multiples of 2^-13, which float32 holds at the offset, too; the lengthscale makes the ratio.
+    """
+    make, function = EXACT[name]
+    step = 2.0**-13
+    base = np.round(rng.normal(size=(4, DIM)) / step) * step + offset
+    moves = rng.integers(-40, 40, size=(4, DIM)) * step
+    X, Y = np.float32(base), np.float32(base + moves)
+    assert np.array_equal(np.float64(Y) - np.float64(X), moves)
+    distance = jax.jit(kernel_distance)
+    for ratio in (3.0, 1e-2, 1e-4, 1e-6):
+        scale = np.float32(np.linalg.norm(moves[0]) / ratio)
+        expected = [exact_distance(function, x, y, scale) for x, y in zip(X, Y, strict=True)]
+        found = distance(make(jnp.float32(scale)), X, Y)
+        assert found.dtype == jnp.float32
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_subtracting_values_would_lose_all_digits(rng):
+    """The control: a user's function has no series, and says so in the documentation."""
+    X = jnp.zeros((1, DIM))
+    Y = X.at[0, 0].set(1e-5)
+    naive = kernel_distance(lambda x, y: jnp.exp(-jnp.sum((x - y) ** 2) / 2), X, Y)
+    assert float(naive[0]) == 0 and float(kernel_distance(Gaussian(1.0), X, Y)[0]) > 0.99e-5
+
+
+@pytest.mark.parametrize("family", STATIONARY)
+def test_kernel_distance_is_the_quadratic_form_of_the_gram_matrix(family, x64, rng):
+    X, Y = points(rng, "float64"), points(rng, "float64")
+    for kernel in (family(0.9), family(0.9) * Linear() + 0.5 * Polynomial(2)):
+        squares = jax.vmap(kernel)(X, X) + jax.vmap(kernel)(Y, Y) - 2 * jax.vmap(kernel)(X, Y)
+        np.testing.assert_allclose(kernel_distance(kernel, X, Y) ** 2, squares, rtol=1e-10, atol=1e-12)
+
+
+def test_kernel_distance_of_coincident_points_is_zero_with_zero_gradient(dtype, rng):
+    X = points(rng, dtype)
+    for family in STATIONARY:
+        total = jax.jit(jax.value_and_grad(lambda *args: kernel_distance(*args).sum(), (0, 1, 2)))
+        value, gradient = total(family(jnp.asarray(0.8, dtype)), X, X)
+        assert float(value) == 0
+        assert all((np.asarray(leaf) == 0).all() for leaf in jax.tree.leaves(gradient))
+
+
+def test_kernel_distance_vmaps_over_kernels_and_data(rng):
+    X, Y = points(rng, "float32"), points(rng, "float32")
+    batched = jax.vmap(kernel_distance)(Cauchy(jnp.array([0.5, 2.0])), jnp.stack([X, Y]), jnp.stack([Y, 2 * X]))
+    np.testing.assert_allclose(batched[0], kernel_distance(Cauchy(0.5), X, Y), rtol=1e-6)
+    np.testing.assert_allclose(batched[1], kernel_distance(Cauchy(2.0), Y, 2 * X), rtol=1e-6)
+
+
+def test_kernels_without_a_distance_are_refused():
+    X = jnp.zeros((2, DIM))
+    for kernel in (Distance(), 2 * Distance(), Distance() + Gaussian(1.0), Gaussian(1.0) * Distance()):
+        with pytest.raises(ValueError, match="kernel must be positive semidefinite to have a kernel distance"):
+            kernel_distance(kernel, X, X)
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+ONES = np.ones((5, 2), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"X": ONES[0]}, r"X must have rank 2, \(points, dimensions\), got shape \(2,\)"),
+        ({"X": ONES[None]}, "X must have rank 2"),
+        ({"X": ONES.astype(int)}, "X must have dtype float32 or float64, got int"),
+        ({"X": ONES.astype(np.float16)}, "X must have dtype float32 or float64, got float16"),
+        ({"X": ONES[:0]}, r"X must have at least 1 row\(s\)"),
+        ({"X": ONES[:, :0]}, "X must have at least one column"),
+        ({"Y": ONES[0]}, "Y must have rank 2"),
+        ({"Y": ONES[:, :1]}, "Y must have 2 columns"),
+        ({"Y": ONES[:0]}, "Y must have at least 1 row"),
+        ({"Y": np.ones((5, 2), bool)}, "Y must have dtype"),
+    ],
+)
+def test_bad_points_are_refused_by_name_eagerly_and_under_jit(changes, message):
+    arguments = {"X": ONES, "Y": ONES + 1} | changes
+    for function in (gram, kernel_distance):
+        with pytest.raises(ValueError, match=message):
+            function(Gaussian(1.0), **arguments)
+        with pytest.raises(ValueError, match=message):
+            jax.jit(partial(function, Gaussian(1.0)))(**arguments)
+    if "at least 1 row" not in message or "Y" in changes:  # a product may have no rows
+        with pytest.raises(ValueError, match=message):
+            gram_matmul(Gaussian(1.0), **arguments, V=ONES)
+
+
+def test_two_dtypes_are_refused_by_name(x64):
+    wide = ONES.astype(np.float64)
+    for function in (gram, kernel_distance):
+        with pytest.raises(ValueError, match="Y must have the dtype of X, float32, got float64; convert one of them"):
+            function(Gaussian(1.0), ONES, wide)
+    with pytest.raises(ValueError, match="V must have the dtype of X"):
+        gram_matmul(Gaussian(1.0), ONES, None, wide)
+
+
+def test_bad_factors_and_blocks_are_refused_by_name():
+    for V in (ONES[:4], ONES[None], np.float32(1)):
+        with pytest.raises(ValueError, match=r"V must have shape \(5,\) or \(5, r\)"):
+            gram_matmul(Gaussian(1.0), ONES, None, V)
+    for block_size in (0, -1, 1.5, True):
+        with pytest.raises(ValueError, match="block_size must be"):
+            gram_matmul(Gaussian(1.0), ONES, None, ONES, block_size=block_size)
+    with pytest.raises(ValueError, match=r"Y must have the shape of X, \(5, 2\), got \(4, 2\)"):
+        kernel_distance(Gaussian(1.0), ONES, ONES[:4])
+    for K in (ONES, ONES[:0, :0], ONES[0], np.ones((2, 2), int)):
+        with pytest.raises(ValueError, match="K must"):
+            center(K)

@@ -1,0 +1,404 @@
+"""Functions, operators and Gaussian measures on the RKHS: exact identities between operators and Gram matrices."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxkern.gram import center, gram
+from jaxkern.kernels import Exponential, Gaussian, Laplacian, Linear, Polynomial
+from jaxkern.rkhs import (
+    Covariance,
+    Function,
+    RandomProjection,
+    SamplingOperator,
+    draw_gaussian,
+    inner,
+    norm,
+    section,
+)
+
+N, P, DIM = 12, 7, 3
+KERNEL = Gaussian(0.9) + 0.3 * Linear()
+
+
+def eps(dtype):
+    return float(jnp.finfo(dtype).eps)
+
+
+def points(rng, dtype, n=N, dim=DIM):
+    return jnp.asarray(rng.normal(size=(n, dim)), dtype)
+
+
+def function(rng, dtype, columns=None):
+    weights = rng.normal(size=(P,) if columns is None else (P, columns))
+    return Function(KERNEL, points(rng, dtype, P), jnp.asarray(weights, dtype))
+
+
+def probabilities(rng, dtype):
+    weights = rng.random(N) + 0.1
+    return jnp.asarray(weights / weights.sum(), dtype)
+
+
+def weighted(rng, dtype, centered):
+    """A covariance with unequal weights, and the literal B B* = W^(1/2) H' K H W^(1/2) behind it, in float64."""
+    X, w = points(rng, dtype), probabilities(rng, dtype)
+    K, v = np.float64(gram(KERNEL, X)), np.float64(w)
+    H = np.eye(N) - np.outer(np.ones(N), v) if centered else np.eye(N)
+    root = np.sqrt(v)
+    return Covariance(KERNEL, X, w, centered=centered), root[:, None] * (H @ K @ H.T) * root[None], H, v
+
+
+# --- functions -------------------------------------------------------------------------------------------------------
+
+
+def test_functions_are_sums_of_sections(dtype, rng):
+    X = points(rng, dtype)
+    f, many = function(rng, dtype), function(rng, dtype, 2)
+    literal = [[float(KERNEL(x, p)) for p in f.points] for x in X]
+    tolerance = 50 * P * eps(dtype) * np.abs(literal).max()
+    np.testing.assert_allclose(f(X), literal @ np.float64(f.weights), rtol=0, atol=tolerance)
+    assert f(X).shape == (N,) and many(X).shape == (N, 2) and f(X).dtype == dtype
+    assert many(X[:0]).shape == (0, 2)
+    for column in range(2):
+        one = Function(KERNEL, many.points, many.weights[:, column])
+        np.testing.assert_allclose(many(X)[:, column], one(X), rtol=0, atol=tolerance)
+
+
+def test_functions_add_subtract_and_scale(rng):
+    X, f, g = points(rng, "float32"), function(rng, "float32"), function(rng, "float32")
+    for combined, values in [
+        (f + g, f(X) + g(X)),
+        (f - g, f(X) - g(X)),
+        (-f, -f(X)),
+        (2.0 * f, 2 * f(X)),
+        (f * jnp.float32(2), 2 * f(X)),
+    ]:
+        np.testing.assert_allclose(combined(X), values, rtol=0, atol=1e-4)
+    assert float(norm(f - f)) <= 1e-2 * float(norm(f))
+
+
+def test_sections_reproduce(dtype, rng):
+    """<K_x, K_y> = K(x, y) and <K_x, f> = f(x)."""
+    X, f = points(rng, dtype), function(rng, dtype)
+    K = gram(KERNEL, X)
+    tolerance = 50 * N * eps(dtype) * float(jnp.abs(K).max())
+    np.testing.assert_allclose(inner(section(KERNEL, X), section(KERNEL, X)), K, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(inner(section(KERNEL, X), f), f(X), rtol=0, atol=tolerance)
+    np.testing.assert_allclose(norm(section(KERNEL, X)) ** 2, jnp.diag(K), rtol=0, atol=tolerance)
+
+
+def test_inner_products_are_bilinear_symmetric_and_give_the_norm(x64, rng):
+    f, g, h = (function(rng, "float64") for _ in range(3))
+    assert inner(f, g).shape == ()
+    assert float(inner(f, g)) == pytest.approx(float(inner(g, f)), rel=1e-12)
+    total = 2 * inner(f, g) - 3 * inner(h, g)
+    assert float(inner(2.0 * f - 3.0 * h, g)) == pytest.approx(float(total), rel=1e-11)
+    assert float(norm(f)) == pytest.approx(float(inner(f, f)) ** 0.5, rel=1e-12)
+    many = function(rng, "float64", 2)
+    assert inner(many, f).shape == (2,) and inner(f, many).shape == (2,) and inner(many, many).shape == (2, 2)
+    assert norm(many).shape == (2,)
+    np.testing.assert_allclose(norm(many) ** 2, jnp.diag(inner(many, many)), rtol=1e-12)
+    assert abs(float(inner(f, g))) <= float(norm(f) * norm(g))
+
+
+# --- sampling operator -----------------------------------------------------------------------------------------------
+
+
+def test_the_adjoint_passes_the_dot_test(dtype, rng):
+    """<S f, beta> = <f, S* beta>, and S S* is the Gram matrix."""
+    X, f = points(rng, dtype), function(rng, dtype)
+    S = SamplingOperator(KERNEL, X)
+    beta = jnp.asarray(rng.normal(size=N), dtype)
+    left, right = float(S(f) @ beta), float(inner(f, S.adjoint(beta)))
+    scale = float(jnp.abs(S(f)) @ jnp.abs(beta))
+    assert abs(left - right) <= 50 * N * eps(dtype) * scale
+    K = gram(KERNEL, X)
+    np.testing.assert_array_equal(S.gram(), K)
+    both = S(S.adjoint(jnp.eye(N, dtype=dtype)))
+    np.testing.assert_allclose(both, K, rtol=0, atol=50 * N * eps(dtype) * float(jnp.abs(K).max()))
+
+
+def test_the_covariance_is_the_sampling_operator_squared(x64, rng):
+    """n Sigma_n f = S* S f: the same function of H, with the same weights on the same points."""
+    X, f = points(rng, "float64"), function(rng, "float64")
+    S, Sigma = SamplingOperator(KERNEL, X), Covariance(KERNEL, X)
+    twice = S.adjoint(S(f))
+    np.testing.assert_allclose(N * Sigma(f).weights, twice.weights, rtol=1e-12)
+    assert float(norm(float(N) * Sigma(f) - twice)) <= 1e-6 * float(norm(twice))
+
+
+# --- covariance ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("centered", [False, True])
+def test_powers_of_the_empirical_covariance_are_powers_of_the_gram_matrix(centered, dtype, rng):
+    """<g, Sigma_n^p f> = g_X' (K/n)^(p - 1) f_X / n, with H on both sides where centred."""
+    X, f, g = points(rng, dtype), function(rng, dtype), function(rng, dtype, 2)
+    Sigma = Covariance(KERNEL, X, centered=centered)
+    f_X, g_X = np.float64(f(X)), np.float64(g(X))
+    H = np.eye(N) - 1 / N if centered else np.eye(N)
+    K = H @ np.float64(gram(KERNEL, X)) @ H
+    for power in (1, 2, 3):
+        literal = g_X.T @ H @ np.linalg.matrix_power(K, power - 1) @ H @ f_X / N**power
+        scale = np.linalg.norm(g_X) * np.linalg.norm(f_X) * np.linalg.norm(K, 2) ** (power - 1) / N**power
+        found = Sigma.inner(g, f, power=power)
+        assert found.shape == (2,) and found.dtype == dtype
+        np.testing.assert_allclose(found, literal, rtol=0, atol=50 * N * eps(dtype) * scale)
+        through = inner(g, Sigma(f, power=power))
+        np.testing.assert_allclose(through, literal, rtol=0, atol=50 * N * eps(dtype) * scale)
+    if centered:
+        np.testing.assert_allclose(Sigma.matrix() * N, center(gram(KERNEL, X)), atol=50 * N * eps(dtype))
+
+
+@pytest.mark.parametrize("centered", [False, True])
+def test_population_powers_are_those_of_the_weighted_operator(centered, x64, rng):
+    Sigma, A, H, w = weighted(rng, "float64", centered)
+    f, g = function(rng, "float64"), function(rng, "float64")
+    f_X, g_X = (np.sqrt(w) * (H @ np.asarray(h(Sigma.points))) for h in (f, g))
+    values, vectors = np.linalg.eigh(A)
+    for power in (1, 1.5, 2, 3, 2.7):
+        literal = (vectors.T @ g_X) @ (np.maximum(values, 0) ** (power - 1) * (vectors.T @ f_X))
+        assert float(Sigma.inner(f, g, power=power)) == pytest.approx(literal, rel=1e-8)
+        assert float(inner(g, Sigma(f, power=power))) == pytest.approx(literal, rel=1e-8)
+    assert float(Sigma.inner(f, g, power=0)) == pytest.approx(float(inner(f, g)), rel=1e-12)
+    assert Sigma(f, power=0) is f
+    repeated = inner(g, Sigma(Sigma(Sigma(f))))
+    assert float(Sigma.inner(f, g)) == pytest.approx(float(repeated), rel=1e-10)  # the default power is three
+
+
+@pytest.mark.parametrize("centered", [False, True])
+def test_spectral_quantities_are_those_of_the_literal_matrix(centered, dtype, rng):
+    Sigma, A, _, _ = weighted(rng, dtype, centered)
+    values = np.maximum(np.linalg.eigvalsh(A)[::-1], 0)
+    tolerance = 50 * N * eps(dtype)
+    np.testing.assert_allclose(Sigma.eigenvalues(), values, atol=tolerance * values[0])
+    assert Sigma.eigenvalues().dtype == dtype
+    for power in (1, 2, 3, 4, 5, 1.5, 0.5):
+        total, top = (values**power).sum(), values[0] ** power
+        # A half power sees rounding of eigenvalues as its square root.
+        slack = 10 * tolerance if power >= 1 else N * (tolerance * 1.0) ** 0.5
+        assert float(Sigma.trace(power)) == pytest.approx(total, rel=slack)
+        assert float(Sigma.op_norm(power)) == pytest.approx(top, rel=10 * tolerance)
+        assert float(Sigma.effective_rank(power)) == pytest.approx(total / top, rel=10 * slack)
+        assert float(Sigma.hs_norm(power)) == pytest.approx((values ** (2 * power)).sum() ** 0.5, rel=10 * tolerance)
+    assert 1 <= float(Sigma.effective_rank(3)) <= float(Sigma.effective_rank()) <= N
+
+
+def test_equal_weights_are_the_default_and_copies_count_twice(x64, rng):
+    X = points(rng, "float64")
+    uniform = Covariance(KERNEL, X, jnp.full(N, 1 / N))
+    np.testing.assert_allclose(uniform.matrix(), Covariance(KERNEL, X).matrix(), rtol=1e-12)
+    doubled = Covariance(KERNEL, jnp.concatenate([X, X]))
+    np.testing.assert_allclose(doubled.eigenvalues()[:N], uniform.eigenvalues(), atol=1e-14)
+    assert (doubled.eigenvalues()[N:] == 0).all()
+
+
+def test_the_mean_embedding_takes_expectations_and_centring_removes_it(x64, rng):
+    Sigma, _, _, w = weighted(rng, "float64", True)
+    f = function(rng, "float64")
+    assert float(inner(Sigma.mean(), f)) == pytest.approx(float(w @ np.asarray(f(Sigma.points))), rel=1e-12)
+    plain = Covariance(KERNEL, Sigma.points, Sigma.weights)
+    mean = inner(Sigma.mean(), f)
+    expected = plain.inner(f, f, power=1) - mean**2
+    assert float(Sigma.inner(f, f, power=1)) == pytest.approx(float(expected), rel=1e-10)
+    assert float(Sigma.kappa()) == pytest.approx(max(float(KERNEL(x, x)) for x in Sigma.points), rel=1e-14)
+
+
+def test_finite_dimensional_kernels_give_the_matrix_covariance(x64, rng):
+    """For <x, y> the operator is X' W X, and centred the covariance matrix of the points."""
+    X, w = rng.normal(size=(N, DIM)) + 2, np.asarray(probabilities(rng, "float64"))
+    mean = w @ X
+    for centered, second in [(False, X.T @ (w[:, None] * X)), (True, (X - mean).T @ (w[:, None] * (X - mean)))]:
+        values = Covariance(Linear(), X, w, centered=centered).eigenvalues()
+        np.testing.assert_allclose(values[:DIM], np.linalg.eigvalsh(second)[::-1], rtol=1e-10)
+        assert (values[DIM:] == 0).all()
+
+
+# --- Gaussian measures on H ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("centered", [False, True])
+@pytest.mark.parametrize("power", [1, 2, 3])
+def test_draws_with_an_identity_for_normals_have_the_exact_covariance(centered, power, x64, rng, monkeypatch):
+    """The Gaussian numbers replaced by the rows of I: sum_i <v_i, f> <v_i, g> = <f, Sigma^power g>, exactly."""
+    Sigma, *_ = weighted(rng, "float64", centered)
+    f, g = function(rng, "float64"), function(rng, "float64")
+    monkeypatch.setattr("jaxkern.rkhs.normal_rows", lambda key, rows, cols, dtype: jnp.eye(rows, cols, dtype=dtype))
+    v = draw_gaussian(jax.random.key(0), Sigma, power=power, num_draws=N)
+    exact = float(Sigma.inner(f, g, power=power))
+    assert float(inner(v, f) @ inner(v, g)) == pytest.approx(exact, rel=1e-9)
+    Theta = RandomProjection(jax.random.key(0), Sigma, num_features=N, power=power)
+    assert float(Theta(f) @ Theta(g)) * N == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize(("power", "centered"), [(1, True), (3, False)])
+def test_draws_have_mean_zero_and_the_stated_covariance(power, centered, rng):
+    """20000 draws, 5 standard errors for 3 means and 6 second moments: false alarms below 1e-5 in all.
+
+    Var <v, f> <v, g> = c_ff c_gg + c_fg^2; the standard errors are below 3 % of the scale.
+    """
+    draws = 20_000
+    Sigma, *_ = weighted(rng, "float32", centered)
+    f = function(rng, "float32", 3)
+    exact = np.float64(Sigma.inner(f, f, power=power))
+    v = draw_gaussian(jax.random.key(5), Sigma, power=power, num_draws=draws)
+    assert v.weights.shape == (N, draws) and v.weights.dtype == jnp.float32
+    values = np.float64(inner(v, f))
+    spread = np.sqrt(np.diag(exact))
+    assert (np.abs(values.mean(0)) <= 5 * spread / draws**0.5).all()
+    error = np.sqrt(np.outer(spread**2, spread**2) + exact**2) / draws**0.5
+    assert (np.abs(values.T @ values / draws - exact) <= 5 * error).all()
+
+
+def test_first_draws_do_not_depend_on_how_many_there_are(rng):
+    Sigma, *_ = weighted(rng, "float32", False)
+    few, many = (draw_gaussian(jax.random.key(1), Sigma, power=3, num_draws=d).weights for d in (3, 8))
+    np.testing.assert_allclose(many[:, :3], few, rtol=1e-5)
+    assert np.linalg.matrix_rank(np.asarray(many)) == 8
+
+
+def test_random_projection_is_linear_with_an_adjoint(dtype, rng):
+    Sigma, *_ = weighted(rng, dtype, True)
+    f, many = function(rng, dtype), function(rng, dtype, 2)
+    Theta = RandomProjection(jax.random.key(2), Sigma, num_features=5)
+    alpha = jnp.asarray(rng.normal(size=5), dtype)
+    assert Theta(f).shape == (5,) and Theta(many).shape == (2, 5) and Theta(f).dtype == dtype
+    left, right = float(Theta(f) @ alpha), float(inner(f, Theta.adjoint(alpha)))
+    assert abs(left - right) <= 100 * N * eps(dtype) * float(jnp.abs(Theta(f)) @ jnp.abs(alpha))
+    literal = np.float64(inner(Theta.directions, f)) / 5**0.5
+    np.testing.assert_allclose(Theta(f), literal, rtol=10 * eps(dtype))
+    scale = float(jnp.abs(Theta(f)).max())
+    np.testing.assert_allclose(Theta(2.0 * f - 3.0 * f), -Theta(f), rtol=0, atol=200 * N * eps(dtype) * scale)
+
+
+def test_projections_vmap_over_keys_and_pass_through_jit(rng):
+    Sigma, *_ = weighted(rng, "float32", False)
+    f = function(rng, "float32")
+    keys = jax.vmap(jax.random.key)(jnp.arange(4))
+    draw = jax.jit(jax.vmap(lambda key: RandomProjection(key, Sigma, num_features=5)))
+    stacked = draw(keys)
+    images = jax.vmap(lambda Theta: Theta(f))(stacked)
+    assert images.shape == (4, 5)
+    one = RandomProjection(jax.random.key(3), Sigma, num_features=5)
+    np.testing.assert_allclose(images[3], one(f), rtol=1e-4)
+    assert float(jnp.abs(images[0] - images[1]).max()) > 1e-3
+
+
+# --- transformations -------------------------------------------------------------------------------------------------
+
+
+def test_operators_pass_through_jit_vmap_and_grad(rng):
+    X, f = points(rng, "float32"), function(rng, "float32")
+    scales = jnp.array([0.5, 2.0])
+    stacked = Covariance(Gaussian(scales), jnp.stack([X, 2 * X]))
+    traces = jax.jit(jax.vmap(lambda Sigma: Sigma.trace(3)))(stacked)
+    expected = [Covariance(Gaussian(0.5), X).trace(3), Covariance(Gaussian(2.0), 2 * X).trace(3)]
+    np.testing.assert_allclose(traces, expected, rtol=1e-5)
+
+    def energy(kernel, weights):
+        g = Function(kernel, f.points, weights)
+        return Covariance(kernel, X, centered=True).inner(g, g)
+
+    value, (slope, gradient) = jax.jit(jax.value_and_grad(energy, (0, 1)))(Gaussian(0.9), f.weights)
+    assert float(gradient @ f.weights) == pytest.approx(2 * float(value), rel=1e-4)  # Euler, of degree two
+    difference = (energy(Gaussian(0.91), f.weights) - energy(Gaussian(0.89), f.weights)) / 0.02
+    assert float(slope.lengthscale) == pytest.approx(float(difference), rel=2e-3, abs=2e-4)
+
+
+def test_fractional_powers_have_finite_gradients_with_copies_among_the_points(x64, rng):
+    """Copies and symmetric points give equal eigenvalues, where eigenvectors have no derivative."""
+    X = points(rng, "float64", 4)
+    X = jnp.concatenate([X, X[:2], jnp.eye(DIM) * 9])
+    f = Function(Gaussian(0.9), X, jnp.ones(len(X)))
+
+    def energy(lengthscale):
+        return Covariance(Gaussian(lengthscale), X).inner(f, f, power=1.5)
+
+    slope = float(jax.jit(jax.grad(energy))(0.9))
+    f64 = [float(energy(0.9 + step)) for step in (-1e-5, 1e-5)]
+    assert slope == pytest.approx((f64[1] - f64[0]) / 2e-5, rel=1e-6)
+
+
+def test_float32_meets_no_float64(x64, rng):
+    X, w = points(rng, "float32"), probabilities(rng, "float32")
+    f = function(rng, "float32")
+
+    def program(key):
+        Sigma = Covariance(KERNEL, X, w, centered=True)
+        Theta = RandomProjection(key, Sigma, num_features=3)
+        return Theta(f), Sigma.eigenvalues(), Sigma.trace(1.5), Sigma.effective_rank(3), Sigma(f, power=1.5).weights
+
+    for leaf in program(jax.random.key(0)):
+        assert leaf.dtype == jnp.float32
+    text = str(jax.make_jaxpr(program)(jax.random.key(0)))
+    assert "f64[12" not in text and "f32[12" in text
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+ONES = np.ones((5, 2), np.float32)
+
+
+def test_functions_of_another_space_are_refused_by_name():
+    f = Function(Gaussian(1.0), ONES, ONES[:, 0])
+    for other in (Gaussian(2.0), Exponential(1.0), 2.0 * Gaussian(1.0), Polynomial(2)):
+        g = Function(other, ONES, ONES[:, 0])
+        for call in (partial(inner, f), f.__add__, SamplingOperator(Gaussian(1.0), ONES), Covariance(f.kernel, ONES)):
+            with pytest.raises(ValueError, match="f must belong to the same kernel"):
+                call(g)
+    assert float(inner(f, Function(Gaussian(1), ONES, ONES[:, 0]))) == 25  # one and the same lengthscale
+    with pytest.raises(ValueError, match="f must be a Function of the RKHS, got ndarray"):
+        inner(f, ONES)
+    with pytest.raises(ValueError, match="Y must have 2 columns|X must have 3 columns"):
+        inner(f, Function(Gaussian(1.0), np.ones((5, 3), np.float32), ONES[:, 0]))
+    with pytest.raises(ValueError, match="points must have 2 columns"):
+        f + Function(Gaussian(1.0), np.ones((5, 3), np.float32), ONES[:, 0])
+    with pytest.raises(ValueError, match="weights of the two functions do not match"):
+        f + Function(Gaussian(1.0), ONES, ONES)
+
+
+def test_bad_weights_and_points_are_refused_by_name(x64):
+    with pytest.raises(ValueError, match=r"weights must have shape \(5,\) or \(5, r\), got \(4,\)"):
+        Function(Gaussian(1.0), ONES, ONES[:4, 0])(ONES)
+    with pytest.raises(ValueError, match="weights must have the dtype of points"):
+        Function(Gaussian(1.0), ONES, np.ones(5))(ONES)
+    with pytest.raises(ValueError, match="beta must have shape"):
+        SamplingOperator(Laplacian(1.0), ONES).adjoint(ONES[:4, 0])
+    with pytest.raises(ValueError, match="X must have 2 columns"):
+        Function(Gaussian(1.0), ONES, ONES[:, 0])(ONES[:, :1])
+    with pytest.raises(ValueError, match="X must have rank 2"):
+        section(Gaussian(1.0), ONES[0])
+    with pytest.raises(ValueError, match=r"weights must have shape \(5,\)"):
+        Covariance(Gaussian(1.0), ONES, ONES).trace()
+    with pytest.raises(ValueError, match="points must have dtype"):
+        Covariance(Gaussian(1.0), ONES.astype(int)).trace()
+    with pytest.raises(ValueError, match="points must have at least 1 row"):
+        Covariance(Gaussian(1.0), ONES[:0]).trace()
+    with pytest.raises(ValueError, match="centered must be True or False, got 1"):
+        Covariance(Gaussian(1.0), ONES, centered=1)
+
+
+def test_bad_powers_keys_and_sizes_are_refused_by_name():
+    Sigma, f = Covariance(Gaussian(1.0), ONES), Function(Gaussian(1.0), ONES, ONES[:, 0])
+    for power in (0.5, -1, np.nan):
+        for call in (partial(Sigma.inner, f, f), partial(Sigma, f), partial(draw_gaussian, jax.random.key(0), Sigma)):
+            with pytest.raises(ValueError, match="power must be 0 or at least 1"):
+                call(power=power)
+    with pytest.raises(ValueError, match="power must be at least 1, got 0.0"):
+        draw_gaussian(jax.random.key(0), Sigma, power=0)
+    for power in (0, -1):
+        with pytest.raises(ValueError, match="power must be positive"):
+            Sigma.trace(power)
+    with pytest.raises(ValueError, match="power must be a static number"):
+        Sigma.trace(jnp.float32(2))
+    with pytest.raises(ValueError, match="key must be a typed random key"):
+        draw_gaussian(np.zeros(2, np.uint32), Sigma)
+    with pytest.raises(ValueError, match="num_draws must be at least 1"):
+        draw_gaussian(jax.random.key(0), Sigma, num_draws=0)
+    with pytest.raises(ValueError, match="num_features must be at least 1"):
+        RandomProjection(jax.random.key(0), Sigma, num_features=0)
+    with pytest.raises(ValueError, match=r"alpha must have shape \(3,\)"):
+        RandomProjection(jax.random.key(0), Sigma, num_features=3).adjoint(ONES[:, 0])
