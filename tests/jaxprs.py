@@ -1,0 +1,27 @@
+"""Walk the jaxprs of traced programs: what tests say about memory, precision and dtypes without running anything."""
+
+import jax
+
+
+def equations(jaxpr):
+    """Yield every equation anywhere in a jaxpr, loops, branches and calls included."""
+    for equation in jaxpr.eqns:
+        yield equation
+        nested = jax.tree.leaves(list(equation.params.values()), is_leaf=lambda v: hasattr(v, "jaxpr"))
+        for value in nested:
+            value = getattr(value, "jaxpr", value)
+            if hasattr(value, "eqns"):
+                yield from equations(value)
+
+
+def intermediates(function, *args):
+    """Yield the abstract value of every array that `function(*args)` computes."""
+    for equation in equations(jax.make_jaxpr(function)(*args).jaxpr):
+        for out in equation.outvars:
+            if hasattr(out.aval, "shape"):
+                yield out.aval
+
+
+def largest_intermediate(function, *args):
+    """Return the number of elements of the largest array that `function(*args)` computes."""
+    return max(aval.size for aval in intermediates(function, *args))

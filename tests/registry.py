@@ -1,0 +1,391 @@
+"""Every public function with arguments to call it on: what the contract tests go through.
+
+An entry is `make(dtype, seed) -> (function, arguments)`. All arrays, keys and kernels are arguments, so that the
+function can be jitted, vmapped over stacked arguments, lowered and differentiated as it is; what is static is inside.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxkern import features, gram, kernels, landmarks, measures, metrics, rkhs
+from jaxkern.bounds import sketching
+from jaxkern.kmeans import kmeans
+
+N, M, DIM = 12, 7, 3
+
+ENTRIES = {}
+NO_GRADIENT = set()
+"""Entries whose results are integers, or piecewise constant."""
+OF_LABELS = set()
+"""Entries of integer arguments, whose results have the default dtype."""
+
+
+def entry(name, *, gradient=True):
+    def register(make):
+        assert name not in ENTRIES, name
+        ENTRIES[name] = make
+        if not gradient:
+            NO_GRADIENT.add(name)
+        return make
+
+    return register
+
+
+def array(dtype, seed, *shape):
+    return jnp.asarray(np.random.default_rng([seed, *shape]).standard_normal(shape), dtype)
+
+
+def points(dtype, seed):
+    return array(dtype, seed, N, DIM)
+
+
+def others(dtype, seed):
+    return array(dtype, seed, M, DIM)
+
+
+def scale(dtype, seed):
+    return jnp.asarray(1.5 + 0.25 * seed, dtype)
+
+
+def gaussian(dtype, seed):
+    return kernels.Gaussian(scale(dtype, seed))
+
+
+def function(dtype, seed, kernel=None, columns=2):
+    return rkhs.Function(kernel or gaussian(dtype, seed), points(dtype, seed + 10), array(dtype, seed, N, columns))
+
+
+def key(seed):
+    return jax.random.key(seed)
+
+
+# ------------------------------------------------------------------------------------------------------- kernels
+
+for cls in (
+    kernels.Gaussian,
+    kernels.Laplacian,
+    kernels.Exponential,
+    kernels.Cauchy,
+    kernels.Matern32,
+    kernels.Matern52,
+):
+
+    @entry(f"kernels.{cls.__name__}")
+    def _(dtype, seed, cls=cls):
+        return lambda k, x, y: k(x, y), (cls(scale(dtype, seed)), points(dtype, seed)[0], others(dtype, seed)[0])
+
+
+@entry("kernels.Linear")
+def _(dtype, seed):
+    return lambda x, y: kernels.Linear()(x, y), (points(dtype, seed)[0], others(dtype, seed)[0])
+
+
+@entry("kernels.Distance")
+def _(dtype, seed):
+    return lambda x, y: kernels.Distance()(x, y), (points(dtype, seed)[0], others(dtype, seed)[0])
+
+
+@entry("kernels.Polynomial")
+def _(dtype, seed):
+    kernel = kernels.Polynomial(2, scale(dtype, seed), scale(dtype, seed))
+    return lambda k, x, y: k(x, y), (kernel, points(dtype, seed)[0], others(dtype, seed)[0])
+
+
+@entry("kernels.Sum")
+def _(dtype, seed):
+    kernel = gaussian(dtype, seed) + kernels.Matern32(scale(dtype, seed))
+    return lambda k, x, y: k(x, y), (kernel, points(dtype, seed)[0], others(dtype, seed)[0])
+
+
+@entry("kernels.Product")
+def _(dtype, seed):
+    kernel = gaussian(dtype, seed) * kernels.Laplacian(scale(dtype, seed))
+    return lambda k, x, y: k(x, y), (kernel, points(dtype, seed)[0], others(dtype, seed)[0])
+
+
+@entry("kernels.Scaled")
+def _(dtype, seed):
+    kernel = scale(dtype, seed) * gaussian(dtype, seed)
+    return lambda k, x, y: k(x, y), (kernel, points(dtype, seed)[0], others(dtype, seed)[0])
+
+
+def user_kernel(x, y):
+    return jnp.exp(-jnp.sum((x - y) ** 2))
+
+
+@entry("kernels.FromFunction")
+def _(dtype, seed):
+    return lambda x, y: kernels.FromFunction(user_kernel)(x, y), (points(dtype, seed)[0], others(dtype, seed)[0])
+
+
+@entry("kernels.as_kernel")
+def _(dtype, seed):
+    return lambda X: gram.gram(kernels.as_kernel(user_kernel), X), (points(dtype, seed),)
+
+
+@entry("kernels.kappa")
+def _(dtype, seed):
+    return lambda k: jnp.asarray(kernels.kappa(k)), (scale(dtype, seed) * gaussian(dtype, seed),)
+
+
+@entry("kernels.lipschitz")
+def _(dtype, seed):
+    return lambda k: jnp.asarray(kernels.lipschitz(k, dim=DIM)), (kernels.Cauchy(scale(dtype, seed)),)
+
+
+@entry("kernels.quantile_lengthscale")
+def _(dtype, seed):
+    return lambda X, q: kernels.quantile_lengthscale(X, q), (points(dtype, seed), jnp.asarray(0.3, dtype))
+
+
+@entry("kernels.sampled_quantile_lengthscale")
+def _(dtype, seed):
+    def sampled(key, X, q):
+        return kernels.sampled_quantile_lengthscale(key, X, q, num_pairs=50)
+
+    return sampled, (key(seed), points(dtype, seed), jnp.asarray(0.3, dtype))
+
+
+# ---------------------------------------------------------------------------------------------------------- gram
+
+
+@entry("gram.gram")
+def _(dtype, seed):
+    return gram.gram, (gaussian(dtype, seed), points(dtype, seed), others(dtype, seed))
+
+
+@entry("gram.gram_matmul")
+def _(dtype, seed):
+    def product(kernel, X, Y, V):
+        return gram.gram_matmul(kernel, X, Y, V, block_size=5)
+
+    return product, (gaussian(dtype, seed), points(dtype, seed), others(dtype, seed), array(dtype, seed, M, 2))
+
+
+@entry("gram.center")
+def _(dtype, seed):
+    return gram.center, (array(dtype, seed, N, N),)
+
+
+@entry("gram.kernel_distance")
+def _(dtype, seed):
+    return gram.kernel_distance, (gaussian(dtype, seed), points(dtype, seed), points(dtype, seed + 1))
+
+
+# ------------------------------------------------------------------------------------------------------ measures
+
+
+@entry("measures.Discrete", gradient=False)
+def _(dtype, seed):
+    def sample(key, atoms, weights):
+        return measures.Discrete(atoms, weights).sample(key, num_points=N)
+
+    return sample, (key(seed), points(dtype, seed), jnp.full((N,), 1 / N, dtype))
+
+
+@entry("measures.gaussian_grid")
+def _(dtype, seed):
+    def moment(std):
+        grid = measures.gaussian_grid(9, std=std, dtype=dtype)
+        return jnp.vdot(grid.weights, grid.points[:, 0] ** 2, precision=jax.lax.Precision.HIGHEST)
+
+    return moment, (scale(dtype, seed),)
+
+
+@entry("measures.gaussian_spectrum")
+def _(dtype, seed):
+    def spectrum(lengthscale, std):
+        law = measures.gaussian_spectrum(lengthscale, std)
+        return law.eigenvalues(20), law.trace(3), law.op_norm(), law.effective_rank(2)
+
+    return spectrum, (scale(dtype, seed), jnp.asarray([0.5, 1.0], dtype))
+
+
+@entry("measures.GaussianSpectrum")
+def _(dtype, seed):
+    return lambda law: law.trace(2), (measures.gaussian_spectrum(scale(dtype, seed), jnp.asarray([0.5, 1.0], dtype)),)
+
+
+# ---------------------------------------------------------------------------------------------------------- rkhs
+
+
+@entry("rkhs.Function")
+def _(dtype, seed):
+    return lambda f, g, X: (2.0 * f - g)(X), (function(dtype, seed), function(dtype, seed), points(dtype, seed))
+
+
+@entry("rkhs.section")
+def _(dtype, seed):
+    return lambda k, X, Y: rkhs.section(k, X)(Y), (gaussian(dtype, seed), points(dtype, seed), others(dtype, seed))
+
+
+@entry("rkhs.inner")
+def _(dtype, seed):
+    return rkhs.inner, (function(dtype, seed), function(dtype, seed))
+
+
+@entry("rkhs.norm")
+def _(dtype, seed):
+    return rkhs.norm, (function(dtype, seed),)
+
+
+@entry("rkhs.SamplingOperator")
+def _(dtype, seed):
+    def there_and_back(S, f):
+        return S.adjoint(S(f))(S.points), S.gram()
+
+    return there_and_back, (rkhs.SamplingOperator(gaussian(dtype, seed), points(dtype, seed)), function(dtype, seed))
+
+
+@entry("rkhs.Covariance")
+def _(dtype, seed):
+    def quantities(k, X, f):
+        sigma = rkhs.Covariance(k, X, centered=True)
+        return sigma(f, power=2)(X), sigma.inner(f, f), sigma.trace(3), sigma.eigenvalues(), sigma.kappa()
+
+    return quantities, (gaussian(dtype, seed), points(dtype, seed), function(dtype, seed))
+
+
+@entry("rkhs.Covariance.effective_rank")
+def _(dtype, seed):
+    def rank(k, X, weights):
+        return rkhs.Covariance(k, X, weights).effective_rank(3)
+
+    return rank, (gaussian(dtype, seed), points(dtype, seed), jax.nn.softmax(array(dtype, seed, N)))
+
+
+@entry("rkhs.draw_gaussian")
+def _(dtype, seed):
+    def draw(key, k, X):
+        return rkhs.draw_gaussian(key, rkhs.Covariance(k, X), power=3, num_draws=2)(X)
+
+    return draw, (key(seed), gaussian(dtype, seed), points(dtype, seed))
+
+
+@entry("rkhs.RandomProjection")
+def _(dtype, seed):
+    def project(key, k, X, f):
+        theta = rkhs.RandomProjection(key, rkhs.Covariance(k, X), num_features=5)
+        return theta(f), theta.adjoint(jnp.ones(5, X.dtype))(X)
+
+    return project, (key(seed), gaussian(dtype, seed), points(dtype, seed), function(dtype, seed))
+
+
+# ------------------------------------------------------------------------------------------- landmarks, features
+
+
+@entry("landmarks.uniform")
+def _(dtype, seed):
+    return lambda key, X: landmarks.uniform(key, X, num_landmarks=5), (key(seed), points(dtype, seed))
+
+
+@entry("features.kernel_jl")
+def _(dtype, seed):
+    def embed(key, k, X, Y, f):
+        phi = features.kernel_jl(key, k, X, num_features=4, centered=True)
+        return phi(Y), phi.embed(f)
+
+    return embed, (
+        key(seed),
+        gaussian(dtype, seed),
+        points(dtype, seed),
+        others(dtype, seed),
+        function(dtype, seed),
+    )
+
+
+def fitted_entry(name, fit):
+    """Signs of eigenvectors are arbitrary, so products of features are compared."""
+
+    @entry(name)
+    def _(dtype, seed):
+        def products(k, X, Y, f):
+            phi = fit(k, X)
+            Z, e = phi(Y), phi.embed(f)
+            highest = jax.lax.Precision.HIGHEST
+            return jnp.matmul(Z, Z.T, precision=highest), jnp.matmul(e, e.T, precision=highest)
+
+        return products, (gaussian(dtype, seed), points(dtype, seed), others(dtype, seed), function(dtype, seed))
+
+
+fitted_entry("features.nystrom", lambda k, X: features.nystrom(k, X, rank=5))
+fitted_entry("features.kernel_pca", lambda k, X: features.kernel_pca(k, X, num_components=4))
+
+
+# ----------------------------------------------------------------------------------------------- kmeans, metrics
+
+
+@entry("kmeans.kmeans", gradient=False)
+def _(dtype, seed):
+    return lambda key, X: kmeans(key, X, 3, num_restarts=2), (key(seed), points(dtype, seed))
+
+
+OF_LABELS |= {
+    f"metrics.{name}"
+    for name in ("rand_index", "adjusted_rand_index", "normalized_mutual_info", "misclassification_rate")
+}
+
+
+def labels(seed):
+    return jnp.asarray(np.random.default_rng(seed).integers(0, 3, N), jnp.int32)
+
+
+for name in ("rand_index", "adjusted_rand_index", "normalized_mutual_info"):
+
+    @entry(f"metrics.{name}", gradient=False)
+    def _(dtype, seed, name=name):
+        return getattr(metrics, name), (labels(seed), labels(seed + 1))
+
+
+@entry("metrics.misclassification_rate", gradient=False)
+def _(dtype, seed):
+    def rate(first, second):
+        return metrics.misclassification_rate(first, second, num_labels=3)
+
+    return rate, (labels(seed), labels(seed + 1))
+
+
+for name in ("spectral_error", "frobenius_error"):
+
+    @entry(f"metrics.{name}")
+    def _(dtype, seed, name=name):
+        K = gram.gram(gaussian(dtype, seed), points(dtype, seed))
+        return getattr(metrics, name), (K, gram.gram(gaussian(dtype, seed + 2), points(dtype, seed)))
+
+
+# -------------------------------------------------------------------------------------------------------- bounds
+
+QUANTITIES = {
+    "kappa": 1.0,
+    "op_norm": 0.4,
+    "op_norm3": 0.07,
+    "trace": 1.0,
+    "trace3": 0.1,
+    "hs_norm": 0.5,
+    "n": 1e6,
+    "d": 64.0,
+    "tau": 3.0,
+}
+BOUNDS = {
+    "conditional_sketch": ("op_norm3", "trace3", "d", "tau"),
+    "covariance_deviation": ("kappa", "trace", "n", "tau"),
+    "covariance_deviation_bernstein": ("kappa", "trace", "n", "tau"),
+    "cube_deviation": ("kappa", "op_norm", "trace", "n", "tau"),
+    "cube_trace": ("kappa", "op_norm", "trace", "trace3", "hs_norm", "n", "tau"),
+    "inner_products": ("kappa", "op_norm", "trace", "trace3", "n", "d", "tau"),
+    "inner_products_all_d": ("kappa", "op_norm", "trace", "trace3", "hs_norm", "n", "d", "tau"),
+    "projected_inner_products": ("op_norm", "trace3", "d", "tau"),
+    "projected_inner_products_all_d": ("op_norm", "trace3", "d", "tau"),
+    "weak_difference": ("kappa", "op_norm", "trace", "n", "d", "tau"),
+    "weak_difference_coupled": ("kappa", "op_norm", "trace", "n", "d", "tau"),
+}
+for name, names in BOUNDS.items():
+
+    @entry(f"bounds.sketching.{name}")
+    def _(dtype, seed, name=name, names=names):
+        def bound(**numbers):
+            return getattr(sketching, name)(**numbers)
+
+        values = [jnp.asarray(QUANTITIES[n] * (1 + 0.1 * seed), dtype) for n in names]
+        return lambda *args: bound(**dict(zip(names, args, strict=True))), tuple(values)
