@@ -121,16 +121,20 @@ def norms(applies: Sequence[Apply], population: Population, key: jax.Array) -> j
     return jax.vmap(operator_norm)(jnp.stack([_lanczos(apply, start)[0] for apply in applies]))
 
 
-def power_applied(apply: Apply, power: float, f: jax.Array) -> jax.Array:
-    """Return C^power f for a positive semidefinite operator C, densely or from the Krylov space of f."""
+def powers_applied(applies: Sequence[Apply], power: float, f: jax.Array) -> jax.Array:
+    """Return C^power f for several positive semidefinite C, stacked: densely, or from the Krylov spaces of f.
+
+    In a Krylov space the vectors are less exact than the differences between close operators, whose errors cancel.
+    """
     dim = f.shape[0]
     if dim <= _DENSE:
-        values, vectors = eigh(_dense((apply,), dim, f.dtype)[0])
-        return matmul(vectors, jnp.maximum(values, 0) ** power * matmul(vectors.T, f))
-    tridiagonal, basis = _lanczos(apply, f)
-    values, vectors = eigh(tridiagonal)
-    coordinates = matmul(vectors, jnp.maximum(values, 0) ** power * vectors[0])
-    return jnp.linalg.norm(f) * matmul(basis.T, coordinates)
+        values, vectors = jax.vmap(eigh)(_dense(applies, dim, f.dtype))
+        return jax.vmap(lambda w, V: matmul(V, jnp.maximum(w, 0) ** power * matmul(V.T, f)))(values, vectors)
+    krylov = [_lanczos(apply, f) for apply in applies]
+    values, vectors = jax.vmap(eigh)(jnp.stack([tridiagonal for tridiagonal, _ in krylov]))
+    coordinates = jax.vmap(lambda w, V: matmul(V, jnp.maximum(w, 0) ** power * V[0]))(values, vectors)
+    bases = jnp.stack([basis for _, basis in krylov])
+    return jnp.linalg.norm(f) * jax.vmap(lambda basis, c: matmul(basis.T, c))(bases, coordinates)
 
 
 def _dense(applies: Sequence[Apply], dim: int, dtype: Any) -> jax.Array:

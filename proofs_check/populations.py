@@ -103,16 +103,19 @@ class Population:
 def _features(K: np.ndarray, weights: np.ndarray, columns: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Return feature rows (p, r) with K = Phi Phi', and the r eigenvalues of Sigma, which is diagonal for them.
 
-    With A = diag(sqrt(w)) K diag(sqrt(w)) = U L U', Phi = diag(1/sqrt(w)) U L^(1/2). By default r is the rank of A in
-    float64; a fixed number of columns is filled up with zeros.
+    By default r is the rank of K in float64; a fixed number of columns is filled up with zeros.
     """
-    root = np.sqrt(weights)
-    values, vectors = np.linalg.eigh(root[:, None] * K * root[None, :])
+    values, vectors = np.linalg.eigh(K)
     values, vectors = values[::-1], vectors[:, ::-1]
     rank = max(1, int(np.sum(values > np.finfo(float).eps * len(K) * values[0])))
     kept = np.zeros(columns or rank)
     kept[:rank] = values[:rank]
-    return vectors[:, : len(kept)] * np.sqrt(kept) / root[:, None], kept
+    features = vectors[:, : len(kept)] * np.sqrt(kept)
+    if np.all(weights == weights[0]):
+        return features, kept * weights[0]
+    # A rotation of the features leaves K as it is.
+    eigenvalues, rotation = np.linalg.eigh(features.T @ (weights[:, None] * features))
+    return features @ rotation[:, ::-1], np.maximum(eigenvalues[::-1], 0.0)
 
 
 def _population(name: str, kernel: Any, points: Any, weights: Any) -> Population:

@@ -82,7 +82,7 @@ def weak_difference_coupled(key: jax.Array, population: Arrays, numbers: Numbers
     key_sample, key_normal = jax.random.split(key)
     sample = op.covariance(population, op.frequencies(key_sample, population, numbers["n"]))
     f = population["f"]
-    drawn, wanted = op.power_applied(sample, 1.5, f), op.exact_power(population, 1.5)(f)
+    drawn, wanted = op.powers_applied((sample, op.exact_power(population, 1)), 1.5, f)
     return (
         jnp.linalg.norm(drawn - wanted) * jnp.abs(jax.random.normal(key_normal, (), f.dtype)) / jnp.sqrt(numbers["d"])
     )

@@ -114,7 +114,9 @@ def _chi_square_violation(setting: Setting) -> tuple[float, float]:
     p, tau, constant = (setting.numbers[k] for k in ("p", "tau", "C"))
     n_term = 28 * math.sqrt(2 / 6272) / p**2
     threshold = 1 + 3 * constant * (math.sqrt(2 * p) + math.sqrt(tau)) + n_term
-    return float(stats.chi2.logsf(threshold, p)), math.log(5) - tau
+    # The tail of chi2_1 is that of a normal variable, whose logarithm is known far beyond what underflows.
+    tail = math.log(2) + stats.norm.logsf(math.sqrt(threshold)) if p == 1 else stats.chi2.logsf(threshold, p)
+    return float(tail), math.log(5) - tau
 
 
 def _thm1(places: Places) -> Claim:

@@ -1,0 +1,154 @@
+"""The claims: what they are, that they run, and that they notice a bound or a map that is wrong."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+from jaxkern.bounds import Bound, sketching
+from proofs_check import populations, run, runner
+from proofs_check.claim import Calibrated, Tail
+from proofs_check.claims import kpotufe2020, registry
+
+STATEMENTS = {
+    "kpotufe2020:eq1",
+    "kpotufe2020:normalisation",
+    "kpotufe2020:propB.1",
+    "kpotufe2020:eq5",
+    "kpotufe2020:cost",
+    "kpotufe2020:prop1",
+    "kpotufe2020:thm1",
+    "kpotufe2020:eq7",
+    "kpotufe2020:eq8",
+    "kpotufe2020:thm2",
+    "kpotufe2020:thm3",
+    "kpotufe2020:lemB.2",
+    "kpotufe2020:lemB.3",
+    "kpotufe2020:lemB.3-proof",
+}
+SMALL = dataclasses.replace(runner.QUICK, max_trials=128, max_control=64, max_draws=1000)
+
+
+@pytest.fixture
+def claims(x64):
+    with jax.debug_key_reuse(False):  # the checker takes the splits of jax.random.multinomial for reuse
+        yield {claim.id: claim for claim in registry.claims()}
+
+
+def test_every_numbered_statement_of_the_paper_is_there(claims):
+    assert set(claims) >= STATEMENTS
+    assert all(i.startswith(("kpotufe2020:", "jaxkern:")) for i in claims)
+
+
+def test_every_claim_has_a_form_a_reason_and_a_control(claims):
+    for claim in claims.values():
+        assert claim.printed or claim.corrected, claim.id
+        assert claim.controls and claim.because and claim.tex, claim.id
+        assert claim.corrected or claim.id.startswith("kpotufe2020"), claim.id
+
+
+def test_what_is_printed_wrong_is_expected_to_be_refuted(claims):
+    wrong = {i for i, claim in claims.items() if claim.printed and claim.printed.expect == "refuted"}
+    assert wrong == {"kpotufe2020:thm1", "kpotufe2020:lemB.3-proof"}
+    assert all(claims[i].corrected is not None for i in wrong)
+
+
+def test_hypotheses_are_met_and_bounds_can_fail(claims):
+    """A bound above the most that its statistic can be would be vacuous; delta must leave room for a violation."""
+    for claim in claims.values():
+        for form in (claim.printed, claim.corrected):
+            if form is None or not isinstance(form.statement, Tail | Calibrated):
+                continue
+            tail = form.statement
+            bounds = [(tail.bound if isinstance(tail, Tail) else tail.shape)(s) for s in form.settings]
+            assert all(bool(b.valid) and 0 < b.value < np.inf and 0 < 1 - b.probability < 1 for b in bounds), claim.id
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    ["kpotufe2020:normalisation", "kpotufe2020:cost", "kpotufe2020:thm1", "kpotufe2020:lemB.2", "kpotufe2020:eq8"],
+)
+def test_verdicts_are_as_expected(claims, chosen):
+    (result,) = run.run([claims[chosen]], profile=SMALL, seed=11)
+    assert result.as_expected, (result.notes, [v.because for _, _, v in result.forms])
+
+
+def test_the_same_seed_gives_the_same_numbers(claims):
+    first, second = (run.run([claims["jaxkern:prop1-explicit"]], profile=SMALL, seed=3)[0] for _ in range(2))
+    other = run.run([claims["jaxkern:prop1-explicit"]], profile=SMALL, seed=4)[0]
+    assert first.corrected.slack == second.corrected.slack != other.corrected.slack
+
+
+def test_a_bound_that_is_too_small_is_refuted(claims):
+    claim = claims["kpotufe2020:lemB.2"]
+    tail = claim.printed.statement
+
+    def small(setting):
+        b = tail.bound(setting)
+        return Bound(b.value / 20, b.probability, b.valid, b.source)
+
+    broken = dataclasses.replace(claim.printed, statement=dataclasses.replace(tail, bound=small))
+    (result,) = run.run([dataclasses.replace(claim, printed=broken)], profile=SMALL, seed=0)
+    assert result.printed.status == "refuted" and not result.as_expected
+
+
+def test_a_wrong_sketch_is_noticed(claims, monkeypatch):
+    """With 1.1 Z K for Z K neither the mean nor the law of the library's map is what the claims say."""
+    from jaxkern import features
+
+    def wrong(key, kernel, landmarks, *, num_features, centered=False):
+        phi = true(key, kernel, landmarks, num_features=num_features, centered=centered)
+        return dataclasses.replace(phi, projection=phi.projection * 1.1)
+
+    true = features.kernel_jl
+    monkeypatch.setattr(features, "kernel_jl", wrong)
+    for chosen in ("kpotufe2020:eq1", "jaxkern:shortcut-literal"):
+        claim = claims[chosen]
+        form = claim.printed or claim.corrected
+        only = dataclasses.replace(form, settings=form.settings[:1])
+        slot = "printed" if claim.printed else "corrected"
+        (result,) = run.run([dataclasses.replace(claim, **{slot: only}, controls=())], profile=SMALL, seed=0)
+        assert getattr(result, slot).status == "refuted"
+
+
+def test_the_printed_theorem_1_fails_for_every_constant(claims):
+    """P(chi2_1 > 1 + 3 C (sqrt 2 + sqrt tau) + 1/2) exceeds 5 exp(-tau), for C over six decades."""
+    statement = claims["kpotufe2020:thm1"].printed.statement
+    for constant in np.geomspace(1e-3, 1e3, 25):
+        tau = 9 * constant**2 + 12
+        setting = kpotufe2020.Setting("", numbers={"p": 1.0, "tau": tau, "C": constant})
+        found, claimed = statement.probability(setting)
+        assert found > claimed
+
+
+def test_a_users_table_is_judged_by_the_same_claims(x64):
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    people = populations.from_rows(X)
+    on_data = registry.claims(data=people)
+    assert [claim.id for claim in on_data] == [claim.id for claim in registry.claims()]
+    chosen = [c for c in on_data if c.id in ("kpotufe2020:lemB.2", "kpotufe2020:eq5", "kpotufe2020:prop1")]
+    with jax.debug_key_reuse(False):
+        results = run.run(chosen, profile=SMALL, seed=0, data=True)
+    assert all(r.as_expected for r in results)
+    assert {v.status for r in results for _, _, v in r.forms} <= {"certified", "consistent", "identity", "calibrated"}
+
+
+def test_the_full_profile_tries_more_places(claims):
+    full = {claim.id: claim for claim in registry.claims(profile="full")}
+    assert set(full) == set(claims)
+    more = [i for i in full if full[i].corrected and len(full[i].corrected.settings) > 5]
+    assert "kpotufe2020:thm1" in more
+    assert len(full["kpotufe2020:thm1"].corrected.settings) > len(claims["kpotufe2020:thm1"].corrected.settings)
+
+
+def test_the_named_constants_bracket_the_smallest_one():
+    from scipy import optimize, stats
+
+    # u - log(1 + u) = 2: the rate at which chi2_d / d - 1 exceeds u equals exp(-d).
+    exact = optimize.brentq(lambda u: u - np.log1p(u) - 2, 1, 10)
+    assert sketching.KOLTCHINSKII_LOUNICI_LOWER < exact < sketching.KOLTCHINSKII_LOUNICI
+    assert exact - sketching.KOLTCHINSKII_LOUNICI_LOWER < 1e-3
+    # At d = 600 the probability already shows the rate on both sides of it.
+    d = 600
+    assert stats.chi2.logsf(d * (1 + exact - 0.03), d) > -d > stats.chi2.logsf(d * (1 + exact), d)

@@ -1,0 +1,76 @@
+"""The architecture: each module of jaxkern imports only modules above it, and never proofs_check."""
+
+import ast
+import importlib
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import jaxkern
+import proofs_check
+
+ROOT = pathlib.Path(jaxkern.__file__).parent
+LAYERS = (
+    "_checks",
+    "_pytree",
+    "_draws",
+    "_spectral",
+    "_distances",
+    "bounds",
+    "kernels",
+    "gram",
+    "measures",
+    "rkhs",
+    "metrics",
+    "kmeans",
+    "landmarks",
+    "features",
+)
+
+
+def imported(path):
+    """Yield the dotted names that a file imports, at any depth of nesting."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def layer(path):
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+FILES = sorted(path for path in ROOT.rglob("*.py") if path.parent != ROOT or path.name != "__init__.py")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_point_up(path):
+    own = LAYERS.index(layer(path))
+    for name in imported(path):
+        parts = name.split(".")
+        assert parts[0] in sys.stdlib_module_names | {"jax", "numpy", "scipy", "optax", "jaxkern"}, name
+        if parts[0] == "jaxkern":
+            assert LAYERS.index(parts[1]) <= own, f"{path.name} imports {name}"
+
+
+def test_every_layer_exists():
+    assert {layer(path) for path in FILES} == set(LAYERS)
+
+
+def test_importing_the_library_loads_neither_the_checks_nor_the_optional_packages():
+    modules = [f"jaxkern.{name}" for name in LAYERS if not name.startswith("_")]
+    unwanted = ("proofs_check", "sklearn", "matplotlib", "rich", "optax")
+    code = f"import sys, {', '.join(modules)}; print([m for m in {unwanted} if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_the_checks_import_as_a_whole():
+    folder = pathlib.Path(proofs_check.__file__).parent
+    for path in folder.rglob("*.py"):
+        parts = path.relative_to(folder.parent).with_suffix("").parts
+        if parts[-1] != "__main__":
+            importlib.import_module(".".join(p for p in parts if p != "__init__"))
