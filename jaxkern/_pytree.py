@@ -27,7 +27,7 @@ def pytree(cls: _T) -> _T:
 
     Rebuilding one from its leaves runs no validation, so that placeholders pass.
     """
-    cls = dataclasses.dataclass(frozen=True, eq=False)(cls)
+    dataclasses.dataclass(frozen=True, eq=False)(cls)
     fields = dataclasses.fields(cls)
     leaves = tuple(f.name for f in fields if not f.metadata.get("static"))
     statics = tuple(f.name for f in fields if f.metadata.get("static"))
@@ -40,7 +40,7 @@ def pytree(cls: _T) -> _T:
         return tuple(getattr(instance, name) for name in leaves), tuple(getattr(instance, name) for name in statics)
 
     def unflatten(aux: tuple[Any, ...], children: Any) -> Any:
-        instance = object.__new__(cls)
+        instance: Any = object.__new__(cls)
         for name, value in (*zip(leaves, children, strict=True), *zip(statics, aux, strict=True)):
             object.__setattr__(instance, name, value)
         return instance

@@ -40,6 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Turns jax_enable_x64 on for the process, or off with --dtype float32.
     """
+    # Small decompositions side by side are far slower when each one spreads over all cores, as OpenBLAS would have it.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["--version"]:
         from jaxkern import __version__

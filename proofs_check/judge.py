@@ -36,12 +36,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special, stats
+from scipy import stats
 
 from proofs_check.claim import (
     Calibrated,
@@ -57,6 +56,7 @@ from proofs_check.claim import (
     Tail,
     Verdict,
 )
+from proofs_check.limits import binomial_limits, certifiable, detectable, largest_certified, open_unit
 
 ROUNDING = 1e4
 LAW_TRIALS = 1000
@@ -65,64 +65,6 @@ EPS = float(np.finfo(np.float64).eps)
 
 class InvalidSetting(ValueError):
     """A setting does not satisfy the hypotheses of the statement that is tried there."""
-
-
-def binomial_limits(violations: int, trials: int, alpha: float) -> tuple[float, float]:
-    """Return the exact (Clopper-Pearson) limits of a probability, each one-sided at level `alpha`.
-
-    `0 <= violations <= trials` and `0 < alpha < 1`, or ValueError. Without trials the limits are (0, 1).
-    """
-    _open_unit(alpha=alpha)
-    if not 0 <= violations <= trials:
-        raise ValueError(f"violations must lie in [0, trials], got {violations} of {trials}")
-    lower = float(special.betaincinv(violations, trials - violations + 1, alpha)) if violations > 0 else 0.0
-    upper = float(special.betainccinv(violations + 1, trials - violations, alpha)) if violations < trials else 1.0
-    return lower, upper
-
-
-def certifiable(trials: int, alpha: float) -> float:
-    """Return the smallest delta that `trials` trials without a violation certify at level `alpha`."""
-    _open_unit(alpha=alpha)
-    return -math.expm1(math.log(alpha) / trials) if trials > 0 else 1.0
-
-
-def detectable(trials: int, delta: float, alpha: float, power: float = 0.99) -> float:
-    """Return the smallest violation rate that is refuted with probability `power`, inf where none is."""
-    _open_unit(alpha=alpha, power=power)
-    count = int(_smallest_refuted(trials, delta, alpha))
-    return float(special.betaincinv(count, trials - count + 1, power)) if count <= trials else math.inf
-
-
-@lru_cache(maxsize=4096)
-def trials_needed(delta: float, alpha: float, *, beta: float = 0.01, good: float = 0.25, bad: float = 2.0) -> int:
-    """Return the smallest fixed number of trials that decides whether a violation probability is at most `delta`.
-
-    A true rate of `good * delta` is certified, and one of `min(bad * delta, (1 + delta) / 2)` is refuted, each at level
-    `alpha` and each with probability at least `1 - beta`. All of delta, alpha, beta and good lie in (0, 1), bad > 1.
-    Power is not monotone in the number of trials, but it falls only where a critical count moves, so the
-    smallest number is one of those at which a count becomes critical or gains its power; these are all compared.
-    """
-    _open_unit(delta=delta, alpha=alpha, beta=beta, good=good)
-    if not bad > 1:
-        raise ValueError(f"bad must exceed 1, got {bad!r}")
-    low_rate, high_rate = good * delta, min(bad * delta, (1 + delta) / 2)
-
-    def decides(trials: Any) -> Any:
-        certified = stats.binom.cdf(_largest_certified(trials, delta, alpha), trials, low_rate)
-        refuted = stats.binom.sf(_smallest_refuted(trials, delta, alpha) - 1, trials, high_rate)
-        return (certified >= 1 - beta) & (refuted >= 1 - beta)
-
-    most = 1
-    while not decides(most):
-        most *= 2
-    kept = np.arange(_largest_certified(most, delta, alpha) + 1)
-    becomes_critical = _first(lambda n: stats.binom.cdf(kept, n, delta) <= alpha, kept.size, most)
-    counts = np.arange(1, _smallest_refuted(most, delta, alpha) + 1)
-    no_longer_refutes = _first(lambda n: stats.binom.sf(counts - 2, n, delta) >= alpha, counts.size, most)
-    gains_power = _first(lambda n: stats.binom.sf(counts - 1, n, high_rate) >= 1 - beta, counts.size, most)
-    candidates = np.concatenate([becomes_critical, np.maximum(no_longer_refutes, gains_power), [most]])
-    candidates = np.unique(candidates[candidates <= most])
-    return int(candidates[decides(candidates)][0])
 
 
 def checked_bound(bound: Callable[[Setting], Any], setting: Setting) -> tuple[float, float]:
@@ -150,7 +92,7 @@ def judge(form: Form | Control, samples: Sequence[ArrayLike], alpha: float, *, e
     the precision in which the statistics were computed. Raises ValueError where settings and samples do not match,
     where a statement cannot be judged at its settings, and InvalidSetting where its hypotheses fail.
     """
-    _open_unit(alpha=alpha)
+    open_unit(alpha=alpha)
     if not form.settings or len(form.settings) != len(samples):
         raise ValueError(f"one sample a setting is needed, got {len(samples)} for {len(form.settings)} setting(s)")
     statement, settings = form.statement, form.settings
@@ -287,7 +229,7 @@ def _calibrated(
                 raise ValueError(f"the shape must be positive at setting {setting.name!r}, got {shape}")
             sample = _some(setting, raw, 1)
             ordered = np.sort(sample / shape)  # NaN last: a violation of every constant
-            rank = int(_largest_certified(sample.size, 1 - delta, level))
+            rank = int(largest_certified(sample.size, 1 - delta, level))
             limit = float(ordered[rank]) if rank >= 0 else -math.inf
             facts |= {"needed": _upper_quantile(ordered, 1 - delta), "needed_lower_limit": _nan_to_inf(limit)}
             facts |= {"not_finite": _not_finite(sample)}
@@ -394,12 +336,6 @@ def _verdict(
     return Verdict(status, because, slack, alpha, tuple(evidence), {"not_finite": bad, **facts})
 
 
-def _open_unit(**values: float) -> None:
-    for name, value in values.items():
-        if not 0 < value < 1:
-            raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}")
-
-
 def _some(setting: Setting, sample: np.ndarray, fewest: int) -> np.ndarray:
     if sample.size < fewest:
         raise ValueError(f"at least {fewest} trial(s) are needed at setting {setting.name!r}, got {sample.size}")
@@ -434,27 +370,3 @@ def _ratio(value: float, quantile: float) -> float:
 def _smallest(values: Sequence[float]) -> float:
     kept = [v for v in values if not math.isnan(v)]
     return min(kept) if kept else math.nan
-
-
-def _largest_certified(trials: Any, delta: float, alpha: float) -> Any:
-    """Return the largest count whose upper limit is at most delta, -1 where there is none."""
-    count = stats.binom.ppf(alpha, trials, delta).astype(np.int64)
-    count = np.where(stats.binom.cdf(count, trials, delta) <= alpha, count, count - 1)
-    return np.where(stats.binom.cdf(count, trials, delta) <= alpha, count, count - 1)
-
-
-def _smallest_refuted(trials: Any, delta: float, alpha: float) -> Any:
-    """Return the smallest count whose lower limit exceeds delta, trials + 1 where there is none."""
-    count = stats.binom.isf(alpha, trials, delta).astype(np.int64)
-    count = np.where(stats.binom.sf(count - 1, trials, delta) < alpha, count, count + 1)
-    return np.where(stats.binom.sf(count - 1, trials, delta) < alpha, count, count + 1)
-
-
-def _first(holds: Callable[[np.ndarray], Any], size: int, most: int) -> np.ndarray:
-    """Return, entry by entry, the smallest n in [1, most] at which a monotone condition holds, else most + 1."""
-    low, high = np.ones(size, np.int64), np.full(size, most + 1, np.int64)
-    while np.any(low < high):
-        middle = (low + high) // 2
-        held = holds(middle)
-        low, high = np.where(held, low, middle + 1), np.where(held, middle, high)
-    return low

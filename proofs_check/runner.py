@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from proofs_check import judge
+from proofs_check import judge, limits
 from proofs_check.claim import Calibrated, Control, Exact, Expectation, Form, Identity, Law, Rate, Setting, Tail, Trial
 
 BLOCK = 128
@@ -64,9 +64,9 @@ def _counting(bound: Callable[[Setting], Any], setting: Setting, level: float, c
     _, delta = judge.checked_bound(bound, setting)
     if delta >= 1:
         return 0
-    if delta == 0 or judge.certifiable(cap, level) > delta:
+    if delta == 0 or limits.certifiable(cap, level) > delta:
         return cap  # out of reach, and the search would be long for a tiny delta
-    return min(judge.trials_needed(delta, level), cap)
+    return min(limits.trials_needed(delta, level), cap)
 
 
 QUICK = Profile("quick", max_trials=400, max_draws=2_000, max_control=BLOCK, lenient=True)

@@ -21,7 +21,8 @@ from proofs_check.claim import (
     Setting,
     Tail,
 )
-from proofs_check.judge import binomial_limits, certifiable, detectable, judge, trials_needed
+from proofs_check.judge import judge
+from proofs_check.limits import binomial_limits, certifiable, detectable, trials_needed
 
 ALPHA = 1e-4
 HERE = (Setting("here"),)
@@ -230,8 +231,8 @@ def test_trials_needed_matches_a_scan_of_all_smaller_numbers(delta):
     alpha, beta = 1e-3, 0.01
     found = trials_needed(delta, alpha)
     n = np.arange(1, found + 1)
-    largest = judging._largest_certified(n, delta, alpha)
-    smallest = judging._smallest_refuted(n, delta, alpha)
+    largest = judging.largest_certified(n, delta, alpha)
+    smallest = judging.smallest_refuted(n, delta, alpha)
     power = np.minimum(
         stats.binom.cdf(largest, n, 0.25 * delta), stats.binom.sf(smallest - 1, n, min(2 * delta, (1 + delta) / 2))
     )
