@@ -9,6 +9,7 @@ from scipy import stats
 
 from jaxkern.bounds import Bound
 from proofs_check import judge as judging
+from proofs_check import limits
 from proofs_check.claim import (
     Calibrated,
     Control,
@@ -231,8 +232,8 @@ def test_trials_needed_matches_a_scan_of_all_smaller_numbers(delta):
     alpha, beta = 1e-3, 0.01
     found = trials_needed(delta, alpha)
     n = np.arange(1, found + 1)
-    largest = judging.largest_certified(n, delta, alpha)
-    smallest = judging.smallest_refuted(n, delta, alpha)
+    largest = limits.largest_certified(n, delta, alpha)
+    smallest = limits.smallest_refuted(n, delta, alpha)
     power = np.minimum(
         stats.binom.cdf(largest, n, 0.25 * delta), stats.binom.sf(smallest - 1, n, min(2 * delta, (1 + delta) / 2))
     )

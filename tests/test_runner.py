@@ -11,6 +11,7 @@ import pytest
 
 from jaxkern.bounds import Bound
 from proofs_check import judge as judging
+from proofs_check import limits
 from proofs_check.claim import Calibrated, Claim, Control, Exact, Expectation, Form, Identity, Law, Rate, Setting, Tail
 from proofs_check.run import iterate, rejected, run
 from proofs_check.runner import FULL, QUICK, Profile, Samples, derive_key, sample
@@ -134,12 +135,12 @@ def test_a_derived_key_belongs_to_its_seed_and_names():
 def test_a_profile_gives_what_decides_up_to_its_cap():
     alpha = 1e-5
     tried = Form(TWICE, (place(delta=0.3), place(delta=0.01), place(delta=1e-9), place(delta=2.0)), "certified")
-    needed = judging.trials_needed(1 - (1 - 0.3), alpha / 4)
+    needed = limits.trials_needed(1 - (1 - 0.3), alpha / 4)
     assert needed < 400
     assert QUICK.trials(tried, alpha) == (needed, 400, 400, 0)
-    assert FULL.trials(tried, alpha) == (needed, judging.trials_needed(1 - (1 - 0.01), alpha / 4), 20_000, 0)
+    assert FULL.trials(tried, alpha) == (needed, limits.trials_needed(1 - (1 - 0.01), alpha / 4), 20_000, 0)
     constant = Form(Calibrated(waiting_time, log_bound, 0.0, 1.0), (place(delta=0.3),), "calibrated")
-    assert QUICK.trials(constant, alpha) == (judging.trials_needed(1 - (1 - 0.3), alpha),)
+    assert QUICK.trials(constant, alpha) == (limits.trials_needed(1 - (1 - 0.3), alpha),)
 
 
 def test_a_profile_knows_every_statement():
