@@ -131,8 +131,8 @@ def count(name: str, value: Any, *, minimum: int = 1, maximum: int | None = None
 
 
 def positive(name: str, value: Any) -> Any:
-    """Raise if `value` is a static scalar that is not positive and finite; arrays and tracers pass."""
-    if is_static(value) and not (value > 0 and np.isfinite(value)):
+    """Raise if `value` is a static scalar that is not a positive finite number; arrays and tracers pass."""
+    if isinstance(value, bool | np.bool_ | str) or (is_static(value) and not (value > 0 and np.isfinite(value))):
         raise ValueError(f"{name} must be positive and finite, got {value!r}")
     return value
 

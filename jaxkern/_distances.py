@@ -14,13 +14,24 @@ from jax import lax
 HIGHEST = lax.Precision.HIGHEST
 
 
+def center_of(Y: jax.Array) -> jax.Array:
+    """Return about the mean of the rows, (1, d), rounded to half the digits: any point nearby serves as a centre.
+
+    The product sum * (1 / n) behind a mean may be fused into the subtraction that follows, with another rounding in
+    one place than in the next, and copies would differ. Distances do not depend on the centre, hence no gradient.
+    """
+    info = jnp.finfo(Y.dtype)
+    mean = lax.stop_gradient(jnp.mean(Y, axis=0, keepdims=True))
+    return lax.reduce_precision(mean, info.nexp, info.nmant // 2 + 1)
+
+
 def squared_distances(X: jax.Array, Y: jax.Array, scale: jax.Array, coincident: jax.Array | None = None) -> jax.Array:
     """Return (|x_i - y_j|^2 / scale^2)_ij, shape (n, m), by the product form, clipped at zero.
 
-    Both sides are centred at the mean of Y, so that rows of X may come in blocks without changing the centre.
+    Both sides are centred near the mean of Y, so that rows of X may come in blocks without changing the centre.
     `coincident`, a boolean (n, m), marks pairs that are one and the same point: they get an exact zero.
     """
-    center = jnp.mean(Y, axis=0, keepdims=True)
+    center = center_of(Y)
     X, Y = (X - center) / scale, (Y - center) / scale
     cross = jnp.matmul(X, Y.T, precision=HIGHEST)
     squares = jnp.sum(X * X, axis=1)[:, None] + jnp.sum(Y * Y, axis=1)[None, :] - 2 * cross

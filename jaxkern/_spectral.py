@@ -6,6 +6,8 @@ Every decomposition of the package goes through here, so that the order, the cut
 from __future__ import annotations
 
 import math
+from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -44,7 +46,8 @@ def psd_eigvalsh(A: jax.Array) -> jax.Array:
 def psd_power(A: jax.Array, power: float) -> jax.Array:
     """Return A^power for a positive semidefinite A; a negative power is that of the pseudo-inverse.
 
-    Whole powers up to 4 are matrix products, which need no decomposition and are differentiable everywhere.
+    Whole powers up to 4 are matrix products, which need no decomposition. Every power has the right derivative where
+    eigenvalues are equal, too.
     """
     whole = round(power)
     if power == whole and 0 <= whole <= 4:
@@ -52,10 +55,42 @@ def psd_power(A: jax.Array, power: float) -> jax.Array:
         for _ in range(whole):
             result = matmul(result, A)
         return result
+    return _eigen_power(A, float(power))
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _eigen_power(A: jax.Array, power: float) -> jax.Array:
     values, vectors = eigh(A)
     kept = values > cutoff(values)
     powers = jnp.where(kept, jnp.where(kept, values, 1) ** power, 0)
     return matmul(vectors * powers[None, :], vectors.T)
+
+
+@_eigen_power.defjvp
+def _eigen_power_jvp(power: float, primals: Any, tangents: Any) -> Any:
+    """Daleckii-Krein: the derivative is V (D o V' dA V) V' with divided differences D of the function.
+
+    The derivatives of single eigenvectors, which do not exist where eigenvalues are equal, never enter.
+    """
+    (A,), (tangent,) = primals, tangents
+    values, vectors = eigh(A)
+    kept = values > cutoff(values)
+    values = jnp.where(kept, values, 0)
+    # Descending order: in row i and column j the larger value is that of the smaller index.
+    order = jnp.arange(values.shape[0])
+    large = values[jnp.minimum(order[:, None], order[None, :])]
+    small = values[jnp.maximum(order[:, None], order[None, :])]
+    base = jnp.where(large > 0, large, 1)
+    apart = jnp.where((small > 0) & (small < large), (small - base) / base, -0.5)
+    difference = jnp.expm1(power * jnp.log1p(apart)) / apart
+    slope = jnp.where(small == 0, 1, jnp.where(small < large, difference, power)) * base ** (power - 1)
+    slope = jnp.where(large > 0, slope, 0)
+    rotated = matmul(matmul(vectors.T, (tangent + tangent.T) / 2), vectors)
+    powers = jnp.where(kept, jnp.where(kept, values, 1) ** power, 0)
+    return (
+        matmul(vectors * powers[None, :], vectors.T),
+        matmul(matmul(vectors, slope * rotated), vectors.T),
+    )
 
 
 def trace_power(A: jax.Array, power: int) -> jax.Array:

@@ -51,8 +51,9 @@ def gram(kernel: Any, X: Any, Y: Any = None) -> jax.Array:
     >>> gram(Gaussian(1.0), jax.random.normal(jax.random.key(0), (5, 2))).shape
     (5, 5)
     """
+    same = Y is None or Y is X
     kernel, X = as_kernel(kernel), _checks.matrix("X", X)
-    if Y is None or Y is X:
+    if same:
         return _gram_self(kernel, X)
     return _gram(kernel, X, _other("Y", Y, X))
 
@@ -79,10 +80,10 @@ def gram_matmul(kernel: Any, X: Any, Y: Any, V: Any, *, block_size: int | None =
 
     Notes
     -----
-    Time O(n m (d + r)), memory O(n r + block_size^2) beyond the input.
+    Time O(n m (d + r)), memory O(n r + block_size^2) beyond the input, also for gradients.
     """
-    kernel, X = as_kernel(kernel), _checks.matrix("X", X, min_rows=0)
     same = Y is None or Y is X
+    kernel, X = as_kernel(kernel), _checks.matrix("X", X, min_rows=0)
     Y = _checks.matrix("Y", X if same else Y, dim=X.shape[1])
     _checks.same_dtype("Y", Y, "X", X)
     V = _checks.same_dtype("V", _checks.columns("V", V, rows=Y.shape[0]), "X", X)
@@ -202,6 +203,8 @@ def _gram_matmul(
     def one_row_of_tiles(tile: tuple[jax.Array, jax.Array]) -> jax.Array:
         x, i = tile
 
+        # Without the checkpoint a gradient would keep every tile, that is all of K, for the way back.
+        @partial(jax.checkpoint, prevent_cse=False)
         def one_tile(total: jax.Array, other: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, None]:
             y, v, j = other
             coincident = i[:, None] == j[None, :] if same else None

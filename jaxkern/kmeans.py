@@ -1,4 +1,4 @@
-"""k-means: greedy k-means++ seeding, Lloyd iterations, restarts.
+"""k-means: k-means++ seeding, greedy or plain, Lloyd iterations, restarts.
 
 Points are centred once, because the product form |c|^2 - 2 <x, c> of squared distances loses the digits that a common
 offset takes; it serves only to find the nearest centre. Where a distance itself counts (seeding, the objective) it is
@@ -51,11 +51,12 @@ def kmeans(
     num_restarts: int = 1,
     max_iterations: int = 300,
     tolerance: Any = 1e-4,
+    num_candidates: int | None = None,
     block_size: int | None = None,
 ) -> KMeansResult:
     """Cluster points around `num_clusters` centres, to a local minimum of the sum of squared distances.
 
-    min over c_1, ..., c_k of sum_i min_j |x_i - c_j|^2. Greedy k-means++ seeding, then Lloyd iterations until the
+    min over c_1, ..., c_k of sum_i min_j |x_i - c_j|^2. k-means++ seeding, then Lloyd iterations until the
     centres move by sum_j |c_j' - c_j|^2 <= tolerance * (mean variance of a coordinate), as in scikit-learn; labels that
     no longer change move nothing. A cluster that loses all points starts again at the point farthest from its centre
     (several of them at different points); where fewer than `num_clusters` points are distinct, some stay empty.
@@ -66,12 +67,14 @@ def kmeans(
     num_restarts : independent seedings, at least 1; the one with the smallest objective is returned.
     max_iterations : Lloyd iterations of each restart, at least 1.
     tolerance : at least 0; 0 goes on until the centres stand still.
+    num_candidates : how many points are drawn for each seed, of which the best is taken, at least 1; by default
+        2 + log k, rounded down (greedy k-means++). 1 is k-means++ as published, with its guarantee in expectation.
     block_size : rows whose distances to all centres are held at once; by default as many as fit a cache.
 
     Returns a `KMeansResult`: labels (N,), centers (k, d), objective, converged, iterations. NaN or infinite points give
     an objective that is not finite, and `converged` False.
     Raises ValueError for a bad key, rank, dtype, size, count or negative tolerance, naming the argument.
-    Cost: O(N d k) time for each iteration and O(N d k log k) for each seeding; O(N d + block_size k) memory.
+    Cost: O(N d k) time for each iteration and O(N d k num_candidates) for each seeding; O(N d + block_size k) memory.
     Source: Lloyd (1982), Arthur and Vassilvitskii (2007).
 
     >>> import jax, jax.numpy as jnp
@@ -85,6 +88,9 @@ def kmeans(
     max_iterations = _checks.count("max_iterations", max_iterations)
     if _checks.is_static(tolerance) and not tolerance >= 0:
         raise ValueError(f"tolerance must be at least 0, got {tolerance!r}")
+    if num_candidates is None:
+        num_candidates = 2 + int(math.log(num_clusters))
+    num_candidates = _checks.count("num_candidates", num_candidates)
     if block_size is None:
         block_size = max(_BLOCK_ELEMENTS // num_clusters, 128)
         # Equal blocks: the last one would otherwise be padded by up to a whole block.
@@ -97,11 +103,12 @@ def kmeans(
         _checks.scalar("tolerance", tolerance, X.dtype),
         num_clusters=num_clusters,
         num_restarts=num_restarts,
+        num_candidates=num_candidates,
         block_size=block_size,
     )
 
 
-@partial(jax.jit, static_argnames=("num_clusters", "num_restarts", "block_size"))
+@partial(jax.jit, static_argnames=("num_clusters", "num_restarts", "num_candidates", "block_size"))
 def _kmeans(
     key: jax.Array,
     X: jax.Array,
@@ -110,6 +117,7 @@ def _kmeans(
     *,
     num_clusters: int,
     num_restarts: int,
+    num_candidates: int,
     block_size: int,
 ) -> KMeansResult:
     mean = X.mean(axis=0, keepdims=True)
@@ -121,7 +129,7 @@ def _kmeans(
     blocks = centred.reshape(-1, block_size, X.shape[1])
 
     def restart(number: jax.Array) -> KMeansResult:
-        start = X[_plus_plus(jax.random.fold_in(key, number), X, num_clusters)] - mean
+        start = X[_plus_plus(jax.random.fold_in(key, number), X, num_clusters, num_candidates)] - mean
         centers, converged, iterations = _lloyd(blocks, X.shape[0], start, max_iterations, threshold)
         labels = _partition(blocks, X.shape[0], centers)[0][: X.shape[0]]
         centers = centers + mean
@@ -234,18 +242,17 @@ def _reseed(
     return jnp.where((empty & (distances[chosen] > rounding))[:, None], rows[chosen], means)
 
 
-def _plus_plus(key: jax.Array, X: jax.Array, num_seeds: int) -> jax.Array:
-    """Choose `num_seeds` rows of X by greedy k-means++ and return their indices, (num_seeds,) int32, all different.
+def _plus_plus(key: jax.Array, X: jax.Array, num_seeds: int, num_candidates: int) -> jax.Array:
+    """Choose `num_seeds` rows of X by k-means++ and return their indices, (num_seeds,) int32, all different.
 
     The first is uniform. Each further one is the best, for the sum over points of the squared distance to the nearest
-    seed, of 2 + log(num_seeds) candidates drawn with probability proportional to that squared distance. Distances are
-    direct differences, so copies of a seed are at distance exactly 0 and never drawn; when no other points are left,
-    the rest is uniform over the rows not chosen yet. O(N d k log k) time, O(N d) memory.
+    seed, of `num_candidates` drawn with probability proportional to that squared distance. Distances are direct
+    differences, so copies of a seed are at distance exactly 0 and never drawn; when no other points are left, the rest
+    is uniform over the rows not chosen yet. O(N d num_seeds num_candidates) time, O(N d) memory.
 
     X : (N, d) floating with N >= num_seeds. The key is consumed.
     """
     num_points = X.shape[0]
-    num_candidates = 2 + int(math.log(num_seeds))
 
     def distances(index: jax.Array) -> jax.Array:
         return _row_norms(X - X[index][None, :])
@@ -256,8 +263,10 @@ def _plus_plus(key: jax.Array, X: jax.Array, num_seeds: int) -> jax.Array:
         # Infinite before the first seed, and zero when all that is left are copies.
         weighted = (total > 0) & jnp.isfinite(total)
         candidates = _draw(jax.random.fold_in(key, number), jnp.where(weighted, nearest, free), num_candidates)
-        left = lax.map(lambda index: jnp.minimum(nearest, distances(index)).sum(), candidates)
-        best = candidates[jnp.where(weighted, lax.argmin(left, 0, jnp.int32), 0)]
+        best = candidates[0]
+        if num_candidates > 1:
+            left = lax.map(lambda index: jnp.minimum(nearest, distances(index)).sum(), candidates)
+            best = candidates[jnp.where(weighted, lax.argmin(left, 0, jnp.int32), 0)]
         return (jnp.minimum(nearest, distances(best)), free.at[best].set(0)), best
 
     nothing = jnp.full(num_points, jnp.inf, X.dtype), jnp.ones(num_points, X.dtype)

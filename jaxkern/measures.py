@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from jaxkern import _checks
 from jaxkern._pytree import pytree
@@ -47,10 +48,16 @@ class Discrete:
 
 @partial(jax.jit, static_argnames=("num_points",))
 def _sample(key: jax.Array, points: jax.Array, weights: jax.Array, *, num_points: int) -> jax.Array:
-    edges = jnp.cumsum(weights)
-    uniform = jax.random.uniform(key, (num_points,), weights.dtype) * edges[-1]
-    index = jnp.searchsorted(edges, uniform, side="right")
-    return points[jnp.minimum(index, points.shape[0] - 1)]
+    return points[_invert(weights, jax.random.uniform(key, (num_points,), weights.dtype))]
+
+
+def _invert(weights: jax.Array, uniform: jax.Array) -> jax.Array:
+    """Return for every uniform number the first atom at which the cumulative weight reaches 1 - uniform of its total.
+
+    Parallel sums need not be monotone, and may move where a weight is zero: no such atom may be drawn.
+    """
+    cumulative = lax.cummax(jnp.where(weights > 0, jnp.cumsum(weights), 0))
+    return jnp.searchsorted(cumulative, cumulative[-1] * (1 - uniform))
 
 
 def gaussian_grid(num_points: int, *, width: float = 6.0, std: Any = 1.0, dtype: Any = float) -> Discrete:

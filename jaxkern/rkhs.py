@@ -17,8 +17,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxkern import _checks, _spectral
-from jaxkern._pytree import pytree, static
 from jaxkern._draws import normal_rows
+from jaxkern._pytree import pytree, static
 from jaxkern._spectral import matmul
 from jaxkern.gram import gram, gram_matmul
 from jaxkern.kernels import Kernel, as_kernel
@@ -68,6 +68,8 @@ class Function:
         """Return f + g; both need the same kernel, and the same number of functions."""
         kernel, points, weights = _parts(self)
         _, other_points, other_weights = _parts(_same_space(other, kernel))
+        _checks.matrix("points", other_points, dim=points.shape[1])
+        _checks.same_dtype("points of the second function", other_points, "those of the first", points)
         if weights.shape[1:] != other_weights.shape[1:]:
             raise ValueError(f"weights of the two functions do not match: {weights.shape} and {other_weights.shape}")
         return Function(
@@ -386,9 +388,16 @@ def _same_space(f: Any, kernel: Kernel) -> Function:
         raise ValueError(
             f"f must be a Function of the RKHS, got {type(f).__name__}; pass Function(kernel, points, weights)"
         )
-    if jax.tree.structure(as_kernel(f.kernel)) != jax.tree.structure(kernel):
+    own = as_kernel(f.kernel)
+    same = jax.tree.structure(own) == jax.tree.structure(kernel)  # type: ignore[operator]
+    if not same or any(map(_differ, jax.tree.leaves(own), jax.tree.leaves(kernel))):
         raise ValueError(f"f must belong to the same kernel, got {f.kernel!r} next to {kernel!r}")
     return f
+
+
+def _differ(a: Any, b: Any) -> bool:
+    """Tell whether two parameters are known to differ; arrays and tracers may not be looked at."""
+    return _checks.is_static(a) and _checks.is_static(b) and a != b
 
 
 def _rows(vector: jax.Array, like: jax.Array) -> jax.Array:

@@ -111,8 +111,8 @@ def norms(applies: Sequence[Apply], population: Population, key: jax.Array) -> j
     here are differences of third powers, whose spectra fall so fast that the value is exact to five digits and more
     (a test compares the two). It never exceeds the norm.
 
-    On a CPU, two independent batches of decompositions in one program wait for each other for ever where there are
-    only two cores: each holds a worker of the pool that both need. So a trial decomposes once.
+    Two independent decompositions in one program can wait for each other for ever on two cores, where LAPACK brings
+    threads of its own. So a trial decomposes once.
     """
     dim, dtype = population["features"].shape[1], population["features"].dtype
     if dim <= _DENSE:

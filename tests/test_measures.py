@@ -25,7 +25,7 @@ def quadrature_spectrum(lengthscale, std, nodes):
     grids = np.meshgrid(*[s * x for s in std], indexing="ij")
     X = np.stack([g.ravel() for g in grids], axis=1)
     weights = np.prod(np.meshgrid(*[w / w.sum()] * len(std), indexing="ij"), axis=0).ravel()
-    kept = weights > 1e-22
+    kept = weights > 1e-13
     X, root = X[kept], np.sqrt(weights[kept])
     K = np.exp(-((X[:, None] - X[None]) ** 2).sum(-1) / (2 * lengthscale**2))
     return np.linalg.eigvalsh(root[:, None] * K * root[None])[::-1]

@@ -208,16 +208,16 @@ def test_gradients_of_inner_products_hold_for_equal_eigenvalues(rank, rng, x64):
     assert float((jax.grad(loss)(L) * direction).sum()) == pytest.approx(float(slope(loss, L, direction)), rel=1e-6)
 
 
-@pytest.mark.parametrize("spread", [1.0, 1e3])
-def test_gradients_stay_finite_for_copies_and_for_landmarks_far_apart(spread, dtype, rng):
-    X, L = data(rng, dtype)
+def test_gradients_stay_finite_for_copies_and_for_landmarks_far_apart(rng):
+    X, L = data(rng, "float32")
 
     @jax.jit
     def loss(lengthscale, L):
         return (features.nystrom(Gaussian(lengthscale), jnp.concatenate([L, L]))(X) ** 2).sum()
 
-    gradients = jax.grad(loss, (0, 1))(jnp.asarray(LENGTHSCALE, dtype), spread * L)
-    assert all(jnp.isfinite(g).all() for g in gradients)
+    gradient = jax.jit(jax.grad(loss, (0, 1)))
+    for spread in (1.0, 1e3):
+        assert all(jnp.isfinite(g).all() for g in gradient(jnp.float32(LENGTHSCALE), spread * L))
 
 
 # --- programs and errors ---------------------------------------------------------------------------------------------

@@ -312,14 +312,14 @@ def test_fractional_powers_have_finite_gradients_with_copies_among_the_points(x6
     """Copies and symmetric points give equal eigenvalues, where eigenvectors have no derivative."""
     X = points(rng, "float64", 4)
     X = jnp.concatenate([X, X[:2], jnp.eye(DIM) * 9])
-    f = Function(Gaussian(0.9), X, jnp.ones(len(X)))
 
     def energy(lengthscale):
-        return Covariance(Gaussian(lengthscale), X).inner(f, f, power=1.5)
+        f = Function(Gaussian(lengthscale), X, jnp.ones(len(X)))
+        return Covariance(f.kernel, X).inner(f, f, power=1.5)
 
     slope = float(jax.jit(jax.grad(energy))(0.9))
-    f64 = [float(energy(0.9 + step)) for step in (-1e-5, 1e-5)]
-    assert slope == pytest.approx((f64[1] - f64[0]) / 2e-5, rel=1e-6)
+    below, above = (float(energy(0.9 + step)) for step in (-1e-5, 1e-5))
+    assert slope == pytest.approx((above - below) / 2e-5, rel=1e-6)
 
 
 def test_float32_meets_no_float64(x64, rng):
@@ -352,7 +352,7 @@ def test_functions_of_another_space_are_refused_by_name():
     assert float(inner(f, Function(Gaussian(1), ONES, ONES[:, 0]))) == 25  # one and the same lengthscale
     with pytest.raises(ValueError, match="f must be a Function of the RKHS, got ndarray"):
         inner(f, ONES)
-    with pytest.raises(ValueError, match="Y must have 2 columns|X must have 3 columns"):
+    with pytest.raises(ValueError, match="X must have 3 columns"):
         inner(f, Function(Gaussian(1.0), np.ones((5, 3), np.float32), ONES[:, 0]))
     with pytest.raises(ValueError, match="points must have 2 columns"):
         f + Function(Gaussian(1.0), np.ones((5, 3), np.float32), ONES[:, 0])
@@ -387,7 +387,7 @@ def test_bad_powers_keys_and_sizes_are_refused_by_name():
         for call in (partial(Sigma.inner, f, f), partial(Sigma, f), partial(draw_gaussian, jax.random.key(0), Sigma)):
             with pytest.raises(ValueError, match="power must be 0 or at least 1"):
                 call(power=power)
-    with pytest.raises(ValueError, match="power must be at least 1, got 0.0"):
+    with pytest.raises(ValueError, match="power must be at least 1, got 0"):
         draw_gaussian(jax.random.key(0), Sigma, power=0)
     for power in (0, -1):
         with pytest.raises(ValueError, match="power must be positive"):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, ParamSpec
 
 import jax.numpy as jnp
 
@@ -29,6 +31,21 @@ class Bound:
     probability: Any
     valid: Any
     source: str = static()
+
+
+_P = ParamSpec("_P")
+
+
+def formula(function: Callable[_P, Bound]) -> Callable[_P, Bound]:
+    """Make a bound compute in float64 with Python floats wherever it gets Python or NumPy scalars."""
+
+    @functools.wraps(function)
+    def with_floats(*args: _P.args, **kwargs: _P.kwargs) -> Bound:
+        given: dict[str, Any] = dict(kwargs)
+        plain: Any = {name: float(v) if _checks.is_static(v) else v for name, v in given.items()}
+        return function(*args, **plain)
+
+    return with_floats
 
 
 def namespace(*values: Any) -> ModuleType | Any:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, namespace
+from jaxkern.bounds._bound import Bound, formula, namespace
 
 __all__ = [
     "KOLTCHINSKII_LOUNICI",
@@ -41,6 +41,7 @@ _SLACK = 0.51
 """Bounds (sqrt(n) - E|h|) + E(E|h| - |h|)_+ for a standard normal h in R^n, every n >= 1."""
 
 
+@formula
 def covariance_deviation(*, kappa: Any, trace: Any, n: Any, tau: Any) -> Bound:
     """Bound |Sigma_n - Sigma|_HS by 4 sqrt(2 kappa tr(Sigma) tau / n).
 
@@ -56,6 +57,7 @@ def covariance_deviation(*, kappa: Any, trace: Any, n: Any, tau: Any) -> Bound:
     return Bound(value, 1 - 2 * np.exp(-tau), valid, "kpotufe2020, Lemma B.2")
 
 
+@formula
 def covariance_deviation_bernstein(*, kappa: Any, trace: Any, n: Any, tau: Any) -> Bound:
     """Bound |Sigma_n - Sigma|_HS by sqrt(2 kappa tr(Sigma) tau / n) + 4 kappa tau / n, for every n >= 1.
 
@@ -70,6 +72,7 @@ def covariance_deviation_bernstein(*, kappa: Any, trace: Any, n: Any, tau: Any) 
     return Bound(value, 1 - 2 * np.exp(-tau), valid, "jaxkern, from kpotufe2020, Theorem C.2")
 
 
+@formula
 def cube_deviation(*, kappa: Any, op_norm: Any, trace: Any, n: Any, tau: Any) -> Bound:
     """Bound |Sigma_n^3 - Sigma^3|_op by 28 S^2 sqrt(2 kappa tr(Sigma) tau / n).
 
@@ -84,6 +87,7 @@ def cube_deviation(*, kappa: Any, op_norm: Any, trace: Any, n: Any, tau: Any) ->
     return Bound(value, 1 - 2 * np.exp(-tau), _enough(kappa, op_norm, trace, n, tau, 32.0), "kpotufe2020, (7)")
 
 
+@formula
 def cube_trace(
     *, kappa: Any, op_norm: Any, trace: Any, trace3: Any, hs_norm: Any, n: Any, tau: Any, as_printed: bool = False
 ) -> Bound:
@@ -104,6 +108,7 @@ def cube_trace(
     return Bound(value, 1 - 2 * np.exp(-tau), _enough(kappa, op_norm, trace, n, tau, 32.0), source)
 
 
+@formula
 def projected_inner_products(
     *, op_norm: Any, trace3: Any, d: Any, tau: Any, constant: Any = KOLTCHINSKII_LOUNICI
 ) -> Bound:
@@ -122,6 +127,7 @@ def projected_inner_products(
     return Bound(value, 1 - np.exp(-tau), valid, "kpotufe2020, Proposition 1")
 
 
+@formula
 def projected_inner_products_all_d(*, op_norm: Any, trace3: Any, d: Any, tau: Any) -> Bound:
     """Bound |Theta* Theta - Sigma^3|_op by S^3 (2 D + D^2), D = (sqrt(s3) + .51 + sqrt(2 tau)) / sqrt(d), for all d.
 
@@ -137,6 +143,7 @@ def projected_inner_products_all_d(*, op_norm: Any, trace3: Any, d: Any, tau: An
     return Bound(value, 1 - 2 * np.exp(-tau), tau > 0, "jaxkern, Theorem A")
 
 
+@formula
 def conditional_sketch(*, op_norm3: Any, trace3: Any, d: Any, tau: Any, constant: Any = KOLTCHINSKII_LOUNICI) -> Bound:
     """Bound |S* V V^T S - Sigma_n^3|_op given the sample by C (sqrt(t o / d) + o sqrt(tau / d)).
 
@@ -154,6 +161,7 @@ def conditional_sketch(*, op_norm3: Any, trace3: Any, d: Any, tau: Any, constant
     return Bound(value, 1 - np.exp(-tau), valid, "kpotufe2020, Lemma B.3")
 
 
+@formula
 def inner_products(
     *,
     kappa: Any,
@@ -195,6 +203,7 @@ def inner_products(
     return Bound(d_term + n_term, 1 - 3 * np.exp(-tau), valid, "kpotufe2020, Theorem 1 (corrected)")
 
 
+@formula
 def inner_products_all_d(
     *, kappa: Any, op_norm: Any, trace: Any, trace3: Any, hs_norm: Any, n: Any, d: Any, tau: Any
 ) -> Bound:
@@ -218,6 +227,7 @@ def inner_products_all_d(
     return Bound(value, 1 - 4 * np.exp(-tau), _enough(kappa, op_norm, trace, n, tau, 32.0), "jaxkern, Theorem C")
 
 
+@formula
 def weak_difference(
     *, kappa: Any, op_norm: Any, trace: Any, n: Any, d: Any, tau: Any, as_printed: bool = False
 ) -> Bound:
@@ -237,13 +247,15 @@ def weak_difference(
     np = namespace(kappa, op_norm, trace, n, d, tau)
     if as_printed:
         value = 16 * np.sqrt(2 * tau) * np.maximum(op_norm**1.5, op_norm**1.25) / np.sqrt(d)
-        valid = n >= kappa * trace / op_norm * tau * np.maximum(32 / op_norm, 1.0)
+        enough = n >= kappa * trace / op_norm * tau * np.maximum(32 / op_norm, 1.0)
+        valid = np.logical_and(tau > 0, enough)
         return Bound(value, 1 - 4 * np.exp(-tau), valid, "kpotufe2020, Theorem 2 (printed)")
     value = 3 * np.sqrt(2 * tau) * op_norm**1.5 / np.sqrt(d)
     valid = _enough(kappa, op_norm, trace, n, tau, 32.0)
     return Bound(value, 1 - 3 * np.exp(-tau), valid, "kpotufe2020, Theorem 2 (scaled)")
 
 
+@formula
 def weak_difference_coupled(*, kappa: Any, op_norm: Any, trace: Any, n: Any, d: Any, tau: Any) -> Bound:
     """Bound |<alpha, V^T S f> - <alpha, Theta f>| for unit alpha and f when both operators share their Gaussians.
 

@@ -9,20 +9,22 @@ import jax
 import jax.numpy as jnp
 
 from jaxkern import _checks
-from jaxkern._pytree import pytree, static
 from jaxkern._draws import normal_rows
+from jaxkern._pytree import pytree, static
 from jaxkern._spectral import HIGHEST, matmul
-from jaxkern.features._map import apply_rows
-from jaxkern.gram import center, gram, gram_matmul
+from jaxkern.features._projection import OffsetProjection
+from jaxkern.gram import center, gram
 from jaxkern.kernels import Kernel, as_kernel
-from jaxkern.rkhs import Function, _same_space
 
 __all__ = ["KernelJL", "kernel_jl"]
 
 
 @pytree
-class KernelJL:
-    """The map of `kernel_jl`: `phi(X)` for points, `phi.embed(f)` for functions of the RKHS.
+class KernelJL(OffsetProjection):
+    """The map of `kernel_jl`: `phi(X)` for points, `phi.embed(f)` = V^T S f for functions of the RKHS.
+
+    E <embed(f), embed(g)> = <f, Sigma_n^3 g>. Uncentred, phi(x) = embed(K_x); centred, Sigma_n is the centred operator
+    and phi(x) = embed(K_x - mu_n), mu_n the mean of the sections K_{X_i}.
 
     Attributes
     ----------
@@ -38,42 +40,6 @@ class KernelJL:
     projection: jax.Array
     offset: jax.Array
     centered: bool = static(default=False)
-
-    @property
-    def num_features(self) -> int:
-        """Number d of features."""
-        return self.projection.shape[0]
-
-    def __call__(self, X: Any) -> jax.Array:
-        """Return phi(X), (..., num_features) for X (..., dim), in blocks: the kernel matrix is never held.
-
-        Raises
-        ------
-        ValueError
-            If the last axis of X is not that of the landmarks, or X is not of their floating dtype.
-
-        Notes
-        -----
-        N d n multiply-adds beyond the N n kernel evaluations.
-        """
-        return apply_rows(self._rows, X, self.landmarks)
-
-    def _rows(self, X: jax.Array) -> jax.Array:
-        return gram_matmul(self.kernel, X, self.landmarks, self.projection.T) - self.offset[None, :]
-
-    def embed(self, f: Function) -> jax.Array:
-        """Return V^T S f, (d,) for one function and (r, d) for r of them.
-
-        It is linear in f, and E <embed(f), embed(g)> = <f, Sigma_n^3 g>. Uncentred, phi(x) = embed(K_x); centred,
-        Sigma_n is the centred operator and phi(x) = embed(K_x - mu_n), mu_n the mean of the K_{X_i}.
-
-        Raises
-        ------
-        ValueError
-            If f does not belong to the kernel of the map.
-        """
-        values = _same_space(f, as_kernel(self.kernel))(self.landmarks)
-        return matmul(self.projection, values).T
 
 
 def kernel_jl(key: Any, kernel: Any, landmarks: Any, *, num_features: int, centered: bool = False) -> KernelJL:

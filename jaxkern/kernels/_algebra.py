@@ -26,6 +26,11 @@ def non_negative(name: str, value: Any) -> Any:
     return value
 
 
+def _times(factor: Any, constant: Any) -> Any:
+    """Return the constant of a scaled kernel: that of the zero kernel is zero, be the other one infinite."""
+    return 0.0 if _checks.is_static(factor) and factor == 0 else factor * constant
+
+
 @pytree
 class Sum(Kernel):
     """K = first + second."""
@@ -115,7 +120,7 @@ class Scaled(Kernel):
 
     @property
     def _kappa(self) -> Any:
-        return self.factor * self.kernel._kappa
+        return _times(self.factor, self.kernel._kappa)
 
     def _lipschitz(self, dim: int | None) -> Any:
-        return self.factor * self.kernel._lipschitz(dim)
+        return _times(self.factor, self.kernel._lipschitz(dim))

@@ -2,7 +2,7 @@
 
 Selection by order, without sorting: the bits of a non-negative float grow with its value, so the k-th smallest squared
 distance is found digit by digit, from counts alone. Each pass recomputes the distances tile by tile; nothing of size
-n x n is held.
+n x n is held. The result is the distance of the pair that attains it, so that gradients are those of that distance.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ import numpy as np
 from jax import lax
 
 from jaxkern import _checks
-from jaxkern._distances import squared_distances
+from jaxkern._distances import center_of, safe_sqrt, squared_distances, squared_distances_direct
 
-Reduce = Callable[[jax.Array, jax.Array], Any]
+Reduce = Callable[..., Any]
 Combine = Callable[[Any, Any], Any]
 
 _DIGIT = 4
 _TILE = 512
+_NEAR = 1e-2
 _MOST_POINTS = 65_536
 
 
@@ -50,7 +51,7 @@ def quantile_lengthscale(X: Any, q: Any = 0.5) -> jax.Array:
 
     Notes
     -----
-    Time: 8 passes (float32) or 16 (float64) over the n (n - 1) / 2 distances; memory O(n d + 512^2).
+    Time: 11 passes (float32) or 19 (float64) over the n (n - 1) / 2 distances; memory O(n d + 512^2).
 
     Examples
     --------
@@ -64,7 +65,7 @@ def quantile_lengthscale(X: Any, q: Any = 0.5) -> jax.Array:
             f"X must have at most {_MOST_POINTS} rows for the exact quantile, got {X.shape[0]}; "
             "use sampled_quantile_lengthscale"
         )
-    return _exact(X, _as_scalar(q, X.dtype))
+    return _exact(X, *_position(q, X.shape[0] * (X.shape[0] - 1) // 2, X.dtype))
 
 
 def sampled_quantile_lengthscale(key: Any, X: Any, q: Any = 0.5, *, num_pairs: int = 100_000) -> jax.Array:
@@ -95,70 +96,95 @@ def sampled_quantile_lengthscale(key: Any, X: Any, q: Any = 0.5, *, num_pairs: i
     """
     key = _checks.key(key)
     X = _checks.matrix("X", X, min_rows=2)
-    return _sampled(key, X, _as_scalar(q, X.dtype), num_pairs=_checks.count("num_pairs", num_pairs))
+    num_pairs = _checks.count("num_pairs", num_pairs)
+    return _sampled(key, X, *_position(q, num_pairs, X.dtype), num_pairs=num_pairs)
 
 
-def _as_scalar(q: Any, dtype: Any) -> jax.Array:
-    q = jnp.asarray(_checks.fraction("q", q))
-    if q.ndim:
-        raise ValueError(f"q must be a scalar, got shape {q.shape}; vmap over several levels")
-    return q.astype(dtype)
+def _position(q: Any, total: int, dtype: Any) -> tuple[jax.Array, jax.Array]:
+    """Return the rank of the order statistic below level q of `total` values, and the weight of the next one.
+
+    A static q is located in float64; float32 does not tell ranks above 2^24 apart.
+    """
+    if _checks.is_static(_checks.fraction("q", q)):
+        position = float(q) * (total - 1)
+        rank = min(int(position), max(total - 2, 0))
+        return jnp.asarray(rank, jnp.int32), jnp.asarray(position - rank, dtype)
+    level = jnp.asarray(q)
+    if level.ndim:
+        raise ValueError(f"q must be a scalar, got shape {level.shape}; vmap over several levels")
+    located = level.astype(dtype) * (total - 1)
+    below = jnp.clip(jnp.floor(located).astype(jnp.int32), 0, max(total - 2, 0))
+    return below, jnp.clip(located - below.astype(dtype), 0, 1)
 
 
 @jax.jit
-def _exact(X: jax.Array, q: jax.Array) -> jax.Array:
+def _exact(X: jax.Array, rank: jax.Array, weight: jax.Array) -> jax.Array:
     n, dim = X.shape
     tiles = -(-n // _TILE)
     size = -(-n // tiles)
-    X = X - jnp.mean(X, axis=0, keepdims=True)
-    rows = jnp.pad(X, ((0, tiles * size - n), (0, 0)), mode="edge").reshape(tiles, size, dim)
+    rows = jnp.pad(lax.stop_gradient(X), ((0, tiles * size - n), (0, 0)), mode="edge").reshape(tiles, size, dim)
     first, second = (jnp.asarray(i, jnp.int32) for i in np.triu_indices(tiles))
-    one = jnp.ones((), X.dtype)
+
+    within = jnp.arange(size, dtype=jnp.int32)
 
     def over_pairs(reduce: Reduce, combine: Combine, init: Any) -> Any:
         def step(carry: Any, ij: tuple[jax.Array, jax.Array]) -> tuple[Any, None]:
             i, j = ij
-            a, b = i * size + jnp.arange(size), j * size + jnp.arange(size)
+            a, b = i * size + within, j * size + within
             counted = (a[:, None] < b[None, :]) & (b[None, :] < n)
-            return combine(carry, reduce(squared_distances(rows[i], rows[j], one), counted)), None
+            squares = _squares(rows[i], rows[j], counted)
+            return combine(carry, reduce(squares, counted, a[:, None], b[None, :])), None
 
         return lax.scan(step, init, (first, second))[0]
 
-    return _interpolate(*_order_statistics(over_pairs, n * (n - 1) // 2, q))
+    return _interpolate(X, *_order_statistics(over_pairs, n * (n - 1) // 2, rank, X.dtype), weight)
 
 
 @partial(jax.jit, static_argnames=("num_pairs",))
-def _sampled(key: jax.Array, X: jax.Array, q: jax.Array, *, num_pairs: int) -> jax.Array:
+def _sampled(key: jax.Array, X: jax.Array, rank: jax.Array, weight: jax.Array, *, num_pairs: int) -> jax.Array:
     n = X.shape[0]
     key_first, key_second = jax.random.split(key)
-    i = jax.random.randint(key_first, (num_pairs,), 0, n)
-    j = jax.random.randint(key_second, (num_pairs,), 0, n - 1)
-    differences = X[i] - X[j + (j >= i)]
+    i = jax.random.randint(key_first, (num_pairs,), 0, n, jnp.int32)
+    j = jax.random.randint(key_second, (num_pairs,), 0, n - 1, jnp.int32)
+    j = j + (j >= i).astype(j.dtype)
+    differences = lax.stop_gradient(X[i] - X[j])
     squares = jnp.sum(differences * differences, axis=1)
 
     def over_pairs(reduce: Reduce, combine: Combine, init: Any) -> Any:
-        return combine(init, reduce(squares, jnp.ones_like(squares, dtype=bool)))
+        return combine(init, reduce(squares, jnp.ones_like(squares, dtype=bool), i, j))
 
-    return _interpolate(*_order_statistics(over_pairs, num_pairs, q))
-
-
-def _interpolate(lower: jax.Array, upper: jax.Array, weight: jax.Array) -> jax.Array:
-    lower, upper = jnp.sqrt(lower), jnp.sqrt(upper)
-    return lower + weight * (upper - lower)
+    return _interpolate(X, *_order_statistics(over_pairs, num_pairs, rank, X.dtype), weight)
 
 
-def _order_statistics(over_pairs: Any, total: int, q: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return the two order statistics around level q of `total` non-negative values, and the weight of the second.
+def _interpolate(
+    X: jax.Array, lower: tuple[Any, Any], upper: tuple[Any, Any], missing: jax.Array, weight: jax.Array
+) -> jax.Array:
+    """Return the interpolated distance of two pairs of rows of X, nan where a distance is missing."""
+    short, long = (safe_sqrt(jnp.sum((X[i] - X[j]) ** 2)) for i, j in (lower, upper))
+    return jnp.where(missing, jnp.nan, short + weight * (long - short))
 
-    `over_pairs(reduce, combine, init)` folds `reduce(values, counted)` over all values.
+
+def _squares(X: jax.Array, Y: jax.Array, counted: jax.Array) -> jax.Array:
+    """Return squared distances: by products, or directly as soon as one counted pair is close.
+
+    Products have an absolute error of eps (|x|^2 + |y|^2), centred, so that what is kept is accurate to 100 eps, and
+    copies are at distance zero.
     """
-    dtype = q.dtype
+    one, center = jnp.ones((), X.dtype), center_of(Y)
+    squares = squared_distances(X, Y, one)
+    sizes = jnp.sum((X - center) ** 2, axis=1)[:, None] + jnp.sum((Y - center) ** 2, axis=1)[None, :]
+    close = jnp.any(counted & (squares < _NEAR * sizes))
+    return lax.cond(close, lambda: squared_distances_direct(X, Y, one), lambda: squares)
+
+
+def _order_statistics(over_pairs: Any, total: int, rank: jax.Array, dtype: Any) -> tuple[Any, Any, jax.Array]:
+    """Return the pairs with the values number `rank`, from 0, and `rank` + 1 of `total`, and whether one is missing.
+
+    `over_pairs(reduce, combine, init)` folds `reduce(values, counted, first, second)` over all values, non-negative
+    ones, which belong to the pairs (first, second).
+    """
     bits = jnp.finfo(dtype).bits
     integer = jnp.dtype(f"uint{bits}")
-    position = q * (total - 1)
-    rank = jnp.clip(jnp.floor(position), 0, max(total - 2, 0))
-    weight = position - rank
-    rank = rank.astype(jnp.int32)
 
     def as_bits(values: jax.Array) -> jax.Array:
         # Adding zero turns -0.0 into 0.0, the only non-negative value whose bits are out of order.
@@ -167,7 +193,7 @@ def _order_statistics(over_pairs: Any, total: int, q: jax.Array) -> tuple[jax.Ar
     def count_below(thresholds: jax.Array) -> jax.Array:
         """Count the values below each of the thresholds."""
 
-        def reduce(values: jax.Array, counted: jax.Array) -> jax.Array:
+        def reduce(values: jax.Array, counted: jax.Array, *_: jax.Array) -> jax.Array:
             found = as_bits(values)
             return jnp.stack([jnp.sum(counted & (found < t), dtype=jnp.int32) for t in thresholds])
 
@@ -182,7 +208,7 @@ def _order_statistics(over_pairs: Any, total: int, q: jax.Array) -> tuple[jax.Ar
     found = lax.fori_loop(0, bits // _DIGIT, digit, jnp.zeros((), integer))
     lower = lax.bitcast_convert_type(found, dtype)
 
-    def around(values: jax.Array, counted: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def around(values: jax.Array, counted: jax.Array, *_: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Count the values up to the one found, and find the next one above; a nan must show wherever it sits."""
         larger = as_bits(values) > found
         following = jnp.min(jnp.where(counted & larger, values, jnp.inf))
@@ -194,4 +220,19 @@ def _order_statistics(over_pairs: Any, total: int, q: jax.Array) -> tuple[jax.Ar
     init = jnp.zeros((), jnp.int32), jnp.full((), jnp.inf, dtype), jnp.zeros((), bool)
     at_most, following, missing = over_pairs(around, combine, init)
     upper = jnp.where((at_most > rank + 1) | (total == 1), lower, following)
-    return jnp.where(missing, jnp.nan, lower), jnp.where(missing, jnp.nan, upper), weight
+
+    def pair_at(target: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Find the pair whose value is the target; another program may round it differently, so take the nearest."""
+
+        def reduce(values: jax.Array, counted: jax.Array, first: jax.Array, second: jax.Array) -> Any:
+            gaps = jnp.where(counted, jnp.abs(values - target), jnp.inf).ravel()
+            best = jnp.argmin(gaps)
+            return gaps[best], *(jnp.broadcast_to(index, values.shape).ravel()[best] for index in (first, second))
+
+        def nearer(a: Any, b: Any) -> Any:
+            return jax.tree.map(lambda x, y: jnp.where(b[0] < a[0], y, x), a, b)
+
+        none = jnp.full((), jnp.inf, dtype), jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32)
+        return over_pairs(reduce, nearer, none)[1:]
+
+    return pair_at(lower), pair_at(upper), missing

@@ -169,7 +169,8 @@ def as_kernel(kernel: Any) -> Kernel:
         return kernel
     if isinstance(kernel, type) or not callable(kernel):
         raise ValueError(f"kernel must be a kernel such as Gaussian(1.0) or a function of two points, got {kernel!r}")
-    return FromFunction(kernel) if jax.tree.leaves(kernel) == [kernel] else FromPyTree(kernel)
+    leaves = jax.tree.leaves(kernel)
+    return FromFunction(kernel) if len(leaves) == 1 and leaves[0] is kernel else FromPyTree(kernel)
 
 
 def kappa(kernel: Any) -> Any:

@@ -66,7 +66,8 @@ class Polynomial(Kernel):
 
     def _pair(self, x: jax.Array, y: jax.Array) -> Pair:
         scale, offset = self._base(x.dtype)
-        mean, half, gap = Linear()._pair(x / scale, y / scale)
+        # Points are subtracted before they are scaled: rounding would not cancel.
+        mean, half, gap = (value / scale / scale for value in Linear()._pair(x, y))
         base = Pair(mean + offset, half, gap)
         result = base
         for _ in range(self.degree - 1):

@@ -1,0 +1,274 @@
+"""Bounds of kpotufe2020 against literal transcriptions, on floats and on arrays; hypotheses, scaling, monotonicity."""
+
+import math
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxkern.bounds import Bound, sketching
+
+C = sketching.KOLTCHINSKII_LOUNICI
+
+
+def numbers(**changes):
+    """A spectrum with op_norm .6, trace 1, trace3 .25, hs_norm .65, and generous n and d."""
+    words = {"kappa": 1.3, "op_norm": 0.6, "trace": 1.0, "trace3": 0.25, "hs_norm": 0.65, "op_norm3": 0.216}
+    return {**words, "n": 10**6, "d": 400, "tau": 2.5, **changes}
+
+
+def covariance_deviation(kappa, trace, n, tau):
+    return 4 * math.sqrt(2 * kappa * trace * tau / n), 1 - 2 * math.exp(-tau), 8 * kappa * tau / (9 * trace)
+
+
+def covariance_deviation_bernstein(kappa, trace, n, tau):
+    return math.sqrt(2 * kappa * trace * tau / n) + 4 * kappa * tau / n, 1 - 2 * math.exp(-tau), 1
+
+
+def cube_deviation(kappa, op_norm, trace, n, tau):
+    value = 28 * op_norm * op_norm * math.sqrt(2 * kappa * trace * tau / n)
+    return value, 1 - 2 * math.exp(-tau), 32 * kappa * (trace / op_norm) * tau / op_norm
+
+
+def cube_trace(kappa, op_norm, trace, trace3, hs_norm, n, tau):
+    value = trace3 + 28 * op_norm * hs_norm * math.sqrt(2 * kappa * trace * tau / n)
+    return value, 1 - 2 * math.exp(-tau), 32 * kappa * (trace / op_norm) * tau / op_norm
+
+
+def cube_trace_printed(kappa, op_norm, trace, trace3, hs_norm, n, tau):
+    value = trace3 + 28 * hs_norm * hs_norm * math.sqrt(2 * kappa * trace * tau / n)
+    return value, 1 - 2 * math.exp(-tau), 32 * kappa * (trace / op_norm) * tau / op_norm
+
+
+def projected_inner_products(op_norm, trace3, d, tau, constant=C):
+    s3 = trace3 / op_norm**3
+    return constant * op_norm**3 * (math.sqrt(s3) + math.sqrt(tau)) / math.sqrt(d), 1 - math.exp(-tau), None
+
+
+def projected_inner_products_all_d(op_norm, trace3, d, tau):
+    D = (math.sqrt(trace3 / op_norm**3) + 0.51 + math.sqrt(2 * tau)) / math.sqrt(d)
+    return op_norm**3 * (2 * D + D * D), 1 - 2 * math.exp(-tau), None
+
+
+def conditional_sketch(op_norm3, trace3, d, tau, constant=C):
+    value = constant * (math.sqrt(trace3 * op_norm3 / d) + op_norm3 * math.sqrt(tau / d))
+    return value, 1 - math.exp(-tau), None
+
+
+def inner_products(kappa, op_norm, trace, trace3, n, d, tau, constant=C):
+    S, s, s3 = op_norm, trace / op_norm, trace3 / op_norm**3
+    value = constant * S**3 * (math.sqrt(3 * s3) + 1.5 * math.sqrt(tau)) / math.sqrt(d)
+    value += 28 * S**2.5 * math.sqrt(2 * kappa * s * tau / n)
+    return value, 1 - 3 * math.exp(-tau), 6272 * kappa * s * max(1, math.sqrt(s) / 4) * tau / S
+
+
+def inner_products_printed(kappa, op_norm, trace, trace3, n, d, tau, constant=C):
+    S, s, s3 = op_norm, trace / op_norm, trace3 / op_norm**3
+    value = 3 * constant * S**3 * (math.sqrt(2 * s3) + math.sqrt(tau)) / math.sqrt(d)
+    value += 28 * S**2.5 * math.sqrt(2 * kappa * s * tau / n)
+    return value, 1 - 5 * math.exp(-tau), 6272 * kappa * s**5 * tau / S
+
+
+def inner_products_all_d(kappa, op_norm, trace, trace3, hs_norm, n, d, tau):
+    S = op_norm
+    Dp = 28 * S**2 * math.sqrt(2 * kappa * trace * tau / n)
+    o, t = math.sqrt(S**3 + Dp), trace3 + Dp * hs_norm / S
+    D = (math.sqrt(t) + o * (0.51 + math.sqrt(2 * tau))) / math.sqrt(d)
+    return 2 * o * D + D * D + Dp, 1 - 4 * math.exp(-tau), 32 * kappa * (trace / S) * tau / S
+
+
+def weak_difference(kappa, op_norm, trace, n, d, tau):
+    value = 3 * math.sqrt(2 * tau) * op_norm**1.5 / math.sqrt(d)
+    return value, 1 - 3 * math.exp(-tau), 32 * kappa * (trace / op_norm) * tau / op_norm
+
+
+def weak_difference_printed(kappa, op_norm, trace, n, d, tau):
+    value = 16 * math.sqrt(2 * tau) * max(op_norm**1.5, op_norm**1.25) / math.sqrt(d)
+    return value, 1 - 4 * math.exp(-tau), kappa * (trace / op_norm) * tau * max(32 / op_norm, 1)
+
+
+def weak_difference_coupled(kappa, op_norm, trace, n, d, tau):
+    value = 12 * math.sqrt(2) * tau * op_norm * math.sqrt(kappa * (trace / op_norm) / (n * d))
+    return value, 1 - 3 * math.exp(-tau), 32 * kappa * (trace / op_norm) * tau / op_norm
+
+
+PAIRS = {
+    "covariance_deviation": (sketching.covariance_deviation, covariance_deviation),
+    "covariance_deviation_bernstein": (sketching.covariance_deviation_bernstein, covariance_deviation_bernstein),
+    "cube_deviation": (sketching.cube_deviation, cube_deviation),
+    "cube_trace": (sketching.cube_trace, cube_trace),
+    "cube_trace printed": (partial(sketching.cube_trace, as_printed=True), cube_trace_printed),
+    "projected_inner_products": (sketching.projected_inner_products, projected_inner_products),
+    "projected_inner_products_all_d": (sketching.projected_inner_products_all_d, projected_inner_products_all_d),
+    "conditional_sketch": (sketching.conditional_sketch, conditional_sketch),
+    "inner_products": (sketching.inner_products, inner_products),
+    "inner_products printed": (partial(sketching.inner_products, as_printed=True), inner_products_printed),
+    "inner_products_all_d": (sketching.inner_products_all_d, inner_products_all_d),
+    "weak_difference": (sketching.weak_difference, weak_difference),
+    "weak_difference printed": (partial(sketching.weak_difference, as_printed=True), weak_difference_printed),
+    "weak_difference_coupled": (sketching.weak_difference_coupled, weak_difference_coupled),
+}
+SETTINGS = [
+    {},
+    {"op_norm": 1.7, "trace": 4.0, "trace3": 6.0, "hs_norm": 2.0, "kappa": 5.0},
+    {"op_norm": 0.1, "trace": 4.0, "trace3": 0.002, "hs_norm": 0.4, "op_norm3": 0.001},
+    {"tau": 0.3, "d": 1, "n": 7},
+]
+
+
+def words_of(literal):
+    return [name for name in literal.__code__.co_varnames[: literal.__code__.co_argcount] if name != "constant"]
+
+
+def arguments(literal, **changes):
+    return {name: numbers(**changes)[name] for name in words_of(literal)}
+
+
+def test_every_public_bound_is_tested():
+    tested = {getattr(bound, "func", bound).__name__ for bound, _ in PAIRS.values()}
+    public = {name for name in sketching.__all__ if callable(getattr(sketching, name))}
+    assert tested == public
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("setting", range(len(SETTINGS)))
+def test_bounds_on_python_numbers_are_the_literal_formula_in_float64(name, setting):
+    bound, literal = PAIRS[name]
+    words = arguments(literal, **SETTINGS[setting])
+    found = bound(**words)
+    value, probability, _ = literal(**words)
+    assert isinstance(found, Bound)
+    assert type(found.value) is float and type(found.probability) is float and type(found.valid) is bool
+    assert found.value == pytest.approx(value, rel=1e-14) and found.probability == pytest.approx(probability, rel=1e-14)
+    assert isinstance(found.source, str) and ("kpotufe2020" in found.source or "jaxkern" in found.source)
+    assert ("printed" in found.source) == ("printed" in name)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_enough_landmarks_make_a_bound_valid_and_fewer_do_not(name):
+    bound, literal = PAIRS[name]
+    words = arguments(literal)
+    least = literal(**words)[2]
+    if least is None:
+        assert bound(**words).valid
+        return
+    assert bound(**{**words, "n": least * (1 + 1e-9)}).valid
+    assert not bound(**{**words, "n": least * (1 - 1e-9)}).valid
+
+
+@pytest.mark.parametrize("name", [name for name in PAIRS if "weak_difference printed" not in name])
+def test_a_failure_probability_above_one_is_not_valid(name):
+    bound, literal = PAIRS[name]
+    for tau in (0.0, -1.0):
+        found = bound(**arguments(literal, tau=tau))
+        assert not found.valid and found.probability <= 0
+        assert tau == 0 or not found.value > 0
+
+
+def test_enough_rows_make_a_bound_valid_and_fewer_do_not():
+    rank = 0.25 / 0.6**3
+    for name, least in [
+        ("projected_inner_products", max(rank, 2.5)),
+        ("conditional_sketch", max(0.25 / 0.216, 2.5)),
+        ("inner_products", max(4 * rank, 2.5)),
+    ]:
+        bound, literal = PAIRS[name]
+        for tau in (2.5, 8.0):
+            least = max(least, tau)
+            assert bound(**arguments(literal, tau=tau, d=least + 1e-9)).valid
+            assert not bound(**arguments(literal, tau=tau, d=least - 1e-6)).valid
+        assert not bound(**arguments(literal, tau=0.99)).valid and bound(**arguments(literal, tau=1.0)).valid
+    printed, literal = PAIRS["inner_products printed"]
+    assert printed(**arguments(literal, d=1)).valid  # as printed, every d
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_bounds_on_arrays_pass_through_jit_vmap_and_grad(name, dtype):
+    bound, literal = PAIRS[name]
+    words = arguments(literal)
+    taus = jnp.asarray([0.5, 1.0, 4.0], dtype)
+    others = {key: value for key, value in words.items() if key != "tau"}
+    batched = jax.jit(jax.vmap(lambda tau: bound(**others, tau=tau)))(taus)
+    assert batched.value.shape == (3,) and batched.value.dtype == dtype and batched.valid.dtype == bool
+    expected = [bound(**others, tau=tau) for tau in (0.5, 1.0, 4.0)]
+    rounding = 20 * float(jnp.finfo(dtype).eps)
+    np.testing.assert_allclose(batched.value, [b.value for b in expected], rtol=rounding)
+    np.testing.assert_allclose(batched.probability, [b.probability for b in expected], atol=5 * rounding)
+    assert batched.valid.tolist() == [b.valid for b in expected]
+    assert batched.source == expected[0].source
+    slope = jax.grad(lambda tau: bound(**others, tau=tau).value)(jnp.asarray(2.0, dtype))
+    difference = (bound(**others, tau=2.0 + 1e-6).value - bound(**others, tau=2.0 - 1e-6).value) / 2e-6
+    assert float(slope) == pytest.approx(difference, rel=1e-6 + 10 * rounding)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_bounds_fall_with_more_data_and_rise_with_confidence(name):
+    bound, literal = PAIRS[name]
+    words = arguments(literal)
+    base = bound(**words)
+    for word in {"n", "d"} & set(words):
+        assert bound(**{**words, word: 4 * words[word]}).value <= base.value
+    assert any(bound(**{**words, word: 4 * words[word]}).value < base.value for word in {"n", "d"} & set(words))
+    surer = bound(**{**words, "tau": 5.0})
+    assert surer.value > base.value and surer.probability > base.probability
+
+
+def test_bounds_relate_as_documented():
+    words = numbers()
+    deviation = arguments(covariance_deviation)
+    assert 1 <= sketching.covariance_deviation(**deviation).value / sketching.covariance_deviation_bernstein(
+        **deviation
+    ).value <= 4  # fmt: skip
+    corrected = sketching.inner_products(**arguments(inner_products))
+    printed = sketching.inner_products(**arguments(inner_products), as_printed=True)
+    assert corrected.value < printed.value and corrected.probability > printed.probability
+    shape = sketching.projected_inner_products(**arguments(projected_inner_products), constant=1)
+    assert sketching.projected_inner_products(
+        **arguments(projected_inner_products)
+    ).value / shape.value == pytest.approx(C)
+    weak = arguments(weak_difference)
+    assert sketching.weak_difference(**weak).value < sketching.weak_difference(**weak, as_printed=True).value
+    assert sketching.KOLTCHINSKII_LOUNICI_LOWER < C
+    cube = arguments(cube_trace)
+    assert sketching.cube_trace(**cube).value < sketching.cube_trace(**cube, as_printed=True).value
+    more = {**weak, "n": 10**12}
+    assert sketching.weak_difference_coupled(**more).value < 1e-2 * sketching.weak_difference(**more).value
+    assert words["op_norm"] ** 3 == pytest.approx(words["op_norm3"])
+
+
+@pytest.mark.parametrize("name", [name for name in PAIRS if "printed" not in name])
+def test_corrected_bounds_scale_with_the_kernel(name):
+    """Multiplying the kernel by c multiplies operators by c: sizes and probabilities are the same, values scale."""
+    bound, literal = PAIRS[name]
+    c = 3.0
+    degree = {"kappa": 1, "op_norm": 1, "trace": 1, "hs_norm": 1, "trace3": 3, "op_norm3": 3}
+    words = arguments(literal)
+    scaled = {key: value * c ** degree.get(key, 0) for key, value in words.items()}
+    power = 1 if "covariance" in name else 1.5 if name in ("weak_difference", "weak_difference_coupled") else 3
+    assert bound(**scaled).value == pytest.approx(c**power * bound(**words).value, rel=1e-12)
+    assert bound(**scaled).valid == bound(**words).valid
+
+
+def test_a_size_computed_from_a_condition_meets_it():
+    """n = 32 kappa s tau / S in floating point, by another order of operations, still counts as enough."""
+    for tau in np.linspace(0.1, 9, 50).tolist():
+        words = arguments(cube_deviation, tau=tau)
+        words["n"] = 32 * words["kappa"] * (words["trace"] / words["op_norm"]) * tau / words["op_norm"]
+        assert sketching.cube_deviation(**words).valid
+
+
+def test_numpy_scalars_count_as_python_numbers():
+    words = {name: np.float64(value) for name, value in arguments(inner_products).items()}
+    found = sketching.inner_products(**words)
+    assert found.value == sketching.inner_products(**arguments(inner_products)).value
+    assert not isinstance(found.value, jax.Array)
+
+
+def test_numpy_scalars_of_any_dtype_give_float64():
+    exact = sketching.weak_difference_coupled(kappa=1.0, op_norm=0.5, trace=1.0, n=10**9, d=10**4, tau=3.0)
+    narrow = sketching.weak_difference_coupled(
+        kappa=np.float32(1), op_norm=np.float32(0.5), trace=1, n=np.int32(10**9), d=np.int32(10**4), tau=np.float32(3)
+    )
+    assert type(narrow.value) is float and narrow.value == exact.value and narrow.valid is exact.valid is True

@@ -1,0 +1,140 @@
+"""Every class of the package that is a PyTree: round trips, what is static, and structures that tell classes apart."""
+
+import dataclasses
+import importlib
+import inspect
+import itertools
+import pickle
+import pkgutil
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import jaxkern
+from jaxkern import _pytree
+from jaxkern._pytree import pytree, static
+from jaxkern.kernels import Gaussian, Matern32, Polynomial
+from jaxkern.rkhs import Covariance, Function, RandomProjection
+
+
+def classes():
+    """Return every dataclass of the package that is registered as a PyTree, found by walking its modules."""
+    found = set()
+    for info in pkgutil.walk_packages(jaxkern.__path__, "jaxkern."):
+        try:
+            module = importlib.import_module(info.name)
+        except ImportError:  # an optional extra that is not installed
+            continue
+        for _, cls in inspect.getmembers(module, inspect.isclass):
+            if cls.__module__.startswith("jaxkern") and dataclasses.is_dataclass(cls):
+                found.add(cls)
+    return sorted(found, key=lambda cls: (cls.__module__, cls.__name__))
+
+
+CLASSES = classes()
+
+
+def filled(cls):
+    """Return an instance with a number in every leaf and a string in every static field, made without validation."""
+    instance = object.__new__(cls)
+    for number, field in enumerate(dataclasses.fields(cls)):
+        value = f"static {number}" if field.metadata.get("static") else jnp.float32(number)
+        object.__setattr__(instance, field.name, value)
+    return instance
+
+
+def test_the_walk_finds_the_classes():
+    names = {cls.__name__ for cls in CLASSES}
+    assert {"Gaussian", "Sum", "FromFunction", "Discrete", "Function", "Covariance", "KernelJL", "Bound"} <= names
+    assert len(CLASSES) >= 20
+
+
+def test_structures_of_different_classes_differ():
+    """With `jax.tree_util.register_dataclass` classes of equally many fields may compare equal."""
+    structures = {cls: jax.tree.structure(filled(cls)) for cls in CLASSES}
+    for a, b in itertools.combinations(CLASSES, 2):
+        assert structures[a] != structures[b], (a, b)
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_classes_round_trip_with_their_static_fields_in_the_structure(cls):
+    instance = filled(cls)
+    leaves, structure = jax.tree.flatten(instance)
+    fields = dataclasses.fields(cls)
+    dynamic = [field.name for field in fields if not field.metadata.get("static")]
+    assert [float(leaf) for leaf in leaves] == [float(getattr(instance, name)) for name in dynamic]
+    again = jax.tree.unflatten(structure, leaves)
+    assert type(again) is cls and jax.tree.structure(again) == structure
+    for field in fields:
+        assert getattr(again, field.name) is getattr(instance, field.name)
+    paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_flatten_with_path(instance)[0]]
+    assert paths == [f".{name}" for name in dynamic]
+    for field in fields:
+        if field.metadata.get("static"):
+            other = object.__new__(cls)
+            other.__dict__.update(instance.__dict__ | {field.name: "something else"})
+            assert jax.tree.structure(other) != structure
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_instances_are_frozen_and_rebuilt_from_any_leaves(cls):
+    instance = filled(cls)
+    name = dataclasses.fields(cls)[0].name if dataclasses.fields(cls) else "anything"
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(instance, name, 1)
+    assert type(jax.tree.map(lambda _: None, instance)) is cls
+    assert type(jax.tree.map(lambda _: object(), instance)) is cls
+    assert type(jax.tree.map(lambda leaf: -leaf, instance)) is cls  # validation would refuse a negative lengthscale
+
+
+def test_the_random_projection_is_a_pytree_of_its_own(rng):
+    Sigma = Covariance(Gaussian(1.0), jnp.asarray(rng.normal(size=(4, 2)), jnp.float32))
+    projection = RandomProjection(jax.random.key(0), Sigma, num_features=3)
+    leaves, structure = jax.tree.flatten(projection)
+    again = jax.tree.unflatten(structure, leaves)
+    assert type(again) is RandomProjection and len(leaves) == 3
+    assert structure != jax.tree.structure(projection.directions)
+    paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_flatten_with_path(projection)[0]]
+    assert paths == [".directions.kernel.lengthscale", ".directions.points", ".directions.weights"]
+
+
+def test_programs_are_cached_by_class_and_static_fields():
+    traced = []
+
+    @jax.jit
+    def program(kernel):
+        traced.append(type(kernel))
+        return kernel(jnp.ones(2), jnp.zeros(2))
+
+    for kernel in (Gaussian(1.0), Gaussian(2.0), Matern32(1.0), Polynomial(2), Polynomial(2, 2.0), Polynomial(3)):
+        program(kernel)
+    assert traced == [Gaussian, Matern32, Polynomial, Polynomial]
+
+
+def test_a_class_of_ones_own_declares_leaves_and_static_fields():
+    @pytree
+    class Line:
+        slope: float
+        name: str = static(default="line")
+
+        def __post_init__(self):
+            if isinstance(self.slope, float) and self.slope < 0:
+                raise ValueError("slope must not be negative")
+
+    line = Line(2.0)
+    assert jax.tree.leaves(line) == [2.0] and line.name == "line"
+    with pytest.raises(ValueError, match="slope"):
+        Line(-2.0)
+    assert jax.tree.map(lambda leaf: -leaf, line).slope == -2.0
+    assert jax.grad(lambda line: 3 * line.slope)(line).slope == 3.0
+    assert jax.vmap(lambda line: line.slope * 2)(Line(jnp.arange(3.0))).tolist() == [0, 2, 4]
+    assert dataclasses.replace(line, name="other").name == "other"
+    assert line != Line(2.0) and hash(line) is not None  # compared by identity: leaves may be arrays
+    assert _pytree.static().metadata["static"] is True
+
+
+def test_instances_survive_pickling_and_copies(rng):
+    f = Function(Gaussian(0.5), jnp.ones((3, 2)), jnp.arange(3.0))
+    again = pickle.loads(pickle.dumps(f))
+    assert jax.tree.structure(again) == jax.tree.structure(f) and again.weights.tolist() == [0, 1, 2]
