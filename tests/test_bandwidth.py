@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jaxprs import largest_intermediate
 from scipy.spatial.distance import pdist
 
 from jaxkern.kernels import Gaussian, quantile_lengthscale, sampled_quantile_lengthscale
@@ -105,16 +106,7 @@ def test_missing_values_show_wherever_they_sit(rng):
 
 def test_nothing_of_the_size_of_all_pairs_is_held():
     n, dim = 3000, 2
-
-    def intermediates(jaxpr):
-        for equation in jaxpr.eqns:
-            yield from (out.aval.size for out in equation.outvars)
-            for value in jax.tree.leaves(list(equation.params.values()), is_leaf=lambda v: hasattr(v, "jaxpr")):
-                value = getattr(value, "jaxpr", value)
-                if hasattr(value, "eqns"):
-                    yield from intermediates(value)
-
-    largest = max(intermediates(jax.make_jaxpr(quantile_lengthscale)(jnp.zeros((n, dim))).jaxpr))
+    largest = largest_intermediate(quantile_lengthscale, jnp.zeros((n, dim)))
     assert 500 * 500 <= largest <= 512 * 512 * dim < n * (n - 1) // 2
 
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jaxprs import equations, largest_intermediate
 
 from jaxkern._distances import squared_distances
 from jaxkern.gram import center, gram, gram_matmul, kernel_distance
@@ -33,22 +34,6 @@ def eps(dtype):
 
 def points(rng, dtype, n=N, dim=DIM):
     return jnp.asarray(rng.normal(size=(n, dim)), dtype)
-
-
-def equations(jaxpr):
-    """Yield every equation anywhere in a jaxpr."""
-    for equation in jaxpr.eqns:
-        yield equation
-        for value in jax.tree.leaves(list(equation.params.values()), is_leaf=lambda v: hasattr(v, "jaxpr")):
-            value = getattr(value, "jaxpr", value)
-            if hasattr(value, "eqns"):
-                yield from equations(value)
-
-
-def largest(function, *args):
-    """Return the number of entries of the largest array computed anywhere in a program."""
-    found = equations(jax.make_jaxpr(function)(*args).jaxpr)
-    return max(out.aval.size for equation in found for out in equation.outvars)
 
 
 # --- gram ------------------------------------------------------------------------------------------------------------
@@ -170,12 +155,12 @@ def test_products_never_hold_the_gram_matrix(kernel):
     n, tall, width = 5000, 40_000, 2
     X, V = jnp.zeros((n, DIM)), jnp.zeros((n, width))
     run = partial(gram_matmul, kernel)
-    assert largest(lambda X: gram(kernel, X), X) == n * n  # the walk sees what there is to see
-    assert largest(run, X, None, V) <= 1024 * 1024
-    assert largest(partial(run, block_size=64), X, None, V) <= max(64 * 64, (n + 64) * DIM)
-    assert largest(run, jnp.zeros((tall, DIM)), X[:300], V[:300]) <= 1024 * 1024
+    assert largest_intermediate(lambda X: gram(kernel, X), X) == n * n  # the walk sees what there is to see
+    assert largest_intermediate(run, X, None, V) <= 1024 * 1024
+    assert largest_intermediate(partial(run, block_size=64), X, None, V) <= max(64 * 64, (n + 64) * DIM)
+    assert largest_intermediate(run, jnp.zeros((tall, DIM)), X[:300], V[:300]) <= 1024 * 1024
     gradient = jax.grad(lambda X: run(X, None, V, block_size=500).sum())
-    assert largest(gradient, X) <= max(500 * 500, (n + 500) * DIM)
+    assert largest_intermediate(gradient, X) <= max(500 * 500, (n + 500) * DIM)
 
 
 @pytest.mark.parametrize("family", [Laplacian, Exponential, Cauchy])

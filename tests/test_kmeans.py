@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jaxprs import intermediates
 
 from jaxkern import kmeans as module
 from jaxkern.kmeans import KMeansResult, kmeans
@@ -324,31 +325,21 @@ def test_draws_follow_the_weights():
 # --- memory and dtype ------------------------------------------------------------------------------------------------
 
 
-def intermediates(jaxpr):
-    """Yield the abstract value of every array computed anywhere in a jaxpr."""
-    for equation in jaxpr.eqns:
-        yield from (out.aval for out in equation.outvars)
-        for value in jax.tree.leaves(list(equation.params.values())):
-            value = getattr(value, "jaxpr", value)
-            if hasattr(value, "eqns"):
-                yield from intermediates(value)
-
-
 def test_nothing_is_larger_than_the_points_or_a_block_of_scores():
     points, dim, clusters, block = 600, 3, 40, 64
     run = partial(kmeans, num_clusters=clusters, num_restarts=2, block_size=block)
-    jaxpr = jax.make_jaxpr(run)(jax.random.key(0), jnp.zeros((points, dim))).jaxpr
-    found = [(getattr(aval, "size", 0), str(aval)) for aval in intermediates(jaxpr)]
+    found = [(aval.size, str(aval)) for aval in intermediates(run, jax.random.key(0), jnp.zeros((points, dim)))]
     assert any("40,64]" in name for _, name in found)  # the scores of one block: the walk goes all the way down
     assert max(found)[0] <= max((points + block) * dim, block * clusters)
 
 
 def test_float32_data_meet_no_float64(x64):
     run = partial(kmeans, num_clusters=K, num_restarts=2, block_size=25)
-    jaxpr, result = jax.make_jaxpr(run, return_shape=True)(jax.random.key(0), jnp.zeros((N, DIM), jnp.float32))
+    data = jnp.zeros((N, DIM), jnp.float32)
     # A Python number is a float64 scalar for as long as it takes to convert it.
-    wide = [aval for aval in intermediates(jaxpr.jaxpr) if "f64" in str(aval) and aval.shape != ()]
-    assert not wide
+    avals = intermediates(run, jax.random.key(0), data)
+    assert not [aval for aval in avals if "f64" in str(aval) and aval.shape != ()]
+    result = jax.eval_shape(run, jax.random.key(0), data)
     assert result.centers.dtype == result.objective.dtype == jnp.float32
     assert result.labels.dtype == result.iterations.dtype == jnp.int32
 
