@@ -15,6 +15,21 @@ import jax
 
 _T = TypeVar("_T", bound=type)
 
+CLASSES: dict[str, type] = {}
+"""Every class that may be named in a file, by its public name."""
+
+
+def public_name(cls: type) -> str:
+    """Return the dotted name of a class without the private modules in it, as in `jaxkern.features.Nystrom`."""
+    return ".".join(part for part in cls.__module__.split(".") if not part.startswith("_")) + f".{cls.__qualname__}"
+
+
+def remember(cls: _T) -> _T:
+    """Enter a PyTree class or a NamedTuple in `CLASSES`; one defined inside a function cannot be found again."""
+    if "<locals>" not in cls.__qualname__:
+        CLASSES[public_name(cls)] = cls
+    return cls
+
 
 def static(**options: Any) -> Any:
     """Declare a dataclass field that is part of the tree structure: hashable, and known while tracing."""
@@ -46,4 +61,4 @@ def pytree(cls: _T) -> _T:
         return instance
 
     jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
-    return cls
+    return remember(cls)

@@ -1,17 +1,28 @@
-"""Ways to choose landmarks: the few points of a data set that stand for all of it."""
+"""Ways to choose landmarks: the few points of a data set that stand for all of it.
+
+`uniform`, `kmeans_plus_plus`, `pivoted_cholesky` and `leverage` take all of the data and return rows of it;
+`reservoir` sees the data once, in batches.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from jaxkern import _checks
+from jaxkern._pytree import pytree
+from jaxkern._spectral import HIGHEST
+from jaxkern.gram import gram
+from jaxkern.kernels import Kernel, as_kernel
+from jaxkern.kmeans import _plus_plus
 
-__all__ = ["uniform"]
+__all__ = ["Reservoir", "kmeans_plus_plus", "leverage", "pivoted_cholesky", "reservoir", "uniform"]
 
 
 def uniform(key: Any, X: Any, *, num_landmarks: int) -> jax.Array:
@@ -64,3 +75,297 @@ def _uniform_indices(key: jax.Array, num_points: int, num_draws: int) -> jax.Arr
     chosen = lax.top_k(draws, num_draws)[1]
     # chosen + start, modulo num_points, without an overflow
     return jnp.where(chosen < num_points - start, chosen + start, chosen - (num_points - start))
+
+
+def kmeans_plus_plus(key: Any, X: Any, *, num_landmarks: int, num_candidates: int | None = 1) -> jax.Array:
+    """Return `num_landmarks` rows of X that k-means++ seeding chooses: spread out, and close to the data.
+
+    The first row is uniform, each further one is drawn with probability proportional to the squared distance to the
+    nearest row chosen so far.
+
+    Parameters
+    ----------
+    key : typed random key.
+    X : (N, d) points.
+    num_landmarks : n, in [1, N].
+    num_candidates : candidates of which the best is taken in every step; 1 is the plain method, None 2 + log n.
+
+    Returns
+    -------
+    (n, d) array: different rows of X, equal ones only when no others are left.
+
+    Raises
+    ------
+    ValueError
+        If the key is old-style, X is not a floating matrix, or a number is out of range.
+
+    Notes
+    -----
+    Time O(N d n num_candidates), memory O(N d). Source: Arthur and Vassilvitskii (2007).
+    """
+    key = _checks.key(key)
+    X = _checks.matrix("X", X)
+    num_landmarks = _checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
+    if num_candidates is None:
+        num_candidates = 2 + int(math.log(num_landmarks))
+    num_candidates = _checks.count("num_candidates", num_candidates)
+    return _kmeans_plus_plus(key, X, num_landmarks=num_landmarks, num_candidates=num_candidates)
+
+
+@partial(jax.jit, static_argnames=("num_landmarks", "num_candidates"))
+def _kmeans_plus_plus(key: jax.Array, X: jax.Array, *, num_landmarks: int, num_candidates: int) -> jax.Array:
+    return X[_plus_plus(key, X, num_landmarks, num_candidates)]
+
+
+def pivoted_cholesky(key: Any, kernel: Any, X: Any, *, num_landmarks: int) -> jax.Array:
+    """Return `num_landmarks` rows of X chosen by randomly pivoted Cholesky: what the others explain is not taken again.
+
+    Each row is drawn with probability proportional to its residual K(x, x) - |P K_x|^2, P the projection onto the
+    sections of the rows chosen so far; the expected trace of the residual is within a factor 1 + eps of the best of
+    rank r once n is of the order r / eps + r log(1 / (eps eta)), eta the relative residual of rank r.
+
+    Parameters
+    ----------
+    key : typed random key.
+    kernel : a positive semidefinite kernel, or a function of two points.
+    X : (N, d) points.
+    num_landmarks : n, in [1, N].
+
+    Returns
+    -------
+    (n, d) array: different rows of X, in the order chosen. Once nothing is left to explain (residuals of at most
+    10 eps max K(x, x)), further rows are uniform over the rest.
+
+    Raises
+    ------
+    ValueError
+        If the key is old-style, the kernel is known not to be positive semidefinite, X is not a floating matrix, or
+        num_landmarks is not in [1, N].
+
+    Notes
+    -----
+    N n kernel evaluations, O(N n^2) time and O(N n) memory. Source: Chen, Epperly, Tropp and Webber (2025).
+    """
+    key = _checks.key(key)
+    kernel = _psd(kernel)
+    X = _checks.matrix("X", X)
+    num_landmarks = _checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
+    return X[_pivots(key, kernel, X, num_landmarks=num_landmarks)]
+
+
+@partial(jax.jit, static_argnames="num_landmarks")
+def _pivots(key: jax.Array, kernel: Kernel, X: jax.Array, *, num_landmarks: int) -> jax.Array:
+    """Return the indices of the pivots, (num_landmarks,) int32."""
+    diagonal = jax.vmap(lambda x: kernel._value(x, x))(X)
+    nothing = 10 * jnp.finfo(X.dtype).eps * jnp.max(diagonal)
+
+    def choose(
+        state: tuple[jax.Array, jax.Array, jax.Array], step: jax.Array
+    ) -> tuple[tuple[jax.Array, jax.Array, jax.Array], jax.Array]:
+        factor, residual, free = state
+        weights = jnp.where(free & (residual > nothing), residual, 0)
+        exhausted = ~(weights > 0).any()
+        scores = jnp.log(jnp.where(exhausted, free.astype(X.dtype), weights))
+        # The largest of independent Gumbel variables shifted by log weights is an exact draw, without a cumulative sum.
+        pivot = lax.argmax(
+            scores + jax.random.gumbel(jax.random.fold_in(key, step), scores.shape, X.dtype), 0, jnp.int32
+        )
+        column = gram(kernel, X, X[pivot][None, :])[:, 0]
+        column = column - jnp.matmul(factor, factor[pivot], precision=HIGHEST)
+        scale = jnp.where(exhausted, 0, 1 / jnp.sqrt(jnp.where(exhausted, 1, residual[pivot])))
+        column = column * scale
+        factor = factor.at[:, step].set(column)
+        residual = jnp.maximum(residual - column * column, 0).at[pivot].set(0)
+        return (factor, residual, free.at[pivot].set(False)), pivot
+
+    init = jnp.zeros((X.shape[0], num_landmarks), X.dtype), diagonal, jnp.ones(X.shape[0], bool)
+    return lax.scan(choose, init, lax.iota(jnp.uint32, num_landmarks))[1]
+
+
+def leverage(
+    key: Any, kernel: Any, X: Any, *, num_landmarks: int, regularization: Any = None, num_pilots: int | None = None
+) -> jax.Array:
+    """Return `num_landmarks` rows of X drawn without replacement by ridge leverage scores.
+
+    The score of x_i is (K (K + lambda I)^{-1})_ii = min over w of |K_{x_i} - sum_j w_j K_{x_j}|^2 / lambda + |w|^2: how
+    badly the other points explain it. With a pilot sample of rows, w is confined to them, which gives upper bounds of
+    the scores at a fraction of the cost: (K(x, x) - k(x)^T (K_pp + lambda I)^{-1} k(x)) / lambda.
+
+    Parameters
+    ----------
+    key : typed random key.
+    kernel : a positive semidefinite kernel, or a function of two points.
+    X : (N, d) points.
+    num_landmarks : n, in [1, N].
+    regularization : lambda > 0, in the units of the kernel (of K, not of K / N); by default tr K / n, for which the
+        scores sum to at most n.
+    num_pilots : size of the uniform pilot sample, in [1, N]; by default min(N, 4 n). With N the scores are exact.
+
+    Returns
+    -------
+    (n, d) array: different rows of X.
+
+    Raises
+    ------
+    ValueError
+        If the key is old-style, the kernel is known not to be positive semidefinite, X is not a floating matrix, a
+        number is out of range, or a static regularization is not positive.
+
+    Notes
+    -----
+    O(N p d + N p^2) time and O(N p) memory for p pilots. Source: Alaoui and Mahoney (2015), Musco and Musco (2017).
+    """
+    key = _checks.key(key)
+    kernel = _psd(kernel)
+    X = _checks.matrix("X", X)
+    size = X.shape[0]
+    num_landmarks = _checks.count("num_landmarks", num_landmarks, maximum=size, limit="the number of points")
+    if num_pilots is None:
+        num_pilots = min(size, 4 * num_landmarks)
+    num_pilots = _checks.count("num_pilots", num_pilots, maximum=size, limit="the number of points")
+    if regularization is not None:
+        regularization = _checks.scalar("regularization", _checks.positive("regularization", regularization), X.dtype)
+    return _leverage(key, kernel, X, regularization, num_landmarks=num_landmarks, num_pilots=num_pilots)
+
+
+@partial(jax.jit, static_argnames=("num_landmarks", "num_pilots"))
+def _leverage(
+    key: jax.Array,
+    kernel: Kernel,
+    X: jax.Array,
+    regularization: jax.Array | None,
+    *,
+    num_landmarks: int,
+    num_pilots: int,
+) -> jax.Array:
+    key_pilots, key_draws = jax.random.split(key)
+    pilots = X[_uniform_indices(key_pilots, X.shape[0], num_pilots)]
+    diagonal = jax.vmap(lambda x: kernel._value(x, x))(X)
+    if regularization is None:
+        regularization = jnp.sum(diagonal) / num_landmarks
+    scores = _scores(kernel, X, pilots, diagonal, regularization)
+    # Successive draws without replacement with these odds are the largest log scores with Gumbel noise.
+    noise = jax.random.gumbel(key_draws, scores.shape, X.dtype)
+    return X[lax.top_k((jnp.log(scores) + noise).astype(jnp.float32), num_landmarks)[1]]
+
+
+def _scores(
+    kernel: Kernel, X: jax.Array, pilots: jax.Array, diagonal: jax.Array, regularization: jax.Array
+) -> jax.Array:
+    """Return upper bounds of the ridge leverage scores, (N,), which are exact where every row is a pilot."""
+    ridge = gram(kernel, pilots) + regularization * jnp.eye(pilots.shape[0], dtype=X.dtype)
+    half = jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(ridge), gram(kernel, pilots, X), lower=True)
+    # At least what rounding leaves of K(x, x), so that every row keeps some odds.
+    floor = jnp.finfo(X.dtype).eps * diagonal
+    return jnp.maximum(diagonal - jnp.sum(half * half, axis=0), floor) / regularization
+
+
+@pytree
+class Reservoir:
+    """A uniform sample without replacement of the rows of a stream.
+
+    Attributes
+    ----------
+    points : (num_landmarks, dim), the sample; rows from `seen` on are zero where the stream was shorter.
+    priorities : (num_landmarks,) int32, ascending: every row of the stream has a random one, and the lowest stay.
+    seen : scalar int32, the number of rows so far.
+    key : the key of the stream; row t takes its priority from fold_in(key, t).
+    """
+
+    points: jax.Array
+    priorities: jax.Array
+    seen: jax.Array
+    key: jax.Array
+
+
+class ReservoirFunctions(NamedTuple):
+    """The pure functions that `reservoir` returns."""
+
+    init: Callable[..., Reservoir]
+    update: Callable[[Reservoir, Any], Reservoir]
+    merge: Callable[[Reservoir, Reservoir], Reservoir]
+
+
+def reservoir(*, num_landmarks: int) -> ReservoirFunctions:
+    """Return the functions `(init, update, merge)` that keep a uniform sample of a stream, in one pass.
+
+    `init(key, dim, dtype=float32)` returns an empty `Reservoir`; `update(state, rows)` takes rows (b, dim), any b;
+    `merge(a, b)` joins the samples of two streams that were started with different keys. However the stream is cut into
+    batches, the sample is the same; every subset of num_landmarks rows is equally likely.
+
+    Parameters
+    ----------
+    num_landmarks : n, at least 1.
+
+    Raises
+    ------
+    ValueError
+        If num_landmarks < 1; from init, if the key is old-style or dim < 1; from update, if rows are not a floating
+        matrix of the right dimension and dtype.
+
+    Notes
+    -----
+    O(b + n) time and memory for a batch, O(n) for the state. A stream has at most 2^31 - 1 rows. It is the sample
+    behind the Nystrom baseline of ghashami2016, Section 4.
+
+    Examples
+    --------
+    >>> import jax
+    >>> init, update, _ = reservoir(num_landmarks=5)
+    >>> state = update(init(jax.random.key(0), 3), jax.random.normal(jax.random.key(1), (20, 3)))
+    >>> state.points.shape
+    (5, 3)
+    """
+    size = _checks.count("num_landmarks", num_landmarks)
+
+    def init(key: Any, dim: int, dtype: Any = jnp.float32) -> Reservoir:
+        dim = _checks.count("dim", dim)
+        last = jnp.iinfo(jnp.int32).max
+        zero = jnp.zeros((size, dim), jax.dtypes.canonicalize_dtype(dtype))
+        return Reservoir(
+            _checks.floating("dtype", zero), jnp.full((size,), last, jnp.int32), jnp.int32(0), _checks.key(key)
+        )
+
+    def update(state: Reservoir, rows: Any) -> Reservoir:
+        rows = _checks.matrix("rows", rows, dim=state.points.shape[1], min_rows=0)
+        return _reservoir_update(state, _checks.same_dtype("rows", rows, "the reservoir", state.points))
+
+    def merge(a: Reservoir, b: Reservoir) -> Reservoir:
+        if a.points.shape != b.points.shape:
+            raise ValueError(f"b must have the shape of a, {a.points.shape}, got {b.points.shape}")
+        _checks.same_dtype("b", b.points, "a", a.points)
+        return _reservoir_merge(a, b)
+
+    return ReservoirFunctions(init, update, merge)
+
+
+@jax.jit
+def _reservoir_update(state: Reservoir, rows: jax.Array) -> Reservoir:
+    index = state.seen + lax.iota(jnp.int32, rows.shape[0])
+    keys = jax.vmap(jax.random.fold_in, (None, 0))(state.key, index.astype(jnp.uint32))
+    priorities = jax.vmap(lambda key: jax.random.randint(key, (), 0, jnp.iinfo(jnp.int32).max, jnp.int32))(keys)
+    points, lowest = _lowest(state, rows, priorities)
+    return Reservoir(points, lowest, state.seen + rows.shape[0], state.key)
+
+
+@jax.jit
+def _reservoir_merge(a: Reservoir, b: Reservoir) -> Reservoir:
+    points, lowest = _lowest(a, b.points, b.priorities)
+    return Reservoir(points, lowest, a.seen + b.seen, a.key)
+
+
+def _lowest(state: Reservoir, rows: jax.Array, priorities: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return the points with the lowest priorities, the earlier one first where two are equal."""
+    every = jnp.concatenate([state.priorities, priorities])
+    kept = jnp.argsort(every, stable=True)[: state.points.shape[0]]
+    return jnp.concatenate([state.points, rows])[kept], every[kept]
+
+
+def _psd(kernel: Any) -> Kernel:
+    kernel = as_kernel(kernel)
+    if not kernel.psd:
+        raise ValueError(
+            f"kernel must be positive semidefinite to choose landmarks by, got {type(kernel).__name__}; "
+            "pass another kernel"
+        )
+    return kernel

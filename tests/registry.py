@@ -8,15 +8,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxkern import features, gram, kernels, landmarks, measures, metrics, rkhs
-from jaxkern.bounds import sketching
+from jaxkern import audit, features, frequent_directions, gram, kernels, landmarks, measures, metrics, rkhs
+from jaxkern.bounds import fourier, sketching, streaming
 from jaxkern.kmeans import kmeans
 
 N, M, DIM = 12, 7, 3
 
 ENTRIES = {}
 NO_GRADIENT = set()
-"""Entries whose results are integers, or piecewise constant."""
+"""Entries whose results are integers, piecewise constant, or those of a loop as long as the data say."""
 OF_LABELS = set()
 """Entries of integer arguments, whose results have the default dtype."""
 
@@ -280,6 +280,40 @@ def _(dtype, seed):
     return lambda key, X: landmarks.uniform(key, X, num_landmarks=5), (key(seed), points(dtype, seed))
 
 
+@entry("landmarks.kmeans_plus_plus")
+def _(dtype, seed):
+    return lambda key, X: landmarks.kmeans_plus_plus(key, X, num_landmarks=5), (key(seed), points(dtype, seed))
+
+
+for name in ("pivoted_cholesky", "leverage"):
+
+    @entry(f"landmarks.{name}")
+    def _(dtype, seed, name=name):
+        def choose(key, k, X):
+            return getattr(landmarks, name)(key, k, X, num_landmarks=5)
+
+        return choose, (key(seed), gaussian(dtype, seed), points(dtype, seed))
+
+
+@entry("landmarks.reservoir", gradient=False)
+def _(dtype, seed):
+    def sample(key, X, Y):
+        init, update, _ = landmarks.reservoir(num_landmarks=5)
+        state = update(update(init(key, DIM, dtype), X), Y)
+        return state.points, state.seen
+
+    return sample, (key(seed), points(dtype, seed), others(dtype, seed))
+
+
+@entry("features.preimage")
+def _(dtype, seed):
+    def back(k, X, Y):
+        phi = features.kernel_pca(k, X, num_components=4)
+        return features.preimage(phi, phi(Y), num_steps=3).residual
+
+    return back, (gaussian(dtype, seed), points(dtype, seed), others(dtype, seed))
+
+
 @entry("features.kernel_jl")
 def _(dtype, seed):
     def embed(key, k, X, Y, f):
@@ -311,6 +345,109 @@ def fitted_entry(name, fit):
 
 fitted_entry("features.nystrom", lambda k, X: features.nystrom(k, X, rank=5))
 fitted_entry("features.kernel_pca", lambda k, X: features.kernel_pca(k, X, num_components=4))
+
+
+for name in ("paired_fourier", "shifted_fourier", "orthogonal_fourier"):
+
+    @entry(f"features.{name}")
+    def _(dtype, seed, name=name):
+        def embed(key, k, X):
+            return getattr(features, name)(key, k, DIM, num_frequencies=4)(X)
+
+        kernel = scale(dtype, seed) * kernels.Matern32(scale(dtype, seed))
+        return embed, (key(seed), kernel, points(dtype, seed))
+
+
+@entry("features.random_feature_pca")
+def _(dtype, seed):
+    def products(key, k, X, Y):
+        phi = features.paired_fourier(key, k, DIM, num_frequencies=5)
+        pca = features.random_feature_pca(phi, X, num_components=4)
+        Z = pca(Y)
+        return jnp.matmul(Z, Z.T, precision=jax.lax.Precision.HIGHEST), pca.explained_variance_ratio
+
+    return products, (key(seed), gaussian(dtype, seed), points(dtype, seed), others(dtype, seed))
+
+
+@entry("features.streaming_pca", gradient=False)
+def _(dtype, seed):
+    def stream(k, X, Y, weights):
+        pca = features.streaming_pca(features.nystrom(k, Y), sketch_size=3, centered=True)
+        state = pca.merge(pca.update(pca.init(), X, weights), pca.update(pca.init(), Y))
+        Z = pca.finalize(state, num_components=2)(X)
+        return jnp.matmul(Z, Z.T, precision=jax.lax.Precision.HIGHEST)
+
+    weights = jax.nn.softmax(array(dtype, seed, N))
+    return stream, (gaussian(dtype, seed), points(dtype, seed), others(dtype, seed), weights)
+
+
+# ------------------------------------------------------------------------------------------- frequent directions
+
+
+def squares(state):
+    rows = frequent_directions.finalize(state).rows
+    return jnp.matmul(rows.T, rows, precision=jax.lax.Precision.HIGHEST)
+
+
+@entry("frequent_directions.init", gradient=False)
+def _(dtype, seed):
+    def stream(X):
+        return squares(frequent_directions.update(frequent_directions.init(2, DIM, dtype, shrink_at=1), X))
+
+    return stream, (points(dtype, seed),)
+
+
+@entry("frequent_directions.update", gradient=False)
+def _(dtype, seed):
+    def stream(state, X, weights):
+        return squares(frequent_directions.update(state, X, weights))
+
+    state = frequent_directions.init(2, DIM, dtype)
+    return stream, (state, points(dtype, seed), jax.nn.softmax(array(dtype, seed, N)))
+
+
+@entry("frequent_directions.merge", gradient=False)
+def _(dtype, seed):
+    empty = frequent_directions.init(2, DIM, dtype)
+    first, second = (frequent_directions.update(empty, rows(dtype, seed)) for rows in (points, others))
+    return lambda a, b: squares(frequent_directions.merge(a, b)), (first, second)
+
+
+@entry("frequent_directions.finalize", gradient=False)
+def _(dtype, seed):
+    def certificate(state):
+        sketch = frequent_directions.finalize(state)
+        return sketch.singular_values, sketch.shrinkage, sketch.squared_norm
+
+    return certificate, (frequent_directions.update(frequent_directions.init(2, DIM, dtype), points(dtype, seed)),)
+
+
+# --------------------------------------------------------------------------------------------------------- audit
+
+
+@entry("audit.distance_error")
+def _(dtype, seed):
+    def error(k, X, Y, Z):
+        return audit.distance_error(features.nystrom(k, X[:5]), k, Y, Z)
+
+    return error, (gaussian(dtype, seed), points(dtype, seed), others(dtype, seed), others(dtype, seed + 1))
+
+
+@entry("audit.sampled_distance_error")
+def _(dtype, seed):
+    def error(key, k, X):
+        return audit.sampled_distance_error(key, features.nystrom(k, X[:5]), k, X, num_pairs=9).mean
+
+    return error, (key(seed), gaussian(dtype, seed), points(dtype, seed))
+
+
+@entry("audit.spectral_error")
+def _(dtype, seed):
+    def error(key, k, X):
+        found = audit.spectral_error(key, features.nystrom(k, X[:5]), k, X, num_steps=2, num_probes=3)
+        return found.lower, found.upper
+
+    return error, (key(seed), gaussian(dtype, seed), points(dtype, seed))
 
 
 # ----------------------------------------------------------------------------------------------- kmeans, metrics
@@ -389,3 +526,82 @@ for name, names in BOUNDS.items():
 
         values = [jnp.asarray(QUANTITIES[n] * (1 + 0.1 * seed), dtype) for n in names]
         return lambda *args: bound(**dict(zip(names, args, strict=True))), tuple(values)
+
+
+FOURIER_QUANTITIES = {
+    "eps": 0.2,
+    "num_frequencies": 700.0,
+    "num_features": 900.0,
+    "num_points": 50.0,
+    "distance": 0.7,
+    "second_moment": 1.1,
+    "fourth_moment": 3.2,
+    "s": 0.4,
+    "mean": 0.3,
+    "p": 0.1,
+    "q": 0.6,
+    "frequency_energy": 900.0,
+    "dim": 2.0,
+    "radius": 30.0,
+    "diameter": 3.0,
+    "tau": 5.0,
+    "residual_energy": 12.0,
+    "sketch_size": 20.0,
+    "rank": 3.0,
+    "energy": 60.0,
+    "row_energy": 2.0,
+    "spectral": 2.0,
+    "tail": 3.0,
+    "num_landmarks": 300.0,
+}
+FOURIER_BOUNDS = {
+    "ball": ("eps", "num_frequencies", "dim", "diameter", "tau"),
+    "chi_square_mean": ("eps", "num_frequencies"),
+    "dimension_limit": ("eps", "dim", "radius"),
+    "distance_lower": ("distance",),
+    "far_distance": ("eps", "num_frequencies", "distance"),
+    "gradient": ("frequency_energy", "distance", "dim", "num_frequencies"),
+    "gram_frobenius_paired": ("num_frequencies", "tau"),
+    "gram_frobenius_paired_bernstein": ("eps", "num_frequencies"),
+    "gram_frobenius_shifted": ("num_features", "tau"),
+    "gram_spectral_paired": ("eps", "num_frequencies", "num_points"),
+    "gram_spectral_paired_all_n": ("eps", "num_frequencies"),
+    "gram_spectral_shifted": ("eps", "num_features", "num_points"),
+    "kernel_value": ("eps", "num_frequencies"),
+    "lipschitz_squared": ("radius", "dim", "num_frequencies", "tau"),
+    "log_mgf": ("s", "distance"),
+    "near_distance": ("eps", "num_frequencies", "distance"),
+    "quadratic_form_paired": ("eps", "num_frequencies"),
+    "quadratic_form_shifted": ("eps", "num_features"),
+    "ratio_lower": ("second_moment", "fourth_moment", "distance"),
+    "ratio_upper": ("second_moment", "distance"),
+    "relative_distances": ("eps", "num_frequencies", "num_points"),
+    "relative_distances_closed_form": ("eps", "num_frequencies", "num_points"),
+    "relative_distances_sharp": ("eps", "num_frequencies", "num_points"),
+    "squared_distance_lower": ("eps", "distance"),
+    "sub_exponential": ("eps", "mean", "p", "q", "num_frequencies"),
+    "success_limit": ("eps", "num_frequencies", "num_points"),
+}
+STREAMING_BOUNDS = {
+    "best_rank": ("tail", "spectral", "rank"),
+    "frequent_directions": ("residual_energy", "sketch_size", "rank"),
+    "frequent_directions_buffered": ("residual_energy", "sketch_size", "rank"),
+    "frequent_directions_rowwise": ("residual_energy", "sketch_size", "rank"),
+    "frobenius_from_spectral": ("spectral", "num_points"),
+    "leftover_rows": ("energy", "sketch_size", "row_energy"),
+    "nystrom_spectral": ("eps", "num_landmarks"),
+    "projection": ("num_points", "sketch_size", "row_energy"),
+    "projection_buffered": ("num_points", "sketch_size", "row_energy"),
+    "streaming_gram": ("eps", "num_features", "num_points", "sketch_size"),
+    "streaming_gram_buffered": ("eps", "num_frequencies", "num_points", "sketch_size"),
+}
+for module, table in ((fourier, FOURIER_BOUNDS), (streaming, STREAMING_BOUNDS)):
+    for name, names in table.items():
+
+        @entry(f"{module.__name__.removeprefix('jaxkern.')}.{name}")
+        def _(dtype, seed, module=module, name=name, names=names):
+            def bound(*args):
+                return getattr(module, name)(**dict(zip(names, args, strict=True)))
+
+            values = [FOURIER_QUANTITIES[n] * (1 + 0.05 * i * seed) for i, n in enumerate(names, 1)]
+            return bound, tuple(jnp.asarray(value, dtype) for value in values)

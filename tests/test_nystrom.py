@@ -10,7 +10,7 @@ from sklearn.kernel_approximation import Nystroem
 
 from jaxkern import features, rkhs
 from jaxkern.gram import gram
-from jaxkern.kernels import Distance, Gaussian, Linear
+from jaxkern.kernels import Distance, Gaussian, Linear, Matern32
 
 N, n, DIM, RANK = 40, 12, 3, 5
 LENGTHSCALE = 1.5
@@ -266,3 +266,38 @@ def test_a_map_refuses_other_points_and_functions(rng, x64):
         phi.embed(rkhs.section(Linear(), X))
     with pytest.raises(ValueError, match="f must be a Function"):
         phi.embed(X)
+
+
+def test_the_trace_residual_is_that_of_the_gram_matrices(dtype, rng):
+    """Over the data in one pass, with a padded last block; over the landmarks the dropped eigenvalues."""
+    from jaxkern.features import _nystrom as module
+
+    X = jnp.asarray(rng.normal(size=(50, 3)), dtype)
+    kernel = Matern32(1.0)
+    K = np.float64(gram(kernel, X))
+    tolerance = 20 * 50 * float(jnp.finfo(dtype).eps)
+    for rank in (None, 4):
+        phi = features.nystrom(kernel, X[:10], rank=rank, X=X)
+        exact = np.trace(K) - np.sum(np.float64(phi(X)) ** 2)
+        assert abs(float(phi.trace_residual) - exact) <= tolerance
+        own = features.nystrom(kernel, X[:10], rank=rank)
+        dropped = np.linalg.eigvalsh(K[:10, :10])[: 10 - (rank or 10)].sum()
+        assert abs(float(own.trace_residual) - dropped) <= tolerance
+    assert module._BLOCK > 50
+    blocks = module._trace_residual(kernel, X[:10], phi.projection, jnp.tile(X, (25, 1))[:1201])
+    repeated = np.float64(K[np.arange(1201) % 50, np.arange(1201) % 50]).sum()
+    exact = repeated - np.sum(np.float64(phi(jnp.tile(X, (25, 1))[:1201])) ** 2)
+    assert abs(float(blocks) - exact) <= 25 * tolerance
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_float32_errors_fall_with_more_landmarks_also_with_copies(copies, rng):
+    """A cut-off that does not go with the dtype lets rounding in, and the error grows with more landmarks."""
+    data = rng.normal(size=(400, 2))
+    K = np.exp(-((data[:, None] - data[None]) ** 2).sum(-1) / 2)
+    errors = []
+    for size in (50, 200, 400):
+        chosen = jnp.tile(jnp.asarray(data[: size // copies], jnp.float32), (copies, 1))
+        Z = np.float64(features.nystrom(Gaussian(1.0), chosen)(jnp.asarray(data, jnp.float32)))
+        errors.append(np.linalg.norm(Z @ Z.T - K, 2) / 400)
+    assert errors[0] > 2 * errors[1] > 2 * errors[2] and errors[2] < 1e-3

@@ -53,6 +53,16 @@ def namespace(*values: Any) -> ModuleType | Any:
     return _Scalars if all(_checks.is_static(v) for v in values) else jnp
 
 
+def certain(value: Any) -> Any:
+    """Return the probability 1 of a deterministic statement, of the kind of its value."""
+    return 1.0 if _checks.is_static(value) else jnp.ones_like(value)
+
+
+def note_of(as_printed: bool, otherwise: str) -> str:
+    """Return what to add to a source."""
+    return " (printed)" if _checks.flag("as_printed", as_printed) else f" ({otherwise})"
+
+
 class _Scalars:
     """The few functions that bounds use, on Python floats."""
 

@@ -7,14 +7,17 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from jaxkern import _checks
 from jaxkern._pytree import pytree
 from jaxkern.features._projection import Projection, eigen_rows, psd_kernel
-from jaxkern.gram import gram
+from jaxkern.gram import gram, gram_matmul
 from jaxkern.kernels import Kernel
 
 __all__ = ["Nystrom", "nystrom"]
+
+_BLOCK = 1024
 
 
 @pytree
@@ -31,6 +34,8 @@ class Nystrom(Projection):
     projection : (num_features, n), the matrix Lambda^{-1/2} V^T; rows of dropped directions are zero.
     eigenvalues : (num_features,), the largest ones of the Gram matrix of the landmarks, descending; zero if dropped.
     rank : scalar int32, the number of directions kept. The features after these are zero.
+    trace_residual : scalar, the sum over points x of K(x, x) - |phi(x)|^2, which is tr(K - Khat) for their Gram matrix
+        and its approximation: over the points that were passed to `nystrom`, or over the landmarks.
     """
 
     kernel: Any
@@ -38,9 +43,10 @@ class Nystrom(Projection):
     projection: jax.Array
     eigenvalues: jax.Array
     rank: jax.Array
+    trace_residual: jax.Array
 
 
-def nystrom(kernel: Any, landmarks: Any, *, rank: int | None = None) -> Nystrom:
+def nystrom(kernel: Any, landmarks: Any, *, rank: int | None = None, X: Any = None) -> Nystrom:
     """Fit the Nystrom map phi(x) = Lambda^{-1/2} V^T k(x), k(x) = (K(x, X_1), ..., K(x, X_n)).
 
     K = V Lambda V^T is the Gram matrix of the landmarks X_1, ..., X_n, or its `rank` largest eigenpairs. Inner products
@@ -53,17 +59,18 @@ def nystrom(kernel: Any, landmarks: Any, *, rank: int | None = None) -> Nystrom:
     kernel : a positive semidefinite kernel, or a function of two points.
     landmarks : (n, dim) points, usually a uniform subsample of the data; they may repeat.
     rank : number of features, in [1, n]; by default n.
+    X : (N, dim) points over which the trace residual is taken, in one pass; by default the landmarks.
 
     Returns
     -------
-    Nystrom, a callable PyTree. Directions with eigenvalue at most eps(dtype) * n * the largest are rounding: their
-    features are zero, and its field `rank` counts the others.
+    Nystrom, a callable PyTree. Directions with eigenvalue at most eps(dtype) * sqrt(n) * the largest are rounding:
+    their features are zero, and its field `rank` counts the others.
 
     Raises
     ------
     ValueError
-        If the kernel is known not to be positive semidefinite, landmarks are not a floating matrix with at least one
-        row, or rank is not in [1, n].
+        If the kernel is known not to be positive semidefinite, landmarks or X are not floating matrices with at least
+        one row and the same dimension and dtype, or rank is not in [1, n].
 
     Notes
     -----
@@ -89,10 +96,32 @@ def nystrom(kernel: Any, landmarks: Any, *, rank: int | None = None) -> Nystrom:
     if rank is None:
         rank = num_landmarks
     rank = _checks.count("rank", rank, maximum=num_landmarks, limit="the number of landmarks")
-    return _nystrom(kernel, landmarks, num_features=rank)
+    if X is not None:
+        X = _checks.matrix("X", X, dim=landmarks.shape[1])
+        _checks.same_dtype("X", X, "landmarks", landmarks)
+    return _nystrom(kernel, landmarks, X, num_features=rank)
 
 
 @partial(jax.jit, static_argnames="num_features")
-def _nystrom(kernel: Kernel, landmarks: jax.Array, *, num_features: int) -> Nystrom:
-    projection, eigenvalues = eigen_rows(gram(kernel, landmarks), num_features, power=-0.5)
-    return Nystrom(kernel, landmarks, projection, eigenvalues, jnp.sum(eigenvalues > 0, dtype=jnp.int32))
+def _nystrom(kernel: Kernel, landmarks: jax.Array, X: jax.Array | None, *, num_features: int) -> Nystrom:
+    K = gram(kernel, landmarks)
+    projection, eigenvalues = eigen_rows(K, num_features, power=-0.5)
+    residual = jnp.trace(K) - jnp.sum(eigenvalues) if X is None else _trace_residual(kernel, landmarks, projection, X)
+    rank = jnp.sum(eigenvalues > 0, dtype=jnp.int32)
+    return Nystrom(kernel, landmarks, projection, eigenvalues, rank, jnp.maximum(residual, 0))
+
+
+def _trace_residual(kernel: Kernel, landmarks: jax.Array, projection: jax.Array, X: jax.Array) -> jax.Array:
+    """Return the sum over the rows of X of K(x, x) - |phi(x)|^2, block by block."""
+    blocks = -(-X.shape[0] // _BLOCK)
+    size = -(-X.shape[0] // blocks)
+    rows = jnp.pad(X, ((0, blocks * size - X.shape[0]), (0, 0)), mode="edge").reshape(blocks, size, -1)
+    counted = (jnp.arange(blocks * size) < X.shape[0]).reshape(blocks, size)
+
+    def add(total: jax.Array, block: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+        points, counted = block
+        features = gram_matmul(kernel, points, landmarks, projection.T)
+        left = jax.vmap(lambda x: kernel._value(x, x))(points) - jnp.sum(features * features, axis=1)
+        return total + jnp.sum(jnp.where(counted, left, 0)), None
+
+    return lax.scan(add, jnp.zeros((), X.dtype), (rows, counted))[0]

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxkern import _checks, _spectral
 from jaxkern._pytree import pytree, static
 from jaxkern.features._projection import OffsetProjection, eigen_rows, psd_kernel
-from jaxkern.gram import center, gram
+from jaxkern.gram import center, gram, gram_matmul
 from jaxkern.kernels import Kernel
 
 __all__ = ["KernelPCA", "kernel_pca"]
@@ -35,6 +35,8 @@ class KernelPCA(OffsetProjection):
     eigenvalues : (num_features,), the largest ones of H K H, descending; zero if dropped. Divided by n they are the
         variances of the normalised features over the landmarks.
     rank : scalar int32, the number of directions kept. The features after these are zero.
+    total_variance : scalar, tr(H K H) / n, the sum of the variances in all directions of the RKHS.
+    mean_square : scalar, |mu_n|^2; zero unless centred.
     centered, normalized : static.
     """
 
@@ -44,8 +46,43 @@ class KernelPCA(OffsetProjection):
     offset: jax.Array
     eigenvalues: jax.Array
     rank: jax.Array
+    total_variance: jax.Array
+    mean_square: jax.Array
     centered: bool = static(default=True)
     normalized: bool = static(default=True)
+
+    @property
+    def explained_variance(self) -> jax.Array:
+        """Variances of the landmarks along the components, (num_features,): eigenvalues / n."""
+        return self.eigenvalues / self.landmarks.shape[0]
+
+    @property
+    def explained_variance_ratio(self) -> jax.Array:
+        """The same as fractions of the total variance."""
+        return self.explained_variance / self.total_variance
+
+    def reconstruction_residual(self, X: Any) -> jax.Array:
+        """Return the squared distance in the RKHS of K_x - mu_n from its projection on the components, (N,).
+
+        The mean over the landmarks is `total_variance` less the sum of `explained_variance`.
+
+        Raises
+        ------
+        ValueError
+            If X is not a floating matrix of the dimension and dtype of the landmarks.
+        """
+        X = _checks.matrix("X", X, dim=self.landmarks.shape[1], min_rows=0)
+        _checks.same_dtype("X", X, "the fitted map", self.landmarks)
+        return _residual(self, X)
+
+    def coefficients(self, Z: jax.Array) -> jax.Array:
+        """Return weights (n, N) on the landmarks' sections of the functions with features Z (N, num_features).
+
+        They include those of mu_n: `Function(kernel, landmarks, coefficients(phi(X)))` projects the sections of X.
+        """
+        scale = jnp.ones_like(self.eigenvalues) if self.normalized else _inverse(self.eigenvalues)
+        weights = _spectral.matmul(self.projection.T, (Z * scale[None, :]).T)
+        return weights + 1 / self.landmarks.shape[0] if self.centered else weights
 
 
 def kernel_pca(
@@ -68,8 +105,8 @@ def kernel_pca(
 
     Returns
     -------
-    KernelPCA, a callable PyTree. Directions with eigenvalue at most eps(dtype) * n * max(largest eigenvalue, largest
-    entry of K) are rounding: their features are zero, and its field `rank` counts the others.
+    KernelPCA, a callable PyTree. Directions with eigenvalue at most eps(dtype) * max(sqrt(n) * largest eigenvalue,
+    n * largest entry of K) are rounding: their features are zero, and its field `rank` counts the others.
 
     Raises
     ------
@@ -109,8 +146,9 @@ def _kernel_pca(
 ) -> KernelPCA:
     K = gram(kernel, landmarks)
     # Centring leaves the rounding of the entries of K, however small what remains is.
+    C = center(K) if centered else K
     projection, eigenvalues = eigen_rows(
-        center(K) if centered else K, num_components, power=-0.5 if normalized else 0.0, largest=jnp.max(jnp.abs(K))
+        C, num_components, power=-0.5 if normalized else 0.0, largest=jnp.max(jnp.abs(K))
     )
     if centered:
         # Orthogonal to 1 already, up to a rounding that the division by a small eigenvalue has made larger.
@@ -123,6 +161,24 @@ def _kernel_pca(
         offset=_spectral.matmul(projection, mean),
         eigenvalues=eigenvalues,
         rank=jnp.sum(eigenvalues > 0, dtype=jnp.int32),
+        total_variance=jnp.trace(C) / K.shape[0],
+        mean_square=jnp.mean(mean),
         centered=centered,
         normalized=normalized,
     )
+
+
+def _inverse(values: jax.Array) -> jax.Array:
+    return jnp.where(values > 0, 1 / jnp.where(values > 0, values, 1), 0)
+
+
+@jax.jit
+def _residual(phi: KernelPCA, X: jax.Array) -> jax.Array:
+    features = phi(X)
+    if not phi.normalized:
+        features = features * jnp.sqrt(_inverse(phi.eigenvalues))[None, :]
+    size = jax.vmap(lambda x: phi.kernel._value(x, x))(X)
+    if phi.centered:
+        weights = jnp.full((phi.landmarks.shape[0],), 1 / phi.landmarks.shape[0], X.dtype)
+        size = size - 2 * gram_matmul(phi.kernel, X, phi.landmarks, weights) + phi.mean_square
+    return jnp.maximum(size - jnp.sum(features * features, axis=1), 0)

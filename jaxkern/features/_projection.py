@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxkern._spectral import cutoff, eigh, matmul
+from jaxkern._spectral import eigh, matmul
 from jaxkern.features._map import apply_rows
 from jaxkern.gram import gram_matmul
 from jaxkern.kernels import Kernel, as_kernel
@@ -70,8 +70,9 @@ def eigen_rows(
 ) -> tuple[jax.Array, jax.Array]:
     """Return the leading rows of Lambda^power V^T, (num_rows, n), and of Lambda, (num_rows,), for A = V Lambda V^T.
 
-    Both are zero where the eigenvalue is rounding: at most eps * n * the largest, or eps * n * `largest`, the size of
-    what A was computed from.
+    Both are zero where the eigenvalue is rounding: at most eps * sqrt(n) * the largest, or eps * n * `largest`, the
+    largest entry of what A was computed from. Rounding errors of the n^2 entries are as good as independent, so their
+    norm grows like sqrt(n); a cut-off with n would throw away directions that float32 still knows.
 
     Derivatives are those of the eigenvectors where eigenvalues are apart. Where they coincide an eigenvector has none;
     there the rows turn as A^power does, so that whatever depends on inner products of the result alone,
@@ -105,7 +106,8 @@ def _eigen_rows_jvp(num_rows: int, power: float, primals: Any, tangents: Any) ->
 def _kept_pairs(A: jax.Array, largest: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return all eigenvalues, those that are rounding replaced by zero, and eigenvectors."""
     values, vectors = eigh(A)
-    floor = jnp.maximum(cutoff(values), jnp.finfo(A.dtype).eps * A.shape[0] * largest)
+    eps, size = float(jnp.finfo(A.dtype).eps), A.shape[0]
+    floor = eps * jnp.maximum(size**0.5 * jnp.max(jnp.abs(values)), size * largest)
     return jnp.where(values > floor, values, 0), vectors
 
 

@@ -1,0 +1,231 @@
+"""The error of a fitted map on given points, measured without an n x n matrix and with its confidence stated."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from scipy import special
+
+from jaxkern import _checks
+from jaxkern._draws import normal_rows
+from jaxkern._pytree import pytree, static
+from jaxkern._spectral import eigvalsh, matmul
+from jaxkern.gram import gram_matmul, kernel_distance
+from jaxkern.kernels import as_kernel
+
+__all__ = ["DistanceError", "SpectralError", "distance_error", "sampled_distance_error", "spectral_error"]
+
+
+@pytree
+class DistanceError:
+    """Relative errors | |phi(x) - phi(y)| / |K_x - K_y| - 1 | over pairs of points.
+
+    Attributes
+    ----------
+    largest, mean : scalars, over the pairs whose kernel distance is not zero; zero where there is none.
+    counted : scalar int32, the number of these pairs.
+    finite : scalar bool, whether every error is a finite number.
+    """
+
+    largest: jax.Array
+    mean: jax.Array
+    counted: jax.Array
+    finite: jax.Array
+
+    def exceeding(self, delta: float) -> jax.Array:
+        """Return a bound on the fraction of all pairs whose error exceeds `largest`, with confidence 1 - delta.
+
+        It holds for pairs that were sampled independently: were the fraction p larger than 1 - delta^(1/m), all of m
+        pairs would miss it with probability (1 - p)^m < delta.
+        """
+        _open_unit("delta", delta)
+        return -jnp.expm1(jnp.log(delta) / jnp.maximum(self.counted, 1).astype(self.largest.dtype))
+
+
+def distance_error(phi: Any, kernel: Any, X: Any, Y: Any) -> DistanceError:
+    """Return the relative errors of the distances |phi(x_i) - phi(y_i)| of a map, pair by pair.
+
+    Parameters
+    ----------
+    phi : a fitted feature map, (n, dim) -> (n, num_features).
+    kernel : the kernel that it approximates, positive semidefinite.
+    X, Y : (n, dim) points of one dtype; row i of X is paired with row i of Y.
+
+    Raises
+    ------
+    ValueError
+        As `kernel_distance`, for shapes, dtypes and kernels without a distance.
+
+    Notes
+    -----
+    Time and memory those of phi on 2 n points. In the sense of chen2016, whose relative errors these are.
+    """
+    distances = kernel_distance(kernel, X, Y)
+    return _distance_error(phi, distances, jnp.asarray(X), jnp.asarray(Y))
+
+
+def sampled_distance_error(key: Any, phi: Any, kernel: Any, X: Any, *, num_pairs: int = 10_000) -> DistanceError:
+    """Return the relative errors of the distances of a map over random pairs of different rows of X.
+
+    Pairs are independent, so `exceeding(delta)` bounds the fraction of all pairs that are worse than the worst one
+    seen.
+
+    Parameters
+    ----------
+    key : typed random key.
+    phi, kernel : as in `distance_error`.
+    X : (N, dim) points, N >= 2.
+    num_pairs : at least 1.
+
+    Raises
+    ------
+    ValueError
+        As `distance_error`; if the key is old-style, X has fewer than two rows, or num_pairs < 1.
+
+    Notes
+    -----
+    O(num_pairs (dim + num_features)) memory.
+    """
+    key = _checks.key(key)
+    X = _checks.matrix("X", X, min_rows=2)
+    i, j = _pairs(key, X.shape[0], _checks.count("num_pairs", num_pairs))
+    return distance_error(phi, kernel, X[i], X[j])
+
+
+@partial(jax.jit, static_argnums=(1, 2))
+def _pairs(key: jax.Array, num_points: int, num_pairs: int) -> tuple[jax.Array, jax.Array]:
+    key_first, key_second = jax.random.split(key)
+    i = jax.random.randint(key_first, (num_pairs,), 0, num_points, jnp.int32)
+    j = jax.random.randint(key_second, (num_pairs,), 0, num_points - 1, jnp.int32)
+    return i, j + (j >= i).astype(jnp.int32)
+
+
+@jax.jit
+def _distance_error(phi: Any, distances: jax.Array, X: jax.Array, Y: jax.Array) -> DistanceError:
+    difference = phi(X) - phi(Y)
+    mapped = jnp.sqrt(jnp.sum(difference * difference, axis=1))
+    apart = distances != 0  # also where it is not a number
+    errors = jnp.where(apart, jnp.abs(mapped / jnp.where(apart, distances, 1) - 1), 0)
+    counted = jnp.sum(apart, dtype=jnp.int32)
+    mean = jnp.sum(errors) / jnp.maximum(counted, 1).astype(errors.dtype)
+    return DistanceError(jnp.max(errors), mean, counted, jnp.isfinite(errors).all())
+
+
+@pytree
+class SpectralError:
+    """An interval for |K - Khat|_2 / n, K the Gram matrix of n points and Khat that of their features.
+
+    Attributes
+    ----------
+    lower : scalar; the error is at least this, always (up to rounding).
+    upper : scalar; the error is at most this, with the stated probability over the random probes.
+    probability : static.
+    """
+
+    lower: jax.Array
+    upper: jax.Array
+    probability: float = static(default=0.99)
+
+
+def spectral_error(
+    key: Any,
+    phi: Any,
+    kernel: Any,
+    X: Any,
+    *,
+    num_steps: int = 8,
+    num_probes: int = 8,
+    probability: float = 0.99,
+    block_size: int | None = None,
+) -> SpectralError:
+    """Bound |K - phi(X) phi(X)^T|_2 / n from both sides, by block power steps on Gaussian probes.
+
+    For A = K - Khat, probes G (n, r) and k steps: |A^k G|_F^2 >= |A|^(2k) |v^T G|^2, v the leading eigenvector, and
+    |v^T G|^2 is chi-square with r degrees of freedom exactly. So |A| <= (|A^k G|_F^2 / q)^(1 / (2k)) with probability
+    1 - delta, q the delta-quantile of chi-square. The lower bound is the largest Ritz value over the span of A^k G.
+
+    Parameters
+    ----------
+    key : typed random key.
+    phi : a fitted feature map.
+    kernel : the kernel that it approximates.
+    X : (n, dim) points.
+    num_steps : k, at least 1; the ratio of the two bounds falls like (n r)^(1 / (2k)) at worst.
+    num_probes : r, at least 1, at most n.
+    probability : 1 - delta, in (0, 1).
+    block_size : as in `gram_matmul`.
+
+    Raises
+    ------
+    ValueError
+        If the key is old-style, X is not a floating matrix, or a number is out of range.
+
+    Notes
+    -----
+    O(k n^2 (dim + r)) time; memory O(n (num_features + r)): no n x n matrix is held.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from jaxkern import features
+    >>> from jaxkern.kernels import Gaussian
+    >>> X = jax.random.normal(jax.random.key(0), (100, 3))
+    >>> phi = features.nystrom(Gaussian(1.0), X[:20])
+    >>> error = spectral_error(jax.random.key(1), phi, Gaussian(1.0), X)
+    >>> bool(0 < error.lower < error.upper)
+    True
+    """
+    key = _checks.key(key)
+    X = _checks.matrix("X", X)
+    num_steps = _checks.count("num_steps", num_steps)
+    num_probes = _checks.count("num_probes", num_probes, maximum=X.shape[0], limit="the number of points")
+    _open_unit("probability", probability)
+    quantile = 2 * float(special.gammaincinv(num_probes / 2, 1 - probability))
+    lower, upper = _spectral_error(
+        key, phi, as_kernel(kernel), X, quantile, num_steps=num_steps, num_probes=num_probes, block_size=block_size
+    )
+    return SpectralError(lower, upper, float(probability))
+
+
+@partial(jax.jit, static_argnames=("num_steps", "num_probes", "block_size"))
+def _spectral_error(
+    key: jax.Array,
+    phi: Any,
+    kernel: Any,
+    X: jax.Array,
+    quantile: Any,
+    *,
+    num_steps: int,
+    num_probes: int,
+    block_size: int | None,
+) -> tuple[jax.Array, jax.Array]:
+    Z = phi(X)
+
+    def apply(V: jax.Array) -> jax.Array:
+        return gram_matmul(kernel, X, None, V, block_size=block_size) - matmul(Z, matmul(Z.T, V))
+
+    def step(state: tuple[jax.Array, jax.Array], _: Any) -> tuple[tuple[jax.Array, jax.Array], None]:
+        V, log_size = state
+        image = apply(V)
+        size = jnp.linalg.norm(image)
+        scaled = image / jnp.where(size > 0, size, 1)
+        return (scaled, log_size + jnp.log(jnp.where(size > 0, size, jnp.finfo(size.dtype).tiny))), None
+
+    probes = normal_rows(key, num_probes, X.shape[0], X.dtype).T
+    start = jnp.linalg.norm(probes)
+    (V, log_size), _ = lax.scan(step, (probes / start, jnp.log(start)), None, length=num_steps)
+    upper = jnp.exp((log_size - jnp.log(jnp.asarray(quantile, X.dtype)) / 2) / num_steps)
+    basis = jnp.linalg.qr(V)[0]
+    ritz = matmul(basis.T, apply(basis))
+    lower = jnp.max(jnp.abs(eigvalsh((ritz + ritz.T) / 2)))
+    # Rounding may push the lower bound above the upper one when both are tight.
+    return lower / X.shape[0], jnp.maximum(upper, lower) / X.shape[0]
+
+
+def _open_unit(name: str, value: Any) -> None:
+    if not (_checks.is_static(value) and 0 < value < 1):
+        raise ValueError(f"{name} must be a static number strictly between 0 and 1, got {value!r}")

@@ -1,0 +1,244 @@
+r"""Right-hand sides of ghashami2016 about Frequent Directions and streaming kernel PCA, as printed and as corrected.
+
+Words: sketch_size = l rows; rank = k; energy = |A|_F^2 of the rows that went into the sketch, and residual_energy =
+|A - A_k|_F^2; num_points = n. Rows of paired Fourier features have norm 1, so that their energy is n; rows of shifted
+features have squared norm at most 2, so that it is at most 2 n. G is the Gram matrix of the kernel, Ghat = Z Z' that
+of the features, and Gtilde = Z W W' Z' that of the features projected to the row space W of the sketch.
+
+Python floats give exact float64; arrays and tracers give `jax.numpy`. Proofs: docs/theory/ghashami2016.md.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from jaxkern.bounds import fourier
+from jaxkern.bounds._bound import Bound, certain, formula, namespace, note_of
+
+__all__ = [
+    "best_rank",
+    "frequent_directions",
+    "frequent_directions_buffered",
+    "frequent_directions_rowwise",
+    "frobenius_from_spectral",
+    "leftover_rows",
+    "nystrom_spectral",
+    "projection",
+    "projection_buffered",
+    "streaming_gram",
+    "streaming_gram_buffered",
+]
+
+
+@formula
+def frequent_directions(*, residual_energy: Any, sketch_size: Any, rank: Any, as_printed: bool = False) -> Bound:
+    """Bound |A'A - B'B|_2, hence max |A x|^2 over unit x with B x = 0, for Algorithm 1, which shrinks at l / 2.
+
+    |A - A_k|_F^2 / (l / 2 - k). As printed |A - A_k|_F^2 / (l - k), which belongs to `frequent_directions_rowwise` and
+    fails here by any factor.
+
+    Returns
+    -------
+    Bound, deterministic, valid for 0 <= k < l / 2; as printed for 0 <= k < l (the paper allows k = l).
+
+    Source: ghashami2016, Lemma 3.2.
+    """
+    rows = sketch_size if as_printed else sketch_size / 2
+    source = "ghashami2016, Lemma 3.2" + note_of(as_printed, "for Algorithm 1")
+    return _shrunk(residual_energy, rows, rank, source)
+
+
+@formula
+def frequent_directions_rowwise(*, residual_energy: Any, sketch_size: Any, rank: Any) -> Bound:
+    """Bound |A'A - B'B|_2 by |A - A_k|_F^2 / (l - k) when the buffer of l rows is shrunk at l, at every row.
+
+    Returns
+    -------
+    Bound, deterministic, valid for 0 <= k < l.
+
+    Source: ghashami2016, Lemma 3.2, for the algorithm that its proof cites.
+    """
+    return _shrunk(residual_energy, sketch_size, rank, "ghashami2016, Lemma 3.2 (shrinking at l)")
+
+
+@formula
+def frequent_directions_buffered(*, residual_energy: Any, sketch_size: Any, rank: Any) -> Bound:
+    """Bound |A'A - B'B|_2 by |A - A_k|_F^2 / (l + 1 - k) for a buffer of 2 l rows shrunk at l + 1.
+
+    It is what `jaxkern.frequent_directions` does by default: the better bound at one decomposition per l rows.
+
+    Returns
+    -------
+    Bound, deterministic, valid for 0 <= k <= l.
+
+    Source: Theorem D of docs/theory/ghashami2016.md.
+    """
+    return _shrunk(residual_energy, sketch_size + 1, rank, "jaxkern, Theorem D of ghashami2016")
+
+
+@formula
+def leftover_rows(*, energy: Any, sketch_size: Any, row_energy: Any) -> Bound:
+    """Bound |Ghat - Gtilde|_2 for the literal Algorithm 1, which returns the W of the last decomposition.
+
+    Up to l rows that came later do not enter W: 2 |Z|_F^2 / l + l max |z|^2, where row_energy = max |z|^2. Valid once
+    a decomposition was made; before that W does not exist.
+
+    Returns
+    -------
+    Bound, deterministic.
+
+    Source: ghashami2016, Algorithm 1 and Lemma 3.3.
+    """
+    value = 2 * energy / sketch_size + sketch_size * row_energy
+    return Bound(value, certain(value), energy >= 0, "ghashami2016, Lemma 3.3 (literal Algorithm 1)")
+
+
+@formula
+def projection(*, num_points: Any, sketch_size: Any, row_energy: Any = 2.0, as_printed: bool = False) -> Bound:
+    """Bound |Ghat - Gtilde|_2 by 2 row_energy n / l for Algorithm 1 with a last decomposition of the buffer.
+
+    row_energy bounds |z|^2: 2 for shifted features, 1 for paired ones. As printed 2 n / l, whatever the features; twice
+    that is attained with shifted features.
+
+    Returns
+    -------
+    Bound, deterministic, valid for l >= 2.
+
+    Source: ghashami2016, Lemma 3.3.
+    """
+    np = namespace(num_points, sketch_size, row_energy)
+    factor = 1.0 if as_printed else row_energy
+    value = 2 * factor * num_points / sketch_size
+    valid = np.logical_and(num_points >= 0, sketch_size >= 2)
+    return Bound(value, certain(value), valid, "ghashami2016, Lemma 3.3" + note_of(as_printed, "corrected"))
+
+
+@formula
+def projection_buffered(*, num_points: Any, sketch_size: Any, row_energy: Any = 1.0) -> Bound:
+    """Bound |Ghat - Gtilde|_2 by row_energy n / (l + 1) for a buffer of 2 l rows shrunk at l + 1.
+
+    Returns
+    -------
+    Bound, deterministic, valid for l >= 1.
+
+    Source: Theorem D of docs/theory/ghashami2016.md.
+    """
+    np = namespace(num_points, sketch_size, row_energy)
+    valid = np.logical_and(num_points >= 0, sketch_size >= 1)
+    value = row_energy * num_points / (sketch_size + 1)
+    return Bound(value, certain(value), valid, "jaxkern, Theorem D of ghashami2016 (projection)")
+
+
+@formula
+def streaming_gram(
+    *, eps: Any, num_features: Any, num_points: Any, sketch_size: Any, as_printed: bool = False
+) -> Bound:
+    """Bound |G - Gtilde|_2 / n for Algorithm 1 with shifted features by eps + 4 / l: features, then the sketch.
+
+    eps is the share of the features, whose probability is that of `gram_spectral_shifted`. As printed l = 4 / eps' and
+    m = O(log(n / delta) / eps'^2) give eps': a share of 2 / l for the sketch. It needs a last decomposition.
+
+    Returns
+    -------
+    Bound, valid for eps > 0 and l >= 2.
+
+    Source: ghashami2016, Theorem 3.2.
+    """
+    np = namespace(eps, num_features, num_points, sketch_size)
+    gram = fourier.gram_spectral_shifted(
+        eps=eps, num_features=num_features, num_points=num_points, as_printed=as_printed
+    )
+    value = eps + (2.0 if as_printed else 4.0) / sketch_size
+    valid = np.logical_and(gram.valid, sketch_size >= 2)
+    return Bound(value, gram.probability, valid, "ghashami2016, Theorem 3.2" + note_of(as_printed, "corrected"))
+
+
+@formula
+def streaming_gram_buffered(*, eps: Any, num_frequencies: Any, num_points: Any, sketch_size: Any) -> Bound:
+    """Bound |G - Gtilde|_2 / n by eps + 1 / (l + 1) for paired features and a buffer of 2 l rows.
+
+    The probability is the larger of those of `gram_spectral_paired` and `gram_spectral_paired_all_n`.
+
+    Returns
+    -------
+    Bound, valid for eps > 0 and l >= 1.
+
+    Source: Theorem E of docs/theory/ghashami2016.md.
+    """
+    np = namespace(eps, num_frequencies, num_points, sketch_size)
+    direct = fourier.gram_spectral_paired(eps=eps, num_frequencies=num_frequencies, num_points=num_points)
+    free = fourier.gram_spectral_paired_all_n(eps=eps, num_frequencies=num_frequencies)
+    # Where the second is not valid it is negative: 40 exp(-1 / 2) > 1.
+    probability = np.maximum(direct.probability, free.probability)
+    valid = np.logical_and(eps > 0, sketch_size >= 1)
+    value = eps + 1 / (sketch_size + 1)
+    return Bound(value, probability, valid, "jaxkern, Theorem E of ghashami2016")
+
+
+@formula
+def frobenius_from_spectral(*, spectral: Any, num_points: Any) -> Bound:
+    """Bound |G - G'|_F by sqrt(n) |G - G'|_2.
+
+    Returns
+    -------
+    Bound, deterministic. For Fourier features `fourier.gram_frobenius_paired` is smaller, by the factor sqrt(n).
+
+    Source: ghashami2016, Section 3.2 (eps n^1.5).
+    """
+    np = namespace(spectral, num_points)
+    return Bound(
+        np.sqrt(num_points) * spectral,
+        certain(np.sqrt(num_points) * spectral),
+        spectral >= 0,
+        "ghashami2016, Section 3.2",
+    )
+
+
+@formula
+def best_rank(*, tail: Any, spectral: Any, rank: Any, as_printed: bool = False) -> Bound:
+    """Bound |G - G'_k|_F by |G - G_k|_F + 2 sqrt(2 k) |G - G'|_2, for symmetric G and G'; tail is |G - G_k|_F.
+
+    As printed with 1 for 2 sqrt(2), which is false: sqrt(5) is attained.
+
+    Returns
+    -------
+    Bound, deterministic, valid for k >= 0.
+
+    Source: ghashami2016, Lemma 3.5; Theorem F of docs/theory/ghashami2016.md.
+    """
+    np = namespace(tail, spectral, rank)
+    constant = 1.0 if as_printed else 2 * math.sqrt(2.0)
+    value = tail + constant * np.sqrt(rank) * spectral
+    return Bound(value, certain(value), rank >= 0, "ghashami2016, Lemma 3.5" + note_of(as_printed, "corrected"))
+
+
+@formula
+def nystrom_spectral(*, eps: Any, num_landmarks: Any) -> Bound:
+    """Bound |G - Gbar|_2 / (kappa n) by eps for Nystrom with c landmarks drawn uniformly from the n points.
+
+    Gbar = C W^+ C' of full rank, kappa = max K(x, x). The probability is 1 - 20 exp(-eps^2 c / (1/2 + 2 eps / 3)) for
+    draws with or without replacement, whatever n. Nothing is said of Nystrom cut to a smaller rank.
+
+    Returns
+    -------
+    Bound, valid for eps >= 1 / (2 sqrt(c)) + 1 / (3 c).
+
+    Source: Theorem G of docs/theory/ghashami2016.md.
+    """
+    np = namespace(eps, num_landmarks)
+    failure = 20 * np.exp(-(eps**2) * num_landmarks / (0.5 + 2 * eps / 3))
+    valid = eps >= 1 / (2 * np.sqrt(num_landmarks)) + 1 / (3 * num_landmarks)
+    return Bound(eps, 1 - failure, valid, "jaxkern, Theorem G of ghashami2016")
+
+
+def _shrunk(residual_energy: Any, rows: Any, rank: Any, source: str) -> Bound:
+    """Return residual_energy / (rows - rank), valid for 0 <= rank < rows."""
+    np = namespace(residual_energy, rows, rank)
+    valid = np.logical_and(rank >= 0, rank < rows)
+    return Bound(
+        residual_energy / np.maximum(rows - rank, 1e-30),
+        certain(residual_energy / np.maximum(rows - rank, 1e-30)),
+        valid,
+        source,
+    )

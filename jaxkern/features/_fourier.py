@@ -1,0 +1,263 @@
+"""Random Fourier features: cosines at frequencies drawn from the spectral law of a shift-invariant kernel."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxkern import _checks
+from jaxkern._pytree import pytree
+from jaxkern._spectral import matmul
+from jaxkern.features._map import apply_rows
+from jaxkern.kernels import Kernel, as_kernel
+from jaxkern.kernels._spectra import spectral_law, unscaled
+
+__all__ = ["PairedFourier", "ShiftedFourier", "paired_fourier", "shifted_fourier"]
+
+
+class _Fourier:
+    """What maps of cosines share; `kernel` is evaluated nowhere, its lengthscale and constant factors are used."""
+
+    kernel: Any
+    frequencies: jax.Array
+
+    @property
+    def num_frequencies(self) -> int:
+        """Number of frequencies."""
+        return self.frequencies.shape[0]
+
+    def _phases(self, X: jax.Array) -> jax.Array:
+        """Return <w_j, x_i> / lengthscale, (n, num_frequencies)."""
+        lengthscale = _checks.scalar("lengthscale", unscaled(self.kernel)[0].lengthscale, X.dtype)
+        return matmul(X, (self.frequencies / lengthscale).T)
+
+    def _amplitude(self, square: float, dtype: Any) -> jax.Array:
+        """Return sqrt(square) times the roots of the constants in front of the kernel."""
+        amplitude = jnp.asarray(math.sqrt(square), dtype)
+        for factor in unscaled(self.kernel)[1]:
+            amplitude = amplitude * jnp.sqrt(_checks.scalar("factor", factor, dtype))
+        return amplitude
+
+
+@pytree
+class PairedFourier(_Fourier):
+    """The map of `paired_fourier` and of `orthogonal_fourier`: columns [cos | sin].
+
+    Attributes
+    ----------
+    kernel : the kernel.
+    frequencies : (num_frequencies, dim), drawn for lengthscale 1 and divided by the kernel's at every call.
+    """
+
+    kernel: Any
+    frequencies: jax.Array
+
+    @property
+    def num_features(self) -> int:
+        """Number of features, two for each frequency."""
+        return 2 * self.num_frequencies
+
+    def __call__(self, X: Any) -> jax.Array:
+        """Return phi(X), (..., num_features) for X (..., dim).
+
+        Raises
+        ------
+        ValueError
+            If the last axis of X is not dim, or X is not of the dtype of the frequencies.
+        """
+        return apply_rows(partial(_paired_rows, self), X, self.frequencies)
+
+
+@pytree
+class ShiftedFourier(_Fourier):
+    """The map of `shifted_fourier`.
+
+    Attributes
+    ----------
+    kernel : the kernel.
+    frequencies : (num_frequencies, dim), drawn for lengthscale 1 and divided by the kernel's at every call.
+    shifts : (num_frequencies,), in [0, 2 pi).
+    """
+
+    kernel: Any
+    frequencies: jax.Array
+    shifts: jax.Array
+
+    @property
+    def num_features(self) -> int:
+        """Number of features, one for each frequency."""
+        return self.num_frequencies
+
+    def __call__(self, X: Any) -> jax.Array:
+        """Return phi(X), (..., num_features) for X (..., dim).
+
+        Raises
+        ------
+        ValueError
+            If the last axis of X is not dim, or X is not of the dtype of the frequencies.
+        """
+        return apply_rows(partial(_shifted_rows, self), X, self.frequencies)
+
+
+def paired_fourier(key: Any, kernel: Any, dim: int, *, num_frequencies: int, dtype: Any = None) -> PairedFourier:
+    """Draw the map phi(x) = (cos<w_1, x>, ..., cos<w_m, x>, sin<w_1, x>, ..., sin<w_m, x>) / sqrt(m).
+
+    The w_j are independent and drawn from the spectral law of the kernel, so that E cos<w_j, x - y> = K(x, y). As
+    <phi(x), phi(y)> is the mean of cos<w_j, x - y>, it depends on x - y alone, <phi(x), phi(x)> = 1 exactly, and
+
+        E <phi(x), phi(y)> = K(x, y),    Var <phi(x), phi(y)> = (1 + K(2x, 2y) - 2 K(x, y)^2) / (2m).
+
+    A constant in front of the kernel multiplies the features by its root, and with it all of these.
+
+    Parameters
+    ----------
+    key : typed random key. Frequency j depends on the key, dim, the dtype and j alone, so a larger map repeats the
+        frequencies of a smaller one.
+    kernel : Gaussian, Laplacian, Exponential, Cauchy, Matern32 or Matern52, or a positive multiple of one.
+    dim : dimension of the points, at least 1.
+    num_frequencies : m, at least 1. There are 2m features.
+    dtype : float32 or float64, that of the points to be mapped; by default that of the kernel's lengthscale where this
+        is an array, and otherwise the default of JAX.
+
+    Returns
+    -------
+    PairedFourier, a callable PyTree. Frequencies are kept for lengthscale 1: a gradient through the lengthscale exists,
+    and kernels stacked for `vmap` share them.
+
+    Raises
+    ------
+    ValueError
+        If the key is old-style, the kernel has no known spectral law, dim or num_frequencies is below 1, or the dtype
+        is not a floating one.
+
+    Notes
+    -----
+    m dim normal draws, and at most m max(5, 2 dim) more for the kernels other than Gaussian; mapping N points takes
+    N m dim multiply-adds, N m sines and as many cosines. Memory O(m dim) to keep; to map, 2 N m numbers beyond the
+    2 N m of the result.
+
+    Phases <w_j, x> carry a rounding of about eps |w_j| |x|. Points far from the origin lose digits that their
+    differences have: subtract the mean first, which changes no inner product of features.
+
+    References
+    ----------
+    rahimi2007; chen2016, Section 1.1, the map with a hat.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from jaxkern.kernels import Gaussian
+    >>> X = jax.random.normal(jax.random.key(0), (100, 3))
+    >>> phi = paired_fourier(jax.random.key(1), Gaussian(1.0), 3, num_frequencies=8)
+    >>> phi(X).shape
+    (100, 16)
+    """
+    return _paired(*draw_arguments(key, kernel, dim, num_frequencies, dtype))
+
+
+def shifted_fourier(key: Any, kernel: Any, dim: int, *, num_frequencies: int, dtype: Any = None) -> ShiftedFourier:
+    """Draw the map phi(x) = sqrt(2/m) (cos(<w_1, x> + b_1), ..., cos(<w_m, x> + b_m)).
+
+    The w_j are independent and drawn from the spectral law of the kernel, the b_j uniform on [0, 2 pi). Then
+
+        E <phi(x), phi(y)> = K(x, y),    Var <phi(x), phi(y)> = (1 + K(2x, 2y) / 2 - K(x, y)^2) / m,
+
+    on the diagonal, too, where the variance is 1 / (2m) and not 0 as it is for `paired_fourier`. A constant in front of
+    the kernel multiplies the features by its root.
+
+    Parameters
+    ----------
+    key : typed random key. Frequency and shift j depend on the key, dim, the dtype and j alone, so a larger map repeats
+        those of a smaller one.
+    kernel : Gaussian, Laplacian, Exponential, Cauchy, Matern32 or Matern52, or a positive multiple of one.
+    dim : dimension of the points, at least 1.
+    num_frequencies : m, at least 1, the number of features.
+    dtype : float32 or float64, that of the points to be mapped; by default that of the kernel's lengthscale where this
+        is an array, and otherwise the default of JAX.
+
+    Returns
+    -------
+    ShiftedFourier, a callable PyTree. Frequencies are kept for lengthscale 1, as in `paired_fourier`.
+
+    Raises
+    ------
+    ValueError
+        If the key is old-style, the kernel has no known spectral law, dim or num_frequencies is below 1, or the dtype
+        is not a floating one.
+
+    Notes
+    -----
+    m uniform draws beside the normal ones of `paired_fourier`; mapping N points takes N m dim multiply-adds and N m
+    cosines. Memory O(m dim) to keep. Phases carry a rounding of about eps |w_j| |x|; moving the points changes inner
+    products of these features, but not their law.
+
+    References
+    ----------
+    rahimi2007; ghashami2016, Section 2 (RFFMaps); chen2016, Section 1.1, the map with a tilde, there without sqrt(2).
+
+    Examples
+    --------
+    >>> import jax
+    >>> from jaxkern.kernels import Laplacian
+    >>> X = jax.random.normal(jax.random.key(0), (100, 3))
+    >>> phi = shifted_fourier(jax.random.key(1), Laplacian(1.0), 3, num_frequencies=8)
+    >>> phi(X).shape
+    (100, 8)
+    """
+    return _shifted(*draw_arguments(key, kernel, dim, num_frequencies, dtype))
+
+
+def draw_arguments(
+    key: Any, kernel: Any, dim: Any, num_frequencies: Any, dtype: Any, *, rotation_invariant: bool = False
+) -> tuple[jax.Array, Kernel, int, int, np.dtype]:
+    """Return the arguments of a draw, validated."""
+    key, kernel = _checks.key(key), as_kernel(kernel)
+    spectral_law(kernel, rotation_invariant=rotation_invariant)
+    dim, num_frequencies = _checks.count("dim", dim), _checks.count("num_frequencies", num_frequencies)
+    return key, kernel, dim, num_frequencies, _floating(dtype, kernel)
+
+
+def _floating(dtype: Any, kernel: Kernel) -> np.dtype:
+    """Return the dtype asked for, or that of the kernel's lengthscale, or the default."""
+    default = np.dtype(jnp.result_type(float))
+    floats = {np.dtype("float32"), default}
+    if dtype is None:
+        found = getattr(unscaled(kernel)[0].lengthscale, "dtype", default)
+        return np.dtype(found) if found in floats else default
+    try:
+        wanted = np.dtype(dtype)
+    except TypeError:
+        wanted = None
+    if wanted not in floats:
+        names = " or ".join(sorted(str(name) for name in floats))
+        raise ValueError(f"dtype must be {names}, got {dtype!r} (float64 needs JAX_ENABLE_X64=1)")
+    return wanted
+
+
+@partial(jax.jit, static_argnums=(2, 3, 4))
+def _paired(key: jax.Array, kernel: Kernel, dim: int, m: int, dtype: Any) -> PairedFourier:
+    return PairedFourier(kernel, spectral_law(kernel).frequencies(key, m, dim, dtype))
+
+
+@partial(jax.jit, static_argnums=(2, 3, 4))
+def _shifted(key: jax.Array, kernel: Kernel, dim: int, m: int, dtype: Any) -> ShiftedFourier:
+    frequencies_key, shifts_key = jax.random.split(key)
+    keys = jax.vmap(jax.random.fold_in, (None, 0))(shifts_key, jnp.arange(m, dtype=jnp.uint32))
+    shifts = jax.vmap(lambda k: jax.random.uniform(k, (), dtype, 0, 2 * math.pi))(keys)
+    return ShiftedFourier(kernel, spectral_law(kernel).frequencies(frequencies_key, m, dim, dtype), shifts)
+
+
+@jax.jit
+def _paired_rows(phi: PairedFourier, X: jax.Array) -> jax.Array:
+    phases, amplitude = phi._phases(X), phi._amplitude(1 / phi.num_frequencies, X.dtype)
+    return amplitude * jnp.concatenate([jnp.cos(phases), jnp.sin(phases)], axis=1)
+
+
+@jax.jit
+def _shifted_rows(phi: ShiftedFourier, X: jax.Array) -> jax.Array:
+    return phi._amplitude(2 / phi.num_frequencies, X.dtype) * jnp.cos(phi._phases(X) + phi.shifts[None, :])

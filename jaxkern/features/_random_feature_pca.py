@@ -1,0 +1,159 @@
+"""Principal components of the features of a fitted map: randomized nonlinear component analysis (RNCA)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxkern import _checks
+from jaxkern._pytree import pytree, static
+from jaxkern._spectral import matmul
+from jaxkern.features._projection import eigen_rows
+
+__all__ = ["RandomFeaturePCA", "random_feature_pca"]
+
+
+@pytree
+class RandomFeaturePCA:
+    """The map of `random_feature_pca`, of points (..., dim).
+
+    Attributes
+    ----------
+    feature_map : the map of which features are taken, (..., dim) -> (..., M).
+    basis : (M, num_components), orthonormal columns b_1, b_2, ...; those of dropped directions are zero.
+    mean : (M,), the mean of the features over X; zero unless centred.
+    eigenvalues : (num_components,), the largest ones of the (centred) covariance of the features over X, divided by N
+        and not by N - 1, descending; zero if dropped. Centred, they are the variances of the new features over X.
+    total_variance : scalar, the sum of all eigenvalues of the covariance.
+    rank : scalar int32, the number of directions kept. The features after these are zero.
+    centered : static.
+    """
+
+    feature_map: Any
+    basis: jax.Array
+    mean: jax.Array
+    eigenvalues: jax.Array
+    total_variance: jax.Array
+    rank: jax.Array
+    centered: bool = static(default=True)
+
+    @property
+    def num_features(self) -> int:
+        """Number of features, the components asked for."""
+        return self.basis.shape[1]
+
+    @property
+    def explained_variance(self) -> jax.Array:
+        """Variances of the features of X along the components, (num_features,): the eigenvalues."""
+        return self.eigenvalues
+
+    @property
+    def explained_variance_ratio(self) -> jax.Array:
+        """The same as fractions of the total variance; zero where that is zero."""
+        some = self.total_variance > 0
+        return jnp.where(some, self.eigenvalues / jnp.where(some, self.total_variance, 1), 0)
+
+    def __call__(self, X: Any) -> jax.Array:
+        """Return (phi(X) - mean) basis, (..., num_features) for X (..., dim).
+
+        Raises
+        ------
+        ValueError
+            Where the feature map does, or if its features have another dtype than those it was fitted to.
+        """
+        Z = _checks.points("features of X", self.feature_map(X), dim=self.basis.shape[0])
+        return _project(self.basis, self.mean, _checks.same_dtype("features of X", Z, "the fitted map", self.basis))
+
+
+def random_feature_pca(phi: Any, X: Any, *, num_components: int, centered: bool = True) -> RandomFeaturePCA:
+    """Fit principal components of features: x -> B^T (phi(x) - mean), B the leading eigenvectors of their covariance.
+
+    The covariance is C = (1/N) sum_i (z_i - mean)(z_i - mean)^T, z_i = phi(X_i), mean that of the z_i, or 0 with
+    `centered=False`. This is kernel PCA with <phi(x), phi(y)> in place of K(x, y), at a cost linear in N: where the two
+    agree on the data so do the new features, up to signs, with the normalised ones of `kernel_pca` with all of X as
+    landmarks, whose eigenvalues are N times those here.
+
+    Parameters
+    ----------
+    phi : a feature map, drawn or fitted: any callable (..., dim) -> (..., M). A PyTree keeps its parameters as leaves.
+    X : (N, dim) points.
+    num_components : number of new features, in [1, min(N, M)]; N - 1 directions at most are not zero where centred.
+    centered : static; whether features are centred at their mean over X.
+
+    Returns
+    -------
+    RandomFeaturePCA, a callable PyTree. Directions with eigenvalue at most eps(dtype) * min(N, M) * max(largest
+    eigenvalue, largest mean square of the same features before they are centred) are rounding: their features are zero,
+    and its field `rank` counts the others.
+
+    Raises
+    ------
+    ValueError
+        If phi is not callable or does not return N floating rows, X is not a floating matrix with at least one row,
+        num_components is not in [1, min(N, M)], or centered is not True or False.
+
+    Notes
+    -----
+    O(N M min(N, M) + min(N, M)^3) time and O(N M + min(N, M)^2) memory to fit, beyond the features of X; mapping a
+    point takes M num_components multiply-adds beyond its features. The sign of each new feature is arbitrary.
+
+    References
+    ----------
+    lopez2014; ghashami2016, Section 1.2 and Section 4 (RNCA), uncentred.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from jaxkern.features import paired_fourier
+    >>> from jaxkern.kernels import Gaussian
+    >>> X = jax.random.normal(jax.random.key(0), (100, 3))
+    >>> phi = paired_fourier(jax.random.key(1), Gaussian(1.0), 3, num_frequencies=8)
+    >>> random_feature_pca(phi, X, num_components=2)(X).shape
+    (100, 2)
+    """
+    if isinstance(phi, type) or not callable(phi):
+        raise ValueError(f"phi must be a feature map, a callable (..., dim) -> (..., M), got {phi!r}")
+    leaves = jax.tree.leaves(phi)
+    if len(leaves) == 1 and leaves[0] is phi:  # a plain function: part of the tree structure
+        phi = jax.tree_util.Partial(phi)
+    X = _checks.matrix("X", X)
+    Z = _checks.matrix("phi(X)", phi(X))
+    if Z.shape[0] != X.shape[0]:
+        raise ValueError(f"phi must return one row for each of the {X.shape[0]} rows of X, got shape {Z.shape}")
+    num_components = _checks.count(
+        "num_components", num_components, maximum=min(Z.shape), limit="the number of points and of features"
+    )
+    return _random_feature_pca(phi, Z, num_components=num_components, centered=_checks.flag("centered", centered))
+
+
+@partial(jax.jit, static_argnames=("num_components", "centered"))
+def _random_feature_pca(phi: Any, Z: jax.Array, *, num_components: int, centered: bool) -> RandomFeaturePCA:
+    N, M = Z.shape
+    mean = jnp.mean(Z, axis=0) if centered else jnp.zeros((M,), Z.dtype)
+    scaled, raw = (Z - mean[None, :]) / N**0.5, Z / N**0.5
+    # The smaller of two matrices with the same eigenvalues. Centring leaves the rounding of the features themselves,
+    # however small what remains is.
+    if M <= N:
+        largest = jnp.max(jnp.sum(raw * raw, axis=0))
+        rows, eigenvalues = eigen_rows(matmul(scaled.T, scaled), num_components, power=0.0, largest=largest)
+    else:
+        largest = jnp.max(jnp.sum(raw * raw, axis=1))
+        rows, eigenvalues = eigen_rows(matmul(scaled, scaled.T), num_components, power=-0.5, largest=largest)
+        rows = matmul(rows, scaled)
+    return RandomFeaturePCA(
+        feature_map=phi,
+        basis=rows.T,
+        mean=mean,
+        eigenvalues=eigenvalues,
+        total_variance=jnp.sum(scaled * scaled),
+        rank=jnp.sum(eigenvalues > 0, dtype=jnp.int32),
+        centered=centered,
+    )
+
+
+@jax.jit
+def _project(basis: jax.Array, mean: jax.Array, Z: jax.Array) -> jax.Array:
+    return matmul(Z - jnp.broadcast_to(mean, Z.shape), basis)

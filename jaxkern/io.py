@@ -1,0 +1,252 @@
+"""Save and load PyTrees of the package: fitted maps, kernels, functions, states of streams.
+
+A file is an `.npz` archive: the arrays of the object, and a JSON header that says how they fit together. Reading one
+runs no code of the file: nothing is pickled, and classes are looked up by name among those of the package.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import os
+import pathlib
+import pkgutil
+import secrets
+import zipfile
+import zlib
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxkern._pytree import CLASSES, public_name, remember
+from jaxkern.rkhs import RandomProjection
+
+__all__ = ["load", "save"]
+
+_FORMAT, _VERSION = "jaxkern", 1
+_HEADER = "header"
+_PACKAGE = importlib.import_module("jaxkern")
+
+remember(RandomProjection)
+
+
+def save(path: str | os.PathLike[str], obj: Any) -> None:
+    """Write an object to a file, from which `load` returns it with every bit and dtype.
+
+    Parameters
+    ----------
+    path : the file, usually `*.npz`; nothing is appended to the name. A file already there is replaced, in one step:
+        whoever reads it, and whatever interrupts the writing, it is the old one or the new one.
+    obj : a PyTree class of jaxkern (a fitted map, a kernel, a Function, a state, a result), typed random keys, JAX and
+        NumPy arrays, numbers, strings, None, and tuples, lists and dicts of these with strings as keys. A class of
+        one's own goes along if `jaxkern._pytree` made it, and is there again when the file is read.
+
+    Raises
+    ------
+    ValueError
+        If some part cannot be saved, such as a Python function inside `kernels.FromFunction`; the part is named.
+    OSError
+        If the file cannot be written.
+
+    Notes
+    -----
+    Arrays are stored uncompressed. Equal objects give equal files. A scalar array whose type is weak comes back strong.
+
+    Examples
+    --------
+    >>> import jax, pathlib, tempfile
+    >>> from jaxkern.kernels import Gaussian
+    >>> from jaxkern.features import nystrom
+    >>> X = jax.random.normal(jax.random.key(0), (100, 3))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(pathlib.Path(folder) / "map.npz", nystrom(Gaussian(1.0), X[:20]))
+    ...     load(pathlib.Path(folder) / "map.npz")(X).shape
+    (100, 20)
+    """
+    arrays: dict[str, np.ndarray] = {}
+    tree = _encode(obj, "obj", arrays)
+    header = {"format": _FORMAT, "version": _VERSION, "jaxkern": _PACKAGE.__version__, "object": tree}
+    arrays[_HEADER] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    path = pathlib.Path(path)
+    # In the same folder, so that replacing is a renaming.
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Return the object that `save` wrote to a file.
+
+    Parameters
+    ----------
+    path : the file.
+
+    Raises
+    ------
+    ValueError
+        If the file is of another kind, truncated or damaged, of a newer version, names a class or field that this
+        version does not have, or holds float64 or int64 arrays of JAX while `jax_enable_x64` is off.
+    FileNotFoundError
+        If there is no such file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from jaxkern.kernels import Gaussian
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(pathlib.Path(folder) / "kernel.npz", Gaussian(0.5))
+    ...     load(pathlib.Path(folder) / "kernel.npz").lengthscale
+    0.5
+    """
+    path = pathlib.Path(path)
+    header, arrays = _read(path)
+    if not isinstance(header, dict) or header.get("format") != _FORMAT:
+        raise ValueError(f"{path} is an .npz archive, but not one written by jaxkern.io.save")
+    version = header.get("version")
+    if not isinstance(version, int) or version > _VERSION:
+        raise ValueError(
+            f"{path} has format version {version}, written by jaxkern {header.get('jaxkern')}; this jaxkern reads "
+            f"versions up to {_VERSION}, upgrade it"
+        )
+    try:
+        return _decode(header["object"], arrays)
+    except (KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{path} is damaged: its header and its arrays do not fit together") from error
+    except ValueError as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error
+
+
+def _read(path: pathlib.Path) -> tuple[Any, dict[str, np.ndarray]]:
+    with open(path, "rb") as file:
+        start = file.read(4)
+        if start[:2] != b"PK":
+            raise ValueError(f"{path} is not a file written by jaxkern.io.save; pass one that is")
+        try:
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as archive:
+                if _HEADER not in archive.files:
+                    return None, {}
+                arrays = {name: archive[name] for name in archive.files}
+        except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, KeyError, NotImplementedError) as error:
+            raise ValueError(f"{path} is truncated or damaged: {error}") from error
+    try:
+        return json.loads(arrays.pop(_HEADER).tobytes()), arrays
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is damaged: its header is not JSON") from error
+
+
+def _encode(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
+    """Return what JSON holds of a value, and enter its arrays under numbers."""
+
+    def store(array: Any) -> str:
+        array = np.asarray(array)
+        if array.dtype.kind not in "biufcSU":
+            raise ValueError(f"{where} has dtype {array.dtype}, which cannot be saved; convert it")
+        name = str(len(arrays))
+        # In the order of C and of its own: the bytes of equal arrays are equal.
+        arrays[name] = np.array(array, order="C")
+        return name
+
+    if value is None or type(value) in (bool, int, str):
+        return value
+    if type(value) is float:
+        return {"float": value.hex()}
+    if isinstance(value, jax.core.Tracer):
+        raise ValueError(f"{where} is a traced value; save outside of jit, vmap and grad")
+    if isinstance(value, jax.Array):
+        if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
+            return {"key": store(jax.random.key_data(value)), "impl": str(jax.random.key_impl(value))}
+        return {"jax": store(value)}
+    if isinstance(value, np.generic):
+        return {"scalar": store(value)}
+    if type(value) is np.ndarray:
+        return {"numpy": store(value)}
+    if type(value) is dict and all(type(key) is str for key in value):
+        return {"dict": [[key, _encode(item, f"{where}[{key!r}]", arrays)] for key, item in value.items()]}
+    if type(value) in (tuple, list):
+        return {type(value).__name__: [_encode(item, f"{where}[{i}]", arrays) for i, item in enumerate(value)]}
+    name = public_name(type(value))
+    if CLASSES.get(name) is type(value):
+        fields = {field: _encode(getattr(value, field), f"{where}.{field}", arrays) for field in _fields(type(value))}
+        return {"class": name, "fields": fields}
+    if callable(value) and not isinstance(value, type):
+        raise ValueError(
+            f"{where} is a Python function, {getattr(value, '__name__', value)!r}, which cannot be saved; use a kernel "
+            "of jaxkern, or save its parameters and build it again"
+        )
+    raise ValueError(f"{where} is of type {type(value).__name__}, which cannot be saved; save its arrays and numbers")
+
+
+def _decode(node: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """Return the value that `_encode` made a node of."""
+    if node is None or isinstance(node, bool | int | str):
+        return node
+    if "class" in node:
+        cls = _find(node["class"])
+        fields = {name: _decode(item, arrays) for name, item in node["fields"].items()}
+        if set(fields) != set(_fields(cls)):
+            raise ValueError(
+                f"it holds a {node['class']} with fields {sorted(fields)}, this jaxkern has {sorted(_fields(cls))}; "
+                "read it with the version that wrote it"
+            )
+        return _build(cls, fields)
+    if "key" in node:
+        return jax.random.wrap_key_data(jnp.asarray(arrays[node["key"]]), impl=node["impl"])
+    if "dict" in node:
+        return {key: _decode(item, arrays) for key, item in node["dict"]}
+    ((kind, content),) = node.items()
+    if kind == "float":
+        return float.fromhex(content)
+    if kind == "jax":
+        array = arrays[content]
+        if jax.dtypes.canonicalize_dtype(array.dtype) != array.dtype:
+            raise ValueError(
+                f"it holds a JAX array of dtype {array.dtype}, which needs "
+                'jax.config.update("jax_enable_x64", True) before it is read'
+            )
+        return jnp.asarray(array)
+    if kind in ("numpy", "scalar"):
+        return arrays[content] if kind == "numpy" else arrays[content][()]
+    items = [_decode(item, arrays) for item in content]
+    return {"list": list, "tuple": tuple}[kind](items)
+
+
+def _fields(cls: type) -> tuple[str, ...]:
+    if dataclasses.is_dataclass(cls):
+        return tuple(field.name for field in dataclasses.fields(cls))
+    if issubclass(cls, tuple):
+        return cls._fields  # type: ignore[attr-defined]
+    return tuple(cls.__annotations__)
+
+
+def _build(cls: type, fields: dict[str, Any]) -> Any:
+    """Rebuild without validation, as from the leaves of a tree: what was saved was valid or a placeholder."""
+    if issubclass(cls, tuple):
+        return cls(**fields)
+    instance = object.__new__(cls)
+    for name, value in fields.items():
+        object.__setattr__(instance, name, value)
+    return instance
+
+
+def _find(name: str) -> type:
+    """Return a class by its public name; only modules of jaxkern are imported to look for it."""
+    package, _, rest = name.partition(".")
+    module = rest.partition(".")[0]
+    ours = {info.name for info in pkgutil.iter_modules(_PACKAGE.__path__)}
+    if name not in CLASSES and package == "jaxkern" and module in ours:
+        importlib.import_module(f"jaxkern.{module}")
+    if name not in CLASSES:
+        raise ValueError(
+            f"it holds a {name}, which this jaxkern does not have; upgrade it, or import the module that makes it"
+        )
+    return CLASSES[name]

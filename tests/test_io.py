@@ -1,0 +1,359 @@
+"""Files: every bit comes back, nothing else is run, and what is not such a file is said to be none."""
+
+import io as bytes_io
+import itertools
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxkern import features, io, kernels, rkhs
+from jaxkern import frequent_directions as fd
+from jaxkern._pytree import CLASSES, public_name, pytree, remember, static
+from jaxkern.bounds import sketching
+from jaxkern.kmeans import kmeans
+
+
+def points(dtype="float32", seed=0, num=20):
+    return jnp.asarray(np.random.default_rng(seed).normal(size=(num, 3)), dtype)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "object.npz"
+
+
+def there_and_back(path, obj):
+    io.save(path, obj)
+    return io.load(path)
+
+
+def plain(leaf):
+    """Return the bits of a leaf, and what it is."""
+    if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return jax.Array, str(leaf.dtype), np.asarray(jax.random.key_data(leaf)).tobytes()
+    kind = jax.Array if isinstance(leaf, jax.Array) else type(leaf)
+    if hasattr(leaf, "dtype"):
+        return kind, str(leaf.dtype), leaf.shape, np.asarray(leaf).tobytes()
+    return kind, repr(leaf)
+
+
+def assert_same(a, b):
+    assert jax.tree.structure(a) == jax.tree.structure(b)
+    for first, second in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+        assert plain(first) == plain(second)
+
+
+def sized(cls, dtype):
+    return cls(jnp.asarray(1.5, dtype))
+
+
+def objects(dtype):
+    """Objects of every kind, built anew for each dtype."""
+    k, X = kernels.Gaussian(jnp.asarray(1.5, dtype)), points(dtype)
+    pca = features.streaming_pca(features.nystrom(k, X[:6]), sketch_size=3, centered=True)
+    state = pca.update(pca.init(), X)
+    return {
+        "gaussian": k,
+        "python lengthscale": kernels.Matern32(0.1),
+        "numpy lengthscale": kernels.Laplacian(np.float32(0.1)),
+        "polynomial": kernels.Polynomial(3, 0.5, jnp.asarray(2.0, dtype)),
+        "algebra": 2.0 * (k + kernels.Linear()) * sized(kernels.Cauchy, dtype),
+        "function": rkhs.Function(k, X, jnp.ones((20, 2), dtype)),
+        "covariance": rkhs.Covariance(k, X, centered=True),
+        "projection": rkhs.RandomProjection(jax.random.key(0), rkhs.Covariance(k, X), num_features=4),
+        "kernel_jl": features.kernel_jl(jax.random.key(1), k, X, num_features=4, centered=True),
+        "nystrom": features.nystrom(k, X, rank=5),
+        "kernel_pca": features.kernel_pca(k, X, num_components=4),
+        "sketch state": state.sketch,
+        "sketch": fd.finalize(state.sketch),
+        "stream": state,
+        "streamed map": pca.finalize(state, num_components=2),
+        "kmeans": kmeans(jax.random.key(2), X, 3),
+        "bound": sketching.projected_inner_products(op_norm=0.4, trace3=0.1, d=64.0, tau=3.0),
+        "stacked": jax.tree.map(lambda a: jnp.stack([a, a]), k),
+    }
+
+
+NAMES = tuple(objects("float32"))
+
+
+@pytest.fixture(scope="module")
+def built():
+    """Return both lists of objects, built once."""
+    both = {}
+    for name in ("float32", "float64"):
+        with jax.enable_x64(name == "float64"):
+            both[name] = objects(name)
+    return both
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_objects_come_back_with_every_bit(name, path, dtype, built):
+    obj = built[str(dtype)][name]
+    again = there_and_back(path, obj)
+    assert type(again) is type(obj)
+    assert_same(again, obj)
+
+
+def test_a_loaded_map_gives_the_same_features(path, built):
+    phi, X = built["float32"]["streamed map"], points()
+    assert np.array_equal(there_and_back(path, phi)(X), phi(X))
+
+
+def test_a_stream_resumes_bitwise_after_every_batch(path):
+    X = points(num=30)
+    pca = features.streaming_pca(features.nystrom(kernels.Gaussian(1.0), X[:6]), sketch_size=2, centered=True)
+    kept = stored = pca.init()
+    for batch in X.reshape(5, 6, 3):
+        kept, stored = pca.update(kept, batch), pca.update(there_and_back(path, stored), batch)
+        assert_same(kept, stored)
+    finals = [pca.finalize(state, num_components=2) for state in (kept, stored)]
+    assert all(np.array_equal(a, b) for a, b in zip(*map(jax.tree.leaves, finals), strict=True))
+
+
+def test_every_class_of_the_package_round_trips_by_its_own_name(path):
+    ours = {name: cls for name, cls in CLASSES.items() if name.startswith("jaxkern.")}
+    assert {"jaxkern.features.Nystrom", "jaxkern.kernels.Gaussian", "jaxkern.rkhs.RandomProjection"} <= set(ours)
+    for number, (name, cls) in enumerate(sorted(ours.items())):
+        obj = object.__new__(cls)
+        for field in io._fields(cls):
+            object.__setattr__(obj, field, jnp.float32(number))
+        again = there_and_back(path, obj)
+        assert type(again) is cls and public_name(cls) == name
+        assert all(float(getattr(again, field)) == number for field in io._fields(cls))
+
+
+def is_tree(cls):
+    """Tell whether instances are PyTrees and not leaves, by one with a number in every field."""
+    obj = object.__new__(cls)
+    for field in io._fields(cls):
+        object.__setattr__(obj, field, 0.0)
+    return not jax.tree_util.all_leaves([obj])
+
+
+def test_no_two_classes_share_a_name():
+    modules = [module for name, module in sys.modules.items() if name.startswith("jaxkern.")]
+    classes = {cls for module in modules for cls in vars(module).values() if isinstance(cls, type)}
+    ours = [cls for cls in classes if cls.__module__.startswith("jaxkern.") and "__dataclass_fields__" in vars(cls)]
+    trees = [cls for cls in ours if is_tree(cls)]
+    assert len(trees) >= 20
+    for cls in trees:
+        assert CLASSES[public_name(cls)] is cls
+
+
+@remember
+class Pair(NamedTuple):
+    first: jax.Array
+    second: dict
+
+
+@pytree
+class Own:
+    matrix: jax.Array
+    names: tuple = static()
+
+
+class Forgotten(NamedTuple):
+    first: int
+
+
+def test_containers_numbers_and_classes_of_ones_own(path):
+    floats = [0.1, -0.0, float("inf"), 5e-324, 1e308]
+    obj = {
+        "pair": Pair(jnp.arange(3), {"a": (1, [True, None], "text"), "": ()}),
+        "own": Own(np.ones((2, 0), np.float16), ("a", 2, (0.25, None))),
+        "floats": floats,
+        "nan": float("nan"),
+        "numpy": [np.arange(4, dtype=np.int8)[::-1], np.float32(0.1), np.bool_(True), np.array("text"), np.array(2.0)],
+        "order": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        "complex": np.array([1 + 2j]),
+        "big": 10**30,
+        "nothing": None,
+    }
+    again = there_and_back(path, obj)
+    assert_same(again, obj)
+    assert list(again) == list(obj) and type(again["pair"]) is Pair and again["own"].names == obj["own"].names
+    assert [value.hex() for value in again["floats"]] == [value.hex() for value in floats]
+
+
+def test_random_keys_come_back(path):
+    keys = {name: jax.random.key(3, impl=name) for name in ("threefry2x32", "rbg")}
+    keys["several"] = jax.random.split(jax.random.key(4), 3)
+    again = there_and_back(path, keys)
+    for name, key in keys.items():
+        assert again[name].dtype == key.dtype and again[name].shape == key.shape
+        assert np.array_equal(jax.random.key_data(again[name]), jax.random.key_data(key))
+    assert float(jax.random.uniform(again["rbg"])) == float(jax.random.uniform(keys["rbg"]))
+
+
+def test_equal_objects_give_equal_files(tmp_path):
+    for name in "ab":
+        io.save(tmp_path / name, fd.update(fd.init(2, 3), points()))
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_a_new_process_finds_the_classes(path, built):
+    io.save(path, built["float32"]["streamed map"])
+    code = f"from jaxkern import io; print(io.load({str(path)!r}).num_features)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "2"
+
+
+# --- what is refused -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("obj", "message"),
+    [
+        (kernels.FromFunction(lambda x, y: x @ y), "obj.function is a Python function, '<lambda>', which cannot be"),
+        (
+            {"f": rkhs.Function(kernels.FromFunction(max), np.ones(1), np.ones(1))},
+            r"obj\['f'\].kernel.function is a Python function, 'max'",
+        ),
+        ([1, object()], r"obj\[1\] is of type object, which cannot be saved"),
+        (Forgotten(1), "obj is of type Forgotten, which cannot be saved"),
+        ({1: 2}, "obj is of type dict, which cannot be saved"),
+        (np.array([None]), "obj has dtype object, which cannot be saved"),
+        (np.zeros(2, "i4,f4"), "obj has dtype .* cannot be saved"),
+        (jnp.ones(2, jnp.bfloat16), "obj has dtype bfloat16, which cannot be saved"),
+        (float, "obj is of type type, which cannot be saved"),
+    ],
+)
+def test_what_cannot_be_saved_is_named_and_leaves_no_file(obj, message, path):
+    with pytest.raises(ValueError, match=message):
+        io.save(path, obj)
+    assert os.listdir(path.parent) == []
+
+
+def test_traced_values_are_not_saved(path):
+    def save(x):
+        io.save(path, kernels.Gaussian(x))
+        return x
+
+    with pytest.raises(ValueError, match=r"obj.lengthscale is a traced value; save outside of jit"):
+        jax.jit(save)(1.0)
+
+
+def test_a_failed_write_leaves_the_old_file(path, monkeypatch):
+    io.save(path, [1, 2])
+
+    def fail(*args, **kwargs):
+        args[0].write(b"half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(np, "savez", fail)
+    with pytest.raises(OSError, match="disk full"):
+        io.save(path, [3, 4])
+    assert io.load(path) == [1, 2] and os.listdir(path.parent) == [path.name]
+
+
+def test_double_precision_needs_its_switch(path):
+    with jax.enable_x64(True):
+        io.save(path, {"x": points("float64"), "n": np.ones(2)})
+    with pytest.raises(ValueError, match=r"a JAX array of dtype float64, which needs jax.config.update"):
+        io.load(path)
+    io.save(path, {"n": np.ones(2)})
+    assert io.load(path)["n"].dtype == np.float64  # NumPy's own do not
+
+
+def rewrite(path, change):
+    """Change the header of a file."""
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    header = json.loads(arrays["header"].tobytes())
+    arrays["header"] = np.frombuffer(json.dumps(change(header)).encode(), np.uint8)
+    with open(path, "wb") as file:
+        np.savez(file, **arrays)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda h: h | {"version": 2, "jaxkern": "9.1"}, "has format version 2, written by jaxkern 9.1; .* upgrade it"),
+        (lambda h: h | {"version": "1"}, "has format version 1"),
+        (lambda h: h | {"format": "other"}, "not one written by jaxkern.io.save"),
+        (lambda h: [h], "not one written by jaxkern.io.save"),
+        (lambda h: {k: v for k, v in h.items() if k != "object"}, "is damaged: its header and its arrays"),
+        (lambda h: h | {"object": {"jax": "77"}}, "is damaged: its header and its arrays"),
+        (lambda h: h | {"object": {"set": []}}, "is damaged: its header and its arrays"),
+        (lambda h: h | {"object": [1]}, "is damaged: its header and its arrays"),
+        (lambda h: h | {"object": {"class": "os.system", "fields": {}}}, "it holds a os.system, which this jaxkern"),
+        (
+            lambda h: h | {"object": {"class": "jaxkern.kernels.gone.X", "fields": {}}},
+            "holds a jaxkern.kernels.gone",
+        ),
+        (
+            lambda h: h | {"object": {"class": "jaxkern.kernels.Gaussian", "fields": {"width": 1}}},
+            r"fields \['width'\], this jaxkern has \['lengthscale'\]",
+        ),
+    ],
+)
+def test_headers_that_do_not_fit_are_refused(change, message, path):
+    io.save(path, kernels.Gaussian(jnp.ones(3, jnp.float32)))
+    rewrite(path, change)
+    with pytest.raises(ValueError, match=message) as error:
+        io.load(path)
+    assert str(path) in str(error.value)
+
+
+def test_files_of_other_kinds_are_refused(path):
+    pickled = bytes_io.BytesIO()
+    np.save(pickled, np.array([None]), allow_pickle=True)
+    for content in (b"", b"P", b"hello, world", b"\x80\x04K\x01.", pickled.getvalue(), b"\x93NUMPY"):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"is not a file written by jaxkern.io.save"):
+            io.load(path)
+    np.savez(path, x=np.ones(2))
+    with pytest.raises(ValueError, match=r"not one written by jaxkern.io.save"):
+        io.load(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("readme.txt", "hello")
+    with pytest.raises(ValueError, match=r"not one written by jaxkern.io.save"):
+        io.load(path)
+    np.savez(path, header=np.array([None]))
+    with pytest.raises(ValueError, match="is truncated or damaged"):
+        io.load(path)
+    with pytest.raises(FileNotFoundError):
+        io.load(path.with_name("nowhere"))
+
+
+def test_every_truncation_is_noticed(path):
+    io.save(path, fd.init(2, 3))
+    whole = path.read_bytes()
+    for size in itertools.chain(range(0, len(whole), 37), range(len(whole) - 30, len(whole))):
+        path.write_bytes(whole[:size])
+        with pytest.raises(ValueError, match=r"truncated or damaged|not a file written by"):
+            io.load(path)
+
+
+def test_damage_is_noticed_or_does_no_harm(path):
+    """A flipped bit is caught by a checksum, unless it lies in what a reader ignores."""
+    obj = fd.update(fd.init(2, 3), points())
+    io.save(path, obj)
+    whole = path.read_bytes()
+    caught = 0
+    for place in range(0, len(whole), 11):
+        broken = bytearray(whole)
+        broken[place] ^= 1 << place % 8
+        path.write_bytes(bytes(broken))
+        try:
+            assert_same(io.load(path), obj)
+        except ValueError:
+            caught += 1
+    assert caught > 50
+
+
+def test_deep_nesting_is_refused(path):
+    io.save(path, 1)
+    deep = json.loads("[" * 400 + "]" * 400)
+    rewrite(path, lambda h: h | {"object": {"tuple": deep}})
+    with pytest.raises(ValueError, match="damaged"):
+        io.load(path)

@@ -1,0 +1,246 @@
+"""Planners: a planned size is certified and the next smaller one is not, worst cases, and every refusal."""
+
+import dataclasses
+import math
+
+import jax
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxkern import features, kernels, plan
+from jaxkern.bounds import fourier, sketching, streaming
+
+POPULATION = dict(kappa=1.0, op_norm=0.5, trace=1.0, trace3=0.15, hs_norm=0.6)
+
+SEARCHED = {(100, 0.1): 974, (100, 0.2): 242, (100, 0.3): 110, (1000, 0.1): 1420, (1000, 0.2): 355, (1000, 0.3): 163}
+"""Fewest frequencies at which a tight cluster of n orthonormal points succeeds in 95% of 1,000 to 4,000 draws."""
+
+
+@pytest.mark.parametrize("num_points", [1, 2, 10, 1000, 10**9])
+@pytest.mark.parametrize("eps", [0.02, 0.2, 0.9])
+@pytest.mark.parametrize("delta", [1e-6, 0.05, 0.5])
+def test_fourier_sizes_are_certified_and_one_less_is_not(num_points, eps, delta):
+    found = plan.fourier(eps, delta, num_points=num_points)
+    bounds = (fourier.relative_distances, fourier.relative_distances_sharp)
+
+    def probability(size):
+        return max(b(eps=eps, num_frequencies=size, num_points=num_points).probability for b in bounds)
+
+    assert found.proved and "chen2016" in found.source and found.num_features == 2 * found.num_frequencies
+    assert probability(found.num_frequencies) == pytest.approx(found.probability) and found.probability >= 1 - delta
+    assert found.num_frequencies == 1 or probability(found.num_frequencies - 1) < 1 - delta
+    closed = math.ceil(math.log(max(num_points * (num_points - 1), 1) / delta) / (eps * (1 - eps / 2)) ** 2)
+    assert found.num_frequencies <= max(closed, 1)
+
+
+@pytest.mark.parametrize(("num_points", "eps"), SEARCHED)
+def test_worst_cases_are_planned_within_an_eighth_of_what_search_finds(num_points, eps):
+    """By proved statements alone."""
+    found = plan.fourier(eps, 0.05, num_points=num_points)
+    assert found.proved
+    assert 1.0 <= found.num_frequencies / SEARCHED[num_points, eps] <= 1.125
+
+
+def test_planned_features_embed_the_worst_case_and_the_searched_size_is_tight():
+    """In the limit of a tight cluster of orthonormal points the ratios are |W (e_i - e_j)|^2 / (2 t), W normal."""
+    num_points, eps, delta, trials = 100, 0.3, 0.05, 400
+    rng = np.random.default_rng(8)
+
+    def failures(size):
+        count = 0
+        for _ in range(trials):
+            W = rng.standard_normal((size, num_points)).astype(np.float32)
+            G = W.T @ W / size
+            ratio = ((np.diag(G)[:, None] + np.diag(G)[None]) / 2 - G)[np.triu_indices(num_points, 1)]
+            count += ratio.max() > (1 + eps) ** 2 or ratio.min() < (1 - eps) ** 2
+        return count
+
+    planned = plan.fourier(eps, delta, num_points=num_points).num_frequencies
+    assert stats.binom.sf(failures(planned) - 1, trials, delta) > 1e-6
+    assert stats.binom.sf(failures(planned * 3 // 4) - 1, trials, delta) < 1e-6  # 91 frequencies: they fail too often
+
+
+def test_planned_features_keep_kernel_distances_of_points_near_and_far(x64):
+    """With the library's own features; 30 draws, each of which may fail with probability at most .05."""
+    eps, delta, draws = 0.3, 0.05, 30
+    rng = np.random.default_rng(4)
+    X = np.concatenate([1e-3 * rng.standard_normal((20, 3)), 2 * rng.standard_normal((20, 3))])
+    kernel = kernels.Gaussian(1.5)
+    size = plan.fourier(eps, delta, num_points=len(X), kernel=kernel).num_frequencies
+    first, second = np.triu_indices(len(X), 1)
+    true = np.sqrt(-2 * np.expm1(-np.sum((X[first] - X[second]) ** 2, axis=1) / (2 * 1.5**2)))
+    failed = 0
+    for key in jax.random.split(jax.random.key(5), draws):
+        Z = np.asarray(features.paired_fourier(key, kernel, 3, num_frequencies=size)(jax.numpy.asarray(X)))
+        ratio = np.linalg.norm(Z[first] - Z[second], axis=1) / true
+        failed += np.any(np.abs(ratio - 1) > eps)
+    assert stats.binom.sf(failed - 1, draws, delta) > 1e-6
+
+
+def test_tiny_errors_are_planned_by_the_closed_form():
+    found = plan.fourier(1e-6, 0.1, num_points=10)
+    assert "closed form" in found.source and found.num_frequencies == pytest.approx(math.log(900) * 1e12, rel=1e-5)
+    assert not fourier.relative_distances_sharp(eps=1e-5, num_frequencies=1e12, num_points=10).valid
+    nearly = plan.fourier(1.01e-4, 0.1, num_points=10)
+    assert 0.8 < nearly.num_frequencies * 1.01e-4**2 / math.log(900) < 1
+
+
+def test_a_ball_is_planned_whatever_the_number_of_points():
+    found = plan.fourier(0.2, 0.1, dim=2, diameter=10.0)
+    assert "Theorem 5.1" in found.source and found.num_frequencies < 724  # 724 with the free parameters fixed at first
+    assert found.probability >= 0.9
+    both = plan.fourier(0.2, 0.1, dim=2, diameter=10.0, num_points=10)
+    assert both.num_frequencies == plan.fourier(0.2, 0.1, num_points=10).num_frequencies < found.num_frequencies
+    many = plan.fourier(0.2, 0.1, dim=2, diameter=10.0, num_points=10**15)
+    assert many == found
+    assert plan.fourier(0.2, 0.1, dim=2, diameter=100.0).num_frequencies > found.num_frequencies
+    assert plan.fourier(0.2, 0.1, dim=3, diameter=10.0).num_frequencies > found.num_frequencies
+
+
+@pytest.mark.parametrize("eps", [0.05, 0.1, 0.25, 0.5])
+@pytest.mark.parametrize("num_points", [None, 4, 10**6])
+def test_streams_are_planned_at_sizes_of_which_neither_can_shrink(eps, num_points):
+    delta = 0.01
+    found = plan.streaming(eps, delta, num_points=num_points)
+
+    def holds(size, rows):
+        share = eps - 1 / (rows + 1)
+        if share <= 0:
+            return False
+        bound = streaming.streaming_gram_buffered(
+            eps=share, num_frequencies=size, num_points=num_points or 1e300, sketch_size=rows
+        )
+        return bound.valid and bound.value <= eps * (1 + 1e-12) and bound.probability >= 1 - delta
+
+    assert holds(found.num_frequencies, found.sketch_size)
+    assert not holds(found.num_frequencies - 1, found.sketch_size)
+    assert not holds(found.num_frequencies, found.sketch_size - 1)
+    given = plan.streaming(eps, delta, num_points=num_points, sketch_size=found.sketch_size)
+    assert given == found
+    more = plan.streaming(eps, delta, num_points=num_points, sketch_size=10 * found.sketch_size)
+    assert more.num_frequencies < found.num_frequencies
+
+
+def test_a_planned_stream_keeps_the_gram_matrix(x64):
+    eps, delta = 0.5, 0.05
+    found = plan.streaming(eps, delta)
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((200, 2)) * np.where(np.arange(200) < 100, 0.1, 3.0)[:, None]
+    G = np.exp(-np.sum((X[:, None] - X[None]) ** 2, axis=2) / 2)
+    failed = 0
+    for key in jax.random.split(jax.random.key(7), 10):
+        phi = features.paired_fourier(key, kernels.Gaussian(1.0), 2, num_frequencies=found.num_frequencies)
+        init, update, _, finalize = features.streaming_pca(phi, sketch_size=found.sketch_size)
+        state = update(init(), jax.numpy.asarray(X))
+        Z = np.asarray(finalize(state, num_components=found.sketch_size)(jax.numpy.asarray(X)))
+        failed += np.linalg.norm(G - Z @ Z.T, 2) > eps * len(X)
+    assert stats.binom.sf(failed - 1, 10, delta) > 1e-6
+
+
+@pytest.mark.parametrize("eps", [0.1, 0.3])
+@pytest.mark.parametrize("count", [1, 1770, 10**7])
+def test_kernel_jl_for_finitely_many_functions_uses_the_exact_law(eps, count):
+    found = plan.kernel_jl(eps, 0.01, num_functions=count)
+
+    def failure(d):
+        return count * (stats.chi2.sf(d * (1 + eps), d) + stats.chi2.cdf(d * (1 - eps), d))
+
+    assert failure(found.num_features) <= 0.01 < failure(found.num_features - 1)
+    closed = math.log(2 * count / 0.01) / (eps**2 / 4 - eps**3 / 6)
+    assert found.num_features <= closed and found.num_landmarks is None
+
+
+@pytest.mark.parametrize("landmarks", [None, 10**6])
+def test_kernel_jl_for_all_functions_inverts_theorems_b_and_c(landmarks):
+    eps, delta = 0.5, 0.05
+    found = plan.kernel_jl(eps, delta, **POPULATION, num_landmarks=landmarks)
+    target = eps * POPULATION["op_norm"] ** 3
+
+    def holds(d):
+        words = dict(POPULATION, n=found.num_landmarks, d=d)
+        second = sketching.inner_products_all_d(**words, tau=math.log(4 / delta))
+        words.pop("hs_norm")
+        first = sketching.inner_products(**words, tau=math.log(3 / delta))
+        return any(bound.valid and bound.value <= target * (1 + 1e-9) for bound in (first, second))
+
+    assert holds(found.num_features) and not holds(found.num_features - 1)
+    assert found.num_landmarks == (landmarks or found.num_landmarks)
+    assert found.probability >= 1 - delta
+
+
+@pytest.mark.parametrize("eps", [0.02, 0.1, 0.5])
+def test_nystrom_is_planned_by_theorem_g(eps):
+    found = plan.nystrom(eps, 0.01)
+    at, below = (
+        streaming.nystrom_spectral(eps=eps, num_landmarks=c) for c in (found.num_landmarks, found.num_landmarks - 1)
+    )
+    assert at.valid and at.probability >= 0.99 and not (below.valid and below.probability >= 0.99)
+    assert found.source == at.source
+
+
+def test_memory_counts_the_arrays_of_the_library():
+    found = plan.memory(dim=3, num_features=10, num_points=7, sketch_size=4)
+    phi = features.paired_fourier(jax.random.key(0), kernels.Gaussian(1.0), 3, num_frequencies=5)
+    assert found.map_bytes == 4 * 15 and phi.num_features == 10
+    assert found.feature_bytes == phi(jax.numpy.zeros((7, 3))).nbytes
+    init, *_ = features.streaming_pca(phi, sketch_size=4)
+    largest = max(leaf.nbytes for leaf in jax.tree.leaves(init()) if hasattr(leaf, "nbytes"))
+    assert found.sketch_bytes == largest == 4 * 2 * 4 * 10
+    assert found.total_bytes == found.map_bytes + found.feature_bytes + found.sketch_bytes
+    landmarks = plan.memory(dim=3, num_features=10, num_landmarks=6, itemsize=8)
+    assert landmarks.map_bytes == 8 * 6 * 13 and landmarks.num_frequencies is None
+
+
+def test_plans_are_frozen_and_say_that_they_are_proved():
+    found = plan.nystrom(0.1, 0.1)
+    assert found.proved is True
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        found.num_landmarks = 3
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0, -1, math.nan, None, "x", True, jax.numpy.asarray(0.1)])
+def test_targets_outside_zero_and_one_are_refused_by_name(delta):
+    for planner in (
+        lambda e, d: plan.fourier(e, d, num_points=3),
+        plan.streaming,
+        lambda e, d: plan.kernel_jl(e, d, num_functions=3),
+        plan.nystrom,
+    ):
+        with pytest.raises(ValueError, match="delta must be"):
+            planner(0.1, delta)
+        with pytest.raises(ValueError, match="eps must be"):
+            planner(delta, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: plan.fourier(0.1, 0.1), "num_points must be given"),
+        (lambda: plan.fourier(0.1, 0.1, dim=3), "diameter"),
+        (lambda: plan.fourier(0.1, 0.1, num_points=3, diameter=3.0), "dim"),
+        (lambda: plan.fourier(0.1, 0.1, num_points=0), "num_points"),
+        (lambda: plan.fourier(0.1, 0.1, num_points=2.5), "num_points"),
+        (lambda: plan.fourier(0.1, 0.1, dim=0, diameter=1.0), "dim"),
+        (lambda: plan.fourier(0.1, 0.1, dim=2, diameter=-1.0), "diameter"),
+        (
+            lambda: plan.fourier(0.1, 0.1, num_points=3, kernel=kernels.Laplacian(1.0)),
+            "kernel must be kernels.Gaussian",
+        ),
+        (lambda: plan.fourier(1e-9, 0.1, num_points=10), "eps and delta must be larger"),
+        (lambda: plan.streaming(0.1, 0.1, sketch_size=9), "sketch_size must exceed"),
+        (lambda: plan.streaming(0.1, 0.1, num_points=0), "num_points"),
+        (lambda: plan.kernel_jl(0.1, 0.1), "kappa must be given"),
+        (lambda: plan.kernel_jl(0.1, 0.1, kappa=1.0), "op_norm must be given"),
+        (lambda: plan.kernel_jl(0.1, 0.1, num_functions=3, kappa=1.0), "num_functions must be given alone"),
+        (lambda: plan.kernel_jl(0.1, 0.1, num_functions=0), "num_functions"),
+        (lambda: plan.kernel_jl(0.1, 0.1, **{**POPULATION, "trace": -1.0}), "trace"),
+        (lambda: plan.kernel_jl(0.1, 0.1, **POPULATION, num_landmarks=100), "num_landmarks must be larger"),
+        (lambda: plan.memory(dim=0, num_features=4), "dim"),
+        (lambda: plan.memory(dim=2, num_features=3), "num_features must be even"),
+        (lambda: plan.memory(dim=2, num_features=4, itemsize=2), "itemsize"),
+    ],
+)
+def test_what_no_statement_certifies_is_refused_by_name(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,118 @@
+"""Pre-images of kernel PCA features, residuals of reconstruction, and explained variance."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from sklearn.decomposition import KernelPCA as Peer
+
+from jaxkern import features, kernels, rkhs
+from jaxkern.gram import gram
+
+N, DIM = 30, 2
+KERNEL = kernels.Gaussian(1.0)
+
+
+def points(rng, dtype=jnp.float64):
+    return jnp.asarray(rng.normal(size=(N, DIM)), dtype)
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+@pytest.mark.parametrize("centered", [True, False])
+def test_coefficients_are_those_of_the_projection(centered, normalized, x64, rng):
+    X = points(rng)
+    phi = features.kernel_pca(KERNEL, X, num_components=6, centered=centered, normalized=normalized)
+    f = rkhs.Function(KERNEL, X, phi.coefficients(phi(X)))
+    gap = rkhs.norm(rkhs.section(KERNEL, X) - f) ** 2
+    np.testing.assert_allclose(phi.reconstruction_residual(X), gap, atol=1e-10)
+    mean = phi.total_variance - phi.explained_variance.sum()
+    assert float(jnp.mean(gap)) == pytest.approx(float(mean), rel=1e-9)
+
+
+def test_all_components_leave_no_residual_at_the_landmarks_and_some_elsewhere(dtype, rng):
+    X = points(rng, dtype)
+    phi = features.kernel_pca(kernels.Matern32(1.0), X, num_components=N)
+    tolerance = 100 * N * float(jnp.finfo(dtype).eps)
+    assert float(jnp.max(phi.reconstruction_residual(X))) <= tolerance
+    assert float(jnp.min(phi.reconstruction_residual(X + 0.5))) > tolerance
+
+
+def test_explained_variance_is_that_of_the_features_and_of_a_peer(x64, rng):
+    X = points(rng)
+    phi = features.kernel_pca(KERNEL, X, num_components=4)
+    np.testing.assert_allclose(phi.explained_variance, np.var(phi(X), axis=0), rtol=1e-10)
+    peer = Peer(n_components=4, kernel="rbf", gamma=0.5).fit(np.asarray(X))
+    np.testing.assert_allclose(phi.explained_variance * N, peer.eigenvalues_, rtol=1e-10)
+    K = np.asarray(gram(KERNEL, X))
+    H = np.eye(N) - 1 / N
+    np.testing.assert_allclose(phi.explained_variance_ratio, peer.eigenvalues_ / np.trace(H @ K @ H), rtol=1e-10)
+    whole = features.kernel_pca(KERNEL, X, num_components=N)
+    assert float(whole.explained_variance_ratio.sum()) == pytest.approx(1, rel=1e-10)
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+def test_points_are_found_again_from_all_their_features(normalized, dtype, rng):
+    """With every component f_z is the section of the landmark itself, whose pre-image is the landmark."""
+    X = jnp.asarray(np.random.default_rng(0).permutation(np.arange(-7.0, 8.0))[:, None], dtype)
+    phi = features.kernel_pca(KERNEL, X, num_components=14, normalized=normalized)
+    found = features.preimage(phi, phi(X))
+    np.testing.assert_allclose(found.points, X, atol=2e3 * float(jnp.finfo(dtype).eps) ** 0.5)
+    assert found.converged.all() and float(found.residual.max()) < 1e3 * float(jnp.finfo(dtype).eps)
+
+
+def test_preimages_are_local_minima_and_the_residual_is_the_distance(x64, rng):
+    X = points(rng)
+    phi = features.kernel_pca(KERNEL, X, num_components=3)
+    Z = phi(X[:5])
+    found = features.preimage(phi, Z, num_steps=500)
+    f = rkhs.Function(KERNEL, X, phi.coefficients(Z))
+
+    def distances(x):
+        sections = rkhs.section(KERNEL, x)
+        return jnp.diagonal(rkhs.inner(sections, sections) - 2 * rkhs.inner(f, sections).T + rkhs.inner(f, f))
+
+    np.testing.assert_allclose(found.residual, distances(found.points), atol=1e-12)
+    assert found.converged.all()
+    for way in ([1e-3, 0.0], [0.0, 1e-3], [-1e-3, 0.0], [0.0, -1e-3]):
+        assert (distances(found.points + jnp.asarray(way)[None, :]) >= found.residual - 1e-12).all()
+    # Never worse than the landmark it starts from.
+    assert (found.residual <= distances(X[:5]) + 1e-12).all()
+
+
+def test_denoising_brings_points_back_to_a_curve(x64):
+    """Noisy points of a circle: pre-images of a few components lie closer to it."""
+    rng = np.random.default_rng(4)
+    angle = rng.uniform(0, 2 * np.pi, 80)
+    circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    X = jnp.asarray(circle + 0.15 * rng.normal(size=circle.shape))
+    phi = features.kernel_pca(kernels.Gaussian(0.7), X, num_components=5)
+    back = np.asarray(features.preimage(phi, phi(X)).points)
+    off = np.abs(np.linalg.norm(back, axis=1) - 1).mean(), np.abs(np.linalg.norm(X, axis=1) - 1).mean()
+    assert off[0] < 0.75 * off[1]
+
+
+def test_preimages_pass_through_jit_and_vmap(rng, x64):
+    X = points(rng)
+    Z = features.kernel_pca(KERNEL, X, num_components=3)(X[:4])
+
+    def run(lengthscale):
+        phi = features.kernel_pca(kernels.Gaussian(lengthscale), X, num_components=3)
+        return features.preimage(phi, Z, num_steps=20).points
+
+    scales = jnp.asarray([0.8, 1.2])
+    mapped = jax.jit(jax.vmap(run))(scales)
+    for scale, one in zip(scales, mapped, strict=True):
+        np.testing.assert_allclose(one, run(scale), atol=1e-6)  # rounding, over 20 steps that stretch it
+
+
+def test_what_does_not_fit_is_named(rng):
+    X = points(rng, jnp.float32)
+    phi = features.kernel_pca(KERNEL, X, num_components=3)
+    with pytest.raises(ValueError, match="Gaussian"):
+        features.preimage(features.kernel_pca(kernels.Matern32(1.0), X, num_components=3), phi(X))
+    with pytest.raises(ValueError, match="Z"):
+        features.preimage(phi, phi(X)[:, :2])
+    with pytest.raises(ValueError, match="num_steps"):
+        features.preimage(phi, phi(X), num_steps=0)
+    with pytest.raises(ValueError, match="X"):
+        phi.reconstruction_residual(X[:, :1])
