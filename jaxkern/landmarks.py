@@ -19,7 +19,8 @@ from jaxkern import _checks
 from jaxkern._pytree import pytree
 from jaxkern._spectral import HIGHEST
 from jaxkern.gram import gram
-from jaxkern.kernels import Kernel, as_kernel
+from jaxkern.kernels import Kernel
+from jaxkern.kernels._base import psd_kernel
 from jaxkern.kmeans import _plus_plus
 
 __all__ = ["Reservoir", "kmeans_plus_plus", "leverage", "pivoted_cholesky", "reservoir", "uniform"]
@@ -147,7 +148,7 @@ def pivoted_cholesky(key: Any, kernel: Any, X: Any, *, num_landmarks: int) -> ja
     N n kernel evaluations, O(N n^2) time and O(N n) memory. Source: Chen, Epperly, Tropp and Webber (2025).
     """
     key = _checks.key(key)
-    kernel = _psd(kernel)
+    kernel = psd_kernel(kernel)
     X = _checks.matrix("X", X)
     num_landmarks = _checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
     return X[_pivots(key, kernel, X, num_landmarks=num_landmarks)]
@@ -216,7 +217,7 @@ def leverage(
     O(N p d + N p^2) time and O(N p) memory for p pilots. Source: Alaoui and Mahoney (2015), Musco and Musco (2017).
     """
     key = _checks.key(key)
-    kernel = _psd(kernel)
+    kernel = psd_kernel(kernel)
     X = _checks.matrix("X", X)
     size = X.shape[0]
     num_landmarks = _checks.count("num_landmarks", num_landmarks, maximum=size, limit="the number of points")
@@ -359,13 +360,3 @@ def _lowest(state: Reservoir, rows: jax.Array, priorities: jax.Array) -> tuple[j
     every = jnp.concatenate([state.priorities, priorities])
     kept = jnp.argsort(every, stable=True)[: state.points.shape[0]]
     return jnp.concatenate([state.points, rows])[kept], every[kept]
-
-
-def _psd(kernel: Any) -> Kernel:
-    kernel = as_kernel(kernel)
-    if not kernel.psd:
-        raise ValueError(
-            f"kernel must be positive semidefinite to choose landmarks by, got {type(kernel).__name__}; "
-            "pass another kernel"
-        )
-    return kernel

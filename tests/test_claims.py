@@ -9,7 +9,7 @@ import pytest
 from jaxkern.bounds import Bound, sketching
 from proofs_check import populations, run, runner
 from proofs_check.claim import Calibrated, Tail
-from proofs_check.claims import kpotufe2020, registry
+from proofs_check.claims import ghashami2016, kpotufe2020, registry
 
 STATEMENTS = {
     "kpotufe2020:eq1",
@@ -38,7 +38,7 @@ def claims(x64):
 
 def test_every_numbered_statement_of_the_paper_is_there(claims):
     assert set(claims) >= STATEMENTS
-    assert all(i.startswith(("kpotufe2020:", "jaxkern:")) for i in claims)
+    assert all(i.startswith(("kpotufe2020:", "ghashami2016:", "jaxkern:")) for i in claims)
 
 
 def test_every_claim_has_a_form_a_reason_and_a_control(claims):
@@ -50,7 +50,7 @@ def test_every_claim_has_a_form_a_reason_and_a_control(claims):
 
 def test_what_is_printed_wrong_is_expected_to_be_refuted(claims):
     wrong = {i for i, claim in claims.items() if claim.printed and claim.printed.expect == "refuted"}
-    assert wrong == {"kpotufe2020:thm1", "kpotufe2020:lemB.3-proof"}
+    assert wrong == {"kpotufe2020:thm1", "kpotufe2020:lemB.3-proof", "ghashami2016:thm3.1"}
     assert all(claims[i].corrected is not None for i in wrong)
 
 
@@ -67,7 +67,14 @@ def test_hypotheses_are_met_and_bounds_can_fail(claims):
 
 @pytest.mark.parametrize(
     "chosen",
-    ["kpotufe2020:normalisation", "kpotufe2020:cost", "kpotufe2020:thm1", "kpotufe2020:lemB.2", "kpotufe2020:eq8"],
+    [
+        "kpotufe2020:normalisation",
+        "kpotufe2020:cost",
+        "kpotufe2020:thm1",
+        "kpotufe2020:lemB.2",
+        "kpotufe2020:eq8",
+        "ghashami2016:thm3.1",
+    ],
 )
 def test_verdicts_are_as_expected(claims, chosen):
     (result,) = run.run([claims[chosen]], profile=SMALL, seed=11)
@@ -152,3 +159,12 @@ def test_the_named_constants_bracket_the_smallest_one():
     # At d = 600 the probability already shows the rate on both sides of it.
     d = 600
     assert stats.chi2.logsf(d * (1 + exact - 0.03), d) > -d > stats.chi2.logsf(d * (1 + exact), d)
+
+
+def test_the_law_of_a_mean_of_cosines_is_that_of_simulation():
+    """Against 200,000 draws, 6 standard errors: false alarms below 1e-8."""
+    rng = np.random.default_rng(0)
+    means = np.cos(rng.uniform(0, 2 * np.pi, (200_000, 20))).mean(axis=1)
+    setting = kpotufe2020.Setting("", numbers={"m": 20.0, "eps": 0.3, "delta": 0.5})
+    exact = np.exp(ghashami2016._violation(setting)[0])
+    assert abs((np.abs(means) > 0.3).mean() - exact) <= 6 * np.sqrt(exact * (1 - exact) / 200_000)

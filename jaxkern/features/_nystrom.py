@@ -11,9 +11,10 @@ from jax import lax
 
 from jaxkern import _checks
 from jaxkern._pytree import pytree
-from jaxkern.features._projection import Projection, eigen_rows, psd_kernel
+from jaxkern.features._projection import Projection, eigen_rows
 from jaxkern.gram import gram, gram_matmul
 from jaxkern.kernels import Kernel
+from jaxkern.kernels._base import psd_kernel
 
 __all__ = ["Nystrom", "nystrom"]
 

@@ -10,9 +10,10 @@ import jax.numpy as jnp
 
 from jaxkern import _checks, _spectral
 from jaxkern._pytree import pytree, static
-from jaxkern.features._projection import OffsetProjection, eigen_rows, psd_kernel
+from jaxkern.features._projection import OffsetProjection, eigen_rows
 from jaxkern.gram import center, gram, gram_matmul
 from jaxkern.kernels import Kernel
+from jaxkern.kernels._base import psd_kernel
 
 __all__ = ["KernelPCA", "kernel_pca"]
 

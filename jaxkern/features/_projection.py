@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxkern._spectral import eigh, matmul
 from jaxkern.features._map import apply_rows
 from jaxkern.gram import gram_matmul
-from jaxkern.kernels import Kernel, as_kernel
+from jaxkern.kernels import as_kernel
 from jaxkern.rkhs import Function, _same_space
 
 
@@ -115,13 +115,3 @@ def _power(values: jax.Array, power: float) -> jax.Array:
     """Return values^power where they are positive, and zero elsewhere."""
     positive = values > 0
     return jnp.where(positive, jnp.where(positive, values, 1) ** power, 0)
-
-
-def psd_kernel(kernel: Any) -> Kernel:
-    """Return a kernel that has an RKHS, or raise."""
-    kernel = as_kernel(kernel)
-    if not kernel.psd:
-        raise ValueError(
-            f"kernel must be positive semidefinite to have an RKHS, got {type(kernel).__name__}; pass another kernel"
-        )
-    return kernel

@@ -173,6 +173,16 @@ def as_kernel(kernel: Any) -> Kernel:
     return FromFunction(kernel) if len(leaves) == 1 and leaves[0] is kernel else FromPyTree(kernel)
 
 
+def psd_kernel(kernel: Any) -> Kernel:
+    """Return a kernel that has an RKHS, or raise."""
+    kernel = as_kernel(kernel)
+    if not kernel.psd:
+        raise ValueError(
+            f"kernel must be positive semidefinite to have an RKHS, got {type(kernel).__name__}; pass another kernel"
+        )
+    return kernel
+
+
 def kappa(kernel: Any) -> Any:
     """Return kappa = sup_x K(x, x) over the whole space: 1 for a stationary kernel, inf for an unbounded one.
 
