@@ -82,9 +82,9 @@ def test_verdicts_are_as_expected(claims, chosen):
 
 
 def test_the_same_seed_gives_the_same_numbers(claims):
-    first, second = (run.run([claims["jaxkern:prop1-explicit"]], profile=SMALL, seed=3)[0] for _ in range(2))
-    other = run.run([claims["jaxkern:prop1-explicit"]], profile=SMALL, seed=4)[0]
-    assert first.corrected.slack == second.corrected.slack != other.corrected.slack
+    first, second = (run.run([claims["kpotufe2020:eq8"]], profile=SMALL, seed=3)[0] for _ in range(2))
+    other = run.run([claims["kpotufe2020:eq8"]], profile=SMALL, seed=4)[0]
+    assert first.printed.slack == second.printed.slack != other.printed.slack
 
 
 def test_a_bound_that_is_too_small_is_refuted(claims):
@@ -134,11 +134,11 @@ def test_a_users_table_is_judged_by_the_same_claims(x64):
     people = populations.from_rows(X)
     on_data = registry.claims(data=people)
     assert [claim.id for claim in on_data] == [claim.id for claim in registry.claims()]
-    chosen = [c for c in on_data if c.id in ("kpotufe2020:lemB.2", "kpotufe2020:eq5", "kpotufe2020:prop1")]
+    chosen = [c for c in on_data if c.id in ("kpotufe2020:lemB.2", "kpotufe2020:eq5")]
     with jax.debug_key_reuse(False):
         results = run.run(chosen, profile=SMALL, seed=0, data=True)
     assert all(r.as_expected for r in results)
-    assert {v.status for r in results for _, _, v in r.forms} <= {"certified", "consistent", "identity", "calibrated"}
+    assert {v.status for r in results for _, _, v in r.forms} <= {"certified", "consistent", "identity"}
 
 
 def test_the_full_profile_tries_more_places(claims):

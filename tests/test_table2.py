@@ -38,6 +38,7 @@ def toy():
 # Two repetitions, or batches of two, throughout: every other number is another program to compile.
 
 
+@pytest.mark.slow
 def test_far_clusters_are_found_by_every_method():
     X, truth = toy()
     found = table2(X, truth * 5 - 1, repetitions=2)
@@ -47,6 +48,7 @@ def test_far_clusters_are_found_by_every_method():
         np.testing.assert_allclose(indices, 1, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_repetitions_do_not_depend_on_batches_or_on_how_many_there_are(rng):
     X, truth = rng.normal(size=(60, 3)).astype(np.float32), toy()[1]
     run = partial(table2, X, truth, methods=("K-JL",))
