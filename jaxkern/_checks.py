@@ -144,6 +144,13 @@ def fraction(name: str, value: Any) -> Any:
     return value
 
 
+def open_unit(name: str, value: Any) -> float:
+    """Return a static number strictly between 0 and 1 as a float, or raise."""
+    if not is_static(value) or not 0 < value < 1:
+        raise ValueError(f"{name} must be a number in (0, 1), got {value!r}")
+    return float(value)
+
+
 def flag(name: str, value: Any) -> bool:
     """Return a static truth value, or raise."""
     if not isinstance(value, bool | np.bool_):

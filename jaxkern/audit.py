@@ -11,13 +11,16 @@ from jax import lax
 from scipy import special
 
 from jaxkern import _checks
-from jaxkern._draws import normal_rows
+from jaxkern._distances import safe_sqrt
+from jaxkern._draws import normal_rows, pairs
 from jaxkern._pytree import pytree, static
 from jaxkern._spectral import eigvalsh, matmul
 from jaxkern.gram import gram_matmul, kernel_distance
 from jaxkern.kernels import as_kernel
 
 __all__ = ["DistanceError", "SpectralError", "distance_error", "sampled_distance_error", "spectral_error"]
+
+_pairs = jax.jit(pairs, static_argnums=(1, 2))
 
 
 @pytree
@@ -42,7 +45,7 @@ class DistanceError:
         It holds for pairs that were sampled independently: were the fraction p larger than 1 - delta^(1/m), all of m
         pairs would miss it with probability (1 - p)^m < delta.
         """
-        _open_unit("delta", delta)
+        _checks.open_unit("delta", delta)
         return -jnp.expm1(jnp.log(delta) / jnp.maximum(self.counted, 1).astype(self.largest.dtype))
 
 
@@ -96,18 +99,10 @@ def sampled_distance_error(key: Any, phi: Any, kernel: Any, X: Any, *, num_pairs
     return distance_error(phi, kernel, X[i], X[j])
 
 
-@partial(jax.jit, static_argnums=(1, 2))
-def _pairs(key: jax.Array, num_points: int, num_pairs: int) -> tuple[jax.Array, jax.Array]:
-    key_first, key_second = jax.random.split(key)
-    i = jax.random.randint(key_first, (num_pairs,), 0, num_points, jnp.int32)
-    j = jax.random.randint(key_second, (num_pairs,), 0, num_points - 1, jnp.int32)
-    return i, j + (j >= i).astype(jnp.int32)
-
-
 @jax.jit
 def _distance_error(phi: Any, distances: jax.Array, X: jax.Array, Y: jax.Array) -> DistanceError:
     difference = phi(X) - phi(Y)
-    mapped = jnp.sqrt(jnp.sum(difference * difference, axis=1))
+    mapped = safe_sqrt(jnp.sum(difference * difference, axis=1))
     apart = distances != 0  # also where it is not a number
     errors = jnp.where(apart, jnp.abs(mapped / jnp.where(apart, distances, 1) - 1), 0)
     counted = jnp.sum(apart, dtype=jnp.int32)
@@ -183,7 +178,7 @@ def spectral_error(
     X = _checks.matrix("X", X)
     num_steps = _checks.count("num_steps", num_steps)
     num_probes = _checks.count("num_probes", num_probes, maximum=X.shape[0], limit="the number of points")
-    _open_unit("probability", probability)
+    _checks.open_unit("probability", probability)
     quantile = 2 * float(special.gammaincinv(num_probes / 2, 1 - probability))
     lower, upper = _spectral_error(
         key, phi, as_kernel(kernel), X, quantile, num_steps=num_steps, num_probes=num_probes, block_size=block_size
@@ -224,8 +219,3 @@ def _spectral_error(
     lower = jnp.max(jnp.abs(eigvalsh((ritz + ritz.T) / 2)))
     # Rounding may push the lower bound above the upper one when both are tight.
     return lower / X.shape[0], jnp.maximum(upper, lower) / X.shape[0]
-
-
-def _open_unit(name: str, value: Any) -> None:
-    if not (_checks.is_static(value) and 0 < value < 1):
-        raise ValueError(f"{name} must be a static number strictly between 0 and 1, got {value!r}")

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxkern import _checks
+from jaxkern._draws import invert
 from jaxkern._pytree import pytree
 
 __all__ = ["KMeansResult", "kmeans"]
@@ -281,14 +282,5 @@ def _draw(key: jax.Array, weights: jax.Array, num_draws: int) -> jax.Array:
     width = math.isqrt(weights.shape[0] - 1) + 1
     table = jnp.pad(weights, (0, -weights.shape[0] % width)).reshape(-1, width)
     uniform = jax.random.uniform(key, (num_draws, 2), weights.dtype)
-    rows = jax.vmap(_invert, (None, 0))(table.sum(axis=1), uniform[:, 0])
-    return rows * width + jax.vmap(_invert)(table[rows], uniform[:, 1])
-
-
-def _invert(weights: jax.Array, uniform: jax.Array) -> jax.Array:
-    """Return the first index of positive weight at which the cumulative sum reaches 1 - uniform of its total."""
-    cumulative = jnp.cumsum(weights)
-    positive = weights > 0
-    # Parallel sums need not be monotone: the total is the largest one that an index of positive weight attains.
-    level = jnp.where(positive, cumulative, 0).max() * (1 - uniform)
-    return lax.argmax(positive & (cumulative >= level), 0, jnp.int32)
+    rows = jax.vmap(invert, (None, 0))(table.sum(axis=1), uniform[:, 0])
+    return rows * width + jax.vmap(invert)(table[rows], uniform[:, 1])

@@ -157,7 +157,7 @@ def pivoted_cholesky(key: Any, kernel: Any, X: Any, *, num_landmarks: int) -> ja
 @partial(jax.jit, static_argnames="num_landmarks")
 def _pivots(key: jax.Array, kernel: Kernel, X: jax.Array, *, num_landmarks: int) -> jax.Array:
     """Return the indices of the pivots, (num_landmarks,) int32."""
-    diagonal = jax.vmap(lambda x: kernel._value(x, x))(X)
+    diagonal = kernel._diagonal(X)
     nothing = 10 * jnp.finfo(X.dtype).eps * jnp.max(diagonal)
 
     def choose(
@@ -241,7 +241,7 @@ def _leverage(
 ) -> jax.Array:
     key_pilots, key_draws = jax.random.split(key)
     pilots = X[_uniform_indices(key_pilots, X.shape[0], num_pilots)]
-    diagonal = jax.vmap(lambda x: kernel._value(x, x))(X)
+    diagonal = kernel._diagonal(X)
     if regularization is None:
         regularization = jnp.sum(diagonal) / num_landmarks
     scores = _scores(kernel, X, pilots, diagonal, regularization)

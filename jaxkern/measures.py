@@ -7,9 +7,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 
 from jaxkern import _checks
+from jaxkern._draws import invert
 from jaxkern._pytree import pytree
 
 __all__ = ["Discrete", "GaussianSpectrum", "gaussian_grid", "gaussian_spectrum"]
@@ -48,16 +48,7 @@ class Discrete:
 
 @partial(jax.jit, static_argnames=("num_points",))
 def _sample(key: jax.Array, points: jax.Array, weights: jax.Array, *, num_points: int) -> jax.Array:
-    return points[_invert(weights, jax.random.uniform(key, (num_points,), weights.dtype))]
-
-
-def _invert(weights: jax.Array, uniform: jax.Array) -> jax.Array:
-    """Return for every uniform number the first atom at which the cumulative weight reaches 1 - uniform of its total.
-
-    Parallel sums need not be monotone, and may move where a weight is zero: no such atom may be drawn.
-    """
-    cumulative = lax.cummax(jnp.where(weights > 0, jnp.cumsum(weights), 0))
-    return jnp.searchsorted(cumulative, cumulative[-1] * (1 - uniform))
+    return points[invert(weights, jax.random.uniform(key, (num_points,), weights.dtype))]
 
 
 def gaussian_grid(num_points: int, *, width: float = 6.0, std: Any = 1.0, dtype: Any = float) -> Discrete:

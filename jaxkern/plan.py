@@ -104,7 +104,7 @@ def fourier(
     >>> chosen.num_features == 2 * chosen.num_frequencies
     True
     """
-    eps, delta = _target(eps, delta)
+    eps, delta = _checks.open_unit("eps", eps), _checks.open_unit("delta", delta)
     if kernel is not None and not isinstance(kernel, kernels.Gaussian):
         raise ValueError(
             f"kernel must be kernels.Gaussian, got {type(kernel).__name__}; relative errors of kernel distances are "
@@ -173,7 +173,7 @@ def streaming(
     >>> plan.streaming(0.1, 0.01).sketch_size > 10
     True
     """
-    eps, delta = _target(eps, delta)
+    eps, delta = _checks.open_unit("eps", eps), _checks.open_unit("delta", delta)
     n = _ANY_NUMBER if num_points is None else float(_checks.count("num_points", num_points))
     least = math.floor(1 / eps) + 1  # leaves something for the features, also where 1 / eps is a whole number
     if sketch_size is not None:
@@ -249,7 +249,7 @@ def kernel_jl(
     >>> plan.kernel_jl(0.3, 0.01, num_functions=1770).num_features < 700
     True
     """
-    eps, delta = _target(eps, delta)
+    eps, delta = _checks.open_unit("eps", eps), _checks.open_unit("delta", delta)
     population = {"kappa": kappa, "op_norm": op_norm, "trace": trace, "trace3": trace3, "hs_norm": hs_norm}
     given = [name for name, value in population.items() if value is not None]
     if num_functions is not None:
@@ -320,7 +320,7 @@ def nystrom(eps: float, delta: float) -> Plan:
     >>> plan.nystrom(0.1, 0.01).num_landmarks
     431
     """
-    eps, delta = _target(eps, delta)
+    eps, delta = _checks.open_unit("eps", eps), _checks.open_unit("delta", delta)
     size, bound = _smallest([lambda c: _streaming.nystrom_spectral(eps=eps, num_landmarks=c)], delta)
     return Plan(bound.source, bound.probability, num_landmarks=size)
 
@@ -479,14 +479,6 @@ def _least(certificate: Callable[[int], Bound], delta: float) -> int | None:
         middle = (low + high) // 2
         low, high = (low, middle) if _certifies(certificate(middle), delta) else (middle, high)
     return high
-
-
-def _target(eps: Any, delta: Any) -> tuple[float, float]:
-    """Return eps and delta as floats in (0, 1), or raise."""
-    for name, value in (("eps", eps), ("delta", delta)):
-        if not _checks.is_static(value) or not 0 < value < 1:
-            raise ValueError(f"{name} must be a number in (0, 1), got {value!r}")
-    return float(eps), float(delta)
 
 
 def _positive(name: str, value: Any) -> Any:

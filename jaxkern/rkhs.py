@@ -238,7 +238,7 @@ class Covariance:
     def kappa(self) -> jax.Array:
         """Return the largest K(x, x) over the atoms."""
         kernel, points, _ = self._parts()
-        return jnp.max(jax.vmap(lambda x: kernel._value(x, x))(points))
+        return jnp.max(kernel._diagonal(points))
 
     def _parts(self) -> tuple[Kernel, jax.Array, jax.Array]:
         points = _checks.matrix("points", self.points)

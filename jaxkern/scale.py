@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxkern import _checks
+from jaxkern.features._map import as_map
 
 __all__ = ["embed"]
 
@@ -55,9 +56,7 @@ def embed(phi: Any, X: Any, *, block_size: int | None = None, out: Any = None) -
     """
     if not callable(phi):
         raise ValueError(f"phi must be a feature map, got {type(phi).__name__}")
-    leaves = jax.tree.leaves(phi)
-    if len(leaves) == 1 and leaves[0] is phi:
-        phi = jax.tree_util.Partial(phi)  # a plain function
+    phi = as_map(phi)
     if block_size is not None:
         block_size = _checks.count("block_size", block_size)
     if not hasattr(X, "shape"):

@@ -94,41 +94,49 @@ class _Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def fit(self, X: Any, y: Any = None) -> Any:
         """Fit the map to X, (n, dim), and return self; y is ignored."""
         X = self._validated(X, reset=True)
-        self._start(X)
-        self._learn(X)
+        self._dtype = X.dtype
+        with self._precision():
+            self._start(X)
+            self._learn(X)
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Any:
         """Go on with a further batch of the data; the lengthscale stays that of the first batch."""
         first = not hasattr(self, "kernel_")
-        X = self._validated(X, reset=first)
         if first:
-            self._start(X)
-        self._learn(X)
+            return self.fit(X)
+        X = self._validated(X, reset=False).astype(self._dtype, copy=False)
+        with self._precision():
+            self._learn(X)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the features of X, (n, n_features_out), in the dtype of X."""
         check_is_fitted(self, "map_")
         X = self._validated(X, reset=False)
-        with jax.enable_x64(self._dtype == np.float64):
+        with self._precision():
             return np.asarray(scale.embed(self.map_, X.astype(self._dtype, copy=False))).astype(X.dtype, copy=False)
 
     @property
     def _n_features_out(self) -> int:
-        with jax.enable_x64(self._dtype == np.float64):
+        with self._precision():
             point = jax.ShapeDtypeStruct((1, self.n_features_in_), self._dtype)
             return int(jax.eval_shape(self.map_, point).shape[1])
+
+    def _precision(self) -> Any:
+        """Return the context in which JAX computes in the dtype of the first data."""
+        return jax.enable_x64(self._dtype == np.float64)
+
+    def _key(self, purpose: int) -> Any:
+        return jax.random.fold_in(jax.random.key(self._seed), purpose)
 
     def _validated(self, X: Any, *, reset: bool) -> np.ndarray:
         return np.asarray(validate_data(self, X, dtype=[np.float64, np.float32], reset=reset))
 
     def _start(self, X: np.ndarray) -> None:
-        """Fix what the first data decide: dtype, keys and kernel."""
-        self._dtype = X.dtype
+        """Fix what the first data decide: the seed, the kernel, and what is drawn."""
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        with jax.enable_x64(self._dtype == np.float64):
-            self.kernel_ = self._kernel(X)
+        self.kernel_ = self._kernel(X)
 
     def _kernel(self, X: np.ndarray) -> Any:
         if not isinstance(self.kernel, str):
@@ -137,7 +145,7 @@ class _Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             raise ValueError(f"kernel must be one of {', '.join(_KERNELS)} or a kernel object, got {self.kernel!r}")
         lengthscale = self.lengthscale
         if lengthscale is None:
-            lengthscale = _median(X, jax.random.fold_in(jax.random.key(self._seed), 0))
+            lengthscale = _median(X, self._key(0))
         return _KERNELS[self.kernel](lengthscale)
 
     def _learn(self, X: np.ndarray) -> None:
@@ -168,18 +176,13 @@ class _Fourier(_Transformer):
         self.lengthscale = lengthscale
         self.random_state = random_state
 
-    def _learn(self, X: np.ndarray) -> None:
-        if hasattr(self, "map_") and getattr(self, "_drawn", None) == self._seed:
-            return  # nothing depends on further data
-        with jax.enable_x64(self._dtype == np.float64):
-            key = jax.random.fold_in(jax.random.key(self._seed), 1)
-            draw = getattr(features, self._draw)
-            self.map_ = draw(key, self.kernel_, X.shape[1], num_frequencies=self.n_frequencies, dtype=self._dtype)
-        self._drawn = self._seed
-
     def _start(self, X: np.ndarray) -> None:
-        self._drawn = -1
         super()._start(X)
+        draw = getattr(features, self._draw)
+        self.map_ = draw(self._key(1), self.kernel_, X.shape[1], num_frequencies=self.n_frequencies, dtype=self._dtype)
+
+    def _learn(self, X: np.ndarray) -> None:
+        """Nothing depends on further data."""
 
 
 class PairedFourier(_Fourier):
@@ -207,19 +210,13 @@ class _Landmarks(_Transformer):
 
     def _start(self, X: np.ndarray) -> None:
         super()._start(X)
-        self._count = 0
-        self._reservoir: Any = None
+        sample = landmarks.reservoir(num_landmarks=self.n_landmarks)
+        self._reservoir = sample.init(self._key(1), X.shape[1], self._dtype)
 
     def _learn(self, X: np.ndarray) -> None:
-        with jax.enable_x64(self._dtype == np.float64):
-            sample = landmarks.reservoir(num_landmarks=self.n_landmarks)
-            if self._reservoir is None:
-                key = jax.random.fold_in(jax.random.key(self._seed), 1)
-                self._reservoir = sample.init(key, X.shape[1], self._dtype)
-            self._reservoir = sample.update(self._reservoir, jnp.asarray(X.astype(self._dtype, copy=False)))
-            self._count += len(X)
-            chosen = self._reservoir.points[: min(self._count, self.n_landmarks)]
-            self.map_ = self._fitted(chosen, jax.random.fold_in(jax.random.key(self._seed), 2))
+        self._reservoir = landmarks.reservoir(num_landmarks=self.n_landmarks).update(self._reservoir, jnp.asarray(X))
+        chosen = self._reservoir.points[: min(int(self._reservoir.seen), self.n_landmarks)]
+        self.map_ = self._fitted(chosen, self._key(2))
 
     def _fitted(self, chosen: Any, key: Any) -> Any:
         raise NotImplementedError
@@ -333,19 +330,16 @@ class StreamingPCA(_Transformer):
 
     def _start(self, X: np.ndarray) -> None:
         super()._start(X)
-        with jax.enable_x64(self._dtype == np.float64):
-            key = jax.random.fold_in(jax.random.key(self._seed), 1)
-            self._features = features.paired_fourier(
-                key, self.kernel_, X.shape[1], num_frequencies=self.n_frequencies, dtype=self._dtype
-            )
-            self._stream_state = self._stream().init(self._dtype)
+        self._features = features.paired_fourier(
+            self._key(1), self.kernel_, X.shape[1], num_frequencies=self.n_frequencies, dtype=self._dtype
+        )
+        self._stream_state = self._stream().init(self._dtype)
 
     def _stream(self) -> Any:
         size = min(self.sketch_size, 2 * self.n_frequencies)
         return features.streaming_pca(self._features, sketch_size=size, centered=self.centered)
 
     def _learn(self, X: np.ndarray) -> None:
-        with jax.enable_x64(self._dtype == np.float64):
-            stream = self._stream()
-            self._stream_state = stream.update(self._stream_state, jnp.asarray(X.astype(self._dtype, copy=False)))
-            self.map_ = stream.finalize(self._stream_state, num_components=self.n_components)
+        stream = self._stream()
+        self._stream_state = stream.update(self._stream_state, jnp.asarray(X))
+        self.map_ = stream.finalize(self._stream_state, num_components=self.n_components)

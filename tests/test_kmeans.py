@@ -10,6 +10,7 @@ import pytest
 from jaxprs import intermediates
 
 from jaxkern import kmeans as module
+from jaxkern._draws import invert
 from jaxkern.kmeans import KMeansResult, kmeans
 
 MEANS = 10.0 * np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [-1, -1, 1]])
@@ -298,8 +299,8 @@ def test_inverted_cumulative_sum_has_exact_shares(dtype):
     """On a grid of uniform numbers every index appears in exact proportion, and weight 0 never."""
     weights = jnp.array([0, 1, 0, 4, 2, 0, 1, 0], dtype)
     grid = jnp.arange(64, dtype=dtype) / 64
-    invert = jax.jit(jax.vmap(module._invert, (None, 0)))
-    indices = invert(weights, grid)
+    draws = jax.jit(jax.vmap(invert, (None, 0)))
+    indices = draws(weights, grid)
     assert np.bincount(np.asarray(indices), minlength=8).tolist() == [0, 8, 0, 32, 16, 0, 8, 0]
     extreme = jnp.full(64, 1 - eps(dtype) / 2, dtype)  # the largest number below 1
     assert (invert(weights, extreme) == 1).all()
@@ -309,7 +310,7 @@ def test_rounding_of_parallel_sums_draws_no_weight_zero(rng):
     """Cumulative sums of 1000 weights change by rounding even where the weight is 0; aim there."""
     weights = jnp.asarray(rng.random(1000) * (rng.random(1000) < 0.3), jnp.float32)
     cumulative = np.asarray(jnp.cumsum(weights))
-    indices = jax.jit(jax.vmap(module._invert, (None, 0)))(weights, jnp.asarray(1 - cumulative / cumulative.max()))
+    indices = jax.jit(jax.vmap(invert, (None, 0)))(weights, jnp.asarray(1 - cumulative / cumulative.max()))
     assert (np.asarray(weights)[np.asarray(indices)] > 0).all()
 
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxkern import measures
+from jaxkern._draws import invert
 from jaxkern.kernels import Gaussian
 from jaxkern.measures import Discrete, gaussian_grid, gaussian_spectrum
 from jaxkern.rkhs import Covariance
@@ -122,9 +122,9 @@ def test_samples_follow_the_weights():
 
 def test_on_a_grid_of_uniform_numbers_shares_are_exact(dtype):
     weights = jnp.array([0, 1, 0, 4, 2, 0, 1, 0], dtype)
-    indices = measures._invert(weights, jnp.arange(64, dtype=dtype) / 64)
+    indices = invert(weights, jnp.arange(64, dtype=dtype) / 64)
     assert np.bincount(np.asarray(indices), minlength=8).tolist() == [0, 8, 0, 32, 16, 0, 8, 0]
-    assert (measures._invert(weights, jnp.full(4, 1 - eps(dtype) / 2, dtype)) == 1).all()
+    assert (invert(weights, jnp.full(4, 1 - eps(dtype) / 2, dtype)) == 1).all()
 
 
 def test_rounding_of_parallel_sums_draws_no_atom_of_weight_zero(rng):
@@ -135,10 +135,10 @@ def test_rounding_of_parallel_sums_draws_no_atom_of_weight_zero(rng):
     assert (steps < 0).any() and (steps[weights[1:] == 0] > 0).any()  # otherwise there is nothing to test
     for nudge in (-1e-7, 0, 1e-7):
         level = np.clip(1 - sums / sums.max() + nudge, 0, 1 - 1e-7)
-        indices = np.asarray(measures._invert(jnp.asarray(weights), jnp.float32(level)))
+        indices = np.asarray(invert(jnp.asarray(weights), jnp.float32(level)))
         assert (weights[indices] > 0).all()
     grid = (np.arange(200_000, dtype=np.float32) + 0.5) / 200_000
-    shares = np.bincount(measures._invert(jnp.asarray(weights), grid), minlength=5000) / 200_000
+    shares = np.bincount(invert(jnp.asarray(weights), grid), minlength=5000) / 200_000
     assert np.abs(np.cumsum(shares) - np.cumsum(np.float64(weights)) / weights.sum(dtype=float)).max() <= 2e-5
 
 

@@ -11,6 +11,12 @@ import jax
 from jaxkern import _checks
 
 
+def as_map(phi: Any) -> Any:
+    """Return a map as a PyTree: a plain function becomes part of the tree structure."""
+    leaves = jax.tree.leaves(phi)
+    return jax.tree_util.Partial(phi) if len(leaves) == 1 and leaves[0] is phi else phi
+
+
 def apply_rows(rows: Callable[[jax.Array], jax.Array], X: Any, reference: jax.Array) -> jax.Array:
     """Apply a map of rows (n, dim) -> (n, m) to X of shape (..., dim), in the dtype and dimension of `reference`."""
     X = _checks.points("X", X, dim=reference.shape[1])

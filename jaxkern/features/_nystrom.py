@@ -122,7 +122,7 @@ def _trace_residual(kernel: Kernel, landmarks: jax.Array, projection: jax.Array,
     def add(total: jax.Array, block: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
         points, counted = block
         features = gram_matmul(kernel, points, landmarks, projection.T)
-        left = jax.vmap(lambda x: kernel._value(x, x))(points) - jnp.sum(features * features, axis=1)
+        left = kernel._diagonal(points) - jnp.sum(features * features, axis=1)
         return total + jnp.sum(jnp.where(counted, left, 0)), None
 
     return lax.scan(add, jnp.zeros((), X.dtype), (rows, counted))[0]

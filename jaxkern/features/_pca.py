@@ -178,7 +178,7 @@ def _residual(phi: KernelPCA, X: jax.Array) -> jax.Array:
     features = phi(X)
     if not phi.normalized:
         features = features * jnp.sqrt(_inverse(phi.eigenvalues))[None, :]
-    size = jax.vmap(lambda x: phi.kernel._value(x, x))(X)
+    size = phi.kernel._diagonal(X)
     if phi.centered:
         weights = jnp.full((phi.landmarks.shape[0],), 1 / phi.landmarks.shape[0], X.dtype)
         size = size - 2 * gram_matmul(phi.kernel, X, phi.landmarks, weights) + phi.mean_square

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxkern import _checks
 from jaxkern._pytree import pytree, static
 from jaxkern._spectral import matmul
+from jaxkern.features._map import as_map
 from jaxkern.features._projection import eigen_rows
 
 __all__ = ["RandomFeaturePCA", "random_feature_pca"]
@@ -116,9 +117,7 @@ def random_feature_pca(phi: Any, X: Any, *, num_components: int, centered: bool 
     """
     if isinstance(phi, type) or not callable(phi):
         raise ValueError(f"phi must be a feature map, a callable (..., dim) -> (..., M), got {phi!r}")
-    leaves = jax.tree.leaves(phi)
-    if len(leaves) == 1 and leaves[0] is phi:  # a plain function: part of the tree structure
-        phi = jax.tree_util.Partial(phi)
+    phi = as_map(phi)
     X = _checks.matrix("X", X)
     Z = _checks.matrix("phi(X)", phi(X))
     if Z.shape[0] != X.shape[0]:

@@ -18,6 +18,7 @@ from jax import lax
 
 from jaxkern import _checks
 from jaxkern._distances import center_of, safe_sqrt, squared_distances, squared_distances_direct
+from jaxkern._draws import pairs
 
 Reduce = Callable[..., Any]
 Combine = Callable[[Any, Any], Any]
@@ -142,11 +143,7 @@ def _exact(X: jax.Array, rank: jax.Array, weight: jax.Array) -> jax.Array:
 
 @partial(jax.jit, static_argnames=("num_pairs",))
 def _sampled(key: jax.Array, X: jax.Array, rank: jax.Array, weight: jax.Array, *, num_pairs: int) -> jax.Array:
-    n = X.shape[0]
-    key_first, key_second = jax.random.split(key)
-    i = jax.random.randint(key_first, (num_pairs,), 0, n, jnp.int32)
-    j = jax.random.randint(key_second, (num_pairs,), 0, n - 1, jnp.int32)
-    j = j + (j >= i).astype(j.dtype)
+    i, j = pairs(key, X.shape[0], num_pairs)
     differences = lax.stop_gradient(X[i] - X[j])
     squares = jnp.sum(differences * differences, axis=1)
 

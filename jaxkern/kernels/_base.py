@@ -58,6 +58,10 @@ class Kernel(abc.ABC):
         del coincident
         return jax.vmap(lambda x: jax.vmap(lambda y: self._value(x, y))(Y))(X)
 
+    def _diagonal(self, X: jax.Array) -> jax.Array:
+        """Return (K(x_i, x_i))_i for the rows of X, (n,)."""
+        return jax.vmap(lambda x: self._value(x, x))(X)
+
     @property
     @abc.abstractmethod
     def _kappa(self) -> Any:
