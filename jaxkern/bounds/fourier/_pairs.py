@@ -1,15 +1,4 @@
-r"""Right-hand sides of chen2016 and of the random-feature part of ghashami2016, as printed and as corrected.
-
-Words: num_frequencies = t frequencies, each of which gives a cosine and a sine (`features.paired_fourier`);
-num_features = m cosines with random shifts (`features.shifted_fourier`, the map of ghashami2016). Distances are in
-units of the lengthscale. D is the kernel distance, Dhat the distance of the features, K the kernel and Khat the inner
-product of the features, G and Ghat their Gram matrices over num_points = n points, of which there are
-n (n - 1) / 2 pairs. In most statements the value is the error asked for, and the probability follows from the sizes.
-
-Everything about relative errors rests on one theorem (Theorem A of docs/theory/chen2016.md): for the Gaussian kernel
-Dhat^2 / D^2 is below chi2_t / t in the convex order, at every distance. Python floats give exact float64; arrays and
-tracers give `jax.numpy`.
-"""
+"""One pair of points, and all pairs of n points: chen2016, sections 2 to 4."""
 
 from __future__ import annotations
 
@@ -19,45 +8,13 @@ from typing import Any
 import jax.scipy.special
 import scipy.special
 
-from jaxkern.bounds._bound import Bound, certain, formula, namespace, note_of
+from jaxkern.bounds._bound import Bound, certain, formula, namespace
 
-__all__ = [
-    "ball",
-    "chi_square_mean",
-    "dimension_limit",
-    "distance_lower",
-    "far_distance",
-    "gradient",
-    "gram_frobenius_paired",
-    "gram_frobenius_paired_bernstein",
-    "gram_frobenius_shifted",
-    "gram_spectral_paired",
-    "gram_spectral_paired_all_n",
-    "gram_spectral_shifted",
-    "kernel_value",
-    "lipschitz_squared",
-    "log_mgf",
-    "near_distance",
-    "quadratic_form_paired",
-    "quadratic_form_shifted",
-    "ratio_lower",
-    "ratio_upper",
-    "relative_distances",
-    "relative_distances_closed_form",
-    "relative_distances_sharp",
-    "squared_distance_lower",
-    "sub_exponential",
-    "success_limit",
-]
-
-_FARTHEST = math.sqrt(2 - 2 * math.exp(-0.5))
+FARTHEST = math.sqrt(2 - 2 * math.exp(-0.5))
 """The kernel distance at distance 1: D(r) >= .887 r for r <= 1."""
 
-_SMALLEST = 1e-4
+SMALLEST = 1e-4
 """Differences of nearly equal numbers lose too many digits for smaller relative errors."""
-
-_MOST = 60.0
-"""Exponents are cut here: a failure probability of exp(60) says no more than one of exp(600), and does not overflow."""
 
 
 # ------------------------------------------------------------------------------------------- one pair: chen2016, 2-4
@@ -101,7 +58,7 @@ def far_distance(*, eps: Any, num_frequencies: Any, distance: Any, as_printed: b
         valid = np.logical_and(np.logical_and(eps > 0, eps < 0.1), distance >= 1)
         return Bound(eps, 1 - 2 * np.exp(-num_frequencies * eps**2 / 128), valid, "chen2016, Lemma 2.2 (printed)")
     valid = np.logical_and(np.logical_and(eps > 0, eps < 1), distance >= 1)
-    probability = 1 - 2 * np.exp(-num_frequencies * (_FARTHEST**2 / 2 * eps) ** 2 / 2)
+    probability = 1 - 2 * np.exp(-num_frequencies * (FARTHEST**2 / 2 * eps) ** 2 / 2)
     return Bound(eps, probability, valid, "chen2016, Lemma 2.2 (constants corrected)")
 
 
@@ -115,7 +72,7 @@ def distance_lower(*, distance: Any, as_printed: bool = False) -> Bound:
 
     Source: chen2016, (2).
     """
-    factor, note = (0.86, " (printed)") if as_printed else (_FARTHEST, " (sharp)")
+    factor, note = (0.86, " (printed)") if as_printed else (FARTHEST, " (sharp)")
     return Bound(factor * distance, certain(factor * distance), distance <= 1, "chen2016, (2)" + note)
 
 
@@ -340,276 +297,14 @@ def relative_distances_sharp(*, eps: Any, num_frequencies: Any, num_points: Any)
     """
     np = namespace(eps, num_frequencies, num_points)
     lower, upper = _gammas(np)
-    half, inside = num_frequencies / 2, _inside(np, eps)
-    u, v = (1 + inside) ** 2, (1 - inside) ** 2
+    half, error = num_frequencies / 2, inside(np, eps)
+    u, v = (1 + error) ** 2, (1 - error) ** 2
     c = np.maximum(u - 2 * u / (num_frequencies * (u - 1)), 0.0)
     above = (upper(half + 1, half * c) - c * upper(half, half * c)) / (u - c)
     c = v + 2 * v / (num_frequencies * (1 - v))
     below = (c * lower(half, half * c) - lower(half + 1, half * c)) / (c - v)
     bound = _all_pairs(np, eps, num_points, above + below, "jaxkern, Theorem B of chen2016")
-    return Bound(bound.value, bound.probability, np.logical_and(bound.valid, eps >= _SMALLEST), bound.source)
-
-
-# ------------------------------------------------------------------------------- all points of a ball: chen2016, 5-6
-
-
-@formula
-def gradient(
-    *, frequency_energy: Any, distance: Any, dim: Any, num_frequencies: Any, as_printed: bool = False
-) -> Bound:
-    """Bound |grad Dhat^2| by (2 / t) sum |w_i|^2 times the distance; frequency_energy is sum |w_i|^2.
-
-    As printed sqrt(dim) sum |w_i|^2 times the distance: the factor 2 / t is missing, which makes it false for
-    t sqrt(dim) < 2.
-
-    Returns
-    -------
-    Bound, deterministic, valid at every distance.
-
-    Source: chen2016, Lemma 5.1.
-    """
-    np = namespace(frequency_energy, distance, dim, num_frequencies)
-    if as_printed:
-        value = np.sqrt(dim) * frequency_energy * distance
-        return Bound(value, certain(value), distance >= 0, "chen2016, Lemma 5.1 (printed)")
-    value = 2 / num_frequencies * frequency_energy * distance
-    return Bound(value, certain(value), distance >= 0, "chen2016, Lemma 5.1 (corrected)")
-
-
-@formula
-def lipschitz_squared(*, radius: Any, dim: Any, num_frequencies: Any, tau: Any) -> Bound:
-    """Bound the Lipschitz constant of Dhat^2 over differences of length <= radius by 2 radius |A|, A = sum w w' / t.
-
-    And |A| <= (1 + (sqrt(dim) + sqrt(2 tau)) / sqrt(t))^2. The paper has O(radius t sqrt(dim) log n), from
-    |w_i|^2 = O(log n), which is false in high dimensions.
-
-    Returns
-    -------
-    Bound with probability 1 - exp(-tau), valid for tau > 0.
-
-    Source: chen2016, Corollary 5.1, corrected.
-    """
-    np = namespace(radius, dim, num_frequencies, tau)
-    root = 1 + (np.sqrt(dim) + np.sqrt(2 * tau)) / np.sqrt(num_frequencies)
-    return Bound(2 * radius * root**2, 1 - np.exp(-tau), tau > 0, "chen2016, Corollary 5.1 (corrected)")
-
-
-@formula
-def ball(
-    *,
-    eps: Any,
-    num_frequencies: Any,
-    dim: Any,
-    diameter: Any,
-    tau: Any = 5.0,
-    inner: Any = 0.85,
-    shell: Any = 1.5,
-) -> Bound:
-    """Bound |Dhat / D - 1| by eps for *all* points of R^dim at distance <= diameter, uncountably many.
-
-    Near zero the extreme eigenvalues of A = sum w w' / t decide; elsewhere a net of differences on which the error is
-    inner * eps, joined by |Dhat(a) - Dhat(b)| <= sqrt|A| |a - b|. tau, inner (in (0, 1)) and shell (> 1, the ratio of
-    radii of neighbouring shells) are free: every value gives a true statement, and `jaxkern.plan.fourier` looks for
-    good ones. The formula is in Theorem C of docs/theory/chen2016.md.
-
-    Returns
-    -------
-    Bound with probability 1 - 3 exp(-tau) - (two tails) * (size of the net), valid for 1e-4 <= eps < 1 and
-    (sqrt(dim) + sqrt(2 tau)) / sqrt(t) < eps.
-
-    Source: chen2016, Lemma 5.2, Corollary 5.2 and Theorem 5.1 (which name no constants), made explicit.
-    """
-    np = namespace(eps, num_frequencies, dim, diameter, tau, inner, shell)
-    b = (np.sqrt(dim) + np.sqrt(2 * np.maximum(tau, 0.0))) / np.sqrt(num_frequencies)
-    longest = np.sqrt(dim) + np.sqrt(2 * np.maximum(tau + np.log(num_frequencies), 0.0))
-    error = _inside(np, eps)
-    share = _inside(np, inner)
-    near = np.minimum(b, error * (1 - 1e-9))
-    upper = 4 * (1 - ((1 + near) / (1 + error)) ** 2)
-    lower = 12 * (1 - ((1 - error) / (1 - near)) ** 2) / longest**2
-    start = np.sqrt(np.minimum(upper, lower))
-    mesh = _FARTHEST * (1 - share) * error / (2 + share * error + b)
-    outer_net = dim * np.log(1 + 2 * np.maximum(diameter, 1.0) / mesh)
-    ratio = np.maximum(shell, 1 + 1e-6)
-    shells = np.log(np.maximum(np.minimum(diameter, 1.0) / start, 1.0)) / np.log(ratio) + 1
-    inner_net = dim * np.log(1 + 2 * ratio / mesh) + np.log(shells)
-    e = share * error
-    failure = 3 * np.exp(-tau)
-    for x in ((1 + e) ** 2, (1 - e) ** 2):
-        exponent = num_frequencies * (x - 1 - np.log(x)) / 2
-        failure = failure + np.exp(np.minimum(outer_net - exponent, _MOST))
-        failure = failure + np.exp(np.minimum(inner_net - exponent, _MOST))
-    valid = np.logical_and(np.logical_and(eps >= _SMALLEST, eps < 1), np.logical_and(b < eps, tau > 0))
-    valid = np.logical_and(valid, np.logical_and(np.logical_and(inner > 0, inner < 1), shell > 1))
-    return Bound(eps, 1 - failure, valid, "chen2016, Theorem 5.1 (explicit)")
-
-
-@formula
-def dimension_limit(*, eps: Any, dim: Any, radius: Any) -> Bound:
-    """Bound from *below* the dimension of any unit-norm map h with |K(x, y) - <h(x), h(y)>| <= eps on a ball.
-
-    With n = (radius / sqrt(2 log(1 / eps)))^dim, the size of a packing, it is the largest over k = 1, ..., 32 of
-    (k / e) (min(n, (2 eps)^(-2 k)) / 2)^(1 / k) - k + 1, from the rank of the k-th Hadamard power of the Gram matrix.
-
-    Returns
-    -------
-    Bound whose value the dimension is at least; deterministic, valid for 0 < eps < 1/4 and n >= 1.
-
-    Source: chen2016, Lemma 6.1 (which names no constant, and does not ask for unit norm), made explicit.
-    """
-    np = namespace(eps, dim, radius)
-    error = _inside(np, eps, 0.25)
-    log_n = dim * np.log(np.maximum(radius / np.sqrt(2 * np.log(1 / error)), 1e-30))
-    value = 1.0
-    for k in range(1, 33):
-        power = np.minimum(log_n, -2 * k * np.log(2 * error))  # n / (1 + n x) >= min(n, 1 / x) / 2
-        value = np.maximum(value, k / math.e * np.exp(np.minimum((power - math.log(2.0)) / k, _MOST)) - k + 1)
-    valid = np.logical_and(np.logical_and(eps > 0, eps < 0.25), log_n >= 0)
-    return Bound(value, certain(value), valid, "chen2016, Lemma 6.1 (explicit)")
-
-
-# ------------------------------------------------------------------------------------- Gram matrices: ghashami2016, 3
-
-
-@formula
-def gram_spectral_shifted(*, eps: Any, num_features: Any, num_points: Any, as_printed: bool = False) -> Bound:
-    """Bound |G - Ghat|_2 / n by eps for shifted features: matrix Bernstein, 2 n exp(-eps^2 m / (2 + 4 eps / 3)).
-
-    As printed the exponent is eps^2 m / (9 + 8 eps), from a weaker inequality and two triangle inequalities.
-
-    Returns
-    -------
-    Bound, valid for eps > 0 and every shift-invariant kernel with K(x, x) = 1.
-
-    Source: ghashami2016, Lemma 3.1.
-    """
-    np = namespace(eps, num_features, num_points)
-    scale = 9 + 8 * eps if as_printed else 2 + 4 * eps / 3
-    failure = 2 * num_points * np.exp(-(eps**2) * num_features / scale)
-    return Bound(eps, 1 - failure, eps > 0, "ghashami2016, Lemma 3.1" + note_of(as_printed, "constants corrected"))
-
-
-@formula
-def gram_spectral_paired(*, eps: Any, num_frequencies: Any, num_points: Any) -> Bound:
-    """Bound |G - Ghat|_2 / n by eps for paired features: 2 n exp(-eps^2 t / (1/2 + 2 eps / 3)).
-
-    At equal numbers of features, m = 2 t, this is about half of what shifted features need.
-
-    Returns
-    -------
-    Bound, valid for eps > 0 and every shift-invariant kernel with K(x, x) = 1.
-
-    Source: ghashami2016, Lemma 3.1, for paired features; docs/theory/ghashami2016.md.
-    """
-    np = namespace(eps, num_frequencies, num_points)
-    failure = 2 * num_points * np.exp(-(eps**2) * num_frequencies / (0.5 + 2 * eps / 3))
-    return Bound(eps, 1 - failure, eps > 0, "ghashami2016, Lemma 3.1 (paired features)")
-
-
-@formula
-def gram_spectral_paired_all_n(*, eps: Any, num_frequencies: Any) -> Bound:
-    """Bound |G - Ghat|_2 / n by eps for paired features, whatever n: 40 exp(-eps^2 t / (1/2 + 2 eps / 3)).
-
-    The intrinsic dimension of the variance, at most 5, replaces n.
-
-    Returns
-    -------
-    Bound, valid for eps >= 1 / (2 sqrt(t)) + 1 / (3 t) and every shift-invariant kernel with K(x, x) = 1.
-
-    Source: Theorem C of docs/theory/ghashami2016.md.
-    """
-    np = namespace(eps, num_frequencies)
-    failure = 40 * np.exp(-(eps**2) * num_frequencies / (0.5 + 2 * eps / 3))
-    valid = eps >= 1 / (2 * np.sqrt(num_frequencies)) + 1 / (3 * num_frequencies)
-    return Bound(eps, 1 - failure, valid, "jaxkern, Theorem C of ghashami2016")
-
-
-@formula
-def gram_frobenius_shifted(*, num_features: Any, tau: Any, variance: Any = 1.5) -> Bound:
-    """Bound |G - Ghat|_F / n for shifted features by (sqrt(variance) + 2 sqrt(tau)) / sqrt(m), whatever n.
-
-    Equivalently m = (sqrt(1.5) + 2 sqrt(log(1 / delta)))^2 / eps^2 features give an error of eps n. variance is the
-    largest of 1 + K(2 d) / 2 - K(d)^2 over differences d: at most 3/2 for every kernel, 1 for the Gaussian one.
-
-    Returns
-    -------
-    Bound with probability 1 - exp(-tau), valid for tau > 0.
-
-    Source: Theorem A of docs/theory/ghashami2016.md.
-    """
-    np = namespace(num_features, tau, variance)
-    value = (np.sqrt(variance) + 2 * np.sqrt(tau)) / np.sqrt(num_features)
-    return Bound(value, 1 - np.exp(-tau), tau > 0, "jaxkern, Theorem A of ghashami2016")
-
-
-@formula
-def gram_frobenius_paired(*, num_frequencies: Any, tau: Any, variance: Any = 1.0) -> Bound:
-    """Bound |G - Ghat|_F / n for paired features by (sqrt(variance) + sqrt(tau)) / sqrt(t), whatever n.
-
-    variance is the largest of (1 + K(2 d)) / 2 - K(d)^2 over differences d: at most 1 for every kernel, 1/2 for the
-    Gaussian and every other kernel with K(2 d) <= 2 K(d)^2.
-
-    Returns
-    -------
-    Bound with probability 1 - exp(-tau), valid for tau > 0.
-
-    Source: Theorem A of docs/theory/ghashami2016.md.
-    """
-    np = namespace(num_frequencies, tau, variance)
-    value = (np.sqrt(variance) + np.sqrt(tau)) / np.sqrt(num_frequencies)
-    return Bound(value, 1 - np.exp(-tau), tau > 0, "jaxkern, Theorem A of ghashami2016 (paired features)")
-
-
-@formula
-def gram_frobenius_paired_bernstein(*, eps: Any, num_frequencies: Any, variance: Any = 1.0) -> Bound:
-    """Bound |G - Ghat|_F / n by eps for paired features, whatever n: 2 exp(-eps^2 t / (2 v + 2 sqrt(2) eps / 3)).
-
-    v is the `variance` of `gram_frobenius_paired`. The smaller of the two bounds for small failure probabilities.
-
-    Returns
-    -------
-    Bound, valid for eps > 0.
-
-    Source: Theorem B of docs/theory/ghashami2016.md.
-    """
-    np = namespace(eps, num_frequencies, variance)
-    failure = 2 * np.exp(-(eps**2) * num_frequencies / (2 * variance + 2 * math.sqrt(2.0) * eps / 3))
-    return Bound(eps, 1 - failure, eps > 0, "jaxkern, Theorem B of ghashami2016")
-
-
-@formula
-def quadratic_form_shifted(*, eps: Any, num_features: Any, as_printed: bool = False) -> Bound:
-    """Bound |x' (G - Ghat) x| / n by eps for one unit vector x and shifted features: 2 exp(-eps^2 m / 2).
-
-    As printed 2 exp(-2 eps^2 m), a factor 4 too much in the exponent, and false.
-
-    Returns
-    -------
-    Bound, valid for eps > 0 and every shift-invariant kernel with K(x, x) = 1.
-
-    Source: ghashami2016, Theorem 3.1.
-    """
-    np = namespace(eps, num_features)
-    factor = 2 if as_printed else 0.5
-    probability = 1 - 2 * np.exp(-factor * eps**2 * num_features)
-    return Bound(eps, probability, eps > 0, "ghashami2016, Theorem 3.1" + note_of(as_printed, "corrected"))
-
-
-@formula
-def quadratic_form_paired(*, eps: Any, num_frequencies: Any) -> Bound:
-    """Bound |x' (G - Ghat) x| / n by eps for one unit vector x and paired features: 2 exp(-2 eps^2 t).
-
-    The exponent printed for m shifted features holds for t pairs of them.
-
-    Returns
-    -------
-    Bound, valid for eps > 0 and every shift-invariant kernel with K(x, x) = 1.
-
-    Source: ghashami2016, Theorem 3.1, for paired features; docs/theory/ghashami2016.md.
-    """
-    np = namespace(eps, num_frequencies)
-    probability = 1 - 2 * np.exp(-2 * eps**2 * num_frequencies)
-    return Bound(eps, probability, eps > 0, "ghashami2016, Theorem 3.1 (paired features)")
+    return Bound(bound.value, bound.probability, np.logical_and(bound.valid, eps >= SMALLEST), bound.source)
 
 
 # ------------------------------------------------------------------------------------------------------------ shared
@@ -637,6 +332,6 @@ def _gammas(np: Any) -> tuple[Any, Any]:
     )
 
 
-def _inside(np: Any, eps: Any, most: float = 1.0) -> Any:
+def inside(np: Any, eps: Any, most: float = 1.0) -> Any:
     """Return eps moved into (0, most), where formulas are defined; `valid` says where it was."""
     return np.minimum(np.maximum(eps, 1e-6), most - 1e-6)

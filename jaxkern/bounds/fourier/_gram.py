@@ -1,0 +1,149 @@
+"""Gram matrices of random features and their quadratic forms: ghashami2016, section 3."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from jaxkern.bounds._bound import Bound, formula, namespace, note_of
+
+
+@formula
+def gram_spectral_shifted(*, eps: Any, num_features: Any, num_points: Any, as_printed: bool = False) -> Bound:
+    """Bound |G - Ghat|_2 / n by eps for shifted features: matrix Bernstein, 2 n exp(-eps^2 m / (2 + 4 eps / 3)).
+
+    As printed the exponent is eps^2 m / (9 + 8 eps), from a weaker inequality and two triangle inequalities.
+
+    Returns
+    -------
+    Bound, valid for eps > 0 and every shift-invariant kernel with K(x, x) = 1.
+
+    Source: ghashami2016, Lemma 3.1.
+    """
+    np = namespace(eps, num_features, num_points)
+    scale = 9 + 8 * eps if as_printed else 2 + 4 * eps / 3
+    failure = 2 * num_points * np.exp(-(eps**2) * num_features / scale)
+    return Bound(eps, 1 - failure, eps > 0, "ghashami2016, Lemma 3.1" + note_of(as_printed, "constants corrected"))
+
+
+@formula
+def gram_spectral_paired(*, eps: Any, num_frequencies: Any, num_points: Any) -> Bound:
+    """Bound |G - Ghat|_2 / n by eps for paired features: 2 n exp(-eps^2 t / (1/2 + 2 eps / 3)).
+
+    At equal numbers of features, m = 2 t, this is about half of what shifted features need.
+
+    Returns
+    -------
+    Bound, valid for eps > 0 and every shift-invariant kernel with K(x, x) = 1.
+
+    Source: ghashami2016, Lemma 3.1, for paired features; docs/theory/ghashami2016.md.
+    """
+    np = namespace(eps, num_frequencies, num_points)
+    failure = 2 * num_points * np.exp(-(eps**2) * num_frequencies / (0.5 + 2 * eps / 3))
+    return Bound(eps, 1 - failure, eps > 0, "ghashami2016, Lemma 3.1 (paired features)")
+
+
+@formula
+def gram_spectral_paired_all_n(*, eps: Any, num_frequencies: Any) -> Bound:
+    """Bound |G - Ghat|_2 / n by eps for paired features, whatever n: 40 exp(-eps^2 t / (1/2 + 2 eps / 3)).
+
+    The intrinsic dimension of the variance, at most 5, replaces n.
+
+    Returns
+    -------
+    Bound, valid for eps >= 1 / (2 sqrt(t)) + 1 / (3 t) and every shift-invariant kernel with K(x, x) = 1.
+
+    Source: Theorem C of docs/theory/ghashami2016.md.
+    """
+    np = namespace(eps, num_frequencies)
+    failure = 40 * np.exp(-(eps**2) * num_frequencies / (0.5 + 2 * eps / 3))
+    valid = eps >= 1 / (2 * np.sqrt(num_frequencies)) + 1 / (3 * num_frequencies)
+    return Bound(eps, 1 - failure, valid, "jaxkern, Theorem C of ghashami2016")
+
+
+@formula
+def gram_frobenius_shifted(*, num_features: Any, tau: Any, variance: Any = 1.5) -> Bound:
+    """Bound |G - Ghat|_F / n for shifted features by (sqrt(variance) + 2 sqrt(tau)) / sqrt(m), whatever n.
+
+    Equivalently m = (sqrt(1.5) + 2 sqrt(log(1 / delta)))^2 / eps^2 features give an error of eps n. variance is the
+    largest of 1 + K(2 d) / 2 - K(d)^2 over differences d: at most 3/2 for every kernel, 1 for the Gaussian one.
+
+    Returns
+    -------
+    Bound with probability 1 - exp(-tau), valid for tau > 0.
+
+    Source: Theorem A of docs/theory/ghashami2016.md.
+    """
+    np = namespace(num_features, tau, variance)
+    value = (np.sqrt(variance) + 2 * np.sqrt(tau)) / np.sqrt(num_features)
+    return Bound(value, 1 - np.exp(-tau), tau > 0, "jaxkern, Theorem A of ghashami2016")
+
+
+@formula
+def gram_frobenius_paired(*, num_frequencies: Any, tau: Any, variance: Any = 1.0) -> Bound:
+    """Bound |G - Ghat|_F / n for paired features by (sqrt(variance) + sqrt(tau)) / sqrt(t), whatever n.
+
+    variance is the largest of (1 + K(2 d)) / 2 - K(d)^2 over differences d: at most 1 for every kernel, 1/2 for the
+    Gaussian and every other kernel with K(2 d) <= 2 K(d)^2.
+
+    Returns
+    -------
+    Bound with probability 1 - exp(-tau), valid for tau > 0.
+
+    Source: Theorem A of docs/theory/ghashami2016.md.
+    """
+    np = namespace(num_frequencies, tau, variance)
+    value = (np.sqrt(variance) + np.sqrt(tau)) / np.sqrt(num_frequencies)
+    return Bound(value, 1 - np.exp(-tau), tau > 0, "jaxkern, Theorem A of ghashami2016 (paired features)")
+
+
+@formula
+def gram_frobenius_paired_bernstein(*, eps: Any, num_frequencies: Any, variance: Any = 1.0) -> Bound:
+    """Bound |G - Ghat|_F / n by eps for paired features, whatever n: 2 exp(-eps^2 t / (2 v + 2 sqrt(2) eps / 3)).
+
+    v is the `variance` of `gram_frobenius_paired`. The smaller of the two bounds for small failure probabilities.
+
+    Returns
+    -------
+    Bound, valid for eps > 0.
+
+    Source: Theorem B of docs/theory/ghashami2016.md.
+    """
+    np = namespace(eps, num_frequencies, variance)
+    failure = 2 * np.exp(-(eps**2) * num_frequencies / (2 * variance + 2 * math.sqrt(2.0) * eps / 3))
+    return Bound(eps, 1 - failure, eps > 0, "jaxkern, Theorem B of ghashami2016")
+
+
+@formula
+def quadratic_form_shifted(*, eps: Any, num_features: Any, as_printed: bool = False) -> Bound:
+    """Bound |x' (G - Ghat) x| / n by eps for one unit vector x and shifted features: 2 exp(-eps^2 m / 2).
+
+    As printed 2 exp(-2 eps^2 m), a factor 4 too much in the exponent, and false.
+
+    Returns
+    -------
+    Bound, valid for eps > 0 and every shift-invariant kernel with K(x, x) = 1.
+
+    Source: ghashami2016, Theorem 3.1.
+    """
+    np = namespace(eps, num_features)
+    factor = 2 if as_printed else 0.5
+    probability = 1 - 2 * np.exp(-factor * eps**2 * num_features)
+    return Bound(eps, probability, eps > 0, "ghashami2016, Theorem 3.1" + note_of(as_printed, "corrected"))
+
+
+@formula
+def quadratic_form_paired(*, eps: Any, num_frequencies: Any) -> Bound:
+    """Bound |x' (G - Ghat) x| / n by eps for one unit vector x and paired features: 2 exp(-2 eps^2 t).
+
+    The exponent printed for m shifted features holds for t pairs of them.
+
+    Returns
+    -------
+    Bound, valid for eps > 0 and every shift-invariant kernel with K(x, x) = 1.
+
+    Source: ghashami2016, Theorem 3.1, for paired features; docs/theory/ghashami2016.md.
+    """
+    np = namespace(eps, num_frequencies)
+    probability = 1 - 2 * np.exp(-2 * eps**2 * num_frequencies)
+    return Bound(eps, probability, eps > 0, "ghashami2016, Theorem 3.1 (paired features)")
