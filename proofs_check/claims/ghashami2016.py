@@ -17,11 +17,12 @@ from jaxkern import features, kernels
 from jaxkern.bounds import Bound
 from jaxkern.bounds import fourier as bounds
 from proofs_check.claim import Claim, Control, Exact, Form, Setting, Tail
+from proofs_check.populations import Population
 
 PAPER = "ghashami2016"
 
 
-def claims(*, full: bool = False) -> list[Claim]:
+def claims(data: Population | None = None, *, full: bool = False) -> list[Claim]:
     """Return the claims of the paper, in its order."""
     return [_thm3_1((0.05, 0.02) if full else (0.05,))]
 

@@ -17,12 +17,13 @@ def claims(data: Population | None = None, profile: str = "quick") -> list[Claim
     data : a population to run on instead of the synthetic ones.
     profile : "quick" or "full"; the full one tries more values of tau and sizes.
     """
-    from proofs_check.claims import ghashami2016, kpotufe2020, kpotufe2020_identities
+    from proofs_check.claims import chen2016, ghashami2016, kpotufe2020, kpotufe2020_identities
 
     people: Sequence[Population] = populations.synthetic() if data is None else (data,)
     full = profile == "full"
     return [
         *kpotufe2020_identities.claims(people),
         *kpotufe2020.claims(people, full=full),
-        *ghashami2016.claims(full=full),
+        *chen2016.claims(data, full=full),
+        *ghashami2016.claims(data, full=full),
     ]
