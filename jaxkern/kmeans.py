@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,13 +26,13 @@ _BLOCK_ELEMENTS = 2**18  # of the k x block scores: 1 MB in float32, which a cor
 
 @pytree
 class KMeansResult:
-    """A partition of N points into k clusters.
+    """A partition of N points, of weights w_i (1 unless given), into k clusters.
 
     Attributes
     ----------
     labels : (N,) int32 in [0, k), the nearest centre of each point.
     centers : (k, d), in the dtype of the points.
-    objective : scalar, sum_i |x_i - centers[labels_i]|^2 for the fields above.
+    objective : scalar, sum_i w_i |x_i - centers[labels_i]|^2 for the fields above.
     converged : scalar bool, whether the last iteration moved the centres by no more than the tolerance.
     iterations : scalar int32, how many Lloyd iterations the returned restart took.
     """
@@ -49,6 +49,7 @@ def kmeans(
     X: Any,
     num_clusters: int,
     *,
+    weights: Any = None,
     num_restarts: int = 1,
     max_iterations: int = 300,
     tolerance: Any = 1e-4,
@@ -57,14 +58,17 @@ def kmeans(
 ) -> KMeansResult:
     """Cluster points around `num_clusters` centres, to a local minimum of the sum of squared distances.
 
-    min over c_1, ..., c_k of sum_i min_j |x_i - c_j|^2. k-means++ seeding, then Lloyd iterations until the
+    min over c_1, ..., c_k of sum_i w_i min_j |x_i - c_j|^2. k-means++ seeding, then Lloyd iterations until the
     centres move by sum_j |c_j' - c_j|^2 <= tolerance * (mean variance of a coordinate), as in scikit-learn; labels that
     no longer change move nothing. A cluster that loses all points starts again at the point farthest from its centre
-    (several of them at different points); where fewer than `num_clusters` points are distinct, some stay empty.
+    (several of them at different points); where fewer than `num_clusters` points are distinct, some stay empty. A point
+    of weight 2 counts as two copies; one of weight 0 has no influence and gets the label of its nearest centre, so that
+    data sets of different sizes, filled up with rows of weight 0, can go through one vmap.
 
     key : a typed random key. Restart r uses `fold_in(key, r)`, so more restarts never give a worse objective.
     X : (N, d), float32 or float64, N >= num_clusters.
     num_clusters : k, a Python int in [1, N].
+    weights : (N,) at least 0, in the dtype of X; by default all 1. Their sum must be positive, or the objective is NaN.
     num_restarts : independent seedings, at least 1; the one with the smallest objective is returned.
     max_iterations : Lloyd iterations of each restart, at least 1.
     tolerance : at least 0; 0 goes on until the centres stand still.
@@ -85,6 +89,9 @@ def kmeans(
     key = _checks.key(key)
     X = _checks.matrix("X", X)
     num_clusters = _checks.count("num_clusters", num_clusters, maximum=X.shape[0], limit="the number of points")
+    if weights is not None:
+        weights = _checks.vector("weights", weights, size=X.shape[0])
+        _checks.same_dtype("weights", weights, "X", X)
     num_restarts = _checks.count("num_restarts", num_restarts)
     max_iterations = _checks.count("max_iterations", max_iterations)
     if _checks.is_static(tolerance) and not tolerance >= 0:
@@ -100,6 +107,7 @@ def kmeans(
     return _kmeans(
         key,
         X,
+        weights,
         max_iterations,
         _checks.scalar("tolerance", tolerance, X.dtype),
         num_clusters=num_clusters,
@@ -113,6 +121,7 @@ def kmeans(
 def _kmeans(
     key: jax.Array,
     X: jax.Array,
+    weights: jax.Array | None,
     max_iterations: Any,
     tolerance: jax.Array,
     *,
@@ -121,20 +130,20 @@ def _kmeans(
     num_candidates: int,
     block_size: int,
 ) -> KMeansResult:
-    mean = X.mean(axis=0, keepdims=True)
+    # Shares of the total, in which neither the mean nor the spread can overflow.
+    share = None if weights is None else (weights / weights.sum())[:, None]
+    mean = X.mean(axis=0, keepdims=True) if share is None else (share * X).sum(axis=0, keepdims=True)
     centred = X - mean
-    threshold = tolerance * jnp.mean(centred * centred)
-    padding = -X.shape[0] % block_size
-    if padding:
-        centred = jnp.concatenate([centred, jnp.zeros((padding, X.shape[1]), X.dtype)])
-    blocks = centred.reshape(-1, block_size, X.shape[1])
+    spread = jnp.mean(centred * centred) if share is None else (share * centred * centred).sum() / X.shape[1]
+    blocks = _Blocks.cut(centred, weights, block_size)
 
     def restart(number: jax.Array) -> KMeansResult:
-        start = X[_plus_plus(jax.random.fold_in(key, number), X, num_clusters, num_candidates)] - mean
-        centers, converged, iterations = _lloyd(blocks, X.shape[0], start, max_iterations, threshold)
-        labels = _partition(blocks, X.shape[0], centers)[0][: X.shape[0]]
+        seeds = _plus_plus(jax.random.fold_in(key, number), X, weights, num_clusters, num_candidates)
+        centers, converged, iterations = _lloyd(blocks, X[seeds] - mean, max_iterations, tolerance * spread)
+        labels = _partition(blocks, centers)[0][: X.shape[0]]
         centers = centers + mean
-        objective = _row_norms(X - centers[labels]).sum()
+        distances = _row_norms(X - centers[labels])
+        objective = (distances if weights is None else weights * distances).sum()
         return KMeansResult(labels, centers, objective, converged & jnp.isfinite(objective), iterations)
 
     def better(best: KMeansResult, number: jax.Array) -> tuple[KMeansResult, None]:
@@ -153,16 +162,39 @@ def _kmeans(
     return lax.scan(better, nothing, lax.iota(jnp.uint32, num_restarts))[0]
 
 
+class _Blocks(NamedTuple):
+    """The points (b, B, d), zero rows at the end, and what each counts (b, B); None where all of them count once."""
+
+    rows: jax.Array
+    weights: jax.Array | None
+    num_points: int
+
+    @staticmethod
+    def cut(X: jax.Array, weights: jax.Array | None, block_size: int) -> _Blocks:
+        padding = -X.shape[0] % block_size
+        if padding:
+            X = jnp.concatenate([X, jnp.zeros((padding, X.shape[1]), X.dtype)])
+            weights = weights if weights is None else jnp.concatenate([weights, jnp.zeros(padding, weights.dtype)])
+        num_points = X.shape[0] - padding
+        weights = weights if weights is None else weights.reshape(-1, block_size)
+        return _Blocks(X.reshape(-1, block_size, X.shape[1]), weights, num_points)
+
+    @property
+    def padded(self) -> jax.Array:
+        """Which rows are none of the points, (b, B)."""
+        shape = self.rows.shape[:2]
+        return (lax.iota(jnp.int32, shape[0] * shape[1]) >= self.num_points).reshape(shape)
+
+
 def _row_norms(rows: jax.Array) -> jax.Array:
     """Return the squared Euclidean norm of every row."""
     return (rows * rows).sum(axis=1)
 
 
 def _lloyd(
-    blocks: jax.Array, num_points: int, centers: jax.Array, max_iterations: Any, threshold: jax.Array
+    blocks: _Blocks, centers: jax.Array, max_iterations: Any, threshold: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Alternate between nearest centres and means; return the centres, if they stopped, and after how many steps."""
-    rows = blocks.reshape(-1, blocks.shape[2])
 
     def unfinished(state: tuple[jax.Array, jax.Array, jax.Array, jax.Array]) -> jax.Array:
         return ~state[2] & (state[3] < max_iterations)
@@ -171,49 +203,47 @@ def _lloyd(
         state: tuple[jax.Array, jax.Array, jax.Array, jax.Array],
     ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
         centers, old_labels, _, iteration = state
-        labels, sums, counts = _partition(blocks, num_points, centers)
+        labels, sums, counts = _partition(blocks, centers)
         empty = (counts == 0)[:, None]
-        means = jnp.where(empty, centers, sums / jnp.maximum(counts, 1)[:, None])
-        means = lax.cond(
-            empty.any(), lambda: _reseed(rows, num_points, centers, labels, means, empty[:, 0]), lambda: means
-        )
+        means = jnp.where(empty, centers, sums / jnp.where(empty, 1, counts[:, None]))
+        means = lax.cond(empty.any(), lambda: _reseed(blocks, centers, labels, means, empty[:, 0]), lambda: means)
         # Labels that repeat give the same means, but not always to the last bit: compilers fuse and reorder.
         repeats = (labels == old_labels).all() & ~(empty & (means != centers)).any()
         # Not "<=": where points are NaN there is nothing to wait for.
         return means, labels, repeats | ~(_row_norms(means - centers).sum() > threshold), iteration + 1
 
-    labels = jnp.full(rows.shape[0], -1, jnp.int32)
+    labels = jnp.full(blocks.rows.shape[0] * blocks.rows.shape[1], -1, jnp.int32)
     state = lax.while_loop(unfinished, step, (centers, labels, jnp.array(False), jnp.array(0, jnp.int32)))
     return state[0], state[2], state[3]
 
 
-def _partition(blocks: jax.Array, num_points: int, centers: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return every row's nearest centre, and the sum and the number of rows of every cluster.
+def _partition(blocks: _Blocks, centers: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return every row's nearest centre, and the weighted sum and the weight of the rows of every cluster.
 
-    `blocks` (b, B, d) holds the points, and zero rows at its end: those get the label k, which no sum contains.
+    Rows that are none of the points get the label k, which no sum contains.
     """
     num_clusters, dtype = centers.shape[0], centers.dtype
     lengths = _row_norms(centers)[:, None]
-    padded = lax.iota(jnp.int32, blocks.shape[0] * blocks.shape[1]) >= num_points
 
     def one_block(
-        totals: tuple[jax.Array, jax.Array], block: tuple[jax.Array, jax.Array]
+        totals: tuple[jax.Array, jax.Array], block: tuple[jax.Array, jax.Array | None, jax.Array]
     ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
-        rows, padded = block
+        rows, weights, padded = block
         scores = lengths - 2 * jnp.matmul(centers, rows.T, precision=lax.Precision.HIGHEST)
         labels = jnp.where(padded, num_clusters, lax.argmin(scores, 0, jnp.int32))
         # Scattered sums are the faster ones on a CPU; elsewhere they are slow, and depend on the order of threads.
         sums = lax.platform_dependent(
-            rows,
+            rows if weights is None else weights[:, None] * rows,
             labels,
             cpu=partial(_scattered_sums, num_clusters=num_clusters),
             default=partial(_matmul_sums, num_clusters=num_clusters),
         )
-        counts = jax.ops.segment_sum(jnp.ones(labels.shape, jnp.int32), labels, num_clusters)
+        ones = jnp.ones(labels.shape, jnp.int32) if weights is None else weights
+        counts = jax.ops.segment_sum(ones, labels, num_clusters)
         return (totals[0] + sums, totals[1] + counts), labels
 
-    zero = jnp.zeros(centers.shape, dtype), jnp.zeros(num_clusters, jnp.int32)
-    (sums, counts), labels = lax.scan(one_block, zero, (blocks, padded.reshape(blocks.shape[:2])))
+    zero = jnp.zeros(centers.shape, dtype), jnp.zeros(num_clusters, jnp.int32 if blocks.weights is None else dtype)
+    (sums, counts), labels = lax.scan(one_block, zero, (blocks.rows, blocks.weights, blocks.padded))
     return labels.reshape(-1), sums, counts.astype(dtype)
 
 
@@ -226,48 +256,57 @@ def _matmul_sums(rows: jax.Array, labels: jax.Array, *, num_clusters: int) -> ja
     return jnp.matmul(members, rows, precision=lax.Precision.HIGHEST)
 
 
-def _reseed(
-    rows: jax.Array, num_points: int, centers: jax.Array, labels: jax.Array, means: jax.Array, empty: jax.Array
-) -> jax.Array:
+def _reseed(blocks: _Blocks, centers: jax.Array, labels: jax.Array, means: jax.Array, empty: jax.Array) -> jax.Array:
     """Move the e-th empty cluster's centre to the e-th farthest point, unless that one stands on its centre already.
 
     A mean of equal points differs from them by rounding. Were that distance to count, two clusters could take the same
     points from each other for ever; so a distance below sqrt(N) eps |x| is none.
     """
+    rows = blocks.rows.reshape(-1, blocks.rows.shape[2])
     own = centers.at[labels].get(mode="clip")
-    distances = jnp.where(lax.iota(jnp.int32, rows.shape[0]) < num_points, _row_norms(rows - own), -1)
+    counted = ~blocks.padded if blocks.weights is None else blocks.weights > 0
+    distances = jnp.where(counted.reshape(-1), _row_norms(rows - own), -1)
     # Which of two almost equally far points comes first does not matter, and float64 top_k is slow.
     farthest = lax.top_k(distances.astype(jnp.float32), centers.shape[0])[1]
     chosen = farthest[jnp.maximum(jnp.cumsum(empty) - 1, 0)]
-    rounding = num_points * float(jnp.finfo(rows.dtype).eps) ** 2 * _row_norms(rows).max()
+    rounding = blocks.num_points * float(jnp.finfo(rows.dtype).eps) ** 2 * _row_norms(rows).max()
     return jnp.where((empty & (distances[chosen] > rounding))[:, None], rows[chosen], means)
 
 
-def _plus_plus(key: jax.Array, X: jax.Array, num_seeds: int, num_candidates: int) -> jax.Array:
+def _plus_plus(
+    key: jax.Array, X: jax.Array, weights: jax.Array | None, num_seeds: int, num_candidates: int
+) -> jax.Array:
     """Choose `num_seeds` rows of X by k-means++ and return their indices, (num_seeds,) int32, all different.
 
-    The first is uniform. Each further one is the best, for the sum over points of the squared distance to the nearest
-    seed, of `num_candidates` drawn with probability proportional to that squared distance. Distances are direct
+    The first is drawn by weight. Each further one is the best, for the sum over points of weight times squared distance
+    to the nearest seed, of `num_candidates` drawn with probability proportional to that product. Distances are direct
     differences, so copies of a seed are at distance exactly 0 and never drawn; when no other points are left, the rest
-    is uniform over the rows not chosen yet. O(N d num_seeds num_candidates) time, O(N d) memory.
+    are drawn by weight from the rows not chosen yet, and last come those of weight 0. O(N d num_seeds num_candidates)
+    time, O(N d) memory.
 
-    X : (N, d) floating with N >= num_seeds. The key is consumed.
+    X : (N, d) floating with N >= num_seeds; weights : (N,) or None. The key is consumed.
     """
     num_points = X.shape[0]
 
     def distances(index: jax.Array) -> jax.Array:
         return _row_norms(X - X[index][None, :])
 
+    def weighed(values: jax.Array) -> jax.Array:
+        return values if weights is None else weights * values
+
     def choose(state: tuple[jax.Array, jax.Array], number: jax.Array) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
         nearest, free = state
-        total = nearest.sum()
-        # Infinite before the first seed, and zero when all that is left are copies.
-        weighted = (total > 0) & jnp.isfinite(total)
-        candidates = _draw(jax.random.fold_in(key, number), jnp.where(weighted, nearest, free), num_candidates)
+        gains = weighed(nearest)
+        total = gains.sum()
+        # Not finite before the first seed, and zero when all that is left are copies.
+        told = (total > 0) & jnp.isfinite(total)
+        rest = weighed(free)
+        rest = rest if weights is None else jnp.where(rest.sum() > 0, rest, free)
+        candidates = _draw(jax.random.fold_in(key, number), jnp.where(told, gains, rest), num_candidates)
         best = candidates[0]
         if num_candidates > 1:
-            left = lax.map(lambda index: jnp.minimum(nearest, distances(index)).sum(), candidates)
-            best = candidates[jnp.where(weighted, lax.argmin(left, 0, jnp.int32), 0)]
+            left = lax.map(lambda index: weighed(jnp.minimum(nearest, distances(index))).sum(), candidates)
+            best = candidates[jnp.where(told, lax.argmin(left, 0, jnp.int32), 0)]
         return (jnp.minimum(nearest, distances(best)), free.at[best].set(0)), best
 
     nothing = jnp.full(num_points, jnp.inf, X.dtype), jnp.ones(num_points, X.dtype)

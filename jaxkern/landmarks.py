@@ -115,7 +115,7 @@ def kmeans_plus_plus(key: Any, X: Any, *, num_landmarks: int, num_candidates: in
 
 @partial(jax.jit, static_argnames=("num_landmarks", "num_candidates"))
 def _kmeans_plus_plus(key: jax.Array, X: jax.Array, *, num_landmarks: int, num_candidates: int) -> jax.Array:
-    return X[_plus_plus(key, X, num_landmarks, num_candidates)]
+    return X[_plus_plus(key, X, None, num_landmarks, num_candidates)]
 
 
 def pivoted_cholesky(key: Any, kernel: Any, X: Any, *, num_landmarks: int) -> jax.Array:

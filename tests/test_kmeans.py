@@ -92,8 +92,8 @@ def test_lloyd_takes_the_literal_steps_from_every_start(rng, x64):
                 best, optimum = objective_of(X, labels, means), means
     starts = np.stack([X[list(chosen)] for chosen in itertools.combinations(range(7), 3)] + [optimum])
 
-    blocks = jnp.pad(jnp.asarray(X), ((0, 1), (0, 0))).reshape(2, 4, 2)
-    run = jax.jit(jax.vmap(lambda start: module._lloyd(blocks, 7, start, 100, jnp.zeros(()))))
+    blocks = module._Blocks.cut(jnp.asarray(X), None, 4)
+    run = jax.jit(jax.vmap(lambda start: module._lloyd(blocks, start, 100, jnp.zeros(()))))
     found, converged, _ = run(jnp.asarray(starts))
     assert converged.all()
     np.testing.assert_allclose(found[-1], optimum, atol=1e-12)
@@ -164,9 +164,9 @@ def test_a_common_offset_costs_no_digits(rng):
 
 def test_empty_clusters_restart_at_different_far_points(dtype):
     """Centres 1e3 and 2e3 win nothing: they move to 20 and 0, the points farthest from 6, and all ends well."""
-    blocks = jnp.array([0, 0.125, 10, 20, 0, 0], dtype).reshape(2, 3, 1)
+    blocks = module._Blocks.cut(jnp.array([[0], [0.125], [10], [20]], dtype), None, 3)
     start = jnp.array([[6], [1000], [2000]], dtype)
-    run = jax.jit(lambda steps: module._lloyd(blocks, 4, start, steps, jnp.zeros((), dtype)))
+    run = jax.jit(lambda steps: module._lloyd(blocks, start, steps, jnp.zeros((), dtype)))
     assert run(1)[0][1:].ravel().tolist() == [20, 0]
     centers, converged, _ = run(50)
     assert bool(converged)
@@ -177,7 +177,12 @@ def test_rounding_of_a_mean_reseeds_no_cluster(dtype):
     """Copies of 0.1, whose mean is off by a few units in the last place: the empty cluster stays where it was."""
     rows, labels = jnp.full((N, 1), 0.1, dtype), jnp.zeros(N, jnp.int32)
     centers = jnp.array([[0.1 * (1 + 4 * eps(dtype))], [3]], dtype)
-    reseed = jax.jit(lambda rows: module._reseed(rows, N, centers, labels, centers, jnp.array([False, True])))
+
+    @jax.jit
+    def reseed(rows):
+        blocks = module._Blocks.cut(rows, None, N)
+        return module._reseed(blocks, centers, labels, centers, jnp.array([False, True]))
+
     assert np.array_equal(reseed(rows), centers)
     moved = reseed(rows.at[7].set(0.11))
     assert moved[1] == jnp.asarray(0.11, dtype) and moved[0] == centers[0]
@@ -254,7 +259,7 @@ def test_seeds_are_different_points_even_among_copies(num_candidates, rng):
     """Copies are at distance exactly 0: all distinct points come first, then the rest without repetition."""
     values = jnp.asarray(rng.normal(size=(3, DIM)) * 0.1 + 7, jnp.float32)
     X = values[np.arange(11) % 3]
-    draw = jax.jit(jax.vmap(lambda key: module._plus_plus(key, X, 11, num_candidates)))
+    draw = jax.jit(jax.vmap(lambda key: module._plus_plus(key, X, None, 11, num_candidates)))
     seeds = np.asarray(draw(jax.random.split(jax.random.key(2), 30)))
     assert seeds.dtype == np.int32
     assert (np.sort(seeds, axis=1) == np.arange(11)).all()
@@ -264,14 +269,16 @@ def test_seeds_are_different_points_even_among_copies(num_candidates, rng):
 def test_one_seed_is_uniform():
     """12 cells, 6000 draws: a share is off by 6 standard errors with probability below 1e-7."""
     X = jnp.zeros((12, 1))
-    seeds = jax.jit(jax.vmap(lambda key: module._plus_plus(key, X, 1, 2)))(jax.random.split(jax.random.key(0), 6000))
+    seeds = jax.jit(jax.vmap(lambda key: module._plus_plus(key, X, None, 1, 2)))(
+        jax.random.split(jax.random.key(0), 6000)
+    )
     shares = np.bincount(np.asarray(seeds)[:, 0], minlength=12) / 6000
     assert np.abs(shares - 1 / 12).max() <= 6 * np.sqrt(1 / 12 * 11 / 12 / 6000)
 
 
 def pair_shares(X, num_candidates, draws=20_000):
     """How often each ordered pair of points is chosen as two seeds."""
-    draw = jax.jit(jax.vmap(lambda key: module._plus_plus(key, X, 2, num_candidates)))
+    draw = jax.jit(jax.vmap(lambda key: module._plus_plus(key, X, None, 2, num_candidates)))
     first, second = np.asarray(draw(jax.random.split(jax.random.key(6), draws))).T
     return np.bincount(first * len(X) + second, minlength=len(X) ** 2).reshape(len(X), len(X)) / draws
 
@@ -370,3 +377,62 @@ def test_bad_arguments_are_refused_by_name(changes, message):
     arguments = {"key": jax.random.key(0), "X": np.zeros((5, 2), np.float32), "num_clusters": 2} | changes
     with pytest.raises(ValueError, match=message):
         kmeans(**arguments)
+
+
+# --- weights ---------------------------------------------------------------------------------------------------------
+
+
+def test_whole_weights_are_copies(rng, dtype):
+    """From the same start the weighted steps are those on the copies, and the objective is theirs."""
+    X = rng.normal(size=(12, 2))
+    weights = rng.integers(0, 4, 12)
+    weights[:3] = 1
+    copies = np.repeat(X, weights, axis=0)
+    start = jnp.asarray(X[:3] - 0.1, dtype)
+    run = jax.jit(lambda X, w: module._lloyd(module._Blocks.cut(X, w, 5), start, 100, jnp.zeros((), dtype)))
+    found = run(jnp.asarray(X, dtype), jnp.asarray(weights, dtype))
+    expected = literal_lloyd(copies, np.float64(start))[1]
+    np.testing.assert_allclose(found[0], expected, atol=200 * eps(dtype))
+
+    result = kmeans(jax.random.key(1), jnp.asarray(X, dtype), 3, weights=jnp.asarray(weights, dtype))
+    labels = np.repeat(np.asarray(result.labels), weights)
+    np.testing.assert_allclose(result.objective, objective_of(copies, labels, result.centers), rtol=100 * eps(dtype))
+
+
+def test_rows_of_weight_zero_have_no_influence(rng, dtype):
+    """Data sets of 62 and 40 points, filled up with far rows of weight 0, in one vmapped call: exact partitions."""
+    X, truth = separated(rng)
+    sizes = (N, 40)
+    padded = np.full((2, N, DIM), 1e3)
+    for i, size in enumerate(sizes):
+        padded[i, :size] = X[:size]
+    weights = (np.arange(N)[None] < np.array(sizes)[:, None]).astype(float)
+    keys = jax.random.split(jax.random.key(0), 2)
+    cluster = jax.jit(jax.vmap(lambda key, X, w: kmeans(key, X, K, weights=w)))
+    found = cluster(keys, jnp.asarray(padded, dtype), jnp.asarray(weights, dtype))
+    for i, size in enumerate(sizes):
+        assert same_partition(found.labels[i, :size], truth[:size]) and bool(found.converged[i])
+        means = np.stack([X[:size][truth[:size] == truth[np.argmax(found.labels[i] == j)]].mean(0) for j in range(K)])
+        np.testing.assert_allclose(found.centers[i], means, atol=1e3 * eps(dtype))
+
+
+def test_seeds_are_drawn_by_weight_and_never_of_weight_zero_while_others_are_left(x64):
+    """Two points of weights 1 and 3: 4,000 draws, chi-square at 1e-9 allows a share off by .042."""
+    X = jnp.arange(4.0)[:, None]
+    weights = jnp.array([1.0, 0.0, 3.0, 0.0])
+    draw = jax.jit(jax.vmap(lambda key: module._plus_plus(key, X, weights, 3, 1)))
+    seeds = np.asarray(draw(jax.random.split(jax.random.key(0), 4000)))
+    assert set(seeds[:, 0]) == set(seeds[:, 1]) == {0, 2}
+    assert abs((seeds[:, 0] == 2).mean() - 0.75) <= 0.042
+    assert all(len(set(row)) == 3 for row in seeds[:100])  # then the others, each at most once
+
+
+def test_without_weight_there_is_no_mean(x64):
+    result = kmeans(jax.random.key(0), jnp.ones((4, 2)), 2, weights=jnp.zeros(4))
+    assert not np.isfinite(result.objective) and not bool(result.converged)
+
+
+@pytest.mark.parametrize("weights", [jnp.ones(3), jnp.ones((4, 1)), jnp.ones(4, int)])
+def test_weights_that_do_not_fit_are_named(weights):
+    with pytest.raises(ValueError, match="weights"):
+        kmeans(jax.random.key(0), jnp.ones((4, 2)), 2, weights=weights)
