@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from jaxkern import features, kernels, landmarks, scale
 
 __all__ = [
+    "Fastfood",
     "KernelJL",
     "KernelPCA",
     "Nystrom",
@@ -201,6 +202,12 @@ class OrthogonalFourier(_Fourier):
     """`features.orthogonal_fourier`: cos and sin of orthogonal frequencies, 2 n_frequencies features."""
 
     _draw = "orthogonal_fourier"
+
+
+class Fastfood(_Fourier):
+    """`features.fastfood`: cos and sin of structured frequencies, 2 n_frequencies features; for many dimensions."""
+
+    _draw = "fastfood"
 
 
 class _Landmarks(_Transformer):

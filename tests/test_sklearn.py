@@ -19,6 +19,7 @@ EVERY = [
     adapters.PairedFourier(5, random_state=0),
     adapters.ShiftedFourier(5, random_state=0),
     adapters.OrthogonalFourier(5, random_state=0),
+    adapters.Fastfood(5, random_state=0),
     adapters.Nystrom(5, random_state=0),
     adapters.KernelJL(3, n_landmarks=5, random_state=0),
     adapters.KernelPCA(2, n_landmarks=8, random_state=0),

@@ -1,5 +1,6 @@
 """Feature maps: draw or fit once, then call; each is a callable PyTree (..., dim) -> (..., num_features)."""
 
+from jaxkern.features._fastfood import Fastfood, fastfood
 from jaxkern.features._fourier import PairedFourier, ShiftedFourier, paired_fourier, shifted_fourier
 from jaxkern.features._fourier_orthogonal import orthogonal_fourier
 from jaxkern.features._nystrom import Nystrom, nystrom
@@ -10,6 +11,7 @@ from jaxkern.features._sketch import KernelJL, kernel_jl
 from jaxkern.features._streaming import StreamingMap, StreamingPCA, StreamingState, streaming_pca
 
 __all__ = [
+    "Fastfood",
     "KernelJL",
     "KernelPCA",
     "Nystrom",
@@ -20,6 +22,7 @@ __all__ = [
     "StreamingMap",
     "StreamingPCA",
     "StreamingState",
+    "fastfood",
     "kernel_jl",
     "kernel_pca",
     "nystrom",

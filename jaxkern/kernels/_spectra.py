@@ -102,7 +102,7 @@ def spectral_law(kernel: Kernel, *, rotation_invariant: bool = False) -> Spectra
     if rotation_invariant and not law.rotation_invariant:
         known = ", ".join(sorted(cls.__name__ for cls, law in LAWS.items() if law.rotation_invariant))
         raise ValueError(
-            "kernel must have a rotation invariant spectral law for orthogonal features, "
+            "kernel must have a rotation invariant spectral law for orthogonal features and fastfood, "
             f"got {type(base).__name__}, a product over coordinates; pass one of {known}, or use paired_fourier"
         )
     return law
