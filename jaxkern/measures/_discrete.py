@@ -1,0 +1,79 @@
+"""Finite-support measures on points."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxkern import _checks
+from jaxkern._draws import invert
+from jaxkern._pytree import pytree
+
+
+@pytree
+class Discrete:
+    """A measure sum_i weights_i delta(points_i).
+
+    Parameters
+    ----------
+    points : (p, d) atoms.
+    weights : (p,) probabilities. They are used as given: `total` tells whether they sum to one.
+    """
+
+    points: Any
+    weights: Any
+
+    @property
+    def total(self) -> jax.Array:
+        """The mass, 1 for a probability measure."""
+        return jnp.sum(jnp.asarray(self.weights))
+
+    def sample(self, key: Any, *, num_points: int) -> jax.Array:
+        """Return (num_points, d) independent draws.
+
+        Raises
+        ------
+        ValueError
+            If the key is old-style or num_points < 1.
+        """
+        points = _checks.matrix("points", self.points)
+        weights = _checks.vector("weights", self.weights, size=points.shape[0])
+        return _sample(_checks.key(key), points, weights, num_points=_checks.count("num_points", num_points))
+
+
+@partial(jax.jit, static_argnames=("num_points",))
+def _sample(key: jax.Array, points: jax.Array, weights: jax.Array, *, num_points: int) -> jax.Array:
+    return points[invert(weights, jax.random.uniform(key, (num_points,), weights.dtype))]
+
+
+def gaussian_grid(num_points: int, *, width: float = 6.0, std: Any = 1.0, dtype: Any = float) -> Discrete:
+    """Return the Gaussian density N(0, std^2) on `num_points` evenly spaced atoms of [-width std, width std].
+
+    The trapezoidal rule converges faster than any power for smooth kernels, so that population quantities agree with
+    those of the Gaussian measure to many digits, while every expectation is a finite sum.
+
+    Parameters
+    ----------
+    num_points : number of atoms, at least 2.
+    width : half-width of the grid in standard deviations.
+    std : standard deviation.
+    dtype : dtype of the result.
+
+    Returns
+    -------
+    Discrete measure with points (num_points, 1).
+
+    Raises
+    ------
+    ValueError
+        If num_points < 2, or width or a static std is not positive.
+    """
+    num_points = _checks.count("num_points", num_points, minimum=2)
+    _checks.positive("width", width)
+    _checks.positive("std", std)
+    x = jnp.linspace(-width, width, num_points, dtype=jax.dtypes.canonicalize_dtype(dtype))
+    density = jnp.exp(-x * x / 2)
+    return Discrete((x * jnp.asarray(std, x.dtype))[:, None], density / jnp.sum(density))
