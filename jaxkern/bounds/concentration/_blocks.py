@@ -1,0 +1,137 @@
+"""Block parameters of a mean kernel: amini2021, (20) to (22)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxkern import _checks
+from jaxkern._pytree import pytree
+from jaxkern._spectral import matmul
+
+
+@pytree
+class BlockParameters:
+    """How far a mean kernel is from constant on blocks, and how far apart the blocks are.
+
+    Attributes
+    ----------
+    psi : (R, R) means over the blocks.
+    v2 : (R, R) variances over the blocks.
+    shares : (R,) shares of the clusters, the paper's pi.
+    vbar2 : average variance, sum over k and l of shares_k shares_l v2_kl.
+    separations : (R, R) D_kl = sum over r of shares_r (psi_kr - psi_lr)^2.
+    gamma2 : min over k != l of D_kl.
+    gamma_tilde2 : min over k != l of shares_l D_kl.
+    mean_gap : a bound of |E K - K*| / n, K* the block matrix of psi.
+    """
+
+    psi: Any
+    v2: Any
+    shares: Any
+    vbar2: Any
+    separations: Any
+    gamma2: Any
+    gamma_tilde2: Any
+    mean_gap: Any
+
+
+def block_parameters(
+    mean_kernel: Any, labels: Any, *, num_clusters: int, off_diagonal: bool = False
+) -> BlockParameters:
+    """Return the empirical block parameters of E K, which holds E K(X_i, X_i) on its diagonal.
+
+    By default over all entries, as Theorem 3 needs them. With off_diagonal=True the diagonal is left out of psi, v2 and
+    vbar2, and enters as a diagonal matrix: mean_gap = sqrt(vbar2) + max_i |E K_ii - psi_kk| / n instead of sqrt(vbar2).
+
+    Parameters
+    ----------
+    mean_kernel : (n, n) symmetric matrix E K.
+    labels : (n,) integers in 0, ..., num_clusters - 1, none of which should be missing: an empty cluster has psi = 0
+        and makes gamma_tilde2 zero.
+    num_clusters : R, at least 2. Static.
+    off_diagonal : static.
+
+    Returns
+    -------
+    BlockParameters. O(n^2 R) time.
+
+    Raises
+    ------
+    ValueError
+        For wrong shapes or dtypes, or num_clusters < 2.
+
+    Source: amini2021, (20) to (22); Theorem C of docs/theory/amini2021.md.
+    """
+    matrix = _checks.square("mean_kernel", mean_kernel)
+    found = _checks.labels("labels", labels, size=matrix.shape[0])
+    count = _checks.count("num_clusters", num_clusters, minimum=2)
+    return _blocks(matrix, found, num_clusters=count, off_diagonal=_checks.flag("off_diagonal", off_diagonal))
+
+
+def population_parameters(psi: Any, v2: Any, shares: Any) -> BlockParameters:
+    """Return the block parameters that follow from the means and the variances of the blocks.
+
+    Parameters
+    ----------
+    psi, v2 : (R, R) means and variances, such as those of Examples 5 and 6; R >= 2.
+    shares : (R,) shares of the clusters.
+
+    Returns
+    -------
+    BlockParameters with mean_gap = sqrt(vbar2).
+
+    Raises
+    ------
+    ValueError
+        For wrong shapes or dtypes, or R < 2.
+
+    Source: amini2021, (21), (22) and Section 3.3.
+    """
+    means = _checks.square("psi", psi)
+    size = _checks.count("the number of clusters", means.shape[0], minimum=2)
+    variances = _checks.square("v2", v2)
+    if variances.shape != means.shape:
+        raise ValueError(f"v2 must have the shape of psi, {means.shape}, got {variances.shape}")
+    weights = _checks.vector("shares", shares, size=size)
+    return _finish(means, variances, weights, jnp.zeros((), means.dtype))
+
+
+@partial(jax.jit, static_argnames=("num_clusters", "off_diagonal"))
+def _blocks(matrix: jax.Array, labels: jax.Array, *, num_clusters: int, off_diagonal: bool) -> BlockParameters:
+    n, dtype = matrix.shape[0], matrix.dtype
+    members = jax.nn.one_hot(labels, num_clusters, dtype=dtype)
+    counts = jnp.sum(members, axis=0)
+    eye = jnp.eye(n, dtype=dtype)
+    kept = 1 - eye if off_diagonal else jnp.ones_like(eye)
+
+    def over_blocks(entries: jax.Array) -> jax.Array:
+        return matmul(matmul(members.T, entries), members)
+
+    pairs = over_blocks(kept)
+    # A cluster of one point has no pairs: its own entry then serves as psi, and its variance is zero.
+    alone = jnp.diag(over_blocks(matrix * eye)) / jnp.maximum(counts, 1)
+    means = over_blocks(matrix * kept) / jnp.maximum(pairs, 1)
+    means = jnp.where(pairs > 0, means, jnp.diag(alone))
+    residual = matrix - matmul(matmul(members, means), members.T)
+    v2 = over_blocks(kept * residual**2) / jnp.maximum(pairs, 1)
+    gap = jnp.max(jnp.abs(jnp.diag(residual))) / n if off_diagonal else jnp.zeros((), dtype)
+    left_out = jnp.sum(pairs * v2) / n**2
+    return _finish(means, v2, counts / n, gap, left_out)
+
+
+def _finish(
+    psi: jax.Array, v2: jax.Array, shares: jax.Array, gap: jax.Array, vbar2: jax.Array | None = None
+) -> BlockParameters:
+    """Return the parameters; vbar2 is given where blocks have fewer entries than their shares say."""
+    if vbar2 is None:
+        vbar2 = jnp.sum(shares[:, None] * shares[None, :] * v2)
+    separations = jnp.sum(shares[None, None, :] * (psi[:, None, :] - psi[None, :, :]) ** 2, axis=-1)
+    apart = ~jnp.eye(psi.shape[0], dtype=bool)
+    gamma2 = jnp.min(jnp.where(apart, separations, jnp.inf))
+    gamma_tilde2 = jnp.min(jnp.where(apart, separations * shares[None, :], jnp.inf))
+    spread = jnp.where(vbar2 > 0, jnp.sqrt(jnp.where(vbar2 > 0, vbar2, 1)), 0)  # its gradient at 0 is 0, not infinite
+    return BlockParameters(psi, v2, shares, vbar2, separations, gamma2, gamma_tilde2, spread + gap)

@@ -1,0 +1,234 @@
+"""Misclassification of kernel spectral clustering: amini2021, Theorem 3 and Corollary 1.
+
+kmeans_factor is the factor by which the k-means step may miss the optimal cost, 1 for an exact one.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from jaxkern.bounds._bound import Bound, certain, formula, namespace, note_of
+
+
+@formula
+def truncation(*, spectral: Any, num_clusters: Any, as_printed: bool = False) -> Bound:
+    """Bound |A_R - B|_F by sqrt(5 R) |A - B| for symmetric A, its R eigenvalues of largest size A_R, and rank B <= R.
+
+    As printed sqrt(8 R), which holds. No number below sqrt(5) will do.
+
+    Returns
+    -------
+    Bound, deterministic, valid for R >= 1; spectral = |A - B|.
+
+    Source: amini2021, (41); Theorem C of docs/theory/amini2021.md.
+    """
+    np = namespace(spectral, num_clusters)
+    value = np.sqrt((8.0 if as_printed else 5.0) * num_clusters) * spectral
+    source = "amini2021, (41)" + note_of(as_printed, "sharper")
+    return Bound(value, certain(value), num_clusters >= 1, source)
+
+
+@formula
+def kmeans_step(
+    *, error: Any, gamma2: Any, gamma_tilde2: Any, kmeans_factor: Any = 1.0, as_printed: bool = False
+) -> Bound:
+    """Bound the misclassification rate of k-means on rows at Frobenius distance `error` from those of K* / n.
+
+    4 (1 + sqrt(kmeans_factor))^2 error^2 / gamma2; as printed without the root, which holds and is the same for exact
+    k-means.
+
+    Returns
+    -------
+    Bound, deterministic, valid where the same with gamma_tilde2 for gamma2 is below 1.
+
+    Source: amini2021, proof of Theorem 3; Theorem C of docs/theory/amini2021.md.
+    """
+    np = namespace(error, gamma2, gamma_tilde2, kmeans_factor)
+    cost = _kmeans_constant(np, kmeans_factor, as_printed) * error**2
+    valid = np.logical_and(cost < gamma_tilde2, gamma_tilde2 <= gamma2)
+    source = "amini2021, proof of Theorem 3, k-means" + note_of(as_printed, "sharper")
+    return Bound(cost / gamma2, certain(cost / gamma2), valid, source)
+
+
+@formula
+def misclassification(
+    *,
+    gamma2: Any,
+    gamma_tilde2: Any,
+    vbar2: Any,
+    num_clusters: Any,
+    lipschitz: Any,
+    noise: Any,
+    op_norm: Any,
+    dim: Any,
+    num_points: Any,
+    t: Any,
+    kmeans_factor: Any = 1.0,
+    as_printed: bool = False,
+) -> Bound:
+    """Bound the misclassification rate of Algorithm 1 by C1 F(gamma2), C1 = 4 (1 + kmeans_factor)^2.
+
+    F(g) = 16 R / g (8 L^2 noise^2 op_norm / dim (1 + t / sqrt(n))^2 + vbar2), op_norm = max |Sigma(mu_i)|. As printed 4
+    for 8, which the proof does not give; it is right for distance kernels. vbar2 must be taken over all entries of E K,
+    the diagonal E K(X_i, X_i) included (`block_parameters`), so that F does not vanish as dim grows:
+    `misclassification_operator` does better.
+
+    Returns
+    -------
+    Bound with probability 1 - exp(-t^2), valid for C1 F(gamma_tilde2) <= 1.
+
+    Source: amini2021, Theorem 3.
+    """
+    np = namespace(
+        gamma2, gamma_tilde2, vbar2, num_clusters, lipschitz, noise, op_norm, dim, num_points, t, kmeans_factor
+    )
+    factor = 4.0 if as_printed else 8.0
+    error = factor * (lipschitz * noise) ** 2 * op_norm / dim * (1 + t / np.sqrt(num_points)) ** 2 + vbar2
+    cost = 4 * (1 + kmeans_factor) ** 2 * 16 * num_clusters * error
+    source = "amini2021, Theorem 3" + note_of(as_printed, "corrected")
+    return Bound(cost / gamma2, 1 - np.exp(-(t**2)), _separated(np, cost, gamma_tilde2, t), source)
+
+
+@formula
+def misclassification_population(
+    *,
+    gamma2: Any,
+    gamma_tilde2: Any,
+    vbar2: Any,
+    bound: Any,
+    min_share: Any,
+    num_clusters: Any,
+    lipschitz: Any,
+    noise: Any,
+    op_norm: Any,
+    dim: Any,
+    num_points: Any,
+    t: Any,
+    kmeans_factor: Any = 1.0,
+    as_printed: bool = False,
+) -> Bound:
+    """Bound the misclassification rate of Algorithm 1 by 2 C1 F(gamma*^2) + C3 / sqrt(n), from population parameters.
+
+    F and C1 are those of `misclassification`, |E K| <= bound entrywise, and min_share is the smallest share of
+    a cluster. C3 = 288 R C1 bound^2 t / (sqrt(min_share) gamma*^2). As printed 18 for 288 R C1, the condition has F for
+    2 F, and n need only exceed a multiple of 1 / gamma*^2, which is not named and not checked here.
+
+    Returns
+    -------
+    Bound with probability 1 - 5 R^2 exp(-t^2), valid where the same with gamma_tilde*^2 for gamma*^2 is at most 1 and
+    n >= (48 bound^2 t)^2 / (min_share gamma*^4).
+
+    Source: amini2021, Corollary 1; Theorem D of docs/theory/amini2021.md.
+    """
+    theorem = misclassification(
+        gamma2=gamma2,
+        gamma_tilde2=gamma_tilde2,
+        vbar2=vbar2,
+        num_clusters=num_clusters,
+        lipschitz=lipschitz,
+        noise=noise,
+        op_norm=op_norm,
+        dim=dim,
+        num_points=num_points,
+        t=t,
+        kmeans_factor=kmeans_factor,
+        as_printed=as_printed,
+    )
+    np = namespace(theorem.value, bound, min_share)
+    constant = 4 * (1 + kmeans_factor) ** 2
+    extra = 18 * bound**2 * t / np.sqrt(min_share * num_points) / gamma2
+    probability = 1 - 5 * num_clusters**2 * np.exp(-(t**2))
+    if as_printed:
+        valid = np.logical_and(t >= 0, theorem.value * gamma2 / gamma_tilde2 + constant * extra <= 1)
+        return Bound(2 * theorem.value + extra, probability, valid, "amini2021, Corollary 1 (printed)")
+    value = 2 * theorem.value + 16 * num_clusters * constant * extra
+    enough = num_points * min_share * gamma2**2 >= (48 * bound**2 * t) ** 2
+    valid = np.logical_and(np.logical_and(t >= 0, enough), value * gamma2 <= gamma_tilde2)
+    return Bound(value, probability, valid, "amini2021, Corollary 1 (corrected)")
+
+
+@formula
+def misclassification_operator(
+    *,
+    gamma2: Any,
+    gamma_tilde2: Any,
+    mean_gap: Any,
+    num_clusters: Any,
+    lipschitz: Any,
+    omega: Any,
+    scale: Any,
+    num_points: Any,
+    t: Any,
+    kmeans_factor: Any = 1.0,
+    truncation_factor: Any = 5.0,
+) -> Bound:
+    """Bound the misclassification rate of Algorithm 1 with everything in operator norm: Theorem 3 made sharper.
+
+    4 (1 + sqrt(kmeans_factor))^2 truncation_factor R / gamma2 times
+    (L omega scale (sqrt(2 (1 + 1 / n)) + 2 sqrt(2) t / sqrt(n)) + mean_gap)^2. Here mean_gap bounds |E K - K*| / n, and
+    K* is the block matrix of *any* Psi, from which gamma2 and gamma_tilde2 are computed: `BlockParameters.mean_gap`
+    with off_diagonal=True, or the operator norm itself, which is smaller. In the words of `misclassification` scale is
+    noise sqrt(op_norm / dim). truncation_factor is 5, or the paper's 8.
+
+    Returns
+    -------
+    Bound with probability 1 - exp(-t^2), valid where the same with gamma_tilde2 for gamma2 is at most 1.
+
+    Source: Theorem C of docs/theory/amini2021.md.
+    """
+    np = namespace(num_points, t)
+    root = np.sqrt(2 * (1 + 1 / num_points)) + 2 * math.sqrt(2.0) * t / np.sqrt(num_points)
+    spectral = lipschitz * omega * scale * root + mean_gap
+    source = "jaxkern, Theorem C of amini2021"
+    return _operator(spectral, gamma2, gamma_tilde2, num_clusters, t, kmeans_factor, truncation_factor, source)
+
+
+@formula
+def misclassification_operator_distance(
+    *,
+    gamma2: Any,
+    gamma_tilde2: Any,
+    mean_gap: Any,
+    num_clusters: Any,
+    lipschitz: Any,
+    omega: Any,
+    scale: Any,
+    num_points: Any,
+    t: Any,
+    kmeans_factor: Any = 1.0,
+    truncation_factor: Any = 5.0,
+) -> Bound:
+    """Bound the quantity of `misclassification_operator` for K(x, y) = g(x - y) with L-Lipschitz g.
+
+    The first bracket becomes sqrt(2 (1 - 1 / n)) + 2 t / sqrt(n).
+
+    Returns
+    -------
+    Bound with probability 1 - exp(-t^2), valid where the same with gamma_tilde2 for gamma2 is at most 1.
+
+    Source: Theorem C of docs/theory/amini2021.md.
+    """
+    np = namespace(num_points, t)
+    root = np.sqrt(2 * (1 - 1 / num_points)) + 2 * t / np.sqrt(num_points)
+    spectral = lipschitz * omega * scale * root + mean_gap
+    source = "jaxkern, Theorem C of amini2021 (distance kernels)"
+    return _operator(spectral, gamma2, gamma_tilde2, num_clusters, t, kmeans_factor, truncation_factor, source)
+
+
+def _operator(
+    spectral: Any, gamma2: Any, gamma_tilde2: Any, clusters: Any, t: Any, kmeans_factor: Any, factor: Any, source: str
+) -> Bound:
+    """Return the bound that follows from |K - K*| / n <= spectral."""
+    np = namespace(spectral, gamma2, gamma_tilde2, clusters, t, kmeans_factor, factor)
+    cost = _kmeans_constant(np, kmeans_factor, False) * factor * clusters * spectral**2
+    return Bound(cost / gamma2, 1 - np.exp(-(t**2)), _separated(np, cost, gamma_tilde2, t), source)
+
+
+def _kmeans_constant(np: Any, kmeans_factor: Any, as_printed: bool) -> Any:
+    return 4 * (1 + (kmeans_factor if as_printed else np.sqrt(kmeans_factor))) ** 2
+
+
+def _separated(np: Any, cost: Any, gamma_tilde2: Any, t: Any) -> Any:
+    """Return whether the clusters are far enough apart for every cluster to keep a well-placed point."""
+    return np.logical_and(np.logical_and(t >= 0, gamma_tilde2 > 0), cost <= gamma_tilde2)

@@ -1,0 +1,207 @@
+"""Concentration of the inner product kernel and quadratic forms: amini2021, Section 2.2 and Appendix A.3."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from jaxkern.bounds._bound import Bound, formula, namespace, note_of
+
+
+@formula
+def inner_product_kernel(
+    *,
+    kappa: Any,
+    scale: Any,
+    mean_norm: Any,
+    dim: Any,
+    num_points: Any,
+    u: Any,
+    c1: Any,
+    c2: Any,
+    as_printed: bool = False,
+) -> Bound:
+    """Bound |K - E K| for K = X'X and independent sub-Gaussian coordinates of norm <= kappa; mean_norm = |M|.
+
+    2 kappa^2 scale^2 eta max(delta^2, delta) with eta = dim + (mean_norm / (kappa scale))^2 and delta =
+    (sqrt(C n) + u) / sqrt(eta), C = (log 9 + c1) / c2, with probability 1 - 4 exp(-c1 n - c2 u^2): c2 is the constant c
+    of `quadratic_form`, which the paper does not name, and c1 > 0 is free. As printed C = 1, with probability
+    1 - 4 n^(-c1) exp(-c2 u^2): false for random signs and n = dim large, whatever c1 and c2 are.
+
+    Returns
+    -------
+    Bound, valid for u >= 0, n >= 1 and c1 and c2 > 0.
+
+    Source: amini2021, Theorem 2.
+    """
+    np = namespace(kappa, scale, mean_norm, dim, num_points, u, c1, c2)
+    eta = dim + (mean_norm / (kappa * scale)) ** 2
+    size = 1.0 if as_printed else (math.log(9.0) + c1) / c2
+    delta = (np.sqrt(size * num_points) + u) / np.sqrt(eta)
+    value = 2 * kappa**2 * scale**2 * eta * np.maximum(delta**2, delta)
+    power = c1 * np.log(num_points) if as_printed else c1 * num_points
+    valid = np.logical_and(np.logical_and(u >= 0, num_points >= 1), np.logical_and(c1 > 0, c2 > 0))
+    source = "amini2021, Theorem 2" + note_of(as_printed, "corrected")
+    return Bound(value, 1 - 4 * np.exp(-power - c2 * u**2), valid, source)
+
+
+@formula
+def inner_product_gaussian(*, scale: Any, mean_norm: Any, mean_rank: Any, dim: Any, num_points: Any, u: Any) -> Bound:
+    """Bound |K - E K| for K = X'X and X_i ~ N(mu_i, scale^2 I): Theorem 2 with every constant.
+
+    With x = sqrt(n) + u it is scale^2 (2 sqrt(dim) x + x^2) + 2 scale mean_norm (x + sqrt(mean_rank)), where mean_norm
+    and mean_rank are the norm and the rank of the matrix of means.
+
+    Returns
+    -------
+    Bound with probability 1 - 3 exp(-u^2 / 2), valid for u >= 0.
+
+    Source: Theorem B of docs/theory/amini2021.md.
+    """
+    np = namespace(scale, mean_norm, mean_rank, dim, num_points, u)
+    x = np.sqrt(num_points) + u
+    value = scale**2 * (2 * np.sqrt(dim) * x + x**2) + 2 * scale * mean_norm * (x + np.sqrt(mean_rank))
+    return Bound(value, 1 - 3 * np.exp(-(u**2) / 2), u >= 0, "jaxkern, Theorem B of amini2021 (isotropic)")
+
+
+@formula
+def inner_product_gaussian_any(*, scale: Any, frobenius: Any, mean_norm: Any, num_points: Any, tau: Any) -> Bound:
+    """Bound |K - E K| for K = X'X and X_i ~ N(mu_i, Sigma_i) with any covariances; frobenius = max |Sigma_i|_F.
+
+    4/3 times `quadratic_form_gaussian` at tau + n log 17, from a net of the unit sphere.
+
+    Returns
+    -------
+    Bound with probability 1 - 2 exp(-tau), valid for tau > 0.
+
+    Source: Theorem B of docs/theory/amini2021.md.
+    """
+    np = namespace(scale, frobenius, mean_norm, num_points, tau)
+    value = 4 / 3 * _chaos(np, frobenius**2 + 2 * (scale * mean_norm) ** 2, scale**2, tau + num_points * math.log(17.0))
+    return Bound(value, 1 - 2 * np.exp(-tau), tau > 0, "jaxkern, Theorem B of amini2021 (any covariances)")
+
+
+@formula
+def inner_product_lower(*, mean_norm: Any, mean_rank: Any, num_points: Any, u: Any) -> Bound:
+    """Bound |M'W + W'M| from *below* by mean_norm (sqrt(n - mean_rank - 1/2) - u), W of independent standard normals.
+
+    It is the limit of |K - E K| for X = M / s + s W as s tends to 0, so the term with |M| in Theorem 2 is needed. The
+    paper has 2 |M'W| for the limit, up to twice too much, and sqrt(2 n) mean_norm for the lower bound, which fails.
+
+    Returns
+    -------
+    Bound whose value the norm exceeds, with probability 1 - exp(-u^2 / 2); valid for u >= 0 and n > mean_rank.
+
+    Source: amini2021, Section 2.2, the text after Example 2, corrected; Theorem B of docs/theory/amini2021.md.
+    """
+    np = namespace(mean_norm, mean_rank, num_points, u)
+    free = num_points - mean_rank
+    value = mean_norm * (np.sqrt(np.maximum(free - 0.5, 0.0)) - u)
+    valid = np.logical_and(u >= 0, free >= 1)
+    return Bound(value, 1 - np.exp(-(u**2) / 2), valid, "amini2021, Section 2.2, sharpness (corrected)")
+
+
+@formula
+def quadratic_form(*, kappa: Any, scale: Any, mean_norm: Any, dim: Any, t: Any, c: Any) -> Bound:
+    """Bound |z'(K - E K) z| for K = X'X and one unit vector z by kappa^2 scale^2 t.
+
+    The probability is 1 - 4 exp(-c min(t^2 / (dim + (mean_norm / (kappa scale))^2), t)), for a constant c that the
+    paper does not name. For Gaussian coordinates `quadratic_form_gaussian` has none.
+
+    Returns
+    -------
+    Bound, valid for t >= 0 and c > 0.
+
+    Source: amini2021, Lemma 3.
+    """
+    np = namespace(kappa, scale, mean_norm, dim, t, c)
+    eta = dim + (mean_norm / (kappa * scale)) ** 2
+    failure = 4 * np.exp(-c * np.minimum(t**2 / eta, t))
+    return Bound(kappa**2 * scale**2 * t, 1 - failure, np.logical_and(t >= 0, c > 0), "amini2021, Lemma 3")
+
+
+@formula
+def quadratic_form_gaussian(*, scale: Any, frobenius: Any, mean_norm: Any, tau: Any) -> Bound:
+    """Bound |z'(K - E K) z| for K = X'X, X_i ~ N(mu_i, Sigma_i) and one unit vector z, with every constant.
+
+    2 sqrt(v tau) + 2 scale^2 tau with v = frobenius^2 + 2 scale^2 mean_norm^2; frobenius = max |Sigma_i|_F, which is
+    at most scale^2 sqrt(dim).
+
+    Returns
+    -------
+    Bound with probability 1 - 2 exp(-tau), valid for tau > 0.
+
+    Source: Theorem B of docs/theory/amini2021.md.
+    """
+    np = namespace(scale, frobenius, mean_norm, tau)
+    value = _chaos(np, frobenius**2 + 2 * (scale * mean_norm) ** 2, scale**2, tau)
+    return Bound(value, 1 - 2 * np.exp(-tau), tau > 0, "jaxkern, Theorem B of amini2021 (Lemma 3)")
+
+
+@formula
+def hanson_wright(*, kappa: Any, frobenius: Any, op_norm: Any, mean_frobenius: Any, dim: Any, t: Any, c: Any) -> Bound:
+    """Bound |Z - E Z| for Z = sum a_ij <X_i, X_j> and independent sub-Gaussian coordinates by kappa^2 t.
+
+    The probability is 1 - 4 exp(-c min(t^2 / (dim frobenius^2 + mean_frobenius^2 / kappa^2), t / op_norm)), for a
+    constant c that the paper does not name. frobenius = |A|_F, op_norm = |A|, mean_frobenius = |M (A + A') / 2|_F.
+
+    Returns
+    -------
+    Bound, valid for t >= 0 and c > 0.
+
+    Source: amini2021, Theorem 6.
+    """
+    np = namespace(kappa, frobenius, op_norm, mean_frobenius, dim, t, c)
+    spread = dim * frobenius**2 + (mean_frobenius / kappa) ** 2
+    failure = 4 * np.exp(-c * np.minimum(t**2 / spread, t / op_norm))
+    return Bound(kappa**2 * t, 1 - failure, np.logical_and(t >= 0, c > 0), "amini2021, Theorem 6")
+
+
+@formula
+def hanson_wright_gaussian(
+    *, scale: Any, frobenius: Any, op_norm: Any, mean_frobenius: Any, dim: Any, tau: Any
+) -> Bound:
+    """Bound |Z - E Z| for Z = sum a_ij <X_i, X_j> and X_i ~ N(mu_i, Sigma_i), |Sigma_i| <= scale^2.
+
+    2 sqrt(v tau) + 2 scale^2 op_norm tau with v = scale^4 dim frobenius^2 + 2 scale^2 mean_frobenius^2. Here frobenius
+    and op_norm may be those of (A + A') / 2. For Sigma_i = scale^2 I the variance of Z is 2 v then.
+
+    Returns
+    -------
+    Bound with probability 1 - 2 exp(-tau), valid for tau > 0.
+
+    Source: Theorem B of docs/theory/amini2021.md.
+    """
+    np = namespace(scale, frobenius, op_norm, mean_frobenius, dim, tau)
+    spread = scale**4 * dim * frobenius**2 + 2 * (scale * mean_frobenius) ** 2
+    value = _chaos(np, spread, scale**2 * op_norm, tau)
+    return Bound(value, 1 - 2 * np.exp(-tau), tau > 0, "jaxkern, Theorem B of amini2021 (Theorem 6)")
+
+
+@formula
+def sub_exponential(*, t: Any, v: Any, alpha: Any, as_printed: bool = False) -> Bound:
+    """Bound |X| by t for a centred X with E exp(s X) <= exp(s^2 v^2 / 2) for |s| <= 1 / alpha.
+
+    The exponent of each tail is t^2 / (2 v^2) for t <= v^2 / alpha and t / alpha - v^2 / (2 alpha^2) beyond. As
+    printed min(t^2 / v^2, t / alpha) / 2, which holds and is up to twice smaller.
+
+    Returns
+    -------
+    Bound with probability 1 - 2 exp(-exponent), valid for t >= 0 and v and alpha > 0.
+
+    Source: amini2021, Lemma 5.
+    """
+    np = namespace(t, v, alpha)
+    if as_printed:
+        exponent = np.minimum((t / v) ** 2, t / alpha) / 2
+    else:
+        s = np.minimum(t / v**2, 1 / alpha)  # the best s of Chernoff's bound
+        exponent = s * t - (s * v) ** 2 / 2
+    valid = np.logical_and(t >= 0, np.logical_and(v > 0, alpha > 0))
+    source = "amini2021, Lemma 5" + note_of(as_printed, "sharper")
+    return Bound(t, 1 - 2 * np.exp(-exponent), valid, source)
+
+
+def _chaos(np: Any, v: Any, b: Any, tau: Any) -> Any:
+    """Return 2 sqrt(v tau) + 2 b tau, the deviation of a Gaussian quadratic form."""
+    return 2 * np.sqrt(v * tau) + 2 * b * tau

@@ -1,0 +1,203 @@
+"""Concentration of the Gram matrix of a Lipschitz kernel: amini2021, Section 2.1."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from jaxkern.bounds._bound import Bound, formula, namespace, note_of
+from jaxkern.bounds.concentration._variance import SPREAD
+
+
+@formula
+def lipschitz_kernel(
+    *,
+    lipschitz: Any,
+    omega: Any,
+    scale: Any,
+    num_points: Any,
+    t: Any,
+    mean_scale: Any = None,
+    c: Any = 0.5,
+    as_printed: bool = False,
+) -> Bound:
+    """Bound |K - E K|_F, hence |K - E K|, in class LC by L omega (mean_scale sqrt(2 n (n + 1)) + 2 scale sqrt(n) t).
+
+    mean_scale is the root mean square of |Sigma_i|^(1/2), by default their maximum, scale. As printed the operator norm
+    is bounded by 2 L omega scale (n / sqrt(c) + sqrt(n) t) with probability 1 - exp(-c t^2) for a universal c; it is
+    false for case (b) of LC with a gap in the support, and otherwise c = 1/2 is right. mean_scale is not used there,
+    and c only there.
+
+    Returns
+    -------
+    Bound with probability 1 - exp(-t^2 / 2), valid for t >= 0 and n >= 1.
+
+    Source: amini2021, Theorem 1; Theorem A of docs/theory/amini2021.md.
+    """
+    np = namespace(lipschitz, omega, scale, num_points, t, c)
+    valid = np.logical_and(t >= 0, num_points >= 1)
+    source = "amini2021, Theorem 1" + note_of(as_printed, "explicit")
+    if as_printed:
+        return Bound(_printed(np, lipschitz, omega, scale, num_points, t, c), 1 - np.exp(-c * t**2), valid, source)
+    typical = scale if mean_scale is None else mean_scale
+    mean = typical * np.sqrt(2 * num_points * (num_points + 1))
+    value = lipschitz * omega * (mean + 2 * scale * np.sqrt(num_points) * t)
+    return Bound(value, 1 - np.exp(-(t**2) / 2), valid, source)
+
+
+@formula
+def distance_kernel(
+    *, lipschitz: Any, omega: Any, scale: Any, num_points: Any, t: Any, mean_scale: Any = None
+) -> Bound:
+    """Bound |K - E K|_F in class LC for K(x, y) = g(x - y) with L-Lipschitz g, such as f(|x - y|).
+
+    L omega (mean_scale sqrt(2 n (n - 1)) + scale sqrt(2 n) t): the diagonal is constant, and a common shift of all
+    points changes nothing. mean_scale as in `lipschitz_kernel`.
+
+    Returns
+    -------
+    Bound with probability 1 - exp(-t^2 / 2), valid for t >= 0 and n >= 1.
+
+    Source: Theorem A of docs/theory/amini2021.md.
+    """
+    np = namespace(lipschitz, omega, scale, num_points, t)
+    typical = scale if mean_scale is None else mean_scale
+    mean = typical * np.sqrt(2 * num_points * (num_points - 1))
+    value = lipschitz * omega * (mean + scale * np.sqrt(2 * num_points) * t)
+    valid = np.logical_and(t >= 0, num_points >= 1)
+    return Bound(value, 1 - np.exp(-(t**2) / 2), valid, "jaxkern, Theorem A of amini2021 (distance kernels)")
+
+
+@formula
+def distance_kernel_from_variance(
+    *, total_variance: Any, lipschitz: Any, omega: Any, scale: Any, num_points: Any, t: Any
+) -> Bound:
+    """Bound the quantity of `distance_kernel` by sqrt(total_variance) + L omega scale sqrt(2 n) t.
+
+    total_variance = sum of var K(X_i, X_j) over all i and j, or any upper bound of it; for the Gaussian kernel it is
+    known exactly, by `gaussian_pair_variance`.
+
+    Returns
+    -------
+    Bound with probability 1 - exp(-t^2 / 2), valid for t >= 0 and n >= 1.
+
+    Source: Theorem A of docs/theory/amini2021.md.
+    """
+    np = namespace(total_variance, lipschitz, omega, scale, num_points, t)
+    value = np.sqrt(total_variance) + lipschitz * omega * scale * np.sqrt(2 * num_points) * t
+    valid = np.logical_and(t >= 0, num_points >= 1)
+    return Bound(value, 1 - np.exp(-(t**2) / 2), valid, "jaxkern, Theorem A of amini2021 (known variance)")
+
+
+@formula
+def concentrated_data(
+    *, lipschitz: Any, omega: Any, scale: Any, num_points: Any, t: Any, c: Any, as_printed: bool = False
+) -> Bound:
+    """Bound |K - E K|_F under property (33) alone, in which the points need not be independent.
+
+    L omega scale (sqrt(2 (1 + log 2) n (n + 1) / c) + 2 sqrt(n) t). As printed 2 L omega scale (n / sqrt(c) +
+    sqrt(n) t), from Proposition 4, which is false for n = 1; this is the larger of the two for n >= 6.
+
+    Returns
+    -------
+    Bound with probability 1 - exp(-c t^2), valid for t >= 0, c > 0 and n >= 1.
+
+    Source: amini2021, Theorem 1 and the remark after it.
+    """
+    np = namespace(lipschitz, omega, scale, num_points, t, c)
+    valid = np.logical_and(np.logical_and(t >= 0, c > 0), num_points >= 1)
+    source = "amini2021, Theorem 1 under (33)" + note_of(as_printed, "corrected")
+    if as_printed:
+        return Bound(_printed(np, lipschitz, omega, scale, num_points, t, c), 1 - np.exp(-c * t**2), valid, source)
+    root = np.sqrt(2 * SPREAD * num_points * (num_points + 1) / c) + 2 * np.sqrt(num_points) * t
+    return Bound(lipschitz * omega * scale * root, 1 - np.exp(-c * t**2), valid, source)
+
+
+@formula
+def deviation(*, lipschitz: Any, omega: Any, scale: Any, num_points: Any, t: Any, c: Any = 0.5) -> Bound:
+    """Bound V - E V for V = |K - E K| under property (33) by 2 sqrt(n) L scale omega t.
+
+    The sentence that follows in the paper, that the sub-Gaussian norm of V is of this order, is false: E V may be of
+    order n (`lower_limit`). It holds for V - E V.
+
+    Returns
+    -------
+    Bound with probability 1 - exp(-c t^2), valid for t >= 0 and c > 0.
+
+    Source: amini2021, Proposition 3.
+    """
+    np = namespace(lipschitz, omega, scale, num_points, t, c)
+    value = 2 * np.sqrt(num_points) * lipschitz * scale * omega * t
+    return Bound(value, 1 - np.exp(-c * t**2), np.logical_and(t >= 0, c > 0), "amini2021, Proposition 3")
+
+
+@formula
+def lower_limit(*, lipschitz: Any, scale: Any, num_points: Any) -> Bound:
+    """Bound |K - E K| from *below* by L scale n / 8, for points and a kernel that show Theorem 1 to be of right order.
+
+    The points are independent copies of a symmetric X with P(|X| > scale) = 1/2, and K(x, y) = h(x) h(y) with
+    h(x) = sqrt(L / scale) times x clipped to [-scale, scale].
+
+    Returns
+    -------
+    Bound whose value the norm exceeds, with probability 1 - exp(-n / 8); valid for n >= 8.
+
+    Source: amini2021, Proposition 1.
+    """
+    np = namespace(lipschitz, scale, num_points)
+    value = lipschitz * scale * num_points / 8
+    return Bound(value, 1 - np.exp(-num_points / 8), num_points >= 8, "amini2021, Proposition 1")
+
+
+@formula
+def gaussian_kernel(
+    *, noise: Any, lengthscale: Any, dim: Any, num_points: Any, t: Any, as_printed: bool = False
+) -> Bound:
+    """Bound |K - E K| / n for the Gaussian kernel and noise N(0, noise^2 I / dim) around any centres.
+
+    exp(-1/2) (noise / lengthscale) dim^(-1/2) (sqrt(2 (1 - 1 / n)) + 2 t / sqrt(n)). As printed
+    (4 / e) (noise / lengthscale) dim^(-1/2) (1 + t / sqrt(n)): that holds, as it is larger, though it is derived from a
+    wrong Lipschitz constant.
+
+    Returns
+    -------
+    Bound with probability 1 - exp(-t^2), valid for t >= 0 and n >= 1.
+
+    Source: amini2021, (10); Theorem A of docs/theory/amini2021.md.
+    """
+    np = namespace(noise, lengthscale, dim, num_points, t)
+    unit = noise / lengthscale / np.sqrt(dim)
+    if as_printed:
+        value = 4 / math.e * unit * (1 + t / np.sqrt(num_points))
+    else:
+        value = math.exp(-0.5) * unit * (np.sqrt(2 * (1 - 1 / num_points)) + 2 * t / np.sqrt(num_points))
+    valid = np.logical_and(t >= 0, num_points >= 1)
+    return Bound(value, 1 - np.exp(-(t**2)), valid, "amini2021, (10)" + note_of(as_printed, "sharper"))
+
+
+@formula
+def anisotropic_noise(
+    *, lipschitz: Any, op_norm: Any, dim: Any, num_points: Any, t: Any, as_printed: bool = False
+) -> Bound:
+    """Bound |K - E K| / n for noise N(0, Sigma / dim) around any centres; op_norm = |Sigma|.
+
+    L sqrt(op_norm / dim) (sqrt(2 (1 + 1 / n)) + 2 sqrt(2) t / sqrt(n)). As printed
+    2 sqrt(2) L sqrt(op_norm / dim) (1 + t / sqrt(n)), which holds, as it is larger.
+
+    Returns
+    -------
+    Bound with probability 1 - exp(-t^2), valid for t >= 0 and n >= 1.
+
+    Source: amini2021, (12); Theorem A of docs/theory/amini2021.md.
+    """
+    np = namespace(lipschitz, op_norm, dim, num_points, t)
+    unit = lipschitz * np.sqrt(op_norm / dim)
+    root = 2 * math.sqrt(2.0) * t / np.sqrt(num_points)
+    value = unit * ((2 * math.sqrt(2.0) if as_printed else np.sqrt(2 * (1 + 1 / num_points))) + root)
+    valid = np.logical_and(t >= 0, num_points >= 1)
+    return Bound(value, 1 - np.exp(-(t**2)), valid, "amini2021, (12)" + note_of(as_printed, "sharper"))
+
+
+def _printed(np: Any, lipschitz: Any, omega: Any, scale: Any, n: Any, t: Any, c: Any) -> Any:
+    """Return the right-hand side of amini2021, (4)."""
+    return 2 * lipschitz * omega * scale * (n / np.sqrt(c) + np.sqrt(n) * t)

@@ -1,0 +1,207 @@
+"""Lipschitz constants of Gram matrices and variances of their entries: amini2021, Lemmas 1 and 2, Proposition 4."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax.numpy as jnp
+
+from jaxkern.bounds._bound import Bound, certain, formula, namespace, note_of
+
+SPREAD = 1 + math.log(2.0)
+"""E f^2 <= SPREAD / c where P(|f| > s) <= 2 exp(-c s^2): the integral of min(1, 2 exp(-c s^2)) d(s^2)."""
+
+
+@formula
+def gaussian_lipschitz(*, lengthscale: Any, as_printed: bool = False) -> Bound:
+    """Bound the constant L of the Gaussian kernel in (2) by exp(-1/2) / lengthscale, which no smaller number replaces.
+
+    As printed sqrt(2) / (e lengthscale), which is the slope at the distance sqrt(2) lengthscale; the steepest is at
+    one lengthscale.
+
+    Returns
+    -------
+    Bound, deterministic, valid for lengthscale > 0.
+
+    Source: amini2021, Example 1.
+    """
+    value = (math.sqrt(2.0) / math.e if as_printed else math.exp(-0.5)) / lengthscale
+    source = "amini2021, Example 1, L" + note_of(as_printed, "corrected")
+    return Bound(value, certain(value), lengthscale > 0, source)
+
+
+@formula
+def gram_displacement(*, lipschitz: Any, num_points: Any, displacement: Any) -> Bound:
+    """Bound |K(X) - K(X')|_F, hence the change of |K(X) - A| for any matrix A, by 2 sqrt(n) L |X - X'|_F.
+
+    Returns
+    -------
+    Bound, deterministic. K = L (x + y) attains it.
+
+    Source: amini2021, Lemma 1.
+    """
+    np = namespace(lipschitz, num_points, displacement)
+    value = 2 * np.sqrt(num_points) * lipschitz * displacement
+    return Bound(value, certain(value), displacement >= 0, "amini2021, Lemma 1")
+
+
+@formula
+def gram_displacement_distance(*, lipschitz: Any, num_points: Any, displacement: Any) -> Bound:
+    """Bound the quantity of `gram_displacement` for K(x, y) = g(x - y) with L-Lipschitz g by sqrt(2 n) L |X - X'|_F.
+
+    Returns
+    -------
+    Bound, deterministic, and attained.
+
+    Source: Theorem A of docs/theory/amini2021.md.
+    """
+    np = namespace(lipschitz, num_points, displacement)
+    value = np.sqrt(2 * num_points) * lipschitz * displacement
+    return Bound(value, certain(value), displacement >= 0, "jaxkern, Theorem A of amini2021 (Lemma 1)")
+
+
+@formula
+def pair_variance(*, lipschitz: Any, omega: Any, scale: Any, c: Any, as_printed: bool = False) -> Bound:
+    """Bound var K(X_1, X_2) under property (33) with constant c by 2 (1 + log 2) L^2 omega^2 scale^2 / c.
+
+    As printed 4 for 2 (1 + log 2) = 3.39, which holds too.
+
+    Returns
+    -------
+    Bound, deterministic, valid for c > 0.
+
+    Source: amini2021, Lemma 2, first part.
+    """
+    value = (4.0 if as_printed else 2 * SPREAD) / c * (lipschitz * omega * scale) ** 2
+    return Bound(value, certain(value), c > 0, "amini2021, Lemma 2" + note_of(as_printed, "sharper"))
+
+
+@formula
+def pair_variance_lc(*, lipschitz: Any, omega: Any, scale: Any) -> Bound:
+    """Bound var K(X_1, X_2) in class LC by 2 L^2 omega^2 scale^2: the Poincare inequality.
+
+    Returns
+    -------
+    Bound, deterministic. K = L (x + y) with Gaussian noise attains it.
+
+    Source: Theorem A of docs/theory/amini2021.md.
+    """
+    value = 2 * (lipschitz * omega * scale) ** 2
+    return Bound(value, certain(value), scale >= 0, "jaxkern, Theorem A of amini2021 (a pair)")
+
+
+@formula
+def diagonal_variance(*, lipschitz: Any, omega: Any, scale: Any, c: Any, as_printed: bool = False) -> Bound:
+    """Bound var K(X_1, X_1) under property (33) with constant c by 4 (1 + log 2) L^2 omega^2 scale^2 / c.
+
+    As printed 4 for 4 (1 + log 2) = 6.77, which is false: K(x, x) is 2 L-Lipschitz, not sqrt(2) L.
+
+    Returns
+    -------
+    Bound, deterministic, valid for c > 0.
+
+    Source: amini2021, Lemma 2, second part.
+    """
+    value = (4.0 if as_printed else 4 * SPREAD) / c * (lipschitz * omega * scale) ** 2
+    return Bound(value, certain(value), c > 0, "amini2021, Lemma 2, diagonal" + note_of(as_printed, "corrected"))
+
+
+@formula
+def diagonal_variance_lc(*, lipschitz: Any, omega: Any, scale: Any) -> Bound:
+    """Bound var K(X_1, X_1) in class LC by 4 L^2 omega^2 scale^2: the Poincare inequality.
+
+    Returns
+    -------
+    Bound, deterministic. K = L (x + y) with Gaussian noise attains it.
+
+    Source: Theorem A of docs/theory/amini2021.md.
+    """
+    value = 4 * (lipschitz * omega * scale) ** 2
+    return Bound(value, certain(value), scale >= 0, "jaxkern, Theorem A of amini2021 (the diagonal)")
+
+
+@formula
+def frobenius_mean_square(
+    *, lipschitz: Any, omega: Any, scale: Any, num_points: Any, c: Any, as_printed: bool = False
+) -> Bound:
+    """Bound E |K - E K|_F^2 / n^2 under property (33) by 2 (1 + log 2) (1 + 1 / n) L^2 omega^2 scale^2 / c.
+
+    As printed 4 for 2 (1 + log 2) (1 + 1 / n), which is false for n = 1 and true for n >= 6.
+
+    Returns
+    -------
+    Bound, deterministic, valid for c > 0 and n >= 1.
+
+    Source: amini2021, (6).
+    """
+    np = namespace(lipschitz, omega, scale, num_points, c)
+    factor = 4.0 if as_printed else 2 * SPREAD * (1 + 1 / num_points)
+    value = factor / c * (lipschitz * omega * scale) ** 2
+    valid = np.logical_and(c > 0, num_points >= 1)
+    return Bound(value, certain(value), valid, "amini2021, (6)" + note_of(as_printed, "corrected"))
+
+
+@formula
+def frobenius_mean(
+    *, lipschitz: Any, omega: Any, scale: Any, num_points: Any, c: Any, as_printed: bool = False
+) -> Bound:
+    """Bound E |K - E K|_F under property (33) by L omega scale sqrt(2 (1 + log 2) n (n + 1) / c).
+
+    As printed 2 n / sqrt(c) for the root, which is false for n = 1 and true for n >= 6.
+
+    Returns
+    -------
+    Bound, deterministic, valid for c > 0 and n >= 1.
+
+    Source: amini2021, Proposition 4.
+    """
+    np = namespace(lipschitz, omega, scale, num_points, c)
+    root = 2 * num_points if as_printed else np.sqrt(2 * SPREAD * num_points * (num_points + 1))
+    value = lipschitz * omega * scale * root / np.sqrt(c)
+    valid = np.logical_and(c > 0, num_points >= 1)
+    return Bound(value, certain(value), valid, "amini2021, Proposition 4" + note_of(as_printed, "corrected"))
+
+
+@formula
+def frobenius_mean_lc(*, lipschitz: Any, omega: Any, scale: Any, num_points: Any) -> Bound:
+    """Bound the root of E |K - E K|_F^2 in class LC by L omega scale sqrt(2 n (n + 1)).
+
+    scale may be the root mean square of |Sigma_i|^(1/2) over the points instead of their maximum.
+
+    Returns
+    -------
+    Bound, deterministic. K = L (x + y) with Gaussian noise attains it, for every n.
+
+    Source: Theorem A of docs/theory/amini2021.md.
+    """
+    np = namespace(lipschitz, omega, scale, num_points)
+    value = lipschitz * omega * scale * np.sqrt(2 * num_points * (num_points + 1))
+    return Bound(value, certain(value), num_points >= 1, "jaxkern, Theorem A of amini2021 (the mean)")
+
+
+@formula
+def gaussian_pair_variance(*, squared_distance: Any, noise_variance: Any, lengthscale: Any, dim: Any) -> Bound:
+    """Give var K(X_i, X_j) of the Gaussian kernel exactly, for X_i - X_j ~ N(m, noise_variance I), |m|^2 given.
+
+    With a = noise_variance / lengthscale^2 it is (E K)^2 (exp(g) - 1), where
+    (E K)^2 = (1 + a)^(-dim) exp(-|m|^2 / (lengthscale^2 (1 + a))) and
+    g = dim / 2 log(1 + a^2 / (1 + 2 a)) + |m|^2 a / (lengthscale^2 (1 + a) (1 + 2 a)).
+
+    Returns
+    -------
+    Bound, deterministic, an equality, valid for noise_variance >= 0.
+
+    Source: Theorem A of docs/theory/amini2021.md, from amini2021, Lemma 7.
+    """
+    np = namespace(squared_distance, noise_variance, lengthscale, dim)
+    log1p, expm1 = near_zero(np)
+    a, x = noise_variance / lengthscale**2, squared_distance / lengthscale**2
+    mean = np.exp(-dim * log1p(a) - x / (1 + a))
+    value = mean * expm1(dim / 2 * log1p(a**2 / (1 + 2 * a)) + x * a / ((1 + a) * (1 + 2 * a)))
+    return Bound(value, certain(value), noise_variance >= 0, "jaxkern, Theorem A of amini2021 (Gaussian kernel)")
+
+
+def near_zero(np: Any) -> tuple[Any, Any]:
+    """Return log(1 + x) and exp(x) - 1, accurate near zero, in the arithmetic of `np`."""
+    return (math.log1p, math.expm1) if np is namespace(0.0) else (jnp.log1p, jnp.expm1)
