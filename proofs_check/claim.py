@@ -14,12 +14,13 @@ Expectation the mean of a statistic is a known number                   z interv
 Law        a statistic has a known distribution function                Kolmogorov-Smirnov at a stated level
 Rate       the mean of a statistic is a power of a size                 slope on log scales with its interval
 Exact      a probability that can be computed exceeds what is claimed   no sampling
+Inequality left <= right, always                                        compared at chosen inputs, up to rounding
 ========== ============================================================ =========================================
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -121,7 +122,20 @@ class Exact:
     probability: Callable[[Setting], tuple[float, float]]
 
 
-Statement = Identity | Tail | Calibrated | Expectation | Law | Rate | Exact
+@dataclass(frozen=True)
+class Inequality:
+    """A deterministic inequality: `left <= bound.value` in every pair (left, bound) of `sides(key, setting)`.
+
+    `sides` runs on the host, once a setting, and returns a pair for every input it tries. Its bounds hold always. Both
+    sides are in units in which 1 is a natural size (|A|_F^2, or n for a Gram matrix of n points), for rounding is
+    allowed for up to `tolerance * eps(dtype) * max(1, |bound.value|)`.
+    """
+
+    sides: Callable[[jax.Array, Setting], Sequence[tuple[float, Bound]]]
+    tolerance: float = 1e4
+
+
+Statement = Identity | Tail | Calibrated | Expectation | Law | Rate | Exact | Inequality
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,14 @@ Expectation certified    the interval excludes the target          consistent
 Law        certified     p-value below the level                   consistent with fewer than 1000 trials
 Rate       certified     interval disjoint from exponent +- width  consistent
 Exact      certified     a probability above what is claimed       vacuous where all claims are 1 or more
+Inequality consistent   an input at which the left side is larger -
 ========== ============ ========================================= ==================================================
 
 `not testable` is never given here: it is for statements that no evidence can decide.
 
-A deterministic inequality (a Tail with probability 1) is never certified by trials: one violation refutes it, and
-without one it is consistent. A Tail claims nothing where its probability is zero or less, and then needs no trials.
+A deterministic inequality (an Inequality, or a Tail with probability 1) is never certified by examples: one violation
+refutes it, and without one it is consistent.
+A Tail claims nothing where its probability is zero or less, and then needs no trials.
 An Expectation may be off its target by less than its precision: then it is refuted as soon as the interval shows it.
 A certified Law says that the true distance to the claimed one is below twice the fact `resolution`, up to `alpha`.
 
@@ -50,6 +52,7 @@ from proofs_check.claim import (
     Expectation,
     Form,
     Identity,
+    Inequality,
     Law,
     Rate,
     Setting,
@@ -72,7 +75,10 @@ def checked_bound(bound: Callable[[Setting], Any], setting: Setting) -> tuple[fl
 
     Raises InvalidSetting where the hypotheses do not hold, ValueError where the bound is not a number.
     """
-    right = bound(setting)
+    return _checked(bound(setting), setting)
+
+
+def _checked(right: Any, setting: Setting) -> tuple[float, float]:
     if not bool(right.valid):
         raise InvalidSetting(f"the hypotheses of {right.source} do not hold at setting {setting.name!r}")
     value, delta = float(right.value), 1.0 - float(right.probability)
@@ -84,13 +90,30 @@ def checked_bound(bound: Callable[[Setting], Any], setting: Setting) -> tuple[fl
     return value, max(delta, 0.0)
 
 
+def two_sides(pairs: Sequence[tuple[float, Any]], setting: Setting) -> np.ndarray:
+    """Return (left, right) of every pair of an Inequality, shape (inputs, 2).
+
+    Raises what `checked_bound` raises, and ValueError where there is no pair or a bound holds with less than certainty.
+    """
+    sides = []
+    for left, right in pairs:
+        value, delta = _checked(right, setting)
+        if delta > 0:
+            raise ValueError(f"{right.source} at setting {setting.name!r} must hold always, got delta = {delta:g}")
+        sides.append((float(left), value))
+    if not sides:
+        raise ValueError(f"at least 1 input is needed at setting {setting.name!r}, got 0")
+    return np.array(sides)
+
+
 def judge(form: Form | Control, samples: Sequence[ArrayLike], alpha: float, *, eps: float = EPS) -> Verdict:
     """Return the verdict of `samples`, one entry a setting, on the statement of a form or of a control.
 
     A sample is a vector of statistics, one a trial; for Identity it holds residuals, for Exact the pair
-    (log probability, log claimed). `alpha` in (0, 1) is the error rate of the whole form, and `eps` is
-    the precision in which the statistics were computed. Raises ValueError where settings and samples do not match,
-    where a statement cannot be judged at its settings, and InvalidSetting where its hypotheses fail.
+    (log probability, log claimed), for Inequality what `two_sides` returns. `alpha` in (0, 1) is the error rate of the
+    whole form, and `eps` is the precision in which the statistics were computed. Raises ValueError where settings and
+    samples do not match, where a statement cannot be judged at its settings, and InvalidSetting where its hypotheses
+    fail.
     """
     open_unit(alpha=alpha)
     if not form.settings or len(form.settings) != len(samples):
@@ -112,6 +135,8 @@ def judge(form: Form | Control, samples: Sequence[ArrayLike], alpha: float, *, e
             return _law(statement, settings, arrays, alpha)
         case Rate():
             return _rate(statement, settings, arrays, alpha, eps)
+        case Inequality():
+            return _inequality(statement, settings, arrays, alpha, eps)
     raise TypeError(f"no rule judges a statement of type {type(statement).__name__}")
 
 
@@ -147,6 +172,34 @@ def _exact(settings: Sequence[Setting], samples: list[np.ndarray], alpha: float)
     if min(claims) >= 0:
         return _verdict("vacuous", "what is claimed is a probability of 1 or more", math.nan, alpha, evidence)
     return _verdict("certified", "the computed probability is at most what is claimed", math.nan, alpha, evidence)
+
+
+def _inequality(
+    statement: Inequality, settings: Sequence[Setting], samples: list[np.ndarray], alpha: float, eps: float
+) -> Verdict:
+    evidence: list[Evidence] = []
+    for setting, sample in zip(settings, samples, strict=True):
+        left, right = sample.T
+        rounding = statement.tolerance * eps * np.maximum(1, np.abs(right))
+        within = left <= right + rounding  # NaN is not
+        with np.errstate(invalid="ignore"):
+            excess = np.where(within, 0, np.nan_to_num(left - right, nan=math.inf))
+            ratios = (right / left)[left > rounding]
+        worst = int(np.argmax(excess))
+        facts = {"violations": int(np.count_nonzero(~within)), "excess": float(excess[worst])}
+        facts |= {"left": float(left[worst]), "right": float(right[worst]), "not_finite": _not_finite(left)}
+        facts |= {"slack": _smallest(ratios.tolist())}
+        evidence.append(Evidence(setting.name, left.size, facts))
+    slack = _smallest([e.facts["slack"] for e in evidence])
+    wrong = [e for e in evidence if e.facts["violations"]]
+    if wrong:
+        furthest = max(wrong, key=lambda e: e.facts["excess"])
+        f = furthest.facts
+        because = f"{f['left']:.6g} where at most {f['right']:.6g} is claimed, at {furthest.setting}"
+        extra = {"settings_refuted": len(wrong), "worst_setting": furthest.setting}
+        return _verdict("refuted", because, slack, alpha, evidence, **extra)
+    because = f"it holds at all {sum(e.trials for e in evidence)} inputs that were tried"
+    return _verdict("consistent", because, slack, alpha, evidence)
 
 
 def _tail(statement: Tail, settings: Sequence[Setting], samples: list[np.ndarray], alpha: float, eps: float) -> Verdict:

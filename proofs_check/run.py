@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import jax.numpy as jnp
+import numpy as np
 
 from proofs_check import judge
-from proofs_check.claim import Claim, Control, Form, Verdict
-from proofs_check.runner import Profile, Progress, Samples
+from proofs_check.claim import Claim, Control, Form, Inequality, Verdict
+from proofs_check.runner import Profile, Progress, Samples, derive_key, name_of
 
 FAMILY_ALPHA = 1e-3
 
@@ -151,8 +152,20 @@ def _verdict(plan: _Plan, name: str, part: Form | Control, alpha: float, count: 
         return Verdict("not testable", plan.refused[name], math.nan, alpha, (), {"not_finite": 0})
     eps = float(jnp.finfo(jnp.result_type(float)).eps)
     with _named(plan.claim, name):
-        samples = plan.samples.draw(part, plan.counts[name], progress=count)
+        if isinstance(part.statement, Inequality):
+            samples = _sides(plan.samples, part, part.statement)
+        else:
+            samples = plan.samples.draw(part, plan.counts[name], progress=count)
         return judge.judge(part, samples, alpha, eps=eps)
+
+
+def _sides(samples: Samples, part: Form | Control, statement: Inequality) -> list[np.ndarray]:
+    """Return the two sides of an inequality at every setting; inputs that are drawn are the same for all parts."""
+    found = []
+    for setting in part.settings:
+        key = derive_key(samples.seed, samples.claim_id, name_of(statement.sides), setting.name)
+        found.append(judge.two_sides(statement.sides(key, setting), setting))
+    return found
 
 
 def _result(claim: Claim, verdicts: dict[str, Verdict], seconds: float, lenient: bool, data: bool) -> ClaimResult:

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 
+import jax
 import numpy as np
 import pytest
 from scipy import stats
@@ -12,18 +13,22 @@ from proofs_check import judge as judging
 from proofs_check import limits
 from proofs_check.claim import (
     Calibrated,
+    Claim,
     Control,
     Exact,
     Expectation,
     Form,
     Identity,
+    Inequality,
     Law,
     Rate,
     Setting,
     Tail,
 )
-from proofs_check.judge import judge
+from proofs_check.judge import judge, two_sides
 from proofs_check.limits import binomial_limits, certifiable, detectable, trials_needed
+from proofs_check.run import run
+from proofs_check.runner import QUICK
 
 ALPHA = 1e-4
 HERE = (Setting("here"),)
@@ -77,6 +82,7 @@ def exact(*pairs):
 
 
 IDENTITY = form(Identity(no_trial))
+INEQUALITY = form(Inequality(no_trial))
 LAW = form(Law(no_trial, stats.norm.cdf))
 TABLE = {
     "an identity to rounding": (IDENTITY, [[1e-16, 1e-13]], "identity"),
@@ -124,6 +130,10 @@ TABLE = {
     "an exact probability that is too large": (*exact((-5.0, -4.0), (-2.0, -3.0)), "refuted"),
     "an exact claim of nothing": (*exact((-5.0, 0.0)), "vacuous"),
     "an exact probability that is not a number": (*exact((math.nan, -3.0)), "refuted"),
+    "an inequality": (INEQUALITY, [[(0.5, 1.0), (1.0, 1.0), (-3.0, 0.0)]], "consistent"),
+    "an inequality to rounding": (INEQUALITY, [[(1e-13, 0.0), (5e4 + 1e-9, 5e4)]], "consistent"),
+    "an inequality that fails once": (INEQUALITY, [[(0.5, 1.0), (1e-9, 0.0)]], "refuted"),
+    "an inequality that is not a number": (INEQUALITY, [[(math.nan, 1.0)]], "refuted"),
 }
 
 
@@ -305,6 +315,57 @@ def test_numbers_that_are_not_finite_are_violations_and_are_counted():
     verdict = judge(tail(delta=0.01), [sample], ALPHA)
     assert verdict.status == "refuted" and verdict.facts["not_finite"] == 30
     assert verdict.evidence[0].facts["violations"] == 30 and "30 statistics are not finite" in verdict.because
+
+
+def test_the_slack_of_an_inequality_is_the_smallest_ratio_beyond_rounding():
+    assert judge(INEQUALITY, [[(0.5, 2.0), (2.0, 3.0), (1e-15, 0.0)]], ALPHA).slack == 1.5
+    assert math.isnan(judge(INEQUALITY, [[(0.0, 0.0)]], ALPHA).slack)
+    refuted = judge(form(Inequality(no_trial), SIZES[:2]), [[(1.0, 2.0)], [(2.0, 1.5), (3.0, 1.0)]], ALPHA)
+    assert refuted.slack == 1 / 3 and refuted.facts["worst_setting"] == "n=20"
+    assert refuted.because.startswith("3 where at most 1 is claimed")
+
+
+def test_an_inequality_in_single_precision_is_given_its_rounding():
+    assert judge(INEQUALITY, [[(1 + 1e-4, 1.0)]], ALPHA, eps=2.0**-23).status == "consistent"
+    assert judge(INEQUALITY, [[(1 + 1e-4, 1.0)]], ALPHA).status == "refuted"
+
+
+def test_the_sides_of_an_inequality_are_checked():
+    sides = two_sides([(1, Bound(2.0, 1.0, True, "toy:1")), (np.float64(3), Bound(4, 1, True, "toy:1"))], HERE[0])
+    np.testing.assert_array_equal(sides, [[1, 2], [3, 4]])
+    with pytest.raises(judging.InvalidSetting, match=r"hypotheses of toy:1 do not hold at setting 'here'"):
+        two_sides([(1.0, Bound(2.0, 1.0, False, "toy:1"))], HERE[0])
+    with pytest.raises(ValueError, match=r"must hold always, got delta = 0\.1"):
+        two_sides([(1.0, Bound(2.0, 0.9, True, "toy:1"))], HERE[0])
+    with pytest.raises(ValueError, match="at least 1 input is needed at setting 'here'"):
+        two_sides([], HERE[0])
+
+
+def test_a_claim_may_hold_an_inequality(x64):
+    """The control runs at the inputs of the form: they depend on the seed and the names alone."""
+    seen = []
+
+    def below(factor):
+        def sides(key, setting):
+            seen.append(float(jax.random.uniform(key)))
+            return [(seen[-1], Bound(factor * seen[-1], 1.0, True, "toy:1"))]
+
+        return Inequality(sides)
+
+    claim = Claim(
+        id="toy:1",
+        paper="toy",
+        where="Lemma 1",
+        kind="inequality",
+        tex="x",
+        because="x",
+        corrected=Form(below(2.0), HERE, "consistent"),
+        controls=(Control("half of it", below(0.5), HERE),),
+    )
+    for seed in (0, 0, 1):
+        (result,) = run([claim], profile=QUICK, seed=seed)
+        assert result.as_expected and result.corrected.slack == 2.0 and result.corrected.evidence[0].trials == 1
+    assert seen[0] == seen[1] == seen[2] != seen[4]
 
 
 def test_a_setting_outside_the_hypotheses_is_refused():

@@ -42,7 +42,7 @@ def frequent_directions(*, residual_energy: Any, sketch_size: Any, rank: Any, as
     -------
     Bound, deterministic, valid for 0 <= k < l / 2; as printed for 0 <= k < l (the paper allows k = l).
 
-    Source: ghashami2016, Lemma 3.2.
+    Source: ghashami2016, Lemma 3.2; claim ghashami2016:lem3.2.
     """
     rows = sketch_size if as_printed else sketch_size / 2
     source = "ghashami2016, Lemma 3.2" + note_of(as_printed, "for Algorithm 1")
@@ -57,7 +57,7 @@ def frequent_directions_rowwise(*, residual_energy: Any, sketch_size: Any, rank:
     -------
     Bound, deterministic, valid for 0 <= k < l.
 
-    Source: ghashami2016, Lemma 3.2, for the algorithm that its proof cites.
+    Source: ghashami2016, Lemma 3.2, for the algorithm that its proof cites; claim ghashami2016:lem3.2-rowwise.
     """
     return _shrunk(residual_energy, sketch_size, rank, "ghashami2016, Lemma 3.2 (shrinking at l)")
 
@@ -72,7 +72,7 @@ def frequent_directions_buffered(*, residual_energy: Any, sketch_size: Any, rank
     -------
     Bound, deterministic, valid for 0 <= k <= l.
 
-    Source: Theorem D of docs/theory/ghashami2016.md.
+    Source: Theorem D of docs/theory/ghashami2016.md; claim jaxkern:frequent-directions.
     """
     return _shrunk(residual_energy, sketch_size + 1, rank, "jaxkern, Theorem D of ghashami2016")
 
@@ -88,7 +88,7 @@ def leftover_rows(*, energy: Any, sketch_size: Any, row_energy: Any) -> Bound:
     -------
     Bound, deterministic.
 
-    Source: ghashami2016, Algorithm 1 and Lemma 3.3.
+    Source: ghashami2016, Algorithm 1 and Lemma 3.3; claim ghashami2016:lem3.3-literal.
     """
     value = 2 * energy / sketch_size + sketch_size * row_energy
     return Bound(value, certain(value), energy >= 0, "ghashami2016, Lemma 3.3 (literal Algorithm 1)")
@@ -105,7 +105,7 @@ def projection(*, num_points: Any, sketch_size: Any, row_energy: Any = 2.0, as_p
     -------
     Bound, deterministic, valid for l >= 2.
 
-    Source: ghashami2016, Lemma 3.3.
+    Source: ghashami2016, Lemma 3.3; claim ghashami2016:lem3.3.
     """
     np = namespace(num_points, sketch_size, row_energy)
     factor = 1.0 if as_printed else row_energy
@@ -122,7 +122,7 @@ def projection_buffered(*, num_points: Any, sketch_size: Any, row_energy: Any = 
     -------
     Bound, deterministic, valid for l >= 1.
 
-    Source: Theorem D of docs/theory/ghashami2016.md.
+    Source: Theorem D of docs/theory/ghashami2016.md; claim jaxkern:frequent-directions.
     """
     np = namespace(num_points, sketch_size, row_energy)
     valid = np.logical_and(num_points >= 0, sketch_size >= 1)
@@ -143,7 +143,7 @@ def streaming_gram(
     -------
     Bound, valid for eps > 0 and l >= 2.
 
-    Source: ghashami2016, Theorem 3.2.
+    Source: ghashami2016, Theorem 3.2; claim ghashami2016:thm3.2.
     """
     np = namespace(eps, num_features, num_points, sketch_size)
     gram = fourier.gram_spectral_shifted(
@@ -164,7 +164,7 @@ def streaming_gram_buffered(*, eps: Any, num_frequencies: Any, num_points: Any, 
     -------
     Bound, valid for eps > 0 and l >= 1.
 
-    Source: Theorem E of docs/theory/ghashami2016.md.
+    Source: Theorem E of docs/theory/ghashami2016.md; claim jaxkern:streaming-gram.
     """
     np = namespace(eps, num_frequencies, num_points, sketch_size)
     direct = fourier.gram_spectral_paired(eps=eps, num_frequencies=num_frequencies, num_points=num_points)
@@ -184,7 +184,7 @@ def frobenius_from_spectral(*, spectral: Any, num_points: Any) -> Bound:
     -------
     Bound, deterministic. For Fourier features `fourier.gram_frobenius_paired` is smaller, by the factor sqrt(n).
 
-    Source: ghashami2016, Section 3.2 (eps n^1.5).
+    Source: ghashami2016, Section 3.2 (eps n^1.5); claim ghashami2016:frobenius.
     """
     np = namespace(spectral, num_points)
     return Bound(
@@ -205,7 +205,7 @@ def best_rank(*, tail: Any, spectral: Any, rank: Any, as_printed: bool = False) 
     -------
     Bound, deterministic, valid for k >= 0.
 
-    Source: ghashami2016, Lemma 3.5; Theorem F of docs/theory/ghashami2016.md.
+    Source: ghashami2016, Lemma 3.5; Theorem F of docs/theory/ghashami2016.md; claim ghashami2016:lem3.5.
     """
     np = namespace(tail, spectral, rank)
     constant = 1.0 if as_printed else 2 * math.sqrt(2.0)
@@ -224,7 +224,7 @@ def nystrom_spectral(*, eps: Any, num_landmarks: Any) -> Bound:
     -------
     Bound, valid for eps >= 1 / (2 sqrt(c)) + 1 / (3 c).
 
-    Source: Theorem G of docs/theory/ghashami2016.md.
+    Source: Theorem G of docs/theory/ghashami2016.md; claim jaxkern:nystrom-spectral.
     """
     np = namespace(eps, num_landmarks)
     failure = 20 * np.exp(-(eps**2) * num_landmarks / (0.5 + 2 * eps / 3))

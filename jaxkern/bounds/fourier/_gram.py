@@ -18,7 +18,7 @@ def gram_spectral_shifted(*, eps: Any, num_features: Any, num_points: Any, as_pr
     -------
     Bound, valid for eps > 0 and every shift-invariant kernel with K(x, x) = 1.
 
-    Source: ghashami2016, Lemma 3.1.
+    Source: ghashami2016, Lemma 3.1; claim ghashami2016:lem3.1.
     """
     np = namespace(eps, num_features, num_points)
     scale = 9 + 8 * eps if as_printed else 2 + 4 * eps / 3
@@ -36,7 +36,7 @@ def gram_spectral_paired(*, eps: Any, num_frequencies: Any, num_points: Any) -> 
     -------
     Bound, valid for eps > 0 and every shift-invariant kernel with K(x, x) = 1.
 
-    Source: ghashami2016, Lemma 3.1, for paired features; docs/theory/ghashami2016.md.
+    Source: ghashami2016, Lemma 3.1, for paired features; docs/theory/ghashami2016.md; claim jaxkern:gram-spectral.
     """
     np = namespace(eps, num_frequencies, num_points)
     failure = 2 * num_points * np.exp(-(eps**2) * num_frequencies / (0.5 + 2 * eps / 3))
@@ -53,7 +53,7 @@ def gram_spectral_paired_all_n(*, eps: Any, num_frequencies: Any) -> Bound:
     -------
     Bound, valid for eps >= 1 / (2 sqrt(t)) + 1 / (3 t) and every shift-invariant kernel with K(x, x) = 1.
 
-    Source: Theorem C of docs/theory/ghashami2016.md.
+    Source: Theorem C of docs/theory/ghashami2016.md; claim jaxkern:gram-spectral-all-n.
     """
     np = namespace(eps, num_frequencies)
     failure = 40 * np.exp(-(eps**2) * num_frequencies / (0.5 + 2 * eps / 3))
@@ -72,7 +72,7 @@ def gram_frobenius_shifted(*, num_features: Any, tau: Any, variance: Any = 1.5) 
     -------
     Bound with probability 1 - exp(-tau), valid for tau > 0.
 
-    Source: Theorem A of docs/theory/ghashami2016.md.
+    Source: Theorem A of docs/theory/ghashami2016.md; claims jaxkern:gram-frobenius, jaxkern:gram-frobenius-identity.
     """
     np = namespace(num_features, tau, variance)
     value = (np.sqrt(variance) + 2 * np.sqrt(tau)) / np.sqrt(num_features)
@@ -90,7 +90,7 @@ def gram_frobenius_paired(*, num_frequencies: Any, tau: Any, variance: Any = 1.0
     -------
     Bound with probability 1 - exp(-tau), valid for tau > 0.
 
-    Source: Theorem A of docs/theory/ghashami2016.md.
+    Source: Theorem A of docs/theory/ghashami2016.md; claim jaxkern:gram-frobenius-paired.
     """
     np = namespace(num_frequencies, tau, variance)
     value = (np.sqrt(variance) + np.sqrt(tau)) / np.sqrt(num_frequencies)
@@ -107,7 +107,7 @@ def gram_frobenius_paired_bernstein(*, eps: Any, num_frequencies: Any, variance:
     -------
     Bound, valid for eps > 0.
 
-    Source: Theorem B of docs/theory/ghashami2016.md.
+    Source: Theorem B of docs/theory/ghashami2016.md; claim jaxkern:gram-frobenius-bernstein.
     """
     np = namespace(eps, num_frequencies, variance)
     failure = 2 * np.exp(-(eps**2) * num_frequencies / (2 * variance + 2 * math.sqrt(2.0) * eps / 3))
@@ -124,7 +124,7 @@ def quadratic_form_shifted(*, eps: Any, num_features: Any, as_printed: bool = Fa
     -------
     Bound, valid for eps > 0 and every shift-invariant kernel with K(x, x) = 1.
 
-    Source: ghashami2016, Theorem 3.1.
+    Source: ghashami2016, Theorem 3.1; claim ghashami2016:thm3.1.
     """
     np = namespace(eps, num_features)
     factor = 2 if as_printed else 0.5
@@ -142,7 +142,8 @@ def quadratic_form_paired(*, eps: Any, num_frequencies: Any) -> Bound:
     -------
     Bound, valid for eps > 0 and every shift-invariant kernel with K(x, x) = 1.
 
-    Source: ghashami2016, Theorem 3.1, for paired features; docs/theory/ghashami2016.md.
+    Source: ghashami2016, Theorem 3.1, for paired features; docs/theory/ghashami2016.md; claim
+    jaxkern:quadratic-form-paired.
     """
     np = namespace(eps, num_frequencies)
     probability = 1 - 2 * np.exp(-2 * eps**2 * num_frequencies)

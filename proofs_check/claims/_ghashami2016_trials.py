@@ -1,0 +1,274 @@
+"""What the claims of ghashami2016 are tried on, the errors that their trials return, and its Algorithm 1 literally."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import solve_triangular
+from scipy import linalg
+
+from jaxkern import features, kernels, landmarks
+from jaxkern._spectral import eigvalsh, matmul
+from jaxkern.gram import gram
+from proofs_check.claim import Setting
+from proofs_check.populations import Population
+
+MOST_POINTS = 128
+
+# ------------------------------------------------------------------------------------------------------------- points
+
+
+@dataclass(frozen=True, eq=False)
+class Cloud:
+    """Points, in the order in which a stream brings them, and a kernel with K(x, x) = 1 of a known spectral law."""
+
+    name: str
+    kernel: Any
+    points: np.ndarray
+
+    @property
+    def num_points(self) -> int:
+        """n."""
+        return len(self.points)
+
+    @functools.cached_property
+    def population(self) -> dict[str, Any]:
+        """What trials need: the kernel, the points (n, d) and their Gram matrix (n, n), in the default dtype."""
+        points = jnp.asarray(self.points, jax.dtypes.canonicalize_dtype(float))
+        return {"kernel": self.kernel, "points": points, "gram": gram(self.kernel, points)}
+
+    def setting(self, label: str, numbers: Mapping[str, float], shapes: Mapping[str, int]) -> Setting:
+        """Return a setting on these points; its numbers have their number, n."""
+        name = f"{self.name}, n={self.num_points}, {label}"
+        return Setting(name, self.population, {"n": float(self.num_points), **numbers}, shapes)
+
+
+def clusters(first: int, second: int) -> Cloud:
+    """Return a cluster of points in the plane and, after it, one that is far away."""
+    rng = np.random.default_rng(11)
+    centres = np.repeat([[0.0, 0.0], [20.0, 20.0]], [first, second], axis=0)
+    return Cloud(
+        f"clusters of {first} and {second}", kernels.Gaussian(1.0), centres + 0.1 * rng.standard_normal(centres.shape)
+    )
+
+
+def clouds(data: Population | None, num_points: int = 32) -> tuple[Cloud, ...]:
+    """Return copies of a point, two clusters and skewed points in the plane, or the user's own rows."""
+    if data is not None:
+        return (own(data),)
+    plane = np.random.default_rng(12).standard_normal((num_points, 2)) * [2.0, 0.5] + [100.0, -40.0]
+    return (
+        Cloud("copies of a point", kernels.Gaussian(1.0), np.zeros((num_points, 2))),
+        clusters(num_points * 5 // 8, num_points - num_points * 5 // 8),
+        Cloud("skewed plane", kernels.Gaussian(1.0), plane),
+    )
+
+
+def grid_then_cluster(first: int, second: int) -> Cloud:
+    """Return points of a grid, whose features are far from dependent, and copies of a point far away after them."""
+    side = math.isqrt(first - 1) + 1
+    grid = 2.0 * np.stack(np.divmod(np.arange(first), side), axis=1)
+    return Cloud("grid, then a point", kernels.Gaussian(1.0), np.concatenate([grid, np.full((second, 2), 50.0)]))
+
+
+def own(data: Population) -> Cloud:
+    """Return the user's rows in their order, or 128 of them at equal distances."""
+    rows = np.linspace(0, len(data.points) - 1, min(len(data.points), MOST_POINTS)).astype(int)
+    return Cloud(data.name, data.kernel, data.points[rows])
+
+
+# ---------------------------------------------------------------------------------------------- errors of feature maps
+
+
+def draw(key: jax.Array, population: Mapping[str, Any], size: int, paired: int) -> Any:
+    """Return the library's map: `size` pairs of a cosine and a sine, or `size` shifted cosines."""
+    points = population["points"]
+    make = features.paired_fourier if paired else features.shifted_fourier
+    return make(key, population["kernel"], points.shape[1], num_frequencies=size, dtype=points.dtype)
+
+
+def _difference(key: jax.Array, population: Mapping[str, Any], numbers: Any, size: int, paired: int) -> jax.Array:
+    """(G - scale Z Z') / n."""
+    Z = draw(key, population, size, paired)(population["points"])
+    return (population["gram"] - numbers["scale"] * matmul(Z, Z.T)) / Z.shape[0]
+
+
+def _norm(E: jax.Array) -> jax.Array:
+    return jnp.max(jnp.abs(eigvalsh((E + E.T) / 2)))
+
+
+def spectral_error(key: jax.Array, population: Any, numbers: Any, *, size: int, paired: int) -> jax.Array:
+    """|G - Ghat|_2 / n."""
+    return _norm(_difference(key, population, numbers, size, paired))
+
+
+def frobenius_error(key: jax.Array, population: Any, numbers: Any, *, size: int, paired: int) -> jax.Array:
+    """|G - Ghat|_F / n."""
+    return jnp.linalg.norm(_difference(key, population, numbers, size, paired))
+
+
+def frobenius_square(key: jax.Array, population: Any, numbers: Any, *, size: int, paired: int) -> jax.Array:
+    """|G - Ghat|_F^2 / n^2."""
+    return jnp.sum(_difference(key, population, numbers, size, paired) ** 2)
+
+
+def form_error(key: jax.Array, population: Any, numbers: Any, *, size: int, paired: int) -> jax.Array:
+    """|x'(G - Ghat) x| / n for x = (1, ..., 1) / sqrt(n)."""
+    E = _difference(key, population, numbers, size, paired)
+    return jnp.abs(jnp.sum(E)) / E.shape[0]
+
+
+# --------------------------------------------------------------------------------------- errors of streams and samples
+
+
+def stream_error(
+    key: jax.Array, population: Any, numbers: Any, *, size: int, paired: int, rows: int, shrink_at: int
+) -> jax.Array:
+    """|G - Z W W'Z'|_2 / n for streaming kernel PCA of the first `numbers["kept"]` points, by the library."""
+    points = population["points"]
+    phi = draw(key, population, size, paired)
+    pca = features.streaming_pca(phi, sketch_size=rows, shrink_at=shrink_at)
+    seen = (jnp.arange(points.shape[0], dtype=points.dtype) < numbers["kept"]).astype(points.dtype)
+    Y = pca.finalize(pca.update(pca.init(), points, seen), num_components=rows)(points)
+    return _norm((population["gram"] - matmul(Y, Y.T)) / points.shape[0])
+
+
+def literal_stream_error(key: jax.Array, population: Any, numbers: Any, *, size: int, rows: int) -> jax.Array:
+    """The same for Algorithm 1 to the letter, shifted features and at most 3 l / 2 points.
+
+    The buffer is full after l points, of which at most l / 2 - 1 rows are left, and is never full again: W spans the
+    first l rows of Z, so Gtilde = C M^-1 C' with the first l columns C of Z Z' and the first l rows M of C.
+    """
+    del numbers
+    Z = draw(key, population, size, 0)(population["points"])
+    C = matmul(Z, Z[:rows].T)
+    Y = solve_triangular(jnp.linalg.cholesky(C[:rows]), C.T, lower=True)
+    return _norm((population["gram"] - matmul(Y.T, Y)) / Z.shape[0])
+
+
+def nystrom_error(key: jax.Array, population: Any, numbers: Any, *, size: int) -> jax.Array:
+    """|G - Gbar|_2 / n from `size` uniform landmarks or, where `numbers["first"]` is 1, from the first points."""
+    points = population["points"]
+    uniform = landmarks.uniform(key, points, num_landmarks=size)
+    chosen = jnp.where(numbers["first"] > 0, points[:size], uniform)
+    Y = features.nystrom(population["kernel"], chosen)(points)
+    return _norm((population["gram"] - matmul(Y, Y.T)) / points.shape[0])
+
+
+def reservoir_updates(key: jax.Array, population: Any, numbers: Any, *, size: int, length: int) -> jax.Array:
+    """The number of rows of a stream that enter a reservoir of `size` rows, one row at a time, by the library."""
+    del population, numbers
+    dtype = jnp.result_type(float)
+    init, update, _ = landmarks.reservoir(num_landmarks=size)
+
+    def step(state: landmarks.Reservoir, row: jax.Array) -> tuple[landmarks.Reservoir, jax.Array]:
+        after = update(state, row[None, None])
+        return after, jnp.any(after.points[:, 0] != state.points[:, 0])
+
+    # Rows with different numbers, none of them 0, so that every change of the sample shows.
+    return jnp.sum(jax.lax.scan(step, init(key, 1, dtype), 1 + jnp.arange(length, dtype=dtype))[1], dtype=dtype)
+
+
+# -------------------------------------------------------------------------------------------- Algorithm 1, literally
+
+
+def algorithm_1(
+    rows: np.ndarray, sketch_size: int, *, shrink_at: int | None = None, last: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return (B, W) of Algorithm 1 with l = `sketch_size` rows, one row at a time, in float64.
+
+    B (l, m) is decomposed as soon as none of its rows is free, and the square of its singular value number `shrink_at`,
+    by default l // 2, is subtracted. W (m, r) has the right singular vectors, with a positive singular value, of the
+    last decomposition; `last` decomposes once more what came after it.
+    """
+    half = sketch_size // 2 if shrink_at is None else shrink_at
+    B, filled, fresh = np.zeros((sketch_size, rows.shape[1])), 0, False
+    W = np.zeros((rows.shape[1], 0))
+    for row in np.asarray(rows, np.float64):
+        B[filled], fresh = row, True
+        filled += 1
+        if filled == sketch_size:
+            _, s, Vt = np.linalg.svd(B, full_matrices=False)
+            W, fresh = Vt[s > 1e-9 * s[0]].T, False
+            squares = np.maximum(s**2 - s[half - 1] ** 2, 0)
+            squares[squares < 1e-12 * s[0] ** 2] = 0  # rounding must not keep a row
+            B = np.zeros_like(B)
+            B[: len(s)] = np.sqrt(squares)[:, None] * Vt
+            filled = int(np.count_nonzero(squares))
+    return B, row_space(B) if last and fresh else W
+
+
+def row_space(B: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis of the span of the rows of B, as columns."""
+    _, s, Vt = np.linalg.svd(B, full_matrices=False)
+    return Vt[s > 1e-9 * max(s[0], 1e-300)].T
+
+
+def lost(A: np.ndarray, W: np.ndarray) -> float:
+    """|A A' - A W W'A'|_2, which is |A (I - W W')|_2^2."""
+    return float(np.linalg.norm(A - A @ W @ W.T, 2) ** 2)
+
+
+def lost_in_lemma_3_2(A: np.ndarray, B: np.ndarray) -> float:
+    """The largest |y'A|^2 over unit vectors y with y'A B^+ B = 0."""
+    W = row_space(B)
+    N = linalg.null_space((A @ W).T, rcond=1e-9) if W.size else np.eye(len(A))
+    return float(np.linalg.norm(N.T @ A, 2) ** 2) if N.size else 0.0
+
+
+# ------------------------------------------------------------------------------------------------------------ streams
+
+
+def feature_rows(key: jax.Array, cloud: Cloud, size: int) -> np.ndarray:
+    """Return Z (n, size) of the library's shifted features, in float64."""
+    phi = draw(key, cloud.population, size, 0)
+    return np.asarray(phi(cloud.population["points"]), np.float64)
+
+
+def pairs_of_rows(sketch_size: int) -> np.ndarray:
+    """Return (96, 24) rows: batches of l / 2 orthonormal ones, each twice. Every shrink at l / 2 loses all it sees."""
+    batch = np.repeat(np.eye(24)[: sketch_size // 2], 2, axis=0)
+    return np.tile(batch, (96 // sketch_size, 1))
+
+
+def low_rank(rank: int) -> np.ndarray:
+    """Return (96, 24) rows of this rank."""
+    rng = np.random.default_rng(3)
+    return rng.standard_normal((96, rank)) @ rng.standard_normal((rank, 24))
+
+
+def decaying() -> np.ndarray:
+    """Return (96, 24) rows with an offset and exponentially decaying singular values."""
+    return (np.random.default_rng(4).standard_normal((96, 24)) + 0.5) * 0.7 ** np.arange(24)
+
+
+def sign_rows(which: Any) -> np.ndarray:
+    """Return 64 shifted Fourier features, all of whose cosines are 1 or -1, of points chosen after the features.
+
+    Row i has the signs of row which[i] of a Hadamard matrix: |z|^2 = 2, and different rows are orthogonal. The points,
+    in dimension 64, solve <w_j, x> + gamma_j = 0 or pi.
+    """
+    size = 64
+    phi = features.shifted_fourier(jax.random.key(5), kernels.Gaussian(1.0), size, num_frequencies=size)
+    W, shifts = np.asarray(phi.frequencies, np.float64), np.asarray(phi.shifts, np.float64)
+    phases = np.where(linalg.hadamard(size) > 0, 0, math.pi)
+    points = np.linalg.solve(W, phases.T - shifts[:, None]).T
+    return (math.sqrt(2 / size) * np.cos(points @ W.T + shifts))[np.asarray(which)]
+
+
+def doubled_then_elsewhere(sketch_size: int, batches: int) -> np.ndarray:
+    """Return sign rows in the pattern of `pairs_of_rows`, and l rows in other directions after them."""
+    half = sketch_size // 2
+    return sign_rows(np.concatenate([np.tile(np.repeat(np.arange(half), 2), batches), half + np.arange(sketch_size)]))
+
+
+def then_one_direction(sketch_size: int, late: int) -> np.ndarray:
+    """Return sign rows: l different ones, which fill the buffer, and one more direction `late` times after them."""
+    return sign_rows(np.minimum(np.arange(sketch_size + late), sketch_size))
