@@ -16,6 +16,8 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 
 def pytest_configure(config):
+    # Compiling takes most of the default run; the long tests have more to compute than to compile.
+    jax.config.update("jax_disable_most_optimizations", config.getoption("markexpr") == "not slow")
     config.addinivalue_line("filterwarnings", "error")
 
 

@@ -8,8 +8,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxkern import audit, features, frequent_directions, gram, kernels, landmarks, measures, metrics, rkhs
-from jaxkern.bounds import fourier, sketching, streaming
+from jaxkern import (
+    audit,
+    clustering,
+    features,
+    frequent_directions,
+    gram,
+    kernels,
+    landmarks,
+    learn,
+    measures,
+    metrics,
+    problems,
+    rkhs,
+)
+from jaxkern.bounds import concentration, fourier, sketching, streaming
 from jaxkern.kmeans import kmeans
 
 N, M, DIM = 12, 7, 3
@@ -19,6 +32,8 @@ NO_GRADIENT = set()
 """Entries whose results are integers, piecewise constant, or those of a loop as long as the data say."""
 OF_LABELS = set()
 """Entries of integer arguments, whose results have the default dtype."""
+OF_OPTAX = {"learn.fit_lengthscale"}
+"""Entries in which optax computes scalars from its step count, in float64 where that is on."""
 
 
 def entry(name, *, gradient=True):
@@ -207,6 +222,120 @@ def _(dtype, seed):
     return lambda law: law.trace(2), (measures.gaussian_spectrum(scale(dtype, seed), jnp.asarray([0.5, 1.0], dtype)),)
 
 
+# ---------------------------------------------------------------------------------------- noise and mean kernels
+
+
+def spread(dtype, seed):
+    return jnp.abs(array(dtype, seed + 20, N)) + 0.5
+
+
+def noisy_entry(name, model, shape):
+    @entry(f"measures.{name}")
+    def _(dtype, seed):
+        def mean(kernel, means, parameter):
+            noise = model(parameter)
+            return measures.mean_kernel(kernel + kernels.Linear(), means, noise), noise.op_norm(means)
+
+        return mean, (gaussian(dtype, seed), points(dtype, seed), shape(dtype, seed))
+
+
+noisy_entry("IsotropicNoise", measures.IsotropicNoise, spread)
+noisy_entry("RadialNoise", measures.RadialNoise, spread)
+noisy_entry(
+    "DiagonalNoise",
+    measures.DiagonalNoise,
+    lambda dtype, seed: spread(dtype, seed)[:DIM] * jnp.arange(1, DIM + 1).astype(dtype),
+)
+noisy_entry(
+    "GeneralNoise",
+    lambda scales: measures.GeneralNoise(
+        jnp.diag(jnp.arange(1, DIM + 1).astype(scales.dtype))[None, :, :] * scales[:, None, None] + 0.5
+    ),
+    spread,
+)
+
+
+@entry("measures.mean_gaussian_kernel")
+def _(dtype, seed):
+    return measures.mean_gaussian_kernel, (points(dtype, seed), spread(dtype, seed), scale(dtype, seed))
+
+
+@entry("measures.mean_kernel")
+def _(dtype, seed):
+    def mean(means, level):
+        return measures.mean_kernel(2.0 * kernels.Distance(), means, level)
+
+    return mean, (points(dtype, seed), spread(dtype, seed))
+
+
+@entry("measures.mean_kernel_between")
+def _(dtype, seed):
+    def mean(kernel, U, V, level):
+        return measures.mean_kernel_between(kernel, U, V, measures.RadialNoise(level))
+
+    return mean, (gaussian(dtype, seed), points(dtype, seed), others(dtype, seed), scale(dtype, seed))
+
+
+for name in ("sphere_mgf", "log_sphere_mgf"):
+
+    @entry(f"measures.{name}")
+    def _(dtype, seed, name=name):
+        return lambda u: getattr(measures, name)(u, 5), (array(dtype, seed, N),)
+
+
+# ------------------------------------------------------------------------------------------------------ problems
+
+for name, build in {
+    "GaussianLaw": lambda parameter: problems.GaussianLaw(),
+    "UniformImageLaw": lambda parameter: problems.UniformImageLaw(),
+    "SoftplusImageLaw": lambda parameter: problems.SoftplusImageLaw(),
+    "UniformLaw": lambda parameter: problems.UniformLaw(),
+    "RampLaw": problems.RampLaw,
+    "SkewedLaw": problems.SkewedLaw,
+}.items():
+
+    @entry(f"problems.{name}")
+    def _(dtype, seed, build=build):
+        def sample(key, parameter):
+            law = build(parameter)
+            return law.sample(key, num_points=N, dim=DIM, dtype=dtype), jnp.asarray(law.omega, dtype)
+
+        return sample, (key(seed), scale(dtype, seed))
+
+
+@entry("problems.perturb")
+def _(dtype, seed):
+    def sample(key, means, level, labels):
+        problem = problems.perturb(key, means, measures.RadialNoise(level), labels=labels)
+        return problem, problem.sigma_inf(), problem.mean_kernel(kernels.Gaussian(1.0))
+
+    return sample, (key(seed), points(dtype, seed), spread(dtype, seed), jnp.arange(N) % 3)
+
+
+for name, settings in {
+    "nested_spheres": {"num_points": N, "dim": DIM, "radii": (1.0, 2.0), "radial": True},
+    "circles": {"num_points": N},
+    "cluster_in_cluster": {"num_points": N},
+    "crescent_full_moon": {"num_points": N},
+    "gaussian_mixture": {"num_points": N, "weights": (0.5, 0.25, 0.25)},
+}.items():
+
+    @entry(f"problems.{name}")
+    def _(dtype, seed, name=name, settings=settings):
+        def sample(key, noise):
+            return getattr(problems, name)(key, noise=noise, dtype=dtype, **settings)
+
+        return sample, (key(seed), scale(dtype, seed))
+
+
+@entry("problems.random_noisy")
+def _(dtype, seed):
+    def sample(key, zeta):
+        return problems.random_noisy(key, num_points=N, dim=DIM, signal_dim=2, zeta=zeta, dtype=dtype)
+
+    return sample, (key(seed), scale(dtype, seed))
+
+
 # ---------------------------------------------------------------------------------------------------------- rkhs
 
 
@@ -347,7 +476,7 @@ fitted_entry("features.nystrom", lambda k, X: features.nystrom(k, X, rank=5))
 fitted_entry("features.kernel_pca", lambda k, X: features.kernel_pca(k, X, num_components=4))
 
 
-for name in ("paired_fourier", "shifted_fourier", "orthogonal_fourier"):
+for name in ("paired_fourier", "shifted_fourier", "orthogonal_fourier", "fastfood"):
 
     @entry(f"features.{name}")
     def _(dtype, seed, name=name):
@@ -450,12 +579,59 @@ def _(dtype, seed):
     return error, (key(seed), gaussian(dtype, seed), points(dtype, seed))
 
 
-# ----------------------------------------------------------------------------------------------- kmeans, metrics
+# ----------------------------------------------------------------------------------- kmeans, clustering, learn, metrics
 
 
 @entry("kmeans.kmeans", gradient=False)
 def _(dtype, seed):
     return lambda key, X: kmeans(key, X, 3, num_restarts=2), (key(seed), points(dtype, seed))
+
+
+@entry("clustering.kernel_spectral", gradient=False)
+def _(dtype, seed):
+    def labels(key, k, X):
+        return clustering.kernel_spectral(key, k, X, 2, num_restarts=1)
+
+    return labels, (key(seed), gaussian(dtype, seed), points(dtype, seed))
+
+
+@entry("clustering.spectral_from_gram", gradient=False)
+def _(dtype, seed):
+    def labels(key, k, X):
+        return clustering.spectral_from_gram(key, gram.gram(k, X), 2, num_restarts=1)
+
+    return labels, (key(seed), gaussian(dtype, seed), points(dtype, seed))
+
+
+@entry("clustering.kernel_kmeans", gradient=False)
+def _(dtype, seed):
+    def labels(key, k, X):
+        return clustering.kernel_kmeans(key, k, X, 2, num_landmarks=5, num_restarts=1)
+
+    return labels, (key(seed), gaussian(dtype, seed), points(dtype, seed))
+
+
+@entry("learn.alignment")
+def _(dtype, seed):
+    def value(k, X):
+        return learn.alignment(k, X, jnp.arange(N) % 3, num_labels=3)
+
+    return value, (gaussian(dtype, seed), points(dtype, seed))
+
+
+@entry("learn.eigengap")
+def _(dtype, seed):
+    return lambda k, X: learn.eigengap(k, X, num_components=2), (gaussian(dtype, seed), points(dtype, seed))
+
+
+def first_gap(k, X):
+    return learn.eigengap(k, X, num_components=2)
+
+
+@entry("learn.fit_lengthscale", gradient=False)
+def _(dtype, seed):
+    fit = lambda k, X: learn.fit_lengthscale(k, X, first_gap, num_steps=2)  # noqa: E731
+    return fit, (gaussian(dtype, seed), points(dtype, seed))
 
 
 OF_LABELS |= {
@@ -605,3 +781,128 @@ for module, table in ((fourier, FOURIER_BOUNDS), (streaming, STREAMING_BOUNDS)):
 
             values = [FOURIER_QUANTITIES[n] * (1 + 0.05 * i * seed) for i, n in enumerate(names, 1)]
             return bound, tuple(jnp.asarray(value, dtype) for value in values)
+
+
+CONCENTRATION_QUANTITIES = {
+    "alpha": 1.5,
+    "bound": 1.2,
+    "c": 0.4,
+    "c1": 0.5,
+    "c2": 0.4,
+    "dim": 12.0,
+    "displacement": 0.6,
+    "error": 0.1,
+    "frobenius": 1.4,
+    "gamma2": 4.0,
+    "gamma_tilde2": 1.3,
+    "kappa": 1.1,
+    "kmeans_factor": 1.2,
+    "lengthscale": 1.8,
+    "lipschitz": 0.7,
+    "mean_frobenius": 0.9,
+    "mean_gap": 0.02,
+    "mean_norm": 1.5,
+    "mean_rank": 2.0,
+    "mean_scale": 0.3,
+    "min_share": 0.3,
+    "noise": 0.8,
+    "noise_variance": 0.4,
+    "num_clusters": 3.0,
+    "num_others": 20.0,
+    "num_points": 30.0,
+    "omega": 1.2,
+    "op_norm": 0.9,
+    "other_radius": 1.7,
+    "psi": 1.1,
+    "psi_double": 1.4,
+    "radius": 0.9,
+    "scale": 0.4,
+    "smallest": 15.0,
+    "spectral": 0.3,
+    "squared_distance": 1.3,
+    "t": 1.2,
+    "tau": 1.5,
+    "total_variance": 9.0,
+    "truncation_factor": 5.0,
+    "u": 1.1,
+    "v": 2.0,
+    "vbar2": 0.02,
+}
+_LIPSCHITZ = ("lipschitz", "omega", "scale")
+_SPHERES = ("radius", "other_radius", "noise", "lengthscale", "dim")
+_MODEL = ("num_clusters", "lipschitz", "noise", "op_norm", "dim", "num_points", "t", "kmeans_factor")
+_OPERATOR = (*_LIPSCHITZ, "num_clusters", "mean_gap", "num_points", "t", "kmeans_factor", "truncation_factor")
+_BLOCKS = ("bound", "num_clusters", "t")
+CONCENTRATION_BOUNDS = {
+    "anisotropic_noise": ("lipschitz", "op_norm", "dim", "num_points", "t"),
+    "block_means": (*_BLOCKS, "smallest"),
+    "block_variances": (*_BLOCKS, "smallest"),
+    "concentrated_data": (*_LIPSCHITZ, "num_points", "t", "c"),
+    "deviation": (*_LIPSCHITZ, "num_points", "t", "c"),
+    "diagonal_variance": (*_LIPSCHITZ, "c"),
+    "diagonal_variance_lc": _LIPSCHITZ,
+    "distance_kernel": (*_LIPSCHITZ, "num_points", "t", "mean_scale"),
+    "distance_kernel_from_variance": (*_LIPSCHITZ, "num_points", "t", "total_variance"),
+    "empirical_separation": (*_BLOCKS, "gamma2", "min_share", "num_points"),
+    "empirical_variance": (*_BLOCKS, "vbar2", "min_share", "num_points"),
+    "frobenius_mean": (*_LIPSCHITZ, "num_points", "c"),
+    "frobenius_mean_lc": (*_LIPSCHITZ, "num_points"),
+    "frobenius_mean_square": (*_LIPSCHITZ, "num_points", "c"),
+    "gaussian_kernel": ("noise", "lengthscale", "dim", "num_points", "t"),
+    "gaussian_lipschitz": ("lengthscale",),
+    "gaussian_pair_variance": ("squared_distance", "noise_variance", "lengthscale", "dim"),
+    "gram_displacement": ("lipschitz", "num_points", "displacement"),
+    "gram_displacement_distance": ("lipschitz", "num_points", "displacement"),
+    "hanson_wright": ("kappa", "frobenius", "op_norm", "mean_frobenius", "dim", "t", "c"),
+    "hanson_wright_gaussian": ("scale", "frobenius", "op_norm", "mean_frobenius", "dim", "tau"),
+    "inner_product_gaussian": ("scale", "mean_norm", "mean_rank", "dim", "num_points", "u"),
+    "inner_product_gaussian_any": ("scale", "frobenius", "mean_norm", "num_points", "tau"),
+    "inner_product_kernel": ("kappa", "scale", "mean_norm", "dim", "num_points", "u", "c1", "c2"),
+    "inner_product_lower": ("mean_norm", "mean_rank", "num_points", "u"),
+    "isotropic_block_mean": (*_SPHERES, "psi"),
+    "isotropic_block_variance": (*_SPHERES, "psi", "psi_double"),
+    "isotropic_block_variance_lower": _SPHERES,
+    "isotropic_block_variance_upper": _SPHERES,
+    "kmeans_step": ("error", "gamma2", "gamma_tilde2", "kmeans_factor"),
+    "lipschitz_kernel": (*_LIPSCHITZ, "num_points", "t", "mean_scale"),
+    "lower_limit": ("lipschitz", "scale", "num_points"),
+    "misclassification": (*_MODEL, "gamma2", "gamma_tilde2", "vbar2"),
+    "misclassification_operator": (*_OPERATOR, "gamma2", "gamma_tilde2"),
+    "misclassification_operator_distance": (*_OPERATOR, "gamma2", "gamma_tilde2"),
+    "misclassification_population": (*_MODEL, "gamma2", "gamma_tilde2", "vbar2", "bound", "min_share"),
+    "pair_variance": (*_LIPSCHITZ, "c"),
+    "pair_variance_lc": _LIPSCHITZ,
+    "quadratic_form": ("kappa", "scale", "mean_norm", "dim", "t", "c"),
+    "quadratic_form_gaussian": ("scale", "frobenius", "mean_norm", "tau"),
+    "radial_block_variance": _SPHERES,
+    "radial_mean_gap": ("noise", "lengthscale", "dim"),
+    "sphere_moment": ("u", "dim"),
+    "sub_exponential": ("t", "v", "alpha"),
+    "truncation": ("spectral", "num_clusters"),
+    "two_sample_statistic": ("bound", "num_points", "num_others", "t"),
+    "u_statistic": ("bound", "num_points", "t"),
+}
+for name, names in CONCENTRATION_BOUNDS.items():
+
+    @entry(f"bounds.concentration.{name}")
+    def _(dtype, seed, name=name, names=names):
+        def bound(*args):
+            return getattr(concentration, name)(**dict(zip(names, args, strict=True)))
+
+        values = [CONCENTRATION_QUANTITIES[n] * (1 + 0.05 * i * seed) for i, n in enumerate(names, 1)]
+        return bound, tuple(jnp.asarray(value, dtype) for value in values)
+
+
+@entry("bounds.concentration.block_parameters")
+def _(dtype, seed):
+    def parameters(mean_kernel, labels):
+        return concentration.block_parameters(mean_kernel, labels, num_clusters=3, off_diagonal=True)
+
+    mean_kernel = array(dtype, seed, N, N)
+    return parameters, (mean_kernel + mean_kernel.T, jnp.arange(N) % 3)
+
+
+@entry("bounds.concentration.population_parameters")
+def _(dtype, seed):
+    shares = jax.nn.softmax(array(dtype, seed, 3))
+    return concentration.population_parameters, (array(dtype, seed, 3, 3), array(dtype, seed, 3, 3) ** 2, shares)

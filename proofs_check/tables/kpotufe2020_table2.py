@@ -26,7 +26,9 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+from proofs_check.tables import _command
 
 if TYPE_CHECKING:  # everything that imports jax waits until the arguments are read, so that --help is instant
     import numpy as np
@@ -182,8 +184,7 @@ def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def terminal(rows: Sequence[Row], *, file: TextIO | None = None) -> None:
-    """Print the table: with rich where that is installed, as plain text otherwise."""
-    file = sys.stdout if file is None else file
+    """Print the table."""
     cells = [
         (
             NAMES[row.data],
@@ -195,20 +196,8 @@ def terminal(rows: Sequence[Row], *, file: TextIO | None = None) -> None:
         )
         for row in rows
     ]
-    try:
-        from rich.console import Console
-        from rich.table import Table
-    except ImportError:
-        widths = [max(map(len, column)) for column in zip(COLUMNS, *cells, strict=True)]
-        for line in (COLUMNS, *cells):
-            print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip(), file=file)
-        return
-    table = Table(title="kpotufe2020, Table 2: mean ± standard deviation of the Rand index")
-    for name in COLUMNS:
-        table.add_column(name, justify="left" if name in COLUMNS[:2] else "right")
-    for line in cells:
-        table.add_row(*line)
-    Console(file=file, width=None if file.isatty() else 120).print(table)
+    title = "kpotufe2020, Table 2: mean ± standard deviation of the Rand index"
+    _command.terminal(title, COLUMNS, cells, names=2, file=file)
 
 
 def as_json(rows: Sequence[Row], indices: Mapping[str, Mapping[str, np.ndarray]], **about: Any) -> dict[str, Any]:
@@ -227,25 +216,15 @@ def as_json(rows: Sequence[Row], indices: Mapping[str, Mapping[str, np.ndarray]]
     }
 
 
-class _UsageError(Exception):
-    """What the user asked for cannot be done; the message is one line."""
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise _UsageError(f"{message} (try {self.prog} --help)")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog=PROG, description="Reproduce Table 2 of kpotufe2020.", allow_abbrev=False)
+def _parser() -> _command.Parser:
+    parser = _command.parser(PROG, "Reproduce Table 2 of kpotufe2020.")
     parser.add_argument(
         "--data-dir", type=Path, default=Path("data"), metavar="DIR", help="holds avila.npz, banknote.npz (X and y)"
     )
     parser.add_argument("--datasets", type=_datasets, default=tuple(NAMES), metavar="LIST", help=",".join(NAMES))
-    parser.add_argument("--repetitions", type=_whole, default=PRINTED_REPETITIONS, metavar="INT", help="default: 30")
-    parser.add_argument("--seed", type=_whole, default=0, metavar="INT", help="below 2^32 (default: 0)")
-    parser.add_argument("--dtype", choices=("float32", "float64"), default="float32", help="default: float32")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write the table as JSON, too")
+    parser.add_argument(
+        "--repetitions", type=_command.whole, default=PRINTED_REPETITIONS, metavar="INT", help="default: 30"
+    )
     return parser
 
 
@@ -257,34 +236,20 @@ def _datasets(text: str) -> tuple[str, ...]:
     return names
 
 
-def _whole(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 12 and int(text) < 2**32):
-        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {2**32 - 1}, got {text[:30]!r}")
-    return int(text)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line: 0 when the table is made, 2 for bad usage or input. Sets jax_enable_x64 by --dtype."""
-    try:
-        options = _parser().parse_args(argv)
-        if options.repetitions < 1:
-            raise _UsageError("--repetitions must be at least 1")
-        if options.output is not None and not options.output.parent.is_dir():
-            raise _UsageError(f"--output {options.output}: there is no folder {options.output.parent}")
-        _run(options)
-    except _UsageError as error:
-        print(f"{PROG}: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return _command.main(_parser(), _run, argv)
 
 
 def _run(options: argparse.Namespace) -> None:
     from proofs_check.data import DataError
 
+    if options.repetitions < 1:
+        raise _command.UsageError("--repetitions must be at least 1")
     try:
         sets = {name: read(options.data_dir / f"{name}.npz") for name in options.datasets}
     except DataError as error:
-        raise _UsageError(str(error)) from None
+        raise _command.UsageError(str(error)) from None
     import jax
 
     jax.config.update("jax_enable_x64", options.dtype == "float64")
@@ -299,14 +264,8 @@ def _run(options: argparse.Namespace) -> None:
         print(f"{PROG}: {NAMES[name]}, {options.repetitions} repetitions in {seconds[name]} s", file=sys.stderr)
         rows += summarise(name, indices[name])
     terminal(rows)
-    if options.output is not None:
-        from proofs_check.report import write_json
-
-        about = {"seed": options.seed, "dtype": options.dtype, "run": {"seconds": seconds}}
-        try:
-            write_json(options.output, as_json(rows, indices, **about))
-        except OSError as error:
-            raise _UsageError(f"--output {options.output}: cannot be written ({error.strerror})") from None
+    about = {"seed": options.seed, "dtype": options.dtype, "run": {"seconds": seconds}}
+    _command.write(options.output, as_json(rows, indices, **about))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,424 @@
+"""A few eigenpairs of a symmetric matrix that is given by its products or by its entries, with safe derivatives.
+
+Only products, eigen-decompositions of small matrices and orthonormalisation by them are used, which every platform has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxkern import _checks
+from jaxkern._draws import normal_rows
+from jaxkern._spectral import eigh, matmul
+
+_BLOCKS = 4
+"""Blocks of the Krylov basis. More make a restart dearer and fewer waste products; 3 to 6 differ little."""
+
+_Priority = Callable[[jax.Array], jax.Array]
+
+
+class Eigenpairs(NamedTuple):
+    """Leading eigenpairs of a symmetric matrix A, (n, n).
+
+    Attributes
+    ----------
+    values : (k,), in the order asked for.
+    vectors : (n, k), orthonormal columns.
+    residuals : (k,), the norms |A v - value v|, from a product of A made for them. Some eigenvalue of A is no farther
+        from the value than this, and it bounds the angle of v to an eigenspace once divided by the gap.
+    converged : scalar bool, whether every residual is at most twice the tolerance times the largest |value| found.
+    num_products : scalar int32, the number of vectors that A was applied to.
+    """
+
+    values: jax.Array
+    vectors: jax.Array
+    residuals: jax.Array
+    converged: jax.Array
+    num_products: jax.Array
+
+
+def start_block(num_rows: int, num_values: int, dtype: Any) -> jax.Array:
+    """Return the start (num_rows, width) that the package uses: normal draws of one fixed key.
+
+    What converges does not depend on it, so results stay deterministic and no caller needs a key. The width exceeds
+    num_values by a quarter and by 6 at least.
+    """
+    key = jax.random.key(20200, impl="threefry2x32")
+    return normal_rows(key, num_rows, num_values + max(6, num_values // 4), dtype)
+
+
+def largest_eigenpairs(
+    product: Callable[[jax.Array], jax.Array],
+    start: jax.Array,
+    *,
+    num_values: int,
+    max_restarts: int = 100,
+    tolerance: float | None = None,
+) -> Eigenpairs:
+    """Return the algebraically largest eigenvalues of a symmetric A, descending, and their eigenvectors.
+
+    Block Krylov spaces with full orthogonalisation, restarted with the best Ritz vectors. A cluster of up to `width`
+    equal eigenvalues is found whole, and so are all eigenvectors of a matrix of low rank.
+
+    Parameters
+    ----------
+    product : V -> A V for V (n, width); symmetric up to rounding, and never asked for anything but products.
+    start : (n, width) of full rank, width >= num_values, with a component in every eigenvector asked for: draws, as
+        those of `start_block`. A width a little above num_values speeds up convergence.
+    num_values : k, in [1, min(n, width)].
+    max_restarts : at least 1; each takes 3 width products.
+    tolerance : residuals are to be at most this times |A|; 2 sqrt(n) eps(dtype) by default, a little above what
+        rounding allows.
+
+    Returns
+    -------
+    Eigenpairs. Where `converged` is False the pairs are the best ones found, and `residuals` says how good they are.
+
+    Raises
+    ------
+    ValueError
+        If start is not a floating matrix, or num_values or max_restarts is out of range.
+
+    Notes
+    -----
+    Memory O(n width), beyond that of the product. Where n <= 4 width, A is formed by n products and decomposed. To be
+    called inside `jit`; it maps over stacked matrices. Not for derivatives: `leading_eigh` has them.
+    """
+    return _eigenpairs(product, start, num_values, max_restarts, tolerance, _signed)
+
+
+def largest_modulus_eigenpairs(
+    product: Callable[[jax.Array], jax.Array],
+    start: jax.Array,
+    *,
+    num_values: int,
+    max_restarts: int = 100,
+    tolerance: float | None = None,
+) -> Eigenpairs:
+    """Return the eigenvalues of a symmetric A that are largest in modulus, in that order, and their eigenvectors.
+
+    As `largest_eigenpairs`, for either end of the spectrum. The order of two eigenvalues of equal modulus and opposite
+    sign is that of their rounding.
+    """
+    return _eigenpairs(product, start, num_values, max_restarts, tolerance, jnp.abs)
+
+
+def leading_eigh(A: jax.Array, *, num_values: int) -> tuple[jax.Array, jax.Array]:
+    """Return the largest eigenvalues (num_values,) of a symmetric A (n, n), descending, and eigenvectors as columns.
+
+    The partial solver runs where it is faster, by n and num_values alone, see `prefers_partial`. Where it does not
+    converge within 2 n products, a full decomposition follows.
+
+    Derivatives are those of the eigenpairs where eigenvalues are apart. Where some coincide, eigenvectors have none;
+    what is returned is right for sums of a function over these eigenvalues and for the projector V V', unless the cut
+    divides equal eigenvalues, and finite always. A function of both, V f(Lambda) V', has its right derivative as
+    V f(V' A V) V', with `psd_power` for f, say: numerically V' A V is Lambda, but it carries what Lambda alone cannot
+    know. The rule decomposes A in full. Second derivatives are right where all eigenvalues are apart.
+    """
+    return _leading(A, num_values, _signed)
+
+
+def leading_modulus_eigh(A: jax.Array, *, num_values: int) -> tuple[jax.Array, jax.Array]:
+    """Return the eigenvalues of a symmetric A (n, n) largest in modulus, in that order, and eigenvectors as columns.
+
+    As `leading_eigh`, also in its derivatives, for a matrix that need not be positive semidefinite.
+    """
+    return _leading(A, num_values, jnp.abs)
+
+
+def eigen_rows(
+    A: jax.Array, num_rows: int, *, power: float, largest: jax.Array | float = 0.0
+) -> tuple[jax.Array, jax.Array]:
+    """Return the leading rows of Lambda^power V', (num_rows, n), and of Lambda, (num_rows,), for a PSD A = V Lambda V'.
+
+    Both are zero where the eigenvalue is rounding: at most eps * sqrt(n) * the largest, or eps * n * `largest`, the
+    largest entry of what A was computed from. Rounding errors of the n^2 entries are as good as independent, so their
+    norm grows like sqrt(n); a cut-off with n would throw away directions that float32 still knows.
+
+    Derivatives are those of the eigenvectors where eigenvalues are apart. Where they coincide an eigenvector has none;
+    there the rows R turn as A^power does, so that whatever depends on R' R = A^(2 power) alone, A restricted to the
+    leading eigenvectors, has its right derivative. The cost is that of `leading_eigh`.
+    """
+    return _eigen_rows(A, jnp.asarray(largest, A.dtype), num_rows, power)
+
+
+def prefers_partial(n: int, num_values: int) -> bool:
+    """Tell whether few eigenpairs of a dense (n, n) matrix come faster from the partial solver: by sizes alone.
+
+    Measured by benchmarks/eigensolvers.py on Gaussian Gram matrices on CPU.
+    """
+    return n >= 400 and 16 * num_values <= n
+
+
+def _signed(values: jax.Array) -> jax.Array:
+    return values
+
+
+# --- Krylov spaces ---------------------------------------------------------------------------------------------------
+
+
+def _eigenpairs(
+    product: Callable[[jax.Array], jax.Array],
+    start: jax.Array,
+    num_values: int,
+    max_restarts: int,
+    tolerance: float | None,
+    priority: _Priority,
+) -> Eigenpairs:
+    start = _checks.matrix("start", start)
+    n, width = start.shape
+    num_values = _checks.count("num_values", num_values, maximum=min(n, width), limit="the rows and columns of start")
+    max_restarts = _checks.count("max_restarts", max_restarts)
+    if tolerance is None:
+        tolerance = 2 * n**0.5 * float(jnp.finfo(start.dtype).eps)
+    if n <= _BLOCKS * width:
+        A = product(jnp.eye(n, dtype=start.dtype))
+        X, AX, num_products = jnp.eye(n, dtype=start.dtype), A, jnp.asarray(n, jnp.int32)
+        values, vectors, images, size = _ritz(X, AX, num_values, priority)
+    else:
+        X, size, restarts = _krylov(product, start, num_values, max_restarts, tolerance, priority)
+        values, vectors, images, _ = _ritz(X, product(X), num_values, priority)
+        num_products = width + (_BLOCKS - 1) * width * restarts + num_values
+    residuals = _residuals(values, vectors, images, size)
+    converged = jnp.all(residuals <= 2 * tolerance)
+    return Eigenpairs(values, vectors, residuals * size, converged, num_products)
+
+
+def _krylov(
+    product: Callable[[jax.Array], jax.Array],
+    start: jax.Array,
+    num_values: int,
+    max_restarts: int,
+    tolerance: float,
+    priority: _Priority,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return Ritz vectors (n, num_values), the largest modulus of a Ritz value, and the number of restarts."""
+    n, width = start.shape
+
+    def extend(j: jax.Array, bases: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        """Fill block j of the basis Q and of A Q. What A does to block j - 1, less its part in Q, is the residual."""
+        Q, AQ = bases
+        last = lax.dynamic_slice_in_dim(AQ, jnp.maximum(j - 1, 0) * width, width, 1)
+        # A direction that A leaves by less than the tolerance is finished; to follow its rounding would bring in
+        # vectors that are not, with Ritz values that cannot be told from those wanted.
+        floor = tolerance * jnp.max(_lengths(AQ))
+        W = _orthonormal(jnp.where(j == 0, start, last), Q, floor)
+        Q = lax.dynamic_update_slice_in_dim(Q, W, j * width, 1)
+        return Q, lax.dynamic_update_slice_in_dim(AQ, product(W), j * width, 1)
+
+    def cycle(state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        X, AX, finished, _, restarts, _ = state
+        empty = jnp.zeros((n, _BLOCKS * width), start.dtype)
+        bases = (empty.at[:, :width].set(X), empty.at[:, :width].set(AX))
+        Q, AQ = lax.fori_loop(jnp.minimum(restarts, 1), _BLOCKS, extend, bases)
+        held = jnp.pad(finished, (0, (_BLOCKS - 1) * width))
+        values, X, AX, size = _ritz(Q, AQ, width, priority, held, tolerance)
+        residuals = _residuals(values, X, AX, size)
+        finished = residuals <= tolerance
+        # What is not a number will not become one.
+        done = jnp.all(finished[:num_values]) | ~jnp.isfinite(jnp.sum(residuals))
+        return X, AX, finished, size, restarts + 1, done
+
+    def unfinished(state: tuple[jax.Array, ...]) -> jax.Array:
+        return ~state[5] & (state[4] < max_restarts)
+
+    nothing, zero = jnp.zeros_like(start), jnp.zeros((), start.dtype)
+    state = (nothing, nothing, jnp.zeros((width,), bool), zero, jnp.zeros((), jnp.int32), jnp.zeros((), bool))
+    X, _, _, size, restarts, _ = lax.while_loop(unfinished, cycle, state)
+    return X[:, :num_values], size, restarts
+
+
+def _orthonormal(W: jax.Array, Q: jax.Array, floor: jax.Array) -> jax.Array:
+    """Return orthonormal columns that span what W has outside the columns of Q; the missing ones are zero.
+
+    Columns shorter than `floor` outside of Q are left out. Twice: the first pass loses digits to cancellation, in the
+    projection and in the Gram matrix of W, and the second starts from nearly orthonormal columns. What then falls below
+    half its length was rounding.
+    """
+    W = W - matmul(Q, matmul(Q.T, W))
+    lengths = _lengths(W)
+    W = jnp.where(lengths > floor, W / jnp.where(lengths > 0, lengths, 1), 0)
+    W = _whitened(W, 100 * W.shape[1] * float(jnp.finfo(W.dtype).eps))
+    W = W - matmul(Q, matmul(Q.T, W))
+    W = _whitened(W, 0.25)
+    return matmul(W, _towards_orthonormal(W))
+
+
+def _lengths(W: jax.Array) -> jax.Array:
+    """Return the lengths (1, width) of the columns, without overflow."""
+    largest = jnp.max(jnp.abs(W), axis=0, keepdims=True)
+    scaled = W / jnp.where(largest > 0, largest, 1)
+    return largest * jnp.sqrt(jnp.sum(scaled * scaled, axis=0, keepdims=True))
+
+
+def _towards_orthonormal(X: jax.Array) -> jax.Array:
+    """Return C for which the columns of X C are orthonormal to rounding where those of X nearly are, or are zero."""
+    return 1.5 * jnp.eye(X.shape[1], dtype=X.dtype) - 0.5 * matmul(X.T, X)
+
+
+def _whitened(W: jax.Array, floor: float) -> jax.Array:
+    """Return W U Lambda^{-1/2}, W' W = U Lambda U', with zeros where an eigenvalue is at most `floor`."""
+    values, vectors = eigh(matmul(W.T, W))
+    kept = values > floor
+    return matmul(W, vectors * jnp.where(kept, lax.rsqrt(jnp.where(kept, values, 1)), 0)[None, :])
+
+
+def _ritz(
+    Q: jax.Array,
+    AQ: jax.Array,
+    num_values: int,
+    priority: _Priority,
+    finished: jax.Array | None = None,
+    tolerance: float = 0.0,
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Return the leading Ritz values, their vectors X and A X, and the largest modulus of a Ritz value.
+
+    Columns of Q are orthonormal or zero. Those marked `finished` are Ritz vectors up to the tolerance and stay as they
+    are: in a cluster of equal eigenvalues wider than the block, rounding would mix them with vectors that are not. They
+    are also preferred where Ritz values differ by less than the tolerance.
+    """
+    num_columns = Q.shape[1]
+    finished = jnp.zeros((num_columns,), bool) if finished is None else finished
+    missing = jnp.sum(Q * Q, axis=0) < 0.5
+    T = matmul(Q.T, AQ)
+    T = (T + T.T) / 2
+    # What is set aside couples with nothing, and is moved below every Ritz value, to be the last.
+    aside = missing | finished
+    alone = jnp.diagonal(T)
+    bound = jnp.max(jnp.sum(jnp.abs(T), axis=1))
+    rest = jnp.where(aside[:, None] | aside[None, :], 0, T)
+    values, vectors = eigh(rest + jnp.diag(jnp.where(aside, jnp.where(bound > 0, -2 * bound, -1), 0)))
+    mixed = jnp.arange(num_columns) < jnp.sum(~aside)
+    size = jnp.maximum(jnp.max(jnp.where(mixed, jnp.abs(values), 0)), jnp.max(jnp.where(finished, jnp.abs(alone), 0)))
+    rank = jnp.concatenate(
+        [
+            jnp.where(mixed, priority(values), -jnp.inf),
+            jnp.where(finished, priority(alone) + tolerance * size, -jnp.inf),
+        ]
+    )
+    order = jnp.argsort(-rank)[:num_values]
+    turn = jnp.concatenate([vectors, jnp.eye(num_columns, dtype=T.dtype)], axis=1)[:, order]
+    X, AX = matmul(Q, turn), matmul(AQ, turn)
+    # The rounding of one restart after another would add up.
+    back = _towards_orthonormal(X)
+    return jnp.concatenate([values, alone])[order], matmul(X, back), matmul(AX, back), size
+
+
+def _residuals(values: jax.Array, X: jax.Array, AX: jax.Array, size: jax.Array) -> jax.Array:
+    """Return |A x - value x| / size for each column."""
+    return _lengths(AX - X * values[None, :])[0] / jnp.where(size > 0, size, 1)
+
+
+# --- dense matrices and their derivatives ----------------------------------------------------------------------------
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1, 2))
+def _leading(A: jax.Array, num_values: int, priority: _Priority) -> tuple[jax.Array, jax.Array]:
+    n = A.shape[0]
+    if not prefers_partial(n, num_values):
+        return _dense(A, num_values, priority)
+    start = start_block(n, num_values, A.dtype)
+    found = _eigenpairs(
+        lambda V: matmul(A, V), start, num_values, max(2 * n // ((_BLOCKS - 1) * start.shape[1]), 1), None, priority
+    )
+    # A loop of at most one turn, not a cond: under vmap a cond would decompose every matrix, converged or not.
+    state = (found.values, found.vectors, found.converged)
+    values, vectors, _ = lax.while_loop(
+        lambda state: ~state[2], lambda _: (*_dense(A, num_values, priority), jnp.ones((), bool)), state
+    )
+    return values, vectors
+
+
+def _dense(A: jax.Array, num_values: int, priority: _Priority) -> tuple[jax.Array, jax.Array]:
+    values, vectors = eigh(A)
+    if priority is not _signed:
+        order = jnp.argsort(-priority(values))[:num_values]
+        return values[order], vectors[:, order]
+    return values[:num_values], vectors[:, :num_values]
+
+
+@_leading.defjvp
+def _leading_jvp(num_values: int, priority: _Priority, primals: Any, tangents: Any) -> Any:
+    values, vectors, moves = _moves(*primals, *tangents, num_values, priority)
+    slope = jnp.where(moves.apart, 1 / jnp.where(moves.apart, moves.gap, 1), 0)
+    shifts = jnp.sum(matmul(tangents[0], vectors) * vectors, axis=0)
+    return (values, vectors), (shifts, matmul(moves.basis, (slope * moves.turned).T))
+
+
+class _Moves(NamedTuple):
+    """How eigenpairs i = 1, ..., k move against all eigenvectors u_1, ..., u_n, the columns of `basis`.
+
+    `gap` (k, n) holds the differences of eigenvalues, `apart` whether it is more than rounding, and `turned` (k, n) the
+    entries v_i' dA u_j.
+    """
+
+    basis: jax.Array
+    gap: jax.Array
+    apart: jax.Array
+    turned: jax.Array
+
+
+def _moves(
+    A: jax.Array, tangent: jax.Array, num_values: int, priority: _Priority
+) -> tuple[jax.Array, jax.Array, _Moves]:
+    """Return the leading eigenpairs and how they move, by a full decomposition.
+
+    The pairs themselves are those that are returned without a derivative, signs included.
+    """
+    n, eps = A.shape[0], float(jnp.finfo(A.dtype).eps)
+    values, vectors = _leading(A, num_values, priority)
+    every, basis = values, vectors
+    if num_values < n and not prefers_partial(n, num_values):
+        every, basis = _leading(A, n, priority)
+        values, vectors = every[:num_values], basis[:, :num_values]
+    elif num_values < n:
+        # The sum makes one decomposition wait for the other: two at a time can block each other's threads on CPU.
+        every, basis = _leading(A + 0 * jnp.sum(values), n, priority)
+    # The same eigenvalue has to have the same rounding on both sides, or it would seem apart from itself.
+    own = every[jnp.argmin(jnp.abs(values[:, None] - every[None, :]), axis=1)]
+    gap = own[:, None] - every[None, :]
+    size = jnp.max(jnp.abs(every))
+    # Among the leading ones nothing is lost by taking close eigenvalues for equal, but the second order of the gap:
+    # best where that weighs as much as the rounding of the gap. Across the cut the gap is needed wherever it is known.
+    close = jnp.sqrt(eps * size) * jnp.sqrt(jnp.maximum(jnp.abs(own)[:, None], jnp.abs(every)[None, :]))
+    rounding = 4 * n**0.5 * eps * size
+    apart = jnp.abs(gap) > jnp.where(jnp.arange(n)[None, :] < num_values, close, rounding)
+    tangent = (tangent + tangent.T) / 2
+    return values, vectors, _Moves(basis, gap, apart, matmul(matmul(vectors.T, tangent), basis))
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(2, 3))
+def _eigen_rows(A: jax.Array, largest: jax.Array, num_rows: int, power: float) -> tuple[jax.Array, jax.Array]:
+    values, vectors = _leading(A, num_rows, _signed)
+    values = _without_rounding(values, A, largest)
+    return _power(values, power)[:, None] * vectors.T, values
+
+
+@_eigen_rows.defjvp
+def _eigen_rows_jvp(num_rows: int, power: float, primals: Any, tangents: Any) -> Any:
+    A, largest = primals
+    values, vectors, moves = _moves(A, tangents[0], num_rows, _signed)
+    values = _without_rounding(values, A, largest)
+    kept, powers, inside = values > 0, _power(values, power), power * _power(values, power - 1)
+    slope = jnp.where(moves.apart, powers[:, None] / jnp.where(moves.apart, moves.gap, 1), inside[:, None])
+    shifts = jnp.sum(matmul(tangents[0], vectors) * vectors, axis=0)
+    turned = jnp.where(kept[:, None], slope * moves.turned, 0)
+    return (powers[:, None] * vectors.T, values), (matmul(turned, moves.basis.T), jnp.where(kept, shifts, 0))
+
+
+def _without_rounding(values: jax.Array, A: jax.Array, largest: jax.Array) -> jax.Array:
+    eps, size = float(jnp.finfo(A.dtype).eps), A.shape[0]
+    floor = eps * jnp.maximum(size**0.5 * jnp.max(jnp.abs(values)), size * largest)
+    return jnp.where(values > floor, values, 0)
+
+
+def _power(values: jax.Array, power: float) -> jax.Array:
+    """Return values^power where they are positive, and zero elsewhere."""
+    positive = values > 0
+    return jnp.where(positive, jnp.where(positive, values, 1) ** power, 0)

@@ -1,0 +1,98 @@
+"""What the command lines of all tables share: arguments, one-line errors, printing, writing."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, TextIO
+
+
+class UsageError(Exception):
+    """What the user asked for cannot be done; the message is one line."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that raises instead of leaving."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise a UsageError."""
+        raise UsageError(f"{message} (try {self.prog} --help)")
+
+
+def parser(prog: str, description: str) -> Parser:
+    """Return a parser with the options that every table has: --seed, --dtype and --output."""
+    made = Parser(prog=prog, description=description, allow_abbrev=False)
+    made.add_argument("--seed", type=whole, default=0, metavar="INT", help="below 2^32 (default: 0)")
+    made.add_argument("--dtype", choices=("float32", "float64"), default="float32", help="default: float32")
+    made.add_argument("--output", type=Path, metavar="FILE", help="write the table as JSON, too")
+    return made
+
+
+def whole(text: str) -> int:
+    """Return the whole number below 2^32 that a text spells."""
+    if not (text.isascii() and text.isdigit() and len(text) < 12 and int(text) < 2**32):
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {2**32 - 1}, got {text[:30]!r}")
+    return int(text)
+
+
+def wholes(text: str) -> tuple[int, ...]:
+    """Return the whole numbers of a list with commas."""
+    return tuple(dict.fromkeys(whole(part) for part in text.split(",")))
+
+
+def checked_output(path: Path | None, option: str = "--output") -> None:
+    """Raise a UsageError if there is no folder to write the file into."""
+    if path is not None and not path.parent.is_dir():
+        raise UsageError(f"{option} {path}: there is no folder {path.parent}")
+
+
+def terminal(
+    title: str,
+    columns: Sequence[str],
+    cells: Sequence[Sequence[str]],
+    *,
+    names: int,
+    file: TextIO | None = None,
+) -> None:
+    """Print a table, by rich where that is installed, as plain text otherwise; the first `names` columns are words."""
+    file = sys.stdout if file is None else file
+    try:
+        from rich.console import Console
+        from rich.table import Table
+    except ImportError:
+        widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+        for line in (columns, *cells):
+            print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip(), file=file)
+        return
+    table = Table(title=title)
+    for i, name in enumerate(columns):
+        table.add_column(name, justify="left" if i < names else "right")
+    for line in cells:
+        table.add_row(*line)
+    Console(file=file, width=None if file.isatty() else 120).print(table)
+
+
+def write(path: Path | None, document: Mapping[str, Any]) -> None:
+    """Write the JSON file, if one was asked for."""
+    if path is None:
+        return
+    from proofs_check.report import write_json
+
+    try:
+        write_json(path, dict(document))
+    except OSError as error:
+        raise UsageError(f"--output {path}: cannot be written ({error.strerror})") from None
+
+
+def main(parser: Parser, run: Callable[[argparse.Namespace], None], argv: Sequence[str] | None) -> int:
+    """Run a command line: 0 when the table is made, 2 for bad usage or input."""
+    try:
+        options = parser.parse_args(argv)
+        checked_output(options.output)
+        run(options)
+    except UsageError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 2
+    return 0

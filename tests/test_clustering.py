@@ -1,0 +1,220 @@
+"""Kernel spectral clustering and kernel k-means: literal Algorithm 1, all partitions, weights, bad input, memory."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jaxprs import largest_intermediate
+
+from jaxkern import kernels
+from jaxkern.clustering import kernel_kmeans, kernel_spectral, spectral_from_gram
+from jaxkern.gram import gram
+from jaxkern.metrics import misclassification_rate
+
+N, K, DIM = 36, 3, 2
+KERNELS = (kernels.Gaussian(2.0), kernels.Distance())
+ALL = {
+    "spectral": lambda key, kernel, X, k, **options: kernel_spectral(key, kernel, X, k, **options),
+    "matrix-free": lambda key, kernel, X, k, **options: kernel_spectral(key, kernel, X, k, matrix_free=True, **options),
+    "from Gram": lambda key, kernel, X, k, **options: spectral_from_gram(key, gram(kernel, X), k, **options),
+    "k-means": lambda key, kernel, X, k, **options: kernel_kmeans(key, kernel, X, k, **options),
+}
+
+
+def eps(dtype):
+    return float(jnp.finfo(dtype).eps)
+
+
+@pytest.fixture
+def blobs(rng):
+    """Three tight clusters at mutual distance 8: every method and every key finds them."""
+    truth = np.arange(N) % K
+    angle = 2 * np.pi * truth / K
+    means = 8 / np.sqrt(3) * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    return means + 0.2 * rng.uniform(-1, 1, (N, DIM)), truth
+
+
+def same(a, b):
+    return float(misclassification_rate(jnp.asarray(a), jnp.asarray(b))) == 0
+
+
+def literal_embedding(A, R):
+    """Rows of U Lambda for the R eigenvalues of largest modulus, as Algorithm 1 says it."""
+    values, vectors = np.linalg.eigh(A / len(A))
+    order = np.argsort(-np.abs(values))[:R]
+    return values[order], vectors[:, order] * values[order]
+
+
+def inner(Z):
+    return np.asarray(Z) @ np.asarray(Z).T
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: type(k).__name__)
+@pytest.mark.parametrize("name", ["spectral", "matrix-free"])
+def test_the_embedding_is_the_literal_one(blobs, kernel, name, dtype):
+    """Up to signs and rotations of equal eigenvalues, which inner products do not see."""
+    X = jnp.asarray(blobs[0], dtype)
+    found = ALL[name](jax.random.key(0), kernel, X, K)
+    values, rows = literal_embedding(np.float64(gram(kernel, X)), K)
+    size = np.abs(values).max()
+    np.testing.assert_allclose(found.eigenvalues, values, atol=100 * eps(dtype) * size)
+    np.testing.assert_allclose(inner(found(X)), rows @ rows.T, atol=1e4 * eps(dtype) * size**2 / N)
+    assert found(X).dtype == found.eigenvalues.dtype == dtype
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: type(k).__name__)
+@pytest.mark.parametrize("name", sorted(ALL))
+def test_separated_clusters_are_found_and_new_points_join_them(blobs, rng, kernel, name, dtype):
+    if name == "k-means" and isinstance(kernel, kernels.Distance):
+        with pytest.raises(ValueError, match="positive semidefinite"):
+            kernel_kmeans(jax.random.key(0), kernel, jnp.asarray(blobs[0], dtype), K)
+        return
+    X = jnp.asarray(blobs[0], dtype)
+    found = ALL[name](jax.random.key(3), kernel, X, K)
+    assert same(found.labels, blobs[1]) and bool(found.converged) and found.objective.dtype == dtype
+    order = rng.permutation(N)
+    near = jnp.asarray(blobs[0][order] + 0.1, dtype)
+    if name == "from Gram":
+        near = gram(kernel, near, X)
+    assert np.array_equal(found.predict(near), np.asarray(found.labels)[order])
+    if name != "from Gram":
+        assert found.predict(near[0]).shape == () and found.predict(near[None]).shape == (1, N)
+        assert found.predict(jnp.zeros((0, DIM), dtype)).shape == (0,)
+
+
+def test_labels_and_objective_are_those_of_the_embedding(blobs, x64):
+    X = jnp.asarray(blobs[0])
+    for name, kernel in itertools.product(("spectral", "k-means"), KERNELS[:1]):
+        found = ALL[name](jax.random.key(1), kernel, X, K)
+        rows = (found if name == "spectral" else found.phi)(X)
+        distances = ((np.asarray(rows)[:, None] - np.asarray(found.centers)[None]) ** 2).sum(-1)
+        assert np.array_equal(distances.argmin(1), found.labels)
+        assert float(found.objective) == pytest.approx(distances.min(1).sum(), rel=1e-9)
+
+
+def test_kernel_kmeans_with_all_points_reaches_the_best_partition(rng, x64):
+    """Against all 2^9 partitions of ten points by the kernel form of the objective."""
+    X = rng.normal(size=(10, DIM))
+    kernel = kernels.Gaussian(1.0)
+    G = np.asarray(gram(kernel, jnp.asarray(X)))
+
+    def objective(labels):
+        return sum(
+            G[m, m].sum() - G[np.ix_(m, m)].sum() / len(m) for m in (np.flatnonzero(labels == j) for j in set(labels))
+        )
+
+    best = min(objective(np.array((0, *rest))) for rest in itertools.product(range(2), repeat=9))
+    found = kernel_kmeans(jax.random.key(0), kernel, jnp.asarray(X), 2, num_restarts=50)
+    assert float(found.objective) == pytest.approx(best, rel=1e-9)
+    assert objective(np.asarray(found.labels)) == pytest.approx(best, rel=1e-9)
+
+
+def test_the_objective_in_h_lies_where_the_landmarks_say(rng, x64):
+    X = rng.normal(size=(N, DIM))
+    kernel = kernels.Gaussian(1.0)
+    found = kernel_kmeans(jax.random.key(0), kernel, jnp.asarray(X), K, num_landmarks=6)
+    G, labels = np.asarray(gram(kernel, jnp.asarray(X))), np.asarray(found.labels)
+    groups = [np.flatnonzero(labels == j) for j in range(K)]
+    exact = sum(G[m, m].sum() - G[np.ix_(m, m)].sum() / len(m) for m in groups)
+    assert float(found.objective) - 1e-9 <= exact <= float(found.objective + found.phi.trace_residual) + 1e-9
+    assert float(found.phi.trace_residual) > 0.1
+
+
+@pytest.mark.parametrize("name", sorted(ALL))
+def test_whole_weights_are_copies_and_zero_is_none(blobs, rng, name, x64):
+    kernel = kernels.Gaussian(2.0)
+    weights = rng.integers(0, 4, N)
+    weights[:6] = 1
+    X = jnp.asarray(blobs[0])
+    copies = jnp.asarray(np.repeat(blobs[0], weights, axis=0))
+    weighted = ALL[name](jax.random.key(0), kernel, X, K, weights=jnp.asarray(weights, float))
+    repeated = ALL[name](jax.random.key(0), kernel, copies, K)
+    assert float(weighted.objective) == pytest.approx(float(repeated.objective), rel=1e-6)
+    assert same(weighted.labels, blobs[1])  # also of the points without weight
+    if name != "k-means":
+        np.testing.assert_allclose(weighted.eigenvalues, repeated.eigenvalues, rtol=1e-9)
+    if name in ("spectral", "matrix-free"):
+        np.testing.assert_allclose(inner(weighted(X)), inner(repeated(X)), atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["spectral", "from Gram", "k-means"])
+def test_data_sets_of_different_sizes_in_one_call(blobs, name, dtype):
+    sizes = np.array([N, 30, 21])
+    X = np.where(np.arange(N)[None, :, None] < sizes[:, None, None], blobs[0][None], 50.0)
+    weights = np.arange(N)[None] < sizes[:, None]
+    keys = jax.random.split(jax.random.key(0), 3)
+    cluster = jax.jit(jax.vmap(lambda key, X, w: ALL[name](key, KERNELS[0], X, K, weights=w).labels))
+    labels = cluster(keys, jnp.asarray(X, dtype), jnp.asarray(weights, dtype))
+    for found, size in zip(labels, sizes, strict=True):
+        assert same(found[:size], blobs[1][:size])
+
+
+@pytest.mark.parametrize("name", sorted(ALL))
+def test_degenerate_input_has_the_right_answer(name):
+    tiny = 100 * eps(jnp.float32)
+    kernel = kernels.Gaussian(1.0)
+
+    def find(X, k):
+        return ALL[name](jax.random.key(0), kernel, jnp.asarray(X, jnp.float32), k)
+
+    one = find(np.ones((1, 1)), 1)
+    assert one.labels.tolist() == [0] and float(one.objective) <= tiny and bool(one.converged)
+    far = 20 * np.arange(6.0)[:, None]
+    assert set(find(far, 1).labels.tolist()) == {0}
+    apart = find(far, 6)
+    assert sorted(apart.labels.tolist()) == list(range(6)) and float(apart.objective) <= tiny
+    copies = find(np.repeat(far[:2], 3, axis=0), 2)
+    assert same(copies.labels, [0, 0, 0, 1, 1, 1]) and bool(copies.converged)
+    too_many = find(np.zeros((6, 1)), 2)  # one distinct point: one cluster, the other stays empty
+    assert jnp.isfinite(too_many.centers).all() and float(too_many.objective) <= tiny
+
+
+@pytest.mark.parametrize("name", sorted(ALL))
+def test_nan_is_told(blobs, name):
+    X = jnp.asarray(blobs[0], jnp.float32).at[3, 1].set(jnp.nan)
+    assert not bool(ALL[name](jax.random.key(0), KERNELS[0], X, K).converged)
+
+
+def test_of_a_matrix_that_is_not_symmetric_the_symmetric_part_counts(blobs, rng, x64):
+    A = gram(KERNELS[0], jnp.asarray(blobs[0]))
+    skew = jnp.asarray(rng.normal(size=(N, N)))
+    a, b = (spectral_from_gram(jax.random.key(0), M, K) for M in (A, A + skew - skew.T))
+    assert np.array_equal(a.labels, b.labels)
+    np.testing.assert_allclose(a.eigenvalues, b.eigenvalues, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda key, X: kernel_spectral(key, KERNELS[0], X, 0), "num_clusters"),
+        (lambda key, X: kernel_spectral(key, KERNELS[0], X, 5), "num_clusters"),
+        (lambda key, X: kernel_spectral(key, KERNELS[0], X[0], 1), "X"),
+        (lambda key, X: kernel_spectral(key, KERNELS[0], X, 2, weights=jnp.ones(3)), "weights"),
+        (lambda key, X: kernel_spectral(key, KERNELS[0], X, 2, num_restarts=0), "num_restarts"),
+        (lambda key, X: kernel_spectral(key, KERNELS[0], X, 2, matrix_free=1), "matrix_free"),
+        (lambda key, X: kernel_spectral(0, KERNELS[0], X, 2), "key"),
+        (lambda key, X: spectral_from_gram(key, X, 2), "square"),
+        (lambda key, X: spectral_from_gram(key, jnp.eye(4), 5), "num_clusters"),
+        (lambda key, X: spectral_from_gram(key, jnp.eye(4, dtype=int), 2), "K"),
+        (lambda key, X: spectral_from_gram(key, jnp.eye(4), 2).predict(X), "values"),
+        (lambda key, X: kernel_kmeans(key, KERNELS[0], X, 0), "num_clusters"),
+        (lambda key, X: kernel_kmeans(key, KERNELS[0], X, 2, num_landmarks=5), "num_landmarks"),
+        (lambda key, X: kernel_kmeans(key, KERNELS[0], X, 2, num_landmarks=2, rank=3), "rank"),
+        (lambda key, X: kernel_kmeans(key, KERNELS[1], X, 2), "semidefinite"),
+    ],
+)
+def test_bad_input_is_named(call, name):
+    with pytest.raises(ValueError, match=name):
+        call(jax.random.key(0), jnp.ones((4, 2)))
+
+
+def test_without_the_matrix_nothing_is_n_by_n():
+    n = 20_000
+    X = jax.ShapeDtypeStruct((n, 3), jnp.float32)
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    run = lambda key, X: kernel_spectral(key, KERNELS[0], X, K)  # noqa: E731
+    assert largest_intermediate(run, key, X) <= 2_000 * n  # 160 MB of the 1.6 GB of the matrix
+    dense = jax.ShapeDtypeStruct((100, 3), jnp.float32)
+    assert largest_intermediate(run, key, dense) >= 100 * 100  # the walk does see what is built
