@@ -1,4 +1,4 @@
-"""Principal components in a stream: the orders of composition, the mean, and what is certified."""
+"""Principal components in a stream: the mean, weights, and what is certified. (Orders: test_composition.py.)"""
 
 import jax
 import jax.numpy as jnp
@@ -129,58 +129,7 @@ def test_the_other_variant_is_passed_on(x64):
     assert float(half.shrinkage) > float(whole.shrinkage)
 
 
-# --- three orders of composition -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("offset", "centered"), [(0.0, False), (30.0, False), (30.0, True)])
-def test_below_the_sketch_size_all_orders_give_principal_components(offset, centered, dtype):
-    """Rank 4, and 5 with the mean: on all, by batches, one by one, and in halves merged, it is plain PCA."""
-    phi, X = raw(dtype), low_rank(dtype, offset)
-    pca = streaming_pca(phi, sketch_size=SIZE, centered=centered)
-    halves = [pca.update(pca.update(pca.init(), X[:1]), X[1:31]), pca.update(pca.init(), X[31:])]
-    maps = [fit(pca, X), fit(pca, X, CUTS), fit(pca, X, range(1, N))]
-    maps += [pca.finalize(pca.merge(*pair), num_components=SIZE) for pair in (halves, halves[::-1])]
-    Z, tolerance = rows(phi, X, centered), noise(phi, X, centered)
-    for fitted in maps:
-        assert int(fitted.rank) == 4 + (offset > 0 and not centered)
-        np.testing.assert_allclose(scatter(fitted), Z.T @ Z, rtol=0, atol=tolerance)
-        assert float(fitted.shrinkage) <= tolerance and float(fitted.weight) == N
-        np.testing.assert_allclose(fitted.mean, centered * np.float64(X).mean(0), atol=100 * eps(dtype) * (1 + offset))
-        np.testing.assert_allclose(np.float64(fitted(X)) @ np.float64(fitted(X)).T, Z @ Z.T, rtol=0, atol=tolerance)
-
-
-@pytest.mark.parametrize("centered", [False, True])
-def test_above_the_sketch_size_the_orders_agree_within_their_certificates(centered, x64):
-    phi, X = nystrom("float64"), points("float64")
-    pca = streaming_pca(phi, sketch_size=SIZE, centered=centered)
-    whole = fit(pca, X)
-    Z, tolerance = rows(phi, X, centered), noise(phi, X, centered)
-    for cuts in (CUTS, range(1, N)):  # by batches: the same sketch
-        batched = fit(pca, X, cuts)
-        np.testing.assert_allclose(scatter(batched), scatter(whole), rtol=0, atol=tolerance)
-        assert float(batched.shrinkage) == pytest.approx(float(whole.shrinkage), abs=tolerance)
-    thirds = [pca.update(pca.init(), part) for part in np.split(X, CUTS)]
-    for merged in (
-        pca.merge(pca.merge(thirds[0], thirds[1]), thirds[2]),
-        pca.merge(thirds[0], pca.merge(thirds[2], thirds[1])),
-    ):
-        fitted = pca.finalize(merged, num_components=SIZE)
-        assert_certified(fitted, Z, tolerance)
-        apart = np.abs(np.linalg.eigvalsh(scatter(fitted) - scatter(whole))).max()
-        assert apart <= max(float(fitted.shrinkage), float(whole.shrinkage))
-        np.testing.assert_allclose(fitted.mean, whole.mean, atol=20 * eps("float64"))
-
-
-def test_the_mean_is_needed(x64):
-    """The control of the centred case: without the correction for the means a merge loses their difference."""
-    X = jnp.concatenate([low_rank("float64")[:30], low_rank("float64")[30:60] + 5.0])
-    pca = streaming_pca(raw("float64"), sketch_size=SIZE, centered=True)
-    a, b = (pca.update(pca.init(), half) for half in (X[:30], X[30:]))
-    Z = rows(raw("float64"), X, True)
-    good = scatter(pca.finalize(pca.merge(a, b), num_components=SIZE))
-    within = sum(rows(raw("float64"), half, True).T @ rows(raw("float64"), half, True) for half in (X[:30], X[30:]))
-    np.testing.assert_allclose(good, Z.T @ Z, atol=noise(raw("float64"), X, True))
-    assert np.abs(within - Z.T @ Z).max() > 100 * noise(raw("float64"), X, True)
+# --- weights and offsets ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("centered", [False, True])
@@ -238,13 +187,6 @@ def test_a_point_that_is_not_finite_is_said(centered):
     for place in (0, 40):
         fitted = fit(pca, X.at[place, 1].set(jnp.nan))
         assert not bool(fitted.finite) and np.isnan(float(fitted.shrinkage))
-
-
-def test_images_keep_leading_axes(rng):
-    phi, X = nystrom("float32"), points("float32")
-    fitted = fit(streaming_pca(phi, sketch_size=SIZE, centered=True), X)
-    assert np.array_equal(fitted(X[:60].reshape(4, 15, DIM)), fitted(X)[:60].reshape(4, 15, SIZE))
-    assert fitted(X[0]).shape == (SIZE,) and fitted(X[:0]).shape == (0, SIZE)
 
 
 # --- programs --------------------------------------------------------------------------------------------------------

@@ -46,7 +46,8 @@ class StreamingMap:
     Attributes
     ----------
     features : the feature map phi.
-    components : (num_features, m), the rows of W', orthonormal; those after the first `rank` are zero.
+    components : (num_features, m), the rows of W', orthonormal; those after the first `rank` are zero. NaN where a
+        feature was NaN or infinite, so that no image looks like a number.
     mean : (m,), the mean of the features; zero where not centred.
     eigenvalues : (num_features,), descending. The i-th eigenvalue of Z'Z, and of the matrix Z Z' of inner products,
         lies between the i-th of these and that plus `shrinkage`.
@@ -291,7 +292,8 @@ def _finalize(state: StreamingState, *, num_components: int) -> StreamingMap:
     weight = jnp.sum(state.weight)
     return StreamingMap(
         features=None,
-        components=sketch.basis[:, :num_components].T,
+        # The sketch keeps no direction of a buffer that is not finite; zeros would pass for features.
+        components=jnp.where(jnp.isnan(sketch.shrinkage), sketch.shrinkage, sketch.basis[:, :num_components].T),
         mean=state.mean,
         eigenvalues=squares[:num_components],
         shrinkage=sketch.shrinkage,

@@ -1,0 +1,124 @@
+"""Every feature map of the package, made in one way: what the contract tests over all maps go through.
+
+An entry makes a map from a key, a kernel and points (n, dim), of which some maps need the dimension alone. It can be
+jitted and vmapped over all three as it is; what is static is inside.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from jaxkern import features
+
+MAPS = {}
+"""The entries, by the name of the public function or of a variant of it."""
+NUM_LANDMARKS = 12
+"""So many points give the Nystrom map of full rank its number of features; no other number depends on them."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """How to make a map, and what may be asked of it.
+
+    make : (key, kernel, points) -> map.
+    function : the public function behind it.
+    num_features : how many features it has.
+    random : whether the key matters.
+    turned : whether it rests on eigenvectors, so that two fits agree in inner products of features alone.
+    landmarks : whether the points are landmarks, of which a few of a dataset do; otherwise it is fitted to all.
+    """
+
+    make: Callable[[Any, Any, Any], Any]
+    function: str
+    num_features: int
+    random: bool = False
+    turned: bool = False
+    landmarks: bool = False
+
+
+def products(Z, W=None):
+    """Return the inner products of features in float64: what does not depend on the signs of eigenvectors."""
+    Z = np.float64(Z)
+    return Z @ (Z if W is None else np.float64(W)).T
+
+
+def size(phi):
+    """Return the largest sum of absolute terms behind one feature, which its rounding is proportional to.
+
+    Kernel values and cosines are at most 1 (kernels without a constant in front, as in the contract tests).
+    """
+    if hasattr(phi, "projection"):
+        return float((np.abs(phi.projection).sum(1) + np.abs(getattr(phi, "offset", 0.0))).max())
+    for inner, rows in (("features", "components"), ("feature_map", "basis")):
+        if hasattr(phi, inner):
+            W = np.abs(getattr(phi, rows))
+            W = W if rows == "components" else W.T
+            return float((W @ (size(getattr(phi, inner)) + np.abs(phi.mean))).max())
+    return 1.0
+
+
+def _fourier(name):
+    """Seven frequencies: not a multiple of the dimensions used."""
+
+    def make(key, kernel, X):
+        return getattr(features, name)(key, kernel, X.shape[1], num_frequencies=7, dtype=X.dtype)
+
+    MAPS[name] = Entry(make, name, 7 if name == "shifted_fourier" else 14, random=True)
+
+
+for _name in ("paired_fourier", "shifted_fourier", "orthogonal_fourier", "fastfood"):
+    _fourier(_name)
+
+
+def _drawn(key, kernel, X):
+    """Return paired Fourier features whose frequencies are those of float32 in either dtype, so that fits compare."""
+    phi = features.paired_fourier(key, kernel, X.shape[1], num_frequencies=6, dtype="float32")
+    return dataclasses.replace(phi, frequencies=phi.frequencies.astype(X.dtype))
+
+
+def _nystrom(key, kernel, X):
+    return features.nystrom(kernel, X)
+
+
+def _nystrom_rank(key, kernel, X):
+    return features.nystrom(kernel, X, rank=5)
+
+
+def _kernel_jl(centered):
+    return lambda key, kernel, X: features.kernel_jl(key, kernel, X, num_features=5, centered=centered)
+
+
+def _kernel_pca(centered):
+    return lambda key, kernel, X: features.kernel_pca(kernel, X, num_components=4, centered=centered)
+
+
+def _random_feature_pca(centered):
+    def make(key, kernel, X):
+        return features.random_feature_pca(_drawn(key, kernel, X), X, num_components=4, centered=centered)
+
+    return make
+
+
+def _streaming_pca(centered):
+    """As many rows of the sketch as features, so that fits in either dtype are the same; components are cut."""
+
+    def make(key, kernel, X):
+        pca = features.streaming_pca(_drawn(key, kernel, X), sketch_size=12, centered=centered)
+        return pca.finalize(pca.update(pca.init(), X), num_components=4)
+
+    return make
+
+
+MAPS["nystrom"] = Entry(_nystrom, "nystrom", NUM_LANDMARKS, turned=True, landmarks=True)
+MAPS["nystrom_rank"] = Entry(_nystrom_rank, "nystrom", 5, turned=True, landmarks=True)
+for _name, _centered in (("", False), ("_centered", True)):
+    MAPS[f"kernel_jl{_name}"] = Entry(_kernel_jl(_centered), "kernel_jl", 5, random=True, landmarks=True)
+for _name, _centered in (("", True), ("_uncentered", False)):
+    MAPS[f"kernel_pca{_name}"] = Entry(_kernel_pca(_centered), "kernel_pca", 4, turned=True, landmarks=True)
+    MAPS[f"random_feature_pca{_name}"] = Entry(
+        _random_feature_pca(_centered), "random_feature_pca", 4, random=True, turned=True
+    )
+for _name, _centered in (("", False), ("_centered", True)):
+    MAPS[f"streaming_pca{_name}"] = Entry(_streaming_pca(_centered), "streaming_pca", 4, random=True, turned=True)

@@ -1,0 +1,209 @@
+"""Three orders of composition agree: a stream fitted to all points, batch by batch, and in parts that are merged.
+
+Exactly, to rounding, while what is streamed has a rank below the sketch size, and within the certificates above it.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxkern import features
+from jaxkern import frequent_directions as fd
+from jaxkern._pytree import pytree
+from jaxkern.features import streaming_pca
+from jaxkern.kernels import Gaussian
+
+N, M, SIZE = 60, 12, 6
+BATCH = 20
+OFFSET = 30.0
+
+
+@pytree
+class Identity:
+    """A feature map that leaves points as they are, so that streams of features can be made at will."""
+
+    matrix: jax.Array
+
+    @property
+    def num_features(self):
+        return self.matrix.shape[1]
+
+    def __call__(self, X):
+        return jnp.matmul(X, self.matrix, precision=jax.lax.Precision.HIGHEST)
+
+
+def points(dtype, seed=0, num=N):
+    return jnp.asarray(np.random.default_rng([seed, 7]).normal((1.0, 0.0, -2.0), size=(num, 3)), dtype)
+
+
+def gaussian(dtype):
+    return Gaussian(jnp.asarray(0.7, dtype))
+
+
+MAPS = {
+    "identity": lambda dtype: Identity(jnp.eye(M, dtype=dtype)),
+    "paired_fourier": lambda dtype: features.paired_fourier(
+        jax.random.key(1), gaussian(dtype), 3, num_frequencies=M // 2, dtype=dtype
+    ),
+    "nystrom": lambda dtype: features.nystrom(gaussian(dtype), points(dtype, 1, M)),
+}
+"""All with M features."""
+
+either = pytest.mark.parametrize("centered", [False, True])
+
+
+@pytest.fixture(params=MAPS)
+def case(request):
+    """Run the test in single precision, and with plain rows in double."""
+    dtype = "float64" if request.param == "identity" else "float32"
+    with jax.enable_x64(dtype == "float64"):
+        yield request.param, dtype
+
+
+def of_rank_four(name, dtype):
+    """Return points whose features span four dimensions: in many places far from the origin, or in four places."""
+    if name == "identity":
+        rng = np.random.default_rng(11)
+        Z = rng.normal(size=(N, 3)) @ rng.normal(size=(3, M)) + OFFSET * rng.normal(size=M)
+        return jnp.asarray(Z, dtype)
+    return points(dtype, 2, 4)[np.random.default_rng(12).integers(0, 4, N)]
+
+
+def of_full_rank(name, dtype):
+    if name == "identity":
+        return jnp.asarray(np.random.default_rng(13).normal(size=(N, M)) * np.geomspace(1, 0.1, M) + 0.5, dtype)
+    return points(dtype)
+
+
+def rows(phi, X, centered):
+    """Return Z in float64: what the components are those of."""
+    Z = np.float64(phi(X))
+    return Z - centered * Z.mean(0)
+
+
+def squared(Z):
+    return float((np.float64(Z) ** 2).sum())
+
+
+def rounding(phi, X, centered):
+    """Of the sketch, which the certificates allow for, and what centring leaves of features of this size."""
+    eps = float(jnp.finfo(X.dtype).eps)
+    return 2 * eps * (N * squared(rows(phi, X, centered)) + 10 * centered * squared(phi(X)))
+
+
+def scatter(fitted):
+    W = np.float64(fitted.components)
+    return W.T @ (np.float64(fitted.eigenvalues)[:, None] * W)
+
+
+def one_by_one(pca, X):
+    def step(state, x):
+        return pca.update(state, x[None]), None
+
+    return jax.jit(lambda X: jax.lax.scan(step, pca.init(X.dtype), X)[0])(X)
+
+
+def in_order(pca, X, *, single=True):
+    """Return the states of one stream: all points at once, in batches, and one by one."""
+    batched = pca.init()
+    for start in range(0, N, BATCH):
+        batched = pca.update(batched, X[start : start + BATCH])
+    states = [pca.update(pca.init(), X), batched]
+    return [*states, one_by_one(pca, X)] if single else states
+
+
+def merged(pca, X):
+    """Return the states of three streams merged: as a list either way, as a tree, in two parts, and with nothing."""
+    a, b, c = (pca.update(pca.init(), X[start : start + BATCH]) for start in range(0, N, BATCH))
+    merge = pca.merge
+    return [
+        merge(merge(a, b), c),
+        merge(a, merge(b, c)),
+        merge(c, merge(b, a)),
+        merge(pca.update(a, X[BATCH : 2 * BATCH]), c),
+        merge(pca.init(), merge(merge(a, c), merge(b, pca.init()))),
+    ]
+
+
+@either
+def test_below_the_sketch_size_all_orders_give_principal_components(case, centered):
+    """Rank 4, and 3 about the mean: it is plain PCA whatever the order."""
+    phi, X = MAPS[case[0]](case[1]), of_rank_four(*case)
+    pca = streaming_pca(phi, sketch_size=SIZE, centered=centered)
+    Z, tolerance = rows(phi, X, centered), rounding(phi, X, centered)
+    assert np.linalg.matrix_rank(Z, tol=1e-4 * np.linalg.norm(Z, 2)) == 4 - centered
+    for state in (*in_order(pca, X, single=case[0] == "identity"), *merged(pca, X)):
+        fitted = pca.finalize(state, num_components=SIZE)
+        np.testing.assert_allclose(scatter(fitted), Z.T @ Z, rtol=0, atol=tolerance)
+        assert float(fitted.shrinkage) <= tolerance and float(fitted.weight) == N
+        np.testing.assert_allclose(fitted.mean, centered * np.float64(phi(X)).mean(0), rtol=0, atol=tolerance / N**0.5)
+    ours = np.float64(fitted(X))
+    np.testing.assert_allclose(ours @ ours.T, Z @ Z.T, rtol=0, atol=tolerance)
+    assert tolerance < 0.02 * np.linalg.norm(Z.T @ Z, 2)
+
+
+@either
+def test_above_the_sketch_size_all_orders_agree_within_their_certificates(case, centered):
+    phi, X = MAPS[case[0]](case[1]), of_full_rank(*case)
+    pca = streaming_pca(phi, sketch_size=SIZE, centered=centered)
+    Z, tolerance = rows(phi, X, centered), rounding(phi, X, centered)
+    assert np.linalg.matrix_rank(Z, tol=1e-4 * np.linalg.norm(Z, 2)) > SIZE
+    ordered = [pca.finalize(s, num_components=SIZE) for s in in_order(pca, X, single=case[0] == "identity")]
+    others = [pca.finalize(s, num_components=SIZE) for s in merged(pca, X)]
+    whole = ordered[0]
+    for fitted in ordered:  # the batches do not matter: the same sketch
+        np.testing.assert_allclose(scatter(fitted), scatter(whole), rtol=0, atol=tolerance)
+        assert float(fitted.shrinkage) == pytest.approx(float(whole.shrinkage), abs=tolerance)
+    differ = 0
+    for fitted in (*ordered, *others):
+        shrinkage, W = float(fitted.shrinkage), np.float64(fitted.components)
+        left = np.linalg.eigvalsh(Z.T @ Z - scatter(fitted))
+        assert -tolerance <= left[0] and left[-1] <= shrinkage
+        assert np.linalg.norm(Z - Z @ W.T @ W, 2) ** 2 <= float(fitted.residual)
+        assert tolerance < shrinkage <= squared(Z) / (SIZE + 1) + tolerance
+        # Both lie below Z'Z, each by its shrinkage at most.
+        apart = np.abs(np.linalg.eigvalsh(scatter(fitted) - scatter(whole))).max()
+        assert apart <= max(shrinkage, float(whole.shrinkage))
+        np.testing.assert_allclose(fitted.mean, whole.mean, rtol=0, atol=tolerance / N**0.5)
+        differ += apart > 10 * tolerance
+    assert differ > 0
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_frequent_directions_compose_in_every_order(full):
+    """The sketch itself, in double precision."""
+    A = np.random.default_rng(14).normal(size=(N, M)) * np.geomspace(1, 0.1, M)
+    A[:, 2 if not full else M :] = 0
+    A = A @ np.linalg.qr(np.random.default_rng(15).normal(size=(M, M)))[0]
+    with jax.enable_x64(True):
+        empty = fd.init(SIZE, M, "float64")
+        parts = [jnp.asarray(part) for part in np.split(A, N // BATCH)]
+        a, b, c = (fd.update(empty, part) for part in parts)
+        batched = fd.update(fd.update(a, parts[1]), parts[2])
+        states = [fd.update(empty, jnp.asarray(A)), batched, fd.merge(fd.merge(a, b), c), fd.merge(c, fd.merge(b, a))]
+        sketches = [fd.finalize(state) for state in states]
+        B = [np.asarray(sketch.rows) for sketch in sketches]
+        shrinkages = [float(sketch.shrinkage) for sketch in sketches]
+    tolerance = 2 * float(np.finfo(float).eps) * N * squared(A)
+    np.testing.assert_allclose(B[1].T @ B[1], B[0].T @ B[0], rtol=0, atol=tolerance)
+    for rows, shrinkage in zip(B, shrinkages, strict=True):
+        left = np.linalg.eigvalsh(A.T @ A - rows.T @ rows)
+        assert -tolerance <= left[0] and left[-1] <= shrinkage and (shrinkage > tolerance) == full
+        apart = np.abs(np.linalg.eigvalsh(rows.T @ rows - B[0].T @ B[0])).max()
+        assert apart <= max(shrinkage, shrinkages[0])
+
+
+def test_a_merge_without_the_means_is_caught(x64):
+    """The control where centred: scatters about the means of the parts do not add up to that about the mean."""
+    phi, X = MAPS["identity"]("float64"), of_rank_four("identity", "float64")
+    X = X.at[:BATCH].add(1.0)
+    pca = streaming_pca(phi, sketch_size=SIZE, centered=True)
+    a, b, c = (pca.update(pca.init(), X[start : start + BATCH]) for start in range(0, N, BATCH))
+    b = pca.merge(b, c)
+    Z, tolerance = rows(phi, X, True), rounding(phi, X, True)
+    good = pca.finalize(pca.merge(a, b), num_components=SIZE)
+    np.testing.assert_allclose(scatter(good), Z.T @ Z, rtol=0, atol=tolerance)
+    sketch = fd.finalize(fd.merge(a.sketch, b.sketch))
+    wrong = np.float64(sketch.rows).T @ np.float64(sketch.rows)
+    assert np.abs(wrong - Z.T @ Z).max() > 10 * tolerance
