@@ -182,7 +182,7 @@ def _inequality(
         left, right = sample.T
         rounding = statement.tolerance * eps * np.maximum(1, np.abs(right))
         within = left <= right + rounding  # NaN is not
-        with np.errstate(invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             excess = np.where(within, 0, np.nan_to_num(left - right, nan=math.inf))
             ratios = (right / left)[left > rounding]
         worst = int(np.argmax(excess))

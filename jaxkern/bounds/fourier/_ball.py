@@ -25,7 +25,7 @@ def gradient(
     -------
     Bound, deterministic, valid at every distance.
 
-    Source: chen2016, Lemma 5.1.
+    Source: chen2016, Lemma 5.1; claim chen2016:lem5.1.
     """
     np = namespace(frequency_energy, distance, dim, num_frequencies)
     if as_printed:
@@ -46,7 +46,7 @@ def lipschitz_squared(*, radius: Any, dim: Any, num_frequencies: Any, tau: Any) 
     -------
     Bound with probability 1 - exp(-tau), valid for tau > 0.
 
-    Source: chen2016, Corollary 5.1, corrected.
+    Source: chen2016, Corollary 5.1, corrected; claim chen2016:cor5.1.
     """
     np = namespace(radius, dim, num_frequencies, tau)
     root = 1 + (np.sqrt(dim) + np.sqrt(2 * tau)) / np.sqrt(num_frequencies)
@@ -76,7 +76,8 @@ def ball(
     Bound with probability 1 - 3 exp(-tau) - (two tails) * (size of the net), valid for 1e-4 <= eps < 1 and
     (sqrt(dim) + sqrt(2 tau)) / sqrt(t) < eps.
 
-    Source: chen2016, Lemma 5.2, Corollary 5.2 and Theorem 5.1 (which name no constants), made explicit.
+    Source: chen2016, Lemma 5.2, Corollary 5.2 and Theorem 5.1 (which name no constants), made explicit; claim
+    chen2016:thm5.1.
     """
     np = namespace(eps, num_frequencies, dim, diameter, tau, inner, shell)
     b = (np.sqrt(dim) + np.sqrt(2 * np.maximum(tau, 0.0))) / np.sqrt(num_frequencies)
@@ -114,7 +115,8 @@ def dimension_limit(*, eps: Any, dim: Any, radius: Any) -> Bound:
     -------
     Bound whose value the dimension is at least; deterministic, valid for 0 < eps < 1/4 and n >= 1.
 
-    Source: chen2016, Lemma 6.1 (which names no constant, and does not ask for unit norm), made explicit.
+    Source: chen2016, Lemma 6.1 (which names no constant, and does not ask for unit norm), made explicit; claim
+    chen2016:lem6.1.
     """
     np = namespace(eps, dim, radius)
     error = inside(np, eps, 0.25)

@@ -30,7 +30,7 @@ def kernel_value(*, eps: Any, num_frequencies: Any, as_printed: bool = False) ->
     -------
     Bound, valid for eps > 0; as printed, for 0 < eps < 1/2.
 
-    Source: chen2016, Corollary 2.2.
+    Source: chen2016, Corollary 2.2; claim chen2016:cor2.2.
     """
     np = namespace(eps, num_frequencies)
     if as_printed:
@@ -51,7 +51,7 @@ def far_distance(*, eps: Any, num_frequencies: Any, distance: Any, as_printed: b
     -------
     Bound, valid for distance >= 1 and 0 < eps < 1; as printed, for 0 < eps < 1/10.
 
-    Source: chen2016, Lemma 2.2.
+    Source: chen2016, Lemma 2.2; claim chen2016:lem2.2.
     """
     np = namespace(eps, num_frequencies, distance)
     if as_printed:
@@ -70,7 +70,7 @@ def distance_lower(*, distance: Any, as_printed: bool = False) -> Bound:
     -------
     Bound whose value D is at least; deterministic, valid for distance <= 1.
 
-    Source: chen2016, (2).
+    Source: chen2016, (2); claim chen2016:eq2.
     """
     factor, note = (0.86, " (printed)") if as_printed else (FARTHEST, " (sharp)")
     return Bound(factor * distance, certain(factor * distance), distance <= 1, "chen2016, (2)" + note)
@@ -84,7 +84,7 @@ def squared_distance_lower(*, eps: Any, distance: Any) -> Bound:
     -------
     Bound whose value D^2 is at least; deterministic, valid for distance <= 2 sqrt(eps).
 
-    Source: chen2016, (3).
+    Source: chen2016, (3); claim chen2016:eq3.
     """
     np = namespace(eps, distance)
     return Bound(
@@ -102,7 +102,7 @@ def ratio_upper(*, second_moment: Any, distance: Any, as_printed: bool = False) 
     -------
     Bound, deterministic, valid for distance < 2; as printed, for distance <= 1.
 
-    Source: chen2016, (4), left.
+    Source: chen2016, (4), left; claim chen2016:eq4.
     """
     if as_printed:
         value = second_moment / (1 - distance**2 / 2)
@@ -123,7 +123,7 @@ def ratio_lower(*, second_moment: Any, fourth_moment: Any, distance: Any) -> Bou
     -------
     Bound whose value the ratio is at least; deterministic, valid at every distance.
 
-    Source: chen2016, (4), right.
+    Source: chen2016, (4), right; claim chen2016:eq4.
     """
     return Bound(
         second_moment - distance**2 / 12 * fourth_moment,
@@ -144,7 +144,7 @@ def chi_square_mean(*, eps: Any, num_frequencies: Any, as_printed: bool = False)
     -------
     Bound, valid for 0 < eps < 1.
 
-    Source: chen2016, Lemma 3.2.
+    Source: chen2016, Lemma 3.2; claim chen2016:lem3.2.
     """
     np = namespace(eps, num_frequencies)
     valid = np.logical_and(eps > 0, eps < 1)
@@ -166,7 +166,7 @@ def success_limit(*, eps: Any, num_frequencies: Any, num_points: Any) -> Bound:
     -------
     Bound whose value the probability of success does not exceed; deterministic, valid for 0 < eps < 1 and n >= 2.
 
-    Source: chen2016, Theorem 3.1 (which names no constant), made explicit.
+    Source: chen2016, Theorem 3.1 (which names no constant), made explicit; claim chen2016:thm3.1.
     """
     np = namespace(eps, num_frequencies, num_points)
     lower, upper = _gammas(np)
@@ -188,7 +188,7 @@ def log_mgf(*, s: Any, distance: Any, as_printed: bool = False) -> Bound:
     -------
     Bound, deterministic, valid for every real s < 1 / (2 mu); as printed for 0 <= s < 1 / (2 r^2) and r <= 1.
 
-    Source: chen2016, Lemma 4.1; Theorem A of docs/theory/chen2016.md.
+    Source: chen2016, Lemma 4.1; Theorem A of docs/theory/chen2016.md; claims chen2016:lem4.1 and jaxkern:convex-order.
     """
     np = namespace(s, distance)
     if as_printed:
@@ -210,7 +210,7 @@ def sub_exponential(*, eps: Any, mean: Any, p: Any, q: Any, num_frequencies: Any
     -------
     Bound, valid for eps, p and q > 0.
 
-    Source: chen2016, (5).
+    Source: chen2016, (5); claim chen2016:eq5.
     """
     np = namespace(eps, mean, p, q, num_frequencies)
     exponent = np.minimum((eps * mean) ** 2 / (2 * p), eps * mean / (2 * q))
@@ -229,7 +229,7 @@ def near_distance(*, eps: Any, num_frequencies: Any, distance: Any, as_printed: 
     -------
     Bound, valid for 0 < eps < 1; as printed for distance <= 1 as well.
 
-    Source: chen2016, Lemma 4.2.
+    Source: chen2016, Lemma 4.2; claim chen2016:lem4.2.
     """
     np = namespace(eps, num_frequencies, distance)
     valid = np.logical_and(np.logical_and(eps > 0, eps < 1), distance > 0)
@@ -255,6 +255,7 @@ def relative_distances_closed_form(*, eps: Any, num_frequencies: Any, num_points
     Bound with probability 1 - 2 N exp(-t eps^2 (1 - eps / 2)^2), valid for 0 < eps < 1.
 
     Source: chen2016, Theorem 4.1 (which names no constant), made explicit; Theorem B of docs/theory/chen2016.md.
+    `relative_distances` implies it, which the claim chen2016:thm4.1 checks.
     """
     np = namespace(eps, num_frequencies, num_points)
     failure = 2 * np.exp(-num_frequencies * (eps * (1 - eps / 2)) ** 2)
@@ -272,7 +273,8 @@ def relative_distances(*, eps: Any, num_frequencies: Any, num_points: Any) -> Bo
     -------
     Bound, valid for 0 < eps < 1.
 
-    Source: chen2016, Theorem 4.1 (which names no constant), made explicit; Theorem B of docs/theory/chen2016.md.
+    Source: chen2016, Theorem 4.1 (which names no constant), made explicit; Theorem B of docs/theory/chen2016.md;
+    claim chen2016:thm4.1.
     """
     np = namespace(eps, num_frequencies, num_points)
     failure = _chernoff(np, num_frequencies, (1 + eps) ** 2, (1 - eps) ** 2)
@@ -293,7 +295,8 @@ def relative_distances_sharp(*, eps: Any, num_frequencies: Any, num_points: Any)
     -------
     Bound, valid for 1e-4 <= eps < 1; rounding would matter below.
 
-    Source: Theorem B of docs/theory/chen2016.md.
+    Source: Theorem B of docs/theory/chen2016.md; claims jaxkern:relative-distances and
+    jaxkern:relative-distances-pair.
     """
     np = namespace(eps, num_frequencies, num_points)
     lower, upper = _gammas(np)

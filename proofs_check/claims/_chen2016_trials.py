@@ -1,0 +1,169 @@
+"""chen2016: the exact law of a pair of points, and one trial each of what is bounded.
+
+Distances are in units of the lengthscale. Trials draw their frequencies by the library. Where points are close, the
+distance of two features is taken from the difference of the points, 2 sin(<w, x - y> / 2), which loses no digits;
+the claim `jaxkern:fourier-pair-law` certifies the distances of the features themselves.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxkern import features, kernels
+from jaxkern._spectral import HIGHEST, eigvalsh, matmul
+from jaxkern.gram import center
+
+Arrays = Mapping[str, Any]
+Numbers = Mapping[str, jax.Array]
+
+RESOLUTION = 1e-11
+"""Probabilities by quadrature have errors below this, which is added to them."""
+
+# ---------------------------------------------------------------------------------------------------- the law of a pair
+
+
+def pair_cdf(distance: float, t: int, x: Any) -> np.ndarray:
+    """Return P(Dhat^2 / D^2 <= x) for one pair of points and t >= 16 frequencies, to an absolute error of 1e-11.
+
+    The ratio is the mean of t copies of Y = (1 - cos(r w)) / mu with mean 1. Its characteristic function is a power of
+    that of Y, which the trapezoidal rule gives to rounding, and
+    P(S <= x) = 1/2 - int_0^oo Im(e^(-ivx) f(v)) / v dv / pi is summed over midpoints.
+    """
+    x = np.atleast_1d(np.asarray(x, float))
+    mu = -math.expm1(-(distance**2) / 2)
+    # Where the law of Y is that of chi-square or of a cosine, |f(v)| is at most of the order of v^(-t/2).
+    most = 10 ** (30 / t) - 1 + 9 / math.sqrt(t * min(2.0, 0.5 / mu**2))
+    period = 20 * math.sqrt(2 / t) + 120 / t + 2 * float(np.max(np.abs(x - 1)))
+    step = 2 * math.pi / (t * period)
+    v = (np.arange(math.ceil(most / step)) + 0.5) * step
+    # Either of two steps is fine enough for exp(i v Y): by its local frequency, or by its Fourier series in w.
+    local, series = math.pi / (9 * most * distance**2 / (2 * mu)), 2 * math.pi / ((most / mu + 20) * distance + 20)
+    fine = min(0.1, max(local, series))
+    w = (np.arange(math.ceil(9 / fine)) + 0.5) * fine
+    weights = np.exp(-(w**2) / 2)
+    characteristic = (np.exp(1j * np.outer(v, 2 * np.sin(distance * w / 2) ** 2 / mu)) @ (weights / weights.sum())) ** t
+    waves = np.exp(-1j * t * np.outer(x, v))
+    return np.asarray(0.5 - np.imag(waves @ (characteristic / v)) * step / math.pi)
+
+
+def log_outside(distance: float, t: int, low: float, high: float) -> float:
+    """Return the log-probability that Dhat^2 / D^2 of one pair of points leaves [low, high]."""
+    below, above = pair_cdf(distance, t, [low, high])
+    return math.log(max(below if low > 0 else 0.0, 0.0) + max(1 - above, 0.0) + RESOLUTION)
+
+
+@functools.cache
+def _law_on_a_grid(distance: float, t: int) -> tuple[np.ndarray, np.ndarray]:
+    x = np.linspace(0, 2 / -math.expm1(-(distance**2) / 2), 501)
+    return x, pair_cdf(distance, t, x)
+
+
+def interpolated_cdf(distance: float, t: int, x: Any) -> np.ndarray:
+    """Return `pair_cdf` interpolated between 501 points, for large samples."""
+    return np.interp(np.asarray(x, float), *_law_on_a_grid(distance, t))
+
+
+# --------------------------------------------------------------------------------------------------------------- trials
+
+
+def frequencies(key: jax.Array, dim: int, rows: int, dtype: Any) -> jax.Array:
+    """Return the frequencies (rows, dim) of the library's map for a Gaussian kernel."""
+    return features.paired_fourier(key, kernels.Gaussian(1.0), dim, num_frequencies=rows, dtype=dtype).frequencies
+
+
+def _ratio(phases: jax.Array, squared: jax.Array) -> jax.Array:
+    """Return Dhat^2 / D^2 for phases <w, x - y> (t, ...) and squared distances (...), 1 where x = y."""
+    true = jnp.where(squared > 0, -jnp.expm1(-squared / 2), 1)
+    return jnp.where(squared > 0, jnp.mean(2 * jnp.sin(phases / 2) ** 2, axis=0) / true, 1)
+
+
+def inner_product(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
+    """<phi(x), phi(y)> by the library."""
+    del numbers
+    pair = population["pair"]
+    phi = features.paired_fourier(key, population["kernel"], pair.shape[1], num_frequencies=rows, dtype=pair.dtype)
+    x, y = phi(pair)
+    return jnp.vdot(x, y, precision=HIGHEST)
+
+
+def squared_ratio(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
+    """|phi(x) - phi(y)|^2 / D^2 by the library."""
+    pair = population["pair"]
+    phi = features.paired_fourier(key, kernels.Gaussian(1.0), pair.shape[1], num_frequencies=rows, dtype=pair.dtype)
+    x, y = phi(pair)
+    return jnp.sum((x - y) ** 2) / (-2 * jnp.expm1(-(numbers["r"] ** 2) / 2))
+
+
+def distance_to_the_limit(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
+    """|Dhat^2 / D^2 - (1 / t) sum w^2| for one pair at distance r."""
+    w, ratio = _line(key, population, numbers, rows)
+    return jnp.abs(ratio - jnp.mean(w**2))
+
+
+def distance_to_one(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
+    """|Dhat^2 / D^2 - 1| for the same pair."""
+    return jnp.abs(_line(key, population, numbers, rows)[1] - 1)
+
+
+def _line(key: jax.Array, population: Arrays, numbers: Numbers, rows: int) -> tuple[jax.Array, jax.Array]:
+    del population
+    r = numbers["r"]
+    w = frequencies(key, 1, rows, r.dtype)[:, 0]
+    return w, _ratio(w * r, r**2)
+
+
+def largest_error(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
+    """max |Dhat / D - 1| over the pairs whose differences (N, d) the population holds."""
+    del numbers
+    differences = population["differences"]
+    w = frequencies(key, differences.shape[1], rows, differences.dtype)
+    return jnp.max(jnp.abs(jnp.sqrt(_ratio(matmul(w, differences.T), population["squared"])) - 1))
+
+
+def largest_error_of_part(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, part: int) -> jax.Array:
+    """The same with a part of the frequencies."""
+    return largest_error(key, population, numbers, rows=rows // part)
+
+
+def lipschitz(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, dim: int) -> jax.Array:
+    """2 c |A| with A = sum w w' / t: the Lipschitz constant of Dhat^2 over |Delta| <= c, in the limit of small c."""
+    del population
+    w = frequencies(key, dim, rows, numbers["radius"].dtype)
+    return 2 * numbers["radius"] * eigvalsh(matmul(w.T, w) / rows)[0]
+
+
+def error_over_ball(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
+    """max |Dhat / D - 1| over a grid of differences and over all that shrink to zero, at most that of the ball."""
+    return _over_ball(frequencies(key, population["directions"].shape[1], rows, numbers["eps"].dtype), population)
+
+
+def error_over_ball_of_one(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
+    """The same with one frequency, repeated."""
+    w = frequencies(key, population["directions"].shape[1], 1, numbers["eps"].dtype)
+    return _over_ball(jnp.repeat(w, rows, axis=0), population)
+
+
+def _over_ball(w: jax.Array, population: Arrays) -> jax.Array:
+    radii = population["radii"]
+    phases = matmul(w, population["directions"].T)[:, :, None] * radii[None, None, :]
+    ratios = _ratio(phases, jnp.broadcast_to(radii[None, :] ** 2, phases.shape[1:]))
+    # For small differences the ratio is a quadratic form of A, whose extremes are the eigenvalues of A.
+    values = jnp.maximum(eigvalsh(matmul(w.T, w) / w.shape[0]), 0)
+    return jnp.maximum(jnp.max(jnp.abs(jnp.sqrt(ratios) - 1)), jnp.max(jnp.abs(jnp.sqrt(values) - 1)))
+
+
+def residual_bias(key: jax.Array, population: Arrays, numbers: Numbers, *, most: int, kept: int) -> jax.Array:
+    """1 - Rhat_k / R_k of centred kernel PCA with k = `kept`, from the first t of `most` frequencies."""
+    X = population["points"]
+    phi = features.paired_fourier(key, kernels.Gaussian(1.0), X.shape[1], num_frequencies=most, dtype=X.dtype)
+    used = jnp.tile(jnp.arange(most) < numbers["t"], 2)
+    Z = phi(X) * jnp.where(used, jnp.sqrt(most / numbers["t"]), 0)
+    values = eigvalsh(center(matmul(Z, Z.T)))
+    return 1 - jnp.sum(values[kept:]) / numbers["residual"]

@@ -1,0 +1,229 @@
+"""Claims of chen2016: verdicts, the laws they rest on against simulation and quadrature, and a user's rows.
+
+Simulations are compared at 5 standard errors: a false alarm below 1e-6 each, at fixed seeds.
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxkern import features
+from jaxkern.bounds import fourier
+from proofs_check import populations, run, runner
+from proofs_check.claim import Calibrated, Exact, Identity, Inequality, Tail
+from proofs_check.claims import _chen2016_places as places
+from proofs_check.claims import _chen2016_sides as sides
+from proofs_check.claims import _chen2016_trials as trials
+from proofs_check.claims import chen2016
+
+REFUTED = {
+    "chen2016:sec1.1",
+    "chen2016:lem3.3-proof",
+    "chen2016:thm3.1",
+    "chen2016:lem4.1",
+    "chen2016:eq5",
+    "chen2016:lem5.1",
+    "chen2016:cor5.1",
+    "chen2016:thm5.1",
+    "chen2016:lem6.1-proof",
+    "chen2016:sec7.1",
+}
+TRUE = {
+    "chen2016:lem2.1",
+    "chen2016:cor2.1",
+    "chen2016:cor2.2",
+    "chen2016:lem2.2",
+    "chen2016:eq2",
+    "chen2016:eq3",
+    "chen2016:eq4",
+    "chen2016:lem3.1",
+    "chen2016:lem3.2",
+    "chen2016:lem4.2",
+    "chen2016:thm4.1",
+}
+OURS = {
+    "chen2016:lem6.1",
+    "jaxkern:fourier-pair-law",
+    "jaxkern:convex-order",
+    "jaxkern:relative-distances-pair",
+    "jaxkern:relative-distances",
+    "jaxkern:pca-bias",
+}
+SAMPLED = ("chen2016:cor5.1", "jaxkern:fourier-pair-law")
+SMALL = dataclasses.replace(runner.QUICK, max_trials=128, max_control=64, max_draws=1000)
+
+
+@pytest.fixture
+def claims(x64):
+    return {claim.id: claim for claim in chen2016.claims()}
+
+
+def decided_without_sampling(claim):
+    forms = [form for form in (claim.printed, claim.corrected) if form is not None]
+    return all(isinstance(form.statement, Exact | Identity | Inequality) for form in forms)
+
+
+def test_every_statement_is_there_with_a_reason_and_a_control(claims):
+    assert set(claims) == REFUTED | TRUE | OURS
+    for claim in claims.values():
+        assert claim.paper == "chen2016" and claim.controls and claim.because and claim.tex and claim.where, claim.id
+        assert (claim.printed is None) == (claim.id in OURS), claim.id
+        assert (claim.printed is not None and claim.printed.expect == "refuted") == (claim.id in REFUTED), claim.id
+        assert claim.corrected is not None or claim.id in TRUE, claim.id
+
+
+def test_verdicts_that_need_no_sampling_are_as_expected(claims):
+    chosen = [claim for claim in claims.values() if decided_without_sampling(claim) and claim.id != "chen2016:lem5.1"]
+    assert len(chosen) >= 15
+    for result in run.run(chosen, profile=SMALL, seed=11):
+        assert result.as_expected, (result.claim.id, result.notes, [v.because for _, _, v in result.forms])
+
+
+@pytest.mark.parametrize("chosen", SAMPLED)
+def test_verdicts_are_as_expected(claims, chosen):
+    (result,) = run.run([claims[chosen]], profile=SMALL, seed=11)
+    assert result.as_expected, (result.notes, [v.because for _, _, v in result.forms])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+def test_all_verdicts_are_as_expected_in_both_precisions(dtype, seed):
+    for result in run.run(chen2016.claims(), profile=runner.QUICK, seed=seed):
+        assert result.as_expected, (result.claim.id, result.notes, [v.because for _, _, v in result.forms])
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_hypotheses_are_met_and_names_of_settings_differ(x64, full):
+    for claim in chen2016.claims(full=full):
+        for part in (claim.printed, claim.corrected, *claim.controls):
+            if part is None:
+                continue
+            names = [setting.name for setting in part.settings]
+            assert len(set(names)) == len(names), claim.id
+            if isinstance(part.statement, Tail | Calibrated):
+                bound = part.statement.bound if isinstance(part.statement, Tail) else part.statement.shape
+                for b in map(bound, part.settings):
+                    assert b.valid and 0 < b.value < math.inf and 0 < 1 - b.probability < 1, claim.id
+
+
+def test_a_wrong_map_is_noticed(claims, monkeypatch):
+    true = features.PairedFourier
+    monkeypatch.setattr(features, "PairedFourier", lambda kernel, frequencies: true(kernel, 1.05 * frequencies))
+    (result,) = run.run([dataclasses.replace(claims["chen2016:lem2.1"], controls=())], profile=SMALL, seed=0)
+    assert result.printed.status == "refuted"
+
+
+# --------------------------------------------------------------------------------------------------------- exact laws
+
+
+@pytest.mark.parametrize("t", [16, 60, 1000, 60_000])
+def test_the_law_of_a_vanishing_pair_is_chi_square(t):
+    x = 1 + np.array([-4, -1, 0, 0.5, 3]) * math.sqrt(2 / t) * 0.6
+    assert np.max(np.abs(trials.pair_cdf(1e-6, t, x) - stats.chi2.cdf(t * x, t))) < 5e-12
+
+
+@pytest.mark.parametrize("distance", [0.3, 1.0, 2.0, 11.0])
+def test_the_law_of_a_pair_is_that_of_simulation(distance, rng):
+    t, count = 16, 40_000
+    w = rng.standard_normal((count, t))
+    ratios = np.mean(2 * np.sin(distance * w / 2) ** 2, axis=1) / -math.expm1(-(distance**2) / 2)
+    x = np.array([0.4, 0.8, 1.0, 1.3])
+    exact = trials.pair_cdf(distance, t, x)
+    found = np.mean(ratios[:, None] <= x, axis=0)
+    assert np.all(np.abs(found - exact) <= 5 * np.sqrt(exact * (1 - exact) / count) + 1e-5)
+    if distance == 2:  # where a claim uses it
+        assert np.max(np.abs(trials.interpolated_cdf(distance, t, x) - exact)) < 1e-4
+    low, high = 0.5, 1.5
+    outside = np.mean((ratios < low) | (ratios > high))
+    assert abs(math.exp(trials.log_outside(distance, t, low, high)) - outside) < 5 * math.sqrt(outside / count) + 1e-4
+
+
+def test_stop_loss_means_and_moment_generating_functions_are_those_of_a_fine_grid():
+    w = np.linspace(-14, 14, 400_001)
+    weights = np.exp(-(w**2) / 2)
+    weights /= weights.sum()
+    for r in (0.05, 1.0, 4.0):
+        mu = -math.expm1(-(r**2) / 2)
+        Y = 2 * np.sin(r * w / 2) ** 2 / mu
+        for c in (0.3, 1.0, 2.0):
+            assert sides.stop_loss(c, r) == pytest.approx(weights @ np.maximum(Y - c, 0), abs=1e-8)
+        for y in (-3.0, 0.3):
+            assert sides.log_mgf(y / mu, r) == pytest.approx(math.log(weights @ np.exp(y * (Y - 1))), rel=1e-9)
+    assert sides.stop_loss(5.0, 4.0) == 0
+    for c in (0.3, 2.0):
+        assert sides.chi_square_stop_loss(c, 1) == pytest.approx(weights @ np.maximum(w**2 - c, 0), abs=1e-8)
+
+
+def test_one_line_of_points_succeeds_as_often_as_one_pair(claims, rng):
+    """Theorem 3.1 in one dimension: eight points near zero, the same 30 frequencies for all pairs."""
+    setting = claims["chen2016:thm3.1"].printed.settings[0]
+    exact = math.exp(claims["chen2016:thm3.1"].printed.statement.probability(setting)[0])
+    count, x = 20_000, 1e-4 * rng.standard_normal(8)
+    gaps = (x[:, None] - x)[np.triu_indices(8, 1)]
+    w = rng.standard_normal((count, 30, 1))
+    ratios = np.sqrt(np.mean(2 * np.sin(gaps * w / 2) ** 2, axis=1) / -np.expm1(-(gaps**2) / 2))
+    success = np.mean(np.max(np.abs(ratios - 1), axis=1) <= 0.1)
+    assert exact > 0.5 and abs(success - exact) < 5 * math.sqrt(exact * (1 - exact) / count)
+
+
+def test_the_counterexample_to_5_has_the_printed_hypothesis_and_the_other_settings_the_two_sided_one(claims):
+    s = np.geomspace(1e-6, 1e3, 2_000)
+    assert np.all(s - np.log1p(2 * s) / 2 <= s**2)  # of 2 - chi2_1: p = 2, for every s >= 0
+    for setting in claims["chen2016:eq5"].corrected.settings:
+        p, q = setting.numbers["p"], setting.numbers["q"]
+        s = np.linspace(-1 / q, 1 / q, 1_001)
+        assert np.all(-np.log1p(-2 * s) / 2 - s <= s**2 * p / 2 * (1 + 1e-12) + 1e-15)
+
+
+def test_the_fewest_frequencies_are_the_fewest():
+    def bound(t):
+        return fourier.relative_distances(eps=0.2, num_frequencies=t, num_points=50)
+
+    for delta in (0.3, 0.05, 1e-6):
+        t = places.fewest(bound, delta)
+        assert bound(t).probability >= 1 - delta > bound(t - 1).probability
+    assert places.fewest(bound, 0.999999, least=500) == 500
+
+
+# ------------------------------------------------------------------------------------------------------- a user's rows
+
+
+TABLES = {
+    "far from the origin": lambda rng: rng.standard_normal((60, 4)) * [1, 2, 3, 0.5] + 50,
+    "two rows": lambda rng: np.array([[0.0], [1.0]]),
+    "rows that repeat, tiny and huge distances": lambda rng: np.concatenate(
+        [np.zeros((4, 2)), 1e-6 * rng.standard_normal((20, 2)), rng.standard_normal((20, 2)), [[1e5, 0]]]
+    ),
+}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_statements_about_points_use_the_rows_of_a_table(table, x64, rng):
+    data = populations.from_rows(TABLES[table](rng), 0.7)
+    on_data = chen2016.claims(data)
+    assert [claim.id for claim in on_data] == [claim.id for claim in chen2016.claims()]
+    chosen = [
+        claim
+        for claim in on_data
+        if decided_without_sampling(claim)
+        and claim.id.endswith(("lem2.1", "sec1.1", "2.2", "lem4.2", "-order", "-pair", "-bias"))
+    ]
+    assert len(chosen) == 8
+    results = run.run(chosen, profile=SMALL, seed=0, data=True)
+    assert all(r.as_expected and not r.notes for r in results), [(r.claim.id, r.notes) for r in results]
+    for claim in on_data:
+        if claim.id in ("chen2016:thm4.1", "jaxkern:relative-distances"):
+            (setting,) = claim.corrected.settings
+            count = len(np.unique(data.points, axis=0))
+            assert setting.numbers["n"] == min(count, places.ROWS) and "rows" in setting.name
+
+
+def test_a_table_without_close_rows_leaves_pairs_as_they_are(x64):
+    data = populations.from_rows(np.array([[0.0], [100.0], [300.0]]), 1.0)
+    own, on_data = ({c.id: c for c in chen2016.claims(d)} for d in (None, data))
+    for i in ("chen2016:lem2.1", "chen2016:cor2.2", "jaxkern:convex-order"):
+        forms = [c[i].corrected or c[i].printed for c in (own, on_data)]
+        assert [s.name for s in forms[0].settings] == [s.name for s in forms[1].settings]
