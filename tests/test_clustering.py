@@ -1,6 +1,9 @@
 """Kernel spectral clustering and kernel k-means: literal Algorithm 1, all partitions, weights, bad input, memory."""
 
 import itertools
+import subprocess
+import sys
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +11,7 @@ import numpy as np
 import pytest
 from jaxprs import largest_intermediate
 
-from jaxkern import kernels
+from jaxkern import kernels, problems
 from jaxkern.clustering import kernel_kmeans, kernel_spectral, spectral_from_gram
 from jaxkern.gram import gram
 from jaxkern.metrics import misclassification_rate
@@ -219,3 +222,65 @@ def test_without_the_matrix_nothing_is_n_by_n():
     assert largest_intermediate(run, key, X) <= 2_000 * n  # 160 MB of the 1.6 GB of the matrix
     dense = jax.ShapeDtypeStruct((100, 3), jnp.float32)
     assert largest_intermediate(run, key, dense) >= 100 * 100  # the walk does see what is built
+
+
+# --- full size -------------------------------------------------------------------------------------------------------
+
+
+def spheres(num_points, seed=0):
+    """Nested spheres of radii 1, 5 and 10 in dimension 20, noise .5: well separated."""
+    key = jax.random.key(seed)
+    return problems.nested_spheres(key, num_points=num_points, dim=20, radii=(1, 5, 10), noise=0.5, radial=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", [kernels.Gaussian(4.0), kernels.Distance()], ids=lambda k: type(k).__name__)
+def test_without_the_matrix_the_labels_are_those_with_it(kernel):
+    data = spheres(3_000)
+    a, b = (kernel_spectral(jax.random.key(1), kernel, data.points, K, matrix_free=free) for free in (True, False))
+    assert same(a.labels, b.labels) and bool(a.converged) and bool(b.converged)
+    assert float(misclassification_rate(data.labels, a.labels)) <= 0.01
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_twenty_thousand_points_take_less_than_two_gigabytes():
+    """In a process of its own, whose peak memory holds nothing else."""
+    code = """
+import resource, jax
+from jaxkern import clustering, kernels, metrics
+from test_clustering import spheres
+data = spheres(20_000)
+found = clustering.kernel_spectral(jax.random.key(1), kernels.Distance(), data.points, 3)
+assert bool(found.converged)
+print(float(metrics.misclassification_rate(data.labels, found.labels)))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parent
+    )
+    rate, kilobytes = (float(line) for line in done.stdout.split())
+    assert rate <= 0.01 and kilobytes < 2 * 2**20
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_thousand_data_sets_in_one_call_have_the_labels_of_the_loop():
+    """n = 200 each. Compiled once; of equal distances rounding may choose, so partitions are compared."""
+    traces = []
+
+    def cluster(key, X):
+        traces.append(None)
+        return kernel_spectral(key, KERNELS[0], X, K, num_restarts=2).labels
+
+    keys = jax.random.split(jax.random.key(0), 1_000)
+    X = jax.vmap(spheres_of)(jax.random.split(jax.random.key(1), 1_000))
+    labels = jax.jit(jax.vmap(cluster))(jax.random.clone(keys), X)
+    one = jax.jit(cluster)
+    for i in range(1_000):
+        assert same(labels[i], one(jax.random.clone(keys)[i], X[i]))
+    assert len(traces) == 2
+
+
+def spheres_of(key):
+    return problems.nested_spheres(key, num_points=200, dim=5, radii=(1, 5, 10), noise=0.5, radial=False).points
