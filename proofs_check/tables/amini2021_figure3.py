@@ -128,6 +128,7 @@ def plot(found: Mapping[tuple[str, int], np.ndarray], path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
+    matplotlib.rcParams["svg.fonttype"] = "none"  # letters as letters: smaller, and readable by machines
     from matplotlib import pyplot
 
     models = list(dict.fromkeys(model for model, _ in found))
@@ -141,8 +142,8 @@ def plot(found: Mapping[tuple[str, int], np.ndarray], path: Path) -> None:
         axis.set(xscale="log", xlabel="dimension d", title=f"{model} noise", ylim=(-0.03, 1.05))
         axis.grid(alpha=0.3)
     axes[0][0].set_ylabel("normalized mutual information")
-    axes[0][0].legend(loc="center right")
-    figure.tight_layout()
+    figure.legend(*axes[0][0].get_legend_handles_labels(), ncol=len(METHODS), loc="lower center")
+    figure.tight_layout(rect=(0, 0.08, 1, 1))
     figure.savefig(path, dpi=150)
     pyplot.close(figure)
 
