@@ -73,8 +73,8 @@ def largest_eigenpairs(
         those of `start_block`. A width a little above num_values speeds up convergence.
     num_values : k, in [1, min(n, width)].
     max_restarts : at least 1; each takes 3 width products.
-    tolerance : residuals are to be at most this times |A|; 2 sqrt(n) eps(dtype) by default, a little above what
-        rounding allows.
+    tolerance : residuals are to be at most this times |A|; 20 eps(dtype) by default, a little above what rounding
+        allows.
 
     Returns
     -------
@@ -153,7 +153,12 @@ def prefers_partial(n: int, num_values: int) -> bool:
 
     Measured by benchmarks/eigensolvers.py on Gaussian Gram matrices on CPU.
     """
-    return n >= 400 and 16 * num_values <= n
+    return n >= 400 and 50 * num_values <= n
+
+
+def dense_restarts(n: int, width: int) -> int:
+    """Return the restarts allowed for a dense (n, n) matrix: 2 n products, which cost about a full decomposition."""
+    return max(2 * n // ((_BLOCKS - 1) * width), 1)
 
 
 def _signed(values: jax.Array) -> jax.Array:
@@ -176,7 +181,7 @@ def _eigenpairs(
     num_values = _checks.count("num_values", num_values, maximum=min(n, width), limit="the rows and columns of start")
     max_restarts = _checks.count("max_restarts", max_restarts)
     if tolerance is None:
-        tolerance = 2 * n**0.5 * float(jnp.finfo(start.dtype).eps)
+        tolerance = 20 * float(jnp.finfo(start.dtype).eps)
     if n <= _BLOCKS * width:
         A = product(jnp.eye(n, dtype=start.dtype))
         X, AX, num_products = jnp.eye(n, dtype=start.dtype), A, jnp.asarray(n, jnp.int32)
@@ -188,6 +193,17 @@ def _eigenpairs(
     residuals = _residuals(values, vectors, images, size)
     converged = jnp.all(residuals <= 2 * tolerance)
     return Eigenpairs(values, vectors, residuals * size, converged, num_products)
+
+
+class _State(NamedTuple):
+    """Ritz vectors (n, width) and their images, which of them have converged, and how the iteration stands."""
+
+    X: jax.Array
+    AX: jax.Array
+    finished: jax.Array
+    size: jax.Array
+    restarts: jax.Array
+    done: jax.Array
 
 
 def _krylov(
@@ -212,26 +228,22 @@ def _krylov(
         Q = lax.dynamic_update_slice_in_dim(Q, W, j * width, 1)
         return Q, lax.dynamic_update_slice_in_dim(AQ, product(W), j * width, 1)
 
-    def cycle(state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-        X, AX, finished, _, restarts, _ = state
+    def cycle(state: _State) -> _State:
         empty = jnp.zeros((n, _BLOCKS * width), start.dtype)
-        bases = (empty.at[:, :width].set(X), empty.at[:, :width].set(AX))
-        Q, AQ = lax.fori_loop(jnp.minimum(restarts, 1), _BLOCKS, extend, bases)
-        held = jnp.pad(finished, (0, (_BLOCKS - 1) * width))
+        bases = (empty.at[:, :width].set(state.X), empty.at[:, :width].set(state.AX))
+        Q, AQ = lax.fori_loop(jnp.minimum(state.restarts, 1), _BLOCKS, extend, bases)
+        held = jnp.pad(state.finished, (0, (_BLOCKS - 1) * width))
         values, X, AX, size = _ritz(Q, AQ, width, priority, held, tolerance)
         residuals = _residuals(values, X, AX, size)
         finished = residuals <= tolerance
         # What is not a number will not become one.
         done = jnp.all(finished[:num_values]) | ~jnp.isfinite(jnp.sum(residuals))
-        return X, AX, finished, size, restarts + 1, done
+        return _State(X, AX, finished, size, state.restarts + 1, done)
 
-    def unfinished(state: tuple[jax.Array, ...]) -> jax.Array:
-        return ~state[5] & (state[4] < max_restarts)
-
-    nothing, zero = jnp.zeros_like(start), jnp.zeros((), start.dtype)
-    state = (nothing, nothing, jnp.zeros((width,), bool), zero, jnp.zeros((), jnp.int32), jnp.zeros((), bool))
-    X, _, _, size, restarts, _ = lax.while_loop(unfinished, cycle, state)
-    return X[:, :num_values], size, restarts
+    nothing, none = jnp.zeros_like(start), jnp.zeros((width,), bool)
+    state = _State(nothing, nothing, none, jnp.zeros((), start.dtype), jnp.zeros((), jnp.int32), jnp.zeros((), bool))
+    state = lax.while_loop(lambda state: ~state.done & (state.restarts < max_restarts), cycle, state)
+    return state.X[:, :num_values], state.size, state.restarts
 
 
 def _orthonormal(W: jax.Array, Q: jax.Array, floor: jax.Array) -> jax.Array:
@@ -324,9 +336,7 @@ def _leading(A: jax.Array, num_values: int, priority: _Priority) -> tuple[jax.Ar
     if not prefers_partial(n, num_values):
         return _dense(A, num_values, priority)
     start = start_block(n, num_values, A.dtype)
-    found = _eigenpairs(
-        lambda V: matmul(A, V), start, num_values, max(2 * n // ((_BLOCKS - 1) * start.shape[1]), 1), None, priority
-    )
+    found = _eigenpairs(lambda V: matmul(A, V), start, num_values, dense_restarts(*start.shape), None, priority)
     # A loop of at most one turn, not a cond: under vmap a cond would decompose every matrix, converged or not.
     state = (found.values, found.vectors, found.converged)
     values, vectors, _ = lax.while_loop(
@@ -345,7 +355,7 @@ def _dense(A: jax.Array, num_values: int, priority: _Priority) -> tuple[jax.Arra
 
 @_leading.defjvp
 def _leading_jvp(num_values: int, priority: _Priority, primals: Any, tangents: Any) -> Any:
-    values, vectors, moves = _moves(*primals, *tangents, num_values, priority)
+    values, vectors, moves = _moves(primals[0], tangents[0], num_values, priority)
     slope = jnp.where(moves.apart, 1 / jnp.where(moves.apart, moves.gap, 1), 0)
     shifts = jnp.sum(matmul(tangents[0], vectors) * vectors, axis=0)
     return (values, vectors), (shifts, matmul(moves.basis, (slope * moves.turned).T))

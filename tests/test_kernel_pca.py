@@ -9,9 +9,13 @@ import pytest
 from sklearn.decomposition import KernelPCA as Peer
 
 from jaxkern import features, rkhs
+from jaxkern._eigensolvers import prefers_partial
+from jaxkern.gram import gram
 from jaxkern.kernels import Distance, Gaussian, Linear
 
 N, n, DIM, COMPONENTS = 40, 12, 3, 4
+MANY = 400
+"""Landmarks of which a few components come from the partial solver."""
 LENGTHSCALE = 1.5
 
 
@@ -50,6 +54,23 @@ def test_new_points_go_where_scikit_learn_sends_them(dtype, rng):
     assert Z.shape == (N, COMPONENTS) and Z.dtype == dtype and phi.num_features == COMPONENTS == int(phi.rank)
     np.testing.assert_allclose(up_to_sign(Z, expected), expected, atol=tolerance(dtype))
     np.testing.assert_allclose(phi.eigenvalues, peer.eigenvalues_, atol=tolerance(dtype))
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+def test_few_components_of_many_landmarks_are_those_of_scikit_learn(normalized, x64, rng):
+    """By the partial solver; totals and residuals do not need the other eigenvalues."""
+    L, X = jnp.asarray(rng.normal(size=(MANY, DIM))), jnp.asarray(rng.normal(size=(N, DIM)))
+    assert prefers_partial(MANY, COMPONENTS)
+    peer = Peer(COMPONENTS, kernel="rbf", gamma=1 / (2 * LENGTHSCALE**2), eigen_solver="dense").fit(np.asarray(L))
+    phi = fit(L, normalized=normalized)
+    expected = peer.transform(np.asarray(X)) * (1 if normalized else peer.eigenvalues_**0.5)
+    np.testing.assert_allclose(up_to_sign(phi(X), expected), expected, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(phi.eigenvalues, peer.eigenvalues_, rtol=1e-11)
+    H = np.eye(MANY) - 1 / MANY
+    total = np.trace(H @ literal_gram(L, L) @ H)
+    np.testing.assert_allclose(phi.explained_variance_ratio, peer.eigenvalues_ / total, rtol=1e-11)
+    residual = phi.reconstruction_residual(L)
+    assert float(residual.sum()) == pytest.approx(total - peer.eigenvalues_.sum(), rel=1e-10)
 
 
 def test_landmarks_as_new_points_give_the_training_projections(dtype, rng):
@@ -152,6 +173,8 @@ def test_equal_landmarks_have_no_component():
     for rows in (1, n):
         phi = features.kernel_pca(0.1 * Gaussian(1.0), jnp.full((rows, DIM), 0.3, jnp.float32), num_components=rows)
         assert int(phi.rank) == 0 and not phi(jnp.ones((2, DIM), jnp.float32)).any()
+    alone = fit(jnp.ones((1, DIM), jnp.float32), num_components=1)
+    assert float(alone.total_variance) == 0 and not np.asarray(alone.explained_variance_ratio)
 
 
 def test_what_centring_leaves_of_rounding_is_no_component(rng):
@@ -198,6 +221,48 @@ def test_gradients_match_differences(normalized, rng, x64):
     step = 1e-5 * direction
     difference = float(loss(L + step) - loss(L - step)) / 2e-5
     assert float((jax.grad(loss)(L) * direction).sum()) == pytest.approx(difference, rel=1e-6)
+
+
+def polygon(corners, repeated=1):
+    angles = 2 * np.pi * np.arange(corners) / corners
+    return np.tile(np.stack([np.cos(angles), np.sin(angles)], axis=1), (repeated, 1))
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+@pytest.mark.parametrize(
+    ("landmarks", "num_components", "centered"),
+    [(polygon(5), 2, True), (polygon(6), 3, False), (polygon(3, repeated=2), 2, True)],
+)
+def test_gradients_match_differences_on_regular_polygons(landmarks, num_components, centered, normalized, rng, x64):
+    """Leading eigenvalues coincide in pairs, and the number of components divides no pair."""
+    landmarks, X = jnp.asarray(landmarks), jnp.asarray(rng.normal(size=(3, 2)))
+    direction, weights = jnp.asarray(rng.normal(size=landmarks.shape)), jnp.asarray(rng.normal(size=(3, 3)))
+
+    def projected(phi):
+        """Values at X of the projections of its sections, by their weights on the landmarks."""
+        return jnp.sum(weights * (phi.coefficients(phi(X)).T @ gram(phi.kernel, phi.landmarks, X)))
+
+    quantities = {
+        "residuals": lambda phi: jnp.sum(phi.reconstruction_residual(X) ** 2),
+        "variances": lambda phi: jnp.sum(phi.explained_variance**2) + jnp.sum(phi.explained_variance_ratio),
+        "products": lambda phi: jnp.sum(weights * (phi(X) @ phi(X).T)),
+        "projections": projected,
+    }
+
+    @jax.jit
+    def loss(L):
+        options = {"num_components": num_components, "centered": centered, "normalized": normalized}
+        phi = features.kernel_pca(Gaussian(1.0), L, **options)
+        return jnp.stack([quantity(phi) for quantity in quantities.values()])
+
+    K = np.asarray(gram(Gaussian(1.0), landmarks))
+    values = np.linalg.eigvalsh(K - K.mean(0) if centered else K)[::-1]
+    assert values[num_components - 2] - values[num_components - 1] < 1e-14
+    assert values[num_components - 1] - values[num_components] > 1e-2
+    step = 1e-5 * direction
+    difference = (loss(landmarks + step) - loss(landmarks - step)) / 2e-5
+    found = (jax.jit(jax.jacrev(loss))(landmarks) * direction[None]).sum((1, 2))
+    np.testing.assert_allclose(found, difference, rtol=1e-6, atol=1e-8)
 
 
 def test_other_platforms_get_a_program_without_hardware(rng):

@@ -9,6 +9,7 @@ import pytest
 from sklearn.decomposition import PCA
 
 from jaxkern import features
+from jaxkern._eigensolvers import prefers_partial
 from jaxkern.features import RandomFeaturePCA, kernel_pca, nystrom, paired_fourier, random_feature_pca
 from jaxkern.kernels import Gaussian, Linear
 
@@ -68,6 +69,20 @@ def test_it_is_textbook_pca_of_the_features(m, centered, dtype, rng):
     np.testing.assert_allclose(pca.total_variance, variances.sum(), rtol=N * eps(dtype))
     ratio = variances[:COMPONENTS] / variances.sum()
     np.testing.assert_allclose(pca.explained_variance_ratio, ratio, rtol=0, atol=2 * N * eps(dtype))
+
+
+@pytest.mark.parametrize("m", [210, 240])
+def test_few_components_of_many_features_are_those_of_all(m, x64, rng):
+    """By the partial solver, 420 features of 440 points and 480 of them."""
+    X = data(rng, "float64", 440)
+    phi = draw(m, "float64")
+    assert prefers_partial(min(440, 2 * m), COMPONENTS)
+    pca, Z = fit(phi, X), np.asarray(phi(X))
+    _, singular, axes = np.linalg.svd(Z - Z.mean(0), full_matrices=False)
+    np.testing.assert_allclose(pca.eigenvalues, singular[:COMPONENTS] ** 2 / 440, rtol=1e-11)
+    expected = axes[:COMPONENTS].T
+    np.testing.assert_allclose(up_to_sign(pca.basis, expected), expected, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(pca.total_variance, (singular**2).sum() / 440, rtol=1e-12)
 
 
 @pytest.mark.parametrize("m", [FEW, MANY])
@@ -214,6 +229,23 @@ def test_gradients_through_the_fit_match_differences(m, x64, rng):
 
     difference = (loss(1e-5) - loss(-1e-5)) / 2e-5
     assert float(jax.grad(loss)(0.0)) == pytest.approx(float(difference), rel=1e-6)
+
+
+@pytest.mark.parametrize("dim", [2, 8])
+def test_gradients_match_differences_where_variances_are_equal(dim, x64, rng):
+    """A regular pentagon, and its image in 8 dimensions, more than there are points."""
+    angles = 2 * np.pi * np.arange(5) / 5
+    X = jnp.asarray(np.stack([np.cos(angles), np.sin(angles)], axis=1) @ np.linalg.qr(rng.normal(size=(dim, 2)))[0].T)
+    direction, weights = jnp.asarray(rng.normal(size=X.shape)), jnp.asarray(rng.normal(size=(5, 5)))
+
+    @jax.jit
+    def loss(X):
+        pca = random_feature_pca(jnp.asarray, X, num_components=2)
+        return jnp.stack([(weights * (pca(X) @ pca(X).T)).sum(), (pca.explained_variance**2).sum()])
+
+    difference = (loss(X + 1e-5 * direction) - loss(X - 1e-5 * direction)) / 2e-5
+    found = (jax.jit(jax.jacrev(loss))(X) * direction[None]).sum((1, 2))
+    np.testing.assert_allclose(found, difference, rtol=1e-6, atol=1e-8)
 
 
 def test_other_platforms_get_a_program_without_hardware(rng):

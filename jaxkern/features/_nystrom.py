@@ -10,8 +10,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxkern import _checks
+from jaxkern._eigensolvers import eigen_rows
 from jaxkern._pytree import pytree
-from jaxkern.features._projection import Projection, eigen_rows
+from jaxkern.features._projection import Projection
 from jaxkern.gram import gram, gram_matmul
 from jaxkern.kernels import Kernel
 from jaxkern.kernels._base import psd_kernel

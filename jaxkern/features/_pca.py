@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxkern import _checks, _spectral
+from jaxkern._eigensolvers import eigen_rows
 from jaxkern._pytree import pytree, static
-from jaxkern.features._projection import OffsetProjection, eigen_rows
+from jaxkern.features._projection import OffsetProjection
 from jaxkern.gram import center, gram, gram_matmul
 from jaxkern.kernels import Kernel
 from jaxkern.kernels._base import psd_kernel
@@ -59,8 +60,9 @@ class KernelPCA(OffsetProjection):
 
     @property
     def explained_variance_ratio(self) -> jax.Array:
-        """The same as fractions of the total variance."""
-        return self.explained_variance / self.total_variance
+        """The same as fractions of the total variance; zero where that is zero."""
+        some = self.total_variance > 0
+        return jnp.where(some, self.explained_variance / jnp.where(some, self.total_variance, 1), 0)
 
     def reconstruction_residual(self, X: Any) -> jax.Array:
         """Return the squared distance in the RKHS of K_x - mu_n from its projection on the components, (N,).
@@ -81,8 +83,7 @@ class KernelPCA(OffsetProjection):
 
         They include those of mu_n: `Function(kernel, landmarks, coefficients(phi(X)))` projects the sections of X.
         """
-        scale = jnp.ones_like(self.eigenvalues) if self.normalized else _inverse(self.eigenvalues)
-        weights = _spectral.matmul(self.projection.T, (Z * scale[None, :]).T)
+        weights = _spectral.matmul(self.projection.T, _normalizing(self, Z).T)
         return weights + 1 / self.landmarks.shape[0] if self.centered else weights
 
 
@@ -117,8 +118,14 @@ def kernel_pca(
 
     Notes
     -----
-    O(n^3) time and O(n^2) memory to fit, beyond the n^2 kernel evaluations; mapping N points takes N n num_components
-    multiply-adds and N n kernel evaluations. The sign of each feature is arbitrary.
+    Beyond the n^2 kernel evaluations, O(n^3) time and O(n^2) memory to fit, or O(n^2 num_components) a step of a
+    partial eigensolver for few components of many landmarks: by the sizes alone, num_components at most n / 50 and n at
+    least 400 (`_eigensolvers.prefers_partial`). What does not converge is decomposed in full; totals and residuals are
+    exact in either case. Mapping N points takes N n num_components multiply-adds and N n kernel evaluations. The sign
+    of each feature is arbitrary.
+
+    Derivatives take a full decomposition. Those of inner products of features, of residuals and of sums of variances
+    are right also where eigenvalues coincide, as long as num_components does not divide a group of equal ones.
 
     References
     ----------
@@ -169,17 +176,39 @@ def _kernel_pca(
     )
 
 
-def _inverse(values: jax.Array) -> jax.Array:
-    return jnp.where(values > 0, 1 / jnp.where(values > 0, values, 1), 0)
+def _normalizing(phi: KernelPCA, Z: jax.Array) -> jax.Array:
+    """Return W (N, num_features) for which the rows of W P are the weights of the functions with features Z (N, .)."""
+    if phi.normalized:
+        return Z
+    return _spectral.matmul(Z, _inverse_gram(phi.kernel, phi.landmarks, phi.projection, phi.eigenvalues))
+
+
+@jax.custom_jvp
+def _inverse_gram(kernel: Any, landmarks: jax.Array, projection: jax.Array, eigenvalues: jax.Array) -> jax.Array:
+    """Return the inverse of P K P' for the unit eigenvectors P, (num_features, n); zero in dropped directions.
+
+    P K P' is the diagonal matrix of the eigenvalues. Its derivative is not diagonal where some of these are equal: the
+    eigenvalues alone do not know it, and a residual differentiated through them would be wrong there.
+    """
+    kept = eigenvalues > 0
+    return jnp.diag(jnp.where(kept, 1 / jnp.where(kept, eigenvalues, 1), 0))
+
+
+@_inverse_gram.defjvp
+def _inverse_gram_jvp(primals: Any, tangents: Any) -> Any:
+    def of_rows(kernel: Any, landmarks: jax.Array, projection: jax.Array) -> jax.Array:
+        return _spectral.matmul(projection, gram_matmul(kernel, landmarks, None, projection.T))
+
+    inverse = _inverse_gram(*primals)
+    _, change = jax.jvp(of_rows, primals[:3], tangents[:3])
+    return inverse, -_spectral.matmul(_spectral.matmul(inverse, change), inverse)
 
 
 @jax.jit
 def _residual(phi: KernelPCA, X: jax.Array) -> jax.Array:
     features = phi(X)
-    if not phi.normalized:
-        features = features * jnp.sqrt(_inverse(phi.eigenvalues))[None, :]
     size = phi.kernel._diagonal(X)
     if phi.centered:
         weights = jnp.full((phi.landmarks.shape[0],), 1 / phi.landmarks.shape[0], X.dtype)
         size = size - 2 * gram_matmul(phi.kernel, X, phi.landmarks, weights) + phi.mean_square
-    return jnp.maximum(size - jnp.sum(features * features, axis=1), 0)
+    return jnp.maximum(size - jnp.sum(features * _normalizing(phi, features), axis=1), 0)

@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 
 from jaxkern import _checks
+from jaxkern._eigensolvers import eigen_rows
 from jaxkern._pytree import pytree, static
 from jaxkern._spectral import matmul
 from jaxkern.features._map import as_map
-from jaxkern.features._projection import eigen_rows
 
 __all__ = ["RandomFeaturePCA", "random_feature_pca"]
 
@@ -98,8 +98,10 @@ def random_feature_pca(phi: Any, X: Any, *, num_components: int, centered: bool 
 
     Notes
     -----
-    O(N M min(N, M) + min(N, M)^3) time and O(N M + min(N, M)^2) memory to fit, beyond the features of X; mapping a
-    point takes M num_components multiply-adds beyond its features. The sign of each new feature is arbitrary.
+    O(N M min(N, M) + min(N, M)^3) time and O(N M + min(N, M)^2) memory to fit, beyond the features of X; for few
+    components of many features and points the cubic term is that of a partial eigensolver, as in `kernel_pca`. Mapping
+    a point takes M num_components multiply-adds beyond its features. The sign of each new feature is arbitrary.
+    Derivatives are right where eigenvalues coincide, too, as in `kernel_pca`.
 
     References
     ----------

@@ -17,7 +17,7 @@ def claims(data: Population | None = None, profile: str = "quick") -> list[Claim
     data : a population to run on instead of the synthetic ones.
     profile : "quick" or "full"; the full one tries more values of tau and sizes.
     """
-    from proofs_check.claims import chen2016, ghashami2016, kpotufe2020, kpotufe2020_identities
+    from proofs_check.claims import amini2021, chen2016, ghashami2016, kpotufe2020, kpotufe2020_identities
 
     people: Sequence[Population] = populations.synthetic() if data is None else (data,)
     full = profile == "full"
@@ -26,4 +26,5 @@ def claims(data: Population | None = None, profile: str = "quick") -> list[Claim
         *kpotufe2020.claims(people, full=full),
         *chen2016.claims(data, full=full),
         *ghashami2016.claims(data, full=full),
+        *amini2021.claims(data, full=full),
     ]

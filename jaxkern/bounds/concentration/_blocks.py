@@ -64,7 +64,7 @@ def block_parameters(
     ValueError
         For wrong shapes or dtypes, or num_clusters < 2.
 
-    Source: amini2021, (20) to (22); Theorem C of docs/theory/amini2021.md.
+    Source: amini2021, (20) to (22); Theorem C of docs/theory/amini2021.md; claim amini2021:sec3.4.
     """
     matrix = _checks.square("mean_kernel", mean_kernel)
     found = _checks.labels("labels", labels, size=matrix.shape[0])

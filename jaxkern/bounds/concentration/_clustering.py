@@ -21,7 +21,7 @@ def truncation(*, spectral: Any, num_clusters: Any, as_printed: bool = False) ->
     -------
     Bound, deterministic, valid for R >= 1; spectral = |A - B|.
 
-    Source: amini2021, (41); Theorem C of docs/theory/amini2021.md.
+    Source: amini2021, (41); Theorem C of docs/theory/amini2021.md; claim amini2021:eq41.
     """
     np = namespace(spectral, num_clusters)
     value = np.sqrt((8.0 if as_printed else 5.0) * num_clusters) * spectral
@@ -42,7 +42,7 @@ def kmeans_step(
     -------
     Bound, deterministic, valid where the same with gamma_tilde2 for gamma2 is below 1.
 
-    Source: amini2021, proof of Theorem 3; Theorem C of docs/theory/amini2021.md.
+    Source: amini2021, proof of Theorem 3; Theorem C of docs/theory/amini2021.md; claim amini2021:kmeans-step.
     """
     np = namespace(error, gamma2, gamma_tilde2, kmeans_factor)
     cost = _kmeans_constant(np, kmeans_factor, as_printed) * error**2
@@ -78,7 +78,7 @@ def misclassification(
     -------
     Bound with probability 1 - exp(-t^2), valid for C1 F(gamma_tilde2) <= 1.
 
-    Source: amini2021, Theorem 3.
+    Source: amini2021, Theorem 3; claim amini2021:thm3.
     """
     np = namespace(
         gamma2, gamma_tilde2, vbar2, num_clusters, lipschitz, noise, op_norm, dim, num_points, t, kmeans_factor
@@ -119,7 +119,7 @@ def misclassification_population(
     Bound with probability 1 - 5 R^2 exp(-t^2), valid where the same with gamma_tilde*^2 for gamma*^2 is at most 1 and
     n >= (48 bound^2 t)^2 / (min_share gamma*^4).
 
-    Source: amini2021, Corollary 1; Theorem D of docs/theory/amini2021.md.
+    Source: amini2021, Corollary 1; Theorem D of docs/theory/amini2021.md; claim amini2021:cor1.
     """
     theorem = misclassification(
         gamma2=gamma2,
@@ -175,7 +175,8 @@ def misclassification_operator(
     -------
     Bound with probability 1 - exp(-t^2), valid where the same with gamma_tilde2 for gamma2 is at most 1.
 
-    Source: Theorem C of docs/theory/amini2021.md.
+    Source: Theorem C of docs/theory/amini2021.md; claim jaxkern:misclassification-operator, for distance
+    kernels.
     """
     np = namespace(num_points, t)
     root = np.sqrt(2 * (1 + 1 / num_points)) + 2 * math.sqrt(2.0) * t / np.sqrt(num_points)
@@ -207,7 +208,7 @@ def misclassification_operator_distance(
     -------
     Bound with probability 1 - exp(-t^2), valid where the same with gamma_tilde2 for gamma2 is at most 1.
 
-    Source: Theorem C of docs/theory/amini2021.md.
+    Source: Theorem C of docs/theory/amini2021.md; claim jaxkern:misclassification-operator.
     """
     np = namespace(num_points, t)
     root = np.sqrt(2 * (1 - 1 / num_points)) + 2 * t / np.sqrt(num_points)

@@ -32,7 +32,7 @@ def inner_product_kernel(
     -------
     Bound, valid for u >= 0, n >= 1 and c1 and c2 > 0.
 
-    Source: amini2021, Theorem 2.
+    Source: amini2021, Theorem 2; claim amini2021:thm2.
     """
     np = namespace(kappa, scale, mean_norm, dim, num_points, u, c1, c2)
     eta = dim + (mean_norm / (kappa * scale)) ** 2
@@ -56,7 +56,7 @@ def inner_product_gaussian(*, scale: Any, mean_norm: Any, mean_rank: Any, dim: A
     -------
     Bound with probability 1 - 3 exp(-u^2 / 2), valid for u >= 0.
 
-    Source: Theorem B of docs/theory/amini2021.md.
+    Source: Theorem B of docs/theory/amini2021.md; claim amini2021:thm2.
     """
     np = namespace(scale, mean_norm, mean_rank, dim, num_points, u)
     x = np.sqrt(num_points) + u
@@ -74,7 +74,7 @@ def inner_product_gaussian_any(*, scale: Any, frobenius: Any, mean_norm: Any, nu
     -------
     Bound with probability 1 - 2 exp(-tau), valid for tau > 0.
 
-    Source: Theorem B of docs/theory/amini2021.md.
+    Source: Theorem B of docs/theory/amini2021.md; claim jaxkern:inner-product-any.
     """
     np = namespace(scale, frobenius, mean_norm, num_points, tau)
     value = 4 / 3 * _chaos(np, frobenius**2 + 2 * (scale * mean_norm) ** 2, scale**2, tau + num_points * math.log(17.0))
@@ -92,7 +92,8 @@ def inner_product_lower(*, mean_norm: Any, mean_rank: Any, num_points: Any, u: A
     -------
     Bound whose value the norm exceeds, with probability 1 - exp(-u^2 / 2); valid for u >= 0 and n > mean_rank.
 
-    Source: amini2021, Section 2.2, the text after Example 2, corrected; Theorem B of docs/theory/amini2021.md.
+    Source: amini2021, Section 2.2, the text after Example 2, corrected; Theorem B of docs/theory/amini2021.md;
+    claims amini2021:sec2.2-limit and amini2021:sec2.2-lower.
     """
     np = namespace(mean_norm, mean_rank, num_points, u)
     free = num_points - mean_rank
@@ -112,7 +113,7 @@ def quadratic_form(*, kappa: Any, scale: Any, mean_norm: Any, dim: Any, t: Any, 
     -------
     Bound, valid for t >= 0 and c > 0.
 
-    Source: amini2021, Lemma 3.
+    Source: amini2021, Lemma 3; claim amini2021:lem3.
     """
     np = namespace(kappa, scale, mean_norm, dim, t, c)
     eta = dim + (mean_norm / (kappa * scale)) ** 2
@@ -131,7 +132,7 @@ def quadratic_form_gaussian(*, scale: Any, frobenius: Any, mean_norm: Any, tau: 
     -------
     Bound with probability 1 - 2 exp(-tau), valid for tau > 0.
 
-    Source: Theorem B of docs/theory/amini2021.md.
+    Source: Theorem B of docs/theory/amini2021.md; claim amini2021:lem3.
     """
     np = namespace(scale, frobenius, mean_norm, tau)
     value = _chaos(np, frobenius**2 + 2 * (scale * mean_norm) ** 2, scale**2, tau)
@@ -149,7 +150,7 @@ def hanson_wright(*, kappa: Any, frobenius: Any, op_norm: Any, mean_frobenius: A
     -------
     Bound, valid for t >= 0 and c > 0.
 
-    Source: amini2021, Theorem 6.
+    Source: amini2021, Theorem 6; claim amini2021:thm6.
     """
     np = namespace(kappa, frobenius, op_norm, mean_frobenius, dim, t, c)
     spread = dim * frobenius**2 + (mean_frobenius / kappa) ** 2
@@ -170,7 +171,7 @@ def hanson_wright_gaussian(
     -------
     Bound with probability 1 - 2 exp(-tau), valid for tau > 0.
 
-    Source: Theorem B of docs/theory/amini2021.md.
+    Source: Theorem B of docs/theory/amini2021.md; claim amini2021:thm6.
     """
     np = namespace(scale, frobenius, op_norm, mean_frobenius, dim, tau)
     spread = scale**4 * dim * frobenius**2 + 2 * (scale * mean_frobenius) ** 2
@@ -189,7 +190,7 @@ def sub_exponential(*, t: Any, v: Any, alpha: Any, as_printed: bool = False) -> 
     -------
     Bound with probability 1 - 2 exp(-exponent), valid for t >= 0 and v and alpha > 0.
 
-    Source: amini2021, Lemma 5.
+    Source: amini2021, Lemma 5; claim amini2021:lem5.
     """
     np = namespace(t, v, alpha)
     if as_printed:

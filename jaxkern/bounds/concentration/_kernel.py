@@ -32,7 +32,7 @@ def lipschitz_kernel(
     -------
     Bound with probability 1 - exp(-t^2 / 2), valid for t >= 0 and n >= 1.
 
-    Source: amini2021, Theorem 1; Theorem A of docs/theory/amini2021.md.
+    Source: amini2021, Theorem 1; Theorem A of docs/theory/amini2021.md; claims amini2021:thm1 and jaxkern:thm1-lc.
     """
     np = namespace(lipschitz, omega, scale, num_points, t, c)
     valid = np.logical_and(t >= 0, num_points >= 1)
@@ -58,7 +58,7 @@ def distance_kernel(
     -------
     Bound with probability 1 - exp(-t^2 / 2), valid for t >= 0 and n >= 1.
 
-    Source: Theorem A of docs/theory/amini2021.md.
+    Source: Theorem A of docs/theory/amini2021.md; claim jaxkern:distance-kernel.
     """
     np = namespace(lipschitz, omega, scale, num_points, t)
     typical = scale if mean_scale is None else mean_scale
@@ -81,7 +81,7 @@ def distance_kernel_from_variance(
     -------
     Bound with probability 1 - exp(-t^2 / 2), valid for t >= 0 and n >= 1.
 
-    Source: Theorem A of docs/theory/amini2021.md.
+    Source: Theorem A of docs/theory/amini2021.md; claim jaxkern:distance-kernel-variance.
     """
     np = namespace(total_variance, lipschitz, omega, scale, num_points, t)
     value = np.sqrt(total_variance) + lipschitz * omega * scale * np.sqrt(2 * num_points) * t
@@ -102,7 +102,7 @@ def concentrated_data(
     -------
     Bound with probability 1 - exp(-c t^2), valid for t >= 0, c > 0 and n >= 1.
 
-    Source: amini2021, Theorem 1 and the remark after it.
+    Source: amini2021, Theorem 1 and the remark after it; claim amini2021:thm1-33.
     """
     np = namespace(lipschitz, omega, scale, num_points, t, c)
     valid = np.logical_and(np.logical_and(t >= 0, c > 0), num_points >= 1)
@@ -124,7 +124,7 @@ def deviation(*, lipschitz: Any, omega: Any, scale: Any, num_points: Any, t: Any
     -------
     Bound with probability 1 - exp(-c t^2), valid for t >= 0 and c > 0.
 
-    Source: amini2021, Proposition 3.
+    Source: amini2021, Proposition 3; claims amini2021:prop3 and amini2021:prop3-norm.
     """
     np = namespace(lipschitz, omega, scale, num_points, t, c)
     value = 2 * np.sqrt(num_points) * lipschitz * scale * omega * t
@@ -142,7 +142,7 @@ def lower_limit(*, lipschitz: Any, scale: Any, num_points: Any) -> Bound:
     -------
     Bound whose value the norm exceeds, with probability 1 - exp(-n / 8); valid for n >= 8.
 
-    Source: amini2021, Proposition 1.
+    Source: amini2021, Proposition 1; claim amini2021:prop1.
     """
     np = namespace(lipschitz, scale, num_points)
     value = lipschitz * scale * num_points / 8
@@ -163,7 +163,7 @@ def gaussian_kernel(
     -------
     Bound with probability 1 - exp(-t^2), valid for t >= 0 and n >= 1.
 
-    Source: amini2021, (10); Theorem A of docs/theory/amini2021.md.
+    Source: amini2021, (10); Theorem A of docs/theory/amini2021.md; claim amini2021:eq10.
     """
     np = namespace(noise, lengthscale, dim, num_points, t)
     unit = noise / lengthscale / np.sqrt(dim)
@@ -188,7 +188,7 @@ def anisotropic_noise(
     -------
     Bound with probability 1 - exp(-t^2), valid for t >= 0 and n >= 1.
 
-    Source: amini2021, (12); Theorem A of docs/theory/amini2021.md.
+    Source: amini2021, (12); Theorem A of docs/theory/amini2021.md; claim amini2021:eq12.
     """
     np = namespace(lipschitz, op_norm, dim, num_points, t)
     unit = lipschitz * np.sqrt(op_norm / dim)

@@ -27,7 +27,7 @@ def sphere_moment(*, u: Any, dim: Any, as_printed: bool = False) -> Bound:
     -------
     Bound, deterministic, valid for every u and dim >= 1.
 
-    Source: amini2021, Example 5 and Lemma 6.
+    Source: amini2021, Example 5 and Lemma 6; claims amini2021:psi and amini2021:lem6.
     """
     np = namespace(u, dim)
     exponent = u**2 / ((4 if as_printed else 2) * dim)
@@ -46,7 +46,7 @@ def isotropic_block_mean(*, radius: Any, other_radius: Any, noise: Any, lengthsc
     -------
     Bound, deterministic, an equality.
 
-    Source: amini2021, Example 5.
+    Source: amini2021, Example 5; claim amini2021:ex5-mean.
     """
     np = namespace(radius, other_radius, noise, lengthscale, dim, psi)
     weight, _ = _isotropic(np, radius, other_radius, noise, lengthscale, dim)
@@ -74,7 +74,7 @@ def isotropic_block_variance(
     -------
     Bound, deterministic, an equality.
 
-    Source: amini2021, Example 5.
+    Source: amini2021, Example 5; claim amini2021:ex5-variance.
     """
     np = namespace(radius, other_radius, noise, lengthscale, dim, psi, psi_double)
     weight, _ = _isotropic(np, radius, other_radius, noise, lengthscale, dim)
@@ -90,7 +90,7 @@ def isotropic_block_variance_upper(*, radius: Any, other_radius: Any, noise: Any
     -------
     Bound, deterministic, valid for dim >= 2.
 
-    Source: Theorem E of docs/theory/amini2021.md.
+    Source: Theorem E of docs/theory/amini2021.md; claim jaxkern:sphere-variance.
     """
     np = namespace(radius, other_radius, noise, lengthscale, dim)
     weight, x = _isotropic(np, radius, other_radius, noise, lengthscale, dim)
@@ -108,7 +108,7 @@ def isotropic_block_variance_lower(*, radius: Any, other_radius: Any, noise: Any
     -------
     Bound whose value v*_kl^2 is at least; deterministic, valid for dim >= 2.
 
-    Source: Theorem E of docs/theory/amini2021.md.
+    Source: Theorem E of docs/theory/amini2021.md; claim jaxkern:sphere-variance.
     """
     np = namespace(radius, other_radius, noise, lengthscale, dim)
     weight, x = _isotropic(np, radius, other_radius, noise, lengthscale, dim)
@@ -128,7 +128,8 @@ def radial_mean_gap(*, noise: Any, lengthscale: Any, dim: Any) -> Bound:
     -------
     Bound, deterministic, valid for every cosine and all radii.
 
-    Source: amini2021, Appendix B.3, made explicit; Theorem E of docs/theory/amini2021.md.
+    Source: amini2021, Appendix B.3, made explicit; Theorem E of docs/theory/amini2021.md; claims amini2021:b3
+    and amini2021:ex4-alpha.
     """
     value = (noise / lengthscale) ** 2 / dim
     return Bound(value, certain(value), dim >= 1, "amini2021, Appendix B.3 (explicit)")
@@ -147,7 +148,7 @@ def radial_block_variance(
     -------
     Bound, deterministic, valid for dim >= 2.
 
-    Source: amini2021, Example 6; Theorem E of docs/theory/amini2021.md.
+    Source: amini2021, Example 6; Theorem E of docs/theory/amini2021.md; claim amini2021:ex6.
     """
     np = namespace(radius, other_radius, noise, lengthscale, dim)
     weight = np.exp(-(radius**2 + other_radius**2) / (2 * lengthscale**2))

@@ -19,7 +19,7 @@ def u_statistic(*, bound: Any, num_points: Any, t: Any, as_printed: bool = False
     -------
     Bound with probability 1 - 2 exp(-t^2), valid for t >= 0 and n >= 2.
 
-    Source: amini2021, proof of Proposition 2.
+    Source: amini2021, proof of Proposition 2; claim amini2021:u-statistic.
     """
     np = namespace(bound, num_points, t)
     value = bound * t * (np.sqrt(8 / num_points) if as_printed else 2 / np.sqrt(np.maximum(num_points - 1, 1e-30)))
@@ -38,7 +38,7 @@ def two_sample_statistic(*, bound: Any, num_points: Any, num_others: Any, t: Any
     -------
     Bound with probability 1 - 2 exp(-t^2), valid for t >= 0 and n and m >= 1.
 
-    Source: amini2021, proof of Proposition 2.
+    Source: amini2021, proof of Proposition 2; claim amini2021:v-statistic.
     """
     np = namespace(bound, num_points, num_others, t)
     smallest = np.minimum(num_points, num_others)
@@ -58,7 +58,8 @@ def block_means(*, bound: Any, smallest: Any, num_clusters: Any, t: Any, as_prin
     -------
     Bound with probability 1 - 4 R^2 exp(-t^2), for all k and l and together with `block_variances`.
 
-    Source: amini2021, Proposition 2; Theorem D of docs/theory/amini2021.md.
+    Source: amini2021, Proposition 2; Theorem D of docs/theory/amini2021.md; claims amini2021:prop2 and
+    amini2021:prop2-bias.
     """
     np = namespace(bound, smallest, num_clusters, t)
     value = 3 * bound * t / np.sqrt(smallest) if as_printed else 2 * bound * _rate(np, smallest, t)
@@ -76,7 +77,7 @@ def block_variances(*, bound: Any, smallest: Any, num_clusters: Any, t: Any, as_
     -------
     Bound with probability 1 - 4 R^2 exp(-t^2), for all k and l and together with `block_means`.
 
-    Source: amini2021, Proposition 2; Theorem D of docs/theory/amini2021.md.
+    Source: amini2021, Proposition 2; Theorem D of docs/theory/amini2021.md; claim amini2021:prop2.
     """
     np = namespace(bound, smallest, num_clusters, t)
     value = 9 * bound**2 * t / np.sqrt(smallest) if as_printed else 5 * bound**2 * _rate(np, smallest, t)
@@ -97,7 +98,7 @@ def empirical_separation(
     -------
     Bound whose value gamma^2 is at least, on the event of `block_means`.
 
-    Source: amini2021, (30), left.
+    Source: amini2021, (30), left; claim amini2021:eq30.
     """
     np = namespace(gamma2, bound, min_share, num_points, num_clusters, t)
     smallest = min_share * num_points
@@ -118,7 +119,7 @@ def empirical_variance(
     -------
     Bound, on the event of `block_means`.
 
-    Source: amini2021, (30), right.
+    Source: amini2021, (30), right; claim amini2021:eq30.
     """
     np = namespace(vbar2, bound, min_share, num_points, num_clusters, t)
     smallest = min_share * num_points

@@ -24,7 +24,7 @@ def gaussian_lipschitz(*, lengthscale: Any, as_printed: bool = False) -> Bound:
     -------
     Bound, deterministic, valid for lengthscale > 0.
 
-    Source: amini2021, Example 1.
+    Source: amini2021, Example 1; claim amini2021:ex1-lipschitz.
     """
     value = (math.sqrt(2.0) / math.e if as_printed else math.exp(-0.5)) / lengthscale
     source = "amini2021, Example 1, L" + note_of(as_printed, "corrected")
@@ -39,7 +39,7 @@ def gram_displacement(*, lipschitz: Any, num_points: Any, displacement: Any) -> 
     -------
     Bound, deterministic. K = L (x + y) attains it.
 
-    Source: amini2021, Lemma 1.
+    Source: amini2021, Lemma 1; claim amini2021:lem1.
     """
     np = namespace(lipschitz, num_points, displacement)
     value = 2 * np.sqrt(num_points) * lipschitz * displacement
@@ -54,7 +54,7 @@ def gram_displacement_distance(*, lipschitz: Any, num_points: Any, displacement:
     -------
     Bound, deterministic, and attained.
 
-    Source: Theorem A of docs/theory/amini2021.md.
+    Source: Theorem A of docs/theory/amini2021.md; claim jaxkern:lem1-distance.
     """
     np = namespace(lipschitz, num_points, displacement)
     value = np.sqrt(2 * num_points) * lipschitz * displacement
@@ -71,7 +71,7 @@ def pair_variance(*, lipschitz: Any, omega: Any, scale: Any, c: Any, as_printed:
     -------
     Bound, deterministic, valid for c > 0.
 
-    Source: amini2021, Lemma 2, first part.
+    Source: amini2021, Lemma 2, first part; claim amini2021:lem2.
     """
     value = (4.0 if as_printed else 2 * SPREAD) / c * (lipschitz * omega * scale) ** 2
     return Bound(value, certain(value), c > 0, "amini2021, Lemma 2" + note_of(as_printed, "sharper"))
@@ -85,7 +85,7 @@ def pair_variance_lc(*, lipschitz: Any, omega: Any, scale: Any) -> Bound:
     -------
     Bound, deterministic. K = L (x + y) with Gaussian noise attains it.
 
-    Source: Theorem A of docs/theory/amini2021.md.
+    Source: Theorem A of docs/theory/amini2021.md; claim jaxkern:variance-lc.
     """
     value = 2 * (lipschitz * omega * scale) ** 2
     return Bound(value, certain(value), scale >= 0, "jaxkern, Theorem A of amini2021 (a pair)")
@@ -101,7 +101,7 @@ def diagonal_variance(*, lipschitz: Any, omega: Any, scale: Any, c: Any, as_prin
     -------
     Bound, deterministic, valid for c > 0.
 
-    Source: amini2021, Lemma 2, second part.
+    Source: amini2021, Lemma 2, second part; claim amini2021:lem2-diagonal.
     """
     value = (4.0 if as_printed else 4 * SPREAD) / c * (lipschitz * omega * scale) ** 2
     return Bound(value, certain(value), c > 0, "amini2021, Lemma 2, diagonal" + note_of(as_printed, "corrected"))
@@ -115,7 +115,7 @@ def diagonal_variance_lc(*, lipschitz: Any, omega: Any, scale: Any) -> Bound:
     -------
     Bound, deterministic. K = L (x + y) with Gaussian noise attains it.
 
-    Source: Theorem A of docs/theory/amini2021.md.
+    Source: Theorem A of docs/theory/amini2021.md; claim jaxkern:variance-lc.
     """
     value = 4 * (lipschitz * omega * scale) ** 2
     return Bound(value, certain(value), scale >= 0, "jaxkern, Theorem A of amini2021 (the diagonal)")
@@ -133,7 +133,7 @@ def frobenius_mean_square(
     -------
     Bound, deterministic, valid for c > 0 and n >= 1.
 
-    Source: amini2021, (6).
+    Source: amini2021, (6); claim amini2021:eq6.
     """
     np = namespace(lipschitz, omega, scale, num_points, c)
     factor = 4.0 if as_printed else 2 * SPREAD * (1 + 1 / num_points)
@@ -154,7 +154,7 @@ def frobenius_mean(
     -------
     Bound, deterministic, valid for c > 0 and n >= 1.
 
-    Source: amini2021, Proposition 4.
+    Source: amini2021, Proposition 4; claim amini2021:prop4.
     """
     np = namespace(lipschitz, omega, scale, num_points, c)
     root = 2 * num_points if as_printed else np.sqrt(2 * SPREAD * num_points * (num_points + 1))
@@ -173,7 +173,7 @@ def frobenius_mean_lc(*, lipschitz: Any, omega: Any, scale: Any, num_points: Any
     -------
     Bound, deterministic. K = L (x + y) with Gaussian noise attains it, for every n.
 
-    Source: Theorem A of docs/theory/amini2021.md.
+    Source: Theorem A of docs/theory/amini2021.md; claim jaxkern:variance-lc.
     """
     np = namespace(lipschitz, omega, scale, num_points)
     value = lipschitz * omega * scale * np.sqrt(2 * num_points * (num_points + 1))
@@ -192,13 +192,14 @@ def gaussian_pair_variance(*, squared_distance: Any, noise_variance: Any, length
     -------
     Bound, deterministic, an equality, valid for noise_variance >= 0.
 
-    Source: Theorem A of docs/theory/amini2021.md, from amini2021, Lemma 7.
+    Source: Theorem A of docs/theory/amini2021.md, from amini2021, Lemma 7; claim jaxkern:gaussian-pair-variance.
     """
     np = namespace(squared_distance, noise_variance, lengthscale, dim)
     log1p, expm1 = near_zero(np)
     a, x = noise_variance / lengthscale**2, squared_distance / lengthscale**2
-    mean = np.exp(-dim * log1p(a) - x / (1 + a))
-    value = mean * expm1(dim / 2 * log1p(a**2 / (1 + 2 * a)) + x * a / ((1 + a) * (1 + 2 * a)))
+    g = dim / 2 * log1p(a**2 / (1 + 2 * a)) + x * a / ((1 + a) * (1 + 2 * a))
+    # exp(g) overflows for far points, where exp(-|m|^2 ...) is nothing: their product does not.
+    value = -np.exp(g - dim * log1p(a) - x / (1 + a)) * expm1(-g)
     return Bound(value, certain(value), noise_variance >= 0, "jaxkern, Theorem A of amini2021 (Gaussian kernel)")
 
 
