@@ -184,7 +184,7 @@ def frobenius_mean_lc(*, lipschitz: Any, omega: Any, scale: Any, num_points: Any
 def gaussian_pair_variance(*, squared_distance: Any, noise_variance: Any, lengthscale: Any, dim: Any) -> Bound:
     """Give var K(X_i, X_j) of the Gaussian kernel exactly, for X_i - X_j ~ N(m, noise_variance I), |m|^2 given.
 
-    With a = noise_variance / lengthscale^2 it is (E K)^2 (exp(g) - 1), where
+    With a = noise_variance / lengthscale^2 it is (E K)^2 (exp(g) - 1) = E K^2 (1 - exp(-g)), where
     (E K)^2 = (1 + a)^(-dim) exp(-|m|^2 / (lengthscale^2 (1 + a))) and
     g = dim / 2 log(1 + a^2 / (1 + 2 a)) + |m|^2 a / (lengthscale^2 (1 + a) (1 + 2 a)).
 
@@ -198,8 +198,8 @@ def gaussian_pair_variance(*, squared_distance: Any, noise_variance: Any, length
     log1p, expm1 = near_zero(np)
     a, x = noise_variance / lengthscale**2, squared_distance / lengthscale**2
     g = dim / 2 * log1p(a**2 / (1 + 2 * a)) + x * a / ((1 + a) * (1 + 2 * a))
-    # exp(g) overflows for far points, where exp(-|m|^2 ...) is nothing: their product does not.
-    value = -np.exp(g - dim * log1p(a) - x / (1 + a)) * expm1(-g)
+    # E K^2 (1 - exp(-g)), not (E K)^2 (exp(g) - 1): for far points the second is zero times infinity.
+    value = np.exp(-dim / 2 * log1p(2 * a) - x / (1 + 2 * a)) * -expm1(-g)
     return Bound(value, certain(value), noise_variance >= 0, "jaxkern, Theorem A of amini2021 (Gaussian kernel)")
 
 
