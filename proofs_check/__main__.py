@@ -1,4 +1,4 @@
-"""The command line: `python -m proofs_check [run|list|show] ...`."""
+"""The command line: `python -m proofs_check [run|list|show|report] ...`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import difflib
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -17,13 +17,26 @@ if TYPE_CHECKING:  # everything that imports jax waits until the arguments are r
     from proofs_check.run import ClaimResult
 
 PROG = "proofs-check"
-COMMANDS = ("run", "list", "show")
+COMMANDS = ("run", "list", "show", "report")
 FLOAT32 = (
     "in float32 the counts of samples beyond 10^7 spread more than they should (twice at 10^12) and differences "
     "carry rounding, so tail bounds are judged more strictly there than they deserve"
 )
 EPILOG = """exit status: 0 every verdict is as expected, 1 some verdict differs, 2 bad usage or input, 130 interrupted.
 JAX_PLATFORMS chooses the device."""
+RUN_EXAMPLES = """examples:
+  python -m proofs_check --paper kpotufe2020              all claims of one paper
+  python -m proofs_check --claim kpotufe2020:thm1         one claim, or all that begin so
+  python -m proofs_check --profile full --seed 7          more trials, more settings, other random numbers
+  python -m proofs_check --data points.csv --output out   your own points, the report in out/
+
+A run writes report.json, report.html and report.md into its folder.
+
+"""
+REPORT_EXAMPLES = """examples:
+  python -m proofs_check report out                       out/report.html and out/report.md, from out/report.json
+
+exit status: 0 both files are written, 2 there is no report that this version can read, and nothing is written."""
 
 
 class UsageError(Exception):
@@ -82,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     run = commands.add_parser(
-        "run", parents=[choice], help="run the checks", description="Run the checks.", epilog=EPILOG,
+        "run", parents=[choice], help="run the checks", description="Run the checks.", epilog=RUN_EXAMPLES + EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
     )  # fmt: skip
     run.add_argument("--profile", choices=("quick", "full"), default="quick", help="how much to run (default: quick)")
@@ -100,6 +113,14 @@ def _parser() -> argparse.ArgumentParser:
     show = commands.add_parser("show", help="show one claim", allow_abbrev=False)
     show.add_argument("id", metavar="ID")
     show.set_defaults(command=_show)
+
+    page = commands.add_parser(
+        "report", help="make report.html and report.md of a run again", epilog=REPORT_EXAMPLES,
+        description="Make report.html and report.md again from the report.json of a run.",
+        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
+    )  # fmt: skip
+    page.add_argument("folder", type=Path, metavar="DIR", help="the folder of a run, with report.json in it")
+    page.set_defaults(command=_report)
     return parser
 
 
@@ -156,7 +177,7 @@ def _run(options: argparse.Namespace) -> int:
         print(f"{PROG}: interrupted after {len(results)} of {len(claims)} claim(s)", file=sys.stderr)
     _write(folder, results, about, started, options, complete)
     report.terminal(results, about)
-    print(f"Report: {folder / 'report.json'}")
+    print(f"Report: {folder / 'report.html'} (and report.json, report.md)")
     if not complete:
         return 130
     return 0 if all(result.as_expected for result in results) else 1
@@ -196,6 +217,33 @@ def _show(options: argparse.Namespace) -> int:
     print(f"controls: {', '.join(control.name for control in claim.controls) or 'none'}")
     print(f"because: {claim.because}")
     return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    from proofs_check import document
+
+    folder = options.folder
+    path = folder / "report.json"
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is no folder; give the folder of a run")
+    if not path.is_file():
+        raise UsageError(f"{folder} holds no report.json; give the folder of a run")
+    try:
+        _write_pages(folder, document.read(path))
+    except document.ReportError as error:
+        raise UsageError(str(error)) from None
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be written to ({error.strerror})") from None
+    print(f"Report: {folder / 'report.html'} (and report.md)")
+    return 0
+
+
+def _write_pages(folder: Path, found: Mapping[str, Any]) -> None:
+    from proofs_check import document, html, markdown
+
+    pages = {"report.html": html.render(found), "report.md": markdown.render(found)}
+    for name, text in pages.items():
+        document.write_text(folder / name, text)
 
 
 def _set_precision(dtype: str) -> None:
@@ -319,7 +367,9 @@ def _write(
         "platform": platform.platform(),
         "device": str(jax.devices()[0].device_kind),
     }
-    report.write_json(folder / "report.json", report.as_json(results, about, run=run, complete=complete))
+    found = report.as_json(results, about, run=run, complete=complete)
+    report.write_json(folder / "report.json", found)
+    _write_pages(folder, found)
 
 
 if __name__ == "__main__":

@@ -1,25 +1,21 @@
-"""What a run found, for a terminal and as strict JSON, and how far it is."""
+"""What a run found, as a table for a terminal, and how far it is."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import math
-import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, TextIO
+from collections.abc import Iterator, Sequence
+from typing import TextIO
 
-import numpy as np
-
-from proofs_check.claim import Claim, Verdict
+from proofs_check.claim import Verdict
+from proofs_check.document import About, as_json, describe, write_json
 from proofs_check.run import ClaimResult, rejected
 from proofs_check.runner import Progress
 
-SCHEMA = 1
+__all__ = ["About", "as_json", "describe", "progress", "terminal", "write_json"]
+
 NO_RICH = "(plain text: install jaxkern-verified[check] for the coloured table)"
 COLUMNS = ("claim", "where", "form", "verdict", "expected", "slack", "trials", "controls", "seconds")
 COLOURS = {
@@ -33,17 +29,6 @@ COLOURS = {
 }
 _NUMERIC = {"slack", "trials", "controls", "seconds"}
 _SECONDS_BETWEEN_LINES = 5.0
-
-
-@dataclass(frozen=True)
-class About:
-    """What a run was asked for: everything its numbers depend on. `note` says what was done to the user's data."""
-
-    profile: str
-    seed: int
-    family_alpha: float
-    dtype: str
-    note: str = ""
 
 
 def terminal(results: Sequence[ClaimResult], about: About, *, file: TextIO | None = None) -> None:
@@ -73,73 +58,6 @@ def terminal(results: Sequence[ClaimResult], about: About, *, file: TextIO | Non
     console.print(table)
     for line in (*lines, *closing):
         console.print(Text(line), soft_wrap=True)
-
-
-def as_json(
-    results: Sequence[ClaimResult], about: About, *, run: Mapping[str, Any], complete: bool = True
-) -> dict[str, Any]:
-    """Return the report as strict JSON: NaN is null, infinities are the strings "inf" and "-inf".
-
-    Two runs with equal settings agree in everything but the key `run`, which holds the entries of the argument and
-    the seconds that each claim took. `complete` is False where the run was interrupted.
-    """
-    claims = [
-        {
-            **describe(result.claim),
-            "as_expected": result.as_expected,
-            "notes": result.notes,
-            "forms": [
-                {
-                    "form": name,
-                    "expected": form.expect,
-                    "as_expected": name not in result.unexpected,
-                    "seed": about.seed,
-                    **_verdict(verdict),
-                }
-                for name, form, verdict in result.forms
-            ],
-            "controls": [
-                {"name": name, "rejected": rejected(verdict), "seed": about.seed, **_verdict(verdict)}
-                for name, verdict in result.controls
-            ],
-        }
-        for result in results
-    ]
-    report = {
-        "schema": SCHEMA,
-        "profile": about.profile,
-        "seed": about.seed,
-        "dtype": about.dtype,
-        "family_alpha": about.family_alpha,
-        "note": about.note,
-        "complete": complete,
-        "as_expected": all(result.as_expected for result in results),
-        "claims": claims,
-        "run": {**run, "seconds": {result.claim.id: result.seconds for result in results}},
-    }
-    strict: dict[str, Any] = _strict(report)
-    return strict
-
-
-def write_json(path: Path, report: Mapping[str, Any]) -> None:
-    """Write a report in one step: a reader never finds half a file."""
-    aside = path.with_suffix(".tmp")
-    aside.write_text(json.dumps(report, indent=1, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(aside, path)
-
-
-def describe(claim: Claim) -> dict[str, Any]:
-    """Return what `list --json` says of a claim."""
-    return {
-        "id": claim.id,
-        "paper": claim.paper,
-        "where": claim.where,
-        "kind": claim.kind,
-        "statement": claim.tex,
-        "expected_printed": None if claim.printed is None else claim.printed.expect,
-        "expected_corrected": None if claim.corrected is None else claim.corrected.expect,
-        "because": claim.because,
-    }
 
 
 @contextlib.contextmanager
@@ -224,32 +142,3 @@ def _plain(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 def _trials(verdict: Verdict) -> int:
     return sum(evidence.trials for evidence in verdict.evidence)
-
-
-def _verdict(verdict: Verdict) -> dict[str, Any]:
-    return {
-        "status": verdict.status,
-        "because": verdict.because,
-        "alpha": verdict.alpha,
-        "slack": verdict.slack,
-        "trials": _trials(verdict),
-        "facts": verdict.facts,
-        "evidence": [{"setting": e.setting, "trials": e.trials, "facts": e.facts} for e in verdict.evidence],
-    }
-
-
-def _strict(value: Any) -> Any:
-    """Return `value` in the types of strict JSON."""
-    if value is None or isinstance(value, bool | str):
-        return value
-    if isinstance(value, Mapping):
-        return {str(name): _strict(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_strict(entry) for entry in value]
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return None if math.isnan(value) else float(value) if math.isfinite(value) else str(float(value))
-    if hasattr(value, "dtype"):  # NumPy and JAX
-        return _strict(np.asarray(value).tolist())
-    return str(value)

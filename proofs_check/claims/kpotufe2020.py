@@ -409,7 +409,7 @@ def _lemma_b3_proof(places: Places) -> Claim:
         because="The covariance of S* v / n is Sigma_n^3 with no further factor: 1/n^2 is a slip, off by n^2. "
         "The lemma itself is right.",
         printed=Form(Tail(trials.conditional_ratio, printed), settings, "refuted"),
-        corrected=Form(Tail(trials.conditional_ratio, _conditional(C)), settings, "certified", "without 1/n^2"),
+        corrected=Form(Tail(trials.conditional_ratio, _conditional(C)), settings, "certified", r"\text{without }1/n^2"),
         controls=(
             Control(
                 "one direction repeated 1024 times",

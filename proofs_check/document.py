@@ -1,0 +1,302 @@
+"""The report as one strict JSON document: made from results, written in one step, read back and checked.
+
+The pages (`proofs_check.html`, `proofs_check.markdown`) are made from this document alone. Its keys are explained in
+docs/report_schema.md. Nothing here imports jax before there are results, so that reading a report is quick.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from proofs_check.claim import Claim, Control, Form, Verdict
+    from proofs_check.run import ClaimResult
+
+SCHEMA = 2
+PAPERS = {
+    "kpotufe2020": "Kpotufe and Sriperumbudur, Gaussian Sketching yields a J-L Lemma in RKHS, AISTATS 2020",
+    "amini2021": "Amini and Razaee, Concentration of kernel matrices with application to kernel spectral clustering, "
+    "Annals of Statistics 2021",
+    "chen2016": "Chen and Phillips, Relative Error Embeddings of the Gaussian Kernel Distance, 2016",
+    "ghashami2016": "Ghashami, Perry and Phillips, Streaming Kernel Principal Component Analysis, AISTATS 2016",
+}
+
+
+class ReportError(Exception):
+    """A file is no report that can be read; the message is one line."""
+
+
+@dataclass(frozen=True)
+class About:
+    """What a run was asked for: everything its numbers depend on. `note` says what was done to the user's data."""
+
+    profile: str
+    seed: int
+    family_alpha: float
+    dtype: str
+    note: str = ""
+
+
+def as_json(
+    results: Sequence[ClaimResult], about: About, *, run: Mapping[str, Any], complete: bool = True
+) -> dict[str, Any]:
+    """Return the report as strict JSON: NaN is null, infinities are the strings "inf" and "-inf".
+
+    Two runs with equal settings agree in everything but the key `run`, which holds the entries of the argument and
+    the seconds that each claim took. `complete` is False where the run was interrupted.
+    """
+    papers = {result.claim.paper for result in results}
+    report = {
+        "schema": SCHEMA,
+        "profile": about.profile,
+        "seed": about.seed,
+        "dtype": about.dtype,
+        "family_alpha": about.family_alpha,
+        "note": about.note,
+        "complete": complete,
+        "as_expected": all(result.as_expected for result in results),
+        "papers": {key: source for key, source in PAPERS.items() if key in papers},
+        "claims": [_claim(result, about.seed) for result in results],
+        "run": {**run, "seconds": {result.claim.id: result.seconds for result in results}},
+    }
+    strict: dict[str, Any] = _strict(report)
+    return strict
+
+
+def describe(claim: Claim) -> dict[str, Any]:
+    """Return what `list --json` says of a claim."""
+    return {
+        "id": claim.id,
+        "paper": claim.paper,
+        "where": claim.where,
+        "kind": claim.kind,
+        "statement": claim.tex,
+        "expected_printed": None if claim.printed is None else claim.printed.expect,
+        "expected_corrected": None if claim.corrected is None else claim.corrected.expect,
+        "because": claim.because,
+    }
+
+
+def write_json(path: Path, report: Mapping[str, Any]) -> None:
+    """Write a report in one step: a reader never finds half a file."""
+    write_text(path, json.dumps(report, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file in one step. What UTF-8 cannot hold, such as the bytes of an odd file name, is written `\\udc..`."""
+    aside = path.with_name(path.name + ".tmp")
+    aside.write_text(text, encoding="utf-8", errors="backslashreplace")
+    os.replace(aside, path)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return the report that a file holds. Raises ReportError, in one line, where it holds none of this version."""
+    try:
+        report = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
+    except OSError as error:
+        raise ReportError(f"{path} cannot be read ({error.strerror})") from None
+    except (ValueError, RecursionError):  # no UTF-8, no JSON, or brackets without end
+        raise ReportError(f"{path} is not JSON; was it cut short?") from None
+    version = report.get("schema") if isinstance(report, dict) else None
+    if version is None:
+        raise ReportError(f"{path} is no report of proofs_check: it has no schema version")
+    if version != SCHEMA or isinstance(version, bool):
+        raise ReportError(f"{path} has schema version {str(version)[:30]!r}, and this program reads version {SCHEMA}")
+    fault = find_fault(report)
+    if fault:
+        raise ReportError(f"{path} is not a report of schema version {SCHEMA}: {fault}")
+    return dict(report)
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def find_fault(report: Any) -> str:
+    """Return the first thing in which a document differs from the schema, the empty string where there is none."""
+    return _fault(report, _REPORT, "report")
+
+
+def _claim(result: ClaimResult, seed: int) -> dict[str, Any]:
+    from proofs_check.run import rejected
+
+    return {
+        **describe(result.claim),
+        "as_expected": result.as_expected,
+        "notes": result.notes,
+        "forms": [
+            {
+                "form": name,
+                "statement": form.tex or result.claim.tex,
+                "expected": form.expect,
+                "as_expected": name not in result.unexpected,
+                "seed": seed,
+                **_verdict(form, verdict),
+            }
+            for name, form, verdict in result.forms
+        ],
+        "controls": [
+            {"name": name, "rejected": rejected(verdict), "seed": seed, **_verdict(control, verdict)}
+            for control, (name, verdict) in zip(result.claim.controls, result.controls, strict=True)
+        ],
+    }
+
+
+def _verdict(part: Form | Control, verdict: Verdict) -> dict[str, Any]:
+    name = type(part.statement).__name__
+    margin_is, margin = _MARGINS.get(name, ("", None))
+    margins = [math.nan if margin is None else margin({**verdict.facts, **e.facts}) for e in verdict.evidence]
+    settings = {setting.name: setting for setting in part.settings}
+    finite = [(value, e.setting) for value, e in zip(margins, verdict.evidence, strict=True) if value < math.inf]
+    return {
+        "class": name,
+        "status": verdict.status,
+        "because": verdict.because,
+        "alpha": verdict.alpha,
+        "slack": verdict.slack,
+        "trials": sum(evidence.trials for evidence in verdict.evidence),
+        "margin_is": margin_is,
+        "worst_setting": verdict.facts.get("worst_setting") or (min(finite)[1] if finite else None),
+        "facts": verdict.facts,
+        "evidence": [
+            {
+                "setting": e.setting,
+                "trials": e.trials,
+                "numbers": settings[e.setting].numbers,
+                "shapes": settings[e.setting].shapes,
+                "margin": value,
+                "facts": e.facts,
+            }
+            for e, value in zip(verdict.evidence, margins, strict=True)
+        ],
+    }
+
+
+def _over(allowed: float, found: float) -> float:
+    """Return what is allowed over what was found; infinite where nothing was found."""
+    return allowed / found if found > 0 else math.inf if found == 0 and allowed > 0 else math.nan
+
+
+def _exact_margin(facts: Mapping[str, Any]) -> float:
+    logs = facts["log_claimed"] - facts["log_probability"]
+    return math.exp(logs) if logs < 700 else math.inf if logs > 0 else math.nan
+
+
+def _calibrated_margin(facts: Mapping[str, Any]) -> float:
+    return _over(facts["proved_upper"], facts["needed"]) if "needed" in facts else math.nan
+
+
+def _expectation_margin(facts: Mapping[str, Any]) -> float:
+    gap, half = facts["gap"], facts["half_width"]
+    return _over(half, gap) if facts["excludes_target"] else _over(facts["allowed"], gap + half)
+
+
+# By class of statement: what the margin of a setting is, and how it follows from the facts. 1 is the limit of the
+# claim, and more is room.
+_MARGINS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], float]]] = {
+    "Tail": ("bound over the (1 - delta)-quantile of what it bounds", lambda f: f.get("slack", math.nan)),
+    "Inequality": ("right side over left side, the smallest ratio", lambda f: f.get("slack", math.nan)),
+    "Calibrated": ("constant proved over constant needed", _calibrated_margin),
+    "Identity": ("error allowed for rounding over largest error", lambda f: _over(f["limit"], f["worst_residual"])),
+    "Exact": ("probability claimed over probability computed", _exact_margin),
+    "Expectation": (
+        "precision asked for over distance and half-width; half-width over distance where it is refuted",
+        _expectation_margin,
+    ),
+    "Law": ("distance that would be refuted over distance found", lambda f: _over(f["resolution"], f["distance"])),
+}
+
+
+def _strict(value: Any) -> Any:
+    """Return `value` in the types of strict JSON."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, Mapping):
+        return {str(name): _strict(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(entry) for entry in value]
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return None if math.isnan(value) else float(value) if math.isfinite(value) else str(float(value))
+    if hasattr(value, "dtype"):  # NumPy and JAX
+        return _strict(np.asarray(value).tolist())
+    return str(value)
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether a value of a document is a number: null stands for NaN, two strings for the infinities."""
+    return value is None or value in ("inf", "-inf") or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+# The shape of a document: a dictionary for an object with at least these keys, a list for a list of such entries, a
+# set for one of several texts, otherwise a type, or `is_number`. docs/report_schema.md explains every key.
+_STATUS = frozenset({"identity", "certified", "consistent", "refuted", "vacuous", "calibrated", "not testable"})
+_EVIDENCE = {"setting": str, "trials": int, "numbers": dict, "shapes": dict, "margin": is_number, "facts": dict}
+_VERDICT = {
+    "class": str,
+    "status": _STATUS,
+    "because": str,
+    "alpha": is_number,
+    "slack": is_number,
+    "trials": int,
+    "margin_is": str,
+    "worst_setting": str | None,
+    "facts": dict,
+    "evidence": [_EVIDENCE],
+    "seed": int,
+}
+_FORM = {
+    **_VERDICT,
+    "form": frozenset({"printed", "corrected"}),
+    "statement": str,
+    "expected": str,
+    "as_expected": bool,
+}
+_CLAIM = {
+    **dict.fromkeys(("id", "paper", "where", "kind", "statement", "because"), str),
+    **dict.fromkeys(("expected_printed", "expected_corrected"), str | None),
+    "as_expected": bool,
+    "notes": [str],
+    "forms": [_FORM],
+    "controls": [{**_VERDICT, "name": str, "rejected": bool}],
+}
+_REPORT = {
+    "schema": int,
+    **dict.fromkeys(("profile", "dtype", "note"), str),
+    "seed": int,
+    "family_alpha": is_number,
+    "complete": bool,
+    "as_expected": bool,
+    "papers": dict,
+    "claims": [_CLAIM],
+    "run": {"seconds": dict},
+}
+
+
+def _fault(value: Any, shape: Any, where: str) -> str:
+    if isinstance(shape, dict):
+        if not isinstance(value, dict):
+            return f"{where} is not an object"
+        missing = [f"{where}.{key} is missing" for key in shape if key not in value]
+        faults = (_fault(value[key], inner, f"{where}.{key}") for key, inner in shape.items())
+        return missing[0] if missing else next(filter(None, faults), "")
+    if isinstance(shape, list):
+        if not isinstance(value, list):
+            return f"{where} is not a list"
+        return next(filter(None, (_fault(entry, shape[0], f"{where}[{i}]") for i, entry in enumerate(value))), "")
+    if isinstance(shape, frozenset):
+        fits = isinstance(value, str) and value in shape
+    elif shape is is_number:
+        fits = is_number(value)
+    else:  # True is an int in Python, and no number in JSON
+        fits = isinstance(value, shape) and not (shape is int and isinstance(value, bool))
+    return "" if fits else f"{where} is {str(value)[:30]!r}"

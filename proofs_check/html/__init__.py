@@ -1,0 +1,193 @@
+"""A report as one self-contained HTML page: no script, no network, light and dark, for a phone and for a keyboard.
+
+`render(report)` makes the page from the JSON document alone (docs/report_schema.md). Everything that comes from the
+document is escaped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from importlib import resources
+
+from proofs_check.html._claims import paper_section
+from proofs_check.html._parts import TONES, Json, badge, number, table, text_of, time_of
+from proofs_check.rerun import run_command
+
+Papers = Mapping[str, Sequence[tuple[str, Json]]]
+"""The claims of each paper, in order, each with its anchor on the page."""
+
+MEANINGS = {
+    "identity": "an exact algebraic statement, true to rounding at every input that was tried",
+    "certified": "the evidence shows the claim, at every setting that was run",
+    "consistent": "nothing speaks against the claim, and there were too few trials to certify it",
+    "refuted": "the evidence contradicts the claim, or a counterexample is shown",
+    "vacuous": "the bound says nothing: it exceeds what the quantity can ever be, or claims no probability",
+    "calibrated": "true for some universal constant; the interval that proof and evidence leave open is given",
+    "not testable": "computation cannot decide it, or the data do not meet its hypotheses",
+}
+
+
+def render(report: Json) -> str:
+    """Return the page of a report that `proofs_check.document.find_fault` accepts."""
+    anchors = _anchors([claim["id"] for claim in report["claims"]])
+    papers = _by_paper(report, anchors)
+    style = resources.files(__package__).joinpath("page.css").read_text(encoding="utf-8")
+    sections = "".join(paper_section(report, i, paper, claims) for i, (paper, claims) in enumerate(papers.items()))
+    links = "".join(f'<li><a href="#paper-{i}">{text_of(paper)}</a></li>' for i, paper in enumerate(papers))
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>proofs_check: {_outcome(report)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
+        '<a class="skip" href="#main">Skip to the results</a>\n'
+        f"<header>\n<h1>Theorems, run as checks that can fail</h1>\n{_headline(report)}</header>\n"
+        '<nav aria-label="Contents"><ul><li><a href="#about">About this run</a></li>'
+        f'<li><a href="#verdicts">Verdicts</a></li><li><a href="#controls">Controls</a></li>{links}</ul></nav>\n'
+        f'<main id="main">\n{_about(report, papers)}{_summary(papers)}{_controls(papers)}{sections}</main>\n'
+        "</body>\n</html>\n"
+    )
+
+
+def _anchors(ids: Sequence[str]) -> list[str]:
+    """Return one anchor a claim, made of its id, and different where ids differ in signs that an anchor cannot hold."""
+    found: list[str] = []
+    for name in ids:
+        plain = "claim-" + (re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-") or "unnamed")
+        anchor, again = plain, 2
+        while anchor in found:
+            anchor, again = f"{plain}-{again}", again + 1
+        found.append(anchor)
+    return found
+
+
+def _by_paper(report: Json, anchors: Sequence[str]) -> dict[str, list[tuple[str, Json]]]:
+    papers: dict[str, list[tuple[str, Json]]] = {}
+    for anchor, claim in zip(anchors, report["claims"], strict=True):
+        papers.setdefault(claim["paper"], []).append((anchor, claim))
+    return papers
+
+
+def _outcome(report: Json) -> str:
+    wrong = sum(not claim["as_expected"] for claim in report["claims"])
+    count = f"{len(report['claims'])} claim(s)"
+    return f"{count}, {f'{wrong} not as expected' if wrong else 'all as expected'}"
+
+
+def _all(papers: Papers) -> list[tuple[str, Json]]:
+    return [pair for claims in papers.values() for pair in claims]
+
+
+def _headline(report: Json) -> str:
+    wrong = any(not claim["as_expected"] for claim in report["claims"])
+    cut = "" if report["complete"] else " The run was interrupted: claims are missing."
+    tone = "bad" if wrong else "good" if report["complete"] else "open"
+    return f'<p class="result {tone}">{text_of(_outcome(report))}.{cut}</p>\n'
+
+
+def _about(report: Json, papers: Papers) -> str:
+    run = report["run"]
+    versions = run.get("versions")
+    shown = ", ".join(f"{name} {version}" for name, version in versions.items()) if isinstance(versions, dict) else None
+    facts = [
+        ("family-wise rate", f"{number(report['family_alpha'])}: the probability that the run refutes any true form"),
+        ("seed", text_of(report["seed"])),
+        ("profile, precision", f"{text_of(report['profile'])}, {text_of(report['dtype'])}"),
+        ("data", text_of(report["note"]) if report["note"] else None),
+        *(
+            (name, text_of(time_of(run[name])))
+            for name in ("started", "finished", "device", "platform")
+            if run.get(name)
+        ),
+        ("versions", text_of(shown) if shown else None),
+    ]
+    rows = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts if value is not None)
+    wrong = [(anchor, c) for anchor, c in _all(papers) if not c["as_expected"]]
+    failed = "".join(f'<li><a href="#{anchor}">{text_of(c["id"])}</a></li>' for anchor, c in wrong)
+    meanings = "".join(f"<dt>{badge(status)}</dt><dd>{text_of(text)}</dd>" for status, text in MEANINGS.items())
+    return (
+        '<section id="about" aria-labelledby="about-h">\n<h2 id="about-h">About this run</h2>\n'
+        + (f'<p>Not as expected:</p><ul class="notes">{failed}</ul>\n' if failed else "")
+        + f'<dl class="facts">{rows}</dl>\n<p>The whole run again:</p>\n'
+        f'<p class="command"><code>{text_of(run_command(report))}</code></p>\n{_counts(papers)}'
+        f'<details><summary>What the verdicts mean</summary><dl class="facts">{meanings}</dl>'
+        '<p class="soft">In the quick profile, consistent counts for certified. Slack is the bound over the quantile '
+        "of what it bounds, the smallest over the settings.</p></details>\n</section>\n"
+    )
+
+
+def _counts(papers: Papers) -> str:
+    counts = {
+        name: Counter(form["status"] for _, claim in _all(papers) for form in claim["forms"] if form["form"] == name)
+        for name in ("printed", "corrected")
+    }
+    rows = [
+        f'<tr><th scope="row">{badge(status)}</th>'
+        + "".join(f'<td class="number">{found[status] or "–"}</td>' for found in counts.values())
+        + "</tr>"
+        for status in TONES
+        if any(found[status] for found in counts.values())
+    ]
+    head = "".join(f'<th scope="col" class="number">{name}</th>' for name in counts)
+    return table("How many forms got which verdict", f'<th scope="col">verdict</th>{head}', rows, "narrow")
+
+
+def _summary(papers: Papers) -> str:
+    head = (
+        '<th scope="col">claim</th><th scope="col" class="wide">where</th><th scope="col">printed</th>'
+        '<th scope="col">corrected</th><th scope="col" class="number wide">slack</th>'
+        '<th scope="col" class="number wide">trials</th><th scope="col" class="number wide">controls rejected</th>'
+    )
+    tables = [
+        table(paper, head, [_summary_row(anchor, claim) for anchor, claim in claims])
+        for paper, claims in papers.items()
+    ]
+    return (
+        '<section id="verdicts" aria-labelledby="verdicts-h">\n<h2 id="verdicts-h">Verdicts</h2>\n'
+        + "".join(tables)
+        + "</section>\n"
+    )
+
+
+def _summary_row(anchor: str, claim: Json) -> str:
+    forms = {form["form"]: form for form in claim["forms"]}
+    cells = []
+    for name in ("printed", "corrected"):
+        form = forms.get(name)
+        odd = form is not None and not form["as_expected"]
+        cells.append(f"<td>{'–' if form is None else badge(form['status'], form['expected'] if odd else None)}</td>")
+    last = claim["forms"][-1] if claim["forms"] else {"slack": None}
+    rejected = sum(control["rejected"] for control in claim["controls"])
+    mark = "" if claim["as_expected"] else ' <span class="badge bad">not as expected</span>'
+    return (
+        f'<tr><th scope="row"><a href="#{anchor}">{text_of(claim["id"])}</a>{mark}</th>'
+        f'<td class="wide">{text_of(claim["where"])}</td>{"".join(cells)}'
+        f'<td class="number wide">{number(last["slack"])}</td>'
+        f'<td class="number wide">{number(sum(form["trials"] for form in claim["forms"]))}</td>'
+        f'<td class="number wide">{rejected}/{len(claim["controls"])}</td></tr>'
+    )
+
+
+def _controls(papers: Papers) -> str:
+    rows, rejected = [], 0
+    for anchor, claim in _all(papers):
+        for control in claim["controls"]:
+            rejected += control["rejected"]
+            tone, seen = ("good", "yes") if control["rejected"] else ("bad", "no")
+            rows.append(
+                f'<tr><th scope="row"><a href="#{anchor}">{text_of(claim["id"])}</a></th>'
+                f'<td>{text_of(control["name"])}</td><td><span class="badge {tone}">{seen}</span></td>'
+                f'<td class="wide">{text_of(control["because"])}</td></tr>'
+            )
+    if not rows:
+        return ""
+    head = (
+        '<th scope="col">claim</th><th scope="col">control</th><th scope="col">rejected</th>'
+        '<th scope="col" class="wide">how</th>'
+    )
+    return (
+        '<section id="controls" aria-labelledby="controls-h">\n<h2 id="controls-h">Controls</h2>\n'
+        "<p>A control is a sabotaged variant of a claim. A check that does not reject it has no power.</p>\n"
+        f"<details><summary>{rejected} of {len(rows)} control(s) rejected</summary>"
+        f"{table('Control and claim', head, rows)}</details>\n</section>\n"
+    )

@@ -1,0 +1,84 @@
+"""A report as Markdown for the documentation: one table a paper."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from proofs_check.rerun import run_command
+
+HEAD = ("claim", "where", "statement", "printed", "corrected", "slack", "controls rejected")
+
+
+def render(report: Mapping[str, Any]) -> str:
+    """Return the Markdown of a report that `proofs_check.document.find_fault` accepts; formulas are `$TeX$`."""
+    papers: dict[str, list[Mapping[str, Any]]] = {}
+    for claim in report["claims"]:
+        papers.setdefault(claim["paper"], []).append(claim)
+    wrong = [f"`{_plain(claim['id'])}`" for claim in report["claims"] if not claim["as_expected"]]
+    head = f"not as expected: {', '.join(wrong)}" if wrong else "all as expected"
+    command = run_command(report)
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", command)), default=0))
+    lines = [
+        "# Verdicts of a run",
+        "",
+        f"{len(report['claims'])} claim(s), {head}. Profile {_cell(report['profile'])}, seed {report['seed']}, "
+        f"{_cell(report['dtype'])}. A true statement is refuted with probability at most {report['family_alpha']} in "
+        f"the whole run{'' if report['complete'] else ', which was interrupted'}.",
+        "",
+        *([_cell(report["note"]), ""] if report["note"] else []),
+        f"{fence}text",
+        command,
+        fence,
+    ]
+    for paper, claims in papers.items():
+        lines += ["", f"## {_cell(paper)}", ""]
+        if paper in report["papers"]:
+            lines += [_cell(report["papers"][paper]), ""]
+        lines += [_row(HEAD), _row(["---"] * len(HEAD)), *(_row(_claim(claim)) for claim in claims)]
+    return "\n".join(lines) + "\n"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _claim(claim: Mapping[str, Any]) -> list[str]:
+    forms = {form["form"]: form for form in claim["forms"]}
+    last = claim["forms"][-1]["slack"] if claim["forms"] else None
+    return [
+        f"`{_plain(claim['id'])}`",
+        _cell(claim["where"]),
+        _tex(claim["statement"]),
+        *(_verdict(forms.get(name)) for name in ("printed", "corrected")),
+        "–" if last is None else last if isinstance(last, str) else f"{last:.3g}",
+        f"{sum(control['rejected'] for control in claim['controls'])}/{len(claim['controls'])}",
+    ]
+
+
+def _verdict(form: Mapping[str, Any] | None) -> str:
+    if form is None:
+        return "–"
+    return form["status"] if form["as_expected"] else f"**{form['status']}** (expected {_cell(form['expected'])})"
+
+
+def _plain(text: Any) -> str:
+    """Return text for a code span in a cell: on one line, without what would end the span or the cell."""
+    return re.sub(r"\s+", " ", str(text)).replace("`", "'").replace("|", "¦")
+
+
+def _cell(text: Any) -> str:
+    """Return text for a cell: on one line, with nothing in it that Markdown or HTML would read as more than text."""
+    line = re.sub(r"\s+", " ", str(text)).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_\[\]|$~])", r"\\\1", line)
+
+
+def _tex(tex: str) -> str:
+    """Return a formula for a cell: no bar, which would end the cell, and no sign of HTML."""
+    if "$" in tex or "`" in tex or not tex.strip():
+        return f"`{_plain(tex) or ' '}`"
+    for old, new in ((r"\|", r"\Vert "), ("|", r"\vert "), ("<", r"\lt "), (">", r"\gt ")):
+        tex = tex.replace(old, new)
+    line = re.sub(r"\s+", " ", tex).strip()
+    return f"${line}$"

@@ -1,0 +1,1 @@
+"""Studies of the checks themselves, whose numbers and figures the documentation shows."""

@@ -1,0 +1,526 @@
+"""The report: its JSON against the documented schema, the page and the Markdown made from it, and `report DIR`."""
+
+import copy
+import dataclasses
+import itertools
+import json
+import math
+import re
+import shlex
+import subprocess
+import sys
+from html.parser import HTMLParser
+from importlib import resources
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from jaxkern.bounds import Bound
+from proofs_check import document, html, judge, markdown, rerun
+from proofs_check.__main__ import _parser, main
+from proofs_check.claim import (
+    Calibrated,
+    Claim,
+    Control,
+    Exact,
+    Expectation,
+    Form,
+    Identity,
+    Inequality,
+    Law,
+    Rate,
+    Setting,
+    Tail,
+)
+from proofs_check.html import _mathml, _parts, _plot
+from proofs_check.run import ClaimResult, run
+from proofs_check.runner import QUICK
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+EVIL = """<script>alert("1")</script> & 'x' | `y` $z$ </details>\n\\q"""
+SETTINGS = tuple(Setting(f"size {n}", numbers={"n": float(n)}, shapes={"d": 2}) for n in (1, 2, 4, 8, 16))
+FIRST = SETTINGS[:1]
+
+
+def nothing(*_):
+    raise AssertionError("no trial is run here")
+
+
+def bound(value):
+    return lambda setting: Bound(value, 0.8, True, "toy2020:1")
+
+
+# A statement of every class, its samples, and the margins that follow from them by hand.
+STEPS = np.arange(1.0, 11.0)
+CASES = {
+    "Tail": (Tail(nothing, bound(16.0)), FIRST, [STEPS], [16 / 8]),
+    "Calibrated": (Calibrated(nothing, bound(2.0), 1.0, 20.0), FIRST, [STEPS], [20 / (8 / 2)]),
+    "Identity": (Identity(nothing), FIRST, [np.array([0.0, 2.22e-13])], [1e4 * np.finfo(float).eps / 2.22e-13]),
+    "Exact": (Exact(nothing), SETTINGS[:2], [(-3.0, -2.0), (-np.inf, -2.0)], [math.e, math.inf]),
+    "Inequality": (Inequality(nothing), FIRST, [np.array([[2.0, 3.0], [1.0, 8.0]])], [1.5]),
+    "Law": (Law(nothing, lambda x: np.asarray(x)), FIRST, [(np.arange(100) + 0.5) / 100], None),
+    "Expectation": (Expectation(nothing, lambda s: 1.0, lambda s: 1.0), FIRST, [np.array([0.999, 1.001] * 200)], None),
+    "Rate": (Rate(nothing, "n", 1.0), SETTINGS, [n * np.array([0.99, 1.01]) for n in (1, 2, 4, 8, 16)], [math.nan] * 5),
+}
+
+
+def result(name):
+    """Return the result of a claim on fixed samples, with the same form as printed, as corrected and as control."""
+    statement, settings, samples, _ = CASES[name]
+    form = Form(statement, settings, "certified", tex=r"U < 1")
+    verdict = judge.judge(form, samples, 1e-3)
+    form = dataclasses.replace(form, expect=verdict.status)
+    claim = Claim(
+        id=f"toy2020:{name}",
+        paper="toy2020" if name in ("Tail", "Law") else "kpotufe2020",
+        where=f"Lemma {name}",
+        kind="a kind",
+        tex=r"\|U\| \le 1 \text{ w.p. } 1 - \delta",
+        because="it is a toy",
+        printed=dataclasses.replace(form, tex=""),
+        corrected=form,
+        controls=(Control("sabotage", statement, settings),),
+    )
+    return ClaimResult(claim, verdict, verdict, (("sabotage", verdict),), 0.25, True, ("a note",), ())
+
+
+ABOUT = document.About("quick", 7, 1e-3, "float64")
+RUN = {"command": {"claim": [], "data": None}, "started": "20200101T000000Z", "versions": {"jax": "0"}}
+
+
+@pytest.fixture(scope="module")
+def pure():
+    """A document of one claim of every class, made without a trial."""
+    return document.as_json([result(name) for name in CASES], ABOUT, run=RUN)
+
+
+@pytest.fixture
+def found(pure):
+    return copy.deepcopy(pure)
+
+
+def uniform(key, population, numbers, *, d):
+    return jax.random.uniform(key, dtype=numbers["n"].dtype)
+
+
+REAL = Claim(
+    "toy2020:thm1", "toy2020", "Theorem 1", "tail bound", r"U \le 1", "half is lost",
+    printed=Form(Tail(uniform, bound(0.3)), FIRST, "refuted"),
+    corrected=Form(Tail(uniform, bound(0.99)), FIRST, "certified"),
+    controls=(Control("half", Tail(uniform, bound(0.4)), FIRST),),
+)  # fmt: skip
+
+
+def test_a_real_run_is_what_the_schema_says(tmp_path):
+    found = document.as_json(run([REAL], profile=QUICK, seed=3), ABOUT, run={})
+    assert document.find_fault(found) == "" and found["schema"] == 2
+    document.write_json(tmp_path / "report.json", found)
+    assert document.read(tmp_path / "report.json") == found
+    printed, corrected = found["claims"][0]["forms"]
+    assert (printed["class"], printed["worst_setting"], corrected["worst_setting"]) == ("Tail", "size 1", "size 1")
+    assert printed["evidence"][0]["margin"] < 1 < corrected["evidence"][0]["margin"]
+    assert printed["evidence"][0]["numbers"] == {"n": 1.0} and printed["evidence"][0]["shapes"] == {"d": 2}
+    html.render(found), markdown.render(found)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_margin_is_one_at_the_limit_of_the_claim(pure, name):
+    (claim,) = (c for c in pure["claims"] if c["id"] == f"toy2020:{name}")
+    margins = [_parts.real(e["margin"]) for e in claim["forms"][0]["evidence"]]
+    expected = CASES[name][3]
+    if name == "Law":  # the empirical distribution function is 0.005 away at every step
+        expected = [math.sqrt(math.log(2 / 1e-3) / 200) / 0.005]
+    if name == "Expectation":
+        expected = [0.05 / claim["forms"][0]["evidence"][0]["facts"]["half_width"]]
+    assert margins == pytest.approx(expected, nan_ok=True)
+    assert bool(claim["forms"][0]["margin_is"]) == (name != "Rate")
+
+
+def test_a_refuted_mean_has_a_margin_below_one():
+    form = Form(Expectation(nothing, lambda s: 1.0, lambda s: 1.0), FIRST, "refuted")
+    verdict = judge.judge(form, [np.array([1.019, 1.021] * 200)], 1e-3)
+    assert verdict.status == "refuted"  # although it is within the precision asked for
+    assert document._verdict(form, verdict)["evidence"][0]["margin"] < 1
+
+
+def paths(value, path=()):
+    """Yield the path of every entry of a document, except below the keys whose content is free."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield (*path, key)
+            if key not in ("facts", "numbers", "shapes", "papers", "run"):
+                yield from paths(inner, (*path, key))
+    elif isinstance(value, list) and value:
+        yield from paths(value[0], (*path, 0))
+
+
+def test_every_key_of_the_document_is_needed_and_typed(found):
+    for path in list(paths(found)):
+        changed = copy.deepcopy(found)
+        *above, last = path
+        inner = changed
+        for step in above:
+            inner = inner[step]
+        kept = inner.pop(last)
+        assert f"{last} is missing" in document.find_fault(changed), path
+        inner[last] = {"an": "object"} if not isinstance(kept, dict) else "text"
+        assert last in document.find_fault(changed), path
+    assert document.find_fault(found) == ""
+    found["claims"][0]["forms"][0]["trials"] = True
+    assert "trials is 'True'" in document.find_fault(found)
+
+
+def test_the_schema_page_names_every_key_and_no_other(pure):
+    text = (DOCS / "report_schema.md").read_text(encoding="utf-8")
+    assert f"version **{document.SCHEMA}**" in text
+    body, free = text[text.index("## The document") :], text.index("## The key `run`") - text.index("## The document")
+    documented = {m for line in body[:free].splitlines() for m in re.findall(r"^\| `(\w+)` \| [a-z]", line)}
+    documented -= set(CASES)  # the table of classes
+    used = {path[-1] for path in paths(pure)} | {p[-1] for c in pure["claims"][0]["controls"] for p in paths(c)}
+    assert documented == used
+    assert set(RUN) | {"seconds"} <= set(re.findall(r"`(\w+)`", body[free:]))
+
+
+class Page(HTMLParser):
+    """Collect what a test asks about, and refuse tags that are not closed in order."""
+
+    VOID = frozenset({"meta"})
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.tags, self.texts = [], [], []
+        self.feed(text)
+        self.close()
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open.pop() == tag, (tag, self.open)
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] != "style":
+            self.texts.append(data)
+
+    def all(self, tag):
+        return [attrs for name, attrs in self.tags if name == tag]
+
+
+def test_the_page_is_self_contained_and_can_be_read_without_eyes_or_mouse(pure):
+    text = html.render(pure)
+    page = Page(text)
+    names = {name for name, _ in page.tags}
+    assert not names & {"script", "link", "img", "iframe", "object", "form", "base"}
+    assert not re.search(r"(?:https?:)?//|@import|url\(|\ssrc=|\son\w+=", text)
+    assert page.all("html") == [{"lang": "en"}] and "width=device-width" in text
+    assert page.tags[[name for name, _ in page.tags].index("a")][1] == {"class": "skip", "href": "#main"}
+    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    for attrs in page.all("a"):
+        assert attrs["href"].startswith("#") and attrs["href"][1:] in ids
+    for _, attrs in page.tags:
+        assert set((attrs.get("aria-labelledby") or "").split()) <= set(ids)
+    assert all(attrs.get("scope") in ("row", "col") for attrs in page.all("th"))
+    assert len(page.all("caption")) == len(page.all("table")) > 0
+    levels = [int(name[1]) for name, _ in page.tags if re.fullmatch(r"h[1-6]", name)]
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+    plots = page.all("svg")
+    assert plots and all(plot["role"] == "img" for plot in plots) and len(page.all("desc")) == len(plots)
+
+
+def test_the_page_says_what_a_reader_asks(pure):
+    shown = " ".join(Page(html.render(pure)).texts)
+    for text in ("Lemma Tail", "it is a toy", "a note", "size 16", "sabotage", "0.001: the probability", "jax 0"):
+        assert text in shown, text
+    assert "python -m proofs_check --claim toy2020:Rate --seed 7 --profile quick" in shown
+    assert "8 claim(s), all as expected" in shown and "2020-01-01 00:00:00 UTC" in shown
+    assert "Kpotufe and Sriperumbudur" in shown and "mean of the statistic" in shown
+
+
+def test_what_is_not_as_expected_is_open_and_listed_first(found):
+    found["claims"][1]["as_expected"] = found["claims"][1]["forms"][1]["as_expected"] = False
+    found["claims"][1]["forms"][1]["expected"] = "refuted"
+    found["complete"] = found["as_expected"] = False
+    text = html.render(found)
+    assert text.count("<details open>") == 1 and "(expected refuted)" in text
+    assert "1 not as expected. The run was interrupted" in text
+    assert text.index("Not as expected:") < text.index('id="verdicts"')
+    assert "**calibrated** (expected refuted)" in markdown.render(found) and "interrupted" in markdown.render(found)
+
+
+def poison(value, key=""):
+    """Return the document with hostile text in place of every free text, and in every name of a free object."""
+    if isinstance(value, dict):
+        free = key in ("facts", "numbers", "shapes", "versions")
+        return {(EVIL + k if free else k): poison(inner, k) for k, inner in value.items()}
+    if isinstance(value, list):
+        return [poison(inner, key) for inner in value]
+    return EVIL + value if isinstance(value, str) and key not in ("status", "form", "margin", "slack") else value
+
+
+def test_hostile_names_stay_text(found):
+    found["run"]["command"] = {"data": "x", "paper": "y", "claim": ["z"]}
+    found["run"]["platform"] = "p"
+    found["papers"] = {EVIL + key: EVIL for key in found["papers"]}
+    evil = poison(found)
+    assert document.find_fault(evil) == ""
+    text = html.render(evil)
+    page = Page(text)
+    assert "script" not in {name for name, _ in page.tags} and "<script" not in text
+    assert sum("<script>" in data for data in page.texts) > 100
+    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
+    assert len(ids) == len(set(ids)) and not any(re.search(r"[^\w.-]", name) for name in ids)
+    lines = markdown.render(evil).splitlines()
+    rows = [line for line in lines if line.startswith("| ")]
+    assert len(rows) == 8 + 2 * 2  # the claims, and head and rule of two papers
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {len(markdown.HEAD) + 1}
+    assert not any("<script" in re.sub("`[^`]*`", "", row) for row in rows)
+
+
+@pytest.mark.parametrize("odd", [None, 5, -1e400, "text", ["list"], {"an": "object"}, True])
+def test_what_the_schema_leaves_free_may_be_anything(found, odd):
+    found["run"] = {"seconds": {"toy2020:Tail": odd}, "versions": odd, "started": odd, "command": {"claim": odd}}
+    found["run"]["command"] |= {"paper": odd, "data": odd}
+    found["papers"]["toy2020"] = odd
+    for claim in found["claims"]:
+        for evidence in claim["forms"][0]["evidence"]:
+            evidence |= {"facts": {"mean": odd, "odd": odd}, "numbers": {"odd": odd}}
+    assert document.find_fault(found) == ""
+    Page(html.render(found)), markdown.render(found)
+
+
+def test_claims_whose_names_differ_in_signs_have_their_own_anchors():
+    assert html._anchors(["a:b", "a b", "a/b", "", "a-b-2"]) == [
+        "claim-a-b", "claim-a-b-2", "claim-a-b-3", "claim-unnamed", "claim-a-b-2-2"
+    ]  # fmt: skip
+
+
+def test_the_page_of_a_hundred_claims_is_small(pure):
+    big = {**pure, "claims": [{**claim, "id": f"{claim['id']}{i}"} for claim in pure["claims"] for i in range(13)]}
+    for claim in big["claims"]:
+        claim["forms"] = [{**form, "evidence": form["evidence"][:1] * 6} for form in claim["forms"]]
+    assert len(html.render(big).encode()) < 1.5e6
+
+
+@pytest.mark.usefixtures("x64")
+def test_every_formula_of_the_registry_becomes_mathml():
+    pytest.importorskip("latex2mathml")
+    from proofs_check.claims.registry import claims
+
+    for claim in claims(data=None, profile="quick"):
+        for tex in (claim.tex, *(form.tex for form in (claim.printed, claim.corrected) if form is not None)):
+            if tex:
+                found = _mathml.formula(tex)
+                assert "<math" in found and "<code" not in found and "\\" not in found, f"{claim.id}: {tex}"
+                Page(found)
+
+
+@pytest.mark.parametrize(
+    ("tex", "parts"),
+    [
+        (r"a \sim b", ["<mo>∼</mo>"]),
+        (r"\mathbb E X, \mathcal M, \mathbb 1", ["𝔼", "ℳ", "𝟙"]),
+        (r"\bigl\lceil x \bigr\rceil", ["⌈", "⌉"]),
+        (r"\Bigl\{ x \Bigr\}", ["{", "}"]),
+        (r"\ln n", ['<mi>ln</mi><mspace width="0.167em"></mspace><mi>n</mi>']),
+        (r"\ln(n)", ['<mi>ln</mi><mo stretchy="false">(']),
+        ("a < b", ["&lt;"]),
+    ],
+)
+def test_formulas_are_repaired_where_the_converter_leaves_something(tex, parts):
+    pytest.importorskip("latex2mathml")
+    found = _mathml.formula(tex)
+    assert all(part in found for part in parts), found
+
+
+def test_a_long_formula_can_break_where_it_has_wide_spaces():
+    pytest.importorskip("latex2mathml")
+    assert _mathml.formula(r"a\quad b,\ c\text{ w.p. }d").count("<math") == 4
+    assert _mathml.formula(r"\sqrt{a\quad b}").count("<math") == 1
+
+
+@pytest.mark.parametrize(
+    "tex",
+    [
+        "",
+        r"\foo{x}",
+        "a & b",
+        r"\left( x",
+        "{" * 3000,
+        "<script>alert(1)</script>",
+        r"\bigl\foo x",
+        r"\sqrt{" * 400 + "x" + "}" * 400,
+    ],
+)
+def test_what_is_no_formula_is_shown_as_its_source(tex):
+    pytest.importorskip("latex2mathml")
+    found = _mathml.formula(tex)
+    page = Page(found)
+    assert "script" not in {name for name, _ in page.tags} and ("<math" in found) != ("<code" in found)
+    if tex != "<script>alert(1)</script>":
+        assert "".join(page.texts) == tex and "<code" in found
+
+
+def test_a_link_in_a_formula_does_not_reach_the_page():
+    pytest.importorskip("latex2mathml")
+    assert "href=" not in _mathml.formula(r"\href{javascript:alert(1)}{x}")
+
+
+def test_without_the_converter_the_page_shows_tex(pure, monkeypatch):
+    monkeypatch.setitem(sys.modules, "latex2mathml", None)
+    monkeypatch.setitem(sys.modules, "latex2mathml.converter", None)
+    _mathml.formula.cache_clear()
+    try:
+        text = html.render(pure)
+    finally:
+        _mathml.formula.cache_clear()
+    assert "<math" not in text and r'<code class="tex">\|U\| \le 1 \text{ w.p. } 1 - \delta</code>' in text
+
+
+def plot(values, **options):
+    names = [f"s{i}" for i in range(len(values))]
+    return _plot.dots(
+        values, names, **{"ident": "p", "title": "t", "axis": "a", "worst": "s1", "limit": True} | options
+    )
+
+
+def test_a_plot_puts_points_on_a_log_axis_around_the_line_at_one():
+    found = plot([0.1, 10.0, 1.0, math.nan])
+    circles = [(float(x), float(y)) for x, y in re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', found)]
+    (limit,) = re.findall(r'class="limit"[^>]*y1="([\d.]+)"', found)
+    assert len(circles) == 3 and circles[0][0] < circles[1][0] < circles[2][0]
+    assert circles[2][1] == float(limit) == pytest.approx((circles[0][1] + circles[1][1]) / 2, abs=0.1)
+    assert found.count("worst") == 2 and "The worst setting is s1" in found
+
+
+def test_what_does_not_fit_is_an_arrow_at_the_edge():
+    found = plot([math.inf, 0.0, -1.0, 1e-300, 2.0])
+    assert found.count("<path") == 4 and found.count("<circle") == 1
+    assert all(0 <= float(y) <= _plot.HEIGHT for y in re.findall(r' (?:y|y1|y2|cy)="([-\d.]+)"', found))
+
+
+@pytest.mark.parametrize("values", [[], [math.nan], [math.inf, math.inf]])
+def test_nothing_to_draw_is_no_plot(values):
+    assert plot(values) == ""
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 0.0), (0.1, 0.2), (-0.4, 1.2), (-14.0, 14.0), (3.0, 3.3), (-0.5, 6.7)])
+def test_ticks_are_few_round_and_around_the_data(low, high):
+    ticks = _plot._ticks(low, high)
+    assert ticks[0] <= low and ticks[-1] >= high and 2 <= len(ticks) <= 8 and ticks == sorted(set(ticks))
+    assert all(re.fullmatch(r"[125]0*|0\.0*[125]|[125]e-?\d+", _plot._label(tick)) for tick in ticks)
+
+
+def luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_text_has_contrast_in_both_schemes():
+    css = resources.files("proofs_check.html").joinpath("page.css").read_text(encoding="utf-8")
+    light, dark = css.split("@media (prefers-color-scheme: dark)")
+    for scheme in (light, dark.split("* {")[0]):
+        colours = dict(re.findall(r"--([\w-]+): (#\w{6});", scheme))
+        pairs = [(name, back) for name in ("text", "soft", "link") for back in ("page", "panel")]
+        pairs += [(name, f"{name}-back") for name in ("good", "fine", "bad", "empty", "open")] + [("bad", "page")]
+        for pair in pairs:
+            lower, upper = sorted(luminance(colours[name]) for name in pair)
+            assert (upper + 0.05) / (lower + 0.05) >= 4.5, pair
+
+
+def test_the_command_to_run_again_is_read_as_it_was_meant(found):
+    found["dtype"] = "float32"
+    found["run"]["command"] = {"paper": "kpotufe2020", "claim": ["a b", "c"], "data": "my $x.npy", "lengthscale": 0.5}
+    words = shlex.split(rerun.run_command(found))
+    assert words[:3] == ["python", "-m", "proofs_check"]
+    asked = _parser().parse_args(["run", *words[3:]])
+    assert (asked.paper, asked.claim, asked.seed, asked.dtype) == ("kpotufe2020", ["a b", "c"], 7, "float32")
+    assert (str(asked.data), asked.lengthscale, asked.profile) == ("my $x.npy", 0.5, "quick")
+    one = _parser().parse_args(["run", *shlex.split(rerun.claim_command(found, "it's"))[3:]])
+    assert one.claim == ["it's"] and one.paper is None
+    found["run"] = {"seconds": {}}
+    assert "--data" not in rerun.run_command(found)
+
+
+def test_markdown_has_one_table_a_paper(pure):
+    lines = markdown.render(pure).splitlines()
+    assert [line for line in lines if line.startswith("## ")] == ["## toy2020", "## kpotufe2020"]
+    row = next(line for line in lines if line.startswith("| `toy2020:Tail`"))
+    statement = r"$\Vert U\Vert \le 1 \text{ w.p. } 1 - \delta$"
+    assert row == f"| `toy2020:Tail` | Lemma Tail | {statement} | consistent | consistent | 2 | 0/1 |"
+
+
+def test_report_makes_the_pages_again_without_jax(pure, tmp_path):
+    document.write_json(tmp_path / "report.json", pure)
+    script = (
+        "import sys\nfrom proofs_check.__main__ import main\n"
+        f"assert main(['report', {str(tmp_path)!r}]) == 0\nassert 'jax' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert str(tmp_path / "report.html") in done.stdout
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == html.render(pure)
+    assert (tmp_path / "report.md").read_text(encoding="utf-8") == markdown.render(pure)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "report.json", "report.md"]
+
+
+def test_a_name_that_is_no_unicode_does_not_stop_a_report(found, tmp_path):
+    found["run"]["command"]["data"] = found["note"] = "x\udcff.npy"
+    document.write_json(tmp_path / "report.json", found)
+    assert main(["report", str(tmp_path)]) == 0
+    assert "x\\udcff.npy" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "holds no report.json"),
+        ("", "is not JSON"),
+        ('{"schema": 2, "cla', "is not JSON"),
+        ('{"schema": NaN}', "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+        (b"\xff\xfe", "is not JSON"),
+        ("[]", "no schema version"),
+        ("{}", "no schema version"),
+        ('{"schema": 1}', "schema version '1', and this program reads version 2"),
+        ('{"schema": "2"}', "this program reads version 2"),
+        ('{"schema": true}', "this program reads version 2"),
+        ('{"schema": 2}', "is not a report of schema version 2: report.profile is missing"),
+        (lambda r: r["claims"][2].pop("forms"), "report.claims[2].forms is missing"),
+        (lambda r: r["claims"][2]["forms"][0].update(status="proved"), "report.claims[2].forms[0].status is 'proved'"),
+    ],
+)
+def test_what_is_no_report_is_one_line_and_nothing_is_overwritten(found, tmp_path, capsys, content, message):
+    path = tmp_path / "report.json"
+    if callable(content):
+        content(found)
+        content = json.dumps(found)
+    if content is not None:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    (tmp_path / "report.html").write_text("old")
+    assert main(["report", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("proofs-check: ") and error.count("\n") == 1 and message in error
+    assert (tmp_path / "report.html").read_text() == "old" and not (tmp_path / "report.md").exists()
+
+
+def test_a_folder_that_is_none_is_said(tmp_path, capsys):
+    for name in ("none", "file"):
+        (tmp_path / "file").touch()
+        assert main(["report", str(tmp_path / name)]) == 2
+        assert "is no folder" in capsys.readouterr().err
+    assert main(["report"]) == 2
+    assert "required: DIR" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["report", "--help"])
+    assert "python -m proofs_check report out" in capsys.readouterr().out
