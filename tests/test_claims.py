@@ -30,10 +30,16 @@ STATEMENTS = {
 SMALL = dataclasses.replace(runner.QUICK, max_trials=128, max_control=64, max_draws=1000)
 
 
+@pytest.fixture(scope="module")
+def every_claim():
+    with jax.enable_x64(True), jax.debug_key_reuse(False):
+        return {claim.id: claim for claim in registry.claims()}
+
+
 @pytest.fixture
-def claims(x64):
+def claims(x64, every_claim):
     with jax.debug_key_reuse(False):  # the checker takes the splits of jax.random.multinomial for reuse
-        yield {claim.id: claim for claim in registry.claims()}
+        yield every_claim
 
 
 def test_every_numbered_statement_of_the_paper_is_there(claims):

@@ -51,7 +51,8 @@ def test_claims_that_pages_name_exist():
 
     known = {claim.id for claim in claims()}
     for page in PAGES:
-        named = set(re.findall(r"`(?:kpotufe2020|amini2021|chen2016|ghashami2016|jaxkern):[\w.-]+`", page.read_text(encoding="utf-8")))
+        text = page.read_text(encoding="utf-8")
+        named = set(re.findall(r"`(?:kpotufe2020|amini2021|chen2016|ghashami2016|jaxkern):[\w.-]+`", text))
         assert {name.strip("`") for name in named} <= known, page.name
 
 
