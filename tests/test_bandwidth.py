@@ -19,7 +19,7 @@ def eps(dtype):
     return float(jnp.finfo(dtype).eps)
 
 
-@pytest.mark.parametrize(("n", "dim"), [(2, 1), (12, 3), (600, 5)])
+@pytest.mark.parametrize(("n", "dim"), [(2, 1), (12, 3), pytest.param(600, 5, marks=pytest.mark.slow)])
 def test_exact_quantiles_are_those_of_numpy(n, dim, dtype, rng):
     """600 points are two tiles: padded, and with pairs across. Kept squares are accurate to about 100 eps."""
     X = np.asarray(rng.normal(size=(n, dim)) * [1, 3, 0.2, 5, 1][:dim], dtype)
@@ -80,6 +80,7 @@ def test_levels_and_datasets_vmap_and_jit(rng):
     assert np.isfinite(Gaussian(quantile_lengthscale(X[0]))(X[0, 0], X[0, 1]))
 
 
+@pytest.mark.slow
 def test_gradients_are_those_of_the_pair_that_attains_the_quantile(x64, rng):
     """Of exact and sampled quantiles, in the points and in the level; zero where the pair is a copy."""
     X, way = jnp.asarray(rng.normal(size=(2, 12, 3)))

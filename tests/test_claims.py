@@ -10,6 +10,7 @@ from jaxkern.bounds import Bound, sketching
 from proofs_check import populations, run, runner
 from proofs_check.claim import Calibrated, Tail
 from proofs_check.claims import ghashami2016, kpotufe2020, registry
+from proofs_check.html import _mathml
 
 STATEMENTS = {
     "kpotufe2020:eq1",
@@ -52,6 +53,14 @@ def test_every_claim_has_a_form_a_reason_and_a_control(claims):
         assert claim.printed or claim.corrected, claim.id
         assert claim.controls and claim.because and claim.tex, claim.id
         assert claim.corrected or not claim.id.startswith("jaxkern:"), claim.id
+
+
+def test_every_formula_becomes_mathml(claims):
+    pytest.importorskip("latex2mathml")
+    for claim in claims.values():
+        for tex in (claim.tex, *(form.tex for form in (claim.printed, claim.corrected) if form is not None)):
+            found = _mathml.formula(tex) if tex else "<math"
+            assert "<math" in found and "<code" not in found and "\\" not in found, f"{claim.id}: {tex}"
 
 
 def test_what_is_printed_wrong_is_expected_to_be_refuted(claims):
@@ -135,6 +144,7 @@ def test_the_printed_theorem_1_fails_for_every_constant(claims):
         assert found > claimed
 
 
+@pytest.mark.slow
 def test_a_users_table_is_judged_by_the_same_claims(x64):
     X = np.random.default_rng(0).standard_normal((30, 2))
     people = populations.from_rows(X)

@@ -124,6 +124,7 @@ def test_hypotheses_are_met_and_probabilities_say_something(source, x64):
                     assert bool(b.valid) and 0 < b.value < np.inf and 0 < 1 - b.probability < 1, claim.id
 
 
+@pytest.mark.slow
 def test_verdicts_of_what_is_not_sampled_are_as_expected(claims):
     chosen = [claim for i, claim in claims.items() if i not in SAMPLED]
     assert len(chosen) == len(claims) - len(SAMPLED)

@@ -75,6 +75,7 @@ def test_every_statement_is_there_with_a_reason_and_a_control(claims):
         assert claim.corrected is not None or claim.id in TRUE, claim.id
 
 
+@pytest.mark.slow
 def test_verdicts_that_need_no_sampling_are_as_expected(claims):
     chosen = [claim for claim in claims.values() if decided_without_sampling(claim) and claim.id != "chen2016:lem5.1"]
     assert len(chosen) >= 15
@@ -200,6 +201,7 @@ TABLES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES)
 def test_statements_about_points_use_the_rows_of_a_table(table, x64, rng):
     data = populations.from_rows(TABLES[table](rng), 0.7)

@@ -173,6 +173,7 @@ def test_rows_enter_a_reservoir_with_probability_c_over_i(claims):
     assert abs(found.mean() - (3 + 3 / 4 + 3 / 5 + 3 / 6)) <= 6 * found.std() / 20
 
 
+@pytest.mark.slow
 def test_the_users_rows_are_tried_in_their_order(x64):
     X = np.arange(600.0).reshape(300, 2)
     cloud = trials.own(populations.from_rows(X))

@@ -24,6 +24,9 @@ ALL = {
     "from Gram": lambda key, kernel, X, k, **options: spectral_from_gram(key, gram(kernel, X), k, **options),
     "k-means": lambda key, kernel, X, k, **options: kernel_kmeans(key, kernel, X, k, **options),
 }
+SOME = [
+    pytest.param(name, marks=[pytest.mark.slow] if name in ("matrix-free", "from Gram") else []) for name in sorted(ALL)
+]
 
 
 def eps(dtype):
@@ -126,7 +129,7 @@ def test_the_objective_in_h_lies_where_the_landmarks_say(rng, x64):
     assert float(found.phi.trace_residual) > 0.1
 
 
-@pytest.mark.parametrize("name", sorted(ALL))
+@pytest.mark.parametrize("name", SOME)
 def test_whole_weights_are_copies_and_zero_is_none(blobs, rng, name, x64):
     kernel = kernels.Gaussian(2.0)
     weights = rng.integers(0, 4, N)
@@ -143,7 +146,7 @@ def test_whole_weights_are_copies_and_zero_is_none(blobs, rng, name, x64):
         np.testing.assert_allclose(inner(weighted(X)), inner(repeated(X)), atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["spectral", "from Gram", "k-means"])
+@pytest.mark.parametrize("name", ["spectral", "k-means"])
 def test_data_sets_of_different_sizes_in_one_call(blobs, name):
     sizes = np.array([N, 30, 21])
     X = np.where(np.arange(N)[None, :, None] < sizes[:, None, None], blobs[0][None], 50.0)
@@ -155,7 +158,7 @@ def test_data_sets_of_different_sizes_in_one_call(blobs, name):
         assert same(found[:size], blobs[1][:size])
 
 
-@pytest.mark.parametrize("name", sorted(ALL))
+@pytest.mark.parametrize("name", SOME)
 def test_degenerate_input_has_the_right_answer(name):
     tiny = 100 * eps(jnp.float32)
     kernel = kernels.Gaussian(1.0)

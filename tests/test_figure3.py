@@ -14,6 +14,7 @@ from proofs_check.tables.amini2021_figure3 import METHODS, Sizes, figure3, main
 SMALL = Sizes(points=60, replicates=2, restarts=2)
 
 
+@pytest.mark.slow
 def test_a_replicate_depends_on_its_own_numbers_alone():
     """Distances are sharp in dimension 300: the pairwise distance finds the spheres of 60 points."""
     both = figure3((300, 5), models=("radial",), sizes=SMALL)
@@ -26,6 +27,7 @@ def test_a_replicate_depends_on_its_own_numbers_alone():
     assert both["radial", 300][METHODS.index("Lloyd")].max() < 0.9
 
 
+@pytest.mark.slow
 def test_the_command_line_prints_writes_and_draws(tmp_path, capsys):
     pytest.importorskip("matplotlib")
     table, picture = tmp_path / "table.json", tmp_path / "figure.svg"

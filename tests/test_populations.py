@@ -156,6 +156,7 @@ def test_norms_are_those_of_the_dense_matrices(people):
     np.testing.assert_allclose(found, [np.linalg.norm(M, 2) for M in matrices], rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1e3, 1e8])
 def test_few_lanczos_steps_give_norms_and_powers_of_a_large_table(table, n):
     arrays, dim = table.arrays, table.features.shape[1]

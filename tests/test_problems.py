@@ -289,6 +289,7 @@ def test_noise_has_the_covariance_of_its_model(rng):
         assert problem.labels.tolist()[:3] == [0, 0, 0] and problem.omega > 1
 
 
+@pytest.mark.slow
 def test_mean_kernels_are_the_means_of_kernels(x64, rng):
     """Five points, 20,000 draws: 15 z-scores for each kernel and model; standard errors below 3 % of the means."""
     means = jnp.asarray(rng.normal(size=(5, 3)))

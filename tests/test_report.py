@@ -311,19 +311,6 @@ def test_the_page_of_a_hundred_claims_is_small(pure):
     assert len(html.render(big).encode()) < 1.5e6
 
 
-@pytest.mark.usefixtures("x64")
-def test_every_formula_of_the_registry_becomes_mathml():
-    pytest.importorskip("latex2mathml")
-    from proofs_check.claims.registry import claims
-
-    for claim in claims(data=None, profile="quick"):
-        for tex in (claim.tex, *(form.tex for form in (claim.printed, claim.corrected) if form is not None)):
-            if tex:
-                found = _mathml.formula(tex)
-                assert "<math" in found and "<code" not in found and "\\" not in found, f"{claim.id}: {tex}"
-                Page(found)
-
-
 @pytest.mark.parametrize(
     ("tex", "parts"),
     [

@@ -59,6 +59,7 @@ def test_repetitions_do_not_depend_on_batches_or_on_how_many_there_are(rng):
     assert not np.array_equal(whole[:2], run(repetitions=2, seed=4)["K-JL"])
 
 
+@pytest.mark.slow
 def test_embeddings_are_those_of_the_paper(rng, x64):
     """From the landmarks of a repetition, recomputed in NumPy; squared distances, which no sign or shift changes."""
     X = jnp.asarray(rng.normal(size=(60, 3)))
@@ -113,6 +114,7 @@ def test_bad_arguments_are_refused_by_name(changes, message):
 # --- the command line ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_prints_and_writes_the_table(tmp_path, capsys):
     X, truth = toy()
     np.savez(tmp_path / "banknote.npz", X=X, y=truth)
