@@ -21,7 +21,7 @@ from jaxkern.features._nystrom import Nystrom, nystrom
 from jaxkern.features._projection import Projection
 from jaxkern.gram import gram, gram_matmul
 from jaxkern.kernels import as_kernel
-from jaxkern.kmeans import KMeansResult, kmeans
+from jaxkern.kmeans import kmeans
 
 __all__ = [
     "KernelKMeans",
@@ -324,7 +324,7 @@ def _from_gram(
 ) -> SpectralPartition:
     K = (K + K.T) / 2
     values, projection, settled = _dense_pairs(K, weights, num_clusters)
-    found = _partition(key, matmul(K, projection.T), weights, num_clusters, num_restarts)
+    found = kmeans(key, matmul(K, projection.T), num_clusters, weights=weights, num_restarts=num_restarts)
     return SpectralPartition(
         found.labels, found.centers, found.objective, found.converged & settled, values, projection
     )
@@ -348,7 +348,7 @@ def _spectral(
         K = gram(kernel, X)
         values, projection, settled = _dense_pairs(K, weights, num_clusters)
         rows = matmul(K, projection.T)
-    found = _partition(key, rows, weights, num_clusters, num_restarts)
+    found = kmeans(key, rows, num_clusters, weights=weights, num_restarts=num_restarts)
     return KernelSpectral(
         kernel,
         X,
@@ -391,12 +391,6 @@ def _roots(rows: jax.Array, weights: jax.Array | None) -> tuple[jax.Array, jax.A
     if weights is None:
         return jnp.ones(rows.shape[0], rows.dtype), jnp.asarray(rows.shape[0], rows.dtype)
     return jnp.sqrt(weights), weights.sum()
-
-
-def _partition(
-    key: jax.Array, rows: jax.Array, weights: jax.Array | None, num_clusters: int, num_restarts: int
-) -> KMeansResult:
-    return kmeans(key, rows, num_clusters, weights=weights, num_restarts=num_restarts)
 
 
 def _nearest(rows: jax.Array, centers: jax.Array) -> jax.Array:

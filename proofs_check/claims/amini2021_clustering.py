@@ -255,9 +255,8 @@ def _kmeans() -> Claim:
                         kmeans_factor=factor,
                         as_printed=as_printed,
                     )
-                    rate = worst_rate(rows + step, factor) if right.valid else 0.0
-                    if rate > 0:
-                        pairs.append((rate, exact.rescaled(right, constant)))
+                    if right.valid:
+                        pairs.append((worst_rate(rows + step, factor), exact.rescaled(right, constant)))
             return pairs
 
         return Inequality(check)

@@ -270,9 +270,7 @@ def _known_variance(models: Sequence[t.Model], deltas: Sequence[float]) -> Claim
         means, d = model.means, model.means.shape[1]
         words = {"noise_variance": 2 * float(model.variances[0, 0]), "lengthscale": float(model.kernel.lengthscale)}
         squared = np.sum((means[:, None] - means) ** 2, axis=2)[~np.eye(len(means), dtype=bool)]
-        # Beyond such a distance the variance is below exp(-300).
-        most = 300 * (words["lengthscale"] ** 2 + 2 * words["noise_variance"])
-        distinct, counts = np.unique(np.minimum(squared, most), return_counts=True)
+        distinct, counts = np.unique(squared, return_counts=True)
         values = [
             concentration.gaussian_pair_variance(squared_distance=float(x), dim=d, **words).value for x in distinct
         ]
