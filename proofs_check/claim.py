@@ -15,6 +15,7 @@ Law        a statistic has a known distribution function                Kolmogor
 Rate       the mean of a statistic is a power of a size                 slope on log scales with its interval
 Exact      a probability that can be computed exceeds what is claimed   no sampling
 Inequality left <= right, always                                        compared at chosen inputs, up to rounding
+Rare       a probability too small to count is at most what is claimed  unbiased estimates of it, limits by betting
 ========== ============================================================ =========================================
 """
 
@@ -86,12 +87,17 @@ class Calibrated:
 
 @dataclass(frozen=True)
 class Expectation:
-    """The mean of `trial` is `target(setting)`, to within `precision * scale(setting)`."""
+    """The mean of `trial` is `target(setting)`, to within `precision * scale(setting)`.
+
+    `limits(setting)` returns (low, high) where the statistic lies between two numbers; its mean is then judged by
+    limits that hold for every such law, and not by the normal law of means.
+    """
 
     trial: Trial
     target: Callable[[Setting], float]
     scale: Callable[[Setting], float]
     precision: float = 0.05
+    limits: Callable[[Setting], tuple[float, float]] | None = None
 
 
 @dataclass(frozen=True)
@@ -135,7 +141,21 @@ class Inequality:
     tolerance: float = 1e4
 
 
-Statement = Identity | Tail | Calibrated | Expectation | Law | Rate | Exact | Inequality
+@dataclass(frozen=True)
+class Rare:
+    """A probability is at most `exp(log_claimed(setting))`, which is too small for counting.
+
+    `trial` returns unbiased estimates of the probability over `exp(log_ceiling(setting))`, each in [0, 1]: the
+    weight of a draw from a tilted law where the event occurs and zero elsewhere, or a conditional probability.
+    `proofs_check.rare` makes such trials.
+    """
+
+    trial: Trial
+    log_claimed: Callable[[Setting], float]
+    log_ceiling: Callable[[Setting], float]
+
+
+Statement = Identity | Tail | Calibrated | Expectation | Law | Rate | Exact | Inequality | Rare
 
 
 @dataclass(frozen=True)
@@ -150,16 +170,20 @@ class Form:
 
 @dataclass(frozen=True)
 class Control:
-    """A sabotaged variant that the check must reject."""
+    """A sabotaged variant that the check must reject; `kind` is one of `proofs_check.controls.KINDS`."""
 
     name: str
     statement: Statement
     settings: tuple[Setting, ...]
+    kind: str = "other"
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement of a paper, as printed and as corrected, with the controls that its check must reject."""
+    """One statement of a paper, as printed and as corrected, with the controls that its check must reject.
+
+    `hypotheses` says in words, with formulas between dollar signs, what the statement assumes; the settings meet it.
+    """
 
     id: str
     paper: str
@@ -170,6 +194,7 @@ class Claim:
     printed: Form | None = None
     corrected: Form | None = None
     controls: tuple[Control, ...] = ()
+    hypotheses: str = ""
 
 
 @dataclass(frozen=True)

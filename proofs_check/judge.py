@@ -54,12 +54,14 @@ from proofs_check.claim import (
     Identity,
     Inequality,
     Law,
+    Rare,
     Rate,
     Setting,
     Tail,
     Verdict,
 )
 from proofs_check.limits import binomial_limits, certifiable, detectable, largest_certified, open_unit
+from proofs_check.sequential import betting_limits
 
 ROUNDING = 1e4
 LAW_TRIALS = 1000
@@ -137,6 +139,8 @@ def judge(form: Form | Control, samples: Sequence[ArrayLike], alpha: float, *, e
             return _rate(statement, settings, arrays, alpha, eps)
         case Inequality():
             return _inequality(statement, settings, arrays, alpha, eps)
+        case Rare():
+            return _rare(statement, settings, arrays, alpha)
     raise TypeError(f"no rule judges a statement of type {type(statement).__name__}")
 
 
@@ -329,6 +333,48 @@ def _expectation(
     return _verdict(status, because, math.nan, alpha, evidence, worst_setting=worst.setting)
 
 
+def _rare(statement: Rare, settings: Sequence[Setting], samples: list[np.ndarray], alpha: float) -> Verdict:
+    level = alpha / len(settings)
+    evidence: list[Evidence] = []
+    for setting, raw in zip(settings, samples, strict=True):
+        claimed, ceiling = float(statement.log_claimed(setting)), float(statement.log_ceiling(setting))
+        if math.isnan(claimed) or not ceiling < math.inf:
+            raise ValueError(
+                f"log_claimed and log_ceiling must be numbers at {setting.name!r}, got {claimed}, {ceiling}"
+            )
+        sample = _some(setting, raw, 1)
+        bad = _not_finite(sample)
+        if bad == 0 and not np.all((sample >= 0) & (sample <= 1 + ROUNDING * EPS)):
+            raise ValueError(f"the estimates must lie in [0, 1] at setting {setting.name!r}")
+        lower, upper = (0.0, 1.0) if bad else betting_limits(np.minimum(sample, 1.0), level, horizon=sample.size)
+        facts = {"log_claimed": claimed, "log_ceiling": ceiling, "not_finite": bad, "says_nothing": claimed >= 0}
+        facts |= {"log_estimate": math.nan if bad else _log(float(np.mean(sample))) + ceiling}
+        facts |= {"log_lower_limit": _log(float(lower)) + ceiling, "log_upper_limit": _log(float(upper)) + ceiling}
+        facts |= {
+            "slack": math.exp(min(claimed - facts["log_estimate"], 700.0))
+            if facts["log_estimate"] > -math.inf
+            else math.nan
+        }
+        evidence.append(Evidence(setting.name, sample.size, facts))
+    slack = _smallest([e.facts["slack"] for e in evidence])
+    wrong = [e for e in evidence if e.facts["log_lower_limit"] > e.facts["log_claimed"] or e.facts["not_finite"]]
+    worst = max(wrong or evidence, key=lambda e: e.facts["log_upper_limit"] - e.facts["log_claimed"])
+    f = worst.facts
+    because = (
+        f"the log of the probability lies in [{f['log_lower_limit']:.4g}, {f['log_upper_limit']:.4g}] at "
+        f"{worst.setting}, claimed is at most {f['log_claimed']:.4g}"
+    )
+    if wrong:
+        status = "refuted"
+    elif all(e.facts["says_nothing"] for e in evidence):
+        status = "vacuous"
+    else:
+        status = (
+            "certified" if all(e.facts["log_upper_limit"] <= e.facts["log_claimed"] for e in evidence) else "consistent"
+        )
+    return _verdict(status, because, slack, alpha, evidence, worst_setting=worst.setting)
+
+
 def _law(statement: Law, settings: Sequence[Setting], samples: list[np.ndarray], alpha: float) -> Verdict:
     level = alpha / len(settings)
     evidence: list[Evidence] = []
@@ -418,6 +464,10 @@ def _upper_quantile(sample: np.ndarray, level: float) -> float:
 
 def _ratio(value: float, quantile: float) -> float:
     return value / quantile if quantile > 0 and not math.isinf(value) * math.isinf(quantile) else math.nan
+
+
+def _log(value: float) -> float:
+    return math.log(value) if value > 0 else -math.inf
 
 
 def _smallest(values: Sequence[float]) -> float:

@@ -19,7 +19,20 @@ import numpy as np
 from jax import lax
 
 from proofs_check import judge, limits
-from proofs_check.claim import Calibrated, Control, Exact, Expectation, Form, Identity, Law, Rate, Setting, Tail, Trial
+from proofs_check.claim import (
+    Calibrated,
+    Control,
+    Exact,
+    Expectation,
+    Form,
+    Identity,
+    Law,
+    Rare,
+    Rate,
+    Setting,
+    Tail,
+    Trial,
+)
 
 BLOCK = 128
 BATCH = 16
@@ -53,7 +66,7 @@ class Profile:
             case Tail(bound=bound) | Calibrated(shape=bound):
                 cap = self.max_control if isinstance(form, Control) else self.max_trials
                 return tuple(_counting(bound, s, alpha / len(form.settings), cap) for s in form.settings)
-            case Expectation() | Law():
+            case Expectation() | Law() | Rare():
                 return (self.max_draws,) * len(form.settings)
             case Rate():
                 return (self.max_trials,) * len(form.settings)
