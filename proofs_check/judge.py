@@ -3,8 +3,14 @@
 `alpha` is the error rate of one form. It is split evenly over the settings of the form (Bonferroni), and each setting
 spends its share twice: once on the side that refutes and once on the side that certifies. A form that is true
 is refuted with probability at most `alpha`, and one that is false is certified with probability at most `alpha`.
-This is exact for Tail, Calibrated and Law; it rests on normal means for Expectation and Rate, whose statistics must
-not have heavy tails.
+This is exact for Tail, Calibrated, Law, Rare and for an Expectation with `limits`; it rests on normal means for other
+Expectations and for Rate, whose statistics must not have heavy tails.
+
+There are two rules. "fixed" judges numbers of trials that were fixed before the first one, by exact binomial limits.
+"sequential" may be asked again and again while trials are added, for a run that stops when the evidence decides: Tail
+and Calibrated go by evidence that holds at all times at once (`proofs_check.sequential`), and what is judged by all
+its draws together is looked at for the (look + 1)-th time with `alpha` / 2^(look + 1), so that all looks together
+spend no more than `alpha`.
 
 What each class of statement can become:
 
@@ -15,6 +21,7 @@ Identity   identity      a residual too large or not finite        -
 Tail       certified     a lower limit above delta                 vacuous before certified; consistent
 Calibrated calibrated    the constant needed exceeds the proved    vacuous where nothing is claimed
 Expectation certified    the interval excludes the target          consistent
+Rare       certified     a lower limit above what is claimed       vacuous where 1 or more is claimed; consistent
 Law        certified     p-value below the level                   consistent with fewer than 1000 trials
 Rate       certified     interval disjoint from exponent +- width  consistent
 Exact      certified     a probability above what is claimed       vacuous where all claims are 1 or more
@@ -36,14 +43,16 @@ A statistic that is not a number is a violation, and every statistic that is not
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from proofs_check import limits, sequential
 from proofs_check.claim import (
     Calibrated,
     Control,
@@ -57,14 +66,18 @@ from proofs_check.claim import (
     Rare,
     Rate,
     Setting,
+    Statement,
     Tail,
     Verdict,
 )
-from proofs_check.limits import binomial_limits, certifiable, detectable, largest_certified, open_unit
-from proofs_check.sequential import betting_limits
+from proofs_check.limits import open_unit
 
 ROUNDING = 1e4
 LAW_TRIALS = 1000
+LOOK = 128
+"""A sequential run looks at a tail bound after every so many trials."""
+
+RuleName = Literal["fixed", "sequential"]
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -108,39 +121,65 @@ def two_sides(pairs: Sequence[tuple[float, Any]], setting: Setting) -> np.ndarra
     return np.array(sides)
 
 
-def judge(form: Form | Control, samples: Sequence[ArrayLike], alpha: float, *, eps: float = EPS) -> Verdict:
+def judge(
+    form: Form | Control,
+    samples: Sequence[ArrayLike],
+    alpha: float,
+    *,
+    eps: float = EPS,
+    rule: RuleName = "fixed",
+    look: int = 0,
+) -> Verdict:
     """Return the verdict of `samples`, one entry a setting, on the statement of a form or of a control.
 
     A sample is a vector of statistics, one a trial; for Identity it holds residuals, for Exact the pair
     (log probability, log claimed), for Inequality what `two_sides` returns. `alpha` in (0, 1) is the error rate of the
-    whole form, and `eps` is the precision in which the statistics were computed. Raises ValueError where settings and
-    samples do not match, where a statement cannot be judged at its settings, and InvalidSetting where its hypotheses
-    fail.
+    whole form, and `eps` is the precision in which the statistics were computed. `rule` says whether the numbers of
+    trials were fixed beforehand or grow until the evidence decides, and `look` counts the looks before this one at
+    statements that need all their draws together. Raises ValueError where settings and samples do not match, where a
+    statement cannot be judged at its settings, and InvalidSetting where its hypotheses fail.
     """
     open_unit(alpha=alpha)
+    if rule not in ("fixed", "sequential") or look < 0 or (look and rule == "fixed"):
+        raise ValueError(
+            f'rule must be "fixed" or "sequential", and look 0 or, in the latter, more; got {rule!r}, {look}'
+        )
     if not form.settings or len(form.settings) != len(samples):
         raise ValueError(f"one sample a setting is needed, got {len(samples)} for {len(form.settings)} setting(s)")
     statement, settings = form.statement, form.settings
     arrays = [np.asarray(sample) for sample in samples]
+    verdict = _judge(statement, settings, arrays, alpha, eps, rule, 0.5 ** (look + 1) if rule == "sequential" else 1.0)
+    return dataclasses.replace(verdict, alpha=alpha, facts={**verdict.facts, "look": look} if look else verdict.facts)
+
+
+def _judge(
+    statement: Statement,
+    settings: Sequence[Setting],
+    arrays: list[np.ndarray],
+    alpha: float,
+    eps: float,
+    rule: RuleName,
+    spent: float,
+) -> Verdict:
     match statement:
         case Identity():
             return _identity(statement, settings, arrays, alpha)
         case Exact():
             return _exact(settings, arrays, alpha)
         case Tail():
-            return _tail(statement, settings, arrays, alpha, eps)
+            return _tail(statement, settings, arrays, alpha, eps, rule)
         case Calibrated():
-            return _calibrated(statement, settings, arrays, alpha, eps)
+            return _calibrated(statement, settings, arrays, alpha, eps, rule)
         case Expectation():
-            return _expectation(statement, settings, arrays, alpha, eps)
+            return _expectation(statement, settings, arrays, alpha * spent, eps)
         case Law():
-            return _law(statement, settings, arrays, alpha)
+            return _law(statement, settings, arrays, alpha * spent)
         case Rate():
-            return _rate(statement, settings, arrays, alpha, eps)
+            return _rate(statement, settings, arrays, alpha * spent, eps)
         case Inequality():
             return _inequality(statement, settings, arrays, alpha, eps)
         case Rare():
-            return _rare(statement, settings, arrays, alpha)
+            return _rare(statement, settings, arrays, alpha * spent)
     raise TypeError(f"no rule judges a statement of type {type(statement).__name__}")
 
 
@@ -206,7 +245,63 @@ def _inequality(
     return _verdict("consistent", because, slack, alpha, evidence)
 
 
-def _tail(statement: Tail, settings: Sequence[Setting], samples: list[np.ndarray], alpha: float, eps: float) -> Verdict:
+def decides(statement: Tail, setting: Setting, sample: ArrayLike, level: float, *, eps: float = EPS) -> bool:
+    """Tell whether a sample decides a tail bound at a setting by the sequential rule, so that the run may stop there.
+
+    `level` is the share of the setting. A bound that holds always (delta = 0) is decided by its first violation, and
+    one that claims nothing before any trial. May be asked after any number of trials.
+    """
+    value, delta = checked_bound(statement.bound, setting)
+    values = np.asarray(sample, np.float64).ravel()
+    violations = int(np.count_nonzero(_violates(values, value, delta, eps)))
+    if delta >= 1 or delta == 0:
+        return delta >= 1 or violations > 0
+    return any(_evidence(violations, values.size, delta, level)[:2])
+
+
+def _evidence(violations: int, trials: int, delta: float, level: float) -> tuple[bool, bool, float]:
+    """Return (refutes, certifies, p-value) by the sequential rule; delta in (0, 1)."""
+    above = float(sequential.log_evidence_above(violations, trials, delta))
+    below = float(sequential.log_evidence_below(violations, trials, delta))
+    threshold = -math.log(level)
+    return above >= threshold, below >= threshold, math.exp(-max(above, 0.0))
+
+
+def _violates(sample: np.ndarray, value: float, delta: float, eps: float) -> np.ndarray:
+    within = sample <= value
+    if delta == 0:
+        within |= sample <= value + ROUNDING * eps * np.maximum(abs(value), np.abs(sample))
+    violates: np.ndarray = ~within
+    return violates
+
+
+def _counted(violations: int, trials: int, delta: float, level: float, rule: RuleName) -> dict[str, Any]:
+    """Return what a count says of "at most delta" (delta < 1), by one rule or the other."""
+    by = limits if rule == "fixed" else sequential
+    lower, upper = (float(limit) for limit in by.binomial_limits(violations, trials, level))
+    facts: dict[str, Any] = {"violations": violations, "lower_limit": lower, "upper_limit": upper}
+    if rule == "fixed" or delta == 0:
+        p_value = float(stats.binom.sf(violations - 1, trials, delta))
+        facts |= {"refutes": lower > delta, "certifies": upper <= delta, "p_value": p_value}
+        facts |= {
+            "certifiable": limits.certifiable(trials, level),
+            "detectable": limits.detectable(trials, delta, level),
+        }
+        return facts
+    facts |= dict(zip(("refutes", "certifies", "p_value"), _evidence(violations, trials, delta, level), strict=True))
+    facts |= {"certifiable": float(sequential.binomial_limits(0, trials, level)[1])}
+    facts |= {"detectable": sequential.detectable_rate(trials, delta, level)}
+    return facts
+
+
+def _tail(
+    statement: Tail,
+    settings: Sequence[Setting],
+    samples: list[np.ndarray],
+    alpha: float,
+    eps: float,
+    rule: RuleName,
+) -> Verdict:
     level = alpha / len(settings)
     evidence: list[Evidence] = []
     for setting, raw in zip(settings, samples, strict=True):
@@ -221,24 +316,17 @@ def _tail(statement: Tail, settings: Sequence[Setting], samples: list[np.ndarray
             sample = _some(setting, raw, 1)
             if bool(np.any(sample > ceiling + ROUNDING * eps * abs(ceiling))):
                 raise ValueError(f"the statistic exceeds its ceiling {ceiling:g} at setting {setting.name!r}")
-            within = sample <= value
-            if delta == 0:
-                within |= sample <= value + ROUNDING * eps * np.maximum(abs(value), np.abs(sample))
-            violations = int(np.count_nonzero(~within))
-            lower, upper = binomial_limits(violations, sample.size, level)
+            violations = int(np.count_nonzero(_violates(sample, value, delta, eps)))
             quantile = _upper_quantile(sample, 1 - delta)
-            facts |= {"violations": violations, "lower_limit": lower, "upper_limit": upper, "quantile": quantile}
-            facts |= {"p_value": float(stats.binom.sf(violations - 1, sample.size, delta))}
-            facts |= {"certifiable": certifiable(sample.size, level)}
-            facts |= {"detectable": detectable(sample.size, delta, level)}
-            facts |= {"slack": _ratio(value, quantile), "not_finite": _not_finite(sample)}
+            facts |= _counted(violations, sample.size, delta, level, rule)
+            facts |= {"quantile": quantile, "slack": _ratio(value, quantile), "not_finite": _not_finite(sample)}
         evidence.append(Evidence(setting.name, sample.size, facts))
 
     slack = _smallest([e.facts["slack"] for e in evidence])
     empty = sum(e.facts["says_nothing"] for e in evidence)
     claims = [e for e in evidence if e.facts["delta"] < 1]
-    wrong = [e for e in claims if e.facts["lower_limit"] > e.facts["delta"]]
-    open_ = [e for e in claims if not e.facts["upper_limit"] <= e.facts["delta"]]
+    wrong = [e for e in claims if e.facts["refutes"]]
+    open_ = [e for e in claims if not e.facts["certifies"]]
     if wrong:
         worst = min(wrong, key=lambda e: (e.facts["p_value"], e.facts["delta"] - e.facts["lower_limit"]))
         f = worst.facts
@@ -273,7 +361,12 @@ def _tail(statement: Tail, settings: Sequence[Setting], samples: list[np.ndarray
 
 
 def _calibrated(
-    statement: Calibrated, settings: Sequence[Setting], samples: list[np.ndarray], alpha: float, eps: float
+    statement: Calibrated,
+    settings: Sequence[Setting],
+    samples: list[np.ndarray],
+    alpha: float,
+    eps: float,
+    rule: RuleName,
 ) -> Verdict:
     level = alpha / len(settings)
     evidence: list[Evidence] = []
@@ -286,8 +379,7 @@ def _calibrated(
                 raise ValueError(f"the shape must be positive at setting {setting.name!r}, got {shape}")
             sample = _some(setting, raw, 1)
             ordered = np.sort(sample / shape)  # NaN last: a violation of every constant
-            rank = int(largest_certified(sample.size, 1 - delta, level))
-            limit = float(ordered[rank]) if rank >= 0 else -math.inf
+            limit = _needed(ordered, delta, level, rule)
             facts |= {"needed": _upper_quantile(ordered, 1 - delta), "needed_lower_limit": _nan_to_inf(limit)}
             facts |= {"not_finite": _not_finite(sample)}
         evidence.append(Evidence(setting.name, sample.size, facts))
@@ -307,6 +399,17 @@ def _calibrated(
     return _verdict("calibrated", because, slack, alpha, evidence, **constants)
 
 
+def _needed(ordered: np.ndarray, delta: float, level: float, rule: RuleName) -> float:
+    """Return the largest constant that so many ordered ratios refute, minus infinity where they refute none.
+
+    A constant below the k-th largest ratio is violated k times, and k is the smallest count that refutes delta.
+    """
+    if delta <= 0:
+        return float(ordered[-1])
+    count = int((limits if rule == "fixed" else sequential).smallest_refuted(ordered.size, delta, level))
+    return float(ordered[-count]) if count <= ordered.size else -math.inf
+
+
 def _expectation(
     statement: Expectation, settings: Sequence[Setting], samples: list[np.ndarray], alpha: float, eps: float
 ) -> Verdict:
@@ -316,8 +419,10 @@ def _expectation(
         sample = _some(setting, raw, 2)
         target, scale = float(statement.target(setting)), abs(float(statement.scale(setting)))
         mean, error = _mean(sample)
-        half = float(stats.norm.isf(level / 2)) * error
         rounding = ROUNDING * eps * max(abs(target), scale)
+        half = float(stats.norm.isf(level / 2)) * error
+        if statement.limits is not None and not math.isnan(mean):
+            half = _bounded_half_width(sample, statement.limits(setting), level / 2, rounding)
         gap = abs(mean - target)
         allowed = statement.precision * scale
         facts = {"mean": mean, "standard_error": error, "target": target, "allowed": allowed}
@@ -333,6 +438,19 @@ def _expectation(
     return _verdict(status, because, math.nan, alpha, evidence, worst_setting=worst.setting)
 
 
+def _bounded_half_width(sample: np.ndarray, between: tuple[float, float], level: float, rounding: float) -> float:
+    """Return how far the mean of a bounded statistic can be from the mean of the sample, on the farther side."""
+    low, high = float(between[0]), float(between[1])
+    if not np.all((sample >= low - rounding) & (sample <= high + rounding)):
+        raise ValueError(
+            f"the statistic must lie in its limits [{low:g}, {high:g}], got {sample.min():g} to {sample.max():g}"
+        )
+    inside = np.clip(sample, low, high)
+    lower, upper = sequential.betting_limits(inside, level, low=low, high=high, horizon=sample.size)
+    mean = float(np.mean(inside))
+    return max(mean - float(lower), float(upper) - mean)
+
+
 def _rare(statement: Rare, settings: Sequence[Setting], samples: list[np.ndarray], alpha: float) -> Verdict:
     level = alpha / len(settings)
     evidence: list[Evidence] = []
@@ -346,7 +464,9 @@ def _rare(statement: Rare, settings: Sequence[Setting], samples: list[np.ndarray
         bad = _not_finite(sample)
         if bad == 0 and not np.all((sample >= 0) & (sample <= 1 + ROUNDING * EPS)):
             raise ValueError(f"the estimates must lie in [0, 1] at setting {setting.name!r}")
-        lower, upper = (0.0, 1.0) if bad else betting_limits(np.minimum(sample, 1.0), level, horizon=sample.size)
+        lower, upper = (
+            (0.0, 1.0) if bad else sequential.betting_limits(np.minimum(sample, 1.0), level, horizon=sample.size)
+        )
         facts = {"log_claimed": claimed, "log_ceiling": ceiling, "not_finite": bad, "says_nothing": claimed >= 0}
         facts |= {"log_estimate": math.nan if bad else _log(float(np.mean(sample))) + ceiling}
         facts |= {"log_lower_limit": _log(float(lower)) + ceiling, "log_upper_limit": _log(float(upper)) + ceiling}

@@ -7,14 +7,15 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import jax.numpy as jnp
-import numpy as np
 
 from proofs_check import judge
-from proofs_check.claim import Claim, Control, Form, Inequality, Verdict
-from proofs_check.runner import Profile, Progress, Samples, derive_key, name_of
+from proofs_check.checkpoint import Checkpoint
+from proofs_check.claim import Claim, Control, Exact, Form, Identity, Inequality, Tail, Verdict
+from proofs_check.runner import Profile, Progress
+from proofs_check.samples import Samples
 
 FAMILY_ALPHA = 1e-3
 
@@ -49,6 +50,20 @@ class ClaimResult:
         return tuple((name, form, verdict) for name, form, verdict in pairs if form is not None and verdict is not None)
 
 
+@dataclass(frozen=True)
+class Budget:
+    """Time for a run that goes on where verdicts are open.
+
+    Attributes
+    ----------
+    seconds : after so long no further block is begun.
+    clock : seconds from some beginning on.
+    """
+
+    seconds: float
+    clock: Callable[[], float] = time.monotonic
+
+
 def run(
     claims: Sequence[Claim],
     *,
@@ -57,9 +72,21 @@ def run(
     family_alpha: float = FAMILY_ALPHA,
     data: bool = False,
     progress: Progress | None = None,
+    checkpoint: Checkpoint | None = None,
+    budget: Budget | None = None,
 ) -> list[ClaimResult]:
-    """Return the result of every claim, in order; see `iterate`."""
-    return list(iterate(claims, profile=profile, seed=seed, family_alpha=family_alpha, data=data, progress=progress))
+    """Return the result of every claim that was run, in order; see `iterate`."""
+    found = iterate(
+        claims,
+        profile=profile,
+        seed=seed,
+        family_alpha=family_alpha,
+        data=data,
+        progress=progress,
+        checkpoint=checkpoint,
+        budget=budget,
+    )
+    return list({result.claim.id: result for result in found}.values())
 
 
 def iterate(
@@ -70,12 +97,16 @@ def iterate(
     family_alpha: float = FAMILY_ALPHA,
     data: bool = False,
     progress: Progress | None = None,
+    checkpoint: Checkpoint | None = None,
+    budget: Budget | None = None,
 ) -> Iterator[ClaimResult]:
     """Yield the result of one claim after the other.
 
     Every form and every control gets the same share of `family_alpha`, so the probability that the run refutes
-    any true form is at most that. The numbers of trials are fixed for all claims before the first trial;
-    `progress(done, total)` counts trials. Which claims are run changes the shares, and no random number.
+    any true form is at most that, over all claims, settings and looks. A tail bound is looked at after every
+    `judge.LOOK` trials and stops where the evidence decides, at the latest after the most trials of the profile;
+    `progress(done, total)` counts trials, and the total shrinks where some are not needed. Which claims are run
+    changes the shares, and no random number.
 
     A form is as expected where its verdict is the expected one, where it is `certified` and `consistent` was expected,
     and, in a lenient profile, the other way round. Every control must be refuted. Nothing that rests on statistics
@@ -85,33 +116,176 @@ def iterate(
     identities; a form whose hypotheses the data do not satisfy is `not testable`; and where a control is not
     refuted the check has no power, so `certified` becomes `consistent`.
 
+    Blocks of trials that `checkpoint` holds are not drawn again, and every new one is kept there. With a `budget`,
+    claims whose verdicts are open afterwards are taken up again, in rounds that each double the trials, and yielded
+    again when they changed, until the time is over or nothing is open; claims that the time does not reach are not
+    yielded.
+
     Without `data`, raises ValueError where a claim is tried outside its hypotheses. The ValueError or TypeError of a
     claim carries a note with the claim's id.
     """
     alpha = family_alpha / max(sum(len(_parts(claim)) for claim in claims), 1)
-    plans = [_plan(claim, profile, seed, alpha, data) for claim in claims]
-    total, done = sum(plan.samples.total for plan in plans), 0
+    start = 0.0 if budget is None else budget.clock()
 
-    def count(trials: int) -> None:
-        nonlocal done
-        done += trials
-        if progress is not None:
-            progress(done, total)
+    def late() -> bool:
+        return budget is not None and budget.clock() - start >= budget.seconds
 
-    for plan in plans:
-        start = time.perf_counter()
-        verdicts = {name: _verdict(plan, name, part, alpha, count) for name, part in _parts(plan.claim)}
-        yield _result(plan.claim, verdicts, time.perf_counter() - start, profile.lenient, data)
+    works = [_Work(claim, profile, seed, alpha, data, checkpoint or Checkpoint(), late) for claim in claims]
+    if progress is not None:
+        counter = _Counter(works, progress)
+        for work in works:
+            work.samples.drawn = counter.count
+    begun = []
+    for work in works:
+        if late():
+            break
+        begun.append(work)
+        work.advance()
+        yield work.result()
+    while budget is not None and not late() and any(work.open for work in begun):
+        for work in begun:
+            if work.open and not late() and work.advance():
+                yield work.result()
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """The numbers of trials of each part of a claim, or why the part cannot be tried."""
+class _Counter:
+    """Tells `progress` how many trials there are and how many there will be at most."""
 
-    claim: Claim
-    samples: Samples
-    counts: dict[str, tuple[int, ...]]
-    refused: dict[str, str]
+    def __init__(self, works: Sequence[_Work], progress: Progress) -> None:
+        self._works, self._progress = works, progress
+
+    def count(self, _: int) -> None:
+        done = sum(work.samples.there for work in self._works)
+        total = sum(max(work.samples.there, 0 if work.round else work.samples.wanted) for work in self._works)
+        self._progress(done, total)
+
+
+@dataclass
+class _Part:
+    """A form or a control at work: the trials that count, one a setting, and where the evidence is still open."""
+
+    name: str
+    part: Form | Control
+    alpha: float
+    most: tuple[int, ...] = ()
+    counts: list[int] = field(default_factory=list)
+    open: list[bool] = field(default_factory=list)
+    look: int = 0
+    refused: str = ""
+    verdict: Verdict | None = None
+
+
+class _Work:
+    """One claim at work: `advance` takes its parts further by a round, `result` says what is known."""
+
+    def __init__(
+        self,
+        claim: Claim,
+        profile: Profile,
+        seed: int,
+        alpha: float,
+        data: bool,
+        checkpoint: Checkpoint,
+        late: Callable[[], bool],
+    ) -> None:
+        self.claim, self.samples, self.round = claim, Samples(claim.id, seed, checkpoint), 0
+        self._lenient, self._data, self._late, self._seconds = profile.lenient, data, late, 0.0
+        names = [control.name for control in claim.controls]
+        if len(set(names)) < len(names):
+            raise ValueError(f"the controls of claim {claim.id} must have different names, got {names}")
+        self._parts = [_Part(name, part, alpha) for name, part in _parts(claim)]
+        for part in self._parts:
+            with _named(claim, part.name):
+                try:
+                    part.most = profile.trials(part.part, alpha)
+                except judge.InvalidSetting as error:
+                    if not data:
+                        raise
+                    part.refused = str(error)
+                else:
+                    part.counts, part.open = [0] * len(part.most), [most > 0 for most in part.most]
+                    self.samples.want(part.part, part.most)
+
+    @property
+    def open(self) -> bool:
+        """Tell whether more trials could change a verdict."""
+        return any(any(part.open) for part in self._parts)
+
+    def advance(self) -> bool:
+        """Take every open part to twice the trials of the round before; tell whether a verdict was judged anew."""
+        start, changed = time.perf_counter(), False
+        for part in self._parts:
+            with _named(self.claim, part.name):
+                changed |= self._advance(part)
+        self.round += 1
+        self._seconds += time.perf_counter() - start
+        return changed
+
+    def result(self) -> ClaimResult:
+        """Return what is known after one round or more."""
+        verdicts = {part.name: part.verdict for part in self._parts if part.verdict is not None}
+        return _result(self.claim, verdicts, self._seconds, self._lenient, self._data)
+
+    def _advance(self, part: _Part) -> bool:
+        if part.refused:
+            part.verdict = Verdict("not testable", part.refused, math.nan, part.alpha, (), {"not_finite": 0})
+            return self.round == 0
+        if self.round and not any(part.open):
+            return False
+        if isinstance(part.part.statement, Tail):
+            bound = part.part.statement
+            changed = [self._count_further(part, bound, i) for i, is_open in enumerate(part.open) if is_open]
+            if self.round and not any(changed):
+                return False
+        elif self.round:
+            counts = [most << self.round for most in part.most]
+            if not self._drawn_in_time(part, counts):
+                return False
+            part.counts, part.look = counts, self.round
+        else:
+            part.counts = list(part.most)
+        self._judge(part)
+        return True
+
+    def _count_further(self, part: _Part, statement: Tail, index: int) -> bool:
+        """Add looks at one setting of a tail bound until it is decided, the round is over or the time is."""
+        setting = part.part.settings[index]
+        level, most, before = part.alpha / len(part.most), part.most[index] << self.round, part.counts[index]
+        while part.open[index] and part.counts[index] < most and not (part.counts[index] and self._late()):
+            count = min(part.counts[index] + judge.LOOK, most)
+            found = self.samples.first(part.part, setting, count)
+            part.counts[index] = count
+            # What is looked at anew is the end alone: the looks before it did not decide.
+            part.open[index] = not judge.decides(statement, setting, found, level, eps=_eps())
+        return part.counts[index] > before
+
+    def _drawn_in_time(self, part: _Part, counts: Sequence[int]) -> bool:
+        for setting, count in zip(part.part.settings, counts, strict=True):
+            for reached in range(judge.LOOK, count + judge.LOOK, judge.LOOK):
+                if self._late():
+                    return False
+                self.samples.first(part.part, setting, min(reached, count))
+        return True
+
+    def _judge(self, part: _Part) -> None:
+        form = part.part
+        if isinstance(form.statement, Identity | Inequality | Exact):
+            found = [self.samples.on_the_host(part.name, form, setting) for setting in form.settings]
+        else:
+            asked = zip(form.settings, part.counts, strict=True)
+            found = [self.samples.first(form, setting, count) for setting, count in asked]
+        part.verdict = judge.judge(form, found, part.alpha, eps=_eps(), rule="sequential", look=part.look)
+        if not isinstance(form.statement, Tail):
+            goes_on = part.verdict.status == "consistent" and any(part.most)
+            part.open = [goes_on] * len(part.open)
+        elif self.round == 0:  # what holds always is not shown by more examples, and an empty bound by none
+            facts = [evidence.facts for evidence in part.verdict.evidence]
+            pairs = zip(part.open, facts, strict=True)
+            part.open = [is_open and f["delta"] > 0 and not f["says_nothing"] for is_open, f in pairs]
+
+
+def _eps() -> float:
+    return float(jnp.finfo(jnp.result_type(float)).eps)
 
 
 def _parts(claim: Claim) -> list[tuple[str, Form | Control]]:
@@ -127,45 +301,6 @@ def _named(claim: Claim, name: str) -> Iterator[None]:
     except Exception as error:
         error.add_note(f"raised by claim {claim.id}, {name}")
         raise
-
-
-def _plan(claim: Claim, profile: Profile, seed: int, alpha: float, data: bool) -> _Plan:
-    names = [control.name for control in claim.controls]
-    if len(set(names)) < len(names):
-        raise ValueError(f"the controls of claim {claim.id} must have different names, got {names}")
-    plan = _Plan(claim, Samples(claim.id, seed), {}, {})
-    for name, part in _parts(claim):
-        with _named(claim, name):
-            try:
-                plan.counts[name] = profile.trials(part, alpha)
-            except judge.InvalidSetting as error:
-                if not data:
-                    raise
-                plan.refused[name] = str(error)
-            else:
-                plan.samples.want(part, plan.counts[name])
-    return plan
-
-
-def _verdict(plan: _Plan, name: str, part: Form | Control, alpha: float, count: Callable[[int], None]) -> Verdict:
-    if name in plan.refused:
-        return Verdict("not testable", plan.refused[name], math.nan, alpha, (), {"not_finite": 0})
-    eps = float(jnp.finfo(jnp.result_type(float)).eps)
-    with _named(plan.claim, name):
-        if isinstance(part.statement, Inequality):
-            samples = _sides(plan.samples, part, part.statement)
-        else:
-            samples = plan.samples.draw(part, plan.counts[name], progress=count)
-        return judge.judge(part, samples, alpha, eps=eps)
-
-
-def _sides(samples: Samples, part: Form | Control, statement: Inequality) -> list[np.ndarray]:
-    """Return the two sides of an inequality at every setting; inputs that are drawn are the same for all parts."""
-    found = []
-    for setting in part.settings:
-        key = derive_key(samples.seed, samples.claim_id, name_of(statement.sides), setting.name)
-        found.append(judge.two_sides(statement.sides(key, setting), setting))
-    return found
 
 
 def _result(claim: Claim, verdicts: dict[str, Verdict], seconds: float, lenient: bool, data: bool) -> ClaimResult:

@@ -2,6 +2,9 @@
 
 Trial i of a setting uses `fold_in(key, i)`, and its key comes from the seed and the names of claim, trial and setting.
 So the block size, the number of trials and the choice of claims do not change a number: more trials extend a sample.
+
+A block runs on all devices that there are, each with its own trials; nothing passes between them, so that there is no
+collective to wait for. On every device `batch` trials run side by side, as many as fit into `MEMORY`.
 """
 
 from __future__ import annotations
@@ -9,33 +12,23 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from proofs_check import judge, limits
-from proofs_check.claim import (
-    Calibrated,
-    Control,
-    Exact,
-    Expectation,
-    Form,
-    Identity,
-    Law,
-    Rare,
-    Rate,
-    Setting,
-    Tail,
-    Trial,
-)
+from proofs_check import judge, limits, sequential
+from proofs_check.claim import Calibrated, Control, Expectation, Form, Law, Rare, Rate, Setting, Tail, Trial
 
-BLOCK = 128
+BLOCK = judge.LOOK
 BATCH = 16
+MEMORY = 2**30
+"""No device may need more bytes than this for the temporaries of a block."""
 
 Progress = Callable[[int, int], None]
 """`progress(done, total)`, in trials."""
@@ -47,7 +40,8 @@ class Profile:
 
     `max_trials` caps what is decided by counting or by a slope (Tail, Calibrated, Rate), and `max_control` the trials
     by which a control is counted out, which fails more often than not; `max_draws` is the number of trials of an
-    Expectation or of a Law, whose statistics are cheap. With `lenient`, too few trials to certify are no failure.
+    Expectation, a Law or a Rare probability, whose statistics are cheap. With `lenient`, too few trials to certify are
+    no failure.
     """
 
     name: str
@@ -57,33 +51,46 @@ class Profile:
     lenient: bool = False
 
     def trials(self, form: Form | Control, alpha: float) -> tuple[int, ...]:
-        """Return the number of trials of each setting, fixed before the first one.
+        """Return the most trials of each setting; a tail bound may be decided earlier.
 
-        A Tail or Calibrated statement gets what decides its delta at its share of `alpha`, up to the cap, and nothing
-        where its probability is zero or less. Raises what `judge.checked_bound` raises.
+        A Tail gets what decides its delta at its share of `alpha` by the sequential rule, a Calibrated statement what
+        decides it by the fixed one, both up to the cap, and nothing where its probability is zero or less.
+        Raises what `judge.checked_bound` raises.
         """
+        settings, cap = form.settings, self.max_control if isinstance(form, Control) else self.max_trials
         match form.statement:
-            case Tail(bound=bound) | Calibrated(shape=bound):
-                cap = self.max_control if isinstance(form, Control) else self.max_trials
-                return tuple(_counting(bound, s, alpha / len(form.settings), cap) for s in form.settings)
+            case Tail(bound=bound):
+                return tuple(_counting(bound, s, alpha / len(settings), cap, _sequential) for s in settings)
+            case Calibrated(shape=bound):
+                return tuple(_counting(bound, s, alpha / len(settings), cap, limits.trials_needed) for s in settings)
             case Expectation() | Law() | Rare():
-                return (self.max_draws,) * len(form.settings)
+                return (self.max_draws,) * len(settings)
             case Rate():
-                return (self.max_trials,) * len(form.settings)
-        return (0,) * len(form.settings)
+                return (self.max_trials,) * len(settings)
+        return (0,) * len(settings)
 
 
-def _counting(bound: Callable[[Setting], Any], setting: Setting, level: float, cap: int) -> int:
+def _counting(
+    bound: Callable[[Setting], Any],
+    setting: Setting,
+    level: float,
+    cap: int,
+    needed: Callable[[float, float], int],
+) -> int:
     _, delta = judge.checked_bound(bound, setting)
     if delta >= 1:
         return 0
     if delta == 0 or limits.certifiable(cap, level) > delta:
         return cap  # out of reach, and the search would be long for a tiny delta
-    return min(limits.trials_needed(delta, level), cap)
+    return min(needed(delta, level), cap)
 
 
-QUICK = Profile("quick", max_trials=400, max_draws=2_000, max_control=BLOCK, lenient=True)
-FULL = Profile("full", max_trials=20_000, max_draws=100_000, max_control=8 * BLOCK)
+def _sequential(delta: float, level: float) -> int:
+    return sequential.trials_needed(delta, level, block=judge.LOOK)
+
+
+QUICK = Profile("quick", max_trials=4 * BLOCK, max_draws=2_000, max_control=BLOCK, lenient=True)
+FULL = Profile("full", max_trials=160 * BLOCK, max_draws=100_000, max_control=8 * BLOCK)
 PROFILES: Mapping[str, Profile] = {profile.name: profile for profile in (QUICK, FULL)}
 
 
@@ -94,54 +101,143 @@ def sample(
     num_trials: int,
     *,
     block: int | None = None,
-    batch: int = BATCH,
+    batch: int | None = None,
     progress: Progress | None = None,
 ) -> np.ndarray:
     """Return the statistics of trials 0, ..., num_trials - 1 at a setting, shape (num_trials,), float64.
 
     `trial(key, population, numbers, **shapes)` must return one scalar; the numbers reach it as a dictionary of
     scalars of the default float dtype. `block` trials run in one call of the compiled function (by default up to
-    128, a power of two), `batch` of them side by side; neither changes a random draw. NaN is kept.
+    128, a power of two), `batch` of them side by side on each device (by default as many as its memory and its kind
+    suggest); neither changes a random draw. NaN is kept.
     Raises ValueError where a trial does not return a scalar. Settings with equal shapes share a compilation.
     """
-    if num_trials < 0 or batch < 1 or (block is not None and block < 1):
+    if num_trials < 0 or (batch is not None and batch < 1) or (block is not None and block < 1):
         raise ValueError(f"counts must be positive, got num_trials={num_trials}, block={block}, batch={batch}")
-    if num_trials == 0:
-        return np.empty(0)
-    size = block or min(BLOCK, 2 ** math.ceil(math.log2(num_trials)))
-    real = jnp.result_type(float)
-    numbers = {name: jnp.asarray(value, real) for name, value in setting.numbers.items()}
-    shapes = tuple(sorted(setting.shapes.items()))
-    population = jax.device_put(setting.population)
     out = np.empty(num_trials)
+    if num_trials == 0:
+        return out
+    size = block or min(BLOCK, 2 ** math.ceil(math.log2(num_trials)))
+    draw = Draw(trial, key, setting, block=size, batch=batch)
     for start in range(0, num_trials, size):
         stop = min(start + size, num_trials)
-        values = _block(key, np.uint32(start), population, numbers, trial=trial, shapes=shapes, block=size, batch=batch)
-        out[start:stop] = np.asarray(values, np.float64)[: stop - start]  # the last block runs in full size
+        out[start:stop] = draw(start)[: stop - start]  # the last block runs in full size
         if progress is not None:
             progress(stop, num_trials)
     return out
 
 
-@functools.partial(jax.jit, static_argnames=("trial", "shapes", "block", "batch"))
-def _block(
-    key: jax.Array,
+class Draw:
+    """The trials of one setting, by blocks: `draw(start)` returns the statistics of `block` trials from `start` on.
+
+    See `sample` for the arguments. The trial is compiled at the first call.
+    """
+
+    def __init__(
+        self, trial: Trial, key: jax.Array, setting: Setting, *, block: int = BLOCK, batch: int | None = None
+    ) -> None:
+        """Put what the trials share on all devices that will be used."""
+        real = jnp.result_type(float)
+        numbers = {name: jnp.asarray(value, real) for name, value in setting.numbers.items()}
+        self.block = block
+        self._shapes, self._trial, self._batch = tuple(sorted(setting.shapes.items())), trial, batch
+        self._devices = _devices(block, batch or BATCH)
+        shared = NamedSharding(Mesh(np.array(self._devices), "trials"), PartitionSpec())
+        self._shared = jax.device_put((key, setting.population, numbers), shared)
+        self._program: Callable[..., jax.Array] | None = None
+
+    def __call__(self, start: int) -> np.ndarray:
+        """Return the statistics of trials start, ..., start + block - 1, shape (block,), float64."""
+        first = np.uint32(start)
+        if self._program is None:
+            leaves, tree = jax.tree.flatten(self._shared)
+            kinds = tuple((leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False)) for leaf in leaves)
+            self._program = _program(
+                self._trial,
+                self._shapes,
+                tree,
+                kinds,
+                self._devices,
+                self.block,
+                self._batch,
+                jnp.result_type(float),
+            )
+        return np.asarray(self._program(first, *self._shared), np.float64)  # waits for all devices
+
+
+def _devices(block: int, batch: int) -> tuple[jax.Device, ...]:
+    """Return the devices of a block: as many as give each one the same number of whole batches, a power of two."""
+    devices = jax.local_devices()
+    number = 1
+    while 2 * number <= len(devices) and block % (2 * number * min(batch, block)) == 0:
+        number *= 2
+    return tuple(devices[:number])
+
+
+@functools.lru_cache(maxsize=512)
+def _program(
+    trial: Trial,
+    shapes: tuple[tuple[str, int], ...],
+    tree: Any,
+    kinds: tuple[Any, ...],
+    devices: tuple[jax.Device, ...],
+    block: int,
+    batch: int | None,
+    real: Any,
+) -> Callable[..., jax.Array]:
+    """Compile a block: (first trial, (key, population, numbers)) -> statistics, with a batch that fits into memory.
+
+    The batch follows from the program alone, not from what else runs, so that equal runs have equal numbers.
+    """
+    del real  # it only tells programs apart: a trial may draw in the default precision
+    mesh = Mesh(np.array(devices), "trials")
+    share = block // len(devices)
+    shared = jax.tree.unflatten(
+        tree,
+        [
+            jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, PartitionSpec()), weak_type=weak)
+            for shape, dtype, weak in kinds
+        ],
+    )
+    size = min(batch or (BATCH if devices[0].platform == "cpu" else share), share)
+    while True:
+        run = functools.partial(_share, trial=trial, shapes=shapes, share=share, batch=size)
+        spread = jax.shard_map(
+            run, mesh=mesh, in_specs=PartitionSpec(), out_specs=PartitionSpec("trials"), check_vma=False
+        )
+        compiled = jax.jit(spread).lower(jax.ShapeDtypeStruct((), np.uint32), *shared).compile()
+        needed = _temporaries(compiled)
+        if batch is not None or size == 1 or needed <= MEMORY:
+            return compiled
+        size = max(1, min(size // 2, 2 ** int(math.log2(max(size * MEMORY / needed, 1)))))
+
+
+def _temporaries(compiled: Any) -> int:
+    analysis = compiled.memory_analysis()
+    return 0 if analysis is None else int(analysis.temp_size_in_bytes)
+
+
+def _share(
     start: jax.Array,
+    key: jax.Array,
     population: Any,
     numbers: dict[str, jax.Array],
     *,
     trial: Trial,
     shapes: tuple[tuple[str, int], ...],
-    block: int,
+    share: int,
     batch: int,
 ) -> jax.Array:
+    """Return the statistics of the trials of one device."""
+
     def one(index: jax.Array) -> jax.Array:
         value = jnp.asarray(trial(jax.random.fold_in(key, index), population, numbers, **dict(shapes)))
         if value.shape != ():
             raise ValueError(f"{name_of(trial)} must return a scalar, got shape {value.shape}")
         return value
 
-    return lax.map(one, start + jnp.arange(block, dtype=jnp.uint32), batch_size=min(batch, block))
+    first = start + lax.axis_index("trials").astype(jnp.uint32) * jnp.uint32(share)
+    return lax.map(one, first + jnp.arange(share, dtype=jnp.uint32), batch_size=batch)
 
 
 def name_of(function: Any) -> str:
@@ -156,81 +252,3 @@ def derive_key(seed: int, *names: str) -> jax.Array:
     digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
     first, second = int.from_bytes(digest[:4], "big"), int.from_bytes(digest[4:], "big")
     return jax.random.fold_in(jax.random.key(first >> 1), np.uint32(second))
-
-
-@dataclass
-class Samples:
-    """The samples of one claim: forms and controls that run the same trial at the same setting share them.
-
-    `want` first says how many trials each form needs, `draw` then returns them; a shared sample has the length
-    of the longest request, and each request gets its beginning.
-    """
-
-    claim_id: str
-    seed: int
-    _wanted: dict[Any, int] = field(default_factory=dict)
-    _drawn: dict[Any, np.ndarray] = field(default_factory=dict)
-
-    def want(self, form: Form | Control, counts: Sequence[int]) -> None:
-        """Register the numbers of trials, one a setting, that a form or a control needs."""
-        for setting, count in zip(form.settings, counts, strict=True):
-            if count:
-                place = _place(form, setting)
-                self._wanted[place] = max(count, self._wanted.get(place, 0))
-
-    @property
-    def total(self) -> int:
-        """Return the number of trials that all requests together take."""
-        return sum(self._wanted.values())
-
-    def draw(
-        self, form: Form | Control, counts: Sequence[int], *, progress: Callable[[int], None] | None = None
-    ) -> list[np.ndarray]:
-        """Return what `judge` needs for a form: statistics, residuals, or a pair of log probabilities, a setting.
-
-        `progress(count)` is told of every further `count` trials that have run.
-        """
-        match form.statement:
-            case Identity(residual=residual):
-                keys = (derive_key(self.seed, self.claim_id, name_of(residual), s.name) for s in form.settings)
-                return [_flat(residual(key, s)) for key, s in zip(keys, form.settings, strict=True)]
-            case Exact(probability=probability):
-                return [np.array(probability(s), np.float64) for s in form.settings]
-        return [self._statistics(form, s, n, progress) for s, n in zip(form.settings, counts, strict=True)]
-
-    def _statistics(
-        self, form: Form | Control, setting: Setting, count: int, progress: Callable[[int], None] | None
-    ) -> np.ndarray:
-        if not count:
-            return np.empty(0)
-        place = _place(form, setting)
-        if place not in self._drawn:
-            trial = _trial(form)
-            key = derive_key(self.seed, self.claim_id, name_of(trial), setting.name)
-            before = 0
-
-            def tell(done: int, _: int) -> None:
-                nonlocal before
-                if progress is not None:
-                    progress(done - before)
-                before = done
-
-            self._drawn[place] = sample(trial, key, setting, self._wanted[place], progress=tell)
-        return self._drawn[place][:count]
-
-
-def _trial(form: Form | Control) -> Trial:
-    return form.statement.trial  # type: ignore[union-attr]  # asked only of statements that have one
-
-
-def _place(form: Form | Control, setting: Setting) -> Any:
-    """Return what tells samples apart; the population by identity, and the others by value."""
-    numbers = tuple(sorted((name, float(value)) for name, value in setting.numbers.items()))
-    shapes = tuple(sorted(setting.shapes.items()))
-    return _trial(form), setting.name, numbers, shapes, id(setting.population)
-
-
-def _flat(residual: Any) -> np.ndarray:
-    """Return the residuals of one setting as a vector, in the dtype they have."""
-    leaves = [np.asarray(leaf).ravel() for leaf in jax.tree.leaves(residual)]
-    return np.concatenate(leaves) if leaves else np.empty(0)

@@ -11,10 +11,24 @@ import pytest
 
 from jaxkern.bounds import Bound
 from proofs_check import judge as judging
-from proofs_check import limits
-from proofs_check.claim import Calibrated, Claim, Control, Exact, Expectation, Form, Identity, Law, Rate, Setting, Tail
+from proofs_check import limits, sequential
+from proofs_check.claim import (
+    Calibrated,
+    Claim,
+    Control,
+    Exact,
+    Expectation,
+    Form,
+    Identity,
+    Law,
+    Rare,
+    Rate,
+    Setting,
+    Tail,
+)
 from proofs_check.run import iterate, rejected, run
-from proofs_check.runner import FULL, QUICK, Profile, Samples, derive_key, sample
+from proofs_check.runner import FULL, QUICK, Profile, derive_key, sample
+from proofs_check.samples import Samples
 
 TINY = Profile("quick", max_trials=100, max_draws=300, max_control=100, lenient=True)
 STRICT = dataclasses.replace(TINY, lenient=False)
@@ -135,10 +149,11 @@ def test_a_derived_key_belongs_to_its_seed_and_names():
 def test_a_profile_gives_what_decides_up_to_its_cap():
     alpha = 1e-5
     tried = Form(TWICE, (place(delta=0.3), place(delta=0.01), place(delta=1e-9), place(delta=2.0)), "certified")
-    needed = limits.trials_needed(1 - (1 - 0.3), alpha / 4)
-    assert needed < 400
-    assert QUICK.trials(tried, alpha) == (needed, 400, 400, 0)
-    assert FULL.trials(tried, alpha) == (needed, limits.trials_needed(1 - (1 - 0.01), alpha / 4), 20_000, 0)
+    needed = sequential.trials_needed(1 - (1 - 0.3), alpha / 4, block=128)
+    assert needed < 512
+    assert QUICK.trials(tried, alpha) == (needed, 512, 512, 0)
+    most = sequential.trials_needed(1 - (1 - 0.01), alpha / 4, block=128)
+    assert FULL.trials(tried, alpha) == (needed, most, 20_480, 0) and most % 128 == 0
     constant = Form(Calibrated(waiting_time, log_bound, 0.0, 1.0), (place(delta=0.3),), "calibrated")
     assert QUICK.trials(constant, alpha) == (limits.trials_needed(1 - (1 - 0.3), alpha),)
 
@@ -150,7 +165,8 @@ def test_a_profile_knows_every_statement():
     counts = {
         Expectation(waiting_time, number, number): (2000,),
         Law(waiting_time, np.exp): (2000,),
-        Rate(waiting_time, "n", 1.0): (400,),
+        Rate(waiting_time, "n", 1.0): (512,),
+        Rare(waiting_time, number, number): (2000,),
         Identity(number): (0,),
         Exact(number): (0,),
     }
@@ -160,14 +176,17 @@ def test_a_profile_knows_every_statement():
 
 def test_forms_that_run_the_same_trial_share_its_sample(x64):
     calls = []
-    samples = Samples("toy:1", 0)
+    samples = Samples("toy:1", 0, drawn=calls.append)
     other = Form(TWICE, (dataclasses.replace(GRID[0], numbers={"scale": 2.0, "delta": 0.2}),), "certified")
     forms = [(CLAIM.printed, (50, 60)), (CLAIM.corrected, (130, 20)), (other, (10,))]
     for form, counts in forms:
         samples.want(form, counts)
-    assert samples.total == 130 + 60 + 10
-    drawn = [samples.draw(form, counts, progress=calls.append) for form, counts in forms]
-    assert sum(calls) == samples.total
+    assert samples.wanted == 130 + 60 + 10 and samples.there == 0
+    drawn = [
+        [samples.first(form, setting, count) for setting, count in zip(form.settings, counts, strict=True)]
+        for form, counts in forms
+    ]
+    assert sum(calls) == samples.there == 256 + 64 + 16
     assert [len(s) for found in drawn for s in found] == [50, 60, 130, 20, 10]
     assert np.array_equal(drawn[0][0], drawn[1][0][:50])
     np.testing.assert_allclose(drawn[2][0], 2 * drawn[0][0][:10])  # the same name has the same key, and its own sample
@@ -195,7 +214,7 @@ def test_progress_reaches_the_total_once_for_shared_samples():
     seen = []
     run([CLAIM], profile=TINY, seed=0, progress=lambda done, total: seen.append((done, total)))
     done, total = zip(*seen, strict=True)
-    assert set(total) == {200} and done[-1] == 200 and list(done) == sorted(done)
+    assert total[0] == 200 and done[-1] == total[-1] == 256 and list(done) == sorted(done)  # blocks are not cut
 
 
 def test_results_come_one_after_the_other():
