@@ -4,7 +4,7 @@ Trial i of a setting uses `fold_in(key, i)`, and its key comes from the seed and
 So the block size, the number of trials and the choice of claims do not change a number: more trials extend a sample.
 
 A block runs on all devices that there are, each with its own trials; nothing passes between them, so that there is no
-collective to wait for. On every device `batch` trials run side by side, as many as fit into `MEMORY`.
+collective to wait for. On every device a batch of trials runs side by side, as many as fit into `MEMORY`.
 """
 
 from __future__ import annotations
@@ -139,39 +139,25 @@ class Draw:
         """Put what the trials share on all devices that will be used."""
         real = jnp.result_type(float)
         numbers = {name: jnp.asarray(value, real) for name, value in setting.numbers.items()}
+        devices = jax.local_devices()
         self.block = block
-        self._shapes, self._trial, self._batch = tuple(sorted(setting.shapes.items())), trial, batch
-        self._devices = _devices(block, batch or BATCH)
+        self._batch = min(block, batch or (BATCH if devices[0].platform == "cpu" else BLOCK))
+        self._devices = tuple(devices[: math.ceil(block / self._batch)])
+        self._fixed, self._trial, self._shapes = batch is not None, trial, tuple(sorted(setting.shapes.items()))
         shared = NamedSharding(Mesh(np.array(self._devices), "trials"), PartitionSpec())
         self._shared = jax.device_put((key, setting.population, numbers), shared)
         self._program: Callable[..., jax.Array] | None = None
 
     def __call__(self, start: int) -> np.ndarray:
         """Return the statistics of trials start, ..., start + block - 1, shape (block,), float64."""
-        first = np.uint32(start)
         if self._program is None:
             leaves, tree = jax.tree.flatten(self._shared)
             kinds = tuple((leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False)) for leaf in leaves)
-            self._program = _program(
-                self._trial,
-                self._shapes,
-                tree,
-                kinds,
-                self._devices,
-                self.block,
-                self._batch,
-                jnp.result_type(float),
-            )
-        return np.asarray(self._program(first, *self._shared), np.float64)  # waits for all devices
-
-
-def _devices(block: int, batch: int) -> tuple[jax.Device, ...]:
-    """Return the devices of a block: as many as give each one the same number of whole batches, a power of two."""
-    devices = jax.local_devices()
-    number = 1
-    while 2 * number <= len(devices) and block % (2 * number * min(batch, block)) == 0:
-        number *= 2
-    return tuple(devices[:number])
+            what = (self._trial, self._shapes, tree, kinds, self._devices, jnp.result_type(float))
+            self._program, self._batch = _program(*what, batch=self._batch, fixed=self._fixed)
+        step = self._batch * len(self._devices)
+        values = [self._program(np.uint32(first), *self._shared) for first in range(start, start + self.block, step)]
+        return np.concatenate([np.asarray(v, np.float64) for v in values])[: self.block]  # waits for all devices
 
 
 @functools.lru_cache(maxsize=512)
@@ -181,35 +167,32 @@ def _program(
     tree: Any,
     kinds: tuple[Any, ...],
     devices: tuple[jax.Device, ...],
-    block: int,
-    batch: int | None,
     real: Any,
-) -> Callable[..., jax.Array]:
-    """Compile a block: (first trial, (key, population, numbers)) -> statistics, with a batch that fits into memory.
+    *,
+    batch: int,
+    fixed: bool,
+) -> tuple[Callable[..., jax.Array], int]:
+    """Compile `batch` trials side by side on each device: (first trial, key, population, numbers) -> statistics.
 
-    The batch follows from the program alone, not from what else runs, so that equal runs have equal numbers.
+    Returns the program and its batch, which is smaller where the one asked for, unless it is fixed, does not fit into
+    `MEMORY`. The batch follows from the program alone, not from what else runs or from the number of devices, and so do
+    the numbers: each device runs what one alone would run.
     """
     del real  # it only tells programs apart: a trial may draw in the default precision
     mesh = Mesh(np.array(devices), "trials")
-    share = block // len(devices)
-    shared = jax.tree.unflatten(
-        tree,
-        [
-            jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, PartitionSpec()), weak_type=weak)
-            for shape, dtype, weak in kinds
-        ],
-    )
-    size = min(batch or (BATCH if devices[0].platform == "cpu" else share), share)
+    everywhere = NamedSharding(mesh, PartitionSpec())
+    like = [jax.ShapeDtypeStruct(shape, kind, sharding=everywhere, weak_type=weak) for shape, kind, weak in kinds]
+    shared = jax.tree.unflatten(tree, like)
     while True:
-        run = functools.partial(_share, trial=trial, shapes=shapes, share=share, batch=size)
+        run = functools.partial(_side_by_side, trial=trial, shapes=shapes, batch=batch)
         spread = jax.shard_map(
             run, mesh=mesh, in_specs=PartitionSpec(), out_specs=PartitionSpec("trials"), check_vma=False
         )
         compiled = jax.jit(spread).lower(jax.ShapeDtypeStruct((), np.uint32), *shared).compile()
         needed = _temporaries(compiled)
-        if batch is not None or size == 1 or needed <= MEMORY:
-            return compiled
-        size = max(1, min(size // 2, 2 ** int(math.log2(max(size * MEMORY / needed, 1)))))
+        if fixed or batch == 1 or needed <= MEMORY:
+            return compiled, batch
+        batch = max(1, min(batch // 2, batch * MEMORY // needed))
 
 
 def _temporaries(compiled: Any) -> int:
@@ -217,7 +200,7 @@ def _temporaries(compiled: Any) -> int:
     return 0 if analysis is None else int(analysis.temp_size_in_bytes)
 
 
-def _share(
+def _side_by_side(
     start: jax.Array,
     key: jax.Array,
     population: Any,
@@ -225,7 +208,6 @@ def _share(
     *,
     trial: Trial,
     shapes: tuple[tuple[str, int], ...],
-    share: int,
     batch: int,
 ) -> jax.Array:
     """Return the statistics of the trials of one device."""
@@ -236,8 +218,8 @@ def _share(
             raise ValueError(f"{name_of(trial)} must return a scalar, got shape {value.shape}")
         return value
 
-    first = start + lax.axis_index("trials").astype(jnp.uint32) * jnp.uint32(share)
-    return lax.map(one, first + jnp.arange(share, dtype=jnp.uint32), batch_size=batch)
+    first = start + lax.axis_index("trials").astype(jnp.uint32) * jnp.uint32(batch)
+    return jax.vmap(one)(first + jnp.arange(batch, dtype=jnp.uint32))
 
 
 def name_of(function: Any) -> str:
