@@ -16,6 +16,7 @@ from proofs_check.claim import Calibrated, Setting, Tail
 from proofs_check.claims import _amini2021_exact as exact
 from proofs_check.claims import _amini2021_trials as trials
 from proofs_check.claims import amini2021, amini2021_inner, amini2021_statistics
+from proofs_check.controls import KINDS
 
 EXPECTED = {
     "amini2021:lem4": ("consistent", None),
@@ -107,6 +108,38 @@ def test_the_statements_of_the_paper_and_ours_are_there(claims):
     for claim in claims.values():
         assert claim.controls and claim.because and claim.tex and claim.where and claim.paper == "amini2021", claim.id
         assert claim.corrected or claim.printed.expect != "refuted", claim.id
+
+
+def test_every_claim_says_what_it_assumes_and_every_control_what_is_wrong_with_it(claims):
+    for claim in claims.values():
+        words = claim.hypotheses.split("$")
+        assert len(words) % 2 == 1 and len(claim.hypotheses) > 20 and claim.hypotheses.endswith("."), claim.id
+        assert all(words[1::2]), claim.id
+        assert {control.kind for control in claim.controls} <= set(KINDS), claim.id
+    kinds = {control.kind for claim in claims.values() for control in claim.controls}
+    asked = {"n for n - 1", "centred for uncentred", "swapped constants", "reused key", "low precision"}
+    assert asked <= kinds
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_claims_are_built_without_their_mean_kernels(monkeypatch, full):
+    def computed(*_):
+        raise AssertionError("a mean kernel was computed")
+
+    monkeypatch.setattr(measures, "mean_kernel", computed)
+    made = amini2021.claims(full=full)
+    places = [s for claim in made for form in (claim.printed, claim.corrected) if form for s in form.settings]
+    late = [s.population for s in places if isinstance(s.population, trials.OnUse)]
+    assert len(late) > 50 and not any("made" in vars(population) for population in late)
+
+
+def test_what_is_made_on_use_is_made_once_and_is_a_dictionary_for_jax():
+    made = []
+    late = trials.OnUse(lambda: made.append(1) or {"b": jnp.ones(2), "a": jnp.zeros(())})
+    assert not made
+    copy = jax.device_put(late)
+    assert type(copy) is dict and set(late) == set(copy) and len(late) == 2 and late["b"].shape == (2,)
+    assert made == [1] and jax.tree.leaves(late)[0].shape == ()
 
 
 @pytest.mark.parametrize("source", ["quick", "full", "data"])
@@ -208,8 +241,19 @@ def test_the_norms_of_the_trials_are_literal_ones(dtype):
     X = problems.perturb(jax.random.key(1), population["means"], population["noise"]).points
     E = np.asarray(gram(population["kernel"], X), np.float64) - np.asarray(population["mean"], np.float64)
     for operator, norm in ((1, np.linalg.norm(E, 2)), (0, np.linalg.norm(E))):
-        found = trials.gram_error(jax.random.key(1), population, {"operator": jnp.asarray(operator, dtype)})
+        numbers = {"operator": jnp.asarray(operator, dtype), "reused": jnp.zeros((), dtype)}
+        found = trials.gram_error(jax.random.key(1), population, numbers)
         assert found.dtype == dtype and float(found) == pytest.approx(norm / 3, rel=1e-5)
+
+
+def test_a_reused_draw_is_the_noise_of_the_first_point_on_all(x64):
+    place = trials.sums("").setting("", {"reused": 1.0})
+    W = problems.perturb(jax.random.key(1), place.population["means"], place.population["noise"]).points
+    numbers = {name: jnp.asarray(value) for name, value in place.numbers.items()}
+    found = trials.gram_error(jax.random.key(1), place.population, numbers)
+    assert float(found) == pytest.approx(2 * abs(float(W[0, 0])))  # K = x_1 + y_1 is then constant
+    twice = trials.angle(jax.random.key(1), None, {"factor": jnp.asarray(3.0), "reused": jnp.asarray(1.0)}, dim=4)
+    assert float(twice) == pytest.approx(3.0)
 
 
 def test_coordinates_that_are_always_zero_do_not_change_the_mean(x64):

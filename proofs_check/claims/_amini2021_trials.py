@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,11 +24,38 @@ GAUSSIAN = problems.GaussianLaw()
 
 EXTRA = (
     *("t", "u", "tau", "dim", "operator", "mean_norm", "mean_rank", "mean_frobenius", "frobenius", "op_norm"),
-    *("total_variance", "sigma", "gamma2", "gamma_tilde2", "mean_gap"),
+    *("total_variance", "sigma", "reused"),
 )
 """Numbers of a setting besides those of its model. All settings have all of them, so as to share compiled trials."""
 
 Numbers = Mapping[str, Any]
+
+
+class OnUse(Mapping[str, Any]):
+    """A dictionary that is made when it is first read; as a PyTree it becomes that dictionary.
+
+    Mean kernels are compiled, so claims would be slow to build if their settings held them from the start.
+    """
+
+    def __init__(self, make: Callable[[], dict[str, Any]]) -> None:
+        self._make = make
+
+    @functools.cached_property
+    def made(self) -> dict[str, Any]:
+        """The dictionary."""
+        return self._make()
+
+    def __getitem__(self, name: str) -> Any:
+        return self.made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.made)
+
+    def __len__(self) -> int:
+        return len(self.made)
+
+
+jax.tree_util.register_pytree_node(OnUse, lambda late: ((late.made,), None), lambda _, children: children[0])
 
 
 def first_coordinates(x: jax.Array, y: jax.Array) -> jax.Array:
@@ -59,8 +86,11 @@ class Model:
     law: Any = GAUSSIAN
 
     @functools.cached_property
-    def population(self) -> dict[str, Any]:
+    def population(self) -> OnUse:
         """What trials need: kernel, means, noise, law, and E K, in the default dtype."""
+        return OnUse(self._population)
+
+    def _population(self) -> dict[str, Any]:
         means, noise = real(self.means), measures.DiagonalNoise(real(self.variances))
         if self.kernel is None:
             kernel, mean = kernels.as_kernel(first_coordinates), means[:, :1] + means[:, :1].T
@@ -70,8 +100,10 @@ class Model:
 
     def _mean(self) -> jax.Array:
         """Return E K of a kernel of distances or inner products: coordinates that are always 0 do not matter."""
-        used = np.any(self.variances > 0, axis=0) | np.any(self.means != 0, axis=0)
-        means, variances = self.means[:, used], self.variances[:, used]
+        means, variances = self.means, self.variances
+        if isinstance(self.kernel, kernels.Distance):  # the others are cheap, and share a compilation
+            used = np.any(variances > 0, axis=0) | np.any(means != 0, axis=0)
+            means, variances = means[:, used], variances[:, used]
         if np.ptp(variances) == 0:  # cheaper
             level = math.sqrt(variances[0, 0] * variances.shape[1])
             return measures.mean_kernel(self.kernel, real(means), measures.IsotropicNoise(level))
@@ -159,9 +191,12 @@ def per_point(right: Bound, setting: Setting) -> Bound:
 # ---------------------------------------------------------------------------------------------------- deviations of K
 
 
-def _deviation(key: jax.Array, population: Any) -> jax.Array:
-    problem = problems.perturb(key, population["means"], population["noise"], law=population["law"])
-    return gram(population["kernel"], problem.points) - population["mean"]
+def _deviation(key: jax.Array, population: Any, numbers: Numbers) -> jax.Array:
+    """K - E K or, where the number `reused` is not 0, with the noise of the first point on all of them."""
+    means = population["means"]
+    X = problems.perturb(key, means, population["noise"], law=population["law"]).points
+    X = jnp.where(numbers["reused"] > 0, means + (X[:1] - means[:1]), X)
+    return gram(population["kernel"], X) - population["mean"]
 
 
 def _norm(E: jax.Array) -> jax.Array:
@@ -170,14 +205,13 @@ def _norm(E: jax.Array) -> jax.Array:
 
 def gram_error(key: jax.Array, population: Any, numbers: Numbers) -> jax.Array:
     """|K - E K| / n in operator norm or, where the number `operator` is 0, in Frobenius norm."""
-    E = _deviation(key, population)
+    E = _deviation(key, population, numbers)
     return jnp.where(numbers["operator"] > 0, _norm(E), jnp.linalg.norm(E)) / E.shape[0]
 
 
 def form_error(key: jax.Array, population: Any, numbers: Numbers) -> jax.Array:
     """|Z - E Z| for Z = sum a_ij K_ij, A of the population."""
-    del numbers
-    return jnp.abs(jnp.sum(population["A"] * _deviation(key, population)))
+    return jnp.abs(jnp.sum(population["A"] * _deviation(key, population, numbers)))
 
 
 def gap_error(key: jax.Array, population: Any, numbers: Numbers, *, n: int) -> jax.Array:
@@ -246,8 +280,8 @@ def misclassified(key: jax.Array, population: Any, numbers: Numbers, *, clusters
 
 
 def angle(key: jax.Array, population: Any, numbers: Numbers, *, dim: int) -> jax.Array:
-    """The inner product of two uniform directions, times a number of the setting."""
+    """The inner product of two uniform directions, or where `reused` is not 0 of one with itself, times `factor`."""
     del population
     u = jax.random.normal(key, (2, dim), numbers["factor"].dtype)
     u = u / jnp.linalg.norm(u, axis=1, keepdims=True)
-    return numbers["factor"] * jnp.sum(u[0] * u[1])
+    return numbers["factor"] * jnp.sum(u[0] * jnp.where(numbers["reused"] > 0, u[0], u[1]))

@@ -74,21 +74,24 @@ def _lipschitz_kernels() -> Claim:
         kind="deterministic inequality",
         tex=r"K(x,y)=f(\|x-y\|),\ f\ L\text{-Lipschitz}\ \Rightarrow\ "
         r"|K(x_1,x_2)-K(y_1,y_2)|\le L(\|x_1-y_1\|+\|x_2-y_2\|)",
+        hypotheses=r"$f$ is $L$-Lipschitz on the line; the points are any, nothing is random. Tried with $\|x-y\|$ "
+        r"and with a Gaussian and an exponential kernel, at random points of $\mathbf R^3$.",
         because="True, by the triangle inequality; tried with the constants that the library gives its kernels.",
         printed=Form(sides(1.0), settings, "consistent"),
-        controls=(Control("half of the constant", sides(0.5), settings),),
+        controls=(Control("half of the constant", sides(0.5), settings, kind="wrong factor"),),
     )
 
 
 def _gaussian_lipschitz() -> Claim:
     settings = tuple(Setting(f"tau={tau:g}", numbers={"tau": tau}) for tau in (0.3, 1.7))
 
-    def sides(constant: Callable[[float], float]) -> Inequality:
+    def sides(constant: Callable[[float], float], dtype: type[np.floating] = np.float64) -> Inequality:
         def check(key: jax.Array, setting: Setting) -> Pairs:
             del key
             tau = setting.numbers["tau"]
             r, h = tau * np.linspace(0.01, 5, 500), 1e-3 * tau  # 499 steps of .01 tau, one of which is at tau
-            steepest = np.abs(np.exp(-((r - h) ** 2) / (2 * tau**2)) - np.exp(-((r + h) ** 2) / (2 * tau**2))) / (2 * h)
+            before, after = (np.exp(-(x**2) / (2 * tau**2)).astype(dtype).astype(float) for x in (r - h, r + h))
+            steepest = np.abs(before - after) / (2 * h)
             right = exact.always(tau * constant(tau), "amini2021, Example 1")
             return [(float(tau * s), right) for s in steepest]
 
@@ -103,11 +106,22 @@ def _gaussian_lipschitz() -> Claim:
         where="Example 1, the constant of the Gaussian kernel",
         kind="deterministic inequality",
         tex=r"L=\|f_\tau'\|_\infty=\frac{\sqrt2}{e\tau}",
+        hypotheses=r"The Gaussian kernel of bandwidth $\tau>0$, which is to be $L$-Lipschitz in the sense of (2); "
+        "nothing is random.",
         because="The slope is steepest at r = tau, where it is exp(-1/2) / tau, larger by 1.166; the paper's value "
         "is that at sqrt(2) tau.",
         printed=Form(sides(bound(True)), settings, "refuted"),
         corrected=Form(sides(bound(False)), settings, "consistent", r"L=e^{-1/2}/\tau"),
-        controls=(Control("0.6 for exp(-1/2)", sides(lambda tau: 0.6 / tau), settings),),
+        controls=(
+            Control("0.6 for exp(-1/2)", sides(lambda tau: 0.6 / tau), settings, kind="wrong factor"),
+            Control(
+                "tau taken for gamma in exp(-gamma r^2)",
+                sides(lambda tau: bound(False)((2 * tau) ** -0.5)),
+                settings,
+                kind="swapped constants",
+            ),
+            Control("the kernel in float16", sides(bound(False), np.float16), settings, kind="low precision"),
+        ),
     )
 
 
@@ -141,13 +155,15 @@ def _definition_2b() -> Claim:
         kind="deterministic inequality",
         tex=r"\text{density}\ge1/\omega\text{ on the support}\ \Rightarrow\ "
         r"W=\phi(Z),\ Z\sim N(0,1),\ \|\phi\|_{\rm Lip}\le\omega",
+        hypotheses=r"A coordinate $W$ has a density of at least $1/\omega$ on its support, which in the corrected "
+        "form is an interval; what its mean and variance are does not matter here.",
         because="The quantile function jumps over a gap of the support, which (b) allows. On an interval it is "
         "omega-Lipschitz, and the normal distribution function gains 1 / sqrt(2 pi).",
         printed=Form(sides(1.0), (gap(0.1), gap(0.01)), "refuted"),
         corrected=Form(
             sides(1 / math.sqrt(2 * math.pi)), ramps, "consistent", r"\|\phi\|_{\rm Lip}\le\omega/\sqrt{2\pi}"
         ),
-        controls=(Control("a third for 1 / sqrt(2 pi)", sides(1 / 3), ramps),),
+        controls=(Control("a third for 1 / sqrt(2 pi)", sides(1 / 3), ramps, kind="wrong factor"),),
     )
 
 
@@ -174,9 +190,11 @@ def _gaussian_concentration() -> Claim:
         where="Theorem 4",
         kind="tail bound",
         tex=r"P(f(w)-\mathbb Ef(w)>t)\le e^{-t^2/2},\ w\sim N(0,I),\ \|f\|_{\rm Lip}=1",
+        hypotheses="$w$ is standard normal in any dimension, $f$ is Lipschitz in the Euclidean norm, $t>0$. Tried "
+        r"with a coordinate and with $\|w\|$, whose laws are known.",
         because="True: Gaussian concentration. For a coordinate and for the norm the laws are known.",
         printed=Form(probability(0.5), settings, "certified"),
-        controls=(Control("the exponent t^2", probability(1.0), settings),),
+        controls=(Control("the exponent t^2", probability(1.0), settings, kind="wrong factor"),),
     )
 
 
@@ -201,10 +219,13 @@ def _log_concave() -> Claim:
         kind="tail bound",
         tex=r"P(f(W)-\mathbb Ef(W)>t)\le e^{-\kappa t^2},\ "
         r"W\text{ strongly log-concave of curvature }\alpha^2,\ \kappa=C\alpha^2",
+        hypotheses=r"$W$ has a density $e^{-U}$ and the Hessian of $U$ is at least $\alpha^2I$ everywhere (Corollary "
+        r"2: independent such vectors together, with the least $\alpha$); $f$ is Lipschitz, $t>0$. Tried with "
+        r"$f(x)=x$ and normal laws cut to an interval, limits of such laws with $\alpha=1$.",
         because="True with C = 1/2, which the paper does not name: by Caffarelli's theorem W is an image of a "
         "Gaussian vector under a map with constant 1 / alpha. Tried with normal laws cut off, whose tails are known.",
         corrected=Form(probability(0.5), settings, "certified", r"\kappa=\alpha^2/2"),
-        controls=(Control("the exponent t^2", probability(1.0), settings),),
+        controls=(Control("the exponent t^2", probability(1.0), settings, kind="wrong factor"),),
     )
 
 
@@ -255,9 +276,18 @@ def _lemma_1(data: Population | None) -> Claim:
         where="Lemma 1",
         kind="deterministic inequality",
         tex=r"\bigl|\|K(X)-A\|-\|K(X')-A\|\bigr|\le\|K(X)-K(X')\|_F\le2\sqrt n\,L\,\|X-X'\|_F",
+        hypotheses=r"An $L$-Lipschitz kernel, $|K(x_1,x_2)-K(y_1,y_2)|\le L(\|x_1-y_1\|+\|x_2-y_2\|)$, and any "
+        "matrix $A$; nothing is random. The second inequality is tried; the first is the triangle inequality.",
         because="True, and attained by K = x + y and a common shift in d = 1.",
         printed=Form(_displacements(concentration.gram_displacement), places, "consistent"),
-        controls=(Control("sqrt(n) for 2 sqrt(n)", _displacements(concentration.gram_displacement, 0.5), places[:1]),),
+        controls=(
+            Control(
+                "sqrt(n) for 2 sqrt(n)",
+                _displacements(concentration.gram_displacement, 0.5),
+                places[:1],
+                kind="wrong factor",
+            ),
+        ),
     )
 
 
@@ -278,7 +308,10 @@ def _displacement_distance() -> Claim:
         where="Theorem A (ours), from Lemma 1",
         kind="deterministic inequality",
         tex=r"K(x,y)=g(x-y)\ \Rightarrow\ \|K(X)-K(X')\|_F\le\sqrt{2n}\,L\,\|X-X'\|_F",
+        hypotheses=r"$K(x,y)=g(x-y)$ with an even $L$-Lipschitz $g$; nothing is random. Tried with $K(x,y)=\|x-y\|$.",
         because="A common shift changes nothing; attained by points that move apart on a line.",
         corrected=Form(_displacements(formula), places, "consistent"),
-        controls=(Control("sqrt(n) for sqrt(2 n)", _displacements(formula, 0.5**0.5), places[:1]),),
+        controls=(
+            Control("sqrt(n) for sqrt(2 n)", _displacements(formula, 0.5**0.5), places[:1], kind="wrong factor"),
+        ),
     )

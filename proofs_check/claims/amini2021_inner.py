@@ -94,6 +94,9 @@ def _theorem_2(deltas: Sequence[float]) -> Claim:
         kind="tail bound",
         tex=r"\|K-\mathbb EK\|\le2\kappa^2\sigma_\infty^2\eta\max(\delta^2,\delta),\ "
         r"\delta=\sqrt{n/\eta}+u/\sqrt\eta,\text{ w.p. }1-4n^{-c_1}e^{-c_2u^2}",
+        hypotheses=r"$X_i=\mu_i+\sqrt{\Sigma_i}\,W_i$, where all $W_{ij}$ are independent, centred and sub-Gaussian "
+        r"with norm at most $\kappa$; $u\ge0$, and $c_1,c_2>0$ are not named. The printed form is tried with random "
+        r"signs, the corrected one is for $X_i\sim N(\mu_i,s^2I)$ and $r$ the rank of $M$.",
         because="The constant C of the proof is missing in delta. For random signs, n = d and u = 0 the two sides "
         "are 3 d and 2.885 d in the limit, so the probability of a violation tends to 1, whatever c1 and c2 are; "
         "here c1 makes the claimed one 0.3. Corrected with every constant, for Gaussian coordinates.",
@@ -104,7 +107,9 @@ def _theorem_2(deltas: Sequence[float]) -> Claim:
             "certified",
             r"\|K-\mathbb EK\|\le s^2(2\sqrt d\,x+x^2)+2s\|M\|(x+\sqrt r),\ x=\sqrt n+u,\text{ w.p. }1-3e^{-u^2/2}",
         ),
-        controls=(Control("without the means", Tail(t.gram_error, forgotten), places((64, 40.0))),),
+        controls=(
+            Control("without the means", Tail(t.gram_error, forgotten), places((64, 40.0)), kind="term left out"),
+        ),
     )
 
 
@@ -135,6 +140,8 @@ def _limit() -> Claim:
         where="Section 2.2, the limit after Example 2",
         kind="deterministic inequality",
         tex=r"X=M/s+sW,\ s\to0\ \Rightarrow\ \|K-\mathbb EK\|\to2\|M^\top W\|",
+        hypotheses=r"$M$ and $W$ are fixed $d\times n$ matrices and $s>0$ tends to 0; the mean $EK=M^\top "
+        "M/s^2+s^2dI$ is that for $W$ with independent standard normal entries.",
         because="K - E K = M'W + W'M + s^2 (W'W - d I), so the limit is |M'W + W'M|, about half of 2 |M'W| for M of "
         "rank one; checked to within s^2 |W'W - d I|.",
         printed=Form(sides(lambda M, W: 2 * float(np.linalg.norm(M.T @ W, 2))), places, "refuted"),
@@ -144,7 +151,9 @@ def _limit() -> Claim:
             "consistent",
             r"\|K-\mathbb EK\|\to\|M^\top W+W^\top M\|",
         ),
-        controls=(Control("|M'W|", sides(lambda M, W: float(np.linalg.norm(M.T @ W, 2))), places),),
+        controls=(
+            Control("|M'W|", sides(lambda M, W: float(np.linalg.norm(M.T @ W, 2))), places, kind="wrong factor"),
+        ),
     )
 
 
@@ -177,6 +186,8 @@ def _lower() -> Claim:
         where="Section 2.2, the lower bound after Example 2",
         kind="tail bound",
         tex=r"\lim\|K-\mathbb EK\|\ge\sqrt{2n}\,\|M\|\text{ with high probability}",
+        hypotheses=r"$M$ is fixed, of rank $r$, and $W$ has independent standard normal entries; as printed $n\ge "
+        r"Cd$ for a large $C$, corrected $n>r$ and $u\ge0$. Tried with rank one, for which the law is known.",
         because="For M of rank one the limit is |y| + |y_1|, y ~ N(0, I), about sqrt(n): it is below the printed "
         "bound nearly always (high probability is taken for one half). The term with |M| is needed all the same.",
         printed=Form(Exact(printed), (Setting("rank one, n=1000", shapes={"n": 1000}),), "refuted"),
@@ -186,7 +197,7 @@ def _lower() -> Claim:
             "certified",
             r"\|M^\top W+W^\top M\|\ge\|M\|(\sqrt{n-r-1/2}-u)\text{ w.p. }1-e^{-u^2/2}",
         ),
-        controls=(Control("sqrt(2) times the root", probability(math.sqrt(2)), places),),
+        controls=(Control("sqrt(2) times the root", probability(math.sqrt(2)), places, kind="wrong factor"),),
     )
 
 
@@ -204,7 +215,8 @@ def _with_form(model: t.Model, A: np.ndarray, tau: float, delta: float) -> Setti
     numbers["mean_frobenius"] = float(np.linalg.norm(means.T @ S))
     numbers["mean_norm"] = float(np.linalg.norm(means, 2))
     setting = model.setting(f"delta={delta:g}", numbers)
-    return Setting(setting.name, {**model.population, "A": t.real(A)}, setting.numbers, setting.shapes)
+    population = t.OnUse(lambda: {**model.population, "A": t.real(A)})
+    return Setting(setting.name, population, setting.numbers, setting.shapes)
 
 
 def _shape(spread: Callable[[Any], float], size: Callable[[Any], float]) -> Callable[[Setting], Bound]:
@@ -250,6 +262,9 @@ def _lemma_3(deltas: Sequence[float]) -> Claim:
         kind="tail bound",
         tex=r"P\bigl(|z^\top(K-\mathbb EK)z|\ge\kappa^2\sigma_\infty^2t\bigr)\le"
         r"4\exp\Bigl(-c\min\Bigl\{\frac{t^2}{d+\|M\|^2/(\kappa\sigma_\infty)^2},t\Bigr\}\Bigr)",
+        hypotheses="The model of Theorem 2 (independent $X_i$ with sub-Gaussian coordinates) and a unit vector $z$; "
+        r"$t\ge0$. Tried with normal coordinates and $\Sigma_i=I$ alone; the corrected form is for normal "
+        "coordinates.",
         because="True up to its unnamed constant: written for t, with 1 / c. For Gaussian coordinates all constants "
         "are known, and so is the law, a chi-square one.",
         printed=Form(
@@ -262,8 +277,13 @@ def _lemma_3(deltas: Sequence[float]) -> Claim:
             r"P\bigl(|z^\top(K-\mathbb EK)z|\ge2\sqrt{v\tau}+2s^2\tau\bigr)\le2e^{-\tau},\ v=s^4d+2s^2\|M\|^2",
         ),
         controls=(
-            Control("a tenth of the constant", Calibrated(t.form_error, shape, 0.0, PROVED / 10), places),
-            Control("half of the deviation", probability(0.5), exactly),
+            Control(
+                "a tenth of the constant",
+                Calibrated(t.form_error, shape, 0.0, PROVED / 10),
+                places,
+                kind="wrong factor",
+            ),
+            Control("half of the deviation", probability(0.5), exactly, kind="wrong factor"),
         ),
     )
 
@@ -274,27 +294,23 @@ def _theorem_6(deltas: Sequence[float]) -> Claim:
     matrices = rng.standard_normal((n, n)), np.outer(np.arange(1.0, n + 1), np.ones(n)) / n
     models = (_model(n, d, 0.0), _model(n, d, 10.0))
 
-    def places(level: float) -> tuple[Setting, ...]:
+    def places(level: float, **numbers: float) -> tuple[Setting, ...]:
         return tuple(
-            Setting(f"A {name}, {s.name}", s.population, s.numbers, s.shapes)
+            Setting(f"A {name}, {s.name}", s.population, {**s.numbers, **numbers}, s.shapes)
             for model in models
             for name, A in zip(("random", "rank one"), matrices, strict=True)
             for delta in deltas
             for s in (_with_form(model, A, math.log(level / delta), delta),)
         )
 
-    def bound(means: float) -> Callable[[Setting], Bound]:
-        def right(setting: Setting) -> Bound:
-            given = {name: setting.numbers[name] for name in ("scale", "frobenius", "op_norm", "dim", "tau")}
-            return concentration.hanson_wright_gaussian(
-                **given, mean_frobenius=means * setting.numbers["mean_frobenius"]
-            )
-
-        return right
+    def bound(setting: Setting) -> Bound:
+        names = ("scale", "frobenius", "mean_frobenius", "op_norm", "dim", "tau")
+        return concentration.hanson_wright_gaussian(**{name: setting.numbers[name] for name in names})
 
     shape = _shape(
         lambda n: n["dim"] * n["frobenius"] ** 2 + (n["mean_frobenius"] / KAPPA) ** 2, lambda n: n["op_norm"]
     )
+    unnamed, named = places(4), places(2)
     return Claim(
         id="amini2021:thm6",
         paper=PAPER,
@@ -303,24 +319,39 @@ def _theorem_6(deltas: Sequence[float]) -> Claim:
         tex=r"P(|Z-\mathbb EZ|\ge\kappa^2t)\le4\exp\Bigl(-c\min\Bigl\{"
         r"\frac{t^2}{d\|A\|_F^2+\kappa^{-2}\|MA^{\mathsf S}\|_F^2},\frac t{\|A\|}\Bigr\}\Bigr),\ "
         r"Z=\sum_{i,j}a_{ij}\langle X_i,X_j\rangle",
+        hypotheses="Independent $X_i$ with independent coordinates that are sub-Gaussian, after centring, with norm "
+        r"at most $\kappa$; any fixed matrix $A$, $t\ge0$. Tried with $N(\mu_i,I)$ alone; the corrected form is for "
+        "normal points.",
         because="True up to its unnamed constant, as Lemma 3; with every constant for Gaussian coordinates.",
         printed=Form(
-            Calibrated(t.form_error, shape, 0.0, PROVED), places(4), "calibrated", r"c\ge1/2.48\text{ (Gaussian)}"
+            Calibrated(t.form_error, shape, 0.0, PROVED), unnamed, "calibrated", r"c\ge1/2.48\text{ (Gaussian)}"
         ),
         corrected=Form(
-            Tail(t.form_error, bound(1.0)),
-            places(2),
+            Tail(t.form_error, bound),
+            named,
             "certified",
             r"|Z-\mathbb EZ|\le2\sqrt{v\tau}+2s^2\|A^{\mathsf S}\|\tau,\ "
             r"v=s^4d\|A^{\mathsf S}\|_F^2+2s^2\|MA^{\mathsf S}\|_F^2,"
             r"\text{ w.p. }1-2e^{-\tau}",
         ),
         controls=(
-            Control("a tenth of the constant", Calibrated(t.form_error, shape, 0.0, PROVED / 10), places(4)),
+            Control(
+                "a tenth of the constant",
+                Calibrated(t.form_error, shape, 0.0, PROVED / 10),
+                unnamed,
+                kind="wrong factor",
+            ),
             Control(
                 "a quarter of it",
-                Tail(t.form_error, lambda setting: exact.rescaled(bound(1.0)(setting), 0.25)),
-                places(2)[: len(deltas)],
+                Tail(t.form_error, lambda setting: exact.rescaled(bound(setting), 0.25)),
+                named[: len(deltas)],
+                kind="wrong factor",
+            ),
+            Control(
+                "one draw of the noise for all points",
+                Tail(t.form_error, bound),
+                places(2, reused=1.0)[-len(deltas) :],
+                kind="reused key",
             ),
         ),
     )
@@ -350,6 +381,8 @@ def _lemma_5() -> Claim:
         kind="tail bound",
         tex=r"\mathbb Ee^{sX}\le e^{s^2v^2/2},\ |s|\le1/\alpha\ \Rightarrow\ "
         r"P(|X|\ge t)\le2\exp\bigl(-\tfrac12\min\{t^2/v^2,t/\alpha\}\bigr)",
+        hypotheses=r"$EX=0$, and the bound of $Ee^{sX}$ holds for all $|s|\le1/\alpha$; $t\ge0$. Tried with an "
+        r"exponential law, centred, and $\alpha=2$.",
         because="True; Chernoff's bound at its best s has up to twice the exponent.",
         printed=Form(probability(1.0, as_printed=True), places, "certified"),
         corrected=Form(
@@ -359,7 +392,9 @@ def _lemma_5() -> Claim:
             r"\text{exponent }\tfrac{t^2}{2v^2}\ (t\le v^2/\alpha),\ "
             r"\tfrac t\alpha-\tfrac{v^2}{2\alpha^2}\ (t>v^2/\alpha)",
         ),
-        controls=(Control("three times the exponent", probability(3.0, as_printed=False), places),),
+        controls=(
+            Control("three times the exponent", probability(3.0, as_printed=False), places, kind="wrong factor"),
+        ),
     )
 
 
@@ -401,7 +436,9 @@ def _any_covariance(deltas: Sequence[float]) -> Claim:
         kind="tail bound",
         tex=r"\|K-\mathbb EK\|\le\tfrac43\bigl(2\sqrt{vx}+2s^2x\bigr),\ x=\tau+n\ln17,\ "
         r"v=\max_i\|\Sigma_i\|_F^2+2s^2\|M\|^2,\text{ w.p. }1-2e^{-\tau}",
+        hypotheses=r"Independent $X_i\sim N(\mu_i,\Sigma_i)$ with any $\mu_i$ and $\Sigma_i$, "
+        r"$s^2=\max_i\|\Sigma_i\|$, $\tau>0$. Tried with diagonal $\Sigma_i$.",
         because="Quadratic forms over a net of the sphere, for any covariances.",
         corrected=Form(Tail(t.gram_error, bound(1.0)), places, "certified"),
-        controls=(Control("without the net", Tail(t.gram_error, bound(0.0)), places),),
+        controls=(Control("without the net", Tail(t.gram_error, bound(0.0)), places, kind="term left out"),),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 
@@ -91,6 +92,9 @@ def _theorem_1(deltas: Sequence[float]) -> Claim:
         kind="tail bound",
         tex=r"\|K-\mathbb EK\|\le2L\omega\sigma_\infty(n/\sqrt c+\sqrt n\,t)\text{ w.p. }1-e^{-ct^2}"
         r"\text{ for a universal }c",
+        hypotheses=r"Independent $X_i=\mu_i+\sqrt{\Sigma_i}\,W_i$ in class LC, whose case (b) asks for densities of "
+        r"at least $1/\omega$ on the support (corrected: on an interval); an $L$-Lipschitz kernel, $t\ge0$. Tried "
+        "with sums of first coordinates, $K=x_1+y_1$, and with laws of (b) and the normal one.",
         because="With a gap in the support of W, which class (b) allows, |K - E K| stays near n while omega is as "
         "small as one likes: false for every c. With an interval it is true, and c = 1/2 serves the whole class.",
         printed=Form(
@@ -104,7 +108,14 @@ def _theorem_1(deltas: Sequence[float]) -> Claim:
             "certified",
             r"c=\tfrac12;\ \text{(b) on an interval}",
         ),
-        controls=(Control("sqrt(n) for n", Tail(t.gram_error, rooted), _at(models[:1], deltas[:1], operator=True)),),
+        controls=(
+            Control(
+                "sqrt(n) for n",
+                Tail(t.gram_error, rooted),
+                _at(models[:1], deltas[:1], operator=True),
+                kind="wrong power",
+            ),
+        ),
     )
 
 
@@ -125,6 +136,9 @@ def _class_lc(deltas: Sequence[float]) -> Claim:
         kind="tail bound",
         tex=r"\|K-\mathbb EK\|_F\le L\omega\bigl(\bar\sigma\sqrt{2n(n+1)}+2\sigma_\infty"
         r"\sqrt n\,t\bigr)\text{ w.p. }1-e^{-t^2/2}",
+        hypotheses=r"Independent $X_i=\mu_i+\sqrt{\Sigma_i}\,W_i$ in class LC, in case (b) with densities on an "
+        r"interval; an $L$-Lipschitz kernel, $t\ge0$; $\bar\sigma^2$ is the mean of the $\|\Sigma_i\|$. Tried with "
+        r"$K=x_1+y_1$ and $\Sigma_i=I$, one law at a time; in case (b) $\omega/\sqrt{2\pi}$ stands for $\omega$.",
         because="Class LC consists of Lipschitz images of Gaussian vectors; the mean by the Poincare inequality, the "
         "rest by Gaussian concentration. Tried with K = x + y, for which the mean is attained.",
         corrected=Form(Tail(t.gram_error, bound), _at(models, deltas), "certified"),
@@ -133,6 +147,13 @@ def _class_lc(deltas: Sequence[float]) -> Claim:
                 "without the term in t",
                 Tail(t.gram_error, _no_deviation(bound, formula, "mean_scale")),
                 _at(models[:1], deltas[:1]),
+                kind="term left out",
+            ),
+            Control(
+                "one draw of the noise for all points",
+                Tail(t.gram_error, bound),
+                tuple(Setting(s.name, s.population, {**s.numbers, "reused": 1.0}) for s in _at(models[:1], (0.01,))),
+                kind="reused key",
             ),
         ),
     )
@@ -157,23 +178,34 @@ def _proposition_1() -> Claim:
         where="Proposition 1, (5)",
         kind="tail bound",
         tex=r"K(x,y)=h(x)h(y)\ \Rightarrow\ \|K-\mathbb EK\|>\tfrac18L\sigma n\text{ w.p. }1-e^{-n/8},\ n\ge8",
+        hypotheses=r"The $X_i$ are independent with one symmetric law on the line, $P(|X_i|>\sigma)=1/2$; $h(x)$ is "
+        r"$\sqrt{L/\sigma}$ times $x$ cut to $[-\sigma,\sigma]$, $n\ge8$. Tried with $X_i=-2,0,2$ and $L=\sigma=1$, "
+        r"where the law of $\|K-EK\|$ is known.",
         because="True; |h|^2 is a binomial variable for X = -2, 0, 2. So the order n in Theorem 1 is right.",
         printed=Form(probability(1.0), settings, "certified"),
-        controls=(Control("n / 2 for n / 8", probability(4.0), settings),),
+        controls=(Control("n / 2 for n / 8", probability(4.0), settings, kind="wrong factor"),),
     )
 
 
 # ---------------------------------------------------------------------------------------------------- special cases
 
 
-def _gaussian(as_printed: bool, *, power: float = 0.0) -> Callable[[Setting], Bound]:
-    """Return the bound of (10) on |K - E K| / n times d^power, with noise and lengthscale from the scale and L."""
+def _gaussian(as_printed: bool, *, power: float = 0.0, square: bool = False) -> Callable[[Setting], Bound]:
+    """Return the bound of (10) on |K - E K| / n times d^power, in units of the lengthscale, which L tells.
+
+    With `square` the square of the standard deviation of a coordinate stands for it.
+    """
 
     def right(setting: Setting) -> Bound:
         n, d = setting.numbers, setting.population["means"].shape[1]
-        noise, lengthscale = n["scale"] * math.sqrt(d), math.exp(-0.5) / n["lipschitz"]
+        deviation = n["scale"] * n["lipschitz"] * math.exp(0.5)
         found = concentration.gaussian_kernel(
-            noise=noise, lengthscale=lengthscale, dim=d, num_points=n["n"], t=n["t"], as_printed=as_printed
+            noise=math.sqrt(d) * (deviation**2 if square else deviation),
+            lengthscale=1.0,
+            dim=d,
+            num_points=n["n"],
+            t=n["t"],
+            as_printed=as_printed,
         )
         return exact.rescaled(found, d**power)
 
@@ -189,6 +221,8 @@ def _eq10(models: Sequence[t.Model], deltas: Sequence[float]) -> Claim:
         kind="tail bound",
         tex=r"\tfrac1n\|K-\mathbb EK\|\le\tfrac4e\,\tfrac\sigma\tau\,\tfrac1{\sqrt d}\bigl(1+\tfrac t{\sqrt n}\bigr)"
         r"\text{ w.p. }1-e^{-t^2}",
+        hypotheses=r"$X_i=\mu_i+(\sigma/\sqrt d)\,w_i$ with independent standard normal $w_i$ and any $\mu_i$; the "
+        r"Gaussian kernel of bandwidth $\tau$; $t\ge0$.",
         because="True, though derived from a wrong constant L: with the right one Theorem 1 gives 1.716 for 4 / e = "
         "1.472, and distance kernels have less. The sharper bound holds in Frobenius norm.",
         printed=Form(Tail(t.gram_error, _gaussian(True)), settings, "certified"),
@@ -198,7 +232,20 @@ def _eq10(models: Sequence[t.Model], deltas: Sequence[float]) -> Claim:
             "certified",
             r"\tfrac1n\|K-\mathbb EK\|_F\le\tfrac\sigma\tau(ed)^{-1/2}\bigl(\sqrt{2(1-1/n)}+\tfrac{2t}{\sqrt n}\bigr)",
         ),
-        controls=(Control("1 / d for 1 / sqrt(d)", Tail(t.gram_error, _gaussian(True, power=-0.5)), settings[:1]),),
+        controls=(
+            Control(
+                "1 / d for 1 / sqrt(d)",
+                Tail(t.gram_error, _gaussian(True, power=-0.5)),
+                settings[:1],
+                kind="wrong power",
+            ),
+            Control(
+                "the variance of a coordinate for its root",
+                Tail(t.gram_error, _gaussian(True, square=True)),
+                settings[:1],
+                kind="swapped constants",
+            ),
+        ),
     )
 
 
@@ -224,6 +271,8 @@ def _eq12(deltas: Sequence[float]) -> Claim:
         kind="tail bound",
         tex=r"\tfrac1n\|K-\mathbb EK\|\le2\sqrt2\,L\sqrt{\|\Sigma\|/d}\,\bigl(1+\tfrac t{"
         r"\sqrt n}\bigr)\text{ w.p. }1-e^{-t^2}",
+        hypotheses=r"$X_i=\mu_i+w_i/\sqrt d$ with independent $w_i\sim N(0,\Sigma)$ and any $\mu_i$; an "
+        r"$L$-Lipschitz kernel, $t\ge0$. Tried with $K=x_1+y_1$ and $K=\|x-y\|$, and a diagonal $\Sigma$.",
         because="True for every Lipschitz kernel. The Poincare inequality halves its first term.",
         printed=Form(Tail(t.gram_error, bound(True)), settings, "certified"),
         corrected=Form(
@@ -233,7 +282,12 @@ def _eq12(deltas: Sequence[float]) -> Claim:
             r"\tfrac1n\|K-\mathbb EK\|\le L\sqrt{\|\Sigma\|/d}\,\bigl(\sqrt{2(1+1/n)}+2\sqrt2\,\tfrac t{\sqrt n}\bigr)",
         ),
         controls=(
-            Control("tr Sigma / d for |Sigma|", Tail(t.gram_error, bound(False, float(decay.mean()))), settings[:1]),
+            Control(
+                "tr Sigma / d for |Sigma|",
+                Tail(t.gram_error, bound(False, float(decay.mean()))),
+                settings[:1],
+                kind="swapped constants",
+            ),
         ),
     )
 
@@ -253,6 +307,9 @@ def _distance_kernel(models: Sequence[t.Model], deltas: Sequence[float]) -> Clai
         kind="tail bound",
         tex=r"\|K-\mathbb EK\|_F\le L\omega\bigl(\bar\sigma\sqrt{2n(n-1)}+\sigma_\infty"
         r"\sqrt{2n}\,t\bigr)\text{ w.p. }1-e^{-t^2/2}",
+        hypotheses=r"Independent $X_i=\mu_i+\sqrt{\Sigma_i}\,W_i$ in class LC, in case (b) with densities on an "
+        r"interval; $K(x,y)=g(x-y)$ with an even $L$-Lipschitz $g$, $t\ge0$; $\bar\sigma^2$ is the mean of the "
+        r"$\|\Sigma_i\|$. Tried with normal $W_i$ alone.",
         because="The diagonal is constant, and a common shift of all points changes nothing.",
         corrected=Form(Tail(t.gram_error, bound), _at(models, deltas), "certified"),
         controls=(
@@ -260,12 +317,14 @@ def _distance_kernel(models: Sequence[t.Model], deltas: Sequence[float]) -> Clai
                 "half of it",
                 Tail(t.gram_error, lambda setting: exact.rescaled(bound(setting), 0.5)),
                 _at((two,), deltas[:1]),
+                kind="wrong factor",
             ),
         ),
     )
 
 
 def _known_variance(models: Sequence[t.Model], deltas: Sequence[float]) -> Claim:
+    @functools.cache
     def total(model: t.Model) -> float:
         means, d = model.means, model.means.shape[1]
         words = {"noise_variance": 2 * float(model.variances[0, 0]), "lengthscale": float(model.kernel.lengthscale)}
@@ -293,6 +352,9 @@ def _known_variance(models: Sequence[t.Model], deltas: Sequence[float]) -> Claim
         tex=r"\|K-\mathbb EK\|_F\le\Bigl(\sum_{i,j}\operatorname{var}K_{ij}"
         r"\Bigr)^{1/2}+L\omega\sigma_\infty\sqrt{2n}\,t"
         r"\text{ w.p. }1-e^{-t^2/2}",
+        hypotheses="As for any distance kernel: independent points of class LC and $K(x,y)=g(x-y)$ with an even "
+        r"$L$-Lipschitz $g$, $t\ge0$. Tried with isotropic normal noise and the Gaussian kernel alone, for which "
+        "the variances are known.",
         because="The root of the exact second moment bounds the mean; for the Gaussian kernel it is known.",
         corrected=Form(Tail(t.gram_error, bound), places(deltas), "certified"),
         controls=(
@@ -300,6 +362,7 @@ def _known_variance(models: Sequence[t.Model], deltas: Sequence[float]) -> Claim
                 "without the term in t",
                 Tail(t.gram_error, _no_deviation(bound, formula, "total_variance")),
                 places(deltas[:1]),
+                kind="term left out",
             ),
         ),
     )
@@ -328,7 +391,12 @@ def _proposition_3(deltas: Sequence[float]) -> Claim:
         where="Proposition 3",
         kind="tail bound",
         tex=r"P(V-\mathbb EV\ge2\sqrt n\,L\sigma_\infty\omega t)\le e^{-ct^2},\ V=\|K-\mathbb EK\|",
+        hypotheses=r"All $W_i$ of $X_i=\mu_i+\sqrt{\Sigma_i}\,W_i$ together have property (33) with constant "
+        r"$c/\omega^2$; an $L$-Lipschitz kernel, $t\ge0$. Tried with independent normal points, for which $c=1/2$ "
+        r"and $\omega=1$, and $K=x_1+y_1$ alone.",
         because="True, from Lemma 1. For K = x + y and Gaussian noise E V is known.",
         printed=Form(Tail(t.gram_error, above_mean(1.0)), settings, "certified"),
-        controls=(Control("1 / sqrt(n) for sqrt(n)", Tail(t.gram_error, above_mean(1 / n)), settings[:1]),),
+        controls=(
+            Control("1 / sqrt(n) for sqrt(n)", Tail(t.gram_error, above_mean(1 / n)), settings[:1], kind="wrong power"),
+        ),
     )

@@ -55,13 +55,15 @@ def _one_sample() -> Claim:
         where="Proof of Proposition 2, one sample",
         kind="tail bound",
         tex=r"P\bigl(|U-\mathbb EU|>t\sqrt{8b^2/n}\bigr)\le2e^{-t^2}",
+        hypotheses=r"$U$ is the mean of a symmetric $h$ with $|h|\le b$ over the pairs $i<j$ of $n\ge2$ independent "
+        r"points, $t\ge0$. Tried with random signs and $b=1$.",
         because="True; Hoeffding's inequality for U-statistics gives sqrt(4 b^2 / (n - 1)). For (y + z) / 2 the "
         "statistic is a mean of signs, whose law is known.",
         printed=Form(probability(1.0, True), settings, "certified"),
         corrected=Form(
             probability(1.0), settings, "certified", r"P\bigl(|U-\mathbb EU|>2bt/\sqrt{n-1}\bigr)\le2e^{-t^2}"
         ),
-        controls=(Control("half of the deviation", probability(0.5), settings),),
+        controls=(Control("half of the deviation", probability(0.5), settings, kind="wrong factor"),),
     )
 
 
@@ -87,12 +89,14 @@ def _two_samples() -> Claim:
         where="Proof of Proposition 2, two samples",
         kind="tail bound",
         tex=r"P\bigl(|V-\mathbb EV|>t\sqrt{8b^2/(n\wedge m)}\bigr)\le2e^{-t^2}",
+        hypotheses=r"$V$ is the mean of $h$ with $|h|\le b$ over the pairs from two independent samples, of $n$ and "
+        r"$m$ independent points; $t\ge0$. Tried with random signs, $n=m$ and $b=1$.",
         because="True; Hoeffding's inequality gives sqrt(2) for sqrt(8).",
         printed=Form(probability(1.0, True), settings, "certified"),
         corrected=Form(
             probability(1.0), settings, "certified", r"P\bigl(|V-\mathbb EV|>t\sqrt{2b^2/(n\wedge m)}\bigr)\le2e^{-t^2}"
         ),
-        controls=(Control("a third of the deviation", probability(1 / 3), settings),),
+        controls=(Control("a third of the deviation", probability(1 / 3), settings, kind="wrong factor"),),
     )
 
 
@@ -164,6 +168,9 @@ def _proposition_2() -> Claim:
         tex=r"|\Psi_{k\ell}-\Psi^*_{k\ell}|\le\frac{3bt}{\sqrt{n_k\wedge n_\ell}},\ "
         r"|v_{k\ell}^2-v_{k\ell}^{*2}|\le\frac{9b^2t}{\sqrt{n_k\wedge n_\ell}}\text{ for all }k,\ell,"
         r"\text{ w.p. }1-4R^2e^{-t^2}",
+        hypotheses=r"Given the labels, the $\mu_i$ are independent with law $P_k$ in cluster $k$; the mean kernel is "
+        r"bounded, $|\tilde K_\sigma|\le b$, and constant on the diagonal; $t\ge0$. Tried with two clusters of "
+        "equal size and a mean kernel that is 0 or 1.",
         because="True, though the proof forgets the bias of the diagonal; Theorem D has smaller constants and the "
         "bias. For the kernel 1{y = z} on {0, 1} everything is a function of two binomial variables.",
         printed=Form(probability(True), settings, "certified"),
@@ -174,7 +181,7 @@ def _proposition_2() -> Claim:
             r"2b\bigl(\tfrac t{\sqrt m}+\tfrac1m\bigr),\ 5b^2\bigl(\tfrac t{\sqrt m}+\tfrac1m\bigr),\ "
             r"m=n_k\wedge n_\ell",
         ),
-        controls=(Control("1 / n_k for the root", probability(True, -0.5), settings),),
+        controls=(Control("1 / n_k for the root", probability(True, -0.5), settings, kind="wrong power"),),
     )
 
 
@@ -198,6 +205,8 @@ def _bias() -> Claim:
         where="Proof of Proposition 2, the diagonal blocks",
         kind="identity",
         tex=r"\mathbb E\Psi_{kk}=\Psi^*_{kk}",
+        hypotheses=r"Given the labels, the $\mu_i$ are independent with law $P_k$ in cluster $k$; the mean kernel is "
+        r"$d_0$ on the diagonal, which counts in $\Psi_{kk}$. Tried with a mean kernel that is 0 or 1.",
         because="Psi_kk is a V-statistic: its n_k diagonal entries are d_0, not Psi*. In units of the bias, by the "
         "binomial law.",
         printed=Form(residual(lambda true, m: 0.0), settings, "refuted"),
@@ -207,7 +216,9 @@ def _bias() -> Claim:
             "identity",
             r"\mathbb E\Psi_{kk}-\Psi^*_{kk}=(d_0-\Psi^*_{kk})/n_k",
         ),
-        controls=(Control("1 / (n_k - 1) for 1 / n_k", residual(lambda true, m: m / (m - 1)), settings),),
+        controls=(
+            Control("1 / (n_k - 1) for 1 / n_k", residual(lambda true, m: m / (m - 1)), settings, kind="n for n - 1"),
+        ),
     )
 
 
@@ -234,6 +245,9 @@ def _display() -> Claim:
         where="Proof of Proposition 2, the display for Psi_kk",
         kind="tail bound",
         tex=r"|\Psi_{kk}-\Psi^*_{kk}|\le t\,\frac{n_k-1}{n_k}\sqrt{8b^2/n_k}\text{ w.p. }1-2e^{-t^2}",
+        hypotheses=r"Given the labels, the $\mu_i$ are independent with law $P_k$ in cluster $k$; the mean kernel is "
+        r"bounded by $b$ and constant on the diagonal, $n_k\ge2$, $t\ge0$. Tried with $n_k=2$ and a mean kernel "
+        "that is $-1$ or 1.",
         because="The bias of the diagonal is left out: false for two points that nearly always differ. It is "
         "harmless for Proposition 2 itself.",
         printed=Form(probability(lambda far, m: far * (m - 1) / m * math.sqrt(8 / m)), settings, "refuted"),
@@ -243,7 +257,11 @@ def _display() -> Claim:
             "certified",
             r"\tfrac{n_k-1}{n_k}\tfrac{2bt}{\sqrt{n_k-1}}+\tfrac{2b}{n_k}",
         ),
-        controls=(Control("without the bias", probability(lambda far, m: biased(far, m) - 2 / m), settings),),
+        controls=(
+            Control(
+                "without the bias", probability(lambda far, m: biased(far, m) - 2 / m), settings, kind="term left out"
+            ),
+        ),
     )
 
 
@@ -271,6 +289,9 @@ def _eq30() -> Claim:
         kind="tail bound",
         tex=r"\gamma^2\ge\gamma_*^2-\frac{24b^2t}{\sqrt{\pi_{\min}n}},\ "
         r"\bar v^2\le\bar v_*^2+\frac{9b^2t}{\sqrt{\pi_{\min}n}}\text{ w.p. }1-4R^2e^{-t^2}",
+        hypotheses=r"Given the labels, the $\mu_i$ are independent with law $P_k$ in cluster $k$; the mean kernel is "
+        r"bounded by $b$ and constant on the diagonal; $t\ge0$. Tried with two clusters of equal size and a mean "
+        "kernel that is 0 or 1.",
         because="True, from Proposition 2; with 16 and 5 from Theorem D.",
         printed=Form(probability(True), settings, "certified"),
         corrected=Form(
@@ -279,7 +300,7 @@ def _eq30() -> Claim:
             "certified",
             r"16b^2\bigl(\tfrac t{\sqrt m}+\tfrac1m\bigr),\ 5b^2\bigl(\tfrac t{\sqrt m}+\tfrac1m\bigr),\ m=\pi_{\min}n",
         ),
-        controls=(Control("1 / m for the root", probability(True, -0.5), settings[-2:]),),
+        controls=(Control("1 / m for the root", probability(True, -0.5), settings[-2:], kind="wrong power"),),
     )
 
 
@@ -326,9 +347,12 @@ def _corollary_1() -> Claim:
         kind="deterministic inequality",
         tex=r"\mathrm{Mis}\le2C_1F(\gamma_*^2,\bar v_*^2)+\frac{C_3}{\sqrt n},\ "
         r"C_3=\frac{18b^2t}{\sqrt{\pi_{\min}}\,\gamma_*^2}",
+        hypotheses=r"The hypotheses of Theorem 3 and Proposition 2, $n$ at least a constant over $\gamma_*^2$ "
+        r"(corrected: $\gamma_*^4$), and $F(\tilde\gamma_*^2,\bar v_*^2)+C_3/\sqrt n\le1/C_1$ (corrected: with "
+        "$2F$). Tried on numbers alone, without data: $R=2$, $b=1$, $t=2.5$.",
         because="Refuted as a consequence: 16 R C_1 is lost in C_3, so at parameters that (30) allows Theorem 3 says "
         "less than the corollary. No data are known that refute the corollary itself.",
         printed=Form(sides(True), settings, "refuted"),
         corrected=Form(sides(False), settings, "consistent", r"C_3=\frac{288RC_1b^2t}{\sqrt{\pi_{\min}}\,\gamma_*^2}"),
-        controls=(Control("a fourth of it", sides(False, 0.25), settings),),
+        controls=(Control("a fourth of it", sides(False, 0.25), settings, kind="wrong factor"),),
     )
