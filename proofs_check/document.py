@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +21,25 @@ if TYPE_CHECKING:
     from proofs_check.claim import Claim, Control, Form, Verdict
     from proofs_check.run import ClaimResult
 
-SCHEMA = 2
+SCHEMA = 3
 PAPERS = {
     "kpotufe2020": "Kpotufe and Sriperumbudur, Gaussian Sketching yields a J-L Lemma in RKHS, AISTATS 2020",
     "amini2021": "Amini and Razaee, Concentration of kernel matrices with application to kernel spectral clustering, "
     "Annals of Statistics 2021",
     "chen2016": "Chen and Phillips, Relative Error Embeddings of the Gaussian Kernel Distance, 2016",
     "ghashami2016": "Ghashami, Perry and Phillips, Streaming Kernel Principal Component Analysis, AISTATS 2016",
+}
+
+# By why a run was stopped: what that means, first where claims are missing, then where every claim was reached.
+_STOPPED = {
+    "interrupted": (
+        "The run was interrupted: claims are missing, or open.",
+        "The run was interrupted after every claim was tried: more trials could decide open ones.",
+    ),
+    "out of time": (
+        "The run was out of time before its end: claims are missing, or were judged by fewer trials.",
+        "The run was out of time after every claim was tried: more trials could decide open ones.",
+    ),
 }
 
 
@@ -36,13 +49,20 @@ class ReportError(Exception):
 
 @dataclass(frozen=True)
 class About:
-    """What a run was asked for: everything its numbers depend on. `note` says what was done to the user's data."""
+    """What a run was asked for: everything its numbers depend on.
+
+    `note` says what was done to the user's data. `rule` is "sequential" where trials stop as soon as the evidence
+    decides, "fixed" where their numbers are fixed before the first one. `stopped` says why a run ended before its
+    time: "interrupted" or "out of time"; it is empty where nothing stopped it.
+    """
 
     profile: str
     seed: int
     family_alpha: float
     dtype: str
     note: str = ""
+    rule: str = "sequential"
+    stopped: str = ""
 
 
 def as_json(
@@ -51,7 +71,7 @@ def as_json(
     """Return the report as strict JSON: NaN is null, infinities are the strings "inf" and "-inf".
 
     Two runs with equal settings agree in everything but the key `run`, which holds the entries of the argument and
-    the seconds that each claim took. `complete` is False where the run was interrupted.
+    the seconds that each claim took. `complete` is False where the run was stopped before its end.
     """
     papers = {result.claim.paper for result in results}
     report = {
@@ -60,15 +80,27 @@ def as_json(
         "seed": about.seed,
         "dtype": about.dtype,
         "family_alpha": about.family_alpha,
+        "rule": about.rule,
         "note": about.note,
         "complete": complete,
+        "stopped": about.stopped,
         "as_expected": all(result.as_expected for result in results),
         "papers": {key: source for key, source in PAPERS.items() if key in papers},
+        "kinds": _kinds(results),
         "claims": [_claim(result, about.seed) for result in results],
         "run": {**run, "seconds": {result.claim.id: result.seconds for result in results}},
     }
     strict: dict[str, Any] = _strict(report)
     return strict
+
+
+def _kinds(results: Sequence[ClaimResult]) -> dict[str, str]:
+    """Return the kinds of controls that occur, in the order of `KINDS` and then by name, with what each one is."""
+    from proofs_check.controls import KINDS
+
+    found = {control.kind for result in results for control in result.claim.controls}
+    known = [kind for kind in KINDS if kind in found]
+    return {kind: KINDS.get(kind, "") for kind in (*known, *sorted(found - set(known)))}
 
 
 def describe(claim: Claim) -> dict[str, Any]:
@@ -130,6 +162,7 @@ def _claim(result: ClaimResult, seed: int) -> dict[str, Any]:
 
     return {
         **describe(result.claim),
+        "hypotheses": result.claim.hypotheses,
         "as_expected": result.as_expected,
         "notes": result.notes,
         "forms": [
@@ -144,7 +177,13 @@ def _claim(result: ClaimResult, seed: int) -> dict[str, Any]:
             for name, form, verdict in result.forms
         ],
         "controls": [
-            {"name": name, "rejected": rejected(verdict), "seed": seed, **_verdict(control, verdict)}
+            {
+                "name": name,
+                "kind": control.kind,
+                "rejected": rejected(verdict),
+                "seed": seed,
+                **_verdict(control, verdict),
+            }
             for control, (name, verdict) in zip(result.claim.controls, result.controls, strict=True)
         ],
     }
@@ -163,6 +202,7 @@ def _verdict(part: Form | Control, verdict: Verdict) -> dict[str, Any]:
         "alpha": verdict.alpha,
         "slack": verdict.slack,
         "trials": sum(evidence.trials for evidence in verdict.evidence),
+        "detectable": _detectable(verdict),
         "margin_is": margin_is,
         "worst_setting": verdict.facts.get("worst_setting") or (min(finite)[1] if finite else None),
         "facts": verdict.facts,
@@ -180,13 +220,20 @@ def _verdict(part: Form | Control, verdict: Verdict) -> dict[str, Any]:
     }
 
 
+def _detectable(verdict: Verdict) -> float:
+    """Return the violation rate that every setting with such a number would have shown, NaN without one."""
+    rates = [float(e.facts["detectable"]) for e in verdict.evidence if e.facts.get("detectable") is not None]
+    return max((rate for rate in rates if not math.isnan(rate)), default=math.nan)
+
+
 def _over(allowed: float, found: float) -> float:
     """Return what is allowed over what was found; infinite where nothing was found."""
     return allowed / found if found > 0 else math.inf if found == 0 and allowed > 0 else math.nan
 
 
-def _exact_margin(facts: Mapping[str, Any]) -> float:
-    logs = facts["log_claimed"] - facts["log_probability"]
+def _log_margin(claimed: float, found: float) -> float:
+    """Return the ratio of two probabilities from their logs."""
+    logs = claimed - found
     return math.exp(logs) if logs < 700 else math.inf if logs > 0 else math.nan
 
 
@@ -206,7 +253,14 @@ _MARGINS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], float]]] = {
     "Inequality": ("right side over left side, the smallest ratio", lambda f: f.get("slack", math.nan)),
     "Calibrated": ("constant proved over constant needed", _calibrated_margin),
     "Identity": ("error allowed for rounding over largest error", lambda f: _over(f["limit"], f["worst_residual"])),
-    "Exact": ("probability claimed over probability computed", _exact_margin),
+    "Exact": (
+        "probability claimed over probability computed",
+        lambda f: _log_margin(f["log_claimed"], f["log_probability"]),
+    ),
+    "Rare": (
+        "probability claimed over probability estimated",
+        lambda f: _log_margin(f["log_claimed"], f["log_estimate"]),
+    ),
     "Expectation": (
         "precision asked for over distance and half-width; half-width over distance where it is refuted",
         _expectation_margin,
@@ -237,6 +291,38 @@ def is_number(value: Any) -> bool:
     return value is None or value in ("inf", "-inf") or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
+def words_and_formulas(text: str) -> list[tuple[str, bool]]:
+    """Return text cut at its dollar signs: pieces, and whether a piece is a formula in TeX.
+
+    A dollar sign behind a backslash is a word. Text in which the others do not pair up is all words.
+    """
+    pieces = re.split(r"(?<!\\)\$", text)
+    if len(pieces) % 2 == 0:
+        return [(text, False)]
+    return [(piece, True) if i % 2 else (piece.replace("\\$", "$"), False) for i, piece in enumerate(pieces) if piece]
+
+
+def kinds_of(report: Mapping[str, Any]) -> list[str]:
+    """Return the kinds of controls of a document: those it explains, in this order, then the others."""
+    found = dict.fromkeys(control["kind"] for claim in report["claims"] for control in claim["controls"])
+    return [*(kind for kind in report["kinds"] if kind in found), *(k for k in found if k not in report["kinds"])]
+
+
+def rejections(controls: Sequence[Mapping[str, Any]]) -> dict[str, tuple[int, int]]:
+    """Return, for every kind among the controls of a document, how many are rejected and how many there are."""
+    found: dict[str, tuple[int, int]] = {}
+    for control in controls:
+        rejected, total = found.get(control["kind"], (0, 0))
+        found[control["kind"]] = rejected + control["rejected"], total + 1
+    return found
+
+
+def what_stopped(report: Mapping[str, Any]) -> str:
+    """Return what a reader must know of a run that was stopped, "" for one that came to its end."""
+    missing, open_ = _STOPPED.get(report["stopped"] or ("" if report["complete"] else "interrupted"), ("", ""))
+    return open_ if report["complete"] else missing
+
+
 # The shape of a document: a dictionary for an object with at least these keys, a list for a list of such entries, a
 # set for one of several texts, otherwise a type, or `is_number`. docs/report_schema.md explains every key.
 _STATUS = frozenset({"identity", "certified", "consistent", "refuted", "vacuous", "calibrated", "not testable"})
@@ -248,6 +334,7 @@ _VERDICT = {
     "alpha": is_number,
     "slack": is_number,
     "trials": int,
+    "detectable": is_number,
     "margin_is": str,
     "worst_setting": str | None,
     "facts": dict,
@@ -262,21 +349,24 @@ _FORM = {
     "as_expected": bool,
 }
 _CLAIM = {
-    **dict.fromkeys(("id", "paper", "where", "kind", "statement", "because"), str),
+    **dict.fromkeys(("id", "paper", "where", "kind", "statement", "hypotheses", "because"), str),
     **dict.fromkeys(("expected_printed", "expected_corrected"), str | None),
     "as_expected": bool,
     "notes": [str],
     "forms": [_FORM],
-    "controls": [{**_VERDICT, "name": str, "rejected": bool}],
+    "controls": [{**_VERDICT, "name": str, "kind": str, "rejected": bool}],
 }
 _REPORT = {
     "schema": int,
     **dict.fromkeys(("profile", "dtype", "note"), str),
     "seed": int,
     "family_alpha": is_number,
+    "rule": frozenset({"sequential", "fixed"}),
     "complete": bool,
+    "stopped": frozenset({"", *_STOPPED}),
     "as_expected": bool,
     "papers": dict,
+    "kinds": dict,
     "claims": [_CLAIM],
     "run": {"seconds": dict},
 }

@@ -1,4 +1,4 @@
-"""A report as Markdown for the documentation: one table a paper."""
+"""A report as Markdown for the documentation: one table a paper, and one of claims and kinds of controls."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from proofs_check.document import kinds_of, rejections, what_stopped, words_and_formulas
 from proofs_check.rerun import run_command
 
-HEAD = ("claim", "where", "statement", "printed", "corrected", "slack", "controls rejected")
+HEAD = (
+    "claim", "where", "statement", "hypotheses", "printed", "corrected", "slack", "detectable rate",
+    "controls rejected",
+)  # fmt: skip
 
 
 def render(report: Mapping[str, Any]) -> str:
@@ -25,8 +29,10 @@ def render(report: Mapping[str, Any]) -> str:
         "",
         f"{len(report['claims'])} claim(s), {head}. Profile {_cell(report['profile'])}, seed {report['seed']}, "
         f"{_cell(report['dtype'])}. A true statement is refuted with probability at most {report['family_alpha']} in "
-        f"the whole run{'' if report['complete'] else ', which was interrupted'}.",
+        "the whole run, over all claims, settings and looks. A violation rate above the detectable one would have been "
+        "refuted with probability 0.99.",
         "",
+        *([what_stopped(report), ""] if what_stopped(report) else []),
         *([_cell(report["note"]), ""] if report["note"] else []),
         f"{fence}text",
         command,
@@ -37,7 +43,27 @@ def render(report: Mapping[str, Any]) -> str:
         if paper in report["papers"]:
             lines += [_cell(report["papers"][paper]), ""]
         lines += [_row(HEAD), _row(["---"] * len(HEAD)), *(_row(_claim(claim)) for claim in claims)]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_controls(report)]) + "\n"
+
+
+def _controls(report: Mapping[str, Any]) -> list[str]:
+    """Return the table of claims and kinds of controls; nothing where there is no control."""
+    kinds = kinds_of(report)
+    if not kinds:
+        return []
+    rows = [[f"`{_plain(claim['id'])}`", *_marks(claim, kinds)] for claim in report["claims"] if claim["controls"]]
+    head = ["claim", *map(_cell, kinds)]
+    lines = ["", "## Controls", "", "How many of the sabotaged variants of each kind the check rejected.", ""]
+    return [*lines, _row(head), _row(["---"] * len(head)), *map(_row, rows)]
+
+
+def _marks(claim: Mapping[str, Any], kinds: Sequence[str]) -> list[str]:
+    found = rejections(claim["controls"])
+    marks = []
+    for kind in kinds:
+        rejected, total = found.get(kind, (0, 0))
+        marks.append(f"{'✓' if rejected == total else '✗'} {rejected}/{total}" if total else "")
+    return marks
 
 
 def _row(cells: Sequence[str]) -> str:
@@ -46,13 +72,15 @@ def _row(cells: Sequence[str]) -> str:
 
 def _claim(claim: Mapping[str, Any]) -> list[str]:
     forms = {form["form"]: form for form in claim["forms"]}
-    last = claim["forms"][-1]["slack"] if claim["forms"] else None
+    last = claim["forms"][-1] if claim["forms"] else {"slack": None, "detectable": None}
     return [
         f"`{_plain(claim['id'])}`",
         _cell(claim["where"]),
         _tex(claim["statement"]),
+        _words(claim["hypotheses"]),
         *(_verdict(forms.get(name)) for name in ("printed", "corrected")),
-        "–" if last is None else last if isinstance(last, str) else f"{last:.3g}",
+        _number(last["slack"]),
+        "none" if last["detectable"] == "inf" else _number(last["detectable"]),
         f"{sum(control['rejected'] for control in claim['controls'])}/{len(claim['controls'])}",
     ]
 
@@ -61,6 +89,10 @@ def _verdict(form: Mapping[str, Any] | None) -> str:
     if form is None:
         return "–"
     return form["status"] if form["as_expected"] else f"**{form['status']}** (expected {_cell(form['expected'])})"
+
+
+def _number(value: Any) -> str:
+    return "–" if value is None else value if isinstance(value, str) else f"{value:.3g}"
 
 
 def _plain(text: Any) -> str:
@@ -72,6 +104,13 @@ def _cell(text: Any) -> str:
     """Return text for a cell: on one line, with nothing in it that Markdown or HTML would read as more than text."""
     line = re.sub(r"\s+", " ", str(text)).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_\[\]|$~])", r"\\\1", line)
+
+
+def _words(text: str) -> str:
+    """Return words for a cell, with the formulas between their dollar signs."""
+    if not text.strip():
+        return "–"
+    return "".join(_tex(piece) if is_tex else _cell(piece) for piece, is_tex in words_and_formulas(text))
 
 
 def _tex(tex: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def run_command(report: Mapping[str, Any]) -> str:
-    """Return the command that makes the same numbers once more."""
+    """Return the command that makes the same numbers once more, as far as a budget of time lets it."""
     asked = _asked(report)
     chosen = ["--paper", str(asked["paper"])] if asked.get("paper") else []
     names = asked.get("claim")
@@ -32,7 +32,7 @@ def _command(report: Mapping[str, Any], chosen: list[str]) -> str:
     words = ["python", "-m", "proofs_check", *chosen, "--seed", str(report["seed"]), "--profile", report["profile"]]
     if report["dtype"] != "float64":
         words += ["--dtype", report["dtype"]]
-    for option in ("data", "lengthscale"):
+    for option in ("data", "lengthscale", "budget"):
         if asked.get(option) is not None:
             words += [f"--{option}", str(asked[option])]
     return shlex.join(words)

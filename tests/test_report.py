@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import io
 import itertools
 import json
 import math
@@ -18,7 +19,7 @@ import numpy as np
 import pytest
 
 from jaxkern.bounds import Bound
-from proofs_check import document, html, judge, markdown, rerun
+from proofs_check import document, html, judge, markdown, report, rerun
 from proofs_check.__main__ import _parser, main
 from proofs_check.claim import (
     Calibrated,
@@ -30,10 +31,12 @@ from proofs_check.claim import (
     Identity,
     Inequality,
     Law,
+    Rare,
     Rate,
     Setting,
     Tail,
 )
+from proofs_check.controls import KINDS
 from proofs_check.html import _mathml, _parts, _plot
 from proofs_check.run import ClaimResult, run
 from proofs_check.runner import QUICK
@@ -60,6 +63,7 @@ CASES = {
     "Identity": (Identity(nothing), FIRST, [np.array([0.0, 2.22e-13])], [1e4 * np.finfo(float).eps / 2.22e-13]),
     "Exact": (Exact(nothing), SETTINGS[:2], [(-3.0, -2.0), (-np.inf, -2.0)], [math.e, math.inf]),
     "Inequality": (Inequality(nothing), FIRST, [np.array([[2.0, 3.0], [1.0, 8.0]])], [1.5]),
+    "Rare": (Rare(nothing, lambda s: -900.0, lambda s: -901.0), FIRST, [np.full(50, 0.5)], [2 * math.e]),
     "Law": (Law(nothing, lambda x: np.asarray(x)), FIRST, [(np.arange(100) + 0.5) / 100], None),
     "Expectation": (Expectation(nothing, lambda s: 1.0, lambda s: 1.0), FIRST, [np.array([0.999, 1.001] * 200)], None),
     "Rate": (Rate(nothing, "n", 1.0), SETTINGS, [n * np.array([0.99, 1.01]) for n in (1, 2, 4, 8, 16)], [math.nan] * 5),
@@ -81,13 +85,16 @@ def result(name):
         because="it is a toy",
         printed=dataclasses.replace(form, tex=""),
         corrected=form,
-        controls=(Control("sabotage", statement, settings),),
+        controls=(Control("sabotage", statement, settings, "wrong factor"), Control("other", statement, settings)),
+        hypotheses=r"it costs \$1, $U < \infty$ and $d \ge 1$",
     )
-    return ClaimResult(claim, verdict, verdict, (("sabotage", verdict),), 0.25, True, ("a note",), ())
+    controls = (("sabotage", verdict), ("other", verdict))
+    return ClaimResult(claim, verdict, verdict, controls, 0.25, True, ("a note",), ())
 
 
 ABOUT = document.About("quick", 7, 1e-3, "float64")
 RUN = {"command": {"claim": [], "data": None}, "started": "20200101T000000Z", "versions": {"jax": "0"}}
+RUN |= {"budget_minutes": 2.5, "resumed": 3}
 
 
 @pytest.fixture(scope="module")
@@ -115,14 +122,15 @@ REAL = Claim(
 
 def test_a_real_run_is_what_the_schema_says(tmp_path):
     found = document.as_json(run([REAL], profile=QUICK, seed=3), ABOUT, run={})
-    assert document.find_fault(found) == "" and found["schema"] == 2
+    assert document.find_fault(found) == "" and found["schema"] == 3
     document.write_json(tmp_path / "report.json", found)
     assert document.read(tmp_path / "report.json") == found
     printed, corrected = found["claims"][0]["forms"]
     assert (printed["class"], printed["worst_setting"], corrected["worst_setting"]) == ("Tail", "size 1", "size 1")
     assert printed["evidence"][0]["margin"] < 1 < corrected["evidence"][0]["margin"]
     assert printed["evidence"][0]["numbers"] == {"n": 1.0} and printed["evidence"][0]["shapes"] == {"d": 2}
-    html.render(found), markdown.render(found)
+    assert found["claims"][0]["hypotheses"] == "" and found["kinds"] == {"other": ""}
+    assert "those in the statement" in html.render(found) and r"| $U \le 1$ | – | refuted |" in markdown.render(found)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -145,12 +153,60 @@ def test_a_refuted_mean_has_a_margin_below_one():
     assert document._verdict(form, verdict)["evidence"][0]["margin"] < 1
 
 
+def test_what_could_have_been_seen_is_the_rate_that_every_setting_would_have_shown():
+    form = Form(Tail(nothing, lambda s: Bound(16.0, 0.8 if s.numbers["n"] < 4 else 0.0, True, "x")), SETTINGS, "x")
+    samples = [np.ones(400), np.ones(50), *[np.ones(0)] * 3]  # where no probability is claimed there is no rate
+    verdict = judge.judge(form, samples, 1e-3)
+    rates = [e.facts.get("detectable") for e in verdict.evidence]
+    assert (
+        rates[0] < rates[1] and rates[2:] == [None] * 3 and document._verdict(form, verdict)["detectable"] == rates[1]
+    )
+    few = judge.judge(form, [np.ones(2), *samples[1:]], 1e-3)
+    assert document._strict(document._verdict(form, few))["detectable"] == "inf"
+    none = judge.judge(Form(Identity(nothing), FIRST, "identity"), [np.zeros(1)], 1e-3)
+    assert document._strict(document._verdict(form, none))["detectable"] is None
+
+
+def test_the_page_says_what_the_evidence_could_not_have_seen(found):
+    (form,) = (c["forms"][1] for c in found["claims"] if c["id"] == "toy2020:Tail")
+    form["detectable"] = 0.375
+    shown = Page(html.render(found)).texts
+    assert "a violation rate of 0.375 would have been refuted with probability 0.99" in shown
+    form["detectable"] = "inf"
+    assert "no violation rate could have been refuted with so few trials" in Page(html.render(found)).texts
+    assert "| none | 0/2 |" in markdown.render(found)
+    assert _parts.unseen({"detectable": 0.5, "status": "refuted"}) == _parts.unseen({**form, "detectable": None}) == ""
+
+
+@pytest.mark.parametrize(
+    ("log", "shown"),
+    [
+        (-900.0, "1.36·10<sup>−391</sup>"),
+        (-400 * math.log(10), "1.00·10<sup>−400</sup>"),
+        (math.log(9.996) - 30 * math.log(10), "1.00·10<sup>−29</sup>"),
+        (math.log(2e30), "2.00·10<sup>30</sup>"),
+        (math.log(0.25), "0.25"),
+        (-math.inf, "0"),
+        (math.nan, "–"),
+        (-1e15, "e<sup>-1e+15</sup>"),
+    ],
+)
+def test_a_logarithm_is_shown_as_a_power_of_ten(log, shown):
+    assert _parts.power_of_ten(log) == shown
+
+
+def test_probabilities_too_small_to_write_out_are_readable(pure):
+    text = html.render(pure)
+    assert "claimed 1.36·10<sup>−391</sup>" in text and "log claimed" not in text
+    assert "probability claimed over probability estimated" in text
+
+
 def paths(value, path=()):
     """Yield the path of every entry of a document, except below the keys whose content is free."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield (*path, key)
-            if key not in ("facts", "numbers", "shapes", "papers", "run"):
+            if key not in ("facts", "numbers", "shapes", "papers", "kinds", "run"):
                 yield from paths(inner, (*path, key))
     elif isinstance(value, list) and value:
         yield from paths(value[0], (*path, 0))
@@ -186,7 +242,7 @@ def test_the_schema_page_names_every_key_and_no_other(pure):
 class Page(HTMLParser):
     """Collect what a test asks about, and refuse tags that are not closed in order."""
 
-    VOID = frozenset({"meta"})
+    VOID = frozenset({"meta", "wbr"})
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
@@ -239,10 +295,11 @@ def test_the_page_is_self_contained_and_can_be_read_without_eyes_or_mouse(pure):
 
 def test_the_page_says_what_a_reader_asks(pure):
     shown = " ".join(Page(html.render(pure)).texts)
-    for text in ("Lemma Tail", "it is a toy", "a note", "size 16", "sabotage", "0.001: the probability", "jax 0"):
+    told = ("Lemma Tail", "it is a toy", "a note", "size 16", "sabotage", "0.001: the probability", "jax 0")
+    for text in (*told, "over all claims, settings and looks", "2.5 min, resumed 3 time(s)", "sequential: trials stop"):
         assert text in shown, text
     assert "python -m proofs_check --claim toy2020:Rate --seed 7 --profile quick" in shown
-    assert "8 claim(s), all as expected" in shown and "2020-01-01 00:00:00 UTC" in shown
+    assert "9 claim(s), all as expected" in shown and "2020-01-01 00:00:00 UTC" in shown
     assert "Kpotufe and Sriperumbudur" in shown and "mean of the statistic" in shown
 
 
@@ -257,6 +314,155 @@ def test_what_is_not_as_expected_is_open_and_listed_first(found):
     assert "**calibrated** (expected refuted)" in markdown.render(found) and "interrupted" in markdown.render(found)
 
 
+@pytest.mark.parametrize(("stopped", "said"), [("out of time", "was out of time"), ("interrupted", "was interrupted")])
+def test_a_run_that_was_stopped_says_why(stopped, said):
+    about = dataclasses.replace(ABOUT, stopped=stopped, rule="fixed")
+    found = document.as_json([result("Exact")], about, run={}, complete=False)
+    assert document.find_fault(found) == "" and found["stopped"] == stopped and found["rule"] == "fixed"
+    text = html.render(found)
+    assert f"all as expected. The run {said}" in text and "fixed: the numbers of trials" in text
+    assert f"The run {said}" in markdown.render(found)
+    shown = io.StringIO()
+    report.terminal([result("Exact")], about, file=shown)
+    assert f"The run {said}" in shown.getvalue()
+    found["complete"] = True
+    assert "after every claim was tried" in html.render(found) and 'class="result good"' in html.render(found)
+    found |= {"complete": False, "stopped": ""}  # only `complete` is known
+    assert "The run was interrupted: claims" in html.render(found)
+
+
+def test_hypotheses_are_words_with_formulas_between(pure):
+    pytest.importorskip("latex2mathml")
+    text = html.render(pure)
+    (shown,) = set(re.findall(r'aria-label="hypotheses" tabindex="0">(.*?)</div>', text))
+    assert shown.startswith("it costs $1, <math><mrow><mi>U</mi>") and shown.count("<math>") == 2
+    assert "&lt;" in shown and " and <math>" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("", []),
+        ("words", [("words", False)]),
+        ("$n$", [("n", True)]),
+        ("a $n$ b $m$.", [("a ", False), ("n", True), (" b ", False), ("m", True), (".", False)]),
+        (r"\$5 and $n$", [("$5 and ", False), ("n", True)]),
+        ("a $n b", [("a $n b", False)]),
+    ],
+)
+def test_words_are_cut_at_their_dollar_signs(text, pieces):
+    assert document.words_and_formulas(text) == pieces
+
+
+def cells_of_the_matrix(text):
+    """Return the rows of the table of claims and kinds, each a list of what is shown and what is read aloud."""
+    (table,) = re.findall(r'<table class="matrix">.*?</table>', text, re.DOTALL)
+    rows = re.findall(r"<tr>(.*?)</tr>", table)
+    return table, [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in rows]
+
+
+def test_a_matrix_shows_which_claim_was_tried_with_which_kind(found):
+    first = found["claims"][0]["controls"]
+    first.append({**first[0], "name": "again", "rejected": True})
+    first[1]["rejected"] = True
+    found["claims"][1]["controls"] = []
+    for control in found["claims"][2]["controls"]:
+        control["rejected"] = True
+    found["claims"][3]["controls"][0]["kind"] = "a new one"
+    text = html.render(found)
+    table, (head, *rows, every) = cells_of_the_matrix(text)
+    assert [re.sub("<[^>]*>", "", cell) for cell in head] == ["claim", "wrong factor", "other", "a new one"]
+    assert f'<abbr title="{KINDS["wrong factor"]}">' in head[1] and head[3] == "<abbr>a new one</abbr>"
+    shown = {re.sub("<[^>]*>", "", name): [re.sub("<[^>]*>", " ", cell).split() for cell in row] for name, *row in rows}
+    assert shown["toy2020:Tail"] == [["✗1/2", "rejected", "1", "of", "2"], ["✓", "rejected", "1", "of", "1"], []]
+    assert shown["toy2020:Identity"][1] == ["✓", "rejected", "1", "of", "1"] and "toy2020:Calibrated" not in shown
+    assert shown["toy2020:Exact"] == [[], ["✗0/1", "rejected", "0", "of", "1"], ["✗0/1", "rejected", "0", "of", "1"]]
+    assert len(rows) == 8 and every[0] == "all claims" and "rejected 2 of 8" in every[1] and "2 of 8" in every[2]
+    assert table.count('scope="row"') == 9 and 'aria-hidden="true">✓' in table
+    lines = [re.sub(r" +", " ", line) for line in markdown.render(found).splitlines()]
+    assert "| claim | wrong factor | other | a new one |" in lines
+    assert "| `toy2020:Tail` | ✗ 1/2 | ✓ 1/1 | |" in lines and not any("toy2020:Cal" in x and "✓" in x for x in lines)
+    box = text[: text.index('<table class="matrix">')].rpartition("<div")[2]
+    assert 'class="scroll"' in box and 'tabindex="0"' in box and "aria-label=" in box
+
+
+def test_a_run_without_controls_has_no_matrix(found):
+    for claim in found["claims"]:
+        claim["controls"] = []
+    assert "matrix" not in html.render(found).split("</style>")[1] and "## Controls" not in markdown.render(found)
+
+
+def test_the_terminal_counts_controls_and_kinds():
+    refuted = judge.judge(Form(Identity(nothing), FIRST, "refuted"), [np.ones(1)], 1e-3)
+    one = result("Identity")
+    one = dataclasses.replace(one, controls=(one.controls[0], ("other", refuted)))
+    shown = io.StringIO()
+    report.terminal([one, result("Law")], ABOUT, file=shown)
+    assert "controls: 1 of 4 rejected, of 2 kind(s)" in shown.getvalue()
+    assert "over all claims, settings and looks" in shown.getvalue()
+
+
+def said(*reports):
+    """Return what the estimate says at each (seconds, done, total)."""
+    left = report.TimeLeft()
+    return [left.update(*each) for each in reports]
+
+
+def test_the_time_left_follows_the_speed():
+    assert said((30, 100, 1000), (40, 200, 1000), (60, 400, 1000))[1:] == ["about 1 min 20 s left", "about 1 min left"]
+
+
+def test_compilation_and_the_first_seconds_give_no_estimate():
+    assert said((300, 1, 10**6), (301, 10, 10**6), (304.9, 10**5, 10**6)) == [""] * 3
+    assert said((0, 1, 10**6), (100, 10**4, 10**6), (200, 3 * 10**4, 10**6))[1:] == ["", "about 1 h 48 min left"]
+
+
+def test_trials_that_are_no_longer_needed_count_as_done():
+    # Half of the plan is gone after 100 s, though a twentieth of its trials have run.
+    assert said((0, 0, 2000), (100, 100, 1100))[1] == "about 1 min 40 s left"
+    assert said((0, 0, 2000), (100, 100, 4000)) == ["", ""]  # more than ever is left
+    assert said((0, 0, 2000), (100, 1500, 1500))[1] == said((0, 0, 0), (9, 0, 0))[1] == ""
+
+
+def test_what_a_resumed_run_finds_done_is_no_speed():
+    assert said((0, 5000, 10_000), (0.5, 8000, 10_000), (10, 9000, 10_000))[2] == "about 10 s left"
+
+
+def test_the_time_left_goes_by_the_last_two_minutes():
+    quick, slow = [(0, 0, 10_000), (20, 8000, 10_000)], [(20 + t, 8000 + t, 10_000) for t in range(10, 140, 10)]
+    assert said(*quick, *slow)[2] == "about 7 s left"  # 1990 at 8010 in 30 s
+    assert said(*quick, *slow)[-1] == "about 31 min 10 s left"  # 1870 at one a second
+    assert said(*quick, (30, 8100, 20_000), (40, 8200, 20_000))[2:] == ["", ""]  # more to do: anew
+    assert said(*quick, (30, 8100, 20_000), (60, 9100, 20_000))[3] == "about 5 min 30 s left"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.01, "1 s"), (59.4, "59 s"), (59.6, "1 min"), (200, "3 min 20 s"), (3594, "59 min 50 s"), (3596, "1 h"),
+        (1e5, "27 h 47 min"),
+    ],
+)  # fmt: skip
+def test_durations_are_as_exact_as_an_estimate(seconds, words):
+    assert report._duration(seconds) == words
+
+
+class Screen(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_the_bar_says_how_long_it_takes(monkeypatch):
+    pytest.importorskip("rich")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(report.TimeLeft, "update", lambda self, now, done, total: f"about {total - done} s left")
+    screen = Screen()
+    with report.progress(screen) as tell:
+        tell(30, 120)
+        tell(40, 100)  # it shrinks where claims stop early
+    assert "40/100" in screen.getvalue() and "about 60 s left" in screen.getvalue()
+
+
 def poison(value, key=""):
     """Return the document with hostile text in place of every free text, and in every name of a free object."""
     if isinstance(value, dict):
@@ -264,7 +470,8 @@ def poison(value, key=""):
         return {(EVIL + k if free else k): poison(inner, k) for k, inner in value.items()}
     if isinstance(value, list):
         return [poison(inner, key) for inner in value]
-    return EVIL + value if isinstance(value, str) and key not in ("status", "form", "margin", "slack") else value
+    kept = ("status", "form", "margin", "slack", "detectable", "rule", "stopped")
+    return EVIL + value if isinstance(value, str) and key not in kept else value
 
 
 def test_hostile_names_stay_text(found):
@@ -281,8 +488,9 @@ def test_hostile_names_stay_text(found):
     assert len(ids) == len(set(ids)) and not any(re.search(r"[^\w.-]", name) for name in ids)
     lines = markdown.render(evil).splitlines()
     rows = [line for line in lines if line.startswith("| ")]
-    assert len(rows) == 8 + 2 * 2  # the claims, and head and rule of two papers
-    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {len(markdown.HEAD) + 1}
+    assert len(rows) == 2 * 9 + 3 * 2  # the claims twice, and head and rule of two papers and of the controls
+    columns = [len(re.findall(r"(?<!\\)\|", row)) for row in rows]
+    assert columns == [len(markdown.HEAD) + 1] * (9 + 2 * 2) + [4] * (9 + 2)
     assert not any("<script" in re.sub("`[^`]*`", "", row) for row in rows)
 
 
@@ -290,7 +498,8 @@ def test_hostile_names_stay_text(found):
 def test_what_the_schema_leaves_free_may_be_anything(found, odd):
     found["run"] = {"seconds": {"toy2020:Tail": odd}, "versions": odd, "started": odd, "command": {"claim": odd}}
     found["run"]["command"] |= {"paper": odd, "data": odd}
-    found["papers"]["toy2020"] = odd
+    found["run"] |= {"budget_minutes": odd, "resumed": odd}
+    found["papers"]["toy2020"] = found["kinds"]["wrong factor"] = odd
     for claim in found["claims"]:
         for evidence in claim["forms"][0]["evidence"]:
             evidence |= {"facts": {"mean": odd, "odd": odd}, "numbers": {"odd": odd}}
@@ -435,16 +644,22 @@ def test_the_command_to_run_again_is_read_as_it_was_meant(found):
     assert (str(asked.data), asked.lengthscale, asked.profile) == ("my $x.npy", 0.5, "quick")
     one = _parser().parse_args(["run", *shlex.split(rerun.claim_command(found, "it's"))[3:]])
     assert one.claim == ["it's"] and one.paper is None
+    found["run"]["command"]["budget"] = 2.5
+    for command in (rerun.run_command(found), rerun.claim_command(found, "x")):
+        assert command.endswith(" --budget 2.5")
     found["run"] = {"seconds": {}}
     assert "--data" not in rerun.run_command(found)
 
 
 def test_markdown_has_one_table_a_paper(pure):
     lines = markdown.render(pure).splitlines()
-    assert [line for line in lines if line.startswith("## ")] == ["## toy2020", "## kpotufe2020"]
+    assert [line for line in lines if line.startswith("## ")] == ["## toy2020", "## kpotufe2020", "## Controls"]
     row = next(line for line in lines if line.startswith("| `toy2020:Tail`"))
     statement = r"$\Vert U\Vert \le 1 \text{ w.p. } 1 - \delta$"
-    assert row == f"| `toy2020:Tail` | Lemma Tail | {statement} | consistent | consistent | 2 | 0/1 |"
+    hypotheses = r"it costs \$1, $U \lt \infty$ and $d \ge 1$"
+    assert row == (
+        f"| `toy2020:Tail` | Lemma Tail | {statement} | {hypotheses} | consistent | consistent | 2 | 0.907 | 0/2 |"
+    )
 
 
 def test_report_makes_the_pages_again_without_jax(pure, tmp_path):
@@ -473,16 +688,16 @@ def test_a_name_that_is_no_unicode_does_not_stop_a_report(found, tmp_path):
     [
         (None, "holds no report.json"),
         ("", "is not JSON"),
-        ('{"schema": 2, "cla', "is not JSON"),
+        ('{"schema": 3, "cla', "is not JSON"),
         ('{"schema": NaN}', "is not JSON"),
         ("[" * 100_000, "is not JSON"),
         (b"\xff\xfe", "is not JSON"),
         ("[]", "no schema version"),
         ("{}", "no schema version"),
-        ('{"schema": 1}', "schema version '1', and this program reads version 2"),
-        ('{"schema": "2"}', "this program reads version 2"),
-        ('{"schema": true}', "this program reads version 2"),
-        ('{"schema": 2}', "is not a report of schema version 2: report.profile is missing"),
+        ('{"schema": 2}', "schema version '2', and this program reads version 3"),
+        ('{"schema": "3"}', "this program reads version 3"),
+        ('{"schema": true}', "this program reads version 3"),
+        ('{"schema": 3}', "is not a report of schema version 3: report.profile is missing"),
         (lambda r: r["claims"][2].pop("forms"), "report.claims[2].forms is missing"),
         (lambda r: r["claims"][2]["forms"][0].update(status="proved"), "report.claims[2].forms[0].status is 'proved'"),
     ],

@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib import resources
 
+from proofs_check.document import kinds_of, rejections, what_stopped
 from proofs_check.html._claims import paper_section
-from proofs_check.html._parts import TONES, Json, badge, number, table, text_of, time_of
+from proofs_check.html._parts import TONES, Json, badge, is_finite, number, table, text_of, time_of, unseen
 from proofs_check.rerun import run_command
 
 Papers = Mapping[str, Sequence[tuple[str, Json]]]
@@ -26,6 +27,10 @@ MEANINGS = {
     "vacuous": "the bound says nothing: it exceeds what the quantity can ever be, or claims no probability",
     "calibrated": "true for some universal constant; the interval that proof and evidence leave open is given",
     "not testable": "computation cannot decide it, or the data do not meet its hypotheses",
+}
+RULES = {
+    "sequential": "sequential: trials stop as soon as the evidence decides, and the rate holds at every look at it",
+    "fixed": "fixed: the numbers of trials were set before the first one, and the evidence is looked at once",
 }
 
 
@@ -44,7 +49,7 @@ def render(report: Json) -> str:
         f"<header>\n<h1>Theorems, run as checks that can fail</h1>\n{_headline(report)}</header>\n"
         '<nav aria-label="Contents"><ul><li><a href="#about">About this run</a></li>'
         f'<li><a href="#verdicts">Verdicts</a></li><li><a href="#controls">Controls</a></li>{links}</ul></nav>\n'
-        f'<main id="main">\n{_about(report, papers)}{_summary(papers)}{_controls(papers)}{sections}</main>\n'
+        f'<main id="main">\n{_about(report, papers)}{_summary(papers)}{_controls(report, papers)}{sections}</main>\n'
         "</body>\n</html>\n"
     )
 
@@ -80,9 +85,9 @@ def _all(papers: Papers) -> list[tuple[str, Json]]:
 
 def _headline(report: Json) -> str:
     wrong = any(not claim["as_expected"] for claim in report["claims"])
-    cut = "" if report["complete"] else " The run was interrupted: claims are missing."
+    cut = what_stopped(report)
     tone = "bad" if wrong else "good" if report["complete"] else "open"
-    return f'<p class="result {tone}">{text_of(_outcome(report))}.{cut}</p>\n'
+    return f'<p class="result {tone}">{text_of(_outcome(report))}.{f" {cut}" if cut else ""}</p>\n'
 
 
 def _about(report: Json, papers: Papers) -> str:
@@ -90,10 +95,16 @@ def _about(report: Json, papers: Papers) -> str:
     versions = run.get("versions")
     shown = ", ".join(f"{name} {version}" for name, version in versions.items()) if isinstance(versions, dict) else None
     facts = [
-        ("family-wise rate", f"{number(report['family_alpha'])}: the probability that the run refutes any true form"),
+        (
+            "family-wise rate",
+            f"{number(report['family_alpha'])}: the probability that the run refutes any true form is at most that, "
+            "over all claims, settings and looks",
+        ),
+        ("stopping rule", RULES[report["rule"]]),
         ("seed", text_of(report["seed"])),
         ("profile, precision", f"{text_of(report['profile'])}, {text_of(report['dtype'])}"),
         ("data", text_of(report["note"]) if report["note"] else None),
+        ("budget", _budget(run)),
         *(
             (name, text_of(time_of(run[name])))
             for name in ("started", "finished", "device", "platform")
@@ -114,6 +125,14 @@ def _about(report: Json, papers: Papers) -> str:
         '<p class="soft">In the quick profile, consistent counts for certified. Slack is the bound over the quantile '
         "of what it bounds, the smallest over the settings.</p></details>\n</section>\n"
     )
+
+
+def _budget(run: Json) -> str | None:
+    minutes, resumed = run.get("budget_minutes"), run.get("resumed")
+    parts = [f"{number(minutes)} min"] if is_finite(minutes) else []
+    if isinstance(resumed, int) and resumed > 0:
+        parts.append(f"resumed {number(int(resumed))} time(s)")
+    return ", ".join(parts) or None
 
 
 def _counts(papers: Papers) -> str:
@@ -168,7 +187,7 @@ def _summary_row(anchor: str, claim: Json) -> str:
     )
 
 
-def _controls(papers: Papers) -> str:
+def _controls(report: Json, papers: Papers) -> str:
     rows, rejected = [], 0
     for anchor, claim in _all(papers):
         for control in claim["controls"]:
@@ -177,17 +196,54 @@ def _controls(papers: Papers) -> str:
             rows.append(
                 f'<tr><th scope="row"><a href="#{anchor}">{text_of(claim["id"])}</a></th>'
                 f'<td>{text_of(control["name"])}</td><td><span class="badge {tone}">{seen}</span></td>'
-                f'<td class="wide">{text_of(control["because"])}</td></tr>'
+                f"<td>{text_of(control['kind'])}</td>"
+                f'<td class="wide">{"; ".join(filter(None, (text_of(control["because"]), unseen(control))))}</td></tr>'
             )
     if not rows:
         return ""
     head = (
         '<th scope="col">claim</th><th scope="col">control</th><th scope="col">rejected</th>'
-        '<th scope="col" class="wide">how</th>'
+        '<th scope="col">kind</th><th scope="col" class="wide">how</th>'
     )
+    kinds = kinds_of(report)
+    known = [(kind, report["kinds"][kind]) for kind in kinds if report["kinds"].get(kind)]
+    meanings = "".join(f"<dt>{text_of(kind)}</dt><dd>{text_of(meaning)}</dd>" for kind, meaning in known)
     return (
         '<section id="controls" aria-labelledby="controls-h">\n<h2 id="controls-h">Controls</h2>\n'
         "<p>A control is a sabotaged variant of a claim. A check that does not reject it has no power.</p>\n"
+        f"{_matrix(papers, kinds, report['kinds'])}"
+        f'<details><summary>What the kinds of sabotage are</summary><dl class="facts">{meanings}</dl></details>\n'
         f"<details><summary>{rejected} of {len(rows)} control(s) rejected</summary>"
         f"{table('Control and claim', head, rows)}</details>\n</section>\n"
     )
+
+
+def _matrix(papers: Papers, kinds: Sequence[str], meanings: Json) -> str:
+    titles = [f' title="{text_of(meanings[kind])}"' if meanings.get(kind) else "" for kind in kinds]
+    head = '<th scope="col">claim</th>' + "".join(
+        f'<th scope="col"><abbr{title}>{text_of(kind)}</abbr></th>' for kind, title in zip(kinds, titles, strict=True)
+    )
+    rows = [
+        _matrix_row(f'<a href="#{anchor}">{text_of(claim["id"]).replace(":", ":<wbr>")}</a>', kinds, claim["controls"])
+        for anchor, claim in _all(papers)
+        if claim["controls"]
+    ]
+    every = [control for _, claim in _all(papers) for control in claim["controls"]]
+    rows.append(_matrix_row("all claims", kinds, every))
+    return table("Which claim was tried with which kind of sabotage, and rejected it", head, rows, "matrix")
+
+
+def _matrix_row(name: str, kinds: Sequence[str], controls: Sequence[Json]) -> str:
+    found, cells = rejections(controls), []
+    for kind in kinds:
+        if kind not in found:
+            cells.append("<td></td>")
+            continue
+        rejected, total = found[kind]
+        sign, tone = ("✓", "good") if rejected == total else ("✗", "bad")
+        count = "" if rejected == total == 1 else f"{rejected}" if rejected == total else f"{rejected}/{total}"
+        cells.append(
+            f'<td><span class="badge {tone}" aria-hidden="true">{sign}{count}</span>'
+            f'<span class="unseen">rejected {rejected} of {total}</span></td>'
+        )
+    return f'<tr><th scope="row">{name}</th>{"".join(cells)}</tr>'

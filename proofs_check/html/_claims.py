@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from proofs_check.document import is_number, words_and_formulas
 from proofs_check.html._mathml import formula
-from proofs_check.html._parts import Json, badge, number, real, table, text_of
+from proofs_check.html._parts import Json, badge, number, power_of_ten, real, table, text_of, unseen
 from proofs_check.html._plot import dots
 from proofs_check.rerun import claim_command
 
@@ -40,7 +41,7 @@ def _claim(report: Json, anchor: str, claim: Json) -> str:
         f"{_formula(claim['statement'])}"
         f'<dl class="facts"><dt>source</dt><dd>{text_of(claim["paper"])}, {text_of(claim["where"])}</dd>'
         f"<dt>kind</dt><dd>{text_of(claim['kind'])}</dd>"
-        "<dt>hypotheses</dt><dd>those in the statement; every setting that was tried meets them</dd>"
+        f"<dt>hypotheses</dt><dd>{_hypotheses(claim['hypotheses'])}</dd>"
         + (f"<dt>remark</dt><dd>{text_of(claim['because'])}</dd>" if claim["because"] else "")
         + "</dl>\n"
         + (f'<ul class="notes">{notes}</ul>\n' if notes else "")
@@ -50,6 +51,16 @@ def _claim(report: Json, anchor: str, claim: Json) -> str:
         + (f'<p class="soft">It took {number(seconds)} s.</p>\n' if seconds is not None else "")
         + "</div></details></div>\n"
     )
+
+
+def _hypotheses(text: str) -> str:
+    if not text.strip():
+        return "those in the statement; every setting that was tried meets them"
+    pieces = words_and_formulas(text)
+    shown = "".join(formula(piece, inline=True) if is_tex else text_of(piece) for piece, is_tex in pieces)
+    if not any(is_tex for _, is_tex in pieces):
+        return shown
+    return f'<div class="words" role="group" aria-label="hypotheses" tabindex="0">{shown}</div>'
 
 
 def _formula(tex: str) -> str:
@@ -65,6 +76,7 @@ def _form(ident: str, claim: Json, form: Json) -> str:
         ("slack", number(form["slack"]) if form["slack"] is not None else None),
         ("worst setting", text_of(form["worst_setting"]) if form["worst_setting"] else None),
         ("evidence", f"{text_of(form['class'])}, {number(form['trials'])} trial(s) at {len(evidence)} setting(s)"),
+        ("power", unseen(form) or None),
         ("seed, error rate", f"{text_of(form['seed'])}, {number(form['alpha'])}"),
     ]
     rows = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts if value is not None)
@@ -111,6 +123,8 @@ def _settings(form: Json) -> str:
 
 
 def _fact(name: str, value: Any) -> str:
+    if name.startswith("log_") and is_number(value):  # a probability that may be too small to be written out
+        return f"{text_of(name[4:].replace('_', ' '))} {power_of_ten(real(value))}"
     words = text_of(name.replace("_", " "))
     return words if value is True else f"{words} {number(value)}"
 

@@ -46,11 +46,11 @@ class _NoFormula(Exception):
 
 
 @functools.lru_cache(maxsize=4096)
-def formula(tex: str) -> str:
+def formula(tex: str, *, inline: bool = False) -> str:
     """Return HTML for a formula: MathML in pieces between which a line may break, or the TeX source as code.
 
-    The source stands where latex2mathml is not installed, and where it cannot read the formula or does not know a
-    command in it.
+    With `inline` it is as low as a line of text. The source stands where latex2mathml is not installed, and where it
+    cannot read the formula or does not know a command in it.
     """
     try:
         from latex2mathml.converter import convert
@@ -64,7 +64,8 @@ def formula(tex: str) -> str:
         pieces = _pieces(ElementTree.fromstring(xml))
     except (_NoFormula, ElementTree.ParseError, RecursionError):
         return _source(tex)
-    return " ".join(f'<math displaystyle="true">{piece}</math>' for piece in pieces)
+    style = "" if inline else ' displaystyle="true"'
+    return " ".join(f"<math{style}>{piece}</math>" for piece in pieces)
 
 
 def _source(tex: str) -> str:

@@ -39,9 +39,42 @@ def number(value: Any, digits: int = 3) -> str:
     return text_of(f"{value:,}" if isinstance(value, int) else f"{value + 0.0:.{digits}g}")  # no -0
 
 
+def is_finite(value: Any) -> bool:
+    """Tell whether a value is a finite number that JSON writes as one."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
 def real(value: Any) -> float:
     """Return a number of the document as a float."""
     return float(value) if value is not None and is_number(value) else math.nan
+
+
+def power_of_ten(log: float) -> str:
+    """Return the number with this natural logarithm, for numbers that a float may not hold."""
+    if not math.isfinite(log):
+        return "–" if math.isnan(log) else "0" if log < 0 else "∞"
+    if abs(log) < 9:
+        return number(math.exp(log))
+    if abs(log) > 1e12:  # rounding has eaten the digits in front
+        return f"e<sup>{number(log)}</sup>"
+    exponent = math.floor(log / math.log(10))
+    mantissa = f"{10 ** (log / math.log(10) - exponent):.2f}"
+    if mantissa == "10.00":
+        mantissa, exponent = "1.00", exponent + 1
+    return f"{mantissa}·10<sup>{exponent}</sup>".replace("-", "−")
+
+
+def unseen(part: Json) -> str:
+    """Return which violation rate a form or a control would have shown, "" where there is no such number.
+
+    Nothing is said of a refuted one: its evidence saw what there is to see.
+    """
+    rate = part["detectable"]
+    if rate is None or part["status"] == "refuted":
+        return ""
+    if isinstance(rate, str):
+        return "no violation rate could have been refuted with so few trials"
+    return f"a violation rate of {number(rate)} would have been refuted with probability 0.99"
 
 
 def time_of(value: Any) -> str:
