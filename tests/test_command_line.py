@@ -136,7 +136,7 @@ def test_a_run_writes_a_report_into_a_new_folder_and_succeeds(registry, tmp_path
 
 
 def test_two_runs_in_the_same_second_have_their_own_folders(registry, tmp_path, monkeypatch):
-    monkeypatch.setattr("proofs_check.__main__._now", lambda: "20200101T000000Z")
+    monkeypatch.setattr("proofs_check.execute._now", lambda: "20200101T000000Z")
     assert main(["--claim", "other2021"]) == main(["--claim", "other2021"]) == 0
     names = {f.name for f in (tmp_path / "proofs_report").iterdir()}
     assert names == {"20200101T000000Z-0", "20200101T000000Z-0-2"}
@@ -148,7 +148,7 @@ def test_the_report_is_strict_json_and_equal_for_equal_runs(registry, tmp_path):
     first, second = (read(tmp_path / name / "report.json") for name in ("a", "b"))
     assert first.pop("run") != second.pop("run")
     assert first == second
-    assert first["schema"] == 2 and first["complete"] and first["as_expected"] and first["dtype"] == "float64"
+    assert first["schema"] == 3 and first["complete"] and first["as_expected"] and first["dtype"] == "float64"
     thm1 = first["claims"][0]
     assert thm1["id"] == "toy2020:thm1" and thm1["controls"][0]["rejected"]
     printed, corrected = thm1["forms"]
@@ -288,7 +288,7 @@ def test_an_interrupted_run_writes_what_is_done(registry, tmp_path, capsys):
     registry.known = [OTHER, dataclasses.replace(THM1, corrected=stopped), VACUOUS]
     assert main(["--output", "o"]) == 130
     captured = capsys.readouterr()
-    assert captured.err == "proofs-check: interrupted after 1 of 3 claim(s)\n"
+    assert captured.err == "proofs-check: interrupted after 1 of 3 claim(s); go on with: proofs-check resume o\n"
     written = read(tmp_path / "o" / "report.json")
     assert not written["complete"] and [claim["id"] for claim in written["claims"]] == ["other2021:prop2"]
 

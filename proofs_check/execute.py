@@ -1,0 +1,393 @@
+"""A run in a folder: begun with a manifest, kept by blocks, ended with a report; and the same run resumed.
+
+Nothing here imports jax before the request is known to be sound, so that bad usage is answered at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import difflib
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from proofs_check import checkpoint as checkpoints
+from proofs_check.usage import AS_EXPECTED, INTERRUPTED, NOT_AS_EXPECTED, NOT_WRITTEN, PROG, UsageError
+
+if TYPE_CHECKING:
+    from proofs_check.checkpoint import Checkpoint
+    from proofs_check.claim import Claim
+    from proofs_check.report import About
+    from proofs_check.run import ClaimResult
+
+FLOAT32 = (
+    "in float32 the counts of samples beyond 10^7 spread more than they should (twice at 10^12) and differences "
+    "carry rounding, so tail bounds are judged more strictly there than they deserve"
+)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a run was asked for: all that its numbers depend on, but for the program itself.
+
+    `budget` is in minutes, None for a run that takes the trials of its profile and no more.
+    """
+
+    profile: str = "quick"
+    seed: int = 0
+    dtype: str = "float64"
+    paper: str | None = None
+    claim: tuple[str, ...] = ()
+    data: str | None = None
+    lengthscale: float | None = None
+    budget: float | None = None
+
+
+def start(request: Request, output: Path | None) -> int:
+    """Run into a new folder, or into an empty one that is named, and return the exit status.
+
+    Raises UsageError, and then nothing was run.
+    """
+    if request.lengthscale is not None and request.data is None:
+        raise UsageError("--lengthscale needs --data")
+    if output is not None:
+        _check_output(output)
+    prepared = _Prepared(request)
+    began = _now()
+    folder = _make_output(output, began, request.seed)
+    try:
+        blocks = checkpoints.create(folder, prepared.manifest(began))
+    except checkpoints.CheckpointError as error:
+        raise UsageError(str(error)) from None
+    except checkpoints.StorageError as error:
+        return _not_written(folder, error)
+    return _execute(prepared, folder, blocks, began)
+
+
+def resume(folder: Path, budget: float | None) -> int:
+    """Go on with the run of a folder, and return the exit status.
+
+    A finished run stays as it is, unless a `budget` (minutes) is given to go on where verdicts are open. Raises
+    UsageError where it cannot be resumed exactly, and then nothing is written.
+    """
+    try:
+        manifest = checkpoints.read_manifest(folder)
+        request = _request(manifest, folder)
+        finished = _finished(folder)
+        if finished is not None and budget is None:
+            print(f"{folder} holds a finished run; --budget MINUTES would go on where verdicts are open")
+            return finished
+        if budget is not None:
+            request = dataclasses.replace(request, budget=budget)
+        prepared = _Prepared(request)
+        prepared.check(manifest, folder)
+        blocks = checkpoints.resume(folder)
+    except checkpoints.CheckpointError as error:
+        raise UsageError(str(error)) from None
+    except checkpoints.StorageError as error:
+        return _not_written(folder, error)
+    return _execute(prepared, folder, blocks, str(manifest["started"]))
+
+
+def select(claims: Sequence[Claim], paper: str | None, wanted: Sequence[str]) -> list[Claim]:
+    """Return the claims of a paper that are named, or that begin with what is named, in the order of the registry."""
+    if paper is not None:
+        papers = sorted({claim.paper for claim in claims})
+        if paper not in papers:
+            raise UsageError(f"no claims of a paper {paper!r}; there are {', '.join(papers)}")
+        claims = [claim for claim in claims if claim.paper == paper]
+    if not wanted:
+        return list(claims)
+    ids = [claim.id for claim in claims]
+    chosen: set[str] = set()
+    for name in wanted:
+        found = [name] if name in ids else [i for i in ids if name and i.startswith(name)]
+        if not found:
+            close = difflib.get_close_matches(name, ids, n=4, cutoff=0.4)
+            hint = f"; did you mean {', '.join(close)}?" if close else f"; see {PROG} list"
+            raise UsageError(f"no claim {name!r}{f' of {paper}' if paper else ''}{hint}")
+        chosen.update(found)
+    return [claim for claim in claims if claim.id in chosen]
+
+
+def known_claims(population: Any = None, profile: str = "quick") -> list[Claim]:
+    """Return the claims of the registry."""
+    from proofs_check.claims.registry import claims
+
+    return list(claims(data=population, profile=profile))
+
+
+def set_precision(dtype: str) -> None:
+    """Set the default precision of the process."""
+    import jax
+
+    jax.config.update("jax_enable_x64", dtype == "float64")
+
+
+def write_pages(folder: Path, found: Mapping[str, Any]) -> None:
+    """Write the two pages that follow from a report."""
+    from proofs_check import document, html, markdown
+
+    pages = {"report.html": html.render(found), "report.md": markdown.render(found)}
+    for name, text in pages.items():
+        document.write_text(folder / name, text)
+
+
+class _Prepared:
+    """A request that is sound: its data read, its claims chosen."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        rows = _rows(request.data)
+        self._data_digest = None if request.data is None else checkpoints.digest_of([Path(request.data)])
+        set_precision(request.dtype)
+        population = _population(rows, request)
+        self.claims = select(known_claims(population, request.profile), request.paper, request.claim)
+        notes = [] if population is None else [str(population.note)]
+        if request.dtype == "float32":
+            notes.append(FLOAT32)
+        self.note = "; ".join(notes)
+
+    def manifest(self, began: str) -> dict[str, Any]:
+        """Return all that must be equal where the run is resumed."""
+        asked = dataclasses.asdict(self.request)
+        if self.request.data is not None:
+            asked["data"] = str(Path(self.request.data).absolute())
+        return {
+            "started": began,
+            "request": asked,
+            "claims": [claim.id for claim in self.claims],
+            "data": self._data_digest,
+            "program": checkpoints.digest_of_program(),
+            "versions": versions(),
+            "platform": _platform(),
+        }
+
+    def check(self, manifest: Mapping[str, Any], folder: Path) -> None:
+        """Raise UsageError where resuming the run of a manifest would mix numbers that do not belong together."""
+        mine = self.manifest("")
+        what = {
+            "data": "the data file has changed",
+            "versions": "other versions of the libraries are installed",
+            "program": "the program has changed",
+            "platform": "the device is of another kind",
+            "claims": "the claims are not the same",
+        }
+        for key, text in what.items():
+            if mine[key] != manifest.get(key):
+                raise UsageError(f"{folder} cannot be resumed: {text} since it was started; start a new run")
+
+
+def _execute(prepared: _Prepared, folder: Path, blocks: Checkpoint, began: str) -> int:
+    from proofs_check import report
+    from proofs_check.run import FAMILY_ALPHA, Budget, iterate
+    from proofs_check.runner import PROFILES
+
+    request, claims = prepared.request, prepared.claims
+    about = report.About(request.profile, request.seed, FAMILY_ALPHA, request.dtype, prepared.note)
+    results: dict[str, ClaimResult] = {}
+    budget = None if request.budget is None else Budget(60 * request.budget)
+    first = time.monotonic()
+    stopped = ""
+    try:
+        with _as_interrupt(signal.SIGTERM), report.progress() as tell:
+            for result in iterate(
+                claims,
+                profile=PROFILES[request.profile],
+                seed=request.seed,
+                data=request.data is not None,
+                progress=tell,
+                checkpoint=blocks,
+                budget=budget,
+            ):
+                results[result.claim.id] = result
+        if budget is not None and time.monotonic() - first >= budget.seconds:
+            stopped = "out of time"
+    except KeyboardInterrupt:
+        stopped = "interrupted"
+        known = f"{len(results)} of {len(claims)} claim(s)"
+        print(f"{PROG}: interrupted after {known}; go on with: {PROG} resume {folder}", file=sys.stderr)
+    except checkpoints.StorageError as error:
+        return _not_written(folder, error)
+    finally:
+        blocks.close()
+    found, complete = list(results.values()), len(results) == len(claims)
+    about = dataclasses.replace(about, stopped=stopped)
+    try:
+        _write(folder, found, about, began, prepared.request, blocks.resumed, complete)
+    except OSError as error:
+        return _not_written(folder, error)
+    report.terminal(found, about)
+    if not complete and stopped == "out of time":
+        print(f"The time ended after {len(found)} of {len(claims)} claim(s); go on with: {PROG} resume {folder}")
+    print(f"Report: {folder / 'report.html'} (and report.json, report.md)")
+    if stopped == "interrupted":
+        return INTERRUPTED
+    return AS_EXPECTED if complete and all(result.as_expected for result in found) else NOT_AS_EXPECTED
+
+
+@contextlib.contextmanager
+def _as_interrupt(number: signal.Signals) -> Iterator[None]:
+    """Treat a signal like Ctrl-C, so that a run that is told to end writes what is known."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
+def _not_written(folder: Path, error: Exception) -> int:
+    reason = error.strerror if isinstance(error, OSError) else str(error)
+    print(f"{PROG}: {reason}; make room and go on with: {PROG} resume {folder}", file=sys.stderr)
+    return NOT_WRITTEN
+
+
+def _request(manifest: Mapping[str, Any], folder: Path) -> Request:
+    asked = manifest.get("request")
+    names = {field.name for field in dataclasses.fields(Request)}
+    if not isinstance(asked, Mapping) or set(asked) != names or not isinstance(asked["claim"], list):
+        raise UsageError(f"{folder / checkpoints.MANIFEST} is not as this version writes it")
+    return Request(**{**asked, "claim": tuple(asked["claim"])})
+
+
+def _finished(folder: Path) -> int | None:
+    """Return the exit status of a run that came to its end, None where there is something left to do."""
+    from proofs_check import document
+
+    path = folder / "report.json"
+    if not path.exists():
+        return None
+    try:
+        found = document.read(path)
+    except document.ReportError as error:
+        raise UsageError(str(error)) from None
+    if not found["complete"] or found["stopped"] == "interrupted":
+        return None
+    return AS_EXPECTED if found["as_expected"] else NOT_AS_EXPECTED
+
+
+def _rows(path: str | None) -> Any:
+    if path is None:
+        return None
+    from proofs_check.data import DataError, load
+
+    try:
+        return load(Path(path))
+    except DataError as error:
+        raise UsageError(str(error)) from None
+
+
+def _population(rows: Any, request: Request) -> Any:
+    if rows is None:
+        return None
+    from proofs_check.populations import from_rows
+
+    try:
+        return from_rows(rows, lengthscale=request.lengthscale, seed=request.seed)
+    except ValueError as error:
+        raise UsageError(f"{request.data}: {error}") from None
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+
+
+def _check_output(path: Path) -> None:
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"--output {path} is a file")
+    try:
+        if (path / checkpoints.MANIFEST).exists():
+            raise UsageError(f"--output {path} already belongs to a run; choose a new folder, or: {PROG} resume {path}")
+        if path.exists() and any(path.iterdir()):
+            raise UsageError(f"--output {path} is not empty; choose a new folder")
+    except OSError as error:
+        raise UsageError(f"--output {path} cannot be used ({error.strerror})") from None
+
+
+def _make_output(path: Path | None, began: str, seed: int) -> Path:
+    """Make the folder of this run before its first trial: a new one, or the empty one that was asked for."""
+    try:
+        if path is not None:
+            path.mkdir(parents=True, exist_ok=True)
+            return path
+        for attempt in range(1, 1000):
+            path = Path("proofs_report", f"{began}-{seed}" + (f"-{attempt}" if attempt > 1 else ""))
+            try:
+                path.mkdir(parents=True)
+            except FileExistsError:
+                continue
+            return path
+        raise UsageError(f"cannot make a new folder under {path.parent if path else path}")
+    except OSError as error:
+        raise UsageError(f"cannot make the folder {path} ({error.strerror})") from None
+
+
+def versions() -> dict[str, str]:
+    """Return the versions on which numbers may depend."""
+    import platform
+
+    import jax
+    import numpy
+    import scipy
+
+    from jaxkern import __version__
+
+    return {
+        "jaxkern-verified": __version__,
+        "python": platform.python_version(),
+        "jax": jax.__version__,
+        "numpy": numpy.__version__,
+        "scipy": scipy.__version__,
+    }
+
+
+def _platform() -> str:
+    import jax
+
+    return str(jax.devices()[0].platform)
+
+
+def _write(
+    folder: Path,
+    results: Sequence[ClaimResult],
+    about: About,
+    began: str,
+    request: Request,
+    resumed: int,
+    complete: bool,
+) -> None:
+    import platform
+
+    import jax
+
+    from proofs_check import report
+
+    run = {
+        "started": began,
+        "finished": _now(),
+        "command": dataclasses.asdict(request),
+        "budget_minutes": request.budget,
+        "resumed": resumed,
+        "folder": str(folder),
+        "versions": versions(),
+        "platform": platform.platform(),
+        "device": str(jax.devices()[0].device_kind),
+        "devices": jax.local_device_count(),
+    }
+    found = report.as_json(results, about, run=run, complete=complete)
+    report.write_json(folder / "report.json", found)
+    write_pages(folder, found)
