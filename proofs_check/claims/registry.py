@@ -17,7 +17,7 @@ def claims(data: Population | None = None, profile: str = "quick") -> list[Claim
     data : a population to run on instead of the synthetic ones.
     profile : "quick" or "full"; the full one tries more values of tau and sizes.
     """
-    from proofs_check.claims import amini2021, chen2016, ghashami2016, kpotufe2020, kpotufe2020_identities
+    from proofs_check.claims import amini2021, chen2016, ghashami2016, kpotufe2020, kpotufe2020_identities, rare
 
     people: Sequence[Population] = populations.synthetic() if data is None else (data,)
     full = profile == "full"
@@ -27,4 +27,5 @@ def claims(data: Population | None = None, profile: str = "quick") -> list[Claim
         *chen2016.claims(data, full=full),
         *ghashami2016.claims(data, full=full),
         *amini2021.claims(data, full=full),
+        *rare.claims(full=full),
     ]
