@@ -6,8 +6,8 @@ import jax
 import numpy as np
 import pytest
 
-from jaxkern.bounds import Bound, sketching
-from proofs_check import populations, run, runner
+from jaxkern.bounds import sketching
+from proofs_check import controls, populations, run, runner
 from proofs_check.claim import Calibrated, Tail
 from proofs_check.claims import ghashami2016, kpotufe2020, registry
 from proofs_check.html import _mathml
@@ -63,6 +63,17 @@ def test_every_formula_becomes_mathml(claims):
             assert "<math" in found and "<code" not in found and "\\" not in found, f"{claim.id}: {tex}"
 
 
+def test_every_claim_says_what_it_assumes(claims):
+    pytest.importorskip("latex2mathml")
+    for claim in claims.values():
+        parts = claim.hypotheses.split("$")
+        assert claim.hypotheses.endswith(".") and len(parts) % 2 == 1, claim.id
+        assert not any("\\" in words for words in parts[::2]), claim.id
+        for tex in parts[1::2]:
+            found = _mathml.formula(tex)
+            assert "<math" in found and "<code" not in found and "\\" not in found, f"{claim.id}: {tex}"
+
+
 def test_what_is_printed_wrong_is_expected_to_be_refuted(claims):
     wrong = {i for i, claim in claims.items() if claim.printed and claim.printed.expect == "refuted"}
     assert {i for i in wrong if i.startswith("kpotufe2020:")} == {"kpotufe2020:thm1", "kpotufe2020:lemB.3-proof"}
@@ -106,22 +117,19 @@ def test_a_bound_that_is_too_small_is_refuted(claims):
     claim = claims["kpotufe2020:lemB.2"]
     tail = claim.printed.statement
 
-    def small(setting):
-        b = tail.bound(setting)
-        return Bound(b.value / 20, b.probability, b.valid, b.source)
-
+    small = controls.scaled(tail.bound, lambda setting: 1 / 20)
     broken = dataclasses.replace(claim.printed, statement=dataclasses.replace(tail, bound=small))
     (result,) = run.run([dataclasses.replace(claim, printed=broken)], profile=SMALL, seed=0)
     assert result.printed.status == "refuted" and not result.as_expected
 
 
 def test_a_wrong_sketch_is_noticed(claims, monkeypatch):
-    """With 1.1 Z K for Z K neither the mean nor the law of the library's map is what the claims say."""
+    """With 1.2 Z K for Z K neither the mean nor the law of the library's map is what the claims say."""
     from jaxkern import features
 
     def wrong(key, kernel, landmarks, *, num_features, centered=False):
         phi = true(key, kernel, landmarks, num_features=num_features, centered=centered)
-        return dataclasses.replace(phi, projection=phi.projection * 1.1)
+        return dataclasses.replace(phi, projection=phi.projection * 1.2)
 
     true = features.kernel_jl
     monkeypatch.setattr(features, "kernel_jl", wrong)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -18,6 +19,13 @@ from jaxkern.gram import gram, kernel_distance
 from proofs_check.claim import Setting
 
 # --------------------------------------------------------------------------------------------------------- expectations
+
+
+OfKernel = Callable[[Any], Any]
+
+
+def _same(kernel: Any) -> Any:
+    return kernel
 
 
 def _nodes() -> tuple[np.ndarray, np.ndarray]:
@@ -40,24 +48,31 @@ def _along(pair: jax.Array, key: jax.Array, scale: float) -> tuple[jax.Array, ja
     return across + jnp.outer(jnp.asarray(scale * nodes, pair.dtype), unit), jnp.asarray(weights, pair.dtype)
 
 
-def paired_mean(key: jax.Array, setting: Setting, *, scale: float = 1.0) -> np.ndarray:
-    """Return the difference of E <f(x), f(y)> for one pair (cosine, sine) and K(x, y), by the library's map."""
+def paired_mean(
+    key: jax.Array, setting: Setting, *, scale: float = 1.0, drawn: OfKernel = _same, normalised: bool = True
+) -> np.ndarray:
+    """Return the difference of E <f(x), f(y)> for one pair (cosine, sine) and K(x, y), by the library's map.
+
+    The map is that of the kernel drawn(K); without `normalised` its factor 1/sqrt(t) is taken off.
+    """
     kernel, pair = setting.population["kernel"], setting.population["pair"]
     w, weights = _along(pair, key, scale)
-    x, y = features.PairedFourier(kernel, w)(pair)
-    product = (x * y).reshape(2, -1).sum(axis=0) * w.shape[0]
+    x, y = features.PairedFourier(drawn(kernel), w)(pair)
+    product = (x * y).reshape(2, -1).sum(axis=0) * w.shape[0] * (1 if normalised else w.shape[0])
     return np.asarray(jnp.abs(jnp.vdot(weights, product, precision=HIGHEST) - kernel(pair[0], pair[1])))[None]
 
 
-def shifted_mean(key: jax.Array, setting: Setting, *, factor: float = 1.0, shifted: bool = True) -> np.ndarray:
+def shifted_mean(
+    key: jax.Array, setting: Setting, *, factor: float = 1.0, shifted: bool = True, drawn: OfKernel = _same
+) -> np.ndarray:
     """Return the difference of E <phi(x), phi(y)> for shifted features times `factor` and K(x, y).
 
-    Four equally spaced shifts have the mean over all shifts exactly.
+    Four equally spaced shifts have the mean over all shifts exactly. The map is that of the kernel drawn(K).
     """
     kernel, pair = setting.population["kernel"], setting.population["pair"]
     w, weights = _along(pair, key, 1.0)
     shifts = jnp.asarray(np.arange(4) * math.pi / 2 * shifted, pair.dtype)
-    phi = features.ShiftedFourier(kernel, jnp.repeat(w, 4, axis=0), jnp.tile(shifts, w.shape[0]))
+    phi = features.ShiftedFourier(drawn(kernel), jnp.repeat(w, 4, axis=0), jnp.tile(shifts, w.shape[0]))
     x, y = factor * phi(pair)
     product = (x * y).reshape(-1, 4).mean(axis=1) * 4 * w.shape[0]
     return np.asarray(jnp.abs(jnp.vdot(weights, product, precision=HIGHEST) - kernel(pair[0], pair[1])))[None]

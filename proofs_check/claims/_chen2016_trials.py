@@ -141,16 +141,7 @@ def lipschitz(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int
 
 def error_over_ball(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
     """max |Dhat / D - 1| over a grid of differences and over all that shrink to zero, at most that of the ball."""
-    return _over_ball(frequencies(key, population["directions"].shape[1], rows, numbers["eps"].dtype), population)
-
-
-def error_over_ball_of_one(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
-    """The same with one frequency, repeated."""
-    w = frequencies(key, population["directions"].shape[1], 1, numbers["eps"].dtype)
-    return _over_ball(jnp.repeat(w, rows, axis=0), population)
-
-
-def _over_ball(w: jax.Array, population: Arrays) -> jax.Array:
+    w = frequencies(key, population["directions"].shape[1], rows, numbers["eps"].dtype)
     radii = population["radii"]
     phases = matmul(w, population["directions"].T)[:, :, None] * radii[None, None, :]
     ratios = _ratio(phases, jnp.broadcast_to(radii[None, :] ** 2, phases.shape[1:]))
@@ -163,7 +154,7 @@ def residual_bias(key: jax.Array, population: Arrays, numbers: Numbers, *, most:
     """1 - Rhat_k / R_k of centred kernel PCA with k = `kept`, from the first t of `most` frequencies."""
     X = population["points"]
     phi = features.paired_fourier(key, kernels.Gaussian(1.0), X.shape[1], num_frequencies=most, dtype=X.dtype)
-    used = jnp.tile(jnp.arange(most) < numbers["t"], 2)
-    Z = phi(X) * jnp.where(used, jnp.sqrt(most / numbers["t"]), 0)
+    used = jnp.tile(jnp.arange(most, dtype=X.dtype) < numbers["t"], 2)
+    Z = phi(X) * jnp.where(used, jnp.sqrt(most / numbers["t"]), 0)[None]
     values = eigvalsh(center(matmul(Z, Z.T)))
     return 1 - jnp.sum(values[kept:]) / numbers["residual"]

@@ -97,16 +97,6 @@ def fixed(d: int) -> Callable[[Population, float], int]:
     return lambda p, tau: d
 
 
-def scaled(bound: Callable[[Setting], Bound], factor: Callable[[Setting], float]) -> Callable[[Setting], Bound]:
-    """Return a bound multiplied by a factor, for controls."""
-
-    def evaluate(setting: Setting) -> Bound:
-        b = bound(setting)
-        return Bound(b.value * factor(setting), b.probability, b.valid, b.source)
-
-    return evaluate
-
-
 def rough(places: Places) -> tuple[Population, ...]:
     """Return the populations whose covariance operator really varies with the sample."""
     return tuple(p for p in places.people if p.rank > 1.01)[:2]

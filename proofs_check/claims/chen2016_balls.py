@@ -14,6 +14,7 @@ from scipy import special, stats
 from jaxkern import kernels
 from jaxkern.bounds import Bound, fourier
 from jaxkern.gram import center, gram
+from proofs_check import controls
 from proofs_check.claim import (
     Claim,
     Control,
@@ -74,6 +75,8 @@ def _lemma_5_1() -> Claim:
         where="Lemma 5.1",
         kind="deterministic inequality",
         tex=r"|\nabla D_{\hat K}(\Delta)^2|\le\sum_{i=1}^t\sqrt d\,\|\omega_i\|^2\|\Delta\|",
+        hypotheses=r"Any frequencies and any $\Delta\in\mathbb R^d$, in units of the lengthscale. Tried at random "
+        "ones, in one and three dimensions.",
         because="The factor 2 / t is missing: for t = d = 1 the gradient is 2 w sin(w Delta), nearly twice the bound.",
         printed=Form(holds(lambda s: bound(s.shapes["t"], as_printed=True)), settings, "refuted"),
         corrected=Form(
@@ -82,7 +85,7 @@ def _lemma_5_1() -> Claim:
             "consistent",
             r"\tfrac2t\sum_{i=1}^t\|\omega_i\|^2\|\Delta\|",
         ),
-        controls=(Control("|w| for its square", holds(lambda s: without_the_square), settings),),
+        controls=(Control("|w| for its square", holds(lambda s: without_the_square), settings, "wrong power"),),
     )
 
 
@@ -119,6 +122,9 @@ def _corollary_5_1(deltas: tuple[float, ...]) -> Claim:
         where="Corollary 5.1",
         kind="tail bound",
         tex=r"\operatorname{Lip}_{\|\Delta\|\le c}(D_{\hat K}^2)=O(c\,t\sqrt d\ln n)\text{ w.p. }1-O(\tfrac1n)",
+        hypotheses=r"Independent frequencies $\omega_i\sim N(0,I_d)$, any radius $c\ge0$; as printed $n$ is a free "
+        r"number, the corrected form has any $\tau>0$. Tried in the limit of small differences, where the constant is "
+        r"exactly $2c\|\tfrac1t\sum_i\omega_i\omega_i^{\top}\|$, at $c=1$.",
         because="|w_i|^2 is about d, and not O(ln n): for one frequency in many dimensions the constant is exceeded "
         "nearly always, whatever the factor. It is at most 2 c |A| with A = sum w w' / t.",
         printed=Form(Exact(one_frequency), tuple(printed), "refuted"),
@@ -128,7 +134,14 @@ def _corollary_5_1(deltas: tuple[float, ...]) -> Claim:
             "certified",
             r"\le2c\Bigl(1+\tfrac{\sqrt d+\sqrt{2\tau}}{\sqrt t}\Bigr)^2\text{ w.p. }1-e^{-\tau}",
         ),
-        controls=(Control("no dimension", Tail(trials.lipschitz, without_dimension), tuple(settings[len(deltas) :])),),
+        controls=(
+            Control(
+                "no dimension",
+                Tail(trials.lipschitz, without_dimension),
+                tuple(settings[len(deltas) :]),
+                "term left out",
+            ),
+        ),
     )
 
 
@@ -181,6 +194,9 @@ def _theorem_5_1(deltas: tuple[float, ...]) -> Claim:
         tex=r"t=\Omega\bigl(\tfrac d{\varepsilon^2}\ln\tfrac{d\mathcal M}{\varepsilon\delta}\bigr)\ \Rightarrow\ "
         r"\tfrac{D_{\hat K}^2}{D_K^2}\in[1-\varepsilon,1+\varepsilon]\text{ for all }\|x-y\|\le\mathcal M\sigma"
         r"\text{ w.p. }1-\delta,\ \mathcal M\ge0",
+        hypotheses=r"The Gaussian kernel, independent frequencies, any $\mathcal M\ge0$, $0<\varepsilon<1$, "
+        r"$0<\delta<1$. The corrected form needs $10^{-4}\le\varepsilon<1$, $\tau>0$ and $\sqrt "
+        r"d+\sqrt{2\tau}<\varepsilon\sqrt t$; it is tried in one and two dimensions.",
         because="For M < eps delta / d the logarithm is negative, so one frequency would do, for every constant; it "
         "fails nearly always in one dimension, and always in two. Theorem C has every constant, no d under the "
         "logarithm, and holds for every M. The check looks at a grid of differences, and at all that vanish.",
@@ -193,11 +209,17 @@ def _theorem_5_1(deltas: tuple[float, ...]) -> Claim:
             r"1-3e^{-\tau}-\mathcal N(p_++p_-)",
         ),
         controls=(
-            Control("one frequency, repeated", Tail(trials.error_over_ball_of_one, bound), tuple(corrected[:1])),
+            Control(
+                "one frequency, repeated",
+                Tail(trials.error_over_ball, bound),
+                controls.one_draw(corrected[:1]),
+                "reused key",
+            ),
             Control(
                 "the frequencies of a single pair, in 8 dimensions",
                 Tail(trials.error_over_ball, one_pair),
                 (place(8, 0.1, 0.3, places.DELTA, single),),
+                "term left out",
             ),
         ),
     )
@@ -226,6 +248,9 @@ def _lemma_6_1() -> Claim:
         kind="lower bound",
         tex=r"|K(x,y)-h(x)\cdot h(y)|\le\varepsilon\text{ on a ball of radius }\mathcal M\ \Rightarrow\ "
         r"t=\Omega\bigl(\tfrac d{\varepsilon^2\ln(1/\varepsilon)}\ln\tfrac{\mathcal M}{\ln(1/\varepsilon)}\bigr)",
+        hypotheses=r"The Gaussian kernel, any map $h$ into $\mathbb R^t$ with that error at all $x\ne y$ of the ball, "
+        r"$\varepsilon\le\tfrac14$, $\mathcal M$ large enough. The corrected form needs $\|h\|=1$ and "
+        r"$\varepsilon<\tfrac14$; it is tried for three maps of points on a line.",
         because="No computation decides a statement about all maps. With unit norm and eps < 1/4 an explicit limit is "
         "proved; the check holds it against maps with a small error, one of which has half as many "
         "dimensions as there are points.",
@@ -237,7 +262,7 @@ def _lemma_6_1() -> Claim:
             r"t\ge\max_k\tfrac ke\bigl(\tfrac12\min(n,(2\varepsilon)^{-2k})\bigr)^{1/k}-k+1,\ "
             r"n=\bigl(\mathcal M/\sqrt{2\ln(1/\varepsilon)}\bigr)^d",
         ),
-        controls=(Control("as many dimensions as points", Inequality(points), settings[1:]),),
+        controls=(Control("as many dimensions as points", Inequality(points), settings[1:], "wrong power"),),
     )
 
 
@@ -275,6 +300,8 @@ def _lemma_6_1_proof() -> Claim:
         kind="deterministic inequality",
         tex=r"|B_{\mathcal M}(0)\cap\sigma\sqrt{2\ln(1/\varepsilon)}\,\mathbb Z^d|"
         r"=\Omega\bigl((\tfrac{\mathcal M}{\ln(1/\varepsilon)})^d\bigr)",
+        hypotheses=r"Any dimension $d$, $0<\varepsilon\le\tfrac14$, and $\mathcal M$ large enough. Tried as printed "
+        r"at $d=100$ and $400$ with $\mathcal M$ up to $10^9$; the packing is tried for $d\le3$.",
         because="A ball has volume about (17 / d)^(d / 2), so that in many dimensions a grid has far fewer points, "
         "however large the ball is. A maximal packing has at least (M / sqrt(2 ln(1 / eps)))^d.",
         printed=Form(Inequality(grid), far, "refuted"),
@@ -284,7 +311,7 @@ def _lemma_6_1_proof() -> Claim:
             "consistent",
             r"\text{a maximal packing has at least }\bigl(\mathcal M/\sqrt{2\ln(1/\varepsilon)}\bigr)^d\text{ points}",
         ),
-        controls=(Control("three times as dense", kept(3.0), near),),
+        controls=(Control("three times as dense", kept(3.0), near, "wrong factor"),),
     )
 
 
@@ -309,12 +336,14 @@ def _section_7_1() -> Claim:
         where="Section 7.1",
         kind="rate",
         tex=r"|\hat R_k/R_k-1|\text{ decreases quadratically in }t",
+        hypotheses="A remark on one experiment: centred kernel PCA of 2,000 points with $k=40$, the Gaussian kernel "
+        "and paired features. Tried on 15 points of three clusters with $k=2$.",
         because="The printed residuals fall by factors near 2 when t doubles, and so do these, where the square would "
         "give 4. The error is a bias, as Rhat_k is a concave function of an unbiased matrix, and of order 1 / t (here "
         "for three clusters and k = 2).",
         printed=Form(rate(-2.0), settings, "refuted"),
         corrected=Form(rate(-1.0), settings, "certified", r"\mathbb E\,(1-\hat R_k/R_k)\propto t^{-1}"),
-        controls=(Control("a rate of 1 / sqrt(t), that of noise", rate(-0.5), settings),),
+        controls=(Control("a rate of 1 / sqrt(t), that of noise", rate(-0.5), settings, "wrong power"),),
     )
 
 
@@ -335,6 +364,8 @@ def _pca_bias(data: Population | None) -> Claim:
         where="Section 7.1 (ours)",
         kind="deterministic inequality",
         tex=r"\mathbb E\hat R_k\le R_k",
+        hypotheses=r"Any points, fixed before the draw, any $k$ and independent frequencies with $\mathbb E\hat G=G$; "
+        "centred or not. Tried with two and three draws out of 12 frequencies.",
         because="Ghat is unbiased, and the sum of the k largest eigenvalues is convex (Ky Fan): the residual of random-"
         "feature PCA is too small on average. With 12 frequencies to draw from, the mean is a finite sum.",
         corrected=Form(Inequality(sides.residual_sides), settings, "consistent"),
@@ -343,6 +374,7 @@ def _pca_bias(data: Population | None) -> Claim:
                 "the residual of G outside the subspace of the draw",
                 Inequality(functools.partial(sides.residual_sides, of_features=False)),
                 settings,
+                "wrong operator",
             ),
         ),
     )

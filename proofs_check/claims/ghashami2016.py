@@ -18,6 +18,7 @@ from scipy import special
 from jaxkern import features, kernels
 from jaxkern.bounds import Bound, streaming
 from jaxkern.bounds import fourier as bounds
+from proofs_check import controls
 from proofs_check.claim import Claim, Control, Exact, Form, Identity, Inequality, Setting, Tail
 from proofs_check.claims import _ghashami2016_trials as t
 from proofs_check.claims import ghashami2016_costs as costs
@@ -70,6 +71,9 @@ def _thm3_1(deltas: Sequence[float], full: bool) -> Claim:
         kind="tail bound",
         tex=r"\bigl|\|\Phi^{\top}x\|^2-\|Z^{\top}x\|^2\bigr|\le\epsilon n\text{ w.p. }1-\delta,\ "
         r"m=\tfrac1{2\epsilon^2}\ln\tfrac2\delta",
+        hypotheses=r"A shift-invariant kernel with $K(x,x)=1$, points of any dimension and a unit vector $x\in\mathbb "
+        "R^n$, all fixed before the draw of $m$ independent shifted features. Tried for copies of one point, the "
+        r"worst case, and $x=(1,\dots,1)/\sqrt n$.",
         because="Hoeffding's inequality for terms in [0, 2n/m] gives exp(-eps^2 m / 2), not exp(-2 eps^2 m): four "
         "times as many features are needed. For n copies of a point the deviation is |mean cos 2 b_i|, b_i uniform, "
         "whose law is known exactly. The printed number is right for pairs of a cosine and a sine.",
@@ -80,7 +84,9 @@ def _thm3_1(deltas: Sequence[float], full: bool) -> Claim:
             "certified",
             r"m=\tfrac2{\epsilon^2}\ln\tfrac2\delta",
         ),
-        controls=(Control(gram_matrices.HALVED, Tail(_deviation, _quadratic), gram_matrices.halved(corrected)),),
+        controls=gram_matrices.badly_scaled(
+            Tail(_deviation, _quadratic), corrected[:1], float(corrected[0].numbers["m"])
+        ),
     )
 
 
@@ -133,11 +139,15 @@ def _matrices(key: jax.Array, setting: Setting) -> tuple[np.ndarray, np.ndarray]
 
 
 def _lem3_4(clouds: Sequence[t.Cloud]) -> Claim:
-    def residual(power: int) -> Callable[[jax.Array, Setting], np.ndarray]:
-        def check(key: jax.Array, setting: Setting) -> np.ndarray:
+    def holds(power: int = 2, of: Callable[[np.ndarray], np.ndarray] = np.asarray) -> Identity:
+        """Return the check with another power of the lengths, and with of(Phi) for Phi."""
+
+        def residual(key: jax.Array, setting: Setting) -> np.ndarray:
             G, Y = _matrices(key, setting)
             values, vectors = np.linalg.eigh(G)
-            Phi = vectors * np.sqrt(np.maximum(values, 0))  # G = Phi Phi'
+            Phi = vectors * np.sqrt(np.maximum(values, 0))
+            G = Phi @ Phi.T  # without the eigenvalues below zero that rounding made
+            Phi = of(Phi)
             spectral = np.linalg.norm(G - Y @ Y.T, 2)
             directions = [np.linalg.eigh(G - Y @ Y.T)[1], np.random.default_rng(0).standard_normal(G.shape)]
             found = []
@@ -148,7 +158,7 @@ def _lem3_4(clouds: Sequence[t.Cloud]) -> Claim:
             # The largest is attained at an eigenvector, and no other direction exceeds it.
             return np.array([found[0] - spectral, max(found[1] - spectral, 0)]) / spectral
 
-        return check
+        return Identity(residual)
 
     places = _pairs(clouds)
     return Claim(
@@ -157,9 +167,15 @@ def _lem3_4(clouds: Sequence[t.Cloud]) -> Claim:
         where="Lemma 3.4",
         kind="identity",
         tex=r"\|G-YY^{\top}\|_2=\max_{\|x\|=1}\bigl|\|\Phi^{\top}x\|^2-\|Y^{\top}x\|^2\bigr|",
+        hypotheses=r"Any symmetric positive semidefinite $G=\Phi\Phi^{\top}$ and any $Y$ with as many rows. Tried on "
+        "Gram matrices of the Gaussian kernel and 16 features.",
         because="True: the spectral norm of a symmetric matrix is its largest quadratic form.",
-        printed=Form(Identity(residual(2)), places, "identity"),
-        controls=(Control("lengths that are not squared", Identity(residual(1)), places),),
+        printed=Form(holds(), places, "identity"),
+        controls=(
+            Control("lengths that are not squared", holds(power=1), places, "wrong power"),
+            Control("Phi for its adjoint", holds(of=np.transpose), places, "transpose for adjoint"),
+            Control("Phi in float16", holds(of=controls.in_half), places, "low precision"),
+        ),
     )
 
 
@@ -184,10 +200,11 @@ def _frobenius(clouds: Sequence[t.Cloud]) -> Claim:
         where="Section 3.2",
         kind="inequality",
         tex=r"\|G-G'\|_2\le\epsilon n\ \Rightarrow\ \|G-G'\|_F\le\epsilon n^{1.5}",
+        hypotheses="Any symmetric $G$ and $G'$ of order $n$.",
         because="True, and attained by the identity matrix. For Fourier features the factor sqrt(n) is not needed: "
         "jaxkern:gram-frobenius.",
         printed=Form(Inequality(sides(1)), places, "consistent"),
-        controls=(Control("the fourth root of n for the square root", Inequality(sides(0.5)), places),),
+        controls=(Control("the fourth root of n for the square root", Inequality(sides(0.5)), places, "wrong power"),),
     )
 
 
@@ -241,6 +258,8 @@ def _lem3_5(clouds: Sequence[t.Cloud]) -> Claim:
         where="Lemma 3.5",
         kind="inequality",
         tex=r"\|G-G'\|_2\le\epsilon n\ \Rightarrow\ \|G-G'_k\|_F\le\|G-G_k\|_F+\epsilon\sqrt k\,n",
+        hypotheses=r"Symmetric $G$ and $G'$ of order $n$ with $\|G-G'\|_2\le\epsilon n$, and $k\le n$; $G_k$ and "
+        "$G'_k$ are the best approximations of rank $k$.",
         because="diag(1, 0.81) and diag(0.9, 0.91) with k = 1 give 1.005 > 0.91. The proof takes the eigenvectors of "
         "G - G' for those of G - G'_k. The optimality of G'_k gives 2 sqrt(2) for 1; no constant below sqrt(5) does.",
         printed=Form(Inequality(sides(1.0)), diagonal, "refuted"),
@@ -250,5 +269,5 @@ def _lem3_5(clouds: Sequence[t.Cloud]) -> Claim:
             "consistent",
             r"\|G-G'_k\|_F\le\|G-G_k\|_F+2\sqrt2\,\epsilon\sqrt k\,n",
         ),
-        controls=(Control("the constant 2", Inequality(sides(2.0)), diagonal),),
+        controls=(Control("the constant 2", Inequality(sides(2.0)), diagonal, "wrong factor"),),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,12 +12,17 @@ from jaxkern import kernels
 from jaxkern.bounds import Bound
 from jaxkern.bounds import fourier as bounds
 from jaxkern.gram import gram
-from proofs_check.claim import Claim, Control, Expectation, Form, Setting, Tail, Trial
+from proofs_check import controls
+from proofs_check.claim import Claim, Control, Expectation, Form, Setting, Statement, Tail, Trial
 from proofs_check.claims import _ghashami2016_trials as t
 
 PAPER = "ghashami2016"
-HALVED = "features without the root of two"
 SHIFTED, PAIRED = {"size": 256, "paired": 0}, {"size": 128, "paired": 1}
+
+_PAIRED_VARIANCE = (
+    r"$v\ge\tfrac12+\tfrac12K(2u)-K(u)^2$ for all differences $u$: $v=\tfrac12$ for the Gaussian kernel, $1$ for "
+    "every kernel."
+)
 
 Log = Callable[[float, int], float]
 """The logarithm that a bound has at delta and n."""
@@ -61,10 +65,17 @@ def _of(formula: Callable[..., Bound], size: str, *names: str, **options: Any) -
     return bound
 
 
-def halved(places: Sequence[Setting]) -> tuple[Setting, ...]:
-    """Return the first setting with sqrt(1 / m) for sqrt(2 / m), that is with half of Z Z'."""
-    first = places[0]
-    return (dataclasses.replace(first, name=f"{first.name}, halved", numbers={**first.numbers, "scale": 0.5}),)
+def badly_scaled(statement: Statement, places: Sequence[Setting], size: float) -> tuple[Control, ...]:
+    """Return controls with sqrt(1 / m) for sqrt(2 / m), that is with half of Z Z', and without 1 / sqrt(m), m = `size`.
+
+    The trial multiplies Z Z' by `numbers["scale"]`.
+    """
+    halved = controls.changed(places, "halved", numbers={"scale": 0.5})
+    unscaled = controls.changed(places, "not divided", numbers={"scale": size})
+    return (
+        Control("features without the root of two", statement, halved, "wrong factor"),
+        Control("features without 1/sqrt(m)", statement, unscaled, "missing normalisation"),
+    )
 
 
 def lem3_1(clouds: Sequence[t.Cloud], deltas: Sequence[float]) -> Claim:
@@ -79,6 +90,8 @@ def lem3_1(clouds: Sequence[t.Cloud], deltas: Sequence[float]) -> Claim:
         where="Lemma 3.1",
         kind="tail bound",
         tex=r"\|G-\hat G\|_2\le\epsilon n\text{ w.p. }1-\delta,\ m=\tfrac{9+8\epsilon}{\epsilon^2}\ln\tfrac{2n}\delta",
+        hypotheses="A shift-invariant kernel with $K(x,x)=1$, $n$ points fixed before $m$ independent shifted "
+        "features are drawn. Tried with the Gaussian kernel, at $m=256$ and $n=32$ or a table's rows.",
         because="True. Without two triangle inequalities, and with the constants of matrix Bernstein, 2 + 4 eps / 3 "
         "takes the place of 9 + 8 eps.",
         printed=Form(
@@ -90,7 +103,7 @@ def lem3_1(clouds: Sequence[t.Cloud], deltas: Sequence[float]) -> Claim:
             "certified",
             r"m=\tfrac{2+4\epsilon/3}{\epsilon^2}\ln\tfrac{2n}\delta",
         ),
-        controls=(Control(HALVED, Tail(t.spectral_error, bound), halved(corrected)),),
+        controls=badly_scaled(Tail(t.spectral_error, bound), corrected[:1], SHIFTED["size"]),
     )
 
 
@@ -107,6 +120,8 @@ def ours(clouds: Sequence[t.Cloud], deltas: Sequence[float]) -> list[Claim]:
             t.spectral_error,
             _of(bounds.gram_spectral_paired, "num_frequencies", "eps", "num_points"),
             _places(clouds, deltas, PAIRED, 1 / 2, 2 / 3, _all_points),
+            "A shift-invariant kernel with $K(x,x)=1$, $n$ points fixed before $t$ independent pairs are drawn, "
+            r"$\epsilon>0$.",
         ),
         _own_tail(
             "gram-spectral-all-n",
@@ -117,6 +132,8 @@ def ours(clouds: Sequence[t.Cloud], deltas: Sequence[float]) -> list[Claim]:
             t.spectral_error,
             _of(bounds.gram_spectral_paired_all_n, "num_frequencies", "eps"),
             _places(clouds, deltas, PAIRED, 1 / 2, 2 / 3, lambda delta, n: math.log(40 / delta)),
+            "A shift-invariant kernel with $K(x,x)=1$, any number of points, fixed before $t$ independent pairs are "
+            r"drawn, $\epsilon\ge\tfrac1{2\sqrt t}+\tfrac1{3t}$.",
         ),
         _own_tail(
             "gram-frobenius",
@@ -127,6 +144,9 @@ def ours(clouds: Sequence[t.Cloud], deltas: Sequence[float]) -> list[Claim]:
             t.frobenius_error,
             _of(bounds.gram_frobenius_shifted, "num_features", "tau", variance=v),
             _places(clouds, deltas, SHIFTED, 0, 0, _two_sided),
+            r"A shift-invariant kernel with $K(x,x)=1$, points fixed before the draw, $0<\delta<1$, and "
+            r"$v\ge1+\tfrac12K(2u)-K(u)^2$ for all differences $u$: $v=1$ for the Gaussian kernel, $\tfrac32$ for "
+            "every kernel.",
         ),
         _own_tail(
             "gram-frobenius-paired",
@@ -136,6 +156,8 @@ def ours(clouds: Sequence[t.Cloud], deltas: Sequence[float]) -> list[Claim]:
             t.frobenius_error,
             _of(bounds.gram_frobenius_paired, "num_frequencies", "tau", variance=v / 2),
             _places(clouds, deltas, PAIRED, 0, 0, _two_sided),
+            r"A shift-invariant kernel with $K(x,x)=1$, points fixed before the draw, $0<\delta<1$, and "
+            + _PAIRED_VARIANCE,
         ),
         _own_tail(
             "gram-frobenius-bernstein",
@@ -146,6 +168,8 @@ def ours(clouds: Sequence[t.Cloud], deltas: Sequence[float]) -> list[Claim]:
             t.frobenius_error,
             _of(bounds.gram_frobenius_paired_bernstein, "num_frequencies", "eps", variance=v / 2),
             _places(clouds, deltas, PAIRED, v, 2 * math.sqrt(2) / 3, _two_sided),
+            r"A shift-invariant kernel with $K(x,x)=1$, points fixed before the draw, $\epsilon>0$, and "
+            + _PAIRED_VARIANCE,
         ),
         _own_tail(
             "quadratic-form-paired",
@@ -156,6 +180,8 @@ def ours(clouds: Sequence[t.Cloud], deltas: Sequence[float]) -> list[Claim]:
             t.form_error,
             _of(bounds.quadratic_form_paired, "num_frequencies", "eps"),
             _places(clouds, deltas, PAIRED, 1 / 2, 0, _two_sided),
+            r"A shift-invariant kernel with $K(x,x)=1$; points and a unit vector $x\in\mathbb R^n$, fixed before $t$ "
+            r"independent pairs are drawn; $\epsilon>0$. Tried for $x=(1,\dots,1)/\sqrt n$.",
         ),
         _second_moment(clouds),
     ]
@@ -174,6 +200,7 @@ def _own_tail(
     trial: Trial,
     bound: Callable[[Setting], Bound],
     places: tuple[Setting, ...],
+    hypotheses: str,
 ) -> Claim:
     return Claim(
         id=f"jaxkern:{name}",
@@ -181,29 +208,31 @@ def _own_tail(
         where=where,
         kind="tail bound",
         tex=tex,
+        hypotheses=hypotheses,
         because=because,
         corrected=Form(Tail(trial, bound), places, "certified"),
-        controls=(Control(HALVED, Tail(trial, bound), halved(places)),),
+        controls=badly_scaled(Tail(trial, bound), places[:1], places[0].shapes["size"]),
     )
 
 
 def _second_moment(clouds: Sequence[t.Cloud]) -> Claim:
-    targets: dict[str, float] = {}
     places = []
     for cloud in clouds:
         for paired in (0, 1):
-            setting = cloud.setting("t=8" if paired else "m=8", {"scale": 1}, {"size": 8, "paired": paired})
             double = float(jnp.mean(gram(cloud.kernel, 2 * cloud.population["points"])))
             square = float(jnp.mean(cloud.population["gram"] ** 2))
             target = ((1 + double) / 2 if paired else 1 + double / 2) - square
             if target > 1e-3:  # pairs reproduce the Gram matrix of copies of a point exactly
-                targets[setting.name] = target / 8
-                places.append(setting)
+                numbers, shapes = {"scale": 1, "target": target / 8}, {"size": 8, "paired": paired}
+                places.append(cloud.setting("t=8" if paired else "m=8", numbers, shapes))
 
     def target_of(setting: Setting) -> float:
-        return targets[setting.name.removesuffix(", halved")]
+        return setting.numbers["target"]
 
     statement = Expectation(t.frobenius_square, target_of, target_of)
+    swapped = controls.changed(
+        places[-1:], "gamma", population=lambda p: {**p, "kernel": controls.gamma_for_lengthscale(p["kernel"])}
+    )
     return Claim(
         id="jaxkern:gram-frobenius-identity",
         paper=PAPER,
@@ -211,7 +240,13 @@ def _second_moment(clouds: Sequence[t.Cloud]) -> Claim:
         kind="expectation",
         tex=r"\mathbb E\|G-\hat G\|_F^2=\tfrac1m\Bigl(n^2+\tfrac12\sum_{ij}K(2(x_i-x_j))-\|G\|_F^2\Bigr),\ "
         r"\text{and }\tfrac1t\Bigl(\tfrac12n^2+\tfrac12\sum_{ij}K(2(x_i-x_j))-\|G\|_F^2\Bigr)\text{ for pairs}",
+        hypotheses="A shift-invariant kernel with $K(x,x)=1$, points fixed before the draw of independent features. "
+        "Tried with 8 of them; copies of a point, which pairs reproduce exactly, are left to shifted features.",
         because="The sum of the variances of all entries: cos^2 has the mean (1 + K(2 d)) / 2, and the shifts add 1/2.",
         corrected=Form(statement, tuple(places), "certified"),
-        controls=(Control(HALVED, statement, halved(places)),),
+        controls=(
+            *badly_scaled(statement, places[:1], 8),
+            Control("one feature repeated 8 times", statement, controls.one_draw(places[:1], "size"), "reused key"),
+            Control("gamma for the lengthscale", statement, swapped, "swapped constants"),
+        ),
     )

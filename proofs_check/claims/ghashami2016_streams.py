@@ -13,6 +13,7 @@ import numpy as np
 from jaxkern import frequent_directions as fd
 from jaxkern import plan
 from jaxkern.bounds import Bound, streaming
+from proofs_check import controls
 from proofs_check.claim import Claim, Control, Form, Inequality, Setting, Tail
 from proofs_check.claims import _ghashami2016_trials as t
 from proofs_check.populations import Population
@@ -101,12 +102,19 @@ def _lem3_2(clouds: Sequence[t.Cloud]) -> Claim:
     rank = _rows("rank 7", t.low_rank(7), 10)
     others = (rank, _rows("decaying", t.decaying(), 8), *_feature_streams(clouds, 8))
     printed = functools.partial(streaming.frequent_directions, as_printed=True)
+
+    def one_more(*, residual_energy: float, sketch_size: int, rank: int) -> Bound:
+        return streaming.frequent_directions(residual_energy=residual_energy, sketch_size=sketch_size + 2, rank=rank)
+
     return Claim(
         id="ghashami2016:lem3.2",
         paper=PAPER,
         where="Lemma 3.2",
         kind="inequality",
         tex=r"\|y^{\top}AB^{\dagger}B\|=0,\ \|y\|=1\ \Rightarrow\ \|y^{\top}A\|^2\le\|A-A_k\|_F^2/(l-k)",
+        hypotheses=r"$A$ of order $n\times m$ with $m\le n$, $B$ the sketch of its rows with $l$ rows, $k\le l$. The "
+        "corrected form is that of Algorithm 1, with even $l$ and $k<l/2$. Tried with $m=24$, at fixed matrices and "
+        "features.",
         because="The printed bound belongs to a variant that subtracts the l-th squared singular value, with one "
         "decomposition a row; Algorithm 1 subtracts the (l/2)-th, and loses twice as much, or any multiple for k > 0.",
         printed=Form(Inequality(_outside(printed, _half)), (attained, rank), "refuted"),
@@ -121,7 +129,9 @@ def _lem3_2(clouds: Sequence[t.Cloud]) -> Claim:
                 "the largest singular value subtracted",
                 Inequality(_outside(streaming.frequent_directions, lambda size: 1)),
                 others,
+                "wrong operator",
             ),
+            Control("l / 2 + 1 for l / 2", Inequality(_outside(one_more, _half)), (attained,), "n for n - 1"),
         ),
     )
 
@@ -136,10 +146,12 @@ def _lem3_2_rowwise(clouds: Sequence[t.Cloud]) -> Claim:
         where="Lemma 3.2 for the variant that its proof cites",
         kind="inequality",
         tex=r"\|y^{\top}AB^{\dagger}B\|=0,\ \|y\|=1\ \Rightarrow\ \|y^{\top}A\|^2\le\|A-A_k\|_F^2/(l-k),\ k<l",
+        hypotheses=r"$A$ of order $n\times m$, $k<l$; the sketch subtracts its $l$-th squared singular value at every "
+        "row. Tried with $m=24$, at fixed matrices and features.",
         because="True if the l-th squared singular value is subtracted, at every row, though the printed proof of it "
         "fails: with z = A'y, |z|^2 = <y, A z> <= |A z| and B z = 0 are enough.",
         printed=Form(Inequality(_outside(formula, _every_row)), places, "consistent"),
-        controls=(Control("shrunk at l / 2", Inequality(_outside(formula, _half)), places),),
+        controls=(Control("shrunk at l / 2", Inequality(_outside(formula, _half)), places, "wrong operator"),),
     )
 
 
@@ -174,13 +186,18 @@ def _lem3_3(clouds: Sequence[t.Cloud]) -> Claim:
         where="Lemma 3.3",
         kind="inequality",
         tex=r"l=2/\epsilon\ \Rightarrow\ \|\hat G-\tilde G\|_2\le\epsilon n",
+        hypotheses=r"Any points, also such as are chosen after the features, whose rows have $\|z_i\|^2\le2$; $W$ "
+        "from Algorithm 1 with even $l$. The corrected form needs a decomposition after the last row.",
         because="All that is certain is |Z|_F^2 <= 2 n, and Algorithm 1 loses 2 |Z|_F^2 / l: points that are chosen "
         "after the features attain 2 eps n, so l = 4 / eps is needed. The last rows must be decomposed too.",
         printed=Form(Inequality(_projection(last=True, formula=_lemma_3_3(True))), attained, "refuted"),
         corrected=Form(corrected, (*attained, *late, *_feature_streams(clouds, 16)), "consistent", r"l=4/\epsilon"),
         controls=(
             Control(
-                "without the last decomposition", Inequality(_projection(last=False, formula=_lemma_3_3(False))), late
+                "without the last decomposition",
+                Inequality(_projection(last=False, formula=_lemma_3_3(False))),
+                late,
+                "rows dropped",
             ),
         ),
     )
@@ -196,6 +213,8 @@ def _lem3_3_literal(clouds: Sequence[t.Cloud]) -> Claim:
         where="Lemma 3.3 for Algorithm 1 to the letter",
         kind="inequality",
         tex=r"l=2/\epsilon,\ W\text{ as returned}\ \Rightarrow\ \|\hat G-\tilde G\|_2\le\epsilon n",
+        hypotheses=r"Any points and their shifted features, whose rows have $\|z_i\|^2\le2$; even $l$, and $n\ge l$ "
+        "points, so that a decomposition takes place.",
         because="Algorithm 1 returns the W of its last decomposition, which up to l - 1 later rows do not enter: the "
         "printed bound fails by a factor that grows with l.",
         printed=Form(Inequality(_projection(last=False, formula=_lemma_3_3(True))), late, "refuted"),
@@ -210,6 +229,7 @@ def _lem3_3_literal(clouds: Sequence[t.Cloud]) -> Claim:
                 "the W of the first decomposition",
                 Inequality(_projection(last=False, first_only=True, formula=_with_leftover)),
                 (long,),
+                "rows dropped",
             ),
         ),
     )
@@ -250,12 +270,12 @@ def _thm3_2(data: Population | None, deltas: Sequence[float]) -> Claim:
 
     cloud = _stream_cloud(data)
 
-    def place(delta: float, kept: int) -> Setting:
+    def place(delta: float) -> Setting:
         m = math.ceil((2 + 4 * share / 3) * math.log(2 * cloud.num_points / delta) / share**2)
-        label = f"l={size}, m={m}, delta={delta:g}, {kept} points seen"
         shapes = {"size": m, "paired": 0, "rows": size, "shrink_at": size // 2}
-        return cloud.setting(label, {"eps": share, "kept": kept}, shapes)
+        return cloud.setting(f"l={size}, m={m}, delta={delta:g}", {"eps": share, "kept": cloud.num_points}, shapes)
 
+    corrected = tuple(map(place, deltas))
     return Claim(
         id="ghashami2016:thm3.2",
         paper=PAPER,
@@ -263,30 +283,37 @@ def _thm3_2(data: Population | None, deltas: Sequence[float]) -> Claim:
         kind="algorithm guarantee",
         tex=r"m=O(\epsilon^{-2}\log(n/\delta)),\ l=4/\epsilon\ \Rightarrow\ \|G-\tilde G\|_2\le\epsilon n"
         r"\text{ w.p. }1-\delta",
+        hypotheses="A shift-invariant kernel with $K(x,x)=1$, $n$ points fixed before the draw of $m$ shifted "
+        "features, Algorithm 1 with even $l$. The corrected form decomposes after the last row, with the $m$ of "
+        "Lemma 3.1 as corrected; tried with the Gaussian kernel.",
         because="Algorithm 1 to the letter ignores its last rows. Once they are decomposed too, the features and the "
         "sketch add up; 4 / l is what is certain of the sketch with shifted features.",
         printed=Form(Tail(t.literal_stream_error, printed_bound), (printed,), "refuted"),
         corrected=Form(
             Tail(t.stream_error, bound),
-            tuple(place(delta, cloud.num_points) for delta in deltas),
+            corrected,
             "certified",
             r"\|G-\tilde G\|_2\le(\epsilon+4/l)\,n",
         ),
-        controls=(
-            Control("the last rows dropped", Tail(t.stream_error, bound), (place(deltas[0], cloud.num_points // 2),)),
-        ),
+        controls=(_last_half_dropped(Tail(t.stream_error, bound), corrected[0]),),
     )
+
+
+def _last_half_dropped(statement: Tail, place: Setting) -> Control:
+    """Return the control in which the sketch sees the first half of the points alone."""
+    half = controls.changed((place,), "half of the points seen", numbers={"kept": place.numbers["n"] // 2})
+    return Control("the last rows dropped", statement, half, "rows dropped")
 
 
 def _streaming_gram(data: Population | None, deltas: Sequence[float]) -> Claim:
     cloud, eps = _stream_cloud(data), 0.3
 
-    def place(delta: float, kept: int) -> Setting:
+    def place(delta: float) -> Setting:
         sizes = plan.streaming(eps, delta, num_points=cloud.num_points)
         rows = int(sizes.sketch_size or 0)
-        label = f"t={sizes.num_frequencies}, l={rows}, delta={delta:g}, {kept} points seen"
+        label = f"t={sizes.num_frequencies}, l={rows}, delta={delta:g}"
         shapes = {"size": int(sizes.num_frequencies or 0), "paired": 1, "rows": rows, "shrink_at": rows + 1}
-        return cloud.setting(label, {"eps": eps - 1 / (rows + 1), "kept": kept}, shapes)
+        return cloud.setting(label, {"eps": eps - 1 / (rows + 1), "kept": cloud.num_points}, shapes)
 
     def bound(setting: Setting) -> Bound:
         return streaming.streaming_gram_buffered(
@@ -296,17 +323,20 @@ def _streaming_gram(data: Population | None, deltas: Sequence[float]) -> Claim:
             sketch_size=setting.shapes["rows"],
         )
 
-    statement = Tail(t.stream_error, bound)
+    statement, places = Tail(t.stream_error, bound), tuple(map(place, deltas))
     return Claim(
         id="jaxkern:streaming-gram",
         paper=PAPER,
         where="Theorem E (ours)",
         kind="algorithm guarantee",
         tex=r"\|G-\tilde G\|_2\le\bigl(\epsilon+\tfrac1{l+1}\bigr)n\text{ w.p. }1-\delta",
+        hypotheses="A shift-invariant kernel with $K(x,x)=1$, points fixed before the draw of $t$ pairs, a buffer of "
+        r"$2l$ rows that shrinks at $l+1$, and once more after the last row; $\epsilon>0$, $l\ge1$. Tried with the "
+        "Gaussian kernel.",
         because="Paired features have |Z|_F^2 = n, and a buffer of 2 l rows loses 1 / (l + 1) of it; at the sizes that "
         "jaxkern.plan.streaming returns.",
-        corrected=Form(statement, tuple(place(delta, cloud.num_points) for delta in deltas), "certified"),
-        controls=(Control("the last rows dropped", statement, (place(deltas[0], cloud.num_points // 2),)),),
+        corrected=Form(statement, places, "certified"),
+        controls=(_last_half_dropped(statement, places[0]),),
     )
 
 
@@ -332,10 +362,15 @@ def _nystrom(data: Population | None, deltas: Sequence[float]) -> Claim:
         where="Theorem G (ours)",
         kind="tail bound",
         tex=r"\|G-CM^{\dagger}C^{\top}\|_2\le\epsilon\kappa n\text{ w.p. }1-20\,e^{-\epsilon^2c/(1/2+2\epsilon/3)}",
+        hypotheses=r"Any kernel with $K(x,x)\le\kappa$, $c$ landmarks drawn uniformly from the $n$ points, with or "
+        r"without replacement, $\epsilon\ge\tfrac1{2\sqrt c}+\tfrac1{3c}$. Tried without, with the Gaussian kernel "
+        "and $c=30$ of 64 points.",
         because="The error is at most n times the largest eigenvalue of Sigma - Sigma_c, which matrix Bernstein bounds "
         "with an intrinsic dimension of 5 at most.",
         corrected=Form(statement, tuple(place(cloud, delta, 0) for cloud in clouds for delta in deltas), "certified"),
-        controls=(Control("landmarks from the first points", statement, (place(clouds[0], deltas[0], 1),)),),
+        controls=(
+            Control("landmarks from the first points", statement, (place(clouds[0], deltas[0], 1),), "wrong law"),
+        ),
     )
 
 
@@ -378,11 +413,13 @@ def _frequent_directions(clouds: Sequence[t.Cloud]) -> Claim:
         where="Theorem D (ours)",
         kind="inequality",
         tex=r"\|A^{\top}A-B^{\top}B\|_2,\ \|A(I-WW^{\top})A^{\top}\|_2\le\Delta\le\|A-A_k\|_F^2/(l+1-k),\ k\le l",
+        hypotheses="Any matrix of $m$ columns, read row by row or in two parts that are merged; a buffer of $2l$ "
+        "rows that shrinks at $l+1$. Tried with $m=24$ and $l=8$.",
         because="The certificate of the library's sketch is the sum of what its shrinks subtract, each from l + 1 "
         "squared singular values. It holds for one stream and for two that are merged.",
         corrected=Form(Inequality(sides()), places, "consistent"),
         controls=(
-            Control("shrunk at l / 2", Inequality(sides(half=True)), places),
-            Control("the last rows dropped", Inequality(sides(forget=1)), places),
+            Control("shrunk at l / 2", Inequality(sides(half=True)), places, "wrong operator"),
+            Control("the last rows dropped", Inequality(sides(forget=1)), places, "rows dropped"),
         ),
     )

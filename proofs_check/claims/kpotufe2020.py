@@ -6,13 +6,13 @@ Gaussian law N(0, Sigma_n^3). `docs/theory/kpotufe2020.md` derives every correct
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Sequence
 
 from scipy import stats
 
 from jaxkern.bounds import Bound, sketching
+from proofs_check import controls
 from proofs_check.claim import Calibrated, Claim, Control, Exact, Form, Law, Rate, Setting, Tail
 from proofs_check.claims import _kpotufe2020_trials as trials
 from proofs_check.claims._places import (
@@ -22,7 +22,6 @@ from proofs_check.claims._places import (
     lemma_n,
     rough,
     safe_d,
-    scaled,
     small_n,
     theorem_n,
     times,
@@ -31,6 +30,8 @@ from proofs_check.populations import Population
 
 PAPER = "kpotufe2020"
 C = sketching.KOLTCHINSKII_LOUNICI
+REUSED = "reused key"
+POWER = "wrong power"
 
 
 def claims(people: Sequence[Population], *, full: bool = False) -> list[Claim]:
@@ -52,11 +53,20 @@ def claims(people: Sequence[Population], *, full: bool = False) -> list[Claim]:
     ]
 
 
+def _repeated(
+    places: Places,
+    n: Callable[[Population, float], float] | None = None,
+    people: Sequence[Population] | None = None,
+) -> tuple[Setting, ...]:
+    """Return settings with 1024 rows that are all the same one."""
+    wide = places.at(n, d=fixed(1024), rows=fixed(1024), people=people or rough(places))
+    return controls.one_draw(wide)
+
+
 def _prop1(places: Places) -> Claim:
     settings = places.at(None, d=enough_d, rows=enough_d)
     names = ("op_norm", "trace3", "d", "tau")
     bound = places.bound(sketching.projected_inner_products, *names)
-    one_row = places.at(None, d=fixed(1024), rows=fixed(1), people=rough(places))
     return Claim(
         id="kpotufe2020:prop1",
         paper=PAPER,
@@ -64,6 +74,9 @@ def _prop1(places: Places) -> Claim:
         kind="tail bound",
         tex=r"\|\Theta^*\Theta-\Sigma^3\|\le C\|\Sigma\|^3\frac{\sqrt{s_3}+\sqrt{\tau}}{\sqrt d}"
         r"\quad\text{w.p. } 1-e^{-\tau},\ d\ge s_3\vee\tau",
+        hypotheses=r"A continuous and bounded kernel on a separable space; independent $v_i\sim N_{\mathcal "
+        r"H}(0,\Sigma^3)$, $\tau\ge1$, $d\ge s_3\vee\tau$ with $s_3=\operatorname{tr}\Sigma^3/\|\Sigma\|^3$. Tried on "
+        r"laws with finitely many atoms, at $d\ge4s_3\vee\tau$.",
         because="The constant C is not named in the paper. C = 5.92 is proved (Theorem A), and no C < 3.505 can do.",
         printed=Form(
             Calibrated(
@@ -76,7 +89,9 @@ def _prop1(places: Places) -> Claim:
             "calibrated",
         ),
         corrected=Form(Tail(trials.projection, bound), settings, "certified", "C = 5.92"),
-        controls=(Control("one direction repeated 1024 times", Tail(trials.projection, bound), one_row),),
+        controls=(
+            Control("one direction repeated 1024 times", Tail(trials.projection, bound), _repeated(places), REUSED),
+        ),
     )
 
 
@@ -89,6 +104,8 @@ def _prop1_all_d(places: Places) -> Claim:
         kind="tail bound",
         tex=r"\|\Theta^*\Theta-\Sigma^3\|\le\|\Sigma\|^3(2D+D^2),\ "
         r"D=\frac{\sqrt{s_3}+.51+\sqrt{2\tau}}{\sqrt d}\quad\text{w.p. } 1-2e^{-\tau},\ d\ge 1",
+        hypotheses=r"As in Proposition 1, without a condition on $d$: $\tau>0$ and $d\ge1$. Tried on laws with "
+        r"finitely many atoms, at $d=1$ and at $d\ge4s_3\vee\tau$.",
         because="Theorem A: Slepian and Gordon comparison, with every constant explicit and no condition on d.",
         corrected=Form(
             Tail(trials.projection, bound),
@@ -96,11 +113,7 @@ def _prop1_all_d(places: Places) -> Claim:
             "certified",
         ),
         controls=(
-            Control(
-                "one direction repeated 1024 times",
-                Tail(trials.projection, bound),
-                places.at(None, d=fixed(1024), rows=fixed(1), people=rough(places)),
-            ),
+            Control("one direction repeated 1024 times", Tail(trials.projection, bound), _repeated(places), REUSED),
         ),
     )
 
@@ -139,6 +152,9 @@ def _thm1(places: Places) -> Claim:
         kind="tail bound",
         tex=r"\|S^*VV^{\top}S-\Sigma^3\|\le 3C\|\Sigma\|^3\frac{\sqrt{2s_3}+\sqrt\tau}{\sqrt d}"
         r"+28\|\Sigma\|^{5/2}\sqrt{\frac{2\kappa s\tau}{n}}\quad\text{w.p. }1-5e^{-\tau}",
+        hypotheses=r"A bounded kernel, independent $X_i\sim\rho$, $\tau\ge1$, $n\ge6272\,\kappa s^5\tau/\|\Sigma\|$ "
+        r"with $\kappa=\sup_xK(x,x)$ and $s=\operatorname{tr}\Sigma/\|\Sigma\|$, and nothing on $d$. The corrected "
+        r"form asks for $d\ge4s_3\vee\tau$, and for $s\max(1,\sqrt s/4)$ in place of $s^5$.",
         because="The proof needs d >= 4 s3 v tau and the statement forgets it: with d = 1 a chi-square variable "
         "exceeds the bound with more than the allowed probability, for every constant C. With the condition it holds, "
         "with s max(1, sqrt(s)/4) for s^5, 3 for 5, and at most half the d-term (Theorem B).",
@@ -151,7 +167,7 @@ def _thm1(places: Places) -> Claim:
             r"C\|\Sigma\|^3\frac{\sqrt{3s_3}+1.5\sqrt\tau}{\sqrt d}+28\|\Sigma\|^{5/2}\sqrt{2\kappa s\tau/n}"
             r"\text{ w.p. }1-3e^{-\tau},\ d\ge 4s_3\vee\tau",
         ),
-        controls=(Control("Sigma^2 in place of Sigma^3", Tail(trials.sketch, bound), wide),),
+        controls=(Control("Sigma^2 in place of Sigma^3", Tail(trials.sketch, bound), wide, POWER),),
     )
 
 
@@ -165,6 +181,8 @@ def _thm1_all_d(places: Places) -> Claim:
         kind="tail bound",
         tex=r"\|S^*VV^{\top}S-\Sigma^3\|\le 2oD+D^2+\Delta'\quad\text{w.p. }1-4e^{-\tau},\ "
         r"n\ge 32\kappa s\tau/\|\Sigma\|,\ d\ge 1",
+        hypotheses=r"A bounded kernel, independent $X_i\sim\rho$, $\tau>0$, $n\ge32\,\kappa s\tau/\|\Sigma\|$ with "
+        r"$s=\operatorname{tr}\Sigma/\|\Sigma\|$, and any $d\ge1$. Tried on laws with finitely many atoms.",
         because="Theorem C: Theorem A given the sample, and (7) and (8) on one event; no condition on d, "
         "and at least 196 times fewer landmarks.",
         corrected=Form(
@@ -177,6 +195,7 @@ def _thm1_all_d(places: Places) -> Claim:
                 "Sigma^2 in place of Sigma^3",
                 Tail(trials.sketch, bound),
                 places.at(times(1e6, small_n), d=fixed(1024), rows=fixed(1024), people=rough(places), target=2),
+                POWER,
             ),
         ),
     )
@@ -192,6 +211,9 @@ def _eq7(places: Places) -> Claim:
         kind="tail bound",
         tex=r"\|\Sigma_n^3-\Sigma^3\|\le 28\|\Sigma\|^2\sqrt{\frac{2\kappa\operatorname{tr}(\Sigma)\tau}{n}}"
         r"\quad\text{w.p. }1-2e^{-\tau},\ n\ge 32\kappa s\tau/\|\Sigma\|",
+        hypotheses=r"A bounded kernel, independent $X_i\sim\rho$, $\tau>0$, $n\ge32\,\kappa s\tau/\|\Sigma\|$ with "
+        r"$s=\operatorname{tr}\Sigma/\|\Sigma\|$. Tried on laws with finitely many atoms, at the smallest such $n$ "
+        "and at $10^5$ times that.",
         because="True; the paper prints Sigma_n^3 - Sigma_n^3 on the left, a slip.",
         printed=Form(Tail(trials.cube_deviation, bound, places.ceiling(3)), settings, "certified"),
         controls=(
@@ -199,6 +221,7 @@ def _eq7(places: Places) -> Claim:
                 "Sigma^2 in place of Sigma^3",
                 Tail(trials.cube_deviation, bound),
                 places.at(times(1e5, small_n), people=rough(places), target=2),
+                POWER,
             ),
         ),
     )
@@ -221,6 +244,8 @@ def _eq8(places: Places) -> Claim:
         kind="tail bound",
         tex=r"\operatorname{tr}\Sigma_n^3\le\operatorname{tr}\Sigma^3"
         r"+28\|\Sigma\|_{HS}^2\sqrt{\frac{2\kappa\operatorname{tr}(\Sigma)\tau}{n}}\quad\text{w.p. }1-2e^{-\tau}",
+        hypotheses=r"As for (7): a bounded kernel, independent $X_i\sim\rho$, $\tau>0$, $n\ge32\,\kappa "
+        r"s\tau/\|\Sigma\|$ with $s=\operatorname{tr}\Sigma/\|\Sigma\|$.",
         because="True, and on the same event as (7): together they cost 2 exp(-tau), not 4 exp(-tau). "
         "The proof gives more: |Sigma| |Sigma|_HS in place of |Sigma|_HS^2.",
         printed=Form(Tail(trials.cube_trace, printed, places.ceiling(3)), settings, "certified"),
@@ -235,6 +260,7 @@ def _eq8(places: Places) -> Claim:
                 "without the deviation term",
                 Tail(trials.cube_trace, without_term),
                 places.at(small_n, people=rough(places)),
+                "term left out",
             ),
         ),
     )
@@ -258,6 +284,9 @@ def _thm2(places: Places) -> Claim:
         tex=r"|\langle\alpha,V^{\top}Sf\rangle-\langle\alpha,\Theta f\rangle|\le"
         r"\frac{16\sqrt{2\tau}\,(\|\Sigma\|^{3/2}\vee\|\Sigma\|^{5/4})}{\sqrt d}\|\alpha\|\|f\|"
         r"\quad\text{w.p. }1-4e^{-\tau}",
+        hypotheses=r"$\alpha\in\mathbb R^d$ and $f\in\mathcal H$ fixed before the draws, $\tau>0$, $n\ge\kappa "
+        r"s\tau(32/\|\Sigma\|\vee1)$; any $d$. The corrected form needs $n\ge32\,\kappa s\tau/\|\Sigma\|$, and that "
+        r"the same Gaussians drive $V$ and $\Theta$. Tried for one $f$ and $d=10$.",
         because="True, but it does not say that the operators are close: V and Theta are independent, both sides are "
         "of the size of either operator, and Theta = 0 makes the difference smaller. Driven by the same Gaussians "
         "the two differ by 12 sqrt(2) tau S sqrt(kappa s / (n d)) at most, which vanishes with n (Theorem D).",
@@ -269,8 +298,13 @@ def _thm2(places: Places) -> Claim:
             r"12\sqrt2\,\tau\|\Sigma\|\sqrt{\kappa s/(nd)}\text{ when coupled}",
         ),
         controls=(
-            Control("without 1/sqrt(d)", Tail(trials.weak_difference_unscaled, printed), wide),
-            Control("independent Gaussians under the coupled bound", Tail(trials.weak_difference, coupled), far),
+            Control("without 1/sqrt(d)", Tail(trials.weak_difference_unscaled, printed), wide, "missing normalisation"),
+            Control(
+                "independent Gaussians under the coupled bound",
+                Tail(trials.weak_difference, coupled),
+                far,
+                "hypothesis broken",
+            ),
         ),
     )
 
@@ -284,13 +318,16 @@ def _thm3(places: Places) -> Claim:
     )
     path = (Setting(f"{people[0].name}, n=300", people[0].arrays, {"n": 300.0, "d": 1.0, "tau": 1.0}), *path)
     far = tuple(Setting(f"{p.name}, n=1e+10", p.arrays, {"n": 1e10, "d": 1.0, "tau": 1.0}) for p in people)
-    wrong = tuple(dataclasses.replace(s, shapes={"target": 2}) for s in far)
+    wrong = controls.changed(far, "Sigma^2", shapes={"target": 2})
     return Claim(
         id="kpotufe2020:thm3",
         paper=PAPER,
         where="Theorem 3",
         kind="limit in law",
         tex=r"V^{\top}Sf\to\Theta f\text{ in law as }n\to\infty",
+        hypotheses=r"A continuous and bounded kernel, independent $X_i\sim\rho$, $f\in\mathcal H$ and $d$ fixed while "
+        r"$n\to\infty$. Tried for one $f$ and one coordinate of the image (given the sample they are independent), at "
+        "$n=10^{10}$.",
         because="True. Given the sample the image is exactly Gaussian, so the Wasserstein-2 distance is at most the "
         "root of E (sqrt<f, Sigma_n^3 f> - sqrt<f, Sigma^3 f>)^2, which falls like 1/n: "
         "a rate the paper does not give.",
@@ -299,8 +336,8 @@ def _thm3(places: Places) -> Claim:
             Rate(trials.coupling_distance, "n", -1.0), path, "certified", r"W_2(V^{\top}Sf,\Theta f)=O(n^{-1/2})"
         ),
         controls=(
-            Control("Sigma^2 in place of Sigma^3", Law(trials.standardised_image, normal), wrong),
-            Control("a rate of n^-2", Rate(trials.coupling_distance, "n", -2.0), path),
+            Control("Sigma^2 in place of Sigma^3", Law(trials.standardised_image, normal), wrong, POWER),
+            Control("a rate of n^-2", Rate(trials.coupling_distance, "n", -2.0), path, POWER),
         ),
     )
 
@@ -315,6 +352,9 @@ def _lemma_b2(places: Places) -> Claim:
         kind="tail bound",
         tex=r"\|\Sigma_n-\Sigma\|_{HS}<4\sqrt{\frac{2\kappa\operatorname{tr}(\Sigma)\tau}{n}}"
         r"\quad\text{w.p. }1-2e^{-\tau},\ n\ge\frac{8\kappa\tau}{9\operatorname{tr}\Sigma}",
+        hypotheses=r"$\kappa=\sup_xK(x,x)<\infty$, independent $X_i\sim\rho$, $\tau>0$, "
+        r"$n\ge8\kappa\tau/(9\operatorname{tr}\Sigma)$. Tried on laws with finitely many atoms, at the smallest such "
+        "$n$ and at $10^6$ times that.",
         because="True: Bernstein's inequality in a Hilbert space.",
         printed=Form(
             Tail(trials.covariance_deviation, bound, lambda s: math.sqrt(2) * places.person(s).kappa),
@@ -324,8 +364,9 @@ def _lemma_b2(places: Places) -> Claim:
         controls=(
             Control(
                 "a bound that falls like 1/n",
-                Tail(trials.covariance_deviation, scaled(bound, lambda s: s.numbers["n"] ** -0.5)),
+                Tail(trials.covariance_deviation, controls.scaled(bound, lambda s: s.numbers["n"] ** -0.5)),
                 places.at(times(1e6, lemma_n), people=rough(places)),
+                POWER,
             ),
         ),
     )
@@ -340,6 +381,7 @@ def _lemma_b2_bernstein(places: Places) -> Claim:
         kind="tail bound",
         tex=r"\|\Sigma_n-\Sigma\|_{HS}\le\sqrt{\frac{2\kappa\operatorname{tr}(\Sigma)\tau}{n}}+\frac{4\kappa\tau}{n}"
         r"\quad\text{w.p. }1-2e^{-\tau},\ n\ge1",
+        hypotheses=r"$\kappa=\sup_xK(x,x)<\infty$, independent $X_i\sim\rho$, $\tau>0$ and any $n\ge1$.",
         because="The same inequality before it is simplified: no condition on n, and up to four times smaller.",
         corrected=Form(
             Tail(trials.covariance_deviation, bound),
@@ -349,8 +391,9 @@ def _lemma_b2_bernstein(places: Places) -> Claim:
         controls=(
             Control(
                 "a bound that falls like 1/n",
-                Tail(trials.covariance_deviation, scaled(bound, lambda s: s.numbers["n"] ** -0.5)),
+                Tail(trials.covariance_deviation, controls.scaled(bound, lambda s: s.numbers["n"] ** -0.5)),
                 places.at(times(1e6, lemma_n), people=rough(places)),
+                POWER,
             ),
         ),
     )
@@ -374,6 +417,9 @@ def _lemma_b3(places: Places) -> Claim:
         kind="tail bound",
         tex=r"\|S^*VV^{\top}S-\Sigma_n^3\|\le C\Big(\sqrt{\tfrac{\operatorname{tr}(\Sigma_n^3)\|\Sigma_n^3\|}{d}}"
         r"+\|\Sigma_n^3\|\sqrt{\tfrac{\tau}{d}}\Big)\quad\text{w.p. }1-e^{-\tau}\text{ given }X",
+        hypotheses=r"Given the sample: $Z$ has independent standard normal entries, $\tau\ge1$, $d\ge r_n\vee\tau$ "
+        r"with $r_n=\operatorname{tr}\Sigma_n^3/\|\Sigma_n^3\|$. Tried at $d$ that is large enough for every sample, "
+        "or for all but absurd ones.",
         because="As Proposition 1, given the sample: C is not named in the paper, and C = 5.92 is proved.",
         printed=Form(
             Calibrated(trials.conditional_ratio, _conditional(1.0), sketching.KOLTCHINSKII_LOUNICI_LOWER, C),
@@ -385,7 +431,8 @@ def _lemma_b3(places: Places) -> Claim:
             Control(
                 "one direction repeated 1024 times",
                 Tail(trials.conditional_ratio, _conditional(C)),
-                places.at(small_n, d=fixed(1024), rows=fixed(1), people=rough(places)),
+                _repeated(places, small_n),
+                REUSED,
             ),
         ),
     )
@@ -406,6 +453,8 @@ def _lemma_b3_proof(places: Places) -> Claim:
         kind="tail bound",
         tex=r"\|S^*VV^{\top}S-\Sigma_n^3\|\le C\frac{1}{n^2}\|\Sigma_n^3\|"
         r"\big(\sqrt{r(\Sigma_n^3)/d}+\sqrt{\tau/d}\big)",
+        hypotheses=r"As in Lemma B.3: given the sample, $\tau\ge1$ and $d\ge r_n\vee\tau$ with "
+        r"$r_n=\operatorname{tr}\Sigma_n^3/\|\Sigma_n^3\|$. Tried on one population.",
         because="The covariance of S* v / n is Sigma_n^3 with no further factor: 1/n^2 is a slip, off by n^2. "
         "The lemma itself is right.",
         printed=Form(Tail(trials.conditional_ratio, printed), settings, "refuted"),
@@ -414,7 +463,8 @@ def _lemma_b3_proof(places: Places) -> Claim:
             Control(
                 "one direction repeated 1024 times",
                 Tail(trials.conditional_ratio, _conditional(C)),
-                places.at(small_n, d=fixed(1024), rows=fixed(1), people=people),
+                _repeated(places, small_n, people),
+                REUSED,
             ),
         ),
     )
