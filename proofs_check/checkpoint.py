@@ -66,7 +66,7 @@ def create(folder: Path, manifest: Mapping[str, Any]) -> Checkpoint:
         with contextlib.suppress(OSError):
             path.unlink()
         raise StorageError(f"{folder} cannot be written to ({error.strerror})") from None
-    connection = _connect(folder / CHECKPOINT)
+    connection = sqlite3.connect(folder / CHECKPOINT, timeout=0.0)
     try:
         _begin(connection, folder)
         for statement in filter(str.strip, _TABLES.split(";")):
@@ -108,7 +108,7 @@ def resume(folder: Path) -> Checkpoint:
     if not path.is_file():
         raise CheckpointError(f"{folder} holds no {CHECKPOINT}, so its run cannot be resumed")
     damaged = CheckpointError(f"{path} is damaged or cut short, and is left as it is; start a new run")
-    connection = _connect(path)
+    connection = sqlite3.connect(path, timeout=0.0)
     try:
         _begin(connection, folder)
         if connection.execute("PRAGMA integrity_check").fetchone() != ("ok",):
@@ -120,7 +120,7 @@ def resume(folder: Path) -> Checkpoint:
         resumed = int(about["resumed"]) + 1
         connection.execute("UPDATE about SET value = ? WHERE key = 'resumed'", (str(resumed),))
         connection.commit()
-    except (sqlite3.Error, ValueError, TypeError, KeyError, UnicodeDecodeError) as error:
+    except (sqlite3.Error, ValueError, TypeError, KeyError, RecursionError) as error:
         connection.close()
         if isinstance(error, sqlite3.OperationalError) and "full" in str(error):
             raise StorageError(f"{folder} cannot be written to ({error})") from None
@@ -195,17 +195,12 @@ def digest_of_program() -> str:
     return digest_of([path for root in roots for path in sorted(root.rglob("*.py"))])
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=0.0)
-    # A rollback journal undoes a half-written block whatever kills the process. Waiting for the disk each time would
-    # take longer than the trials; `Checkpoint.keep` does it now and then.
-    connection.execute("PRAGMA synchronous = OFF")
-    return connection
-
-
 def _begin(connection: sqlite3.Connection, folder: Path) -> None:
     """Lock the database until the connection is closed."""
     try:
+        # A rollback journal undoes a half-written block whatever kills the process. Waiting for the disk each time
+        # would take longer than the trials; `Checkpoint.keep` does it now and then.
+        connection.execute("PRAGMA synchronous = OFF")
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("BEGIN EXCLUSIVE")
     except sqlite3.OperationalError as error:

@@ -1,0 +1,22 @@
+"""What the adversary of `proofs_check.attack` attacks: one file a paper, one `Target` a form of a claim.
+
+Some claims are refuted as printed, and the search must find that from random starts; the others are proved, and it
+must find nothing. Several of these cannot be improved: there it must come close to the limit without crossing it.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from proofs_check.attack import Target
+from proofs_check.targets._parts import registered
+
+__all__ = ["registered", "targets"]
+
+
+@functools.cache
+def targets() -> tuple[Target, ...]:
+    """Return all targets, in the papers' order. Made once, so that a search compiles once."""
+    from proofs_check.targets import amini2021, chen2016, ghashami2016, kpotufe2020
+
+    return (*kpotufe2020.targets(), *chen2016.targets(), *ghashami2016.targets(), *amini2021.targets())

@@ -1,0 +1,467 @@
+"""A run survives whatever ends it: interruption, `kill -9`, a full disk; and what does not belong to it is refused."""
+
+import dataclasses
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import types
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from jaxkern.bounds import Bound
+from proofs_check import checkpoint, run, runner
+from proofs_check.__main__ import main
+from proofs_check.claim import Claim, Control, Expectation, Form, Identity, Rate, Setting, Tail
+
+FILES = {"manifest.json", "checkpoint.sqlite"}
+
+
+def uniform(key, population, numbers):
+    return jax.random.uniform(key, dtype=numbers["size"].dtype) / numbers["size"]
+
+
+def bound(value, delta):
+    return lambda setting: Bound(value / setting.numbers["size"], 1 - delta, True, "toy2020:1")
+
+
+def rounding(key, setting):
+    return 1e-15 * jax.random.uniform(key, (3,))
+
+
+SIZES = tuple(Setting(f"size={n}", numbers={"size": float(n)}) for n in (1, 2, 4, 8, 16))
+CLAIM = Claim(
+    id="toy2020:thm1",
+    paper="toy2020",
+    where="Theorem 1",
+    kind="tail bound",
+    tex="U < 1",
+    because="it is so",
+    printed=Form(Tail(uniform, bound(0.85, 0.1)), SIZES[:2], "refuted"),
+    corrected=Form(Tail(uniform, bound(0.92, 0.1)), SIZES[:2], "certified"),
+    controls=(Control("half", Tail(uniform, bound(0.5, 0.1)), SIZES[:1], "wrong factor"),),
+)
+OTHERS = (
+    dataclasses.replace(
+        CLAIM,
+        id="toy2020:rate",
+        printed=Form(Rate(uniform, "size", -1.0), SIZES, "certified"),
+        corrected=Form(Identity(rounding), SIZES[:1], "identity"),
+        controls=(),
+    ),
+    dataclasses.replace(
+        CLAIM,
+        id="toy2020:mean",
+        printed=None,
+        corrected=Form(Expectation(uniform, lambda s: 0.5, lambda s: 1.0), SIZES[:1], "certified"),
+        controls=(),
+    ),
+)
+CLAIMS = [CLAIM, *OTHERS]
+PROFILE = runner.Profile("quick", max_trials=16 * 128, max_draws=700, max_control=128, lenient=True)
+
+
+@pytest.fixture(autouse=True)
+def precision():
+    """The command sets the precision of its process."""
+    before = jax.config.jax_enable_x64
+    yield
+    jax.config.update("jax_enable_x64", before)
+
+
+@pytest.fixture
+def registry(monkeypatch, tmp_path):
+    """Replace the registry and the quick profile by toys, and work in an empty folder."""
+    toy = types.ModuleType("proofs_check.claims.registry")
+    toy.claims = lambda data=None, profile="quick": CLAIMS
+    monkeypatch.setitem(sys.modules, "proofs_check.claims.registry", toy)
+    monkeypatch.setattr(runner, "PROFILES", {"quick": PROFILE})
+    monkeypatch.chdir(tmp_path)
+    return toy
+
+
+def report(folder):
+    """Return a report without what may differ between equal runs."""
+    found = json.loads((Path(folder) / "report.json").read_text())
+    return {key: value for key, value in found.items() if key != "run"}, found["run"]
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+
+@pytest.fixture
+def stop_after(monkeypatch):
+    """Return a function that lets so many blocks be written and then raises, once."""
+    keep = checkpoint.Checkpoint.keep
+
+    def arrange(blocks, error):
+        left = [blocks]
+
+        def stopping(self, label, start, values):
+            if left[0] == 0:
+                left[0] = -1
+                raise error
+            left[0] -= 1
+            keep(self, label, start, values)
+
+        monkeypatch.setattr(checkpoint.Checkpoint, "keep", stopping)
+
+    return arrange
+
+
+@pytest.fixture
+def interrupted(registry, stop_after, capsys):
+    """Make a folder `o` with a run that was interrupted after five blocks."""
+    stop_after(5, KeyboardInterrupt())
+    assert main(["--output", "o"]) == 130
+    assert "go on with: proofs-check resume o" in capsys.readouterr().err
+    return Path("o")
+
+
+def one_line(capsys, text):
+    error = capsys.readouterr().err
+    assert error.startswith("proofs-check: ") and error.count("\n") == 1 and text in error, error
+
+
+def test_blocks_come_back_as_they_were_and_once(tmp_path):
+    first = checkpoint.create(tmp_path, {"a": 1})
+    blocks = [np.array([1.0, np.nan, np.inf]), np.arange(4.0, dtype=np.float32), np.ones((2, 2)), np.empty(0)]
+    for i, block in enumerate(blocks):
+        first.keep("label", i, block)
+    first.close()
+    second = checkpoint.resume(tmp_path)
+    assert second.resumed == 1 and second.take("other", 0) is None
+    for i, block in enumerate(blocks):
+        found = second.take("label", i)
+        assert found.dtype == block.dtype and found.shape == block.shape
+        np.testing.assert_array_equal(found, block)
+        assert second.take("label", i) is None
+    assert checkpoint.read_manifest(tmp_path)["a"] == 1
+    second.close()
+    third = checkpoint.resume(tmp_path)
+    assert third.resumed == 2
+    third.close()
+
+
+def test_a_checkpoint_without_a_folder_keeps_nothing():
+    nothing = checkpoint.Checkpoint()
+    nothing.keep("label", 0, np.ones(3))
+    assert nothing.take("label", 0) is None
+
+
+@pytest.mark.parametrize("blocks", [0, 1, 4, 9, 18])
+def test_a_resumed_run_ends_with_the_report_of_one_that_was_never_interrupted(blocks, registry, stop_after, capsys):
+    assert main(["--output", "whole"]) == 0
+    stop_after(blocks, KeyboardInterrupt())
+    assert main(["--output", "parts"]) == 130
+    partial, _ = report("parts")
+    assert not partial["complete"] and partial["stopped"] == "interrupted"
+    assert main(["resume", "parts"]) == 0
+    whole, parts = report("whole"), report("parts")
+    assert whole[0] == parts[0] and whole[1]["resumed"] == 0 and parts[1]["resumed"] == 1
+    before = contents("parts")
+    assert main(["resume", "parts"]) == 0 and contents("parts") == before
+    assert "holds a finished run" in capsys.readouterr().out
+
+
+def test_blocks_that_are_there_are_not_drawn_again(interrupted, monkeypatch):
+    drawn = []
+    draw = runner.Draw.__call__
+    monkeypatch.setattr(runner.Draw, "__call__", lambda self, start: drawn.append(start) or draw(self, start))
+    assert main(["--output", "whole"]) == 0
+    needed = len(drawn)
+    drawn.clear()
+    assert main(["resume", "o"]) == 0
+    assert len(drawn) == needed - 5
+
+
+def test_a_full_disk_loses_no_finished_block(registry, monkeypatch, capsys):
+    assert main(["--output", "whole"]) == 0
+    create = checkpoint.create
+
+    def small(folder, manifest):
+        found = create(folder, manifest)
+        (pages,) = found._connection.execute("PRAGMA page_count").fetchone()
+        found._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+        return found
+
+    monkeypatch.setattr(checkpoint, "create", small)
+    assert main(["--output", "o"]) == 3
+    one_line(capsys, "database or disk is full")
+    with sqlite3.connect("o/checkpoint.sqlite") as connection:
+        (kept,) = connection.execute("SELECT count(*) FROM blocks").fetchone()
+    assert kept >= 2 and set(contents("o")) == FILES
+    assert main(["resume", "o"]) == 0 and report("o")[0] == report("whole")[0]
+
+
+def test_a_report_that_cannot_be_written_is_written_by_resuming(registry, monkeypatch, capsys):
+    from proofs_check import report as reports
+
+    def full(path, found):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reports, "write_json", full)
+        assert main(["--output", "o"]) == 3
+    one_line(capsys, "No space left on device")
+    assert main(["resume", "o"]) == 0 and report("o")[0]["complete"]
+
+
+def damage(path, how):
+    content = path.read_bytes()
+    if how == "truncated":
+        path.write_bytes(content[: len(content) // 2])
+    elif how == "cut by a page":
+        path.write_bytes(content[:-4096])
+    elif how == "emptied":
+        path.write_bytes(b"")
+    elif how == "no database":
+        path.write_bytes(b"x" * len(content))
+    elif how == "a changed number":
+        with sqlite3.connect(path) as connection:
+            label, start, data = connection.execute("SELECT label, start, data FROM blocks").fetchone()
+            values = np.frombuffer(data).copy()
+            values[0] += 1
+            where = (values.tobytes(), label, start)
+            connection.execute("UPDATE blocks SET data = ? WHERE label = ? AND start = ?", where)
+        connection.close()
+    elif how == "another dtype":
+        with sqlite3.connect(path) as connection:
+            connection.execute("UPDATE blocks SET dtype = '|O'")
+        connection.close()
+    elif how == "no such table":
+        with sqlite3.connect(path) as connection:
+            connection.execute("DROP TABLE blocks")
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    "how",
+    ["truncated", "cut by a page", "emptied", "no database", "a changed number", "another dtype", "no such table"],
+)
+def test_a_damaged_checkpoint_is_refused_and_left_as_it_is(how, interrupted, capsys):
+    damage(interrupted / "checkpoint.sqlite", how)
+    before = contents(interrupted)
+    assert main(["resume", "o"]) == 2
+    one_line(capsys, "is damaged or cut short, and is left as it is")
+    assert contents(interrupted) == before
+
+
+def test_the_checkpoint_of_another_run_is_refused_and_left_as_it_is(interrupted, stop_after, capsys):
+    stop_after(3, KeyboardInterrupt())
+    assert main(["--output", "p", "--seed", "1"]) == 130
+    capsys.readouterr()
+    os.replace("p/checkpoint.sqlite", "o/checkpoint.sqlite")
+    before = contents(interrupted)
+    assert main(["resume", "o"]) == 2
+    one_line(capsys, "does not belong to the manifest.json beside it")
+    assert contents(interrupted) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: m.update(program="0"), "the program has changed"),
+        (lambda m: m["versions"].update(jax="0.0"), "other versions"),
+        (lambda m: m.update(platform="tpu"), "the device is of another kind"),
+        (lambda m: m["claims"].pop(), "the claims are not the same"),
+        (lambda m: m.update(schema=99), "no manifest of schema version 1"),
+        (lambda m: m.update(request={}), "not as this version writes it"),
+    ],
+)
+def test_a_manifest_that_does_not_fit_is_refused(change, message, interrupted, capsys):
+    path = interrupted / "manifest.json"
+    manifest = json.loads(path.read_text())
+    change(manifest)
+    path.write_text(json.dumps(manifest))
+    before = contents(interrupted)
+    assert main(["resume", "o"]) == 2
+    one_line(capsys, message)
+    assert contents(interrupted) == before
+
+
+@pytest.mark.parametrize(
+    ("prepare", "message"),
+    [
+        (lambda folder: None, "is no folder"),
+        (lambda folder: folder.mkdir(), "holds no manifest.json"),
+        (lambda folder: (folder.mkdir(), (folder / "manifest.json").write_text('{"a'))[0], "not JSON"),
+        (lambda folder: checkpoint.create(make(folder), {}).close(), "not as this version writes it"),
+    ],
+)
+def test_what_is_no_run_is_refused(prepare, message, registry, capsys):
+    prepare(Path("o"))
+    assert main(["resume", "o"]) == 2
+    one_line(capsys, message)
+
+
+def make(folder):
+    folder.mkdir()
+    return folder
+
+
+def test_a_run_whose_data_changed_is_refused(registry, stop_after, capsys, monkeypatch):
+    populations = types.ModuleType("proofs_check.populations")
+    populations.from_rows = lambda X, lengthscale=None, seed=0: types.SimpleNamespace(note="toy")
+    monkeypatch.setitem(sys.modules, "proofs_check.populations", populations)
+    np.save("points.npy", np.arange(8.0).reshape(4, 2))
+    stop_after(3, KeyboardInterrupt())
+    assert main(["--output", "o", "--data", "points.npy"]) == 130
+    np.save("points.npy", np.arange(8.0).reshape(4, 2) ** 2)
+    capsys.readouterr()
+    assert main(["resume", "o"]) == 2
+    one_line(capsys, "the data file has changed")
+
+
+def test_two_runs_into_one_folder_are_refused(interrupted, capsys):
+    before = contents(interrupted)
+    assert main(["--output", "o"]) == 2
+    one_line(capsys, "already belongs to a run")
+    holder = checkpoint.resume(interrupted)
+    assert main(["resume", "o"]) == 2
+    one_line(capsys, "another run is writing into o")
+    holder.close()
+    with pytest.raises(checkpoint.CheckpointError, match="already belongs to a run"):
+        checkpoint.create(interrupted, {})
+    assert {name: before[name] for name in FILES - {"checkpoint.sqlite"}} == {
+        name: contents(interrupted)[name] for name in FILES - {"checkpoint.sqlite"}
+    }
+
+
+# ------------------------------------------------------------------------------------------------------------- budget
+
+
+class Clock:
+    """Seconds that pass with every reading."""
+
+    def __init__(self, step=1.0):
+        self.now, self.step = 0.0, step
+
+    def __call__(self):
+        self.now += self.step
+        return self.now
+
+
+CLOSE = dataclasses.replace(  # true rate 0.08 where 0.1 is claimed: open after the trials of the profile
+    CLAIM, printed=None, controls=()
+)
+FEW = runner.Profile("quick", max_trials=256, max_draws=700, max_control=128, lenient=True)
+
+
+def test_a_budget_goes_on_where_a_verdict_is_open_and_only_there():
+    settled = dataclasses.replace(CLAIM, id="toy2020:settled", printed=None)
+    settled = dataclasses.replace(settled, corrected=Form(Tail(uniform, bound(0.999, 0.1)), SIZES[:1], "certified"))
+    plain = {r.claim.id: r.corrected for r in run.run([CLOSE, settled], profile=FEW, seed=0)}
+    more = run.run([CLOSE, settled], profile=FEW, seed=0, budget=run.Budget(1e9, Clock()))
+    longer = {r.claim.id: r.corrected for r in more}
+    assert plain["toy2020:thm1"].status == "consistent" and longer["toy2020:thm1"].status == "certified"
+    assert plain["toy2020:settled"] == longer["toy2020:settled"]
+    for short, long in zip(plain["toy2020:thm1"].evidence, longer["toy2020:thm1"].evidence, strict=True):
+        assert short.trials == 256 < long.trials
+
+
+def test_a_budget_ends_in_time_and_yields_what_changed():
+    clock = Clock()
+    found = list(run.iterate([CLOSE], profile=FEW, seed=0, budget=run.Budget(8.0, clock)))
+    assert clock.now < 12
+    trials = [result.corrected.evidence[0].trials for result in found]
+    assert trials == sorted(set(trials)) and len(trials) > 1
+
+
+def test_claims_that_the_time_does_not_reach_are_missing(registry, monkeypatch, capsys):
+    monkeypatch.setattr(run, "Budget", lambda seconds: dataclasses.replace(BUDGET, clock=Clock()))
+    assert main(["--output", "o", "--budget", "1"]) == 1
+    found, about = report("o")
+    assert not found["complete"] and found["stopped"] == "" and about["budget_minutes"] == 1
+    assert [claim["id"] for claim in found["claims"]] == ["toy2020:thm1"]
+    monkeypatch.undo()
+
+
+BUDGET = run.Budget(2.5)
+
+
+def test_an_expectation_is_looked_at_again_with_less_of_its_error_rate():
+    wide = dataclasses.replace(OTHERS[1].corrected.statement, precision=0.02)
+    claim = dataclasses.replace(OTHERS[1], corrected=dataclasses.replace(OTHERS[1].corrected, statement=wide))
+    plain = run.run([claim], profile=FEW, seed=0)[0].corrected
+    longer = run.run([claim], profile=FEW, seed=0, budget=run.Budget(1e9, Clock()))[0].corrected
+    assert plain.status == "consistent" and longer.status == "certified"
+    looks = longer.facts["look"]
+    assert longer.evidence[0].trials == 700 * 2**looks and longer.alpha == plain.alpha
+
+
+# ------------------------------------------------------------------------------------------------ processes and devices
+
+SCRIPT = """
+import sys, types
+sys.path.insert(0, {tests!r})
+import test_checkpoint as toys
+import jax, jax.numpy as jnp, time
+from proofs_check import runner, checkpoint
+toy = types.ModuleType("proofs_check.claims.registry")
+toy.claims = lambda data=None, profile="quick": toys.CLAIMS
+sys.modules["proofs_check.claims.registry"] = toy
+runner.PROFILES = {{"quick": toys.PROFILE}}
+keep = checkpoint.Checkpoint.keep
+def slowly(self, *block):
+    keep(self, *block)
+    print("block", flush=True)
+    time.sleep({pause})
+checkpoint.Checkpoint.keep = slowly
+from proofs_check.__main__ import main
+sys.exit(main({arguments!r}))
+"""
+
+
+def start(arguments, pause=0.0, **environment):
+    script = SCRIPT.format(tests=str(Path(__file__).parent), arguments=arguments, pause=pause)
+    known = {**os.environ, "JAX_PLATFORMS": "cpu", **environment}
+    return subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=known
+    )
+
+
+def finish(process):
+    out, error = process.communicate(timeout=120)
+    return process.returncode, out, error
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGKILL, -9), (signal.SIGTERM, 130)])
+def test_a_process_that_is_killed_can_be_resumed(number, status, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    process = start(["--output", "o"], pause=0.05)
+    for _ in range(3):
+        assert process.stdout.readline() == "block\n"
+    os.kill(process.pid, number)
+    assert finish(process)[0] == status
+    assert (tmp_path / "o" / "report.json").exists() == (status == 130)
+    # On other devices, and to the same end.
+    code, _, error = finish(start(["resume", "o"], XLA_FLAGS="--xla_force_host_platform_device_count=8"))
+    assert code == 0, error
+    code, _, error = finish(start(["--output", "whole"]))
+    assert code == 0, error
+    assert report("o")[0] == report("whole")[0] and report("o")[1]["devices"] == 8
+
+
+def test_a_lock_ends_with_its_process(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    process = start(["--output", "o"], pause=0.5)
+    assert process.stdout.readline() == "block\n"
+    with pytest.raises(checkpoint.CheckpointError, match="another run is writing"):
+        checkpoint.resume(tmp_path / "o")
+    process.kill()
+    process.communicate(timeout=60)
+    for attempt in range(50):  # the system may take a moment to drop the lock
+        try:
+            checkpoint.resume(tmp_path / "o").close()
+            break
+        except checkpoint.CheckpointError:
+            assert attempt < 49
+            time.sleep(0.1)
