@@ -40,8 +40,8 @@ class Profile:
 
     `max_trials` caps what is decided by counting or by a slope (Tail, Calibrated, Rate), and `max_control` the trials
     by which a control is counted out, which fails more often than not; `max_draws` is the number of trials of an
-    Expectation, a Law or a Rare probability, whose statistics are cheap. With `lenient`, too few trials to certify are
-    no failure.
+    Expectation or of a Law, whose statistics are cheap, and of a Rare probability up to `max_rare`, which is plenty.
+    With `lenient`, too few trials to certify are no failure.
     """
 
     name: str
@@ -49,6 +49,7 @@ class Profile:
     max_draws: int
     max_control: int
     lenient: bool = False
+    max_rare: int = 20_000
 
     def trials(self, form: Form | Control, alpha: float) -> tuple[int, ...]:
         """Return the most trials of each setting; a tail bound may be decided earlier.
@@ -63,8 +64,10 @@ class Profile:
                 return tuple(_counting(bound, s, alpha / len(settings), cap, _sequential) for s in settings)
             case Calibrated(shape=bound):
                 return tuple(_counting(bound, s, alpha / len(settings), cap, limits.trials_needed) for s in settings)
-            case Expectation() | Law() | Rare():
+            case Expectation() | Law():
                 return (self.max_draws,) * len(settings)
+            case Rare():
+                return (min(self.max_draws, self.max_rare),) * len(settings)
             case Rate():
                 return (self.max_trials,) * len(settings)
         return (0,) * len(settings)
