@@ -490,7 +490,9 @@ def _rare(statement: Rare, settings: Sequence[Setting], samples: list[np.ndarray
         status = "vacuous"
     else:
         status = (
-            "certified" if all(e.facts["log_upper_limit"] <= e.facts["log_claimed"] for e in evidence) else "consistent"
+            "certified"
+            if all(e.facts["says_nothing"] or e.facts["log_upper_limit"] <= e.facts["log_claimed"] for e in evidence)
+            else "consistent"
         )
     return _verdict(status, because, slack, alpha, evidence, worst_setting=worst.setting)
 

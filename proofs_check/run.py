@@ -56,7 +56,7 @@ class Budget:
 
     Attributes
     ----------
-    seconds : after so long no further block is begun.
+    seconds : after so long no claim or round is begun any more, and no look but the first one at a setting.
     clock : seconds from some beginning on.
     """
 
@@ -228,7 +228,7 @@ class _Work:
 
     def _advance(self, part: _Part) -> bool:
         if part.refused:
-            part.verdict = Verdict("not testable", part.refused, math.nan, part.alpha, (), {"not_finite": 0})
+            part.verdict = _not_testable(part.refused, part.alpha)
             return self.round == 0
         if self.round and not any(part.open):
             return False
@@ -270,7 +270,13 @@ class _Work:
     def _judge(self, part: _Part) -> None:
         form = part.part
         if isinstance(form.statement, Identity | Inequality | Exact):
-            found = [self.samples.on_the_host(part.name, form, setting) for setting in form.settings]
+            try:
+                found = [self.samples.on_the_host(part.name, form, setting) for setting in form.settings]
+            except judge.InvalidSetting as error:
+                if not self._data:
+                    raise
+                part.verdict = _not_testable(str(error), part.alpha)
+                return
         else:
             asked = zip(form.settings, part.counts, strict=True)
             found = [self.samples.first(form, setting, count) for setting, count in asked]
@@ -282,6 +288,10 @@ class _Work:
             facts = [evidence.facts for evidence in part.verdict.evidence]
             pairs = zip(part.open, facts, strict=True)
             part.open = [is_open and f["delta"] > 0 and not f["says_nothing"] for is_open, f in pairs]
+
+
+def _not_testable(because: str, alpha: float) -> Verdict:
+    return Verdict("not testable", because, math.nan, alpha, (), {"not_finite": 0})
 
 
 def _eps() -> float:

@@ -10,7 +10,7 @@ from scipy import stats
 
 from jaxkern.bounds import Bound
 from proofs_check import judge as judging
-from proofs_check import limits
+from proofs_check import limits, sequential
 from proofs_check.claim import (
     Calibrated,
     Claim,
@@ -21,6 +21,7 @@ from proofs_check.claim import (
     Identity,
     Inequality,
     Law,
+    Rare,
     Rate,
     Setting,
     Tail,
@@ -28,7 +29,7 @@ from proofs_check.claim import (
 from proofs_check.judge import judge, two_sides
 from proofs_check.limits import binomial_limits, certifiable, detectable, trials_needed
 from proofs_check.run import run
-from proofs_check.runner import QUICK
+from proofs_check.runner import FULL, QUICK, derive_key, sample
 
 ALPHA = 1e-4
 HERE = (Setting("here"),)
@@ -450,3 +451,254 @@ def test_the_interval_of_a_rate_is_that_of_its_means():
     error = spread * math.sqrt(trials / (trials - 1)) / math.sqrt(trials)
     expected = stats.norm.isf(ALPHA / 2) * error / np.sqrt(np.sum((x - x.mean()) ** 2))
     np.testing.assert_allclose(verdict.facts["half_width"], expected, rtol=1e-9)
+
+
+# ------------------------------------------------------------------------------------------------- the sequential rule
+
+LOOKS = np.arange(judging.LOOK, 8 * judging.LOOK + 1, judging.LOOK)
+
+
+def decided(count, trials, delta, level):
+    return judging.decides(tail(delta=delta).statement, HERE[0], with_violations(count, trials), level)
+
+
+def first_refuted(trials, delta, level):
+    """Return the smallest number of violations by which `decides` stops above delta, by bisection."""
+    low, high = math.ceil(delta * trials), trials
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if decided(middle, trials, delta, level) else (middle + 1, high)
+    return low
+
+
+@pytest.mark.parametrize("delta", [0.02, 0.1, 0.6])
+def test_a_run_stops_and_is_judged_at_the_critical_counts_of_the_sequential_rule(delta):
+    trials = 640
+    first = int(sequential.smallest_refuted(trials, delta, ALPHA))
+    last = int(sequential.largest_certified(trials, delta, ALPHA))
+    assert last < delta * trials < first
+    expected = {last: "certified", last + 1: "consistent", first - 1: "consistent", first: "refuted"}
+    for count, status in expected.items():
+        if count < 0:
+            continue
+        verdict = judge(tail(delta=delta), [with_violations(count, trials)], ALPHA, rule="sequential")
+        assert verdict.status == status
+        assert decided(count, trials, delta, ALPHA) == (status != "consistent")
+        facts = verdict.evidence[0].facts
+        assert (facts["lower_limit"], facts["upper_limit"]) == sequential.binomial_limits(count, trials, ALPHA)
+        assert facts["p_value"] <= ALPHA if status == "refuted" else facts["p_value"] > ALPHA
+        assert facts["certifiable"] == sequential.binomial_limits(0, trials, ALPHA)[1]
+        assert facts["detectable"] == sequential.detectable_rate(trials, delta, ALPHA)
+
+
+@pytest.mark.parametrize("delta", [0.05, 0.3])
+def test_stopping_at_the_looks_of_a_run_costs_nothing(delta):
+    """No simulation: the exact law of the end of a run at the edge, whose critical counts are asked of `decides`."""
+    level = 0.01
+    refuted = np.array([first_refuted(int(trials), delta, level) for trials in LOOKS])
+    np.testing.assert_array_equal(refuted, sequential.smallest_refuted(LOOKS, delta, level))
+    at_the_edge = sequential.stopping_law(delta, delta, level, LOOKS)
+    never_certified = sequential.law_of_ends(delta, LOOKS, np.full(LOOKS.size, -1), refuted)
+    for law in (at_the_edge, never_certified):  # neither end may be more likely for a run that ignores the other one
+        assert level / 50 < law.refuted.sum() <= level
+    assert at_the_edge.certified.sum() <= level
+    # The control: the fixed rule, looked at as often.
+    fixed = limits.smallest_refuted(LOOKS, delta, level)
+    assert sequential.law_of_ends(delta, LOOKS, np.full(LOOKS.size, -1), fixed).refuted.sum() > 1.5 * level
+
+
+def test_what_holds_always_is_decided_by_one_violation_and_what_claims_nothing_by_none():
+    for delta, sample_, expected in ((0.0, [0.5, 2.0], True), (0.0, [0.5, 1 + 1e-14], False), (1.5, [], True)):
+        assert judging.decides(tail(delta=delta).statement, HERE[0], sample_, 0.01) == expected
+    assert judging.decides(tail(delta=0.1).statement, HERE[0], [math.nan] * 20, 0.01)
+    assert not judging.decides(tail(delta=0.1).statement, HERE[0], [], 0.01)
+    rounded = tail(delta=0.0), [[1 + 1e-5]]
+    assert judge(*rounded, 0.01, eps=2.0**-23, rule="sequential").status == "consistent"
+    assert not judging.decides(rounded[0].statement, HERE[0], rounded[1][0], 0.01, eps=2.0**-23)
+
+
+@pytest.mark.parametrize("rule", [{"rule": "sometimes"}, {"look": 1}, {"rule": "sequential", "look": -1}])
+def test_a_rule_that_does_not_exist_is_refused(rule):
+    with pytest.raises(ValueError, match='rule must be "fixed" or "sequential"'):
+        judge(tail(), [[0.5]], ALPHA, **rule)
+
+
+def rare(log_claimed=-41.0, log_ceiling=-40.0):
+    return form(Rare(no_trial, lambda setting: log_claimed, lambda setting: log_ceiling))
+
+
+SKEW = 5e-3
+
+
+def rare_event(target=SKEW, between=(0.0, 1.0)):
+    within = None if between is None else lambda setting: between
+    return form(Expectation(no_trial, lambda setting: target, lambda setting: 1.0, limits=within))
+
+
+TOGETHER = {
+    "a mean": (expectation(), [around(0.33, 1.0, 100)]),
+    "a mean by betting": (rare_event(0.32), [around(0.5, 0.5, 128)]),
+    "a law": (LAW, [stats.norm.ppf((np.arange(500) + 0.5) / 500) + 0.218]),
+    "a rate": (rate(-0.5), power_law(-0.9, spread=2.0)),
+    "a rare probability": (rare(-40.89), [np.arange(200) % 5 / 4.0]),
+}
+
+
+@pytest.mark.parametrize("case", TOGETHER)
+def test_look_k_at_all_draws_together_has_half_the_level_of_the_look_before(case):
+    """The same sample is refuted at the first look and no longer at the sixth, and all looks spend at most alpha."""
+    tried, samples = TOGETHER[case]
+    statuses = []
+    for look in range(6):
+        verdict = judge(tried, samples, 0.01, rule="sequential", look=look)
+        alone = judge(tried, samples, 0.01 / 2 ** (look + 1))
+        assert verdict.evidence == alone.evidence and verdict.status == alone.status
+        assert verdict.alpha == 0.01 and verdict.facts.get("look", 0) == look
+        statuses.append(verdict.status)
+    assert statuses[0] == "refuted" and statuses[5] != "refuted"
+    assert sum(0.01 / 2 ** (look + 1) for look in range(60)) <= 0.01
+
+
+@pytest.mark.parametrize("delta", [0.05, 0.5])
+def test_a_constant_may_be_looked_at_again_and_again(delta):
+    """The limit of the constant is an order statistic, and it exceeds the true quantile at any look with <= alpha."""
+    alpha = 0.01
+    tried = form(Calibrated(no_trial, says(1.0, delta), 0.0, math.inf))
+    counts = []
+    for trials in LOOKS.tolist():
+        facts = judge(tried, [np.arange(1.0, trials + 1)], alpha, rule="sequential").facts
+        counts.append(trials + 1 - int(facts["needed_lower_limit"]))  # so many trials reach it
+    np.testing.assert_array_equal(counts, sequential.smallest_refuted(LOOKS, delta, alpha))
+    assert sequential.law_of_ends(delta, LOOKS, np.full(LOOKS.size, -1), counts).refuted.sum() <= alpha
+    nothing = judge(tried, [[7.0]], alpha, rule="sequential")
+    assert nothing.facts["needed_lower_limit"] == -math.inf
+    always = form(Calibrated(no_trial, says(1.0, 0.0), 0.0, 2.0))
+    assert judge(always, [[1.0, 2.5]], alpha, rule="sequential").status == "refuted"
+
+
+def test_betting_keeps_the_level_of_a_skewed_mean_where_the_normal_interval_does_not(rng):
+    """A true mean of 0.005 of a variable in {0, 1}: the normal interval by exact sums, betting by simulation.
+
+    400 samples of 200: a rule with a level of 0.05 fails here with probability 1e-6, and one that errs as often as the
+    normal interval, 0.37, would be found with a probability beyond 0.99.
+    """
+    alpha, trials, runs = 0.05, 200, 400
+    assert limits.detectable(runs, alpha, 1e-6) < 0.16
+    counts = np.arange(trials + 1)
+
+    def refuted(count, between):
+        tried = rare_event(between=between)
+        return judge(tried, [np.where(np.arange(trials) < count, 1.0, 0.0)], alpha).status == "refuted"
+
+    law = stats.binom.pmf(counts, trials, SKEW)
+    normal = law[[refuted(count, None) for count in counts.tolist()]].sum()
+    assert 0.36 < normal < 0.37
+    samples = np.where(rng.random((runs, trials)) < SKEW, 1.0, 0.0)
+    missed = sum(judge(rare_event(), [one], alpha).status == "refuted" for one in samples)
+    assert limits.binomial_limits(missed, runs, 1e-6)[0] <= alpha
+    # It is not that betting refutes nothing: a fair coin is told from a mean of 0.1.
+    assert judge(rare_event(0.1), [rng.integers(0, 2, trials)], alpha).status == "refuted"
+
+
+def test_the_limits_of_a_bounded_mean_are_those_of_betting():
+    low, high, sample_ = -1.0, 3.0, np.linspace(-1, 3, 101)[(np.arange(400) * 37) % 101]
+    tried = form(Expectation(no_trial, lambda s: 1.0, lambda s: 1.0, 0.3, limits=lambda s: (low, high)))
+    verdict = judge(tried, [sample_], ALPHA)
+    limit = sequential.betting_limits(sample_, ALPHA / 2, low=low, high=high, horizon=400)
+    half = max(sample_.mean() - limit[0], limit[1] - sample_.mean())
+    np.testing.assert_allclose(verdict.evidence[0].facts["half_width"], half, rtol=1e-12)
+    assert judge(tried, [sample_ * (1 + 1e-13)], ALPHA).status == verdict.status  # to rounding
+    with pytest.raises(ValueError, match=r"must lie in its limits \[-1, 3\], got -1 to 3\.1"):
+        judge(tried, [np.append(sample_, 3.1)], ALPHA)
+
+
+# -------------------------------------------------------------------------------------------- rare probabilities
+
+ESTIMATES = np.arange(1000) % 5 / 4.0  # the mean is 1/2
+
+
+@pytest.mark.parametrize("rule", ["fixed", "sequential"])
+@pytest.mark.parametrize(
+    ("log_claimed", "status"),
+    [(-40 + math.log(0.7), "certified"), (-40 + math.log(0.5), "consistent"), (-40 + math.log(0.35), "refuted"),
+     (0.0, "vacuous"), (-math.inf, "refuted"), (-30.0, "certified")],
+)  # fmt: skip
+def test_a_rare_probability(log_claimed, status, rule):
+    verdict = judge(rare(log_claimed), [ESTIMATES], ALPHA, rule=rule)
+    assert verdict.status == status
+    facts = verdict.evidence[0].facts
+    spent = ALPHA / 2 if rule == "sequential" else ALPHA
+    lower, upper = sequential.betting_limits(ESTIMATES, spent, horizon=ESTIMATES.size)
+    np.testing.assert_allclose(facts["log_lower_limit"], math.log(lower) - 40, rtol=1e-12)
+    np.testing.assert_allclose(facts["log_upper_limit"], math.log(upper) - 40, rtol=1e-12)
+    np.testing.assert_allclose(facts["log_estimate"], math.log(0.5) - 40, rtol=1e-12)
+    np.testing.assert_allclose(verdict.slack, math.exp(min(log_claimed + 40 - math.log(0.5), 700)), rtol=1e-12)
+
+
+def test_a_rare_probability_that_is_never_seen_has_an_upper_limit_alone():
+    verdict = judge(rare(-41.0), [np.zeros(1000)], ALPHA)
+    assert verdict.status == "certified" and math.isnan(verdict.slack)
+    facts = verdict.evidence[0].facts
+    assert facts["log_lower_limit"] == facts["log_estimate"] == -math.inf < facts["log_upper_limit"] < -43
+
+
+def test_estimates_that_are_not_finite_or_not_between_0_and_1():
+    broken = judge(rare(-10.0), [np.append(ESTIMATES, math.nan)], ALPHA)
+    assert broken.status == "refuted" and broken.facts["not_finite"] == 1
+    assert broken.evidence[0].facts["log_lower_limit"] == -math.inf and math.isnan(broken.slack)
+    assert judge(rare(-10.0), [np.append(ESTIMATES, 1 + 1e-13)], ALPHA).status == "certified"
+    for outside in (-0.01, 1.01):
+        with pytest.raises(ValueError, match=r"estimates must lie in \[0, 1\] at setting 'here'"):
+            judge(rare(), [np.append(ESTIMATES, outside)], ALPHA)
+    for numbers in ((math.nan, -40.0), (-41.0, math.inf), (-41.0, math.nan)):
+        with pytest.raises(ValueError, match="log_claimed and log_ceiling must be numbers"):
+            judge(rare(*numbers), [ESTIMATES], ALPHA)
+    with pytest.raises(ValueError, match="at least 1 trial"):
+        judge(rare(), [[]], ALPHA)
+
+
+# ------------------------------------------------------------------------------------------------ runs that stop
+
+
+def uniform(key, population, numbers):
+    return jax.random.uniform(key, dtype=numbers["top"].dtype)
+
+
+def below(setting):
+    """P(uniform > top) = 1 - top, and 0.1 is claimed."""
+    return Bound(setting.numbers["top"], 0.9, True, "toy:1")
+
+
+def test_a_run_stops_at_the_first_look_that_decides_with_the_verdict_of_that_prefix(x64):
+    """For all but 6e-4 of the seeds the run stops early, with these verdicts."""
+    places = tuple(Setting(f"top={top}", numbers={"top": top}) for top in np.linspace(0.975, 0.99, 8).round(3).tolist())
+    wrong = (Setting("top=0.75", numbers={"top": 0.75}),)
+    claim = Claim(
+        id="toy:1",
+        paper="toy",
+        where="Lemma 1",
+        kind="tail bound",
+        tex="x",
+        because="x",
+        printed=Form(Tail(uniform, below), wrong, "refuted"),
+        corrected=Form(Tail(uniform, below), places, "certified"),
+        controls=(Control("0.75", Tail(uniform, below), wrong),),
+    )
+    drawn = []
+    (result,) = run([claim], profile=FULL, seed=1, progress=lambda done, total: drawn.append((done, total)))
+    assert result.as_expected
+    looks = np.arange(judging.LOOK, 1 + max(FULL.trials(claim.corrected, result.corrected.alpha)), judging.LOOK)
+    for part, verdict in ((claim.printed, result.printed), (claim.corrected, result.corrected)):
+        level = verdict.alpha / len(part.settings)
+        keys = [derive_key(1, claim.id, "uniform", setting.name) for setting in part.settings]
+        whole = [
+            sample(uniform, key, setting, int(looks[-1])) for key, setting in zip(keys, part.settings, strict=True)
+        ]
+        for setting, values, seen in zip(part.settings, whole, verdict.evidence, strict=True):
+            decisive = [judging.decides(part.statement, setting, values[:n], level) for n in looks]
+            assert seen.trials == looks[np.argmax(decisive)] < looks[-1]
+        stopped = [values[: seen.trials] for values, seen in zip(whole, verdict.evidence, strict=True)]
+        assert judge(part, stopped, verdict.alpha, rule="sequential") == verdict
+        for rule in ("fixed", "sequential"):
+            assert judge(part, whole, verdict.alpha, rule=rule).status == verdict.status
+    assert drawn[-1][0] == sum(e.trials for _, _, v in result.forms for e in v.evidence) < drawn[-1][1]

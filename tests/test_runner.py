@@ -3,6 +3,8 @@
 import dataclasses
 import functools
 import math
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +13,7 @@ import pytest
 
 from jaxkern.bounds import Bound
 from proofs_check import judge as judging
-from proofs_check import limits, sequential
+from proofs_check import limits, runner, sequential
 from proofs_check.claim import (
     Calibrated,
     Claim,
@@ -332,3 +334,47 @@ def test_single_precision_is_judged_by_its_own_rounding(dtype):
     claim = dataclasses.replace(CLAIM, printed=None, corrected=Form(statement, (setting,), "consistent"), controls=())
     (result,) = run([claim], profile=TINY, seed=0)
     assert result.corrected.status == ("consistent" if dtype == jnp.float32 else "refuted")
+
+
+def test_the_batch_shrinks_until_a_block_fits_into_memory(x64, monkeypatch):
+    def trial(key, population, numbers, *, n):
+        A = jax.random.normal(key, (n, n))
+        return jnp.linalg.norm(jnp.sin(A @ A) @ A)
+
+    place_ = Setting("here", shapes={"n": 32})
+    key = jax.random.key(0)
+    free = runner.Draw(trial, key, place_, block=16)
+    expected = free(0)
+    monkeypatch.setattr(runner, "MEMORY", 64 * 1024)
+    runner._program.cache_clear()
+    small = runner.Draw(trial, key, place_, block=16)
+    np.testing.assert_allclose(small(0), expected, rtol=1e-12)
+    assert 1 <= small._batch < free._batch == 16
+    runner._program.cache_clear()
+
+
+EIGHT = """
+import os
+os.environ["PJRT_NPROC"] = "32"  # as the command line does: see docs/design.md
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=%d"
+import jax, jax.numpy as jnp, numpy as np
+jax.config.update("jax_enable_x64", True)
+from proofs_check.claim import Setting
+from proofs_check.runner import Draw
+def trial(key, population, numbers, *, n):
+    A = population @ jax.random.normal(key, (n, n))
+    return jnp.linalg.eigvalsh(A @ A.T)[-1] + jnp.linalg.svd(A, compute_uv=False)[0] + jnp.sum(jnp.exp(A))
+draw = Draw(trial, jax.random.key(3), Setting("here", jnp.eye(24) + 1.0, {}, {"n": 24}))
+print(jax.local_device_count(), np.concatenate([draw(0), draw(128)]).tobytes().hex())
+"""
+
+
+def test_eight_devices_give_the_same_numbers_and_decompositions_do_not_wait_for_each_other():
+    found = {}
+    for devices in (1, 3, 8):
+        command = [sys.executable, "-c", EIGHT % devices]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)
+        number, numbers = done.stdout.split()
+        assert int(number) == devices
+        found[devices] = numbers
+    assert found[1] == found[3] == found[8]
