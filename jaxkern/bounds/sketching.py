@@ -21,12 +21,19 @@ __all__ = [
     "conditional_sketch",
     "covariance_deviation",
     "covariance_deviation_bernstein",
+    "covariance_deviation_sharp",
     "cube_deviation",
     "cube_trace",
+    "hilbert_mean",
     "inner_products",
     "inner_products_all_d",
+    "inner_products_every_n",
+    "largest_stretch",
+    "mean_separation_shortfall",
     "projected_inner_products",
     "projected_inner_products_all_d",
+    "relative_norms",
+    "separation_shortfall",
     "weak_difference",
     "weak_difference_coupled",
 ]
@@ -70,6 +77,45 @@ def covariance_deviation_bernstein(*, kappa: Any, trace: Any, n: Any, tau: Any) 
     value = np.sqrt(2 * kappa * trace * tau / n) + 4 * kappa * tau / n
     valid = np.logical_and(tau > 0, n >= 1)
     return Bound(value, 1 - 2 * np.exp(-tau), valid, "jaxkern, from kpotufe2020, Theorem C.2")
+
+
+@formula
+def hilbert_mean(*, theta: Any, scale: Any, n: Any, tau: Any, as_printed: bool = False) -> Bound:
+    """Bound |(xi_1 + ... + xi_n) / n| by sqrt(2 theta^2 tau / n) + B tau / n, xi_i in a Hilbert space (B is `scale`).
+
+    The xi_i are independent copies of a centred xi with E |xi|^m <= (m! / 2) theta^2 B^(m - 2) for every m >= 2; for
+    |xi| <= M and E |xi|^2 <= theta^2 that is B = M / 3. The paper prints 2 B tau / n, which is larger, and asks for
+    m > 2 only, which is not enough (claim kpotufe2020:thmC.2).
+
+    Returns
+    -------
+    Bound with probability 1 - 2 exp(-tau), valid for n >= 1 and tau > 0.
+
+    Source: kpotufe2020, Theorem C.2; Proposition H of docs/theory/kpotufe2020.md.
+    """
+    np = namespace(theta, scale, n, tau)
+    value = np.sqrt(2 * theta * theta * tau / n) + (2 if as_printed else 1) * scale * tau / n
+    valid = np.logical_and(tau > 0, n >= 1)
+    return Bound(value, 1 - 2 * np.exp(-tau), valid, "kpotufe2020, Theorem C.2" + (" (printed)" if as_printed else ""))
+
+
+@formula
+def covariance_deviation_sharp(*, kappa: Any, trace: Any, hs_norm: Any, n: Any, tau: Any) -> Bound:
+    """Bound |Sigma_n - Sigma|_HS by sqrt(2 (kappa tr Sigma - h^2) tau / n) + sqrt(kappa^2 + h^2) tau / (3 n).
+
+    Here h = |Sigma|_HS. Never larger than `covariance_deviation_bernstein`; its second term is at least eight times
+    smaller.
+
+    Returns
+    -------
+    Bound with probability 1 - 2 exp(-tau), valid for n >= 1 and tau > 0.
+
+    Source: Proposition H of docs/theory/kpotufe2020.md; claim jaxkern:lemB.2-sharp.
+    """
+    np = namespace(kappa, trace, hs_norm, n, tau)
+    valid = np.logical_and(tau > 0, n >= 1)
+    value = _sharp(kappa, trace, hs_norm, n, tau)
+    return Bound(value, 1 - 2 * np.exp(-tau), valid, "jaxkern, Proposition H")
 
 
 @formula
@@ -228,6 +274,133 @@ def inner_products_all_d(
 
 
 @formula
+def inner_products_every_n(
+    *, kappa: Any, op_norm: Any, trace: Any, trace3: Any, hs_norm: Any, n: Any, d: Any, tau: Any
+) -> Bound:
+    """Bound the quantity of `inner_products` for every n >= 1 and every d >= 1, all constants explicit.
+
+    With x the value of `covariance_deviation_sharp`, e = x^3 + 3 x^2 S + 3 x S^2, o^2 = S^3 + e,
+    t = tr Sigma^3 + x^3 + 3 x^2 S + 3 x S |Sigma|_HS and D = (sqrt(t) + o (.51 + sqrt(2 tau))) / sqrt(d), the bound is
+    2 o D + D^2 + e.
+
+    Returns
+    -------
+    Bound with probability 1 - 4 exp(-tau), valid for tau > 0, n >= 1 and d >= 1.
+
+    Source: Theorem E of docs/theory/kpotufe2020.md; claim jaxkern:thm1-every-n.
+    """
+    np = namespace(kappa, op_norm, trace, trace3, hs_norm, n, d, tau)
+    value = _every_n(kappa, op_norm, trace, trace3, hs_norm, n, d, tau)
+    return Bound(value, 1 - 4 * np.exp(-tau), _some(n, d, tau), "jaxkern, Theorem E")
+
+
+@formula
+def separation_shortfall(
+    *,
+    kappa: Any,
+    op_norm: Any,
+    trace: Any,
+    trace3: Any,
+    hs_norm: Any,
+    n: Any,
+    d: Any,
+    tau: Any,
+    eigenvalue: Any,
+    epsilon: Any,
+    num_points: Any,
+    eta: Any,
+) -> Bound:
+    """Bound lambda_k^3 Delta - inf |V^T S (f - g)|^2 over f, g in two sets of features whose distances^2 are >= Delta.
+
+    It is 4 kappa (epsilon lambda_k^3 + e), e the value of `inner_products_every_n`: what Kernel JL may lose of a
+    separation. `eigenvalue` is lambda_k; Assumption 1 holds with epsilon and eta; both sets are features of the same
+    `num_points` draws from the law. The paper has 2 kappa epsilon lambda_k^3, which is false (claim kpotufe2020:eq10).
+
+    Returns
+    -------
+    Bound with probability 1 - 4 exp(-tau) - num_points eta, valid for tau > 0, n >= 1, d >= 1 and 0 <= epsilon <= 1.
+
+    Source: kpotufe2020, (10), corrected; docs/theory/kpotufe2020.md.
+    """
+    np = namespace(kappa, op_norm, trace, trace3, hs_norm, n, d, tau, eigenvalue, epsilon, num_points, eta)
+    e = _every_n(kappa, op_norm, trace, trace3, hs_norm, n, d, tau)
+    valid = np.logical_and(_some(n, d, tau), np.logical_and(epsilon >= 0, epsilon <= 1))
+    probability = 1 - 4 * np.exp(-tau) - num_points * eta
+    return Bound(4 * kappa * (epsilon * eigenvalue**3 + e), probability, valid, "kpotufe2020, (10) (corrected)")
+
+
+@formula
+def largest_stretch(
+    *, kappa: Any, op_norm: Any, trace: Any, trace3: Any, hs_norm: Any, n: Any, d: Any, tau: Any
+) -> Bound:
+    """Bound sup |V^T S h|^2 over unit h by lambda_1^3 + e, e the value of `inner_products_every_n`.
+
+    Returns
+    -------
+    Bound with probability 1 - 4 exp(-tau), valid for tau > 0, n >= 1 and d >= 1.
+
+    Source: kpotufe2020, (11), corrected; claim kpotufe2020:eq11.
+    """
+    np = namespace(kappa, op_norm, trace, trace3, hs_norm, n, d, tau)
+    value = op_norm**3 + _every_n(kappa, op_norm, trace, trace3, hs_norm, n, d, tau)
+    return Bound(value, 1 - 4 * np.exp(-tau), _some(n, d, tau), "kpotufe2020, (11) (corrected)")
+
+
+@formula
+def mean_separation_shortfall(
+    *,
+    kappa: Any,
+    op_norm: Any,
+    trace: Any,
+    trace3: Any,
+    hs_norm: Any,
+    n: Any,
+    d: Any,
+    tau: Any,
+    sigma: Any,
+    weight: Any,
+    mean_gap: Any,
+) -> Bound:
+    """Bound lambda_1^3 |mu_1 - mu_2|^2 - |V^T S (mu_1 - mu_2)|^2 for a mixture of two laws whose features are centred.
+
+    It is lambda_1^3 sigma / (pi_1 pi_2) + e |mu_1 - mu_2|^2, e the value of `inner_products_every_n`; `sigma` is the
+    largest eigenvalue of the components' covariances, `weight` is pi_1 = 1 - pi_2 and `mean_gap` |mu_1 - mu_2|^2. The
+    paper does not ask for E K(., X) = 0, without which it is false (claim kpotufe2020:eq12).
+
+    Returns
+    -------
+    Bound with probability 1 - 4 exp(-tau), valid for tau > 0, n >= 1, d >= 1 and 0 < weight < 1.
+
+    Source: kpotufe2020, (12), corrected; docs/theory/kpotufe2020.md.
+    """
+    np = namespace(kappa, op_norm, trace, trace3, hs_norm, n, d, tau, sigma, weight, mean_gap)
+    e = _every_n(kappa, op_norm, trace, trace3, hs_norm, n, d, tau)
+    value = op_norm**3 * sigma / (weight * (1 - weight)) + e * mean_gap
+    valid = np.logical_and(_some(n, d, tau), np.logical_and(weight > 0, weight < 1))
+    return Bound(value, 1 - 4 * np.exp(-tau), valid, "kpotufe2020, (12) (corrected)")
+
+
+@formula
+def relative_norms(*, num_functions: Any, d: Any, tau: Any) -> Bound:
+    """Bound | |V^T S f|^2 / <f, Sigma_n^3 f> - 1 | over finitely many f by 2 sqrt(x / d) + 2 x / d.
+
+    Here x = log(num_functions) + tau. A Johnson-Lindenstrauss lemma in the usual, relative form, given the landmarks:
+    the functions may depend on them, not on Z. No property of the kernel enters, and functions with
+    <f, Sigma_n^3 f> = 0 are mapped to 0.
+
+    Returns
+    -------
+    Bound with probability 1 - 2 exp(-tau), valid for tau > 0, d >= 1 and num_functions >= 1.
+
+    Source: Proposition J of docs/theory/kpotufe2020.md; claim jaxkern:relative.
+    """
+    np = namespace(num_functions, d, tau)
+    x = np.log(num_functions) + tau
+    valid = np.logical_and(tau > 0, np.logical_and(d >= 1, num_functions >= 1))
+    return Bound(2 * np.sqrt(x / d) + 2 * x / d, 1 - 2 * np.exp(-tau), valid, "jaxkern, Proposition J")
+
+
+@formula
 def weak_difference(
     *, kappa: Any, op_norm: Any, trace: Any, n: Any, d: Any, tau: Any, as_printed: bool = False
 ) -> Bound:
@@ -272,6 +445,31 @@ def weak_difference_coupled(*, kappa: Any, op_norm: Any, trace: Any, n: Any, d: 
     value = 12 * math.sqrt(2.0) * tau * op_norm * np.sqrt(kappa * trace / op_norm / (n * d))
     valid = _enough(kappa, op_norm, trace, n, tau, 32.0)
     return Bound(value, 1 - 3 * np.exp(-tau), valid, "kpotufe2020, Theorem 2 (coupled)")
+
+
+def _sharp(kappa: Any, trace: Any, hs_norm: Any, n: Any, tau: Any) -> Any:
+    """Return the bound of `covariance_deviation_sharp`."""
+    np = namespace(kappa, trace, hs_norm, n, tau)
+    variance = np.maximum(kappa * trace - hs_norm**2, 0.0)
+    return np.sqrt(2 * variance * tau / n) + np.sqrt(kappa**2 + hs_norm**2) * tau / (3 * n)
+
+
+def _every_n(kappa: Any, op_norm: Any, trace: Any, trace3: Any, hs_norm: Any, n: Any, d: Any, tau: Any) -> Any:
+    """Return the bound of `inner_products_every_n`."""
+    np = namespace(kappa, op_norm, trace, trace3, hs_norm, n, d, tau)
+    x = _sharp(kappa, trace, hs_norm, n, tau)
+    rest = x**3 + 3 * x**2 * op_norm
+    n_term = rest + 3 * x * op_norm**2
+    root = np.sqrt(op_norm**3 + n_term)
+    total = np.sqrt(trace3 + rest + 3 * x * op_norm * hs_norm)
+    deviation = (total + root * (_SLACK + np.sqrt(2 * tau))) / np.sqrt(d)
+    return 2 * root * deviation + deviation**2 + n_term
+
+
+def _some(n: Any, d: Any, tau: Any) -> Any:
+    """Return whether tau > 0, n >= 1 and d >= 1."""
+    np = namespace(n, d, tau)
+    return np.logical_and(tau > 0, np.logical_and(n >= 1, d >= 1))
 
 
 def _enough(kappa: Any, op_norm: Any, trace: Any, n: Any, tau: Any, factor: float) -> Any:
