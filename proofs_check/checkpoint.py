@@ -34,11 +34,14 @@ CHECKPOINT = "checkpoint.sqlite"
 SCHEMA = 1
 SECONDS_BETWEEN_SYNCS = 30.0
 
+# Blocks have a kilobyte each and are written once and read once, in order: large pages waste little of it, and no index
+# is needed.
 _TABLES = """
-CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE blocks (label TEXT NOT NULL, start INTEGER NOT NULL, dtype TEXT NOT NULL, shape TEXT NOT NULL,
-                     data BLOB NOT NULL, checksum INTEGER NOT NULL, PRIMARY KEY (label, start)) WITHOUT ROWID;
+                     data BLOB NOT NULL, checksum INTEGER NOT NULL);
 """
+_PAGE = 16384
 _DTYPES = frozenset({"<f4", "<f8", "<i4", "<i8", "|b1"})
 
 
@@ -68,6 +71,7 @@ def create(folder: Path, manifest: Mapping[str, Any]) -> Checkpoint:
         raise StorageError(f"{folder} cannot be written to ({error.strerror})") from None
     connection = sqlite3.connect(folder / CHECKPOINT, timeout=0.0)
     try:
+        connection.execute(f"PRAGMA page_size = {_PAGE}")
         _begin(connection, folder)
         for statement in filter(str.strip, _TABLES.split(";")):
             connection.execute(statement)

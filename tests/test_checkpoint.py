@@ -219,7 +219,7 @@ def damage(path, how):
     if how == "truncated":
         path.write_bytes(content[: len(content) // 2])
     elif how == "cut by a page":
-        path.write_bytes(content[:-4096])
+        path.write_bytes(content[:-16384])
     elif how == "emptied":
         path.write_bytes(b"")
     elif how == "no database":

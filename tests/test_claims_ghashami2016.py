@@ -1,6 +1,7 @@
 """The claims of ghashami2016: their verdicts, and the counterexamples against their values by hand."""
 
 import dataclasses
+import itertools
 import math
 
 import jax
@@ -8,13 +9,31 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxkern import features
 from jaxkern import frequent_directions as fd
+from jaxkern.kernels import Gaussian
 from proofs_check import populations, run, runner
 from proofs_check.claim import Setting, Tail
 from proofs_check.claims import _ghashami2016_trials as trials
 from proofs_check.claims import ghashami2016
 
 EXPECTED = {
+    "ghashami2016:frequent-directions": ("consistent", None),
+    "ghashami2016:nystrom-frobenius": ("calibrated", None),
+    "ghashami2016:nystrom-spectral": ("calibrated", None),
+    "ghashami2016:nystrom-coherence": ("certified", "certified"),
+    "ghashami2016:features-mean": ("certified", None),
+    "ghashami2016:features-entries": ("calibrated", "certified"),
+    "ghashami2016:rnca-mean": ("refuted", "certified"),
+    "ghashami2016:rnca-markov": ("refuted", "certified"),
+    "ghashami2016:features-squares": ("consistent", None),
+    "ghashami2016:bernstein": ("certified", None),
+    "ghashami2016:hoeffding": ("certified", "certified"),
+    "ghashami2016:baselines": ("identity", None),
+    "ghashami2016:table1": ("refuted", "identity"),
+    "ghashami2016:advantage": ("refuted", "identity"),
+    "ghashami2016:crossover-train": ("consistent", None),
+    "ghashami2016:fastfood": ("consistent", None),
     "ghashami2016:lem3.1": ("certified", "certified"),
     "ghashami2016:thm3.1": ("refuted", "certified"),
     "ghashami2016:lem3.2": ("refuted", "consistent"),
@@ -22,6 +41,9 @@ EXPECTED = {
     "ghashami2016:lem3.3": ("refuted", "consistent"),
     "ghashami2016:lem3.3-literal": ("refuted", "consistent"),
     "ghashami2016:thm3.2": ("refuted", "certified"),
+    "ghashami2016:lem3.2-proof": ("refuted", "consistent"),
+    "ghashami2016:lem3.3-proof": ("refuted", "identity"),
+    "ghashami2016:frobenius-stream": ("refuted", "certified"),
     "ghashami2016:lem3.4": ("identity", None),
     "ghashami2016:frobenius": ("consistent", None),
     "ghashami2016:lem3.5": ("refuted", "consistent"),
@@ -29,6 +51,8 @@ EXPECTED = {
     "ghashami2016:training": ("consistent", "identity"),
     "ghashami2016:test": ("identity", None),
     "ghashami2016:reservoir": (None, "certified"),
+    "ghashami2016:test-ratio": ("refuted", "identity"),
+    "ghashami2016:crossover-frobenius": ("refuted", "consistent"),
     "jaxkern:gram-spectral": (None, "certified"),
     "jaxkern:gram-spectral-all-n": (None, "certified"),
     "jaxkern:gram-frobenius": (None, "certified"),
@@ -39,6 +63,8 @@ EXPECTED = {
     "jaxkern:frequent-directions": (None, "consistent"),
     "jaxkern:streaming-gram": (None, "certified"),
     "jaxkern:nystrom-spectral": (None, "certified"),
+    "jaxkern:nystrom-best-rank": (None, "certified"),
+    "jaxkern:nystrom-frobenius-mean": (None, "consistent"),
 }
 TINY = dataclasses.replace(runner.QUICK, max_trials=64, max_control=64, max_draws=500)
 
@@ -83,6 +109,21 @@ def test_hypotheses_are_met_and_probabilities_say_something(claims, source):
 
 
 QUICK_ONES = {
+    "ghashami2016:frequent-directions",
+    "ghashami2016:nystrom-spectral",
+    "ghashami2016:features-squares",
+    "ghashami2016:rnca-markov",
+    "ghashami2016:bernstein",
+    "ghashami2016:hoeffding",
+    "ghashami2016:baselines",
+    "ghashami2016:table1",
+    "ghashami2016:advantage",
+    "ghashami2016:crossover-train",
+    "ghashami2016:fastfood",
+    "ghashami2016:test-ratio",
+    "ghashami2016:crossover-frobenius",
+    "ghashami2016:lem3.2-proof",
+    "ghashami2016:lem3.3-proof",
     "ghashami2016:lem3.2",
     "ghashami2016:lem3.2-rowwise",
     "ghashami2016:lem3.3",
@@ -171,6 +212,61 @@ def test_rows_enter_a_reservoir_with_probability_c_over_i(claims):
     found = np.asarray(count(jax.random.split(key(), 400)))
     assert found.min() == 3 and found.max() == 6
     assert abs(found.mean() - (3 + 3 / 4 + 3 / 5 + 3 / 6)) <= 6 * found.std() / 20
+
+
+def test_the_exact_mean_of_nystrom_is_that_of_all_samples():
+    """Sets of landmarks with the number of samples that have them, against all 4^3 samples one by one."""
+    G = trials.small_grams()[4].population["gram"][:4, :4]
+    one_by_one = [trials.landmark_loss(G, sorted(set(chosen))) for chosen in itertools.product(range(4), repeat=3)]
+    assert trials.nystrom_mean_square(G, 3) == pytest.approx(np.mean(one_by_one), rel=1e-9)
+
+
+def test_theorem_i_on_one_orthogonal_pair_by_hand():
+    """G = I of order 2, one landmark: 1 is lost, and (n^2 - |G|^2) / c = 2; shifted features of one cosine lose 3."""
+    G = np.eye(2)
+    assert trials.nystrom_mean_square(G, 1) == pytest.approx(1)
+    assert trials.features_mean_square(G, np.eye(2), 1) == pytest.approx(4 + 1 - 2)
+
+
+def test_nystrom_of_a_sample_is_a_pseudo_inverse(x64):
+    """The trial's error against NumPy for the landmarks that its key draws, at full rank and cut to rank 2."""
+    cloud = trials.clusters(6, 4)
+    G = np.asarray(cloud.population["gram"])
+    chosen = np.asarray(jax.random.uniform(key(), (8,), jnp.float64) * 10).astype(int)
+    C, W = G[:, chosen], G[np.ix_(chosen, chosen)]
+    values, vectors = np.linalg.eigh(W)
+    for rank in (2, 8):
+        kept = [i for i in np.argsort(-values)[:rank] if values[i] > 1e-10]
+        inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
+        found = trials._sample(key(), cloud.population, {"from": 10.0}, 8, rank, replace=True)
+        np.testing.assert_allclose(found, G - C @ inverse @ C.T, atol=1e-7)
+
+
+def test_one_feature_of_a_copy_by_hand(x64):
+    """|1 - 2 cos(b)^2| = |cos 2 b| for the shift b of the first feature, and the mean over two."""
+    phi = features.shifted_fourier(key(), Gaussian(1.0), 1, num_frequencies=4, dtype=jnp.float64)
+    twice = np.cos(2 * np.asarray(phi.shifts))
+    for m in (1, 2):
+        found = trials.copies_error(key(), None, {"m": float(m)}, most=4)
+        assert float(found) == pytest.approx(abs(np.mean(twice[:m])), rel=1e-9)
+
+
+def test_the_mean_of_one_and_of_two_cosines():
+    """P(|cos U| > 1/2) = 2/3, and at two terms P(|cos U + cos V| > 2 eps) by a grid; both from one integral."""
+    grid = np.cos((np.arange(4000) + 0.5) * np.pi / 4000)
+    assert np.mean(np.abs(np.add.outer(grid, grid)) > 0.6) == pytest.approx(trials.copies_tail(2, 0.3), abs=2e-3)
+    sums = np.random.default_rng(7).uniform(0, 2 * np.pi, (40_000, 50))
+    share = np.mean(np.abs(np.cos(sums).mean(1)) > 0.1)  # 5 standard errors: false alarms below 1e-6
+    assert abs(share - trials.copies_tail(50, 0.1)) <= 5 * math.sqrt(0.25 / 40_000)
+
+
+def test_steps_of_two_proofs_fail_by_hand(claims):
+    """diag(10, 1) and (1, 1): |B x| / |B| = 9 / sqrt(202), and the norm of an oblique projection."""
+    ((left, _),) = pairs(claims["ghashami2016:lem3.2-proof"], "printed", 0)
+    assert left == pytest.approx(9 / math.sqrt(202))
+    ((left, right),) = pairs(claims["ghashami2016:lem3.3-proof"], "printed", 0)
+    # Z (I - W W') Z^-1 = (1, -10; -1/10, 1) / 2, of rank one.
+    assert left == pytest.approx(math.sqrt(1 + 100 + 0.01 + 1) / 2) and right == 1
 
 
 @pytest.mark.slow

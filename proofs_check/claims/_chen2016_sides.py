@@ -24,6 +24,11 @@ from proofs_check.claim import Setting
 OfKernel = Callable[[Any], Any]
 
 
+def as_residual(errors: Any) -> np.ndarray:
+    """Return errors of computations of the default dtype in that dtype, which says what rounding is allowed for."""
+    return np.abs(np.asarray(errors, jnp.result_type(float)))
+
+
 def _same(kernel: Any) -> Any:
     return kernel
 
@@ -78,6 +83,29 @@ def shifted_mean(
     return np.asarray(jnp.abs(jnp.vdot(weights, product, precision=HIGHEST) - kernel(pair[0], pair[1])))[None]
 
 
+def variances(key: jax.Array, setting: Setting, *, distance: bool) -> tuple[float, float]:
+    """Return m times the variance for paired and for shifted features of one pair, m the number of features.
+
+    Of the inner product, or of the squared distance. Both are exact: quadrature nodes for the frequencies, and eight
+    equally spaced shifts, which have the mean of every trigonometric polynomial of degree below 8.
+    """
+    kernel, pair = setting.population["kernel"], setting.population["pair"]
+    w, nodes = _along(pair, key, 1.0)
+    count, weights = w.shape[0], np.asarray(nodes, float)
+    x, y = np.asarray(features.PairedFourier(kernel, w)(pair), float).reshape(2, 2, count) * math.sqrt(count)
+    paired = np.sum((x - y) ** 2 if distance else x * y, axis=0)
+    shifts = jnp.asarray(np.arange(8) * math.pi / 4, pair.dtype)
+    phi = features.ShiftedFourier(kernel, jnp.repeat(w, 8, axis=0), jnp.tile(shifts, count))
+    x, y = np.asarray(phi(pair), float) * math.sqrt(8 * count)
+    shifted = (x - y) ** 2 if distance else x * y
+
+    def variance(values: np.ndarray, chances: np.ndarray) -> float:
+        mean = chances @ values
+        return float(chances @ (values - mean) ** 2)
+
+    return 2 * variance(paired, weights), variance(shifted, np.repeat(weights / 8, 8))
+
+
 # --------------------------------------------------------------------------------------------------------- inequalities
 
 
@@ -100,6 +128,13 @@ def distances_of(r: np.ndarray) -> np.ndarray:
     """Return the kernel distance at each distance r, by the library and in its default precision."""
     points = jnp.asarray(r[:, None], jnp.result_type(float))
     return np.asarray(kernel_distance(kernels.Gaussian(1.0), jnp.zeros_like(points), points), float)
+
+
+def all_distances(X: jax.Array) -> np.ndarray:
+    """Return the kernel distances (n, n) of points (n, d), by the library."""
+    n = X.shape[0]
+    rows = kernel_distance(kernels.Gaussian(1.0), jnp.repeat(X, n, axis=0), jnp.tile(X, (n, 1)))
+    return np.asarray(rows, float).reshape(n, n)
 
 
 @jax.jit

@@ -132,6 +132,97 @@ def largest_error_of_part(key: jax.Array, population: Arrays, numbers: Numbers, 
     return largest_error(key, population, numbers, rows=rows // part)
 
 
+def projection_error(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, part: int = 1) -> jax.Array:
+    """max |(|R u| / sqrt(m)) - 1| over unit vectors u (N, n), for a Gaussian R of m = rows / part rows."""
+    del numbers
+    units = population["units"]
+    R = jax.random.normal(key, (rows // part, units.shape[1]), units.dtype)
+    return jnp.max(jnp.abs(jnp.sqrt(jnp.mean(matmul(R, units.T) ** 2, axis=0)) - 1))
+
+
+def kernel_error(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, part: int = 1) -> jax.Array:
+    """max |Khat - K| over the pairs whose differences (N, d) the population holds."""
+    del numbers
+    differences = population["differences"]
+    w = frequencies(key, differences.shape[1], rows // part, differences.dtype)
+    # K and Khat are both 1 less a multiple of Dhat^2 / D^2 and D^2.
+    true = -jnp.expm1(-population["squared"] / 2)
+    return jnp.max(jnp.abs(jnp.mean(2 * jnp.sin(matmul(w, differences.T) / 2) ** 2, axis=0) - true))
+
+
+def kernel_error_over_ball(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
+    """max |Khat - K| over a grid of differences, at most that of the ball."""
+    del numbers
+    radii = population["radii"]
+    w = frequencies(key, population["directions"].shape[1], rows, radii.dtype)
+    phases = matmul(w, population["directions"].T)[:, :, None] * radii[None, None, :]
+    return jnp.max(jnp.abs(jnp.mean(2 * jnp.sin(phases / 2) ** 2, axis=0) + jnp.expm1(-(radii**2) / 2)))
+
+
+def minimum_error(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
+    """max over x of |min_y Dhat / min_y D - 1| for differences x - y (number of x, number of y, d)."""
+    del numbers
+    differences = population["differences"]
+    w = frequencies(key, differences.shape[2], rows, differences.dtype)
+    phases = matmul(differences.reshape(-1, differences.shape[2]), w.T)
+    found = jnp.mean(2 * jnp.sin(phases / 2) ** 2, axis=1).reshape(differences.shape[:2]).min(axis=1)
+    true = -jnp.expm1(-population["squared"].min(axis=1) / 2)
+    return jnp.max(jnp.abs(jnp.sqrt(found / true) - 1))
+
+
+def largest_along(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
+    """max |Dhat^2 / D^2 - 1| over scales lambda in (0, 1] of one difference of length r, and over lambda to 0."""
+    w = frequencies(key, 1, rows, numbers["r"].dtype)
+    sizes = population["scales"] * numbers["r"]
+    ratios = _ratio(matmul(w, sizes[None]), sizes**2)
+    return jnp.maximum(jnp.max(jnp.abs(ratios - 1)), jnp.abs(jnp.mean(w**2) - 1))
+
+
+def chi_square(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
+    """Sum over the frequencies of <w, u>^2 for a unit vector u."""
+    del numbers
+    unit = population["unit"]
+    w = frequencies(key, unit.shape[0], rows, unit.dtype)
+    return jnp.sum(matmul(w, unit[:, None]) ** 2)
+
+
+def distance_to_linear(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, same: int = 1) -> jax.Array:
+    """max over pairs of |Dhat / D - |W Delta| / (sqrt(t) |Delta|)|, the points scaled; `same=0` takes another W."""
+    differences = population["differences"]
+    w = frequencies(key, differences.shape[1], 2 * rows, differences.dtype)
+    linear = w[:rows] if same else w[rows:]
+    norms = jnp.sqrt(jnp.mean(matmul(linear, differences.T) ** 2, axis=0) / population["squared"])
+    phases = numbers["scale"] * matmul(w[:rows], differences.T)
+    return jnp.max(jnp.abs(jnp.sqrt(_ratio(phases, numbers["scale"] ** 2 * population["squared"])) - norms))
+
+
+def tail_ratio(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, kept: int) -> jax.Array:
+    """|Rhat_k / R_k - 1| of k + 1 points of a line that shrinks to a point, in the limit, k = `kept`.
+
+    It is the product of the recurrence coefficients of the orthogonal polynomials of the measure that puts 1 / (2 t)
+    on every w and -w, over k!, the same product for the normal law.
+    """
+    del population, numbers
+    w = frequencies(key, 1, rows, jnp.result_type(float))[:, 0]
+    before, now, last, ratio = jnp.zeros_like(w), jnp.ones_like(w), jnp.ones((), w.dtype), jnp.ones((), w.dtype)
+    coefficient = jnp.zeros((), w.dtype)
+    for j in range(1, kept + 1):
+        before, now = now, w * now - coefficient * before
+        energy = jnp.mean(now**2)
+        coefficient, last = energy / last, energy
+        ratio = ratio * coefficient / j
+    return jnp.abs(ratio - 1)
+
+
+def largest_inverse_error(key: jax.Array, population: Arrays, numbers: Numbers, *, most: int) -> jax.Array:
+    """max |D / Dhat - 1| over pairs, from the first t of `most` frequencies."""
+    differences = population["differences"]
+    w = frequencies(key, differences.shape[1], most, differences.dtype)
+    used = (jnp.arange(most, dtype=differences.dtype) < numbers["t"])[:, None]
+    found = jnp.sum(jnp.where(used, 2 * jnp.sin(matmul(w, differences.T) / 2) ** 2, 0), axis=0) / numbers["t"]
+    return jnp.max(jnp.abs(jnp.sqrt(-jnp.expm1(-population["squared"] / 2) / found) - 1))
+
+
 def lipschitz(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, dim: int) -> jax.Array:
     """2 c |A| with A = sum w w' / t: the Lipschitz constant of Dhat^2 over |Delta| <= c, in the limit of small c."""
     del population

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
-from scipy import linalg
+from scipy import linalg, special
 
 from jaxkern import features, kernels, landmarks
-from jaxkern._spectral import eigvalsh, matmul
+from jaxkern._spectral import eigh, eigvalsh, matmul
 from jaxkern.gram import gram
 from proofs_check.claim import Setting
 from proofs_check.populations import Population
@@ -132,25 +133,51 @@ def stream_error(
     key: jax.Array, population: Any, numbers: Any, *, size: int, paired: int, rows: int, shrink_at: int
 ) -> jax.Array:
     """|G - Z W W'Z'|_2 / n for streaming kernel PCA of the first `numbers["kept"]` points, by the library."""
+    Y = _streamed(key, population, numbers, size, paired, rows, shrink_at)
+    return _norm((population["gram"] - matmul(Y, Y.T)) / Y.shape[0])
+
+
+def _streamed(
+    key: jax.Array, population: Any, numbers: Any, size: int, paired: int, rows: int, shrink_at: int
+) -> jax.Array:
+    """Z W for streaming kernel PCA of the first `numbers["kept"]` points, by the library."""
     points = population["points"]
     phi = draw(key, population, size, paired)
     pca = features.streaming_pca(phi, sketch_size=rows, shrink_at=shrink_at)
     seen = (jnp.arange(points.shape[0], dtype=points.dtype) < numbers["kept"]).astype(points.dtype)
-    Y = pca.finalize(pca.update(pca.init(), points, seen), num_components=rows)(points)
-    return _norm((population["gram"] - matmul(Y, Y.T)) / points.shape[0])
+    return pca.finalize(pca.update(pca.init(), points, seen), num_components=rows)(points)
 
 
 def literal_stream_error(key: jax.Array, population: Any, numbers: Any, *, size: int, rows: int) -> jax.Array:
-    """The same for Algorithm 1 to the letter, shifted features and at most 3 l / 2 points.
+    """The same for Algorithm 1 to the letter, shifted features and at most 3 l / 2 points."""
+    del numbers
+    Y = _literally_streamed(key, population, size, rows)
+    return _norm((population["gram"] - matmul(Y, Y.T)) / Y.shape[0])
+
+
+def _literally_streamed(key: jax.Array, population: Any, size: int, rows: int) -> jax.Array:
+    """Y with Gtilde = Y Y' for Algorithm 1 to the letter, shifted features and at most 3 l / 2 points.
 
     The buffer is full after l points, of which at most l / 2 - 1 rows are left, and is never full again: W spans the
     first l rows of Z, so Gtilde = C M^-1 C' with the first l columns C of Z Z' and the first l rows M of C.
     """
-    del numbers
     Z = draw(key, population, size, 0)(population["points"])
     C = matmul(Z, Z[:rows].T)
-    Y = solve_triangular(jnp.linalg.cholesky(C[:rows]), C.T, lower=True)
-    return _norm((population["gram"] - matmul(Y.T, Y)) / Z.shape[0])
+    return solve_triangular(jnp.linalg.cholesky(C[:rows]), C.T, lower=True).T
+
+
+def stream_rank_excess(
+    key: jax.Array, population: Any, numbers: Any, *, size: int, rows: int, shrink_at: int, rank: int
+) -> jax.Array:
+    """(|G - Gtilde_k|_F - |G - G_k|_F) / n, k = `rank`, for the library's stream or, `shrink_at` 0, to the letter."""
+    if shrink_at:
+        Y = _streamed(key, population, numbers, size, 0, rows, shrink_at)
+    else:
+        Y = _literally_streamed(key, population, size, rows)
+    values, vectors = eigh(matmul(Y, Y.T))
+    kept = vectors[:, :rank]
+    E = population["gram"] - matmul(kept * values[None, :rank], kept.T)
+    return (jnp.linalg.norm(E) - population["tail"]) / Y.shape[0]
 
 
 def nystrom_error(key: jax.Array, population: Any, numbers: Any, *, size: int) -> jax.Array:
@@ -160,6 +187,59 @@ def nystrom_error(key: jax.Array, population: Any, numbers: Any, *, size: int) -
     chosen = jnp.where(numbers["first"] > 0, points[:size], uniform)
     Y = features.nystrom(population["kernel"], chosen)(points)
     return _norm((population["gram"] - matmul(Y, Y.T)) / points.shape[0])
+
+
+def _sample(key: jax.Array, population: Any, numbers: Any, size: int, rank: int, *, replace: bool) -> jax.Array:
+    """G - C W_k^+ C', k = `rank`, for `size` landmarks from the first `numbers["from"]` points.
+
+    With `replace` they are independent and uniform; without, they are different ones.
+    """
+    G = population["gram"]
+    n, uniform = G.shape[0], jax.random.uniform(key, (size if replace else G.shape[0],), G.dtype)
+    if replace:
+        chosen = jnp.minimum((uniform * numbers["from"]).astype(jnp.int32), n - 1)
+    else:
+        chosen = jnp.argsort(uniform + (jnp.arange(n, dtype=G.dtype) >= numbers["from"]))[:size]
+    C = G[:, chosen]
+    values, vectors = eigh(C[chosen])
+    values, vectors = values[:rank], vectors[:, :rank]
+    some = values > size * jnp.finfo(G.dtype).eps * values[0]
+    Y = matmul(C, vectors) * jnp.where(some, 1 / jnp.sqrt(jnp.where(some, values, 1)), 0)[None]
+    return G - matmul(Y, Y.T)
+
+
+def nystrom_excess(key: jax.Array, population: Any, numbers: Any, *, size: int, rank: int, spectral: int) -> jax.Array:
+    """(|G - C W_k^+ C'| - |G - G_k|) / n in the spectral or the Frobenius norm, landmarks with replacement."""
+    E = _sample(key, population, numbers, size, rank, replace=True)
+    norm = _norm(E) if spectral else jnp.linalg.norm(E)
+    return numbers["scale"] * (norm - population["tail"]) / E.shape[0]
+
+
+def nystrom_ratio(key: jax.Array, population: Any, numbers: Any, *, size: int, rank: int) -> jax.Array:
+    """|G - C W_k^+ C'|_2 / |G - G_k|_2, landmarks without replacement; `rank` cuts the first G alone."""
+    return _norm(_sample(key, population, numbers, size, rank, replace=False)) / population["tail"]
+
+
+def entry_error(key: jax.Array, population: Any, numbers: Any, *, size: int, paired: int) -> jax.Array:
+    """The largest |z(x)'z(y) - K(x, y)| over all pairs of points."""
+    E = _difference(key, population, numbers, size, paired)
+    return jnp.max(jnp.abs(E)) * E.shape[0]
+
+
+def inner_product(key: jax.Array, population: Any, numbers: Any, *, size: int) -> jax.Array:
+    """z(x)'z(y) for two points and shifted features."""
+    z = draw(key, population, size, 0)(population["points"])
+    return numbers["scale"] * jnp.sum(z[0] * z[1])
+
+
+def copies_error(key: jax.Array, population: Any, numbers: Any, *, most: int) -> jax.Array:
+    """|G - Ghat|_2 / n for copies of a point and the first `numbers["m"]` of `most` shifted features."""
+    del population
+    dtype = jnp.result_type(float)
+    phi = features.shifted_fourier(key, kernels.Gaussian(1.0), 1, num_frequencies=most, dtype=dtype)
+    squares = phi(jnp.zeros((1, 1), dtype))[0] ** 2
+    first = jnp.arange(most, dtype=dtype) < numbers["m"]
+    return jnp.abs(1 - most / numbers["m"] * jnp.sum(jnp.where(first, squares, 0)))
 
 
 def reservoir_updates(key: jax.Array, population: Any, numbers: Any, *, size: int, length: int) -> jax.Array:
@@ -174,6 +254,71 @@ def reservoir_updates(key: jax.Array, population: Any, numbers: Any, *, size: in
 
     # Rows with different numbers, none of them 0, so that every change of the sample shows.
     return jnp.sum(jax.lax.scan(step, init(key, 1, dtype), 1 + jnp.arange(length, dtype=dtype))[1], dtype=dtype)
+
+
+# ------------------------------------------------------------------------------------------------------ exact numbers
+
+
+def copies_tail(m: float, eps: float) -> float:
+    """Return P(|mean of m independent cos U| > eps), U uniform: |G - Ghat|_2 > eps n for copies of a point.
+
+    The characteristic function of cos U is the Bessel function J_0, so
+    P(|sum| > x) = 1 - (2 / pi) int_0^infinity sin(t x) J_0(t)^m / t dt.
+    """
+    s = np.linspace(0, 40 / math.sqrt(m), 40_001)[1:]  # J_0(s)^m is about exp(-m s^2 / 4): below 1e-170 at the end
+    values = np.concatenate([[m * eps], np.sin(s * m * eps) * special.j0(s) ** m / s])
+    return 1 - 2 / math.pi * float(np.trapezoid(values, dx=float(s[0])))
+
+
+def tails(cloud: Cloud, rank: int) -> tuple[float, float]:
+    """Return |G - G_k|_2 and |G - G_k|_F."""
+    values = np.linalg.eigvalsh(np.asarray(cloud.population["gram"], np.float64))[::-1][rank:]
+    return float(np.max(np.abs(values))), float(np.linalg.norm(values))
+
+
+def coherence(cloud: Cloud, rank: int) -> float:
+    """Return n / k times the largest squared row of the k leading eigenvectors of G."""
+    vectors = np.linalg.eigh(np.asarray(cloud.population["gram"], np.float64))[1][:, ::-1][:, :rank]
+    return float(np.max(np.sum(vectors**2, axis=1))) * cloud.num_points / rank
+
+
+def small_grams() -> tuple[Setting, ...]:
+    """Return Gram matrices of 8 points, with those of the doubled differences, at three lengthscales."""
+    rng = np.random.default_rng(21)
+    clouds = {"line": np.arange(8.0)[:, None], "plane": rng.standard_normal((8, 2)) * [2.0, 0.5]}
+    clouds["two clusters"] = np.repeat([[0.0], [20.0]], 4, axis=0) + 0.1 * rng.standard_normal((8, 1))
+    settings = []
+    for name, X in clouds.items():
+        squares = np.sum((X[:, None] - X[None]) ** 2, axis=-1)
+        for scale in (0.3, 1.0, 3.0):
+            population = {"gram": np.exp(-squares / (2 * scale**2)), "doubled": np.exp(-2 * squares / scale**2)}
+            settings.append(Setting(f"{name}, lengthscale {scale:g}", population))
+    return tuple(settings)
+
+
+def landmark_loss(G: np.ndarray, chosen: Iterable[int]) -> float:
+    """Return |G - C W^+ C'|_F^2 for these landmarks."""
+    index = list(chosen)
+    C = G[:, index]
+    return float(np.sum((G - C @ np.linalg.pinv(C[index], rcond=1e-12, hermitian=True) @ C.T) ** 2))
+
+
+def nystrom_mean_square(G: np.ndarray, c: int) -> float:
+    """Return E |G - C W^+ C'|_F^2 for c landmarks drawn with replacement, as a sum over all sets of landmarks.
+
+    Copies of a landmark change nothing; the sequences of c landmarks that hold exactly s given ones are those onto
+    them, sum_j (-1)^j binom(s, j) (s - j)^c.
+    """
+    n, total = len(G), 0.0
+    for s in range(1, min(c, n) + 1):
+        onto = sum((-1) ** j * math.comb(s, j) * (s - j) ** c for j in range(s + 1))
+        total += onto * sum(landmark_loss(G, chosen) for chosen in itertools.combinations(range(n), s))
+    return total / n**c
+
+
+def features_mean_square(G: np.ndarray, doubled: np.ndarray, m: int) -> float:
+    """Return E |G - Ghat|_F^2 for m shifted features; `doubled` has the kernel at twice the differences."""
+    return (len(G) ** 2 + float(np.sum(doubled)) / 2 - float(np.sum(G**2))) / m
 
 
 # -------------------------------------------------------------------------------------------- Algorithm 1, literally

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import jax
 import jax.numpy as jnp
 
+from jaxkern._spectral import matmul, operator_norm
 from jaxkern.bounds import sketching
 from proofs_check import operators as op
 
@@ -106,3 +107,74 @@ def _scales(key: jax.Array, population: Arrays, numbers: Numbers, target: int = 
     sample = jnp.vdot(f, op.cube(op.covariance(population, frequencies))(f), precision=op.HIGHEST)
     exact = jnp.vdot(f, op.exact_power(population, target)(f), precision=op.HIGHEST)
     return jnp.sqrt(sample), jnp.sqrt(exact)
+
+
+# ----------------------------------------------------------------------- Section 5: distances, any number of rows
+
+
+def wishart_root(key: jax.Array, dim: int, d: jax.Array, dtype: jnp.dtype) -> jax.Array:
+    """Return a lower triangular L with L L' Wishart: the sum of g g' over d >= dim standard normal g in R^dim.
+
+    Bartlett's decomposition: chi-square diagonal with d, d - 1, ... degrees of freedom, normal entries below. It makes
+    any number of sketch rows cost as much as one.
+    """
+    key_diagonal, key_below = jax.random.split(key)
+    diagonal = jnp.sqrt(2 * jax.random.gamma(key_diagonal, (d - jnp.arange(dim, dtype=dtype)) / 2, dtype=dtype))
+    return jnp.tril(jax.random.normal(key_below, (dim, dim), dtype), -1) + jnp.diag(diagonal)
+
+
+def _halves(key: jax.Array, population: Arrays, numbers: Numbers) -> tuple[jax.Array, jax.Array]:
+    """Return A and B, (r, p), with A A' = Sigma_n^3 and, given the sample, B B' distributed as S* V V^T S."""
+    key_sample, key_rows = jax.random.split(key)
+    features = population["features"]
+    weighted = jnp.sqrt(op.frequencies(key_sample, population, numbers["n"]))[:, None] * features
+    half = matmul(matmul(weighted.T, weighted), weighted.T)
+    root = wishart_root(key_rows, features.shape[0], numbers["d"], features.dtype)
+    return half, matmul(half, root) / jnp.sqrt(numbers["d"])
+
+
+def _squares(half: jax.Array, vectors: jax.Array) -> jax.Array:
+    """Return h' B B' h for the rows h of `vectors`."""
+    return jnp.sum(matmul(vectors, half) ** 2, axis=1)
+
+
+def separation_loss(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+    """The largest lambda_k^3 |f - g|^2 - |V^T S (f - g)|^2 over the pairs of atoms."""
+    pairs = population["pairs"]
+    images = _squares(_halves(key, population, numbers)[1], pairs)
+    return jnp.max(numbers["eigenvalue"] ** 3 * jnp.sum(pairs**2, axis=1) - images)
+
+
+def stretch(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+    """The largest |V^T S h|^2 over unit h."""
+    half = _halves(key, population, numbers)[1]
+    return operator_norm(matmul(half, half.T))
+
+
+def mean_separation_loss(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+    """lambda_1^3 |mu_1 - mu_2|^2 - |V^T S (mu_1 - mu_2)|^2."""
+    gap = population["gap"][None]
+    image = _squares(_halves(key, population, numbers)[1], gap)[0]
+    return numbers["eigenvalue"] ** 3 * jnp.sum(gap**2) - image
+
+
+def relative_error(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+    """The largest | |V^T S h|^2 / <h, Sigma_n^3 h> - 1 | over the differences h of pairs of atoms."""
+    exact, drawn = _halves(key, population, numbers)
+    pairs = population["pairs"]
+    return jnp.max(jnp.abs(_squares(drawn, pairs) / _squares(exact, pairs) - 1))
+
+
+def image_ratio(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+    """The largest |Theta (f - g)|^2 within two sets of atoms over the smallest between them."""
+    scale = population["eigenvalues"] ** 1.5
+    root = wishart_root(key, scale.shape[0], numbers["d"], scale.dtype)
+    images = _squares(scale[:, None] * root, population["pairs"])
+    within = population["within"]
+    return jnp.max(jnp.where(within, images, -jnp.inf)) / jnp.min(jnp.where(within, jnp.inf, images))
+
+
+def sketch_error(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+    """|S* V V^T S - Sigma^3| for d at least the number of atoms."""
+    half = _halves(key, population, numbers)[1]
+    return operator_norm(matmul(half, half.T) - jnp.diag(population["eigenvalues"] ** 3))

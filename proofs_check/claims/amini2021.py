@@ -9,13 +9,16 @@ from __future__ import annotations
 from proofs_check.claim import Claim
 from proofs_check.claims import (
     _amini2021_trials,
+    amini2021_bandwidth,
     amini2021_clustering,
     amini2021_constants,
     amini2021_inner,
     amini2021_lipschitz,
     amini2021_rates,
+    amini2021_remarks,
     amini2021_spheres,
     amini2021_statistics,
+    amini2021_steps,
     amini2021_variances,
 )
 from proofs_check.populations import Population
@@ -30,10 +33,13 @@ def claims(data: Population | None = None, *, full: bool = False) -> list[Claim]
         *amini2021_variances.claims(data),
         *amini2021_lipschitz.claims(models, deltas),
         *amini2021_rates.claims(),
+        *amini2021_remarks.claims(deltas),
         *amini2021_inner.claims(deltas),
         *amini2021_clustering.claims(deltas),
         *amini2021_statistics.claims(),
         *amini2021_spheres.claims(),
+        *amini2021_bandwidth.claims(),
+        *amini2021_steps.claims(),
         *amini2021_constants.ours(),
         *amini2021_variances.ours(),
         *amini2021_lipschitz.ours(models, deltas),

@@ -15,6 +15,7 @@ from jaxkern.bounds import Bound, sketching
 from proofs_check import controls
 from proofs_check.claim import Calibrated, Claim, Control, Exact, Form, Law, Rate, Setting, Tail
 from proofs_check.claims import _kpotufe2020_trials as trials
+from proofs_check.claims import kpotufe2020_examples, kpotufe2020_steps, kpotufe2020_tools
 from proofs_check.claims._places import (
     Places,
     enough_d,
@@ -35,7 +36,7 @@ POWER = "wrong power"
 
 
 def claims(people: Sequence[Population], *, full: bool = False) -> list[Claim]:
-    """Return the claims of the paper on these populations, in its order."""
+    """Return the claims of the paper on these populations: its theorems and lemmas, then the rest by module."""
     places = Places(people, (2.0, 3.0, 5.0) if full else (3.0,))
     return [
         _prop1(places),
@@ -50,6 +51,9 @@ def claims(people: Sequence[Population], *, full: bool = False) -> list[Claim]:
         _lemma_b2_bernstein(places),
         _lemma_b3(places),
         _lemma_b3_proof(places),
+        *kpotufe2020_steps.claims(places),
+        *kpotufe2020_examples.claims(),
+        *kpotufe2020_tools.claims(places),
     ]
 
 
