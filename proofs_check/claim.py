@@ -16,6 +16,7 @@ Rate       the mean of a statistic is a power of a size                 slope on
 Exact      a probability that can be computed exceeds what is claimed   no sampling
 Inequality left <= right, always                                        compared at chosen inputs, up to rounding
 Rare       a probability too small to count is at most what is claimed  unbiased estimates of it, limits by betting
+Undecided  what no computation can decide                               the reason is stated
 ========== ============================================================ =========================================
 """
 
@@ -155,7 +156,17 @@ class Rare:
     log_ceiling: Callable[[Setting], float]
 
 
-Statement = Identity | Tail | Calibrated | Expectation | Law | Rate | Exact | Inequality | Rare
+@dataclass(frozen=True)
+class Undecided:
+    """What no computation can decide: an existence, a lower bound over all maps, an order of growth without constants.
+
+    `reason` says why, and which claims check a consequence that can be decided. Such a form has no settings.
+    """
+
+    reason: str
+
+
+Statement = Identity | Tail | Calibrated | Expectation | Law | Rate | Exact | Inequality | Rare | Undecided
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,8 @@ Exact      certified     a probability above what is claimed       vacuous where
 Inequality consistent   an input at which the left side is larger -
 ========== ============ ========================================= ==================================================
 
-`not testable` is never given here: it is for statements that no evidence can decide.
+`not testable` is what an Undecided statement gets, with its reason and no evidence. `proofs_check.run` gives it also
+where a user's data do not meet the hypotheses.
 
 A deterministic inequality (an Inequality, or a Tail with probability 1) is never certified by examples: one violation
 refutes it, and without one it is consistent.
@@ -68,6 +69,7 @@ from proofs_check.claim import (
     Setting,
     Statement,
     Tail,
+    Undecided,
     Verdict,
 )
 from proofs_check.limits import open_unit
@@ -144,6 +146,8 @@ def judge(
         raise ValueError(
             f'rule must be "fixed" or "sequential", and look 0 or, in the latter, more; got {rule!r}, {look}'
         )
+    if isinstance(form.statement, Undecided):
+        return Verdict("not testable", form.statement.reason, math.nan, alpha, (), {"not_finite": 0})
     if not form.settings or len(form.settings) != len(samples):
         raise ValueError(f"one sample a setting is needed, got {len(samples)} for {len(form.settings)} setting(s)")
     statement, settings = form.statement, form.settings

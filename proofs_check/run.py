@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from proofs_check import judge
 from proofs_check.checkpoint import Checkpoint
-from proofs_check.claim import Claim, Control, Exact, Form, Identity, Inequality, Tail, Verdict
+from proofs_check.claim import Claim, Control, Exact, Form, Identity, Inequality, Tail, Undecided, Verdict
 from proofs_check.runner import Profile, Progress
 from proofs_check.samples import Samples
 
@@ -269,7 +269,7 @@ class _Work:
 
     def _judge(self, part: _Part) -> None:
         form = part.part
-        if isinstance(form.statement, Identity | Inequality | Exact):
+        if isinstance(form.statement, Identity | Inequality | Exact | Undecided):
             try:
                 found = [self.samples.on_the_host(part.name, form, setting) for setting in form.settings]
             except judge.InvalidSetting as error:

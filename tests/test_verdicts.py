@@ -33,6 +33,7 @@ from proofs_check.claim import (
     Setting,
     Statement,
     Tail,
+    Undecided,
 )
 from proofs_check.run import FAMILY_ALPHA, run
 
@@ -255,14 +256,23 @@ def test_a_case_meets_its_row_and_gets_its_verdict(row, name, form, samples):
         assert (found.id, verdict.status) == (row, ROWS[row].verdict), verdict
 
 
+def test_what_no_computation_decides_is_not_testable_and_says_why():
+    form = Form(Undecided("it speaks of all maps"), (), "not testable")
+    verdict = judge.judge(form, [], ALPHA, rule="sequential")
+    assert (verdict.status, verdict.because, verdict.evidence) == (ROWS["U1"].verdict, form.statement.reason, ())
+    claim = Claim("toy:1", "toy", "Lemma 1", "lower bound", "x", "", printed=form)
+    (result,) = run([claim], profile=runner.QUICK, seed=0)
+    assert result.as_expected and result.printed.status == "not testable"
+
+
 def test_every_row_has_a_case_and_every_case_a_row():
-    assert set(ROWS) == {case[0] for case in CASES} | {"N1", "N2"}
+    assert set(ROWS) == {case[0] for case in CASES} | {"U1", "N1", "N2"}
     assert len(table("The decision table")) == len(ROWS)  # no id twice
 
 
 def test_the_table_has_what_the_judge_says_that_a_class_can_become():
     by_page = {(row.cls, row.verdict) for row in ROWS.values() if row.cls != "any"}
-    by_judge = set()
+    by_judge = {("Undecided", "not testable")}
     _, _, body, _ = re.split(r"^=+ =+ =+ =+\n", judge.__doc__, flags=re.MULTILINE)
     for line in body.splitlines():
         cls, held, *otherwise = re.findall(r"\w+", line)
