@@ -8,7 +8,7 @@ import pytest
 
 from jaxkern.bounds import sketching
 from proofs_check import controls, populations, run, runner
-from proofs_check.claim import Calibrated, Tail
+from proofs_check.claim import Calibrated, Tail, Undecided
 from proofs_check.claims import ghashami2016, kpotufe2020, registry
 from proofs_check.html import _mathml
 
@@ -28,6 +28,8 @@ STATEMENTS = {
     "kpotufe2020:lemB.3",
     "kpotufe2020:lemB.3-proof",
     "kpotufe2020:rate",
+    "kpotufe2020:nystrom-cost",
+    "kpotufe2020:worst-case",
     "kpotufe2020:eq2",
     "kpotufe2020:no-identity",
     "kpotufe2020:eq3",
@@ -85,7 +87,8 @@ def test_every_numbered_statement_of_the_paper_is_there(claims):
 def test_every_claim_has_a_form_a_reason_and_a_control(claims):
     for claim in claims.values():
         assert claim.printed or claim.corrected, claim.id
-        assert claim.controls and claim.because and claim.tex, claim.id
+        undecided = claim.printed is not None and isinstance(claim.printed.statement, Undecided)
+        assert (claim.controls or undecided) and claim.because and claim.tex, claim.id
         assert claim.corrected or not claim.id.startswith("jaxkern:"), claim.id
 
 
@@ -136,7 +139,6 @@ def test_hypotheses_are_met_and_bounds_can_fail(claims):
         "kpotufe2020:remark",
         "kpotufe2020:eq6",
         "kpotufe2020:thm1-proof",
-        "kpotufe2020:eq3",
         "kpotufe2020:eq4",
         "kpotufe2020:assumption1",
         "kpotufe2020:eq10",

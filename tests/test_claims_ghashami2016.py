@@ -218,13 +218,13 @@ def test_the_exact_mean_of_nystrom_is_that_of_all_samples():
     """Sets of landmarks with the number of samples that have them, against all 4^3 samples one by one."""
     G = trials.small_grams()[4].population["gram"][:4, :4]
     one_by_one = [trials.landmark_loss(G, sorted(set(chosen))) for chosen in itertools.product(range(4), repeat=3)]
-    assert trials.nystrom_mean_square(G, 3) == pytest.approx(np.mean(one_by_one), rel=1e-9)
+    assert trials.nystrom_mean_squares(G)[2] == pytest.approx(np.mean(one_by_one), rel=1e-9)
 
 
 def test_theorem_i_on_one_orthogonal_pair_by_hand():
     """G = I of order 2, one landmark: 1 is lost, and (n^2 - |G|^2) / c = 2; shifted features of one cosine lose 3."""
     G = np.eye(2)
-    assert trials.nystrom_mean_square(G, 1) == pytest.approx(1)
+    assert trials.nystrom_mean_squares(G)[0] == pytest.approx(1)
     assert trials.features_mean_square(G, np.eye(2), 1) == pytest.approx(4 + 1 - 2)
 
 
@@ -251,8 +251,8 @@ def test_one_feature_of_a_copy_by_hand(x64):
         assert float(found) == pytest.approx(abs(np.mean(twice[:m])), rel=1e-9)
 
 
-def test_the_mean_of_one_and_of_two_cosines():
-    """P(|cos U| > 1/2) = 2/3, and at two terms P(|cos U + cos V| > 2 eps) by a grid; both from one integral."""
+def test_the_law_of_a_mean_of_cosines():
+    """The integral of `copies_tail` against a grid over two shifts, and against a sample of 50."""
     grid = np.cos((np.arange(4000) + 0.5) * np.pi / 4000)
     assert np.mean(np.abs(np.add.outer(grid, grid)) > 0.6) == pytest.approx(trials.copies_tail(2, 0.3), abs=2e-3)
     sums = np.random.default_rng(7).uniform(0, 2 * np.pi, (40_000, 50))

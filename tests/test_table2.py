@@ -144,7 +144,7 @@ def test_the_table_prints_without_rich(monkeypatch, capsys):
     ("arguments", "message"),
     [
         (["--data-dir", "absent"], "no such file"),
-        (["--datasets", "avila,iris"], "unknown data set 'iris'; there are avila, banknote"),
+        (["--datasets", "avila,iris"], "unknown data set 'iris'; there are avila, iot, banknote"),
         (["--repetitions", "0"], "--repetitions must be at least 1"),
         (["--seed", "-1"], "must be a whole number from 0"),
         (["--output", "absent/table.json"], "there is no folder absent"),

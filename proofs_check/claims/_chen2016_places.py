@@ -26,6 +26,8 @@ ROWS = 24
 
 Numbers = Mapping[str, float]
 PairBound = Callable[..., Bound]
+PointSet = tuple[str, int, dict[str, jax.Array]]
+"""Name, number of points, differences of all pairs."""
 
 
 def rows_of(data: Population, most: int) -> np.ndarray:
@@ -75,8 +77,8 @@ def pairs_of(data: Population | None) -> tuple[Setting, ...]:
     return tuple({s.name: s for s in settings}.values())
 
 
-def point_sets(data: Population | None) -> list[tuple[str, int, dict[str, jax.Array]]]:
-    """Return sets of points of one shape, as name, number of points, and the differences of all pairs."""
+def point_sets(data: Population | None) -> list[PointSet]:
+    """Return sets of points of one shape."""
     if data is not None:
         X = rows_of(data, ROWS)
         return [(f"{len(X)} rows", len(X), _all_differences(X))]

@@ -33,7 +33,7 @@ def _same(kernel: Any) -> Any:
     return kernel
 
 
-def _nodes() -> tuple[np.ndarray, np.ndarray]:
+def nodes() -> tuple[np.ndarray, np.ndarray]:
     """Return points and weights with sum p f(w) = E f(w) to rounding, for f(w) = cos(r w) and r <= 20."""
     w = np.linspace(-12, 12, 121)
     weights = np.exp(-(w**2) / 2)
@@ -45,12 +45,12 @@ def _along(pair: jax.Array, key: jax.Array, scale: float) -> tuple[jax.Array, ja
 
     The components across x - y, which enter no kernel value, are random.
     """
-    nodes, weights = _nodes()
+    points, weights = nodes()
     difference = pair[0] - pair[1]
     unit = difference / jnp.linalg.norm(difference)
-    across = jax.random.normal(key, (len(nodes), pair.shape[1]), pair.dtype)
+    across = jax.random.normal(key, (len(points), pair.shape[1]), pair.dtype)
     across = across - jnp.outer(matmul(across, unit), unit)
-    return across + jnp.outer(jnp.asarray(scale * nodes, pair.dtype), unit), jnp.asarray(weights, pair.dtype)
+    return across + jnp.outer(jnp.asarray(scale * points, pair.dtype), unit), jnp.asarray(weights, pair.dtype)
 
 
 def paired_mean(
@@ -90,8 +90,8 @@ def variances(key: jax.Array, setting: Setting, *, distance: bool) -> tuple[floa
     equally spaced shifts, which have the mean of every trigonometric polynomial of degree below 8.
     """
     kernel, pair = setting.population["kernel"], setting.population["pair"]
-    w, nodes = _along(pair, key, 1.0)
-    count, weights = w.shape[0], np.asarray(nodes, float)
+    w, chances = _along(pair, key, 1.0)
+    count, weights = w.shape[0], np.asarray(chances, float)
     x, y = np.asarray(features.PairedFourier(kernel, w)(pair), float).reshape(2, 2, count) * math.sqrt(count)
     paired = np.sum((x - y) ** 2 if distance else x * y, axis=0)
     shifts = jnp.asarray(np.arange(8) * math.pi / 4, pair.dtype)
@@ -99,9 +99,9 @@ def variances(key: jax.Array, setting: Setting, *, distance: bool) -> tuple[floa
     x, y = np.asarray(phi(pair), float) * math.sqrt(8 * count)
     shifted = (x - y) ** 2 if distance else x * y
 
-    def variance(values: np.ndarray, chances: np.ndarray) -> float:
-        mean = chances @ values
-        return float(chances @ (values - mean) ** 2)
+    def variance(values: np.ndarray, weights: np.ndarray) -> float:
+        mean = weights @ values
+        return float(weights @ (values - mean) ** 2)
 
     return 2 * variance(paired, weights), variance(shifted, np.repeat(weights / 8, 8))
 
@@ -187,7 +187,7 @@ def stop_loss(c: float, r: float) -> float:
     if c * mu >= 2:
         return 0.0
     kink = math.acos(1 - c * mu)
-    nodes, weights = np.polynomial.legendre.leggauss(60)
+    abscissas, weights = np.polynomial.legendre.leggauss(60)
     total = 0.0
     for k in itertools.count():  # cos(r w) < 1 - c mu between these two
         left, right = (2 * math.pi * k + kink) / r, (2 * math.pi * (k + 1) - kink) / r
@@ -195,7 +195,7 @@ def stop_loss(c: float, r: float) -> float:
             return total
         edges = np.linspace(left, min(right, 14.0), 1 + math.ceil(min(right, 14.0) - left))
         for a, b in itertools.pairwise(edges):
-            w = (a + b) / 2 + (b - a) / 2 * nodes
+            w = (a + b) / 2 + (b - a) / 2 * abscissas
             excess = 2 * np.sin(r * w / 2) ** 2 / mu - c
             total += (b - a) * float(weights @ (excess * np.exp(-(w**2) / 2))) / math.sqrt(2 * math.pi)
     raise AssertionError
@@ -205,6 +205,11 @@ def chi_square_stop_loss(c: float, degrees: int) -> float:
     """Return E (Y - c)_+ for Y = chi2 / degrees."""
     half = degrees / 2
     return float(special.gammaincc(half + 1, half * c) - c * special.gammaincc(half, half * c))
+
+
+def gradient(delta: jax.Array, W: jax.Array) -> jax.Array:
+    """Return grad Dhat^2 (d,) at one difference delta for frequencies W (t, d)."""
+    return _gradients(delta[None], W[None])[0]
 
 
 @jax.jit

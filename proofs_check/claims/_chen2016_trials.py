@@ -156,7 +156,7 @@ def kernel_error_over_ball(key: jax.Array, population: Arrays, numbers: Numbers,
     radii = population["radii"]
     w = frequencies(key, population["directions"].shape[1], rows, radii.dtype)
     phases = matmul(w, population["directions"].T)[:, :, None] * radii[None, None, :]
-    return jnp.max(jnp.abs(jnp.mean(2 * jnp.sin(phases / 2) ** 2, axis=0) + jnp.expm1(-(radii**2) / 2)))
+    return jnp.max(jnp.abs(jnp.mean(2 * jnp.sin(phases / 2) ** 2, axis=0) + jnp.expm1(-(radii**2) / 2)[None]))
 
 
 def minimum_error(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:

@@ -303,17 +303,19 @@ def landmark_loss(G: np.ndarray, chosen: Iterable[int]) -> float:
     return float(np.sum((G - C @ np.linalg.pinv(C[index], rcond=1e-12, hermitian=True) @ C.T) ** 2))
 
 
-def nystrom_mean_square(G: np.ndarray, c: int) -> float:
-    """Return E |G - C W^+ C'|_F^2 for c landmarks drawn with replacement, as a sum over all sets of landmarks.
+def nystrom_mean_squares(G: np.ndarray) -> list[float]:
+    """Return E |G - C W^+ C'|_F^2 for 1, 2, ..., n landmarks drawn with replacement, as sums over sets of landmarks.
 
     Copies of a landmark change nothing; the sequences of c landmarks that hold exactly s given ones are those onto
     them, sum_j (-1)^j binom(s, j) (s - j)^c.
     """
-    n, total = len(G), 0.0
-    for s in range(1, min(c, n) + 1):
-        onto = sum((-1) ** j * math.comb(s, j) * (s - j) ** c for j in range(s + 1))
-        total += onto * sum(landmark_loss(G, chosen) for chosen in itertools.combinations(range(n), s))
-    return total / n**c
+    n = len(G)
+    sets = [sum(landmark_loss(G, chosen) for chosen in itertools.combinations(range(n), s)) for s in range(n + 1)]
+
+    def onto(c: int, s: int) -> int:
+        return sum((-1) ** j * math.comb(s, j) * (s - j) ** c for j in range(s + 1))
+
+    return [sum(onto(c, s) * sets[s] for s in range(1, c + 1)) / n**c for c in range(1, n + 1)]
 
 
 def features_mean_square(G: np.ndarray, doubled: np.ndarray, m: int) -> float:

@@ -68,7 +68,7 @@ def conditional_ratio(key: jax.Array, population: Arrays, numbers: Numbers, *, r
 
 def weak_difference(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
     """|<alpha, V^T S f> - <alpha, Theta f>| for unit alpha and f and independent V and Theta, by their exact laws."""
-    first, second = _scales(key, population, numbers)
+    first, second = scales(key, population, numbers)
     normal = jax.random.normal(jax.random.fold_in(key, 1), (2,), first.dtype)
     return jnp.abs(first * normal[0] - second * normal[1]) / jnp.sqrt(numbers["d"])
 
@@ -91,17 +91,18 @@ def weak_difference_coupled(key: jax.Array, population: Arrays, numbers: Numbers
 
 def standardised_image(key: jax.Array, population: Arrays, numbers: Numbers, *, target: int = 3) -> jax.Array:
     """One coordinate of V^T S f over the standard deviation that Theta f has."""
-    first, second = _scales(key, population, numbers, target)
+    first, second = scales(key, population, numbers, target)
     return first * jax.random.normal(jax.random.fold_in(key, 1), (), first.dtype) / second
 
 
 def coupling_distance(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
     """(<f, Sigma_n^3 f>^(1/2) - <f, Sigma^3 f>^(1/2))^2, whose mean bounds the squared Wasserstein-2 distance."""
-    first, second = _scales(key, population, numbers)
+    first, second = scales(key, population, numbers)
     return (first - second) ** 2
 
 
-def _scales(key: jax.Array, population: Arrays, numbers: Numbers, target: int = 3) -> tuple[jax.Array, jax.Array]:
+def scales(key: jax.Array, population: Arrays, numbers: Numbers, target: int = 3) -> tuple[jax.Array, jax.Array]:
+    """<f, Sigma_n^3 f>^(1/2) and <f, Sigma^3 f>^(1/2), or the latter for another power; from fold_in(key, 0)."""
     frequencies = op.frequencies(jax.random.fold_in(key, 0), population, numbers["n"])
     f = population["f"]
     sample = jnp.vdot(f, op.cube(op.covariance(population, frequencies))(f), precision=op.HIGHEST)

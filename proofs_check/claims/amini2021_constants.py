@@ -13,7 +13,7 @@ from scipy import stats
 from jaxkern import kernels
 from jaxkern.bounds import Bound, concentration
 from jaxkern.gram import gram
-from proofs_check.claim import Claim, Control, Exact, Form, Inequality, Setting
+from proofs_check.claim import Claim, Control, Exact, Form, Inequality, Setting, Undecided
 from proofs_check.claims import _amini2021_exact as exact
 from proofs_check.claims import _amini2021_trials as t
 from proofs_check.claims._amini2021_exact import Pairs
@@ -224,6 +224,7 @@ def _log_concave() -> Claim:
         r"$f(x)=x$ and normal laws cut to an interval, limits of such laws with $\alpha=1$.",
         because="True with C = 1/2, which the paper does not name: by Caffarelli's theorem W is an image of a "
         "Gaussian vector under a map with constant 1 / alpha. Tried with normal laws cut off, whose tails are known.",
+        printed=Form(Undecided("The constant C is not named. The corrected form names it."), (), "not testable"),
         corrected=Form(probability(0.5), settings, "certified", r"\kappa=\alpha^2/2"),
         controls=(Control("the exponent t^2", probability(1.0), settings, kind="wrong factor"),),
     )

@@ -14,7 +14,7 @@ from scipy import stats
 
 from jaxkern import kernels, measures
 from jaxkern.bounds import Bound, concentration
-from proofs_check.claim import Claim, Control, Form, Identity, Inequality, Law, Setting
+from proofs_check.claim import Claim, Control, Form, Identity, Inequality, Law, Setting, Undecided
 from proofs_check.claims import _amini2021_exact as exact
 from proofs_check.claims import _amini2021_trials as t
 from proofs_check.claims._amini2021_exact import Pairs
@@ -177,6 +177,7 @@ def _gap() -> Claim:
         hypotheses=r"Radial noise, as in (28), and the Gaussian kernel of bandwidth $\tau$; $f_d$ is the mean kernel "
         r"as a function of $\alpha\in[-1,1]$ for fixed radii, $\bar f$ its limit. Tried with 25 pairs of radii.",
         because="True with C = sigma^2 / tau^2, for all radii, and hardly less.",
+        printed=Form(Undecided("The constant C is not named. The corrected form names it."), (), "not testable"),
         corrected=Form(sides(1.0), places, "consistent", r"C=\sigma^2/\tau^2"),
         controls=(Control("nine tenths of C", sides(0.9), places, kind="wrong factor"),),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from proofs_check.claim import Claim
 from proofs_check.claims import _chen2016_places as places
-from proofs_check.claims import chen2016_balls, chen2016_pairs, chen2016_sets
+from proofs_check.claims import chen2016_balls, chen2016_introduction, chen2016_pairs, chen2016_sets
 from proofs_check.populations import Population
 
 
@@ -17,9 +17,10 @@ def claims(data: Population | None = None, *, full: bool = False) -> list[Claim]
     deltas = (places.DELTA, 0.01) if full else (places.DELTA,)
     pairs, people = places.pairs_of(data), places.point_sets(data)
     return [
-        *chen2016_pairs.claims(data, pairs, deltas, full=full),
+        *chen2016_pairs.claims(data, pairs, people, deltas, full=full),
         *chen2016_sets.claims(data, people, deltas),
         *chen2016_balls.claims(deltas),
+        *chen2016_introduction.ours(pairs),
         *chen2016_sets.ours(data, people, full=full),
         *chen2016_balls.ours(data),
     ]

@@ -24,10 +24,13 @@ from proofs_check.claim import (
     Rate,
     Setting,
     Tail,
+    Undecided,
 )
 from proofs_check.claims import _chen2016_places as places
 from proofs_check.claims import _chen2016_sides as sides
 from proofs_check.claims import _chen2016_trials as trials
+from proofs_check.claims import chen2016_components as components
+from proofs_check.claims import chen2016_later_steps as steps
 from proofs_check.populations import Population
 
 
@@ -35,11 +38,22 @@ def claims(deltas: tuple[float, ...]) -> list[Claim]:
     """Return the claims of sections 5 to 7, in the paper's order."""
     return [
         _lemma_5_1(),
+        steps.lemma_5_1_proof(),
         _corollary_5_1(deltas),
+        steps.corollary_5_1_proof(),
+        steps.lemma_5_2(deltas),
+        steps.eq7(),
+        steps.corollary_5_2(deltas),
         _theorem_5_1(deltas),
+        steps.rank(),
         _lemma_6_1(),
         _lemma_6_1_proof(),
+        steps.theorem_6_1(),
+        components.residual(),
+        components.relative_residual(),
         _section_7_1(),
+        components.largest_errors(),
+        components.profile(),
     ]
 
 
@@ -189,7 +203,7 @@ def _theorem_5_1(deltas: tuple[float, ...]) -> Claim:
     return Claim(
         id="chen2016:thm5.1",
         paper=places.PAPER,
-        where="Theorem 5.1 (Lemma 5.2, Corollary 5.2)",
+        where="Theorem 5.1",
         kind="tail bound",
         tex=r"t=\Omega\bigl(\tfrac d{\varepsilon^2}\ln\tfrac{d\mathcal M}{\varepsilon\delta}\bigr)\ \Rightarrow\ "
         r"\tfrac{D_{\hat K}^2}{D_K^2}\in[1-\varepsilon,1+\varepsilon]\text{ for all }\|x-y\|\le\mathcal M\sigma"
@@ -244,7 +258,7 @@ def _lemma_6_1() -> Claim:
     return Claim(
         id="chen2016:lem6.1",
         paper=places.PAPER,
-        where="Lemma 6.1 (Theorem 6.1)",
+        where="Lemma 6.1",
         kind="lower bound",
         tex=r"|K(x,y)-h(x)\cdot h(y)|\le\varepsilon\text{ on a ball of radius }\mathcal M\ \Rightarrow\ "
         r"t=\Omega\bigl(\tfrac d{\varepsilon^2\ln(1/\varepsilon)}\ln\tfrac{\mathcal M}{\ln(1/\varepsilon)}\bigr)",
@@ -254,6 +268,14 @@ def _lemma_6_1() -> Claim:
         because="No computation decides a statement about all maps. With unit norm and eps < 1/4 an explicit limit is "
         "proved; the check holds it against maps with a small error, one of which has half as many "
         "dimensions as there are points.",
+        printed=Form(
+            Undecided(
+                "A lower bound over all maps, for large enough balls and an unnamed constant. The corrected form "
+                "names both, and is held against three maps."
+            ),
+            (),
+            "not testable",
+        ),
         corrected=Form(
             Inequality(limit),
             settings,

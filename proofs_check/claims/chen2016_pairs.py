@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -31,6 +31,8 @@ from proofs_check.claim import (
 from proofs_check.claims import _chen2016_places as places
 from proofs_check.claims import _chen2016_sides as sides
 from proofs_check.claims import _chen2016_trials as trials
+from proofs_check.claims import chen2016_introduction as introduction
+from proofs_check.claims import chen2016_steps as steps
 from proofs_check.populations import Population
 
 FACTOR = "wrong factor"
@@ -38,22 +40,40 @@ SWAPPED = "swapped constants"
 
 
 def claims(
-    data: Population | None, pairs: tuple[Setting, ...], deltas: tuple[float, ...], *, full: bool
+    data: Population | None,
+    pairs: tuple[Setting, ...],
+    people: Sequence[places.PointSet],
+    deltas: tuple[float, ...],
+    *,
+    full: bool,
 ) -> list[Claim]:
     """Return the claims of sections 1 to 3, in the paper's order."""
     return [
+        *introduction.distances(),
         _shifted_mean(pairs),
+        *introduction.features_of(pairs, people, deltas),
         _lemma_2_1(pairs),
+        steps.lemma_2_1_proof(),
         _corollary_2_1(pairs),
         _corollary_2_2(data, deltas),
         _lemma_2_2(data, deltas),
+        steps.lemma_2_2_proof(),
+        steps.taylor(),
         _eq2(),
         _eq3(),
+        steps.expansions(),
         _eq4(),
         _lemma_3_1(),
+        steps.chi_square(),
         _lemma_3_2(deltas),
-        _lemma_3_3(),
+        steps.lemma_3_2_proof(),
+        steps.lemma_3_3(),
+        _lemma_3_3_proof(),
+        steps.lemma_3_3_display(),
+        steps.norms(),
+        steps.lemma_3_4(),
         _theorem_3_1(full),
+        steps.small_copies(),
     ]
 
 
@@ -374,7 +394,7 @@ def _lemma_3_2(deltas: tuple[float, ...]) -> Claim:
     )
 
 
-def _lemma_3_3() -> Claim:
+def _lemma_3_3_proof() -> Claim:
     def statement(limit: Callable[[float, float], float]) -> Exact:
         def probability(setting: Setting) -> tuple[float, float]:
             t, delta = setting.numbers["t"], setting.numbers["delta"]
@@ -400,7 +420,7 @@ def _lemma_3_3() -> Claim:
         "$t$ of Lemma 3.2.",
         because="It needs all t frequencies at once, |w_i| <= sqrt(ln(1 / delta)), which fails nearly always, and for "
         "small delta more often than any multiple of delta. A union over the frequencies gives "
-        "sqrt(2 ln(2 t / delta)). The lemma itself is Theorem C in one dimension.",
+        "sqrt(2 ln(2 t / delta)). The lemma itself holds: chen2016:lem3.3.",
         printed=Form(statement(lambda t, delta: math.sqrt(math.log(1 / delta))), tuple(settings), "refuted"),
         corrected=Form(
             statement(lambda t, delta: math.sqrt(2 * math.log(2 * t / delta))),

@@ -27,17 +27,25 @@ from proofs_check.claim import (
 from proofs_check.claims import _chen2016_places as places
 from proofs_check.claims import _chen2016_sides as sides
 from proofs_check.claims import _chen2016_trials as trials
+from proofs_check.claims import chen2016_later_steps as steps
 from proofs_check.populations import Population
 
-PointSet = tuple[str, int, dict[str, jax.Array]]
 
-
-def claims(data: Population | None, people: Sequence[PointSet], deltas: tuple[float, ...]) -> list[Claim]:
+def claims(data: Population | None, people: Sequence[places.PointSet], deltas: tuple[float, ...]) -> list[Claim]:
     """Return the claims of section 4, in the paper's order."""
-    return [_lemma_4_1(), _eq5(), _lemma_4_2(data, deltas), _theorem_4_1(data, people, deltas)]
+    return [
+        _lemma_4_1(),
+        steps.lemma_4_1_taylor(),
+        steps.lemma_4_1_proof(),
+        _eq5(),
+        _lemma_4_2(data, deltas),
+        steps.lemma_4_2_mean(),
+        steps.lemma_4_2_proof(),
+        _theorem_4_1(data, people, deltas),
+    ]
 
 
-def ours(data: Population | None, people: Sequence[PointSet], *, full: bool) -> list[Claim]:
+def ours(data: Population | None, people: Sequence[places.PointSet], *, full: bool) -> list[Claim]:
     """Return the claims of Theorems A and B."""
     return [_pair_law(), _convex_order(data), _one_pair(data, full), _all_pairs(data, people, full)]
 
@@ -161,7 +169,7 @@ def _lemma_4_2(data: Population | None, deltas: tuple[float, ...]) -> Claim:
     )
 
 
-def _theorem_4_1(data: Population | None, people: Sequence[PointSet], deltas: tuple[float, ...]) -> Claim:
+def _theorem_4_1(data: Population | None, people: Sequence[places.PointSet], deltas: tuple[float, ...]) -> Claim:
     bound = _of_all_pairs(fourier.relative_distances)
     settings = _all_pairs_at(fourier.relative_distances, people, deltas, 0.25)
 
@@ -205,7 +213,8 @@ def _pair_law() -> Claim:
         paper=places.PAPER,
         where="how pairs are decided (ours)",
         kind="law",
-        tex=r"\frac{\|\hat\phi(x)-\hat\phi(y)\|^2}{D_K(x,y)^2}\sim\frac1t\sum_{i=1}^t\frac{1-\cos(r\omega_i)}{1-e^{-r^2/2}}",
+        tex=r"\frac{\|\hat\phi(x)-\hat\phi(y)\|^2}{D_K(x,y)^2}\sim\frac1t\sum_{i=1}^t\frac{1-\cos(r"
+        r"\omega_i)}{1-e^{-r^2/2}}",
         hypotheses=r"The Gaussian kernel and two points, fixed before the draw. Tried at $r=\|x-y\|/\sigma=2$ with "
         "$t=16$.",
         because="The library's features of two points have the law that is computed by quadrature, which is what lets "
@@ -289,7 +298,7 @@ def _one_pair(data: Population | None, full: bool) -> Claim:
     )
 
 
-def _all_pairs(data: Population | None, people: Sequence[PointSet], full: bool) -> Claim:
+def _all_pairs(data: Population | None, people: Sequence[places.PointSet], full: bool) -> Claim:
     sharp = fourier.relative_distances_sharp
     bound = _of_all_pairs(sharp)
     # The bound is within a factor 3 of the truth for n points: few trials tell the two apart only where delta is large.
@@ -318,7 +327,7 @@ def _fewer_frequencies(bound: Callable[[Setting], Bound], setting: Setting, data
 
 
 def _all_pairs_at(
-    bound: Callable[..., Bound], people: Sequence[PointSet], deltas: tuple[float, ...], eps: float
+    bound: Callable[..., Bound], people: Sequence[places.PointSet], deltas: tuple[float, ...], eps: float
 ) -> tuple[Setting, ...]:
     settings = []
     for name, n, arrays in people:

@@ -10,8 +10,8 @@ k-means was started; this is what agrees with the printed numbers:
 - one start of plain k-means++ (not greedy), at most 100 iterations, until the centres stand still.
 
 The third data set of the paper, IoT, is a sample of 40,000 traces of five devices that is not published. Here it is
-`iot_sample`: about 2,000 benign traces of each of the five devices of which the file has most, with n = 400 landmarks as
-in the paper.
+`iot_sample`: about 2,000 benign traces of each of the five devices of which the file has most, with n = 400 landmarks
+as in the paper.
 
 `python -m proofs_check.tables.kpotufe2020_table2 --data-dir DIR` reads DIR/avila.npz, DIR/banknote.npz and
 DIR/nbaiot.npz, each with the points as X and the labels as y. The sets are in the UCI repository: "Avila" (training and
@@ -97,9 +97,9 @@ def standardise(X: Any) -> np.ndarray:
 
 
 def iot_sample(X: Any, y: Any, *, per_device: int = IOT_PER_DEVICE) -> tuple[np.ndarray, np.ndarray]:
-    """Return `per_device` rows (or as many as there are) of each of IOT_DEVICES, (N, dim) and (N,), chosen once for all.
+    """Return `per_device` rows (or as many as there are) of each of IOT_DEVICES, (N, dim) and (N,).
 
-    Raises ValueError if a device has no row.
+    The rows are chosen once for all. Raises ValueError if a device has no row.
     """
     import numpy as np
 
