@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Small decompositions side by side are far slower when each one spreads over all cores, as OpenBLAS would have it.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # XLA's CPU decompositions wait for each other in a pool of one thread a core, and for ever where they are more.
-    os.environ.setdefault("PJRT_NPROC", str(max(32, 4 * (os.cpu_count() or 1))))
+    os.environ.setdefault("PJRT_NPROC", str(max(64, 8 * (os.cpu_count() or 1))))
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["--version"]:
         from jaxkern import __version__

@@ -20,6 +20,7 @@ import contextlib
 import hashlib
 import json
 import sqlite3
+import threading
 import time
 import zlib
 from collections.abc import Iterator, Mapping
@@ -69,7 +70,7 @@ def create(folder: Path, manifest: Mapping[str, Any]) -> Checkpoint:
         with contextlib.suppress(OSError):
             path.unlink()
         raise StorageError(f"{folder} cannot be written to ({error.strerror})") from None
-    connection = sqlite3.connect(folder / CHECKPOINT, timeout=0.0)
+    connection = sqlite3.connect(folder / CHECKPOINT, timeout=0.0, check_same_thread=False)
     try:
         connection.execute(f"PRAGMA page_size = {_PAGE}")
         _begin(connection, folder)
@@ -112,7 +113,7 @@ def resume(folder: Path) -> Checkpoint:
     if not path.is_file():
         raise CheckpointError(f"{folder} holds no {CHECKPOINT}, so its run cannot be resumed")
     damaged = CheckpointError(f"{path} is damaged or cut short, and is left as it is; start a new run")
-    connection = sqlite3.connect(path, timeout=0.0)
+    connection = sqlite3.connect(path, timeout=0.0, check_same_thread=False)
     try:
         _begin(connection, folder)
         if connection.execute("PRAGMA integrity_check").fetchone() != ("ok",):
@@ -148,6 +149,7 @@ class Checkpoint:
     _blocks: dict[tuple[str, int], np.ndarray] = field(default_factory=dict)
     resumed: int = 0
     _synced: float = field(default_factory=time.monotonic)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, label: str, start: int) -> np.ndarray | None:
         """Return a finished block, None where there is none; it is handed out once."""
@@ -158,29 +160,32 @@ class Checkpoint:
 
         A block outlives the end of the process at once, and a failure of the machine after half a minute at most.
         """
-        if self._connection is None:
-            return
         data = np.ascontiguousarray(values)
         if data.dtype.str not in _DTYPES:
             raise TypeError(f"a block of dtype {data.dtype} cannot be kept")
         row = (label, start, data.dtype.str, json.dumps(values.shape), data.tobytes())
-        try:
-            sync = time.monotonic() - self._synced > SECONDS_BETWEEN_SYNCS
-            if sync:
-                self._connection.execute("PRAGMA synchronous = FULL")
-            with self._connection:
-                self._connection.execute("INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?)", (*row, _checksum(row)))
-            if sync:
-                self._connection.execute("PRAGMA synchronous = OFF")
-                self._synced = time.monotonic()
-        except sqlite3.Error as error:
-            raise StorageError(f"{self.folder} cannot be written to ({error}); all finished blocks are kept") from None
+        with self._lock:
+            if self._connection is None:  # it keeps nothing, or the run has ended
+                return
+            try:
+                sync = time.monotonic() - self._synced > SECONDS_BETWEEN_SYNCS
+                if sync:
+                    self._connection.execute("PRAGMA synchronous = FULL")
+                with self._connection:
+                    self._connection.execute("INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?)", (*row, _checksum(row)))
+                if sync:
+                    self._connection.execute("PRAGMA synchronous = OFF")
+                    self._synced = time.monotonic()
+            except sqlite3.Error as error:
+                kept = "all finished blocks are kept"
+                raise StorageError(f"{self.folder} cannot be written to ({error}); {kept}") from None
 
     def close(self) -> None:
         """Let another process resume the run."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
 
 
 def digest_of(paths: Iterator[Path] | list[Path]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import difflib
+import os
 import signal
 import sys
 import threading
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from proofs_check.claim import Claim
     from proofs_check.report import About
     from proofs_check.run import ClaimResult
+
+WORKERS = 4
+"""So many claims are under way at once, if there are as many cores."""
 
 FLOAT32 = (
     "in float32 the counts of samples beyond 10^7 spread more than they should (twice at 10^12) and differences "
@@ -206,6 +210,7 @@ def _execute(prepared: _Prepared, folder: Path, blocks: Checkpoint, began: str) 
                 progress=tell,
                 checkpoint=blocks,
                 budget=budget,
+                workers=min(os.cpu_count() or 1, WORKERS),
             ):
                 results[result.claim.id] = result
         if budget is not None and time.monotonic() - first >= budget.seconds:

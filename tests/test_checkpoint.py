@@ -177,9 +177,12 @@ def test_blocks_that_are_there_are_not_drawn_again(interrupted, monkeypatch):
     monkeypatch.setattr(runner.Draw, "__call__", lambda self, start: drawn.append(start) or draw(self, start))
     assert main(["--output", "whole"]) == 0
     needed = len(drawn)
+    with sqlite3.connect("o/checkpoint.sqlite") as connection:
+        (kept,) = connection.execute("SELECT count(*) FROM blocks WHERE label NOT LIKE '%rounding%'").fetchone()
+    connection.close()
     drawn.clear()
     assert main(["resume", "o"]) == 0
-    assert len(drawn) == needed - 5
+    assert kept >= 5 and len(drawn) == needed - kept
 
 
 def test_a_full_disk_loses_no_finished_block(registry, monkeypatch, capsys):
@@ -197,6 +200,7 @@ def test_a_full_disk_loses_no_finished_block(registry, monkeypatch, capsys):
     one_line(capsys, "database or disk is full")
     with sqlite3.connect("o/checkpoint.sqlite") as connection:
         (kept,) = connection.execute("SELECT count(*) FROM blocks").fetchone()
+    connection.close()
     assert kept >= 2 and set(contents("o")) == FILES
     assert main(["resume", "o"]) == 0 and report("o")[0] == report("whole")[0]
 
