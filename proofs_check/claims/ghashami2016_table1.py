@@ -13,7 +13,7 @@ import numpy as np
 from jaxkern import features, kernels
 from jaxkern.bounds import Bound
 from proofs_check import flops
-from proofs_check.claim import Claim, Control, Form, Identity, Inequality, Setting
+from proofs_check.claim import Claim, Control, Form, Identity, Inequality, Setting, Undecided
 from proofs_check.claims import _ghashami2016_trials as t
 
 PAPER = "ghashami2016"
@@ -24,7 +24,7 @@ Sides = Callable[[jax.Array, Setting], list[tuple[float, Bound]]]
 
 def claims() -> list[Claim]:
     """Return the claims of Section 1.2: Table 1, what it rests on, and what is read off it."""
-    return [_baselines(), _table(), _advantage(), _crossover_train(), _fastfood()]
+    return [_baselines(), _table(), _advantage(), _crossover_train(), _first(), _fastfood()]
 
 
 def experiments() -> list[Claim]:
@@ -248,6 +248,44 @@ def _crossover_train() -> Claim:
         "n^(2/3) / (log n)^(1/3) landmarks.",
         printed=Form(Inequality(sides(1 / 3)), places, "consistent"),
         controls=(Control("the fourth root", Inequality(sides(1 / 4)), places, "wrong power"),),
+    )
+
+
+def _first() -> Claim:
+    def sides(method: str) -> Sides:
+        """Return the check that costs grow by 2^3 at most when eps is halved, and space like log n."""
+
+        def check(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
+            del key
+            numbers = dict(setting.numbers)
+            costs = _text(**numbers)
+            finer, longer = (
+                _text(**{**numbers, **new}) for new in ({"eps": numbers["eps"] / 2}, {"n": numbers["n"] ** 2})
+            )
+            space, train = f"{method}, space", f"{method}, train"
+            source = "ghashami2016, Section 1.2"
+            return [
+                (finer[space] / costs[space], Bound(8.0, 1.0, True, source)),
+                (finer[train] / costs[train], Bound(8.0, 1.0, True, source)),
+                (longer[space] / costs[space], Bound(2.0, 1.0, True, source)),
+            ]
+
+        return check
+
+    places = _places()
+    return Claim(
+        id="ghashami2016:first",
+        paper=PAPER,
+        where="Section 1.2",
+        kind="cost",
+        tex=r"\text{first with space sublinear in }n\text{ and subquartic in }1/\epsilon,\ "
+        r"\text{and train time subquartic in }1/\epsilon",
+        hypotheses="The costs of Section 1.2 with constants 1, at $c=m=(\\log n)/\\epsilon^2$ and $l=1/\\epsilon$.",
+        because="Who was first is history. That space and train time are at most cubic in 1 / eps, and space linear in "
+        "log n, holds, and not for RNCA.",
+        printed=Form(Undecided("Who was first is no matter of computation."), (), "not testable"),
+        corrected=Form(Inequality(sides("SKPCA")), places, "consistent", r"O(\epsilon^{-3}),\ \text{space }O(\log n)"),
+        controls=(Control("RNCA", Inequality(sides("RNCA")), places, "wrong cost"),),
     )
 
 

@@ -250,6 +250,9 @@ def plot(cells: Sequence[Cell], path: Path) -> None:
     times = [min(cell.frequencies for cell in chosen), max(cell.frequencies for cell in chosen)]
     axis.plot(times, [25 / t for t in times], "k--", linewidth=1, label="25 / t")
     axis.set(xscale="log", yscale="log", xlabel="number of frequencies t", ylabel="1 - Rhat / R")
+    sizes = sorted({cell.frequencies for cell in chosen})
+    axis.set_xticks(sizes, [str(t) for t in sizes])
+    axis.set_xticks([], minor=True)
     axis.grid(alpha=0.3, which="both")
     axis.legend(fontsize=8)
     figure.tight_layout()
