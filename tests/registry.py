@@ -679,7 +679,18 @@ QUANTITIES = {
     "n": 1e6,
     "d": 64.0,
     "tau": 3.0,
+    "theta": 0.6,
+    "scale": 0.3,
+    "eigenvalue": 0.2,
+    "epsilon": 0.01,
+    "num_points": 10.0,
+    "eta": 1e-3,
+    "sigma": 0.05,
+    "weight": 0.4,
+    "mean_gap": 0.7,
+    "num_functions": 50.0,
 }
+EVERY_N = ("kappa", "op_norm", "trace", "trace3", "hs_norm", "n", "d", "tau")
 BOUNDS = {
     "conditional_sketch": ("op_norm3", "trace3", "d", "tau"),
     "covariance_deviation": ("kappa", "trace", "n", "tau"),
@@ -690,6 +701,13 @@ BOUNDS = {
     "inner_products_all_d": ("kappa", "op_norm", "trace", "trace3", "hs_norm", "n", "d", "tau"),
     "projected_inner_products": ("op_norm", "trace3", "d", "tau"),
     "projected_inner_products_all_d": ("op_norm", "trace3", "d", "tau"),
+    "covariance_deviation_sharp": ("kappa", "trace", "hs_norm", "n", "tau"),
+    "hilbert_mean": ("theta", "scale", "n", "tau"),
+    "inner_products_every_n": EVERY_N,
+    "largest_stretch": EVERY_N,
+    "mean_separation_shortfall": (*EVERY_N, "sigma", "weight", "mean_gap"),
+    "relative_norms": ("num_functions", "d", "tau"),
+    "separation_shortfall": (*EVERY_N, "eigenvalue", "epsilon", "num_points", "eta"),
     "weak_difference": ("kappa", "op_norm", "trace", "n", "d", "tau"),
     "weak_difference_coupled": ("kappa", "op_norm", "trace", "n", "d", "tau"),
 }

@@ -66,6 +66,21 @@ NOT_CALLED = {
 }
 
 
+LONG = {  # to compile; their own modules map them, too
+    "audit.sampled_distance_error",
+    "audit.spectral_error",
+    "clustering.kernel_kmeans",
+    "clustering.kernel_spectral",
+    "clustering.spectral_from_gram",
+    "features.fastfood",
+    "features.streaming_pca",
+    "kernels.sampled_quantile_lengthscale",
+    "kmeans.kmeans",
+    "learn.fit_lengthscale",
+    "problems.gaussian_mixture",
+}
+
+
 def names(*, gradient=False, floating=False):
     left_out = (NO_GRADIENT if gradient else set()) | (OF_LABELS | OF_OPTAX if floating else set())
     return [name for name in ENTRIES if name not in left_out]
@@ -129,7 +144,9 @@ def test_every_product_asks_for_full_precision(name):
     assert not imprecise(traced(name).jaxpr.jaxpr)
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in names()]
+)
 def test_jit_and_vmap_over_all_arguments_give_what_single_calls_give(name, x64):
     function, _ = ENTRIES[name](jnp.float64, 0)
 
