@@ -282,7 +282,7 @@ def corollary_5_1_proof() -> Claim:
         numbers = {"d": d, "t": t, "n": n, "C": constant, "delta": 1 / n}
         return Setting(f"d={d:g}, t={t:g}, n={n:g}, C={constant:g}", numbers=numbers)
 
-    printed = tuple(place(2 * c * math.log(100) + 10, 1.0, 100.0, c) for c in (1.0, 10.0, 1e3))
+    printed = tuple(place(float(math.ceil(2 * c * math.log(100) + 10)), 1.0, 100.0, c) for c in (1.0, 10.0, 1e3))
     settings = tuple(place(d, t, 100.0, 0.0) for d in (1.0, 10.0, 1000.0) for t in (1.0, 100.0))
     return Claim(
         id="chen2016:cor5.1-proof",

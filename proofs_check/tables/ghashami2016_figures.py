@@ -349,7 +349,7 @@ def plot(rows: Sequence[Row], path: Path, *, title: str) -> None:
     matplotlib.use("Agg")
     matplotlib.rcParams["svg.fonttype"] = "none"  # letters as letters: smaller, and readable by machines
     matplotlib.rcParams["svg.hashsalt"] = "jaxkern"
-    from matplotlib import pyplot
+    from matplotlib import pyplot, ticker
 
     panels = (
         ("size", "frobenius", "Kernel Frobenius error", "sample size"),
@@ -378,6 +378,9 @@ def plot(rows: Sequence[Row], path: Path, *, title: str) -> None:
                 label=name,
             )
         axis.set(xscale="log", yscale="log", xlabel=below, ylabel=label)
+        axis.xaxis.set_minor_formatter(ticker.NullFormatter())  # over less than a decade they overlap
+        if x == "size":
+            axis.set_xticks(sorted({row.size for row in rows}), labels=sorted({str(row.size) for row in rows}, key=int))
         axis.grid(alpha=0.3)
     figure.suptitle(title)
     figure.legend(*axes[0][0].get_legend_handles_labels(), ncol=5, loc="lower center")
