@@ -92,8 +92,8 @@ def _sequential(delta: float, level: float) -> int:
     return sequential.trials_needed(delta, level, block=judge.LOOK)
 
 
-QUICK = Profile("quick", max_trials=4 * BLOCK, max_draws=2_000, max_control=BLOCK, lenient=True)
-FULL = Profile("full", max_trials=160 * BLOCK, max_draws=100_000, max_control=8 * BLOCK)
+QUICK = Profile("quick", max_trials=4 * BLOCK, max_draws=2_000, max_control=4 * BLOCK, lenient=True)
+FULL = Profile("full", max_trials=160 * BLOCK, max_draws=100_000, max_control=16 * BLOCK)
 PROFILES: Mapping[str, Profile] = {profile.name: profile for profile in (QUICK, FULL)}
 
 
