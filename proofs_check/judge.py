@@ -249,13 +249,13 @@ def _inequality(
     return _verdict("consistent", because, slack, alpha, evidence)
 
 
-def decides(statement: Tail, setting: Setting, sample: ArrayLike, level: float, *, eps: float = EPS) -> bool:
-    """Tell whether a sample decides a tail bound at a setting by the sequential rule, so that the run may stop there.
+def decides(sample: ArrayLike, value: float, delta: float, level: float, *, eps: float = EPS) -> bool:
+    """Tell whether a sample decides a tail bound by the sequential rule, so that the run may stop there.
 
-    `level` is the share of the setting. A bound that holds always (delta = 0) is decided by its first violation, and
-    one that claims nothing before any trial. May be asked after any number of trials.
+    `value` and `delta` are those of `checked_bound`, `level` is the share of the setting. A bound that holds always
+    (delta = 0) is decided by its first violation, and one that claims nothing before any trial. May be asked after any
+    number of trials.
     """
-    value, delta = checked_bound(statement.bound, setting)
     values = np.asarray(sample, np.float64).ravel()
     violations = int(np.count_nonzero(_violates(values, value, delta, eps)))
     if delta >= 1 or delta == 0:

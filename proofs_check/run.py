@@ -138,13 +138,17 @@ def iterate(
         return budget is not None and budget.clock() - start >= budget.seconds
 
     works = [_Work(claim, profile, seed, alpha, data, checkpoint or Checkpoint(), late) for claim in claims]
-    stop = threading.Event()
-    counter = _Counter(works, progress, stop)
+    counter = _Counter(sum(work.samples.wanted for work in works), progress)
     for work in works:
         work.samples.drawn = counter.count
 
     def advance(work: _Work) -> bool:
-        return not stop.is_set() and not late() and work.advance()
+        if counter.stop.is_set() or late():
+            return False
+        first, changed = work.round == 0, work.advance()
+        if first:
+            counter.spare(work.samples.wanted - work.samples.there)
+        return changed
 
     begun = []
     try:
@@ -158,7 +162,7 @@ def iterate(
                 if changed:
                     yield work.result()
     finally:
-        stop.set()
+        counter.stop.set()
 
 
 def _in_order(advance: Callable[[_Work], bool], works: Sequence[_Work], workers: int) -> Iterator[tuple[_Work, bool]]:
@@ -182,18 +186,24 @@ class _Stopped(Exception):
 class _Counter:
     """Tells `progress` how many trials there are and how many there will be at most, and claims when to stop."""
 
-    def __init__(self, works: Sequence[_Work], progress: Progress | None, stop: threading.Event) -> None:
-        self._works, self._progress, self._stop, self._lock = works, progress, stop, threading.Lock()
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self.stop = threading.Event()
+        self._done, self._total, self._progress, self._lock = 0, total, progress, threading.Lock()
 
-    def count(self, _: int) -> None:
-        if self._stop.is_set():
+    def count(self, trials: int) -> None:
+        """Count further trials."""
+        if self.stop.is_set():
             raise _Stopped
-        if self._progress is None:
-            return
         with self._lock:
-            done = sum(work.samples.there for work in self._works)
-            total = sum(max(work.samples.there, 0 if work.round else work.samples.wanted) for work in self._works)
-            self._progress(done, total)
+            self._done += trials
+            self._total = max(self._total, self._done)
+            if self._progress is not None:
+                self._progress(self._done, self._total)
+
+    def spare(self, trials: int) -> None:
+        """Take off the total what is not needed after all."""
+        with self._lock:
+            self._total = max(self._total - trials, self._done)
 
 
 @dataclass
@@ -286,13 +296,14 @@ class _Work:
     def _count_further(self, part: _Part, statement: Tail, index: int) -> bool:
         """Add looks at one setting of a tail bound until it is decided, the round is over or the time is."""
         setting = part.part.settings[index]
+        value, delta = judge.checked_bound(statement.bound, setting)
         level, most, before = part.alpha / len(part.most), part.most[index] << self.round, part.counts[index]
         while part.open[index] and part.counts[index] < most and not (part.counts[index] and self._late()):
             count = min(part.counts[index] + judge.LOOK, most)
             found = self.samples.first(part.part, setting, count)
             part.counts[index] = count
             # What is looked at anew is the end alone: the looks before it did not decide.
-            part.open[index] = not judge.decides(statement, setting, found, level, eps=_eps())
+            part.open[index] = not judge.decides(found, value, delta, level, eps=_eps())
         return part.counts[index] > before
 
     def _drawn_in_time(self, part: _Part, counts: Sequence[int]) -> bool:

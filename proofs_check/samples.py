@@ -25,17 +25,20 @@ class _Sample:
     values: np.ndarray = field(default_factory=lambda: np.empty(0))
     draw: Draw | None = None
 
-    def grow(self, checkpoint: Checkpoint) -> int:
-        """Append one block, a power of two up to `BLOCK` that suits what is wanted, and return its size."""
-        start, size = self.values.size, min(BLOCK, 1 << max(self.wanted - 1, 0).bit_length())
-        block = checkpoint.take(self.label, start)
-        if block is None:
-            if self.draw is None:
-                self.draw = self.make(size)
-            block = self.draw(start)
-            checkpoint.keep(self.label, start, block)
-        self.values = np.concatenate([self.values, block])
-        return size
+    def grow(self, count: int, checkpoint: Checkpoint, drawn: Callable[[int], None]) -> None:
+        """Append blocks, of a power of two up to `BLOCK` that suits what is wanted, until `count` trials are there."""
+        blocks, there, size = [self.values], self.values.size, min(BLOCK, 1 << max(self.wanted - 1, 0).bit_length())
+        while there < count:
+            block = checkpoint.take(self.label, there)
+            if block is None:
+                if self.draw is None:
+                    self.draw = self.make(size)
+                block = self.draw(there)
+                checkpoint.keep(self.label, there, block)
+            blocks.append(block)
+            there += size
+            drawn(size)
+        self.values = np.concatenate(blocks)
 
 
 @dataclass
@@ -75,8 +78,8 @@ class Samples:
         if count == 0:
             return np.empty(0)
         sample = self._sample(part, setting)
-        while sample.values.size < count:
-            self.drawn(sample.grow(self.checkpoint))
+        if sample.values.size < count:
+            sample.grow(count, self.checkpoint, self.drawn)
         return sample.values[:count]
 
     def on_the_host(self, name: str, part: Form | Control, setting: Setting) -> np.ndarray:

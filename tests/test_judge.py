@@ -61,6 +61,10 @@ def quantiles(law, trials):
     return law.ppf((np.arange(trials) + 0.5) / trials)
 
 
+def decides_at(statement, setting, sample, level, **options):
+    return judging.decides(sample, *judging.checked_bound(statement.bound, setting), level, **options)
+
+
 def expectation(target=0.0, precision=0.05):
     return form(Expectation(no_trial, lambda setting: target, lambda setting: 1.0, precision))
 
@@ -459,7 +463,7 @@ LOOKS = np.arange(judging.LOOK, 8 * judging.LOOK + 1, judging.LOOK)
 
 
 def decided(count, trials, delta, level):
-    return judging.decides(tail(delta=delta).statement, HERE[0], with_violations(count, trials), level)
+    return decides_at(tail(delta=delta).statement, HERE[0], with_violations(count, trials), level)
 
 
 def first_refuted(trials, delta, level):
@@ -509,12 +513,12 @@ def test_stopping_at_the_looks_of_a_run_costs_nothing(delta):
 
 def test_what_holds_always_is_decided_by_one_violation_and_what_claims_nothing_by_none():
     for delta, sample_, expected in ((0.0, [0.5, 2.0], True), (0.0, [0.5, 1 + 1e-14], False), (1.5, [], True)):
-        assert judging.decides(tail(delta=delta).statement, HERE[0], sample_, 0.01) == expected
-    assert judging.decides(tail(delta=0.1).statement, HERE[0], [math.nan] * 20, 0.01)
-    assert not judging.decides(tail(delta=0.1).statement, HERE[0], [], 0.01)
+        assert decides_at(tail(delta=delta).statement, HERE[0], sample_, 0.01) == expected
+    assert decides_at(tail(delta=0.1).statement, HERE[0], [math.nan] * 20, 0.01)
+    assert not decides_at(tail(delta=0.1).statement, HERE[0], [], 0.01)
     rounded = tail(delta=0.0), [[1 + 1e-5]]
     assert judge(*rounded, 0.01, eps=2.0**-23, rule="sequential").status == "consistent"
-    assert not judging.decides(rounded[0].statement, HERE[0], rounded[1][0], 0.01, eps=2.0**-23)
+    assert not decides_at(rounded[0].statement, HERE[0], rounded[1][0], 0.01, eps=2.0**-23)
 
 
 @pytest.mark.parametrize("rule", [{"rule": "sometimes"}, {"look": 1}, {"rule": "sequential", "look": -1}])
@@ -695,7 +699,7 @@ def test_a_run_stops_at_the_first_look_that_decides_with_the_verdict_of_that_pre
             sample(uniform, key, setting, int(looks[-1])) for key, setting in zip(keys, part.settings, strict=True)
         ]
         for setting, values, seen in zip(part.settings, whole, verdict.evidence, strict=True):
-            decisive = [judging.decides(part.statement, setting, values[:n], level) for n in looks]
+            decisive = [decides_at(part.statement, setting, values[:n], level) for n in looks]
             assert seen.trials == looks[np.argmax(decisive)] < looks[-1]
         stopped = [values[: seen.trials] for values, seen in zip(whole, verdict.evidence, strict=True)]
         assert judge(part, stopped, verdict.alpha, rule="sequential") == verdict
