@@ -198,10 +198,7 @@ def _resume(options: argparse.Namespace) -> int:
 def _attack(options: argparse.Namespace) -> int:
     from proofs_check import attack
 
-    try:
-        return attack.command(options)
-    except attack.AttackError as error:
-        raise UsageError(str(error)) from None
+    return attack.command(options)
 
 
 def _list(options: argparse.Namespace) -> int:

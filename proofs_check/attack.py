@@ -29,6 +29,7 @@ from jax import lax
 from jaxkern import _checks
 from proofs_check import judge, runner
 from proofs_check.claim import Exact, Form, Inequality, Tail, Verdict
+from proofs_check.usage import UsageError
 
 Params = Any
 """A PyTree of arrays: a floating leaf moves by gradients; a leaf of integers is a permutation, and moves by swaps."""
@@ -45,10 +46,6 @@ EXAMPLES = """examples:
 
 exit status: 0 a violation was found where the claim is expected to be refuted, and none elsewhere; 1 otherwise;
 2 bad usage."""
-
-
-class AttackError(Exception):
-    """What was asked for cannot be done; the message is one line."""
 
 
 @dataclass(frozen=True)
@@ -344,15 +341,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def command(options: argparse.Namespace) -> int:
     """Attack the forms of a claim, print what was found, and return 0 if it is what the claim expects, else 1.
 
-    Runs in float64. Raises AttackError, in one line, where the options cannot be followed.
+    Runs in float64. Raises UsageError, in one line, where the options cannot be followed.
     """
     for name, least in (("seed", 0), ("restarts", 1), ("steps", 1)):
         if getattr(options, name) < least:
-            raise AttackError(f"--{name} must be at least {least}, got {getattr(options, name)}")
+            raise UsageError(f"--{name} must be at least {least}, got {getattr(options, name)}")
     if options.json is not None and options.json.exists():
-        raise AttackError(f"--json {options.json} exists; choose a new file")
+        raise UsageError(f"--json {options.json} exists; choose a new file")
     if options.json is not None and not options.json.parent.is_dir():
-        raise AttackError(f"--json {options.json} is in no folder; make it first")
+        raise UsageError(f"--json {options.json} is in no folder; make it first")
     from proofs_check import targets
 
     with jax.enable_x64(True):
@@ -371,7 +368,7 @@ def command(options: argparse.Namespace) -> int:
         try:
             options.json.write_text(json.dumps(described, indent=1, allow_nan=False) + "\n", encoding="utf-8")
         except OSError as error:
-            raise AttackError(f"--json {options.json} cannot be written ({error.strerror})") from None
+            raise UsageError(f"--json {options.json} cannot be written ({error.strerror})") from None
     return 0 if all(found.found == (expected[found.form] == "refuted") for found in attacks) else 1
 
 
@@ -412,14 +409,14 @@ def _number(value: Any) -> Any:
 
 
 def _choose(known: Sequence[Target], claim: str, form: str) -> list[Target]:
-    """Return the targets of a claim. Raises AttackError where there is none."""
+    """Return the targets of a claim. Raises UsageError where there is none."""
     of_claim = [target for target in known if target.claim == claim]
     if not of_claim:
         ids = sorted({target.claim for target in known})
-        raise AttackError(f"no attack on {claim!r}; there are attacks on {', '.join(ids)}")
+        raise UsageError(f"no attack on {claim!r}; there are attacks on {', '.join(ids)}")
     chosen = [target for target in of_claim if form in ("both", target.form)]
     if not chosen:
-        raise AttackError(f"{claim} has no attack on the form as {form}; leave --form out")
+        raise UsageError(f"{claim} has no attack on the form as {form}; leave --form out")
     return chosen
 
 

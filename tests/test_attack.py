@@ -13,9 +13,10 @@ from scipy import integrate, special, stats
 
 from jaxkern.bounds import Bound
 from proofs_check import attack, targets
-from proofs_check.attack import AttackError, Target
+from proofs_check.attack import Target
 from proofs_check.claim import Form, Inequality, Setting, Tail
 from proofs_check.targets import _parts, ghashami2016, kpotufe2020
+from proofs_check.usage import UsageError
 
 CENTRE = np.array([3.0, 4.0])
 SIZE = 8
@@ -362,7 +363,7 @@ def test_without_a_claim_the_targets_are_listed(capsys):
 )
 def test_bad_usage_is_one_line(words, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(AttackError) as error:
+    with pytest.raises(UsageError) as error:
         run(*words)
     assert message in str(error.value) and "\n" not in str(error.value)
 

@@ -15,7 +15,7 @@ from scipy import stats
 
 from proofs_check.tables import chen2016_figure1 as one
 from proofs_check.tables import chen2016_figure2 as two
-from proofs_check.tables._command import UsageError
+from proofs_check.usage import UsageError
 
 USPS = Path(__file__).resolve().parents[2] / "shared" / "data" / "usps.npz"
 

@@ -18,11 +18,6 @@ FLOOR = 1e-300
 """Probabilities below this one are reported as this one."""
 
 
-def always(value: Any, source: str) -> Bound:
-    """Return a bound that is claimed to hold always."""
-    return Bound(float(value), 1.0, True, source)
-
-
 def at_least(value: Any, lower: Bound) -> tuple[float, Bound]:
     """Return the two sides of: the value is at least what the bound says."""
     return float(lower.value), dataclasses.replace(lower, value=float(value))

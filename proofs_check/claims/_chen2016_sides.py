@@ -17,6 +17,7 @@ from jaxkern._spectral import HIGHEST, matmul
 from jaxkern.bounds import Bound, fourier
 from jaxkern.gram import gram, kernel_distance
 from proofs_check.claim import Setting
+from proofs_check.claims._always import always
 
 # --------------------------------------------------------------------------------------------------------- expectations
 
@@ -111,7 +112,7 @@ def variances(key: jax.Array, setting: Setting, *, distance: bool) -> tuple[floa
 
 def at_most_one(ratio: Any, source: str) -> tuple[float, Bound]:
     """Return the two sides of ratio <= 1."""
-    return float(ratio), Bound(1.0, 1.0, True, source)
+    return float(ratio), always(1.0, source)
 
 
 def below(value: Any, bound: Bound) -> tuple[float, Bound]:
@@ -262,7 +263,7 @@ def residual_sides(key: jax.Array, setting: Setting, *, of_features: bool = True
             k = min(k, n - 1)
             residuals = np.trace(G) - values[:, -k:].sum(axis=1) if not of_features else values[:, :-k].sum(axis=1)
             mean = float(chances @ residuals) / count**t / n
-            sides.append((mean, Bound(float(exact[:-k].sum()) / n, 1.0, True, "jaxkern, Ky Fan")))
+            sides.append((mean, always(float(exact[:-k].sum()) / n, "jaxkern, Ky Fan")))
     return sides
 
 

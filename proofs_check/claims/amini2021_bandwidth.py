@@ -13,6 +13,7 @@ import numpy as np
 from jaxkern.bounds import Bound, concentration
 from proofs_check.claim import Claim, Control, Form, Inequality, Setting, Undecided
 from proofs_check.claims import _amini2021_exact as exact
+from proofs_check.claims._always import always
 from proofs_check.claims._amini2021_exact import Pairs
 
 PAPER = "amini2021"
@@ -84,7 +85,7 @@ def _eq32() -> Claim:
         u = np.exp(-(np.array(radii) ** 2 + NOISE**2) / (2 * TAU**2))
         c1, c2 = float(u.max() ** 4), float(np.mean(u**2)) * _least_gap(u) ** 2
         right = 2 * c1 / c2 * max(radii) ** 4 / (TAU**4 * d)
-        return [(place.variance / place.separation / right, exact.always(1, "amini2021, (32)"))]
+        return [(place.variance / place.separation / right, always(1, "amini2021, (32)"))]
 
     def sides(power: int) -> Inequality:
         def check(key: jax.Array, setting: Setting) -> Pairs:
@@ -100,8 +101,8 @@ def _eq32() -> Claim:
             high = top * math.exp(2 * largest**2 / (d + 2)) / (unit * (gap - blur) ** 2)
             low = top / (unit * (gap + blur) ** 2)
             return [
-                (found / high, exact.always(1, "amini2021, (32)")),
-                exact.at_least(found / high, exact.always(low / high, "amini2021, (32)")),
+                (found / high, always(1, "amini2021, (32)")),
+                exact.at_least(found / high, always(low / high, "amini2021, (32)")),
             ]
 
         return Inequality(check)
@@ -146,7 +147,7 @@ def _closest() -> Claim:
             variances = np.diag(place.variances)
             room = np.exp(2 * place.radii**4 / (place.dim + 2)) if limit else np.ones(len(variances))
             ratios = variances / variances[choose(place)] / room
-            return [(float(r), exact.always(1, "amini2021, after (32)")) for r in ratios]
+            return [(float(r), always(1, "amini2021, after (32)")) for r in ratios]
 
         return Inequality(check)
 
@@ -195,7 +196,7 @@ def _bandwidth() -> Claim:
         del key
         found = [logs(setting.population, 0.7 * 2**i) for i in range(3)]
         return [
-            (math.exp(before - after), exact.always(1, "amini2021, after (32)"))
+            (math.exp(before - after), always(1, "amini2021, after (32)"))
             for first, second in itertools.pairwise(found)
             for before, after in zip(first, second, strict=True)
         ]
@@ -210,7 +211,7 @@ def _bandwidth() -> Claim:
             for tau in (30.0, 100.0):
                 found = d * math.exp(logs(setting.population, tau)[1])
                 room = 4 * (radii.max() ** 2 + NOISE**2) / tau**2
-                pairs.append((abs(found / target - 1), exact.always(room, "amini2021, after (32), the limit")))
+                pairs.append((abs(found / target - 1), always(room, "amini2021, after (32), the limit")))
             return pairs
 
         return Inequality(check)

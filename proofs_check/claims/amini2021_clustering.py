@@ -17,6 +17,7 @@ from jaxkern.bounds import Bound, concentration
 from proofs_check.claim import Claim, Control, Form, Inequality, Setting, Tail
 from proofs_check.claims import _amini2021_exact as exact
 from proofs_check.claims import _amini2021_trials as t
+from proofs_check.claims._always import always
 from proofs_check.claims._amini2021_exact import Pairs
 
 PAPER = "amini2021"
@@ -211,7 +212,7 @@ def _truncation() -> Claim:
                 spectral = float(np.linalg.norm(A - B, 2))
                 right = concentration.truncation(spectral=1.0, num_clusters=rank, as_printed=as_printed)
                 if constant is not None:
-                    right = exact.always(constant * math.sqrt(rank), right.source)
+                    right = always(constant * math.sqrt(rank), right.source)
                 pairs.append((float(np.linalg.norm(_truncated(A, rank) - B)) / spectral, right))
             return pairs
 
@@ -317,8 +318,8 @@ def _point_masses() -> Claim:
             unit = float(1 - others.psi[0, 0]) ** 2 / n
             found = float(everything.vbar2) / unit
             if printed:
-                return [(found, exact.always(0, "amini2021, Section 3.4"))]
-            lower = exact.always(factor * (1 - 2 / n), "amini2021, (26), the diagonal")
+                return [(found, always(0, "amini2021, Section 3.4"))]
+            lower = always(factor * (1 - 2 / n), "amini2021, (26), the diagonal")
             return [exact.at_least(found, lower)]
 
         return Inequality(check)

@@ -16,6 +16,7 @@ from jaxkern.gram import gram
 from proofs_check.claim import Claim, Control, Exact, Form, Inequality, Setting, Undecided
 from proofs_check.claims import _amini2021_exact as exact
 from proofs_check.claims import _amini2021_trials as t
+from proofs_check.claims._always import always
 from proofs_check.claims._amini2021_exact import Pairs
 from proofs_check.populations import Population
 
@@ -62,7 +63,7 @@ def _lipschitz_kernels() -> Claim:
             apart = np.sum(np.linalg.norm([x1 - y1, x2 - y2], axis=2), axis=0)
             change = _values(kernel, t.real(x1), t.real(x2)) - _values(kernel, t.real(y1), t.real(y2))
             change = np.abs(np.asarray(change, np.float64))
-            right = exact.always(factor * float(kernels.lipschitz(kernel, dim)), "amini2021, (3)")
+            right = always(factor * float(kernels.lipschitz(kernel, dim)), "amini2021, (3)")
             return [(float(c / d), right) for c, d in zip(change, apart, strict=True)]
 
         return Inequality(check)
@@ -92,7 +93,7 @@ def _gaussian_lipschitz() -> Claim:
             r, h = tau * np.linspace(0.01, 5, 500), 1e-3 * tau  # 499 steps of .01 tau, one of which is at tau
             before, after = (np.exp(-(x**2) / (2 * tau**2)).astype(dtype).astype(float) for x in (r - h, r + h))
             steepest = np.abs(before - after) / (2 * h)
-            right = exact.always(tau * constant(tau), "amini2021, Example 1")
+            right = always(tau * constant(tau), "amini2021, Example 1")
             return [(float(tau * s), right) for s in steepest]
 
         return Inequality(check)
@@ -144,7 +145,7 @@ def _definition_2b() -> Claim:
                 mass, omega = (1 + slope / 2) * u, 1 + slope / 2
                 quantiles = 2 * mass / (1 + np.sqrt(1 + 2 * slope * mass))
             slopes = np.diff(quantiles) / np.diff(z) / omega
-            return [(float(s), exact.always(constant, "amini2021, proof of Theorem 1, class (b)")) for s in slopes]
+            return [(float(s), always(constant, "amini2021, proof of Theorem 1, class (b)")) for s in slopes]
 
         return Inequality(check)
 

@@ -15,6 +15,7 @@ from jaxkern.bounds import Bound, concentration
 from proofs_check.claim import Calibrated, Claim, Control, Exact, Form, Inequality, Setting, Tail
 from proofs_check.claims import _amini2021_exact as exact
 from proofs_check.claims import _amini2021_trials as t
+from proofs_check.claims._always import always
 from proofs_check.claims._amini2021_exact import Pairs
 
 PAPER = "amini2021"
@@ -128,7 +129,7 @@ def _limit() -> Claim:
                 E = X.T @ X - M.T @ M / s**2 - d * s**2 * np.eye(n)
                 left = abs(float(np.linalg.norm(E, 2)) - limit(M, W))
                 right = s**2 * float(np.linalg.norm(W.T @ W - d * np.eye(n), 2))
-                pairs.append((left, exact.always(right, "amini2021, Section 2.2, the limit")))
+                pairs.append((left, always(right, "amini2021, Section 2.2, the limit")))
             return pairs
 
         return Inequality(check)

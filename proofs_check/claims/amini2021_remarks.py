@@ -15,6 +15,7 @@ from proofs_check.claim import Calibrated, Claim, Control, Exact, Form, Identity
 from proofs_check.claims import _amini2021_exact as exact
 from proofs_check.claims import _amini2021_trials as t
 from proofs_check.claims import amini2021_inner as inner
+from proofs_check.claims._always import always
 from proofs_check.claims._amini2021_exact import Pairs
 
 PAPER = "amini2021"
@@ -72,8 +73,8 @@ def _decomposition() -> Claim:
             given = _norm(along @ Sigma @ along - cross @ np.linalg.pinv(across @ Sigma @ across) @ cross.T)
             source = "amini2021, Section 1, the decomposition"
             return [
-                (given, exact.always(factor * _norm(along @ Sigma @ along), source)),
-                (abs(given - 1 / float(direction @ np.linalg.solve(Sigma, direction))), exact.always(0, source)),
+                (given, always(factor * _norm(along @ Sigma @ along), source)),
+                (abs(given - 1 / float(direction @ np.linalg.solve(Sigma, direction))), always(0, source)),
             ]
 
         return Inequality(check)
@@ -128,7 +129,7 @@ def _eigenvalues() -> Claim:
                 K, mean = kernel_and_mean(rng, setting.name)
                 moved = np.linalg.eigvalsh(K) - np.linalg.eigvalsh(mean)
                 unit = pick(np.linalg.eigvalsh(K - mean))
-                pairs.append((pick(moved) / unit, exact.always(factor, "amini2021, Section 1.1")))
+                pairs.append((pick(moved) / unit, always(factor, "amini2021, Section 1.1")))
             return pairs
 
         return Inequality(check)
@@ -178,10 +179,10 @@ def _jointly() -> Claim:
                         change = abs(float(np.linalg.norm(a) - np.linalg.norm(b)))
                     apart = float(np.linalg.norm(step[:2]) + np.linalg.norm(step[2:]))
                     over = float(np.linalg.norm(step)) if back else apart
-                    pairs.append((change / over, exact.always(factor, "amini2021, after (2)")))
+                    pairs.append((change / over, always(factor, "amini2021, after (2)")))
             step = np.array([1.0, 0.0, 1.0, 0.0])
             if back and setting.name == "x + y":
-                pairs.append((2 / float(np.linalg.norm(step)), exact.always(factor, "amini2021, after (2)")))
+                pairs.append((2 / float(np.linalg.norm(step)), always(factor, "amini2021, after (2)")))
             return pairs
 
         return Inequality(check)
@@ -259,7 +260,7 @@ def _eq7() -> Claim:
         del key
         d = setting.shapes["d"]
         mean = _mean_norm(d, 2 / d, 0.0)
-        return [(2 - 2 * mean + 1, exact.always(constant * (1 + constant) / d, source))]
+        return [(2 - 2 * mean + 1, always(constant * (1 + constant) / d, source))]
 
     def sides(factor: float) -> Inequality:
         def check(key: jax.Array, setting: Setting) -> Pairs:
@@ -271,8 +272,8 @@ def _eq7() -> Claim:
             found = 2 * a * (a - _mean_norm(d, 2.0, offset))
             sharp = 2 * a * 2 / (a + math.sqrt(a2 - 2))
             return [
-                (found / sharp, exact.always(factor, source + ", corrected")),
-                (sharp / 4, exact.always(1, source + ", corrected")),
+                (found / sharp, always(factor, source + ", corrected")),
+                (sharp / 4, always(1, source + ", corrected")),
             ]
 
         return Inequality(check)
@@ -331,9 +332,9 @@ def _limit() -> Claim:
             found = float(np.max(np.abs(kernel(TAU * math.sqrt(1 + 2 * a / d)) - kernel(target))))
             excess = math.expm1(a - d / 2 * math.log1p(2 * a / d))  # s^-d / exp(-a) - 1
             return [
-                (found / right, exact.always(factor, source)),
-                (excess / math.expm1(a**2 / d), exact.always(factor, source)),
-                exact.at_least(excess, exact.always(0, source)),
+                (found / right, always(factor, source)),
+                (excess / math.expm1(a**2 / d), always(factor, source)),
+                exact.at_least(excess, always(0, source)),
             ]
 
         return Inequality(check)
@@ -533,7 +534,7 @@ def _relative() -> Claim:
                 K, mean = (M + W).T @ (M + W), M.T @ M + d * np.eye(n)
                 right = 2 * _norm(W) + _norm(W.T @ W - d * np.eye(n)) / 10
                 found = size**power * _norm(K - mean) / _norm(mean)
-                pairs.append((found / right, exact.always(1, "amini2021, after (14)")))
+                pairs.append((found / right, always(1, "amini2021, after (14)")))
             return pairs
 
         return Inequality(check)

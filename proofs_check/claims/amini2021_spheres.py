@@ -17,6 +17,7 @@ from jaxkern.bounds import Bound, concentration
 from proofs_check.claim import Claim, Control, Form, Identity, Inequality, Law, Setting, Undecided
 from proofs_check.claims import _amini2021_exact as exact
 from proofs_check.claims import _amini2021_trials as t
+from proofs_check.claims._always import always
 from proofs_check.claims._amini2021_exact import Pairs
 
 PAPER = "amini2021"
@@ -116,7 +117,7 @@ def _angle() -> Claim:
         low, high = (
             float(np.ptp(exact.radial_mean(np.array([0.01, 0.9]), r, r, NOISE, TAU, d))) for d in (dims[0], dims[-1])
         )
-        return [(high, exact.always(low / 2, "amini2021, Example 4"))]
+        return [(high, always(low / 2, "amini2021, Example 4"))]
 
     def limit(level: float) -> Inequality:
         def check(key: jax.Array, setting: Setting) -> Pairs:
@@ -292,7 +293,7 @@ def _limit() -> Claim:
             del key
             u, d = setting.numbers["u"], setting.shapes["d"]
             found = -math.expm1(power * _log_psi(u, d) - _log_psi(2 * u, d)) * d / u**2
-            right = exact.always(math.expm1(2 * u**2 / d), "amini2021, before (32)")
+            right = always(math.expm1(2 * u**2 / d), "amini2021, before (32)")
             return [(abs(found - target), right)]
 
         return Inequality(check)
@@ -384,8 +385,8 @@ def _psi() -> Claim:
             u, d = setting.numbers["u"], setting.shapes["d"]
             about = concentration.sphere_moment(u=u, dim=d, as_printed=as_printed)
             ratio = _log_psi(u, d) / (factor * math.log(about.value))
-            low = exact.always(1 - u**2 / (4 * d), about.source)
-            return [(ratio, exact.always(1, about.source)), exact.at_least(ratio, low)]
+            low = always(1 - u**2 / (4 * d), about.source)
+            return [(ratio, always(1, about.source)), exact.at_least(ratio, low)]
 
         return Inequality(check)
 

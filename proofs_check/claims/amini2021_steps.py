@@ -19,6 +19,7 @@ from proofs_check import flops
 from proofs_check.claim import Claim, Control, Exact, Form, Identity, Inequality, Law, Setting, Undecided
 from proofs_check.claims import _amini2021_exact as exact
 from proofs_check.claims import _amini2021_trials as t
+from proofs_check.claims._always import always
 from proofs_check.claims._amini2021_exact import Pairs
 
 PAPER = "amini2021"
@@ -142,7 +143,7 @@ def _factor() -> Claim:
         def check(key: jax.Array, setting: Setting) -> Pairs:
             del key
             rank = setting.shapes["R"]
-            right = exact.always(8 * (math.log(rank) + 2) if level is None else level, "k-means++")
+            right = always(8 * (math.log(rank) + 2) if level is None else level, "k-means++")
             return [
                 (float(costs.max() if surely else chances @ costs) / least, right)
                 for chances, costs, least in cases(rank)
@@ -196,7 +197,7 @@ def _linear_time() -> Claim:
         def check(key: jax.Array, setting: Setting) -> Pairs:
             del key
             n, rank = setting.shapes["n"], setting.shapes["R"]
-            return [(spent(n, rank, whole=whole) / (n * rank**2), exact.always(8, "amini2021, Section 3.1"))]
+            return [(spent(n, rank, whole=whole) / (n * rank**2), always(8, "amini2021, Section 3.1"))]
 
         return Inequality(check)
 
@@ -244,8 +245,8 @@ def _separations() -> Claim:
                 found = _parameters(rng, shares)
                 ratio = float(found.gamma_tilde2) / float(found.gamma2)
                 pairs += [
-                    exact.at_least(ratio, exact.always(lower(shares), "amini2021, (22)")),
-                    (ratio, exact.always(0.5, "amini2021, (22)")),
+                    exact.at_least(ratio, always(lower(shares), "amini2021, (22)")),
+                    (ratio, always(0.5, "amini2021, (22)")),
                 ]
             return pairs
 
@@ -337,7 +338,7 @@ def _error() -> Claim:
             left = 2 * ((deviation / n) ** 2 + words["vbar2"])
             theorem = concentration.misclassification(**words, as_printed=as_printed)
             right = float(theorem.value) / 16 * words["gamma2"] / (8 * words["num_clusters"])
-            return [(1.0, exact.always(factor * right / left, "amini2021, (40)"))]
+            return [(1.0, always(factor * right / left, "amini2021, (40)"))]
 
         return Inequality(check)
 
@@ -420,7 +421,7 @@ def _noiseless() -> Claim:
             step = 2 * NOISE**2 / (math.e * d * TAU**2) * 10  # room for rounding, too
             v, g = (math.sqrt(x) for x in still)
             right = (v + step) / (g - 2 * step)
-            return [(math.sqrt(moved[0] / moved[1]) / right, exact.always(factor, "amini2021, after (26)"))]
+            return [(math.sqrt(moved[0] / moved[1]) / right, always(factor, "amini2021, after (26)"))]
 
         return Inequality(check)
 
@@ -458,7 +459,7 @@ def _squared_distance() -> Claim:
             f, constant = families[setting.name]
             r = np.linspace(0, 20, 40_001)
             steepest = float(np.max(np.abs(np.diff(f(r**2)) / np.diff(r))))
-            return [(steepest / constant, exact.always(factor, "amini2021, Section 3.4"))]
+            return [(steepest / constant, always(factor, "amini2021, Section 3.4"))]
 
         return Inequality(check)
 
@@ -507,7 +508,7 @@ def _network() -> Claim:
                     step = 1e-3 * step
                     a, b = (network(*p) + network(*p[::-1]) for p in ((x, y), (x + step[0], y + step[1])))
                     apart = float(np.sum(np.linalg.norm(step, axis=1)))
-                    pairs.append((abs(a - b) / 2 / apart / right, exact.always(1, "amini2021, Section 3.4")))
+                    pairs.append((abs(a - b) / 2 / apart / right, always(1, "amini2021, Section 3.4")))
             return pairs
 
         return Inequality(check)
@@ -577,9 +578,7 @@ def _information() -> Claim:
     def sides(level: float = 1.0) -> Inequality:
         def check(key: jax.Array, setting: Setting) -> Pairs:
             del key
-            return [
-                (info, exact.always(level * right, "amini2021, Section 3.5")) for info, right in pairs_of(setting.name)
-            ]
+            return [(info, always(level * right, "amini2021, Section 3.5")) for info, right in pairs_of(setting.name)]
 
         return Inequality(check)
 
@@ -618,8 +617,8 @@ def _net() -> Claim:
             pairs = []
             for B in cases:
                 best = float(np.max(np.abs(np.einsum("ki,ij,kj->k", net, B, net))))
-                pairs.append((_norm(B) / best / constant, exact.always(factor, "amini2021, proof of Theorem 2")))
-            pairs.append((len(net) / 9**2, exact.always(1, "amini2021, proof of Theorem 2")))
+                pairs.append((_norm(B) / best / constant, always(factor, "amini2021, proof of Theorem 2")))
+            pairs.append((len(net) / 9**2, always(1, "amini2021, proof of Theorem 2")))
             return pairs
 
         return Inequality(check)
@@ -701,7 +700,7 @@ def _moment_generating() -> Claim:
         found = -float(np.sum(np.log1p(-2 * s * positive))) / 2
         right = constant * s**2 * square
         unit = s * positive.sum()
-        return [(found / unit, exact.always(right / unit, "amini2021, proof of Theorem 6"))]
+        return [(found / unit, always(right / unit, "amini2021, proof of Theorem 6"))]
 
     def sides(constant: float) -> Inequality:
         def check(key: jax.Array, setting: Setting) -> Pairs:
@@ -711,7 +710,7 @@ def _moment_generating() -> Claim:
             return [
                 (
                     float(np.sum(-np.log1p(-2 * s * beta) / 2 - s * beta)) / (s**2 * square),
-                    exact.always(constant, source),
+                    always(constant, source),
                 )
                 for s in np.linspace(-0.25, 0.25, 40)
             ]

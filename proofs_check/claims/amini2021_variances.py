@@ -15,6 +15,7 @@ from jaxkern.bounds import Bound, concentration
 from proofs_check.claim import Claim, Control, Exact, Form, Identity, Inequality, Setting
 from proofs_check.claims import _amini2021_exact as exact
 from proofs_check.claims import _amini2021_trials as t
+from proofs_check.claims._always import always
 from proofs_check.claims._amini2021_exact import Pairs
 from proofs_check.populations import Population
 
@@ -338,7 +339,7 @@ def _variance_lc() -> Claim:
             for n in (1, 2, 30):
                 mean = concentration.frobenius_mean_lc(**_WORDS, num_points=n)
                 square = mean.value**2 * (n / (n + 1) if off_by_one else 1)
-                pairs.append((2.0 * n * (n + 1) / n**2, exact.always(factor * square / n**2, mean.source)))
+                pairs.append((2.0 * n * (n + 1) / n**2, always(factor * square / n**2, mean.source)))
             for tau in (0.5, 1.0, 3.0):  # the Gaussian kernel, in units of L^2
                 for squared in (0.0, 1.0, 9.0):
                     words = {"squared_distance": squared, "noise_variance": 2.0, "lengthscale": tau, "dim": 2}

@@ -31,6 +31,7 @@ from proofs_check.claims import _chen2016_sides as sides
 from proofs_check.claims import _chen2016_trials as trials
 from proofs_check.claims import chen2016_components as components
 from proofs_check.claims import chen2016_later_steps as steps
+from proofs_check.claims._always import always
 from proofs_check.populations import Population
 
 
@@ -77,7 +78,7 @@ def _lemma_5_1() -> Claim:
 
     def without_the_square(w: np.ndarray, distance: float) -> Bound:
         value = 2 * float(np.mean(np.linalg.norm(w, axis=1))) * distance
-        return Bound(value, 1.0, True, "|w| for |w|^2")
+        return always(value, "|w| for |w|^2")
 
     def holds(of: Callable[[Setting], Callable[[np.ndarray, float], Bound]]) -> Inequality:
         return Inequality(lambda key, setting: sides.gradient_sides(key, setting, bound=of(setting)))
@@ -296,7 +297,7 @@ def _lemma_6_1_proof() -> Claim:
         volume = d / 2 * math.log(math.pi) - special.gammaln(d / 2 + 1)
         most = volume + d * math.log(radius / math.sqrt(2 * math.log(1 / eps)) + math.sqrt(d) / 2)
         claimed = d * math.log(radius / math.log(1 / eps))
-        return [(claimed / d, Bound(most / d, 1.0, True, "points of a grid in a ball"))]
+        return [(claimed / d, always(most / d, "points of a grid in a ball"))]
 
     def kept(factor: float) -> Inequality:
         def holds(key: jax.Array, setting: Setting) -> list[Any]:

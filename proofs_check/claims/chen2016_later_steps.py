@@ -34,6 +34,7 @@ from proofs_check.claim import (
 from proofs_check.claims import _chen2016_places as places
 from proofs_check.claims import _chen2016_sides as sides
 from proofs_check.claims import _chen2016_trials as trials
+from proofs_check.claims._always import always
 
 FACTOR = "wrong factor"
 LEFT_OUT = "term left out"
@@ -54,18 +55,18 @@ def lemma_4_1_taylor() -> Claim:
             series = 1 - x + (x**2 / 2 if order == 2 else 0)
             scale = np.maximum(series, 1)
             exponentials = [
-                (float(a / s), Bound(float(b / s), 1.0, True, "chen2016, proof of Lemma 4.1"))
+                (float(a / s), always(b / s, "chen2016, proof of Lemma 4.1"))
                 for a, b, s in zip(np.exp(-x), series, scale, strict=True)
             ]
             z = np.linspace(-9, 9, 301)
             lower = 1 - z**2 / 2
             cosines = [
-                (float(a), Bound(float(b), 1.0, True, "chen2016, proof of Lemma 4.1"))
+                (float(a), always(b, "chen2016, proof of Lemma 4.1"))
                 for a, b in zip(np.maximum(lower, -50), np.maximum(np.cos(z), -50), strict=True)
             ]
             y = np.linspace(0, 0.5, 51)
             logarithms = [
-                (float(a), Bound(float(b), 1.0, True, "chen2016, proof of Lemma 4.1"))
+                (float(a), always(b, "chen2016, proof of Lemma 4.1"))
                 for a, b in zip(y - y**2 / 2, np.log1p(y), strict=True)
             ]
             return [*exponentials, *cosines, *logarithms]
@@ -100,7 +101,7 @@ def lemma_4_1_proof() -> Claim:
             for y in (0.1, 0.3, 0.499):
                 s = y / r**2
                 right = (s / 8 * r**4 if quartic else 0.0) - y / 2 - math.log1p(sign * y) / 2
-                found.append((sides.log_mgf(s, r), Bound(right, 1.0, True, "chen2016, proof of Lemma 4.1")))
+                found.append((sides.log_mgf(s, r), always(right, "chen2016, proof of Lemma 4.1")))
             return found
 
         return Inequality(both)
@@ -133,7 +134,7 @@ def _half_logarithm(key: jax.Array, setting: Setting) -> list[Any]:
     del key
     r, y = setting.numbers["r"], 0.4
     right = y * r**2 / 8 - y / 2 - math.log1p(-y) / 4
-    return [(sides.log_mgf(y / r**2, r), Bound(right, 1.0, True, "half of the logarithm"))]
+    return [(sides.log_mgf(y / r**2, r), always(right, "half of the logarithm"))]
 
 
 def lemma_4_2_mean() -> Claim:
@@ -593,7 +594,7 @@ def theorem_6_1() -> Claim:
             ratios = sides.all_distances(X)[first, second] / np.linalg.norm(h[first] - h[second], axis=1)
             eps = float(np.max(np.abs(ratios - 1)))
             additive = np.abs(K - h @ h.T)[first, second] / (1 - K[first, second])
-            found = [(float(np.max(additive)), Bound(loss(eps), 1.0, True, "chen2016, proof of Theorem 6.1"))]
+            found = [(float(np.max(additive)), always(loss(eps), "chen2016, proof of Theorem 6.1"))]
             error = max(loss(eps), math.exp(-(setting.numbers["spacing"] ** 2) / 2))
             if limit and error < 0.25:
                 radius = n * math.sqrt(2 * math.log(1 / error))

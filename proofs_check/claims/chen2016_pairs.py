@@ -33,6 +33,7 @@ from proofs_check.claims import _chen2016_sides as sides
 from proofs_check.claims import _chen2016_trials as trials
 from proofs_check.claims import chen2016_introduction as introduction
 from proofs_check.claims import chen2016_steps as steps
+from proofs_check.claims._always import always
 from proofs_check.populations import Population
 
 FACTOR = "wrong factor"
@@ -270,9 +271,7 @@ def _eq2() -> Claim:
             r"\sqrt{2-2e^{-1/2}}\,\|\Delta\|\le D_K(\Delta)\le\|\Delta\|",
         ),
         controls=(
-            Control(
-                "the constant .89", holds(lambda x: Bound(0.89 * x, 1.0, True, "the constant .89")), settings, FACTOR
-            ),
+            Control("the constant .89", holds(lambda x: always(0.89 * x, "the constant .89")), settings, FACTOR),
             Control("K in float16", holds(sharp, half_precision), larger, "low precision"),
         ),
     )
@@ -292,7 +291,7 @@ def _eq3() -> Claim:
         return Inequality(both)
 
     def quarter(*, eps: float, distance: float) -> Bound:
-        return Bound((1 - eps / 4) * distance**2, 1.0, True, "1 - eps / 4")
+        return always((1 - eps / 4) * distance**2, "1 - eps / 4")
 
     settings = (Setting("eps from .001 to .99, distances up to 2 sqrt(eps)"),)
     return Claim(

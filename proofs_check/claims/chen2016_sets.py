@@ -28,6 +28,7 @@ from proofs_check.claims import _chen2016_places as places
 from proofs_check.claims import _chen2016_sides as sides
 from proofs_check.claims import _chen2016_trials as trials
 from proofs_check.claims import chen2016_later_steps as steps
+from proofs_check.claims._always import always
 from proofs_check.populations import Population
 
 
@@ -66,7 +67,7 @@ def _lemma_4_1() -> Claim:
         return [y / (-2 * math.expm1(-(r**2) / 2)) for y in (-50.0, -3.0, -0.3, 0.1, 0.5, 0.9)]
 
     def variance_only(*, s: float, distance: float) -> Bound:
-        return Bound((s * math.expm1(-(distance**2) / 2)) ** 2, 1.0, True, "s^2 mu^2")
+        return always((s * math.expm1(-(distance**2) / 2)) ** 2, "s^2 mu^2")
 
     small = tuple(Setting(f"r={r:g}", numbers={"r": r}) for r in (0.01, 0.1, 1.0))
     all_ = tuple(Setting(f"r={r:g}", numbers={"r": r}) for r in (0.01, 0.1, 1.0, 2.0, 6.0))

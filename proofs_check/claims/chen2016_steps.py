@@ -38,6 +38,7 @@ from proofs_check.claim import (
 from proofs_check.claims import _chen2016_places as places
 from proofs_check.claims import _chen2016_sides as sides
 from proofs_check.claims import _chen2016_trials as trials
+from proofs_check.claims._always import always
 
 FACTOR = "wrong factor"
 LEFT_OUT = "term left out"
@@ -127,7 +128,7 @@ def taylor() -> Claim:
                 pair
                 for d, x in zip(D, r, strict=True)
                 for pair in (
-                    (float(1 - share * x**2), Bound(float(d / x**2), 1.0, True, "chen2016, before (2)")),
+                    (float(1 - share * x**2), always(d / x**2, "chen2016, before (2)")),
                     sides.at_most_one(d / x**2, "chen2016, before (2)"),
                 )
             ]
@@ -460,8 +461,8 @@ def small_copies() -> Claim:
                 images = np.linalg.norm(h[first] - h[second], axis=1)
                 eps_up, eps_down = float(np.max(images / D - 1)), float(np.max(1 - images / D))
                 ratios = images / (scale * r)
-                found += [(x / (1 + eps_up), Bound(1.0, 1.0, True, "jaxkern, small copies")) for x in ratios]
-                found += [((1 - eps_down) * lower / x, Bound(1.0, 1.0, True, "jaxkern, small copies")) for x in ratios]
+                found += [(x / (1 + eps_up), always(1.0, "jaxkern, small copies")) for x in ratios]
+                found += [((1 - eps_down) * lower / x, always(1.0, "jaxkern, small copies")) for x in ratios]
             return found
 
         return Inequality(both)

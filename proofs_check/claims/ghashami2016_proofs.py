@@ -14,6 +14,7 @@ from jaxkern.bounds import Bound, streaming
 from proofs_check import controls
 from proofs_check.claim import Claim, Control, Form, Identity, Inequality, Setting, Tail
 from proofs_check.claims import _ghashami2016_trials as t
+from proofs_check.claims._always import always
 
 PAPER = "ghashami2016"
 
@@ -47,7 +48,7 @@ def _null_space() -> Claim:
         A, B = setting.population["A"], setting.population["B"]
         U, s, Vt = np.linalg.svd(A, full_matrices=False)
         X = (Vt[s > 1e-9 * s[0]]).T @ U[:, s > 1e-9 * s[0]].T @ _orthogonal(A, B)
-        return [(float(np.linalg.norm(B @ X, 2) / np.linalg.norm(B, 2)), Bound(0.0, 1.0, True, "ghashami2016"))]
+        return [(float(np.linalg.norm(B @ X, 2) / np.linalg.norm(B, 2)), always(0.0, "ghashami2016"))]
 
     def right(step: Callable[[np.ndarray], np.ndarray]) -> Sides:
         """Return the check of |A'y|^2 <= |A A'y| where B A'y = 0, with step(A'y) for A'y in the last two."""
@@ -61,9 +62,9 @@ def _null_space() -> Claim:
                 z = A.T @ y / size
                 left = float(z @ z)
                 z = step(z)
-                pairs.append((left, Bound(float(np.linalg.norm(A @ z)) / size, 1.0, True, "Cauchy-Schwarz")))
+                pairs.append((left, always(float(np.linalg.norm(A @ z)) / size, "Cauchy-Schwarz")))
                 # In units of |B| |A|, where B z is zero up to rounding.
-                pairs.append((float(np.linalg.norm(B @ z) / np.linalg.norm(B, 2)), Bound(0.0, 1.0, True, "B z = 0")))
+                pairs.append((float(np.linalg.norm(B @ z) / np.linalg.norm(B, 2)), always(0.0, "B z = 0")))
             return pairs
 
         return check
@@ -99,7 +100,7 @@ def _oblique() -> Claim:
         del key
         Z, W = setting.population["A"], t.row_space(setting.population["B"])
         oblique = (Z - Z @ W @ W.T) @ np.linalg.pinv(Z, rcond=1e-9)
-        return [(float(np.linalg.norm(oblique, 2)), Bound(1.0, 1.0, True, "ghashami2016, Lemma 3.3, proof"))]
+        return [(float(np.linalg.norm(oblique, 2)), always(1.0, "ghashami2016, Lemma 3.3, proof"))]
 
     def equal(complement: bool) -> Identity:
         def residual(key: jax.Array, setting: Setting) -> np.ndarray:

@@ -15,6 +15,7 @@ from jaxkern.bounds import Bound
 from proofs_check import flops
 from proofs_check.claim import Claim, Control, Form, Identity, Inequality, Setting, Undecided
 from proofs_check.claims import _ghashami2016_trials as t
+from proofs_check.claims._always import always
 
 PAPER = "ghashami2016"
 
@@ -265,9 +266,9 @@ def _first() -> Claim:
             space, train = f"{method}, space", f"{method}, train"
             source = "ghashami2016, Section 1.2"
             return [
-                (finer[space] / costs[space], Bound(8.0, 1.0, True, source)),
-                (finer[train] / costs[train], Bound(8.0, 1.0, True, source)),
-                (longer[space] / costs[space], Bound(2.0, 1.0, True, source)),
+                (finer[space] / costs[space], always(8.0, source)),
+                (finer[train] / costs[train], always(8.0, source)),
+                (longer[space] / costs[space], always(2.0, source)),
             ]
 
         return check
@@ -327,7 +328,7 @@ def _test_ratio() -> Claim:
         def check(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
             del key
             d, m = setting.numbers["d"], setting.numbers["m"]
-            return [(least / 100, Bound(ratio(d, m) / 100, 1.0, True, "ghashami2016, Section 4"))]
+            return [(least / 100, always(ratio(d, m) / 100, "ghashami2016, Section 4"))]
 
         return check
 
@@ -368,7 +369,7 @@ def _crossover_frobenius() -> Claim:
         del key
         losses = t.nystrom_mean_squares(setting.population["gram"])
         ratios = [rnca(setting, c) / loss for c, loss in enumerate(losses, 1)]
-        return [(min(ratios), Bound(1.0, 1.0, True, "ghashami2016, Section 4"))]
+        return [(min(ratios), always(1.0, "ghashami2016, Section 4"))]
 
     def everywhere(first: bool) -> Sides:
         def check(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
@@ -377,7 +378,7 @@ def _crossover_frobenius() -> Claim:
             losses = t.nystrom_mean_squares(G)
             if first:
                 losses = [t.landmark_loss(G, range(c)) for c in range(1, len(G) + 1)]
-            right = Bound(1.0, 1.0, True, "jaxkern, Theorem I of ghashami2016")
+            right = always(1.0, "jaxkern, Theorem I of ghashami2016")
             return [(loss / rnca(setting, c), right) for c, loss in enumerate(losses, 1)]
 
         return check

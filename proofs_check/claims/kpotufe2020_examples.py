@@ -20,6 +20,7 @@ from jaxkern.bounds import Bound, sketching
 from proofs_check import controls, rare
 from proofs_check.claim import Claim, Control, Exact, Form, Identity, Inequality, Setting, Tail
 from proofs_check.claims import _kpotufe2020_trials as trials
+from proofs_check.claims._always import always
 from proofs_check.populations import Population
 
 PAPER = "kpotufe2020"
@@ -153,10 +154,6 @@ def _bound(formula: Callable[..., Bound], *names: str) -> Callable[[Setting], Bo
     return lambda setting: formula(**{name: setting.numbers[name] for name in (*NAMES, "n", "d", "tau", *names)})
 
 
-def _always(value: float, source: str) -> Bound:
-    return Bound(value, 1.0, True, f"kpotufe2020, {source}")
-
-
 # -------------------------------------------------------------------------------------------------------- Assumption 1
 
 
@@ -165,7 +162,7 @@ def _assumption1() -> Claim:
         del key
         person: Population = setting.population.person
         mean = person.weights @ person.features
-        return [(float(np.linalg.norm(mean)) / math.sqrt(person.kappa), _always(0.0, "Assumption 1"))]
+        return [(float(np.linalg.norm(mean)) / math.sqrt(person.kappa), always(0.0, "kpotufe2020, Assumption 1"))]
 
     def markov(power: float) -> Callable[[jax.Array, Setting], list[tuple[float, Bound]]]:
         def sides(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
@@ -177,7 +174,7 @@ def _assumption1() -> Claim:
                 for epsilon in (0.01, 0.03, 0.1, 0.3):
                     eta = float(person.weights[outside > epsilon].sum())
                     rest = float(person.eigenvalues[k:].sum()) / float(squares.sum(1).min())
-                    pairs.append((eta, _always(rest / epsilon**power, "Assumption 1")))
+                    pairs.append((eta, always(rest / epsilon**power, "kpotufe2020, Assumption 1")))
             return pairs
 
         return sides
@@ -217,7 +214,7 @@ def _eq10() -> Claim:
         person = four_atoms(b).person
         h = 2 * person.features[0]
         left = person.eigenvalues[0] ** 3 * (float(h @ h) - 2 * _epsilon(person, 1) * person.kappa)
-        return [(left, _always(float(person.eigenvalues**3 @ h**2), "(10)"))]
+        return [(left, always(float(person.eigenvalues**3 @ h**2), "kpotufe2020, (10)"))]
 
     def with_two(setting: Setting) -> Bound:
         right = shortfall(setting)
@@ -457,7 +454,7 @@ def _uncentred_places(weights: Sequence[float], cluster: float) -> tuple[Setting
 def _sides(one: Callable[[Mixture], tuple[float, float]], source: str) -> Inequality:
     def sides(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
         del key
-        return [(left, _always(right, source)) for left, right in map(one, setting.population)]
+        return [(left, always(right, f"kpotufe2020, {source}")) for left, right in map(one, setting.population)]
 
     return Inequality(sides)
 

@@ -36,6 +36,7 @@ from proofs_check.claim import (
 )
 from proofs_check.claims import _kpotufe2020_trials as trials
 from proofs_check.claims import kpotufe2020_examples
+from proofs_check.claims._always import always
 from proofs_check.claims._places import Places, rough, theorem_n
 from proofs_check.populations import Population
 
@@ -62,10 +63,6 @@ def claims(places: Places) -> list[Claim]:
         _thm2_text(places),
         _eq9(places),
     ]
-
-
-def _always(value: float, source: str) -> Bound:
-    return Bound(value, 1.0, True, f"kpotufe2020, {source}")
 
 
 def _path(person: Population, sizes: tuple[float, ...]) -> tuple[Setting, ...]:
@@ -370,7 +367,7 @@ def _least_landmarks(person: Population) -> float:
 def _remark(places: Places) -> Claim:
     def small(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
         del key
-        return [(_least_landmarks(places.person(setting)) / USED, _always(1.0, "Remark after Theorem 1"))]
+        return [(_least_landmarks(places.person(setting)) / USED, always(1.0, "kpotufe2020, Remark after Theorem 1"))]
 
     def holds(least: float) -> Inequality:
         def sides(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
@@ -381,7 +378,7 @@ def _remark(places: Places) -> Claim:
                 person.rank3 / person.rank,
                 least / _least_landmarks(person),
             )
-            return [(ratio, _always(1.0, "Remark after Theorem 1")) for ratio in ratios]
+            return [(ratio, always(1.0, "kpotufe2020, Remark after Theorem 1")) for ratio in ratios]
 
         return Inequality(sides)
 
@@ -441,7 +438,7 @@ def _eq6(places: Places) -> Claim:
                         (t, float(np.trace(cube)) + H**3 + 3 * h * H**2 + 3 * h**2 * H),
                     )
                     scale = max(1.0, *(right for _, right in lines))
-                    found += [(left / scale, _always(right / scale, "(6)")) for left, right in lines]
+                    found += [(left / scale, always(right / scale, "kpotufe2020, (6)")) for left, right in lines]
             return found
 
         return Inequality(check)
@@ -474,7 +471,7 @@ def _loose_ends(places: Places) -> Claim:
     def printed(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
         del key
         person, _, trace_term = terms(setting)
-        return [(person.rank3, _always(trace_term, "proof of Theorem 1"))]
+        return [(person.rank3, always(trace_term, "kpotufe2020, proof of Theorem 1"))]
 
     def corrected(most: float) -> Inequality:
         def sides(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
@@ -485,7 +482,7 @@ def _loose_ends(places: Places) -> Claim:
                 (trace_term / person.rank3, 1.0),
                 ((person.rank3 + trace_term) / (1 - n_term) / (most * person.rank3), 1.0),
             )
-            return [(left, _always(right, "proof of Theorem 1")) for left, right in lines]
+            return [(left, always(right, "kpotufe2020, proof of Theorem 1")) for left, right in lines]
 
         return Inequality(sides)
 
@@ -525,7 +522,7 @@ def _thm2_text(places: Places) -> Claim:
         f = np.asarray(person.arrays["f"], float)
         image = mean_cube(person, f, setting.numbers["n"])
         own = float(np.sum(person.eigenvalues**3 * f**2))
-        return [((image + own) / image, _always(1.0, "text around Theorem 2"))]
+        return [((image + own) / image, always(1.0, "kpotufe2020, text around Theorem 2"))]
 
     people = rough(places)
     settings = tuple(Setting(f"{p.name}, n={n:g}", p.arrays, {"n": n}) for p in places.people for n in (1e3, 1e6, 1e12))

@@ -8,9 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
-
-class UsageError(Exception):
-    """What the user asked for cannot be done; the message is one line."""
+from proofs_check.usage import BAD_USAGE, UsageError
 
 
 class Parser(argparse.ArgumentParser):
@@ -86,6 +84,18 @@ def write(path: Path | None, document: Mapping[str, Any]) -> None:
         raise UsageError(f"--output {path}: cannot be written ({error.strerror})") from None
 
 
+def draw(path: Path | None, plot: Callable[[Path], None], option: str = "--plot") -> None:
+    """Draw the figure, if one was asked for."""
+    if path is None:
+        return
+    try:
+        plot(path)
+    except ImportError:
+        raise UsageError(f'{option} needs matplotlib: pip install "jaxkern-verified[check]"') from None
+    except (OSError, ValueError) as error:  # cannot be written; an ending that names no format
+        raise UsageError(f"{option} {path}: {error}") from None
+
+
 def main(parser: Parser, run: Callable[[argparse.Namespace], None], argv: Sequence[str] | None) -> int:
     """Run a command line: 0 when the table is made, 2 for bad usage or input."""
     try:
@@ -94,5 +104,5 @@ def main(parser: Parser, run: Callable[[argparse.Namespace], None], argv: Sequen
         run(options)
     except UsageError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
-        return 2
+        return BAD_USAGE
     return 0

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from proofs_check.tables import _command
+from proofs_check.usage import UsageError
 
 if TYPE_CHECKING:  # everything that imports jax waits until the arguments are read, so that --help is instant
     import numpy as np
@@ -183,7 +184,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> None:
     sizes = Sizes(options.points, options.replicates, options.restarts)
     if min(sizes.replicates, sizes.restarts) < 1 or sizes.points < len(RADII) or min(options.dims) < 2:
-        raise _command.UsageError("needs 1 replicate and restart, 3 points and 2 dimensions at least")
+        raise UsageError("needs 1 replicate and restart, 3 points and 2 dimensions at least")
     _command.checked_output(options.plot, "--plot")
     import jax
 
@@ -201,13 +202,7 @@ def _run(options: argparse.Namespace) -> None:
     print(f"{PROG}: {seconds} s", file=sys.stderr)
     about = {"seed": options.seed, "dtype": options.dtype, "sizes": vars(sizes), "run": {"seconds": seconds}}
     _command.write(options.output, as_json(found, **about))
-    if options.plot is not None:
-        try:
-            plot(found, options.plot)
-        except ImportError:
-            raise _command.UsageError('--plot needs matplotlib: pip install "jaxkern-verified[check]"') from None
-        except (OSError, ValueError) as error:  # cannot be written; an ending that names no format
-            raise _command.UsageError(f"--plot {options.plot}: {error}") from None
+    _command.draw(options.plot, lambda path: plot(found, path))
 
 
 if __name__ == "__main__":

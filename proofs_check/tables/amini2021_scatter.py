@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from proofs_check.tables import _command
+from proofs_check.usage import UsageError
 
 if TYPE_CHECKING:  # everything that imports jax or SciPy waits until the arguments are read, so that --help is instant
     import numpy as np
@@ -307,7 +308,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> None:
     if min(options.replicates, options.restarts) < 1 or options.points < 2 or min(options.dims) < 2:
-        raise _command.UsageError("needs 1 replicate and restart, 2 points and 2 dimensions at least")
+        raise UsageError("needs 1 replicate and restart, 2 points and 2 dimensions at least")
     for path, option in ((options.plot1, "--plot1"), (options.plot2, "--plot2")):
         _command.checked_output(path, option)
     import jax
@@ -322,14 +323,8 @@ def _run(options: argparse.Namespace) -> None:
     print(f"{PROG}: {seconds} s", file=sys.stderr)
     about = {"seed": options.seed, "dtype": options.dtype, "sizes": sizes, "run": {"seconds": seconds}}
     _command.write(options.output, as_json(first, second, **about))
-    for path, draw, option in ((options.plot1, plot1, "--plot1"), (options.plot2, plot2, "--plot2")):
-        if path is not None:
-            try:
-                draw(path, seed=options.seed)
-            except ImportError:
-                raise _command.UsageError(f'{option} needs matplotlib: pip install "jaxkern-verified[check]"') from None
-            except (OSError, ValueError) as error:  # cannot be written; an ending that names no format
-                raise _command.UsageError(f"{option} {path}: {error}") from None
+    _command.draw(options.plot1, lambda path: plot1(path, seed=options.seed), "--plot1")
+    _command.draw(options.plot2, lambda path: plot2(path, seed=options.seed), "--plot2")
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from proofs_check.tables import _command
+from proofs_check.usage import UsageError
 
 if TYPE_CHECKING:  # everything that imports jax waits until the arguments are read, so that --help is instant
     import numpy as np
@@ -293,9 +294,9 @@ def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
         with np.load(path, allow_pickle=False) as arrays:
             X, y, count = arrays["X"], arrays["y"], int(arrays["n_train"])
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-        raise _command.UsageError(f"{path}: cannot be read as points X, labels y and n_train ({error})") from None
+        raise UsageError(f"{path}: cannot be read as points X, labels y and n_train ({error})") from None
     if X.ndim != 2 or y.shape != X.shape[:1] or not 0 < count <= len(X) or not np.isfinite(X).all():
-        raise _command.UsageError(f"{path}: X must be finite points (n, d), y (n,), and n_train at most n")
+        raise UsageError(f"{path}: X must be finite points (n, d), y (n,), and n_train at most n")
     return X[:count], y[:count]
 
 
@@ -326,15 +327,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> None:
     if options.draws < 2 or min(options.frequencies) < 1 or options.per_digit < 1 or options.kept < 1:
-        raise _command.UsageError("needs 2 draws, and 1 frequency, row of a digit and component at least")
+        raise UsageError("needs 2 draws, and 1 frequency, row of a digit and component at least")
     _command.checked_output(options.plot, "--plot")
     X, y = read(options.data_dir / "usps.npz")
     try:
         rows = first_rows(y, options.per_digit)
     except ValueError as error:
-        raise _command.UsageError(f"{options.data_dir / 'usps.npz'}: {error}") from None
+        raise UsageError(f"{options.data_dir / 'usps.npz'}: {error}") from None
     if options.kept >= min(len(rows), 2 * min(options.frequencies)):
-        raise _command.UsageError("--kept must be below the number of points and of features")
+        raise UsageError("--kept must be below the number of points and of features")
     import jax
     import jax.numpy as jnp
 
@@ -355,13 +356,7 @@ def _run(options: argparse.Namespace) -> None:
     sizes: Mapping[str, int] = {"per_digit": options.per_digit, "kept": options.kept, "draws": options.draws}
     about = {"seed": options.seed, "dtype": options.dtype, "sizes": sizes, "run": {"seconds": seconds}}
     _command.write(options.output, as_json(cells, **about))
-    if options.plot is not None:
-        try:
-            plot(cells, options.plot)
-        except ImportError:
-            raise _command.UsageError('--plot needs matplotlib: pip install "jaxkern-verified[check]"') from None
-        except (OSError, ValueError) as error:  # cannot be written; an ending that names no format
-            raise _command.UsageError(f"--plot {options.plot}: {error}") from None
+    _command.draw(options.plot, lambda path: plot(cells, path))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from proofs_check.tables import _command
+from proofs_check.usage import UsageError
 
 if TYPE_CHECKING:  # everything that imports jax waits until the arguments are read, so that --help is instant
     import numpy as np
@@ -269,7 +270,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> None:
     if options.replicates < 1 or options.pairs < 8 or min(*options.dims, *options.frequencies) < 1:
-        raise _command.UsageError("needs 1 replicate, dimension and frequency, and 8 pairs at least")
+        raise UsageError("needs 1 replicate, dimension and frequency, and 8 pairs at least")
     _command.checked_output(options.plot, "--plot")
     import jax
 
@@ -294,13 +295,7 @@ def _run(options: argparse.Namespace) -> None:
     print(f"{PROG}: {seconds} s", file=sys.stderr)
     about = {**common, "replicates": options.replicates, "run": {"seconds": seconds}}
     _command.write(options.output, as_json(largest, errors, **about))
-    if options.plot is not None:
-        try:
-            plot(largest, errors, options.plot)
-        except ImportError:
-            raise _command.UsageError('--plot needs matplotlib: pip install "jaxkern-verified[check]"') from None
-        except (OSError, ValueError) as error:  # cannot be written; an ending that names no format
-            raise _command.UsageError(f"--plot {options.plot}: {error}") from None
+    _command.draw(options.plot, lambda path: plot(largest, errors, path))
 
 
 if __name__ == "__main__":

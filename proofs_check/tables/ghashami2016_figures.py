@@ -23,6 +23,7 @@ with the points as X: "comp-activ" of Delve, a9a of LIBSVM (UCI "Adult") and UCI
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -32,6 +33,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from proofs_check.tables import _command
+from proofs_check.usage import UsageError
 
 if TYPE_CHECKING:  # everything that imports jax waits until the arguments are read, so that --help is instant
     import numpy as np
@@ -441,11 +443,11 @@ def _run(options: argparse.Namespace) -> None:
     from proofs_check.data import DataError
 
     if min(*options.sizes, *options.rows, options.points) < 1 or max(options.sizes) > options.points:
-        raise _command.UsageError("--sizes, --rows and --points must be at least 1, and sizes at most the points")
+        raise UsageError("--sizes, --rows and --points must be at least 1, and sizes at most the points")
     if min(options.rows) > min(options.sizes):
-        raise _command.UsageError("--rows must hold one number that is at most the smallest of --sizes")
+        raise UsageError("--rows must hold one number that is at most the smallest of --sizes")
     if options.plot is not None and not options.plot.is_dir():
-        raise _command.UsageError(f"--plot {options.plot}: there is no such folder")
+        raise UsageError(f"--plot {options.plot}: there is no such folder")
     import jax
     import numpy as np
 
@@ -465,7 +467,7 @@ def _run(options: argparse.Namespace) -> None:
                 for part in read(name, options.data_dir, num_points=min(wanted, options.points), seed=options.seed)
             )
         except DataError as error:
-            raise _command.UsageError(str(error)) from None
+            raise UsageError(str(error)) from None
         pairs = min(100_000, X.shape[0] * (X.shape[0] - 1) // 2)
         lengthscale = float(
             sampled_quantile_lengthscale(jax.random.key(options.seed), X, options.quantile, num_pairs=pairs)
@@ -485,12 +487,9 @@ def _run(options: argparse.Namespace) -> None:
         # After every data set: what is interrupted leaves those before it.
         settings = {"seed": options.seed, "dtype": options.dtype, "quantile": options.quantile, "data": about}
         _command.write(options.output, as_json(found, **settings, run={"seconds": seconds}))
-        if options.plot is not None:
-            try:
-                title = f"{source.title}, n = {X.shape[0]}, d = {X.shape[1]}"
-                plot(found[name], options.plot / f"ghashami2016_figure{source.figure}.svg", title=title)
-            except ImportError:
-                raise _command.UsageError('--plot needs matplotlib: pip install "jaxkern-verified[check]"') from None
+        drawn = functools.partial(plot, found[name], title=f"{source.title}, n = {X.shape[0]}, d = {X.shape[1]}")
+        file = None if options.plot is None else options.plot / f"ghashami2016_figure{source.figure}.svg"
+        _command.draw(file, drawn)
     terminal(found)
 
 

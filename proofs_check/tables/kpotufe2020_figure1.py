@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from proofs_check.tables import _command
+from proofs_check.usage import UsageError
 
 if TYPE_CHECKING:  # everything that imports jax waits until the arguments are read, so that --help is instant
     import numpy as np
@@ -219,18 +220,12 @@ def _run(options: argparse.Namespace) -> None:
     try:
         found = figure1(features=options.features, draws=options.draws, **shared)
     except ValueError as error:  # sizes that do not fit
-        raise _command.UsageError(str(error)) from None
+        raise UsageError(str(error)) from None
     terminal(found)
     seconds = round(time.monotonic() - start, 1)
     print(f"{PROG}: {seconds} s", file=sys.stderr)
     _command.write(options.output, as_json(found, **shared, run={"seconds": seconds}))
-    if options.plot is not None:
-        try:
-            plot(options.plot, **shared)
-        except ImportError:
-            raise _command.UsageError('--plot needs matplotlib: pip install "jaxkern-verified[check]"') from None
-        except (OSError, ValueError) as error:  # cannot be written; an ending that names no format
-            raise _command.UsageError(f"--plot {options.plot}: {error}") from None
+    _command.draw(options.plot, lambda path: plot(path, **shared))
 
 
 if __name__ == "__main__":

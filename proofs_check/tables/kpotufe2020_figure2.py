@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from proofs_check.tables import _command
 from proofs_check.tables.kpotufe2020_table2 import FILES, METHODS, iot_sample, read, standardise
+from proofs_check.usage import UsageError
 
 if TYPE_CHECKING:  # everything that imports jax waits until the arguments are read, so that --help is instant
     import numpy as np
@@ -163,7 +164,7 @@ def _run(options: argparse.Namespace) -> None:
     try:
         X, y = iot_sample(*read(options.data_dir / FILES["iot"]), per_device=options.per_device)
     except (DataError, ValueError) as error:
-        raise _command.UsageError(str(error)) from None
+        raise UsageError(str(error)) from None
     import jax
 
     jax.config.update("jax_enable_x64", options.dtype == "float64")
@@ -178,19 +179,13 @@ def _run(options: argparse.Namespace) -> None:
             progress=lambda line: print(f"{PROG}: {line}", file=sys.stderr),
         )
     except ValueError as error:  # sizes that do not fit the data
-        raise _command.UsageError(str(error)) from None
+        raise UsageError(str(error)) from None
     terminal(found)
     seconds = round(time.monotonic() - start, 1)
     print(f"{PROG}: {seconds} s", file=sys.stderr)
     about = {"seed": options.seed, "dtype": options.dtype, "points": len(X), "run": {"seconds": seconds}}
     _command.write(options.output, as_json(found, **about))
-    if options.plot is not None:
-        try:
-            plot(found, options.plot, n=FIXED_LANDMARKS, d=FIXED_FEATURES)
-        except ImportError:
-            raise _command.UsageError('--plot needs matplotlib: pip install "jaxkern-verified[check]"') from None
-        except (OSError, ValueError) as error:  # cannot be written; an ending that names no format
-            raise _command.UsageError(f"--plot {options.plot}: {error}") from None
+    _command.draw(options.plot, lambda path: plot(found, path, n=FIXED_LANDMARKS, d=FIXED_FEATURES))
 
 
 if __name__ == "__main__":

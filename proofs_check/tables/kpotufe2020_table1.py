@@ -14,6 +14,7 @@ from typing import Any, TextIO
 
 from proofs_check.tables import _command
 from proofs_check.tables.kpotufe2020_table2 import FILES, NAMES, iot_sample, read
+from proofs_check.usage import UsageError
 
 PROG = "kpotufe2020_table1"
 PRINTED = {"avila": (20867, 10, 12), "iot": (40000, 115, 5), "banknote": (1372, 4, 2)}
@@ -54,7 +55,7 @@ def _run(options: argparse.Namespace) -> None:
             X, y = read(options.data_dir / file)
             found[name] = sizes(*(iot_sample(X, y) if name == "iot" else (X, y)))
     except (DataError, ValueError) as error:
-        raise _command.UsageError(str(error)) from None
+        raise UsageError(str(error)) from None
     terminal(found)
     rows = [{"data": name, "found": row, "printed": PRINTED[name]} for name, row in found.items()]
     _command.write(options.output, {"schema": SCHEMA, "paper": "kpotufe2020", "where": "Table 1", "rows": rows})

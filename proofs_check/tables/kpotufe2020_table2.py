@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from proofs_check.tables import _command
+from proofs_check.usage import UsageError
 
 if TYPE_CHECKING:  # everything that imports jax waits until the arguments are read, so that --help is instant
     import numpy as np
@@ -274,13 +275,13 @@ def _run(options: argparse.Namespace) -> None:
     from proofs_check.data import DataError
 
     if options.repetitions < 1:
-        raise _command.UsageError("--repetitions must be at least 1")
+        raise UsageError("--repetitions must be at least 1")
     try:
         sets = {name: read(options.data_dir / FILES[name]) for name in options.datasets}
         if "iot" in sets:
             sets["iot"] = iot_sample(*sets["iot"])
     except (DataError, ValueError) as error:
-        raise _command.UsageError(str(error)) from None
+        raise UsageError(str(error)) from None
     import jax
 
     jax.config.update("jax_enable_x64", options.dtype == "float64")
