@@ -37,6 +37,14 @@ def x64():
 
 
 @pytest.fixture
+def own_precision():
+    """Restore the precision of the process after a test of the command, which sets it."""
+    before = jax.config.jax_enable_x64
+    yield
+    jax.config.update("jax_enable_x64", before)
+
+
+@pytest.fixture
 def rng():
     """Return a NumPy generator with a fixed seed: tests are deterministic."""
     return np.random.default_rng(20200)

@@ -67,12 +67,7 @@ CLAIMS = [CLAIM, *OTHERS]
 PROFILE = runner.Profile("quick", max_trials=16 * 128, max_draws=700, max_control=128, lenient=True)
 
 
-@pytest.fixture(autouse=True)
-def precision():
-    """The command sets the precision of its process."""
-    before = jax.config.jax_enable_x64
-    yield
-    jax.config.update("jax_enable_x64", before)
+pytestmark = pytest.mark.usefixtures("own_precision")
 
 
 @pytest.fixture

@@ -60,12 +60,7 @@ class Population:
     note: str
 
 
-@pytest.fixture(autouse=True)
-def precision():
-    """The command sets the precision of its process."""
-    before = jax.config.jax_enable_x64
-    yield
-    jax.config.update("jax_enable_x64", before)
+pytestmark = pytest.mark.usefixtures("own_precision")
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from proofs_check import controls
 from proofs_check.claim import Calibrated, Claim, Control, Exact, Form, Law, Rate, Setting, Tail
 from proofs_check.claims import _kpotufe2020_trials as trials
 from proofs_check.claims import kpotufe2020_examples, kpotufe2020_steps, kpotufe2020_tools
+from proofs_check.claims._kpotufe2020_deviation import for_every_n
 from proofs_check.claims._places import (
     Places,
     enough_d,
@@ -387,19 +388,7 @@ def _lemma_b2_bernstein(places: Places) -> Claim:
         r"\quad\text{w.p. }1-2e^{-\tau},\ n\ge1",
         hypotheses=r"$\kappa=\sup_xK(x,x)<\infty$, independent $X_i\sim\rho$, $\tau>0$ and any $n\ge1$.",
         because="The same inequality before it is simplified: no condition on n, and up to four times smaller.",
-        corrected=Form(
-            Tail(trials.covariance_deviation, bound),
-            places.at(lambda p, tau: 1.0) + places.at(times(1e6, lemma_n)),
-            "certified",
-        ),
-        controls=(
-            Control(
-                "a bound that falls like 1/n",
-                Tail(trials.covariance_deviation, controls.scaled(bound, lambda s: s.numbers["n"] ** -0.5)),
-                places.at(times(1e6, lemma_n), people=rough(places)),
-                POWER,
-            ),
-        ),
+        **for_every_n(places, bound),
     )
 
 

@@ -20,7 +20,8 @@ from jaxkern.bounds import Bound, sketching
 from proofs_check import controls
 from proofs_check.claim import Calibrated, Claim, Control, Exact, Form, Setting, Tail
 from proofs_check.claims import _kpotufe2020_trials as trials
-from proofs_check.claims._places import Places, fixed, lemma_n, rough, times
+from proofs_check.claims._kpotufe2020_deviation import for_every_n
+from proofs_check.claims._places import Places, fixed, rough
 
 PAPER = "kpotufe2020"
 C = sketching.KOLTCHINSKII_LOUNICI
@@ -227,7 +228,6 @@ def _theorem_c2() -> Claim:
 
 def _lemma_b2_sharp(places: Places) -> Claim:
     bound = places.bound(sketching.covariance_deviation_sharp, "kappa", "trace", "hs_norm", "n", "tau")
-    # A constant kernel never deviates, and its bound is the second term alone.
     return Claim(
         id="jaxkern:lemB.2-sharp",
         paper=PAPER,
@@ -239,19 +239,7 @@ def _lemma_b2_sharp(places: Places) -> Claim:
         because="Proposition H: the exponential moment of a sum in a Hilbert space, the exact variance, and B = M/3 "
         "for a variable bounded by M. The second term is at least 8 times smaller than before, and at large n the "
         "whole bound 4 times smaller than Lemma B.2.",
-        corrected=Form(
-            Tail(trials.covariance_deviation, bound),
-            places.at(lambda p, tau: 1.0) + places.at(times(1e6, lemma_n)),
-            "certified",
-        ),
-        controls=(
-            Control(
-                "a bound that falls like 1/n",
-                Tail(trials.covariance_deviation, controls.scaled(bound, lambda s: s.numbers["n"] ** -0.5)),
-                places.at(times(1e6, lemma_n), people=rough(places)),
-                "wrong power",
-            ),
-        ),
+        **for_every_n(places, bound),
     )
 
 
