@@ -498,6 +498,21 @@ def _(dtype, seed):
     return products, (key(seed), gaussian(dtype, seed), points(dtype, seed), others(dtype, seed))
 
 
+@entry("features.standardized")
+def _(dtype, seed):
+    def embed(key, k, mean, spread, X):
+        phi = features.paired_fourier(key, k, DIM, num_frequencies=4)
+        return features.standardized(phi, mean, 1 + spread**2)(X)
+
+    return embed, (
+        key(seed),
+        gaussian(dtype, seed),
+        array(dtype, seed, DIM),
+        array(dtype, seed + 1, DIM),
+        points(dtype, seed),
+    )
+
+
 @entry("features.streaming_pca", gradient=False)
 def _(dtype, seed):
     def stream(k, X, Y, weights):

@@ -43,6 +43,7 @@ NOT_CALLED = {
     "features.PairedFourier": "what paired_fourier and orthogonal_fourier return",
     "features.RandomFeaturePCA": "what random_feature_pca returns",
     "features.ShiftedFourier": "what shifted_fourier returns",
+    "features.Standardized": "what standardized returns",
     "features.StreamingMap": "what finalize of streaming_pca returns",
     "features.StreamingPCA": "what streaming_pca returns",
     "features.StreamingState": "what init of streaming_pca returns",

@@ -8,6 +8,7 @@ from jaxkern.features._pca import KernelPCA, kernel_pca
 from jaxkern.features._preimage import PreImage, preimage
 from jaxkern.features._random_feature_pca import RandomFeaturePCA, random_feature_pca
 from jaxkern.features._sketch import KernelJL, kernel_jl
+from jaxkern.features._standardized import Standardized, standardized
 from jaxkern.features._streaming import StreamingMap, StreamingPCA, StreamingState, streaming_pca
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "PreImage",
     "RandomFeaturePCA",
     "ShiftedFourier",
+    "Standardized",
     "StreamingMap",
     "StreamingPCA",
     "StreamingState",
@@ -31,5 +33,6 @@ __all__ = [
     "preimage",
     "random_feature_pca",
     "shifted_fourier",
+    "standardized",
     "streaming_pca",
 ]
