@@ -1,4 +1,4 @@
-"""The command line: `python -m proofs_check [run|list|show|attack|resume|report] ...`."""
+"""The command line: `python -m proofs_check [run|list|show|attack|certify|resume|report] ...`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from proofs_check.usage import BAD_USAGE, INTERRUPTED, PROG, UsageError
 
 # All else is imported by the commands, after the arguments are read, so that --help is instant.
 
-COMMANDS = ("run", "list", "show", "attack", "resume", "report")
+COMMANDS = ("run", "list", "show", "attack", "certify", "resume", "report")
 EPILOG = """exit status: 0 every verdict is as expected, 1 some verdict differs or the time ended before every claim
 had its turn, 2 bad usage or input, 3 the folder cannot be written to, 130 interrupted.
 JAX_PLATFORMS chooses the device."""
@@ -136,6 +136,13 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
 
         add_arguments(attack)
 
+    certify = commands.add_parser("certify", help="certify a feature map for your own table", allow_abbrev=False)
+    certify.set_defaults(command=_certify)
+    if chosen == "certify":
+        from proofs_check.certify._command import add_arguments as add_certify_arguments
+
+        add_certify_arguments(certify)
+
     again = commands.add_parser(
         "resume", help="go on with a run that was interrupted", epilog=RESUME_EXAMPLES + EPILOG,
         description="Go on with a run that was interrupted.",
@@ -199,6 +206,12 @@ def _attack(options: argparse.Namespace) -> int:
     from proofs_check import attack
 
     return attack.command(options)
+
+
+def _certify(options: argparse.Namespace) -> int:
+    from proofs_check.certify import _command
+
+    return _command.command(options)
 
 
 def _list(options: argparse.Namespace) -> int:

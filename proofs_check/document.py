@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -131,21 +132,29 @@ def write_text(path: Path, text: str) -> None:
 
 def read(path: Path) -> dict[str, Any]:
     """Return the report that a file holds. Raises ReportError, in one line, where it holds none of this version."""
+    return load(path, "report", "schema", SCHEMA, find_fault)
+
+
+def load(path: Path, kind: str, key: str, known: int, check: Callable[[Any], str]) -> dict[str, Any]:
+    """Return the document of a kind that a file holds: its version is under `key`, and `check` finds faults in it.
+
+    Raises ReportError, in one line, where it holds none of the version that is known, or one with a fault.
+    """
     try:
-        report = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
+        found = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
     except OSError as error:
         raise ReportError(f"{path} cannot be read ({error.strerror})") from None
     except (ValueError, RecursionError):  # no UTF-8, no JSON, or brackets without end
         raise ReportError(f"{path} is not JSON; was it cut short?") from None
-    version = report.get("schema") if isinstance(report, dict) else None
+    version = found.get(key) if isinstance(found, dict) else None
     if version is None:
-        raise ReportError(f"{path} is no report of proofs_check: it has no schema version")
-    if version != SCHEMA or isinstance(version, bool):
-        raise ReportError(f"{path} has schema version {str(version)[:30]!r}, and this program reads version {SCHEMA}")
-    fault = find_fault(report)
+        raise ReportError(f"{path} is no {kind} of proofs_check: it has no schema version")
+    if version != known or isinstance(version, bool):
+        raise ReportError(f"{path} has schema version {str(version)[:30]!r}, and this program reads version {known}")
+    fault = check(found)
     if fault:
-        raise ReportError(f"{path} is not a report of schema version {SCHEMA}: {fault}")
-    return dict(report)
+        raise ReportError(f"{path} is not a {kind} of schema version {known}: {fault}")
+    return dict(found)
 
 
 def _no_constant(name: str) -> float:
@@ -154,7 +163,7 @@ def _no_constant(name: str) -> float:
 
 def find_fault(report: Any) -> str:
     """Return the first thing in which a document differs from the schema, the empty string where there is none."""
-    return _fault(report, _REPORT, "report")
+    return fault_of(report, _REPORT, "report")
 
 
 def _claim(result: ClaimResult, seed: int) -> dict[str, Any]:
@@ -323,8 +332,7 @@ def what_stopped(report: Mapping[str, Any]) -> str:
     return open_ if report["complete"] else missing
 
 
-# The shape of a document: a dictionary for an object with at least these keys, a list for a list of such entries, a
-# set for one of several texts, otherwise a type, or `is_number`. docs/report_schema.md explains every key.
+# The shape of a document, as `fault_of` asks for it. docs/report_schema.md explains every key.
 _STATUS = frozenset({"identity", "certified", "consistent", "refuted", "vacuous", "calibrated", "not testable"})
 _EVIDENCE = {"setting": str, "trials": int, "numbers": dict, "shapes": dict, "margin": is_number, "facts": dict}
 _VERDICT = {
@@ -372,21 +380,26 @@ _REPORT = {
 }
 
 
-def _fault(value: Any, shape: Any, where: str) -> str:
+def fault_of(value: Any, shape: Any, where: str) -> str:
+    """Return the first thing in which a value differs from a shape, "" where there is none; `where` is its name.
+
+    A shape is a dictionary for an object with at least these keys, a list for a list of such entries, a set for one of
+    several texts, a function for what passes it as a test, otherwise a type.
+    """
     if isinstance(shape, dict):
         if not isinstance(value, dict):
             return f"{where} is not an object"
         missing = [f"{where}.{key} is missing" for key in shape if key not in value]
-        faults = (_fault(value[key], inner, f"{where}.{key}") for key, inner in shape.items())
+        faults = (fault_of(value[key], inner, f"{where}.{key}") for key, inner in shape.items())
         return missing[0] if missing else next(filter(None, faults), "")
     if isinstance(shape, list):
         if not isinstance(value, list):
             return f"{where} is not a list"
-        return next(filter(None, (_fault(entry, shape[0], f"{where}[{i}]") for i, entry in enumerate(value))), "")
+        return next(filter(None, (fault_of(entry, shape[0], f"{where}[{i}]") for i, entry in enumerate(value))), "")
     if isinstance(shape, frozenset):
         fits = isinstance(value, str) and value in shape
-    elif shape is is_number:
-        fits = is_number(value)
+    elif isinstance(shape, FunctionType):
+        fits = shape(value)
     else:  # True is an int in Python, and no number in JSON
         fits = isinstance(value, shape) and not (shape is int and isinstance(value, bool))
     return "" if fits else f"{where} is {str(value)[:30]!r}"

@@ -15,11 +15,11 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from proofs_check import checkpoint as checkpoints
+from proofs_check import folders
 from proofs_check.usage import AS_EXPECTED, INTERRUPTED, NOT_AS_EXPECTED, NOT_WRITTEN, PROG, UsageError
 
 if TYPE_CHECKING:
@@ -62,10 +62,10 @@ def start(request: Request, output: Path | None) -> int:
     if request.lengthscale is not None and request.data is None:
         raise UsageError("--lengthscale needs --data")
     if output is not None:
-        _check_output(output)
+        folders.check(output)
     prepared = _Prepared(request)
-    began = _now()
-    folder = _make_output(output, began, request.seed)
+    began = folders.now()
+    folder = folders.make(output, "proofs_report", began, request.seed)
     try:
         blocks = checkpoints.create(folder, prepared.manifest(began))
     except checkpoints.CheckpointError as error:
@@ -307,40 +307,6 @@ def _population(rows: Any, request: Request) -> Any:
         raise UsageError(f"{request.data}: {error}") from None
 
 
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-
-
-def _check_output(path: Path) -> None:
-    if path.exists() and not path.is_dir():
-        raise UsageError(f"--output {path} is a file")
-    try:
-        if (path / checkpoints.MANIFEST).exists():
-            raise UsageError(f"--output {path} already belongs to a run; choose a new folder, or: {PROG} resume {path}")
-        if path.exists() and any(path.iterdir()):
-            raise UsageError(f"--output {path} is not empty; choose a new folder")
-    except OSError as error:
-        raise UsageError(f"--output {path} cannot be used ({error.strerror})") from None
-
-
-def _make_output(path: Path | None, began: str, seed: int) -> Path:
-    """Make the folder of this run before its first trial: a new one, or the empty one that was asked for."""
-    try:
-        if path is not None:
-            path.mkdir(parents=True, exist_ok=True)
-            return path
-        for attempt in range(1, 1000):
-            path = Path("proofs_report", f"{began}-{seed}" + (f"-{attempt}" if attempt > 1 else ""))
-            try:
-                path.mkdir(parents=True)
-            except FileExistsError:
-                continue
-            return path
-        raise UsageError(f"cannot make a new folder under {path.parent if path else path}")
-    except OSError as error:
-        raise UsageError(f"cannot make the folder {path} ({error.strerror})") from None
-
-
 def versions() -> dict[str, str]:
     """Return the versions on which numbers may depend."""
     import platform
@@ -383,7 +349,7 @@ def _write(
 
     run = {
         "started": began,
-        "finished": _now(),
+        "finished": folders.now(),
         "command": dataclasses.asdict(request),
         "budget_minutes": request.budget,
         "resumed": resumed,

@@ -10,14 +10,15 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
+from proofs_check import console
 from proofs_check.claim import Verdict
+from proofs_check.console import NO_RICH
 from proofs_check.document import About, as_json, describe, write_json
 from proofs_check.run import ClaimResult, rejected
 from proofs_check.runner import Progress
 
-__all__ = ["About", "as_json", "describe", "progress", "terminal", "write_json"]
+__all__ = ["NO_RICH", "About", "as_json", "describe", "progress", "terminal", "write_json"]
 
-NO_RICH = "(plain text: install jaxkern-verified[check] for the coloured table)"
 COLUMNS = ("claim", "where", "form", "verdict", "expected", "slack", "trials", "controls", "seconds")
 COLOURS = {
     "identity": "green",
@@ -46,23 +47,10 @@ def terminal(results: Sequence[ClaimResult], about: About, *, file: TextIO | Non
     rows = [row for result in results for row in _rows(result)]
     lines = [line for result in results for line in _explanations(result)]
     closing = _closing(results, about)
-    try:
-        from rich.console import Console
-        from rich.table import Table
-        from rich.text import Text
-    except ImportError:
-        print("\n".join([NO_RICH, *_plain(rows), "", *lines, *([""] if lines else []), *closing]), file=file)
-        return
-    # A pipe has no width; text that a person or grep will read must not be cut at 80 columns.
-    console = Console(file=file, width=None if file.isatty() else 200)
-    table = Table()
-    for name in COLUMNS:
-        table.add_column(name, justify="right" if name in _NUMERIC else "left")
-    for row in rows:
-        table.add_row(*(Text(cell, COLOURS.get(cell, "") if i == 3 else "") for i, cell in enumerate(row)))
-    console.print(table)
-    for line in (*lines, *closing):
-        console.print(Text(line), soft_wrap=True)
+    console.show(
+        COLUMNS, rows, [*lines, *([""] if lines else []), *closing],
+        numeric=_NUMERIC, colours={"verdict": COLOURS}, file=file,
+    )  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -197,12 +185,6 @@ def _controls(results: Sequence[ClaimResult]) -> list[str]:
     found = [rejected(verdict) for result in results for _, verdict in result.controls]
     kinds = {control.kind for result in results for control in result.claim.controls}
     return [f"controls: {sum(found)} of {len(found)} rejected, of {len(kinds)} kind(s)"] if found else []
-
-
-def _plain(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    table = [COLUMNS, *rows]
-    widths = [max(len(row[i]) for row in table) for i in range(len(COLUMNS))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
 
 
 def _trials(verdict: Verdict) -> int:

@@ -131,7 +131,7 @@ def test_a_run_writes_a_report_into_a_new_folder_and_succeeds(registry, tmp_path
 
 
 def test_two_runs_in_the_same_second_have_their_own_folders(registry, tmp_path, monkeypatch):
-    monkeypatch.setattr("proofs_check.execute._now", lambda: "20200101T000000Z")
+    monkeypatch.setattr("proofs_check.folders.now", lambda: "20200101T000000Z")
     assert main(["--claim", "other2021"]) == main(["--claim", "other2021"]) == 0
     names = {f.name for f in (tmp_path / "proofs_report").iterdir()}
     assert names == {"20200101T000000Z-0", "20200101T000000Z-0-2"}

@@ -13,7 +13,19 @@ from importlib import resources
 
 from proofs_check.document import kinds_of, rejections, what_stopped
 from proofs_check.html._claims import paper_section
-from proofs_check.html._parts import TONES, Json, badge, is_finite, number, table, text_of, time_of, unseen
+from proofs_check.html._parts import (
+    TONES,
+    Json,
+    badge,
+    facts,
+    is_finite,
+    number,
+    page_of,
+    table,
+    text_of,
+    time_of,
+    unseen,
+)
 from proofs_check.rerun import run_command
 
 Papers = Mapping[str, Sequence[tuple[str, Json]]]
@@ -40,17 +52,17 @@ def render(report: Json) -> str:
     papers = _by_paper(report, anchors)
     style = resources.files(__package__).joinpath("page.css").read_text(encoding="utf-8")
     sections = "".join(paper_section(report, i, paper, claims) for i, (paper, claims) in enumerate(papers.items()))
-    links = "".join(f'<li><a href="#paper-{i}">{text_of(paper)}</a></li>' for i, paper in enumerate(papers))
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>proofs_check: {_outcome(report)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
-        '<a class="skip" href="#main">Skip to the results</a>\n'
-        f"<header>\n<h1>Theorems, run as checks that can fail</h1>\n{_headline(report)}</header>\n"
-        '<nav aria-label="Contents"><ul><li><a href="#about">About this run</a></li>'
-        f'<li><a href="#verdicts">Verdicts</a></li><li><a href="#controls">Controls</a></li>{links}</ul></nav>\n'
-        f'<main id="main">\n{_about(report, papers)}{_summary(papers)}{_controls(report, papers)}{sections}</main>\n'
-        "</body>\n</html>\n"
+    return page_of(
+        title=f"proofs_check: {_outcome(report)}",
+        style=style,
+        header=f"<h1>Theorems, run as checks that can fail</h1>\n{_headline(report)}",
+        links=[
+            ("about", "About this run"),
+            ("verdicts", "Verdicts"),
+            ("controls", "Controls"),
+            *((f"paper-{i}", text_of(paper)) for i, paper in enumerate(papers)),
+        ],
+        main=f"{_about(report, papers)}{_summary(papers)}{_controls(report, papers)}{sections}",
     )
 
 
@@ -94,7 +106,7 @@ def _about(report: Json, papers: Papers) -> str:
     run = report["run"]
     versions = run.get("versions")
     shown = ", ".join(f"{name} {version}" for name, version in versions.items()) if isinstance(versions, dict) else None
-    facts = [
+    about = [
         (
             "family-wise rate",
             f"{number(report['family_alpha'])}: the probability that the run refutes any true form is at most that, "
@@ -112,14 +124,14 @@ def _about(report: Json, papers: Papers) -> str:
         ),
         ("versions", text_of(shown) if shown else None),
     ]
-    rows = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts if value is not None)
     wrong = [(anchor, c) for anchor, c in _all(papers) if not c["as_expected"]]
     failed = "".join(f'<li><a href="#{anchor}">{text_of(c["id"])}</a></li>' for anchor, c in wrong)
     meanings = "".join(f"<dt>{badge(status)}</dt><dd>{text_of(text)}</dd>" for status, text in MEANINGS.items())
     return (
         '<section id="about" aria-labelledby="about-h">\n<h2 id="about-h">About this run</h2>\n'
         + (f'<p>Not as expected:</p><ul class="notes">{failed}</ul>\n' if failed else "")
-        + f'<dl class="facts">{rows}</dl>\n<p>The whole run again:</p>\n'
+        + facts(about)
+        + "<p>The whole run again:</p>\n"
         f'<p class="command"><code>{text_of(run_command(report))}</code></p>\n{_counts(papers)}'
         f'<details><summary>What the verdicts mean</summary><dl class="facts">{meanings}</dl>'
         '<p class="soft">In the quick profile, consistent counts for certified. Slack is the bound over the quantile '

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
 from proofs_check.document import is_number
 
 Json = Mapping[str, Any]
+
+# Controls that HTML has no place for, and those of the direction of writing.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 TONES = {
     "identity": "good",
@@ -24,8 +27,8 @@ TONES = {
 
 
 def text_of(value: Any) -> str:
-    """Return a value as text for the page."""
-    return escape(str(value))
+    """Return a value as text for the page, with signs that could turn what follows around written out."""
+    return escape(_UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", str(value)))
 
 
 def number(value: Any, digits: int = 3) -> str:
@@ -36,12 +39,14 @@ def number(value: Any, digits: int = 3) -> str:
         return {"inf": "∞", "-inf": "−∞"}.get(value, text_of(value))
     if isinstance(value, bool) or not isinstance(value, int | float):
         return text_of(value)
-    return text_of(f"{value:,}" if isinstance(value, int) else f"{value + 0.0:.{digits}g}")  # no -0
+    if isinstance(value, int) and not 1e15 <= abs(value) < 1e300:  # more than that is no float
+        return f"{value:,}"
+    return f"{value + 0.0:.{digits}g}"  # no -0
 
 
 def is_finite(value: Any) -> bool:
     """Tell whether a value is a finite number that JSON writes as one."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and -math.inf < value < math.inf
 
 
 def real(value: Any) -> float:
@@ -79,13 +84,33 @@ def unseen(part: Json) -> str:
 
 def time_of(value: Any) -> str:
     """Return the text, and a time such as 20200131T235959Z in a form that is easier on the eye."""
-    return re.sub(r"^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$", r"\1-\2-\3 \4:\5:\6 UTC", str(value))
+    return re.sub(r"^(\d{4})-?(\d\d)-?(\d\d)T(\d\d):?(\d\d):?(\d\d)Z$", r"\1-\2-\3 \4:\5:\6 UTC", str(value))
 
 
-def badge(status: str, expected: str | None = None, label: str = "") -> str:
-    """Return a verdict in its colour, with the expected one where it differs."""
+def badge(status: str, expected: str | None = None, label: str = "", *, tone: str = "") -> str:
+    """Return a verdict in its colour, or other words in a tone, with the expected ones where they differ."""
     hint = "" if expected in (None, status) else f' <span class="soft">(expected {text_of(expected)})</span>'
-    return f'<span class="badge {TONES.get(status, "open")}">{text_of(label + status)}</span>{hint}'
+    return f'<span class="badge {tone or TONES.get(status, "open")}">{text_of(label + status)}</span>{hint}'
+
+
+def facts(pairs: Iterable[tuple[str, str | None]]) -> str:
+    """Return a list of names and values, both escaped already, without those that have no value."""
+    rows = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in pairs if value is not None)
+    return f'<dl class="facts">{rows}</dl>\n' if rows else ""
+
+
+def page_of(*, title: str, style: str, header: str, links: Sequence[tuple[str, str]], main: str) -> str:
+    """Return the whole page, from escaped pieces; `links` are the anchors of its contents and their names."""
+    contents = "".join(f'<li><a href="#{anchor}">{name}</a></li>' for anchor, name in links)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
+        '<a class="skip" href="#main">Skip to the results</a>\n'
+        f"<header>\n{header}</header>\n"
+        f'<nav aria-label="Contents"><ul>{contents}</ul></nav>\n'
+        f'<main id="main">\n{main}</main>\n</body>\n</html>\n'
+    )
 
 
 def table(caption: str, head: str, rows: Sequence[str], kind: str = "") -> str:

@@ -1,0 +1,266 @@
+"""The certificate: a recommended map, what is known of every other one, and the document that says so."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxkern import features, io
+from proofs_check.certify import _document, _page
+from proofs_check.certify._maps import map_bytes
+from proofs_check.certify._model import Demand, Facts, Family, Hypothesis, Probe
+from proofs_check.certify._plan import MOST_ROWS, Clock, Entry, least_demands
+from proofs_check.certify._search import median_interval, quantiles
+from proofs_check.certify._trials import Trials
+
+MISSED = 0.01
+"""The chance that a sample holds none of the pairs of a map with too many bad ones."""
+TIMED = 0.05
+"""Share of the time limit for timing sizes that are not recommended."""
+MOST_DETAIL_ROWS = 2_000
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What `certify` found.
+
+    Attributes
+    ----------
+    document : all of it, as in certificate.json (docs/certificate_schema.md).
+    map, sizes : the recommended map and its sizes; None and {} where no map could be certified.
+    """
+
+    document: dict[str, Any]
+    _trials: Trials = field(repr=False)
+    _entry: Entry | None = field(repr=False)
+    _key: Any = field(repr=False)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the document holds under a name, such as `eps` or `guarantee`."""
+        try:
+            return self.__dict__["document"][name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def draw(self, key: Any = None) -> Any:
+        """Return the recommended map, for points as they are in the table: a callable PyTree.
+
+        `key` is a typed random key, by default that of the certificate, whose map `save` keeps. Raises ValueError where
+        no map was certified.
+        """
+        if self._entry is None or self._entry.size is None:
+            raise ValueError("no map was certified, so there is none to draw; the document says why")
+        key = jax.random.clone(self._key) if key is None else key
+        phi = self._trials.draw(self._entry.family, self._entry.size, key)
+        table = self._trials.table
+        if not table.standardized:
+            return phi
+        dtype = self._trials.dtype
+        return features.standardized(phi, jnp.asarray(table.mean, dtype), jnp.asarray(table.scale, dtype))
+
+    def save(self, path: str | Path) -> None:
+        """Write the recommended map to a file, for `jaxkern.io.load`. Raises as `draw` and `io.save` do."""
+        io.save(path, self.draw())
+
+    def write(self, folder: str | Path) -> None:
+        """Write certificate.json and certificate.html into a folder that exists. Raises OSError where it cannot."""
+        from proofs_check.document import write_text
+
+        folder = Path(folder)
+        _document.write(folder / "certificate.json", self.document)
+        write_text(folder / "certificate.html", _page.render(self.document))
+
+    def fails(self, key: Any, *, draws: int = 200) -> tuple[int, int]:
+        """Return (failures, draws) of as many fresh draws of the recommended map, measured as the certificate says.
+
+        That is on the samples that its guarantee is about, and otherwise on all rows, or on a sample of as many as a
+        trial can look at. Raises ValueError where no map was certified.
+        """
+        entry = self._entry
+        if entry is None or entry.size is None:
+            raise ValueError("no map was certified, so there is none to draw; the document says why")
+        mine = self._trials
+        most = MOST_ROWS[mine.goal.name]
+        sample = entry.sample or (most if mine.table.rows > most else None)
+        trial = Trials(key, mine.table, mine.kernel, mine.goal, mine.dtype).trial(entry.family, sample)
+        errors = [trial(entry.size, "again", number) for number in range(draws)]
+        return sum(not error <= self.document["eps"] for error in errors), draws
+
+
+def recommended(trials: Trials, entries: Sequence[Entry], key: Any) -> tuple[Entry | None, dict[str, float], Any]:
+    """Return the entry to recommend, the seconds per million points of every certified map, and the map drawn.
+
+    A guarantee for all rows goes before one for samples, then time per point decides.
+    """
+    seconds, drawn = {}, {}
+    for entry in entries:
+        if entry.size is not None:
+            phi = trials.draw(entry.family, entry.size, jax.random.clone(key))
+            seconds[entry.family.name] = trials.seconds_per_million(phi)
+            drawn[entry.family.name] = phi
+    ready = [entry for entry in entries if entry.size is not None]
+    if not ready:
+        return None, seconds, None
+    best = min(ready, key=lambda entry: (not entry.for_all_rows, seconds[entry.family.name]))
+    return best, seconds, drawn[best.family.name]
+
+
+def theory(demands: Sequence[Demand], families: dict[str, Family]) -> list[dict[str, Any]]:
+    """Return what the statements demand, as JSON."""
+    found = []
+    for demand in demands:
+        family = families.get(demand.map)
+        known = family is not None and demand.size is not None
+        found.append(
+            {
+                "map": demand.map,
+                "sizes": family.sizes(demand.size) if known else None,  # type: ignore[union-attr, arg-type]
+                "num_features": family.num_features(demand.size) if known else None,  # type: ignore[union-attr, arg-type]
+                "source": demand.source,
+                "words": demand.words,
+                "worst_case": demand.worst_case,
+            }
+        )
+    return found
+
+
+def described(trials: Trials, entry: Entry, seconds: float | None, clock: Clock, key: Any) -> dict[str, Any]:
+    """Return what was found for one map, as JSON."""
+    family, outcome = entry.family, entry.outcome
+    itemsize = np.dtype(trials.dtype).itemsize
+    chosen = [probe for probe in entry.probes if probe.size == entry.size]
+    errors = np.concatenate([probe.errors for probe in chosen]) if chosen else np.empty(0)
+    certifying = [probe for probe in chosen if probe.certifying] if entry.basis == "draws" else []
+    known = entry.size is not None
+    width = family.num_features(entry.size) if known else None  # type: ignore[arg-type]
+    return {
+        "map": family.name,
+        "status": entry.status,
+        "words": entry.words,
+        "sizes": family.sizes(entry.size) if known else None,  # type: ignore[arg-type]
+        "num_features": width,
+        "basis": entry.basis,
+        "scope": None if not known else "all rows" if entry.sample is None else "samples",
+        "points_per_draw": trials.table.rows if entry.sample is None else entry.sample,
+        "draws": sum(probe.draws for probe in certifying),
+        "failures": sum(probe.failures for probe in certifying),
+        "rate_upper": outcome.upper if outcome is not None and certifying else None,
+        "alpha": outcome.alpha if outcome is not None else 0.0,
+        "error": _errors(errors),
+        "seconds_per_million": seconds,
+        "map_bytes": map_bytes(trials.draw(family, entry.size, jax.random.clone(key))) if known else None,  # type: ignore[arg-type]
+        "feature_bytes_per_million": None if width is None else 1_000_000 * width * itemsize,
+        "curve": _curve(trials, entry, clock, key),
+    }
+
+
+def _errors(errors: np.ndarray) -> dict[str, float] | None:
+    if not len(errors) or not np.isfinite(errors).all():
+        return None
+    low, high = median_interval(errors)
+    return {"median": float(np.median(errors)), "low": low, "high": high, "largest": float(errors.max())}
+
+
+def _curve(trials: Trials, entry: Entry, clock: Clock, key: Any) -> list[dict[str, Any]]:
+    """Return the errors at every size that was tried, with the time per point while a share of the limit lasts."""
+    points = []
+    until = clock.spent + TIMED * clock.left
+    for probe in sorted(entry.probes, key=lambda probe: (probe.size, probe.certifying)):
+        if not probe.draws or not np.isfinite(probe.errors).all():
+            continue
+        low, median, high = quantiles(probe)
+        seconds = None
+        if clock.spent < until:
+            phi = trials.draw(entry.family, probe.size, jax.random.clone(key))
+            seconds = trials.seconds_per_million(phi)
+        points.append(
+            {
+                "size": probe.size,
+                "num_features": entry.family.num_features(probe.size),
+                "draws": probe.draws,
+                "failures": probe.failures,
+                "low": low,
+                "median": median,
+                "high": high,
+                "seconds_per_million": seconds,
+                "certifying": probe.certifying,
+            }
+        )
+    return points
+
+
+def guarantee(goal: str, words: str, entry: Entry, eps: float, delta: float, confidence: float) -> str:
+    """Return what the certificate promises, in one or two sentences."""
+    kept = f"{words[0].upper()}{words[1:]} is at most {eps:g}, with probability at least {1 - delta:g} over the draw"
+    if entry.basis == "worst case":
+        return f"{kept} of the map, for every table of this kind: {entry.demand.source}."  # type: ignore[union-attr]
+    if entry.basis == "this data":
+        return f"{kept} of the map, for all rows of this table: {entry.demand.source}."  # type: ignore[union-attr]
+    if entry.sample is None:
+        return f"{kept} of the map, for all rows of this table (confidence {confidence:g}, by fresh draws)."
+    sentence = (
+        f"{kept} of the map and of a sample of {entry.sample:,} rows, drawn independently from the table "
+        f"(confidence {confidence:g}, by fresh draws). This is about samples and weaker than a guarantee for all rows"
+    )
+    if goal != "distance":
+        return sentence + "."
+    # Half as many independent pairs: none of them is bad with probability (1 - q)^(s / 2), q the share of bad pairs.
+    share = -math.expm1(math.log(MISSED) / (entry.sample // 2))
+    return (
+        f"{sentence}: with probability at least {1 - delta / (1 - MISSED):.4g} over the map alone, at most "
+        f"{100 * share:.2g} % of all pairs are off by more."
+    )
+
+
+def reasons(best: Entry, entries: Sequence[Entry], seconds: dict[str, float], demands: Sequence[Demand]) -> list[str]:
+    """Return why this map and this size, in plain sentences."""
+    family, size = best.family, best.size
+    assert size is not None
+    mine = seconds[family.name]
+    found = [f"{family.name} maps a million points in {mine:.3g} s here, with {family.num_features(size):,} features."]
+    for entry in entries:
+        if entry is best or entry.size is None:
+            continue
+        other = seconds[entry.family.name]
+        name = f"{entry.family.name} with {entry.family.num_features(entry.size):,} features"
+        if best.for_all_rows and not entry.for_all_rows:
+            cheaper = f" It would be {mine / other:.2g} times as fast." if other < mine else ""
+            found.append(f"{name} is certified for samples of {entry.sample:,} rows only.{cheaper}")
+        else:
+            found.append(f"{name} takes {other / mine:.2g} times as long.")
+    demand = least_demands(demands).get(family.name)
+    if demand is not None and best.basis == "draws" and demand.size:
+        found.append(
+            f"The draws certify {family.unit} {size:,}, {demand.size / size:.2g} times fewer than {demand.source} asks."
+        )
+    elif demand is None:
+        found.append(f"No statement gives a size of {family.name} for this goal on these data: draws alone certify it.")
+    return found
+
+
+def spectrum(facts: Facts) -> dict[str, Any]:
+    """Return the spectrum of the Gram matrix, as JSON."""
+    return {
+        "points": facts.sampled,
+        "eigenvalues": [float(value) for value in facts.eigenvalues[:200]],
+        "effective_dimension": {name: float(value) for name, value in facts.effective_dimension.items()},
+        "decay": dict(facts.decay),
+    }
+
+
+def hypotheses(found: Sequence[Hypothesis]) -> list[dict[str, Any]]:
+    """Return the hypotheses of the statements, as JSON."""
+    return [dataclasses.asdict(hypothesis) for hypothesis in found]
+
+
+def probes_of(entries: Sequence[Entry]) -> tuple[Probe, ...]:
+    """Return all draws behind the entries."""
+    return tuple(probe for entry in entries for probe in entry.probes)

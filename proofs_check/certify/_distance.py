@@ -1,0 +1,445 @@
+"""The goal "distance": all kernel distances of the given points shall survive, to a relative error.
+
+The work is one product of features for all pairs, in float32 and in square tiles. Everything else is about pairs that a
+product cannot tell apart. Distances by products lose digits to cancellation: with features less their mean,
+|phi(x) - phi(y)|^2 comes out with an error of about 1e-6 (a_x + a_y), a their squared norms, which is nothing for most
+pairs and everything for near-duplicates. The kernel knows before any map is drawn which pairs these are. So `prepare`
+sorts the pairs of every tile, once: most go to the float32 product, close ones to differences of features, and tiles
+that are full of close ones to a float64 product. All three give the ratio to well within 1 % of eps.
+
+Equal rows are one point: their pairs have no relative error, and their features are computed once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxkern import _checks
+from jaxkern._spectral import matmul
+from jaxkern.features._map import as_map
+from jaxkern.gram import gram, kernel_distance
+from jaxkern.kernels._base import psd_kernel
+
+__all__ = ["Distance", "Pairs", "embed"]
+
+_SIDE = 1024
+_ROUND_SIDE = 64
+_ROUND_FEATURES = 256
+_HELD_BYTES = 2**30
+"""Squared distances of all pairs are held up to so many bytes, and computed again for every draw beyond."""
+_CHUNK = 256
+"""Pairs whose differences of features stay in the cache of a CPU: ten times faster than 2,048."""
+_CROWDED = 64
+"""A tile of which more than this fraction (one in so many) is close takes a float64 product: twice the time of one in
+float32, which is less than that of so many differences."""
+_CANCELLATION = 1e-4
+"""Squared distances above this times (a_x + a_y) / eps come from float32 products. Their error was at most
+1.2e-6 (a_x + a_y) for 128 to 40,000 features, which moves the ratio of distances by at most 0.6 % of eps."""
+_KERNEL_CANCELLATION = 2e3
+"""Kernel distances take differences of points where float64 products would move the ratio by 0.1 % of eps or so."""
+_MOST_DETAIL = 2_000
+_NUM_BINS = 24
+
+
+class _Reach(NamedTuple):
+    """What decides which way a pair goes; float64, (side,) each.
+
+    spread is |K_x - m|^2, m the mean of some of the points; exact a squared distance, and rounding a distance, below
+    which the sum over the two points of a pair calls for differences of points and of features.
+    """
+
+    spread: jax.Array
+    exact: jax.Array
+    rounding: jax.Array
+
+
+@dataclass(frozen=True, eq=False)
+class _Tile:
+    """Pairs of two blocks of points.
+
+    `squared` holds squared distances (side, side) float32, NaN for pairs that do not go to the product, or None where
+    they are not held. `near` holds chunks of the others: indices within the blocks, and distances, NaN for padding.
+    """
+
+    rows: int
+    cols: int
+    wide: bool
+    squared: jax.Array | None
+    near: tuple[tuple[np.ndarray, np.ndarray, jax.Array], ...]
+
+
+class _Part(NamedTuple):
+    """Some pairs: `ratios`, squared, of distances of features to kernel distances, which are measured ** power.
+
+    `rows` and `cols` are the numbers of their points and broadcast. Pairs that do not count have NaN for the distance,
+    and the ratio 1, or NaN if features are not numbers.
+    """
+
+    ratios: jax.Array
+    measured: jax.Array
+    power: float
+    rows: Any
+    cols: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Points and their kernel distances, for the errors of any number of maps.
+
+    Attributes
+    ----------
+    blocks : the different rows, (side, dim) each; copies of the last one fill the last block.
+    counts : (blocks side,) how often every row was given, 0 for filling.
+    weights : (side,) for each block: those of the mean that is subtracted from features.
+    tiles : every pair of blocks once.
+    zero_pairs : pairs of given rows at distance zero; they have no relative error and are left out.
+    unresolved : pairs so close that rounding of their coordinates and features alone may change the distance of
+        features by more than eps times the distance. They count with the error that comes out.
+    sample : (at most 2,000, dim) of the given rows, for a plot.
+    """
+
+    blocks: tuple[jax.Array, ...]
+    counts: np.ndarray
+    weights: tuple[jax.Array, ...]
+    tiles: tuple[_Tile, ...]
+    zero_pairs: int
+    unresolved: int
+    sample: jax.Array
+    _reach: tuple[_Reach, ...]
+
+
+@dataclass(frozen=True)
+class Distance:
+    """The error of a map is max over pairs of | |phi(x) - phi(y)| / |K_x - K_y| - 1 |.
+
+    Attributes
+    ----------
+    kernel : positive semidefinite.
+    eps : the error that will be asked for, in (0, 1): it says how exactly errors have to be computed. An error near eps
+        is right to about 1 % of eps, and a larger one to about 1 % of itself, for pairs that are not `unresolved`.
+
+    Notes
+    -----
+    For s points: `prepare` takes s^2 / 2 kernel values in float64 (whatever the dtype of the points) and 2 s^2 bytes,
+    up to 1 GiB, beyond which the values are computed again for every draw. `error` takes s^2 num_features / 2
+    multiply-adds in float32 and memory for two copies of the features. One program serves all s up to the rounding of
+    tiles, and num_features up to multiples of 256; only mapping the points is compiled for every num_features.
+    """
+
+    kernel: Any
+    eps: float
+
+    name = "distance"
+    words = "the largest relative error of the kernel distance over all pairs of points"
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without points."""
+        object.__setattr__(self, "kernel", psd_kernel(self.kernel))
+        object.__setattr__(self, "eps", _checks.open_unit("eps", self.eps))
+
+    def refuses(self, map_name: str) -> str:
+        """Return why a map is not meant to keep kernel distances, "" for all others; centred maps keep them too."""
+        if map_name == "kernel_jl":
+            return (
+                "It preserves the Sigma^3-weighted inner product, not the kernel distance; "
+                "distances shrink by as much as the data vary little in their direction."
+            )
+        return ""
+
+    def prepare(self, key: Any, points: Any, labels: np.ndarray | None = None) -> Pairs:
+        """Sort the pairs of points (s, dim) by how their distances can be computed; labels play no part.
+
+        Raises ValueError if points are not a floating matrix of finite numbers.
+        """
+        points = _checks.matrix("points", points)
+        rng = np.random.default_rng(np.asarray(jax.random.key_data(_checks.key(key))).ravel().tolist())
+        rows = np.asarray(points)
+        if not np.isfinite(rows).all():
+            raise ValueError("points must be finite")
+        if len(rows) > _MOST_DETAIL:
+            rows = rows[np.sort(rng.choice(len(rows), _MOST_DETAIL, replace=False))]
+        return dataclasses.replace(self._pairs(np.asarray(points)), sample=jnp.asarray(rows))
+
+    def error(self, key: Any, phi: Any, prepared: Pairs) -> float:
+        """Return the largest relative error, NaN or inf where features are not numbers; the key is not used."""
+        worst = jnp.asarray([1, -1], jnp.float32)
+        for part in self._parts(phi, prepared):
+            worst = _worst(worst, part.ratios)
+        high, low = (float(value) for value in np.asarray(worst))
+        return _off(high) if math.isnan(high) else max(_off(high), _off(-low))
+
+    def detail(self, phi: Any, prepared: Pairs) -> dict[str, Any]:
+        """Return {"pairs": ...}: errors by distance, on at most 2,000 of the points.
+
+        Bins of kernel distance are equal in logarithm and cover all pairs; a bin without pairs is left out.
+        """
+        pairs = prepared if prepared.counts.sum() <= _MOST_DETAIL else self._pairs(np.asarray(prepared.sample))
+        errors, distances = [], []
+        for part in self._parts(phi, pairs):
+            measured = np.asarray(part.measured, float)
+            counted = measured > 0
+            weights = (pairs.counts[part.rows] * pairs.counts[part.cols])[counted]
+            off = np.abs(np.sqrt(np.maximum(np.asarray(part.ratios, float)[counted], 0)) - 1)
+            errors.append(np.repeat(off, weights))
+            distances.append(np.repeat(measured[counted] ** part.power, weights))
+        error, distance = np.concatenate(errors), np.concatenate(distances)
+        return {
+            "pairs": {
+                "points": int(pairs.counts.sum()),
+                "pairs": len(error),
+                "zero_pairs": pairs.zero_pairs,
+                "unresolved": pairs.unresolved,
+                "largest": _number(error.max()) if len(error) else None,
+                "bins": _bins(distance, error),
+            }
+        }
+
+    def _pairs(self, rows: np.ndarray) -> Pairs:
+        distinct, counts = _distinct(rows)
+        number = -(-len(distinct) // _SIDE)
+        side = _ROUND_SIDE * -(-len(distinct) // (number * _ROUND_SIDE))
+        filling = number * side - len(distinct)
+        size = len(distinct)
+        counts = np.pad(counts, (0, filling))
+        centre = np.linspace(0, size - 1, side).astype(int)
+        weights = (np.bincount(centre, minlength=number * side) / side).astype(rows.dtype)
+        points = np.pad(distinct, ((0, filling), (0, 0)), mode="edge").reshape(number, side, rows.shape[1])
+        pairs = Pairs(
+            blocks=tuple(jnp.asarray(block) for block in points),
+            counts=counts,
+            weights=tuple(jnp.asarray(block) for block in weights.reshape(number, side)),
+            tiles=(),
+            zero_pairs=int(np.sum(counts * (counts - 1)) // 2),
+            unresolved=0,
+            sample=jnp.asarray(rows),
+            _reach=(),
+        )
+        rounding = float(np.finfo(rows.dtype).eps)
+        with jax.enable_x64(True):
+            middle = jnp.asarray(points.reshape(-1, rows.shape[1])[centre])
+            reach = tuple(_reach(self.kernel, block, middle, self.eps, rounding) for block in pairs.blocks)
+        pairs = dataclasses.replace(pairs, _reach=reach)
+        held = number * (number + 1) // 2 * side**2 * 4 <= _HELD_BYTES
+        tiles = []
+        zero = unresolved = 0
+        for rows_of, cols_of in zip(*np.triu_indices(number), strict=True):
+            tile, found = self._sorted(pairs, int(rows_of), int(cols_of), size, held)
+            tiles.append(tile)
+            zero, unresolved = zero + found[0], unresolved + found[1]
+        return dataclasses.replace(
+            pairs, tiles=tuple(tiles), zero_pairs=pairs.zero_pairs + zero, unresolved=unresolved
+        )
+
+    def _sorted(self, pairs: Pairs, rows: int, cols: int, size: int, held: bool) -> tuple[_Tile, tuple[int, int]]:
+        """Return a tile, and how many of its pairs have distance zero and how many are not resolved."""
+        side = pairs.blocks[0].shape[0]
+        wide = False
+        squared, near = self._squared(pairs, rows, cols, wide)
+        i, j = np.nonzero(np.asarray(near))
+        if len(i) > side * side // _CROWDED:
+            wide = True
+            squared, near = self._squared(pairs, rows, cols, wide)
+            i, j = np.nonzero(np.asarray(near))
+        chunks = []
+        zero = unresolved = 0
+        for start in range(0, len(i), _CHUNK):
+            used = np.arange(start, start + _CHUNK) < len(i)
+            a, b = (np.pad(k[start : start + _CHUNK], (0, np.count_nonzero(~used))) for k in (i, j))
+            with jax.enable_x64(True):
+                found = _direct(self.kernel, pairs.blocks[rows], pairs.blocks[cols], a, b)
+                reach = np.asarray(pairs._reach[rows].rounding)[a] + np.asarray(pairs._reach[cols].rounding)[b]
+            distances = np.where(used, np.asarray(found), np.nan).astype(pairs.blocks[0].dtype)
+            weights = pairs.counts[rows * side + a] * pairs.counts[cols * side + b]
+            zero += int(weights[distances == 0].sum())
+            unresolved += int(weights[(distances > 0) & (distances < reach)].sum())
+            chunks.append((a.astype(np.int32), b.astype(np.int32), jnp.asarray(distances)))
+        return _Tile(rows, cols, wide, squared if held else None, tuple(chunks)), (zero, unresolved)
+
+    def _squared(self, pairs: Pairs, rows: int, cols: int, wide: bool) -> tuple[jax.Array, jax.Array]:
+        digits = float(np.finfo(np.float64).eps / np.finfo(np.float32).eps) if wide else 1.0
+        side = pairs.blocks[0].shape[0]
+        last = int(np.count_nonzero(pairs.counts))
+        with jax.enable_x64(True):
+            return _tile(
+                self.kernel,
+                (pairs.blocks[rows], pairs._reach[rows], rows * side),
+                (pairs.blocks[cols], pairs._reach[cols], cols * side),
+                last,
+                _CANCELLATION * digits / self.eps,
+            )
+
+    def _parts(self, phi: Any, pairs: Pairs) -> Iterator[_Part]:
+        """Yield the ratios of all pairs, every pair once."""
+        side = pairs.blocks[0].shape[0]
+        phi = as_map(phi)
+        images = [embed(phi, block) for block in pairs.blocks]
+        mean = _mean(tuple(images), pairs.weights)
+        narrow = [_centred(image, mean, dtype=jnp.float32) for image in images]
+        within = np.arange(side)
+        for tile in pairs.tiles:
+            rows, cols = tile.rows, tile.cols
+            squared = tile.squared
+            if squared is None:
+                squared = self._squared(pairs, rows, cols, tile.wide)[0]
+            if tile.wide:
+                with jax.enable_x64(True):
+                    a, b = (_centred(images[k], mean, dtype=jnp.float64) for k in (rows, cols))
+                    ratios = _by_product(a, b, squared)
+            else:
+                ratios = _by_product(narrow[rows], narrow[cols], squared)
+            yield _Part(ratios, squared, 0.5, (rows * side + within)[:, None], (cols * side + within)[None, :])
+            for i, j, distances in tile.near:
+                ratios = _by_difference(images[rows], images[cols], i, j, distances)
+                yield _Part(ratios, distances, 1.0, rows * side + i, cols * side + j)
+
+
+@jax.jit
+def embed(phi: Any, X: jax.Array) -> jax.Array:
+    """Return phi(X), (n, num_features), with columns of zeros up to a multiple of 256."""
+    Z = phi(X)
+    return jnp.pad(Z, ((0, 0), (0, -Z.shape[1] % _ROUND_FEATURES)))
+
+
+def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the different rows in the order of their first appearance, and how often each appears."""
+    rows = np.ascontiguousarray(rows + 0)  # the negative zero is zero
+    whole = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+    _, first, counts = np.unique(whole, return_index=True, return_counts=True)
+    order = np.argsort(first)
+    return rows[first[order]], counts[order]
+
+
+def _bins(distance: np.ndarray, error: np.ndarray) -> list[dict[str, Any]]:
+    if not len(distance):
+        return []
+    edges = np.geomspace(distance.min(), distance.max(), _NUM_BINS + 1)
+    which = np.clip(np.searchsorted(edges, distance, side="right") - 1, 0, _NUM_BINS - 1)
+    bins = []
+    for k in np.unique(which):
+        low, middle, high = np.quantile(error[which == k], (0.5, 0.95, 1.0))
+        bins.append(
+            {
+                "low": float(edges[k]),
+                "high": float(edges[k + 1]),
+                "pairs": int(np.count_nonzero(which == k)),
+                "q50": _number(low),
+                "q95": _number(middle),
+                "q100": _number(high),
+            }
+        )
+    return bins
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _off(squared_ratio: float) -> float:
+    """Return | sqrt(squared_ratio) - 1 |; rounding may have made a ratio of zero a little less."""
+    return abs(math.sqrt(max(squared_ratio, 0.0)) - 1) if math.isfinite(squared_ratio) else squared_ratio
+
+
+def _distances(kernel: Any, X: jax.Array, Y: jax.Array) -> jax.Array:
+    """Return squared kernel distances (n, m) in float64, by products."""
+    X, Y = X.astype(jnp.float64), Y.astype(jnp.float64)
+    x, y = (jax.vmap(lambda point: kernel(point, point))(side) for side in (X, Y))
+    return x[:, None] + y[None, :] - 2 * gram(kernel, X, Y)
+
+
+@jax.jit
+def _reach(kernel: Any, X: jax.Array, middle: jax.Array, eps: Any, rounding: Any) -> _Reach:
+    """Return what rounding does to a point of a block.
+
+    The rounding of a feature is that of its number, eps(dtype) sqrt(K(x, x)) in all, and that of the coordinates of
+    the point on their way through the map: the distance from x to x (1 + eps(dtype)). The rounding of a squared
+    distance by float64 products is that of values of the kernel, eps K(x, x), and that of the squared distances of
+    centred points, eps |x|^2, or the squared distance from x to x (1 + sqrt(eps)).
+    """
+    X = X.astype(jnp.float64)
+    middle = middle.astype(jnp.float64)
+    tiny = float(np.finfo(np.float64).eps)
+    spread = jnp.mean(_distances(kernel, X, middle), axis=1) - jnp.mean(_distances(kernel, middle, middle)) / 2
+    size = jax.vmap(lambda point: kernel(point, point))(X)
+    centred = X - jnp.mean(middle, axis=0, keepdims=True)
+    moved = kernel_distance(kernel, X, X + math.sqrt(tiny) * centred)
+    exact = moved * moved + tiny * size
+    relative = jnp.sqrt(size) * rounding + kernel_distance(kernel, X, X * (1 + rounding))
+    return _Reach(jnp.maximum(spread, 0), exact * _KERNEL_CANCELLATION / eps, relative / eps)
+
+
+@jax.jit
+def _tile(
+    kernel: Any,
+    first: tuple[jax.Array, _Reach, Any],
+    second: tuple[jax.Array, _Reach, Any],
+    last: Any,
+    factor: Any,
+) -> tuple[jax.Array, jax.Array]:
+    """Return squared distances of the pairs that a product of features resolves, NaN elsewhere, and all other pairs."""
+    (X, x, row), (Y, y, col) = first, second
+    squared = _distances(kernel, X, Y)
+    i, j = (start + jnp.arange(X.shape[0]) for start in (row, col))
+    counted = (i[:, None] < j[None, :]) & (j < last)[None, :]
+
+    def both(a: jax.Array, b: jax.Array) -> jax.Array:
+        return a[:, None] + b[None, :]
+
+    least = jnp.maximum(both(x.exact, y.exact), both(x.rounding, y.rounding) ** 2)
+    product = squared >= jnp.maximum(least, factor * both(x.spread, y.spread))
+    return jnp.where(counted & product, squared, jnp.nan).astype(jnp.float32), counted & ~product
+
+
+@jax.jit
+def _direct(kernel: Any, X: jax.Array, Y: jax.Array, i: jax.Array, j: jax.Array) -> jax.Array:
+    return kernel_distance(kernel, X[i].astype(jnp.float64), Y[j].astype(jnp.float64))
+
+
+@jax.jit
+def _mean(images: tuple[jax.Array, ...], weights: tuple[jax.Array, ...]) -> jax.Array:
+    """Return the weighted mean of the rows, (1, num_features)."""
+    return sum(matmul(w[None, :], Z) for Z, w in zip(images, weights, strict=True))  # type: ignore[return-value]
+
+
+@partial(jax.jit, static_argnames="dtype")
+def _centred(Z: jax.Array, mean: jax.Array, *, dtype: Any) -> tuple[jax.Array, jax.Array]:
+    """Return the rows less the mean, and their squared norms."""
+    wider = jnp.promote_types(Z.dtype, dtype)
+    A = (Z.astype(wider) - mean.astype(wider)).astype(dtype)
+    return A, jnp.sum(A * A, axis=1)
+
+
+@jax.jit
+def _by_product(
+    first: tuple[jax.Array, jax.Array], second: tuple[jax.Array, jax.Array], squared: jax.Array
+) -> jax.Array:
+    (A, a), (B, b) = first, second
+    found = (a[:, None] + b[None, :] - 2 * matmul(A, B.T)).astype(jnp.float32)
+    return _over(found, squared)
+
+
+@jax.jit
+def _by_difference(Z: jax.Array, W: jax.Array, i: jax.Array, j: jax.Array, distances: jax.Array) -> jax.Array:
+    difference = Z[i] - W[j]
+    ratios = _over(jnp.sqrt(jnp.sum(difference * difference, axis=1)), distances)
+    return (ratios * ratios).astype(jnp.float32)
+
+
+def _over(found: jax.Array, distances: jax.Array) -> jax.Array:
+    """Return the ratio where there is a distance, and 1 elsewhere unless what was found is not a number."""
+    counted = distances > 0
+    return jnp.where(counted, found / jnp.where(counted, distances, 1), 1 + 0 * found)
+
+
+@jax.jit
+def _worst(worst: jax.Array, ratios: jax.Array) -> jax.Array:
+    """Return the largest ratio so far, and the largest of all negative ratios; NaN stays."""
+    return jnp.maximum(worst, jnp.stack([jnp.max(ratios), jnp.max(-ratios)]))

@@ -1,0 +1,197 @@
+"""The maps of the library as families with one size, and the lines of Python that draw one again.
+
+A map with several sizes has a rule that ties the others to one: Kernel JL and kernel PCA take four landmarks a feature,
+which makes the landmarks' share of their error the smaller one; principal components of Fourier features keep
+ceil(4 / eps) of them, since what comes after component k of a Gram matrix with unit diagonal is at most n / (k + 1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxkern import features
+from proofs_check.certify._model import LARGEST_SAMPLE, Family
+
+LANDMARKS_A_FEATURE = 4
+MOST_FEATURES = 2**14
+MOST_LANDMARKS = 2**13
+BATCH = 4096
+"""Rows of a stream that are handed over at once."""
+FOURIER = ("paired_fourier", "shifted_fourier", "orthogonal_fourier", "fastfood")
+NAMES = (*FOURIER, "nystrom", "kernel_pca", "kernel_jl", "random_feature_pca", "streaming_pca")
+
+
+def families(rows: int, dim: int, eps: float) -> dict[str, Family]:
+    """Return every map of the library, by name, for a table of `rows` rows and an error eps."""
+    found = [_fourier(name) for name in FOURIER]
+    found += [_nystrom(rows), _kernel_pca(rows), _kernel_jl(rows)]
+    found += [_random_feature_pca(rows, eps), _streaming_pca(rows, eps)]
+    return {family.name: family for family in found}
+
+
+def components(size: int, eps: float) -> int:
+    """Return how many principal components of `size` frequencies are kept."""
+    return min(2 * size, math.ceil(4 / eps))
+
+
+def _fourier(name: str) -> Family:
+    per = 1 if name == "shifted_fourier" else 2
+
+    def draw(key: Any, kernel: Any, points: None, dim: int, dtype: Any, sizes: Mapping[str, int]) -> Any:
+        return getattr(features, name)(key, kernel, dim, **sizes, dtype=dtype)
+
+    def python(sizes: Mapping[str, int]) -> str:
+        return f"phi = features.{name}(key_map, kernel, table.dim, {_arguments(sizes)}, dtype=dtype)"
+
+    return Family(
+        name=name,
+        unit="num_frequencies",
+        sizes=lambda size: {"num_frequencies": size},
+        num_features=lambda size: per * size,
+        num_points=lambda size: 0,
+        draw=draw,
+        python=python,
+        largest=MOST_FEATURES // per,
+    )
+
+
+def _nystrom(rows: int) -> Family:
+    def draw(key: Any, kernel: Any, points: Any, dim: int, dtype: Any, sizes: Mapping[str, int]) -> Any:
+        return features.nystrom(kernel, points)
+
+    return Family(
+        name="nystrom",
+        unit="num_landmarks",
+        sizes=lambda size: {"num_landmarks": size},
+        num_features=lambda size: size,
+        num_points=lambda size: size,
+        draw=draw,
+        python=lambda sizes: "phi = features.nystrom(kernel, points)",
+        largest=min(rows, MOST_LANDMARKS),
+    )
+
+
+def _kernel_pca(rows: int) -> Family:
+    def draw(key: Any, kernel: Any, points: Any, dim: int, dtype: Any, sizes: Mapping[str, int]) -> Any:
+        return features.kernel_pca(kernel, points, num_components=sizes["num_components"], centered=False)
+
+    def python(sizes: Mapping[str, int]) -> str:
+        return f"phi = features.kernel_pca(kernel, points, num_components={sizes['num_components']}, centered=False)"
+
+    return Family(
+        name="kernel_pca",
+        unit="num_components",
+        sizes=_landmarks("num_components", rows),
+        num_features=lambda size: size,
+        num_points=lambda size: min(LANDMARKS_A_FEATURE * size, rows),
+        draw=draw,
+        python=python,
+        largest=min(rows, MOST_LANDMARKS // LANDMARKS_A_FEATURE),
+    )
+
+
+def _kernel_jl(rows: int) -> Family:
+    def draw(key: Any, kernel: Any, points: Any, dim: int, dtype: Any, sizes: Mapping[str, int]) -> Any:
+        return features.kernel_jl(key, kernel, points, num_features=sizes["num_features"])
+
+    def python(sizes: Mapping[str, int]) -> str:
+        return f"phi = features.kernel_jl(key_map, kernel, points, num_features={sizes['num_features']})"
+
+    return Family(
+        name="kernel_jl",
+        unit="num_features",
+        sizes=_landmarks("num_features", rows),
+        num_features=lambda size: size,
+        num_points=lambda size: min(LANDMARKS_A_FEATURE * size, rows),
+        draw=draw,
+        python=python,
+        largest=MOST_LANDMARKS // LANDMARKS_A_FEATURE,
+    )
+
+
+def _random_feature_pca(rows: int, eps: float) -> Family:
+    def draw(key: Any, kernel: Any, points: Any, dim: int, dtype: Any, sizes: Mapping[str, int]) -> Any:
+        phi = features.paired_fourier(key, kernel, dim, num_frequencies=sizes["num_frequencies"], dtype=dtype)
+        return features.random_feature_pca(
+            phi, points, num_components=min(sizes["num_components"], len(points)), centered=False
+        )
+
+    def python(sizes: Mapping[str, int]) -> str:
+        return (
+            f"phi = features.paired_fourier(key_map, kernel, table.dim, num_frequencies={sizes['num_frequencies']}, "
+            "dtype=dtype)\n"
+            f"phi = features.random_feature_pca(phi, points, num_components={sizes['num_components']}, centered=False)"
+        )
+
+    def num_points(size: int) -> int:
+        return min(rows, max(LANDMARKS_A_FEATURE * components(size, eps), 1000))
+
+    return Family(
+        name="random_feature_pca",
+        unit="num_frequencies",
+        sizes=lambda size: {
+            "num_frequencies": size,
+            "num_components": min(components(size, eps), num_points(size)),
+            "num_points": num_points(size),
+        },
+        num_features=lambda size: min(components(size, eps), num_points(size)),
+        num_points=num_points,
+        draw=draw,
+        python=python,
+        largest=MOST_FEATURES // 2,
+    )
+
+
+def _streaming_pca(rows: int, eps: float) -> Family:
+    def draw(key: Any, kernel: Any, points: Any, dim: int, dtype: Any, sizes: Mapping[str, int]) -> Any:
+        phi = features.paired_fourier(key, kernel, dim, num_frequencies=sizes["num_frequencies"], dtype=dtype)
+        pca = features.streaming_pca(phi, sketch_size=sizes["sketch_size"])
+        state = pca.init()
+        for start in range(0, len(points), BATCH):
+            state = pca.update(state, jnp.asarray(points[start : start + BATCH]))
+        return pca.finalize(state, num_components=sizes["sketch_size"])
+
+    def python(sizes: Mapping[str, int]) -> str:
+        return (
+            f"phi = features.paired_fourier(key_map, kernel, table.dim, num_frequencies={sizes['num_frequencies']}, "
+            "dtype=dtype)\n"
+            f"pca = features.streaming_pca(phi, sketch_size={sizes['sketch_size']})\n"
+            "state = pca.init()\n"
+            f"for start in range(0, len(points), {BATCH}):\n"
+            f"    state = pca.update(state, points[start : start + {BATCH}])\n"
+            f"phi = pca.finalize(state, num_components={sizes['sketch_size']})"
+        )
+
+    stream = min(rows, LARGEST_SAMPLE)
+    return Family(
+        name="streaming_pca",
+        unit="num_frequencies",
+        sizes=lambda size: {
+            "num_frequencies": size,
+            "sketch_size": components(size, eps),
+            "num_points": stream,
+        },
+        num_features=lambda size: components(size, eps),
+        num_points=lambda size: stream,
+        draw=draw,
+        python=python,
+        largest=MOST_FEATURES // 2,
+    )
+
+
+def _landmarks(unit: str, rows: int) -> Callable[[int], dict[str, int]]:
+    return lambda size: {unit: size, "num_landmarks": min(LANDMARKS_A_FEATURE * size, rows)}
+
+
+def _arguments(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sizes.items())
+
+
+def map_bytes(phi: Any) -> int:
+    """Return the bytes of the arrays of a map."""
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(phi) if hasattr(leaf, "dtype"))

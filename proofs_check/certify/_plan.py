@@ -1,0 +1,262 @@
+"""Which map, at which size, with which guarantee: the order in which the time of a certificate is spent."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from proofs_check.certify._model import LARGEST_SAMPLE, Demand, Family, Outcome, Probe
+from proofs_check.certify._search import search
+from proofs_check.certify._trials import Trials
+
+Say = Callable[[str], None]
+
+TRIALS = 250
+"""So many trials of a map are planned for: those that certify, and a share for the search."""
+FIRST = 0.6
+"""Share of the time for all maps on samples, where all rows come afterwards."""
+FEWEST_ROWS = 200
+CALIBRATION_ROWS = 1000
+GROWTH = {"distance": 2.0, "spectral": 2.0, "clustering": 3.0, "separation": 2.0}
+"""How the time of a trial grows with its rows, as a power."""
+MOST_ROWS = {"distance": LARGEST_SAMPLE, "spectral": LARGEST_SAMPLE, "clustering": 2_000, "separation": 4_000}
+"""The most rows that a trial looks at."""
+UPGRADES = 2
+MEASURED_DRAWS = 20
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What was found for one map.
+
+    Attributes
+    ----------
+    family : the map.
+    status : "certified", "not certified", "out of time" or "not for this goal".
+    words : why, in plain sentences.
+    size : the certified size, None where there is none.
+    basis : "draws", or "this data" or "worst case" for a size that a statement gives.
+    sample : rows of a trial, None for all.
+    outcome : of the search on which the size rests, or of the one that failed.
+    probes : all draws of this map at trials of `sample` rows.
+    demand : the smallest size that a statement demands, if any does.
+    """
+
+    family: Family
+    status: str
+    words: str
+    size: int | None = None
+    basis: str | None = None
+    sample: int | None = None
+    outcome: Outcome | None = None
+    probes: tuple[Probe, ...] = ()
+    demand: Demand | None = None
+
+    @property
+    def for_all_rows(self) -> bool:
+        """Tell whether the size is certified, and for all rows."""
+        return self.size is not None and self.sample is None
+
+
+class Clock:
+    """The time that is left of a limit in seconds, from `start` on."""
+
+    def __init__(self, seconds: float, start: float | None = None) -> None:
+        self._start = time.monotonic() if start is None else start
+        self._seconds = seconds
+
+    @property
+    def spent(self) -> float:
+        """Return the seconds since the start."""
+        return time.monotonic() - self._start
+
+    @property
+    def left(self) -> float:
+        """Return the seconds to the limit, 0 at least."""
+        return max(self._seconds - self.spent, 0.0)
+
+
+def least_demands(demands: Sequence[Demand]) -> dict[str, Demand]:
+    """Return the smallest demand of each map that has one."""
+    found: dict[str, Demand] = {}
+    for demand in demands:
+        if demand.size is not None and (demand.map not in found or demand.size < (found[demand.map].size or 0)):
+            found[demand.map] = demand
+    return found
+
+
+def find(
+    trials: Trials,
+    families: Mapping[str, Family],
+    demands: Sequence[Demand],
+    *,
+    eps: float,
+    delta: float,
+    confidence: float,
+    clock: Clock,
+    say: Say,
+) -> list[Entry]:
+    """Return one entry a map: certified on samples first, then, where time and rows allow it, on all rows.
+
+    All certificates of a call hold together with probability `confidence`: half of what it leaves is shared by the
+    maps on samples, half by those that are tried on all rows.
+    """
+    least = least_demands(demands)
+    refused = {name: words for name in families if (words := trials.goal.refuses(name))}
+    ranges = {name: _range(family, least.get(name)) for name, family in families.items() if name not in refused}
+    rest = delta - getattr(trials.goal, "slack", 0.0)
+    sample = _sample(trials, families, ranges, clock, say) if ranges else None
+    again = sample is not None and trials.table.rows <= MOST_ROWS[trials.goal.name]
+    alpha = (1 - confidence) / max(len(ranges), 1) / (2 if again else 1)
+    found: dict[str, Entry] = {}
+    for i, name in enumerate(ranges):
+        share = clock.left * (FIRST if again else 1.0) / (len(ranges) - i)
+        outcome = _searched(trials, families[name], ranges[name], sample, eps, rest, alpha, share, say)
+        found[name] = _entry(families[name], outcome, sample, least.get(name))
+    if again:
+        alpha = (1 - confidence) / 2 / UPGRADES
+        for name in _worth_it(found)[:UPGRADES]:
+            low, high = found[name].size or ranges[name][0], ranges[name][1]
+            outcome = _searched(trials, families[name], (low, high), None, eps, rest, alpha, clock.left * 0.9, say)
+            if outcome.size is not None:
+                found[name] = _entry(families[name], outcome, None, least.get(name))
+                break
+    entries = []
+    for name, family in families.items():
+        if name in refused:
+            entries.append(Entry(family, "not for this goal", refused[name]))
+        else:
+            entries.append(_by_a_statement(trials, found[name], sample, eps, clock))
+    return entries
+
+
+def _range(family: Family, demand: Demand | None) -> tuple[int, int]:
+    """Return the range of sizes of a search: never more than a statement demands."""
+    largest = family.largest if demand is None or demand.size is None else min(demand.size, family.largest)
+    return family.smallest, max(largest, family.smallest)
+
+
+def _sample(
+    trials: Trials,
+    families: Mapping[str, Family],
+    ranges: Mapping[str, tuple[int, int]],
+    clock: Clock,
+    say: Say,
+) -> int | None:
+    """Return how many rows a trial can look at in the time that is left, None for all of them."""
+    rows, goal = trials.table.rows, trials.goal.name
+    most = min(rows, MOST_ROWS[goal])
+    first = min(most, CALIBRATION_ROWS)
+    name = next(iter(ranges))
+    trial = trials.trial(families[name], first)
+    size = max(ranges[name][1] // 2, 1)
+    trial(size, "timing", 0)  # compiles
+    start = time.monotonic()
+    trial(size, "timing", 1)
+    seconds = max(time.monotonic() - start, 1e-4)
+    allowed = 0.75 * FIRST * clock.left / len(ranges) / TRIALS
+    affordable = first * (allowed / seconds) ** (1 / GROWTH[goal])
+    say(f"a trial on {first:,} rows takes {seconds:.3g} s, so {affordable:,.0f} rows can be afforded")
+    if affordable >= rows and rows <= MOST_ROWS[goal]:
+        return None
+    return int(min(max(affordable, FEWEST_ROWS), most))
+
+
+def _searched(
+    trials: Trials,
+    family: Family,
+    sizes: tuple[int, int],
+    sample: int | None,
+    eps: float,
+    delta: float,
+    alpha: float,
+    seconds: float,
+    say: Say,
+) -> Outcome:
+    where = "all rows" if sample is None else f"samples of {sample:,} rows"
+
+    def report(size: int, stage: Any, draws: int, failures: int) -> None:
+        say(f"{family.name} on {where}: {family.unit} {size:,}, {draws} draw(s), {failures} failure(s)")
+
+    return search(
+        trials.trial(family, sample),
+        smallest=sizes[0],
+        largest=sizes[1],
+        eps=eps,
+        delta=delta,
+        alpha=alpha,
+        seconds=seconds,
+        report=report,
+    )
+
+
+def _entry(family: Family, outcome: Outcome, sample: int | None, demand: Demand | None) -> Entry:
+    tried = max((probe.size for probe in outcome.probes), default=None)
+    if outcome.size is not None:
+        status, words = "certified", ""
+    elif outcome.stopped == "out of time":
+        status = "out of time"
+        words = "the time ended before draws could certify a size" + (
+            f"; {family.unit} {tried:,} was the largest tried" if tried else ""
+        )
+    else:
+        status = "not certified"
+        words = f"even {family.unit} {family.largest if tried is None else tried:,} fails too often"
+    return Entry(
+        family=family,
+        status=status,
+        words=words,
+        size=outcome.size,
+        basis=None if outcome.size is None else "draws",
+        sample=sample,
+        outcome=outcome,
+        probes=outcome.probes,
+        demand=demand,
+    )
+
+
+def _worth_it(found: Mapping[str, Entry]) -> list[str]:
+    """Return the maps to try on all rows: cheapest first, and only those that a statement does not beat already."""
+    by_statement = [
+        found[name].family.num_features(demand.size)
+        for name, entry in found.items()
+        if (demand := entry.demand) is not None and demand.size is not None
+    ]
+    limit = min(by_statement, default=float("inf"))
+    features = {name: e.family.num_features(e.size) for name, e in found.items() if e.size is not None}
+    return sorted((name for name in features if features[name] < limit), key=features.__getitem__)
+
+
+def _by_a_statement(trials: Trials, entry: Entry, sample: int | None, eps: float, clock: Clock) -> Entry:
+    """Return the entry, with the size that a statement demands where draws certified none."""
+    demand = entry.demand
+    if entry.size is not None or demand is None or demand.size is None:
+        return entry
+    trial = trials.trial(entry.family, sample)
+    errors: list[float] = []
+    start = time.monotonic()
+    while len(errors) < MEASURED_DRAWS and clock.left > 0:
+        errors.append(trial(demand.size, "measured", len(errors)))
+        clock_per_draw = (time.monotonic() - start) / len(errors)
+        if clock_per_draw > 0.1 * clock.left:
+            break
+    probe = _probe(demand.size, errors, eps, time.monotonic() - start)
+    return dataclasses.replace(
+        entry,
+        status="certified",
+        words=f"by {demand.source}; {entry.words}" if entry.words else f"by {demand.source}",
+        size=demand.size,
+        basis="worst case" if demand.worst_case else "this data",
+        sample=None,
+        probes=(*entry.probes, *([probe] if errors else [])),
+    )
+
+
+def _probe(size: int, errors: Sequence[float], eps: float, seconds: float) -> Probe:
+    import numpy as np
+
+    values = np.asarray(errors, float)
+    return Probe(size, values, int(np.sum(~(values <= eps))), False, seconds)

@@ -1,0 +1,248 @@
+"""The goal "spectral": the kernel matrix shall survive, to an error in spectral norm relative to n sup K(x, x).
+
+Few points take all eigenvalues of A = K - Khat, K the kernel matrix and Khat that of the features. For more, A is known
+by its products with a random block G (n, r) of standard normals alone, and its norm is bounded by what follows.
+
+Let A = sum_i l_i v_i v_i' and let m be the measure with mass |G' v_i|^2 at l_i. Then |p(A) G|_F^2 = integral of p^2 dm
+for every polynomial p, which is at least p(l_1)^2 |G' v_1|^2 for the eigenvalue l_1 that is largest in size. The mass
+|G' v_1|^2 has the chi-square law with r degrees of freedom exactly, so it is at least the `slack`-quantile q but with
+probability `slack`; and where it is, for *all* p at once,
+
+    q <= min { integral p^2 dm : p(l_1) = 1, degree p <= k } = |G|_F^2 / sum_{j <= k} p_j(l_1)^2,
+
+with p_0 = 1, p_1, ... the polynomials that are orthonormal for m / |G|_F^2. Their recurrence is that of the Lanczos
+process on A, started at G, in the inner product tr(U' V) of n x r matrices. Beyond their zeros all p_j^2 grow, and the
+largest zero is a Ritz value, which no eigenvalue is inside of at its end of the spectrum: so |A| is at most the x on
+one of the two sides where the sum reaches |G|_F^2 / q, and at least the largest Ritz value in size.
+
+How loose that is has a bound too: p = T_k(x / |A|), Chebyshev's, has |p| <= 1 on the spectrum, so that the x found is
+at most |A| cosh(arcosh(|G|_F / sqrt(q)) / k). The number of steps k is chosen for a factor of 1.05.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from scipy import special
+from scipy.linalg import eigh_tridiagonal
+
+from jaxkern import _checks
+from jaxkern._draws import normal_rows
+from jaxkern._spectral import matmul, operator_norm
+from jaxkern.features._map import as_map
+from jaxkern.gram import gram, gram_matmul
+from jaxkern.kernels import kappa
+from jaxkern.kernels._base import psd_kernel
+from proofs_check.certify._distance import embed
+
+__all__ = ["Matrix", "Spectral"]
+
+_EXACT = 1_000
+"""Points up to which all eigenvalues are computed."""
+_HELD_BYTES = 2**30
+"""The kernel matrix is held up to so many bytes, and computed again in every product beyond."""
+_ROWS = 1024
+_PROBES = 8
+_LOOSENESS = 1.05
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """Points and their kernel matrix.
+
+    Attributes
+    ----------
+    points : (n, dim).
+    blocks : the same in blocks of 1,024 rows, filled with copies of the last point.
+    kernel_matrix : (n or more, n), None where it is not held; rows beyond n are filling.
+    """
+
+    points: jax.Array
+    blocks: tuple[jax.Array, ...]
+    kernel_matrix: jax.Array | None
+
+
+@dataclass(frozen=True)
+class Spectral:
+    """The error of a map is |K - Khat|_2 / (n sup K(x, x)), or an upper bound of it that is at most 5 % larger.
+
+    Up to 1,000 points it is the error itself. Beyond, it is a bound that holds for every map and all points but with
+    probability `slack` over the key of `error`, up to rounding: a caller that accepts failures with probability delta
+    over the draw of the map leaves `slack` of it to the bound. The looseness is at most cosh(arcosh(sqrt(m)) / k),
+    which k steps make 1.05 for m = n r / q; in fact m = |G|_F^2 / q for a block G of n r normals, within a few percent
+    of that.
+
+    Attributes
+    ----------
+    kernel : positive semidefinite, with a finite sup K(x, x) that is known.
+    eps : the error that will be asked for, in (0, 1); nothing here depends on it.
+    slack : probability in (0, 1) that a reported error is too small.
+
+    Notes
+    -----
+    For s points and F features: `prepare` takes s^2 kernel values and holds them up to 1 GiB. `error` takes about 25
+    products of K and of the features with 8 columns, 400 s (s + F) multiply-adds, bound by memory; where K is not held,
+    25 s^2 kernel values instead. Rounding adds about eps(dtype) to the error.
+    """
+
+    kernel: Any
+    eps: float
+    slack: float = 1e-6
+
+    name = "spectral"
+    words = "the spectral norm of the error of the kernel matrix, relative to n sup K(x, x)"
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without points."""
+        object.__setattr__(self, "kernel", psd_kernel(self.kernel))
+        object.__setattr__(self, "eps", _checks.open_unit("eps", self.eps))
+        object.__setattr__(self, "slack", _checks.open_unit("slack", self.slack))
+        if not 0 < float(kappa(self.kernel)) < math.inf:
+            raise ValueError(f"kernel must have a finite and positive sup K(x, x), got {type(self.kernel).__name__}")
+
+    def refuses(self, map_name: str) -> str:
+        """Return why a map is not meant to keep the kernel matrix, "" for all others."""
+        if map_name == "kernel_jl":
+            return "Its inner products are those of the kernel weighted by Sigma^3, another matrix than K."
+        return ""
+
+    def prepare(self, key: Any, points: Any, labels: np.ndarray | None = None) -> Matrix:
+        """Compute the kernel matrix of points (s, dim) where it can be held; key and labels play no part.
+
+        Raises ValueError if points are not a floating matrix.
+        """
+        points = _checks.matrix("points", points)
+        n, dim = points.shape
+        filled = jnp.pad(points, ((0, -n % _ROWS), (0, 0)), mode="edge").reshape(-1, _ROWS, dim)
+        held = n * n * points.dtype.itemsize <= _HELD_BYTES
+        matrix = _kernel_matrix(self.kernel, filled, points) if held else None
+        return Matrix(points, tuple(filled), matrix)
+
+    def error(self, key: Any, phi: Any, prepared: Matrix) -> float:
+        """Return the error, or a bound of it; NaN where features are not numbers."""
+        return self.bounds(key, phi, prepared)[1]
+
+    def detail(self, phi: Any, prepared: Matrix) -> dict[str, Any]:
+        """Return {}: there is nothing to draw."""
+        return {}
+
+    def bounds(self, key: Any, phi: Any, prepared: Matrix) -> tuple[float, float]:
+        """Return a lower bound that always holds, and the bound of the class; both are the error where this is exact.
+
+        Parameters
+        ----------
+        key : typed random key, for the probes.
+        phi : a feature map.
+        prepared : what `prepare` returned.
+        """
+        key = _checks.key(key)
+        n = prepared.points.shape[0]
+        scale = n * float(kappa(self.kernel))
+        phi = as_map(phi)
+        images = tuple(embed(phi, block) for block in prepared.blocks)
+        if n <= _EXACT:
+            norm = float(_norm(images, prepared.kernel_matrix)) / scale
+            return norm, norm
+        quantile = 2 * float(special.gammaincinv(_PROBES / 2, self.slack))
+        steps = math.ceil(math.acosh(math.sqrt(n * _PROBES / quantile)) / math.acosh(_LOOSENESS))
+        found = _lanczos(key, self.kernel, images, prepared.points, prepared.kernel_matrix, num_steps=steps)
+        diagonal, beside, mass = (np.asarray(part, float) for part in found)
+        lower, upper = _bounds(diagonal, beside, float(mass) / quantile)
+        return lower / scale, upper / scale
+
+
+@jax.jit
+def _kernel_matrix(kernel: Any, blocks: jax.Array, points: jax.Array) -> jax.Array:
+    """Return K for all rows of all blocks: block by block, so that nothing else of its size is ever held."""
+    return lax.map(lambda block: gram(kernel, block, points), blocks).reshape(-1, points.shape[0])
+
+
+@jax.jit
+def _norm(images: tuple[jax.Array, ...], kernel_matrix: jax.Array) -> jax.Array:
+    n = kernel_matrix.shape[1]
+    Z = jnp.concatenate(images)[:n]
+    difference = kernel_matrix[:n] - matmul(Z, Z.T)
+    return operator_norm((difference + difference.T) / 2)
+
+
+@partial(jax.jit, static_argnames="num_steps")
+def _lanczos(
+    key: jax.Array,
+    kernel: Any,
+    images: tuple[jax.Array, ...],
+    points: jax.Array,
+    kernel_matrix: jax.Array | None,
+    *,
+    num_steps: int,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return the k diagonal entries and the k entries beside them of the Lanczos process, and |G|_F^2.
+
+    All matrices so far are projected out, twice: without that rounding would bring back eigenvalues already found.
+    """
+    n = points.shape[0]
+    Z = jnp.concatenate(images)[:n]
+
+    def apply(V: jax.Array) -> jax.Array:
+        exact = gram_matmul(kernel, points, None, V) if kernel_matrix is None else matmul(kernel_matrix, V)[:n]
+        return exact - matmul(Z, matmul(Z.T, V))
+
+    def step(basis: jax.Array, j: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+        image = apply(basis[j].reshape(n, _PROBES)).reshape(-1)
+        along = matmul(basis, image[:, None])
+        image = image - matmul(along.T, basis)[0]
+        image = image - matmul(matmul(basis, image[:, None]).T, basis)[0]
+        size = jnp.linalg.norm(image)
+        basis = basis.at[j + 1].set(image / jnp.where(size > 0, size, 1))
+        return basis, (along[j, 0], size)
+
+    start = normal_rows(key, _PROBES, n, points.dtype).T.reshape(-1)
+    mass = jnp.sum(start * start)
+    basis = jnp.zeros((num_steps + 1, start.size), points.dtype).at[0].set(start / jnp.sqrt(mass))
+    _, (diagonal, beside) = lax.scan(step, basis, jnp.arange(num_steps))
+    return diagonal, beside, mass
+
+
+def _bounds(diagonal: np.ndarray, beside: np.ndarray, most: float) -> tuple[float, float]:
+    """Return the largest Ritz value in size, and the largest |x| at which the p_j(x)^2 sum to at most `most`.
+
+    Parameters
+    ----------
+    diagonal, beside : (k,) coefficients of x p_j = beside_j p_{j+1} + diagonal_j p_j + beside_{j-1} p_{j-1}.
+    most : at least 1, the sum at x.
+    """
+    if not (np.isfinite(diagonal).all() and np.isfinite(beside).all()):
+        return math.nan, math.nan
+    if not beside.all():  # the measure has no more points than that many polynomials: Ritz values are eigenvalues
+        count = int(np.argmin(beside != 0)) + 1
+        diagonal, beside = diagonal[:count], beside[:count]
+    ritz = eigh_tridiagonal(diagonal, beside[:-1], eigvals_only=True)
+    lower = float(np.max(np.abs(ritz)))
+    if lower == 0 or beside[-1] == 0:
+        return lower, lower
+
+    def total(x: float) -> float:
+        before, now, result = 0.0, 1.0, 1.0
+        for j, size in enumerate(beside):
+            before, now = now, ((x - diagonal[j]) * now - (beside[j - 1] * before if j else 0.0)) / size
+            result += now * now
+            if result > most:
+                break
+        return result
+
+    upper = lower
+    for end, outward in ((ritz[-1], 1.0), (ritz[0], -1.0)):
+        inside, gap = 0.0, 1e-3 * lower
+        while total(end + outward * gap) <= most:
+            inside, gap = gap, 2 * gap
+        for _ in range(30):
+            middle = (inside + gap) / 2
+            inside, gap = (middle, gap) if total(end + outward * middle) <= most else (inside, middle)
+        upper = max(upper, abs(float(end + outward * gap)))
+    return lower, upper

@@ -1,0 +1,90 @@
+"""One trial: a fresh map, drawn and measured on all rows of a table or on a fresh sample of them."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from proofs_check.certify._model import Family, Goal
+from proofs_check.certify._table import Table, rows_for
+
+TIMED_ROWS = 4096
+TIMES = 3
+
+
+class Trials:
+    """Draws maps for a table and measures them; what all maps share on all rows is computed once.
+
+    `table` is a Table, `kernel` a kernel, `goal` a Goal, `dtype` that of maps and points, and `key` the root of all
+    randomness but that of the map which is recommended.
+    """
+
+    def __init__(self, key: Any, table: Table, kernel: Any, goal: Goal, dtype: str) -> None:
+        self.table = table
+        self.kernel = kernel
+        self.goal = goal
+        self.dtype = dtype
+        self._key = key
+        self._all: Any = None
+
+    def draw(self, family: Family, size: int, key: Any) -> Any:
+        """Return the map of this size that a key names."""
+        key_rows, key_map = jax.random.split(key)
+        count = family.num_points(size)
+        points = None
+        if count:
+            points = jnp.asarray(self.table.take(rows_for(key_rows, self.table.rows, count), self.dtype))
+        return family.draw(key_map, self.kernel, points, self.table.dim, self.dtype, family.sizes(size))
+
+    def trial(self, family: Family, sample: int | None) -> Callable[[int, Any, int], float]:
+        """Return (size, stage, number) -> error of a fresh map, on all rows or on a fresh sample of `sample` rows."""
+
+        def error(size: int, stage: Any, number: int) -> float:
+            key = self._named(family.name, sample, stage, size)
+            key_map, key_sample, key_error = jax.random.split(jax.random.fold_in(key, number), 3)
+            prepared = self.all_rows() if sample is None else self.sample(key_sample, sample)
+            return float(self.goal.error(key_error, self.draw(family, size, key_map), prepared))
+
+        return error
+
+    def all_rows(self) -> Any:
+        """Return what the goal prepares of all rows."""
+        if self._all is None:
+            self._all = self._prepared(self._named("all rows"), np.arange(self.table.rows))
+        return self._all
+
+    def sample(self, key: Any, count: int) -> Any:
+        """Return what the goal prepares of `count` rows, drawn independently, so that a row may be there twice."""
+        key_rows, key_goal = jax.random.split(key)
+        rng = np.random.default_rng(np.asarray(jax.random.key_data(key_rows)).ravel().tolist())
+        return self._prepared(key_goal, np.sort(rng.integers(self.table.rows, size=count)))
+
+    def seconds_per_million(self, phi: Any) -> float:
+        """Return the time of mapping a million rows on this device, by the median of a few blocks."""
+        count = min(TIMED_ROWS, self.table.rows)
+        block = jnp.asarray(self.table.take(np.arange(count), self.dtype))
+        jax.block_until_ready(_apply(phi, block))
+        seconds = []
+        for _ in range(TIMES):
+            start = time.perf_counter()
+            jax.block_until_ready(_apply(phi, block))
+            seconds.append(time.perf_counter() - start)
+        return float(np.median(seconds)) / count * 1e6
+
+    def _prepared(self, key: Any, rows: np.ndarray) -> Any:
+        labels = None if self.table.labels is None else self.table.labels[rows]
+        return self.goal.prepare(key, jnp.asarray(self.table.take(rows, self.dtype)), labels)
+
+    def _named(self, *names: Any) -> Any:
+        return jax.random.fold_in(self._key, zlib.crc32(repr(names).encode()))
+
+
+@jax.jit
+def _apply(phi: Any, points: jax.Array) -> jax.Array:
+    return phi(points)
