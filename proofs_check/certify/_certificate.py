@@ -16,15 +16,13 @@ import numpy as np
 from jaxkern import features, io
 from proofs_check.certify import _document, _page
 from proofs_check.certify._maps import map_bytes
-from proofs_check.certify._model import Demand, Facts, Family, Hypothesis, Probe
-from proofs_check.certify._plan import MOST_ROWS, Clock, Entry, least_demands
+from proofs_check.certify._model import Demand, Facts, Family, Hypothesis
+from proofs_check.certify._plan import MOST_ROWS, Entry, least_demands
 from proofs_check.certify._search import median_interval, quantiles
 from proofs_check.certify._trials import Trials
 
 MISSED = 0.01
 """The chance that a sample holds none of the pairs of a map with too many bad ones."""
-TIMED = 0.05
-"""Share of the time limit for timing sizes that are not recommended."""
 MOST_DETAIL_ROWS = 2_000
 
 
@@ -132,7 +130,7 @@ def theory(demands: Sequence[Demand], families: dict[str, Family]) -> list[dict[
     return found
 
 
-def described(trials: Trials, entry: Entry, seconds: float | None, clock: Clock, key: Any) -> dict[str, Any]:
+def described(trials: Trials, entry: Entry, seconds: float | None, key: Any) -> dict[str, Any]:
     """Return what was found for one map, as JSON."""
     family, outcome = entry.family, entry.outcome
     itemsize = np.dtype(trials.dtype).itemsize
@@ -158,7 +156,7 @@ def described(trials: Trials, entry: Entry, seconds: float | None, clock: Clock,
         "seconds_per_million": seconds,
         "map_bytes": map_bytes(trials.draw(family, entry.size, jax.random.clone(key))) if known else None,  # type: ignore[arg-type]
         "feature_bytes_per_million": None if width is None else 1_000_000 * width * itemsize,
-        "curve": _curve(trials, entry, clock, key),
+        "curve": _curve(trials, entry, key),
     }
 
 
@@ -169,18 +167,13 @@ def _errors(errors: np.ndarray) -> dict[str, float] | None:
     return {"median": float(np.median(errors)), "low": low, "high": high, "largest": float(errors.max())}
 
 
-def _curve(trials: Trials, entry: Entry, clock: Clock, key: Any) -> list[dict[str, Any]]:
-    """Return the errors at every size that was tried, with the time per point while a share of the limit lasts."""
+def _curve(trials: Trials, entry: Entry, key: Any) -> list[dict[str, Any]]:
+    """Return the errors at every size that was tried, with the time per point."""
+    probes = [probe for probe in entry.probes if probe.draws and np.isfinite(probe.errors).all()]
+    times = _times(trials, entry.family, sorted({probe.size for probe in probes}), key)
     points = []
-    until = clock.spent + TIMED * clock.left
-    for probe in sorted(entry.probes, key=lambda probe: (probe.size, probe.certifying)):
-        if not probe.draws or not np.isfinite(probe.errors).all():
-            continue
+    for probe in sorted(probes, key=lambda probe: (probe.size, probe.certifying)):
         low, median, high = quantiles(probe)
-        seconds = None
-        if clock.spent < until:
-            phi = trials.draw(entry.family, probe.size, jax.random.clone(key))
-            seconds = trials.seconds_per_million(phi)
         points.append(
             {
                 "size": probe.size,
@@ -190,11 +183,24 @@ def _curve(trials: Trials, entry: Entry, clock: Clock, key: Any) -> list[dict[st
                 "low": low,
                 "median": median,
                 "high": high,
-                "seconds_per_million": seconds,
+                "seconds_per_million": times[probe.size],
                 "certifying": probe.certifying,
             }
         )
     return points
+
+
+def _times(trials: Trials, family: Family, sizes: Sequence[int], key: Any) -> dict[int, float]:
+    """Return the seconds per million points at every size: measured at three, and between them on straight lines.
+
+    The lines are those through the logarithms of sizes and times.
+    """
+    if not sizes:
+        return {}
+    measured = sorted({sizes[0], sizes[len(sizes) // 2], sizes[-1]})
+    seconds = [trials.seconds_per_million(trials.draw(family, size, jax.random.clone(key))) for size in measured]
+    between = np.exp(np.interp(np.log(sizes), np.log(measured), np.log(seconds)))
+    return dict(zip(sizes, between.tolist(), strict=True))
 
 
 def guarantee(goal: str, words: str, entry: Entry, eps: float, delta: float, confidence: float) -> str:
@@ -259,8 +265,3 @@ def spectrum(facts: Facts) -> dict[str, Any]:
 def hypotheses(found: Sequence[Hypothesis]) -> list[dict[str, Any]]:
     """Return the hypotheses of the statements, as JSON."""
     return [dataclasses.asdict(hypothesis) for hypothesis in found]
-
-
-def probes_of(entries: Sequence[Entry]) -> tuple[Probe, ...]:
-    """Return all draws behind the entries."""
-    return tuple(probe for entry in entries for probe in entry.probes)

@@ -186,10 +186,10 @@ def certify(
             "standardized": table.standardized,
             "duplicate_rows": table.duplicate_rows,
             "zero_pairs": detail.get("pairs", {}).get("zero_pairs"),
-            "notes": list(table.notes),
+            "notes": [*table.notes, *([detail["words"]] if detail.get("words") else [])],
         },
         "theory": parts.theory(asks, known),
-        "maps": [parts.described(trials, entry, seconds.get(entry.family.name), clock, key) for entry in entries],
+        "maps": [parts.described(trials, entry, seconds.get(entry.family.name), key) for entry in entries],
         "spectrum": parts.spectrum(data),
         "hypotheses": parts.hypotheses(hypotheses(data, eps, delta)),
         "pairs": detail.get("pairs", {}),
@@ -299,7 +299,7 @@ def _commands(
         lines.append(
             "phi = features.standardized(phi, jnp.asarray(table.mean, dtype), jnp.asarray(table.scale, dtype))"
         )
-    return {"again": command, "python": "\n".join(lines), "load": 'phi = jaxkern.io.load("map.npz")'}
+    return {"again": command, "python": "\n".join(lines), "load": None}
 
 
 def _versions() -> dict[str, str]:

@@ -131,9 +131,10 @@ def command(options: argparse.Namespace) -> int:
     found.document["run"]["minutes_allowed"] = options.time
     found.document["run"]["seconds"] = time.monotonic() - began
     try:
-        found.write(folder)
         if options.save is not None and found.map is not None:
             found.save(options.save)
+            found.document["commands"]["load"] = f"phi = jaxkern.io.load({str(options.save)!r})"
+        found.write(folder)
     except OSError as error:
         print(f"{PROG}: {error.filename or folder} cannot be written ({error.strerror})", file=sys.stderr)
         return NOT_WRITTEN

@@ -196,7 +196,8 @@ def _searched(
 def _entry(family: Family, outcome: Outcome, sample: int | None, demand: Demand | None) -> Entry:
     tried = max((probe.size for probe in outcome.probes), default=None)
     if outcome.size is not None:
-        status, words = "certified", ""
+        last = [probe for probe in outcome.probes if probe.certifying and probe.size == outcome.size][-1]
+        status, words = "certified", f"{last.failures} of {last.draws} fresh draws failed"
     elif outcome.stopped == "out of time":
         status = "out of time"
         words = "the time ended before draws could certify a size" + (

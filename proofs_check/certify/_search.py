@@ -80,8 +80,8 @@ _LOOKS = 250
 """An attempt has about so many looks before it may end, one after every draw where fewer draws are needed."""
 _CLEAR = 1.5
 """A size is good without more draws where its errors are so many of their deviations better than needed."""
-_FAR = 4.0
-"""Logs of error / eps are cut at this and its negative."""
+_LEAST = 1 / 64
+"""The search takes error / eps for this where it is below, and for one over this where it is above."""
 _WINDOW = 2
 _MOST_STEPS = 4
 _JUMPS = (2.0, 8.0)
@@ -148,9 +148,9 @@ def certify_size(
 ) -> Outcome:
     """Return whether one size is certified, by one attempt at level alpha with the draws of a stage.
 
-    Arguments and errors are those of `search`. "too large" where "at most delta" is refuted at level alpha, or open
-    after ten times as many draws as certify where none fails. The only probe has the draws; `failure_limits` of it is
-    the statement on both sides, also where nothing is certified.
+    Arguments and errors are those of `search`. "too large" where "at most delta" is refuted at level alpha, or can
+    no longer be certified by ten times as many draws as certify where none fails. The only probe has the draws;
+    `failure_limits` of it is the statement on both sides, also where nothing is certified.
     """
     _validate(eps, delta, alpha)
     draws = _Draws(trial, eps, clock, seconds, report)
@@ -215,12 +215,13 @@ class _Draws:
     def __init__(
         self, trial: Trial, eps: float, clock: Callable[[], float], seconds: float, report: Report | None
     ) -> None:
-        self.eps = eps
+        self._eps = eps
         self.errors: dict[tuple[int, int], list[float]] = {}
         self.failures: dict[tuple[int, int], int] = {}
         self.seconds: dict[tuple[int, int], float] = {}
         self._trial, self._clock, self._report = trial, clock, report
         self._deadline = clock() + seconds
+        self._logs: dict[int, list[float]] = {}
         self._first: dict[int, float] = {}
         self._later: dict[int, tuple[float, int]] = {}
 
@@ -230,10 +231,11 @@ class _Draws:
 
     def cost(self, size: int) -> float:
         """Return the seconds that a draw will take, 0 where nothing is known."""
-        if not self._first:
+        known = self._later or self._first
+        if not known:
             return 0.0
-        near = size if size in self._first else min(self._first, key=lambda other: abs(math.log(other / size)))
-        total, count = self._later.get(near, (self._first[near], 1))
+        near = size if size in known else min(known, key=lambda other: abs(math.log(other / size)))
+        total, count = self._later.get(near) or (self._first[near], 1)
         return total / count * size / near
 
     def draw(self, size: int, stage: int) -> bool:
@@ -250,8 +252,10 @@ class _Draws:
             self._later[size] = total + spent, count + 1
         else:
             self._first[size] = spent
-        failed = not error <= self.eps
+        failed = not error <= self._eps
         self.errors.setdefault(at, []).append(error)
+        ratio = math.inf if math.isnan(error) else error / self._eps
+        self._logs.setdefault(size, []).append(math.log(min(max(ratio, _LEAST), 1 / _LEAST)))
         self.failures[at] = self.failures.get(at, 0) + failed
         self.seconds[at] = self.seconds.get(at, 0.0) + spent
         if self._report is not None:
@@ -259,10 +263,8 @@ class _Draws:
         return failed
 
     def logs(self, size: int) -> np.ndarray:
-        """Return log(error / eps) of all draws of a size, cut at +-_FAR; NaN counts as inf."""
-        found = [error for (other, _), errors in self.errors.items() if other == size for error in errors]
-        ratio = np.nan_to_num(np.asarray(found, np.float64) / self.eps, nan=np.inf)
-        return np.log(np.clip(ratio, math.exp(-_FAR), math.exp(_FAR)))
+        """Return log(error / eps) of all draws of a size, cut at those of _LEAST and 1 / _LEAST; NaN counts as inf."""
+        return np.asarray(self._logs.get(size, ()), np.float64)
 
     def probes(self) -> tuple[Probe, ...]:
         """Return what was drawn: one probe a size for the search, and one an attempt."""
@@ -361,18 +363,21 @@ class _Hunt:
             if self._high is None:
                 index = self._jump()
                 continue
-            index, pooled = self._wanted(self._high)
+            high = self._high
+            wanted, pooled = self._wanted(high)
             # Down by half of what is left at most, so that errors that tell nothing end in a bisection.
-            middle = (self._low + self._high + 1) // 2
-            index = min(max(index, middle), self._high + _MOST_STEPS, self._top)
-            if not np.ptp(self._draws.logs(self._sizes[self._high])):
-                index = middle
-            known = len(self._errors(index))
-            if index in self._clear or (known and max(pooled, known) >= 3 * self._quick):
+            middle = (self._low + high + 1) // 2
+            index = min(max(wanted, middle), high + _MOST_STEPS, self._top)
+            told = wanted >= middle
+            if not np.ptp(self._draws.logs(self._sizes[high])):
+                index, told = middle, False
+            if index in self._clear or (told and pooled >= 3 * self._quick):
                 return index
-            needed = self._fewest * self._draws.cost(self._sizes[self._high])
+            if told and abs(index - high) <= _WINDOW:
+                index = high  # more draws tell as much there, and nothing has to be compiled
+            needed = self._fewest * self._draws.cost(self._sizes[high])
             if needed <= self._draws.left() < needed + self._quick * self._draws.cost(self._sizes[index]):
-                return self._high
+                return high
 
     def larger(self, index: int) -> int | None:
         """Return the index after an attempt that failed, None where it was the last one."""
@@ -403,7 +408,7 @@ class _Hunt:
     def _jump(self) -> int:
         """Return an index above `low`, by how far the errors are off, and at which an attempt can be afforded."""
         sizes, draws = self._sizes, self._draws
-        factor = float(np.clip(math.exp(draws.logs(sizes[self._low]).mean()), *_JUMPS))
+        factor = float(np.clip(math.exp(2 * draws.logs(sizes[self._low]).mean()), *_JUMPS))
         least = self._low + 1
         index = max(int(np.searchsorted(sizes, factor * sizes[self._low], side="right")) - 1, least)
         while self._fewest * draws.cost(sizes[index]) > draws.left():
