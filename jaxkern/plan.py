@@ -20,6 +20,7 @@ from jaxkern import _checks, kernels
 from jaxkern.bounds import Bound, sketching
 from jaxkern.bounds import fourier as _fourier
 from jaxkern.bounds import streaming as _streaming
+from jaxkern.bounds.fourier import _given
 
 __all__ = ["Plan", "fourier", "kernel_jl", "memory", "nystrom", "streaming"]
 
@@ -28,6 +29,10 @@ _ANY_NUMBER = 1e300
 
 _LARGEST = 2**53
 """Sizes beyond this are refused: they are not whole numbers in float64 any more."""
+
+
+_EDGES = np.concatenate([[0.0], np.geomspace(0.05**2, 6.0**2, 255)])
+"""Squared distances to which larger ones are lowered where there are many; the bound changes between them only."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,13 +65,16 @@ def fourier(
     num_points: int | None = None,
     dim: int | None = None,
     diameter: float | None = None,
+    squared_distances: Any = None,
+    pairs: Any = None,
     kernel: Any = None,
 ) -> Plan:
     """Plan paired Fourier features of the Gaussian kernel that keep kernel distances to a relative error.
 
     With probability at least 1 - delta over the draw, |Dhat / D - 1| <= eps, where D is the kernel distance and Dhat
-    the distance of the features: for all pairs of any `num_points` points of any dimension, or for *all* points of
-    R^dim at distance <= diameter, or, when both are given, by the cheaper of the two. Coincident points have no error.
+    the distance of the features: for all pairs of any `num_points` points of any dimension; for *all* points of
+    R^dim at distance <= diameter; for pairs of known distances; or, when several are given, by the cheapest of them.
+    Coincident points have no error.
 
     Parameters
     ----------
@@ -74,6 +82,8 @@ def fourier(
     delta : failure probability, in (0, 1).
     num_points : number of points, fixed before the draw.
     dim, diameter : dimension of the points, and their largest distance in units of the lengthscale; both or neither.
+    squared_distances, pairs : (b,) arrays, both or neither: pairs[i] pairs of points are at a squared distance of at
+        least squared_distances[i], over the squared lengthscale, as in a histogram with its lower edges.
     kernel : a `kernels.Gaussian`, or None for it. Others are refused: the theorem is about Gaussian frequencies.
 
     Returns
@@ -83,8 +93,7 @@ def fourier(
     Raises
     ------
     ValueError
-        If eps, delta or a size is out of range, neither num_points nor (dim, diameter) is given, or the kernel is not
-        Gaussian.
+        If eps, delta, a size or an array is out of range, none of the three is given, or the kernel is not Gaussian.
 
     Notes
     -----
@@ -95,7 +104,7 @@ def fourier(
 
     References
     ----------
-    chen2016, Theorems 4.1 and 5.1; Theorems B and C of docs/theory/chen2016.md.
+    chen2016, Theorems 4.1 and 5.1; Theorems B, C and F of docs/theory/chen2016.md.
 
     Examples
     --------
@@ -112,8 +121,10 @@ def fourier(
         )
     if (dim is None) != (diameter is None):
         raise ValueError(f"dim and diameter must be given together, got dim={dim!r} and diameter={diameter!r}")
-    if num_points is None and dim is None:
-        raise ValueError("num_points must be given, or dim and diameter; got none of them")
+    if (squared_distances is None) != (pairs is None):
+        raise ValueError("squared_distances and pairs must be given together, got one of them")
+    if num_points is None and dim is None and pairs is None:
+        raise ValueError("num_points must be given, or dim and diameter, or squared_distances and pairs; got none")
     certificates: list[Callable[[int], Bound]] = []
     if num_points is not None:
         n = float(_checks.count("num_points", num_points))
@@ -126,6 +137,8 @@ def fourier(
         d = _checks.count("dim", dim)
         _positive("diameter", diameter)
         certificates.append(_ball_certificate(eps, delta, d, float(diameter)))  # type: ignore[arg-type]
+    if pairs is not None:
+        certificates.append(_given_certificate(eps, squared_distances, pairs))
     size, bound = _smallest(certificates, delta)
     return Plan(bound.source, bound.probability, num_frequencies=size, num_features=2 * size)
 
@@ -425,6 +438,17 @@ def _ball_certificate(eps: float, delta: float, dim: int, diameter: float) -> Ca
     return best
 
 
+def _given_certificate(eps: float, squared_distances: Any, pairs: Any) -> Callable[[int], Bound]:
+    """Return `bounds.fourier.relative_distances_given` of a histogram, without its empty bins."""
+    squared, counts = (_nonnegative(*v) for v in (("squared_distances", squared_distances), ("pairs", pairs)))
+    if squared.shape != counts.shape:
+        raise ValueError(f"pairs must have the shape of squared_distances, {squared.shape}, got {counts.shape}")
+    if squared.size > len(_EDGES):
+        counts = np.bincount(np.searchsorted(_EDGES, squared, side="right") - 1, counts, len(_EDGES))
+        squared = _EDGES
+    return _given.certificate(eps, squared[counts > 0], counts[counts > 0])
+
+
 def _functions(eps: float, count: int, size: int) -> Bound:
     """Return the exact chi-square law of the squared length of one function, times the number of functions."""
     half = size / 2
@@ -486,3 +510,11 @@ def _positive(name: str, value: Any) -> Any:
     if not _checks.is_static(value):
         raise ValueError(f"{name} must be a positive number, got {value!r}")
     return _checks.positive(name, value)
+
+
+def _nonnegative(name: str, value: Any) -> np.ndarray:
+    """Return a vector of finite numbers that are at least 0, or raise."""
+    array = np.asarray(value, float)
+    if array.ndim != 1 or not np.all((array >= 0) & np.isfinite(array)):
+        raise ValueError(f"{name} must be a vector of finite numbers that are at least 0, got {value!r}")
+    return array

@@ -816,6 +816,16 @@ for module, table in ((fourier, FOURIER_BOUNDS), (streaming, STREAMING_BOUNDS)):
             return bound, tuple(jnp.asarray(value, dtype) for value in values)
 
 
+@entry("bounds.fourier.relative_distances_given")
+def _(dtype, seed):
+    def bound(eps, size, squared, pairs):
+        words = {"squared_distances": squared, "pairs": pairs}
+        return fourier.relative_distances_given(eps=eps, num_frequencies=size, **words)
+
+    values = (0.2, 300.0, [0.0, 0.5, 3.0], [2.0, 50.0, 900.0])
+    return bound, tuple(jnp.asarray(value, dtype) * (1 + 0.05 * seed) for value in values)
+
+
 CONCENTRATION_QUANTITIES = {
     "alpha": 1.5,
     "bound": 1.2,

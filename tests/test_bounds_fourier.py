@@ -107,6 +107,10 @@ CASES = {
         dict(eps=0.2, num_frequencies=400, num_points=300),
         (0.2, 1 - pairs(300) * stop_loss(400, 0.2)),
     ),
+    "relative_distances_given": (
+        dict(eps=0.2, num_frequencies=400, squared_distances=[0.0], pairs=[pairs(300)]),
+        (0.2, 1 - pairs(300) * stop_loss(400, 0.2)),
+    ),
     "gradient": (dict(frequency_energy=50.0, distance=0.5, dim=4, num_frequencies=20), (2 / 20 * 25, 1)),
     "gradient printed": (dict(frequency_energy=50.0, distance=0.5, dim=4, num_frequencies=20), (2 * 25, 1)),
     "lipschitz_squared": (
@@ -152,6 +156,10 @@ CASES = {
 }
 
 
+QUADRATURE = ("relative_distances_sharp", "relative_distances_given")
+"""Those whose literal form is a quadrature, and which lose digits in float32."""
+
+
 def bound_of(name):
     function = getattr(fourier, name.split()[0])
     return partial(function, as_printed=True) if name.endswith("printed") else function
@@ -167,7 +175,7 @@ def test_bounds_on_python_numbers_are_the_literal_formula_in_float64(name):
     found = bound_of(name)(**words)
     assert isinstance(found, Bound) and found.valid is True
     assert type(found.value) is float and type(found.probability) is float
-    tolerance = 1e-6 if "sharp" in name else 1e-12  # the literal form of the sharp one is a quadrature
+    tolerance = 1e-6 if name in QUADRATURE else 1e-12
     assert found.value == pytest.approx(value, rel=1e-12)
     assert 1 - found.probability == pytest.approx(1 - probability, rel=tolerance, abs=1e-15)
     assert 0 < found.probability <= 1
@@ -186,7 +194,7 @@ def test_bounds_on_arrays_pass_through_jit_vmap_and_grad(name, dtype):
     assert batched.valid.dtype == bool
     for i, value in enumerate(values):
         single = bound(**others, **{word: value})
-        loose = 0.1 if name == "relative_distances_sharp" else 2e-3
+        loose = 0.1 if name in QUADRATURE else 2e-3
         tolerance = loose if dtype == "float32" else 1e-9
         np.testing.assert_allclose(np.broadcast_to(batched.value, 2)[i], single.value, rtol=tolerance)
         failure = 1 - float(np.broadcast_to(batched.probability, 2)[i])

@@ -139,7 +139,7 @@ def certify(
         return table.take(rows, dtype)
 
     data = facts(key_facts, take, table.rows, table.dim, k, size, dtype=dtype, seconds=FACTS * clock.left)
-    asks = demands(data, goal, eps, delta)
+    asks = demands(data, goal, eps, delta, kind=separation if goal == "separation" else None)
     last = LAST * clock.left
     trials = Trials(key_trials, table, k, asked, dtype)
     entries = find(

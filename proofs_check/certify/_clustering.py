@@ -98,7 +98,7 @@ class Clustering:
 
     kernel: Any
     num_clusters: int
-    num_restarts: int = 20
+    num_restarts: int = 10
 
     name = "clustering"
     words = (
@@ -265,13 +265,13 @@ def _moved(G: jax.Array, labels: jax.Array, num_clusters: int) -> jax.Array:
     """
     num_points, eps = len(G), float(jnp.finfo(G.dtype).eps)
     lengths = jnp.diagonal(G)
-    averages, counts = jax.vmap(lambda one: _averages(one, num_clusters, G.dtype), out_axes=(1, 0))(labels)
-    columns = averages.reshape(num_points, -1)
-    products = matmul(G, columns)
-    squares = (columns * products).sum(axis=0).reshape(counts.shape)
-    scores = jnp.where(counts[None] > 0, squares[None] - 2 * products.reshape(averages.shape), jnp.inf)
-    found = jnp.argmin(scores, axis=2).astype(jnp.int32).T
-    distances = (lengths[:, None] + scores.min(axis=2)).T
+    averages, counts = jax.vmap(lambda one: _averages(one, num_clusters, G.dtype))(labels)
+    # Points come last: a minimum over the few clusters is then one over long rows.
+    products = matmul(averages.reshape(-1, num_points), G).reshape(averages.shape)
+    squares = (averages * products).sum(axis=2, keepdims=True)
+    scores = jnp.where(counts[:, :, None] > 0, squares - 2 * products, jnp.inf)
+    found = lax.argmin(scores, 1, jnp.int32)
+    distances = lengths[None, :] + scores.min(axis=1)
     rounding = 8 * math.sqrt(num_points) * eps * lengths.max()
 
     def filled(found: jax.Array, distances: jax.Array) -> jax.Array:
@@ -285,16 +285,16 @@ def _moved(G: jax.Array, labels: jax.Array, num_clusters: int) -> jax.Array:
 
 
 def _averages(labels: jax.Array, num_clusters: int, dtype: Any) -> tuple[jax.Array, jax.Array]:
-    """Return M (s, k), whose columns take the mean over a cluster, and the sizes (k,) of the clusters."""
-    members = (labels[:, None] == jnp.arange(num_clusters, dtype=jnp.int32)[None, :]).astype(dtype)
-    counts = members.sum(axis=0)
-    return members / jnp.maximum(counts, 1)[None, :], counts
+    """Return M' (k, s), whose rows take the mean over a cluster, and the sizes (k,) of the clusters."""
+    members = (labels[None, :] == jnp.arange(num_clusters, dtype=jnp.int32)[:, None]).astype(dtype)
+    counts = members.sum(axis=1)
+    return members / jnp.maximum(counts, 1)[:, None], counts
 
 
 def _variance_within(G: jax.Array, labels: jax.Array, num_clusters: int) -> jax.Array:
     """Return the mean squared distance of a point from the mean of its cluster: 1 less the variance between them."""
     averages, counts = _averages(labels, num_clusters, G.dtype)
-    between = (averages * matmul(G, averages)).sum(axis=0)
+    between = (averages * matmul(averages, G)).sum(axis=1)
     return jnp.mean(jnp.diagonal(G)) - (counts / len(G) * between).sum()
 
 

@@ -7,13 +7,15 @@ product of the features, G and Ghat their Gram matrices over num_points = n poin
 n (n - 1) / 2 pairs. In most statements the value is the error asked for, and the probability follows from the sizes.
 
 Everything about relative errors rests on one theorem (Theorem A of docs/theory/chen2016.md): for the Gaussian kernel
-Dhat^2 / D^2 is below chi2_t / t in the convex order, at every distance. Python floats give exact float64; arrays and
+Dhat^2 / D^2 is below chi2_t / t in the convex order, at every distance; and it falls in that order as the distance
+grows (Theorem E there). Python floats give exact float64; arrays and
 tracers give `jax.numpy`.
 """
 
 from __future__ import annotations
 
 from jaxkern.bounds.fourier._ball import ball, dimension_limit, gradient, lipschitz_squared
+from jaxkern.bounds.fourier._given import relative_distances_given
 from jaxkern.bounds.fourier._gram import (
     gram_frobenius_paired,
     gram_frobenius_paired_bernstein,
@@ -64,6 +66,7 @@ __all__ = [
     "ratio_upper",
     "relative_distances",
     "relative_distances_closed_form",
+    "relative_distances_given",
     "relative_distances_sharp",
     "squared_distance_lower",
     "sub_exponential",

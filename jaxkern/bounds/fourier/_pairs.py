@@ -299,14 +299,8 @@ def relative_distances_sharp(*, eps: Any, num_frequencies: Any, num_points: Any)
     jaxkern:relative-distances-pair.
     """
     np = namespace(eps, num_frequencies, num_points)
-    lower, upper = _gammas(np)
-    half, error = num_frequencies / 2, inside(np, eps)
-    u, v = (1 + error) ** 2, (1 - error) ** 2
-    c = np.maximum(u - 2 * u / (num_frequencies * (u - 1)), 0.0)
-    above = (upper(half + 1, half * c) - c * upper(half, half * c)) / (u - c)
-    c = v + 2 * v / (num_frequencies * (1 - v))
-    below = (c * lower(half, half * c) - lower(half + 1, half * c)) / (c - v)
-    bound = _all_pairs(np, eps, num_points, above + below, "jaxkern, Theorem B of chen2016")
+    failure = stop_loss(np, eps, num_frequencies)
+    bound = _all_pairs(np, eps, num_points, failure, "jaxkern, Theorem B of chen2016")
     return Bound(bound.value, bound.probability, np.logical_and(bound.valid, eps >= SMALLEST), bound.source)
 
 
@@ -317,6 +311,17 @@ def _chernoff(np: Any, t: Any, u: Any, v: Any) -> Any:
     """Return Chernoff's bound of P(chi2_t / t >= u) + P(chi2_t / t <= v), for v < 1 < u; the second is 0 for v <= 0."""
     u, v = np.maximum(u, 1e-30), np.maximum(v, 1e-30)
     return np.exp(-t * (u - 1 - np.log(u)) / 2) + np.exp(-t * (v - 1 - np.log(v)) / 2)
+
+
+def stop_loss(np: Any, eps: Any, t: Any) -> Any:
+    """Return the two bounds of `relative_distances_sharp` for one pair, added up."""
+    lower, upper = _gammas(np)
+    half, error = t / 2, inside(np, eps)
+    u, v = (1 + error) ** 2, (1 - error) ** 2
+    c = np.maximum(u - 2 * u / (t * (u - 1)), 0.0)
+    above = (upper(half + 1, half * c) - c * upper(half, half * c)) / (u - c)
+    c = v + 2 * v / (t * (1 - v))
+    return above + (c * lower(half, half * c) - lower(half + 1, half * c)) / (c - v)
 
 
 def _all_pairs(np: Any, eps: Any, num_points: Any, failure: Any, source: str) -> Bound:

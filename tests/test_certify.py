@@ -1,0 +1,240 @@
+"""Certificates from end to end: small tables, generous time, so that nothing depends on how fast the machine is."""
+
+import json
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxkern import io
+from proofs_check.__main__ import main
+from proofs_check.certify import certify, open_table
+from proofs_check.certify._document import find_fault, read
+from proofs_check.certify._maps import NAMES, families
+
+GENEROUS = 60.0
+CLUSTERS = 3
+
+
+def blobs(rows=90, dim=2, seed=0):
+    """Return three groups of points and their classes."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(rows) % CLUSTERS
+    return (4 * rng.standard_normal((CLUSTERS, dim))[labels] + rng.standard_normal((rows, dim))), labels
+
+
+def found(goal="spectral", **options):
+    X, labels = blobs()
+    asked = {"eps": 0.3, "delta": 0.2, "confidence": 0.95, "maps": ["nystrom", "paired_fourier"], "time": GENEROUS}
+    return certify(jax.random.key(3), X.astype("float32"), goal=goal, labels=labels, **asked | options)
+
+
+@pytest.fixture(scope="module")
+def spectral():
+    return found(standardize=True)
+
+
+def test_the_document_is_a_certificate(spectral):
+    assert find_fault(spectral.document) == ""
+    assert {"map", "sizes", "lengthscale", "eps", "delta", "confidence", "goal", "seed"} <= set(spectral.document)
+    assert spectral.seed == 3 and spectral.scope == "all rows" and spectral.map in ("nystrom", "paired_fourier")
+
+
+def test_no_size_exceeds_what_a_statement_demands(spectral):
+    family = families(90, 2, spectral.eps)
+    for entry in spectral.document["maps"]:
+        unit = family[entry["map"]].unit
+        asked = [t["sizes"][unit] for t in spectral.document["theory"] if t["map"] == entry["map"] and t["sizes"]]
+        tried = [point["size"] for point in entry["curve"]]
+        assert tried and max(tried) <= min(asked)
+        assert entry["sizes"][unit] <= min(asked)
+
+
+def test_fresh_draws_fail_as_rarely_as_certified(spectral):
+    """If draws failed with probability delta = 0.2, more than 34 of 100 would with probability below 3e-4."""
+    failures, draws = spectral.fails(jax.random.key(17), draws=100)
+    assert draws == 100 and failures <= 34
+
+
+def test_the_lines_of_python_draw_the_map_again(spectral):
+    X, _ = blobs()
+    X = X.astype("float32")
+    space = {"X": X}
+    exec(spectral.document["commands"]["python"], space)
+    np.testing.assert_array_equal(space["phi"](X), spectral.draw()(X))
+
+
+def test_a_saved_map_takes_the_points_as_they_come(spectral, tmp_path):
+    X, _ = blobs()
+    X = jnp.asarray(X, "float32")
+    spectral.save(tmp_path / "map.npz")
+    phi = io.load(tmp_path / "map.npz")
+    np.testing.assert_array_equal(phi(X), spectral.draw()(X))
+    scaled = (np.float64(X) - np.float64(X).mean(0)) / np.float64(X).std(0)
+    squares = ((scaled[:, None] - scaled[None]) ** 2).sum(-1)
+    K = np.exp(-squares / (2 * spectral.lengthscale**2))
+    Z = np.float64(phi(X))
+    # One draw: it fails with probability 0.2 at most; this one does not.
+    assert np.linalg.norm(K - Z @ Z.T, 2) / len(X) <= spectral.eps
+
+
+def test_a_key_gives_another_map_of_the_same_sizes(spectral):
+    X = jnp.asarray(blobs()[0], "float32")
+    one, two = spectral.draw(jax.random.key(8))(X), spectral.draw(jax.random.key(9))(X)
+    assert one.shape == two.shape and float(jnp.abs(one - two).max()) > 1e-3
+
+
+def test_files(spectral, tmp_path):
+    spectral.write(tmp_path)
+    assert read(tmp_path / "certificate.json") == json.loads(json.dumps(spectral.document))
+    page = (tmp_path / "certificate.html").read_text()
+    assert spectral.map in page and "http" not in page.replace("http://www.w3.org", "")
+
+
+def test_distances():
+    made = found("distance", maps=["paired_fourier", "kernel_jl"], eps=0.5)
+    entries = {entry["map"]: entry for entry in made.document["maps"]}
+    assert made.map == "paired_fourier" and entries["kernel_jl"]["status"] == "not for this goal"
+    assert made.document["pairs"]["pairs"] + made.document["pairs"]["zero_pairs"] == math.comb(90, 2)
+    assert entries["paired_fourier"]["error"]["median"] < 0.5
+    assert find_fault(made.document) == ""
+
+
+@pytest.mark.parametrize("goal", ["clustering", "separation"])
+def test_goals_of_classes(goal):
+    made = found(goal, maps=["kernel_jl", "nystrom"], num_clusters=CLUSTERS if goal == "clustering" else None)
+    assert made.map in ("kernel_jl", "nystrom") and made.basis == "draws"
+    assert find_fault(made.document) == ""
+
+
+def test_what_cannot_be_kept_is_not_certified():
+    """Three landmarks at most, and an error of one in a million."""
+    X = np.random.default_rng(0).standard_normal((60, 4)).astype("float32")
+    made = certify(
+        jax.random.key(0), X, eps=1e-6, delta=0.3, confidence=0.9, goal="spectral", maps=["shifted_fourier"], time=0.4
+    )
+    assert made.map is None and made.sizes == {} and made.document["reasons"]
+    assert find_fault(made.document) == ""
+    with pytest.raises(ValueError, match="no map was certified"):
+        made.draw()
+
+
+def test_the_same_key_gives_the_same_certificate(spectral):
+    again = found(standardize=True)
+    for name in ("map", "sizes", "lengthscale", "guarantee", "theory", "hypotheses", "spectrum"):
+        assert again.document[name] == spectral.document[name]
+
+
+def test_every_map_of_the_library_is_known():
+    from jaxkern import features
+
+    public = {name for name in features.__all__ if name.islower()} - {"preimage", "standardized"}
+    assert set(NAMES) == set(families(100, 3, 0.1)) == public
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_family_draws_what_it_says(name, rng):
+    family = families(40, 3, 0.2)[name]
+    from jaxkern.kernels import Gaussian
+
+    points = jnp.asarray(rng.standard_normal((family.num_points(6), 3)), "float32") if family.num_points(6) else None
+    phi = family.draw(jax.random.key(0), Gaussian(1.0), points, 3, "float32", family.sizes(6))
+    X = jnp.asarray(rng.standard_normal((5, 3)), "float32")
+    assert phi(X).shape == (5, family.num_features(6))
+    assert family.sizes(6)[family.unit] == 6
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"eps": 0}, "eps must be a number in"),
+        ({"delta": 1.0}, "delta must be a number in"),
+        ({"confidence": True}, "confidence must be a number in"),
+        ({"goal": "speed"}, "goal must be among"),
+        ({"kernel": "sinc"}, "kernel must be among"),
+        ({"maps": ["fourier"]}, "maps must be among"),
+        ({"maps": []}, "maps must name at least one"),
+        ({"lengthscale": -1.0}, "lengthscale must be a positive number"),
+        ({"time": 0}, "time must be a positive number"),
+        ({"dtype": "float16"}, "dtype must be"),
+        ({"goal": "clustering"}, "pass num_clusters"),
+        ({"goal": "separation"}, "pass labels"),
+    ],
+)
+def test_bad_input(options, message):
+    with pytest.raises(ValueError, match=message):
+        certify(jax.random.key(0), np.eye(5, dtype="float32"), **options)
+
+
+def test_half_of_the_pairs_coincide():
+    X = np.zeros((40, 2), "float32")
+    X[:5] = np.random.default_rng(0).standard_normal((5, 2))
+    with pytest.raises(ValueError, match="pass a lengthscale"):
+        certify(jax.random.key(0), X)
+
+
+# --- the command line ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def csv(tmp_path):
+    X, labels = blobs()
+    path = tmp_path / "points.csv"
+    rows = [f"{a:.6f},{b:.6f},town {c},{'abc'[c]}" for (a, b), c in zip(X, labels, strict=True)]
+    path.write_text("\n".join(["height,<b>width</b>,town,class", *rows]) + "\n")
+    return path
+
+
+def run(*arguments):
+    return main(["certify", *map(str, arguments), "--time", "30"])
+
+
+def test_command_line(csv, tmp_path, capsys):
+    out, saved = tmp_path / "out", tmp_path / "map.npz"
+    options = ("--goal", "spectral", "--eps", 0.3, "--delta", 0.2, "--confidence", 0.95, "--maps", "nystrom")
+    assert run(csv, *options, "--labels", "class", "--standardize", "--output", out, "--save", saved) == 0
+    document = read(out / "certificate.json")
+    assert document["map"] == "nystrom" and document["data"]["columns"] == ["height", "<b>width</b>"]
+    assert list(document["data"]["left_out"]) == ["town"]
+    assert "<b>width</b>" not in (out / "certificate.html").read_text()
+    shown = capsys.readouterr().out
+    assert "nystrom" in shown and "certificate.html" in shown
+    space = {}
+    exec(document["commands"]["python"], space)
+    exec("import jaxkern.io\n" + document["commands"]["load"].replace("phi", "loaded"), space)
+    points = jnp.asarray(np.loadtxt(csv, delimiter=",", skiprows=1, usecols=(0, 1)), "float32")
+    np.testing.assert_array_equal(space["phi"](points), space["loaded"](points))
+    assert document["commands"]["again"].split()[:2] == ["proofs-check", "certify"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--eps", "2"), "must be a number between 0 and 1"),
+        (("--maps", "a,,b"), "must be names separated by commas"),
+        (("--goal", "clustering"), "num_clusters"),
+        (("--columns", "nosuch"), "nosuch"),
+        (("--save", "no/such/folder/map.npz"), "is in no folder"),
+        (("--seed", "-1"), "--seed must be"),
+        (("--lengthscale", "0"), "must be a positive number"),
+        (("--rows", "0"), "must be a positive whole number"),
+    ],
+)
+def test_bad_usage_is_one_line(options, message, csv, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run(csv, *options) == 2
+    error = capsys.readouterr().err.strip().splitlines()
+    assert len([line for line in error if not line.startswith("proofs-check: 0 s")]) == 1
+    assert message in error[-1] and error[-1].startswith("proofs-check:")
+
+
+def test_a_missing_file(tmp_path, capsys):
+    assert run(tmp_path / "no.csv") == 2
+    assert "no such file" in capsys.readouterr().err
+
+
+def test_the_reader_is_the_same_from_python(csv):
+    table = open_table(csv, labels="class")
+    assert table.rows == 90 and table.dim == 2
