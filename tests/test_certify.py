@@ -197,7 +197,7 @@ def test_command_line(csv, tmp_path, capsys):
     assert run(csv, *options, "--labels", "class", "--standardize", "--output", out, "--save", saved) == 0
     document = read(out / "certificate.json")
     assert document["map"] == "nystrom" and document["data"]["columns"] == ["height", "<b>width</b>"]
-    assert list(document["data"]["left_out"]) == ["town"]
+    assert list(document["data"]["left_out"]) == ["class", "town"]
     assert "<b>width</b>" not in (out / "certificate.html").read_text()
     shown = capsys.readouterr().out
     assert "nystrom" in shown and "certificate.html" in shown

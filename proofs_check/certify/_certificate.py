@@ -136,7 +136,8 @@ def described(trials: Trials, entry: Entry, seconds: float | None, key: Any) -> 
     itemsize = np.dtype(trials.dtype).itemsize
     chosen = [probe for probe in entry.probes if probe.size == entry.size]
     errors = np.concatenate([probe.errors for probe in chosen]) if chosen else np.empty(0)
-    certifying = [probe for probe in chosen if probe.certifying] if entry.basis == "draws" else []
+    attempts = [probe for probe in chosen if probe.certifying] if entry.basis == "draws" else []
+    certifying = attempts[-1:]  # the one that succeeded
     known = entry.size is not None
     width = family.num_features(entry.size) if known else None  # type: ignore[arg-type]
     return {
@@ -148,8 +149,8 @@ def described(trials: Trials, entry: Entry, seconds: float | None, key: Any) -> 
         "basis": entry.basis,
         "scope": None if not known else "all rows" if entry.sample is None else "samples",
         "points_per_draw": trials.table.rows if entry.sample is None else entry.sample,
-        "draws": sum(probe.draws for probe in certifying),
-        "failures": sum(probe.failures for probe in certifying),
+        "draws": certifying[0].draws if certifying else 0,
+        "failures": certifying[0].failures if certifying else 0,
         "rate_upper": outcome.upper if outcome is not None and certifying else None,
         "alpha": outcome.alpha if outcome is not None else 0.0,
         "error": _errors(errors),

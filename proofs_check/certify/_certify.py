@@ -231,7 +231,7 @@ def _goal(goal: str, kernel: Any, eps: float, table: Table, num_clusters: int | 
     if goal == "separation":
         if table.labels is None:
             raise ValueError("the goal separation needs a class for every row; pass labels")
-        return Separation(kernel, separation)
+        return Separation(kernel, separation, classes=tuple(np.unique(table.labels)))
     if num_clusters is None:
         if table.labels is None:
             raise ValueError("the goal clustering needs the number of clusters; pass num_clusters, or labels")

@@ -51,8 +51,8 @@ class Clusters:
     points : (s, dim).
     labels : (s,) int32, the best partition of two sets of restarts.
     within : its share of the variance that lies within clusters, in [0, 1].
-    own_disagreement : misclassification rate between the best partitions of the two sets. No map can be certified to
-        agree better than this with a partition that is itself not found reliably.
+    own_disagreement : misclassification rate between the best partitions of the two sets. Where it is large, several
+        partitions are nearly as good as the best, and an error of this size need not be the map's.
     num_restarts : seedings of each set.
     """
 
@@ -72,7 +72,7 @@ class Clusters:
             )
         return (
             f"The exact kernel's own k-means differs from itself on {100 * self.own_disagreement:.2g} % of the points, "
-            f"between two independent sets of {self.num_restarts} restarts; agreement below that says nothing."
+            f"between two sets of {self.num_restarts} restarts; an error of that size need not be the map's."
         )
 
 

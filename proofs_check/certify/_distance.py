@@ -235,9 +235,7 @@ class Distance:
             tile, found = self._sorted(pairs, int(rows_of), int(cols_of), size, held)
             tiles.append(tile)
             zero, unresolved = zero + found[0], unresolved + found[1]
-        return dataclasses.replace(
-            pairs, tiles=tuple(tiles), zero_pairs=pairs.zero_pairs + zero, unresolved=unresolved
-        )
+        return dataclasses.replace(pairs, tiles=tuple(tiles), zero_pairs=pairs.zero_pairs + zero, unresolved=unresolved)
 
     def _sorted(self, pairs: Pairs, rows: int, cols: int, size: int, held: bool) -> tuple[_Tile, tuple[int, int]]:
         """Return a tile, and how many of its pairs have distance zero and how many are not resolved."""
@@ -253,7 +251,7 @@ class Distance:
         zero = unresolved = 0
         for start in range(0, len(i), _CHUNK):
             used = np.arange(start, start + _CHUNK) < len(i)
-            a, b = (np.pad(k[start : start + _CHUNK], (0, np.count_nonzero(~used))) for k in (i, j))
+            a, b = (np.pad(k[start : start + _CHUNK], (0, int(np.count_nonzero(~used)))) for k in (i, j))
             with jax.enable_x64(True):
                 found = _direct(self.kernel, pairs.blocks[rows], pairs.blocks[cols], a, b)
                 reach = np.asarray(pairs._reach[rows].rounding)[a] + np.asarray(pairs._reach[cols].rounding)[b]
@@ -325,7 +323,7 @@ def _bins(distance: np.ndarray, error: np.ndarray) -> list[dict[str, Any]]:
     which = np.clip(np.searchsorted(edges, distance, side="right") - 1, 0, _NUM_BINS - 1)
     bins = []
     for k in np.unique(which):
-        low, middle, high = np.quantile(error[which == k], (0.5, 0.95, 1.0))
+        low, middle, high = np.quantile(error[which == k], (0.5, 0.95, 1.0), method="inverted_cdf")
         bins.append(
             {
                 "low": float(edges[k]),
@@ -412,7 +410,7 @@ def _mean(images: tuple[jax.Array, ...], weights: tuple[jax.Array, ...]) -> jax.
 @partial(jax.jit, static_argnames="dtype")
 def _centred(Z: jax.Array, mean: jax.Array, *, dtype: Any) -> tuple[jax.Array, jax.Array]:
     """Return the rows less the mean, and their squared norms."""
-    wider = jnp.promote_types(Z.dtype, dtype)
+    wider = max(Z.dtype, jnp.dtype(dtype), key=lambda kind: kind.itemsize)
     A = (Z.astype(wider) - mean.astype(wider)).astype(dtype)
     return A, jnp.sum(A * A, axis=1)
 

@@ -10,20 +10,29 @@ from typing import Any
 
 from proofs_check.certify._model import LARGEST_SAMPLE, Demand, Family, Outcome, Probe
 from proofs_check.certify._search import search
-from proofs_check.certify._trials import Trials
+from proofs_check.certify._trials import FIRST, Trials
 
 Say = Callable[[str], None]
 
-TRIALS = 250
+TRIALS = 400
 """So many trials of a map are planned for: those that certify, and a share for the search."""
-FIRST = 0.6
+FIRST_SHARE = 0.5
 """Share of the time for all maps on samples, where all rows come afterwards."""
+DRAWING = 0.6
+"""Share of the time of a map for its trials; the rest is for compiling one program a size."""
+ROUNDS = 2
+WORTH_A_ROUND = 0.1
+"""Another round is begun where this share of the time for samples is left."""
 FEWEST_ROWS = 200
 CALIBRATION_ROWS = 1000
 GROWTH = {"distance": 2.0, "spectral": 2.0, "clustering": 3.0, "separation": 2.0}
 """How the time of a trial grows with its rows, as a power."""
 MOST_ROWS = {"distance": LARGEST_SAMPLE, "spectral": LARGEST_SAMPLE, "clustering": 2_000, "separation": 4_000}
 """The most rows that a trial looks at."""
+LAST = {"distance": ("fastfood", "shifted_fourier", "orthogonal_fourier", "paired_fourier")}
+"""Maps that come last, by goal: they are the likely ones, and have the time that others leave."""
+LIKELY = ("kernel_jl", "kernel_pca", "nystrom")
+"""The likely ones of all other goals."""
 UPGRADES = 2
 MEASURED_DRAWS = 20
 
@@ -106,21 +115,30 @@ def find(
     """
     least = least_demands(demands)
     refused = {name: words for name in families if (words := trials.goal.refuses(name))}
-    ranges = {name: _range(family, least.get(name)) for name, family in families.items() if name not in refused}
+    ranges = {name: _range(families[name], least.get(name)) for name in _in_order(families, trials.goal.name, refused)}
     rest = delta - getattr(trials.goal, "slack", 0.0)
     sample = _sample(trials, families, ranges, clock, say) if ranges else None
     again = sample is not None and trials.table.rows <= MOST_ROWS[trials.goal.name]
-    alpha = (1 - confidence) / max(len(ranges), 1) / (2 if again else 1)
+    alpha = (1 - confidence) / max(len(ranges), 1) / ROUNDS / (2 if again else 1)
     found: dict[str, Entry] = {}
-    for i, name in enumerate(ranges):
-        share = clock.left * (FIRST if again else 1.0) / (len(ranges) - i)
-        outcome = _searched(trials, families[name], ranges[name], sample, eps, rest, alpha, share, say)
-        found[name] = _entry(families[name], outcome, sample, least.get(name))
+    part = clock.left * (FIRST_SHARE if again else 1.0)
+    first = Clock(part)
+    open_ones = list(ranges)
+    for attempt in range(ROUNDS):
+        for i, name in enumerate(open_ones):
+            trial = trials.trial(families[name], sample, attempt)
+            share = first.left / (len(open_ones) - i)
+            outcome = _searched(trial, families[name], ranges[name], sample, eps, rest, alpha, share, say)
+            found[name] = _entry(families[name], outcome, sample, least.get(name), found.get(name))
+        open_ones = [name for name in open_ones if found[name].status == "out of time"]
+        if first.left < WORTH_A_ROUND * part:
+            break
     if again:
         alpha = (1 - confidence) / 2 / UPGRADES
         for name in _worth_it(found)[:UPGRADES]:
             low, high = found[name].size or ranges[name][0], ranges[name][1]
-            outcome = _searched(trials, families[name], (low, high), None, eps, rest, alpha, clock.left * 0.9, say)
+            trial = trials.trial(families[name], None)
+            outcome = _searched(trial, families[name], (low, high), None, eps, rest, alpha, clock.left * 0.9, say)
             if outcome.size is not None:
                 found[name] = _entry(families[name], outcome, None, least.get(name))
                 break
@@ -131,6 +149,13 @@ def find(
         else:
             entries.append(_by_a_statement(trials, found[name], sample, eps, clock))
     return entries
+
+
+def _in_order(families: Mapping[str, Family], goal: str, refused: Mapping[str, str]) -> list[str]:
+    """Return the maps for a goal in the order in which they are tried."""
+    last = LAST.get(goal, LIKELY)
+    names = [name for name in families if name not in refused]
+    return sorted(names, key=lambda name: last.index(name) if name in last else -1)
 
 
 def _range(family: Family, demand: Demand | None) -> tuple[int, int]:
@@ -150,14 +175,14 @@ def _sample(
     rows, goal = trials.table.rows, trials.goal.name
     most = min(rows, MOST_ROWS[goal])
     first = min(most, CALIBRATION_ROWS)
-    name = next(iter(ranges))
+    name = list(ranges)[-1]
     trial = trials.trial(families[name], first)
     size = max(ranges[name][1] // 2, 1)
-    trial(size, "timing", 0)  # compiles
+    trial(size, "timing", FIRST)  # compiles
     start = time.monotonic()
     trial(size, "timing", 1)
     seconds = max(time.monotonic() - start, 1e-4)
-    allowed = 0.75 * FIRST * clock.left / len(ranges) / TRIALS
+    allowed = DRAWING * FIRST_SHARE * clock.left / len(ranges) / TRIALS
     affordable = first * (allowed / seconds) ** (1 / GROWTH[goal])
     say(f"a trial on {first:,} rows takes {seconds:.3g} s, so {affordable:,.0f} rows can be afforded")
     if affordable >= rows and rows <= MOST_ROWS[goal]:
@@ -166,7 +191,7 @@ def _sample(
 
 
 def _searched(
-    trials: Trials,
+    trial: Callable[[int, Any, int], float],
     family: Family,
     sizes: tuple[int, int],
     sample: int | None,
@@ -182,7 +207,7 @@ def _searched(
         say(f"{family.name} on {where}: {family.unit} {size:,}, {draws} draw(s), {failures} failure(s)")
 
     return search(
-        trials.trial(family, sample),
+        trial,
         smallest=sizes[0],
         largest=sizes[1],
         eps=eps,
@@ -193,8 +218,12 @@ def _searched(
     )
 
 
-def _entry(family: Family, outcome: Outcome, sample: int | None, demand: Demand | None) -> Entry:
-    tried = max((probe.size for probe in outcome.probes), default=None)
+def _entry(
+    family: Family, outcome: Outcome, sample: int | None, demand: Demand | None, before: Entry | None = None
+) -> Entry:
+    """Return what a search found; `before` is what an earlier one on the same samples found."""
+    probes = (*(before.probes if before else ()), *outcome.probes)
+    tried = max((probe.size for probe in probes), default=None)
     if outcome.size is not None:
         last = [probe for probe in outcome.probes if probe.certifying and probe.size == outcome.size][-1]
         status, words = "certified", f"{last.failures} of {last.draws} fresh draws failed"
@@ -214,7 +243,7 @@ def _entry(family: Family, outcome: Outcome, sample: int | None, demand: Demand 
         basis=None if outcome.size is None else "draws",
         sample=sample,
         outcome=outcome,
-        probes=outcome.probes,
+        probes=probes,
         demand=demand,
     )
 
@@ -224,7 +253,7 @@ def _worth_it(found: Mapping[str, Entry]) -> list[str]:
     by_statement = [
         found[name].family.num_features(demand.size)
         for name, entry in found.items()
-        if (demand := entry.demand) is not None and demand.size is not None
+        if (demand := entry.demand) is not None and demand.size is not None and demand.size <= entry.family.largest
     ]
     limit = min(by_statement, default=float("inf"))
     features = {name: e.family.num_features(e.size) for name, e in found.items() if e.size is not None}
@@ -236,6 +265,9 @@ def _by_a_statement(trials: Trials, entry: Entry, sample: int | None, eps: float
     demand = entry.demand
     if entry.size is not None or demand is None or demand.size is None:
         return entry
+    if demand.size > entry.family.largest:
+        asked = f"{demand.source} asks for {demand.size:,}, beyond the {entry.family.largest:,} at which trials end"
+        return dataclasses.replace(entry, words=f"{entry.words}; {asked}")
     trial = trials.trial(entry.family, sample)
     errors: list[float] = []
     start = time.monotonic()

@@ -161,7 +161,7 @@ class Spectral:
         beside: list[float] = []
         lower = upper = math.nan
         for first in range(0, most, _STEPS):
-            basis, found = _lanczos(self.kernel, Z, points, prepared.kernel_matrix, basis, first)
+            basis, found = _lanczos(self.kernel, Z, points, prepared.kernel_matrix, basis, first, num_steps=_STEPS)
             for part, entries in zip((diagonal, beside), np.asarray(found, float), strict=True):
                 part.extend(entries)
             lower, upper = _bounds(np.asarray(diagonal), np.asarray(beside), float(mass) / quantile)
@@ -195,7 +195,7 @@ def _start(key: jax.Array, n: int, dtype: Any, most: int) -> tuple[jax.Array, ja
     return jnp.zeros((most + 1, start.size), dtype).at[0].set(start / jnp.sqrt(mass)), mass
 
 
-@jax.jit
+@partial(jax.jit, static_argnames="num_steps")
 def _lanczos(
     kernel: Any,
     Z: jax.Array,
@@ -203,6 +203,8 @@ def _lanczos(
     kernel_matrix: jax.Array | None,
     basis: jax.Array,
     first: jax.Array,
+    *,
+    num_steps: int,
 ) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
     """Take a few steps of the Lanczos process; return the new blocks, and the coefficients of these steps.
 
@@ -223,7 +225,7 @@ def _lanczos(
         basis = basis.at[j + 1].set(image / jnp.where(size > 0, size, 1))
         return basis, (along[j, 0], size)
 
-    return lax.scan(step, basis, first + jnp.arange(_STEPS))
+    return lax.scan(step, basis, first + jnp.arange(num_steps))
 
 
 def _bounds(diagonal: np.ndarray, beside: np.ndarray, most: float) -> tuple[float, float]:

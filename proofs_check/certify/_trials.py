@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import zlib
 from collections.abc import Callable
@@ -16,6 +17,8 @@ from proofs_check.certify._table import Table, rows_for
 
 TIMED_ROWS = 4096
 TIMES = 3
+FIRST = 2**31
+"""Number of the first trial of all, which raises where a later one has failed."""
 
 
 class Trials:
@@ -42,13 +45,21 @@ class Trials:
             points = jnp.asarray(self.table.take(rows_for(key_rows, self.table.rows, count), self.dtype))
         return family.draw(key_map, self.kernel, points, self.table.dim, self.dtype, family.sizes(size))
 
-    def trial(self, family: Family, sample: int | None) -> Callable[[int, Any, int], float]:
-        """Return (size, stage, number) -> error of a fresh map, on all rows or on a fresh sample of `sample` rows."""
+    def trial(self, family: Family, sample: int | None, attempt: int = 0) -> Callable[[int, Any, int], float]:
+        """Return (size, stage, number) -> error of a fresh map, on all rows or on a fresh sample of `sample` rows.
+
+        The draws of different attempts are independent.
+        """
 
         def error(size: int, stage: Any, number: int) -> float:
-            key = self._named(family.name, sample, stage, size)
+            key = self._named(family.name, sample, attempt, stage, size)
             key_map, key_sample, key_error = jax.random.split(jax.random.fold_in(key, number), 3)
-            prepared = self.all_rows() if sample is None else self.sample(key_sample, sample)
+            try:
+                prepared = self.all_rows() if sample is None else self.sample(key_sample, sample)
+            except ValueError:
+                if sample is None or number == FIRST:
+                    raise  # the data do not fit the goal
+                return math.nan  # this sample does not, such as one without two classes: the draw has failed
             return float(self.goal.error(key_error, self.draw(family, size, key_map), prepared))
 
         return error
