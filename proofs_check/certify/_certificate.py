@@ -165,6 +165,8 @@ def _errors(errors: np.ndarray) -> dict[str, float] | None:
     if not len(errors) or not np.isfinite(errors).all():
         return None
     low, high = median_interval(errors)
+    if not math.isfinite(low):  # too few draws
+        return None
     return {"median": float(np.median(errors)), "low": low, "high": high, "largest": float(errors.max())}
 
 

@@ -34,6 +34,8 @@ __all__ = ["Distance", "Pairs", "embed"]
 _SIDE = 1024
 _ROUND_SIDE = 64
 _ROUND_FEATURES = 256
+_MIDDLE = 256
+"""Points whose mean is subtracted from features."""
 _HELD_BYTES = 2**30
 """Squared distances of all pairs are held up to so many bytes, and computed again for every draw beyond."""
 _CHUNK = 256
@@ -210,8 +212,8 @@ class Distance:
         filling = number * side - len(distinct)
         size = len(distinct)
         counts = np.pad(counts, (0, filling))
-        centre = np.linspace(0, size - 1, side).astype(int)
-        weights = (np.bincount(centre, minlength=number * side) / side).astype(rows.dtype)
+        centre = np.linspace(0, size - 1, _MIDDLE).astype(int)
+        weights = (np.bincount(centre, minlength=number * side) / _MIDDLE).astype(rows.dtype)
         points = np.pad(distinct, ((0, filling), (0, 0)), mode="edge").reshape(number, side, rows.shape[1])
         pairs = Pairs(
             blocks=tuple(jnp.asarray(block) for block in points),

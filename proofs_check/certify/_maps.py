@@ -19,7 +19,7 @@ from proofs_check.certify._model import LARGEST_SAMPLE, Family
 
 LANDMARKS_A_FEATURE = 4
 MOST_FEATURES = 2**14
-MOST_LANDMARKS = 2**13
+MOST_LANDMARKS = 2**12
 BATCH = 4096
 """Rows of a stream that are handed over at once."""
 FOURIER = ("paired_fourier", "shifted_fourier", "orthogonal_fourier", "fastfood")

@@ -34,7 +34,7 @@ delta = 0.05 and alpha = 0.001, means of 1,000 simulated searches from size 4 on
 The excess is close to exp(1.7 s) - 1, which is what a rate of delta / 8 in place of delta costs: it is the price of few
 draws, and not of the grid. Aiming at 0.3 delta gives 14% for s = 0.1, with a quarter more draws; at 0.06 delta, 25%
 with a tenth less. For alpha = 0.0001 the excess is the same, with a quarter more draws. Errors with a heavier tail than
-the search believes in cost attempts: 2 where z has the Gumbel law. Where the error is a step, the answer is exact.
+the search believes in cost attempts: 2 where z has the Gumbel law. Errors that are all equal at a size are bisected.
 """
 
 from __future__ import annotations
