@@ -17,7 +17,7 @@ from jaxkern import features, io
 from proofs_check.certify import _document, _page
 from proofs_check.certify._maps import map_bytes
 from proofs_check.certify._model import Demand, Facts, Family, Hypothesis
-from proofs_check.certify._plan import MOST_ROWS, Entry, least_demands
+from proofs_check.certify._plan import MOST_ROWS, Entry, by_a_statement, least_demands
 from proofs_check.certify._search import median_interval, quantiles
 from proofs_check.certify._trials import Trials
 
@@ -93,22 +93,27 @@ class Certificate:
         return sum(not error <= self.document["eps"] for error in errors), draws
 
 
-def recommended(trials: Trials, entries: Sequence[Entry], key: Any) -> tuple[Entry | None, dict[str, float], Any]:
-    """Return the entry to recommend, the seconds per million points of every certified map, and the map drawn.
+def recommended(trials: Trials, entries: Sequence[Entry], key: Any) -> tuple[Entry | None, float, dict[str, float]]:
+    """Return the entry to recommend, its seconds per million points, and those of every certified map.
 
     A guarantee for all rows goes before one for samples, then time per point decides.
     """
-    seconds, drawn = {}, {}
-    for entry in entries:
-        if entry.size is not None:
-            phi = trials.draw(entry.family, entry.size, jax.random.clone(key))
-            seconds[entry.family.name] = trials.seconds_per_million(phi)
-            drawn[entry.family.name] = phi
     ready = [entry for entry in entries if entry.size is not None]
-    if not ready:
-        return None, seconds, None
-    best = min(ready, key=lambda entry: (not entry.for_all_rows, seconds[entry.family.name]))
-    return best, seconds, drawn[best.family.name]
+    seconds = {entry.family.name: _seconds(trials, entry, key) for entry in ready}
+    costs = [(entry, seconds[entry.family.name]) for entry in ready]
+    for entry in entries:
+        stated = None if entry.for_all_rows else by_a_statement(entry)
+        if stated is not None:
+            costs.append((stated, _seconds(trials, stated, key)))
+    if not costs:
+        return None, 0.0, seconds
+    best, cost = min(costs, key=lambda pair: (not pair[0].for_all_rows, pair[1]))
+    return best, cost, seconds
+
+
+def _seconds(trials: Trials, entry: Entry, key: Any) -> float:
+    assert entry.size is not None
+    return trials.seconds_per_million(trials.draw(entry.family, entry.size, jax.random.clone(key)))
 
 
 def theory(demands: Sequence[Demand], families: dict[str, Family]) -> list[dict[str, Any]]:
@@ -229,11 +234,12 @@ def guarantee(goal: str, words: str, entry: Entry, eps: float, delta: float, con
     )
 
 
-def reasons(best: Entry, entries: Sequence[Entry], seconds: dict[str, float], demands: Sequence[Demand]) -> list[str]:
+def reasons(
+    best: Entry, mine: float, entries: Sequence[Entry], seconds: dict[str, float], demands: Sequence[Demand]
+) -> list[str]:
     """Return why this map and this size, in plain sentences."""
     family, size = best.family, best.size
     assert size is not None
-    mine = seconds[family.name]
     found = [f"{family.name} maps a million points in {mine:.3g} s here, with {family.num_features(size):,} features."]
     for entry in entries:
         if entry is best or entry.size is None:
@@ -241,8 +247,8 @@ def reasons(best: Entry, entries: Sequence[Entry], seconds: dict[str, float], de
         other = seconds[entry.family.name]
         name = f"{entry.family.name} with {entry.family.num_features(entry.size):,} features"
         if best.for_all_rows and not entry.for_all_rows:
-            cheaper = f" It would be {mine / other:.2g} times as fast." if other < mine else ""
-            found.append(f"{name} is certified for samples of {entry.sample:,} rows only.{cheaper}")
+            cheaper = f", and {mine / other:.2g} times as fast" if other < mine else ""
+            found.append(f"{name} is certified for samples of {entry.sample:,} rows only{cheaper}.")
         else:
             found.append(f"{name} takes {other / mine:.2g} times as long.")
     demand = least_demands(demands).get(family.name)

@@ -27,7 +27,7 @@ from proofs_check.certify._table import Table, from_array
 from proofs_check.certify._theory import demands
 from proofs_check.certify._trials import Trials
 
-KERNELS = {
+KERNELS: dict[str, Callable[[Any], kernels.Kernel]] = {
     "gaussian": kernels.Gaussian,
     "laplacian": kernels.Laplacian,
     "cauchy": kernels.Cauchy,
@@ -41,6 +41,8 @@ FACTS = 0.15
 LAST = 0.08
 """Shares of the time for facts about the data, and for what comes after the draws."""
 SLACK = 1e-6
+LOOKED_AT = 8_000
+"""Rows of a larger table in which pairs that are too close for float32 are looked for."""
 
 
 def certify(
@@ -88,7 +90,8 @@ def certify(
     num_clusters : for the goal "clustering".
     separation : "means" or "points": what is to stay apart, as in Examples 2 and 1 of kpotufe2020.
     standardize : whether columns are shifted and scaled to mean 0 and standard deviation 1.
-    dtype : of points and maps, "float32" or "float64"; by default float64 where JAX has it, float32 otherwise.
+    dtype : of points and maps, "float32" or "float64"; by default float32, but float64, where jax_enable_x64 is on, for
+        distances of pairs that float32 cannot tell apart.
     say : called with a line of progress now and then.
     command, opened : what the document shows as the command, and as the Python that opens the table.
 
@@ -122,17 +125,19 @@ def certify(
     chosen = list(NAMES) if maps is None else [_one_of("maps", name, NAMES) for name in maps]
     if not chosen:
         raise ValueError(f"maps must name at least one of {', '.join(NAMES)}")
-    dtype = dtype or ("float64" if jax.config.jax_enable_x64 else "float32")
-    if dtype not in ("float32", "float64") or jax.dtypes.canonicalize_dtype(dtype) != np.dtype(dtype):
+    if dtype is not None and (
+        dtype not in ("float32", "float64") or jax.dtypes.canonicalize_dtype(dtype) != np.dtype(dtype)
+    ):
         raise ValueError(f"dtype must be float32, or float64 with jax_enable_x64, got {dtype!r}")
     tell = say or (lambda line: None)
     table = X if isinstance(X, Table) else from_array(X, labels=labels, standardize=standardize)
     clone = jax.random.clone
     key_scale, key_facts, key_trials, key_detail = jax.random.split(jax.random.fold_in(clone(key), 1), 4)
-    size, where = _lengthscale(key_scale, table, lengthscale, dtype)
+    size, where = _lengthscale(key_scale, table, lengthscale)
     k = KERNELS[kernel](size)
     asked = _goal(goal, k, eps, table, num_clusters, separation)
     known = families(table.rows, table.dim, eps)
+    dtype, close = _precision(key_trials, table, k, asked, dtype)
     tell(f"{table.rows:,} rows, {table.dim:,} columns, lengthscale {size:.4g}; what the theorems need to know")
 
     def take(rows: Any) -> np.ndarray:
@@ -153,8 +158,8 @@ def certify(
         say=tell,
     )
     tell("time per point, and what the page shows")
-    best, seconds, phi = parts.recommended(trials, entries, key)
-    detail = _detail(trials, phi, key_detail) if best is not None else {}
+    best, cost, seconds = parts.recommended(trials, entries, key)
+    detail = _detail(trials, best, key, key_detail)
     data_seed = _seed(key)
     document: dict[str, Any] = {
         "certificate": 1,
@@ -176,7 +181,7 @@ def certify(
         "scope": ("all rows" if best.for_all_rows else "samples") if best else None,
         "points_per_draw": (best.sample or table.rows) if best and best.basis == "draws" else None,
         "guarantee": parts.guarantee(goal, asked.words, best, eps, delta, confidence) if best else "",
-        "reasons": parts.reasons(best, entries, seconds, asks) if best else _none(entries),
+        "reasons": parts.reasons(best, cost, entries, seconds, asks) if best else _none(entries),
         "data": {
             "source": table.source,
             "rows": table.rows,
@@ -186,7 +191,7 @@ def certify(
             "standardized": table.standardized,
             "duplicate_rows": table.duplicate_rows,
             "zero_pairs": detail.get("pairs", {}).get("zero_pairs"),
-            "notes": [*table.notes, *([detail["words"]] if detail.get("words") else [])],
+            "notes": [*table.notes, *filter(None, (close, detail.get("words")))],
         },
         "theory": parts.theory(asks, known),
         "maps": [parts.described(trials, entry, seconds.get(entry.family.name), key) for entry in entries],
@@ -207,13 +212,35 @@ def certify(
     return Certificate(document, trials, best, key)
 
 
-def _lengthscale(key: Any, table: Table, given: float | None, dtype: str) -> tuple[float, str]:
+def _precision(key: Any, table: Table, kernel: Any, goal: Goal, asked: str | None) -> tuple[str, str]:
+    """Return the dtype, float64 where it is not given and float32 cannot tell the closest pairs apart, and a remark."""
+    dtype = asked or "float32"
+    if goal.name != "distance":
+        return dtype, ""
+    trials = Trials(key, table, kernel, goal, dtype)
+    whole = table.rows <= LARGEST_SAMPLE
+    prepared = trials.all_rows() if whole else trials.sample(jax.random.clone(key), LOOKED_AT)
+    count = prepared.unresolved
+    if not count:
+        return dtype, ""
+    among = "" if whole else f" among {LOOKED_AT:,} rows"
+    close = (
+        f"{count:,} pair(s){among} are so close that rounding in {dtype} may change their distances by more than eps"
+    )
+    if asked is None and jax.dtypes.canonicalize_dtype("float64") == np.dtype("float64"):
+        return "float64", f"{close}; points and maps are in float64"
+    if dtype == "float64":
+        return dtype, close
+    return dtype, f"{close}; float64 would resolve them (dtype, with jax_enable_x64)"
+
+
+def _lengthscale(key: Any, table: Table, given: float | None) -> tuple[float, str]:
     if given is not None:
         return _positive("lengthscale", given), "given"
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel().tolist())
     count = min(table.rows, LARGEST_SAMPLE)
     rows = np.arange(count) if count == table.rows else np.sort(rng.choice(table.rows, count, replace=False))
-    points = jnp.asarray(table.take(rows, dtype))
+    points = jnp.asarray(table.take(rows, "float32"))
     found = float(kernels.sampled_quantile_lengthscale(key, points, num_pairs=PAIRS))
     if not (found > 0 and math.isfinite(found)):
         raise ValueError(
@@ -239,11 +266,13 @@ def _goal(goal: str, kernel: Any, eps: float, table: Table, num_clusters: int | 
     return Clustering(kernel, num_clusters)
 
 
-def _detail(trials: Trials, phi: Any, key: Any) -> dict[str, Any]:
+def _detail(trials: Trials, best: Entry | None, key: Any, key_sample: Any) -> dict[str, Any]:
     """Return what the page draws of the recommended map, on all rows where they are few and on a sample otherwise."""
+    if best is None or best.size is None:
+        return {}
     few = trials.table.rows <= parts.MOST_DETAIL_ROWS
-    prepared = trials.all_rows() if few else trials.sample(key, parts.MOST_DETAIL_ROWS)
-    return trials.goal.detail(phi, prepared)
+    prepared = trials.all_rows() if few else trials.sample(key_sample, parts.MOST_DETAIL_ROWS)
+    return trials.goal.detail(trials.draw(best.family, best.size, jax.random.clone(key)), prepared)
 
 
 def _none(entries: Sequence[Entry]) -> list[str]:

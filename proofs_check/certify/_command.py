@@ -36,7 +36,6 @@ DEFAULTS: dict[str, Any] = {
     "missing": "error",
     "separation": "means",
     "seed": 0,
-    "dtype": "float32",
 }
 
 
@@ -68,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--clusters", **whole, metavar="K", help="for the goal clustering (default: the number of classes)")
     add("--separation", choices=("means", "points"), help="what stays apart (default: %(default)s)")
     add("--seed", type=int, metavar="INT", help="a whole number, below 2^32 (default: %(default)s)")
-    add("--dtype", choices=("float32", "float64"), help="of points and maps (default: %(default)s)")
+    add("--dtype", choices=("float32", "float64"), help="of points and maps (default: what closest pairs need)")
     add("--output", type=Path, metavar="DIR", help="a new or empty folder (default: a new one)")
     add("--save", type=Path, metavar="FILE", help="save the recommended map, as .npz")
     parser.set_defaults(**DEFAULTS)
@@ -88,7 +87,7 @@ def command(options: argparse.Namespace) -> int:
     from proofs_check.certify import certify, open_table
     from proofs_check.certify._terminal import show
 
-    jax.config.update("jax_enable_x64", options.dtype == "float64")
+    jax.config.update("jax_enable_x64", True)
     reading: dict[str, Any] = {
         "columns": options.columns,
         "labels": options.labels,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from proofs_check.certify._model import LARGEST_SAMPLE, Demand, Family, Outcome, Probe
 from proofs_check.certify._search import search
@@ -23,6 +26,11 @@ DRAWING = 0.6
 ROUNDS = 2
 WORTH_A_ROUND = 0.1
 """Another round is begun where this share of the time for samples is left."""
+NEAR = 3.0
+"""A map that ran out of time is tried again where its errors came within so many eps."""
+WORTH_MORE = 1.5
+SEARCHING = 40
+"""Draws of a search that begins near its end."""
 FEWEST_ROWS = 200
 CALIBRATION_ROWS = 1000
 GROWTH = {"distance": 2.0, "spectral": 2.0, "clustering": 3.0, "separation": 2.0}
@@ -108,47 +116,82 @@ def find(
     clock: Clock,
     say: Say,
 ) -> list[Entry]:
-    """Return one entry a map: certified on samples first, then, where time and rows allow it, on all rows.
+    """Return one entry a map: certified on samples that the time allows, then the best on larger ones or on all rows.
 
     All certificates of a call hold together with probability `confidence`: half of what it leaves is shared by the
-    maps on samples, half by those that are tried on all rows.
+    maps, half by those that are tried again on more rows.
     """
     least = least_demands(demands)
     refused = {name: words for name in families if (words := trials.goal.refuses(name))}
     ranges = {name: _range(families[name], least.get(name)) for name in _in_order(families, trials.goal.name, refused)}
     rest = delta - getattr(trials.goal, "slack", 0.0)
     sample = _sample(trials, families, ranges, clock, say) if ranges else None
-    again = sample is not None and trials.table.rows <= MOST_ROWS[trials.goal.name]
-    alpha = (1 - confidence) / max(len(ranges), 1) / ROUNDS / (2 if again else 1)
+    shared = (1 - confidence) / (1 if sample is None else 2)
+    first = Clock(clock.left * (1.0 if sample is None else FIRST_SHARE))
+    part, open_ones = first.left, list(ranges)
     found: dict[str, Entry] = {}
-    part = clock.left * (FIRST_SHARE if again else 1.0)
-    first = Clock(part)
-    open_ones = list(ranges)
     for attempt in range(ROUNDS):
         for i, name in enumerate(open_ones):
             trial = trials.trial(families[name], sample, attempt)
-            share = first.left / (len(open_ones) - i)
+            share, alpha = first.left / (len(open_ones) - i), shared / len(ranges) / ROUNDS
             outcome = _searched(trial, families[name], ranges[name], sample, eps, rest, alpha, share, say)
             found[name] = _entry(families[name], outcome, sample, least.get(name), found.get(name))
-        open_ones = [name for name in open_ones if found[name].status == "out of time"]
+        open_ones = [name for name in open_ones if _promising(found[name], eps)]
         if first.left < WORTH_A_ROUND * part:
             break
-    if again:
-        alpha = (1 - confidence) / 2 / UPGRADES
-        for name in _worth_it(found)[:UPGRADES]:
-            low, high = found[name].size or ranges[name][0], ranges[name][1]
-            trial = trials.trial(families[name], None)
-            outcome = _searched(trial, families[name], (low, high), None, eps, rest, alpha, clock.left * 0.9, say)
+    if sample is not None:
+        alpha = shared / UPGRADES
+        for i, name in enumerate(_worth_it(found)[:UPGRADES]):
+            share = clock.left / (UPGRADES - i)
+            more = _more_rows(trials, found[name], share, alpha, delta)
+            if more == sample:
+                continue
+            trial, sizes = trials.trial(families[name], more), (found[name].size or 1, ranges[name][1])
+            outcome = _searched(trial, families[name], sizes, more, eps, rest, alpha, share, say)
             if outcome.size is not None:
-                found[name] = _entry(families[name], outcome, None, least.get(name))
+                found[name] = _entry(families[name], outcome, more, least.get(name))
                 break
     entries = []
     for name, family in families.items():
         if name in refused:
             entries.append(Entry(family, "not for this goal", refused[name]))
         else:
-            entries.append(_by_a_statement(trials, found[name], sample, eps, clock))
+            entries.append(_or_by_a_statement(trials, found[name], sample, eps, clock))
     return entries
+
+
+def by_a_statement(entry: Entry) -> Entry | None:
+    """Return the entry at the size that a statement certifies for all rows, None where there is none to draw."""
+    demand = entry.demand
+    if demand is None or demand.size is None or demand.size > entry.family.largest:
+        return None
+    basis = "worst case" if demand.worst_case else "this data"
+    words = f"by {demand.source}"
+    return dataclasses.replace(entry, status="certified", words=words, size=demand.size, basis=basis, sample=None)
+
+
+def _promising(entry: Entry, eps: float) -> bool:
+    """Tell whether more time may certify a map: the time ended, and its errors came near to eps."""
+    if entry.status != "out of time":
+        return False
+    best = min((float(np.median(probe.errors)) for probe in entry.probes), default=0.0)
+    return best <= NEAR * eps
+
+
+def _more_rows(trials: Trials, entry: Entry, seconds: float, alpha: float, delta: float) -> int | None:
+    """Return how many rows a trial can look at when one map has the time, None for all of them.
+
+    That is the sample of before where it would not be at least `WORTH_MORE` times as large.
+    """
+    goal, rows, before = trials.goal.name, trials.table.rows, entry.sample or trials.table.rows
+    most = min(rows, MOST_ROWS[goal])
+    last = [probe for probe in entry.probes if probe.certifying][-1]
+    needed = 1.3 * math.log(1 / alpha) / delta + SEARCHING
+    factor = (DRAWING * seconds / (needed * last.seconds / last.draws)) ** (1 / GROWTH[goal])
+    affordable = factor * before
+    if affordable >= rows and rows <= most:
+        return None
+    return before if affordable < WORTH_MORE * before else int(min(affordable, most))
 
 
 def _in_order(families: Mapping[str, Family], goal: str, refused: Mapping[str, str]) -> list[str]:
@@ -182,7 +225,9 @@ def _sample(
     start = time.monotonic()
     trial(size, "timing", 1)
     seconds = max(time.monotonic() - start, 1e-4)
-    allowed = DRAWING * FIRST_SHARE * clock.left / len(ranges) / TRIALS
+    allowed = (
+        DRAWING * FIRST_SHARE * clock.left / math.ceil(len(ranges) / 2) / TRIALS
+    )  # some leave their time to others
     affordable = first * (allowed / seconds) ** (1 / GROWTH[goal])
     say(f"a trial on {first:,} rows takes {seconds:.3g} s, so {affordable:,.0f} rows can be afforded")
     if affordable >= rows and rows <= MOST_ROWS[goal]:
@@ -260,12 +305,13 @@ def _worth_it(found: Mapping[str, Entry]) -> list[str]:
     return sorted((name for name in features if features[name] < limit), key=features.__getitem__)
 
 
-def _by_a_statement(trials: Trials, entry: Entry, sample: int | None, eps: float, clock: Clock) -> Entry:
-    """Return the entry, with the size that a statement demands where draws certified none."""
+def _or_by_a_statement(trials: Trials, entry: Entry, sample: int | None, eps: float, clock: Clock) -> Entry:
+    """Return the entry, with the size that a statement demands where draws certified none, measured by a few draws."""
     demand = entry.demand
     if entry.size is not None or demand is None or demand.size is None:
         return entry
-    if demand.size > entry.family.largest:
+    found = by_a_statement(entry)
+    if found is None:
         asked = f"{demand.source} asks for {demand.size:,}, beyond the {entry.family.largest:,} at which trials end"
         return dataclasses.replace(entry, words=f"{entry.words}; {asked}")
     trial = trials.trial(entry.family, sample)
@@ -273,23 +319,14 @@ def _by_a_statement(trials: Trials, entry: Entry, sample: int | None, eps: float
     start = time.monotonic()
     while len(errors) < MEASURED_DRAWS and clock.left > 0:
         errors.append(trial(demand.size, "measured", len(errors)))
-        clock_per_draw = (time.monotonic() - start) / len(errors)
-        if clock_per_draw > 0.1 * clock.left:
+        if (time.monotonic() - start) / len(errors) > 0.1 * clock.left:
             break
-    probe = _probe(demand.size, errors, eps, time.monotonic() - start)
-    return dataclasses.replace(
-        entry,
-        status="certified",
-        words=f"by {demand.source}; {entry.words}" if entry.words else f"by {demand.source}",
-        size=demand.size,
-        basis="worst case" if demand.worst_case else "this data",
-        sample=None,
-        probes=(*entry.probes, *([probe] if errors else [])),
-    )
+    if errors:
+        measured = _probe(demand.size, errors, eps, time.monotonic() - start)
+        found = dataclasses.replace(found, probes=(*entry.probes, measured))
+    return dataclasses.replace(found, words=f"{found.words}; {entry.words}")
 
 
 def _probe(size: int, errors: Sequence[float], eps: float, seconds: float) -> Probe:
-    import numpy as np
-
     values = np.asarray(errors, float)
     return Probe(size, values, int(np.sum(~(values <= eps))), False, seconds)

@@ -1,0 +1,412 @@
+"""The goals "distance" and "spectral" of a certificate, against dense float64 NumPy."""
+
+import json
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import special
+
+from jaxkern import features
+from jaxkern.kernels import Exponential, FromFunction, Gaussian, Laplacian, Linear
+from proofs_check.certify import _distance, _spectral
+from proofs_check.certify._distance import Distance, embed
+from proofs_check.certify._spectral import Spectral
+
+EPS = 0.1
+DIM = 3
+FOURIER = ("paired_fourier", "shifted_fourier", "orthogonal_fourier", "fastfood")
+
+
+@pytest.fixture(autouse=True)
+def small_tiles(monkeypatch):
+    """Make a few hundred points fill several tiles, blocks and chunks."""
+    monkeypatch.setattr(_distance, "_SIDE", 64)
+    monkeypatch.setattr(_distance, "_ROUND_SIDE", 16)
+    monkeypatch.setattr(_distance, "_CHUNK", 32)
+    monkeypatch.setattr(_spectral, "_ROWS", 64)
+    monkeypatch.setattr(_spectral, "_EXACT", 0)
+
+
+def _points(rng, dtype, size=150, gap=1e-7):
+    """Return points of which some are equal and some nearly so, and far ones."""
+    X = rng.standard_normal((size, DIM))
+    X[20:40] = X[:20] + gap * rng.standard_normal((20, DIM))
+    X[40:44] = X[0]
+    X[45] = X[44]
+    X[50:60] = X[60:70] + 1e-3 * rng.standard_normal((10, DIM))
+    X[70] *= 100
+    X[71] = X[70] + 1e-2
+    return rng.permutation(X).astype(dtype)
+
+
+def _draw(name, kernel, X, size=40):
+    key = jax.random.key(7)
+    if name == "nystrom":
+        return features.nystrom(kernel, jnp.asarray(X[:size]))
+    return getattr(features, name)(key, kernel, X.shape[1], num_frequencies=size, dtype=X.dtype)
+
+
+def _dense(X, phi, lengthscale):
+    """Return all distances of the Gaussian kernel and all relative errors, pair by pair, from differences."""
+    i, j = np.triu_indices(len(X), 1)
+    apart = (X.astype(float)[i] - X.astype(float)[j]) / lengthscale
+    D = np.sqrt(-2 * np.expm1(-np.sum(apart * apart, axis=1) / 2))
+    Z = _features(phi, X)
+    image = np.sqrt(np.sum((Z[i] - Z[j]) ** 2, axis=1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return D, np.abs(image / D - 1)
+
+
+def _features(phi, X):
+    """Return float64 copies of the features that the goal sees: mapped by its program, padded to a side of 64 or 48."""
+    distinct, _ = _distance._distinct(X)
+    side = 16 * -(-len(distinct) // (-(-len(distinct) // 64) * 16))
+    filled = np.pad(distinct, ((0, -len(distinct) % side), (0, 0)), mode="edge").reshape(-1, side, X.shape[1])
+    Z = np.concatenate([np.asarray(embed(phi, jnp.asarray(block)), float) for block in filled])
+    found = {row.tobytes(): k for k, row in enumerate(distinct)}
+    return Z[[found[row.tobytes()] for row in np.ascontiguousarray(X)]]
+
+
+def _twice_where(coordinate, Y):
+    return jnp.where(Y[:, :1] == coordinate, 2 * Y, Y)
+
+
+@pytest.mark.parametrize("name", [*FOURIER, "nystrom"])
+def test_distance_is_the_largest_error_of_all_pairs(name, rng):
+    _compare(name, np.float32, rng)
+
+
+@pytest.mark.parametrize("name", ["paired_fourier", "nystrom"])
+def test_distance_is_the_largest_error_of_all_pairs_in_float64(name, x64, rng):
+    _compare(name, np.float64, rng)
+
+
+def _compare(name, dtype, rng):
+    X = _points(rng, dtype)
+    kernel = Gaussian(1.5)
+    goal = Distance(kernel, EPS)
+    phi = _draw(name, kernel, X)
+    pairs = goal.prepare(jax.random.key(0), X)
+    D, errors = _dense(X, phi, 1.5)
+    assert goal.error(jax.random.key(1), phi, pairs) == pytest.approx(errors[D > 0].max(), rel=0.01, abs=0.01 * EPS)
+    np.testing.assert_allclose(
+        np.asarray(embed(phi, jnp.asarray(X)))[:, : phi.num_features],
+        phi(jnp.asarray(X)),
+        atol=100 * np.finfo(dtype).eps ** (0.5 if name == "nystrom" else 1),
+    )
+
+
+@pytest.mark.parametrize("size", [2, 64, 65])
+def test_every_pair_counts_whatever_the_number_of_points(size, rng):
+    X = rng.standard_normal((size, DIM)).astype(np.float32)
+    phi = _draw("paired_fourier", Gaussian(1.0), X, size=13)
+    goal = Distance(Gaussian(1.0), EPS)
+    D, errors = _dense(X, phi, 1.0)
+    found = goal.detail(phi, goal.prepare(jax.random.key(0), X))["pairs"]
+    assert found["pairs"] == len(D)
+    assert found["largest"] == pytest.approx(errors.max(), abs=0.01 * EPS)
+    # One bad pair is found wherever it is: all features but one point's are exact.
+    linear = Distance(Linear(), EPS)
+    for bad in (0, size // 2, size - 1):
+        off = np.delete(np.linalg.norm(2 * X[bad] - X, axis=1), bad) / np.delete(
+            np.linalg.norm(X[bad] - X, axis=1), bad
+        )
+        phi = jax.tree_util.Partial(_twice_where, jnp.asarray(X[bad, 0]))
+        error = linear.error(None, phi, linear.prepare(jax.random.key(0), X))
+        assert error == pytest.approx(np.abs(off - 1).max(), rel=1e-4)
+
+
+@pytest.mark.parametrize("offset", [0, 1000])
+def test_an_exact_map_has_no_error_however_close_the_points(offset, dtype, rng):
+    X = (_points(rng, float) + offset).astype(dtype)
+    goal = Distance(Linear(), EPS)
+    pairs = goal.prepare(jax.random.key(0), X)
+    assert sum(len(tile.near) for tile in pairs.tiles) > 0
+    assert goal.error(None, lambda Y: Y, pairs) < 0.01 * EPS
+    assert goal.error(None, lambda Y: 2 * Y, pairs) == pytest.approx(1, abs=0.01 * EPS)
+    assert goal.error(None, lambda Y: 0 * Y, pairs) == 1
+
+
+def test_all_three_routes_agree(rng, monkeypatch):
+    X = _points(rng, np.float32, gap=1e-4)
+    kernel = Gaussian(1.5)
+    goal = Distance(kernel, EPS)
+    phi = _draw("paired_fourier", kernel, X)
+    D, errors = _dense(X, phi, 1.5)
+    found = {}
+    routes = {"as chosen": {}, "double": {"_CROWDED": 10**9}, "differences": {"_CANCELLATION": 1e9, "_CROWDED": 0.5}}
+    for route, constants in routes.items():
+        with monkeypatch.context() as patch:
+            for constant, value in constants.items():
+                patch.setattr(_distance, constant, value)
+            pairs = goal.prepare(jax.random.key(0), X)
+        found[route] = (
+            goal.error(None, phi, pairs),
+            sum(t.wide for t in pairs.tiles),
+            sum(len(t.near) for t in pairs.tiles),
+        )
+        with monkeypatch.context() as patch:
+            for constant, value in constants.items():
+                patch.setattr(_distance, constant, value)
+            patch.setattr(_distance, "_HELD_BYTES", 0)
+            again = goal.prepare(jax.random.key(0), X)
+            assert all(tile.squared is None for tile in again.tiles)
+            assert goal.error(None, phi, again) == found[route][0]
+    assert found["as chosen"][1] == 0 < found["double"][1]
+    assert found["differences"][2] > 100
+    for error, _, _ in found.values():
+        assert error == pytest.approx(errors[D > 0].max(), abs=0.01 * EPS)
+
+
+def test_near_duplicates_need_the_other_routes(rng, monkeypatch):
+    """The control: with float32 products alone the error of an exact map is not small."""
+    X = _points(rng, np.float32)
+    monkeypatch.setattr(_distance, "_CANCELLATION", 0.0)
+    monkeypatch.setattr(_distance, "_KERNEL_CANCELLATION", 0.0)
+    reach = _distance._reach
+
+    def blind(*args):
+        found = reach(*args)
+        return found._replace(exact=0 * found.exact, rounding=0 * found.rounding)
+
+    monkeypatch.setattr(_distance, "_reach", blind)
+    goal = Distance(Linear(), EPS)
+    assert goal.error(None, lambda Y: Y, goal.prepare(jax.random.key(0), X)) > EPS
+
+
+@pytest.mark.parametrize("kernel", [Exponential(1.5), Laplacian(2.0), 4 * Gaussian(1.0)])
+def test_distances_of_other_kernels(kernel, rng):
+    X = _points(rng, np.float32, size=90, gap=1e-4)
+    phi = _draw("paired_fourier", kernel, X, size=200)
+    goal = Distance(kernel, EPS)
+    i, j = np.triu_indices(len(X), 1)
+    with jax.enable_x64(True):
+        gaps = jax.vmap(lambda x, y: kernel(x, x) - kernel(x, y))(jnp.asarray(X[i], float), jnp.asarray(X[j], float))
+    Z = _features(phi, X)
+    D = np.sqrt(2 * np.asarray(gaps))
+    sure = D > 1e-6
+    errors = np.abs(np.linalg.norm(Z[i] - Z[j], axis=1)[sure] / D[sure] - 1)
+    assert goal.error(None, phi, goal.prepare(jax.random.key(0), X)) == pytest.approx(errors.max(), rel=0.01)
+
+
+def test_equal_points_are_left_out_and_counted(rng):
+    X = _points(rng, np.float32)
+    X[5], X[6] = [0.0, 1.0, 2.0], [-0.0, 1.0, 2.0]
+    goal = Distance(Gaussian(1.0), EPS)
+    i, j = np.triu_indices(len(X), 1)
+    equal = (X[i] == X[j]).all(axis=1).sum()
+    pairs = goal.prepare(jax.random.key(0), X)
+    assert pairs.zero_pairs == equal > 0
+    phi = _draw("paired_fourier", Gaussian(1.0), X)
+    found = goal.detail(phi, pairs)["pairs"]
+    assert found["zero_pairs"] + found["pairs"] == len(i)
+    one = goal.prepare(jax.random.key(0), np.ones((7, DIM), np.float32))
+    assert (goal.error(None, phi, one), one.zero_pairs) == (0.0, 21)
+    assert goal.detail(phi, one)["pairs"]["bins"] == []
+
+
+def test_pairs_that_float32_cannot_resolve_are_said_to_be(rng):
+    X = _points(rng, np.float32, gap=2e-7)
+    goal = Distance(Gaussian(1.5), EPS)
+    single = goal.prepare(jax.random.key(0), X)
+    phi = _draw("paired_fourier", Gaussian(1.5), X, size=2000)
+    D, errors = _dense(X, phi, 1.5)
+    with jax.enable_x64(True):
+        wider = jax.tree.map(lambda leaf: leaf.astype(float) if isinstance(leaf, jax.Array) else leaf, phi)
+        double = goal.prepare(jax.random.key(0), X.astype(float))
+        truth = goal.error(None, wider, double)
+    assert double.unresolved == 0 < single.unresolved < 40
+    # What float32 adds to the largest error is all among those pairs.
+    worst = np.sort(errors[D > 0])[::-1]
+    assert worst[0] > 5 * truth
+    assert worst[single.unresolved] < truth + 0.01 * EPS
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_features_that_are_not_numbers_are_failures(value, rng):
+    X = _points(rng, np.float32)
+    last = jnp.asarray(X[-1, 0])
+    goal, spectral = Distance(Gaussian(1.0), EPS), Spectral(Gaussian(1.0), EPS)
+
+    def phi(Y):
+        return jnp.where(Y[:, :1] == last, jnp.asarray(value, Y.dtype), Y)
+
+    pairs = goal.prepare(jax.random.key(0), X)
+    assert not goal.error(None, phi, pairs) <= EPS
+    json.dumps(goal.detail(phi, pairs), allow_nan=False)
+    assert not spectral.error(jax.random.key(1), phi, spectral.prepare(jax.random.key(0), X)) <= EPS
+
+
+def test_detail_bins_the_errors_of_all_pairs(rng):
+    X = _points(rng, np.float32, gap=1e-3)
+    goal = Distance(Gaussian(1.5), EPS)
+    phi = _draw("paired_fourier", Gaussian(1.5), X)
+    pairs = goal.prepare(jax.random.key(0), X)
+    found = json.loads(json.dumps(goal.detail(phi, pairs), allow_nan=False))["pairs"]
+    assert found.keys() == {"points", "pairs", "zero_pairs", "unresolved", "largest", "bins"}
+    assert all(entry.keys() == {"low", "high", "pairs", "q50", "q95", "q100"} for entry in found["bins"])
+    D, errors = _dense(X, phi, 1.5)
+    D, errors = D[D > 0], errors[D > 0]
+    assert found["largest"] == goal.error(None, phi, pairs) == max(entry["q100"] for entry in found["bins"])
+    assert sum(entry["pairs"] for entry in found["bins"]) == found["pairs"] == len(D)
+    assert found["bins"][0]["low"] == pytest.approx(D.min(), rel=1e-5)
+    assert found["bins"][-1]["high"] == pytest.approx(D.max(), rel=1e-5)
+    top = found["bins"][-1]
+    inside = errors[top["low"] <= D]
+    assert top["pairs"] == pytest.approx(len(inside), abs=2)
+    assert top["q50"] == pytest.approx(np.median(inside), rel=0.02)
+
+
+def test_detail_looks_at_a_sample_of_many_points(rng, monkeypatch):
+    monkeypatch.setattr(_distance, "_MOST_DETAIL", 60)
+    X = rng.standard_normal((150, DIM)).astype(np.float32)
+    goal = Distance(Gaussian(1.5), EPS)
+    phi = _draw("paired_fourier", Gaussian(1.5), X)
+    pairs = goal.prepare(jax.random.key(0), X)
+    found = goal.detail(phi, pairs)["pairs"]
+    assert (found["points"], found["pairs"]) == (60, 60 * 59 // 2)
+    assert found["largest"] <= goal.error(None, phi, pairs)
+    assert {row.tobytes() for row in np.asarray(pairs.sample)} <= {row.tobytes() for row in X}
+
+
+def test_neighbouring_sizes_share_the_program(rng):
+    goal = Distance(Gaussian(1.5), EPS)
+    sizes = set()
+    for size, frequencies in ((185, 150), (191, 160), (192, 170)):
+        X = rng.standard_normal((size, DIM)).astype(np.float32)
+        goal.error(None, _draw("paired_fourier", Gaussian(1.5), X, frequencies), goal.prepare(jax.random.key(0), X))
+        sizes.add((_distance._by_product._cache_size(), _distance._tile._cache_size()))
+    assert len(sizes) == 1
+
+
+def test_what_the_goals_refuse(rng):
+    for goal in (Distance(Gaussian(1.0), EPS), Spectral(Gaussian(1.0), EPS)):
+        assert "Sigma^3" in goal.refuses("kernel_jl")
+        assert goal.refuses("nystrom") == goal.refuses("paired_fourier") == ""
+    with pytest.raises(ValueError, match="eps must be a number"):
+        Distance(Gaussian(1.0), 1.5)
+    with pytest.raises(ValueError, match="slack must be a number"):
+        Spectral(Gaussian(1.0), EPS, 0.0)
+    with pytest.raises(ValueError, match="finite and positive sup"):
+        Spectral(Linear(), EPS)
+    with pytest.raises(ValueError, match="points must be finite"):
+        Distance(Gaussian(1.0), EPS).prepare(jax.random.key(0), np.full((3, 2), np.nan, np.float32))
+
+
+def _spectral_error(X, phi, lengthscale):
+    X, Z = X.astype(float), np.asarray(phi(jnp.asarray(X)), float)
+    K = np.exp(-np.sum((X[:, None] - X[None]) ** 2, axis=2) / (2 * lengthscale**2))
+    return np.abs(np.linalg.eigvalsh(K - Z @ Z.T)).max() / len(X)
+
+
+@pytest.mark.parametrize("name", ["paired_fourier", "nystrom"])
+def test_the_spectral_error_of_few_points_is_exact(name, dtype, rng, monkeypatch):
+    monkeypatch.setattr(_spectral, "_EXACT", 512)
+    X = _points(rng, dtype, size=200)
+    goal = Spectral(Gaussian(1.5), EPS)
+    phi = _draw(name, Gaussian(1.5), X, 20)
+    lower, upper = goal.bounds(jax.random.key(1), phi, goal.prepare(jax.random.key(0), X))
+    assert lower == upper == pytest.approx(_spectral_error(X, phi, 1.5), abs=20 * float(np.finfo(dtype).eps))
+
+
+@pytest.mark.parametrize("name", ["paired_fourier", "shifted_fourier", "nystrom"])
+def test_the_bound_holds_for_every_seed_and_is_tight(name, rng):
+    """False alarms: 1e-6 for a seed, so less than 1e-3 for all of them."""
+    X = _points(rng, np.float32, size=200)
+    goal = Spectral(Gaussian(1.5), EPS)
+    matrix = goal.prepare(jax.random.key(0), X)
+    phi = _draw(name, Gaussian(1.5), X, 20)
+    truth = _spectral_error(X, phi, 1.5)
+    found = np.array([goal.bounds(key, phi, matrix) for key in jax.random.split(jax.random.key(3), 200)])
+    rounding = 20 * np.finfo(np.float32).eps
+    assert (found[:, 0] <= truth + rounding).all()
+    assert (found[:, 1] >= truth - rounding).all()
+    assert (found[:, 1] <= 1.05 * truth + rounding).all()
+
+
+def test_a_flat_spectrum_makes_the_bound_as_loose_as_promised_and_no_looser(rng):
+    X = (rng.permutation(200)[:, None] * 2.5).astype(np.float32)
+    phi = _draw("paired_fourier", Gaussian(1.0), X, 60)
+    truth = _spectral_error(X, phi, 1.0)
+    goal = Spectral(Gaussian(1.0), EPS)
+    matrix = goal.prepare(jax.random.key(0), X)
+    for key in jax.random.split(jax.random.key(4), 5):
+        assert truth * (1 - 1e-5) <= goal.error(key, phi, matrix) <= 1.05 * truth
+
+
+def test_slack_is_the_probability_of_a_bound_that_is_too_small(rng, monkeypatch):
+    """After two steps a bound leans on its probability: it may fail in half of all runs if slack is 1/2.
+
+    Of 200 runs more than 135 would fail with probability below 1e-6 if each failed with probability 1/2; and there are
+    failures, or this test would say nothing.
+    """
+    monkeypatch.setattr(_spectral, "_STEPS", 2)
+    monkeypatch.setattr(_spectral, "_LOOSENESS", 1e3)
+    X = rng.standard_normal((200, DIM)).astype(np.float32)
+    phi = _draw("paired_fourier", Gaussian(1.5), X, 2)
+    truth = _spectral_error(X, phi, 1.5)
+    goal = Spectral(Gaussian(1.5), EPS, 0.5)
+    matrix = goal.prepare(jax.random.key(0), X)
+    found = np.array([goal.error(key, phi, matrix) for key in jax.random.split(jax.random.key(5), 200)])
+    assert 0 < np.count_nonzero(found < truth * (1 - 1e-5)) <= 135
+    assert (
+        np.array([goal.bounds(key, phi, matrix)[0] for key in jax.random.split(jax.random.key(6), 20)]) <= truth
+    ).all()
+
+
+def test_the_bound_is_where_the_smallest_mass_is_the_quantile(rng):
+    """The minimum of integral p^2 dm over p(x) = 1, by least squares in another basis, equals |G|^2 / most at x."""
+    values, mass = np.linspace(-1, 0.8, 40), special.gammaincinv(4, rng.uniform(size=40))
+    for steps in (1, 3, 6):
+        now, before, beta = np.ones(40) / math.sqrt(mass.sum()), np.zeros(40), 0.0
+        diagonal, beside = [], []
+        for _ in range(steps):
+            diagonal.append(np.sum(mass * values * now * now))
+            after = (values - diagonal[-1]) * now - beta * before
+            beta = math.sqrt(np.sum(mass * after * after))
+            beside.append(beta)
+            now, before = after / beta, now
+        most = 1e4
+        lower, upper = _spectral._bounds(np.array(diagonal), np.array(beside), most)
+        assert lower <= 1 < upper
+
+        def smallest(x, degree=steps):
+            basis = np.polynomial.chebyshev.chebvander(values, degree)
+            at = np.polynomial.chebyshev.chebvander(np.array([x]), degree)[0]
+            moments = basis.T @ (mass[:, None] * basis)
+            return 1 / (at @ np.linalg.solve(moments, at))
+
+        reached = max(smallest(upper), smallest(-upper))
+        assert reached == pytest.approx(mass.sum() / most, rel=1e-4)
+        assert upper <= math.cosh(math.acosh(math.sqrt(most)) / steps)
+
+
+def test_bounds_of_nothing():
+    zero = np.zeros(4)
+    assert _spectral._bounds(zero, zero, 1e6) == (0.0, 0.0)
+    assert _spectral._bounds(np.array([2.0, 0, 0]), zero[:3], 1e6) == (2.0, 2.0)
+    assert math.isnan(_spectral._bounds(np.array([np.nan]), np.array([1.0]), 1e6)[1])
+
+
+def test_the_kernel_matrix_need_not_be_held_and_a_factor_does_not_matter(dtype, rng, monkeypatch):
+    X = _points(rng, dtype, size=200)
+    phi = _draw("paired_fourier", Gaussian(1.5), X, 20)
+    goal = Spectral(Gaussian(1.5), EPS)
+    error = goal.error(jax.random.key(1), phi, goal.prepare(jax.random.key(0), X))
+    scaled = Spectral(4 * Gaussian(1.5), EPS)
+    twice = _draw("paired_fourier", 4 * Gaussian(1.5), X, 20)
+    close = pytest.approx(error, abs=100 * float(np.finfo(dtype).eps))
+    assert scaled.error(jax.random.key(1), twice, scaled.prepare(jax.random.key(0), X)) == close
+    monkeypatch.setattr(_spectral, "_HELD_BYTES", 0)
+    matrix = goal.prepare(jax.random.key(0), X)
+    assert matrix.kernel_matrix is None
+    assert goal.error(jax.random.key(1), phi, matrix) == close
+
+
+def test_an_exact_map_has_a_spectral_error_of_rounding(rng):
+    X = rng.uniform(-0.5, 0.5, (200, DIM)).astype(np.float32)
+    goal = Spectral(FromFunction(lambda x, y: jnp.sum(x * y), sup=0.75), EPS)
+    assert goal.error(jax.random.key(1), lambda Y: Y, goal.prepare(jax.random.key(0), X)) < 1e-5
