@@ -8,7 +8,7 @@ from jaxprs import largest_intermediate
 
 from jaxkern import features
 from jaxkern._pytree import pytree
-from jaxkern.features import StreamingMap, streaming_pca
+from jaxkern.features import StreamingMap, paired_fourier, streaming_pca
 from jaxkern.kernels import Gaussian
 
 N, DIM, M, SIZE = 61, 3, 12, 6
@@ -278,3 +278,11 @@ def test_the_map_is_a_feature_map_like_any_other():
     again = fit(streaming_pca(fitted, sketch_size=SIZE), X)
     Z, W = np.float64(fitted(X)), np.float64(again(X))
     np.testing.assert_allclose(W @ W.T, Z @ Z.T, rtol=0, atol=noise(fitted, X))
+
+
+@pytest.mark.usefixtures("x64")
+def test_a_lengthscale_that_was_a_python_number_does_not_choose_the_dtype():
+    phi = paired_fourier(jax.random.key(0), Gaussian(1.5), 3, num_frequencies=4, dtype="float32")
+    pca = streaming_pca(phi, sketch_size=2)
+    state = pca.update(pca.init(), jnp.ones((5, 3), "float32"))
+    assert state.sketch.buffer.dtype == jnp.float32

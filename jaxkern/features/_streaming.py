@@ -229,9 +229,12 @@ def _num_features(phi: Any) -> int:
 
 
 def _dtype(phi: Any) -> Any:
-    """Return the dtype of the first floating array of a map, float32 if it has none."""
-    arrays = (leaf.dtype for leaf in jax.tree.leaves(phi) if hasattr(leaf, "dtype"))
-    return next((dtype for dtype in arrays if jnp.issubdtype(dtype, jnp.floating)), jnp.float32)
+    """Return the dtype of the first floating array of a map, float32 if it has none.
+
+    Arrays of a weak type, such as a lengthscale that was a Python number, take the dtype of what they meet.
+    """
+    arrays = (leaf for leaf in jax.tree.leaves(phi) if hasattr(leaf, "dtype") and not getattr(leaf, "weak_type", False))
+    return next((leaf.dtype for leaf in arrays if jnp.issubdtype(leaf.dtype, jnp.floating)), jnp.float32)
 
 
 @jax.jit

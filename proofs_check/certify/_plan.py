@@ -19,10 +19,12 @@ Say = Callable[[str], None]
 
 TRIALS = 400
 """So many trials of a map are planned for: those that certify, and a share for the search."""
-FIRST_SHARE = 0.5
+FIRST_SHARE = 0.4
 """Share of the time for all maps on samples, where all rows come afterwards."""
 DRAWING = 0.6
 """Share of the time of a map for its trials; the rest is for compiling one program a size."""
+DRAWING_AGAIN = 0.8
+"""The same for a map that is tried again near the size that it had."""
 ROUNDS = 2
 WORTH_A_ROUND = 0.1
 """Another round is begun where this share of the time for samples is left."""
@@ -141,8 +143,8 @@ def find(
             break
     if sample is not None:
         alpha = shared / UPGRADES
-        for i, name in enumerate(_worth_it(found)[:UPGRADES]):
-            share = clock.left / (UPGRADES - i)
+        for name in _worth_it(found)[:UPGRADES]:
+            share = clock.left
             more = _more_rows(trials, found[name], share, alpha, delta)
             if more == sample:
                 continue
@@ -187,7 +189,7 @@ def _more_rows(trials: Trials, entry: Entry, seconds: float, alpha: float, delta
     most = min(rows, MOST_ROWS[goal])
     last = [probe for probe in entry.probes if probe.certifying][-1]
     needed = 1.3 * math.log(1 / alpha) / delta + SEARCHING
-    factor = (DRAWING * seconds / (needed * last.seconds / last.draws)) ** (1 / GROWTH[goal])
+    factor = (DRAWING_AGAIN * seconds / (needed * last.seconds / last.draws)) ** (1 / GROWTH[goal])
     affordable = factor * before
     if affordable >= rows and rows <= most:
         return None
