@@ -93,27 +93,22 @@ class Certificate:
         return sum(not error <= self.document["eps"] for error in errors), draws
 
 
-def recommended(trials: Trials, entries: Sequence[Entry], key: Any) -> tuple[Entry | None, float, dict[str, float]]:
+def recommended(trials: Trials, entries: Sequence[Entry]) -> tuple[Entry | None, float, dict[str, float]]:
     """Return the entry to recommend, its seconds per million points, and those of every certified map.
 
     A guarantee for all rows goes before one for samples, then time per point decides.
     """
     ready = [entry for entry in entries if entry.size is not None]
-    seconds = {entry.family.name: _seconds(trials, entry, key) for entry in ready}
+    seconds = {entry.family.name: trials.cost(entry.family, entry.size) for entry in ready if entry.size}
     costs = [(entry, seconds[entry.family.name]) for entry in ready]
     for entry in entries:
         stated = None if entry.for_all_rows else by_a_statement(entry)
-        if stated is not None:
-            costs.append((stated, _seconds(trials, stated, key)))
+        if stated is not None and stated.size is not None:
+            costs.append((stated, trials.cost(stated.family, stated.size)))
     if not costs:
         return None, 0.0, seconds
     best, cost = min(costs, key=lambda pair: (not pair[0].for_all_rows, pair[1]))
     return best, cost, seconds
-
-
-def _seconds(trials: Trials, entry: Entry, key: Any) -> float:
-    assert entry.size is not None
-    return trials.seconds_per_million(trials.draw(entry.family, entry.size, jax.random.clone(key)))
 
 
 def theory(demands: Sequence[Demand], families: dict[str, Family]) -> list[dict[str, Any]]:
@@ -162,7 +157,7 @@ def described(trials: Trials, entry: Entry, seconds: float | None, key: Any) -> 
         "seconds_per_million": seconds,
         "map_bytes": map_bytes(trials.draw(family, entry.size, jax.random.clone(key))) if known else None,  # type: ignore[arg-type]
         "feature_bytes_per_million": None if width is None else 1_000_000 * width * itemsize,
-        "curve": _curve(trials, entry, key),
+        "curve": _curve(trials, entry),
     }
 
 
@@ -175,10 +170,10 @@ def _errors(errors: np.ndarray) -> dict[str, float] | None:
     return {"median": float(np.median(errors)), "low": low, "high": high, "largest": float(errors.max())}
 
 
-def _curve(trials: Trials, entry: Entry, key: Any) -> list[dict[str, Any]]:
+def _curve(trials: Trials, entry: Entry) -> list[dict[str, Any]]:
     """Return the errors at every size that was tried, with the time per point."""
     probes = [probe for probe in entry.probes if probe.draws and np.isfinite(probe.errors).all()]
-    times = _times(trials, entry.family, sorted({probe.size for probe in probes}), key)
+    times = _times(trials, entry.family, sorted({probe.size for probe in probes}))
     points = []
     for probe in sorted(probes, key=lambda probe: (probe.size, probe.certifying)):
         low, median, high = quantiles(probe)
@@ -198,7 +193,7 @@ def _curve(trials: Trials, entry: Entry, key: Any) -> list[dict[str, Any]]:
     return points
 
 
-def _times(trials: Trials, family: Family, sizes: Sequence[int], key: Any) -> dict[int, float]:
+def _times(trials: Trials, family: Family, sizes: Sequence[int]) -> dict[int, float]:
     """Return the seconds per million points at every size: measured at three, and between them on straight lines.
 
     The lines are those through the logarithms of sizes and times.
@@ -206,30 +201,32 @@ def _times(trials: Trials, family: Family, sizes: Sequence[int], key: Any) -> di
     if not sizes:
         return {}
     measured = sorted({sizes[0], sizes[len(sizes) // 2], sizes[-1]})
-    seconds = [trials.seconds_per_million(trials.draw(family, size, jax.random.clone(key))) for size in measured]
+    seconds = [trials.cost(family, size) for size in measured]
     between = np.exp(np.interp(np.log(sizes), np.log(measured), np.log(seconds)))
     return dict(zip(sizes, between.tolist(), strict=True))
 
 
 def guarantee(goal: str, words: str, entry: Entry, eps: float, delta: float, confidence: float) -> str:
-    """Return what the certificate promises, in one or two sentences."""
-    kept = f"{words[0].upper()}{words[1:]} is at most {eps:g}, with probability at least {1 - delta:g} over the draw"
+    """Return what the certificate promises, in a few sentences."""
+    over = f"With probability at least {1 - delta:g} over the draw of the map"
+    kept = f"the error is at most {eps:g}. The error is {words}."
+    drawn = f"Shown by fresh draws, with confidence {confidence:g}."
     if entry.basis == "worst case":
-        return f"{kept} of the map, for every table of this kind: {entry.demand.source}."  # type: ignore[union-attr]
+        return f"{over}, for all rows of every table of this kind, {kept} Source: {entry.demand.source}."  # type: ignore[union-attr]
     if entry.basis == "this data":
-        return f"{kept} of the map, for all rows of this table: {entry.demand.source}."  # type: ignore[union-attr]
+        return f"{over}, for all rows of this table, {kept} Source: {entry.demand.source}."  # type: ignore[union-attr]
     if entry.sample is None:
-        return f"{kept} of the map, for all rows of this table (confidence {confidence:g}, by fresh draws)."
-    sentence = (
-        f"{kept} of the map and of a sample of {entry.sample:,} rows, drawn independently from the table "
-        f"(confidence {confidence:g}, by fresh draws). This is about samples and weaker than a guarantee for all rows"
+        return f"{over}, for all rows of this table, {kept} {drawn}"
+    said = (
+        f"{over} and of a sample of {entry.sample:,} rows, drawn independently from the table, {kept} {drawn} "
+        "This is about samples, and weaker than a guarantee for all rows"
     )
     if goal != "distance":
-        return sentence + "."
+        return said + "."
     # Half as many independent pairs: none of them is bad with probability (1 - q)^(s / 2), q the share of bad pairs.
     share = -math.expm1(math.log(MISSED) / (entry.sample // 2))
     return (
-        f"{sentence}: with probability at least {1 - delta / (1 - MISSED):.4g} over the map alone, at most "
+        f"{said}: with probability at least {1 - delta / (1 - MISSED):.4g} over the map alone, at most "
         f"{100 * share:.2g} % of all pairs are off by more."
     )
 

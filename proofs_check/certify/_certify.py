@@ -158,7 +158,7 @@ def certify(
         say=tell,
     )
     tell("time per point, and what the page shows")
-    best, cost, seconds = parts.recommended(trials, entries, key)
+    best, cost, seconds = parts.recommended(trials, entries)
     detail = _detail(trials, best, key, key_detail)
     data_seed = _seed(key)
     document: dict[str, Any] = {

@@ -13,7 +13,7 @@ import numpy as np
 
 from proofs_check.certify._model import LARGEST_SAMPLE, Demand, Family, Outcome, Probe
 from proofs_check.certify._search import search
-from proofs_check.certify._trials import FIRST, Trials
+from proofs_check.certify._trials import Trials
 
 Say = Callable[[str], None]
 
@@ -43,7 +43,7 @@ LAST = {"distance": ("fastfood", "shifted_fourier", "orthogonal_fourier", "paire
 """Maps that come last, by goal: they are the likely ones, and have the time that others leave."""
 LIKELY = ("kernel_jl", "kernel_pca", "nystrom")
 """The likely ones of all other goals."""
-UPGRADES = 2
+UPGRADES = 3
 MEASURED_DRAWS = 20
 
 
@@ -142,17 +142,20 @@ def find(
         if first.left < WORTH_A_ROUND * part:
             break
     if sample is not None:
-        alpha = shared / UPGRADES
-        for name in _worth_it(found)[:UPGRADES]:
-            share = clock.left
-            more = _more_rows(trials, found[name], share, alpha, delta)
-            if more == sample:
-                continue
-            trial, sizes = trials.trial(families[name], more), (found[name].size or 1, ranges[name][1])
-            outcome = _searched(trial, families[name], sizes, more, eps, rest, alpha, share, say)
-            if outcome.size is not None:
-                found[name] = _entry(families[name], outcome, more, least.get(name))
+        tried: set[str] = set()
+        for _ in range(UPGRADES):
+            asked = _next(trials, {n: e for n, e in found.items() if n not in tried}, shared / UPGRADES, delta, clock)
+            if asked is None:
                 break
+            name, more = asked
+            trial, sizes = trials.trial(families[name], more), (found[name].size or 1, ranges[name][1])
+            outcome = _searched(trial, families[name], sizes, more, eps, rest, shared / UPGRADES, clock.left, say)
+            if outcome.size is None:
+                tried.add(name)
+            else:
+                found[name] = _entry(families[name], outcome, more, least.get(name))
+                if more is None:
+                    break
     entries = []
     for name, family in families.items():
         if name in refused:
@@ -178,6 +181,24 @@ def _promising(entry: Entry, eps: float) -> bool:
         return False
     best = min((float(np.median(probe.errors)) for probe in entry.probes), default=0.0)
     return best <= NEAR * eps
+
+
+def _next(
+    trials: Trials, found: Mapping[str, Entry], alpha: float, delta: float, clock: Clock
+) -> tuple[str, int | None] | None:
+    """Return the fastest map that can be tried on more rows, and on how many: None for all of them."""
+    limit, costs = math.inf, {}
+    for name, entry in found.items():
+        stated = by_a_statement(entry)
+        if stated is not None and stated.size is not None:
+            limit = min(limit, trials.cost(entry.family, stated.size))
+        if entry.size is not None:
+            costs[name] = trials.cost(entry.family, entry.size)
+    for name in sorted(costs, key=costs.__getitem__):
+        more = _more_rows(trials, found[name], clock.left, alpha, delta)
+        if costs[name] < limit and more != found[name].sample:
+            return name, more
+    return None
 
 
 def _more_rows(trials: Trials, entry: Entry, seconds: float, alpha: float, delta: float) -> int | None:
@@ -221,19 +242,13 @@ def _sample(
     most = min(rows, MOST_ROWS[goal])
     first = min(most, CALIBRATION_ROWS)
     name = list(ranges)[-1]
-    trial = trials.trial(families[name], first)
-    size = max(ranges[name][1] // 2, 1)
-    trial(size, "timing", FIRST)  # compiles
-    start = time.monotonic()
-    trial(size, "timing", 1)
-    seconds = max(time.monotonic() - start, 1e-4)
-    allowed = (
-        DRAWING * FIRST_SHARE * clock.left / math.ceil(len(ranges) / 2) / TRIALS
-    )  # some leave their time to others
-    affordable = first * (allowed / seconds) ** (1 / GROWTH[goal])
-    say(f"a trial on {first:,} rows takes {seconds:.3g} s, so {affordable:,.0f} rows can be afforded")
-    if affordable >= rows and rows <= MOST_ROWS[goal]:
-        return None
+    prepare, error = trials.timed(families[name], max(ranges[name][1] // 2, 1), first)
+    share = FIRST_SHARE * clock.left / math.ceil(len(ranges) / 2)  # some leave their time to others
+    growth, allowed = GROWTH[goal], max(DRAWING * share / TRIALS, 1e-9)
+    say(f"a trial on {first:,} rows takes {prepare + error:.3g} s")
+    if rows <= most and error * (rows / first) ** growth <= allowed / FIRST_SHARE:
+        return None  # all rows are prepared once
+    affordable = first * (allowed / (prepare + error)) ** (1 / growth)
     return int(min(max(affordable, FEWEST_ROWS), most))
 
 
@@ -293,18 +308,6 @@ def _entry(
         probes=probes,
         demand=demand,
     )
-
-
-def _worth_it(found: Mapping[str, Entry]) -> list[str]:
-    """Return the maps to try on all rows: cheapest first, and only those that a statement does not beat already."""
-    by_statement = [
-        found[name].family.num_features(demand.size)
-        for name, entry in found.items()
-        if (demand := entry.demand) is not None and demand.size is not None and demand.size <= entry.family.largest
-    ]
-    limit = min(by_statement, default=float("inf"))
-    features = {name: e.family.num_features(e.size) for name, e in found.items() if e.size is not None}
-    return sorted((name for name in features if features[name] < limit), key=features.__getitem__)
 
 
 def _or_by_a_statement(trials: Trials, entry: Entry, sample: int | None, eps: float, clock: Clock) -> Entry:

@@ -17,8 +17,6 @@ from proofs_check.certify._table import Table, rows_for
 
 TIMED_ROWS = 4096
 TIMES = 3
-FIRST = 2**31
-"""Number of the first trial of all, which raises where a later one has failed."""
 
 
 class Trials:
@@ -35,6 +33,7 @@ class Trials:
         self.dtype = dtype
         self._key = key
         self._all: Any = None
+        self._costs: dict[tuple[str, int], float] = {}
 
     def draw(self, family: Family, size: int, key: Any) -> Any:
         """Return the map of this size that a key names."""
@@ -57,12 +56,35 @@ class Trials:
             try:
                 prepared = self.all_rows() if sample is None else self.sample(key_sample, sample)
             except ValueError:
-                if sample is None or number == FIRST:
+                if sample is None:
                     raise  # the data do not fit the goal
                 return math.nan  # this sample does not, such as one without two classes: the draw has failed
             return float(self.goal.error(key_error, self.draw(family, size, key_map), prepared))
 
         return error
+
+    def timed(self, family: Family, size: int, count: int) -> tuple[float, float]:
+        """Return the seconds of preparing a sample of `count` rows and of one error, without what compiling takes.
+
+        Raises ValueError where the data do not fit the goal.
+        """
+        key_map, key_sample, key_error = jax.random.split(self._named("timed", family.name), 3)
+        prepare = error = 0.0
+        for _ in range(2):  # the first time compiles
+            start = time.perf_counter()
+            prepared = self.sample(jax.random.clone(key_sample), count)
+            prepare, start = time.perf_counter() - start, time.perf_counter()
+            phi = self.draw(family, size, jax.random.clone(key_map))
+            self.goal.error(jax.random.clone(key_error), phi, prepared)
+            error = max(time.perf_counter() - start, 1e-4)
+        return prepare, error
+
+    def cost(self, family: Family, size: int) -> float:
+        """Return the seconds of mapping a million rows, measured once for every size."""
+        if (family.name, size) not in self._costs:
+            phi = self.draw(family, size, self._named("cost", family.name, size))
+            self._costs[family.name, size] = self.seconds_per_million(phi)
+        return self._costs[family.name, size]
 
     def all_rows(self) -> Any:
         """Return what the goal prepares of all rows."""

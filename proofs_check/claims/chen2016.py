@@ -7,9 +7,9 @@ correction. On a user's table the statements about points use its rows.
 from __future__ import annotations
 
 from proofs_check.claim import Claim
-from proofs_check.claims import chen2016_given as given
 from proofs_check.claims import _chen2016_places as places
 from proofs_check.claims import chen2016_balls, chen2016_introduction, chen2016_pairs, chen2016_sets
+from proofs_check.claims import chen2016_given as given
 from proofs_check.populations import Population
 
 

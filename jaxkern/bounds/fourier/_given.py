@@ -57,8 +57,8 @@ def relative_distances_given(*, eps: Any, num_frequencies: Any, squared_distance
     -----
     Time and memory about 20,000 numbers a distance: gather many of them in bins first, as `jaxkern.plan.fourier` does.
 
-    Source: Theorems E and F of docs/theory/chen2016.md; claims jaxkern:far-convex-order, jaxkern:relative-distances-given
-    and jaxkern:relative-distances-given-pair.
+    Source: Theorems E and F of docs/theory/chen2016.md; claims jaxkern:far-convex-order,
+    jaxkern:relative-distances-given and jaxkern:relative-distances-given-pair.
     """
     dtype = next((v.dtype for v in (squared_distances, pairs, eps, num_frequencies) if isinstance(v, jax.Array)), None)
     np: ModuleType = onp if dtype is None else jnp
