@@ -7,11 +7,11 @@ import json
 import math
 import re
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from pages import Page
 
 from proofs_check import console
 from proofs_check.certify import _document, _page, _plots, _terminal, _tradeoff
@@ -417,38 +417,6 @@ def documented(shape, name):
     """Return the keys of a shape in the order of the schema page, which need not be that of the validator."""
     text = (DOCS / "certificate_schema.md").read_text(encoding="utf-8")
     return sorted(shape, key=lambda key: text.index(f"| `{key}` |", text.index(f"## {name}\n")))
-
-
-class Page(HTMLParser):
-    """Collect what a test asks about, and refuse tags that are not closed in order."""
-
-    def __init__(self, text):
-        super().__init__(convert_charrefs=True)
-        self.open, self.tags, self.texts = [], [], []
-        self.feed(text)
-        self.close()
-        assert not self.open, self.open
-        self.svgs = text.count("<svg")
-        for svg in re.findall(r"<svg.*?</svg>", text, re.DOTALL):
-            ElementTree.fromstring(svg)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-        if tag not in ("meta", "wbr"):
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag):
-        assert self.open and self.open.pop() == tag, (tag, self.open)
-
-    def handle_data(self, data):
-        if self.open and self.open[-1] != "style":
-            self.texts.append(data)
-
-    def all(self, tag):
-        return [attrs for name, attrs in self.tags if name == tag]
 
 
 @pytest.mark.parametrize("name", VARIANTS)

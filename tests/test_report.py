@@ -10,13 +10,13 @@ import re
 import shlex
 import subprocess
 import sys
-from html.parser import HTMLParser
 from importlib import resources
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
+from pages import Page
 
 from jaxkern.bounds import Bound
 from proofs_check import document, html, judge, markdown, report, rerun
@@ -237,37 +237,6 @@ def test_the_schema_page_names_every_key_and_no_other(pure):
     used = {path[-1] for path in paths(pure)} | {p[-1] for c in pure["claims"][0]["controls"] for p in paths(c)}
     assert documented == used
     assert set(RUN) | {"seconds"} <= set(re.findall(r"`(\w+)`", body[free:]))
-
-
-class Page(HTMLParser):
-    """Collect what a test asks about, and refuse tags that are not closed in order."""
-
-    VOID = frozenset({"meta", "wbr"})
-
-    def __init__(self, text):
-        super().__init__(convert_charrefs=True)
-        self.open, self.tags, self.texts = [], [], []
-        self.feed(text)
-        self.close()
-        assert not self.open, self.open
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag):
-        assert self.open and self.open.pop() == tag, (tag, self.open)
-
-    def handle_data(self, data):
-        if self.open and self.open[-1] != "style":
-            self.texts.append(data)
-
-    def all(self, tag):
-        return [attrs for name, attrs in self.tags if name == tag]
 
 
 def test_the_page_is_self_contained_and_can_be_read_without_eyes_or_mouse(pure):

@@ -80,37 +80,32 @@ def _kernel_pca(rows: int) -> Family:
     def draw(key: Any, kernel: Any, points: Any, dim: int, dtype: Any, sizes: Mapping[str, int]) -> Any:
         return features.kernel_pca(kernel, points, num_components=sizes["num_components"], centered=False)
 
-    def python(sizes: Mapping[str, int]) -> str:
-        return f"phi = features.kernel_pca(kernel, points, num_components={sizes['num_components']}, centered=False)"
-
-    return Family(
-        name="kernel_pca",
-        unit="num_components",
-        sizes=_landmarks("num_components", rows),
-        num_features=lambda size: size,
-        num_points=lambda size: min(LANDMARKS_A_FEATURE * size, rows),
-        draw=draw,
-        python=python,
-        largest=min(rows, MOST_LANDMARKS // LANDMARKS_A_FEATURE),
-    )
+    call = "kernel_pca(kernel, points, num_components={num_components}, centered=False)"
+    largest = min(rows, MOST_LANDMARKS // LANDMARKS_A_FEATURE)
+    return _of_landmarks("kernel_pca", "num_components", draw, call, rows, largest)
 
 
 def _kernel_jl(rows: int) -> Family:
     def draw(key: Any, kernel: Any, points: Any, dim: int, dtype: Any, sizes: Mapping[str, int]) -> Any:
         return features.kernel_jl(key, kernel, points, num_features=sizes["num_features"])
 
-    def python(sizes: Mapping[str, int]) -> str:
-        return f"phi = features.kernel_jl(key_map, kernel, points, num_features={sizes['num_features']})"
+    call = "kernel_jl(key_map, kernel, points, num_features={num_features})"
+    return _of_landmarks("kernel_jl", "num_features", draw, call, rows, MOST_LANDMARKS // LANDMARKS_A_FEATURE)
+
+
+def _of_landmarks(name: str, unit: str, draw: Callable[..., Any], call: str, rows: int, largest: int) -> Family:
+    def landmarks(size: int) -> int:
+        return min(LANDMARKS_A_FEATURE * size, rows)
 
     return Family(
-        name="kernel_jl",
-        unit="num_features",
-        sizes=_landmarks("num_features", rows),
+        name=name,
+        unit=unit,
+        sizes=lambda size: {unit: size, "num_landmarks": landmarks(size)},
         num_features=lambda size: size,
-        num_points=lambda size: min(LANDMARKS_A_FEATURE * size, rows),
+        num_points=landmarks,
         draw=draw,
-        python=python,
-        largest=MOST_LANDMARKS // LANDMARKS_A_FEATURE,
+        python=lambda sizes: f"phi = features.{call.format(**sizes)}",
+        largest=largest,
     )
 
 
@@ -182,10 +177,6 @@ def _streaming_pca(rows: int, eps: float) -> Family:
         python=python,
         largest=MOST_FEATURES // 2,
     )
-
-
-def _landmarks(unit: str, rows: int) -> Callable[[int], dict[str, int]]:
-    return lambda size: {unit: size, "num_landmarks": min(LANDMARKS_A_FEATURE * size, rows)}
 
 
 def _arguments(sizes: Mapping[str, int]) -> str:
