@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from proofs_check.data import Columns, DataError, labelled, listed, plain, read_columns, select
+from proofs_check.certify._columns import Columns, labelled, read_columns, select
+from proofs_check.data import DataError, listed, place, plain
 
 __all__ = ["Table", "from_array", "open_table", "rows_for"]
 
-_CELLS = 2**20
-"""Cells of a block: what is read at once takes a few times 8 MiB."""
-_HASHED_ROWS = 2**24
-_SCALES = 1_000.0
-_OUTLIER = 50.0
+_CELLS = 2**20  # of a block: what is read at once takes a few times 8 MiB
+_HASHED_ROWS = 2**24  # whose hashes take 128 MiB
+_SCALES = 1_000.0  # ratio of two standard deviations beyond which distances hardly see the smaller one
+_OUTLIER = 50.0  # standard deviations from the mean
 _LARGEST, _SMALLEST_SPREAD = 1e100, 1e-100  # squares and their sums stay far from the limits of float64
 _SINGLE = np.finfo(np.float32)
-_RESOLUTION = 0.01
+_RESOLUTION = 0.01  # of a standard deviation: coarser rounding hides what tells rows apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,11 +128,11 @@ def open_table(
 
     Columns with no number at all and constant columns are left out; everything that is left out or looks wrong is in
     `left_out` and `notes`. Two passes over the data, or four where cells are missing; a few times 8 MiB of memory and
-    16 bytes a row beyond what `proofs_check.data.read_columns` takes. Raises DataError, in one line.
+    16 bytes a row, beyond the data themselves where the file is no `.npy`. Raises DataError, in one line.
     """
     _check(rows, missing)
     found = read_columns(path, columns=columns, labels=labels, rows=rows)
-    words = _Words(plain(path, 1000), "--missing drop", "--columns", "--standardize", "--dtype float64")
+    words = _Words(place(path), "--missing drop", "--columns", "--standardize", "--dtype float64")
     return _table(plain(Path(path).name), found, words, standardize, missing)
 
 
@@ -262,7 +262,7 @@ def _table(source: str, found: Columns, words: _Words, standardize: bool, missin
     if empty.all():
         raise DataError(f"{words.where}: no column holds a number; {_reasons(left_out)}")
     if empty.any():
-        notes.append(f"{_columns(names[empty])} left out, since no cell there is a number: {listed(names[empty])}.")
+        notes.append(f"{_columns_are(names[empty])} left out, since no cell there is a number: {listed(names[empty])}.")
     lost_labels = 0 if found.classes is None else int(np.sum(found.classes < 0))
     if (holes[~empty] > 0).any() or lost_labels:
         places = [
@@ -294,7 +294,7 @@ def _table(source: str, found: Columns, words: _Words, standardize: bool, missin
     if not len(used):
         raise DataError(f"{words.where}: all rows are equal")
     if constant.any():
-        notes.append(f"{_columns(names[constant])} left out, since all cells are equal: {listed(names[constant])}.")
+        notes.append(f"{_columns_are(names[constant])} left out, since all cells are equal: {listed(names[constant])}.")
     view, moments, names = view.restricted(used), moments.of(used), names[used]
     largest = np.maximum(np.abs(moments.low), np.abs(moments.high))
     extreme = (largest > _LARGEST) | (moments.high - moments.low < _SMALLEST_SPREAD)
@@ -431,7 +431,7 @@ def _check(rows: int | None, missing: str) -> None:
         raise DataError(f"rows must be at least 2, got {rows}")
 
 
-def _columns(names: Sequence[str]) -> str:
+def _columns_are(names: Sequence[str]) -> str:
     return "1 column is" if len(names) == 1 else f"{len(names):,} columns are"
 
 
