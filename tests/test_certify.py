@@ -1,7 +1,12 @@
 """Certificates from end to end: small tables, generous time, so that nothing depends on how fast the machine is."""
 
+import contextlib
 import json
 import math
+import os
+import subprocess
+import sys
+import time
 
 import jax
 import jax.numpy as jnp
@@ -242,3 +247,35 @@ def test_a_missing_file(tmp_path, capsys):
 def test_the_reader_is_the_same_from_python(csv):
     table = open_table(csv, labels="class")
     assert table.rows == 90 and table.dim == 2
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="the memory of a process is read from /proc")
+def test_ten_million_rows_need_less_than_two_gigabytes(tmp_path):
+    """Anonymous memory, looked at twenty times a second; the pages of the mapped file itself are not the process's."""
+    path = tmp_path / "points.npy"
+    rng = np.random.default_rng(0)
+    X = np.lib.format.open_memmap(path, "w+", np.float32, (10_000_000, 20))
+    for start in range(0, len(X), 100_000):
+        X[start : start + 100_000] = rng.standard_normal((100_000, 20), np.float32)
+    X.flush()
+    del X
+    options = [
+        "--standardize",
+        "--time",
+        "2",
+        "--maps",
+        "orthogonal_fourier,nystrom",
+        "--output",
+        str(tmp_path / "out"),
+    ]
+    command = [sys.executable, "-m", "proofs_check", "certify", str(path), *options]
+    largest = 0
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        while process.poll() is None:
+            with contextlib.suppress(OSError, StopIteration), open(f"/proc/{process.pid}/status") as lines:
+                largest = max(largest, next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")))
+            time.sleep(0.05)
+    document = read(tmp_path / "out" / "certificate.json")
+    assert process.returncode in (0, 1) and document["data"]["rows"] == 10_000_000
+    assert 0 < largest < 2 * 2**20, f"{largest / 2**20:.2f} GiB"
