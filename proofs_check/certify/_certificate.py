@@ -15,9 +15,8 @@ import numpy as np
 
 from jaxkern import features, io
 from proofs_check.certify import _document, _page
-from proofs_check.certify._maps import map_bytes
 from proofs_check.certify._model import Demand, Facts, Family, Hypothesis
-from proofs_check.certify._plan import MOST_ROWS, Entry, by_a_statement, least_demands
+from proofs_check.certify._plan import MOST_ROWS, Clock, Entry, by_a_statement, least_demands
 from proofs_check.certify._search import median_interval, quantiles
 from proofs_check.certify._trials import Trials
 
@@ -130,7 +129,7 @@ def theory(demands: Sequence[Demand], families: dict[str, Family]) -> list[dict[
     return found
 
 
-def described(trials: Trials, entry: Entry, seconds: float | None, key: Any) -> dict[str, Any]:
+def described(trials: Trials, entry: Entry, seconds: float | None, clock: Clock) -> dict[str, Any]:
     """Return what was found for one map, as JSON."""
     family, outcome = entry.family, entry.outcome
     itemsize = np.dtype(trials.dtype).itemsize
@@ -155,9 +154,9 @@ def described(trials: Trials, entry: Entry, seconds: float | None, key: Any) -> 
         "alpha": outcome.alpha if outcome is not None else 0.0,
         "error": _errors(errors),
         "seconds_per_million": seconds,
-        "map_bytes": map_bytes(trials.draw(family, entry.size, jax.random.clone(key))) if known else None,  # type: ignore[arg-type]
+        "map_bytes": trials.map_bytes(family, entry.size) if known else None,  # type: ignore[arg-type]
         "feature_bytes_per_million": None if width is None else 1_000_000 * width * itemsize,
-        "curve": _curve(trials, entry),
+        "curve": _curve(trials, entry, clock),
     }
 
 
@@ -170,10 +169,10 @@ def _errors(errors: np.ndarray) -> dict[str, float] | None:
     return {"median": float(np.median(errors)), "low": low, "high": high, "largest": float(errors.max())}
 
 
-def _curve(trials: Trials, entry: Entry) -> list[dict[str, Any]]:
+def _curve(trials: Trials, entry: Entry, clock: Clock) -> list[dict[str, Any]]:
     """Return the errors at every size that was tried, with the time per point."""
     probes = [probe for probe in entry.probes if probe.draws and np.isfinite(probe.errors).all()]
-    times = _times(trials, entry.family, sorted({probe.size for probe in probes}))
+    times = _times(trials, entry.family, sorted({probe.size for probe in probes}), clock)
     points = []
     for probe in sorted(probes, key=lambda probe: (probe.size, probe.certifying)):
         low, median, high = quantiles(probe)
@@ -193,16 +192,20 @@ def _curve(trials: Trials, entry: Entry) -> list[dict[str, Any]]:
     return points
 
 
-def _times(trials: Trials, family: Family, sizes: Sequence[int]) -> dict[int, float]:
+def _times(trials: Trials, family: Family, sizes: Sequence[int], clock: Clock) -> dict[int, float | None]:
     """Return the seconds per million points at every size: measured at three, and between them on straight lines.
 
-    The lines are those through the logarithms of sizes and times.
+    The lines are those through the logarithms of sizes and times. Where no time is left, sizes that were measured
+    before serve, and there are none where none was.
     """
-    if not sizes:
-        return {}
-    measured = sorted({sizes[0], sizes[len(sizes) // 2], sizes[-1]})
-    seconds = [trials.cost(family, size) for size in measured]
-    between = np.exp(np.interp(np.log(sizes), np.log(measured), np.log(seconds)))
+    if sizes and clock.left > 0:
+        for size in (sizes[0], sizes[len(sizes) // 2], sizes[-1]):
+            trials.cost(family, size)
+    measured = trials.costs(family)
+    if not measured:
+        return dict.fromkeys(sizes)
+    known = sorted(measured)
+    between = np.exp(np.interp(np.log(sizes), np.log(known), np.log([measured[size] for size in known])))
     return dict(zip(sizes, between.tolist(), strict=True))
 
 

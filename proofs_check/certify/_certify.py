@@ -40,6 +40,8 @@ PAIRS = 100_000
 FACTS = 0.15
 LAST = 0.08
 """Shares of the time for facts about the data, and for what comes after the draws."""
+LEAST_LAST = 15.0
+"""So many seconds at least come after the draws, or a third of the time where that is less."""
 SLACK = 1e-6
 LOOKED_AT = 8_000
 """Rows of a larger table in which pairs that are too close for float32 are looked for."""
@@ -145,7 +147,7 @@ def certify(
 
     data = facts(key_facts, take, table.rows, table.dim, k, size, dtype=dtype, seconds=FACTS * clock.left)
     asks = demands(data, goal, eps, delta, kind=separation if goal == "separation" else None)
-    last = LAST * clock.left
+    last = max(LAST * clock.left, min(LEAST_LAST, clock.left / 3))
     trials = Trials(key_trials, table, k, asked, dtype)
     entries = find(
         trials,
@@ -194,7 +196,7 @@ def certify(
             "notes": [*table.notes, *filter(None, (close, detail.get("words")))],
         },
         "theory": parts.theory(asks, known),
-        "maps": [parts.described(trials, entry, seconds.get(entry.family.name), key) for entry in entries],
+        "maps": [parts.described(trials, entry, seconds.get(entry.family.name), clock) for entry in entries],
         "spectrum": parts.spectrum(data),
         "hypotheses": parts.hypotheses(hypotheses(data, eps, delta)),
         "pairs": detail.get("pairs", {}),

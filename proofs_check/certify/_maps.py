@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 
 from jaxkern import features
@@ -181,8 +180,3 @@ def _streaming_pca(rows: int, eps: float) -> Family:
 
 def _arguments(sizes: Mapping[str, int]) -> str:
     return ", ".join(f"{name}={value}" for name, value in sizes.items())
-
-
-def map_bytes(phi: Any) -> int:
-    """Return the bytes of the arrays of a map."""
-    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(phi) if hasattr(leaf, "dtype"))

@@ -33,7 +33,8 @@ class Trials:
         self.dtype = dtype
         self._key = key
         self._all: Any = None
-        self._costs: dict[tuple[str, int], float] = {}
+        self._seconds: dict[tuple[str, int], float] = {}
+        self._bytes: dict[tuple[str, int], int] = {}
 
     def draw(self, family: Family, size: int, key: Any) -> Any:
         """Return the map of this size that a key names."""
@@ -81,10 +82,24 @@ class Trials:
 
     def cost(self, family: Family, size: int) -> float:
         """Return the seconds of mapping a million rows, measured once for every size."""
-        if (family.name, size) not in self._costs:
-            phi = self.draw(family, size, self._named("cost", family.name, size))
-            self._costs[family.name, size] = self.seconds_per_million(phi)
-        return self._costs[family.name, size]
+        self._measure(family, size)
+        return self._seconds[family.name, size]
+
+    def costs(self, family: Family) -> dict[int, float]:
+        """Return all of them that were measured, by size."""
+        return {size: seconds for (name, size), seconds in self._seconds.items() if name == family.name}
+
+    def map_bytes(self, family: Family, size: int) -> int:
+        """Return the bytes of the arrays of a map."""
+        self._measure(family, size)
+        return self._bytes[family.name, size]
+
+    def _measure(self, family: Family, size: int) -> None:
+        at = family.name, size
+        if at not in self._seconds:
+            phi = self.draw(family, size, self._named("cost", *at))
+            self._seconds[at] = self.seconds_per_million(phi)
+            self._bytes[at] = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(phi) if hasattr(x, "dtype"))
 
     def all_rows(self) -> Any:
         """Return what the goal prepares of all rows."""
