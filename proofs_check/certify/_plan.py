@@ -25,7 +25,7 @@ DRAWING = 0.6
 """Share of the time of a map for its trials; the rest is for compiling one program a size."""
 DRAWING_AGAIN = 0.8
 """The same for a map that is tried again near the size that it had."""
-ROUNDS = 2
+ROUNDS = 3
 WORTH_A_ROUND = 0.1
 """Another round is begun where this share of the time for samples is left."""
 NEAR = 3.0
@@ -132,13 +132,17 @@ def find(
     first = Clock(clock.left * (1.0 if sample is None else FIRST_SHARE))
     part, open_ones = first.left, list(ranges)
     found: dict[str, Entry] = {}
-    for attempt in range(ROUNDS):
-        for i, name in enumerate(open_ones):
+
+    def one_round(attempt: int, names: Sequence[str], until: Clock) -> list[str]:
+        for i, name in enumerate(names):
             trial = trials.trial(families[name], sample, attempt)
-            share, alpha = first.left / (len(open_ones) - i), shared / len(ranges) / ROUNDS
+            share, alpha = until.left / (len(names) - i), shared / len(ranges) / ROUNDS
             outcome = _searched(trial, families[name], ranges[name], sample, eps, rest, alpha, share, say)
             found[name] = _entry(families[name], outcome, sample, least.get(name), found.get(name))
-        open_ones = [name for name in open_ones if _promising(found[name], eps)]
+        return [name for name in names if _promising(found[name], eps)]
+
+    for attempt in range(ROUNDS - 1):
+        open_ones = one_round(attempt, open_ones, first)
         if first.left < WORTH_A_ROUND * part:
             break
     if sample is not None:
@@ -156,6 +160,7 @@ def find(
                 found[name] = _entry(families[name], outcome, more, least.get(name))
                 if more is None:
                     break
+        one_round(ROUNDS - 1, open_ones, clock)
     entries = []
     for name, family in families.items():
         if name in refused:
