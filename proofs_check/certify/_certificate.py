@@ -133,7 +133,8 @@ def described(trials: Trials, entry: Entry, seconds: float | None, clock: Clock)
     """Return what was found for one map, as JSON."""
     family, outcome = entry.family, entry.outcome
     itemsize = np.dtype(trials.dtype).itemsize
-    chosen = [probe for probe in entry.probes if probe.size == entry.size]
+    drawn = outcome.probes if entry.basis == "draws" and outcome is not None else entry.probes[-1:]
+    chosen = [probe for probe in drawn if probe.size == entry.size]
     errors = np.concatenate([probe.errors for probe in chosen]) if chosen else np.empty(0)
     attempts = [probe for probe in chosen if probe.certifying] if entry.basis == "draws" else []
     certifying = attempts[-1:]  # the one that succeeded

@@ -60,7 +60,7 @@ class Entry:
     basis : "draws", or "this data" or "worst case" for a size that a statement gives.
     sample : rows of a trial, None for all.
     outcome : of the search on which the size rests, or of the one that failed.
-    probes : all draws of this map at trials of `sample` rows.
+    probes : all draws of this map, the earlier ones perhaps on fewer rows.
     demand : the smallest size that a statement demands, if any does.
     """
 
@@ -157,7 +157,7 @@ def find(
             if outcome.size is None:
                 tried.add(name)
             else:
-                found[name] = _entry(families[name], outcome, more, least.get(name))
+                found[name] = _entry(families[name], outcome, more, least.get(name), found[name])
                 if more is None:
                     break
         one_round(ROUNDS - 1, open_ones, clock)
@@ -288,7 +288,7 @@ def _searched(
 def _entry(
     family: Family, outcome: Outcome, sample: int | None, demand: Demand | None, before: Entry | None = None
 ) -> Entry:
-    """Return what a search found; `before` is what an earlier one on the same samples found."""
+    """Return what a search found; `before` is what an earlier one found, on samples of this size or smaller ones."""
     probes = (*(before.probes if before else ()), *outcome.probes)
     tried = max((probe.size for probe in probes), default=None)
     if outcome.size is not None:
