@@ -52,7 +52,7 @@ def size(phi):
     if hasattr(phi, "projection"):
         return float((np.abs(phi.projection).sum(1) + np.abs(getattr(phi, "offset", 0.0))).max())
     for inner, rows in (("features", "components"), ("feature_map", "basis")):
-        if hasattr(phi, inner):
+        if hasattr(phi, inner) and hasattr(phi, rows):
             W = np.abs(getattr(phi, rows))
             W = W if rows == "components" else W.T
             return float((W @ (size(getattr(phi, inner)) + np.abs(phi.mean))).max())
@@ -111,6 +111,12 @@ def _streaming_pca(centered):
     return make
 
 
+def _standardized(key, kernel, X):
+    phi = features.paired_fourier(key, kernel, X.shape[1], num_frequencies=7, dtype=X.dtype)
+    return features.standardized(phi, X.mean(0), 1 + X.std(0))
+
+
+MAPS["standardized"] = Entry(_standardized, "standardized", 14, random=True)
 MAPS["nystrom"] = Entry(_nystrom, "nystrom", NUM_LANDMARKS, turned=True, landmarks=True)
 MAPS["nystrom_rank"] = Entry(_nystrom_rank, "nystrom", 5, turned=True, landmarks=True)
 for _name, _centered in (("", False), ("_centered", True)):

@@ -19,6 +19,7 @@ from proofs_check.certify import certify, open_table
 from proofs_check.certify._document import find_fault, read
 from proofs_check.certify._maps import NAMES, families
 
+pytestmark = pytest.mark.usefixtures("own_precision")
 GENEROUS = 60.0
 CLUSTERS = 3
 

@@ -41,7 +41,7 @@ class Standardized:
         ValueError
             If X has another dimension or dtype than mean and scale, and where the feature map raises.
         """
-        X = _checks.same_dtype("X", _checks.points("X", X, dim=self.mean.shape[0]), "mean and scale", self.mean)
+        X = _checks.same_dtype("X", _checks.points("X", X, dim=self.mean.shape[0]), "the fitted map", self.mean)
         axes = range(X.ndim - 1)
         return self.feature_map((X - jnp.expand_dims(self.mean, axes)) / jnp.expand_dims(self.scale, axes))
 
