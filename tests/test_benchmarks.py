@@ -20,7 +20,7 @@ from benchmarks._case import Case, Disagreement, Growth, Part, Work, agree  # no
 
 RESULT = {"name", "what", "kind", "rounds"}
 COMPARISON = RESULT | {
-    "items", "unit", "first_call_s", "compile_s", "recompiled", "ours", "peers", "floor", "checked"
+    "items", "unit", "blas_threads", "first_call_s", "compile_s", "recompiled", "ours", "peers", "floor", "checked"
 }  # fmt: skip
 GROWTH = RESULT | {"variable", "points", "exponent_of_time", "exponent_of_memory", "targets"}
 

@@ -1,0 +1,1 @@
+"""Benchmarks against peers and against the machine: `python -m benchmarks --help`."""
