@@ -103,17 +103,22 @@ def gaussian_gradient(landmarks: np.ndarray, lengthscale: float, weights: np.nda
 
 def paired_rows(frequencies: np.ndarray) -> Rows:
     """Return x -> (cos<w_j, x>, sin<w_j, x>) / sqrt(m) for frequencies w (m, dim)."""
-    transposed, m = np.ascontiguousarray(frequencies.T), frequencies.shape[0]
+    transposed = np.ascontiguousarray(frequencies.T)
 
     def rows(X: np.ndarray) -> np.ndarray:
-        phases = X @ transposed
-        out = np.empty((X.shape[0], 2 * m), X.dtype)
-        np.cos(phases, out=out[:, :m])
-        np.sin(phases, out=out[:, m:])
-        out *= X.dtype.type(m**-0.5)
-        return out
+        return _paired(X @ transposed)
 
     return rows
+
+
+def _paired(phases: np.ndarray) -> np.ndarray:
+    """Return (cos, sin) / sqrt(m) of phases (n, m), side by side."""
+    m = phases.shape[1]
+    out = np.empty((phases.shape[0], 2 * m), phases.dtype)
+    np.cos(phases, out=out[:, :m])
+    np.sin(phases, out=out[:, m:])
+    out *= phases.dtype.type(m**-0.5)
+    return out
 
 
 def shifted_rows(frequencies: np.ndarray, shifts: np.ndarray) -> Rows:
@@ -153,12 +158,7 @@ def fastfood_rows(phi: Any) -> Rows:
             mixed = np.take(transform(padded), permutation, axis=1)
             mixed *= gain
             phases[:, block * size : (block + 1) * size] = transform(mixed)
-        phases = phases[:, :m] * lengths
-        out = np.empty((X.shape[0], 2 * m), X.dtype)
-        np.cos(phases, out=out[:, :m])
-        np.sin(phases, out=out[:, m:])
-        out *= X.dtype.type(m**-0.5)
-        return out
+        return _paired(phases[:, :m] * lengths)
 
     return rows
 

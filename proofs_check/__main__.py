@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from proofs_check.usage import BAD_USAGE, INTERRUPTED, PROG, UsageError
+from proofs_check.usage import BAD_USAGE, INTERRUPTED, PROG, UsageError, positive
 
 # All else is imported by the commands, after the arguments are read, so that --help is instant.
 
@@ -107,10 +106,10 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
     run.add_argument("--profile", choices=("quick", "full"), default="quick", help="how much to run (default: quick)")
     run.add_argument("--seed", type=_seed, default=0, metavar="INT", help="a whole number, below 2^32 (default: 0)")
     run.add_argument("--data", type=Path, metavar="FILE", help="your own points: .npz (with X), .npy or .csv")
-    run.add_argument("--lengthscale", type=_positive, metavar="FLOAT", help="of the kernel; only with --data")
+    run.add_argument("--lengthscale", type=positive, metavar="FLOAT", help="of the kernel; only with --data")
     run.add_argument("--dtype", choices=("float64", "float32"), default="float64", help="precision of the trials")
     run.add_argument(
-        "--budget", type=_positive, metavar="MINUTES", help="go on where verdicts are open until this time is over"
+        "--budget", type=positive, metavar="MINUTES", help="go on where verdicts are open until this time is over"
     )
     run.add_argument("--output", type=Path, metavar="DIR", help="a new or empty folder (default: a new one)")
     run.set_defaults(command=_run)
@@ -150,7 +149,7 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
     )  # fmt: skip
     again.add_argument("folder", type=Path, metavar="DIR", help="the folder of a run")
     again.add_argument(
-        "--budget", type=_positive, metavar="MINUTES", help="go on where verdicts are open until this time is over"
+        "--budget", type=positive, metavar="MINUTES", help="go on where verdicts are open until this time is over"
     )
     again.set_defaults(command=_resume)
 
@@ -168,16 +167,6 @@ def _seed(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 12 and int(text) < 2**32):
         raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {2**32 - 1}, got {text[:30]!r}")
     return int(text)
-
-
-def _positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not (value > 0 and math.isfinite(value)):
-        raise argparse.ArgumentTypeError(f"must be a positive number, got {text!r}")
-    return value
 
 
 def _run(options: argparse.Namespace) -> int:

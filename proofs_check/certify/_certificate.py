@@ -16,7 +16,7 @@ import numpy as np
 from jaxkern import features, io
 from proofs_check.certify import _document, _page
 from proofs_check.certify._model import Demand, Facts, Family, Hypothesis
-from proofs_check.certify._plan import MOST_ROWS, Clock, Entry, by_a_statement, least_demands
+from proofs_check.certify._plan import MOST_ROWS, Clock, Entry, by_a_statement
 from proofs_check.certify._search import median_interval, quantiles
 from proofs_check.certify._trials import Trials
 
@@ -235,9 +235,7 @@ def guarantee(goal: str, words: str, entry: Entry, eps: float, delta: float, con
     )
 
 
-def reasons(
-    best: Entry, mine: float, entries: Sequence[Entry], seconds: dict[str, float], demands: Sequence[Demand]
-) -> list[str]:
+def reasons(best: Entry, mine: float, entries: Sequence[Entry], seconds: dict[str, float]) -> list[str]:
     """Return why this map and this size, in plain sentences."""
     family, size = best.family, best.size
     assert size is not None
@@ -252,7 +250,7 @@ def reasons(
             found.append(f"{name} is certified for samples of {entry.sample:,} rows only{cheaper}.")
         else:
             found.append(f"{name} takes {other / mine:.2g} times as long.")
-    demand = least_demands(demands).get(family.name)
+    demand = best.demand
     if demand is not None and best.basis == "draws" and demand.size:
         found.append(
             f"The draws certify {family.unit} {size:,}, {demand.size / size:.2g} times fewer than {demand.source} asks."

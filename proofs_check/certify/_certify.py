@@ -24,17 +24,11 @@ from proofs_check.certify._plan import Clock, Entry, find
 from proofs_check.certify._separation import Separation
 from proofs_check.certify._spectral import Spectral
 from proofs_check.certify._table import Table, from_array
-from proofs_check.certify._theory import demands
+from proofs_check.certify._theory import STATIONARY, demands
 from proofs_check.certify._trials import Trials
+from proofs_check.execute import versions
 
-KERNELS: dict[str, Callable[[Any], kernels.Kernel]] = {
-    "gaussian": kernels.Gaussian,
-    "laplacian": kernels.Laplacian,
-    "cauchy": kernels.Cauchy,
-    "exponential": kernels.Exponential,
-    "matern32": kernels.Matern32,
-    "matern52": kernels.Matern52,
-}
+KERNELS: dict[str, Callable[[Any], kernels.Kernel]] = {kernel.__name__.lower(): kernel for kernel in STATIONARY}
 PAIRS = 100_000
 """Pairs of rows behind the default lengthscale."""
 FACTS = 0.15
@@ -183,7 +177,7 @@ def certify(
         "scope": ("all rows" if best.for_all_rows else "samples") if best else None,
         "points_per_draw": (best.sample or table.rows) if best and best.basis == "draws" else None,
         "guarantee": parts.guarantee(goal, asked.words, best, eps, delta, confidence) if best else "",
-        "reasons": parts.reasons(best, cost, entries, seconds, asks) if best else _none(entries),
+        "reasons": parts.reasons(best, cost, entries, seconds) if best else _none(entries),
         "data": {
             "source": table.source,
             "rows": table.rows,
@@ -206,7 +200,7 @@ def certify(
             "minutes_allowed": time,
             "device": str(jax.devices()[0].device_kind),
             "started": started.isoformat(timespec="seconds").replace("+00:00", "Z"),
-            "versions": _versions(),
+            "versions": versions(),
         },
     }
     if "classes" in detail:
@@ -331,12 +325,6 @@ def _commands(
             "phi = features.standardized(phi, jnp.asarray(table.mean, dtype), jnp.asarray(table.scale, dtype))"
         )
     return {"again": command, "python": "\n".join(lines), "load": None}
-
-
-def _versions() -> dict[str, str]:
-    from proofs_check.execute import versions
-
-    return versions()
 
 
 def _positive(name: str, value: Any) -> float:

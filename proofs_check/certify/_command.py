@@ -14,7 +14,7 @@ from typing import Any
 from proofs_check import folders
 from proofs_check.certify._model import GOALS
 from proofs_check.data import DataError
-from proofs_check.usage import AS_EXPECTED, NOT_AS_EXPECTED, NOT_WRITTEN, PROG, UsageError
+from proofs_check.usage import AS_EXPECTED, NOT_AS_EXPECTED, NOT_WRITTEN, PROG, UsageError, number, positive
 
 EXAMPLES = f"""examples:
   {PROG} certify points.csv --standardize                    kernel distances to 10 %, every map, ten minutes
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     known = "gaussian, laplacian, cauchy, exponential, matern32 or matern52"
-    unit, positive, whole = {"type": _unit, "metavar": "FLOAT"}, {"type": _positive}, {"type": _count}
+    unit, whole = {"type": _unit, "metavar": "FLOAT"}, {"type": _count}
     add: Any = parser.add_argument
     add("data", type=Path, metavar="DATA", help=".npy (any size), .npz (X, and y for labels), .csv or .parquet")
     add("--eps", **unit, help="the largest error (default: %(default)s)")
@@ -56,9 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--confidence", **unit, help="of the certificate (default: %(default)s)")
     add("--goal", choices=GOALS, help="what the map shall keep (default: %(default)s)")
     add("--kernel", metavar="NAME", help=f"{known} (default: %(default)s)")
-    add("--lengthscale", **positive, metavar="FLOAT", help="of the kernel (default: the median distance)")
+    add("--lengthscale", type=positive, metavar="FLOAT", help="of the kernel (default: the median distance)")
     add("--maps", type=_names, metavar="A,B", help="only these maps, such as paired_fourier,nystrom")
-    add("--time", **positive, metavar="MINUTES", help="the time limit (default: %(default)s)")
+    add("--time", type=positive, metavar="MINUTES", help="the time limit (default: %(default)s)")
     add("--columns", type=_names, metavar="A,B", help="only these: names, numbers from 1 on, ranges such as 2-5")
     add("--labels", metavar="COLUMN", help="the column of classes (.npz: an array, default y)")
     add("--rows", **whole, metavar="N", help="only the first N rows")
@@ -105,28 +105,27 @@ def command(options: argparse.Namespace) -> int:
     if left <= 0:
         raise UsageError(f"reading {options.data} took longer than --time {options.time:g} minutes")
     folder = folders.make(options.output, "proofs_certificate", folders.now(), options.seed)
-    with progress() as say:
-        try:
-            found = certify(
-                jax.random.key(options.seed),
-                table,
-                eps=options.eps,
-                delta=options.delta,
-                confidence=options.confidence,
-                goal=options.goal,
-                kernel=options.kernel,
-                lengthscale=options.lengthscale,
-                maps=options.maps,
-                time=left / 60,
-                num_clusters=options.clusters,
-                separation=options.separation,
-                dtype=options.dtype,
-                say=say,
-                command=shlex.join([PROG, *_asked(options)]),
-                opened=f"table = open_table({str(options.data)!r}{arguments})",
-            )
-        except ValueError as error:
-            raise UsageError(f"{options.data}: {' '.join(str(error).split())}") from None
+    try:
+        found = certify(
+            jax.random.key(options.seed),
+            table,
+            eps=options.eps,
+            delta=options.delta,
+            confidence=options.confidence,
+            goal=options.goal,
+            kernel=options.kernel,
+            lengthscale=options.lengthscale,
+            maps=options.maps,
+            time=left / 60,
+            num_clusters=options.clusters,
+            separation=options.separation,
+            dtype=options.dtype,
+            say=_progress(time.monotonic()),
+            command=shlex.join([PROG, *_asked(options)]),
+            opened=f"table = open_table({str(options.data)!r}{arguments})",
+        )
+    except ValueError as error:
+        raise UsageError(f"{options.data}: {' '.join(str(error).split())}") from None
     found.document["run"]["minutes_allowed"] = options.time
     found.document["run"]["seconds"] = time.monotonic() - began
     try:
@@ -141,23 +140,18 @@ def command(options: argparse.Namespace) -> int:
     return AS_EXPECTED if found.map is not None else NOT_AS_EXPECTED
 
 
-class progress:
-    """Give a callback that prints a line of progress every few seconds to standard error."""
+def _progress(began: float) -> Callable[[str], None]:
+    """Return a function that prints a line of progress every few seconds to standard error."""
+    last = -math.inf
 
-    def __enter__(self) -> Callable[[str], None]:
-        """Start the clock."""
-        self._began = time.monotonic()
-        self._last = -math.inf
-        return self._say
-
-    def __exit__(self, *_: object) -> None:
-        """Leave nothing open."""
-
-    def _say(self, line: str) -> None:
+    def say(line: str) -> None:
+        nonlocal last
         now = time.monotonic()
-        if now - self._last >= SECONDS_BETWEEN_LINES:
-            self._last = now
-            print(f"{PROG}: {now - self._began:.0f} s, {line}", file=sys.stderr, flush=True)
+        if now - last >= SECONDS_BETWEEN_LINES:
+            last = now
+            print(f"{PROG}: {now - began:.0f} s, {line}", file=sys.stderr, flush=True)
+
+    return say
 
 
 def _asked(options: argparse.Namespace) -> list[str]:
@@ -179,24 +173,10 @@ def _option(name: str, value: Any) -> list[str]:
     return [f"--{name}", f"{value:.10g}" if isinstance(value, float) else str(value)]
 
 
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
-
-
 def _unit(text: str) -> float:
-    value = _number(text)
+    value = number(text)
     if not 0 < value < 1:
         raise argparse.ArgumentTypeError(f"must be a number between 0 and 1, got {text[:30]!r}")
-    return value
-
-
-def _positive(text: str) -> float:
-    value = _number(text)
-    if not (value > 0 and math.isfinite(value)):
-        raise argparse.ArgumentTypeError(f"must be a positive number, got {text[:30]!r}")
     return value
 
 
