@@ -23,7 +23,7 @@ from proofs_check.certify._model import GOALS, LARGEST_SAMPLE, Goal
 from proofs_check.certify._plan import Clock, Entry, find
 from proofs_check.certify._separation import Separation
 from proofs_check.certify._spectral import Spectral
-from proofs_check.certify._table import Table, from_array
+from proofs_check.certify._table import Table, from_array, rows_for
 from proofs_check.certify._theory import STATIONARY, demands
 from proofs_check.certify._trials import Trials
 from proofs_check.execute import versions
@@ -133,7 +133,8 @@ def certify(
     k = KERNELS[kernel](size)
     asked = _goal(goal, k, eps, table, num_clusters, separation)
     known = families(table.rows, table.dim, eps)
-    dtype, close = _precision(key_trials, table, k, asked, dtype)
+    trials, close = _trials(key_trials, table, k, asked, dtype)
+    dtype = trials.dtype
     tell(f"{table.rows:,} rows, {table.dim:,} columns, lengthscale {size:.4g}; what the theorems need to know")
 
     def take(rows: Any) -> np.ndarray:
@@ -142,7 +143,6 @@ def certify(
     data = facts(key_facts, take, table.rows, table.dim, k, size, dtype=dtype, seconds=FACTS * clock.left)
     asks = demands(data, goal, eps, delta, kind=separation if goal == "separation" else None)
     last = max(LAST * clock.left, min(LEAST_LAST, clock.left / 3))
-    trials = Trials(key_trials, table, k, asked, dtype)
     entries = find(
         trials,
         {name: known[name] for name in chosen},
@@ -208,34 +208,32 @@ def certify(
     return Certificate(document, trials, best, key)
 
 
-def _precision(key: Any, table: Table, kernel: Any, goal: Goal, asked: str | None) -> tuple[str, str]:
-    """Return the dtype, float64 where it is not given and float32 cannot tell the closest pairs apart, and a remark."""
+def _trials(key: Any, table: Table, kernel: Any, goal: Goal, asked: str | None) -> tuple[Trials, str]:
+    """Return trials in the dtype asked for, or in float64 where float32 cannot tell the closest pairs apart; a remark."""
     dtype = asked or "float32"
-    if goal.name != "distance":
-        return dtype, ""
     trials = Trials(key, table, kernel, goal, dtype)
+    if goal.name != "distance":
+        return trials, ""
     whole = table.rows <= LARGEST_SAMPLE
     prepared = trials.all_rows() if whole else trials.sample(jax.random.clone(key), LOOKED_AT)
     count = prepared.unresolved
     if not count:
-        return dtype, ""
+        return trials, ""
     among = "" if whole else f" among {LOOKED_AT:,} rows"
     close = (
         f"{count:,} pair(s){among} are so close that rounding in {dtype} may change their distances by more than eps"
     )
     if asked is None and jax.dtypes.canonicalize_dtype("float64") == np.dtype("float64"):
-        return "float64", f"{close}; points and maps are in float64"
+        return Trials(key, table, kernel, goal, "float64"), f"{close}; points and maps are in float64"
     if dtype == "float64":
-        return dtype, close
-    return dtype, f"{close}; float64 would resolve them (dtype, with jax_enable_x64)"
+        return trials, close
+    return trials, f"{close}; float64 would resolve them (dtype, with jax_enable_x64)"
 
 
 def _lengthscale(key: Any, table: Table, given: float | None) -> tuple[float, str]:
     if given is not None:
         return _positive("lengthscale", given), "given"
-    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel().tolist())
-    count = min(table.rows, LARGEST_SAMPLE)
-    rows = np.arange(count) if count == table.rows else np.sort(rng.choice(table.rows, count, replace=False))
+    rows = rows_for(jax.random.clone(key), table.rows, min(table.rows, LARGEST_SAMPLE))
     points = jnp.asarray(table.take(rows, "float32"))
     found = float(kernels.sampled_quantile_lengthscale(key, points, num_pairs=PAIRS))
     if not (found > 0 and math.isfinite(found)):

@@ -86,8 +86,9 @@ def command(options: argparse.Namespace) -> int:
 
     from proofs_check.certify import certify, open_table
     from proofs_check.certify._terminal import show
+    from proofs_check.execute import set_precision
 
-    jax.config.update("jax_enable_x64", True)
+    set_precision("float64")
     reading: dict[str, Any] = {
         "columns": options.columns,
         "labels": options.labels,
