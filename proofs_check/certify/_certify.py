@@ -209,7 +209,7 @@ def certify(
 
 
 def _trials(key: Any, table: Table, kernel: Any, goal: Goal, asked: str | None) -> tuple[Trials, str]:
-    """Return trials in the dtype asked for, or in float64 where float32 cannot tell the closest pairs apart; a remark."""
+    """Return trials in the dtype asked for, float64 where float32 cannot tell the closest pairs apart; and a remark."""
     dtype = asked or "float32"
     trials = Trials(key, table, kernel, goal, dtype)
     if goal.name != "distance":
