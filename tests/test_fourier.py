@@ -13,6 +13,8 @@ from sklearn.kernel_approximation import RBFSampler
 
 from jaxkern import features, kernels
 from jaxkern.features import orthogonal_fourier, paired_fourier, shifted_fourier
+from jaxkern.features._fourier import _cos_of_turns, _shifted_block
+from jaxkern.features._map import by_blocks
 from jaxkern.gram import gram
 from jaxkern.kernels import Cauchy, Exponential, Gaussian, Laplacian, Matern32, Matern52
 from jaxkern.kernels._spectra import LAWS
@@ -84,6 +86,19 @@ def test_features_are_the_literal_cosines(make, offset, dtype, rng):
     assert phi.frequencies.shape == (M, DIM) and phi.frequencies.dtype == dtype and phi.num_frequencies == M
     assert (np.abs(np.float64(Z) - expected) <= allowed).all()
     assert allowed.mean() < 0.3 * math.sqrt(1 / M)
+
+
+def test_cosines_of_turns_have_the_accuracy_of_a_library_function(dtype):
+    """Against NumPy in float64 where whole turns are subtracted exactly; the derivative is minus the sine."""
+    sizes = np.asarray([0.0, 1e-30, 1e-4, 0.1, 0.25, 0.5, 0.75, 1.0, 3.0, 1e3, 2.0**21 + 0.25, 1e30])
+    turns = jnp.asarray(np.concatenate([sizes, -sizes, np.linspace(-1, 1, 2001)]), dtype)
+    exact = np.float64(turns)
+    exact = 2 * math.pi * (exact - np.round(exact))
+    cosines, slopes = jax.jvp(_cos_of_turns, (turns,), (jnp.ones_like(turns),))
+    assert cosines.dtype == dtype
+    assert np.abs(np.float64(cosines) - np.cos(exact)).max() <= 2 * eps(dtype)
+    assert np.abs(np.float64(slopes) / (2 * math.pi) + np.sin(exact)).max() <= 2 * eps(dtype)
+    assert np.isnan(_cos_of_turns(jnp.asarray([jnp.inf, -jnp.inf, jnp.nan], dtype))).all()
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e3])
@@ -443,6 +458,26 @@ def test_gradients_through_lengthscale_and_constant_are_the_derivatives(x64, rng
     np.testing.assert_allclose(slopes[0], 0.7 * np.mean(np.sin(p / LENGTHSCALE) * p) / LENGTHSCALE**2, rtol=1e-12)
     np.testing.assert_allclose(slopes[1], np.mean(np.cos(p / LENGTHSCALE)), rtol=1e-12)
     np.testing.assert_allclose(slopes[2], -0.7 * np.sin(p / LENGTHSCALE) @ W / M / LENGTHSCALE, rtol=1e-12)
+
+
+def test_blocks_change_neither_values_nor_derivatives(rng):
+    """Sizes that divide the number of rows and others; also where many maps are stacked."""
+    X, phi = data(rng, "float32"), draw(shifted_fourier)
+    weights = jnp.asarray(rng.normal(size=(N, M)), jnp.float32)
+
+    def total(size, phi, X):
+        return jnp.sum(weights * by_blocks(_shifted_block, phi, X, block_size=size))
+
+    slopes = jax.grad(partial(total, N), (0, 1))(phi, X)
+    stacked = jax.vmap(lambda key: shifted_fourier(key, Gaussian(1.0), DIM, num_frequencies=M))
+    maps = stacked(jax.random.split(jax.random.key(1), 3))
+    for size in (1, 5, 7, 19):
+        blocks = jax.jit(partial(by_blocks, _shifted_block, block_size=size))
+        np.testing.assert_allclose(blocks(phi, X), phi(X), rtol=0, atol=8 * eps("float32"))
+        found = jax.grad(partial(total, size), (0, 1))(phi, X)
+        jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-4), found, slopes)
+        one_by_one = [phi(X) for phi in (jax.tree.map(lambda leaf, i=i: leaf[i], maps) for i in range(3))]
+        np.testing.assert_allclose(jax.vmap(blocks, (0, None))(maps, X), one_by_one, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("make", MAPS, ids=by_name)

@@ -10,14 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxkern import _checks
 from jaxkern._draws import normal_rows
 from jaxkern._pytree import pytree
 from jaxkern._spectral import matmul
 from jaxkern.features._fourier import _Fourier, _paired_rows, draw_arguments
 from jaxkern.features._map import apply_rows
 from jaxkern.kernels import Kernel
-from jaxkern.kernels._spectra import spectral_law, unscaled
+from jaxkern.kernels._spectra import spectral_law
 
 __all__ = ["Fastfood", "fastfood"]
 
@@ -62,9 +61,8 @@ class Fastfood(_Fourier):
         """Frequencies for lengthscale 1, (num_frequencies, dim): formed at every access, while the map never does."""
         return _frequencies(self)
 
-    def _phases(self, X: jax.Array) -> jax.Array:
-        lengthscale = _checks.scalar("lengthscale", unscaled(self.kernel)[0].lengthscale, X.dtype)
-        return _along_directions(self, X) * (self.lengths / lengthscale)[None, :]
+    def _turns(self, X: jax.Array) -> jax.Array:
+        return _along_directions(self, X) * (self.lengths / self._turn(X.dtype))[None, :]
 
     def __call__(self, X: Any) -> jax.Array:
         """Return phi(X), (..., num_features) for X (..., dim).
