@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxkern import _checks
+from jaxkern._blocks import by_blocks
 from jaxkern._distances import HIGHEST, safe_sqrt
 from jaxkern.kernels import Kernel, as_kernel
 
@@ -190,8 +191,21 @@ def _tile_side(n: int, m: int, dim: int, block_size: int | None) -> tuple[int, i
 def _gram_matmul(
     kernel: Kernel, X: jax.Array, Y: jax.Array, V: jax.Array, *, same: bool, block_size: int | None
 ) -> jax.Array:
-    (n, dim), (m, width) = X.shape, V.shape
-    rows, cols = _tile_side(n, m, dim, block_size)
+    sides = _tile_side(X.shape[0], Y.shape[0], X.shape[1], block_size)
+    if same:
+        return _by_tiles(kernel, X, Y, V, same=True, sides=sides)
+    return by_blocks(partial(_rows, sides), (kernel, Y, V), X, block_size=sides[0])
+
+
+def _rows(sides: tuple[int, int], other: tuple[Kernel, jax.Array, jax.Array], X: jax.Array) -> jax.Array:
+    kernel, Y, V = other
+    return _by_tiles(kernel, X, Y, V, same=False, sides=sides)
+
+
+def _by_tiles(
+    kernel: Kernel, X: jax.Array, Y: jax.Array, V: jax.Array, *, same: bool, sides: tuple[int, int]
+) -> jax.Array:
+    (n, dim), (m, width), (rows, cols) = X.shape, V.shape, sides
     row_tiles, col_tiles = -(-n // rows), -(-m // cols)
     # Points are padded with copies of the last one, where any kernel is defined, and their weights with zeros.
     X = jnp.pad(X, ((0, row_tiles * rows - n), (0, 0)), mode="edge").reshape(row_tiles, rows, dim)

@@ -12,9 +12,9 @@ from scipy import integrate, special, stats
 from sklearn.kernel_approximation import RBFSampler
 
 from jaxkern import features, kernels
+from jaxkern._blocks import by_blocks
 from jaxkern.features import orthogonal_fourier, paired_fourier, shifted_fourier
 from jaxkern.features._fourier import _cos_of_turns, _shifted_block
-from jaxkern.features._map import by_blocks
 from jaxkern.gram import gram
 from jaxkern.kernels import Cauchy, Exponential, Gaussian, Laplacian, Matern32, Matern52
 from jaxkern.kernels._spectra import LAWS

@@ -15,6 +15,7 @@ ROOT = pathlib.Path(jaxkern.__file__).parent
 LAYERS = (
     "_checks",
     "_pytree",
+    "_blocks",
     "_draws",
     "_spectral",
     "_eigensolvers",

@@ -11,9 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxkern import _checks
+from jaxkern._blocks import by_blocks
 from jaxkern._pytree import pytree
 from jaxkern._spectral import matmul
-from jaxkern.features._map import apply_rows, by_blocks
+from jaxkern.features._map import apply_rows
 from jaxkern.kernels import Kernel, as_kernel
 from jaxkern.kernels._spectra import spectral_law, unscaled
 
