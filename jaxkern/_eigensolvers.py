@@ -153,7 +153,7 @@ def prefers_partial(n: int, num_values: int) -> bool:
 
     Measured by benchmarks/eigensolvers.py on Gaussian Gram matrices on CPU.
     """
-    return n >= 400 and 50 * num_values <= n
+    return n >= 400 and 40 * num_values <= n
 
 
 def dense_restarts(n: int, width: int) -> int:

@@ -119,7 +119,7 @@ def kernel_pca(
     Notes
     -----
     Beyond the n^2 kernel evaluations, O(n^3) time and O(n^2) memory to fit, or O(n^2 num_components) a step of a
-    partial eigensolver for few components of many landmarks: by the sizes alone, num_components at most n / 50 and n at
+    partial eigensolver for few components of many landmarks: by the sizes alone, num_components at most n / 40 and n at
     least 400 (`_eigensolvers.prefers_partial`). What does not converge is decomposed in full; totals and residuals are
     exact in either case. Mapping N points takes N n num_components multiply-adds and N n kernel evaluations. The sign
     of each feature is arbitrary.
