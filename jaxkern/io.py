@@ -1,20 +1,23 @@
 """Save and load PyTrees of the package: fitted maps, kernels, functions, states of streams.
 
 A file is an `.npz` archive: the arrays of the object, and a JSON header that says how they fit together. Reading one
-runs no code of the file: nothing is pickled, and classes are looked up by name among those of the package.
+runs no code of the file: nothing is pickled, and classes are looked up by name among those of the package. It takes
+memory in proportion to the length of the file and no more, since arrays are neither compressed nor used twice.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib
 import json
+import math
 import os
 import pathlib
 import pkgutil
 import secrets
+import stat
 import zipfile
-import zlib
 from typing import Any
 
 import jax
@@ -28,6 +31,7 @@ __all__ = ["load", "save"]
 
 _FORMAT, _VERSION = "jaxkern", 1
 _HEADER = "header"
+_LONGEST_HEADER = 2**26  # bytes; the objects of Python that JSON becomes take some twenty times as much
 _PACKAGE = importlib.import_module("jaxkern")
 
 remember(RandomProjection)
@@ -47,7 +51,8 @@ def save(path: str | os.PathLike[str], obj: Any) -> None:
     Raises
     ------
     ValueError
-        If some part cannot be saved, such as a Python function inside `kernels.FromFunction`; the part is named.
+        If some part cannot be saved, such as a Python function inside `kernels.FromFunction`; the part is named. If
+        what is no array takes more than 64 MiB as text.
     OSError
         If the file cannot be written.
 
@@ -69,7 +74,13 @@ def save(path: str | os.PathLike[str], obj: Any) -> None:
     arrays: dict[str, np.ndarray] = {}
     tree = _encode(obj, "obj", arrays)
     header = {"format": _FORMAT, "version": _VERSION, "jaxkern": _PACKAGE.__version__, "object": tree}
-    arrays[_HEADER] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    text = json.dumps(header).encode()
+    if len(text) > _LONGEST_HEADER:
+        raise ValueError(
+            f"obj holds {len(text):,} bytes of numbers and text outside of arrays, and at most {_LONGEST_HEADER:,} can "
+            "be saved; put its numbers into arrays"
+        )
+    arrays[_HEADER] = np.frombuffer(text, np.uint8)
     path = pathlib.Path(path)
     # In the same folder, so that replacing is a renaming.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
@@ -94,9 +105,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     ------
     ValueError
         If the file is of another kind, truncated or damaged, of a newer version, names a class or field that this
-        version does not have, or holds float64 or int64 arrays of JAX while `jax_enable_x64` is off.
-    FileNotFoundError
-        If there is no such file.
+        version does not have, or holds float64 or int64 arrays of JAX while `jax_enable_x64` is off. If it is a
+        folder, a pipe or a device, or larger than memory.
+    OSError
+        If the file cannot be read; FileNotFoundError if there is none.
 
     Examples
     --------
@@ -112,36 +124,81 @@ def load(path: str | os.PathLike[str]) -> Any:
     if not isinstance(header, dict) or header.get("format") != _FORMAT:
         raise ValueError(f"{path} is an .npz archive, but not one written by jaxkern.io.save")
     version = header.get("version")
-    if not isinstance(version, int) or version > _VERSION:
+    if type(version) is not int or not 1 <= version <= _VERSION:
         raise ValueError(
-            f"{path} has format version {version}, written by jaxkern {header.get('jaxkern')}; this jaxkern reads "
-            f"versions up to {_VERSION}, upgrade it"
+            f"{path} has format version {_plain(version)}, written by jaxkern {_plain(header.get('jaxkern'))}; this "
+            f"jaxkern reads versions up to {_VERSION}, upgrade it"
         )
     try:
         return _decode(header["object"], arrays)
-    except (KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"{path} is damaged: its header and its arrays do not fit together") from error
     except ValueError as error:
-        raise ValueError(f"{path} cannot be read: {error}") from error
+        raise ValueError(f"{path} cannot be read: {_plain(error, 1000)}") from error
 
 
 def _read(path: pathlib.Path) -> tuple[Any, dict[str, np.ndarray]]:
+    """Return the header and the arrays of a file, without the header where the file is an archive of another kind."""
+    if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would be waited for, and a device may never end
+        raise ValueError(f"{path} is no regular file; pass one written by jaxkern.io.save")
     with open(path, "rb") as file:
-        start = file.read(4)
-        if start[:2] != b"PK":
+        if file.read(2) != b"PK":
             raise ValueError(f"{path} is not a file written by jaxkern.io.save; pass one that is")
         try:
-            file.seek(0)
-            with np.load(file, allow_pickle=False) as archive:
-                if _HEADER not in archive.files:
+            with zipfile.ZipFile(file) as archive:
+                if f"{_HEADER}.npy" not in archive.namelist():
                     return None, {}
-                arrays = {name: archive[name] for name in archive.files}
-        except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, KeyError, NotImplementedError) as error:
-            raise ValueError(f"{path} is truncated or damaged: {error}") from error
+                entries = _entries(archive, os.fstat(file.fileno()).st_size)
+                arrays = {entry.filename.removesuffix(".npy"): _array(archive, entry) for entry in entries}
+        except MemoryError as error:
+            raise ValueError(f"{path} does not fit into memory") from error
+        except Exception as error:  # whatever zipfile, NumPy and Python's parser make of what is not theirs
+            raise ValueError(f"{path} is truncated or damaged: {_plain(error)}") from error
+    text = arrays.pop(_HEADER).tobytes()
+    if len(text) > _LONGEST_HEADER:
+        raise ValueError(f"{path} is damaged: its header is longer than {_LONGEST_HEADER:,} bytes")
     try:
-        return json.loads(arrays.pop(_HEADER).tobytes()), arrays
+        return json.loads(text), arrays
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is damaged: its header is not JSON") from error
+
+
+def _entries(archive: zipfile.ZipFile, length: int) -> list[zipfile.ZipInfo]:
+    """Return the entries of an archive if they are as `save` writes them, and together no longer than the file."""
+    entries = archive.infolist()
+    if len({entry.filename for entry in entries}) < len(entries):
+        raise ValueError("it holds two arrays of one name")
+    packed = any(entry.compress_type != zipfile.ZIP_STORED for entry in entries)
+    declared = sum(entry.file_size for entry in entries)
+    if packed or declared > length:
+        raise ValueError(
+            f"it declares {declared:,} bytes of {'compressed ' if packed else ''}arrays in {length:,} bytes, and "
+            "jaxkern.io.save does not compress"
+        )
+    return entries
+
+
+def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
+    """Return an array whose bytes are all there: the size that it declares is compared before memory is taken."""
+    with archive.open(entry) as file:
+        if np.lib.format.read_magic(file) != (1, 0):
+            raise ValueError("an array has a header that jaxkern.io.save does not write")
+        try:
+            shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+        except MemoryError:  # of Python's parser, whose stack is short
+            raise ValueError("the header of an array is nested too deeply") from None
+        held = entry.file_size - file.tell()
+    if dtype.kind not in "biufcSU" or min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != held:
+        raise ValueError(f"an array declares the shape {shape} and the dtype {dtype}, and holds {held:,} bytes")
+    with archive.open(entry) as file:
+        return np.lib.format.read_array(file, allow_pickle=False)
+
+
+def _plain(text: object, longest: int = 120) -> str:
+    """Return text of a file as part of a message: on one line, short, and with nothing that moves a cursor."""
+    line = " ".join(str(text)[: longest + 1].split())
+    clean = "".join(sign if sign.isprintable() else "\ufffd" for sign in line)
+    return clean if len(clean) <= longest else clean[: longest - 1] + "…"
 
 
 def _encode(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
@@ -187,7 +244,10 @@ def _encode(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def _decode(node: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """Return the value that `_encode` made a node of."""
+    """Return the value that `_encode` made a node of, and take its arrays out.
+
+    Each array belongs to one node: what a header asks for takes no more memory than the file.
+    """
     if node is None or isinstance(node, bool | int | str):
         return node
     if "class" in node:
@@ -195,19 +255,22 @@ def _decode(node: Any, arrays: dict[str, np.ndarray]) -> Any:
         fields = {name: _decode(item, arrays) for name, item in node["fields"].items()}
         if set(fields) != set(_fields(cls)):
             raise ValueError(
-                f"it holds a {node['class']} with fields {sorted(fields)}, this jaxkern has {sorted(_fields(cls))}; "
-                "read it with the version that wrote it"
+                f"it holds a {_plain(node['class'])} with fields {_plain(sorted(fields))}, this jaxkern has "
+                f"{sorted(_fields(cls))}; read it with the version that wrote it"
             )
         return _build(cls, fields)
     if "key" in node:
-        return jax.random.wrap_key_data(jnp.asarray(arrays[node["key"]]), impl=node["impl"])
+        words = arrays.pop(node["key"])
+        if words.dtype != np.uint32:
+            raise ValueError(f"it holds a random key of dtype {words.dtype}, not uint32")
+        return jax.random.wrap_key_data(jnp.asarray(words), impl=node["impl"])
     if "dict" in node:
         return {key: _decode(item, arrays) for key, item in node["dict"]}
     ((kind, content),) = node.items()
     if kind == "float":
         return float.fromhex(content)
     if kind == "jax":
-        array = arrays[content]
+        array = arrays.pop(content)
         if jax.dtypes.canonicalize_dtype(array.dtype) != array.dtype:
             raise ValueError(
                 f"it holds a JAX array of dtype {array.dtype}, which needs "
@@ -215,7 +278,7 @@ def _decode(node: Any, arrays: dict[str, np.ndarray]) -> Any:
             )
         return jnp.asarray(array)
     if kind in ("numpy", "scalar"):
-        return arrays[content] if kind == "numpy" else arrays[content][()]
+        return arrays.pop(content) if kind == "numpy" else arrays.pop(content)[()]
     items = [_decode(item, arrays) for item in content]
     return {"list": list, "tuple": tuple}[kind](items)
 
@@ -244,9 +307,11 @@ def _find(name: str) -> type:
     module = rest.partition(".")[0]
     ours = {info.name for info in pkgutil.iter_modules(_PACKAGE.__path__)}
     if name not in CLASSES and package == "jaxkern" and module in ours:
-        importlib.import_module(f"jaxkern.{module}")
+        with contextlib.suppress(ImportError):  # of a package that one module needs and that is not installed
+            importlib.import_module(f"jaxkern.{module}")
     if name not in CLASSES:
         raise ValueError(
-            f"it holds a {name}, which this jaxkern does not have; upgrade it, or import the module that makes it"
+            f"it holds a {_plain(name)}, which this jaxkern does not have; upgrade it, or import the module that makes "
+            "it"
         )
     return CLASSES[name]

@@ -3,6 +3,9 @@
 Points are centred once, because the product form |c|^2 - 2 <x, c> of squared distances loses the digits that a common
 offset takes; it serves only to find the nearest centre. Where a distance itself counts (seeding, the objective) it is
 summed over direct differences. Rows go through in blocks, so that nothing is larger than N x d or k x block.
+
+All of it also runs with the rows divided over the devices of a mesh (`scale.kmeans`): what depends on rows of other
+devices goes through `_Share`, which does nothing on one device.
 """
 
 from __future__ import annotations
@@ -88,10 +91,27 @@ def kmeans(
     """
     key = _checks.key(key)
     X = _checks.matrix("X", X)
-    num_clusters = _checks.count("num_clusters", num_clusters, maximum=X.shape[0], limit="the number of points")
     if weights is not None:
         weights = _checks.vector("weights", weights, size=X.shape[0])
         _checks.same_dtype("weights", weights, "X", X)
+    sizes, max_iterations = _sizes(
+        X.shape[0], X.shape[0], num_clusters, num_restarts, max_iterations, tolerance, num_candidates, block_size
+    )
+    return _kmeans(key, X, weights, max_iterations, _checks.scalar("tolerance", tolerance, X.dtype), **sizes)
+
+
+def _sizes(
+    num_points: int,
+    num_rows: int,
+    num_clusters: Any,
+    num_restarts: Any,
+    max_iterations: Any,
+    tolerance: Any,
+    num_candidates: Any,
+    block_size: Any,
+) -> tuple[dict[str, int], int]:
+    """Return the static sizes of `_kmeans` for points of which a device has `num_rows`, and max_iterations, checked."""
+    num_clusters = _checks.count("num_clusters", num_clusters, maximum=num_points, limit="the number of points")
     num_restarts = _checks.count("num_restarts", num_restarts)
     max_iterations = _checks.count("max_iterations", max_iterations)
     if _checks.is_static(tolerance) and not tolerance >= 0:
@@ -102,22 +122,70 @@ def kmeans(
     if block_size is None:
         block_size = max(_BLOCK_ELEMENTS // num_clusters, 128)
         # Equal blocks: the last one would otherwise be padded by up to a whole block.
-        block_size = -(-X.shape[0] // -(-X.shape[0] // block_size))
-    block_size = min(_checks.count("block_size", block_size), X.shape[0])
-    return _kmeans(
-        key,
-        X,
-        weights,
-        max_iterations,
-        _checks.scalar("tolerance", tolerance, X.dtype),
-        num_clusters=num_clusters,
-        num_restarts=num_restarts,
-        num_candidates=num_candidates,
-        block_size=block_size,
-    )
+        block_size = -(-num_rows // -(-num_rows // block_size))
+    sizes = {
+        "num_clusters": num_clusters,
+        "num_restarts": num_restarts,
+        "num_candidates": num_candidates,
+        "block_size": min(_checks.count("block_size", block_size), num_rows),
+    }
+    return sizes, max_iterations
 
 
-@partial(jax.jit, static_argnames=("num_clusters", "num_restarts", "num_candidates", "block_size"))
+class _Share(NamedTuple):
+    """The rows that a program sees: all N of them, or those of one device along an axis of a mesh.
+
+    Every device then holds equally many rows, a multiple of `table_width(N)`, in the order of the devices; after the
+    N points come rows that are none. All devices run the same program, with equal centres.
+    """
+
+    num_points: int
+    axis: str | None = None
+
+    def sum(self, values: jax.Array) -> jax.Array:
+        """Add up what the devices have."""
+        return values if self.axis is None else lax.psum(values, self.axis)
+
+    def max(self, values: jax.Array) -> jax.Array:
+        """Return the largest of what the devices have."""
+        return values if self.axis is None else lax.pmax(values, self.axis)
+
+    def all(self, flags: jax.Array) -> jax.Array:
+        """Tell whether all flags of all devices are set."""
+        return flags.all() if self.axis is None else lax.pmin(flags.all().astype(jnp.int32), self.axis) > 0
+
+    def gather(self, values: jax.Array) -> jax.Array:
+        """Return the rows of all devices."""
+        return values if self.axis is None else lax.all_gather(values, self.axis, tiled=True)
+
+    def count(self, num_rows: int) -> Any:
+        """Return how many of the first `num_rows` rows here are points."""
+        if self.axis is None:
+            return self.num_points
+        return jnp.clip(self.num_points - lax.axis_index(self.axis) * num_rows, 0, num_rows)
+
+    def points(self, rows: jax.Array) -> jax.Array:
+        """Return the rows with zeros in place of those that are no points."""
+        if self.axis is None:
+            return rows
+        inside = lax.iota(jnp.int32, rows.shape[0]) < self.count(rows.shape[0])
+        return jnp.where(inside.reshape(-1, *(1,) * (rows.ndim - 1)), rows, 0)
+
+    def local(self, index: jax.Array, num_rows: int) -> jax.Array:
+        """Return where row `index` of all is among the rows here: at `num_rows`, outside, if another device has it."""
+        if self.axis is None:
+            return index
+        at = index - lax.axis_index(self.axis) * num_rows
+        return jnp.where((at >= 0) & (at < num_rows), at, num_rows)
+
+    def take(self, rows: jax.Array, index: jax.Array) -> jax.Array:
+        """Return rows[index], whoever has them."""
+        if self.axis is None:
+            return rows[index]
+        return lax.psum(rows.at[self.local(index, rows.shape[0])].get(mode="fill", fill_value=0), self.axis)
+
+
+@partial(jax.jit, static_argnames=("num_clusters", "num_restarts", "num_candidates", "block_size", "share"))
 def _kmeans(
     key: jax.Array,
     X: jax.Array,
@@ -129,21 +197,29 @@ def _kmeans(
     num_restarts: int,
     num_candidates: int,
     block_size: int,
+    share: _Share | None = None,
 ) -> KMeansResult:
-    # Shares of the total, in which neither the mean nor the spread can overflow.
-    share = None if weights is None else (weights / weights.sum())[:, None]
-    mean = X.mean(axis=0, keepdims=True) if share is None else (share * X).sum(axis=0, keepdims=True)
-    centred = X - mean
-    spread = jnp.mean(centred * centred) if share is None else (share * centred * centred).sum() / X.shape[1]
-    blocks = _Blocks.cut(centred, weights, block_size)
+    share = _Share(X.shape[0]) if share is None else share
+    # Parts of the total, in which neither the mean nor the spread can overflow.
+    part = None if weights is None else (weights / share.sum(weights.sum()))[:, None]
+
+    def average(rows: jax.Array) -> jax.Array:
+        if part is None:
+            return share.sum(rows.sum(axis=0, keepdims=True)) / share.num_points
+        return share.sum((part * rows).sum(axis=0, keepdims=True))
+
+    mean = average(X)
+    centred = share.points(X - mean)
+    spread = average(centred * centred).mean()
+    blocks = _Blocks.cut(centred, weights, block_size, share)
 
     def restart(number: jax.Array) -> KMeansResult:
-        seeds = _plus_plus(jax.random.fold_in(key, number), X, weights, num_clusters, num_candidates)
-        centers, converged, iterations = _lloyd(blocks, X[seeds] - mean, max_iterations, tolerance * spread)
+        seeds = _plus_plus(jax.random.fold_in(key, number), X, weights, num_clusters, num_candidates, share)
+        centers, converged, iterations = _lloyd(blocks, share.take(X, seeds) - mean, max_iterations, tolerance * spread)
         labels = _partition(blocks, centers)[0][: X.shape[0]]
         centers = centers + mean
-        distances = _row_norms(X - centers[labels])
-        objective = (distances if weights is None else weights * distances).sum()
+        distances = share.points(_row_norms(X - centers[labels]))
+        objective = share.sum((distances if weights is None else weights * distances).sum())
         return KMeansResult(labels, centers, objective, converged & jnp.isfinite(objective), iterations)
 
     def better(best: KMeansResult, number: jax.Array) -> tuple[KMeansResult, None]:
@@ -167,17 +243,19 @@ class _Blocks(NamedTuple):
 
     rows: jax.Array
     weights: jax.Array | None
-    num_points: int
+    num_points: Any
+    share: _Share
 
     @staticmethod
-    def cut(X: jax.Array, weights: jax.Array | None, block_size: int) -> _Blocks:
+    def cut(X: jax.Array, weights: jax.Array | None, block_size: int, share: _Share | None = None) -> _Blocks:
+        share = _Share(X.shape[0]) if share is None else share
+        num_points = share.count(X.shape[0])
         padding = -X.shape[0] % block_size
         if padding:
             X = jnp.concatenate([X, jnp.zeros((padding, X.shape[1]), X.dtype)])
             weights = weights if weights is None else jnp.concatenate([weights, jnp.zeros(padding, weights.dtype)])
-        num_points = X.shape[0] - padding
         weights = weights if weights is None else weights.reshape(-1, block_size)
-        return _Blocks(X.reshape(-1, block_size, X.shape[1]), weights, num_points)
+        return _Blocks(X.reshape(-1, block_size, X.shape[1]), weights, num_points, share)
 
     @property
     def padded(self) -> jax.Array:
@@ -204,11 +282,12 @@ def _lloyd(
     ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
         centers, old_labels, _, iteration = state
         labels, sums, counts = _partition(blocks, centers)
+        sums, counts = blocks.share.sum(sums), blocks.share.sum(counts)
         empty = (counts == 0)[:, None]
         means = jnp.where(empty, centers, sums / jnp.where(empty, 1, counts[:, None]))
         means = lax.cond(empty.any(), lambda: _reseed(blocks, centers, labels, means, empty[:, 0]), lambda: means)
         # Labels that repeat give the same means, but not always to the last bit: compilers fuse and reorder.
-        repeats = (labels == old_labels).all() & ~(empty & (means != centers)).any()
+        repeats = blocks.share.all(labels == old_labels) & ~(empty & (means != centers)).any()
         # Not "<=": where points are NaN there is nothing to wait for.
         return means, labels, repeats | ~(_row_norms(means - centers).sum() > threshold), iteration + 1
 
@@ -267,14 +346,22 @@ def _reseed(blocks: _Blocks, centers: jax.Array, labels: jax.Array, means: jax.A
     counted = ~blocks.padded if blocks.weights is None else blocks.weights > 0
     distances = jnp.where(counted.reshape(-1), _row_norms(rows - own), -1)
     # Which of two almost equally far points comes first does not matter, and float64 top_k is slow.
-    farthest = lax.top_k(distances.astype(jnp.float32), centers.shape[0])[1]
-    chosen = farthest[jnp.maximum(jnp.cumsum(empty) - 1, 0)]
-    rounding = blocks.num_points * float(jnp.finfo(rows.dtype).eps) ** 2 * _row_norms(rows).max()
-    return jnp.where((empty & (distances[chosen] > rounding))[:, None], rows[chosen], means)
+    farthest = lax.top_k(distances.astype(jnp.float32), min(centers.shape[0], rows.shape[0]))[1]
+    far, distances = blocks.share.gather(rows[farthest]), blocks.share.gather(distances[farthest])
+    order = lax.top_k(distances.astype(jnp.float32), centers.shape[0])[1]
+    chosen = order[jnp.maximum(jnp.cumsum(empty) - 1, 0)]
+    largest = blocks.share.max(_row_norms(rows).max())
+    rounding = blocks.share.num_points * float(jnp.finfo(rows.dtype).eps) ** 2 * largest
+    return jnp.where((empty & (distances[chosen] > rounding))[:, None], far[chosen], means)
 
 
 def _plus_plus(
-    key: jax.Array, X: jax.Array, weights: jax.Array | None, num_seeds: int, num_candidates: int
+    key: jax.Array,
+    X: jax.Array,
+    weights: jax.Array | None,
+    num_seeds: int,
+    num_candidates: int,
+    share: _Share | None = None,
 ) -> jax.Array:
     """Choose `num_seeds` rows of X by k-means++ and return their indices, (num_seeds,) int32, all different.
 
@@ -282,44 +369,52 @@ def _plus_plus(
     to the nearest seed, of `num_candidates` drawn with probability proportional to that product. Distances are direct
     differences, so copies of a seed are at distance exactly 0 and never drawn; when no other points are left, the rest
     are drawn by weight from the rows not chosen yet, and last come those of weight 0. O(N d num_seeds num_candidates)
-    time, O(N d) memory.
+    time, O(N (d + num_candidates)) memory.
 
     X : (N, d) floating with N >= num_seeds; weights : (N,) or None. The key is consumed.
     """
-    num_points = X.shape[0]
+    num_rows = X.shape[0]
+    share = _Share(num_rows) if share is None else share
 
-    def distances(index: jax.Array) -> jax.Array:
-        return _row_norms(X - X[index][None, :])
+    def distances(points: jax.Array) -> jax.Array:
+        """Return the squared distances (N, L) to L points: one pass over X for all of them."""
+        gaps = X[:, None, :] - points[None, :, :]
+        return (gaps * gaps).sum(axis=-1)
 
     def weighed(values: jax.Array) -> jax.Array:
-        return values if weights is None else weights * values
+        return values if weights is None else weights.reshape(-1, *(1,) * (values.ndim - 1)) * values
 
     def choose(state: tuple[jax.Array, jax.Array], number: jax.Array) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
         nearest, free = state
         gains = weighed(nearest)
-        total = gains.sum()
+        total = share.sum(gains.sum())
         # Not finite before the first seed, and zero when all that is left are copies.
         told = (total > 0) & jnp.isfinite(total)
         rest = weighed(free)
-        rest = rest if weights is None else jnp.where(rest.sum() > 0, rest, free)
-        candidates = _draw(jax.random.fold_in(key, number), jnp.where(told, gains, rest), num_candidates)
-        best = candidates[0]
-        if num_candidates > 1:
-            left = lax.map(lambda index: weighed(jnp.minimum(nearest, distances(index))).sum(), candidates)
-            best = candidates[jnp.where(told, lax.argmin(left, 0, jnp.int32), 0)]
-        return (jnp.minimum(nearest, distances(best)), free.at[best].set(0)), best
+        rest = rest if weights is None else jnp.where(share.sum(rest.sum()) > 0, rest, free)
+        candidates = _draw(jax.random.fold_in(key, number), jnp.where(told, gains, rest), num_candidates, share)
+        left = jnp.minimum(nearest[:, None], distances(share.take(X, candidates)))
+        chosen = jnp.where(told, lax.argmin(share.sum(weighed(left).sum(axis=0)), 0, jnp.int32), 0)
+        best = candidates[chosen]
+        return (left[:, chosen], free.at[share.local(best, num_rows)].set(0)), best
 
-    nothing = jnp.full(num_points, jnp.inf, X.dtype), jnp.ones(num_points, X.dtype)
+    nothing = share.points(jnp.full(num_rows, jnp.inf, X.dtype)), share.points(jnp.ones(num_rows, X.dtype))
     return lax.scan(choose, nothing, lax.iota(jnp.uint32, num_seeds))[1]
 
 
-def _draw(key: jax.Array, weights: jax.Array, num_draws: int) -> jax.Array:
+def _draw(key: jax.Array, weights: jax.Array, num_draws: int, share: _Share | None = None) -> jax.Array:
     """Draw indices with probability proportional to weights (N,): first a row of a square table, then an entry of it.
 
     One uniform float32 number has too few values to choose among millions of points.
     """
-    width = math.isqrt(weights.shape[0] - 1) + 1
+    share = _Share(weights.shape[0]) if share is None else share
+    width = table_width(share.num_points)
     table = jnp.pad(weights, (0, -weights.shape[0] % width)).reshape(-1, width)
     uniform = jax.random.uniform(key, (num_draws, 2), weights.dtype)
-    rows = jax.vmap(invert, (None, 0))(table.sum(axis=1), uniform[:, 0])
-    return rows * width + jax.vmap(invert)(table[rows], uniform[:, 1])
+    rows = jax.vmap(invert, (None, 0))(share.gather(table.sum(axis=1)), uniform[:, 0])
+    return rows * width + jax.vmap(invert)(share.take(table, rows), uniform[:, 1])
+
+
+def table_width(num_points: int) -> int:
+    """Return the width of the square table of `_draw`."""
+    return math.isqrt(num_points - 1) + 1

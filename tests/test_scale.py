@@ -1,12 +1,21 @@
-"""Mapping in blocks: the same numbers for every block size and container, one compilation, nothing lost."""
+"""Mapping in blocks: the same numbers for every block size and container, one compilation, nothing lost; resuming."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from jaxkern import features, scale
+from jaxkern import features, io, scale
+from jaxkern import frequent_directions as fd
 from jaxkern.kernels import Gaussian
+from jaxkern.scale import _embed
 
 N, DIM = 103, 3
 
@@ -20,6 +29,14 @@ def phi(rng):
 @pytest.fixture
 def X(rng):
     return rng.normal(size=(N, DIM)).astype(np.float32)
+
+
+def one_device():
+    return jax.make_mesh((1,), ("rows",), axis_types=(AxisType.Auto,))
+
+
+def stream_of(phi, **options):
+    return features.streaming_pca(phi, sketch_size=3, **options)
 
 
 def tolerance(Z):
@@ -53,14 +70,14 @@ def test_jax_arrays_files_and_iterators_give_the_same(phi, X, tmp_path):
 
 
 def test_one_program_serves_every_number_of_points(phi, X):
-    before = scale._apply._cache_size()
+    before = _embed._apply._cache_size()
     for count in (20, 1, 39, 77, N):
         scale.embed(phi, X[:count], block_size=23)
     list(scale.embed(phi, [X[:7], X[7:50]], block_size=23))
-    assert scale._apply._cache_size() == before + 1
+    assert _embed._apply._cache_size() == before + 1
 
 
-def test_iterators_are_read_one_block_at_a_time(phi, X):
+def test_iterators_are_read_one_block_ahead(phi, X):
     taken = []
 
     def source():
@@ -71,7 +88,19 @@ def test_iterators_are_read_one_block_at_a_time(phi, X):
     blocks = scale.embed(phi, source())
     assert taken == []
     next(blocks)
-    assert taken == [0]
+    assert taken == [0, 10]
+    next(blocks)
+    assert taken == [0, 10, 20]
+
+
+def test_the_next_block_is_read_while_one_is_computed(phi, X, monkeypatch):
+    """Every block is handed to the device before the features of the one before are waited for."""
+    events = []
+    begin, end = _embed._Engine._begin, _embed._Engine._end
+    monkeypatch.setattr(_embed._Engine, "_begin", lambda self, rows: (events.append("begin"), begin(self, rows))[1])
+    monkeypatch.setattr(_embed._Engine, "_end", staticmethod(lambda *begun: (events.append("end"), end(*begun))[1]))
+    scale.embed(phi, X, block_size=30)
+    assert events == ["begin", "begin", "end", "begin", "end", "begin", "end", "end"]
 
 
 def test_a_plain_function_is_a_map(X):
@@ -104,6 +133,21 @@ def test_what_does_not_fit_is_named(phi, X):
         "room": lambda: scale.embed(phi, [X], out=np.empty((N - 1, 5), np.float32)),
         "dtype": lambda: scale.embed(phi, X, out=np.empty((N, 5), np.float64)),
         "map \\(n, dim\\)": lambda: scale.embed(jnp.sum, X),
+        "Mesh or NamedSharding": lambda: scale.embed(phi, X, sharding=3),
+        "rows and nothing else": lambda: scale.embed(phi, X, sharding=NamedSharding(one_device(), PartitionSpec())),
+        "not an iterable": lambda: scale.embed(phi, [X], progress="p"),
+        "mode 'r\\+' or 'w\\+' where": lambda: scale.embed(phi, X, progress="p", out=np.empty((N, 5), np.float32)),
+        "file where processes share it or progress": lambda: scale.embed(phi, X, progress="p"),
+        "whole number": lambda: scale.local_rows(1.5, one_device()),
+        "streaming_pca": lambda: scale.stream(phi, X),
+        "at least one row": lambda: scale.stream(stream_of(phi), X[:0]),
+        "num_streams": lambda: scale.stream(stream_of(phi), X, num_streams=0),
+        "at least one state": lambda: scale.merge_tree(fd.merge, []),
+        "number of points": lambda: scale.kmeans(jax.random.key(0), X, N + 1, sharding=one_device()),
+        "weights must have shape": lambda: scale.kmeans(
+            jax.random.key(0), X, 2, sharding=one_device(), weights=np.ones(3, np.float32)
+        ),
+        "typed random key": lambda: scale.kmeans(0, X, 2, sharding=one_device()),
     }
     for message, call in bad.items():
         with pytest.raises(ValueError, match=message):
@@ -112,3 +156,153 @@ def test_what_does_not_fit_is_named(phi, X):
     frozen.flags.writeable = False
     with pytest.raises(ValueError, match="writable"):
         scale.embed(phi, X, out=frozen)
+
+
+class Read:
+    """Points as in a file, that notes which rows are read, and dies instead of reading from row `fatal` on."""
+
+    def __init__(self, X, fatal=None):
+        self.X, self.shape, self.dtype, self.fatal, self.starts = X, X.shape, X.dtype, fatal, []
+
+    def __getitem__(self, rows):
+        if rows.stop - rows.start > 1:  # not the first or the last row
+            self.starts.append(rows.start)
+            if self.fatal is not None and rows.start >= self.fatal:
+                raise OSError("the disk is gone")
+        return self.X[rows]
+
+
+def new_file(path):
+    return np.lib.format.open_memmap(path, "w+", np.float32, (N, 5))
+
+
+def test_a_run_cut_short_goes_on_where_it_stopped(phi, X, tmp_path):
+    whole = scale.embed(phi, X, block_size=10)
+    record = tmp_path / "progress"
+    out = new_file(tmp_path / "features.npy")
+    with pytest.raises(OSError, match="disk"):
+        scale.embed(phi, Read(X, fatal=50), block_size=10, out=out, progress=record)
+    # Block 40 was begun, and block 30 had been written and recorded when reading failed.
+    assert [json.loads(line)[0] for line in record.read_bytes().splitlines()[1:]] == [0, 10, 20, 30]
+    rest = Read(X)
+    assert scale.embed(phi, rest, block_size=10, out=out, progress=record) is out
+    assert rest.starts == [40, 50, 60, 70, 80, 90, 100]
+    assert np.array_equal(out, whole)
+    again = Read(X)
+    scale.embed(phi, again, block_size=10, out=out, progress=record)
+    assert again.starts == []
+
+
+def test_what_a_record_says_of_another_file_is_not_believed(phi, X, tmp_path):
+    """The file was made anew, or a block of it is damaged: its checksum is another one."""
+    record = tmp_path / "progress"
+    out = new_file(tmp_path / "features.npy")
+    whole = scale.embed(phi, X, block_size=10, out=out, progress=record).copy()
+    out[33] += 1
+    rest = Read(X)
+    scale.embed(phi, rest, block_size=10, out=out, progress=record)
+    assert rest.starts == [30] and np.array_equal(out, whole)
+    out = new_file(tmp_path / "features.npy")
+    rest = Read(X)
+    scale.embed(phi, rest, block_size=10, out=out, progress=record)
+    assert len(rest.starts) == 11 and np.array_equal(out, whole)
+
+
+def test_a_line_that_was_cut_short_counts_for_nothing(phi, X, tmp_path):
+    record = tmp_path / "progress"
+    out = new_file(tmp_path / "features.npy")
+    scale.embed(phi, X, block_size=20, out=out, progress=record)
+    full = record.read_bytes()
+    for length in (0, 7, full.index(b"\n") + 1, len(full) - 1):
+        record.write_bytes(full[:length])
+        rest = Read(X)
+        scale.embed(phi, rest, block_size=20, out=out, progress=record)
+        assert record.read_bytes() == full
+        assert rest.starts == ([100] if length == len(full) - 1 else [0, 20, 40, 60, 80, 100])
+
+
+def test_the_record_of_another_run_is_refused(phi, X, tmp_path):
+    record = tmp_path / "progress"
+    out = new_file(tmp_path / "features.npy")
+    scale.embed(phi, X, block_size=20, out=out, progress=record)
+    kept = record.read_bytes(), out.copy()
+    leaves, structure = jax.tree.flatten(phi)
+    other = jax.tree.unflatten(structure, [np.nextafter(np.float32(leaf), np.float32(9)) for leaf in leaves])
+    moved = X.copy()
+    moved[-1] += 1
+    cases = {
+        "belongs to another run: map": lambda: scale.embed(other, X, block_size=20, out=out, progress=record),
+        "block_size is 30, there 20": lambda: scale.embed(phi, X, block_size=30, out=out, progress=record),
+        "last row of X": lambda: scale.embed(phi, moved, block_size=20, out=out, progress=record),
+    }
+    for message, call in cases.items():
+        with pytest.raises(ValueError, match=message):
+            call()
+    assert (record.read_bytes(), out.tolist()) == (kept[0], kept[1].tolist())
+    for damaged in (b"no record\n", b"[1]\n", b"{}\n", kept[0].replace(b"[40,", b"[40, 1,")):
+        record.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"damaged|no record of a run"):
+            scale.embed(phi, X, block_size=20, out=out, progress=record)
+        assert record.read_bytes() == damaged
+
+
+KILLED = """
+import os, signal, sys
+import numpy as np
+from jaxkern import io, scale
+class Fatal:
+    def __init__(self, X):
+        self.X, self.shape, self.dtype = X, X.shape, X.dtype
+    def __getitem__(self, rows):
+        if 50 <= rows.start < 100:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self.X[rows]
+X = Fatal(np.load("points.npy", mmap_mode="r"))
+out = np.lib.format.open_memmap("features.npy", "w+", np.float32, (X.shape[0], 5))
+scale.embed(io.load("map.npz"), X, block_size=10, out=out, progress="progress")
+"""
+
+
+def test_a_killed_process_is_taken_up_to_the_last_bit(phi, X, tmp_path):
+    np.save(tmp_path / "points.npy", X)
+    io.save(tmp_path / "map.npz", phi)
+    # Compiled as here: the bits are those of one program.
+    flags = {"JAX_DISABLE_MOST_OPTIMIZATIONS": str(jax.config.values["jax_disable_most_optimizations"])}
+    command = [sys.executable, "-c", KILLED]
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    environment = os.environ | flags | {"PYTHONPATH": root}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, timeout=120, check=False)
+    assert done.returncode == -signal.SIGKILL
+    out = np.load(tmp_path / "features.npy", mmap_mode="r+")
+    rest = Read(X)
+    scale.embed(phi, rest, block_size=10, out=out, progress=tmp_path / "progress")
+    assert rest.starts == [40, 50, 60, 70, 80, 90, 100]
+    assert np.array_equal(out, scale.embed(phi, X, block_size=10))
+
+
+def test_a_tree_of_merges_is_balanced_and_keeps_the_order():
+    def merge(a, b):
+        return a[0] + b[0], 1 + max(a[1], b[1])
+
+    for count in range(1, 40):
+        whole, depth = scale.merge_tree(merge, ([(i,), 0] for i in range(count)))
+        assert whole == tuple(range(count)) and depth == (count - 1).bit_length()
+
+
+def test_streams_side_by_side_are_certified_and_exact_where_the_sketch_is(phi, X, rng):
+    Z = np.float64(phi(X))
+    wide = features.streaming_pca(phi, sketch_size=8, centered=True)  # more than the 5 features
+    moved = Z - Z.mean(axis=0)
+    found = wide.finalize(scale.stream(wide, X, num_streams=4, block_size=10), num_components=5)
+    expected = np.linalg.eigvalsh(moved.T @ moved)[::-1]
+    np.testing.assert_allclose(found.eigenvalues, expected, atol=1e-5 * expected[0])
+    np.testing.assert_allclose(found.mean, Z.mean(axis=0), atol=1e-5)
+    assert float(found.weight) == N
+    narrow = stream_of(phi)
+    state = scale.stream(narrow, X, num_streams=4, block_size=10)
+    assert int(state.sketch.num_rows) == N
+    sketch = fd.finalize(state.sketch)
+    error = np.linalg.norm(Z.T @ Z - np.float64(sketch.rows).T @ np.float64(sketch.rows), 2)
+    assert error <= float(sketch.shrinkage) * (1 + 1e-5)
+    values = np.linalg.eigvalsh(Z.T @ Z)[::-1]
+    assert float(sketch.shrinkage) <= 1.001 * min(values[k:].sum() / (4 - k) for k in range(4))

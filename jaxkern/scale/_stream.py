@@ -1,0 +1,211 @@
+"""Streams side by side: each device updates its own, and a tree merges them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from jaxkern import _checks
+from jaxkern.features import StreamingPCA, StreamingState
+from jaxkern.scale import _mesh
+from jaxkern.scale._embed import host_matrix
+
+_STEP_BYTES = 2**24  # of points that one step takes to the devices
+_MOST_ROWS = 2**31 - 1
+_State = TypeVar("_State")
+
+
+def merge_tree(merge: Callable[[_State, _State], _State], states: Iterable[_State]) -> _State:
+    """Merge neighbours, then neighbours of the results, until one state is left.
+
+    Every state passes through at most log2(number of states), rounded up, merges, and the order of the states is kept.
+    What each merge adds to an error, rounding for one, is added that many times and not once for every state.
+
+    Parameters
+    ----------
+    merge : an associative function of two states, such as `frequent_directions.merge` or the `merge` of
+        `features.streaming_pca`.
+    states : at least one; an iterator is asked for one at a time, and log2 of their number are held at once.
+
+    Returns
+    -------
+    The merged state.
+
+    Raises
+    ------
+    ValueError
+        If there are no states.
+
+    Notes
+    -----
+    One merge less than there are states. Which states are merged depends on their number alone.
+
+    Examples
+    --------
+    >>> merge_tree(lambda a, b: f"({a}{b})", "abcde")
+    '(((ab)(cd))e)'
+    """
+    waiting: list[tuple[int, _State]] = []  # (how many states are in it, descending powers of two, and their merger)
+    for state in states:
+        count = 1
+        while waiting and waiting[-1][0] == count:
+            state = merge(waiting.pop()[1], state)
+            count *= 2
+        waiting.append((count, state))
+    if not waiting:
+        raise ValueError("states must have at least one state, got none")
+    whole = waiting.pop()[1]
+    while waiting:
+        whole = merge(waiting.pop()[1], whole)
+    return whole
+
+
+def stream(
+    pca: StreamingPCA, X: Any, *, num_streams: int = 8, block_size: int | None = None, sharding: Any = None
+) -> StreamingState:
+    """Return the state of streaming principal components after all rows of X, by streams side by side.
+
+    The rows are divided into `num_streams` ranges of ceil(N / num_streams) rows, the last one shorter. Each is a stream
+    of its own, updated on one device; a tree of merges (`merge_tree`) makes one of them. Which rows are merged when
+    depends on N and num_streams, and not on the devices: every mesh gives the same numbers within rounding. Another
+    num_streams gives another sketch, with a certificate of the same bound.
+
+    Parameters
+    ----------
+    pca : what `features.streaming_pca` returns.
+    X : (N, dim) points, N >= 1, in a NumPy or JAX array or a memory-mapped file. Over several processes each one reads
+        the rows of its own streams.
+    num_streams : a multiple of the number of devices. Over P processes P times a power of two: then the merges of each
+        process are a part of the one tree.
+    block_size : rows that each stream takes in one step; by default as many as make 16 MB for all streams of a process.
+    sharding : a `jax.sharding.Mesh`, or a `NamedSharding` of rows, whose devices share the streams; by default one
+        device.
+
+    Returns
+    -------
+    StreamingState, the same on every process, for `pca.finalize` or `pca.merge`.
+
+    Raises
+    ------
+    ValueError
+        If pca or sharding is of another kind, X is not a floating matrix with at least one row, a size is below 1, or
+        num_streams is not such a multiple.
+    RuntimeError
+        If another process has ended.
+
+    Notes
+    -----
+    Time that of `pca.update` for N rows, divided by the number of devices, and num_streams merges. Memory of a step and
+    of num_streams states; processes exchange one state each. The last step of a stream is filled up with rows of weight
+    0, which change no guarantee, so that one program serves every N.
+
+    References
+    ----------
+    ghashami2016, Algorithm 1; that states merge within the same bound is proved in `frequent_directions`.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from jaxkern.features import nystrom, streaming_pca
+    >>> from jaxkern.kernels import Gaussian
+    >>> X = jax.random.normal(jax.random.key(0), (1000, 3))
+    >>> pca = streaming_pca(nystrom(Gaussian(1.0), X[:20]), sketch_size=10)
+    >>> pca.finalize(stream(pca, X, num_streams=4), num_components=2)(X).shape
+    (1000, 2)
+    """
+    if not isinstance(pca, StreamingPCA):
+        raise ValueError(f"pca must be what features.streaming_pca returns, got {type(pca).__name__}")
+    host_matrix("X", X)
+    if X.shape[0] < 1:
+        raise ValueError(f"X must have at least one row, got shape {X.shape}")
+    num_streams = _checks.count("num_streams", num_streams)
+    mesh = _mesh.local_mesh(sharding)
+    own = _own_streams(num_streams, mesh, sharding)
+    count = own.stop - own.start
+    length = -(-X.shape[0] // num_streams)
+    if block_size is None:
+        block_size = max(_STEP_BYTES // (count * X.shape[1] * np.dtype(X.dtype).itemsize), 1)
+        block_size = min(block_size, length)
+    block_size = _checks.count("block_size", block_size)
+
+    divided = NamedSharding(mesh, PartitionSpec(_mesh.AXIS))
+    empty = pca.init(X.dtype)
+    states = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (count, *leaf.shape)), empty)
+    states = jax.device_put(states, divided)
+    for rows, weights in _steps(X, own, length, block_size):
+        # The call returns at once, and the next step is read while this one is computed.
+        states = _step(states, *jax.device_put((rows, weights), divided), pca=pca, mesh=mesh)
+    whole = merge_tree(pca.merge, _each(jax.device_get(states), _lengths(X.shape[0], own, length)))
+    if _mesh.spans_processes(sharding):
+        gathered = _mesh.gather(whole)
+        whole = merge_tree(pca.merge, _each(gathered, [None] * jax.process_count()))
+    return whole
+
+
+def _own_streams(num_streams: int, mesh: Mesh, sharding: Any) -> slice:
+    """Return which streams are those of this process."""
+    devices = mesh.devices.size
+    if not _mesh.spans_processes(sharding):
+        if num_streams % devices:
+            raise ValueError(f"num_streams must be a multiple of the {devices} devices, got {num_streams}")
+        return slice(0, num_streams)
+    processes = jax.process_count()
+    each = num_streams // processes
+    if num_streams % processes or each & (each - 1) or each % devices:
+        raise ValueError(
+            f"num_streams must be {processes} processes times a power of two, and a multiple of all devices, got "
+            f"{num_streams} with {devices} devices in process {jax.process_index()}"
+        )
+    return slice(jax.process_index() * each, (jax.process_index() + 1) * each)
+
+
+def _lengths(num_rows: int, streams: slice, length: int) -> list[int]:
+    return [max(min(num_rows - i * length, length), 0) for i in range(streams.start, streams.stop)]
+
+
+def _steps(X: Any, streams: slice, length: int, block_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the next rows of every stream, (streams, block_size, dim), and their weights, 0 where there are no more."""
+    lengths = _lengths(X.shape[0], streams, length)
+    # What fills up has to be some point: a map need not be defined at zero.
+    filling = np.asarray(X[:1])
+    for done in range(0, max(lengths), block_size):
+        rows = np.empty((len(lengths), block_size, X.shape[1]), np.dtype(X.dtype))
+        weights = np.zeros(rows.shape[:2], rows.dtype)
+        for i, stop in enumerate(lengths):
+            taken = min(max(stop - done, 0), block_size)
+            start = (streams.start + i) * length + done
+            rows[i, :taken], rows[i, taken:] = X[start : start + taken], filling
+            weights[i, :taken] = 1
+        yield rows, weights
+
+
+def _each(stacked: Any, lengths: Iterable[int | None]) -> Iterator[Any]:
+    """Yield the states of a stack; what filled up the steps is not counted among the rows of a stream."""
+    for i, length in enumerate(lengths):
+        state = jax.tree.map(lambda leaf, i=i: jnp.asarray(leaf[i]), stacked)
+        if length is not None:
+            num_rows = jnp.asarray(min(length, _MOST_ROWS), jnp.int32)
+            state = dataclasses.replace(state, sketch=dataclasses.replace(state.sketch, num_rows=num_rows))
+        yield state
+
+
+@partial(jax.jit, static_argnames=("pca", "mesh"), donate_argnames="states")
+def _step(states: Any, rows: jax.Array, weights: jax.Array, *, pca: StreamingPCA, mesh: Mesh) -> Any:
+    """Update every stream on its own device, those of one device one after the other."""
+
+    def one(stream: tuple[Any, jax.Array, jax.Array]) -> Any:
+        return pca.update(*stream)
+
+    divided = PartitionSpec(_mesh.AXIS)
+    spread = jax.shard_map(
+        lambda *streams: lax.map(one, streams), mesh=mesh, in_specs=divided, out_specs=divided, check_vma=False
+    )
+    return spread(states, rows, weights)
