@@ -19,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import sqlite3
 import threading
 import time
@@ -29,6 +30,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from proofs_check.document import ReportError, read_json
 
 MANIFEST = "manifest.json"
 CHECKPOINT = "checkpoint.sqlite"
@@ -42,7 +45,9 @@ CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE blocks (label TEXT NOT NULL, start INTEGER NOT NULL, dtype TEXT NOT NULL, shape TEXT NOT NULL,
                      data BLOB NOT NULL, checksum INTEGER NOT NULL);
 """
+_SCHEMA = {(statement.split()[2], statement.strip()) for statement in _TABLES.split(";") if statement.strip()}
 _PAGE = 16384
+_SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")  # the end of a journal that names a second file
 _DTYPES = frozenset({"<f4", "<f8", "<i4", "<i8", "|b1"})
 
 
@@ -74,7 +79,7 @@ def create(folder: Path, manifest: Mapping[str, Any]) -> Checkpoint:
     try:
         connection.execute(f"PRAGMA page_size = {_PAGE}")
         _begin(connection, folder)
-        for statement in filter(str.strip, _TABLES.split(";")):
+        for _, statement in sorted(_SCHEMA):
             connection.execute(statement)
         connection.execute("INSERT INTO about VALUES ('manifest', ?)", (_digest(text.encode()),))
         connection.execute("INSERT INTO about VALUES ('resumed', '0')")
@@ -89,14 +94,12 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     if not folder.is_dir():
         raise CheckpointError(f"{folder} is no folder; give the folder of a run")
+    if not path.is_file():
+        raise CheckpointError(f"{folder} holds no {MANIFEST}; give the folder of a run")
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise CheckpointError(f"{folder} holds no {MANIFEST}; give the folder of a run") from None
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be read ({error.strerror})") from None
-    except (ValueError, RecursionError):
-        raise CheckpointError(f"{path} is not JSON; was it cut short?") from None
+        manifest = read_json(path)
+    except ReportError as error:
+        raise CheckpointError(str(error)) from None
     version = manifest.get("schema") if isinstance(manifest, dict) else None
     if version != SCHEMA or isinstance(version, bool):
         raise CheckpointError(f"{path} is no manifest of schema version {SCHEMA}")
@@ -113,9 +116,12 @@ def resume(folder: Path) -> Checkpoint:
     if not path.is_file():
         raise CheckpointError(f"{folder} holds no {CHECKPOINT}, so its run cannot be resumed")
     damaged = CheckpointError(f"{path} is damaged or cut short, and is left as it is; start a new run")
+    _check_before_opening(path, damaged)
     connection = sqlite3.connect(path, timeout=0.0, check_same_thread=False)
     try:
+        connection.execute("PRAGMA trusted_schema = OFF")
         _begin(connection, folder)
+        _check_schema(connection)
         if connection.execute("PRAGMA integrity_check").fetchone() != ("ok",):
             raise damaged
         about = dict(connection.execute("SELECT key, value FROM about"))
@@ -125,7 +131,7 @@ def resume(folder: Path) -> Checkpoint:
         resumed = int(about["resumed"]) + 1
         connection.execute("UPDATE about SET value = ? WHERE key = 'resumed'", (str(resumed),))
         connection.commit()
-    except (sqlite3.Error, ValueError, TypeError, KeyError, RecursionError) as error:
+    except (sqlite3.Error, ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         connection.close()
         if isinstance(error, sqlite3.OperationalError) and "full" in str(error):
             raise StorageError(f"{folder} cannot be written to ({error})") from None
@@ -192,7 +198,8 @@ def digest_of(paths: Iterator[Path] | list[Path]) -> str:
     """Return one digest of the contents of files, in the order given."""
     found = hashlib.sha256()
     for path in paths:
-        found.update(hashlib.sha256(path.read_bytes()).digest())
+        with path.open("rb") as file:
+            found.update(hashlib.file_digest(file, "sha256").digest())
     return found.hexdigest()
 
 
@@ -218,13 +225,43 @@ def _begin(connection: sqlite3.Connection, folder: Path) -> None:
         raise
 
 
+def _check_before_opening(path: Path, damaged: CheckpointError) -> None:
+    """Refuse a file, or a journal beside it, that SQLite would do more with than read or undo a block."""
+    with path.open("rb") as file:
+        head = file.read(20)
+    # Not files of other programs, nor those with a log of writes, which SQLite would apply.
+    if head[:16] != b"SQLite format 3\0" or head[16:] != _PAGE.to_bytes(2, "big") + b"\1\1":
+        raise damaged
+    journal, log = (path.with_name(f"{path.name}-{kind}") for kind in ("journal", "wal"))
+    if log.exists():
+        raise damaged
+    if journal.exists():
+        if not journal.is_file():
+            raise damaged
+        # It may name a file of many journals, anywhere, which SQLite deletes. A run has one database.
+        with journal.open("rb") as file:
+            file.seek(-min(len(_SUPER_JOURNAL), journal.stat().st_size), os.SEEK_END)
+            if file.read() == _SUPER_JOURNAL:
+                raise damaged
+
+
+def _check_schema(connection: sqlite3.Connection) -> None:
+    """Refuse views, triggers and whatever else would be run by reading and writing rows."""
+    found = set(connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
+    if found != _SCHEMA:
+        raise ValueError("the tables are not those of a checkpoint")
+
+
 def _read_blocks(connection: sqlite3.Connection) -> dict[tuple[str, int], np.ndarray]:
     blocks = {}
     for *row, checksum in connection.execute("SELECT label, start, dtype, shape, data, checksum FROM blocks"):
         label, start, dtype, shape, data = row
         if checksum != _checksum(tuple(row)) or dtype not in _DTYPES:
             raise ValueError(f"the checksum of a block of {label} is wrong")
-        blocks[label, start] = np.frombuffer(data, dtype).reshape(json.loads(shape)).copy()
+        sizes = json.loads(shape)
+        if not all(type(size) is int and size >= 0 for size in sizes):
+            raise ValueError(f"a block of {label} has no shape")
+        blocks[label, start] = np.frombuffer(data, dtype).reshape(sizes).copy()
     return blocks
 
 

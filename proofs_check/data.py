@@ -9,21 +9,24 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import itertools
+import io
 import math
+import os
 import unicodedata
 import zipfile
+from array import array as numbers_array
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 
 NO_NUMBERS = "is empty, it holds no row of numbers"
 
 _DELIMITERS = ",;\t"
-_LONGEST_LINE = 2**24  # characters
-_MOST_BYTES, _FINE_BYTES = 2**36, 2**28  # in memory: refused beyond, and never refused below
+_LONGEST_LINE = 2**24  # characters, of a row as well, which may go over several lines
+_LONGEST_HEADER = 2**16  # bytes of a .npy header, which is a few hundred
+_FINE_BYTES = 2**28  # in memory: never refused below
 _MOST_EXPANSION = 1000  # bytes in memory for one of the file
 _MISSING = frozenset({"", "na", "n/a", "nan", "null"})
 
@@ -45,7 +48,9 @@ def load(path: str | Path) -> np.ndarray:
         if path.suffix.lower() == ".csv":
             return _checked(path, _csv_matrix(path))
         with path.open("rb") as file:
-            return _checked(path, read_npz(path, file, "X") if is_npz(file) else read_npy(path, file))
+            array = read_npz(path, file, "X") if is_npz(file) else read_npy(path, file)
+        check_unpacked(place(path), 8 * array.size, path.stat().st_size)  # as float64
+        return _checked(path, array)
 
 
 def _checked(path: Path, array: np.ndarray) -> np.ndarray:
@@ -53,12 +58,12 @@ def _checked(path: Path, array: np.ndarray) -> np.ndarray:
     check_matrix(where, array.dtype, array.shape)
     with np.errstate(over="ignore"):  # what does not fit into float64 is reported as infinite
         array = np.ascontiguousarray(array, np.float64)
-    bad = np.argwhere(~np.isfinite(array))
-    if len(bad):
-        row, column = bad[0] + 1
+    finite = np.isfinite(array)
+    if not finite.all():
+        row, column = np.unravel_index(np.argmin(finite), finite.shape)
         raise DataError(
-            f"{where}: holds {len(bad)} entries that are NaN or infinite, "
-            f"the first in row {row}, column {column} of the data"
+            f"{where}: holds {finite.size - np.count_nonzero(finite)} entries that are NaN or infinite, "
+            f"the first in row {row + 1}, column {column + 1} of the data"
         )
     if np.all(array == array[0]):
         raise DataError(f"{where}: all rows are equal")
@@ -66,12 +71,14 @@ def _checked(path: Path, array: np.ndarray) -> np.ndarray:
 
 
 def _csv_matrix(path: Path) -> np.ndarray:
-    cells = list(csv_rows(path))
-    if cells and is_header(cells[0][1]):
-        del cells[0]
-    if not cells:
+    values, width = numbers_array("d"), 0  # text takes far more memory than its numbers
+    for line, row in csv_rows(path):
+        if width or not is_header(row):
+            values.extend(_numbers(path, line, row))
+        width = len(row)
+    if not values:
         raise DataError(f"{place(path)}: {NO_NUMBERS}")
-    return np.array([_numbers(path, line, row) for line, row in cells], np.float64)
+    return np.frombuffer(values, np.float64).reshape(-1, width)
 
 
 def _numbers(path: Path, line: int, row: Sequence[str]) -> list[float]:
@@ -135,7 +142,8 @@ def reading(path: Path, kinds: dict[str, str]) -> Iterator[None]:
     except OSError as error:
         raise DataError(f"{where}: cannot be read ({error.strerror or one_line(error)})") from None
     except MemoryError:
-        raise DataError(f"{where}: does not fit into memory; save it as .npy, which is read piece by piece") from None
+        hint = "" if suffix == ".npy" else "; save it as .npy, which is read piece by piece"
+        raise DataError(f"{where}: does not fit into memory{hint}") from None
 
 
 def check_matrix(where: str, dtype: np.dtype, shape: tuple[int, ...]) -> None:
@@ -154,12 +162,20 @@ def check_matrix(where: str, dtype: np.dtype, shape: tuple[int, ...]) -> None:
 
 
 def check_unpacked(where: str, declared: int, length: int) -> None:
-    """Refuse what would unpack to far more than the file is long, before it takes memory."""
-    if declared > _MOST_BYTES or (declared > _FINE_BYTES and declared > _MOST_EXPANSION * length):
+    """Refuse what would unpack to far more than the file is long, or than the machine has, before it takes memory."""
+    if declared > _FINE_BYTES and declared > min(_MOST_EXPANSION * length, _memory()):
         raise DataError(
             f"{where}: declares {declared:,} bytes of numbers in a file of {length:,} bytes, which is not unpacked; "
             "save it as .npy, which is read piece by piece"
         )
+
+
+def _memory() -> int:
+    """Return the bytes of memory of the machine, or a size that none has where the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 2**48
 
 
 # Arrays
@@ -182,6 +198,8 @@ def read_npy(path: Path, file: BinaryIO, *, mapped: bool = False) -> np.ndarray:
         if mapped and entries:
             order: Any = "F" if fortran else "C"
             return np.asarray(np.memmap(path, dtype, "r", offset, shape, order))
+        if entries * dtype.itemsize > _memory():  # of a file with holes, which takes no room on the disk
+            raise MemoryError
         file.seek(0)
         return np.lib.format.read_array(file, allow_pickle=False)
 
@@ -193,11 +211,18 @@ def read_npz(path: Path, file: BinaryIO, name: str) -> np.ndarray:
         if name not in names:
             held = plain(", ".join(names)) or "nothing"
             raise DataError(f"{place(path)}: holds no array named {name}, but {held}; save with np.savez(file, X=...)")
+        if names.count(name) > 1:
+            raise DataError(f"{place(path)}: holds {names.count(name)} arrays named {name}; save with np.savez again")
         with zipfile.ZipFile(file) as archive:
             try:
                 member = archive.getinfo(f"{name}.npy")
             except KeyError:
                 member = archive.getinfo(name)
+            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                # Python unpacks those by the block, however large the block may become.
+                raise DataError(
+                    f"{place(path)}: holds {name} compressed as NumPy does not; save with np.savez_compressed"
+                )
             check_unpacked(place(path), member.file_size, path.stat().st_size)
             with archive.open(member) as entry:
                 dtype, shape, _ = _npy_header(path, entry, f" as {name}")
@@ -218,9 +243,19 @@ def _npy_header(path: Path, file: Any, name: str) -> tuple[np.dtype, tuple[int, 
     file.seek(0)
     if start != b"\x93NUMPY":
         raise DataError(f"{place(path)}: holds no plain array of numbers{name} (pickled objects are not loaded)")
-    old = np.lib.format.read_magic(file) == (1, 0)
+    version = np.lib.format.read_magic(file)
+    if version not in ((1, 0), (2, 0), (3, 0)):
+        raise ValueError(f"its format has the version {version}")
+    old = version == (1, 0)
+    size = file.read(2 if old else 4)
+    length = int.from_bytes(size, "little")
+    if length > _LONGEST_HEADER:  # NumPy would read it before it looks at its length
+        raise DataError(f"{place(path)}: declares a header of {length:,} bytes{name}")
     read = np.lib.format.read_array_header_1_0 if old else np.lib.format.read_array_header_2_0
-    shape, fortran, dtype = read(file)
+    try:
+        shape, fortran, dtype = read(io.BytesIO(size + file.read(length)))
+    except MemoryError:  # of Python's parser, whose stack is short
+        raise DataError(f"{place(path)}: declares a header that is nested too deeply{name}") from None
     if dtype.hasobject:
         raise DataError(f"{place(path)}: holds no plain array of numbers{name} (pickled objects are not loaded)")
     if any(isinstance(size, bool) or size < 0 for size in shape):
@@ -252,10 +287,16 @@ def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     width = first_line = 0
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            first = next((line for line in _lines(where, file) if line.strip()), "")
+            lines, first = _Lines(where, file), ""
+            for first in lines:
+                lines.held = 0
+                if first.strip():
+                    break
             file.seek(0)
-            reader = csv.reader(_lines(where, file), delimiter=max(_DELIMITERS, key=first.count))
+            lines = _Lines(where, file)
+            reader = csv.reader(lines, delimiter=max(_DELIMITERS, key=first.count))
             for row in reader:
+                lines.held = 0
                 if any(cell.strip() for cell in row):
                     line = reader.line_num
                     if not width:
@@ -271,16 +312,27 @@ def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise DataError(f"{where}: cannot be read as .csv ({one_line(error)})") from None
 
 
-def _lines(where: str, file: Any) -> Iterator[str]:
-    for number in itertools.count(1):
-        line = file.readline(_LONGEST_LINE)
+class _Lines:
+    """The lines of a file. `held` counts the characters since it was last set to 0, at the beginning of a row."""
+
+    def __init__(self, where: str, file: TextIO) -> None:
+        self.where, self.file = where, file
+        self.number = self.held = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self.file.readline(_LONGEST_LINE)
         if not line:
-            return
-        if len(line) == _LONGEST_LINE:
-            raise DataError(f"{where}: line {number} is longer than {_LONGEST_LINE:,} characters")
+            raise StopIteration
+        self.number += 1
+        self.held += len(line)
+        if self.held >= _LONGEST_LINE:
+            raise DataError(f"{self.where}: the row in line {self.number} is longer than {_LONGEST_LINE:,} characters")
         if "\0" in line:
-            raise DataError(f"{where}: line {number} holds a NUL character, so it is no plain text")
-        yield line
+            raise DataError(f"{self.where}: line {self.number} holds a NUL character, so it is no plain text")
+        return line
 
 
 def is_header(row: Sequence[str]) -> bool:

@@ -10,6 +10,7 @@ import json
 import math
 import os
 import re
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from proofs_check.data import one_line, place, plain
 
 if TYPE_CHECKING:
     from proofs_check.claim import Claim, Control, Form, Verdict
@@ -30,6 +33,9 @@ PAPERS = {
     "chen2016": "Chen and Phillips, Relative Error Embeddings of the Gaussian Kernel Distance, 2016",
     "ghashami2016": "Ghashami, Perry and Phillips, Streaming Kernel Principal Component Analysis, AISTATS 2016",
 }
+
+_LONGEST_JSON = 2**25  # bytes; a report of all claims has less than one million
+_DEEPEST = 500  # of Python's usual 1000, for functions that call themselves
 
 # By why a run was stopped: what that means, first where claims are missing, then where every claim was reached.
 _STOPPED = {
@@ -125,9 +131,14 @@ def write_json(path: Path, report: Mapping[str, Any]) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file in one step. What UTF-8 cannot hold, such as the bytes of an odd file name, is written `\\udc..`."""
-    aside = path.with_name(path.name + ".tmp")
-    aside.write_text(text, encoding="utf-8", errors="backslashreplace")
-    os.replace(aside, path)
+    # A new file under a name that nobody can guess: a link that lies in the folder is replaced, and not followed.
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        with aside.open("x", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -140,25 +151,72 @@ def load(path: Path, kind: str, key: str, known: int, check: Callable[[Any], str
 
     Raises ReportError, in one line, where it holds none of the version that is known, or one with a fault.
     """
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
-    except OSError as error:
-        raise ReportError(f"{path} cannot be read ({error.strerror})") from None
-    except (ValueError, RecursionError):  # no UTF-8, no JSON, or brackets without end
-        raise ReportError(f"{path} is not JSON; was it cut short?") from None
+    found = read_json(path)
     version = found.get(key) if isinstance(found, dict) else None
     if version is None:
-        raise ReportError(f"{path} is no {kind} of proofs_check: it has no schema version")
+        raise ReportError(f"{place(path)} is no {kind} of proofs_check: it has no schema version")
     if version != known or isinstance(version, bool):
-        raise ReportError(f"{path} has schema version {str(version)[:30]!r}, and this program reads version {known}")
+        raise ReportError(
+            f"{place(path)} has schema version {str(version)[:30]!r}, and this program reads version {known}"
+        )
     fault = check(found)
     if fault:
-        raise ReportError(f"{path} is not a {kind} of schema version {known}: {fault}")
+        raise ReportError(f"{place(path)} is not a {kind} of schema version {known}: {fault}")
     return dict(found)
+
+
+def read_json(path: Path) -> Any:
+    """Return what a file of JSON holds: in UTF-8, without NaN, without a name twice in one object, of bounded size.
+
+    Raises ReportError, in one line, for every other file. A pipe is not waited for.
+    """
+    where = place(path)
+    try:
+        if path.exists() and not path.is_file():
+            raise ReportError(f"{where} is no regular file")
+        with path.open("rb") as file:
+            content = file.read(_LONGEST_JSON + 1)
+    except OSError as error:
+        raise ReportError(f"{where} cannot be read ({error.strerror})") from None
+    if len(content) > _LONGEST_JSON:
+        raise ReportError(f"{where} is longer than {_LONGEST_JSON:,} bytes, so it is not from this program")
+    try:
+        found = json.loads(content.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_object)
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):  # cut short, or brackets without end
+        raise ReportError(f"{where} is not JSON; was it cut short?") from None
+    except ValueError as error:  # NaN, names that are there twice, numbers of thousands of digits
+        raise ReportError(f"{where} is not JSON as this program writes it ({one_line(error)})") from None
+    if _is_deep(found):
+        raise ReportError(f"{where} is nested more than {_DEEPEST} times, so it is not from this program")
+    return found
 
 
 def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not JSON")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"an object holds {plain(name, 30)!r} twice")
+        found[name] = value
+    return found
+
+
+def _is_deep(value: Any) -> bool:
+    """Tell whether lists and objects are nested too deeply for functions that call themselves."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def find_fault(report: Any) -> str:

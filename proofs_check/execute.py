@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import difflib
+import math
 import os
 import signal
 import sys
@@ -262,11 +263,32 @@ def _not_written(folder: Path, error: Exception) -> int:
 
 
 def _request(manifest: Mapping[str, Any], folder: Path) -> Request:
-    asked = manifest.get("request")
-    names = {field.name for field in dataclasses.fields(Request)}
-    if not isinstance(asked, Mapping) or set(asked) != names or not isinstance(asked["claim"], list):
+    from proofs_check.document import fault_of
+
+    shape = {"started": str, "request": _REQUEST}
+    if fault_of(manifest, shape, "manifest") or set(manifest["request"]) != set(_REQUEST):
         raise UsageError(f"{folder / checkpoints.MANIFEST} is not as this version writes it")
-    return Request(**{**asked, "claim": tuple(asked["claim"])})
+    return Request(**{**manifest["request"], "claim": tuple(manifest["request"]["claim"])})
+
+
+def _is_seed(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**32
+
+
+def _is_positive_or_null(value: Any) -> bool:
+    return value is None or (type(value) in (int, float) and 0 < value < math.inf)
+
+
+# The shape of a request in a manifest, as `proofs_check.document.fault_of` asks for it.
+_REQUEST: Mapping[str, Any] = {
+    "profile": frozenset({"quick", "full"}),
+    "seed": _is_seed,
+    "dtype": frozenset({"float32", "float64"}),
+    "paper": str | None,
+    "claim": [str],
+    "data": str | None,
+    **dict.fromkeys(("lengthscale", "budget"), _is_positive_or_null),
+}
 
 
 def _finished(folder: Path) -> int | None:

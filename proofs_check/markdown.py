@@ -7,12 +7,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from proofs_check.document import kinds_of, rejections, what_stopped, words_and_formulas
+from proofs_check.html._parts import visible
 from proofs_check.rerun import run_command
 
 HEAD = (
     "claim", "where", "statement", "hypotheses", "printed", "corrected", "slack", "detectable rate",
     "controls rejected",
 )  # fmt: skip
+
+# Beginnings of commands that MathJax and KaTeX may take for more than a formula: links, HTML, and definitions, by which
+# such commands can be made.
+_MORE_THAN_A_FORMULA = re.compile(
+    r"\\(href|url|html|class|cssId|style|data|tooltip|texttip|mmlToken|unicode|include|input|require|begingroup|"
+    r"[egx]?def|let|futurelet|(provide|new)command|renew|newenvironment|Newextarrow|Declare|csname|expandafter|char|"
+    r"catcode|verb)"
+)
 
 
 def render(report: Mapping[str, Any]) -> str:
@@ -22,7 +31,7 @@ def render(report: Mapping[str, Any]) -> str:
         papers.setdefault(claim["paper"], []).append(claim)
     wrong = [f"`{_plain(claim['id'])}`" for claim in report["claims"] if not claim["as_expected"]]
     head = f"not as expected: {', '.join(wrong)}" if wrong else "all as expected"
-    command = run_command(report)
+    command = visible(run_command(report))
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", command)), default=0))
     lines = [
         "# Verdicts of a run",
@@ -33,7 +42,7 @@ def render(report: Mapping[str, Any]) -> str:
         "refuted with probability 0.99.",
         "",
         *([what_stopped(report), ""] if what_stopped(report) else []),
-        *([_cell(report["note"]), ""] if report["note"] else []),
+        *([_line(report["note"]), ""] if report["note"] else []),
         f"{fence}text",
         command,
         fence,
@@ -41,7 +50,7 @@ def render(report: Mapping[str, Any]) -> str:
     for paper, claims in papers.items():
         lines += ["", f"## {_cell(paper)}", ""]
         if paper in report["papers"]:
-            lines += [_cell(report["papers"][paper]), ""]
+            lines += [_line(report["papers"][paper]), ""]
         lines += [_row(HEAD), _row(["---"] * len(HEAD)), *(_row(_claim(claim)) for claim in claims)]
     return "\n".join([*lines, *_controls(report)]) + "\n"
 
@@ -97,13 +106,18 @@ def _number(value: Any) -> str:
 
 def _plain(text: Any) -> str:
     """Return text for a code span in a cell: on one line, without what would end the span or the cell."""
-    return re.sub(r"\s+", " ", str(text)).replace("`", "'").replace("|", "¦")
+    return visible(re.sub(r"\s+", " ", str(text))).replace("`", "'").replace("|", "¦")
 
 
 def _cell(text: Any) -> str:
     """Return text for a cell: on one line, with nothing in it that Markdown or HTML would read as more than text."""
-    line = re.sub(r"\s+", " ", str(text)).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    line = visible(re.sub(r"\s+", " ", str(text))).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_\[\]|$~])", r"\\\1", line)
+
+
+def _line(text: Any) -> str:
+    """Return text for a line of its own, which does not begin a heading, a list, a comment or the like."""
+    return re.sub(r"^(?=[-+#=%:{(!])|^(\d+)(?=[.)])", r"\1\\", _cell(text).strip())
 
 
 def _words(text: str) -> str:
@@ -115,9 +129,10 @@ def _words(text: str) -> str:
 
 def _tex(tex: str) -> str:
     """Return a formula for a cell: no bar, which would end the cell, and no sign of HTML."""
-    if "$" in tex or "`" in tex or not tex.strip():
+    if "$" in tex or "`" in tex or not tex.strip() or _MORE_THAN_A_FORMULA.search(tex):
         return f"`{_plain(tex) or ' '}`"
-    for old, new in ((r"\|", r"\Vert "), ("|", r"\vert "), ("<", r"\lt "), (">", r"\gt ")):
+    # The last one is a link for readers of Markdown that know no formulas.
+    for old, new in ((r"\|", r"\Vert "), ("|", r"\vert "), ("<", r"\lt "), (">", r"\gt "), ("](", "]{}(")):
         tex = tex.replace(old, new)
-    line = re.sub(r"\s+", " ", tex).strip()
+    line = visible(re.sub(r"\s+", " ", tex)).strip()
     return f"${line}$"

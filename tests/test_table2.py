@@ -162,7 +162,7 @@ def test_bad_usage_is_one_line_and_status_two(arguments, message, capsys):
         ({"X": np.eye(3)}, "holds no labels named y"),
         ({"X": np.eye(3), "y": np.arange(2)}, "y must be 3 integers"),
         ({"X": np.eye(3), "y": np.ones(3)}, "y must be 3 integers"),
-        ({"X": np.eye(3), "y": np.array([None] * 3)}, "y is no plain array"),
+        ({"X": np.eye(3), "y": np.array([None] * 3)}, "no plain array of numbers as y"),
         ({"X": np.full((3, 2), np.nan), "y": np.arange(3)}, "NaN or infinite"),
     ],
 )

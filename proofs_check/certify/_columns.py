@@ -40,6 +40,8 @@ from proofs_check.data import (
 __all__ = ["Columns", "labelled", "read_columns", "select"]
 
 _CELLS_AT_ONCE = 2**17  # of text, which takes far more memory than its numbers
+_NUMBERS_AT_ONCE = 2**22
+_OLDEST_ARROW = 16
 _MOST_COLUMNS = 100_000
 
 
@@ -168,6 +170,7 @@ def _csv_columns(path: Path, columns: Sequence[str] | None, labels: str | None, 
     line, first = next(lines, (0, []))
     if not first:
         raise DataError(f"{where}: {NO_NUMBERS}")
+    _check_width(where, len(first))
     header = is_header(first)
     names = [cell.strip() or f"x{i}" for i, cell in enumerate(first, 1)] if header else _numbered(len(first))
     try:
@@ -225,15 +228,28 @@ def _parquet_columns(path: Path, columns: Sequence[str] | None, labels: str | No
         raise DataError(
             f"{where}: reading .parquet needs pyarrow: python3 -m pip install 'jaxkern-verified[parquet]'"
         ) from None
+    if int(arrow.__version__.partition(".")[0]) < _OLDEST_ARROW:  # those before 14.0.1 run code of the file
+        raise DataError(f"{where}: reading .parquet needs pyarrow {_OLDEST_ARROW} or newer, not {arrow.__version__}")
     try:
         with parquet.ParquetFile(path) as file:
-            schema = file.schema_arrow
+            schema, metadata, length = file.schema_arrow, file.metadata, path.stat().st_size
             choice = _choose(where, schema.names, columns, labels)
             chosen, label = choice.chosen, choice.label
-            total = file.metadata.num_rows  # as declared: a damaged file may say -1
+            total = metadata.num_rows  # as declared: a damaged file may say -1
             count = total if rows is None else min(rows, total)
-            numeric = [i for i in chosen if _is_numeric(arrow, schema.field(i).type)]
-            check_unpacked(where, 8 * max(count, 0) * len(chosen), path.stat().st_size)
+            kinds = [field.type for field in schema]
+            numeric = [i for i in chosen if _is_numeric(arrow, kinds[i])]
+            check_unpacked(where, 8 * max(count, 0) * len(chosen), length)
+            declared = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
+            check_unpacked(where, declared, length)
+            nested = [i for i, kind in enumerate(kinds) if arrow.types.is_nested(kind)]
+            if label in nested:
+                raise DataError(f"{where}: the labels {choice.names[label]!r} are {plain(kinds[label])}, not one a row")
+            if nested and len(set(schema.names)) < len(schema.names):
+                raise DataError(f"{where}: has columns of one name, and nested ones; give each a name of its own")
+        # Text stays in dictionaries: a long one that all rows share would otherwise be copied for every row.
+        texts_in = [name for name, kind in zip(schema.names, kinds, strict=True) if _is_text(arrow, kind)]
+        with parquet.ParquetFile(path, read_dictionary=texts_in) as file:
             array = np.full((max(count, 0), len(chosen)), np.nan)
             codes = np.empty(len(array), np.int64)
             classes: dict[str, int] = {}
@@ -245,18 +261,19 @@ def _parquet_columns(path: Path, columns: Sequence[str] | None, labels: str | No
                     held = cells[i].slice(0, stop - start).cast(arrow.float64(), safe=False)
                     array[start:stop, chosen.index(i)] = held.to_numpy(zero_copy_only=False)
                 if label is not None:
-                    held = cells[label].slice(0, stop - start).to_pylist()
-                    texts_of_labels = ("" if value is None else str(value).strip() for value in held)
-                    codes[start:stop] = [classes.setdefault(text, len(classes)) for text in texts_of_labels]
+                    codes[start:stop] = _codes(arrow, cells[label].slice(0, stop - start), classes)
                 start = stop
                 if start == count:
                     break
             if wanted and start != count:
                 raise DataError(f"{where}: declares {total:,} rows and holds {start:,}")
-            others = [i for i in chosen if i not in numeric]
-            _, cells = next(_batches(file, others, batch_size=100), (0, {})) if others else (0, {})
+            # An example each, but of lists and the like, of which one row may hold any number.
+            others = [i for i in chosen if i not in numeric and i not in nested]
+            _, cells = next(_batches(file, others, most=100), (0, {})) if others else (0, {})
             texts = {chosen.index(i): (count, _example(held)) for i, held in cells.items()}
-    except arrow.ArrowException as error:
+    except (DataError, MemoryError, OSError):
+        raise
+    except Exception as error:  # whatever Arrow makes of a file that is not its own, such as text that is no UTF-8
         raise DataError(f"{where}: cannot be read as .parquet ({one_line(error)})") from None
     check_matrix(where, array.dtype, array.shape)
     found = choice.of(array, range(len(chosen)), texts, _shortened(rows, total))
@@ -268,19 +285,35 @@ def _is_numeric(arrow: Any, kind: Any) -> bool:
     return any(is_kind(kind) for is_kind in (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal))
 
 
-def _batches(file: Any, wanted: Sequence[int], **options: Any) -> Iterator[tuple[int, dict[int, Any]]]:
+def _is_text(arrow: Any, kind: Any) -> bool:
+    types = arrow.types
+    return any(is_kind(kind) for is_kind in (types.is_string, types.is_large_string, types.is_binary))
+
+
+def _batches(file: Any, wanted: Sequence[int], most: int = 2**16) -> Iterator[tuple[int, dict[int, Any]]]:
     """Yield the number of rows and the wanted columns of each batch."""
     names = file.schema_arrow.names
     if len(set(names)) < len(names):  # two columns of one name can only be told apart where all are read
-        for batch in file.iter_batches(**options):
+        size = max(1, min(most, _NUMBERS_AT_ONCE // len(names)))
+        for batch in file.iter_batches(batch_size=size):
             yield len(batch), {i: batch.column(i) for i in wanted}
     else:
-        for batch in file.iter_batches(columns=[names[i] for i in wanted], **options):
+        size = max(1, min(most, _NUMBERS_AT_ONCE // len(wanted)))
+        for batch in file.iter_batches(batch_size=size, columns=[names[i] for i in wanted]):
             yield len(batch), {i: batch.column(batch.schema.get_field_index(names[i])) for i in wanted}
 
 
+def _codes(arrow: Any, cells: Any, classes: dict[str, int]) -> np.ndarray:
+    """Return the class of every cell, and enter the new ones; text is decoded once for each distinct cell."""
+    held = cells if arrow.types.is_dictionary(cells.type) else cells.dictionary_encode()
+    used, index = np.unique(held.indices.fill_null(-1).to_numpy(zero_copy_only=False), return_inverse=True)
+    words = ("" if i < 0 else held.dictionary[int(i)].as_py() for i in used)
+    numbers = [classes.setdefault("" if word is None else str(word).strip(), len(classes)) for word in words]
+    return np.array(numbers, np.int64)[index]
+
+
 def _example(cells: Any) -> str:
-    return next((plain(value, 30) for value in cells.to_pylist() if value is not None), "")
+    return next((plain(cell.as_py(), 30) for cell in cells if cell.is_valid), "")
 
 
 # The choice of columns
@@ -308,6 +341,11 @@ def _numbered(width: int) -> list[str]:
     return [f"x{i}" for i in range(1, min(width, _MOST_COLUMNS) + 1)]  # a declared width may be any number
 
 
+def _check_width(where: str, width: int) -> None:
+    if width >= _MOST_COLUMNS:
+        raise DataError(f"{where}: has {_MOST_COLUMNS:,} columns or more, which is too wide")
+
+
 def _shortened(rows: int | None, total: int) -> tuple[str, ...]:
     return () if rows is None or rows >= total else (f"Only the first {rows:,} of {total:,} rows are used.",)
 
@@ -333,9 +371,8 @@ def _distinct(names: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
 
 
 def _choose(where: str, held: Sequence[str], columns: Sequence[str] | None, labels: str | None) -> _Choice:
+    _check_width(where, len(held))
     names, notes = _distinct(held)
-    if len(names) >= _MOST_COLUMNS:
-        raise DataError(f"{where}: has {_MOST_COLUMNS:,} columns or more, which is too wide")
     places = {name: i for i, name in enumerate(names)}
     label = None
     if labels is not None:

@@ -6,8 +6,9 @@ Only elements and attributes of MathML Core pass, so that no TeX can bring a scr
 from __future__ import annotations
 
 import functools
-from html import escape
 from xml.etree import ElementTree
+
+from proofs_check.html._parts import text_of
 
 _ELEMENTS = {
     "math", "mrow", "mi", "mn", "mo", "mtext", "mspace", "msub", "msup", "msubsup", "munder", "mover", "munderover",
@@ -69,7 +70,7 @@ def formula(tex: str, *, inline: bool = False) -> str:
 
 
 def _source(tex: str) -> str:
-    return f'<code class="tex">{escape(tex)}</code>'
+    return f'<code class="tex">{text_of(tex)}</code>'
 
 
 def _pieces(root: ElementTree.Element) -> list[str]:
@@ -121,8 +122,8 @@ def _clean(node: ElementTree.Element) -> str:
     if variant != "normal":
         text = "".join(_letter(variant, character) for character in text)
         del attributes["mathvariant"]
-    shown = "".join(f' {key}="{escape(value)}"' for key, value in attributes.items())
-    return f"<{name}{shown}>{escape(text)}{inner}</{name}>"
+    shown = "".join(f' {key}="{text_of(value)}"' for key, value in attributes.items())
+    return f"<{name}{shown}>{text_of(text)}{inner}</{name}>"
 
 
 def _letter(variant: str, character: str) -> str:

@@ -26,9 +26,14 @@ TONES = {
 }
 
 
+def visible(value: Any) -> str:
+    """Return a value as text in which controls, and signs that could turn what follows around, are written out."""
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", str(value))
+
+
 def text_of(value: Any) -> str:
-    """Return a value as text for the page, with signs that could turn what follows around written out."""
-    return escape(_UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", str(value)))
+    """Return a value as text for the page: visible, and escaped."""
+    return escape(visible(value))
 
 
 def number(value: Any, digits: int = 3) -> str:
@@ -115,8 +120,9 @@ def page_of(*, title: str, style: str, header: str, links: Sequence[tuple[str, s
 
 def table(caption: str, head: str, rows: Sequence[str], kind: str = "") -> str:
     """Return a table in a box that scrolls sideways, by keyboard too."""
+    told = text_of(caption)
     return (
-        f'<div class="scroll" role="group" aria-label="{escape(caption)}" tabindex="0"><table class="{kind}">'
-        f"<caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
+        f'<div class="scroll" role="group" aria-label="{told}" tabindex="0"><table class="{kind}">'
+        f"<caption>{told}</caption><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
         "</table></div>\n"
     )

@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -290,10 +289,13 @@ def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """
     import numpy as np
 
+    from proofs_check.data import read_npz, reading
+
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            X, y, count = arrays["X"], arrays["y"], int(arrays["n_train"])
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        with reading(path, {".npz": ".npz"}), path.open("rb") as file:
+            X, y = read_npz(path, file, "X"), read_npz(path, file, "y")
+            count = int(read_npz(path, file, "n_train"))
+    except (ValueError, TypeError) as error:  # DataError is a ValueError
         raise UsageError(f"{path}: cannot be read as points X, labels y and n_train ({error})") from None
     if X.ndim != 2 or y.shape != X.shape[:1] or not 0 < count <= len(X) or not np.isfinite(X).all():
         raise UsageError(f"{path}: X must be finite points (n, d), y (n,), and n_train at most n")

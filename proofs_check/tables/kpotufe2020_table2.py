@@ -25,7 +25,6 @@ import argparse
 import math
 import sys
 import time
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -192,18 +191,13 @@ def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
     Raises `proofs_check.data.DataError`, whose message is one line.
     """
-    import numpy as np
-
-    from proofs_check.data import DataError, load
+    from proofs_check.data import DataError, load, npz_names, read_npz, reading
 
     X = load(path)
-    with np.load(path, allow_pickle=False) as held:
-        if "y" not in held.files:
+    with reading(path, {".npz": ".npz (with X and y)"}), path.open("rb") as file:
+        if "y" not in npz_names(path, file):
             raise DataError(f"{path}: holds no labels named y; save with np.savez(file, X=..., y=...)")
-        try:
-            y = held["y"]
-        except (ValueError, EOFError, OSError, zipfile.BadZipFile):  # text, broken files, pickled objects
-            raise DataError(f"{path}: y is no plain array of numbers (pickled objects are not loaded)") from None
+        y = read_npz(path, file, "y")
     if y.shape != X.shape[:1] or y.dtype.kind not in "iu":
         raise DataError(f"{path}: y must be {len(X)} integers, one label for each row of X, got {y.dtype} {y.shape}")
     return X, y
