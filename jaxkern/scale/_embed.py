@@ -19,7 +19,8 @@ from jaxkern.features._map import as_map
 from jaxkern.scale import _mesh
 from jaxkern.scale._resume import Record, fingerprint
 
-_BLOCK_BYTES = 2**26
+_BLOCK_BYTES = 2**23
+"""Of points and features. Larger blocks leave the cache and take fresh memory every time; they are slower on a CPU."""
 
 
 def embed(
@@ -43,7 +44,7 @@ def embed(
         treats rows one by one.
     X : (N, dim) points in a NumPy or JAX array, a memory-mapped file (`numpy.load(file, mmap_mode="r")`), or an
         iterable of such blocks (n_i, dim) of any sizes. Only a few blocks at a time are moved to the device.
-    block_size : rows of a block, at least 1; by default as many as make 64 MB of points and features. It is rounded up
+    block_size : rows of a block, at least 1; by default as many as make 8 MB of points and features. It is rounded up
         to a multiple of the number of devices.
     sharding : a `jax.sharding.Mesh`, or a `NamedSharding` of rows, whose devices share the rows; by default one device.
         Over several processes X must be an array, and `out` a file that all of them see.
@@ -265,7 +266,7 @@ def host_matrix(name: str, X: Any) -> None:
 
 
 def _num_features(phi: Any, X: Any) -> int:
-    shape = jax.eval_shape(phi, jax.ShapeDtypeStruct((1, X.shape[1]), X.dtype)).shape
+    shape = _apply.eval_shape(phi, jax.ShapeDtypeStruct((1, X.shape[1]), X.dtype)).shape
     if len(shape) != 2 or shape[0] != 1:
         raise ValueError(f"phi must map (n, dim) to (n, num_features), got shape {shape} for one row")
     return int(shape[1])
