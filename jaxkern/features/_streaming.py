@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from jaxkern import _checks
 from jaxkern import frequent_directions as fd
@@ -16,6 +17,9 @@ from jaxkern._pytree import pytree, static
 from jaxkern._spectral import matmul
 
 __all__ = ["StreamingMap", "StreamingPCA", "StreamingState", "streaming_pca"]
+
+_BLOCK_ROWS = 64
+"""Rows of a centred stream that are treated at once: their cumulative sums are one product with a triangular matrix."""
 
 
 @pytree
@@ -243,30 +247,42 @@ def _update(state: StreamingState, phi: Any, X: jax.Array, weights: jax.Array | 
     _checks.same_dtype("phi(X)", Z, "the state", state.mean)
     if Z.shape[0] == 0:
         return state
-    if weights is None:
-        weights = jnp.ones((Z.shape[0],), Z.dtype)
-    total = state.weight[0] + state.weight[1]
+    given, weights = weights, jnp.ones((Z.shape[0],), Z.dtype) if weights is None else weights
     added = jnp.cumsum(weights)
+    weight = fd._add(state.weight, added[-1])
     if not state.centered:
-        sketch = fd.update(state.sketch, Z, weights)
-        return dataclasses.replace(state, sketch=sketch, weight=fd._add(state.weight, added[-1]))
+        return dataclasses.replace(state, sketch=fd.update(state.sketch, Z, given), weight=weight)
     # The scatter about the mean grows by one outer product a point: with W and mu the weight and the mean before it,
     #     S + w W / (W + w) (z - mu)(z - mu)'.
     # For a set with scatter S about mu, sum w_i |v'(z_i - c)|^2 = v'S v + W (v'(mu - c))^2. The new mean c is
     # mu + w / (W + w) (z - mu), so the old points give S + W (w / (W + w))^2 (z - mu)(z - mu)', the new one
     # w (W / (W + w))^2 (z - mu)(z - mu)', and W w^2 + w W^2 = w W (W + w). These rows are those of one point at a time,
     # so the batches do not matter.
+    total = state.weight[0] + state.weight[1]
     before = total + added - weights
-    shift = jnp.where(total > 0, state.mean, Z[0])
-    moved = Z - shift[None, :]
-    sums = jnp.cumsum(weights[:, None] * moved, axis=0)
-    # Means before each point, less the shift. Before the first one there is none; its share is zero.
-    means = (sums - weights[:, None] * moved) / jnp.where(before > 0, before, 1)[:, None]
     after = before + weights
     share = jnp.where(after > 0, before / jnp.where(after > 0, after, 1), 0)
-    sketch = fd.update(state.sketch, moved - means, weights * share)
-    weight = fd._add(state.weight, added[-1])
-    mean = shift + sums[-1] / jnp.where(after[-1] > 0, after[-1], 1)
+    shift = jnp.where(total > 0, state.mean, Z[0])
+
+    def append(start: Any, size: int, carry: tuple[fd.State, jax.Array]) -> tuple[fd.State, jax.Array]:
+        """Go on by `size` rows, given the sum of those before in this batch, less the shift."""
+        sketch, summed = carry
+        z, w, W, part = (lax.dynamic_slice_in_dim(each, start, size) for each in (Z, weights, before, share))
+        moved = z - shift[None, :]
+        weighed = w[:, None] * moved
+        sums = summed[None, :] + matmul(jnp.tril(jnp.ones((size, size), z.dtype), -1), weighed)
+        # Means before each point, less the shift. Before the first one there is none; its share is zero.
+        means = sums / jnp.where(W > 0, W, 1)[:, None]
+        rows = jnp.sqrt(w * part)[:, None] * (moved - means)
+        return fd.update(sketch, rows), summed + weighed.sum(axis=0)
+
+    # In blocks that a cache holds.
+    blocks, rest = divmod(Z.shape[0], _BLOCK_ROWS)
+    carry = state.sketch, jnp.zeros_like(shift)
+    if blocks:
+        carry = lax.fori_loop(0, blocks, lambda i, carry: append(i * _BLOCK_ROWS, _BLOCK_ROWS, carry), carry)
+    sketch, summed = append(blocks * _BLOCK_ROWS, rest, carry) if rest else carry
+    mean = shift + summed / jnp.where(after[-1] > 0, after[-1], 1)
     return dataclasses.replace(state, sketch=sketch, mean=jnp.where(after[-1] > 0, mean, state.mean), weight=weight)
 
 
