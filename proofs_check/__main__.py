@@ -9,14 +9,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from proofs_check import cache
 from proofs_check.usage import BAD_USAGE, INTERRUPTED, PROG, UsageError, positive
 
 # All else is imported by the commands, after the arguments are read, so that --help is instant.
 
-COMMANDS = ("run", "list", "show", "attack", "certify", "resume", "report")
+COMPILING = ("run", "attack", "certify", "resume")
+COMMANDS = (*COMPILING, "list", "show", "report")
 EPILOG = """exit status: 0 every verdict is as expected, 1 some verdict differs or the time ended before every claim
 had its turn, 2 bad usage or input, 3 the folder cannot be written to, 130 interrupted.
-JAX_PLATFORMS chooses the device."""
+JAX_PLATFORMS chooses the device. Compiled programs are kept for the next run: in --cache DIR, else where
+JAX_COMPILATION_CACHE_DIR says, else in ~/.cache/jaxkern."""
 RUN_EXAMPLES = """examples:
   python -m proofs_check --paper kpotufe2020              all claims of one paper
   python -m proofs_check --claim kpotufe2020:thm1         one claim, or all that begin so
@@ -69,6 +72,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not arguments or arguments[0] not in (*COMMANDS, "-h", "--help"):
         arguments.insert(0, "run")
     try:
+        if arguments[0] in COMPILING and not {"-h", "--help"} & set(arguments):
+            kept, _ = _kept().parse_known_args(arguments)  # before JAX is imported, which some arguments need
+            cache.prepare(kept.cache, off=kept.no_cache)
         options = _parser(arguments[0]).parse_args(arguments)
         return int(options.command(options))
     except UsageError as error:
@@ -80,6 +86,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, such as head, has seen enough; nothing must be flushed at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+
+
+def _kept() -> _Parser:
+    parser = _Parser(prog=PROG, add_help=False, allow_abbrev=False)
+    parser.add_argument(
+        "--cache", type=Path, metavar="DIR", help="keep compiled programs here, in a folder of your own"
+    )
+    parser.add_argument("--no-cache", action="store_true", help="keep no compiled programs, and use none")
+    return parser
 
 
 def _parser(chosen: str = "run") -> argparse.ArgumentParser:
@@ -99,8 +114,10 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
         "--claim", metavar="ID", action="append", default=[], help="only this claim, or all that begin so; repeatable"
     )
 
+    kept = _kept()
     run = commands.add_parser(
-        "run", parents=[choice], help="run the checks", description="Run the checks.", epilog=RUN_EXAMPLES + EPILOG,
+        "run", parents=[choice, kept], help="run the checks", epilog=RUN_EXAMPLES + EPILOG,
+        description="Run the checks.",
         formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
     )  # fmt: skip
     run.add_argument("--profile", choices=("quick", "full"), default="quick", help="how much to run (default: quick)")
@@ -128,14 +145,16 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
     show.add_argument("id", metavar="ID", help="the id of a claim, or its beginning")
     show.set_defaults(command=_show)
 
-    attack = commands.add_parser("attack", help="search the worst case of a claim", allow_abbrev=False)
+    attack = commands.add_parser("attack", parents=[kept], help="search the worst case of a claim", allow_abbrev=False)
     attack.set_defaults(command=_attack)
     if chosen == "attack":
         from proofs_check.attack import add_arguments
 
         add_arguments(attack)
 
-    certify = commands.add_parser("certify", help="certify a feature map for your own table", allow_abbrev=False)
+    certify = commands.add_parser(
+        "certify", parents=[kept], help="certify a feature map for your own table", allow_abbrev=False
+    )
     certify.set_defaults(command=_certify)
     if chosen == "certify":
         from proofs_check.certify._command import add_arguments as add_certify_arguments
@@ -143,7 +162,7 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
         add_certify_arguments(certify)
 
     again = commands.add_parser(
-        "resume", help="go on with a run that was interrupted", epilog=RESUME_EXAMPLES + EPILOG,
+        "resume", parents=[kept], help="go on with a run that was interrupted", epilog=RESUME_EXAMPLES + EPILOG,
         description="Go on with a run that was interrupted.",
         formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
     )  # fmt: skip
