@@ -77,6 +77,15 @@ def test_one_program_serves_every_number_of_points(phi, X):
     assert _embed._apply._cache_size() == before + 1
 
 
+def test_close_numbers_of_points_share_a_program_by_default(phi, X):
+    Z = np.asarray(phi(X))
+    np.testing.assert_allclose(scale.embed(phi, X[:33]), Z[:33], atol=tolerance(Z))
+    before = _embed._apply._cache_size()
+    for count in (34, 50, 64):
+        np.testing.assert_allclose(scale.embed(phi, X[:count]), Z[:count], atol=tolerance(Z))
+    assert _embed._apply._cache_size() == before
+
+
 def test_iterators_are_read_one_block_ahead(phi, X):
     taken = []
 
