@@ -12,14 +12,20 @@ import jax
 def multiply_adds(function: Callable[..., Any], *args: Any) -> int:
     """Return the multiply-adds of all matrix products that `function(*args)` performs.
 
-    Nothing is executed: `args` may be `jax.ShapeDtypeStruct`.
+    Nothing is executed: `args` may be `jax.ShapeDtypeStruct`. Of the branches of a condition the dearest counts; of the
+    variants for several platforms, which compute the same, the cheapest: others may repeat some rows for speed.
     """
     return _count(jax.make_jaxpr(function)(*args).jaxpr)
 
 
 def _count(jaxpr: Any) -> int:
     total = 0
+    platforms = {equation.outvars[0] for equation in jaxpr.eqns if equation.primitive.name == "platform_index"}
     for equation in jaxpr.eqns:
+        if equation.primitive.name == "cond":
+            which = min if equation.invars[0] in platforms else max
+            total += which(_count(branch.jaxpr) for branch in equation.params["branches"])
+            continue
         if equation.primitive.name == "dot_general":
             ((left, _), _) = equation.params["dimension_numbers"]
             shape = equation.invars[0].aval.shape

@@ -216,3 +216,17 @@ def test_multiply_adds_are_counted_through_loops():
     assert flops.multiply_adds(lambda a, b: a @ b, A, B) == 3 * 4 * 5
     assert flops.multiply_adds(repeated, A, B) == 7 * 3 * 4 * 5
     assert flops.multiply_adds(lambda a, b: a[0] + b[:, 0], A, B) == 0
+
+
+def test_of_branches_the_dearest_counts_and_of_platforms_the_cheapest():
+    A = jnp.ones((3, 4))
+
+    def chosen(flag, A):
+        return jax.lax.cond(flag, lambda A: A @ A.T @ A, lambda A: 2 * A, A)
+
+    def variants(A):
+        return jax.lax.platform_dependent(A, cpu=lambda A: A @ A.T @ A, default=lambda A: A @ (A.T @ A @ A.T @ A))
+
+    product = 3 * 4 * 3
+    assert flops.multiply_adds(chosen, True, A) == 2 * product
+    assert flops.multiply_adds(variants, A) == 2 * product
