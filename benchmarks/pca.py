@@ -64,6 +64,7 @@ def _kernel_pca(small: bool) -> Work:
 def _streaming(small: bool) -> Work:
     """Ours, incremental PCA and Frequent Directions by hand get the same features in batches of the same size."""
     rows, m, size = (1200, 40, 6) if small else (100_000, 1000, 50)
+    leading = size // 2  # of a sketch of l rows the last ones have lost what was shrunk
     dim = 20
     draw = features.paired_fourier(
         jax.random.key(0), Gaussian(2 * lengthscale(dim)), dim, num_frequencies=m // 2, dtype=jnp.float32
@@ -80,7 +81,7 @@ def _streaming(small: bool) -> Work:
         state = pca.init(jnp.float32)
         for each in batches:
             state = pca.update(state, each)
-        return pca.finalize(state, num_components=size).components
+        return pca.finalize(state, num_components=leading).components
 
     def incremental(batch_size: int | None) -> np.ndarray:
         return IncrementalPCA(size, batch_size=batch_size).fit(Z).components_
@@ -89,8 +90,8 @@ def _streaming(small: bool) -> Work:
         scatter = np.cov(Z.T.astype(np.float64), bias=True)
         report: dict[str, float] = {}
         for name, rows in {"ours": ours, **peers}.items():
-            report[f"spectral error of {name}"] = _left(scatter, np.asarray(rows, np.float64))
-        best = np.linalg.eigvalsh(scatter)[::-1][size] / np.linalg.norm(scatter, 2)
+            report[f"spectral error of {name}"] = _left(scatter, np.asarray(rows[:leading], np.float64))
+        best = np.linalg.eigvalsh(scatter)[::-1][leading] / np.linalg.norm(scatter, 2)
         report["least spectral error"] = float(best)
         reference = report["spectral error of sklearn IncrementalPCA"]
         return report | agree("our spectral error over sklearn's", report["spectral error of ours"] / reference, 1.05)
@@ -132,7 +133,7 @@ CASES = (
     ),
     Case(
         "streaming-pca",
-        "50 centred components of 100,000 rows of 1,000 given features",
+        "25 leading centred components of 100,000 rows of 1,000 given features, by sketches of 50 rows",
         _streaming,
         {"sklearn IncrementalPCA": 8},
         1.3,

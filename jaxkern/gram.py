@@ -16,7 +16,7 @@ from jaxkern.kernels import Kernel, as_kernel
 
 __all__ = ["center", "gram", "gram_matmul", "kernel_distance"]
 
-_TILE_ENTRIES = 1024 * 1024
+_TILE_ENTRIES = 512 * 1024
 _TILE_SIDE = 1024
 
 

@@ -79,9 +79,9 @@ def test_one_program_serves_every_number_of_points(phi, X):
 
 def test_close_numbers_of_points_share_a_program_by_default(phi, X):
     Z = np.asarray(phi(X))
-    np.testing.assert_allclose(scale.embed(phi, X[:33]), Z[:33], atol=tolerance(Z))
+    np.testing.assert_allclose(scale.embed(phi, X[:97]), Z[:97], atol=tolerance(Z))
     before = _embed._apply._cache_size()
-    for count in (34, 50, 64):
+    for count in (98, 101, 103):
         np.testing.assert_allclose(scale.embed(phi, X[:count]), Z[:count], atol=tolerance(Z))
     assert _embed._apply._cache_size() == before
 

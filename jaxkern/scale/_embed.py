@@ -19,7 +19,7 @@ from jaxkern.features._map import as_map
 from jaxkern.scale import _mesh
 from jaxkern.scale._resume import Record, fingerprint
 
-_BLOCK_BYTES = 2**23
+_BLOCK_BYTES = 2**22
 """Of points and features. Larger blocks leave the cache and take fresh memory every time; they are slower on a CPU."""
 
 
@@ -44,8 +44,8 @@ def embed(
         treats rows one by one.
     X : (N, dim) points in a NumPy or JAX array, a memory-mapped file (`numpy.load(file, mmap_mode="r")`), or an
         iterable of such blocks (n_i, dim) of any sizes. Only a few blocks at a time are moved to the device.
-    block_size : rows of a block, at least 1; by default as many as make 8 MB of points and features, or for fewer N
-        rounded up to a power of two. It is rounded up to a multiple of the number of devices.
+    block_size : rows of a block, at least 1; by default as many as make 4 MB of points and features, or fewer for
+        a smaller N, one of eight sizes between two powers of two. It is rounded up to a multiple of the number of devices.
     sharding : a `jax.sharding.Mesh`, or a `NamedSharding` of rows, whose devices share the rows; by default one device.
         Over several processes X must be an array, and `out` a file that all of them see.
     out : an array or memory-mapped file (N, num_features) to write to; by default a new NumPy array. An iterable of
@@ -274,8 +274,9 @@ def _num_features(phi: Any, X: Any) -> int:
 
 def _default_size(X: Any, num_features: int, num_rows: int) -> int:
     size = max(_BLOCK_BYTES // (np.dtype(X.dtype).itemsize * (X.shape[1] + num_features)), 1)
-    # Powers of two where one block is enough: close numbers of rows share a program.
-    return min(size, 1 << max(num_rows - 1, 0).bit_length())
+    # Where one block is enough its size has three leading bits: close numbers of rows share a program.
+    unit = 1 << max(num_rows.bit_length() - 4, 0)
+    return min(size, max(-(-num_rows // unit) * unit, 1))
 
 
 def _check_out(out: Any, shape: tuple[int, ...], dtype: Any) -> None:
