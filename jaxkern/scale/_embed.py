@@ -44,8 +44,9 @@ def embed(
         treats rows one by one.
     X : (N, dim) points in a NumPy or JAX array, a memory-mapped file (`numpy.load(file, mmap_mode="r")`), or an
         iterable of such blocks (n_i, dim) of any sizes. Only a few blocks at a time are moved to the device.
-    block_size : rows of a block, at least 1; by default as many as make 4 MB of points and features, or fewer for
-        a smaller N, one of eight sizes between two powers of two. It is rounded up to a multiple of the number of devices.
+    block_size : rows of a block, at least 1; by default as many as make 4 MB of points and features, or fewer for a
+        smaller N, one of eight sizes between two powers of two. It is rounded up to a multiple of the number of
+        devices.
     sharding : a `jax.sharding.Mesh`, or a `NamedSharding` of rows, whose devices share the rows; by default one device.
         Over several processes X must be an array, and `out` a file that all of them see.
     out : an array or memory-mapped file (N, num_features) to write to; by default a new NumPy array. An iterable of
