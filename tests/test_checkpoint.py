@@ -399,7 +399,7 @@ def test_an_expectation_is_looked_at_again_with_less_of_its_error_rate():
 # ------------------------------------------------------------------------------------------------ processes and devices
 
 SCRIPT = """
-import sys, types
+import os, sys, types
 sys.path.insert(0, {tests!r})
 import test_checkpoint as toys
 import jax, jax.numpy as jnp, time
@@ -411,7 +411,7 @@ runner.PROFILES = {{"quick": toys.PROFILE}}
 keep = checkpoint.Checkpoint.keep
 def slowly(self, *block):
     keep(self, *block)
-    print("block", flush=True)
+    os.write(1, b"block\\n")  # at once: other threads keep blocks, too
     time.sleep({pause})
 checkpoint.Checkpoint.keep = slowly
 from proofs_check.__main__ import main
