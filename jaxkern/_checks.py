@@ -21,9 +21,21 @@ def is_static(value: Any) -> bool:
     return isinstance(value, int | float | np.generic) and not isinstance(value, bool | np.bool_)
 
 
+def as_array(name: str, value: Any) -> jax.Array:
+    """Return `value` as an array, or raise: what JAX says of objects, strings and ragged lists names no argument."""
+    try:
+        return jnp.asarray(value)
+    except jax.errors.JAXTypeError:
+        raise  # about tracers: there is nothing wrong with the argument
+    except (TypeError, ValueError, OverflowError) as error:
+        found = getattr(value, "dtype", None)
+        kind = type(value).__name__ if found is None else f"{type(value).__name__} of dtype {found}"
+        raise ValueError(f"{name} must be an array of numbers, got {kind}: {str(error).splitlines()[0]}") from None
+
+
 def floating(name: str, value: Any) -> jax.Array:
     """Return `value` as a float32 or float64 array, or raise."""
-    array = jnp.asarray(value)
+    array = as_array(name, value)
     if array.dtype not in _FLOATS:
         raise ValueError(
             f"{name} must have dtype float32 or float64, got {array.dtype}; convert it, as in {name}.astype(float)"
@@ -83,7 +95,7 @@ def square(name: str, value: Any) -> jax.Array:
 
 def labels(name: str, value: Any, *, size: int | None = None) -> jax.Array:
     """Return `value` as a vector of integer labels, or raise."""
-    array = jnp.asarray(value)
+    array = as_array(name, value)
     if not jnp.issubdtype(array.dtype, jnp.integer):
         raise ValueError(f"{name} must hold integer labels, got dtype {array.dtype}; pass {name}.astype(int)")
     if array.ndim != 1 or array.shape[0] < 1 or (size is not None and array.shape[0] != size):
@@ -160,10 +172,58 @@ def flag(name: str, value: Any) -> bool:
 
 def scalar(name: str, value: Any, dtype: Any) -> jax.Array:
     """Return a parameter as a scalar array of the given dtype, or raise where it is stacked."""
-    array = jnp.asarray(value)
+    _representable(name, value, dtype)
+    array = as_array(name, value)
     if array.ndim != 0:
         raise ValueError(
             f"{name} must be a scalar where the kernel is evaluated, got shape {array.shape}; "
             "to use several at once, vmap over the kernel that holds them"
         )
+    if not (jnp.issubdtype(array.dtype, jnp.floating) or jnp.issubdtype(array.dtype, jnp.integer)):
+        raise ValueError(f"{name} must be a real number, got dtype {array.dtype}")
     return array.astype(dtype)
+
+
+def numbers(name: str, tree: Any, *, unless: Any = ()) -> Any:
+    """Return `tree` if its leaves are real numbers, or raise; subtrees of a type in `unless` may hold what they like.
+
+    A constructor may not look, since trees are also rebuilt from placeholders, and a compiled function would say less.
+    """
+    for leaf in jax.tree.leaves(tree, is_leaf=lambda node: isinstance(node, unless)):
+        if not (isinstance(leaf, unless) or (_is_real(leaf) and _fits(leaf, float))):
+            paths = jax.tree_util.tree_leaves_with_path(tree)
+            where = next((jax.tree_util.keystr(path) for path, other in paths if other is leaf), "")
+            real(f"{name}{where}", leaf)
+            _representable(f"{name}{where}", leaf, float)
+    return tree
+
+
+def real(name: str, value: Any) -> Any:
+    """Raise if `value` is not a real number, or an array or tracer of them."""
+    if not _is_real(value):
+        raise ValueError(f"{name} must be a real number, got {value!r}")
+    return value
+
+
+def _fits(value: Any, dtype: Any) -> bool:
+    """Tell whether a static scalar neither overflows in a dtype nor becomes zero; arrays and tracers pass."""
+    if not is_static(value) or value == 0 or not np.isfinite(value):
+        return True
+    info = jnp.finfo(jax.dtypes.canonicalize_dtype(dtype))
+    return float(info.tiny) <= abs(float(value)) <= float(info.max)
+
+
+def _representable(name: str, value: Any, dtype: Any) -> None:
+    if not _fits(value, dtype):
+        limits = jax.dtypes.canonicalize_dtype(dtype)
+        raise ValueError(f"{name} must be within the range of {limits}, got {value!r}; rescale the data")
+
+
+def _is_real(value: Any) -> bool:
+    """Tell whether JAX takes `value` for real numbers; scalars of Python and NumPy, arrays and tracers."""
+    if isinstance(value, np.ndarray) and (isinstance(value, np.ma.MaskedArray) or not value.dtype.isnative):
+        return False
+    dtype = getattr(value, "dtype", None)
+    if dtype is None:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return bool(jnp.issubdtype(dtype, jnp.floating) or jnp.issubdtype(dtype, jnp.integer))

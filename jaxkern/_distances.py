@@ -29,28 +29,25 @@ def squared_distances(X: jax.Array, Y: jax.Array, scale: jax.Array, coincident: 
     """Return (|x_i - y_j|^2 / scale^2)_ij, shape (n, m), by the product form, clipped at zero.
 
     Both sides are centred near the mean of Y, so that rows of X may come in blocks without changing the centre.
-    `coincident`, a boolean (n, m), marks pairs that are one and the same point: they get an exact zero.
+    `coincident`, a boolean (n, m), marks pairs that are one and the same point: they get an exact zero, or NaN where
+    that point is not finite or the scale is zero or NaN.
     """
+    nothing = (jnp.sum(0 * X, axis=1) / scale)[:, None]
     center = center_of(Y)
     X, Y = (X - center) / scale, (Y - center) / scale
     cross = jnp.matmul(X, Y.T, precision=HIGHEST)
     squares = jnp.sum(X * X, axis=1)[:, None] + jnp.sum(Y * Y, axis=1)[None, :] - 2 * cross
-    return _exact_zero(jnp.maximum(squares, 0), coincident)
+    squares = jnp.maximum(squares, 0)
+    return squares if coincident is None else jnp.where(coincident, nothing, squares)
 
 
-def squared_distances_direct(
-    X: jax.Array, Y: jax.Array, scale: jax.Array, coincident: jax.Array | None = None
-) -> jax.Array:
-    """Return (|x_i - y_j|^2 / scale^2)_ij, shape (n, m), as sums of squared differences."""
+def squared_distances_direct(X: jax.Array, Y: jax.Array, scale: jax.Array) -> jax.Array:
+    """Return (|x_i - y_j|^2 / scale^2)_ij, shape (n, m), as sums of squared differences; 0 where x_i is y_j."""
     differences = (X[:, None, :] - Y[None, :, :]) / scale
-    return _exact_zero(jnp.sum(differences * differences, axis=-1), coincident)
+    return jnp.sum(differences * differences, axis=-1)
 
 
 def safe_sqrt(s: jax.Array) -> jax.Array:
     """Return sqrt(s) with the derivative at s = 0 set to zero instead of infinity."""
     positive = s > 0
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, s, 1)), s * 0)
-
-
-def _exact_zero(squares: jax.Array, coincident: jax.Array | None) -> jax.Array:
-    return squares if coincident is None else jnp.where(coincident, jnp.zeros_like(squares), squares)

@@ -425,10 +425,10 @@ def _eigen_rows_jvp(num_rows: int, power: float, primals: Any, tangents: Any) ->
 def _without_rounding(values: jax.Array, A: jax.Array, largest: jax.Array) -> jax.Array:
     eps, size = float(jnp.finfo(A.dtype).eps), A.shape[0]
     floor = eps * jnp.maximum(size**0.5 * jnp.max(jnp.abs(values)), size * largest)
-    return jnp.where(values > floor, values, 0)
+    return jnp.where(values <= floor, 0, values)  # NaN is no rounding
 
 
 def _power(values: jax.Array, power: float) -> jax.Array:
-    """Return values^power where they are positive, and zero elsewhere."""
+    """Return values^power where they are positive, zero where they are not, and NaN where they are NaN."""
     positive = values > 0
-    return jnp.where(positive, jnp.where(positive, values, 1) ** power, 0)
+    return jnp.where(positive, jnp.where(positive, values, 1) ** power, 0 * values)

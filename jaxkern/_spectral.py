@@ -40,7 +40,7 @@ def cutoff(values: jax.Array) -> jax.Array:
 def psd_eigvalsh(A: jax.Array) -> jax.Array:
     """Return the eigenvalues of a positive semidefinite A, descending, with rounding below the cut-off set to zero."""
     values = eigvalsh(A)
-    return jnp.where(values > cutoff(values), values, 0)
+    return jnp.where(values <= cutoff(values), 0, values)  # NaN is no rounding
 
 
 def psd_power(A: jax.Array, power: float) -> jax.Array:

@@ -7,8 +7,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import scipy  # its parts load when they are used first
 from jax import lax
-from scipy import special
 
 from jaxkern import _checks
 from jaxkern._distances import safe_sqrt
@@ -179,7 +179,7 @@ def spectral_error(
     num_steps = _checks.count("num_steps", num_steps)
     num_probes = _checks.count("num_probes", num_probes, maximum=X.shape[0], limit="the number of points")
     _checks.open_unit("probability", probability)
-    quantile = 2 * float(special.gammaincinv(num_probes / 2, 1 - probability))
+    quantile = 2 * float(scipy.special.gammaincinv(num_probes / 2, 1 - probability))
     lower, upper = _spectral_error(
         key, phi, as_kernel(kernel), X, quantile, num_steps=num_steps, num_probes=num_probes, block_size=block_size
     )

@@ -310,7 +310,9 @@ def _finalize(state: State) -> Sketch:
     num_slots, dim = state.buffer.shape
     eps = jnp.finfo(state.buffer.dtype).eps
     # Values to the precision of the largest, and orthonormal vectors, which the Gram matrix would not give.
-    _, values, right = jnp.linalg.svd(state.buffer, full_matrices=False)
+    # LAPACK may never return from a matrix with an infinite entry; `finite` tells of it, and so do the sums.
+    known = jnp.isfinite(state.buffer).all()
+    _, values, right = jnp.linalg.svd(jnp.where(known, state.buffer, 0), full_matrices=False)
     missing = max(size + 1 - min(num_slots, dim), 0)
     values, right = jnp.pad(values, (0, missing)), jnp.pad(right, ((0, missing), (0, 0)))
     # With no more slots than rows of the sketch there is nothing left over, and values[size] is padding.
@@ -331,7 +333,7 @@ def _finalize(state: State) -> Sketch:
         rank=jnp.sum(kept, dtype=jnp.int32),
         squared_norm=total,
         num_rows=state.num_rows,
-        finite=jnp.isfinite(total) & jnp.isfinite(shrinkage) & jnp.all(jnp.isfinite(basis)),
+        finite=jnp.isfinite(total) & jnp.isfinite(shrinkage) & jnp.all(jnp.isfinite(basis)) & known,
     )
 
 

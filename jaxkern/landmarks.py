@@ -199,7 +199,8 @@ def leverage(
     X : (N, d) points.
     num_landmarks : n, in [1, N].
     regularization : lambda > 0, in the units of the kernel (of K, not of K / N); by default tr K / n, for which the
-        scores sum to at most n.
+        scores sum to at most n. What is below the rounding of K, 4 eps(dtype) p max K(x, x) for p pilots, is raised to
+        that.
     num_pilots : size of the uniform pilot sample, in [1, N]; by default min(N, 4 n). With N the scores are exact.
 
     Returns
@@ -254,7 +255,10 @@ def _scores(
     kernel: Kernel, X: jax.Array, pilots: jax.Array, diagonal: jax.Array, regularization: jax.Array
 ) -> jax.Array:
     """Return upper bounds of the ridge leverage scores, (N,), which are exact where every row is a pilot."""
-    ridge = gram(kernel, pilots) + regularization * jnp.eye(pilots.shape[0], dtype=X.dtype)
+    K = gram(kernel, pilots)
+    # A smaller ridge than the rounding of K would leave nothing to factorise where points repeat.
+    least = 4 * pilots.shape[0] * jnp.finfo(X.dtype).eps * jnp.max(jnp.diagonal(K))
+    ridge = K + jnp.maximum(regularization, least) * jnp.eye(pilots.shape[0], dtype=X.dtype)
     half = jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(ridge), gram(kernel, pilots, X), lower=True)
     # At least what rounding leaves of K(x, x), so that every row keeps some odds.
     floor = jnp.finfo(X.dtype).eps * diagonal

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -164,17 +164,26 @@ def fit_lengthscale(
     """
     kernel = as_kernel(kernel)
     num_steps = _checks.count("num_steps", num_steps)
-    _checks.positive("learning_rate", learning_rate)
+    if not _checks.is_static(_checks.positive("learning_rate", learning_rate)):
+        raise ValueError(f"learning_rate must be a static number, got {learning_rate!r}")
+    _checks.numbers("learning_rate", learning_rate)
     if not (_checks.is_static(factor) and factor > 1):
         raise ValueError(f"factor must be a number above 1, got {factor!r}")
     if not any(_is_lengthscale(path) for path, _ in jax.tree_util.tree_leaves_with_path(kernel)):
         raise ValueError(f"kernel must have a lengthscale to learn, got {type(kernel).__name__}")
     if optimizer is None:
-        import optax
-
-        optimizer = optax.adam(learning_rate)
+        optimizer = _adam(learning_rate)
+    X = jax.tree.map(partial(_checks.as_array, "X"), X)
     reach = math.log(float(factor))
     return _fit(kernel, X, objective=objective, optimizer=optimizer, num_steps=num_steps, reach=reach)
+
+
+@cache
+def _adam(learning_rate: float) -> Any:
+    """Return one and the same object for one rate: programs are compiled for each optimizer."""
+    import optax
+
+    return optax.adam(learning_rate)
 
 
 @partial(jax.jit, static_argnames="num_labels")

@@ -237,7 +237,7 @@ def _adjusted_rand_index(a: jax.Array, b: jax.Array, c: jax.Array) -> jax.Array:
     agree = split == 0
     # 1 - s is a mean of the exact integers n - a: subtracting from 1 would lose the digits of one dominant cell.
     chance = _mean_over_pairs(a - 1) * _mean_over_pairs(n - b) + _mean_over_pairs(b - 1) * _mean_over_pairs(n - a)
-    return jnp.where(agree, 1, 1 - split / jnp.where(agree, 1, chance))
+    return 1 - split / jnp.where(agree, 1, chance)
 
 
 @jax.jit
@@ -251,7 +251,7 @@ def _normalized_mutual_info(a: jax.Array, b: jax.Array, c: jax.Array) -> jax.Arr
     entropies = mean_log_ratio(n, a) + mean_log_ratio(n, b)
     apart = mean_log_ratio(a, c) + mean_log_ratio(b, c)
     trivial = entropies == 0
-    return jnp.where(trivial, 1, jnp.maximum(1 - apart / jnp.where(trivial, 1, entropies), 0))
+    return jnp.maximum(1 - apart / jnp.where(trivial, 1, entropies), 0)  # apart is 0 where both are trivial
 
 
 @partial(jax.jit, static_argnames="num_labels")

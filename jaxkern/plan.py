@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.special
+import scipy  # its parts load when they are used first
 
 from jaxkern import _checks, kernels
 from jaxkern.bounds import Bound, sketching
@@ -188,6 +188,8 @@ def streaming(
     """
     eps, delta = _checks.open_unit("eps", eps), _checks.open_unit("delta", delta)
     n = _ANY_NUMBER if num_points is None else float(_checks.count("num_points", num_points))
+    if eps < 1 / _LARGEST:
+        raise ValueError(f"eps must be larger: no size below 2^53 is certified, got {eps:g}")
     least = math.floor(1 / eps) + 1  # leaves something for the features, also where 1 / eps is a whole number
     if sketch_size is not None:
         sketch_size = _checks.count("sketch_size", sketch_size)
@@ -460,7 +462,8 @@ def _functions(eps: float, count: int, size: int) -> Bound:
 def _rows(eps: float, delta: float, words: dict[str, float], n: float) -> tuple[int, Bound] | None:
     """Return the fewest sketch rows that Theorem B or Theorem C certifies with n landmarks, or None."""
     shared: dict[str, Any] = {name: words[name] for name in ("kappa", "op_norm", "trace", "trace3")}
-    target = eps * words["op_norm"] ** 3
+    norm = words["op_norm"]
+    target = eps * norm * norm * norm  # a power would raise where it leaves the range
 
     def judged(bound: Bound) -> Bound:
         return dataclasses.replace(bound, valid=bound.valid and bound.value <= target)
@@ -514,7 +517,10 @@ def _positive(name: str, value: Any) -> Any:
 
 def _nonnegative(name: str, value: Any) -> np.ndarray:
     """Return a vector of finite numbers that are at least 0, or raise."""
-    array = np.asarray(value, float)
+    try:
+        array = np.asarray(value, float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a vector of numbers, got {value!r}") from None
     if array.ndim != 1 or not np.all((array >= 0) & np.isfinite(array)):
         raise ValueError(f"{name} must be a vector of finite numbers that are at least 0, got {value!r}")
     return array

@@ -410,7 +410,7 @@ def _contract(a: jax.Array, b: jax.Array) -> jax.Array:
 
 
 def _safe_power(values: jax.Array, power: float) -> jax.Array:
-    return jnp.where(values > 0, jnp.where(values > 0, values, 1) ** power, 0)
+    return jnp.where(values > 0, jnp.where(values > 0, values, 1) ** power, 0 * values)
 
 
 def _power(power: Any, *, least: float) -> float:

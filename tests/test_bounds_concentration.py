@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from edges import wrong_edges
 from scipy import integrate, special, stats
 
 from jaxkern.bounds import Bound, concentration
@@ -334,6 +335,105 @@ def test_hypotheses_are_checked():
     assert not concentration.misclassification_population(**dict(population, bound=1.0)).valid
     assert not concentration.misclassification_population(**dict(population, gamma_tilde2=1e-3)).valid
     assert not concentration.misclassification_population(**population, kmeans_factor=100.0).valid
+
+
+HYPOTHESES = {
+    "gaussian_lipschitz": "lengthscale > 0",
+    "gaussian_lipschitz printed": "lengthscale > 0",
+    "gram_displacement": "displacement >= 0",
+    "gram_displacement_distance": "displacement >= 0",
+    "pair_variance": "c > 0",
+    "pair_variance printed": "c > 0",
+    "pair_variance_lc": "scale >= 0",
+    "diagonal_variance": "c > 0",
+    "diagonal_variance printed": "c > 0",
+    "diagonal_variance_lc": "scale >= 0",
+    "frobenius_mean_square": "c > 0, num_points >= 1",
+    "frobenius_mean": "c > 0, num_points >= 1",
+    "frobenius_mean_lc": "num_points >= 1",
+    "gaussian_pair_variance": "noise_variance >= 0",
+    "lipschitz_kernel": "t >= 0, num_points >= 1",
+    "lipschitz_kernel printed": "t >= 0, num_points >= 1",
+    "distance_kernel": "t >= 0, num_points >= 1",
+    "distance_kernel_from_variance": "t >= 0, num_points >= 1",
+    "concentrated_data": "t >= 0, c > 0, num_points >= 1",
+    "concentrated_data printed": "t >= 0, c > 0, num_points >= 1",
+    "deviation": "t >= 0, c > 0",
+    "lower_limit": "num_points >= 8",
+    "gaussian_kernel": "t >= 0, num_points >= 1",
+    "gaussian_kernel printed": "t >= 0, num_points >= 1",
+    "anisotropic_noise": "t >= 0, num_points >= 1",
+    "anisotropic_noise printed": "t >= 0, num_points >= 1",
+    "inner_product_kernel": "u >= 0, num_points >= 1, c1 > 0, c2 > 0",
+    "inner_product_kernel printed": "u >= 0, num_points >= 1, c1 > 0, c2 > 0",
+    "inner_product_gaussian": "u >= 0",
+    "inner_product_gaussian_any": "tau > 0",
+    "inner_product_lower": "u >= 0, mean_rank <= 39.5",
+    "quadratic_form": "t >= 0, c > 0",
+    "quadratic_form_gaussian": "tau > 0",
+    "hanson_wright": "t >= 0, c > 0",
+    "hanson_wright_gaussian": "tau > 0",
+    "sub_exponential": "t >= 0, v > 0, alpha > 0",
+    "sub_exponential printed": "t >= 0, v > 0, alpha > 0",
+    "u_statistic": "t >= 0, num_points >= 2",
+    "u_statistic printed": "t >= 0, num_points >= 2",
+    "two_sample_statistic": "t >= 0, num_points >= 1, num_others >= 1",
+    "two_sample_statistic printed": "t >= 0, num_points >= 1, num_others >= 1",
+    "block_means": "smallest >= 1, num_clusters >= 1, t >= 0",
+    "block_means printed": "smallest >= 1, num_clusters >= 1, t >= 0",
+    "block_variances": "smallest >= 1, num_clusters >= 1, t >= 0",
+    "block_variances printed": "smallest >= 1, num_clusters >= 1, t >= 0",
+    "empirical_separation": "num_points >= 4, num_clusters >= 1, t >= 0",
+    "empirical_separation printed": "num_points >= 4, num_clusters >= 1, t >= 0",
+    "empirical_variance": "num_points >= 4, num_clusters >= 1, t >= 0",
+    "empirical_variance printed": "num_points >= 4, num_clusters >= 1, t >= 0",
+    "truncation": "num_clusters >= 1",
+    "truncation printed": "num_clusters >= 1",
+    "kmeans_step": "gamma_tilde2 >~ 0.25, gamma_tilde2 <= 4",
+    "kmeans_step printed": "gamma_tilde2 >~ 0.4225, gamma_tilde2 <= 4",
+    "misclassification": f"t >= 0, gamma_tilde2 >~ {clustering(8, 1.5, 1)}",
+    "misclassification printed": f"t >= 0, gamma_tilde2 >~ {clustering(4, 1.5, 1)}",
+    "misclassification_population": f"t >= 0, gamma_tilde2 >~ {4 * CASES['misclassification_population'][1][0]}",
+    "misclassification_population printed": (
+        "t >= 0, gamma_tilde2 >~ "
+        f"{2 * (CASES['misclassification_population printed'][1][0] - _EXTRA) / (1 - 16 * _EXTRA)}"
+    ),
+    "misclassification_operator": f"t >= 0, gamma_tilde2 >~ {4 * CASES['misclassification_operator'][1][0]}",
+    "misclassification_operator_distance": (
+        f"t >= 0, gamma_tilde2 >~ {4 * CASES['misclassification_operator_distance'][1][0]}"
+    ),
+    "sphere_moment": f"dim >= 1, u <~ {math.sqrt(600 * 20)}",
+    "sphere_moment printed": f"dim >= 1, u <~ {math.sqrt(600 * 40)}",
+    "isotropic_block_mean": "dim >= 1",
+    "isotropic_block_variance": "dim >= 1",
+    "isotropic_block_variance printed": "dim >= 1",
+    "isotropic_block_variance_upper": f"dim >= 2, radius <~ {math.sqrt(600 * 11) * S2 * 1.8**2 / 2}",
+    "isotropic_block_variance_lower": "dim >= 2",
+    "radial_mean_gap": "dim >= 1",
+    "radial_block_variance": f"dim >= 2, radius <~ {math.sqrt(600 * 22) * 1.8**2 / 2}",
+    "radial_block_variance printed": "dim >= 2",
+}
+
+
+def test_every_bound_has_hypotheses():
+    assert {name.split()[0] for name in HYPOTHESES} == {name.split()[0] for name in CASES}
+
+
+@pytest.mark.parametrize("name", HYPOTHESES)
+def test_hypotheses_hold_up_to_their_edges(name):
+    assert wrong_edges(bound_of(name), CASES[name][0], HYPOTHESES[name]) == []
+
+
+def test_corollary_1_asks_for_a_separation_that_its_sample_can_show():
+    words = CASES["misclassification_population"][0] | dict(gamma_tilde2=1e9)
+    largest = math.sqrt(math.sqrt(500 * 0.25) * 4 / (48 * 2.5))
+    assert wrong_edges(concentration.misclassification_population, words, f"bound <~ {largest}") == []
+
+
+def test_beyond_their_hypotheses_bounds_are_numbers():
+    assert concentration.sphere_moment(u=1e3, dim=2).value == math.exp(600)
+    assert concentration.isotropic_block_variance_upper(**SPHERES | dict(radius=1e3)).value == 0.0
+    assert concentration.inner_product_lower(mean_norm=3, mean_rank=9, num_points=9.25, u=2).value == -6
 
 
 def test_as_printed_must_be_a_truth_value():

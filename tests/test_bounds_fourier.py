@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import special, stats
+from edges import wrong_edges
+from scipy import optimize, special, stats
 
 from jaxkern.bounds import Bound, fourier
 
@@ -49,10 +50,13 @@ def ball_literal(eps, t, d, M, tau, e1, q):
     return 1 - 3 * math.exp(-tau) - net * both_tails(t, e1)
 
 
+def hadamard_of(k, eps, d, R):
+    log_n = d * math.log(R / math.sqrt(2 * math.log(1 / eps)))
+    return k / math.e * math.exp((min(log_n, -2 * k * math.log(2 * eps)) - math.log(2)) / k) - k + 1
+
+
 def hadamard(eps, d, R):
-    n = (R / math.sqrt(2 * math.log(1 / eps))) ** d
-    found = [k / math.e * (min(n, (2 * eps) ** (-2 * k)) / 2) ** (1 / k) - k + 1 for k in range(1, 33)]
-    return max(1, *found)
+    return max(1, *[hadamard_of(k, eps, d, R) for k in range(1, 33)])
 
 
 CASES = {
@@ -240,6 +244,158 @@ def test_printed_hypotheses_and_corrected_ones_differ_as_documented():
     assert fourier.log_mgf(s=-50.0, distance=1.0).valid and not fourier.log_mgf(s=2.0, distance=1.0).valid
     assert not fourier.ball(eps=0.2, num_frequencies=20, dim=2, diameter=1).valid
     assert not fourier.gram_spectral_paired_all_n(eps=0.01, num_frequencies=100).valid
+
+
+HYPOTHESES = {
+    "kernel_value": "eps > 0",
+    "kernel_value printed": "eps > 0, eps < 0.5",
+    "far_distance": "eps > 0, eps < 1, distance >= 1",
+    "far_distance printed": "eps > 0, eps < 0.1, distance >= 1",
+    "distance_lower": "distance <= 1",
+    "distance_lower printed": "distance <= 1",
+    "squared_distance_lower": f"distance <= {2 * math.sqrt(0.1)}",
+    "ratio_upper": "distance < 2",
+    "ratio_upper printed": "distance <= 1",
+    "ratio_lower": "distance >= 0",
+    "chi_square_mean": "eps > 0, eps < 1",
+    "chi_square_mean printed": "eps > 0, eps < 1",
+    "success_limit": "eps > 0, eps < 1, num_points >= 2",
+    "log_mgf": f"s <~ {0.5 / (1 - math.exp(-0.245))}",
+    "log_mgf printed": f"s >= 0, s <~ {0.5 / 0.49}",
+    "sub_exponential": "eps > 0, p > 0, q > 0",
+    "near_distance": "eps > 0, eps < 1, distance > 0",
+    "near_distance printed": "eps > 0, eps < 1, distance > 0, distance <= 1",
+    "relative_distances_closed_form": "eps > 0, eps < 1, num_points >= 1",
+    "relative_distances": "eps > 0, eps < 1, num_points >= 1",
+    "relative_distances_sharp": "eps >= 1e-4, eps < 1, num_points >= 1",
+    "relative_distances_given": "eps >= 1e-4, eps < 1",
+    "gradient": "distance >= 0",
+    "gradient printed": "distance >= 0",
+    "lipschitz_squared": "tau > 0",
+    "ball": f"eps < 1, num_frequencies >~ {(math.sqrt(2) + math.sqrt(10)) ** 2 / 0.04}, tau > 0, inner > 0, inner < 1, "
+    "shell > 1",
+    "dimension_limit": f"eps > 0, eps < 0.25, radius >~ {math.sqrt(2 * math.log(20))}",
+    "gram_spectral_shifted": "eps > 0",
+    "gram_spectral_paired": "eps > 0",
+    "gram_spectral_paired_all_n": f"eps >= {1 / 20 + 1 / 300}",
+    "gram_frobenius_shifted": "tau > 0",
+    "gram_frobenius_paired": "tau > 0",
+    "gram_frobenius_paired_bernstein": "eps > 0",
+    "quadratic_form_shifted": "eps > 0",
+    "quadratic_form_paired": "eps > 0",
+}
+
+
+@pytest.mark.parametrize("name", HYPOTHESES)
+def test_hypotheses_hold_up_to_their_edges(name):
+    assert wrong_edges(bound_of(name), CASES[name][0], HYPOTHESES[name]) == []
+
+
+def test_hypotheses_that_need_other_words_hold_up_to_their_edges():
+    many = CASES["ball"][0] | dict(num_frequencies=1e11)
+    assert wrong_edges(fourier.ball, many, "eps >= 1e-4") == []
+    short = bound_of("log_mgf printed")
+    assert wrong_edges(short, dict(s=0.4, distance=0.5), "distance <= 1, s < 2") == []
+    one = dict(eps=0.2, num_frequencies=400)
+    for squared, counts, valid in ((0.0, 0.0, True), (0.0, -1e-9, False), (-1e-9, 1.0, False)):
+        found = fourier.relative_distances_given(squared_distances=[1.0, squared], pairs=[1.0, counts], **one)
+        assert found.valid is valid
+
+
+def exponent(ratio, distance):
+    """Return the exponent of Chernoff's bound for the mean of X / E X at a ratio, by quadrature over the frequency."""
+    w = np.linspace(-12, 12, 60_001)
+    X, weights = 1 - np.cos(distance * w), np.exp(-(w**2) / 2) / np.exp(-(w**2) / 2).sum()
+    mean = 1 - math.exp(-(distance**2) / 2)
+    sign = 1 if ratio > 1 else -1
+    found = optimize.minimize_scalar(
+        lambda s: special.logsumexp(sign * s * (X - ratio * mean), b=weights),
+        bounds=(0, 128),
+        method="bounded",
+        options=dict(xatol=1e-9),
+    )
+    return -found.fun
+
+
+@pytest.mark.parametrize(("eps", "t"), [(0.3, 400), (0.05, 8000), (0.95, 40)])
+@pytest.mark.parametrize("distance", [0.06, 0.3, 1.0, 2.5, 5.9])
+def test_pairs_at_a_distance_fail_by_the_exponents_of_their_law(eps, t, distance):
+    """Unless chi-square says more, which the sharp bound does for close pairs."""
+    found = fourier.relative_distances_given(eps=eps, num_frequencies=t, squared_distances=[distance**2], pairs=[1.0])
+    rates = [max(exponent(ratio, distance), kl(ratio)) for ratio in ((1 + eps) ** 2, (1 - eps) ** 2)]
+    sharp = fourier.relative_distances_sharp(eps=eps, num_frequencies=t, num_points=2)
+    expected = min(sum(math.exp(-t * rate) for rate in rates), 1 - sharp.probability)
+    assert 1 - found.probability == pytest.approx(expected, rel=1e-6, abs=1e-15)
+    assert distance < 0.5 or expected < 0.9 * (1 - sharp.probability)
+
+
+def test_distances_out_of_the_range_of_the_quadrature_count_as_its_ends():
+    def failure(distance, eps=0.3, t=400):
+        words = dict(eps=eps, num_frequencies=t, squared_distances=[distance**2], pairs=[1.0])
+        return 1 - fourier.relative_distances_given(**words).probability
+
+    sharp = fourier.relative_distances_sharp(eps=0.3, num_frequencies=400, num_points=2)
+    assert failure(0.0) == failure(0.049) == pytest.approx(1 - sharp.probability, rel=1e-9)
+    assert failure(6.0) == failure(60.0)
+    # A few frequencies, where Chernoff's bound for chi-square is the smaller one of the two.
+    assert (
+        failure(0.0, 0.9, 1.0) <= 1 - fourier.relative_distances(eps=0.9, num_frequencies=1, num_points=2).probability
+    )
+
+
+def test_distances_are_vectors_of_one_size_and_any_numbers(x64):
+    words = dict(eps=0.3, num_frequencies=400)
+    whole = fourier.relative_distances_given(squared_distances=[1, 4], pairs=[3, 2], **words)
+    exact = fourier.relative_distances_given(squared_distances=[1.0, 4.0], pairs=[3.0, 2.0], **words)
+    assert whole.probability == exact.probability
+    single = fourier.relative_distances_given(squared_distances=jnp.ones(2, "float32"), pairs=np.ones(2), **words)
+    assert single.probability.dtype == jnp.float32
+    for squared, pairs_ in (([1.0, 2.0], [1.0]), (1.0, 1.0), ([[1.0]], [[1.0]])):
+        with pytest.raises(ValueError, match="must be vectors of one size"):
+            fourier.relative_distances_given(squared_distances=squared, pairs=pairs_, **words)
+
+
+BALLS = {
+    "smaller than a shell": (0.2, 900, 2, 0.3, 5, 0.8, 2),
+    "no shell at all": (0.2, 900, 2, 1e-3, 5, 0.8, 2),
+    "eigenvalues near their limit": (0.9, 24, 1, 10, 5, 0.8, 2),
+    "a small tau": (0.2, 900, 2, 10, 0.25, 0.8, 2),
+}
+
+
+@pytest.mark.parametrize("case", BALLS)
+def test_the_parts_of_the_bound_of_a_ball(case):
+    eps, t, d, M, tau, inner, q = BALLS[case]
+    found = fourier.ball(eps=eps, num_frequencies=t, dim=d, diameter=M, tau=tau, inner=inner, shell=q)
+    expected = ball_literal(eps, t, d, M, tau, eps * inner, q)
+    assert 1 - found.probability == pytest.approx(1 - expected, rel=1e-9)
+
+
+def test_beyond_its_hypotheses_a_ball_has_a_bound_that_is_a_number():
+    words = dict(eps=0.2, num_frequencies=900, dim=2, diameter=10, tau=5, inner=0.8, shell=2)
+    for wrong in (dict(num_frequencies=20), dict(tau=-1), dict(shell=1), dict(num_frequencies=0.5, tau=-3)):
+        found = fourier.ball(**words | wrong)
+        assert math.isfinite(found.probability) and not found.valid
+    # Four exponents are cut.
+    crowded = fourier.ball(**words | dict(dim=1000, num_frequencies=1e5))
+    assert 1 - crowded.probability == pytest.approx(4 * math.exp(60), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("eps", "dim", "radius", "power"),
+    [(0.2, 1, 6 * math.sqrt(2 * math.log(5)), 1), (0.05, 100, 1e30, 32), (0.2, 1, math.sqrt(2 * math.log(5)), None)],
+)
+def test_the_dimension_limit_is_the_best_of_its_32_powers(eps, dim, radius, power):
+    found = fourier.dimension_limit(eps=eps, dim=dim, radius=radius).value
+    assert found == pytest.approx(hadamard(eps, dim, radius), rel=1e-9)
+    assert found == pytest.approx(1 if power is None else hadamard_of(power, eps, dim, radius), rel=1e-9)
+
+
+def test_beyond_its_hypotheses_the_dimension_limit_stays_where_it_is_at_the_edge():
+    words = dict(dim=3, radius=100.0)
+    at_the_edge = fourier.dimension_limit(eps=0.25 - 1e-6, **words).value
+    assert fourier.dimension_limit(eps=0.4, **words).value == at_the_edge
+    assert fourier.dimension_limit(eps=0.1, dim=3, radius=0.0).value == 1
 
 
 # ----------------------------------------------------------------------------------------- Theorem A: convex order

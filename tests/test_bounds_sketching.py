@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from edges import wrong_edges
 
 from jaxkern.bounds import Bound, sketching
 
@@ -205,13 +206,14 @@ def test_bounds_on_python_numbers_are_the_literal_formula_in_float64(name, setti
 @pytest.mark.parametrize("name", PAIRS)
 def test_enough_landmarks_make_a_bound_valid_and_fewer_do_not(name):
     bound, literal = PAIRS[name]
-    words = arguments(literal)
-    least = literal(**words)[2]
-    if least is None:
-        assert bound(**words).valid
-        return
-    assert bound(**{**words, "n": least * (1 + 1e-9)}).valid
-    assert not bound(**{**words, "n": least * (1 - 1e-9)}).valid
+    for setting in SETTINGS[:3]:
+        words = arguments(literal, **setting)
+        least = literal(**words)[2]
+        if least is None:
+            assert bound(**words).valid
+            continue
+        assert bound(**{**words, "n": least * (1 + 1e-9)}).valid
+        assert not bound(**{**words, "n": least * (1 - 1e-9)}).valid
 
 
 @pytest.mark.parametrize("name", [name for name in PAIRS if "weak_difference printed" not in name])
@@ -221,6 +223,42 @@ def test_a_failure_probability_above_one_is_not_valid(name):
         found = bound(**arguments(literal, tau=tau))
         assert not found.valid and found.probability <= 0
         assert tau == 0 or not found.value > 0 or name == "relative_norms"  # it has log(num_functions) beside tau
+
+
+HYPOTHESES = {
+    "covariance_deviation": "tau > 0",
+    "covariance_deviation_bernstein": "tau > 0, n >= 1",
+    "covariance_deviation_sharp": "tau > 0, n >= 1",
+    "hilbert_mean": "tau > 0, n >= 1",
+    "hilbert_mean printed": "tau > 0, n >= 1",
+    "cube_deviation": "tau > 0",
+    "cube_trace": "tau > 0",
+    "cube_trace printed": "tau > 0",
+    "projected_inner_products": "tau >= 1",
+    "projected_inner_products_all_d": "tau > 0",
+    "conditional_sketch": "tau >= 1",
+    "inner_products": "tau >= 1",
+    "inner_products printed": "tau >= 1",
+    "inner_products_all_d": "tau > 0",
+    "inner_products_every_n": "tau > 0, n >= 1, d >= 1",
+    "separation_shortfall": "tau > 0, n >= 1, d >= 1, epsilon >= 0, epsilon <= 1",
+    "largest_stretch": "tau > 0, n >= 1, d >= 1",
+    "mean_separation_shortfall": "tau > 0, n >= 1, d >= 1, weight > 0, weight < 1",
+    "relative_norms": "tau > 0, d >= 1, num_functions >= 1",
+    "weak_difference": "tau > 0",
+    "weak_difference printed": "tau > 0",
+    "weak_difference_coupled": "tau > 0",
+}
+
+
+def test_every_bound_has_hypotheses():
+    assert set(HYPOTHESES) == set(PAIRS)
+
+
+@pytest.mark.parametrize("name", HYPOTHESES)
+def test_hypotheses_hold_up_to_their_edges(name):
+    bound, literal = PAIRS[name]
+    assert wrong_edges(bound, arguments(literal), HYPOTHESES[name]) == []
 
 
 def test_enough_rows_make_a_bound_valid_and_fewer_do_not():

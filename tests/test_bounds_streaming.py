@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from edges import wrong_edges
 from scipy import stats
 
 from jaxkern.bounds import Bound, fourier, streaming
@@ -90,6 +91,33 @@ def test_hypotheses_are_checked():
     assert not streaming.nystrom_spectral(eps=0.01, num_landmarks=100).valid
     with pytest.raises(ValueError, match="as_printed"):
         streaming.best_rank(tail=1.0, spectral=1.0, rank=1, as_printed=1)
+
+
+HYPOTHESES = {
+    "frequent_directions": "rank >= 0, rank < 5",
+    "frequent_directions printed": "rank >= 0, rank < 10",
+    "frequent_directions_rowwise": "rank >= 0, rank < 10",
+    "frequent_directions_buffered": "rank >= 0, rank < 11",
+    "leftover_rows": "energy >= 0",
+    "projection": "num_points >= 0, sketch_size >= 2",
+    "projection_buffered": "num_points >= 0, sketch_size >= 1",
+    "streaming_gram": "eps > 0, sketch_size >= 2",
+    "streaming_gram_buffered": "eps > 0, sketch_size >= 1",
+    "frobenius_from_spectral": "spectral >= 0",
+    "best_rank": "rank >= 0",
+    "nystrom_spectral": f"eps >= {1 / (2 * math.sqrt(200)) + 1 / 600}",
+}
+
+
+@pytest.mark.parametrize("name", HYPOTHESES)
+def test_hypotheses_hold_up_to_their_edges(name):
+    assert wrong_edges(bound_of(name), CASES[name][0], HYPOTHESES[name]) == []
+
+
+def test_beyond_its_hypotheses_a_sketch_has_a_bound_that_says_nothing():
+    for rank in (5, 6):
+        found = streaming.frequent_directions(residual_energy=2.0, sketch_size=10, rank=rank)
+        assert found.value == pytest.approx(2e30, rel=1e-12) and not found.valid
 
 
 # -------------------------------------------------------------------------------------------------- the sketch itself

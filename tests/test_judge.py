@@ -25,6 +25,7 @@ from proofs_check.claim import (
     Rate,
     Setting,
     Tail,
+    Undecided,
 )
 from proofs_check.judge import judge, two_sides
 from proofs_check.limits import binomial_limits, certifiable, detectable, trials_needed
@@ -706,3 +707,469 @@ def test_a_run_stops_at_the_first_look_that_decides_with_the_verdict_of_that_pre
         for rule in ("fixed", "sequential"):
             assert judge(part, whole, verdict.alpha, rule=rule).status == verdict.status
     assert drawn[-1][0] == sum(e.trials for _, _, v in result.forms for e in v.evidence) < drawn[-1][1]
+
+
+# ----------------------------------------------------------------------------- every word of a verdict, and every edge
+
+ROUND = 1e4 * 2.0**-52
+AB = (Setting("a", numbers={"x": 1.0}), Setting("b", numbers={"x": 2.0}))
+
+
+def alike(found, expected):
+    """Compare numbers to 1e-9, and a NaN with a NaN."""
+    if isinstance(expected, dict):
+        assert found.keys() == expected.keys()
+        for name, value in expected.items():
+            alike(found[name], value)
+    elif isinstance(expected, float):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, err_msg=f"{found} {expected}")
+    else:
+        assert found == expected
+
+
+def says_all(verdict, status, because, slack, facts, evidence):
+    """Compare all that a verdict says; `evidence` holds (setting, trials, facts)."""
+    assert (verdict.status, verdict.because, verdict.alpha) == (status, because, ALPHA)
+    alike(verdict.slack, slack)
+    alike(dict(verdict.facts), facts)
+    assert [(e.setting, e.trials) for e in verdict.evidence] == [(setting, trials) for setting, trials, _ in evidence]
+    for seen, (_, _, expected) in zip(verdict.evidence, evidence, strict=True):
+        alike(dict(seen.facts), expected)
+
+
+def by_setting(**values):
+    return lambda setting: values[setting.name]
+
+
+def test_an_identity_says_its_largest_error():
+    tried = form(Identity(no_trial), AB)
+    single, double = 1e4 * 2.0**-23, 1e4 * 2.0**-52
+    small = {"worst_residual": 3e-13, "limit": double, "not_finite": 0}
+    wide = {"worst_residual": float(np.float32(2e-4)), "limit": single, "not_finite": 0}
+    because = "the largest relative error is 0.0002"
+    verdict = judge(tried, [np.float32([1e-4, -2e-4]), [1e-13, -3e-13, 0.0]], ALPHA)
+    facts = {"not_finite": 0, "worst_residual": wide["worst_residual"]}
+    says_all(verdict, "identity", because, math.nan, facts, [("a", 2, wide), ("b", 3, small)])
+    large = small | {"worst_residual": 1e-3}
+    because = "the largest relative error is 0.001, which is more than rounding"
+    for samples, evidence in (
+        ([[1e-3], [3e-13]], [("a", 1, large), ("b", 1, small)]),
+        ([[3e-13], [1e-3]], [("a", 1, small), ("b", 1, large)]),
+    ):
+        facts = {"not_finite": 0, "worst_residual": 1e-3}
+        says_all(judge(tried, samples, ALPHA), "refuted", because, math.nan, facts, evidence)
+    lost = judge(IDENTITY, [[math.nan, 0.0]], ALPHA)
+    because = "the largest relative error is inf, which is more than rounding (1 statistics are not finite)"
+    assert lost.because == because and lost.evidence[0].facts["worst_residual"] == math.inf
+    assert judge(IDENTITY, [[ROUND]], ALPHA).status == "identity"
+    assert judge(IDENTITY, [[0.0]], ALPHA).because == "the largest relative error is 0"
+    with pytest.raises(ValueError, match=r"at least 1 trial\(s\) are needed at setting 'here', got 0"):
+        judge(IDENTITY, [[]], ALPHA)
+
+
+def test_exact_probabilities_are_compared_to_rounding_of_their_size():
+    for found, claimed, status in (
+        (-0.5 + 0.9 * ROUND, -0.5, "certified"),
+        (-0.5 + 1.1 * ROUND, -0.5, "refuted"),
+        (-1e4 + 0.9e4 * ROUND, -1e4, "certified"),
+        (-1e4 + 1.1e4 * ROUND, -1e4, "refuted"),
+        (ROUND, 0.0, "vacuous"),
+        (-3.0, math.nan, "refuted"),
+    ):
+        assert judge(*exact((found, claimed)), ALPHA).status == status
+    tried, samples = exact(*[(-2.0 + i, -3.0) for i in range(4)], (-9.0, -8.0))
+    verdict = judge(tried, samples, ALPHA)
+    named = "; ".join(f"{i}: log probability {-2 + i}, claimed at most -3" for i in range(3))
+    evidence = [
+        (str(i), 0, {"log_probability": pair[0], "log_claimed": pair[1], "not_finite": 0})
+        for i, pair in enumerate(np.array(samples).tolist())
+    ]
+    says_all(verdict, "refuted", named, math.nan, {"not_finite": 0, "settings_refuted": 4}, evidence)
+    for pair in ((math.nan, -3.0), (-3.0, math.nan)):
+        assert judge(*exact(pair), ALPHA).facts["not_finite"] == 1
+    assert judge(*exact((-5.0, 0.0), (-5.0, -1.0)), ALPHA).status == "certified"
+    assert judge(*exact((-5.0, 0.0), (-5.0, 1.0)), ALPHA).status == "vacuous"
+
+
+def test_an_inequality_says_where_it_fails_most():
+    tried = form(Inequality(no_trial), AB)
+    verdict = judge(tried, [[(1.0, 2.0), (2.5, 1.5), (4.0, 2.0)], [(1.0, 0.5), (math.nan, 3.0)]], ALPHA)
+    a = {"violations": 2, "excess": 2.0, "left": 4.0, "right": 2.0, "not_finite": 0, "slack": 0.5}
+    b = {"violations": 2, "excess": math.inf, "left": math.nan, "right": 3.0, "not_finite": 1, "slack": 0.5}
+    because = "nan where at most 3 is claimed, at b (1 statistics are not finite)"
+    facts = {"not_finite": 1, "settings_refuted": 2, "worst_setting": "b"}
+    says_all(verdict, "refuted", because, 0.5, facts, [("a", 3, a), ("b", 2, b)])
+    held = judge(tried, [[(1.0, 2.0)], [(-4.0, 1.0), (2.0, 6.0)]], ALPHA)
+    a = {"violations": 0, "excess": 0.0, "left": 1.0, "right": 2.0, "not_finite": 0, "slack": 2.0}
+    b = a | {"left": -4.0, "right": 1.0, "slack": 3.0}
+    because = "it holds at all 3 inputs that were tried"
+    says_all(held, "consistent", because, 2.0, {"not_finite": 0}, [("a", 1, a), ("b", 2, b)])
+    assert math.isnan(judge(INEQUALITY, [[(ROUND, 1.0)]], ALPHA).slack)  # no more than rounding: no ratio
+    assert judge(INEQUALITY, [[(1e6 * (1 + 0.9 * ROUND), 1e6)]], ALPHA).status == "consistent"
+    assert judge(INEQUALITY, [[(-1e6 * (1 - 0.9 * ROUND), -1e6)]], ALPHA).status == "consistent"
+    assert judge(INEQUALITY, [[(1e6 * (1 + 1.1 * ROUND), 1e6)]], ALPHA).status == "refuted"
+    assert judge(INEQUALITY, [[(ROUND, 0.0)]], ALPHA).status == "consistent"
+    assert judge(INEQUALITY, [[(1.1 * ROUND, 0.0)]], ALPHA).status == "refuted"
+
+
+def test_bounds_are_numbers_with_probabilities_up_to_1_to_rounding():
+    def checked(value, probability):
+        return judging.checked_bound(lambda setting: Bound(value, probability, True, "toy:1"), HERE[0])
+
+    assert checked(2.0, 1 + 0.5e-6) == (2.0, 0.0)
+    assert checked(2.0, 1.0) == (2.0, 0.0) and checked(2.0, 0.75) == (2.0, 0.25)
+    for value, probability in ((math.nan, 0.9), (1.0, math.nan), (1.0, 1 + 1.5e-6)):
+        with pytest.raises(ValueError, match="toy:1 at setting 'here' must be a number with a probability of at most"):
+            checked(value, probability)
+
+
+def test_what_is_not_testable_needs_no_sample_and_what_is_needs_a_level_and_a_setting():
+    verdict = judge(form(Undecided("it names no number")), [], ALPHA)
+    says_all(verdict, "not testable", "it names no number", math.nan, {"not_finite": 0}, [])
+    for alpha in (0.0, 1.0):
+        with pytest.raises(ValueError, match="alpha must lie strictly between 0 and 1"):
+            judge(form(Undecided("")), [], alpha)
+    with pytest.raises(ValueError, match=r"one sample a setting is needed, got 0 for 0 setting\(s\)"):
+        judge(form(LAW.statement, ()), [], ALPHA)
+
+
+def of_a_tail(count, trials, delta, *, level, quantile, value=1.0):
+    """Return the facts of a count above delta by the fixed rule, from the tails of the laws of Beta and binomial."""
+    lower = float(stats.beta.ppf(level, count, trials - count + 1)) if count else 0.0
+    upper = float(stats.beta.isf(level, count + 1, trials - count))
+    beyond = float(stats.binom.pmf(np.arange(count, trials + 1), trials, delta).sum())
+    facts = {"bound": value, "delta": delta, "slack": value / quantile, "not_finite": 0, "says_nothing": False}
+    facts |= {"violations": count, "lower_limit": lower, "upper_limit": upper, "quantile": quantile}
+    facts |= {"refutes": lower > delta, "certifies": upper <= delta, "p_value": beyond}
+    facts |= {"certifiable": 1 - level ** (1 / trials), "detectable": detectable(trials, delta, level)}
+    return facts
+
+
+def tails(**deltas):
+    return form(Tail(no_trial, lambda s: Bound(1.0, 1 - deltas[s.name], True, "toy:1")), AB)
+
+
+def test_a_refuted_tail_names_the_setting_with_the_smallest_p_value():
+    delta, level = 1 - (1 - 0.1), ALPHA / 2
+    a = of_a_tail(90, 200, delta, level=level, quantile=2.0)
+    b = of_a_tail(60, 200, delta, level=level, quantile=2.0)
+    verdict = judge(tails(a=0.1, b=0.1), [with_violations(90, 200), with_violations(60, 200)], ALPHA)
+    because = f"90 of 200 trials exceed the bound at a: violation probability at least {a['lower_limit']:.3g}, claimed"
+    facts = {"not_finite": 0, "settings_refuted": 2, "worst_setting": "a"}
+    says_all(verdict, "refuted", because + " 0.1", 0.5, facts, [("a", 200, a), ("b", 200, b)])
+    # Without any probability both are impossible, and the larger lower limit decides.
+    verdict = judge(tails(a=0.0, b=0.0), [with_violations(1, 9), with_violations(5, 9)], ALPHA)
+    assert verdict.because == "5 of 9 trials exceed the bound at b, by more than rounding, and none may"
+    facts = verdict.evidence[1].facts
+    assert facts["p_value"] == 0 and facts["refutes"] and not facts["certifies"]
+
+
+def test_a_certified_tail_names_the_setting_closest_to_its_delta():
+    verdict = judge(tails(a=0.1, b=0.5), [with_violations(0, 200), with_violations(0, 200)], ALPHA)
+    a = of_a_tail(0, 200, 1 - 0.9, level=ALPHA / 2, quantile=0.5)
+    b = of_a_tail(0, 200, 0.5, level=ALPHA / 2, quantile=0.5)
+    because = (
+        f"violation probability at most {a['upper_limit']:.3g} where 0.1 is claimed (a, the closest of 2 setting(s))"
+    )
+    facts = {"not_finite": 0, "settings_vacuous": 0}
+    says_all(verdict, "certified", because, 2.0, facts, [("a", 200, a), ("b", 200, b)])
+    assert judge(tail(), [np.ones(200)], ALPHA).evidence[0].facts["violations"] == 0  # at the bound is within it
+
+
+def test_an_open_tail_names_the_setting_farthest_from_its_delta():
+    verdict = judge(tails(a=0.001, b=0.1), [with_violations(0, 200), with_violations(20, 200)], ALPHA)
+    a = of_a_tail(0, 200, 1 - 0.999, level=ALPHA / 2, quantile=0.5)
+    b = of_a_tail(20, 200, 1 - 0.9, level=ALPHA / 2, quantile=0.5)
+    because = (
+        "0 of 200 trials exceed the bound at a, where delta = 0.001; as many trials could certify "
+        f"{a['certifiable']:.3g} and would refute a rate of {a['detectable']:.3g}"
+    )
+    facts = {"certifiable": a["certifiable"], "detectable": a["detectable"], "worst_setting": "a"}
+    facts |= {"not_finite": 0, "settings_open": 2, "settings_vacuous": 0}
+    says_all(verdict, "consistent", because, 2.0, facts, [("a", 200, a), ("b", 200, b)])
+
+
+def test_a_tail_that_says_nothing_says_so():
+    because = "at every setting the bound exceeds what the statistic can ever be, or claims no probability at all"
+    nothing = {"bound": 1.0, "delta": 1.0, "slack": math.nan, "not_finite": 0, "says_nothing": True}
+    verdict = judge(tail(delta=1.0), [[]], ALPHA)
+    says_all(verdict, "vacuous", because, math.nan, {"not_finite": 0}, [("here", 0, nothing)])
+    above = judge(tail(delta=0.1, ceiling=0.9), [np.full(200, 0.5)], ALPHA)
+    facts = of_a_tail(0, 200, 1 - 0.9, level=ALPHA, quantile=0.5) | {"ceiling": 0.9, "says_nothing": True}
+    says_all(above, "vacuous", because, 2.0, {"not_finite": 0}, [("here", 200, facts)])
+    # A bound at the ceiling excludes nothing that can be, and yet is not beyond it.
+    assert judge(tail(ceiling=1.0), [with_violations(0, 200) * 2], ALPHA).status == "certified"
+    one = judge(tails(a=1.0, b=0.1), [[], with_violations(0, 200)], ALPHA)
+    assert one.status == "certified" and one.facts == {"not_finite": 0, "settings_vacuous": 1}
+
+
+@pytest.mark.parametrize("size", [1.0, 1e6, -1.0, -1e6])
+def test_what_holds_always_and_ceilings_allow_for_rounding_of_their_size(size):
+    within, beyond = size + 0.9 * ROUND * abs(size), size + 1.1 * ROUND * abs(size)
+    assert judge(tail(size, delta=0.0), [[within]], ALPHA).status == "consistent"
+    assert judge(tail(size, delta=0.0), [[beyond]], ALPHA).status == "refuted"
+    assert judge(tail(size, ceiling=size), [[within, size - 1]], ALPHA).status == "consistent"
+    with pytest.raises(ValueError, match="the statistic exceeds its ceiling"):
+        judge(tail(size, ceiling=size), [[beyond, size - 1]], ALPHA)
+    assert judge(tail(-1.0, delta=0.0), [[-1.0 + ROUND]], ALPHA).status == "consistent"
+    assert judge(tail(ceiling=1.0), [[1.0 + ROUND]], ALPHA).status == "consistent"
+
+
+def test_the_sequential_rule_has_p_values_up_to_1():
+    facts = judge(tail(), [with_violations(0, 200)], ALPHA, rule="sequential").evidence[0].facts
+    assert facts["p_value"] == 1.0
+    assert decides_at(tail(delta=1.0).statement, HERE[0], [], 0.01)
+
+
+def test_a_constant_is_refuted_by_as_many_ratios_as_refute_delta():
+    shapes = Calibrated(no_trial, lambda s: Bound(2.0 * s.numbers["x"], 0.9, True, "toy:1"), 0.1, 1.0)
+    samples = [np.linspace(0.01, 4, 400), np.linspace(0.02, 6, 300)]
+    verdict = judge(form(shapes, AB), samples, ALPHA)
+    evidence = []
+    for setting, sample_ in zip(AB, samples, strict=True):
+        ratios = np.sort(sample_ / (2 * setting.numbers["x"]))
+        n, delta = ratios.size, 1 - 0.9
+        k = next(k for k in range(n + 1) if stats.binom.sf(k - 1, n, delta) < ALPHA / 2)
+        facts = {"shape": 2 * setting.numbers["x"], "delta": delta, "not_finite": 0}
+        facts |= {"needed": float(ratios[round(0.9 * n) - 1]), "needed_lower_limit": float(ratios[n - k])}
+        evidence.append((setting.name, n, facts))
+    needed = max(facts["needed"] for _, _, facts in evidence)
+    limit = max(facts["needed_lower_limit"] for _, _, facts in evidence)
+    assert limit == evidence[0][2]["needed_lower_limit"] > evidence[1][2]["needed_lower_limit"]
+    facts = {"needed_estimate": needed, "needed_lower_limit": limit, "proved_lower": 0.1, "proved_upper": 1.0}
+    because = f"a constant of at least {limit:.4g} is needed at a, proved is 1"
+    says_all(verdict, "refuted", because, 1 / needed, {"not_finite": 0} | facts, evidence)
+    proved = dataclasses.replace(shapes, upper=4.0)
+    because = f"the constant lies in [{limit:.4g}, 4]"
+    facts["proved_upper"] = 4.0
+    verdict = judge(form(proved, AB), samples, ALPHA)
+    says_all(verdict, "calibrated", because, 4 / needed, {"not_finite": 0} | facts, evidence)
+    low = judge(form(dataclasses.replace(proved, lower=3.5), AB), samples, ALPHA)
+    assert low.because == "the constant lies in [3.5, 4]"
+
+
+def test_the_edges_of_a_constant():
+    always = form(Calibrated(no_trial, says(1.0, 0.0), 0.0, 2.0))
+    assert judge(always, [[2.0 * (1 + ROUND)]], ALPHA).status == "calibrated"  # to rounding
+    assert judge(always, [[2.0 * (1 + 2 * ROUND)]], ALPHA).status == "refuted"
+    # Two violations of two refute a rate of 0.005, 2.5e-5 < 1e-4, and one does not: the smaller one is the limit.
+    rare_ = judge(form(Calibrated(no_trial, says(1.0, 0.005), 0.0, 9.0)), [[5.0, 3.0]], ALPHA)
+    assert rare_.facts["needed_lower_limit"] == 3.0
+    some = form(Calibrated(no_trial, lambda s: Bound(1.0, 2 - s.numbers["x"], True, "toy:1"), 0.0, 9.0), AB)
+    verdict = judge(some, [[1.0], []], ALPHA)  # b claims a probability of 0, and needs no trials
+    assert verdict.status == "calibrated" and verdict.facts["needed_lower_limit"] == 1.0
+    assert dict(verdict.evidence[1].facts) == {"shape": 1.0, "delta": 1.0, "not_finite": 0}
+    nothing = judge(form(Calibrated(no_trial, says(1.0, 1.0), 0.0, 9.0)), [[]], ALPHA)
+    assert nothing.because == "no probability is claimed at any setting" and math.isnan(nothing.slack)
+
+
+def of_a_mean(sample_, target, scale, *, precision=0.05):
+    n, mean = len(sample_), float(np.mean(sample_))
+    error = math.sqrt(sum((x - mean) ** 2 for x in sample_) / (n - 1) / n)
+    half, gap = stats.norm.isf(ALPHA / 4) * error, abs(mean - target)
+    facts = {"mean": mean, "standard_error": error, "target": target, "allowed": precision * scale, "gap": gap}
+    facts |= {"half_width": half, "not_finite": 0, "inside": bool(gap + half <= precision * scale)}
+    return facts | {"excludes_target": bool(gap > half)}
+
+
+@pytest.mark.parametrize(
+    ("means", "spreads", "status", "worst"),
+    [
+        ((1.01, 4.01), (0.1, 0.1), "certified", "b"),
+        ((1.01, 4.05), (0.1, 1.0), "consistent", "b"),
+        ((1.05, 4.01), (1.0, 0.1), "consistent", "b"),
+        ((1.3, 4.01), (0.1, 0.1), "refuted", "a"),
+        ((1.3, 4.4), (0.1, 1.0), "refuted", "a"),  # 24 half widths off against 3, though 0.3 is less than 0.4
+    ],
+)
+def test_a_mean_says_the_setting_where_it_is_farthest_off(means, spreads, status, worst):
+    targets, scales = {"a": 1.0, "b": 4.0}, {"a": -2.0, "b": 3.0}
+    tried = form(Expectation(no_trial, by_setting(**targets), by_setting(**scales)), AB)
+    samples = [around(mean, spread, 1000) for mean, spread in zip(means, spreads, strict=True)]
+    facts = [of_a_mean(s, targets[n], abs(scales[n])) for s, n in zip(samples, "ab", strict=True)]
+    ratios = [f["gap"] / f["half_width"] for f in facts]
+    worst = "ab"[int(np.argmax(ratios))] if status != "refuted" else worst
+    f = facts["ab".index(worst)]
+    because = f"the mean is {f['mean']:.6g} +- {f['half_width']:.2g} at {worst}, claimed {f['target']:.6g}"
+    evidence = [("a", 1000, facts[0]), ("b", 1000, facts[1])]
+    expected = {"not_finite": 0, "worst_setting": worst}
+    says_all(judge(tried, samples, ALPHA), status, because, math.nan, expected, evidence)
+
+
+def test_a_mean_without_variance_that_is_off_by_rounding_is_not_the_worst():
+    tried = form(Expectation(no_trial, lambda s: 0.0, lambda s: 1.0), AB)
+    verdict = judge(tried, [[1e-13] * 9, around(1.0, 0.1, 1000)], ALPHA)
+    assert verdict.status == "refuted" and verdict.facts["worst_setting"] == "b"
+    constant = judge(expectation(), [[0.05, 0.05]], ALPHA).evidence[0].facts
+    assert constant["inside"] and constant["excludes_target"]  # at the limit of the precision is within it
+    assert not judge(expectation(), [[ROUND, ROUND]], ALPHA).evidence[0].facts["excludes_target"]
+
+
+@pytest.mark.parametrize(("target", "scale"), [(-1e6, 1.0), (1e6, 1.0), (0.0, 1e6), (0.0, 1.0)])
+def test_a_mean_allows_for_rounding_of_its_size(target, scale):
+    tried = form(Expectation(no_trial, lambda s: target, lambda s: scale))
+    size = max(abs(target), scale)
+    for off, status in ((0.9, "certified"), (1.2, "refuted")):
+        assert judge(tried, [[target + off * ROUND * size] * 2], ALPHA).status == status
+
+
+def test_a_bounded_mean_that_is_not_a_number_is_refuted():
+    verdict = judge(rare_event(), [[0.0, math.nan]], ALPHA)
+    assert verdict.status == "refuted" and math.isnan(verdict.evidence[0].facts["half_width"])
+    assert judge(rare_event(), [[0.0, 1.0]], ALPHA).evidence[0].trials == 2
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_bounded_mean_goes_by_its_farther_limit(sign):
+    skewed = sign * np.where(np.arange(400) % 8, 0.0, 1.0)
+    low, high = min(sign, 0.0), max(sign, 0.0)
+    tried = form(Expectation(no_trial, lambda s: sign / 8, lambda s: 1.0, limits=lambda s: (low, high)))
+    facts = judge(tried, [skewed], ALPHA).evidence[0].facts
+    lower, upper = sequential.betting_limits(skewed, ALPHA / 2, low=low, high=high, horizon=400)
+    alike(facts["half_width"], float(max(sign / 8 - lower, upper - sign / 8)))
+    assert (sign / 8 - lower > upper - sign / 8) == (sign < 0)
+    for outermost in (low - ROUND, high + ROUND):
+        assert judge(tried, [np.append(skewed, outermost)], ALPHA).status != "refuted"
+
+
+def rares(claims, ceilings):
+    return form(Rare(no_trial, by_setting(**claims), by_setting(**ceilings)), AB)
+
+
+@pytest.mark.parametrize(
+    ("claims", "status", "worst"),
+    [
+        ({"a": -40.4, "b": -20.2}, "certified", "a"),
+        ({"a": -40.69, "b": -20.2}, "consistent", "a"),
+        ({"a": -40.2, "b": -20.69}, "consistent", "b"),
+        ({"a": -42.0, "b": -20.2}, "refuted", "a"),
+        ({"a": -42.0, "b": -24.0}, "refuted", "b"),
+        ({"a": 0.0, "b": -20.2}, "certified", "b"),
+        ({"a": 0.0, "b": 0.5}, "vacuous", "b"),
+    ],
+)
+def test_a_rare_probability_says_all_it_found(claims, status, worst):
+    ceilings = {"a": -40.0, "b": -20.0}
+    verdict = judge(rares(claims, ceilings), [ESTIMATES, ESTIMATES[:500]], ALPHA)
+    evidence = []
+    for name, trials in (("a", 1000), ("b", 500)):
+        lower, upper = (
+            float(v) for v in sequential.betting_limits(ESTIMATES[:trials], ALPHA / 2, low=0, high=1, horizon=trials)
+        )
+        facts = {"log_claimed": claims[name], "log_ceiling": ceilings[name], "not_finite": 0}
+        facts |= {"says_nothing": claims[name] >= 0, "log_estimate": math.log(0.5) + ceilings[name]}
+        facts |= {"log_lower_limit": math.log(lower) + ceilings[name]}
+        facts |= {"log_upper_limit": math.log(upper) + ceilings[name]}
+        facts |= {"slack": math.exp(claims[name] - facts["log_estimate"])}
+        evidence.append((name, trials, facts))
+    f = dict(zip("ab", (facts for _, _, facts in evidence), strict=True))[worst]
+    because = (
+        f"the log of the probability lies in [{f['log_lower_limit']:.4g}, {f['log_upper_limit']:.4g}] at {worst}, "
+        f"claimed is at most {claims[worst]:.4g}"
+    )
+    slack = min(facts["slack"] for _, _, facts in evidence)
+    says_all(verdict, status, because, slack, {"not_finite": 0, "worst_setting": worst}, evidence)
+
+
+def test_the_edges_of_a_rare_probability():
+    assert judge(rare(-1.0, -1000.0), [ESTIMATES], ALPHA).slack == math.exp(700)
+    assert judge(rare(-10.0), [np.append(ESTIMATES, 1 + ROUND)], ALPHA).status == "certified"
+    assert judge(rare(-10.0), [[0.5]], ALPHA).evidence[0].trials == 1
+    none_seen = judge(rare(-math.inf), [np.zeros(1000)], ALPHA)  # nothing contradicts that it never happens
+    assert none_seen.status == "consistent"
+    reached = judge(rare(), [ESTIMATES], ALPHA).evidence[0].facts["log_upper_limit"]
+    assert judge(rare(reached), [ESTIMATES], ALPHA).status == "certified"
+    # Says nothing, and is not certified by its own limit either, where the ceiling is no probability.
+    tried = rares({"a": 0.35, "b": -20.0}, {"a": 1.0, "b": -20.0})
+    assert judge(tried, [ESTIMATES, ESTIMATES], ALPHA).status == "certified"
+    # Three trials say less of b than is claimed, but nothing against it: what refutes is named.
+    tried = rares({"a": -42.0, "b": -23.0}, {"a": -40.0, "b": -20.0})
+    verdict = judge(tried, [ESTIMATES, ESTIMATES[:3]], ALPHA)
+    assert verdict.status == "refuted" and verdict.facts["worst_setting"] == "a"
+    # What is not a number refutes though it claims to be likely, and the setting with the number is not named.
+    verdict = judge(rares({"a": -40.0, "b": -0.5}, {"a": -40.0, "b": 0.0}), [ESTIMATES, [math.nan]], ALPHA)
+    assert verdict.status == "refuted" and verdict.facts["worst_setting"] == "b"
+
+
+def test_a_law_says_its_distance_and_its_resolution():
+    uniform_ = form(Law(no_trial, stats.uniform.cdf), AB)
+    samples = [quantiles(stats.uniform, 1000), quantiles(stats.uniform, 2000) ** 1.05]
+    verdict = judge(uniform_, samples, ALPHA)
+    evidence = []
+    for name, sample_ in zip("ab", samples, strict=True):
+        n = sample_.size
+        steps = np.arange(n + 1) / n
+        distance = max(np.max(steps[1:] - sample_), np.max(sample_ - steps[:-1]))
+        facts = {"distance": float(distance), "p_value": float(stats.kstwo.sf(distance, n)), "not_finite": 0}
+        evidence.append((name, n, facts | {"resolution": math.sqrt(math.log(4 / ALPHA) / (2 * n))}))
+    p_value, coarsest = evidence[1][2]["p_value"], evidence[0][2]["resolution"]
+    because = (
+        f"Kolmogorov-Smirnov p-value {p_value:.3g} at b (level 5e-05); "
+        f"a true distance of more than {2 * coarsest:.3g} would have been seen"
+    )
+    facts = {"not_finite": 0, "resolution": coarsest, "p_value": p_value}
+    says_all(verdict, "certified", because, math.nan, facts, evidence)
+    assert judge(uniform_, [samples[0], samples[1][::2]], ALPHA).status == "certified"
+    assert judge(uniform_, [samples[0], samples[1][::20]], ALPHA).status == "consistent"
+    lost = judge(LAW, [[0.0, math.inf]], ALPHA).evidence[0].facts
+    assert (lost["distance"], lost["p_value"], lost["not_finite"]) == (1.0, 0.0, 1)
+    assert judge(LAW, [[0.1]], ALPHA).evidence[0].trials == 1
+    one = [np.linspace(0, 1, 1000) ** 1.2]
+    at_its_level = judge(form(uniform_.statement), one, ALPHA).facts["p_value"]
+    assert judge(form(uniform_.statement), one, at_its_level).status == "certified"
+
+
+@pytest.mark.parametrize("spread", [0.05, 0.6])
+def test_a_rate_is_the_weighted_line_through_the_logarithms(spread):
+    """Least squares with the weights of the means, by NumPy; they are far from equal and the means off the line."""
+    sizes = np.array([s.numbers["n"] for s in SIZES])
+    means = sizes**-0.5 * np.array([1.0, 1.1, 0.9, 1.05, 1.0])
+    spreads = spread * means * np.array([1.0, 2.0, 0.5, 1.0, 3.0])
+    samples = [around(mean, s, 100) for mean, s in zip(means.tolist(), spreads.tolist(), strict=True)]
+    verdict = judge(rate(-0.5), samples, ALPHA)
+    errors = spreads / math.sqrt(99)
+    (slope, offset), covariance = np.polyfit(np.log(sizes), np.log(means), 1, w=means / errors, cov="unscaled")
+    half = float(stats.norm.isf(ALPHA / 2) * math.sqrt(covariance[0, 0]))
+    residuals = (np.log(means) - slope * np.log(sizes) - offset) * means / errors
+    facts = {"slope": float(slope), "half_width": half, "misfit": float(np.sum(residuals**2) / 3), "not_finite": 0}
+    status = "certified" if abs(slope + 0.5) + half <= 0.1 else "consistent"
+    assert status == ("certified" if spread < 0.1 else "consistent")
+    because = f"the slope is {slope:.4g} +- {half:.2g}, claimed -0.5 +- 0.1"
+    evidence = [
+        (s.name, 100, {"size": float(n), "mean": float(m), "standard_error": float(e), "not_finite": 0})
+        for s, n, m, e in zip(SIZES, sizes, means, errors, strict=True)
+    ]
+    says_all(verdict, status, because, math.nan, facts, evidence)
+
+
+def test_the_edges_of_a_rate():
+    samples = power_law(-0.45, spread=0.1)
+    facts = judge(rate(-0.5), samples, ALPHA).facts
+    gap, half = abs(facts["slope"] + 0.5), facts["half_width"]
+    assert judge(rate(-0.5, width=gap + half), samples, ALPHA).status == "certified"
+    far = power_law(-1.0, spread=0.1)
+    facts = judge(rate(-0.5), far, ALPHA).facts
+    gap, half = abs(facts["slope"] + 0.5), facts["half_width"]
+    width = next(w for w in np.nextafter(gap - half, [0, 1, gap - half]).tolist() if half + w == gap)
+    assert judge(rate(-0.5, width=width), far, ALPHA).status == "consistent"
+    few = [s[:2] for s in power_law(-0.5, spread=0.01)]
+    assert judge(rate(-0.5), few, ALPHA).evidence[0].trials == 2
+    for wrong in (0.0, -1.0):
+        samples = power_law(-0.5)
+        samples[2] = np.full(10, wrong)
+        verdict = judge(rate(-0.5), samples, ALPHA)
+        assert verdict.status == "refuted" and verdict.because == "a mean is not a positive number"
+    halves = tuple(Setting(str(n), numbers={"n": n}) for n in (0.5, 1.0, 2.0, 4.0, 8.0))
+    tried = form(Rate(no_trial, "n", 1.0, 0.1), halves)
+    assert judge(tried, [np.full(10, s.numbers["n"]) for s in halves], ALPHA).status == "certified"
+    for least in (0.0, -1.0):
+        tried = form(Rate(no_trial, "n", 1.0), (Setting("x", numbers={"n": least}), *halves))
+        with pytest.raises(ValueError, match="at least five positive values of 'n'"):
+            judge(tried, [[1.0, 2.0]] * 6, ALPHA)
+
+
+def test_quantiles_of_the_slack():
+    assert judge(tail(2.0, delta=1 - 1e-12), [[4.0, 1.0, 3.0]], ALPHA).slack == 2.0  # the smallest
+    assert math.isnan(judge(tail(1.0, 0.1), [np.zeros(100)], ALPHA).slack)
+    assert judge(tail(1.0, 0.1), [[*np.arange(90.0), *[math.inf] * 10]], ALPHA).slack == 1 / 89
+    assert judge(tail(1.0, 0.1), [[*np.arange(89.0), *[math.inf] * 11]], ALPHA).slack == 0.0

@@ -401,9 +401,9 @@ def test_memory_does_not_grow_with_pairs_times_dimensions(rng):
 def test_bad_means_and_noise_are_refused_by_name():
     X = np.ones((3, 2), np.float32)
     for level in (-1.0, np.inf, np.array([1.0, -1.0, 1.0], np.float32), [1.0, 1.0, -2.0]):
-        with pytest.raises(ValueError, match="level must be non-negative and finite"):
+        with pytest.raises(ValueError, match="noise must be non-negative and finite"):
             mean_gaussian_kernel(X, level, 1.0)
-    with pytest.raises(ValueError, match=r"level must have shape \(\) or \(3,\), one number per point, got \(2,\)"):
+    with pytest.raises(ValueError, match=r"noise must have shape \(\) or \(3,\), one number per point, got \(2,\)"):
         mean_gaussian_kernel(X, np.ones(2, np.float32), 1.0)
     with pytest.raises(ValueError, match="lengthscale must be positive"):
         mean_gaussian_kernel(X, 1.0, 0.0)

@@ -94,6 +94,12 @@ def test_one_point_agrees_with_itself(dtype):
     assert float(metrics.misclassification_rate([5], [-5])) == 0
 
 
+def test_two_points_are_one_pair(dtype):
+    for a, b in itertools.product([(0, 0), (0, 1)], repeat=2):
+        assert float(metrics.rand_index(a, b)) == rand_by_pairs(a, b) == float(a == b)
+        assert float(metrics.adjusted_rand_index(a, b)) == adjusted_rand_score(a, b)
+
+
 def test_trivial_partitions_score_as_in_scikit_learn(dtype):
     single, apart, halves = np.zeros(40, int), np.arange(40), np.arange(40) % 2
     for a, b in itertools.product([single, apart, halves], repeat=2):
@@ -102,6 +108,13 @@ def test_trivial_partitions_score_as_in_scikit_learn(dtype):
     assert float(metrics.rand_index(single, apart)) == 0
     assert float(metrics.normalized_mutual_info(single, halves)) == 0
     assert float(call(metrics.misclassification_rate, single, apart)) == pytest.approx(39 / 40, abs=eps(dtype))
+
+
+def test_rounding_makes_no_mutual_information_negative():
+    """Independent partitions: without its limit the score of both is -eps in float32."""
+    for p, q in [(3, 7), (5, 7)]:
+        points = np.arange(p * q)
+        assert 0 <= float(metrics.normalized_mutual_info(points // q, points % q)) <= 4 * eps("float32")
 
 
 @pytest.mark.parametrize("share", [0.5, 1e-5])
@@ -123,6 +136,7 @@ def test_labels_beyond_the_default_integers_are_told_apart():
     assert float(metrics.rand_index(a * 2**32, a)) == 1
     assert float(call(metrics.misclassification_rate, a * 2**33, np.zeros(40, np.uint8))) == 0.75
     assert float(metrics.rand_index((a * (2**30 - 1)).astype(np.uint32), a.astype(np.int8))) == 1
+    assert float(metrics.rand_index(-a * 2**32, a)) == 1
 
 
 @pytest.mark.parametrize("score", PARTITION)
@@ -149,6 +163,22 @@ def test_matching_may_leave_labels_over_on_either_side():
     assert float(metrics.misclassification_rate(a, a, num_labels=50)) == 0
 
 
+def test_the_side_with_more_labels_sizes_the_matching():
+    a, b = np.zeros(6, int), np.array([0, 1, 1, 1, 1, 2])
+    for first, second in ((a, b), (b, a)):
+        for num_labels in (None, 3):
+            rate = metrics.misclassification_rate(first, second, num_labels=num_labels)
+            assert float(rate) == pytest.approx(1 / 3, abs=eps("float32"))
+        with pytest.raises(ValueError, match="num_labels must be at least the number of distinct labels, 3, got 2"):
+            metrics.misclassification_rate(first, second, num_labels=2)
+
+
+def test_the_table_of_a_matching_has_no_more_labels_than_points():
+    labels = jnp.arange(6)
+    generous = partial(metrics.misclassification_rate, num_labels=1000)
+    assert largest_intermediate(generous, labels, labels) <= 6 * 6
+
+
 def test_matching_is_the_best_of_all_permutations(rng):
     for _ in range(5):
         a, b = rng.integers(0, 4, (2, 40))
@@ -164,6 +194,12 @@ def test_traced_labels_beyond_num_labels_are_errors():
 def test_traced_labels_need_num_labels():
     with pytest.raises(ValueError, match="num_labels must be given"):
         jax.jit(metrics.misclassification_rate)(jnp.array([0, 1]), jnp.array([0, 1]))
+    for one_traced in (
+        lambda x: metrics.misclassification_rate(x, [0, 1]),
+        lambda x: metrics.misclassification_rate([0, 1], x),
+    ):
+        with pytest.raises(ValueError, match="num_labels must be given"):
+            jax.jit(one_traced)(jnp.array([0, 1]))
 
 
 def test_too_small_num_labels_is_refused():

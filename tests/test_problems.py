@@ -338,7 +338,7 @@ def nested(**changed):
         ({"radii": 1.0}, "radii must be a list of at least one number"),
         ({"radii": (1.0, -1.0)}, "radii must be non-negative and finite"),
         ({"noise": -1.0}, "noise must be non-negative and finite"),
-        ({"noise": np.ones(3, np.float32)}, "level must have shape"),
+        ({"noise": np.ones(3, np.float32)}, "noise must have shape"),
         ({"radial": "yes"}, "radial must be True or False"),
         ({"weights": (0.5, 0.5)}, "weights must have shape"),
         ({"weights": (-0.5,)}, "weights must be non-negative"),

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any, ParamSpec
 
 import jax.numpy as jnp
+import numpy as np
 
 from jaxkern import _checks
 from jaxkern._pytree import pytree, static
@@ -37,20 +38,41 @@ _P = ParamSpec("_P")
 
 
 def formula(function: Callable[_P, Bound]) -> Callable[_P, Bound]:
-    """Make a bound compute in float64 with Python floats wherever it gets Python or NumPy scalars."""
+    """Make a bound compute in float64 with Python floats wherever it gets Python or NumPy scalars.
+
+    Python raises where a float divides by zero, leaves the range, or has no real root. There the bound is computed by
+    the rules of IEEE, as it is for arrays; `valid` then says whether it means anything.
+    """
 
     @functools.wraps(function)
     def with_floats(*args: _P.args, **kwargs: _P.kwargs) -> Bound:
         given: dict[str, Any] = dict(kwargs)
         plain: Any = {name: float(v) if _checks.is_static(v) else v for name, v in given.items()}
-        return function(*args, **plain)
+        try:
+            bound = function(*args, **plain)
+            if not any(isinstance(v, complex) for v in (bound.value, bound.probability)):
+                return bound
+        except (ArithmeticError, TypeError, ValueError):
+            if not any(isinstance(v, float) for v in plain.values()):
+                raise
+        scalars: Any = {name: np.float64(v) if isinstance(v, float) else v for name, v in plain.items()}
+        with np.errstate(all="ignore"):
+            bound = function(*args, **scalars)
+        return Bound(_plain(bound.value), _plain(bound.probability), _plain(bound.valid), bound.source)
 
     return with_floats
 
 
+def _plain(value: Any) -> Any:
+    """Return a NumPy scalar as one of Python."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def namespace(*values: Any) -> ModuleType | Any:
     """Return exact float64 arithmetic for Python and NumPy scalars, `jax.numpy` as soon as one value is an array."""
-    return _Scalars if all(_checks.is_static(v) for v in values) else jnp
+    if not all(_checks.is_static(v) for v in values):
+        return jnp
+    return np if any(isinstance(v, np.generic) for v in values) else _Scalars
 
 
 def certain(value: Any) -> Any:
@@ -67,9 +89,17 @@ class _Scalars:
     """The few functions that bounds use, on Python floats."""
 
     exp = staticmethod(math.exp)
+    expm1 = staticmethod(math.expm1)
     log = staticmethod(math.log)
-    maximum = staticmethod(max)
-    minimum = staticmethod(min)
+    log1p = staticmethod(math.log1p)
+
+    @staticmethod
+    def maximum(a: float, b: float) -> float:
+        return max(a, b) if a == a and b == b else math.nan
+
+    @staticmethod
+    def minimum(a: float, b: float) -> float:
+        return min(a, b) if a == a and b == b else math.nan
 
     @staticmethod
     def sqrt(x: float) -> float:

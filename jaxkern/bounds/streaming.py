@@ -186,13 +186,8 @@ def frobenius_from_spectral(*, spectral: Any, num_points: Any) -> Bound:
 
     Source: ghashami2016, Section 3.2 (eps n^1.5); claim ghashami2016:frobenius.
     """
-    np = namespace(spectral, num_points)
-    return Bound(
-        np.sqrt(num_points) * spectral,
-        certain(np.sqrt(num_points) * spectral),
-        spectral >= 0,
-        "ghashami2016, Section 3.2",
-    )
+    value = namespace(spectral, num_points).sqrt(num_points) * spectral
+    return Bound(value, certain(value), spectral >= 0, "ghashami2016, Section 3.2")
 
 
 @formula
@@ -236,9 +231,5 @@ def _shrunk(residual_energy: Any, rows: Any, rank: Any, source: str) -> Bound:
     """Return residual_energy / (rows - rank), valid for 0 <= rank < rows."""
     np = namespace(residual_energy, rows, rank)
     valid = np.logical_and(rank >= 0, rank < rows)
-    return Bound(
-        residual_energy / np.maximum(rows - rank, 1e-30),
-        certain(residual_energy / np.maximum(rows - rank, 1e-30)),
-        valid,
-        source,
-    )
+    value = residual_energy / np.maximum(rows - rank, 1e-30)
+    return Bound(value, certain(value), valid, source)

@@ -61,8 +61,8 @@ class KernelPCA(OffsetProjection):
     @property
     def explained_variance_ratio(self) -> jax.Array:
         """The same as fractions of the total variance; zero where that is zero."""
-        some = self.total_variance > 0
-        return jnp.where(some, self.explained_variance / jnp.where(some, self.total_variance, 1), 0)
+        none = self.total_variance == 0
+        return jnp.where(none, 0, self.explained_variance / jnp.where(none, 1, self.total_variance))
 
     def reconstruction_residual(self, X: Any) -> jax.Array:
         """Return the squared distance in the RKHS of K_x - mu_n from its projection on the components, (N,).
@@ -78,11 +78,18 @@ class KernelPCA(OffsetProjection):
         _checks.same_dtype("X", X, "the fitted map", self.landmarks)
         return _residual(self, X)
 
-    def coefficients(self, Z: jax.Array) -> jax.Array:
+    def coefficients(self, Z: Any) -> jax.Array:
         """Return weights (n, N) on the landmarks' sections of the functions with features Z (N, num_features).
 
         They include those of mu_n: `Function(kernel, landmarks, coefficients(phi(X)))` projects the sections of X.
+
+        Raises
+        ------
+        ValueError
+            If Z is not a floating matrix of the features' number and dtype.
         """
+        Z = _checks.matrix("Z", Z, dim=self.num_features, min_rows=0)
+        _checks.same_dtype("Z", Z, "the fitted map", self.landmarks)
         weights = _spectral.matmul(self.projection.T, _normalizing(self, Z).T)
         return weights + 1 / self.landmarks.shape[0] if self.centered else weights
 

@@ -107,4 +107,5 @@ def _preimage(phi: KernelPCA, Z: jax.Array, num_steps: int) -> PreImage:
     (x, value, _, moved), _ = lax.scan(step, init, None, length=num_steps)
     near = (1e-3 if x.dtype == jnp.float32 else 1e-6) * jnp.asarray(kernel.lengthscale, x.dtype)
     residual = jnp.maximum(1 - 2 * value + size, 0)
-    return PreImage(x, residual, moved <= near)
+    # What is not a number moves nothing.
+    return PreImage(x, residual, (moved <= near) & jnp.isfinite(residual))

@@ -54,8 +54,8 @@ class RandomFeaturePCA:
     @property
     def explained_variance_ratio(self) -> jax.Array:
         """The same as fractions of the total variance; zero where that is zero."""
-        some = self.total_variance > 0
-        return jnp.where(some, self.eigenvalues / jnp.where(some, self.total_variance, 1), 0)
+        none = self.total_variance == 0
+        return jnp.where(none, 0, self.eigenvalues / jnp.where(none, 1, self.total_variance))
 
     def __call__(self, X: Any) -> jax.Array:
         """Return (phi(X) - mean) basis, (..., num_features) for X (..., dim).

@@ -312,7 +312,7 @@ def _finalize(state: StreamingState, *, num_components: int) -> StreamingMap:
     return StreamingMap(
         features=None,
         # The sketch keeps no direction of a buffer that is not finite; zeros would pass for features.
-        components=jnp.where(jnp.isnan(sketch.shrinkage), sketch.shrinkage, sketch.basis[:, :num_components].T),
+        components=jnp.where(sketch.finite, sketch.basis[:, :num_components].T, jnp.nan),
         mean=state.mean,
         eigenvalues=squares[:num_components],
         shrinkage=sketch.shrinkage,

@@ -110,7 +110,7 @@ def _position(q: Any, total: int, dtype: Any) -> tuple[jax.Array, jax.Array]:
         position = float(q) * (total - 1)
         rank = min(int(position), max(total - 2, 0))
         return jnp.asarray(rank, jnp.int32), jnp.asarray(position - rank, dtype)
-    level = jnp.asarray(q)
+    level = jnp.asarray(_checks.real("q", q))
     if level.ndim:
         raise ValueError(f"q must be a scalar, got shape {level.shape}; vmap over several levels")
     located = level.astype(dtype) * (total - 1)

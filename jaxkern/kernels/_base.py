@@ -32,6 +32,8 @@ class Kernel(abc.ABC):
 
     psd: ClassVar[bool] = True
     """Whether the kernel is positive semidefinite."""
+    __array_ufunc__ = None
+    """A NumPy array times a kernel is left to the kernel, and not made an array of kernels."""
 
     def __call__(self, x: Any, y: Any) -> jax.Array:
         """Return K(x, y) for two points of shape (d,).
@@ -167,10 +169,10 @@ def as_kernel(kernel: Any) -> Kernel:
     Raises
     ------
     ValueError
-        If `kernel` is neither a kernel nor callable.
+        If `kernel` is neither a kernel nor callable, or a parameter of it is not a number.
     """
     if isinstance(kernel, Kernel):
-        return kernel
+        return _checks.numbers("kernel", kernel, unless=FromPyTree)
     if isinstance(kernel, type) or not callable(kernel):
         raise ValueError(f"kernel must be a kernel such as Gaussian(1.0) or a function of two points, got {kernel!r}")
     leaves = jax.tree.leaves(kernel)

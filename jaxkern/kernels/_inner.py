@@ -99,7 +99,7 @@ class Distance(Kernel):
         raise ValueError("kernel must be positive semidefinite to have a kernel distance, got Distance")
 
     def _tile(self, X: jax.Array, Y: jax.Array, coincident: jax.Array | None) -> jax.Array:
-        return safe_sqrt(squared_distances_direct(X, Y, jnp.ones((), X.dtype), coincident))
+        return safe_sqrt(squared_distances_direct(X, Y, jnp.ones((), X.dtype)))
 
     @property
     def _kappa(self) -> float:

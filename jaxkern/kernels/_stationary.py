@@ -56,8 +56,10 @@ class _Radial(_Stationary):
         return self._profile(jnp.sum(u * u))
 
     def _tile(self, X: jax.Array, Y: jax.Array, coincident: jax.Array | None) -> jax.Array:
-        distances = squared_distances_direct if self.rough else squared_distances
-        return self._profile(distances(X, Y, self._scale(X.dtype), coincident))
+        scale = self._scale(X.dtype)
+        if self.rough:
+            return self._profile(squared_distances_direct(X, Y, scale))
+        return self._profile(squared_distances(X, Y, scale, coincident))
 
 
 @pytree
@@ -74,12 +76,12 @@ class Gaussian(_Radial):
     @classmethod
     def from_gamma(cls, gamma: Any) -> Gaussian:
         """Return exp(-gamma |x - y|^2), scikit-learn's convention: lengthscale = 1 / sqrt(2 gamma)."""
-        return cls(_inverse_root(_checks.positive("gamma", gamma), 2.0))
+        return cls(_inverse_root(_checks.positive("gamma", _checks.real("gamma", gamma)), 2.0))
 
     @classmethod
     def from_width(cls, width: Any) -> Gaussian:
         """Return exp(-|x - y|^2 / width^2), the convention of kpotufe2020: lengthscale = width / sqrt(2)."""
-        return cls(_checks.positive("width", width) / math.sqrt(2.0))
+        return cls(_checks.positive("width", _checks.real("width", width)) / math.sqrt(2.0))
 
     @staticmethod
     def _profile(s: jax.Array) -> jax.Array:
@@ -105,7 +107,7 @@ class Exponential(_Radial):
     @classmethod
     def from_gamma(cls, gamma: Any) -> Exponential:
         """Return exp(-gamma |x - y|): lengthscale = 1 / gamma."""
-        return cls(1 / _checks.positive("gamma", gamma))
+        return cls(1 / _checks.positive("gamma", _checks.real("gamma", gamma)))
 
     @staticmethod
     def _profile(s: jax.Array) -> jax.Array:
@@ -183,7 +185,7 @@ class Laplacian(_Coordinatewise):
     @classmethod
     def from_gamma(cls, gamma: Any) -> Laplacian:
         """Return exp(-gamma |x - y|_1), scikit-learn's convention: lengthscale = 1 / gamma."""
-        return cls(1 / _checks.positive("gamma", gamma))
+        return cls(1 / _checks.positive("gamma", _checks.real("gamma", gamma)))
 
     @staticmethod
     def _exponent(u: jax.Array) -> jax.Array:

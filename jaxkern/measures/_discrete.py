@@ -29,7 +29,7 @@ class Discrete:
     @property
     def total(self) -> jax.Array:
         """The mass, 1 for a probability measure."""
-        return jnp.sum(jnp.asarray(self.weights))
+        return jnp.sum(_checks.vector("weights", self.weights))
 
     def sample(self, key: Any, *, num_points: int) -> jax.Array:
         """Return (num_points, d) independent draws.
@@ -46,7 +46,9 @@ class Discrete:
 
 @partial(jax.jit, static_argnames=("num_points",))
 def _sample(key: jax.Array, points: jax.Array, weights: jax.Array, *, num_points: int) -> jax.Array:
-    return points[invert(weights, jax.random.uniform(key, (num_points,), weights.dtype))]
+    # Weights that are not numbers would otherwise count as zeros.
+    unknown = 0 * jnp.sum(weights)
+    return points[invert(weights, jax.random.uniform(key, (num_points,), weights.dtype))] + unknown.astype(points.dtype)
 
 
 def gaussian_grid(num_points: int, *, width: float = 6.0, std: Any = 1.0, dtype: Any = float) -> Discrete:
@@ -76,4 +78,4 @@ def gaussian_grid(num_points: int, *, width: float = 6.0, std: Any = 1.0, dtype:
     _checks.positive("std", std)
     x = jnp.linspace(-width, width, num_points, dtype=jax.dtypes.canonicalize_dtype(dtype))
     density = jnp.exp(-x * x / 2)
-    return Discrete((x * jnp.asarray(std, x.dtype))[:, None], density / jnp.sum(density))
+    return Discrete((x * _checks.scalar("std", std, x.dtype))[:, None], density / jnp.sum(density))

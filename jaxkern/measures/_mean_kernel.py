@@ -15,7 +15,7 @@ from jaxkern import _checks
 from jaxkern._distances import safe_sqrt, squared_distances, squared_distances_direct
 from jaxkern._spectral import matmul
 from jaxkern.kernels import Distance, Gaussian, Kernel, Linear, Scaled, Sum
-from jaxkern.measures._noise import IsotropicNoise, LogMean, Noise
+from jaxkern.measures._noise import LogMean, Noise, model_of
 
 
 def mean_gaussian_kernel(means: Any, noise: Any, lengthscale: Any) -> jax.Array:
@@ -59,7 +59,9 @@ def mean_gaussian_kernel(means: Any, noise: Any, lengthscale: Any) -> jax.Array:
     >>> mean_gaussian_kernel(means, 1.5, 2.0).shape
     (5, 5)
     """
-    return mean_kernel(Gaussian(lengthscale), means, noise)
+    means = _checks.matrix("means", means)
+    scale = _checks.scalar("lengthscale", _checks.positive("lengthscale", lengthscale), means.dtype)
+    return mean_kernel(Gaussian(scale), means, noise)
 
 
 def mean_kernel(kernel: Any, means: Any, noise: Any) -> jax.Array:
@@ -89,7 +91,7 @@ def mean_kernel(kernel: Any, means: Any, noise: Any) -> jax.Array:
     """
     _known(kernel)
     means = _checks.matrix("means", means)
-    return _mean(kernel, means, means, *(_model(noise, means),) * 2, same=True)
+    return _mean(kernel, means, means, *(model_of(noise, means),) * 2, same=True)
 
 
 def mean_kernel_between(kernel: Any, U: Any, V: Any, noise: Any, other_noise: Any = None) -> jax.Array:
@@ -122,17 +124,13 @@ def mean_kernel_between(kernel: Any, U: Any, V: Any, noise: Any, other_noise: An
     _known(kernel)
     U = _checks.matrix("U", U)
     V = _checks.same_dtype("V", _checks.matrix("V", V, dim=U.shape[1]), "U", U)
-    own = _model(noise, U)
+    own = model_of(noise, U)
     if other_noise is None and not own._shared:
         raise ValueError("other_noise must be given where noise has one parameter per point of U, got None")
-    other = own if other_noise is None else _model(other_noise, V)
+    other = own if other_noise is None else model_of(other_noise, V)
     if type(own) is not type(other):
         raise ValueError(f"other_noise must be of the kind of noise, {type(own).__name__}, got {type(other).__name__}")
     return _mean(kernel, U, V, own, other, same=False)
-
-
-def _model(noise: Any, means: jax.Array) -> Noise:
-    return (noise if isinstance(noise, Noise) else IsotropicNoise(noise))._arrays(means)
 
 
 def _known(kernel: Any) -> None:
@@ -161,12 +159,18 @@ def _mean(kernel: Kernel, X: jax.Array, Y: jax.Array, noise: Noise, other: Noise
         values, diagonal = matmul(X, Y.T), jnp.sum(X * X, axis=1) + noise._spread(X)
     elif isinstance(kernel, Gaussian):
         log_mean = noise._log_mean(X, Y, other, squared_distances(X, Y, one, coincident))
-        values, diagonal = jnp.exp(log_mean(1 / (2 * kernel._scale(X.dtype) ** 2))), jnp.ones_like(X[:, 0])
+        scale = kernel._scale(X.dtype)
+        values, diagonal = jnp.exp(log_mean(1 / (2 * scale**2))), 1 + _nothing(X, noise) / scale
     else:
-        squares = squared_distances_direct(X, Y, one, coincident)
+        squares = squared_distances_direct(X, Y, one)
         mean_square = squares + noise._spread(X)[:, None] + other._spread(Y)[None, :]
-        values, diagonal = _mean_root(noise._log_mean(X, Y, other, squares), mean_square), jnp.zeros_like(X[:, 0])
+        values, diagonal = _mean_root(noise._log_mean(X, Y, other, squares), mean_square), _nothing(X, noise)
     return values if coincident is None else jnp.where(coincident, diagonal[:, None], values)
+
+
+def _nothing(X: jax.Array, noise: Noise) -> jax.Array:
+    """Return zeros (n,), and NaN where a point or its noise is not finite: a constant would hide it."""
+    return jnp.sum(0 * X, axis=1) + 0 * noise._spread(X)
 
 
 def _mean_root(log_mean: LogMean, mean_square: jax.Array) -> jax.Array:

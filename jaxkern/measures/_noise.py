@@ -31,9 +31,13 @@ def non_negative(name: str, value: Any) -> Any:
     """Raise if `value`, a number or a list or NumPy array of them, is static and not non-negative and finite."""
     static = _checks.is_static(value) or isinstance(value, np.ndarray)
     if static or (isinstance(value, list | tuple) and all(map(_checks.is_static, value))):
-        numbers = np.asarray(value, float)
-        if not (np.isfinite(numbers) & (numbers >= 0)).all():
-            raise ValueError(f"{name} must be non-negative and finite, got {value!r}")
+        try:
+            numbers = np.asarray(value)
+            unfit = ~(np.isfinite(numbers) & (numbers >= 0))
+        except TypeError:
+            raise ValueError(f"{name} must be a number or an array of them, got {value!r}") from None
+        if unfit.any():
+            raise ValueError(f"{name} must be non-negative and finite, got {numbers[unfit][0]}")
     return value
 
 
@@ -99,7 +103,7 @@ class IsotropicNoise(Noise):
         non_negative("level", self.level)
 
     def _arrays(self, means: jax.Array) -> IsotropicNoise:
-        return IsotropicNoise(_per_point("level", self.level, means))
+        return IsotropicNoise(per_point("level", self.level, means))
 
     @property
     def _shared(self) -> bool:
@@ -144,7 +148,7 @@ class RadialNoise(Noise):
         non_negative("level", self.level)
 
     def _arrays(self, means: jax.Array) -> RadialNoise:
-        return RadialNoise(_per_point("level", self.level, means))
+        return RadialNoise(per_point("level", self.level, means))
 
     @property
     def _shared(self) -> bool:
@@ -172,7 +176,8 @@ class RadialNoise(Noise):
         tilt = sine * (a * jnp.sum(Y * Y, axis=1)[None, :] + b * jnp.sum(X * X, axis=1)[:, None])
 
         def log_mean(t: jax.Array) -> jax.Array:
-            widening = 2 * t * (a + b) + 4 * t * t * sine * a * b
+            # t^2 alone could leave the range of float32 where the points are close together.
+            widening = 2 * t * (a + b) + sine * (2 * t * a) * (2 * t * b)
             return -jnp.log1p(widening) / 2 - t * (squares + 2 * t * tilt) / (1 + widening)
 
         return log_mean
@@ -311,12 +316,18 @@ def _directions(means: jax.Array) -> jax.Array:
     return jnp.where(there, safe / jnp.sqrt(jnp.sum(safe * safe, axis=1, keepdims=True)), 0)
 
 
-def _per_point(name: str, value: Any, means: jax.Array) -> jax.Array:
+def model_of(noise: Any, means: jax.Array) -> Any:
+    """Return a noise model, isotropic for a number or (n,) of them, with arrays that fit the means, or raise."""
+    if not isinstance(noise, Noise):
+        noise = IsotropicNoise(per_point("noise", noise, means))
+    return noise._arrays(means)
+
+
+def per_point(name: str, value: Any, means: jax.Array) -> jax.Array:
     """Return a parameter as an array of shape () or (n,) of the dtype of the means, or raise."""
-    non_negative(name, value)
-    array = jnp.asarray(value)
+    array = _checks.as_array(name, non_negative(name, value))
     if array.ndim == 0:
-        return array.astype(means.dtype)
+        return _checks.scalar(name, value, means.dtype)
     if array.shape != means.shape[:1]:
         raise ValueError(f"{name} must have shape () or {means.shape[:1]}, one number per point, got {array.shape}")
     return _checks.same_dtype(name, _checks.floating(name, array), "means", means)

@@ -19,10 +19,13 @@ class GaussianSpectrum:
     ----------
     leading : (d,) largest eigenvalue of each coordinate.
     ratio : (d,) ratio of consecutive eigenvalues of each coordinate.
+    gap : (d,) 1 - ratio, or None where the ratio tells it: a measure that is wide for the kernel has a ratio that
+        rounds to 1.
     """
 
     leading: jax.Array
     ratio: jax.Array
+    gap: jax.Array | None = None
 
     def op_norm(self, power: float = 1) -> jax.Array:
         """Return the operator norm of Sigma^power."""
@@ -30,11 +33,19 @@ class GaussianSpectrum:
 
     def trace(self, power: float = 1) -> jax.Array:
         """Return tr Sigma^power, in closed form."""
-        return jnp.prod(self.leading**power / (1 - self.ratio**power))
+        return jnp.prod(self.leading**power / self._decay(power))
 
     def effective_rank(self, power: float = 1) -> jax.Array:
         """Return tr Sigma^power / |Sigma^power|, in closed form."""
-        return jnp.prod(1 / (1 - self.ratio**power))
+        return jnp.prod(1 / self._decay(power))
+
+    def _decay(self, power: float) -> jax.Array:
+        """Return 1 - ratio^power, (d,)."""
+        if self.gap is None:
+            return 1 - self.ratio**power
+        # The ratio where it is far from 1, the gap where it is not: each has the digits that the other lacks.
+        near = self.gap < 0.5
+        return jnp.where(near, -jnp.expm1(power * jnp.log1p(-jnp.where(near, self.gap, 0))), 1 - self.ratio**power)
 
     def eigenvalues(self, num: int) -> jax.Array:
         """Return the `num` largest eigenvalues, (num,), in descending order with their multiplicities.
@@ -87,6 +98,8 @@ def gaussian_spectrum(lengthscale: Any, std: Any) -> GaussianSpectrum:
 
 @jax.jit
 def _gaussian_spectrum(lengthscale: jax.Array, std: jax.Array) -> GaussianSpectrum:
-    a, b = 1 / (4 * std**2), 1 / (2 * lengthscale**2)
-    A = a + b + jnp.sqrt(a * a + 2 * a * b)
-    return GaussianSpectrum(jnp.sqrt(2 * a / A), b / A)
+    # a, c and A over b: of order one, where a and b themselves may leave the range of float32.
+    a = (lengthscale / std) ** 2 / 2
+    c = jnp.sqrt(a) * jnp.sqrt(a + 2)
+    A = a + 1 + c
+    return GaussianSpectrum(jnp.sqrt(2 * a / A), 1 / A, (a + c) / A)

@@ -52,6 +52,7 @@ class Law(abc.ABC):
             If the key is old-style, num_points or dim is below 1, or the dtype is not float32 or float64.
         """
         num_points, dim = _checks.count("num_points", num_points), _checks.count("dim", dim)
+        _checks.numbers("law", self)
         return self._rows(_checks.key(key), num_points, dim, float_dtype(dtype))
 
 
@@ -196,7 +197,7 @@ def float_dtype(dtype: Any) -> np.dtype:
 
 
 def _cast(value: Any, dtype: Any) -> jax.Array:
-    return jnp.asarray(value).astype(dtype)
+    return _checks.scalar("the parameter of a law", value, dtype)
 
 
 def uniform_rows(key: jax.Array, num_rows: int, num_cols: int, dtype: Any) -> jax.Array:

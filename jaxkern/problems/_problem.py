@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxkern import _checks, measures
 from jaxkern._pytree import pytree
-from jaxkern.measures._noise import IsotropicNoise, Noise
+from jaxkern.measures._noise import Noise, model_of
 from jaxkern.problems._laws import GaussianLaw, Law
 
 GAUSSIAN = GaussianLaw()
@@ -28,9 +28,9 @@ class Problem:
     law : the law of W.
     """
 
-    points: Any
-    labels: Any
-    means: Any
+    points: jax.Array
+    labels: jax.Array
+    means: jax.Array
     noise: Any
     law: Any
 
@@ -91,9 +91,10 @@ def perturb(key: Any, means: Any, noise: Any, *, law: Law = GAUSSIAN, labels: An
     ((4, 3), 3.464)
     """
     means = _checks.matrix("means", means)
-    model = (noise if isinstance(noise, Noise) else IsotropicNoise(noise))._arrays(means)
+    model = model_of(noise, means)
     if not isinstance(law, Law):
         raise ValueError(f"law must be a law of this module, such as GaussianLaw(), got {law!r}")
+    _checks.numbers("law", law)
     if labels is None:
         labels = jnp.zeros(means.shape[:1], jnp.int32)
     return _perturb(_checks.key(key), means, model, law, _checks.labels("labels", labels, size=means.shape[0]))

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxkern import _checks
 from jaxkern._draws import invert, normal_rows
 from jaxkern._spectral import matmul
-from jaxkern.measures._noise import IsotropicNoise, RadialNoise, non_negative
+from jaxkern.measures._noise import IsotropicNoise, RadialNoise, non_negative, per_point
 from jaxkern.problems._laws import float_dtype, uniform_rows
 from jaxkern.problems._problem import Problem, perturb
 
@@ -69,10 +69,10 @@ def nested_spheres(
     dtype, radial = float_dtype(dtype), _checks.flag("radial", radial)
     radii = _numbers("radii", radii, dtype)
     weights = _weights(weights, radii.shape[0], dtype)
-    model = (RadialNoise if radial else IsotropicNoise)(non_negative("noise", noise))
+    non_negative("noise", noise)
     key, noise_key = jax.random.split(_checks.key(key))
     means, labels = _spheres(key, radii, weights, num_points=num_points, dim=dim)
-    return perturb(noise_key, means, model, labels=labels)
+    return perturb(noise_key, means, RadialNoise(per_point("noise", noise, means)) if radial else noise, labels=labels)
 
 
 def circles(
@@ -205,7 +205,7 @@ def gaussian_mixture(
     num_points, dim = _checks.count("num_points", num_points), _checks.count("dim", dim)
     num_clusters, dtype = _checks.count("num_clusters", num_clusters), float_dtype(dtype)
     non_negative("separation", separation)
-    model = IsotropicNoise(non_negative("noise", noise))
+    non_negative("noise", noise)
     center_key, label_key, noise_key = jax.random.split(_checks.key(key), 3)
     if centers is None:
         scale = _checks.scalar("separation", separation, dtype) / math.sqrt(2 * dim)
@@ -215,7 +215,7 @@ def gaussian_mixture(
         raise ValueError(f"centers must have shape ({num_clusters}, {dim}), got {centers.shape}")
     weights = _weights(weights, num_clusters, centers.dtype)
     labels = _labels(label_key, weights, num_points=num_points, num_clusters=num_clusters)
-    return perturb(noise_key, centers[labels], model, labels=labels)
+    return perturb(noise_key, centers[labels], noise, labels=labels)
 
 
 def random_noisy(
@@ -264,20 +264,22 @@ def random_noisy(
 
 def _disc_and_ring(key: Any, num_points: int, radius: Any, ring: Any, turn: float, noise: Any, dtype: Any) -> Problem:
     num_points, dtype = _checks.count("num_points", num_points), float_dtype(dtype)
-    model = IsotropicNoise(non_negative("noise", noise))
+    non_negative("noise", noise)
     edges = _numbers("radius and ring", (0.0, radius, *ring), dtype)
     if edges.shape != (4,):
         raise ValueError(f"ring must be an inner and an outer radius, got {ring!r}")
     key, noise_key = jax.random.split(_checks.key(key))
     means, labels = _plane(key, edges, num_points=num_points, turn=turn)
-    return perturb(noise_key, means, model, labels=labels)
+    return perturb(noise_key, means, noise, labels=labels)
 
 
 def _numbers(name: str, value: Any, dtype: Any) -> jax.Array:
     """Return a list of non-negative numbers as a vector of the given dtype, or raise."""
-    array = jnp.asarray(non_negative(name, value))
+    array = _checks.as_array(name, non_negative(name, value))
     if array.ndim != 1 or array.shape[0] < 1:
         raise ValueError(f"{name} must be a list of at least one number, got shape {array.shape}")
+    if not (jnp.issubdtype(array.dtype, jnp.floating) or jnp.issubdtype(array.dtype, jnp.integer)):
+        raise ValueError(f"{name} must be real numbers, got dtype {array.dtype}")
     return array.astype(dtype)
 
 

@@ -48,7 +48,8 @@ def kmeans_step(
     cost = _kmeans_constant(np, kmeans_factor, as_printed) * error**2
     valid = np.logical_and(cost < gamma_tilde2, gamma_tilde2 <= gamma2)
     source = "amini2021, proof of Theorem 3, k-means" + note_of(as_printed, "sharper")
-    return Bound(cost / gamma2, certain(cost / gamma2), valid, source)
+    value = cost / gamma2
+    return Bound(value, certain(value), valid, source)
 
 
 @formula

@@ -50,7 +50,8 @@ def isotropic_block_mean(*, radius: Any, other_radius: Any, noise: Any, lengthsc
     """
     np = namespace(radius, other_radius, noise, lengthscale, dim, psi)
     weight, _ = _isotropic(np, radius, other_radius, noise, lengthscale, dim)
-    return Bound(weight * psi, certain(weight * psi), dim >= 1, "amini2021, Example 5, mean")
+    value = weight * psi
+    return Bound(value, certain(value), dim >= 1, "amini2021, Example 5, mean")
 
 
 @formula

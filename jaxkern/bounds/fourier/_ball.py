@@ -124,6 +124,6 @@ def dimension_limit(*, eps: Any, dim: Any, radius: Any) -> Bound:
     value = 1.0
     for k in range(1, 33):
         power = np.minimum(log_n, -2 * k * np.log(2 * error))  # n / (1 + n x) >= min(n, 1 / x) / 2
-        value = np.maximum(value, k / math.e * np.exp(np.minimum((power - math.log(2.0)) / k, _MOST)) - k + 1)
+        value = np.maximum(value, k / math.e * np.exp((power - math.log(2.0)) / k) - k + 1)
     valid = np.logical_and(np.logical_and(eps > 0, eps < 0.25), log_n >= 0)
     return Bound(value, certain(value), valid, "chen2016, Lemma 6.1 (explicit)")

@@ -79,8 +79,8 @@ def certificate(eps: float, squared_distances: Any, pairs: Any) -> Callable[[int
 
 
 def _bound(np: ModuleType, eps: Any, num_frequencies: Any, squared: Any, counts: Any, rates: tuple[Any, Any]) -> Bound:
-    failure = np.minimum(stop_loss(namespace(eps, num_frequencies), eps, num_frequencies), 2.0)
-    failure = np.minimum(failure, sum(np.exp(-num_frequencies * rate) for rate in rates))
+    sharp = stop_loss(namespace(eps, num_frequencies), eps, num_frequencies)
+    failure = np.minimum(sharp, sum(np.exp(-num_frequencies * rate) for rate in rates))
     probability = 1 - np.sum(counts * failure)
     valid = np.logical_and(np.logical_and(eps >= SMALLEST, eps < 1), np.all(np.logical_and(squared >= 0, counts >= 0)))
     if np is onp:

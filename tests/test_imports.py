@@ -1,0 +1,44 @@
+"""What an import costs, without a clock: the modules that it loads, what it says, and that it starts nothing."""
+
+import json
+import pathlib
+import pkgutil
+import subprocess
+import sys
+
+import jaxkern
+
+ROOT = pathlib.Path(jaxkern.__file__).parent
+MODULES = sorted(
+    info.name for info in pkgutil.walk_packages(jaxkern.__path__, "jaxkern.") if info.name != "jaxkern.sklearn"
+)
+LOADED = """
+import json, sys
+import jax, jax.numpy, jax.scipy.linalg, jax.scipy.special, scipy
+before = set(sys.modules)
+import {}
+from jax._src import xla_bridge
+print(json.dumps([sorted(set(sys.modules) - before), xla_bridge.backends_are_initialized()]))
+"""
+
+
+def python(*arguments):
+    """Run a fresh Python in which every warning is an error."""
+    return subprocess.run([sys.executable, "-W", "error", *arguments], capture_output=True, text=True, cwd=ROOT.parent)
+
+
+def test_the_import_is_silent_and_loads_no_module_of_its_own():
+    code = "import jaxkern, sys; assert [m for m in sys.modules if m.startswith(('jax', 'scipy'))] == ['jaxkern']"
+    found = python("-c", code)
+    assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
+
+
+def test_all_modules_are_silent_and_load_nothing_but_what_jax_needs():
+    """SciPy's special functions alone would take a third of the time of JAX: they are loaded by their first use."""
+    assert {"jaxkern.gram", "jaxkern.bounds.fourier._pairs", "jaxkern.scale"} <= set(MODULES)
+    found = python("-c", LOADED.format(", ".join(MODULES)))
+    assert (found.returncode, found.stderr) == (0, "")
+    loaded, started = json.loads(found.stdout)
+    others = {name.split(".")[0] for name in loaded} - {"jaxkern"}
+    assert others <= set(sys.stdlib_module_names), others
+    assert not started, "importing the library starts a device"
