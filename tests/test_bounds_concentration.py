@@ -776,6 +776,20 @@ def test_block_parameters_are_those_of_the_literal_sums(off_diagonal, dtype, rng
             np.testing.assert_allclose(getattr(again, name), getattr(found, name), rtol=10 * tolerance)
 
 
+def test_clusters_of_one_point_have_parameters_with_gradients(x64):
+    """Each has no pair of its own and one with each other point; the variances are exactly zero."""
+    EK = jnp.array([[1.0, 0.5, 0.25], [0.5, 2.0, 0.75], [0.25, 0.75, 3.0]])
+
+    def parts(matrix):
+        found = concentration.block_parameters(matrix, jnp.arange(3), num_clusters=3, off_diagonal=True)
+        return found, jnp.sum(found.psi) + found.vbar2 + found.mean_gap
+
+    slope, found = jax.grad(lambda matrix: parts(matrix)[::-1], has_aux=True)(EK)
+    assert np.array_equal(found.psi, EK)
+    assert float(found.vbar2) == float(found.mean_gap) == 0 and not np.any(found.v2)
+    np.testing.assert_array_equal(slope, np.ones((3, 3)))
+
+
 def test_block_parameters_refuse_what_they_cannot_use():
     EK, z = jnp.eye(4), jnp.array([0, 1, 0, 1])
     with pytest.raises(ValueError, match="num_clusters"):

@@ -10,6 +10,7 @@ import pytest
 from edges import wrong_edges
 
 from jaxkern.bounds import Bound, sketching
+from jaxkern.bounds._bound import namespace
 
 C = sketching.KOLTCHINSKII_LOUNICI
 
@@ -395,3 +396,19 @@ def test_numpy_scalars_of_any_dtype_give_float64():
         kappa=np.float32(1), op_norm=np.float32(0.5), trace=1, n=np.int32(10**9), d=np.int32(10**4), tau=np.float32(3)
     )
     assert type(narrow.value) is float and narrow.value == exact.value and narrow.valid is exact.valid is True
+
+
+def test_what_python_refuses_to_compute_is_a_number_of_ieee():
+    """A power of a negative number is complex in Python, and exp(1000) an error; a default is a plain float."""
+    words = arguments(weak_difference, op_norm=-0.6)
+    found = sketching.weak_difference(**words)
+    assert type(found.value) is float and math.isnan(found.value) and math.isfinite(found.probability)
+    found = sketching.projected_inner_products(op_norm=0.6, trace3=0.25, d=400, tau=-1000.0)
+    assert found.probability == -math.inf and math.isnan(found.value) and found.valid is False
+
+
+def test_nan_is_never_the_larger_nor_the_smaller_of_two_numbers():
+    np_ = namespace(1.0)
+    for function in (np_.maximum, np_.minimum):
+        assert all(math.isnan(function(*pair)) for pair in ((1.0, math.nan), (math.nan, 1.0)))
+    assert np_.maximum(1.0, 2.0) == 2 and np_.minimum(1.0, 2.0) == 1

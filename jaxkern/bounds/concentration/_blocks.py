@@ -113,9 +113,8 @@ def _blocks(matrix: jax.Array, labels: jax.Array, *, num_clusters: int, off_diag
 
     pairs = over_blocks(kept)
     # A cluster of one point has no pairs: its own entry then serves as psi, and its variance is zero.
-    alone = jnp.diag(over_blocks(matrix * eye)) / jnp.maximum(counts, 1)
-    means = over_blocks(matrix * kept) / jnp.maximum(pairs, 1)
-    means = jnp.where(pairs > 0, means, jnp.diag(alone))
+    alone = over_blocks(matrix * eye)
+    means = jnp.where(pairs > 0, over_blocks(matrix * kept) / jnp.maximum(pairs, 1), alone)
     residual = matrix - matmul(matmul(members, means), members.T)
     v2 = over_blocks(kept * residual**2) / jnp.maximum(pairs, 1)
     gap = jnp.max(jnp.abs(jnp.diag(residual))) / n if off_diagonal else jnp.zeros((), dtype)
