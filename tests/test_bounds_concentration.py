@@ -25,14 +25,14 @@ def bell(x, v=2.0, alpha=1.5):
 
 
 def clustering(constant, kmeans, gamma2, R=3, vbar2=1e-5):
-    """Return C1 F(gamma2) for lipschitz 1, noise 1.5, op_norm 1.2, dim 40000, n = 500 and t = 2."""
-    factor = 16 * R / gamma2 * (constant * 1.5**2 * 1.2 / 40_000 * (1 + 2 / math.sqrt(500)) ** 2 + vbar2)
+    """Return C1 F(gamma2) for lipschitz 1, noise 1.5, op_norm 1.2, dim 40000, n = 500 and t = 1.7."""
+    factor = 16 * R / gamma2 * (constant * 1.5**2 * 1.2 / 40_000 * (1 + 1.7 / math.sqrt(500)) ** 2 + vbar2)
     return 4 * (1 + kmeans) ** 2 * factor
 
 
-MODEL = dict(num_clusters=3, lipschitz=1, noise=1.5, op_norm=1.2, dim=40_000, num_points=500, t=2)
+MODEL = dict(num_clusters=3, lipschitz=1, noise=1.5, op_norm=1.2, dim=40_000, num_points=500, t=1.7)
 GAMMAS = dict(gamma2=4.0, gamma_tilde2=1.3)
-OPERATOR = dict(num_clusters=3, lipschitz=1, omega=1.5, scale=0.004, num_points=400, t=2, mean_gap=0.03)
+OPERATOR = dict(num_clusters=3, lipschitz=1, omega=1.5, scale=0.004, num_points=400, t=1.7, mean_gap=0.03)
 SPHERES = dict(radius=1, other_radius=2, noise=1.5, lengthscale=1.8, dim=20)
 KERNEL = dict(lipschitz=0.7, omega=1.3, scale=0.4, num_points=50, t=1.5)
 LWS = 0.7 * 1.3 * 0.4
@@ -209,30 +209,30 @@ CASES = {
     "kmeans_step printed": (dict(GAMMAS, error=0.1, kmeans_factor=2.25), (4 * 3.25**2 * 0.01 / 4, 1)),
     "misclassification": (
         dict(GAMMAS, **MODEL, vbar2=1e-5, kmeans_factor=1.5),
-        (clustering(8, 1.5, 4), 1 - math.exp(-4)),
+        (clustering(8, 1.5, 4), 1 - math.exp(-2.89)),
     ),
     "misclassification printed": (
         dict(GAMMAS, **MODEL, vbar2=1e-5, kmeans_factor=1.5),
-        (clustering(4, 1.5, 4), 1 - math.exp(-4)),
+        (clustering(4, 1.5, 4), 1 - math.exp(-2.89)),
     ),
     "misclassification_population": (
-        dict(GAMMAS, **dict(MODEL, t=2.5, dim=400_000), vbar2=1e-5, bound=0.01, min_share=0.25),
+        dict(GAMMAS, **dict(MODEL, t=2.5, dim=400_000), vbar2=1e-5, bound=0.01, min_share=0.25, kmeans_factor=1.5),
         None,
     ),
     "misclassification_population printed": (
-        dict(GAMMAS, **dict(MODEL, t=2.5, dim=400_000), vbar2=1e-5, bound=0.01, min_share=0.25),
+        dict(GAMMAS, **dict(MODEL, t=2.5, dim=400_000), vbar2=1e-5, bound=0.01, min_share=0.25, kmeans_factor=1.5),
         None,
     ),
     "misclassification_operator": (
         dict(GAMMAS, **OPERATOR, kmeans_factor=1.44),
         (
-            4 * 2.2**2 * 15 / 4 * (0.006 * (math.sqrt(2 + 2 / 400) + math.sqrt(2) * 4 / 20) + 0.03) ** 2,
-            1 - math.exp(-4),
+            4 * 2.2**2 * 15 / 4 * (0.006 * (math.sqrt(2 + 2 / 400) + math.sqrt(2) * 3.4 / 20) + 0.03) ** 2,
+            1 - math.exp(-2.89),
         ),
     ),
     "misclassification_operator_distance": (
         dict(GAMMAS, **OPERATOR, truncation_factor=8),
-        (16 * 24 / 4 * (0.006 * (math.sqrt(2 - 2 / 400) + 4 / 20) + 0.03) ** 2, 1 - math.exp(-4)),
+        (16 * 24 / 4 * (0.006 * (math.sqrt(2 - 2 / 400) + 3.4 / 20) + 0.03) ** 2, 1 - math.exp(-2.89)),
     ),
     "sphere_moment": (dict(u=3, dim=10), (math.exp(0.45), 1)),
     "sphere_moment printed": (dict(u=3, dim=10), (math.exp(0.225), 1)),
@@ -250,10 +250,10 @@ CASES = {
 }
 _EXTRA = 18 * 0.01**2 * 2.5 / (math.sqrt(0.25) * 4) / math.sqrt(500)
 for _name, _constant, _weight in (
-    ("misclassification_population", 8, 16 * 3 * 16),
+    ("misclassification_population", 8, 16 * 3 * 25),
     ("misclassification_population printed", 4, 1),
 ):
-    _factor = 2 * 16 * 16 * 3 / 4 * (_constant * 2.25 * 1.2 / 400_000 * (1 + 2.5 / math.sqrt(500)) ** 2 + 1e-5)
+    _factor = 2 * 25 * 16 * 3 / 4 * (_constant * 2.25 * 1.2 / 400_000 * (1 + 2.5 / math.sqrt(500)) ** 2 + 1e-5)
     CASES[_name] = (CASES[_name][0], (_factor + _weight * _EXTRA, 1 - 45 * math.exp(-6.25)))
 
 NOT_BOUNDS = {"BlockParameters", "block_parameters", "population_parameters"}
@@ -334,7 +334,7 @@ def test_hypotheses_are_checked():
     population = CASES["misclassification_population"][0]
     assert not concentration.misclassification_population(**dict(population, bound=1.0)).valid
     assert not concentration.misclassification_population(**dict(population, gamma_tilde2=1e-3)).valid
-    assert not concentration.misclassification_population(**population, kmeans_factor=100.0).valid
+    assert not concentration.misclassification_population(**population | dict(kmeans_factor=100.0)).valid
 
 
 HYPOTHESES = {
@@ -396,7 +396,7 @@ HYPOTHESES = {
     "misclassification_population": f"t >= 0, gamma_tilde2 >~ {4 * CASES['misclassification_population'][1][0]}",
     "misclassification_population printed": (
         "t >= 0, gamma_tilde2 >~ "
-        f"{2 * (CASES['misclassification_population printed'][1][0] - _EXTRA) / (1 - 16 * _EXTRA)}"
+        f"{2 * (CASES['misclassification_population printed'][1][0] - _EXTRA) / (1 - 25 * _EXTRA)}"
     ),
     "misclassification_operator": f"t >= 0, gamma_tilde2 >~ {4 * CASES['misclassification_operator'][1][0]}",
     "misclassification_operator_distance": (
@@ -422,6 +422,42 @@ def test_every_bound_has_hypotheses():
 @pytest.mark.parametrize("name", HYPOTHESES)
 def test_hypotheses_hold_up_to_their_edges(name):
     assert wrong_edges(bound_of(name), CASES[name][0], HYPOTHESES[name]) == []
+
+
+EXACT = dict(gamma2=4.0, vbar2=2.0**-9, num_clusters=2, lipschitz=0, noise=1, op_norm=1, dim=1, num_points=9, t=0)
+"""C1 F(g) is 1 / g, without rounding."""
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "hypotheses"),
+    [
+        ("kmeans_step", dict(GAMMAS, error=0.25), "gamma_tilde2 > 1"),
+        ("misclassification", dict(EXACT, gamma_tilde2=2), "gamma_tilde2 >= 1"),
+        ("misclassification", dict(EXACT, gamma_tilde2=2, vbar2=0), "gamma_tilde2 > 0"),
+        ("misclassification_population", dict(EXACT, gamma_tilde2=3, bound=1, min_share=0.25), "gamma_tilde2 >= 2"),
+        (
+            "misclassification_population printed",
+            dict(EXACT, gamma_tilde2=3, bound=1, min_share=0.25),
+            "gamma_tilde2 >= 1",
+        ),
+        (
+            "misclassification_population",
+            dict(EXACT, gamma_tilde2=1e9, bound=1, min_share=0.25, t=1, num_points=600),
+            "num_points >= 576",
+        ),
+    ],
+)
+def test_conditions_on_separations_hold_up_to_their_edges(name, words, hypotheses):
+    assert wrong_edges(bound_of(name), words, hypotheses) == []
+
+
+def test_without_a_factor_k_means_is_exact_and_the_truncation_sharp():
+    names = [name for name in concentration.__all__ if name.startswith(("kmeans_step", "misclassification"))]
+    for name in names:
+        words, bound = dict(CASES[name][0]), getattr(concentration, name)
+        factors = {"kmeans_factor": 1.0} | ({"truncation_factor": 5.0} if "operator" in name else {})
+        words = {word: value for word, value in words.items() if word not in factors}
+        assert bound(**words).value == bound(**words, **factors).value
 
 
 def test_corollary_1_asks_for_a_separation_that_its_sample_can_show():
