@@ -9,6 +9,9 @@ The repository is copied first, and the working tree is never written to. A proc
 started nothing of JAX forks for every mutant; the child gives the functions their changed code and runs the tests that
 reach the changed one, quick ones first, until one fails; all tests, where programs are compiled. A change outside of
 functions is written to the copy, and the tests are collected again. POSIX only.
+
+Survivors that change nothing, or nothing that a test should hold, are in tests/mutants.txt: a line says why, and the
+indented lines below it are the mutants of which it is true, by their identities.
 """
 
 from __future__ import annotations
@@ -23,7 +26,6 @@ import itertools
 import json
 import math
 import os
-import random
 import select
 import shutil
 import signal
@@ -32,6 +34,7 @@ import tempfile
 import time
 import traceback
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,18 +42,76 @@ from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
+EXPLAINED = Path(__file__).with_suffix(".txt")
 
 TESTS: dict[str, tuple[str, ...]] = {
+    "jaxkern/_blocks.py": ("fourier",),
+    "jaxkern/_distances.py": ("gram",),
+    "jaxkern/_draws.py": ("kernel_jl",),
+    "jaxkern/_pytree.py": ("pytrees",),
     "jaxkern/bounds/_bound.py": ("bounds_sketching", "bounds_streaming", "bounds_fourier", "bounds_concentration"),
     "jaxkern/bounds/sketching.py": ("bounds_sketching",),
     "jaxkern/bounds/streaming.py": ("bounds_streaming",),
     "jaxkern/bounds/fourier": ("bounds_fourier",),
     "jaxkern/bounds/fourier/_given.py": ("bounds_fourier", "certify_theory"),
     "jaxkern/bounds/concentration": ("bounds_concentration",),
-    "jaxkern/metrics.py": ("metrics",),
+    "jaxkern/features": ("maps",),
+    "jaxkern/features/_fastfood.py": ("fastfood",),
+    "jaxkern/features/_fourier.py": ("fourier",),
+    "jaxkern/features/_fourier_orthogonal.py": ("fourier",),
+    "jaxkern/features/_nystrom.py": ("nystrom",),
+    "jaxkern/features/_pca.py": ("kernel_pca",),
+    "jaxkern/features/_preimage.py": ("preimage",),
+    "jaxkern/features/_random_feature_pca.py": ("random_feature_pca",),
+    "jaxkern/features/_sketch.py": ("kernel_jl",),
+    "jaxkern/features/_standardized.py": ("standardized",),
+    "jaxkern/features/_streaming.py": ("streaming",),
+    "jaxkern/kernels/_spectra.py": ("fourier",),
+    "jaxkern/landmarks.py": ("landmarks", "landmark_choices"),
+    "jaxkern/measures/_mean_kernel.py": ("mean_kernels",),
+    "jaxkern/measures/_noise.py": ("mean_kernels",),
+    "jaxkern/scale": ("scale", "scale_devices"),
+    "proofs_check/__main__.py": ("command_line",),
+    "proofs_check/certify": ("certify", "certify_search"),
+    "proofs_check/certify/_clustering.py": ("certify_goals", "certify_classes"),
+    "proofs_check/certify/_columns.py": ("certify_table", "hostile_files"),
+    "proofs_check/certify/_distance.py": ("certify_goals",),
+    "proofs_check/certify/_document.py": ("certify_page",),
+    "proofs_check/certify/_facts.py": ("certify_theory",),
+    "proofs_check/certify/_hypotheses.py": ("certify_theory",),
+    "proofs_check/certify/_maps.py": ("certify_theory",),
+    "proofs_check/certify/_page.py": ("certify_page",),
+    "proofs_check/certify/_plots.py": ("certify_page",),
+    "proofs_check/certify/_separation.py": ("certify_classes",),
+    "proofs_check/certify/_spectral.py": ("certify_goals",),
+    "proofs_check/certify/_table.py": ("certify_table", "hostile_files"),
+    "proofs_check/certify/_terminal.py": ("certify_page",),
+    "proofs_check/certify/_theory.py": ("certify_theory",),
+    "proofs_check/certify/_tradeoff.py": ("certify_page",),
+    "proofs_check/claim.py": ("judge",),
+    "proofs_check/console.py": ("certify_page",),
+    "proofs_check/data.py": ("certify_table", "hostile_files"),
+    "proofs_check/document.py": ("report",),
+    "proofs_check/execute.py": ("checkpoint",),
+    "proofs_check/flops.py": ("populations",),
+    "proofs_check/folders.py": ("checkpoint",),
+    "proofs_check/html": ("report",),
     "proofs_check/judge.py": ("judge", "judge_judged"),
+    "proofs_check/limits.py": ("judge", "sequential"),
+    "proofs_check/markdown.py": ("report",),
+    "proofs_check/operators.py": ("populations",),
+    "proofs_check/rerun.py": ("report",),
+    "proofs_check/run.py": ("verdicts", "runner"),
+    "proofs_check/samples.py": ("runner",),
+    "proofs_check/studies/judge_study.py": ("judge_judged",),
+    "proofs_check/tables/_clustering.py": ("table2",),
+    "proofs_check/tables/_command.py": ("tables_kpotufe2020",),
+    "proofs_check/tables/amini2021_figure3.py": ("figure3",),
+    "proofs_check/tables/kpotufe2020_table2.py": ("table2", "tables_kpotufe2020"),
+    "proofs_check/targets": ("attack",),
+    "proofs_check/usage.py": ("verdicts",),
 }
-"""The modules of tests that try a file or a folder: the longest name counts. Without one, that of its own name."""
+"""The modules of tests that try a file or a folder: the longest name counts. Without one, `tests_of` goes by names."""
 
 SWAPS: dict[type, tuple[type, ...]] = {
     ast.Lt: (ast.LtE, ast.GtE),
@@ -78,6 +139,7 @@ ONE_OF = {"max", "min", "maximum", "minimum", "clip", "logical_and", "logical_or
 BRANCHES = {"where"}
 """Calls of which the second or the third argument is left."""
 OTHER_NAME = {"any": "all", "all": "any", "exp": "expm1", "expm1": "exp", "log1p": "log", "lower": "upper"}
+OUTCOMES = ("killed", "timeout", "explained", "survived", "not tried")
 UNTOUCHED_KEYWORDS = {"strict"}
 """Only a mistake that no caller makes would show these."""
 
@@ -85,7 +147,7 @@ UNTOUCHED_KEYWORDS = {"strict"}
 class Mutant(NamedTuple):
     """One change: the file, the line, the function around it (its first and last line), and the new text of it all.
 
-    `identity` stays what it is while the function does, wherever in the file it moves.
+    `identity` stays what it is while the function does, wherever in the file it moves; equal changes share one.
     """
 
     path: str
@@ -125,8 +187,12 @@ def mutants_of(path: str, source: str) -> Iterator[Mutant]:
                 f"{_short(before)} -> {_short(after)}",
                 around,
                 (text[:first] + function + text[last:]).decode(),
-                hashlib.sha256(path.encode() + b"\n" + function).hexdigest()[:16],
+                _hash(path.encode() + b"\n" + function)[:16],
             )
+
+
+def _hash(text: str | bytes) -> str:
+    return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
 
 
 def _short(text: str) -> str:
@@ -259,7 +325,7 @@ class Loop:
         self.work = work
         self.failed: list[str] = []
         self.seconds: dict[str, float] = {}
-        self.reached: dict[str, list[int]] = {}
+        self.reached: dict[str, dict[str, list[int]]] = {}
 
     def pytest_collectreport(self, report: Any) -> None:
         if report.failed:
@@ -280,27 +346,27 @@ class Loop:
         self._run(order, stop=True)
         return self.failed[0] if self.failed else None
 
-    def look(self, watched: str) -> dict[str, Any]:
-        """Run all tests; return what failed, the times, and the first lines of the functions of a file each ran."""
+    def look(self, watched: tuple[str, ...]) -> dict[str, Any]:
+        """Run all tests; return what failed, the times, and the first lines of the functions of files that each ran."""
         self._run(list(self.items), watched=watched)
         return {"failed": self.failed, "seconds": self.seconds, "reached": self.reached}
 
-    def _run(self, order: list[str], stop: bool = False, watched: str | None = None) -> None:
+    def _run(self, order: list[str], stop: bool = False, watched: tuple[str, ...] = ()) -> None:
         items = [self.items[name] for name in order if name in self.items]
         for item, after in zip(items, [*items[1:], None], strict=True):
             if stop and self.failed:
                 return
-            lines: set[int] = set()
-            if watched is not None:
-                sys.settrace(functools.partial(_note, watched, lines))
+            lines: dict[str, set[int]] = {file: set() for file in watched}
+            if watched:
+                sys.settrace(functools.partial(_note, lines))
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
             sys.settrace(None)
-            self.reached[item.nodeid] = sorted(lines)
+            self.reached[item.nodeid] = {file: sorted(found) for file, found in lines.items() if found}
 
 
-def _note(watched: str, lines: set[int], frame: Any, event: str, argument: Any) -> None:
-    if frame.f_code.co_filename == watched:
-        lines.add(frame.f_code.co_firstlineno)
+def _note(lines: dict[str, set[int]], frame: Any, event: str, argument: Any) -> None:
+    if frame.f_code.co_filename in lines:
+        lines[frame.f_code.co_filename].add(frame.f_code.co_firstlineno)
 
 
 class Workplace:
@@ -325,6 +391,18 @@ class Workplace:
         sys.path[:] = [str(self.root), *(p for p in sys.path if Path(p or ".").resolve() not in (ROOT, ROOT / "tests"))]
         for name in ("jax.numpy", "jax.scipy.special", "scipy.stats", "scipy.optimize", "sklearn.metrics", "pytest"):
             __import__(name)
+        self.looks: dict[tuple[str, ...], dict[str, Any]] = {}
+
+    def look(self, tests: tuple[str, ...]) -> dict[str, Any]:
+        """Return how the tests of some modules do, with the file as it is, and what they reach; they run once."""
+        if tests not in self.looks:
+            found: dict[str, Any] = {"failed": ["no test ran"]}
+            watched = tuple(str(file) for name in ("jaxkern", "proofs_check") for file in _files(self.root / name))
+            ended = self.session(tests, lambda loop, say: say({"idle": _idle()} | loop.look(watched)), found.update)
+            if ended or found["failed"]:
+                raise SystemExit(f"mutants: {', '.join(tests)} fail without a change: {ended or found['failed']}")
+            self.looks[tests] = found
+        return self.looks[tests]
 
     def session(
         self,
@@ -359,13 +437,9 @@ class Module:
         self.file = place.root / path
         self.original = self.file.read_text()
         self.tests = tests_of(path)
-        found: dict[str, Any] = {"failed": ["no test ran"]}
-        ended = place.session(
-            self.tests, lambda loop, say: say({"idle": _idle()} | loop.look(str(self.file))), found.update
-        )
-        if ended or found["failed"]:
-            raise SystemExit(f"mutants: the tests of {path} fail as it is: {ended or found['failed']}")
-        self.idle, self.reached, self.seconds = found["idle"], found["reached"], found["seconds"]
+        found = place.look(self.tests)
+        self.idle, self.seconds = found["idle"], found["seconds"]
+        self.reached = {test: lines.get(str(self.file), []) for test, lines in found["reached"].items()}
         self.limit = 30 + 3 * sum(self.seconds.values())
 
     def reach(self, mutant: Mutant) -> set[str]:
@@ -486,8 +560,9 @@ def tests_of(path: str) -> tuple[str, ...]:
     named = [name for name in TESTS if path == name or path.startswith(name + "/")]
     if named:
         return TESTS[max(named, key=len)]
-    parts = Path(path).with_suffix("").parts[1:]
-    found = [part.lstrip("_") for part in reversed(parts) if (ROOT / f"tests/test_{part.lstrip('_')}.py").exists()]
+    parts = [part.lstrip("_") for part in Path(path).with_suffix("").parts[1:]]
+    of_paper = f"{parts[0]}_{parts[-1].split('_')[0]}"  # such as claims_chen2016
+    found = [name for name in (of_paper, *reversed(parts)) if (ROOT / f"tests/test_{name}.py").exists()]
     if not found:
         raise SystemExit(f"mutants: no tests are known for {path}; add them to TESTS")
     return (found[0],)
@@ -502,7 +577,7 @@ def main() -> int:
     )
     parser.add_argument("paths", nargs="+", help="files or folders, relative to the root of the repository")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write results; those in it already are kept")
-    parser.add_argument("--sample", type=int, metavar="N", help="try so many mutants of all, drawn at random")
+    parser.add_argument("--sample", type=int, metavar="N", help="try so many of all, drawn at random, each by its hash")
     parser.add_argument("--seed", type=int, default=0, help="of the draw (default: 0)")
     parser.add_argument("--without", nargs="+", default=[], metavar="PATH", help="files or folders to leave out")
     parser.add_argument("--only", metavar="TEXT", help="mutants whose name holds this")
@@ -516,8 +591,8 @@ def main() -> int:
     files = sorted({file for path in options.paths for file in _files(ROOT / path)} - without)
     every = [mutant for file in files for mutant in mutants_of(str(file.relative_to(ROOT)), file.read_text())]
     if options.sample is not None:
-        chosen = random.Random(options.seed).sample(range(len(every)), min(options.sample, len(every)))
-        every = [every[i] for i in sorted(chosen)]
+        drawn = sorted({mutant.identity for mutant in every}, key=lambda identity: _hash(f"{options.seed} {identity}"))
+        every = [mutant for mutant in every if mutant.identity in set(drawn[: options.sample])]
     every = [mutant for mutant in every if not options.only or options.only in mutant.name]
     if options.list:
         print("\n".join(mutant.name for mutant in every))
@@ -533,17 +608,33 @@ def _files(path: Path) -> list[Path]:
     return sorted(path.rglob("*.py")) if path.is_dir() else [path]
 
 
+def explanations() -> dict[str, str]:
+    """Return why mutants survive, by identity."""
+    found, why = {}, ""
+    for line in EXPLAINED.read_text().splitlines():
+        if line.startswith(" "):
+            found[line.split()[0]] = why
+        elif line:
+            why = line
+    return found
+
+
 def _run(every: list[Mutant], rows: dict[str, dict[str, Any]], kept: Path | None, seconds: float, end: float) -> int:
     wanted = {mutant.identity: mutant for mutant in every}
     open_: dict[str, list[Mutant]] = {}
     for identity, mutant in wanted.items():
         if identity not in rows:
             open_.setdefault(mutant.path, []).append(mutant)
+    explained = explanations()
+
+    def outcome(identity: str) -> str:
+        said = rows[identity]["outcome"] if identity in rows else "not tried"
+        return "explained" if said == "survived" and identity in explained else said
 
     def heard(mutant: Mutant, row: dict[str, Any]) -> None:
         rows[mutant.identity] = {"id": mutant.identity, "name": mutant.name} | row
-        if row["outcome"] != "killed":
-            print(f"{row['outcome']}: {mutant.name}", flush=True)
+        if outcome(mutant.identity) not in ("killed", "explained"):
+            print(f"{row['outcome']}: {mutant.identity} {mutant.name}", flush=True)
         if kept:
             kept.write_text(json.dumps(list(rows.values()), indent=1) + "\n")
 
@@ -552,10 +643,17 @@ def _run(every: list[Mutant], rows: dict[str, dict[str, Any]], kept: Path | None
         for path, mutants in open_.items():
             if place and time.monotonic() < end:
                 Module(place, path, seconds).try_all(mutants, heard, end)
-    done = [rows[identity]["outcome"] for identity in wanted if identity in rows]
-    counts = ", ".join(f"{done.count(name)} {name}" for name in ("killed", "timeout", "survived"))
-    print(f"{len(wanted)} mutants, {len(done)} tried: {counts}")
-    return int("survived" in done)
+    total: Counter[str] = Counter()
+    for path, mutants in itertools.groupby(wanted.values(), key=lambda mutant: mutant.path):
+        count = Counter(outcome(mutant.identity) for mutant in mutants)
+        print(f"{path}: {_counts(count)}")
+        total += count
+    print(_counts(total))
+    return int(total["survived"] > 0)
+
+
+def _counts(count: Counter[str]) -> str:
+    return f"{count.total()} mutants: " + ", ".join(f"{count[name]} {name}" for name in OUTCOMES if count[name])
 
 
 if __name__ == "__main__":
