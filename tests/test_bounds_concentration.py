@@ -19,7 +19,7 @@ FALSE_ALARM = 1e-6
 E, LN2 = math.e, math.log(2)
 
 
-def bell(x, v=2.0, alpha=1.5):
+def bell(x, v=3.0, alpha=1.5):
     """Return the exponent of Lemma 5 by maximising over s."""
     return max(s * x - (s * v) ** 2 / 2 for s in np.linspace(0, 1 / alpha, 100_001))
 
@@ -121,22 +121,22 @@ CASES = {
         (2 * math.sqrt(2) * 0.7 * 2 / 3 * (1 + 1.5 / math.sqrt(50)), 1 - math.exp(-2.25)),
     ),
     "inner_product_kernel": (
-        dict(kappa=1.2, scale=0.5, mean_norm=3, dim=20, num_points=30, u=2, c1=0.1, c2=0.4),
+        dict(kappa=1.2, scale=0.5, mean_norm=3, dim=20, num_points=30, u=3, c1=0.1, c2=0.4),
         (
-            2 * 0.36 * (math.sqrt((math.log(9) + 0.1) / 0.4 * 30) + 2) ** 2,
-            1 - 4 * math.exp(-3 - 1.6),
+            2 * 0.36 * (math.sqrt((math.log(9) + 0.1) / 0.4 * 30) + 3) ** 2,
+            1 - 4 * math.exp(-3 - 3.6),
         ),
     ),
     "inner_product_kernel printed": (
-        dict(kappa=1.2, scale=0.5, mean_norm=3, dim=200, num_points=30, u=2, c1=0.5, c2=0.4),
+        dict(kappa=1.2, scale=0.5, mean_norm=3, dim=200, num_points=30, u=3, c1=0.5, c2=0.4),
         (
-            2 * 0.36 * 225 * (math.sqrt(30) + 2) / 15,
-            1 - 4 / math.sqrt(30) * math.exp(-1.6),
+            2 * 0.36 * 225 * (math.sqrt(30) + 3) / 15,
+            1 - 4 / math.sqrt(30) * math.exp(-3.6),
         ),
     ),
     "inner_product_gaussian": (
-        dict(scale=0.5, mean_norm=3, mean_rank=4, dim=16, num_points=25, u=2),
-        (0.25 * (8 * 7 + 49) + 3 * 9, 1 - 3 * math.exp(-2)),
+        dict(scale=0.5, mean_norm=3, mean_rank=4, dim=16, num_points=25, u=3),
+        (0.25 * (8 * 8 + 64) + 3 * 10, 1 - 3 * math.exp(-4.5)),
     ),
     "inner_product_gaussian_any": (
         dict(scale=0.5, frobenius=1.5, mean_norm=3, num_points=25, tau=2),
@@ -146,27 +146,37 @@ CASES = {
         ),
     ),
     "inner_product_lower": (
-        dict(mean_norm=3, mean_rank=4, num_points=40.5, u=2),
-        (3 * 4, 1 - math.exp(-2)),
+        dict(mean_norm=3, mean_rank=4, num_points=40.5, u=3),
+        (3 * 3, 1 - math.exp(-4.5)),
     ),
     "quadratic_form": (
         dict(kappa=1.2, scale=0.5, mean_norm=3, dim=20, t=8, c=0.4),
         (0.36 * 8, 1 - 4 * math.exp(-0.4 * 64 / 45)),
+    ),
+    "quadratic_form far": (
+        dict(kappa=1.2, scale=0.5, mean_norm=3, dim=20, t=60, c=0.4),
+        (0.36 * 60, 1 - 4 * math.exp(-0.4 * 60)),
     ),
     "quadratic_form_gaussian": (
         dict(scale=0.5, frobenius=1.5, mean_norm=3, tau=2),
         (2 * math.sqrt(6.75 * 2) + 1, 1 - 2 * math.exp(-2)),
     ),
     "hanson_wright": (
-        dict(kappa=1.2, frobenius=2, op_norm=1.1, mean_frobenius=3, dim=7, t=9, c=0.6),
-        (1.44 * 9, 1 - 4 * math.exp(-0.6 * 81 / (28 + 9 / 1.44))),
+        dict(kappa=1.2, frobenius=1.5, op_norm=1.1, mean_frobenius=3, dim=7, t=9, c=0.6),
+        (1.44 * 9, 1 - 4 * math.exp(-0.6 * 81 / (15.75 + 9 / 1.44))),
+    ),
+    "hanson_wright far": (
+        dict(kappa=1.2, frobenius=1.5, op_norm=1.25, mean_frobenius=3, dim=7, t=40, c=0.1),
+        (1.44 * 40, 1 - 4 * math.exp(-3.2)),
     ),
     "hanson_wright_gaussian": (
-        dict(scale=0.5, frobenius=2, op_norm=1.1, mean_frobenius=3, dim=7, tau=2),
-        (2 * math.sqrt((28 / 16 + 4.5) * 2) + 1.1, 1 - 2 * math.exp(-2)),
+        dict(scale=0.5, frobenius=1.5, op_norm=1.1, mean_frobenius=3, dim=7, tau=2),
+        (2 * math.sqrt((15.75 / 16 + 4.5) * 2) + 1.1, 1 - 2 * math.exp(-2)),
     ),
-    "sub_exponential": (dict(t=7, v=2, alpha=1.5), (7, 1 - 2 * math.exp(-bell(7)))),
-    "sub_exponential printed": (dict(t=7, v=2, alpha=1.5), (7, 1 - 2 * math.exp(-7 / 3))),
+    "sub_exponential": (dict(t=7, v=3, alpha=1.5), (7, 1 - 2 * math.exp(-bell(7)))),
+    "sub_exponential small": (dict(t=2, v=3, alpha=1.5), (2, 1 - 2 * math.exp(-bell(2)))),
+    "sub_exponential printed": (dict(t=7, v=3, alpha=1.5), (7, 1 - 2 * math.exp(-7 / 3))),
+    "sub_exponential near printed": (dict(t=2, v=3, alpha=1.5), (2, 1 - 2 * math.exp(-2 / 9))),
     "u_statistic": (dict(bound=2, num_points=26, t=1.5), (6 / 5, 1 - 2 * math.exp(-2.25))),
     "u_statistic printed": (dict(bound=2, num_points=26, t=1.5), (3 * math.sqrt(8 / 26), 1 - 2 * math.exp(-2.25))),
     "two_sample_statistic": (
