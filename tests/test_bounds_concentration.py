@@ -33,12 +33,12 @@ def clustering(constant, kmeans, gamma2, R=3, vbar2=1e-5):
 MODEL = dict(num_clusters=3, lipschitz=1, noise=1.5, op_norm=1.2, dim=40_000, num_points=500, t=1.7)
 GAMMAS = dict(gamma2=4.0, gamma_tilde2=1.3)
 OPERATOR = dict(num_clusters=3, lipschitz=1, omega=1.5, scale=0.004, num_points=400, t=1.7, mean_gap=0.03)
-SPHERES = dict(radius=1, other_radius=2, noise=1.5, lengthscale=1.8, dim=20)
+SPHERES = dict(radius=1.5, other_radius=3, noise=1.5, lengthscale=1.8, dim=20)
 KERNEL = dict(lipschitz=0.7, omega=1.3, scale=0.4, num_points=50, t=1.5)
 LWS = 0.7 * 1.3 * 0.4
 S2 = 1 + 2 * 1.5**2 / (20 * 1.8**2)
-UU, X = S2**-10 * math.exp(-5 / (2 * S2 * 1.8**2)), 2 / (S2 * 1.8**2)
-W6, X6 = math.exp(-5 / (2 * 1.8**2)), 2 / 1.8**2
+UU, X = S2**-10 * math.exp(-11.25 / (2 * S2 * 1.8**2)), 4.5 / (S2 * 1.8**2)
+W6, X6 = math.exp(-11.25 / (2 * 1.8**2)), 4.5 / 1.8**2
 
 CASES = {
     "gaussian_lipschitz": (dict(lengthscale=2), (1 / (2 * math.sqrt(E)), 1)),
@@ -417,10 +417,10 @@ HYPOTHESES = {
     "isotropic_block_mean": "dim >= 1",
     "isotropic_block_variance": "dim >= 1",
     "isotropic_block_variance printed": "dim >= 1",
-    "isotropic_block_variance_upper": f"dim >= 2, radius <~ {math.sqrt(600 * 11) * S2 * 1.8**2 / 2}",
+    "isotropic_block_variance_upper": f"dim >= 2, radius <~ {math.sqrt(600 * 11) * S2 * 1.8**2 / 3}",
     "isotropic_block_variance_lower": "dim >= 2",
     "radial_mean_gap": "dim >= 1",
-    "radial_block_variance": f"dim >= 2, radius <~ {math.sqrt(600 * 22) * 1.8**2 / 2}",
+    "radial_block_variance": f"dim >= 2, radius <~ {math.sqrt(600 * 22) * 1.8**2 / 3}",
     "radial_block_variance printed": "dim >= 2",
 }
 
@@ -455,9 +455,16 @@ EXACT = dict(gamma2=4.0, vbar2=2.0**-9, num_clusters=2, lipschitz=0, noise=1, op
             dict(EXACT, gamma_tilde2=1e9, bound=1, min_share=0.25, t=1, num_points=600),
             "num_points >= 576",
         ),
+        ("sphere_moment", dict(u=9, dim=3), "u <= 60"),
+        (
+            "isotropic_block_variance_upper",
+            dict(radius=9, other_radius=1, noise=0, lengthscale=1, dim=10),
+            "radius <= 60",
+        ),
+        ("radial_block_variance", dict(radius=9, other_radius=1, noise=0, lengthscale=1, dim=4), "radius <= 60"),
     ],
 )
-def test_conditions_on_separations_hold_up_to_their_edges(name, words, hypotheses):
+def test_conditions_hold_up_to_edges_without_rounding(name, words, hypotheses):
     assert wrong_edges(bound_of(name), words, hypotheses) == []
 
 
@@ -470,6 +477,11 @@ def test_without_a_factor_k_means_is_exact_and_the_truncation_sharp():
         assert bound(**words).value == bound(**words, **factors).value
 
 
+def test_without_its_constant_property_33_is_that_of_class_lc():
+    words = {word: value for word, value in CASES["deviation"][0].items() if word != "c"}
+    assert concentration.deviation(**words).probability == concentration.deviation(**words, c=0.5).probability
+
+
 def test_corollary_1_asks_for_a_separation_that_its_sample_can_show():
     words = CASES["misclassification_population"][0] | dict(gamma_tilde2=1e9)
     largest = math.sqrt(math.sqrt(500 * 0.25) * 4 / (48 * 2.5))
@@ -478,7 +490,9 @@ def test_corollary_1_asks_for_a_separation_that_its_sample_can_show():
 
 def test_beyond_their_hypotheses_bounds_are_numbers():
     assert concentration.sphere_moment(u=1e3, dim=2).value == math.exp(600)
-    assert concentration.isotropic_block_variance_upper(**SPHERES | dict(radius=1e3)).value == 0.0
+    far = SPHERES | dict(radius=1e3)
+    assert concentration.isotropic_block_variance_upper(**far).value == 0.0
+    assert concentration.radial_block_variance(**far).value == pytest.approx((2.25 / 3.24 / 20) ** 2, rel=1e-12)
     assert concentration.inner_product_lower(mean_norm=3, mean_rank=9, num_points=9.25, u=2).value == -6
 
 
