@@ -193,25 +193,28 @@ CASES = {
     ),
     "block_means printed": (dict(bound=2, smallest=25, num_clusters=3, t=2.5), (3, 1 - 36 * math.exp(-6.25))),
     "block_variances": (
-        dict(bound=2, smallest=25, num_clusters=3, t=2.5),
-        (20 * (0.5 + 0.04), 1 - 36 * math.exp(-6.25)),
+        dict(bound=1.5, smallest=25, num_clusters=3, t=2.5),
+        (11.25 * (0.5 + 0.04), 1 - 36 * math.exp(-6.25)),
     ),
-    "block_variances printed": (dict(bound=2, smallest=25, num_clusters=3, t=2.5), (18, 1 - 36 * math.exp(-6.25))),
+    "block_variances printed": (
+        dict(bound=1.5, smallest=25, num_clusters=3, t=2.5),
+        (10.125, 1 - 36 * math.exp(-6.25)),
+    ),
     "empirical_separation": (
-        dict(gamma2=50, bound=2, min_share=0.25, num_points=100, num_clusters=3, t=2.5),
-        (50 - 64 * 0.54, 1 - 36 * math.exp(-6.25)),
+        dict(gamma2=50, bound=1.5, min_share=0.25, num_points=100, num_clusters=3, t=2.5),
+        (50 - 36 * 0.54, 1 - 36 * math.exp(-6.25)),
     ),
     "empirical_separation printed": (
-        dict(gamma2=50, bound=2, min_share=0.25, num_points=100, num_clusters=3, t=2.5),
-        (50 - 24 * 4 * 0.5, 1 - 36 * math.exp(-6.25)),
+        dict(gamma2=50, bound=1.5, min_share=0.25, num_points=100, num_clusters=3, t=2.5),
+        (50 - 24 * 2.25 * 0.5, 1 - 36 * math.exp(-6.25)),
     ),
     "empirical_variance": (
-        dict(vbar2=0.1, bound=2, min_share=0.25, num_points=100, num_clusters=3, t=2.5),
-        (0.1 + 20 * 0.54, 1 - 36 * math.exp(-6.25)),
+        dict(vbar2=0.1, bound=1.5, min_share=0.25, num_points=100, num_clusters=3, t=2.5),
+        (0.1 + 11.25 * 0.54, 1 - 36 * math.exp(-6.25)),
     ),
     "empirical_variance printed": (
-        dict(vbar2=0.1, bound=2, min_share=0.25, num_points=100, num_clusters=3, t=2.5),
-        (0.1 + 18, 1 - 36 * math.exp(-6.25)),
+        dict(vbar2=0.1, bound=1.5, min_share=0.25, num_points=100, num_clusters=3, t=2.5),
+        (0.1 + 10.125, 1 - 36 * math.exp(-6.25)),
     ),
     "truncation": (dict(spectral=0.3, num_clusters=3), (math.sqrt(15) * 0.3, 1)),
     "truncation printed": (dict(spectral=0.3, num_clusters=3), (math.sqrt(24) * 0.3, 1)),
@@ -493,6 +496,8 @@ def test_beyond_their_hypotheses_bounds_are_numbers():
     far = SPHERES | dict(radius=1e3)
     assert concentration.isotropic_block_variance_upper(**far).value == 0.0
     assert concentration.radial_block_variance(**far).value == pytest.approx((2.25 / 3.24 / 20) ** 2, rel=1e-12)
+    for n in (1, 0.5):
+        assert concentration.u_statistic(bound=1, num_points=n, t=1).value == pytest.approx(2e15, rel=1e-12)
     assert concentration.inner_product_lower(mean_norm=3, mean_rank=9, num_points=9.25, u=2).value == -6
 
 
