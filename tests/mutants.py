@@ -26,6 +26,7 @@ import itertools
 import json
 import math
 import os
+import re
 import select
 import shutil
 import signal
@@ -248,6 +249,8 @@ def _changes(node: ast.AST) -> Iterator[ast.AST | str]:
             yield _with(node, value=node.value + 1)
         case ast.Constant(value=float()):
             yield _with(node, value=2 * node.value or 1.0)
+        case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+            pass
         case ast.If(test=test) | ast.While(test=test) if not isinstance(test, ast.Compare | ast.BoolOp):
             yield _with(node, test=ast.UnaryOp(ast.Not(), test))
         case ast.IfExp(test=test) if not isinstance(test, ast.Compare | ast.BoolOp):
@@ -372,8 +375,8 @@ def _note(lines: dict[str, set[int]], frame: Any, event: str, argument: Any) -> 
 class Workplace:
     """A copy of the repository, in a process that has loaded JAX, started nothing of it, and forks to run tests."""
 
-    def __init__(self, folder: Path) -> None:
-        self.root = folder / "copy"
+    def __init__(self, folder: Path, chosen: list[str]) -> None:
+        self.root, self.chosen = folder / "copy", chosen
         skip = shutil.ignore_patterns(".git", ".*_cache", ".hypothesis", "__pycache__", ".venv", "_build")
         shutil.copytree(ROOT, self.root, ignore=skip)
         os.environ |= {
@@ -423,7 +426,7 @@ class Workplace:
 
             assert Path(jaxkern.__file__).is_relative_to(self.root), "another copy would be tested"
             paths = [f"tests/test_{name}.py" for name in tests]
-            options = ["-n", "0", "-q", "-p", "no:cacheprovider", "--continue-on-collection-errors"]
+            options = ["-n", "0", "-q", "-p", "no:cacheprovider", "--continue-on-collection-errors", *self.chosen]
             pytest.main([*options, *paths], plugins=[Loop(lambda loop: work(loop, say))])
 
         return in_a_child(child, heard, limit)
@@ -580,7 +583,9 @@ def main() -> int:
     parser.add_argument("--sample", type=int, metavar="N", help="try so many of all, drawn at random, each by its hash")
     parser.add_argument("--seed", type=int, default=0, help="of the draw (default: 0)")
     parser.add_argument("--without", nargs="+", default=[], metavar="PATH", help="files or folders to leave out")
-    parser.add_argument("--only", metavar="TEXT", help="mutants whose name holds this")
+    parser.add_argument("--slow", action="store_true", help="run the slow tests, too")
+    parser.add_argument("-k", metavar="EXPRESSION", default="", help="run the tests that this selects, as in pytest")
+    parser.add_argument("--only", metavar="PATTERN", help="mutants in whose identity and name it is found")
     parser.add_argument("--minutes", type=float, default=math.inf, help="start none after so many")
     parser.add_argument("--seconds", type=float, default=math.inf, help="of tests for one mutant, the quick ones")
     parser.add_argument("--again", action="store_true", help="try those again that survived according to the file")
@@ -593,15 +598,16 @@ def main() -> int:
     if options.sample is not None:
         drawn = sorted({mutant.identity for mutant in every}, key=lambda identity: _hash(f"{options.seed} {identity}"))
         every = [mutant for mutant in every if mutant.identity in set(drawn[: options.sample])]
-    every = [mutant for mutant in every if not options.only or options.only in mutant.name]
+    every = [mutant for mutant in every if re.search(options.only or "", f"{mutant.identity} {mutant.name}")]
     if options.list:
-        print("\n".join(mutant.name for mutant in every))
+        print("\n".join(f"{mutant.identity} {mutant.name}" for mutant in every))
         return 0
     kept = options.json and options.json.resolve()
     rows = {row["id"]: row for row in json.loads(kept.read_text())} if kept and kept.exists() else {}
     if options.again:
         rows = {identity: row for identity, row in rows.items() if row["outcome"] == "killed"}
-    return _run(every, rows, kept, options.seconds, time.monotonic() + 60 * options.minutes)
+    chosen = ["-k", options.k, *(["-m", ""] if options.slow else [])]
+    return _run(every, rows, kept, chosen, options.seconds, time.monotonic() + 60 * options.minutes)
 
 
 def _files(path: Path) -> list[Path]:
@@ -619,7 +625,14 @@ def explanations() -> dict[str, str]:
     return found
 
 
-def _run(every: list[Mutant], rows: dict[str, dict[str, Any]], kept: Path | None, seconds: float, end: float) -> int:
+def _run(
+    every: list[Mutant],
+    rows: dict[str, dict[str, Any]],
+    kept: Path | None,
+    chosen: list[str],
+    seconds: float,
+    end: float,
+) -> int:
     wanted = {mutant.identity: mutant for mutant in every}
     open_: dict[str, list[Mutant]] = {}
     for identity, mutant in wanted.items():
@@ -639,7 +652,7 @@ def _run(every: list[Mutant], rows: dict[str, dict[str, Any]], kept: Path | None
             kept.write_text(json.dumps(list(rows.values()), indent=1) + "\n")
 
     with tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True) as folder:
-        place = Workplace(Path(folder)) if open_ else None
+        place = Workplace(Path(folder), chosen) if open_ else None
         for path, mutants in open_.items():
             if place and time.monotonic() < end:
                 Module(place, path, seconds).try_all(mutants, heard, end)
