@@ -360,6 +360,7 @@ BALLS = {
     "no shell at all": (0.2, 900, 2, 1e-3, 5, 0.8, 2),
     "eigenvalues near their limit": (0.9, 24, 1, 10, 5, 0.8, 2),
     "a small tau": (0.2, 900, 2, 10, 0.25, 0.8, 2),
+    "two frequencies": (0.99, 2, 1, 10, 0.01, 0.8, 2),
 }
 
 
@@ -373,7 +374,8 @@ def test_the_parts_of_the_bound_of_a_ball(case):
 
 def test_beyond_its_hypotheses_a_ball_has_a_bound_that_is_a_number():
     words = dict(eps=0.2, num_frequencies=900, dim=2, diameter=10, tau=5, inner=0.8, shell=2)
-    for wrong in (dict(num_frequencies=20), dict(tau=-1), dict(shell=1), dict(num_frequencies=0.5, tau=-3)):
+    few = dict(num_frequencies=0.5, tau=-3)
+    for wrong in (dict(num_frequencies=20), dict(tau=-1), dict(shell=1), dict(shell=0.5), few):
         found = fourier.ball(**words | wrong)
         assert math.isfinite(found.probability) and not found.valid
     # Four exponents are cut.
@@ -389,6 +391,23 @@ def test_the_dimension_limit_is_the_best_of_its_32_powers(eps, dim, radius, powe
     found = fourier.dimension_limit(eps=eps, dim=dim, radius=radius).value
     assert found == pytest.approx(hadamard(eps, dim, radius), rel=1e-9)
     assert found == pytest.approx(1 if power is None else hadamard_of(power, eps, dim, radius), rel=1e-9)
+
+
+def test_a_ball_has_the_parameters_that_are_documented():
+    words = dict(eps=0.2, num_frequencies=900, dim=2, diameter=10)
+    documented = fourier.ball(**words, tau=5.0, inner=0.85, shell=1.5)
+    assert fourier.ball(**words).probability == documented.probability
+
+
+def test_edges_that_are_known_without_rounding():
+    words = dict(eps=0.5, num_frequencies=100, dim=4, diameter=1, tau=2)
+    assert wrong_edges(fourier.ball, words, "num_frequencies > 64") == []
+    assert fourier.dimension_limit(eps=0.1, dim=3, radius=math.sqrt(2 * math.log(1 / 0.1))).valid is True
+
+
+def test_in_a_single_point_the_dimension_limit_is_flat():
+    limit = jax.jit(jax.value_and_grad(lambda radius: fourier.dimension_limit(eps=0.1, dim=3, radius=radius).value))
+    assert [float(found) for found in limit(jnp.zeros(()))] == [1, 0]
 
 
 def test_beyond_its_hypotheses_the_dimension_limit_stays_where_it_is_at_the_edge():
