@@ -253,13 +253,13 @@ def _show(options: argparse.Namespace) -> int:
     print(f"{claim.id}: {claim.paper}, {claim.where} ({claim.kind})\n  {claim.tex}")
     for name, form in (("as printed", claim.printed), ("as corrected", claim.corrected)):
         if form is not None:
-            print(f"{name}: a {type(form.statement).__name__} statement, expected {form.expect}")
+            print(f"{name}: of the class {type(form.statement).__name__}, expected {form.expect}")
             if form.tex:
                 print(f"  {form.tex}")
-            print(f"  tried at: {', '.join(setting.name for setting in form.settings)}")
+            print(f"  tried at: {'; '.join(setting.name for setting in form.settings)}")
     if claim.hypotheses:
         print(f"hypotheses: {claim.hypotheses}")
-    print(f"controls: {', '.join(control.name for control in claim.controls) or 'none'}")
+    print(f"controls: {'; '.join(control.name for control in claim.controls) or 'none'}")
     print(f"because: {claim.because}")
     return 0
 

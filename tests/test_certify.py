@@ -213,7 +213,11 @@ def test_command_line(csv, tmp_path, capsys):
     assert "nystrom" in shown and "certificate.html" in shown
     space = {}
     exec(document["commands"]["python"], space)
-    exec("import jaxkern.io\n" + document["commands"]["load"].replace("phi", "loaded"), space)
+    with jax.enable_x64(False):  # as in a process of its own, by default
+        exec(document["commands"]["load"].replace("phi", "loaded"), space)
+    assert {leaf.dtype for leaf in jax.tree.leaves(space["loaded"]) if leaf.dtype.kind == "f"} == {np.dtype("float32")}
+    assert f"Written: {saved}" in shown and "Load the map: from jaxkern import io; phi = io.load(" in shown
+    assert all(f"Note: {note}" in shown for note in document["data"]["notes"]) and "'town'" in shown
     points = jnp.asarray(np.loadtxt(csv, delimiter=",", skiprows=1, usecols=(0, 1)), "float32")
     np.testing.assert_array_equal(space["phi"](points), space["loaded"](points))
     assert document["commands"]["again"].split()[:2] == ["proofs-check", "certify"]

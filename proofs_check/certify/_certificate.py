@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +57,13 @@ class Certificate:
         if self._entry is None or self._entry.size is None:
             raise ValueError("no map was certified, so there is none to draw; the document says why")
         key = jax.random.clone(self._key) if key is None else key
+        table, dtype = self._trials.table, self._trials.dtype
         phi = self._trials.draw(self._entry.family, self._entry.size, key)
-        table = self._trials.table
+        # A lengthscale that went through jit is a double under jax_enable_x64. The map computes with it in its own
+        # dtype, and one that is saved in that dtype can be loaded without the switch.
+        phi = jax.tree.map(partial(_single, dtype=dtype), phi)
         if not table.standardized:
             return phi
-        dtype = self._trials.dtype
         return features.standardized(phi, jnp.asarray(table.mean, dtype), jnp.asarray(table.scale, dtype))
 
     def save(self, path: str | Path) -> None:
@@ -90,6 +93,11 @@ class Certificate:
         trial = Trials(key, mine.table, mine.kernel, mine.goal, mine.dtype).trial(entry.family, sample)
         errors = [trial(entry.size, "again", number) for number in range(draws)]
         return sum(not error <= self.document["eps"] for error in errors), draws
+
+
+def _single(leaf: Any, *, dtype: str) -> Any:
+    """Return a leaf of a map with a double in it as one of the map's dtype, and any other as it is."""
+    return leaf.astype(dtype) if getattr(leaf, "dtype", None) == "float64" else leaf
 
 
 def recommended(trials: Trials, entries: Sequence[Entry]) -> tuple[Entry | None, float, dict[str, float]]:

@@ -22,7 +22,7 @@ EXAMPLES = f"""examples:
   {PROG} certify points.csv --columns 1-4,age --labels species --goal separation
   {PROG} certify points.npz --maps paired_fourier,nystrom --time 2 --save map.npz
 
-Writes certificate.json and certificate.html. With --save, the map is used by phi = jaxkern.io.load("map.npz").
+Writes certificate.json and certificate.html. With --save, the lines that load the map stand below the table.
 
 exit status: 0 a map is certified, 1 none is, 2 bad usage or input, 3 a file cannot be written, 130 interrupted."""
 SECONDS_BETWEEN_LINES = 5.0
@@ -132,12 +132,16 @@ def command(options: argparse.Namespace) -> int:
     try:
         if options.save is not None and found.map is not None:
             found.save(options.save)
-            found.document["commands"]["load"] = f"phi = jaxkern.io.load({str(options.save)!r})"
+            lines = ["from jaxkern import io", f"phi = io.load({str(options.save)!r})"]
+            if found.dtype == "float64":
+                lines[:0] = ["import jax", 'jax.config.update("jax_enable_x64", True)']
+            found.document["commands"]["load"] = "\n".join(lines)
         found.write(folder)
     except OSError as error:
         print(f"{PROG}: {error.filename or folder} cannot be written ({error.strerror})", file=sys.stderr)
         return NOT_WRITTEN
-    show(found.document, files=[folder / "certificate.html", folder / "certificate.json"])
+    saved = [options.save] if found.document["commands"]["load"] else []
+    show(found.document, files=[folder / "certificate.html", folder / "certificate.json", *saved])
     return AS_EXPECTED if found.map is not None else NOT_AS_EXPECTED
 
 

@@ -19,11 +19,14 @@ _COLOURS = {
 
 
 def show(document: Mapping[str, Any], *, files: Sequence[Path] = (), file: TextIO | None = None) -> None:
-    """Print a certificate to `file` (standard output): a table of maps, what to use and why, and where the files are.
+    """Print a certificate to `file` (standard output): a table of maps, what to use and why, what was
+    done to the table of points, and where the files are.
 
     The table is coloured where rich is installed, and plain text otherwise.
     """
     lines = [*_closing(document), *(f"Written: {_line(path)}" for path in files)]
+    if document["commands"]["load"]:
+        lines.append("Load the map: " + "; ".join(map(_line, document["commands"]["load"].splitlines())))
     console.show(
         _COLUMNS,
         [_row(entry) for entry in document["maps"]],
@@ -61,7 +64,9 @@ def _closing(document: Mapping[str, Any]) -> list[str]:
             f"Certified by {basis_of(document)}, for {scope_of(document)}." if document["basis"] else "",
         ]
     lines.append(f"Guarantee: {_line(document['guarantee'] or 'none')}")
-    return [line for line in (*lines, *(f"- {_line(reason)}" for reason in document["reasons"])) if line]
+    lines += [f"- {_line(reason)}" for reason in document["reasons"]]
+    lines += [f"Note: {_line(note)}" for note in document["data"]["notes"]]
+    return [line for line in lines if line]
 
 
 def _line(text: object) -> str:
