@@ -11,6 +11,7 @@ from edges import wrong_edges
 from scipy import optimize, special, stats
 
 from jaxkern.bounds import Bound, fourier
+from jaxkern.bounds.fourier import _given
 
 FALSE_ALARM = 1e-6
 """Of every statistical test below: the chance to fail although the statement holds."""
@@ -329,6 +330,18 @@ def test_pairs_at_a_distance_fail_by_the_exponents_of_their_law(eps, t, distance
     assert distance < 0.5 or expected < 0.9 * (1 - sharp.probability)
 
 
+@pytest.mark.parametrize("eps", [0.3, 0.99])
+def test_rates_are_the_exponents_of_both_tails_from_below(eps):
+    """At eps = 0.99 and distance 2.5 no ratio is so large: the exponent is that of the largest tilt."""
+    places = [0.05, 0.3, 2.5]
+    squared = np.array([0.0, *(r**2 for r in places)])
+    double, single = _given._rates(np, eps, squared), _given._rates(jnp, eps, jnp.asarray(squared, "float32"))
+    for found, rounded, ratio in zip(double, single, ((1 + eps) ** 2, (1 - eps) ** 2), strict=True):
+        expected = [kl(ratio), *(max(exponent(ratio, r), kl(ratio)) for r in places)]
+        np.testing.assert_allclose(found, expected, rtol=1e-7)
+        assert np.all(rounded[1:] <= np.maximum(found[1:], kl(ratio) * (1 + 1e-6)))
+
+
 def test_distances_out_of_the_range_of_the_quadrature_count_as_its_ends():
     def failure(distance, eps=0.3, t=400):
         words = dict(eps=eps, num_frequencies=t, squared_distances=[distance**2], pairs=[1.0])
@@ -337,7 +350,6 @@ def test_distances_out_of_the_range_of_the_quadrature_count_as_its_ends():
     sharp = fourier.relative_distances_sharp(eps=0.3, num_frequencies=400, num_points=2)
     assert failure(0.0) == failure(0.049) == pytest.approx(1 - sharp.probability, rel=1e-9)
     assert failure(6.0) == failure(60.0)
-    # A few frequencies, where Chernoff's bound for chi-square is the smaller one of the two.
     assert (
         failure(0.0, 0.9, 1.0) <= 1 - fourier.relative_distances(eps=0.9, num_frequencies=1, num_points=2).probability
     )
