@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import functools
+import inspect
 import math
 from collections.abc import Callable
 from types import ModuleType
@@ -41,12 +44,17 @@ def formula(function: Callable[_P, Bound]) -> Callable[_P, Bound]:
     """Make a bound compute in float64 with Python floats wherever it gets Python or NumPy scalars.
 
     Python raises where a float divides by zero, leaves the range, or has no real root. There the bound is computed by
-    the rules of IEEE, as it is for arrays; `valid` then says whether it means anything.
+    the rules of IEEE, as it is for arrays; `valid` then says whether it means anything. It does not where the value or
+    the probability is not a number, whatever the hypotheses say.
     """
+    defaults = {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
 
     @functools.wraps(function)
     def with_floats(*args: _P.args, **kwargs: _P.kwargs) -> Bound:
-        given: dict[str, Any] = dict(kwargs)
+        given = {name: _number(name, value, defaults.get(name, 0.0)) for name, value in kwargs.items()}
+        return _told(in_floats(args, given))
+
+    def in_floats(args: Any, given: dict[str, Any]) -> Bound:
         plain: Any = {name: float(v) if _checks.is_static(v) else v for name, v in given.items()}
         try:
             bound = function(*args, **plain)
@@ -61,6 +69,27 @@ def formula(function: Callable[_P, Bound]) -> Callable[_P, Bound]:
         return Bound(_plain(bound.value), _plain(bound.probability), _plain(bound.valid), bound.source)
 
     return with_floats
+
+
+def _number(name: str, value: Any, default: Any) -> Any:
+    """Return an argument that is a number or an array of them, or left at None; flags are checked where they count."""
+    if isinstance(default, bool) or (value is None and default is None):
+        return value
+    if isinstance(value, list | tuple):
+        with contextlib.suppress(ValueError):  # of ragged lists
+            array = np.asarray(value)
+            if array.size and array.dtype.kind in "fiu":
+                return array.astype(float)
+    return _checks.real(name, value)
+
+
+def _told(bound: Bound) -> Bound:
+    """Return a bound that is not valid where its value or its probability is not a number."""
+    numbers = bound.value, bound.probability
+    if all(map(_checks.is_static, numbers)) and isinstance(bound.valid, bool | np.bool_):
+        return bound if all(v == v for v in numbers) else dataclasses.replace(bound, valid=False)
+    known = [jnp.logical_not(jnp.isnan(v)) for v in numbers]
+    return dataclasses.replace(bound, valid=jnp.logical_and(bound.valid, jnp.logical_and(*known)))
 
 
 def _plain(value: Any) -> Any:
