@@ -595,6 +595,8 @@ def main() -> int:
     without = {file for path in options.without for file in _files(ROOT / path)}
     files = sorted({file for path in options.paths for file in _files(ROOT / path)} - without)
     every = [mutant for file in files for mutant in mutants_of(str(file.relative_to(ROOT)), file.read_text())]
+    for line in _stale(every, files):
+        print(f"explains no mutant: {line}")
     if options.sample is not None:
         drawn = sorted({mutant.identity for mutant in every}, key=lambda identity: _hash(f"{options.seed} {identity}"))
         every = [mutant for mutant in every if mutant.identity in set(drawn[: options.sample])]
@@ -623,6 +625,13 @@ def explanations() -> dict[str, str]:
         elif line:
             why = line
     return found
+
+
+def _stale(every: list[Mutant], files: list[Path]) -> list[str]:
+    """Return the lines of the explanations that are of these files, and of none of their mutants."""
+    there, paths = {mutant.identity for mutant in every}, {str(file.relative_to(ROOT)) for file in files}
+    rows = [line.split() for line in EXPLAINED.read_text().splitlines() if line.startswith(" ")]
+    return [" ".join(row) for row in rows if row[1].split(":")[0] in paths and row[0] not in there]
 
 
 def _run(
