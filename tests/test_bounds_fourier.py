@@ -411,6 +411,13 @@ def test_a_ball_has_the_parameters_that_are_documented():
     assert fourier.ball(**words).probability == documented.probability
 
 
+def test_without_a_variance_that_of_every_kernel_counts():
+    for name, largest in (("gram_frobenius_paired", 1.0), ("gram_frobenius_paired_bernstein", 1.0)):
+        words = {word: value for word, value in CASES[name][0].items() if word != "variance"}
+        found, expected = getattr(fourier, name)(**words), getattr(fourier, name)(**words, variance=largest)
+        assert (found.value, found.probability) == (expected.value, expected.probability)
+
+
 def test_edges_that_are_known_without_rounding():
     words = dict(eps=0.5, num_frequencies=100, dim=4, diameter=1, tau=2)
     assert wrong_edges(fourier.ball, words, "num_frequencies > 64") == []
