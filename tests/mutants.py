@@ -174,17 +174,18 @@ def mutants_of(path: str, source: str) -> Iterator[Mutant]:
         starts.append(starts[-1] + len(line))
     tree = ast.parse(source)
     for node, around in _walk(tree, None):
-        before = ast.unparse(node)
+        place = node.test if isinstance(node, ast.If | ast.While) else node
+        before = ast.unparse(place)
         for changed in _changes(node):
             after = changed if isinstance(changed, str) else ast.unparse(changed)
-            new = after if isinstance(node, ast.stmt) else f"({after})"
-            begin = starts[node.lineno - 1] + node.col_offset
-            end = starts[node.end_lineno - 1] + node.end_col_offset
+            new = after if isinstance(place, ast.stmt) else f"({after})"
+            begin = starts[place.lineno - 1] + place.col_offset
+            end = starts[place.end_lineno - 1] + place.end_col_offset
             first, last = (starts[around[0] - 1], starts[around[1]]) if around else (0, len(text))
             function = text[first:begin] + new.encode() + text[end:last]
             yield Mutant(
                 path,
-                node.lineno,
+                place.lineno,
                 f"{_short(before)} -> {_short(after)}",
                 around,
                 (text[:first] + function + text[last:]).decode(),
@@ -252,7 +253,7 @@ def _changes(node: ast.AST) -> Iterator[ast.AST | str]:
         case ast.If(test=ast.Name(id="TYPE_CHECKING")):
             pass
         case ast.If(test=test) | ast.While(test=test) if not isinstance(test, ast.Compare | ast.BoolOp):
-            yield _with(node, test=ast.UnaryOp(ast.Not(), test))
+            yield ast.UnaryOp(ast.Not(), test)
         case ast.IfExp(test=test) if not isinstance(test, ast.Compare | ast.BoolOp):
             yield _with(node, test=ast.UnaryOp(ast.Not(), test))
         case ast.Raise() | ast.Expr(value=ast.Call()):
@@ -463,6 +464,8 @@ class Module:
 
     def try_all(self, mutants: list[Mutant], heard: Callable[[Mutant, dict[str, Any]], None], end: float) -> None:
         """Try mutants, and hear of each what became of it. None is started after `end`."""
+        for mutant in mutants:
+            compile(mutant.source, mutant.path, "exec")  # a change that is no program would pass for killed
         left = list(mutants)
         if self.idle:  # nothing of JAX has started when the tests are collected, so that session can fork
 
