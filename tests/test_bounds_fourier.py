@@ -95,6 +95,10 @@ CASES = {
         dict(eps=0.5, mean=0.3, p=0.1, q=0.6, num_frequencies=90),
         (0.5, 1 - 2 * math.exp(-90 * min(0.0225 / 0.2, 0.15 / 1.2))),
     ),
+    "sub_exponential far": (
+        dict(eps=0.5, mean=0.3, p=0.01, q=0.6, num_frequencies=90),
+        (0.5, 1 - 2 * math.exp(-90 * 0.15 / 1.2)),
+    ),
     "near_distance": (dict(eps=0.2, num_frequencies=300, distance=0.6), (0.2, 1 - both_tails(300, 0.2))),
     "near_distance printed": (
         dict(eps=0.2, num_frequencies=900, distance=0.6),
@@ -421,7 +425,24 @@ def test_without_a_variance_that_of_every_kernel_counts():
 def test_edges_that_are_known_without_rounding():
     words = dict(eps=0.5, num_frequencies=100, dim=4, diameter=1, tau=2)
     assert wrong_edges(fourier.ball, words, "num_frequencies > 64") == []
+    assert wrong_edges(fourier.log_mgf, dict(s=0.4, distance=40), "s < 0.5") == []  # where E X is 1
     assert fourier.dimension_limit(eps=0.1, dim=3, radius=math.sqrt(2 * math.log(1 / 0.1))).valid is True
+
+
+def test_beyond_their_hypotheses_bounds_of_pairs_are_numbers():
+    many = dict(num_frequencies=20, num_points=10)
+    found = [fourier.chi_square_mean(eps=eps, num_frequencies=20) for eps in (-1.5, 1.5)]
+    found += [fourier.relative_distances_sharp(eps=eps, **many) for eps in (-0.1, 0.0, 1.0, 1.5)]
+    found += [fourier.log_mgf(s=2.0, distance=1.0), fourier.success_limit(eps=-1e-3, **many)]
+    for bound in found:
+        assert math.isfinite(bound.value) and math.isfinite(bound.probability) and not bound.valid
+    assert not fourier.success_limit(eps=0.1, num_frequencies=math.inf, num_points=10).valid
+
+
+def test_for_a_single_frequency_the_stop_loss_starts_at_zero():
+    """The density has a pole there: quadrature with steps of 1e-4 is good for 1e-5."""
+    found = fourier.relative_distances_sharp(eps=0.5, num_frequencies=1, num_points=2)
+    assert 1 - found.probability == pytest.approx(stop_loss(1, 0.5), rel=1e-4)
 
 
 def test_in_a_single_point_the_dimension_limit_is_flat():
