@@ -262,6 +262,25 @@ def test_hypotheses_hold_up_to_their_edges(name):
     assert wrong_edges(bound, arguments(literal), HYPOTHESES[name]) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "changes", "hypotheses"),
+    [
+        ("covariance_deviation", {"kappa": 9.0, "trace": 1.0, "tau": 1.0}, "n >= 8"),
+        ("projected_inner_products", {"op_norm": 1.0, "trace3": 4.0, "tau": 2.0}, "d >= 4"),
+        ("projected_inner_products", {"op_norm": 1.0, "trace3": 4.0, "tau": 8.0}, "d >= 8"),
+        ("conditional_sketch", {"op_norm3": 0.5, "trace3": 2.0, "tau": 2.0}, "d >= 4"),
+        ("conditional_sketch", {"op_norm3": 0.5, "trace3": 2.0, "tau": 8.0}, "d >= 8"),
+        ("inner_products", {"trace3": 1.0, "tau": 1.0}, "n >= 6272, d >= 4"),
+        ("inner_products printed", {"trace3": 1.0, "tau": 1.0}, "n >= 6272"),
+        ("weak_difference printed", {"kappa": 64.0, "op_norm": 64.0, "trace": 4.0, "tau": 1.0}, "n >= 4"),
+    ],
+)
+def test_sizes_hold_up_to_edges_without_rounding(name, changes, hypotheses):
+    bound, literal = PAIRS[name]
+    words = arguments(literal, **{"kappa": 1.0, "op_norm": 1.0, "trace": 1.0, **changes})
+    assert wrong_edges(bound, words, hypotheses) == []
+
+
 def test_enough_rows_make_a_bound_valid_and_fewer_do_not():
     rank = 0.25 / 0.6**3
     for name, least in [
