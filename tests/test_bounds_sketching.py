@@ -402,6 +402,12 @@ def test_a_size_computed_from_a_condition_meets_it():
         assert sketching.cube_deviation(**words).valid
 
 
+def test_a_variance_of_zero_may_be_rounded_to_less():
+    """All points are equal: kappa tr Sigma = h^2, and h is known to an ulp."""
+    found = sketching.covariance_deviation_sharp(kappa=1.0, trace=1.0, hs_norm=math.nextafter(1.0, 2), n=10, tau=3.0)
+    assert found.value == pytest.approx(math.sqrt(2) / 10, rel=1e-14)
+
+
 def test_numpy_scalars_count_as_python_numbers():
     words = {name: np.float64(value) for name, value in arguments(inner_products).items()}
     found = sketching.inner_products(**words)
