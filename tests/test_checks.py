@@ -134,6 +134,18 @@ def test_static_values_outside_the_unit_interval_are_refused(value):
     assert _checks.fraction("q", 0) == 0 and _checks.fraction("q", 1.0) == 1
 
 
+def test_parameters_stay_within_the_range_of_their_dtype():
+    info = np.finfo(np.float32)
+    for value in (0.0, float(info.tiny), float(info.max), -float(info.max), float("inf")):
+        assert _checks.numbers("f", {"scale": value})["scale"] == value
+        assert float(_checks.scalar("scale", value, jnp.float32)) == value
+    for value in (float(info.tiny) / 2, 2 * float(info.max), -2 * float(info.max)):
+        with pytest.raises(ValueError, match=r"f\['scale'\] must be within the range of float32, got"):
+            _checks.numbers("f", {"scale": value})
+        with pytest.raises(ValueError, match="scale must be within the range of float32, got"):
+            _checks.scalar("scale", value, jnp.float32)
+
+
 def test_arrays_tracers_and_placeholders_are_not_looked_at():
     """What depends on entries is a field of a result; structures are rebuilt with objects of any kind."""
     marker = object()
