@@ -1,5 +1,6 @@
 """The certified size is judged on simulated maps whose failure probability is known, and by exact laws."""
 
+import collections
 import itertools
 import math
 
@@ -353,6 +354,22 @@ def test_a_long_first_draw_does_not_end_a_search_that_can_succeed():
     assert end.size == 10
 
 
+@pytest.mark.parametrize("held_up", [1, 2])
+def test_a_draw_that_is_held_up_does_not_end_a_search_that_can_succeed(held_up):
+    """One draw of each size takes two seconds, as on a busy machine; 158 such draws would take longer than there is."""
+    drawn = collections.Counter()
+
+    def cost(size, first):
+        drawn[size] += 1
+        return 0.4 if first else 2.0 if drawn[size] == held_up + 1 else 0.01
+
+    clock = Clock(lognormal(3, 0.1)[0], cost)
+    end = found(clock.trial, seconds=200.0, clock=clock)
+    # Jumps may be shorter until the times are known, so other sizes may be tried.
+    assert end.stopped == "" and end.size <= 1.5 * found(lognormal(3, 0.1)[0]).size
+    assert clock.now - 100 <= 0.01 * sum(drawn.values()) + 2.4 * len(drawn)
+
+
 def test_a_search_that_is_short_of_time_certifies_what_it_has():
     """Every size is good and takes a second: from the top down, there is time for a few sizes only."""
     clock = Clock(lambda size, stage, number: 0.09, lambda size, first: 1.0)
@@ -390,7 +407,7 @@ def test_one_size_is_certified_refuted_or_left_open():
     assert (bad.size, bad.stopped) == (None, "too large") and failure_limits(bad.probes[0], ALPHA)[0] > DELTA
     assert (edge.size, edge.stopped) == (None, "too large") and edge.probes[0].draws > 500
     assert (short.size, short.upper, short.stopped) == (None, 1.0, "out of time")
-    assert short.probes[0].draws == 1  # then the time of a draw is known, and 158 of them take too long
+    assert short.probes[0].draws == 4  # then the time of a draw is known, and 158 of them take too long
 
 
 def test_stages_of_one_size_are_not_those_of_a_search():

@@ -41,7 +41,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -86,6 +86,8 @@ _LEAST = 1 / 64
 """The search takes error / eps for this where it is below, and for one over this where it is above."""
 _WINDOW = 2
 _MOST_STEPS = 4
+_SURE = 3
+"""Draws of a size, after the first, without which no search ends because a size takes too long."""
 _JUMPS = (2.0, 8.0)
 
 
@@ -108,7 +110,8 @@ def search(
     arguments, and no arguments come twice. Sizes are those of `grid`. The search starts at `start`, by default
     `smallest`; a start that is too large costs expensive draws. `seconds` is the limit by `clock`: no draw starts that
     is not expected to end before it, and nothing starts that cannot lead to a certificate by then, by the mean time of
-    the draws so far (without the first of a size, which may compile), in proportion to the size. `report(size, stage,
+    the draws so far, in proportion to the size. The two longest draws of a size do not count: the first may compile,
+    and another may have been held up by what else the machine does. `report(size, stage,
     draws, failures)` is called after every draw.
 
     The result is certified with confidence 1 - alpha, whatever the errors are like. "too large" where `largest` fails
@@ -225,7 +228,7 @@ class _Draws:
         self._deadline = clock() + seconds
         self._logs: dict[int, list[float]] = {}
         self._first: dict[int, float] = {}
-        self._later: dict[int, tuple[float, int]] = {}
+        self._later: dict[int, list[float]] = {}
 
     def left(self) -> float:
         """Return the seconds that are left."""
@@ -236,9 +239,18 @@ class _Draws:
         known = self._later or self._first
         if not known:
             return 0.0
-        near = size if size in known else min(known, key=lambda other: abs(math.log(other / size)))
-        total, count = self._later.get(near) or (self._first[near], 1)
-        return total / count * size / near
+        near = self._nearest(known, size)
+        times = sorted([*self._later[near], self._first[near]] if self._later else [self._first[near]])
+        kept = times[: max(len(times) - 2, 1)]
+        return sum(kept) / len(kept) * size / near
+
+    def sure(self, size: int) -> bool:
+        """Tell whether the cost of a size rests on draws enough, so that one which was held up does not decide."""
+        return bool(self._later) and len(self._later[self._nearest(self._later, size)]) >= _SURE
+
+    @staticmethod
+    def _nearest(known: Iterable[int], size: int) -> int:
+        return min(known, key=lambda other: abs(math.log(other / size)))
 
     def draw(self, size: int, stage: int) -> bool:
         """Return whether a fresh draw fails. Raises _OutOfTime where it would not end in time."""
@@ -250,8 +262,7 @@ class _Draws:
         error = float(self._trial(size, stage, len(self.errors.get(at, ()))))
         spent = self._clock() - start
         if size in self._first:
-            total, count = self._later.get(size, (0.0, 0))
-            self._later[size] = total + spent, count + 1
+            self._later.setdefault(size, []).append(spent)
         else:
             self._first[size] = spent
         failed = not error <= self._eps
@@ -324,7 +335,7 @@ def _attempt(draws: _Draws, size: int, stage: int, delta: float, alpha: float, *
         while drawn < look:
             # What is certified last says how many more draws there must be; more failures than that end at the look.
             needed = plan.first[min(failures, len(plan.first) - 1)] - drawn
-            if needed * draws.cost(size) > draws.left():
+            if needed * draws.cost(size) > draws.left() and draws.sure(size):
                 raise _OutOfTime
             failures += draws.draw(size, stage)
             drawn += 1
@@ -414,9 +425,12 @@ class _Hunt:
         least = self._low + 1
         index = max(int(np.searchsorted(sizes, factor * sizes[self._low], side="right")) - 1, least)
         while self._fewest * draws.cost(sizes[index]) > draws.left():
-            if index == least:
+            if index > least:
+                index = (least + index) // 2
+            elif draws.sure(sizes[index]):
                 raise _OutOfTime
-            index = (least + index) // 2
+            else:
+                draws.draw(sizes[self._low], SEARCH)
         return index
 
     def _wanted(self, near: int) -> tuple[int, int]:
