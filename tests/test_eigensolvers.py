@@ -352,3 +352,21 @@ def test_bad_arguments_are_refused_by_name(changes, message):
     arguments = {"start": np.ones((5, 2), np.float32), "num_values": 1} | changes
     with pytest.raises(ValueError, match=message):
         solvers.largest_eigenpairs(lambda V: V, **arguments)
+
+
+def test_columns_that_say_nothing_new_become_zero(dtype, rng):
+    """Two directions in four columns, and one direction that is there already."""
+    a = rng.standard_normal((20, 2))
+    W, Q = np.c_[a, a @ [1.0, 2.0], a[:, 0]], np.eye(20, 3) * [1, 0, 0]
+    W[0] *= 100
+    tiny = float(jnp.finfo(dtype).eps)
+    found = solvers._orthonormal(jnp.asarray(W, dtype), jnp.asarray(Q, dtype), jnp.asarray(20 * tiny, dtype))
+    assert found.dtype == dtype
+    found = np.asarray(found, float)
+    lengths = np.linalg.norm(found, axis=0)
+    assert np.count_nonzero(lengths) == 2
+    left = found[:, lengths > 0]
+    np.testing.assert_allclose(left.T @ left, np.eye(2), atol=20 * tiny)
+    assert np.abs(found[0]).max() <= 20 * tiny
+    inside = a[1:] - left[1:] @ (left[1:].T @ a[1:])
+    assert np.abs(inside).max() <= 100 * tiny * np.abs(W).max()
