@@ -98,15 +98,20 @@ def kernel_jl() -> Figure:
 
     figure = Figure(figsize=(8.4, 2.6), layout="constrained")
     panels = figure.subplots(1, 4)
-    for axes, Z, title in (
-        (panels[0], X, "points"),
-        (panels[1], kept / size**0.5, r"$\Sigma^{3/2}K_x$, two directions"),
-        (panels[2], features.kernel_jl(key_draw, kernel, X, num_features=2)(X) / size**0.5, "Kernel JL, $d=2$"),
+    for axes, Z, title, name in (
+        (panels[0], X, "points", "coordinate"),
+        (panels[1], kept / size**0.5, r"$\Sigma^{3/2}K_x$, two directions", "eigenfunction"),
+        (
+            panels[2],
+            features.kernel_jl(key_draw, kernel, X, num_features=2)(X) / size**0.5,
+            "Kernel JL, $d=2$",
+            "feature",
+        ),
     ):
         for label, (color, marker) in enumerate(((BLUE, "o"), (ORANGE, "^"))):
             chosen = np.asarray(Z)[labels == label]
             axes.plot(chosen[:, 0], chosen[:, 1], marker, color=color, markersize=2.5, alpha=0.7, rasterized=True)
-        axes.set(title=title, aspect="equal", adjustable="datalim")
+        axes.set(title=title, xlabel=f"{name} 1", ylabel=f"{name} 2", aspect="equal", adjustable="datalim")
     rows, columns = np.triu_indices(160, 1)
     shown = np.random.default_rng(0).choice(rows.size, 250, replace=False)
     rows, columns = rows[shown], columns[shown]

@@ -91,7 +91,7 @@ with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "jaxkern", "
     figure = Figure(figsize=(8.4, 3), layout="constrained")
     left, middle, right = figure.subplots(1, 3, width_ratios=[1.2, 1, 1.3])
     left.semilogx(grid, heights, color="#0072b2")
-    left.axvline(float(median), color="#8c8c8c", linestyle=":", label="median of distances")
+    left.axvline(float(median), color="#8c8c8c", linestyle=":", label="median distance")
     left.plot(float(fit.kernel.lengthscale), float(fit.objective), "o", color="#d55e00", label="learned")
     left.set(xlabel="lengthscale", ylabel="alignment", title="one lengthscale")
     left.legend(frameon=False, fontsize=8, loc="upper left")
@@ -104,6 +104,6 @@ with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "jaxkern", "
     colors = ["#8c8c8c" if names[i] == "noise" else "#009e73" for i in rank]
     right.barh(range(rank.size), np.asarray(scales)[rank], color=colors)
     right.set_yticks(range(rank.size), [names[i] for i in rank], fontsize=6)
-    right.set(title="the 20 largest scales")
+    right.set(xlabel="scale", title="the 20 largest scales")
     figure.savefig(folder / "example_lengthscale.svg", metadata={"Date": None})
 print("figure:", folder / "example_lengthscale.svg")

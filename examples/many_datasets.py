@@ -82,8 +82,10 @@ with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "jaxkern", "
             chosen = np.asarray(X)[np.asarray((truth == label) & (weights > 0))]
             axes.plot(chosen[:, 0], chosen[:, 1], marker, color=color, markersize=3)
         axes.set(title=f"one data set, noise {noise}", aspect="equal", xlim=(-5.5, 5.5), ylim=(-5.5, 5.5))
+        axes.set(xlabel="coordinate 1", ylabel="coordinate 2")
     curve.errorbar(levels, mean, 2 * deviation, fmt="o-", color="#009e73", markersize=3, capsize=2)
-    curve.axhline(0.5, color="#8c8c8c", linestyle=":", linewidth=1)
+    curve.axhline(0.5, color="#8c8c8c", linestyle=":", linewidth=1, label="labels by chance")
+    curve.legend(frameon=False, fontsize=8, loc="center left")
     curve.set(xlabel="noise", ylabel="share of wrong labels", title=f"means of {options.repeats}, two standard errors")
     figure.savefig(folder / "example_many_datasets.svg", metadata={"Date": None})
 print("figure:", folder / "example_many_datasets.svg")

@@ -87,7 +87,10 @@ def _numbers(path: Path, line: int, row: Sequence[str]) -> list[float]:
         number = as_number(cell)
         if number is None:
             found = f"text {plain(cell.strip(), 30)!r}" if cell.strip() else "an empty cell"
-            raise DataError(f"{place(path)}: line {line}, column {column} holds {found}, not a number")
+            raise DataError(
+                f"{place(path)}: line {line}, column {column} holds {found}, not a number; "
+                "leave out such rows or columns (certify can, by --columns, --labels and --missing drop)"
+            )
         numbers.append(number)
     return numbers
 

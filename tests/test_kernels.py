@@ -477,9 +477,9 @@ def test_bad_lengthscales_are_refused_by_name(value):
     with pytest.raises(ValueError, match="lengthscale must be positive and finite"):
         Polynomial(2, 1.0, value)
     for family in (Gaussian, Laplacian, Exponential):
-        with pytest.raises(ValueError, match="gamma must be (positive and finite|a real number)"):
+        with pytest.raises(ValueError, match=r"gamma must be (positive and finite|a real number)"):
             family.from_gamma(value)
-    with pytest.raises(ValueError, match="width must be (positive and finite|a real number)"):
+    with pytest.raises(ValueError, match=r"width must be (positive and finite|a real number)"):
         Gaussian.from_width(value)
 
 
