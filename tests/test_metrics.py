@@ -200,6 +200,8 @@ def test_traced_labels_need_num_labels():
     ):
         with pytest.raises(ValueError, match="num_labels must be given"):
             jax.jit(one_traced)(jnp.array([0, 1]))
+        with pytest.raises(ValueError, match="num_labels must be given"):
+            jax.vmap(one_traced)(jnp.array([[0, 1]]))
 
 
 def test_too_small_num_labels_is_refused():
