@@ -4,20 +4,20 @@ A `Claim` is one numbered statement of a paper. It holds up to two forms of it, 
 sabotaged variants (controls) that its check must reject. Each form is a *statement*, and its class says which evidence
 can decide it:
 
-========== ============================================================ =========================================
-class      what is claimed                                              how it is decided
-========== ============================================================ =========================================
-Identity   an algebraic identity, or a count                            relative error against rounding
-Tail       statistic <= bound with probability >= 1 - delta             violations counted, exact binomial limits
-Calibrated the same up to an unnamed universal constant                 quantiles of statistic / shape
-Expectation the mean of a statistic is a known number                   z interval with a precision gate
-Law        a statistic has a known distribution function                Kolmogorov-Smirnov at a stated level
-Rate       the mean of a statistic is a power of a size                 slope on log scales with its interval
-Exact      a probability that can be computed exceeds what is claimed   no sampling
-Inequality left <= right, always                                        compared at chosen inputs, up to rounding
-Rare       a probability too small to count is at most what is claimed  unbiased estimates of it, limits by betting
-Undecided  what no computation can decide                               the reason is stated
-========== ============================================================ =========================================
+=========== =================================================== ===========================================
+class       what is claimed                                     how it is decided
+=========== =================================================== ===========================================
+Identity    an algebraic identity, or a count                   relative error against rounding
+Tail        statistic <= bound with probability >= 1 - delta    violations counted, evidence at all times
+Calibrated  the same up to an unnamed universal constant        quantiles of statistic / shape
+Expectation the mean of a statistic is a known number           interval with a precision gate
+Law         a statistic has a known distribution function       Kolmogorov-Smirnov at a stated level
+Rate        the mean of a statistic is a power of a size        slope on log scales with its interval
+Exact       a probability is at most what is claimed            computed, no sampling
+Inequality  left <= right, always                               compared at chosen inputs, up to rounding
+Rare        a probability too small to count is at most so much unbiased estimates of it, limits by betting
+Undecided   what no computation can decide                      the reason is stated
+=========== =================================================== ===========================================
 """
 
 from __future__ import annotations

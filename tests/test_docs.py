@@ -1,6 +1,7 @@
 """The README and the documentation: their code runs, what they name exists, and the citation is complete."""
 
 import importlib.util
+import pkgutil
 import re
 import subprocess
 import sys
@@ -66,6 +67,13 @@ def test_names_in_the_notation_table_exist():
         name for space in spaces for value in vars(space).values() if isinstance(value, type) for name in dir(value)
     }
     assert {name for name in names if name not in public | methods} <= {"kernel", "phi", "Sigma"}
+
+
+def test_the_page_of_the_api_has_every_public_module():
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    found = {module.name for module in pkgutil.walk_packages(jaxkern.__path__, "jaxkern.") if "._" not in module.name}
+    assert len(found) > 15
+    assert {name for name in found if f".. automodule:: {name}\n" not in text} == set()
 
 
 def test_citation_is_complete():
