@@ -17,8 +17,10 @@ _FLOATS = (np.dtype("float32"), np.dtype("float64"))
 
 
 def is_static(value: Any) -> bool:
-    """Tell whether `value` is a Python or NumPy scalar, whose value may be looked at while tracing."""
-    return isinstance(value, int | float | np.generic) and not isinstance(value, bool | np.bool_)
+    """Tell whether `value` is a real Python or NumPy scalar, whose value may be looked at while tracing."""
+    if isinstance(value, np.generic):  # dates, text and complex numbers are among them
+        return isinstance(value, np.integer | np.floating) or jnp.issubdtype(value.dtype, jnp.floating)
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def as_array(name: str, value: Any) -> jax.Array:

@@ -188,7 +188,8 @@ def _adam(learning_rate: float) -> Any:
 
 @partial(jax.jit, static_argnames="num_labels")
 def _alignment(kernel: Any, X: jax.Array, labels: jax.Array, *, num_labels: int) -> jax.Array:
-    marks = (labels[:, None] == jnp.arange(num_labels)[None, :]).astype(X.dtype)
+    numbers = jnp.arange(num_labels)
+    marks = (labels.astype(numbers.dtype)[:, None] == numbers[None, :]).astype(X.dtype)
     marks = marks - marks.mean(axis=0, keepdims=True)
     K = center(gram(kernel, X))
     both = jnp.sum(marks * jnp.matmul(K, marks, precision=lax.Precision.HIGHEST))

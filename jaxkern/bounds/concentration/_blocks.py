@@ -92,7 +92,7 @@ def population_parameters(psi: Any, v2: Any, shares: Any) -> BlockParameters:
     Source: amini2021, (21), (22) and Section 3.3.
     """
     means = _checks.square("psi", psi)
-    size = _checks.count("the number of clusters", means.shape[0], minimum=2)
+    size = _checks.count("the number of clusters, rows of psi,", means.shape[0], minimum=2)
     variances = _checks.square("v2", v2)
     if variances.shape != means.shape:
         raise ValueError(f"v2 must have the shape of psi, {means.shape}, got {variances.shape}")
