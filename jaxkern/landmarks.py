@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -283,10 +283,14 @@ class Reservoir:
     key: jax.Array
 
 
+class _Init(Protocol):
+    def __call__(self, key: Any, dim: int, dtype: Any = ...) -> Reservoir: ...
+
+
 class ReservoirFunctions(NamedTuple):
     """The pure functions that `reservoir` returns."""
 
-    init: Callable[..., Reservoir]
+    init: _Init
     update: Callable[[Reservoir, Any], Reservoir]
     merge: Callable[[Reservoir, Reservoir], Reservoir]
 
@@ -324,6 +328,7 @@ def reservoir(*, num_landmarks: int) -> ReservoirFunctions:
     size = _checks.count("num_landmarks", num_landmarks)
 
     def init(key: Any, dim: int, dtype: Any = jnp.float32) -> Reservoir:
+        """Return a sample without rows, of points of dimension dim."""
         dim = _checks.count("dim", dim)
         last = jnp.iinfo(jnp.int32).max
         zero = jnp.zeros((size, dim), jax.dtypes.canonicalize_dtype(dtype))
@@ -332,10 +337,12 @@ def reservoir(*, num_landmarks: int) -> ReservoirFunctions:
         )
 
     def update(state: Reservoir, rows: Any) -> Reservoir:
+        """Return the sample after rows (b, dim), any b."""
         rows = _checks.matrix("rows", rows, dim=state.points.shape[1], min_rows=0)
         return _reservoir_update(state, _checks.same_dtype("rows", rows, "the reservoir", state.points))
 
     def merge(a: Reservoir, b: Reservoir) -> Reservoir:
+        """Return the sample of two streams together, which were started with different keys."""
         if a.points.shape != b.points.shape:
             raise ValueError(f"b must have the shape of a, {a.points.shape}, got {b.points.shape}")
         _checks.same_dtype("b", b.points, "a", a.points)

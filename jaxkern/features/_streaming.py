@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -118,13 +118,25 @@ class StreamingMap:
         return matmul(Z, self.components.T)
 
 
+class _Init(Protocol):
+    def __call__(self, dtype: Any = None) -> StreamingState: ...
+
+
+class _Update(Protocol):
+    def __call__(self, state: StreamingState, X: Any, weights: Any = None) -> StreamingState: ...
+
+
+class _Finalize(Protocol):
+    def __call__(self, state: StreamingState, *, num_components: int) -> StreamingMap: ...
+
+
 class StreamingPCA(NamedTuple):
     """The pure functions that `streaming_pca` returns."""
 
-    init: Callable[..., StreamingState]
-    update: Callable[..., StreamingState]
+    init: _Init
+    update: _Update
     merge: Callable[[StreamingState, StreamingState], StreamingState]
-    finalize: Callable[..., StreamingMap]
+    finalize: _Finalize
 
 
 def streaming_pca(phi: Any, *, sketch_size: int, centered: bool = False, shrink_at: int | None = None) -> StreamingPCA:
@@ -186,11 +198,13 @@ def streaming_pca(phi: Any, *, sketch_size: int, centered: bool = False, shrink_
     expected = (m, empty.sketch_size, empty.shrink_at, centered)
 
     def init(dtype: Any = None) -> StreamingState:
+        """Return the state of a stream without points, by default of the dtype of phi's parameters."""
         sketch = fd.init(sketch_size, m, _dtype(phi) if dtype is None else dtype, shrink_at=shrink_at)
         dtype = sketch.buffer.dtype
         return StreamingState(sketch, jnp.zeros((m,), dtype), jnp.zeros((2,), dtype), centered)
 
     def update(state: StreamingState, X: Any, weights: Any = None) -> StreamingState:
+        """Return the state after the points X, (b, dim) with any b, with weights (b,) that are not negative."""
         state = _own("state", state)
         X = _checks.matrix("X", X, min_rows=0)
         if weights is not None:
@@ -199,9 +213,11 @@ def streaming_pca(phi: Any, *, sketch_size: int, centered: bool = False, shrink_
         return _update(state, phi, X, weights)
 
     def merge(a: StreamingState, b: StreamingState) -> StreamingState:
+        """Return the state of two streams together."""
         return _merge(_own("a", a), _own("b", b))
 
     def finalize(state: StreamingState, *, num_components: int) -> StreamingMap:
+        """Return the feature map (..., dim) -> (..., num_components) of the points so far; the stream may go on."""
         state = _own("state", state)
         num_components = _checks.count(
             "num_components", num_components, maximum=state.sketch.sketch_size, limit="the sketch size"
