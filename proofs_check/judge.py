@@ -589,7 +589,7 @@ def _upper_quantile(sample: np.ndarray, level: float) -> float:
 
 
 def _ratio(value: float, quantile: float) -> float:
-    return value / quantile if quantile > 0 and not math.isinf(value) * math.isinf(quantile) else math.nan
+    return value / quantile if quantile > 0 else math.nan
 
 
 def _log(value: float) -> float:

@@ -522,6 +522,23 @@ def test_what_holds_always_is_decided_by_one_violation_and_what_claims_nothing_b
     assert not decides_at(rounded[0].statement, HERE[0], rounded[1][0], 0.01, eps=2.0**-23)
 
 
+def test_what_just_reaches_a_limit_decides():
+    """Numbers that come back from a logarithm, or from 1 - delta, to the last bit."""
+    above, below = (
+        float(sequential.log_evidence_above(12, 100, 0.05)),
+        float(sequential.log_evidence_below(0, 100, 0.05)),
+    )
+    for evidence, violations in ((above, 12), (below, 0)):
+        level = math.exp(-evidence)
+        assert -math.log(level) == evidence
+        assert judging.decides(with_violations(violations, 100), 1.0, 0.05, level)
+        assert not judging.decides(with_violations(violations, 100), 1.0, 0.05, level * (1 - 1e-9))
+    upper = float(binomial_limits(1, 7, ALPHA)[1])
+    assert 1 - (1 - upper) == upper
+    assert judge(tail(delta=upper), [with_violations(1, 7)], ALPHA).status == "certified"
+    assert judge(tail(delta=upper - 1e-9), [with_violations(1, 7)], ALPHA).status == "consistent"
+
+
 @pytest.mark.parametrize("rule", [{"rule": "sometimes"}, {"look": 1}, {"rule": "sequential", "look": -1}])
 def test_a_rule_that_does_not_exist_is_refused(rule):
     with pytest.raises(ValueError, match='rule must be "fixed" or "sequential"'):
@@ -650,7 +667,9 @@ def test_a_rare_probability_that_is_never_seen_has_an_upper_limit_alone():
 def test_estimates_that_are_not_finite_or_not_between_0_and_1():
     broken = judge(rare(-10.0), [np.append(ESTIMATES, math.nan)], ALPHA)
     assert broken.status == "refuted" and broken.facts["not_finite"] == 1
-    assert broken.evidence[0].facts["log_lower_limit"] == -math.inf and math.isnan(broken.slack)
+    facts = broken.evidence[0].facts
+    assert facts["log_lower_limit"] == -math.inf and math.isnan(broken.slack)
+    assert facts["log_upper_limit"] == facts["log_ceiling"]  # a probability of 1
     assert judge(rare(-10.0), [np.append(ESTIMATES, 1 + 1e-13)], ALPHA).status == "certified"
     for outside in (-0.01, 1.01):
         with pytest.raises(ValueError, match=r"estimates must lie in \[0, 1\] at setting 'here'"):
