@@ -501,6 +501,17 @@ def test_beyond_their_hypotheses_bounds_are_numbers():
     assert concentration.inner_product_lower(mean_norm=3, mean_rank=9, num_points=9.25, u=2).value == -6
 
 
+def test_what_is_no_number_is_refused_by_name_and_lists_are_arrays():
+    bound, words = concentration.lipschitz_kernel, CASES["lipschitz_kernel"][0]
+    assert bound(**words, mean_scale=None).value == bound(**words).value  # None stands for another argument there
+    wrong = [("t", value) for value in (None, "1", True, [], [[1.0], [1.0, 2.0]], ["1"])]
+    for word, value in (*wrong, ("mean_scale", "1"), ("mean_scale", True)):
+        with pytest.raises(ValueError, match=f"{word} must be a real number, got"):
+            bound(**words | {word: value})
+    found, single = bound(**words | {"t": [1, 2]}), [bound(**words | {"t": t}).value for t in (1, 2)]
+    np.testing.assert_allclose(found.value, single, rtol=20 * float(jnp.finfo(found.value.dtype).eps))
+
+
 def test_as_printed_must_be_a_truth_value():
     with pytest.raises(ValueError, match="as_printed"):
         concentration.truncation(spectral=1.0, num_clusters=2, as_printed="yes")
