@@ -21,7 +21,7 @@ from jaxkern import features, io, kernels, landmarks
 from jaxkern.kmeans import kmeans
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-parser.add_argument("--rows", type=int, default=1_000_000)
+parser.add_argument("--rows", type=int, default=1_000_000, help="made a multiple of ten blocks (default: 1000000)")
 parser.add_argument("--block", type=int, default=50_000, help="rows that are in memory at once")
 parser.add_argument("--output", type=Path, default=None, metavar="DIR", help="for the figure; default: a new folder")
 options = parser.parse_args()
