@@ -430,6 +430,9 @@ def test_what_python_refuses_to_compute_is_a_number_of_ieee():
     words = arguments(weak_difference, op_norm=-0.6)
     found = sketching.weak_difference(**words)
     assert type(found.value) is float and math.isnan(found.value) and math.isfinite(found.probability)
+    assert found.valid is False
+    mapped = sketching.weak_difference(**words | {"op_norm": jnp.array([-0.6, 0.6])})
+    assert mapped.valid.tolist() == [False, True] and np.isfinite(mapped.probability).all()
     found = sketching.projected_inner_products(op_norm=0.6, trace3=0.25, d=400, tau=-1000.0)
     assert found.probability == -math.inf and math.isnan(found.value) and found.valid is False
 
