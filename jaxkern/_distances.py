@@ -15,14 +15,17 @@ HIGHEST = lax.Precision.HIGHEST
 
 
 def center_of(Y: jax.Array) -> jax.Array:
-    """Return about the mean of the rows, (1, d), rounded to half the digits: any point nearby serves as a centre.
+    """Return about the mean of the rows, (1, d), as the first row and a step: any point among them serves as a centre.
 
-    The product sum * (1 / n) behind a mean may be fused into the subtraction that follows, with another rounding in
-    one place than in the next, and copies would differ. Distances do not depend on the centre, hence no gradient.
+    The step is rounded to half its digits. The product sum * (1 / n) behind a mean may be fused into the subtraction
+    that follows, with another rounding in one place than in the next, and copies would differ. A mean itself rounded
+    so would lie outside of points that are far from the origin for their spread. Distances do not depend on the
+    centre, hence no gradient.
     """
     info = jnp.finfo(Y.dtype)
-    mean = lax.stop_gradient(jnp.mean(Y, axis=0, keepdims=True))
-    return lax.reduce_precision(mean, info.nexp, info.nmant // 2 + 1)
+    Y = lax.stop_gradient(Y)
+    step = jnp.mean(Y - Y[:1], axis=0, keepdims=True)
+    return Y[:1] + lax.reduce_precision(step, info.nexp, info.nmant // 2 + 1)
 
 
 def squared_distances(X: jax.Array, Y: jax.Array, scale: jax.Array, coincident: jax.Array | None = None) -> jax.Array:

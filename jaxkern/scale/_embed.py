@@ -255,7 +255,7 @@ def _done(record: Record | None, out: Any, rows: slice, size: int, start: int) -
 
 def host_matrix(name: str, X: Any) -> None:
     """Check a matrix without moving it: it may be a file."""
-    if not (hasattr(X, "shape") and hasattr(X, "dtype")):
+    if not (hasattr(X, "shape") and hasattr(X, "dtype")) or isinstance(X, np.ma.MaskedArray):
         raise ValueError(f"{name} must be an array of NumPy or JAX, got {type(X).__name__}; pass numpy.asarray of it")
     if len(X.shape) != 2 or X.shape[1] < 1:
         raise ValueError(f"{name} must have rank 2, (points, dimensions), got shape {X.shape}")

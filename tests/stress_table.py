@@ -1,0 +1,1143 @@
+"""How to call every public function on a case, what shapes must come back, and what must be true of the numbers.
+
+`make(case)` returns {word: (value, shape)}; `check(case, values)` yields what is wrong with finite values. What holds
+of all of them (shapes, dtypes, finite numbers where the data allow it, missing data that show) is judged in `stress`.
+"""
+
+import dataclasses
+import os
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from stress_data import BOUNDED, KERNELS, formed, user
+
+from jaxkern import (
+    audit,
+    clustering,
+    features,
+    frequent_directions,
+    gram,
+    kernels,
+    landmarks,
+    learn,
+    measures,
+    metrics,
+    problems,
+    rkhs,
+    scale,
+)
+from jaxkern import io as files
+from jaxkern import kmeans as partition
+from jaxkern import sklearn as estimators
+from jaxkern.bounds import concentration, fourier
+
+TABLE = {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Operation:
+    """One public function, and what is asked of it.
+
+    make, check : see the top of the module.
+    words : names that a refusal may give, beside those of the arguments of the function itself.
+    least : the least number of rows that it takes.
+    kernels : the kernels that it is tried with.
+    points : whether it is called on the points of the case; if not, their form and what they miss do not matter.
+    used : how many rows of X it looks at, by default all.
+    hides : why missing data need not show in the result; "" where they must.
+    shows_infinity : whether infinite data must show, too; not where a limit is the right answer, such as K = 0.
+    overflows : whether squares that leave the range of the dtype may make a result that is not finite; or a function of
+        the case that tells whether the result itself leaves it.
+    any_dtype : whether the result has a dtype of its own.
+    arrays : whether it takes arrays of NumPy and JAX in their own dtype, and no lists.
+    converts : whether it is an estimator of scikit-learn, which converts what it can, and refuses in its own words.
+    skips : forms that are not tried, since the function takes arrays of any shape.
+    widest : the largest dimension that it is tried in.
+    """
+
+    make: Callable[[Any], dict]
+    check: Callable[[Any, dict], Any]
+    words: tuple[str, ...] = ()
+    least: int = 1
+    kernels: tuple[str, ...] = ("gaussian",)
+    points: bool = True
+    used: int | None = None
+    hides: str = ""
+    shows_infinity: bool = True
+    overflows: Callable[[Any], bool] | bool = False
+    any_dtype: bool = False
+    arrays: bool = False
+    converts: bool = False
+    skips: tuple[str, ...] = ()
+    widest: int = 10_000
+
+
+ANY_SHAPE = ("stacked", "number", "no columns")
+
+
+def nothing_more(c, v):
+    return ()
+
+
+def op(name, check=nothing_more, **words):
+    def register(make):
+        assert name not in TABLE, name
+        TABLE[name] = Operation(make, check, **words)
+        return make
+
+    return register
+
+
+# --------------------------------------------------------------------------------------------- what may be checked
+
+
+def finite(values):
+    values = np.float64(values)
+    return values[np.isfinite(values)]
+
+
+def within(word, values, low, high, slack=0.0):
+    """Yield a complaint if a number that is finite lies outside [low - slack, high + slack]."""
+    values = finite(values)
+    if values.size and not (values.min() >= low - slack and values.max() <= high + slack):
+        yield f"{word} in [{values.min():.9g}, {values.max():.9g}], not in [{low:.9g}, {high:.9g}] +- {slack:.3g}"
+
+
+def equal(word, first, second):
+    """The same numbers to the last bit, but for NaN, which equals itself."""
+    if not np.array_equal(first, second, equal_nan=True):
+        yield f"{word} differ"
+
+
+def near(word, found, wanted, slack):
+    found, wanted = np.broadcast_arrays(np.float64(found), np.float64(wanted))
+    both = np.isfinite(found) & np.isfinite(wanted)
+    gap = np.abs(found - wanted)[both] - np.broadcast_to(slack, found.shape)[both]
+    if gap.size and gap.max() > 0:
+        yield f"{word} off by {gap.max():.3g} beyond the slack of {np.max(slack):.3g}"
+
+
+def descending(word, values):
+    values = finite(values)
+    if (np.diff(values) > 0).any():
+        yield f"{word} not descending"
+
+
+def whole(word, values, low, high):
+    if values.size and not (values.min() >= low and values.max() < high):
+        yield f"{word} in [{values.min()}, {values.max()}], not in [{low}, {high})"
+
+
+def rows_of(c, chosen, distinct=True):
+    """Every row is one of the points, bit by bit, and taken as often at most as it is there."""
+    points, left = c.plain + 0, {}  # no -0.0
+    for row in points:
+        left[row.tobytes()] = left.get(row.tobytes(), 0) + 1
+    for row in np.asarray(chosen) + 0:
+        count = left.get(row.tobytes(), 0)
+        if count == 0:
+            yield "a row that is none of the points, or taken too often"
+            return
+        if distinct:
+            left[row.tobytes()] = count - 1
+
+
+def sup(c):
+    """The largest kernel value that is possible."""
+    return 2.5 if c.kernel_name == "scaled" else 2.0 if c.kernel_name == "sum" else 1.0
+
+
+STATIONARY = ("gaussian", "laplacian", "exponential", "cauchy", "matern32", "matern52", "sum", "product", "scaled")
+EVERY = tuple(KERNELS)
+PSD = tuple(name for name in EVERY if name != "distance")
+
+# ------------------------------------------------------------------------------------------------------- kernels
+
+
+def check_value(c, v):
+    if c.kernel_name in STATIONARY or c.kernel_name == "user":
+        yield from within("K", v["K"], 0, sup(c), 4 * c.eps)
+        yield from near("K(x, x)", v["diagonal"], sup(c), 4 * c.eps)
+    yield from equal("K(x, y) and K(y, x)", v["K"], v["K'"])
+
+
+def kernel_entry(name, kernel_name):
+    words = {"words": ("x", "y"), "kernels": (kernel_name,), "used": 1, "skips": ("stacked",)}
+
+    @op(f"kernels.{name}", check_value, shows_infinity=False, overflows=True, **words)
+    def _(c):
+        x, y, kernel = point(c), c.Y[0], c.kernel
+        return {"K": (kernel(x, y), ()), "K'": (kernel(y, x), ()), "diagonal": (kernel(x, x), ())}
+
+
+def point(c):
+    """The first point in the form of the case."""
+    return formed(c, c.plain[0]) if c.form != "list of arrays" else list(c.plain[0])
+
+
+for _name, _kernel in {
+    "Gaussian": "gaussian",
+    "Laplacian": "laplacian",
+    "Exponential": "exponential",
+    "Cauchy": "cauchy",
+    "Matern32": "matern32",
+    "Matern52": "matern52",
+    "Linear": "linear",
+    "Polynomial": "polynomial",
+    "Distance": "distance",
+    "Sum": "sum",
+    "Product": "product",
+    "Scaled": "scaled",
+    "FromFunction": "user",
+}.items():
+    kernel_entry(_name, _kernel)
+
+
+@op("kernels.as_kernel", lambda c, v: within("K", v["K"], 0, 1), kernels=("user",), shows_infinity=False)
+def _(c):
+    return {"K": (gram.gram(kernels.as_kernel(user), c.X), (c.n, c.n))}
+
+
+@op("kernels.kappa", kernels=STATIONARY, any_dtype=True, hides="a constant of the kernel", points=False)
+def _(c):
+    return {"kappa": (np.asarray(kernels.kappa(c.kernel)), ())}
+
+
+def check_lipschitz(c, v):
+    # The slope of no profile of lengthscale 1 exceeds sqrt(dim), and sums and products have two of them.
+    yield from within("L", v["L"], 0, 2.5 * 2 * c.dim**0.5 / c.lengthscale)
+
+
+@op("kernels.lipschitz", check_lipschitz, kernels=STATIONARY, any_dtype=True, hides="a constant", points=False)
+def _(c):
+    return {"L": (np.asarray(kernels.lipschitz(c.kernel, dim=c.dim)), ())}
+
+
+def distances(c, direct=False):
+    points = np.float64(c.plain)
+    with np.errstate(all="ignore"):
+        largest = np.abs(points).max() or 1.0
+        gaps = np.linalg.norm((points[:, None] - points[None]) / largest, axis=2) * largest
+    return gaps[np.triu_indices(c.n, 1)]
+
+
+def check_quantile(c, v):
+    if c.family in ("plain", "offset 1e3", "offset 1e6", "scale 1e6", "scale 1e-6", "near-duplicates", "few values"):
+        apart = distances(c)
+        # A squared distance is kept to 100 eps by the products, and to (dim + 4) eps by the sums.
+        slack = (100 + c.dim) * c.eps
+        yield from near("median distance", v["median"], np.quantile(apart, 0.5), slack * np.quantile(apart, 0.5))
+        yield from near("first decile", v["decile"], np.quantile(apart, 0.1), slack * apart.max())
+    yield from within("quantile", v["median"], 0, np.inf)
+
+
+@op("kernels.quantile_lengthscale", check_quantile, least=2, overflows=True)
+def _(c):
+    X = c.X
+    return {
+        "median": (kernels.quantile_lengthscale(X, 0.5), ()),
+        "decile": (kernels.quantile_lengthscale(X, jnp.asarray(0.1, c.dtype)), ()),
+    }
+
+
+def check_sampled(c, v):
+    if c.n >= 2 and c.family not in ("tiny", "huge", "subnormal", "tiny squared", "huge squared", "nan", "infinity"):
+        apart = finite(distances(c))
+        if apart.size:
+            slack = (4 + c.dim) * c.eps * apart.max()
+            yield from within("quantile", v["median"], apart.min(), apart.max(), slack)
+
+
+@op("kernels.sampled_quantile_lengthscale", check_sampled, least=2, overflows=True, hides="pairs are drawn")
+def _(c):
+    return {"median": (kernels.sampled_quantile_lengthscale(c.key, c.X, num_pairs=20), ())}
+
+
+# ---------------------------------------------------------------------------------------------------------- gram
+
+
+def check_gram(c, v):
+    yield from equal("K and its transpose", v["K"], v["K"].T)
+    if c.kernel_name in BOUNDED | {"sum", "scaled", "user"}:
+        yield from within("K", v["K"], 0, sup(c), 4 * c.eps)
+        yield from within("K(X, Y)", v["K(X, Y)"], 0, sup(c), 4 * c.eps)
+        yield from near("diagonal", np.diagonal(v["K"]), sup(c), 4 * c.eps)
+    if c.kernel_name == "distance":
+        yield from near("diagonal", np.diagonal(v["K"]), 0, 0)
+    if c.kernel_name == "gaussian":
+        # Products of centred points: eps times the squared reach, over the squared lengthscale.
+        rows = np.float64(c.plain)
+        with np.errstate(all="ignore"):
+            squares = (((rows[:, None] - rows[None]) / c.lengthscale) ** 2).sum(axis=2)
+            slack = 4 * (c.dim**0.5 + 4) * c.eps * (1 + c.reach)
+        yield from near("K", v["K"], np.exp(-squares / 2), min(slack, 1.0))
+
+
+@op("gram.gram", check_gram, kernels=EVERY, shows_infinity=False, overflows=True)
+def _(c):
+    X = c.X
+    return {"K": (gram.gram(c.kernel, X), (c.n, c.n)), "K(X, Y)": (gram.gram(c.kernel, X, c.Y), (c.n, c.n + 1))}
+
+
+def check_product(c, v):
+    if c.kernel_name in BOUNDED:
+        yield from within("K V", v["K V"], -1, 1, 4 * c.n * c.eps)
+
+
+@op("gram.gram_matmul", check_product, kernels=EVERY, least=0, shows_infinity=False, overflows=True)
+def _(c):
+    X = c.X
+    weights = jnp.ones(c.n + 1, c.dtype) / (c.n + 1)
+    own = {} if c.n == 0 else {"K w": (gram.gram_matmul(c.kernel, X, None, c.shares), (c.n,))}
+    return own | {"K V": (gram.gram_matmul(c.kernel, X, c.Y, weights, block_size=5), (c.n,))}
+
+
+def square(c):
+    """A Gaussian Gram matrix, computed in float64 and rounded to the dtype of the case."""
+    rows = np.float64(c.plain)
+    with np.errstate(all="ignore"):
+        return np.exp(-(((rows[:, None] - rows[None]) / c.lengthscale) ** 2).sum(axis=2) / 2).astype(c.dtype)
+
+
+def check_center(c, v):
+    yield from near("means of rows", v["HKH"].mean(axis=1), 0, 4 * c.n * c.eps)
+    yield from near("means of columns", v["HKH"].mean(axis=0), 0, 4 * c.n * c.eps)
+
+
+@op("gram.center", check_center, words=("K",), shows_infinity=False)
+def _(c):
+    return {"HKH": (gram.center(formed(c, square(c))), (c.n, c.n))}
+
+
+def check_distance(c, v):
+    if c.kernel_name in BOUNDED | {"sum", "scaled"}:
+        yield from within("distance", v["distance"], 0, (2 * sup(c)) ** 0.5, 8 * c.eps)
+    yield from within("distance", v["distance"], 0, np.inf)
+    yield from near("distance to itself", v["itself"], 0, 0)
+    yield from equal("|K_x - K_y| and |K_y - K_x|", v["distance"], v["back"])
+    if c.kernel_name == "gaussian":
+        x, y = np.float64(c.plain), np.float64(np.asarray(c.Y)[: c.n])
+        with np.errstate(all="ignore"):
+            squares = (((x - y) / c.lengthscale) ** 2).sum(axis=1)
+        wanted = np.sqrt(-2 * np.expm1(-squares / 2))
+        # Relative to itself, however close: 2 (d + 4) roundings, and the exponent's again.
+        slack = 2 * (c.dim**0.5 + 8) * c.eps * wanted
+        # Squares below the normal range are rounded to it, or flushed to zero.
+        yield from near("distance", v["distance"], wanted, slack + 4 * (c.dim * float(np.finfo(c.dtype).tiny)) ** 0.5)
+
+
+@op("gram.kernel_distance", check_distance, kernels=PSD, shows_infinity=False, overflows=True)
+def _(c):
+    X, Y = c.X, c.Y[: c.n]
+    return {
+        "distance": (gram.kernel_distance(c.kernel, X, Y), (c.n,)),
+        "back": (gram.kernel_distance(c.kernel, Y, X), (c.n,)),
+        "itself": (gram.kernel_distance(c.kernel, X, X), (c.n,)),
+    }
+
+
+# ------------------------------------------------------------------------------------------------------ measures
+
+
+@op("measures.Discrete", lambda c, v: rows_of(c, v["draws"], distinct=False), words=("points",), hides="rows are drawn")
+def _(c):
+    law = measures.Discrete(c.X, c.shares)
+    return {"draws": (law.sample(c.key, num_points=5), (5, c.dim)), "total": (law.total, ())}
+
+
+def check_grid(c, v):
+    yield from near("mass", v["weights"].sum(), 1, 20 * c.eps)
+    yield from near("variance", (v["weights"] * (v["points"][:, 0] / c.lengthscale) ** 2).sum(), 1, 1e-5)
+
+
+@op("measures.gaussian_grid", check_grid, words=("std",), points=False, hides="a grid of its own")
+def _(c):
+    law = measures.gaussian_grid(33, std=c.lengthscale, dtype=c.dtype)
+    return {"points": (law.points, (33, 1)), "weights": (law.weights, (33,))}
+
+
+def check_spectrum(c, v):
+    yield from within("eigenvalues", v["eigenvalues"], 0, 1, 4 * c.eps)
+    yield from descending("eigenvalues", v["eigenvalues"])
+    yield from near("trace", v["trace"], 1, 48 * c.eps)
+    yield from within("effective rank", v["rank"], 1, np.inf, 8 * c.eps)
+
+
+def spectrum(c):
+    # Standard deviations of at most 3 coordinates: the largest of products grow too many otherwise.
+    return measures.gaussian_spectrum(c.lengthscale, jnp.exp(jnp.clip(c.numbers(min(c.dim, 3)), -2, 2)))
+
+
+@op("measures.gaussian_spectrum", check_spectrum, words=("std",), points=False, hides="numbers of its own")
+def _(c):
+    law = spectrum(c)
+    return {
+        "eigenvalues": (law.eigenvalues(6), (6,)),
+        "trace": (law.trace(), ()),
+        "rank": (law.effective_rank(), ()),
+        "norm": (law.op_norm(2), ()),
+    }
+
+
+@op("measures.GaussianSpectrum", points=False, hides="numbers of its own", overflows=True)
+def _(c):
+    law = measures.GaussianSpectrum(c.shares if c.n else jnp.ones(1, c.dtype), c.numbers(max(c.n, 1)) ** 2 / 100)
+    return {"trace": (law.trace(3), ()), "norm": (law.op_norm(), ())}
+
+
+def check_mean(c, v):
+    for word in v:
+        if word.startswith("E K"):
+            yield from within(word, v[word], 0, 1, 8 * c.eps)
+            if word == "E K":
+                yield from near("diagonal", np.diagonal(v[word]), 1, 4 * c.eps)
+    yield from within("norms", v.get("norms", np.zeros(1)), 0, np.inf)
+
+
+def noise_entry(name, make, **words):
+    @op(f"measures.{name}", check_mean, words=("means", "U"), shows_infinity=False, overflows=True, **words)
+    def _(c):
+        noise, X = make(c), c.X
+        return {
+            "E K": (measures.mean_kernel(c.kernel, X, noise), (c.n, c.n)),
+            "norms": (noise.op_norm(X), (c.n,)),
+        }
+
+
+noise_entry("IsotropicNoise", lambda c: measures.IsotropicNoise(c.shares))
+noise_entry("RadialNoise", lambda c: measures.RadialNoise(c.shares))
+noise_entry("DiagonalNoise", lambda c: measures.DiagonalNoise(c.numbers(c.dim) ** 2))
+noise_entry(
+    "GeneralNoise", lambda c: measures.GeneralNoise(jnp.eye(c.dim, dtype=c.dtype) * 0.5 + 0.25 / c.dim), widest=3
+)
+
+
+@op("measures.mean_gaussian_kernel", check_mean, words=("means",), shows_infinity=False, overflows=True)
+def _(c):
+    return {"E K": (measures.mean_gaussian_kernel(c.X, c.shares, c.lengthscale), (c.n, c.n))}
+
+
+def check_mean_distance(c, v):
+    yield from within("E |X - Y|", v["E d"], 0, np.inf)
+    yield from near("diagonal", np.diagonal(v["E d"]), 0, 0)
+
+
+@op("measures.mean_kernel", check_mean_distance, words=("means",), shows_infinity=False, overflows=True)
+def _(c):
+    return {"E d": (measures.mean_kernel(kernels.Distance(), c.X, c.shares), (c.n, c.n))}
+
+
+@op("measures.mean_kernel_between", check_mean, words=("U", "V"), shows_infinity=False, overflows=True)
+def _(c):
+    return {"E K(U, V)": (measures.mean_kernel_between(c.kernel, c.X, c.Y, 0.5), (c.n, c.n + 1))}
+
+
+def check_log_mgf(c, v):
+    # Convex, even, between 0 and |u|.
+    yield from within("log psi", v["log psi"], 0, np.inf)
+    u = np.abs(np.float64(c.plain))
+    yield from within(
+        "log psi - |u|", np.float64(v["log psi"]) - u, -np.inf, 0, float(4 * c.eps * (1 + finite(u).max(initial=0)))
+    )
+
+
+@op("measures.log_sphere_mgf", check_log_mgf, words=("u",), least=0, skips=ANY_SHAPE, overflows=True)
+def _(c):
+    return {"log psi": (measures.log_sphere_mgf(c.X, max(min(c.dim, 5), 1)), c.plain.shape)}
+
+
+@op("measures.sphere_mgf", lambda c, v: within("psi", v["psi"], 1, np.inf, 4 * c.eps), words=("u",), least=0,
+    skips=ANY_SHAPE, overflows=lambda c: np.abs(c.plain).max() > np.log(np.finfo(c.dtype).max))  # fmt: skip
+def _(c):
+    return {"psi": (measures.sphere_mgf(c.X, 5), c.plain.shape)}
+
+
+# ------------------------------------------------------------------------------------------------------ problems
+
+for _name, _law in {
+    "GaussianLaw": problems.GaussianLaw,
+    "UniformImageLaw": problems.UniformImageLaw,
+    "SoftplusImageLaw": problems.SoftplusImageLaw,
+    "UniformLaw": problems.UniformLaw,
+    "RampLaw": lambda: problems.RampLaw(1.5),
+    "SkewedLaw": lambda: problems.SkewedLaw(2.0),
+}.items():
+
+    @op(f"problems.{_name}", words=("means",), hides="rows are drawn around each mean", shows_infinity=False)
+    def _(c, law=_law):
+        problem = problems.perturb(c.key, c.X, c.shares, law=law())
+        return {"points": (problem.points, (c.n, c.dim)), "noise": (problem.sigma_inf(), ())}
+
+
+def check_perturbed(c, v):
+    """Noise of level zero: the means themselves."""
+    yield from equal("points and means", v["points"], v["means"])
+    yield from whole("labels", v["labels"], 0, 3)
+
+
+@op("problems.perturb", check_perturbed, words=("means",))
+def _(c):
+    problem = problems.perturb(c.key, c.X, 0.0, labels=c.labels)
+    return {
+        "points": (problem.points, (c.n, c.dim)),
+        "means": (problem.means, (c.n, c.dim)),
+        "labels": (problem.labels, (c.n,)),
+    }
+
+
+def sampler_entry(name, make, dim):
+    words = {"words": ("noise", "radii", "zeta", "radius"), "points": False, "hides": "it draws its own points"}
+
+    @op(f"problems.{name}", lambda c, v: whole("labels", v["labels"], 0, 3), overflows=True, **words)
+    def _(c):
+        n = max(c.n, 1)
+        problem = make(c, n)
+        width = c.dim if dim is None else dim
+        return {"points": (problem.points, (n, width)), "labels": (problem.labels, (n,))}
+
+
+sampler_entry(
+    "nested_spheres",
+    lambda c, n: problems.nested_spheres(
+        c.key, num_points=n, dim=3, radii=(1.0, c.lengthscale), noise=c.lengthscale, radial=True, dtype=c.dtype
+    ),
+    3,
+)
+sampler_entry("circles", lambda c, n: problems.circles(c.key, num_points=n, noise=c.lengthscale, dtype=c.dtype), 2)
+for _name in ("cluster_in_cluster", "crescent_full_moon"):
+    sampler_entry(
+        _name,
+        lambda c, n, _name=_name: getattr(problems, _name)(c.key, num_points=n, radius=c.lengthscale, dtype=c.dtype),
+        2,
+    )
+sampler_entry(
+    "random_noisy",
+    lambda c, n: problems.random_noisy(c.key, num_points=n, dim=3, signal_dim=2, zeta=c.lengthscale, dtype=c.dtype),
+    3,
+)
+
+
+@op("problems.gaussian_mixture", lambda c, v: whole("labels", v["labels"], 0, c.n), words=("centers",),
+    skips=("None",), shows_infinity=False)  # fmt: skip
+def _(c):
+    problem = problems.gaussian_mixture(
+        c.key, num_points=2 * c.n, dim=c.dim, num_clusters=c.n, centers=c.X, noise=0.5, dtype=c.dtype
+    )
+    return {"points": (problem.points, (2 * c.n, c.dim)), "labels": (problem.labels, (2 * c.n,))}
+
+
+# ---------------------------------------------------------------------------------------------------------- rkhs
+
+
+def function(c, columns=2):
+    return rkhs.Function(c.kernel, c.Y, c.numbers(c.n + 1, columns))
+
+
+def check_function(c, v):
+    total = np.abs(np.asarray(c.numbers(c.n + 1, 2))).sum(axis=0).max()
+    yield from within("f(X)", v["f(X)"], -total, total, 4 * (c.n + 1) * c.eps * total)
+
+
+@op("rkhs.Function", check_function, least=0, kernels=("gaussian", "exponential"), words=("points",),
+    shows_infinity=False)  # fmt: skip
+def _(c):
+    f = function(c)
+    return {"f(X)": (f(c.X), (c.n, 2)), "(2 f - f)(X)": ((2.0 * f - f)(c.X), (c.n, 2))}
+
+
+def check_section(c, v):
+    yield from within("K", v["values"], 0, 1, 4 * c.eps)
+    yield from near("diagonal", np.diagonal(v["own"]), 1, 4 * c.eps + 4 * c.eps * (1 + c.dim**0.5) * min(c.reach, 1e9))
+
+
+@op("rkhs.section", check_section, words=("points",))
+def _(c):
+    f = rkhs.section(c.kernel, c.X)
+    return {"values": (f(c.Y), (c.n + 1, c.n)), "own": (f(c.plain), (c.n, c.n))}
+
+
+def check_inner(c, v):
+    # Cauchy and Schwarz, with the rounding of the sums of |weights|, of which K is at most 1.
+    sizes = [np.float64(np.abs(np.asarray(w)).sum(axis=0)) for w in (c.numbers(c.n, 2, salt=1), c.numbers(c.n + 1, 2))]
+    slack = 8 * (c.n + 1) * c.eps * sizes[0][:, None] * sizes[1][None, :]
+    product = v["|f|"][:, None] * v["|g|"][None, :]
+    # In products of centred points K itself is rounded by eps times the squared reach.
+    rounding = min(4 * (4 + c.dim**0.5) * c.eps * c.reach, 1.0) if np.isfinite(c.reach) else 1.0
+    slack = slack + rounding * sizes[0][:, None] * sizes[1][None, :]
+    root = np.sqrt(slack) * (1 + np.sqrt(np.maximum(product, slack)))
+    yield from within("<f, g> - |f| |g|", np.abs(v["<f, g>"]) - product - root, -np.inf, 0)
+
+
+def inner_values(c):
+    f = rkhs.Function(c.kernel, c.X, c.numbers(c.n, 2, salt=1))
+    g = function(c)
+    return {
+        "<f, g>": (rkhs.inner(f, g), (2, 2)),
+        "|f|": (rkhs.norm(f), (2,)),
+        "|g|": (rkhs.norm(g), (2,)),
+    }
+
+
+op("rkhs.inner", check_inner, words=("points",), kernels=("gaussian", "matern32"))(inner_values)
+
+
+def check_norm(c, v):
+    yield from within("|f|", v["|f|"], 0, np.float64(np.abs(np.asarray(c.numbers(c.n))).sum()), 1e-3)
+
+
+@op("rkhs.norm", check_norm, words=("points",))
+def _(c):
+    return {"|f|": (rkhs.norm(rkhs.Function(c.kernel, c.X, c.numbers(c.n))), ())}
+
+
+@op("rkhs.SamplingOperator", lambda c, v: within("K", v["K"], 0, 1, 4 * c.eps), words=("points", "beta"))
+def _(c):
+    S = rkhs.SamplingOperator(c.kernel, c.X)
+    return {
+        "S f": (S(function(c)), (c.n, 2)),
+        "S S* beta": (S(S.adjoint(c.numbers(c.n))), (c.n,)),
+        "K": (S.gram(), (c.n, c.n)),
+    }
+
+
+def check_covariance(c, v):
+    yield from within("eigenvalues", v["eigenvalues"], 0, 1, 8 * c.n * c.eps)
+    yield from descending("eigenvalues", v["eigenvalues"])
+    yield from near("trace", v["trace"], 1, 8 * c.n * c.eps)
+    yield from within("effective rank", v["rank"], 1, c.n, 64 * c.n**2 * c.eps)
+    yield from near("kappa", v["kappa"], 1, 4 * c.eps)
+    yield from within("centred trace", v["centred trace"], 0, 1, 8 * c.n * c.eps)
+
+
+@op("rkhs.Covariance", check_covariance, words=("points",))
+def _(c):
+    sigma = rkhs.Covariance(c.kernel, c.X, c.shares)
+    centred = rkhs.Covariance(c.kernel, c.X, centered=True)
+    f = function(c)
+    return {
+        "eigenvalues": (sigma.eigenvalues(), (c.n,)),
+        "trace": (sigma.trace(), ()),
+        "rank": (sigma.effective_rank(3), ()),
+        "norm": (sigma.op_norm(0.5), ()),
+        "Hilbert-Schmidt": (sigma.hs_norm(), ()),
+        "kappa": (sigma.kappa(), ()),
+        "<f, Sigma f>": (sigma.inner(f, f, power=2.5), (2, 2)),
+        "Sigma f": (sigma(f)(c.Y), (c.n + 1, 2)),
+        "centred trace": (centred.trace(), ()),
+    }
+
+
+@op("rkhs.draw_gaussian", words=("points",))
+def _(c):
+    draws = rkhs.draw_gaussian(c.key, rkhs.Covariance(c.kernel, c.X), power=2, num_draws=2)
+    return {"values": (draws(c.Y), (c.n + 1, 2)), "weights": (draws.weights, (c.n, 2))}
+
+
+@op("rkhs.RandomProjection", words=("points",))
+def _(c):
+    theta = rkhs.RandomProjection(c.key, rkhs.Covariance(c.kernel, c.X), num_features=4)
+    return {"theta f": (theta(function(c)), (2, 4)), "adjoint": (theta.adjoint(c.numbers(4))(c.Y), (c.n + 1,))}
+
+
+# ----------------------------------------------------------------------------------------------------- landmarks
+
+DRAWN = "rows of the points are returned as they are, missing entries with them; which ones are drawn says nothing"
+
+
+def landmark_entry(name, choose):
+    @op(f"landmarks.{name}", lambda c, v: rows_of(c, v["rows"]), hides=DRAWN, overflows=True)
+    def _(c):
+        return {"rows": (choose(c), (c.few, c.dim))}
+
+
+landmark_entry("uniform", lambda c: landmarks.uniform(c.key, c.X, num_landmarks=c.few))
+landmark_entry("kmeans_plus_plus", lambda c: landmarks.kmeans_plus_plus(c.key, c.X, num_landmarks=c.few))
+landmark_entry("pivoted_cholesky", lambda c: landmarks.pivoted_cholesky(c.key, c.kernel, c.X, num_landmarks=c.few))
+landmark_entry("leverage", lambda c: landmarks.leverage(c.key, c.kernel, c.X, num_landmarks=c.few))
+
+
+def check_reservoir(c, v):
+    seen = int(v["seen"])
+    if seen != c.n:
+        yield f"{seen} rows seen of {c.n}"
+    yield from rows_of(c, v["rows"][: min(seen, 5)])
+
+
+@op("landmarks.reservoir", check_reservoir, least=0, words=("rows",), hides=DRAWN)
+def _(c):
+    init, update, merge = landmarks.reservoir(num_landmarks=5)
+    first, second = jax.random.split(c.key)
+    state = merge(update(init(first, c.dim, c.dtype), c.X), init(second, c.dim, c.dtype))
+    return {"rows": (state.points, (5, c.dim)), "seen": (state.seen, ())}
+
+
+# ------------------------------------------------------------------------------------------------------ features
+
+
+def check_projection(c, v):
+    # |phi(x)|^2 <= K(x, x): eigenvalues are cut off at eps sqrt(n), which may enlarge rounding by 1 / sqrt(eps).
+    squares = np.float64(v["Z"]) ** 2
+    slack = 4 * c.n * (c.eps * (1 + min(c.reach * (1 + c.dim**0.5), 1 / c.eps))) ** 0.5
+    yield from within("|phi(x)|^2", squares.sum(axis=1), 0, 1, slack)
+    yield from within("eigenvalues", v["eigenvalues"], 0, c.n, 8 * c.n * c.eps)
+    yield from descending("eigenvalues", v["eigenvalues"])
+    yield from whole("rank", v["rank"], 0, v["Z"].shape[1] + 1)
+
+
+@op("features.nystrom", check_projection, words=("landmarks",), kernels=("gaussian", "exponential"))
+def _(c):
+    phi = features.nystrom(c.kernel, c.X, rank=c.few, X=c.Y)
+    return {
+        "Z": (phi(c.Y), (c.n + 1, c.few)),
+        "one": (phi(c.Y[0]), (c.few,)),
+        "none": (phi(c.Y[:0]), (0, c.few)),
+        "embed": (phi.embed(function(c)), (2, c.few)),
+        "eigenvalues": (phi.eigenvalues, (c.few,)),
+        "rank": (phi.rank, ()),
+        "residual": (phi.trace_residual, ()),
+    }
+
+
+@op("features.kernel_jl", words=("landmarks",), kernels=("gaussian", "laplacian"))
+def _(c):
+    phi = features.kernel_jl(c.key, c.kernel, c.X, num_features=4, centered=True)
+    return {"Z": (phi(c.Y), (c.n + 1, 4)), "none": (phi(c.Y[:0]), (0, 4)), "embed": (phi.embed(function(c)), (2, 4))}
+
+
+def check_pca(c, v):
+    yield from within("eigenvalues", v["eigenvalues"], 0, c.n, 8 * c.n * c.eps)
+    yield from descending("eigenvalues", v["eigenvalues"])
+    yield from within("variance", v["variance"], 0, 1, 8 * c.n * c.eps)
+    yield from within("ratio", v["ratio"], 0, 1, 8 * c.n * c.eps)
+    yield from within("residual", v["residual"], 0, 4, 1)
+
+
+@op("features.kernel_pca", check_pca, words=("landmarks",))
+def _(c):
+    phi = features.kernel_pca(c.kernel, c.X, num_components=c.few)
+    return {
+        "Z": (phi(c.Y), (c.n + 1, c.few)),
+        "eigenvalues": (phi.eigenvalues, (c.few,)),
+        "variance": (phi.total_variance, ()),
+        "ratio": (phi.explained_variance_ratio, (c.few,)),
+        "residual": (phi.reconstruction_residual(c.Y), (c.n + 1,)),
+        "none": (phi.reconstruction_residual(c.Y[:0]), (0,)),
+    }
+
+
+@op("features.preimage", lambda c, v: within("residual", v["residual"], 0, np.inf), words=("landmarks",))
+def _(c):
+    phi = features.kernel_pca(c.kernel, c.X, num_components=c.few)
+    found = features.preimage(phi, phi(c.Y), num_steps=5)
+    return {
+        "points": (found.points, (c.n + 1, c.dim)),
+        "residual": (found.residual, (c.n + 1,)),
+        "converged": (found.converged, (c.n + 1,)),
+    }
+
+
+def check_fourier(c, v):
+    # Cosines of amplitude sqrt(1/m) or sqrt(2/m), whatever their phases.
+    yield from within("features", v["Z"], -(0.5**0.5), 0.5**0.5, 4 * c.eps)
+
+
+def fourier_entry(name, kernel_names, width, **words):
+    @op(f"features.{name}", check_fourier, **words, least=0, kernels=kernel_names, skips=("stacked",), overflows=True)
+    def _(c):
+        phi = getattr(features, name)(c.key, c.kernel, c.dim, num_frequencies=4, dtype=c.dtype)
+        return {"Z": (phi(c.X), (*c.plain.shape[:-1], width))}
+
+
+fourier_entry("paired_fourier", ("gaussian", "laplacian", "cauchy"), 8)
+fourier_entry("shifted_fourier", ("gaussian",), 4)
+fourier_entry("orthogonal_fourier", ("gaussian", "matern52"), 8, widest=3)  # it takes dim^3 to draw
+fourier_entry("fastfood", ("gaussian", "exponential"), 8)
+
+
+def fourier_map(c):
+    return features.paired_fourier(c.key, c.kernel, c.dim, num_frequencies=4, dtype=c.dtype)
+
+
+def check_feature_pca(c, v):
+    yield from descending("eigenvalues", v["eigenvalues"])
+    yield from within("eigenvalues", v["eigenvalues"], 0, 1, 16 * c.eps)
+    yield from within("ratio", v["ratio"], 0, 1, 16 * c.eps)
+
+
+@op("features.random_feature_pca", check_feature_pca, overflows=True)
+def _(c):
+    pca = features.random_feature_pca(fourier_map(c), c.X, num_components=min(c.n, 4))
+    return {
+        "Z": (pca(c.Y), (c.n + 1, min(c.n, 4))),
+        "eigenvalues": (pca.eigenvalues, (min(c.n, 4),)),
+        "ratio": (pca.explained_variance_ratio, (min(c.n, 4),)),
+    }
+
+
+@op("features.standardized", check_fourier, least=0, skips=("stacked",), overflows=True)
+def _(c):
+    mean, spread = jnp.mean(c.Y, axis=0), 1 + jnp.std(c.Y, axis=0)
+    phi = features.standardized(fourier_map(dataclasses.replace(c, family="plain")), mean, spread)
+    return {"Z": (phi(c.X), (*c.plain.shape[:-1], 8))}
+
+
+def check_stream(c, v):
+    yield from descending("eigenvalues", v["eigenvalues"])
+    yield from within("eigenvalues", v["eigenvalues"], 0, 2 * c.n + 1, 64 * c.n * c.eps)
+    yield from within("shrinkage", v["shrinkage"], 0, 2 * c.n + 1, 64 * c.n * c.eps)
+
+
+@op("features.streaming_pca", check_stream, least=0, overflows=True)
+def _(c):
+    pca = features.streaming_pca(fourier_map(c), sketch_size=3, centered=True)
+    state = pca.merge(pca.update(pca.init(c.dtype), c.X), pca.update(pca.init(c.dtype), c.Y))
+    phi = pca.finalize(state, num_components=2)
+    return {
+        "Z": (phi(c.Y), (c.n + 1, 2)),
+        "eigenvalues": (phi.eigenvalues, (2,)),
+        "shrinkage": (phi.shrinkage, ()),
+        "variances": (phi.variances, (2,)),
+        "finite": (phi.finite, ()),
+    }
+
+
+# ------------------------------------------------------------------------------------------- frequent directions
+
+
+def check_sketch(c, v):
+    yield from descending("singular values", v["values"])
+    if np.isfinite(v["values"]).all() and np.isfinite(v["shrinkage"]):
+        rows, B = np.float64(v["A"]), np.float64(v["values"])[:, None] * np.float64(v["basis"]).T
+        norm = np.float64(v["energy"])
+        if rows.shape[1] <= 100 and np.isfinite(norm) and norm > 1e3 * np.finfo(c.dtype).tiny / c.eps:
+            apart = np.linalg.eigvalsh(rows.T @ rows - B.T @ B)
+            # The certificate holds an allowance for its own rounding.
+            yield from within("A'A - B'B", apart / norm, 0, np.float64(v["shrinkage"]) / norm, 8 * c.eps)
+        if c.in_range:
+            yield from near("|A|^2", norm, (rows**2).sum(), 8 * (c.n + c.dim**0.5) * c.eps * (rows**2).sum())
+
+
+def sketch_values(c, state, A):
+    found = frequent_directions.finalize(state)
+    return {
+        "values": (found.singular_values, (2,)),
+        "basis": (found.basis, (c.dim, 2)),
+        "shrinkage": (found.shrinkage, ()),
+        "energy": (found.squared_norm, ()),
+        "rank": (found.rank, ()),
+        "finite": (found.finite, ()),
+        "A": (jnp.asarray(A), (len(A), c.dim)),
+    }
+
+
+SKETCH = {"least": 0, "words": ("rows", "state"), "overflows": True}
+
+
+@op("frequent_directions.init", check_sketch, **SKETCH)
+def _(c):
+    state = frequent_directions.init(2, c.dim, c.dtype, shrink_at=1)
+    return sketch_values(c, frequent_directions.update(state, c.X), c.plain)
+
+
+@op("frequent_directions.update", check_sketch, **SKETCH)
+def _(c):
+    state = frequent_directions.update(frequent_directions.init(2, c.dim, c.dtype), c.X, jnp.ones(c.n, c.dtype))
+    return sketch_values(c, state, c.plain)
+
+
+@op("frequent_directions.merge", check_sketch, **SKETCH)
+def _(c):
+    empty = frequent_directions.init(2, c.dim, c.dtype)
+    first, second = (frequent_directions.update(empty, rows) for rows in (c.X, c.Y))
+    return sketch_values(c, frequent_directions.merge(first, second), np.concatenate([c.plain, np.asarray(c.Y)]))
+
+
+@op("frequent_directions.finalize", check_sketch, **SKETCH)
+def _(c):
+    state = frequent_directions.init(2, c.dim, c.dtype)
+    for row in (c.X, c.Y):
+        state = frequent_directions.update(state, row)
+    return sketch_values(c, state, np.concatenate([c.plain, np.asarray(c.Y)]))
+
+
+# --------------------------------------------------------------------------------------------------------- audit
+
+
+def check_errors(c, v):
+    yield from within("largest", v["largest"], 0, np.inf)
+    yield from within(
+        "mean - largest",
+        np.float64(v["mean"]) - v["largest"],
+        -np.inf,
+        0,
+        64 * c.eps * (1 + float(finite(v["largest"]).max(initial=0))),
+    )
+    yield from whole("counted", v["counted"], 0, max(c.n, 9) + 1)
+
+
+def error_values(found):
+    return {
+        "largest": (found.largest, ()),
+        "mean": (found.mean, ()),
+        "counted": (found.counted, ()),
+        "finite": (found.finite, ()),
+    }
+
+
+@op("audit.distance_error", check_errors, words=("X", "Y"), overflows=True)
+def _(c):
+    return error_values(audit.distance_error(fourier_map(c), c.kernel, c.X, c.Y[: c.n]))
+
+
+@op("audit.sampled_distance_error", check_errors, least=2, overflows=True, hides="pairs are drawn")
+def _(c):
+    first, second = jax.random.split(c.key)
+    phi = features.paired_fourier(first, c.kernel, c.dim, num_frequencies=4, dtype=c.dtype)
+    return error_values(audit.sampled_distance_error(second, phi, c.kernel, c.X, num_pairs=9))
+
+
+def check_spectral_error(c, v):
+    yield from within("lower", v["lower"], 0, np.inf)
+    yield from within("lower - upper", np.float64(v["lower"]) - v["upper"], -np.inf, 0)
+
+
+@op("audit.spectral_error", check_spectral_error, overflows=True)
+def _(c):
+    first, second = jax.random.split(c.key)
+    phi = features.paired_fourier(first, c.kernel, c.dim, num_frequencies=4, dtype=c.dtype)
+    found = audit.spectral_error(second, phi, c.kernel, c.X, num_steps=2, num_probes=min(c.n, 2))
+    return {"lower": (found.lower, ()), "upper": (found.upper, ())}
+
+
+# ----------------------------------------------------------------------------------- kmeans, clustering, learn, metrics
+
+
+def check_partition(c, v):
+    yield from whole("labels", v["labels"], 0, c.few)
+    yield from within("objective", v["objective"], 0, np.inf)
+
+
+def check_kmeans(c, v):
+    yield from check_partition(c, v)
+    if np.isfinite(v["centers"]).all() and np.isfinite(v["objective"]):
+        rows, centers = np.float64(c.plain), np.float64(v["centers"])
+        own = ((rows - centers[v["labels"]]) ** 2).sum(axis=1).sum()
+        largest = (rows**2).sum(axis=1).max()
+        slack = 8 * (c.n + c.dim**0.5) * c.eps * own + c.n * (4 * c.eps) ** 2 * largest
+        yield from near("objective", v["objective"], own, slack + 4 * c.n * c.dim * float(np.finfo(c.dtype).tiny))
+
+
+def partition_values(c, found, centers):
+    return {
+        "labels": (found.labels, (c.n,)),
+        "centers": (found.centers, centers),
+        "objective": (found.objective, ()),
+        "converged": (found.converged, ()),
+    }
+
+
+@op("kmeans.kmeans", check_kmeans, overflows=True)
+def _(c):
+    return partition_values(c, partition.kmeans(c.key, c.X, c.few, num_restarts=2), (c.few, c.dim))
+
+
+@op("clustering.kernel_spectral", check_partition, kernels=("gaussian", "distance"), overflows=True)
+def _(c):
+    found = clustering.kernel_spectral(c.key, c.kernel, c.X, c.few, num_restarts=1)
+    return partition_values(c, found, (c.few, c.few)) | {"new": (found.predict(c.Y), (c.n + 1,))}
+
+
+@op("clustering.spectral_from_gram", check_partition, words=("K",), overflows=True)
+def _(c):
+    found = clustering.spectral_from_gram(c.key, formed(c, square(c)), c.few, num_restarts=1)
+    return partition_values(c, found, (c.few, c.few)) | {"none": (found.predict(jnp.zeros((0, c.n), c.dtype)), (0,))}
+
+
+@op("clustering.kernel_kmeans", check_partition, overflows=True)
+def _(c):
+    found = clustering.kernel_kmeans(c.key, c.kernel, c.X, c.few, num_restarts=1)
+    return partition_values(c, found, (c.few, c.n)) | {"new": (found.predict(c.Y), (c.n + 1,))}
+
+
+@op("learn.alignment", lambda c, v: within("alignment", v["alignment"], -1, 1, 16 * c.n * c.eps))
+def _(c):
+    return {"alignment": (learn.alignment(c.kernel, c.X, c.labels, num_labels=3), ())}
+
+
+@op("learn.eigengap", lambda c, v: within("gap", v["gap"], 0, 1, 16 * c.n * c.eps), least=2)
+def _(c):
+    return {"gap": (learn.eigengap(c.kernel, c.X, num_components=1), ())}
+
+
+def first_gap(kernel, X):
+    return learn.eigengap(kernel, X, num_components=1)
+
+
+def check_fit(c, v):
+    if v["finite"] and np.isfinite(v["objective"]):
+        yield from near("objective", v["objective"], np.max(v["objectives"]), 0)
+        ratio = np.float64(v["lengthscale"]) / c.lengthscale
+        yield from within("log of the ratio", np.log(ratio), -np.log(1e3), np.log(1e3), 1e-4)
+
+
+@op("learn.fit_lengthscale", check_fit, least=2, overflows=True)
+def _(c):
+    kernel = kernels.Gaussian(jnp.asarray(c.lengthscale, c.dtype))
+    fit = learn.fit_lengthscale(kernel, c.X, first_gap, num_steps=2)
+    return {
+        "lengthscale": (fit.kernel.lengthscale, ()),
+        "objective": (fit.objective, ()),
+        "objectives": (fit.objectives, (3,)),
+        "finite": (fit.finite, ()),
+    }
+
+
+def score_entry(name, low):
+    def check(c, v):
+        yield from within("score", v["score"], low, 1, 16 * c.eps)
+        yield from near("agreement", v["same"], 0 if name == "misclassification_rate" else 1, 0)
+
+    @op(f"metrics.{name}", check, any_dtype=True, hides="labels are whole numbers", points=False,
+        words=("labels_true", "labels_pred"))  # fmt: skip
+    def _(c):
+        rng = np.random.default_rng([c.seed, c.n])
+        # Labels of few and of many values, far apart, negative, and beyond 32 bits.
+        far, other = rng.choice([0, 1, 5, -3, 2**31 - 1, -(2**31), 2**40], size=c.n), rng.integers(0, 3, c.n)
+        score = getattr(metrics, name)
+        return {"score": (score(far, other), ()), "same": (score(far, far), ())}
+
+
+for _name, _low in {
+    "rand_index": 0,
+    "adjusted_rand_index": -0.5,
+    "normalized_mutual_info": 0,
+    "misclassification_rate": 0,
+}.items():
+    score_entry(_name, _low)
+
+for _name in ("spectral_error", "frobenius_error"):
+
+    @op(f"metrics.{_name}", lambda c, v: within("error", v["error"], 0, 1, 8 * c.eps), words=("K",))
+    def _(c, name=_name):
+        K = square(c)
+        return {"error": (getattr(metrics, name)(formed(c, K), jnp.eye(c.n, dtype=c.dtype)), ())}
+
+
+# ------------------------------------------------------------------------------------------------------ scale, io
+
+
+@op("scale.embed", check_fourier, least=0, overflows=True, arrays=True)
+def _(c):
+    out = scale.embed(fourier_map(c), c.X, block_size=5)
+    out = out if isinstance(out, np.ndarray) else np.concatenate([np.zeros((0, 8), c.dtype), *out])
+    return {"Z": (out, (c.n, 8))}
+
+
+def mesh():
+    return jax.make_mesh((1,), ("rows",), axis_types=(jax.sharding.AxisType.Auto,))
+
+
+@op("scale.kmeans", check_kmeans, overflows=True, arrays=True)
+def _(c):
+    return partition_values(c, scale.kmeans(c.key, c.X, c.few, sharding=mesh()), (c.few, c.dim))
+
+
+@op("scale.stream", check_stream, overflows=True, arrays=True)
+def _(c):
+    pca = features.streaming_pca(fourier_map(c), sketch_size=3, centered=True)
+    phi = pca.finalize(scale.stream(pca, c.X, num_streams=2), num_components=2)
+    return {
+        "Z": (phi(c.Y), (c.n + 1, 2)),
+        "eigenvalues": (phi.eigenvalues, (2,)),
+        "shrinkage": (phi.shrinkage, ()),
+        "finite": (phi.finite, ()),
+    }
+
+
+@op("scale.merge_tree", check_sketch, **SKETCH)
+def _(c):
+    empty = frequent_directions.init(2, c.dim, c.dtype)
+    states = [frequent_directions.update(empty, rows) for rows in (c.X, c.Y, c.Y)]
+    A = np.concatenate([c.plain, np.asarray(c.Y), np.asarray(c.Y)])
+    return sketch_values(c, scale.merge_tree(frequent_directions.merge, states), A)
+
+
+@op("scale.local_rows", any_dtype=True, points=False, hides="a range of rows")
+def _(c):
+    rows = scale.local_rows(c.n, mesh())
+    return {"rows": (np.arange(rows.start, rows.stop), (c.n,))}
+
+
+def saved(c):
+    """What comes back from a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "f.npz")
+        files.save(path, rkhs.Function(kernels.Gaussian(1.0), jnp.asarray(c.plain), c.numbers(c.n)))
+        found = files.load(path)
+    return {"points": (found.points, c.plain.shape), "weights": (found.weights, (c.n,))}
+
+
+def check_saved(c, v):
+    if v["points"].tobytes() != c.plain.tobytes():
+        yield "points are not what was saved"
+
+
+SAVED = "what is saved comes back, missing entries with it"
+op("io.save", check_saved, least=0, points=False, hides=SAVED)(saved)
+op("io.load", check_saved, least=0, points=False, hides=SAVED)(saved)
+
+
+# ------------------------------------------------------------------------------------------- bounds of whole arrays
+
+
+@op(
+    "bounds.concentration.block_parameters",
+    least=2,
+    words=("mean_kernel",),
+    hides="blocks without missing data are as they are",
+)
+def _(c):
+    labels = jnp.arange(c.n, dtype=jnp.int32) % c.few
+    found = concentration.block_parameters(formed(c, square(c)), labels, num_clusters=c.few)
+    return {"gap": (found.gamma2, ()), "variance": (found.vbar2, ()), "shares": (found.shares, (c.few,))}
+
+
+@op("bounds.concentration.population_parameters", least=2, hides="the same")
+def _(c):
+    found = concentration.population_parameters(formed(c, square(c)), c.numbers(c.n, c.n) ** 2, c.shares)
+    return {"gap": (found.gamma2, ()), "variance": (found.vbar2, ())}
+
+
+@op("bounds.fourier.relative_distances_given", words=("squared_distances",), hides="see `valid`", points=False)
+def _(c):
+    squares = c.numbers(5) ** 2 * c.ratio
+    found = fourier.relative_distances_given(
+        eps=0.3, num_frequencies=400.0, squared_distances=squares, pairs=jnp.ones(5, c.dtype)
+    )
+    return {"probability": (found.probability, ())}
+
+
+# ------------------------------------------------------------------------------------------------------ estimators
+
+
+def estimator_entry(name, width, widest=10_000, **settings):
+    """scikit-learn converts what it can to float64, and refuses NaN, infinity and the rest in its own words."""
+    check = check_fourier if name.endswith(("Fourier", "Fastfood")) else nothing_more
+
+    @op(f"sklearn.{name}", check, converts=True, any_dtype=True, overflows=True, widest=widest)
+    def _(c):
+        estimator = getattr(estimators, name)(**settings, lengthscale=None, random_state=c.seed)
+        return {"Z": (estimator.fit(c.X).transform(c.X), (c.n, width(c)))}
+
+
+for _name in ("PairedFourier", "OrthogonalFourier", "Fastfood"):
+    estimator_entry(_name, lambda c: 8, 3 if _name == "OrthogonalFourier" else 10_000, n_frequencies=4)
+estimator_entry("ShiftedFourier", lambda c: 4, n_frequencies=4)
+estimator_entry("KernelJL", lambda c: 4, n_components=4, n_landmarks=5)
+estimator_entry("KernelPCA", lambda c: min(c.n, 2), n_landmarks=5)
+estimator_entry("Nystrom", lambda c: min(c.n, 5), n_landmarks=5)
+estimator_entry("StreamingPCA", lambda c: 2, n_frequencies=4, sketch_size=3)
