@@ -154,8 +154,8 @@ CASES = {
         (0.36 * 8, 1 - 4 * math.exp(-0.4 * 64 / 45)),
     ),
     "quadratic_form far": (
-        dict(kappa=1.2, scale=0.5, mean_norm=3, dim=20, t=60, c=0.4),
-        (0.36 * 60, 1 - 4 * math.exp(-0.4 * 60)),
+        dict(kappa=1.2, scale=0.5, mean_norm=3, dim=20, t=60, c=0.05),
+        (0.36 * 60, 1 - 4 * math.exp(-3)),
     ),
     "quadratic_form_gaussian": (
         dict(scale=0.5, frobenius=1.5, mean_norm=3, tau=2),
