@@ -37,6 +37,9 @@ class Bound:
     source: str = static()
 
 
+_VECTORS = frozenset({"squared_distances", "pairs"})
+"""Arguments that may be empty."""
+
 _P = ParamSpec("_P")
 
 
@@ -78,7 +81,7 @@ def _number(name: str, value: Any, default: Any) -> Any:
     if isinstance(value, list | tuple):
         with contextlib.suppress(ValueError):  # of ragged lists
             array = np.asarray(value)
-            if array.size and array.dtype.kind in "fiu":
+            if array.dtype.kind in "fiu" and (array.size or name in _VECTORS):
                 return array.astype(float)
     return _checks.real(name, value)
 
