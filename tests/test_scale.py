@@ -15,7 +15,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from jaxkern import features, io, scale
 from jaxkern import frequent_directions as fd
 from jaxkern.kernels import Gaussian
-from jaxkern.scale import _embed
+from jaxkern.scale import _embed, _stream
 
 N, DIM = 103, 3
 
@@ -298,7 +298,15 @@ def test_a_tree_of_merges_is_balanced_and_keeps_the_order():
         assert whole == tuple(range(count)) and depth == (count - 1).bit_length()
 
 
-def test_streams_side_by_side_are_certified_and_exact_where_the_sketch_is(phi, X, rng):
+def test_streams_side_by_side_are_certified_and_exact_where_the_sketch_is(phi, X, monkeypatch):
+    shares = []
+
+    def merge_tree(merge, states):
+        states = list(states)
+        shares.append([int(state.sketch.num_rows) for state in states])
+        return scale.merge_tree(merge, states)
+
+    monkeypatch.setattr(_stream, "merge_tree", merge_tree)
     Z = np.float64(phi(X))
     wide = features.streaming_pca(phi, sketch_size=8, centered=True)  # more than the 5 features
     moved = Z - Z.mean(axis=0)
@@ -309,7 +317,7 @@ def test_streams_side_by_side_are_certified_and_exact_where_the_sketch_is(phi, X
     assert float(found.weight) == N
     narrow = stream_of(phi)
     state = scale.stream(narrow, X, num_streams=4, block_size=10)
-    assert int(state.sketch.num_rows) == N
+    assert int(state.sketch.num_rows) == N and shares == [[26, 26, 26, 25]] * 2
     sketch = fd.finalize(state.sketch)
     error = np.linalg.norm(Z.T @ Z - np.float64(sketch.rows).T @ np.float64(sketch.rows), 2)
     assert error <= float(sketch.shrinkage) * (1 + 1e-5)
