@@ -343,6 +343,17 @@ def test_classes_that_are_too_small_are_said(mixed):
     np.testing.assert_allclose(prepared.separation, without.separation, rtol=1e-3)
 
 
+def test_distances_are_known_where_they_are_more_than_rounding():
+    means = _separation._Means(np.array([[0.0, 1.0], [1.0 + 1e-9, 2.0]]), np.array([0.0, 3.0]), 1.0)
+    np.testing.assert_array_equal(means.apart, [[0, 0], [1 + 1e-9, 2]])
+
+
+def test_no_more_than_ten_names_are_told():
+    names = tuple("abcdefghijkl")
+    assert _separation._some(names[:10]) == "a, b, c, d, e, f, g, h, i, j"
+    assert _separation._some(names) == "a, b, c, d, e, f, g, h, i, j and 2 more"
+
+
 def test_separation_compiles_once_for_many_draws(mixed):
     X, truth = np.float32(mixed[0]), mixed[1]
     programs = _separation._features_means, _separation._gram_spread, _separation._features_points

@@ -90,6 +90,14 @@ def test_an_attempt_certifies_a_size_at_the_edge_with_at_most_its_level(delta, a
     assert law(1.2 * delta, delta, alpha, patient).certified.sum() < at_the_edge
 
 
+@pytest.mark.parametrize("delta", [0.5, 0.05, 0.01])
+def test_a_plan_certifies_as_soon_as_draws_without_a_failure_can(delta):
+    least = next(n for n in itertools.count(1) if sequential.largest_certified(n, delta, 0.05) >= 0)
+    plan = _search._plan(delta, 0.05, patient=False)
+    assert plan.looks[0] == math.ceil(least / _search._LOOKS)
+    assert least <= plan.fewest < least + plan.looks[0]
+
+
 def test_a_good_size_is_certified_soon_and_a_bad_one_left_soon():
     never, tenth, aimed, bad = (law(rate * DELTA, DELTA, ALPHA, False) for rate in (0, 0.1, _search.TARGET, 2))
     assert never.expected_trials == 158 and never.certified.sum() == 1

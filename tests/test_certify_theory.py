@@ -470,6 +470,11 @@ def test_hypotheses_of_kernel_jl_are_the_formulas(data):
     assert sketching.covariance_deviation(kappa=1.0, trace=data.trace, n=lemma.needed, tau=tau).valid and lemma.holds
     assert not sketching.covariance_deviation(kappa=1.0, trace=data.trace, n=lemma.needed - 1, tau=tau).valid
     assert found["kpotufe2020, Assumption 1"].holds is False
+    double = dataclasses.replace(data, kappa=2.0)
+    name, needed = "kpotufe2020, Theorem 3", math.ceil(9 * data.trace / 0.1**2)
+    for rows in (needed, needed - 1):
+        theorem = {h.statement: h for h in hypotheses(dataclasses.replace(double, rows=rows), 0.1, 0.05)}[name]
+        assert theorem.holds is (rows == needed) and theorem.needed == needed
 
 
 def test_what_the_data_cannot_tell_is_said_and_all_is_json(data):
