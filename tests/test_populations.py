@@ -152,8 +152,19 @@ def test_norms_are_those_of_the_dense_matrices(people):
     weights = jnp.asarray(np.random.default_rng(0).dirichlet(np.ones(32)))
     sample, exact = op.cube(op.covariance(p.arrays, weights)), op.exact_power(p.arrays, 3)
     found = op.norms((op.difference(sample, exact), sample), p.arrays, jax.random.key(0))
-    matrices = dense(op.difference(sample, exact), 32), dense(sample, 32)
+    matrices = dense(sample, 32) - dense(exact, 32), dense(sample, 32)
     np.testing.assert_allclose(found, [np.linalg.norm(M, 2) for M in matrices], rtol=1e-12)
+
+
+def test_lanczos_steps_give_an_orthonormal_basis_and_what_the_operator_does_on_it(people):
+    p = people["gauss grid"]
+    apply, start = op.exact_power(p.arrays, 1), np.random.default_rng(1).standard_normal(32)
+    found, basis = (np.asarray(part) for part in op._lanczos(apply, jnp.asarray(start)))
+    assert basis.shape == (op._STEPS, 32)
+    np.testing.assert_allclose(basis[0], start / np.linalg.norm(start), atol=1e-15)
+    np.testing.assert_allclose(basis @ basis.T, np.eye(op._STEPS), atol=1e-13)
+    np.testing.assert_allclose(found, basis * p.eigenvalues @ basis.T, atol=1e-14)
+    assert np.abs(np.triu(found, 2)).max() < 1e-14
 
 
 @pytest.mark.slow
