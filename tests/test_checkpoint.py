@@ -200,6 +200,17 @@ def test_a_full_disk_loses_no_finished_block(registry, monkeypatch, capsys):
     assert main(["resume", "o"]) == 0 and report("o")[0] == report("whole")[0]
 
 
+@pytest.mark.parametrize(
+    ("said", "kind"), [("database is locked", checkpoint.CheckpointError), ("disk I/O error", sqlite3.OperationalError)]
+)
+def test_only_a_lock_is_another_run(said, kind):
+    def execute(statement):
+        raise sqlite3.OperationalError(said)
+
+    with pytest.raises(kind, match="another run is writing into o" if "locked" in said else said):
+        checkpoint._begin(types.SimpleNamespace(execute=execute), Path("o"))
+
+
 def test_a_report_that_cannot_be_written_is_written_by_resuming(registry, monkeypatch, capsys):
     from proofs_check import report as reports
 
