@@ -1,5 +1,6 @@
 """Figure 3 of amini2021: what it computes on small sizes, its command line, and its shape at full size."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -8,10 +9,24 @@ import jax
 import numpy as np
 import pytest
 
+from jaxkern import kernels
 from proofs_check.tables import amini2021_figure3 as module
 from proofs_check.tables.amini2021_figure3 import METHODS, Sizes, figure3, main
 
 SMALL = Sizes(points=60, replicates=2, restarts=2)
+
+
+def test_the_lengthscales_are_those_of_the_paper(monkeypatch):
+    seen = []
+
+    def gram(kernel, points):
+        raise StopIteration
+
+    monkeypatch.setattr(kernels, "Gaussian", seen.append)
+    monkeypatch.setattr(importlib.import_module("jaxkern.gram"), "gram", gram)
+    with pytest.raises(StopIteration):
+        module._replicate(jax.random.key(0), dim=3, radial=False, sizes=SMALL, dtype=np.float32)
+    assert seen == [pytest.approx((alpha * (1 + 1.5**2)) ** 0.5) for alpha in (1, 2)]
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Figures 1 and 2 of amini2021: their exact laws against simulation, their tables on small sizes, the command line."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from jaxkern import kernels
 from proofs_check.tables import amini2021_scatter as module
 
 
@@ -94,6 +96,19 @@ def test_bad_usage_is_one_line_and_status_two(arguments, message, capsys):
     assert module.main(arguments) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and message in error
+
+
+def test_the_lengthscales_follow_the_noise(monkeypatch):
+    seen = []
+
+    def gram(kernel, points):
+        raise StopIteration
+
+    monkeypatch.setattr(kernels, "Gaussian", seen.append)
+    monkeypatch.setattr(importlib.import_module("jaxkern.gram"), "gram", gram)
+    with pytest.raises(StopIteration):
+        module._clustered(jax.random.key(0), 0.7, points=6, restarts=1, dtype=np.float32)
+    assert seen == [pytest.approx((alpha * 1.49) ** 0.5) for alpha in (1, 2)]
 
 
 def test_sizes_that_are_too_small_are_named():

@@ -160,6 +160,10 @@ def test_slopes_and_decades():
     found = {(2, t): np.full(3, 5 / t**0.5) for t in (10, 20, 40)}
     assert two.slope(found, 2) == (pytest.approx(-0.5), pytest.approx(0, abs=1e-9))
     assert math.isnan(two.slope({(2, 10): np.ones(4)}, 2)[0])
+    rng = np.random.default_rng(0)
+    noisy = {(2, t): rng.uniform(1, 2, 4) / t for t in (10, 20, 40)}
+    line = stats.linregress(np.repeat(np.log([10, 20, 40]), 4), np.log(np.concatenate(list(noisy.values()))))
+    assert two.slope(noisy, 2) == (pytest.approx(line.slope), pytest.approx(line.stderr))
     rows = two.by_decade(np.full(16, 0.1), 100)
     assert [row[0] for row in rows] == [10.0**p for p in range(-4, 4)]
     assert all(row[1] == pytest.approx(0.1) for row in rows)

@@ -82,6 +82,11 @@ def test_separation_of_known_sets():
     labels = (space @ np.array([1.0, -2, 0.5, 1]) > 0).astype(int)
     assert figure1.separation(space, labels) > 0.93
     assert figure1.separation(space, np.random.default_rng(1).integers(0, 2, 200)) < 0.7
+    # One class is spread along the first axis, and Fisher's direction looks past it.
+    draws = np.random.default_rng(2).standard_normal((200, 3)) * 0.1
+    draws[::2] += [1, 1, 0]
+    draws[::2, 0] *= 20
+    assert figure1.separation(draws, np.arange(200) % 2) == 1
 
 
 def test_maps_are_those_of_the_paper(x64, rng):
