@@ -6,6 +6,13 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small decompositions are slower when spread over cores
 os.environ.setdefault("JAX_ENABLE_COMPILATION_CACHE", "false")  # runs of the command leave the user's own cache alone
 
+import jaxlib
+
+QUICK_TO_COMPILE = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+"""Flags that halve the time to compile. XLA aborts at a flag that it does not know: later versions dropped the first."""
+if jaxlib.__version__.startswith("0.10."):
+    os.environ.setdefault("XLA_FLAGS", QUICK_TO_COMPILE)
+
 import jax
 import jax.numpy as jnp
 import numpy as np
