@@ -194,6 +194,12 @@ def test_help_needs_no_jax():
     assert done.returncode == 0 and done.stdout.count("usage:") == 3
 
 
+def test_the_command_of_figure_1_prints_its_table(monkeypatch, capsys, own_precision):
+    monkeypatch.setattr(figure1, "figure1", lambda **_: {("a set", 2, "K-JL"): np.array([1.0, 0.5])})
+    assert figure1.main([]) == 0
+    assert "a set" in capsys.readouterr().out
+
+
 @pytest.mark.slow
 def test_the_commands_make_their_figures(tmp_path, rng):
     pytest.importorskip("matplotlib")
