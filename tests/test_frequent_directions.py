@@ -94,7 +94,7 @@ def difference(A, sketch):
 
 def allowance(A, dtype, shrinks=N):
     """The rounding stated in `finalize`, with |B|_F^2 <= |A|_F^2."""
-    return 2 * eps(dtype) * (4 + shrinks) * squared(A)
+    return eps(dtype) * (8 + A.shape[1] / 12 + 4 * shrinks) * squared(A)
 
 
 # --- the algorithm ---------------------------------------------------------------------------------------------------
