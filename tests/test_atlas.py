@@ -186,6 +186,12 @@ def test_a_section_has_all_that_was_found(report, registered):
     assert "python -m proofs_check --claim kpotufe2020:eq13 --seed 0 --profile quick" in text
 
 
+def test_links_stay_on_the_page_of_a_paper_or_lead_to_it():
+    claim = {"id": "chen2016:eq2", "paper": "chen2016"}
+    here, there = _pages._link(claim), _pages._link(claim, page=True)
+    assert here.startswith("[`chen2016:eq2`](#") and there == here.replace("(#", "(chen2016.md#")
+
+
 def test_what_is_not_as_expected_stands_out(report):
     claim = report["claims"][0]
     claim["as_expected"] = claim["forms"][0]["as_expected"] = False
