@@ -366,6 +366,7 @@ def test_distances_are_vectors_of_one_size_and_any_numbers(x64):
     assert whole.probability == exact.probability
     single = fourier.relative_distances_given(squared_distances=jnp.ones(2, "float32"), pairs=np.ones(2), **words)
     assert single.probability.dtype == jnp.float32
+    assert fourier.relative_distances_given(squared_distances=[], pairs=[], **words).probability == 1
     for squared, pairs_ in (([1.0, 2.0], [1.0]), (1.0, 1.0), ([[1.0]], [[1.0]])):
         with pytest.raises(ValueError, match="must be vectors of one size"):
             fourier.relative_distances_given(squared_distances=squared, pairs=pairs_, **words)
