@@ -623,7 +623,8 @@ def main() -> int:
     kept = options.json and options.json.resolve()
     rows = {row["id"]: row for row in json.loads(kept.read_text())} if kept and kept.exists() else {}
     if options.again:
-        rows = {identity: row for identity, row in rows.items() if row["outcome"] == "killed"}
+        again = {mutant.identity for mutant in every}
+        rows = {identity: row for identity, row in rows.items() if row["outcome"] == "killed" or identity not in again}
     chosen = ["-k", options.k, *(["-m", ""] if options.slow else [])]
     end = time.monotonic() + 60 * options.minutes
     return _run(every, rows, kept, chosen, functools.partial(Module, seconds=options.seconds, blind=options.blind), end)
