@@ -39,9 +39,10 @@ the search believes in cost attempts: 2 where z has the Gumbel law. Errors that 
 
 from __future__ import annotations
 
+import heapq
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -211,6 +212,27 @@ class _OutOfTime(Exception):
     """No certificate can be had in the time that is left."""
 
 
+class _Times:
+    """The seconds of the draws of one size: `count` of them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._longest: list[float] = []
+        self._others = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Take one more draw in."""
+        self.count += 1
+        if len(self._longest) < 2:
+            heapq.heappush(self._longest, seconds)
+        else:
+            self._others += heapq.heappushpop(self._longest, seconds)
+
+    def usual(self) -> float:
+        """Return the mean without the two longest: the first compiles, and any may be held up; the least of two."""
+        return self._others / (self.count - 2) if self.count > 2 else self._longest[0]
+
+
 class _Draws:
     """All draws so far, their errors and times, and the only place that draws.
 
@@ -227,8 +249,8 @@ class _Draws:
         self._trial, self._clock, self._report = trial, clock, report
         self._deadline = clock() + seconds
         self._logs: dict[int, list[float]] = {}
-        self._first: dict[int, float] = {}
-        self._later: dict[int, list[float]] = {}
+        self._times: dict[int, _Times] = {}
+        self._repeated: set[int] = set()
 
     def left(self) -> float:
         """Return the seconds that are left."""
@@ -236,21 +258,18 @@ class _Draws:
 
     def cost(self, size: int) -> float:
         """Return the seconds that a draw will take, 0 where nothing is known."""
-        known = self._later or self._first
-        if not known:
-            return 0.0
-        near = self._nearest(known, size)
-        times = sorted([*self._later[near], self._first[near]] if self._later else [self._first[near]])
-        kept = times[: max(len(times) - 2, 1)]
-        return sum(kept) / len(kept) * size / near
+        near = self._nearest(size)
+        return self._times[near].usual() * size / near if near else 0.0
 
     def sure(self, size: int) -> bool:
         """Tell whether the cost of a size rests on draws enough, so that one which was held up does not decide."""
-        return bool(self._later) and len(self._later[self._nearest(self._later, size)]) >= _SURE
+        near = self._nearest(size)
+        return near in self._repeated and self._times[near].count > _SURE
 
-    @staticmethod
-    def _nearest(known: Iterable[int], size: int) -> int:
-        return min(known, key=lambda other: abs(math.log(other / size)))
+    def _nearest(self, size: int) -> int:
+        """Return the nearest size of which there are times, later ones than the first if possible; 0 without any."""
+        known = self._repeated or self._times
+        return size if size in known else min(known, key=lambda other: abs(math.log(other / size)), default=0)
 
     def draw(self, size: int, stage: int) -> bool:
         """Return whether a fresh draw fails. Raises _OutOfTime where it would not end in time."""
@@ -261,10 +280,9 @@ class _Draws:
         at = size, stage
         error = float(self._trial(size, stage, len(self.errors.get(at, ()))))
         spent = self._clock() - start
-        if size in self._first:
-            self._later.setdefault(size, []).append(spent)
-        else:
-            self._first[size] = spent
+        if size in self._times:
+            self._repeated.add(size)
+        self._times.setdefault(size, _Times()).add(spent)
         failed = not error <= self._eps
         self.errors.setdefault(at, []).append(error)
         ratio = math.inf if math.isnan(error) else error / self._eps
