@@ -55,6 +55,8 @@ class Operation:
     any_dtype : whether the result has a dtype of its own.
     arrays : whether it takes arrays of NumPy and JAX in their own dtype, and no lists.
     converts : whether it is an estimator of scikit-learn, which converts what it can, and refuses in its own words.
+    of_one_array : words of results that know their diagonal where both sides are one array, which those of NumPy are
+        not once each is converted; elsewhere it is rounded.
     skips : forms that are not tried, since the function takes arrays of any shape.
     widest : the largest dimension that it is tried in.
     """
@@ -72,6 +74,7 @@ class Operation:
     any_dtype: bool = False
     arrays: bool = False
     converts: bool = False
+    of_one_array: tuple[str, ...] = ()
     skips: tuple[str, ...] = ()
     widest: int = 10_000
 
@@ -599,7 +602,12 @@ def _(c):
     return {"|f|": (rkhs.norm(rkhs.Function(c.kernel, c.X, c.numbers(c.n))), ())}
 
 
-@op("rkhs.SamplingOperator", lambda c, v: within("K", v["K"], 0, 1, 4 * c.eps), words=("points", "beta"))
+@op(
+    "rkhs.SamplingOperator",
+    lambda c, v: within("K", v["K"], 0, 1, 4 * c.eps),
+    words=("points", "beta"),
+    of_one_array=("S S* beta",),
+)
 def _(c):
     S = rkhs.SamplingOperator(c.kernel, c.X)
     return {
