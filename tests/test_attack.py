@@ -2,8 +2,12 @@
 
 import argparse
 import dataclasses
+import errno
+import functools
 import json
 import math
+from pathlib import Path
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,9 +16,9 @@ import pytest
 from scipy import integrate, special, stats
 
 from jaxkern.bounds import Bound
-from proofs_check import attack, targets
+from proofs_check import attack, runner, targets
 from proofs_check.attack import Target
-from proofs_check.claim import Form, Inequality, Setting, Tail
+from proofs_check.claim import Form, Identity, Inequality, Setting, Tail
 from proofs_check.targets import _parts, ghashami2016, kpotufe2020
 from proofs_check.usage import UsageError
 
@@ -129,13 +133,25 @@ def test_a_restart_that_is_not_a_number_is_dropped_and_counted(x64):
     assert found.excess == np.nanmax(found.best)
 
 
-def test_a_slope_that_is_not_a_number_drops_a_restart_too():
+def test_a_slope_that_is_not_a_number_drops_a_restart_too(capsys, monkeypatch, tmp_path):
     # At the centre of the disc the norm has no slope.
     target = toy(start=lambda key: {"x": jnp.zeros(2)}, excess=lambda params, key: jnp.linalg.norm(params["x"]))
     found = attack.attack(target, restarts=2, steps=2)
     assert found.failures == 2 and found.verdict is None and not found.found and found.rechecked == ()
     assert attack.as_json(found, "refuted")["as_expected"] is False
     assert json.loads(json.dumps(attack.as_json(found, "refuted"), allow_nan=False))["excess"] is None
+    # The command says so, and what it could not write.
+    monkeypatch.setattr(attack, "attack", lambda *args, **options: found)
+    monkeypatch.setattr(Path, "write_text", lambda *args, **options: raise_no_space())
+    with pytest.raises(UsageError, match=r"found\.json cannot be written \(No space left"):
+        run("ghashami2016:lem3.5", "--form", "printed", "--json", str(tmp_path / "found.json"))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("nothing to judge, as every restart was dropped, which is not as expected")
+    assert len(lines) == 3 and "2 restarts, 2 of them dropped, 2 steps" in lines[2]
+
+
+def raise_no_space():
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 @pytest.mark.parametrize("options", [{"restarts": 0}, {"steps": 0}, {"alpha": 1.0}, {"most": 0}])
@@ -272,6 +288,205 @@ def test_targets_are_forms_of_registered_claims_and_of_both_kinds():
     assert len(set(names)) == len(names)
     expected = [targets.registered(*name).expect for name in names]
     assert expected.count("refuted") >= 4 and len(expected) - expected.count("refuted") >= 4
+
+
+class Places(NamedTuple):
+    """Three random places in the hypotheses, on the host, with what the search sees there."""
+
+    params: list  # of mappings
+    again: list  # projected a second time
+    heights: np.ndarray  # (3, 3): the excess there, and a step ahead of it and behind
+    slopes: np.ndarray  # (3,): along that step
+    finite: bool  # of all slopes
+
+
+STEP = 1e-5
+
+
+@functools.cache
+def places(target):
+    """Return three places of a target by one compiled program: starts have the shapes, NumPy the randomness."""
+    shapes, rng = jax.eval_shape(target.start, jax.random.key(0)), np.random.default_rng(20200)
+    raw = {
+        name: rng.normal(size=(3, *leaf.shape)) / 2
+        if jnp.issubdtype(leaf.dtype, jnp.floating)
+        else np.stack([rng.permutation(leaf.shape[0]).astype(leaf.dtype) for _ in range(3)])
+        for name, leaf in shapes.items()
+    }
+    if "weights" in raw:  # none of them 0, where the slope has a side
+        raw["weights"] = 0.5 + raw["weights"] / 10
+    moving = [name for name in raw if raw[name].dtype.kind == "f"]
+    along = {name: rng.normal(size=raw[name].shape[1:]) for name in moving}
+    size = math.sqrt(sum(np.sum(leaf**2) for leaf in along.values()))
+    along = {name: leaf / size for name, leaf in along.items()}
+
+    @jax.jit
+    @functools.partial(jax.vmap, in_axes=(0, None))
+    def program(raw, key):
+        params = target.project(raw)
+        floats, orders = ({n: leaf for n, leaf in params.items() if (n in moving) == moves} for moves in (True, False))
+
+        def end(side):
+            return {name: floats[name] + STEP * side * along[name] for name in moving}
+
+        here = jax.value_and_grad(lambda floats: target.excess({**floats, **orders}, key))
+        heights, slopes = jax.vmap(lambda side: here(end(side)))(jnp.array([0.0, 1.0, -1.0]))
+        slope = sum(jnp.sum(slopes[name][0] * along[name]) for name in moving)
+        return params, heights, slope, jnp.stack([jnp.isfinite(slopes[name]).all() for name in moving])
+
+    params, heights, slopes, finite = jax.device_get(program(raw, jax.random.key(0)))
+    again = jax.device_get(program(params, jax.random.key(0))[0])
+    at = [[{name: leaf[i] for name, leaf in each.items()} for i in range(3)] for each in (params, again)]
+    return Places(*at, heights, slopes, bool(finite.all()))
+
+
+def both_sides(target, params):
+    """Return the left and right sides of the statement at a place, as its claim computes them."""
+    form = target.recheck(params)
+    (setting,) = form.settings
+    return np.array([(left, right.value) for left, right in form.statement.sides(jax.random.key(0), setting)])
+
+
+def every_target(*claims):
+    chosen = [target for target in targets.targets() if not claims or target.claim in claims]
+    return pytest.mark.parametrize("target", chosen, ids=lambda target: f"{target.claim}-{target.form}")
+
+
+@pytest.mark.usefixtures("x64")
+@every_target()
+def test_a_projection_stays_where_it_is_and_the_slope_is_that_of_the_excess(target):
+    found = places(target)
+    for once, twice in zip(found.params, found.again, strict=True):
+        for name, leaf in once.items():
+            np.testing.assert_allclose(twice[name], leaf, rtol=1e-9, atol=1e-12)
+            if leaf.dtype.kind == "i":
+                np.testing.assert_array_equal(np.sort(leaf), np.arange(leaf.size))
+    assert found.finite and np.ptp(found.heights[:, 0]) > 0
+    # A central difference: rounding of both ends, and third derivatives of at most 1e5 in units of the slope.
+    differences = (found.heights[:, 1] - found.heights[:, 2]) / (2 * STEP)
+    rounding = 100 * np.finfo(float).eps * (1 + np.abs(found.heights[:, 0])) / STEP
+    assert np.all(np.abs(differences - found.slopes) <= rounding + 1e-5 * (1 + np.abs(found.slopes)))
+
+
+def scaled_gap(claim, params, left, right):
+    """Return what the excess of a target should be, from both sides of its claim."""
+    match claim:
+        case "chen2016:lem4.1" | "ghashami2016:lem3.3-literal":
+            return left / right - 1
+        case "chen2016:lem5.1":
+            t, dim = params["frequencies"].shape
+            return (left / right - 1) * (math.sqrt(dim) if t == 1 else 2 / t)
+        case "ghashami2016:lem3.5":
+            G = params["points"] @ params["points"].T
+            return (left - right) / np.linalg.norm(G - np.diag(params["values"]), 2)
+        case _:
+            return left - right
+
+
+@pytest.mark.usefixtures("x64")
+@every_target(
+    "amini2021:ex1-lipschitz", "amini2021:lem1", "jaxkern:lem1-distance", "amini2021:eq41",
+    "chen2016:eq2", "chen2016:lem4.1", "chen2016:lem5.1", "ghashami2016:lem3.5", "ghashami2016:lem3.3-literal",
+)  # fmt: skip
+def test_what_is_climbed_is_the_gap_of_both_sides_and_decides_the_recheck(target):
+    """The excess adds at most 1e-6 to what it divides by or inverts; all else is of the order of one."""
+    found = places(target)
+    for params, (height, *_) in zip(found.params, found.heights, strict=True):
+        ((left, right),) = both_sides(target, params)
+        slack = 1e-4
+        if target.claim == "ghashami2016:lem3.3-literal":
+            Z = target.recheck(params).settings[0].population["rows"]
+            first, late = Z[: ghashami2016.SKETCH], Z[ghashami2016.SKETCH :]
+            slack += 1e-6 * np.linalg.norm(late @ np.linalg.pinv(first), 2) ** 2
+        assert height == pytest.approx(scaled_gap(target.claim, params, left, right), abs=slack)
+        verdict = attack.recheck(target, params, jax.random.key(0), alpha=1e-3)
+        assert abs(height) <= slack or verdict.status == ("refuted" if height > 0 else "consistent")
+
+
+def lost_by_rows(A, slots, place):
+    """Return |A'A - B'B|_2 and the sum of what is subtracted, row by row with decompositions of the buffer."""
+    B, subtracted = np.zeros((0, A.shape[1])), 0.0
+    for row in A:
+        B = np.vstack([B, row])
+        if len(B) == slots:
+            _, values, right = np.linalg.svd(B)
+            subtracted += values[place - 1] ** 2
+            B = (np.sqrt(np.maximum(values**2 - values[place - 1] ** 2, 0))[:, None] * right[: len(values)])[
+                : place - 1
+            ]
+    return np.linalg.norm(A.T @ A - B.T @ B, 2), subtracted
+
+
+@pytest.mark.usefixtures("x64")
+@every_target(*ghashami2016.ROWS)
+def test_the_loss_that_is_climbed_is_that_of_the_stream(target):
+    """Lemma 3.2 is about what is outside of the sketch, which is less than the loss; the certificate is the loss."""
+    found, (_, slots, place, _) = places(target), ghashami2016.ROWS[target.claim]
+    for params, (height, *_) in zip(found.params, found.heights, strict=True):
+        A = params["rows"][params["order"]]
+        sides, losses = both_sides(target, params), np.array(lost_by_rows(A, slots, place)) / np.sum(A * A)
+        if target.claim == "jaxkern:frequent-directions":
+            sides = sides[: len(sides) // 2]  # of one stream; the others are of two that are merged
+            loss, certified, limits = losses[1], sides[:2], sides[2:]
+            np.testing.assert_allclose(certified[:, 1], loss, rtol=1e-6)
+            assert np.all(certified[:, 0] <= loss * (1 + 1e-6)) and np.all(limits[:, 0] == certified[0, 1])
+        else:
+            loss, limits = losses[0], sides
+            assert np.all(limits[:, 0] <= loss * (1 + 1e-6))
+        assert height == pytest.approx(math.log((loss + 1e-9) / (limits[:, 1].min() + 1e-4)), abs=1e-5)
+
+
+@pytest.mark.usefixtures("x64")
+@every_target(kpotufe2020.CLAIM)
+def test_chernoffs_bound_is_above_the_probability_and_close_for_one_row(target):
+    """The bound leaves out a factor that grows like a power of the exponent, so its logarithm is close."""
+    found = places(target)
+    for params, (height, *_) in zip(found.params, found.heights, strict=True):
+        form = target.recheck(params)
+        log_probability, claimed = form.statement.probability(form.settings[0])
+        assert height >= log_probability - claimed - 1e-6
+        assert attack.recheck(target, params, jax.random.key(0), alpha=1e-3).status != "refuted"
+        if target.form == "printed":
+            assert height - (log_probability - claimed) <= 5 + 2 * math.log(-log_probability)
+            assert claimed == pytest.approx(math.log(5) - math.exp(params["log_tau"]))
+
+
+@pytest.mark.usefixtures("x64")
+@every_target("ghashami2016:thm3.1", "jaxkern:quadratic-form-paired")
+def test_the_limit_of_the_variance_is_where_the_tail_would_fail(target):
+    """A mean of squares of 1,000 nearly normal errors is within 6 sqrt(2 / 1000), about a quarter, of its own mean."""
+    found, trials = places(target), 1_000
+    params, height = found.params[0], found.heights[0, 0]
+    form = target.recheck(params)
+    (setting,) = form.settings
+    bound = form.statement.bound(setting)
+    assert bound.valid and bound.value == ghashami2016.EPS and bound.probability >= 1 - ghashami2016.DELTA
+    errors = runner.sample(form.statement.trial, jax.random.key(1), setting, trials)
+    # At the limit, excess 0, a normal error is above the bound with probability delta.
+    deviation = (1 + height) * bound.value / stats.norm.isf(ghashami2016.DELTA / 2)
+    assert np.mean(errors**2) == pytest.approx(deviation**2, rel=6 * math.sqrt(2 / trials))
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(
+    ("claim", "outside", "hypotheses"),
+    [("chen2016:lem4.1", {"share": 0.6}, "s = 0.6, r = 1"), (kpotufe2020.CLAIM, {"log_tau": -3.0}, "tau = 0.04")],
+)
+def test_a_recheck_outside_of_the_hypotheses_says_which_do_not_hold(claim, outside, hypotheses):
+    target = of(claim, "printed")
+    inside = jax.tree.map(np.asarray, places(target).params[0])
+    inside |= {"points": np.eye(len(inside["points"]), 2), "log_lengthscale": np.log(2.0) / 2}  # at distance 1, if two
+    target.recheck(inside)
+    with pytest.raises(ValueError, match=f"the hypotheses of .* do not hold at {hypotheses}"):
+        target.recheck({**inside, **{name: np.asarray(value) for name, value in outside.items()}})
+
+
+def test_a_statement_without_a_recheck_and_a_form_that_is_not_there_are_named(x64):
+    form = Form(Identity(lambda *_: []), (Setting("here"),), "")
+    with pytest.raises(TypeError, match="no recheck for a statement of type Identity"):
+        attack.recheck(toy(recheck=lambda params: form), {}, jax.random.key(0), alpha=0.1)
+    with pytest.raises(ValueError, match="amini2021:lem1 has no form as corrected"):
+        targets.registered("amini2021:lem1", "corrected")
 
 
 FALSE = [("amini2021:ex1-lipschitz", "printed"), ("chen2016:lem5.1", "printed"), ("ghashami2016:lem3.5", "printed")]
