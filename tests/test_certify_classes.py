@@ -125,6 +125,15 @@ def test_a_partition_that_does_not_repeat_is_told(rng):
     assert "differs from itself on" in prepared.words
 
 
+def test_seeds_do_not_depend_on_the_unit(blobs):
+    X, truth = blobs
+    seeded = jax.jit(_clustering._seeded, static_argnums=2)
+    for unit in (1e-3, 1.0, 1e3):
+        Z = jnp.asarray(unit * X, jnp.float32)
+        labels = np.asarray(seeded(key(0), Z @ Z.T, CLASSES))
+        assert len(set(zip(labels.tolist(), truth.tolist(), strict=True))) == CLASSES == len(set(labels.tolist()))
+
+
 def test_a_lost_cluster_gets_the_farthest_point():
     Z = jnp.asarray([[0.0], [1.0], [2.0], [30.0]])
     G = _clustering._features_gram(Z)
