@@ -377,7 +377,7 @@ def check_spectrum(c, v):
 
 def spectrum(c):
     # Standard deviations of at most 3 coordinates: the largest of products grow too many otherwise.
-    return measures.gaussian_spectrum(c.lengthscale, jnp.exp(jnp.clip(c.numbers(min(c.dim, 3)), -2, 2)))
+    return measures.gaussian_spectrum(c.lengthscale, jnp.exp(10 * jnp.clip(c.numbers(min(c.dim, 3)), -2, 2)))
 
 
 @op("measures.gaussian_spectrum", check_spectrum, words=("std",), points=False, hides="numbers of its own")

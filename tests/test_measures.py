@@ -43,6 +43,22 @@ def test_gaussian_spectrum_is_that_of_quadrature(lengthscale, std, x64):
         assert float(spectrum.effective_rank(power)) == pytest.approx(total / expected[0] ** power, rel=1e-7)
 
 
+def test_gaussian_spectrum_far_apart_in_float32():
+    """Where the squared ratio leaves the range of float32, against the formula in float64."""
+    std = np.array([1e30, 1e-30, 1e18, 1e-18, 1, 0.7, 0.72, 1e-6, 1e6], np.float32)
+    spectrum = gaussian_spectrum(jnp.float32(1), jnp.asarray(std))
+    a, b = 1 / (4 * std.astype(float) ** 2), 0.5
+    c = np.sqrt(a) * np.sqrt(a + 2 * b)
+    expected = {"leading": np.sqrt(2 * a / (a + b + c)), "ratio": b / (a + b + c), "gap": (a + c) / (a + b + c)}
+    for name, value in expected.items():
+        found = getattr(spectrum, name)
+        # What is below the range of float32 is rounded to zero.
+        np.testing.assert_allclose(found, value, rtol=16 * eps(jnp.float32), atol=1.2e-38, err_msg=name)
+    slopes = jax.grad(lambda s: jnp.sum(gaussian_spectrum(jnp.float32(1), s).leading))(jnp.asarray(std))
+    np.testing.assert_array_equal(jnp.isfinite(slopes[2:]), True)  # that of a quotient of 1e30 overflows by itself
+    assert float(gaussian_spectrum(1e30, 1e-5).trace()) == 1 == float(gaussian_spectrum(1e-20, 1e15).trace())
+
+
 @pytest.mark.parametrize(("lengthscale", "std"), [(1.3, [2.0]), (0.5, [1.0, 3.0, 0.2])])
 def test_traces_are_exact(lengthscale, std, dtype):
     """tr Sigma = E K(x, x) = 1, and tr Sigma^2 = E K(x, y)^2 is a Gaussian integral; 1 - ratio loses some digits."""

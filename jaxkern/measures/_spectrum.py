@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -70,7 +71,8 @@ def gaussian_spectrum(lengthscale: Any, std: Any) -> GaussianSpectrum:
 
     In one dimension, with a = 1 / (4 std^2), b = 1 / (2 lengthscale^2), c = sqrt(a^2 + 2 a b) and A = a + b + c, the
     eigenvalues are sqrt(2 a / A) (b / A)^k; in more they are products over coordinates. The mean does not matter. For
-    a general covariance matrix pass the square roots of its eigenvalues: both kernel and measure rotate along.
+    a general covariance matrix pass the square roots of its eigenvalues: both kernel and measure rotate along. Where
+    lengthscale / std rounds to zero in the dtype, nothing is left of the spectrum, and traces and ranks are NaN.
 
     Parameters
     ----------
@@ -98,8 +100,14 @@ def gaussian_spectrum(lengthscale: Any, std: Any) -> GaussianSpectrum:
 
 @jax.jit
 def _gaussian_spectrum(lengthscale: jax.Array, std: jax.Array) -> GaussianSpectrum:
-    # a, c and A over b: of order one, where a and b themselves may leave the range of float32.
-    a = (lengthscale / std) ** 2 / 2
-    c = jnp.sqrt(a) * jnp.sqrt(a + 2)
-    A = a + 1 + c
-    return GaussianSpectrum(jnp.sqrt(2 * a / A), 1 / A, (a + c) / A)
+    # a, c and A in units of b, and in units of a where that is larger: what is squared is at most 1.
+    t = lengthscale / std / math.sqrt(2.0)
+    below = t <= 1
+    low, u = jnp.where(below, t, 1), jnp.where(below, 1, 1 / t) ** 2
+    a, c, q = low**2, low * jnp.sqrt(low**2 + 2), jnp.sqrt(1 + 2 * u)
+    A, U = a + 1 + c, 1 + u + q
+    return GaussianSpectrum(
+        jnp.where(below, low * jnp.sqrt(2 / A), jnp.sqrt(2 / U)),
+        jnp.where(below, 1 / A, u / U),
+        jnp.where(below, (a + c) / A, (1 + q) / U),
+    )
