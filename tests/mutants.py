@@ -70,7 +70,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "jaxkern/kernels/_spectra.py": ("fourier",),
     "jaxkern/landmarks.py": ("landmarks", "landmark_choices"),
     "jaxkern/measures/_mean_kernel.py": ("mean_kernels",),
-    "jaxkern/measures/_noise.py": ("mean_kernels",),
+    "jaxkern/measures/_noise.py": ("mean_kernels", "problems"),
     "jaxkern/measures/_sphere.py": ("mean_kernels",),
     "jaxkern/scale": ("scale",),
     "proofs_check/__main__.py": ("command_line",),

@@ -84,8 +84,8 @@ def test_separation_of_known_sets():
     assert figure1.separation(space, np.random.default_rng(1).integers(0, 2, 200)) < 0.7
     # One class is spread along the first axis, and Fisher's direction looks past it.
     draws = np.random.default_rng(2).standard_normal((200, 3)) * 0.1
-    draws[::2] += [1, 1, 0]
     draws[::2, 0] *= 20
+    draws[::2] += [1, 1, 0]
     assert figure1.separation(draws, np.arange(200) % 2) == 1
 
 
