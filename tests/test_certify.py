@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+import types
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +16,7 @@ import pytest
 
 from jaxkern import io
 from proofs_check.__main__ import main
-from proofs_check.certify import certify, open_table
+from proofs_check.certify import _plan, certify, open_table
 from proofs_check.certify._document import find_fault, read
 from proofs_check.certify._maps import NAMES, families
 
@@ -135,6 +136,25 @@ def test_the_same_key_gives_the_same_sizes(spectral):
     for one, two in zip(again.document["maps"], spectral.document["maps"], strict=True):
         for name in ("map", "status", "sizes", "draws", "failures", "rate_upper", "error"):
             assert one[name] == two[name]
+
+
+@pytest.mark.parametrize(("sample", "half"), [(None, 1), (500, 2)])
+def test_half_of_the_error_is_kept_for_more_rows_where_there_are_more(sample, half, monkeypatch):
+    spent = []
+
+    def searched(trial, family, sizes, count, eps, delta, alpha, seconds, say):
+        spent.append(alpha)
+
+    stubs = {"_range": lambda *_: (1, 9), "_sample": lambda *_: sample, "_searched": searched, "_next": lambda *_: None}
+    stubs |= {"_entry": lambda *_: None, "_promising": lambda *_: False, "_or_by_a_statement": lambda *_: None}
+    stubs |= {"_in_order": lambda families, *_: list(families)}
+    for name, stub in stubs.items():
+        monkeypatch.setattr(_plan, name, stub)
+    goal = types.SimpleNamespace(refuses=lambda name: "", name="toy")
+    trials = types.SimpleNamespace(goal=goal, trial=lambda *_: None)
+    words = dict(eps=0.1, delta=0.1, confidence=0.9, clock=_plan.Clock(60.0), say=lambda text: None)
+    _plan.find(trials, {"a": None, "b": None}, [], **words)
+    assert spent and spent == pytest.approx([0.1 / half / 2 / _plan.ROUNDS] * len(spent))
 
 
 def test_every_map_of_the_library_is_known():
