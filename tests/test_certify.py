@@ -16,7 +16,7 @@ import pytest
 
 from jaxkern import io
 from proofs_check.__main__ import main
-from proofs_check.certify import _plan, certify, open_table
+from proofs_check.certify import _certify, _plan, certify, open_table
 from proofs_check.certify._document import find_fault, read
 from proofs_check.certify._maps import NAMES, families
 
@@ -155,6 +155,21 @@ def test_half_of_the_error_is_kept_for_more_rows_where_there_are_more(sample, ha
     words = dict(eps=0.1, delta=0.1, confidence=0.9, clock=_plan.Clock(60.0), say=lambda text: None)
     _plan.find(trials, {"a": None, "b": None}, [], **words)
     assert spent and spent == pytest.approx([0.1 / half / 2 / _plan.ROUNDS] * len(spent))
+
+
+def test_close_pairs_are_looked_for_among_all_rows_of_a_table_that_is_small_enough(monkeypatch):
+    def trials(key, table, kernel, goal, dtype):
+        looked = {"all_rows": lambda: found(2), "sample": lambda key, count: found(3)}
+        return types.SimpleNamespace(**looked)
+
+    def found(unresolved):
+        return types.SimpleNamespace(unresolved=unresolved)
+
+    monkeypatch.setattr(_certify, "Trials", trials)
+    goal = types.SimpleNamespace(name="distance")
+    for more, said in ((0, "2 pair(s) are so close"), (1, f"3 pair(s) among {_certify.LOOKED_AT:,} rows are so close")):
+        table = types.SimpleNamespace(rows=_certify.LARGEST_SAMPLE + more)
+        assert _certify._trials(jax.random.key(0), table, None, goal, "float32")[1].startswith(said)
 
 
 def test_every_map_of_the_library_is_known():
