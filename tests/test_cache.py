@@ -87,6 +87,28 @@ def test_a_relative_name_is_none(environment, tmp_path):
     assert cache.own_folder() == tmp_path / ".cache" / "jaxkern" / "compiled"
 
 
+def test_without_a_home_programs_are_not_kept(environment, monkeypatch, capsys):
+    def none():
+        raise RuntimeError("Could not determine home directory.")
+
+    del environment["XDG_CACHE_HOME"]
+    monkeypatch.setattr(Path, "home", none)
+    cache.prepare()
+    assert "there is no home folder" in capsys.readouterr().err and not variables(environment)
+
+
+def test_where_nothing_is_told_of_the_processor_the_computer_is_named(monkeypatch):
+    def unreadable(*args, **options):
+        raise PermissionError
+
+    known = cache.machine()
+    monkeypatch.setattr(Path, "read_text", unreadable)
+    monkeypatch.setattr(cache.platform, "node", lambda: "here")
+    here = cache.machine()
+    monkeypatch.setattr(cache.platform, "node", lambda: "there")
+    assert len({known, here, cache.machine()}) == 3 and len(here) == 20
+
+
 def test_the_name_of_the_processor_is_the_same_every_time():
     assert cache.machine() == cache.machine() and len(cache.machine()) == 20
 
@@ -143,6 +165,20 @@ def test_a_folder_of_another_user_is_refused(environment, monkeypatch, tmp_path)
     monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
     with pytest.raises(UsageError, match="belongs to another user"):
         cache.prepare(tmp_path / "theirs")
+
+
+@needs_owners
+def test_what_has_become_a_file_is_no_folder(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(cache._Refused, match="file is no folder"):
+        cache._private(tmp_path / "file")
+
+
+def test_a_system_that_does_not_tell_who_can_write_is_refused(environment, monkeypatch, tmp_path):
+    monkeypatch.delattr(os, "geteuid", raising=False)
+    with pytest.raises(UsageError, match="does not tell who can write to a folder"):
+        cache.prepare(tmp_path / "mine")
+    assert not (tmp_path / "mine").exists() and not variables(environment)
 
 
 @needs_owners

@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 import types
 from pathlib import Path
@@ -211,6 +212,76 @@ def test_only_a_lock_is_another_run(said, kind):
         checkpoint._begin(types.SimpleNamespace(execute=execute), Path("o"))
 
 
+def test_a_folder_that_cannot_be_written_to_is_told_before_the_first_trial(registry, monkeypatch, capsys, tmp_path):
+    with pytest.raises(checkpoint.StorageError, match=r"absent cannot be written to \(No such file or directory\)"):
+        checkpoint.create(tmp_path / "absent", {})
+
+    def broken(connection, folder):
+        raise sqlite3.OperationalError("disk I/O error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "_begin", broken)
+        assert main(["--output", "o"]) == 3
+    one_line(capsys, "o cannot be written to (disk I/O error); make room and go on with: proofs-check resume o")
+    with monkeypatch.context() as patch:  # another run was faster
+        patch.setattr(execute.folders, "check", lambda path: None)
+        assert main(["--output", "o"]) == 2
+    one_line(capsys, "o already belongs to a run; choose a new folder, or resume it")
+
+
+def test_a_disk_that_is_full_when_a_run_is_resumed_leaves_it_as_it_is(interrupted, monkeypatch, capsys):
+    def full(connection):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    before = contents(interrupted)
+    monkeypatch.setattr(checkpoint, "_read_blocks", full)
+    assert main(["resume", "o"]) == 3
+    one_line(capsys, "o cannot be written to (database or disk is full)")
+    assert contents(interrupted) == before
+
+
+def test_a_checkpoint_that_is_gone_and_a_report_that_is_damaged_are_refused(interrupted, capsys):
+    (interrupted / "checkpoint.sqlite").unlink()
+    assert main(["resume", "o"]) == 2
+    one_line(capsys, "o holds no checkpoint.sqlite, so its run cannot be resumed")
+    (interrupted / "report.json").write_text("{")
+    assert main(["resume", "o"]) == 2
+    one_line(capsys, "report.json")
+
+
+def test_blocks_reach_the_disk_now_and_then_and_no_objects_do(tmp_path):
+    found = checkpoint.create(tmp_path, {})
+    for start, (seconds, waited) in enumerate(((0, False), (checkpoint.SECONDS_BETWEEN_SYNCS + 1, True))):
+        found._synced = before = time.monotonic() - seconds
+        found.keep("label", start, np.ones(3))
+        assert (found._synced > before) == waited
+        assert found._connection.execute("PRAGMA synchronous").fetchone() == (0,)
+    with pytest.raises(TypeError, match="a block of dtype object cannot be kept"):
+        found.keep("label", 2, np.array([None]))
+    found.close()
+    found.close()
+    again = checkpoint.resume(tmp_path)
+    assert [again.take("label", start) is None for start in range(3)] == [False, False, True]
+    again.close()
+
+
+def test_a_run_in_another_thread_leaves_signals_alone():
+    seen = []
+
+    def inside():
+        with execute._as_interrupt(signal.SIGTERM):
+            seen.append(signal.getsignal(signal.SIGTERM))
+
+    before = signal.getsignal(signal.SIGTERM)
+    thread = threading.Thread(target=inside)
+    thread.start()
+    thread.join()
+    assert seen == [before]
+    with execute._as_interrupt(signal.SIGTERM):
+        assert signal.getsignal(signal.SIGTERM) is not before
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
 def test_a_report_that_cannot_be_written_is_written_by_resuming(registry, monkeypatch, capsys):
     from proofs_check import report as reports
 
@@ -395,6 +466,29 @@ def test_claims_that_the_time_does_not_reach_are_missing(registry, monkeypatch, 
 
 
 BUDGET = run.Budget(2.5)
+
+
+def test_a_run_whose_time_ends_says_how_to_go_on_and_with_how_much_more(registry, monkeypatch, capsys):
+    monkeypatch.setattr(run, "Budget", lambda seconds: run_budget(1e-9, Clock()))
+    monkeypatch.setattr(execute, "WORKERS", 1)
+    assert main(["--output", "o", "--budget", "1"]) == 1
+    found, _ = report("o")
+    assert not found["complete"] and found["stopped"] == "out of time" and found["claims"] == []
+    said = "The time ended after 0 of 3 claim(s); go on with: proofs-check resume o\n"
+    assert said in capsys.readouterr().out
+    asked = []
+
+    def went_on(prepared, folder, blocks, began):
+        asked.append(prepared.request.budget)
+        blocks.close()
+        return 0
+
+    monkeypatch.setattr(execute, "_execute", went_on)
+    assert main(["resume", "o"]) == main(["resume", "o", "--budget", "2"]) == 0
+    assert asked == [1, 2]
+
+
+run_budget = run.Budget
 
 
 def test_an_expectation_is_looked_at_again_with_less_of_its_error_rate():

@@ -1,11 +1,13 @@
 """The command line of proofs_check on toy claims: exit statuses, one-line errors, and the report."""
 
 import dataclasses
+import errno
 import io
 import json
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -13,11 +15,12 @@ import numpy as np
 import pytest
 
 from jaxkern.bounds import Bound
-from proofs_check import data, report
+from proofs_check import data, execute, folders, report
 from proofs_check.__main__ import main
 from proofs_check.claim import Claim, Control, Form, Setting, Tail
 from proofs_check.run import run
 from proofs_check.runner import QUICK
+from proofs_check.usage import UsageError
 
 
 def uniform(key, population, numbers):
@@ -221,6 +224,73 @@ def test_show_prints_one_claim(registry, capsys):
     assert all(text in out for text in (THM1.tex, "U < 1", "unit", "half", "because", "Tail"))
 
 
+def test_show_says_what_a_claim_asks_for_and_leaves_out_a_form_that_is_not_there(registry, capsys):
+    registry.known = [dataclasses.replace(VACUOUS, hypotheses="U is uniform", controls=())]
+    assert main(["show", "toy2020:thm10"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "hypotheses: U is uniform" in lines and "controls: none" in lines
+    assert not any(line.startswith("as printed") for line in lines)
+
+
+def test_attacks_are_listed_by_the_command(capsys):
+    assert main(["attack"]) == 0
+    assert any(line.startswith("chen2016:lem4.1  ") for line in capsys.readouterr().out.splitlines())
+
+
+def test_pages_that_cannot_be_written_are_one_line(registry, monkeypatch, capsys):
+    def full(folder, found):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    assert main(["--output", "o", "--claim", "toy2020:thm10"]) == 0
+    capsys.readouterr()
+    assert main(["report", "o"]) == 0
+    assert "report.html (and report.md)" in capsys.readouterr().out
+    monkeypatch.setattr(execute, "write_pages", full)
+    assert main(["report", "o"]) == 2
+    assert "o cannot be written to (No space left on device)" in one_line(capsys)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"), [(KeyboardInterrupt, 130, "interrupted\n"), (BrokenPipeError, 1, "")]
+)
+def test_what_ends_a_command_before_its_work_is_no_traceback(error, status, said, monkeypatch, capsys, tmp_path):
+    """Nothing is flushed into a pipe that is closed: what was printed before goes nowhere."""
+
+    def ending(options):
+        print("printed")
+        raise error
+
+    monkeypatch.setattr(execute, "start", lambda *args: ending(args))
+    with (tmp_path / "out").open("w") as out:
+        monkeypatch.setattr(sys, "stdout", out)
+        assert main([]) == status
+    assert capsys.readouterr().err == (f"proofs-check: {said}" if said else "")
+    assert (tmp_path / "out").read_text() == ("printed\n" if error is KeyboardInterrupt else "")
+
+
+def test_the_package_runs_as_a_module():
+    done = subprocess.run(
+        [sys.executable, "-m", "proofs_check", "--version"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 and done.stdout.startswith("proofs-check 0.")
+
+
+def test_folders_that_cannot_be_used_or_made_are_one_line(tmp_path, monkeypatch):
+    def refuse(error):
+        def call(*args, **options):
+            raise error
+
+        return call
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "iterdir", refuse(PermissionError(errno.EACCES, "Permission denied")))
+        with pytest.raises(UsageError, match=r"cannot be used \(Permission denied\)"):
+            folders.check(tmp_path)
+    monkeypatch.setattr(Path, "mkdir", refuse(FileExistsError()))
+    with pytest.raises(UsageError, match="cannot make a new folder under root"):
+        folders.make(None, "root", "20200101T000000Z", 0)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -240,6 +310,7 @@ def test_show_prints_one_claim(registry, capsys):
         (["--lengthscale", "1"], "--lengthscale needs --data"),
         (["--data", "x.npy", "--lengthscale", "0"], "must be a positive number"),
         (["--data", "x.npy", "--lengthscale", "nan"], "must be a positive number"),
+        (["--data", "x.npy", "--lengthscale", "wide"], "must be a positive number, got 'wide'"),
         (["--data", "x.npy"], "x.npy: no such file"),
         (["--output", "full"], "--output full is not empty"),
         (["--output", "full/file"], "--output full/file is a file"),

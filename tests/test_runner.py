@@ -22,6 +22,7 @@ from proofs_check.claim import (
     Expectation,
     Form,
     Identity,
+    Inequality,
     Law,
     Rare,
     Rate,
@@ -299,6 +300,18 @@ def test_a_setting_outside_the_hypotheses_stops_a_run_and_is_not_testable_on_own
     (result,) = run([claim], profile=TINY, seed=0, data=True)
     assert result.corrected.status == "not testable" and "hypotheses of toy:1" in result.corrected.because
     assert result.as_expected
+
+
+@pytest.mark.parametrize("data", [False, True])
+def test_an_inequality_outside_the_hypotheses_does_the_same(data):
+    sides = Form(Inequality(lambda key, setting: [(0.5, outside(setting))]), GRID, "consistent")
+    claim = dataclasses.replace(CLAIM, printed=None, corrected=sides, controls=())
+    if data:
+        (result,) = run([claim], profile=TINY, seed=0, data=True)
+        assert result.corrected.status == "not testable" and "hypotheses of toy:1" in result.corrected.because
+    else:
+        with pytest.raises(judging.InvalidSetting, match="hypotheses of toy:1"):
+            run([claim], profile=TINY, seed=0)
 
 
 def test_controls_of_one_claim_have_different_names():

@@ -15,7 +15,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from jaxkern import features, io, scale
 from jaxkern import frequent_directions as fd
 from jaxkern.kernels import Gaussian
-from jaxkern.scale import _embed, _stream
+from jaxkern.scale import _embed, _mesh, _stream
 
 N, DIM = 103, 3
 
@@ -49,6 +49,32 @@ def test_block_sizes_do_not_change_the_numbers(phi, X, block_size):
     found = scale.embed(phi, X, block_size=block_size)
     assert isinstance(found, np.ndarray) and found.dtype == np.float32
     np.testing.assert_allclose(found, Z, atol=tolerance(Z))
+
+
+def test_a_process_without_devices_has_no_rows_and_the_others_none_for_it(monkeypatch):
+    mesh = one_device()
+    assert _mesh.local_mesh(None).devices.shape == (1,) and not _mesh.spans_processes(mesh)
+    assert scale.local_rows(7, mesh) == slice(0, 7)
+    monkeypatch.setattr(jax, "process_index", lambda: 1)
+    with pytest.raises(ValueError, match="must have devices of every process, got none of process 1"):
+        _mesh.local_mesh(mesh)
+    assert _mesh.spans_processes(mesh) and scale.local_rows(7, mesh) == slice(7, 7)
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, ValueError])
+def test_what_fails_together_names_the_process_and_what_fails_alone_stays_as_it_is(kind, monkeypatch):
+    def failing():
+        with _mesh.together("exchange arrays"):
+            raise kind("connection reset")
+
+    with pytest.raises(kind, match=r"^connection reset$"):
+        failing()
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    with pytest.raises(
+        RuntimeError, match=r"^process 0 of 2 could not exchange arrays: another process has ended"
+    ) as error:
+        failing()
+    assert isinstance(error.value.__cause__, kind)
 
 
 def test_jax_arrays_files_and_iterators_give_the_same(phi, X, tmp_path):
