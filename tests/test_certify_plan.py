@@ -12,8 +12,10 @@ import jax
 import numpy as np
 import pytest
 
-from proofs_check.certify import _certificate, _plan
+from jaxkern.kernels import Gaussian
+from proofs_check.certify import _certificate, _certify, _plan, from_array
 from proofs_check.certify._certificate import Certificate
+from proofs_check.certify._maps import families
 from proofs_check.certify._model import Demand, Family, Probe
 from proofs_check.certify._plan import Clock, Entry
 from proofs_check.certify._search import search
@@ -236,6 +238,65 @@ def test_a_certificate_without_a_map_has_none_to_draw():
     for call in (empty.draw, lambda: empty.fails(jax.random.key(1))):
         with pytest.raises(ValueError, match="no map was certified, so there is none to draw"):
             call()
+
+
+# ------------------------------------------------------------------------------------------- what the data decide
+
+
+class Close:
+    """A goal of the name of the distances, with so many pairs that rounding may change."""
+
+    name = "distance"
+
+    def __init__(self, unresolved):
+        self.unresolved = unresolved
+
+    def prepare(self, key, points, labels):
+        return types.SimpleNamespace(unresolved=self.unresolved)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_close_pairs_ask_for_float64_and_say_so(wide):
+    table = from_array(np.eye(5, 2))
+
+    def chosen(unresolved, asked=None):
+        with jax.enable_x64(wide):
+            trials, words = _certify._trials(jax.random.key(0), table, Gaussian(1.0), Close(unresolved), asked)
+        return trials.dtype, words
+
+    assert chosen(0) == ("float32", "") and chosen(0, "float64") == ("float64", "")
+    said = "3 pair(s) are so close that rounding in {} may change their distances by more than eps"
+    assert chosen(3, "float64") == ("float64", said.format("float64"))
+    offered = said.format("float32") + "; float64 would resolve them (dtype, with jax_enable_x64)"
+    assert chosen(3, "float32") == ("float32", offered)
+    turned = ("float64", said.format("float32") + "; points and maps are in float64")
+    assert chosen(3) == (turned if wide else ("float32", offered))
+
+
+def test_clusters_are_counted_by_the_classes_of_the_table():
+    labels, kernel = np.array([0, 1, 1, 2, 0]), Gaussian(1.0)
+    table = from_array(np.eye(5, 2), labels=labels)
+    assert _certify._goal("clustering", kernel, EPS, table, None, "") == _certify._goal(
+        "clustering", kernel, EPS, table, 3, ""
+    )
+    for goal, message in (("clustering", "the number of clusters"), ("separation", "a class for every row")):
+        with pytest.raises(ValueError, match=message):
+            _certify._goal(goal, kernel, EPS, from_array(np.eye(5, 2)), None, "")
+
+
+def test_the_lines_that_draw_a_map_again_name_its_key_and_precision():
+    def lines(key, dtype):
+        seed, table = _certify._seed(key), from_array(np.eye(5, 2))
+        return seed, _certify._commands(None, None, Gaussian(1.0), 1.0, seed, key, dtype, table, best)["python"]
+
+    best = Entry(families(5, 2, EPS)["paired_fourier"], "certified", "", 4)
+    seed, text = lines(jax.random.key(7), "float32")
+    assert seed == 7 and "jax.random.split(jax.random.key(7))" in text and "jax_enable_x64" not in text
+    folded = jax.random.fold_in(jax.random.key(7), 1)
+    _, text = lines(folded, "float64")
+    words = jax.random.key_data(folded).tolist()
+    assert f"wrap_key_data(jnp.array({words}, 'uint32'))" in text and 'update("jax_enable_x64", True)' in text
+    assert _certify._seed(jax.random.key(7, impl="rbg")) is None
 
 
 def test_errors_are_summed_up_where_there_are_enough_finite_ones():

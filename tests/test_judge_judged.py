@@ -102,6 +102,47 @@ def test_a_table_of_the_study_is_made():
     assert float(by_evidence[5].rstrip("%")) <= 1 < float(peeked[5].rstrip("%"))
 
 
+def test_the_command_prints_markdown_and_draws_the_same_figure_every_time(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib")
+    asked = []
+    monkeypatch.setattr(judge_study, "rows", lambda **options: asked.append(options) or [("0.5", "fixed", *"12345678")])
+    for name in ("a.svg", "b.svg"):
+        judge_study.main(["--runs", "30", "--seed", "4", "--figure", str(tmp_path / name)])
+    assert asked == [{"runs": 30, "seed": 4}] * 2
+    lines = capsys.readouterr().out.splitlines()[:3]
+    assert [line.count("|") for line in lines] == [len(judge_study.COLUMNS) + 1] * 3
+    assert lines[2].startswith("| 0.5 | fixed | 1 |")
+    text = (tmp_path / "a.svg").read_text()
+    assert text == (tmp_path / "b.svg").read_text() and "claimed: at most 0.2" in text and "<dc:date>" not in text
+
+
+def test_the_figure_shows_power_levels_and_sizes():
+    pyplot = pytest.importorskip("matplotlib").pyplot
+    figure, (power, peeking, sizes) = pyplot.subplots(1, 3)
+    judge_study._draw_power(power, 0.2)
+    judge_study._draw_peeking(peeking, 0.1)
+    judge_study._draw_sizes(sizes, 0.1)
+    curves = {line.get_label().split(",")[0]: line.get_data() for line in power.lines if "," in line.get_label()}
+    assert set(curves) == {"proportion", "fixed", "sequential"}
+    for name, (rates, refuted) in curves.items():
+        assert np.all(np.diff(refuted) > -1e-12)
+        at_the_edge, beyond = np.interp([0.2, 0.3], rates, refuted)
+        assert beyond >= 1 - BETA - 1e-3 or name == "proportion"
+        assert at_the_edge > 0.4 if name == "proportion" else at_the_edge <= ALPHA
+    ends = {line.get_label(): line.get_ydata()[-1] for line in peeking.lines}
+    assert ends["sequential"] <= ends["declared"] == ALPHA < ends["fixed, peeked at"]
+    means, most = (
+        [line.get_ydata() for line in sizes.lines if line.get_linestyle() == style and len(line.get_xdata()) > 2]
+        for style in ("-", ":")
+    )
+    assert len(means) == len(most) == 2
+    for mean, highest in zip(means, most, strict=True):
+        assert np.all(np.asarray(mean) <= highest)
+    fixed = judge_study.fixed_rule(0.1).looks[0]
+    assert means[0][0] < fixed and means[1][-1] < fixed  # what is far from the edge is decided sooner
+    pyplot.close(figure)
+
+
 def test_the_page_shows_the_exact_numbers_that_the_study_computes():
     page = Path(__file__).resolve().parent.parent / "docs" / "judge_study.md"
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.read_text(encoding="utf-8").splitlines()]

@@ -167,6 +167,20 @@ def test_lanczos_steps_give_an_orthonormal_basis_and_what_the_operator_does_on_i
     assert np.abs(np.triu(found, 2)).max() < 1e-14
 
 
+def test_lanczos_steps_are_exact_where_the_operator_has_few_eigenvalues(x64, rng):
+    """Four eigenvalues in a space of 70 dimensions: the Krylov space closes after four steps, and holds the norm."""
+    dim = op._DENSE + 6
+    diagonals = [rng.permutation(np.resize(values, dim)) for values in ([0.0, 1.0, 2.0, 5.0], [3.0, 1.0, 0.5, 0.25])]
+    f = rng.standard_normal(dim)
+    applies = [partial(jnp.multiply, jnp.asarray(diagonal)) for diagonal in diagonals]
+    found = op.norms(applies, {"features": jnp.zeros((1, dim))}, jax.random.key(0))
+    np.testing.assert_allclose(found, [5, 3], rtol=1e-12)
+    negative = op.norm(lambda v: -applies[0](v), {"features": jnp.zeros((1, dim))}, jax.random.key(0))
+    assert float(negative) == pytest.approx(5, rel=1e-12)
+    powers = op.powers_applied(applies, 1.5, jnp.asarray(f))
+    np.testing.assert_allclose(powers, [diagonal**1.5 * f for diagonal in diagonals], atol=1e-12 * 5**1.5 * dim**0.5)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [1e3, 1e8])
 def test_few_lanczos_steps_give_norms_and_powers_of_a_large_table(table, n):
