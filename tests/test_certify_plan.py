@@ -9,11 +9,12 @@ import math
 import types
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxkern.kernels import Gaussian
-from proofs_check.certify import _certificate, _certify, _plan, from_array
+from proofs_check.certify import _certificate, _certify, _plan, _trials, from_array
 from proofs_check.certify._certificate import Certificate
 from proofs_check.certify._maps import families
 from proofs_check.certify._model import Demand, Family, Probe
@@ -297,6 +298,27 @@ def test_the_lines_that_draw_a_map_again_name_its_key_and_precision():
     words = jax.random.key_data(folded).tolist()
     assert f"wrap_key_data(jnp.array({words}, 'uint32'))" in text and 'update("jax_enable_x64", True)' in text
     assert _certify._seed(jax.random.key(7, impl="rbg")) is None
+
+
+def test_a_sample_that_does_not_fit_the_goal_is_a_failure_and_a_table_that_does_not_is_refused():
+    class Unfit(Close):
+        def prepare(self, key, points, labels):
+            raise ValueError("two classes are needed")
+
+    trials = _trials.Trials(jax.random.key(0), from_array(np.eye(5, 2)), Gaussian(1.0), Unfit(0), "float32")
+    assert math.isnan(trials.trial(family("a"), 3)(10, 0, 0))
+    with pytest.raises(ValueError, match="two classes are needed"):
+        trials.trial(family("a"), None)(10, 0, 0)
+
+
+def test_a_map_is_drawn_in_its_own_precision(x64):
+    """A lengthscale that went through jit is a double, and the rest of the map is not."""
+    drawn = {"scale": jnp.ones((), "float64"), "rows": jnp.ones(2, "float32"), "number": 3}
+    trials = types.SimpleNamespace(
+        table=from_array(np.eye(5, 2)), dtype="float32", draw=lambda family, size, key: drawn | {"asked": size}
+    )
+    phi = Certificate({}, trials, entry("a", 4), jax.random.key(0)).draw()
+    assert phi["scale"].dtype == phi["rows"].dtype == np.float32 and phi["number"] == 3 and phi["asked"] == 4
 
 
 def test_errors_are_summed_up_where_there_are_enough_finite_ones():
