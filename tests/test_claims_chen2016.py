@@ -342,3 +342,22 @@ def test_a_table_without_close_rows_leaves_pairs_as_they_are(x64):
     for i in ("chen2016:lem2.1", "chen2016:cor2.2", "jaxkern:convex-order"):
         forms = [c[i].corrected or c[i].printed for c in (own, on_data)]
         assert [s.name for s in forms[0].settings] == [s.name for s in forms[1].settings]
+
+
+def test_pairs_of_a_users_rows_are_at_quantiles_of_their_distances(x64, rng):
+    """Rows that are all too near or too far leave the pairs of our own."""
+    X, lengthscale = rng.standard_normal((12, 3)), 1.3
+    data = populations.from_rows(X, lengthscale=lengthscale)
+    apart = np.array([np.linalg.norm(X[i] - X[j]) / lengthscale for i in range(12) for j in range(i)])
+    wanted = [np.sort(apart)[round(q * (len(apart) - 1))] for q in (0.05, 0.5, 0.95)]
+    found = places.pairs_of(data)
+    assert [setting.name for setting in found] == [f"rows at distance {r:.4g}" for r in wanted]
+    for setting, r in zip(found, wanted, strict=True):
+        first, second = np.asarray(setting.population["pair"])
+        assert np.linalg.norm(first - second) == pytest.approx(lengthscale * r)
+        assert setting.numbers["K"] == pytest.approx(math.exp(-(r**2) / 2))
+    ours = [setting.name for setting in places.pairs_of(None)]
+    for scale in (1e-3, 1e3):
+        other = populations.from_rows(scale * X, lengthscale=lengthscale)
+        assert places.distances(other, (1.0, 2.0), 0.1, 12.0) == [1.0, 2.0]
+        assert [setting.name for setting in places.pairs_of(other)] == ours
