@@ -4,6 +4,7 @@ The error of a map of size s is eps sqrt(need / s), so that it fails below `need
 a time that grows with the square of its rows, by a clock that nothing else moves.
 """
 
+import errno
 import functools
 import math
 import types
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from jaxkern.kernels import Gaussian
+from proofs_check.__main__ import main
 from proofs_check.certify import _certificate, _certify, _plan, _trials, from_array
 from proofs_check.certify._certificate import Certificate
 from proofs_check.certify._maps import families
@@ -319,6 +321,45 @@ def test_a_map_is_drawn_in_its_own_precision(x64):
     )
     phi = Certificate({}, trials, entry("a", 4), jax.random.key(0)).draw()
     assert phi["scale"].dtype == phi["rows"].dtype == np.float32 and phi["number"] == 3 and phi["asked"] == 4
+
+
+def test_the_command_saves_says_how_to_load_and_what_it_could_not_write(monkeypatch, tmp_path, capsys, own_precision):
+    """The certificate is a stand-in, whose map is in float64."""
+    made, shown = [], []
+
+    class Found(types.SimpleNamespace):
+        def save(self, path):
+            made.append(path)
+
+        def write(self, folder):
+            if len(made) == 2:
+                raise OSError(errno.ENOSPC, "No space left on device", str(folder / "certificate.json"))
+
+    def certified(key, table, *, time, **options):
+        return Found(map="nystrom", dtype="float64", document={"run": {}, "commands": {"load": None}})
+
+    monkeypatch.setattr("proofs_check.certify.certify", certified)
+    monkeypatch.setattr("proofs_check.certify._terminal.show", lambda document, files: shown.append((document, files)))
+    np.savetxt(tmp_path / "points.csv", np.eye(5, 2), delimiter=",")
+    monkeypatch.chdir(tmp_path)
+    assert main(["certify", "points.csv", "--save", "map.npz", "--output", "o", "--time", "2"]) == 0
+    ((document, files),) = shown
+    assert document["run"]["minutes_allowed"] == 2
+    assert document["commands"]["load"].splitlines() == [
+        "import jax",
+        'jax.config.update("jax_enable_x64", True)',
+        "from jaxkern import io",
+        "phi = io.load('map.npz')",
+    ]
+    assert [str(file) for file in files] == ["o/certificate.html", "o/certificate.json", "map.npz"]
+    assert main(["certify", "points.csv", "--save", "map.npz", "--output", "p"]) == 3
+    assert main(["certify", "points.csv", "--time", "1e-9"]) == 2
+    assert main(["certify", "points.csv", "--clusters", "0"]) == 2
+    assert len(shown) == 1 and [line.split(": ", 1)[1] for line in capsys.readouterr().err.splitlines()] == [
+        "p/certificate.json cannot be written (No space left on device)",
+        "reading points.csv took longer than --time 1e-09 minutes",
+        "argument --clusters: must be a positive whole number, got '0' (try proofs-check certify --help)",
+    ]
 
 
 def test_errors_are_summed_up_where_there_are_enough_finite_ones():
