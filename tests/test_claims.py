@@ -9,7 +9,8 @@ import pytest
 from jaxkern.bounds import sketching
 from proofs_check import controls, populations, run, runner
 from proofs_check.claim import Calibrated, Tail, Undecided
-from proofs_check.claims import ghashami2016, kpotufe2020, registry
+from proofs_check.claims import ghashami2016, kpotufe2020, kpotufe2020_examples, kpotufe2020_steps, registry
+from proofs_check.claims._places import Places
 from proofs_check.html import _mathml
 
 STATEMENTS = {
@@ -279,6 +280,15 @@ def test_the_mean_of_a_sampled_cube_is_that_of_all_samples():
             sample = person.features.T @ (np.array(counts)[:, None] / 4 * person.features)
             total += stats.multinomial.pmf(counts, 4, weights) * (f @ np.linalg.matrix_power(sample, 3) @ f)
     assert math.isclose(kpotufe2020_steps.mean_cube(person, f, 4.0), total, rel_tol=1e-12)
+
+
+def test_the_bounds_of_6_in_both_norms_are_one_number_in_one_coordinate(x64):
+    person = kpotufe2020_examples._law("line", [[1.0], [-1.0]], [0.2, 0.8], [0, 1]).person
+    form = kpotufe2020_steps._eq6(Places((person,), (1.0,))).printed
+    sides = form.statement.sides(jax.random.key(0), *form.settings)[3::5]
+    assert sides and max(left for left, _ in sides) > 0.01
+    for left, right in sides:
+        assert left == pytest.approx(right.value, rel=1e-9)
 
 
 def test_effective_ranks_are_squared_mean_norms():

@@ -274,6 +274,24 @@ def test_two_binomial_variables_give_the_block_parameters_of_the_library(x64):
     assert place.chances.sum() == pytest.approx(1, abs=1e-11)
 
 
+def test_the_sub_gaussian_norm_of_a_normal_variable_by_its_definition():
+    """E exp(X^2 / kappa^2) = (1 - 2 / kappa^2)^(-1/2) is 2."""
+    mean = (1 - 2 / amini2021_inner.KAPPA**2) ** -0.5
+    assert mean == pytest.approx(2)
+
+
+def test_the_printed_theorem_2_is_tried_with_the_constant_that_the_claim_names(claims):
+    (setting,) = claims["amini2021:thm2"].printed.settings
+    assert claims["amini2021:thm2"].printed.statement.bound(setting).value == pytest.approx(2 / math.log(2))
+
+
+def test_the_bound_of_theorem_2_fails_with_the_probability_that_its_settings_name(claims):
+    form = claims["amini2021:thm2"].corrected
+    for setting in form.settings:
+        delta = float(setting.name.split("delta=")[1])
+        assert 1 - form.statement.bound(setting).probability == pytest.approx(delta, rel=1e-9)
+
+
 def test_the_mean_of_a_norm_is_that_of_a_chi_variable_and_of_simulation(rng):
     """200,000 draws, 6 standard errors: false alarms below 1e-8."""
     assert amini2021_remarks._mean_norm(5, 3.0, 0.0) == pytest.approx(math.sqrt(3) * exact.mean_chi(5), rel=1e-12)
@@ -332,6 +350,8 @@ def test_a_reused_draw_is_the_noise_of_the_first_point_on_all(x64):
     numbers = {name: jnp.asarray(value) for name, value in place.numbers.items()}
     found = trials.gram_error(jax.random.key(1), place.population, numbers)
     assert float(found) == pytest.approx(2 * abs(float(W[0, 0])))  # K = x_1 + y_1 is then constant
+    fresh = trials.gram_error(jax.random.key(1), place.population, numbers | {"reused": jnp.asarray(0.0)})
+    assert float(fresh) == pytest.approx(np.linalg.norm(np.add.outer(W[:, 0], W[:, 0])) / len(W))
     twice = trials.angle(jax.random.key(1), None, {"factor": jnp.asarray(3.0), "reused": jnp.asarray(1.0)}, dim=4)
     assert float(twice) == pytest.approx(3.0)
 
@@ -340,6 +360,7 @@ def test_coordinates_that_are_always_zero_do_not_change_the_mean(x64):
     means = np.eye(4, 6)
     for deviations in (0.5, np.array([0.2, 0.5, 1.0, 0.1])):
         model = trials.distances("", means, deviations, 2)
+        np.testing.assert_array_equal(model.variances > 0, np.arange(6)[None, :].repeat(4, 0) < 2)
         whole = measures.mean_kernel(
             model.kernel, trials.real(means), measures.DiagonalNoise(trials.real(model.variances))
         )

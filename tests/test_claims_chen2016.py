@@ -14,7 +14,7 @@ from scipy import stats
 from jaxkern import features
 from jaxkern.bounds import fourier
 from proofs_check import controls, populations, run, runner
-from proofs_check.claim import Calibrated, Exact, Identity, Inequality, Tail, Undecided
+from proofs_check.claim import Calibrated, Exact, Identity, Inequality, Setting, Tail, Undecided
 from proofs_check.claims import _chen2016_places as places
 from proofs_check.claims import _chen2016_sides as sides
 from proofs_check.claims import _chen2016_trials as trials
@@ -263,6 +263,7 @@ def test_the_radius_near_zero_is_the_largest_that_the_proof_allows():
         lower = (1 - b) ** 2 * (1 - B**2 * radius**2 / 12) / (1 - eps) ** 2
         assert found.valid and upper <= 1 + 1e-12 and lower >= 1 - 1e-12
         assert min(1 - upper, lower - 1) == pytest.approx(0, abs=1e-12)
+        assert found.probability == pytest.approx(1 - 3 * math.exp(-tau))
     assert not later.vanishing_ball(eps=0.1, num_frequencies=100, dim=2, tau=1.0)[1].valid
 
 
@@ -275,7 +276,31 @@ def test_additive_errors_over_a_ball_by_the_formula():
         for s in np.linspace(0.05, 0.95, 37)
     ]
     assert found.valid and 1 - found.probability == pytest.approx(min(each) + math.exp(-4))
-    assert not introduction.additive_ball(num_frequencies=5.0, **options).valid
+    few = introduction.additive_ball(num_frequencies=5.0, **options)
+    assert not few.valid and few.probability == 0
+
+
+def test_no_fewer_frequencies_do_for_a_union_over_all_points(claims):
+    form = claims["chen2016:sec1.1-points"].corrected
+    for setting in form.settings:
+        fewer = dataclasses.replace(setting, numbers={**setting.numbers, "t": setting.numbers["t"] - 1})
+        most = 1 - setting.numbers["delta"]
+        assert form.statement.bound(fewer).probability < most <= form.statement.bound(setting).probability
+
+
+def test_the_printed_expansion_has_the_wrong_sign_in_the_exponent(claims):
+    """(1 - c) / (1 - exp(r^2 / 2)) over (1 - c) / (1 - exp(-r^2 / 2)) is -exp(-r^2 / 2)."""
+    form = claims["chen2016:sec3-expansions"].printed
+    for setting, r in zip(form.settings, (0.5, 1.0), strict=True):
+        (residual,) = form.statement.residual(jax.random.key(0), setting)
+        assert residual == pytest.approx(1 + math.exp(-(r**2) / 2), rel=1e-9)
+
+
+def test_lemma_3_3_is_for_errors_below_one(claims):
+    form = claims["chen2016:lem3.3"].corrected
+    numbers = {"log": 2.0, "r": 0.1}
+    found = [form.statement.bound(Setting("edge", numbers={**numbers, "t": t})) for t in (24.0, 24.5)]
+    assert [bool(b.valid) for b in found] == [False, True] and found[0].value == 1
 
 
 def test_near_orthogonal_vectors_are_what_they_are_said_to_be():

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+import re
 
 import jax
 import jax.numpy as jnp
@@ -310,6 +311,40 @@ def test_the_second_moment_is_that_of_the_features(claims):
     doubled = np.prod([np.cos(2 * np.subtract.outer(x, x)[..., None] * w) @ density for x in X.T], axis=0)
     exact = np.mean((1 + doubled) / 2 + 1 / 2 - G**2) / 8
     assert claim.statement.target(setting) == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ghashami2016:lem3.1",
+        "jaxkern:gram-spectral",
+        "jaxkern:gram-spectral-all-n",
+        "jaxkern:gram-frobenius-bernstein",
+    ],
+)
+def test_bounds_fail_with_the_probability_that_their_settings_name(claims, name):
+    for form in filter(None, (claims[name].printed, claims[name].corrected)):
+        for setting in form.settings:
+            delta = float(re.search(r"delta=([\d.]+)", setting.name)[1])
+            assert 1 - form.statement.bound(setting).probability == pytest.approx(delta, rel=1e-9)
+
+
+def test_bernsteins_inequality_is_tried_as_it_is_printed(claims):
+    """2 n exp(-t^2 / (3 sigma^2 + 2 R t)): d centred coins that fall on one with probability q."""
+    form = claims["ghashami2016:bernstein"].printed
+    for setting in form.settings:
+        d, n, q, x = (setting.numbers[name] for name in ("d", "n", "q", "t"))
+        right = math.log(2 * n) - x**2 / (3 * d * q * (1 - q) + 2 * max(q, 1 - q) * x)
+        assert form.statement.probability(setting)[1] == pytest.approx(right, rel=1e-12)
+
+
+def test_the_gram_of_doubled_differences_is_a_fourth_power():
+    for setting in trials.small_grams():
+        G = setting.population["gram"]
+        np.testing.assert_allclose(setting.population["doubled"], G**4, rtol=1e-9)
+        if setting.name.startswith("line"):
+            scale = float(setting.name.split()[-1])
+            assert G[0, 1] == pytest.approx(math.exp(-1 / (2 * scale**2)))
 
 
 def test_a_setting_of_a_user_may_be_added():
