@@ -452,6 +452,45 @@ def test_chernoffs_bound_is_above_the_probability_and_close_for_one_row(target):
 
 
 @pytest.mark.usefixtures("x64")
+@every_target("ghashami2016:lem3.3-literal")
+def test_late_rows_outside_of_the_span_of_the_first_are_compared_with_the_bound(target, rng):
+    """All first points are in one place, so that most of what comes late is outside."""
+    points = np.concatenate([np.zeros((ghashami2016.SKETCH, 2)), rng.normal(size=(ghashami2016.LATE, 2))])
+    params = {
+        "points": points,
+        "frequencies": rng.normal(size=(ghashami2016.FEATURES, 2)),
+        "shifts": rng.uniform(0, 2 * math.pi, ghashami2016.FEATURES),
+        "log_lengthscale": np.array(0.0),
+        "order": np.arange(len(points)),
+    }
+    ((left, right),) = both_sides(target, params)
+    assert left > right / 10
+    height = float(target.excess(jax.tree.map(jnp.asarray, params), jax.random.key(0)))
+    assert height == pytest.approx(left / right - 1, abs=1e-5)
+
+
+@pytest.mark.usefixtures("x64")
+@every_target(kpotufe2020.CLAIM)
+def test_chernoffs_bound_is_close_where_all_eigenvalues_are_equal(target):
+    """Four far atoms, an effective rank of four, and as many rows as tau, a whole number but for rounding.
+
+    The functions have correlation 0.8; the tail of those that are less alike would underflow.
+    """
+    params = {
+        "points": np.array([[0.0, 0.0], [0.0, 9.0], [9.0, 0.0], [9.0, 9.0]]),
+        "weights": np.full(4, 0.25),
+        "log_lengthscale": np.array(0.0),
+        "functions": np.array([[2.0, 1.0, 0.0, 0.0], [1.0, 2.0, 0.0, 0.0]]),
+        "log_tau": np.array(math.log(20 - 1e-9)),
+    }
+    form = target.recheck(params)
+    log_probability, claimed = form.statement.probability(form.settings[0])
+    height = float(target.excess(jax.tree.map(jnp.asarray, params), jax.random.key(0)))
+    assert math.isfinite(log_probability)
+    assert 0 <= height - (log_probability - claimed) <= 5 + 2 * math.log(-log_probability)
+
+
+@pytest.mark.usefixtures("x64")
 @every_target("ghashami2016:thm3.1", "jaxkern:quadratic-form-paired")
 def test_the_limit_of_the_variance_is_where_the_tail_would_fail(target):
     """A mean of squares of 1,000 nearly normal errors is within 6 sqrt(2 / 1000), about a quarter, of its own mean."""
