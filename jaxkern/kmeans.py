@@ -82,7 +82,8 @@ def kmeans(
     Returns a `KMeansResult`: labels (N,), centers (k, d), objective, converged, iterations. NaN or infinite points give
     an objective that is not finite, and `converged` False.
     Raises ValueError for a bad key, rank, dtype, size, count or negative tolerance, naming the argument.
-    Cost: O(N d k) time for each iteration and O(N d k num_candidates) for each seeding; O(N d + block_size k) memory.
+    Cost: O(N d k) time for each iteration and O(N d k num_candidates) for each seeding; O(N (d + num_candidates) +
+    block_size k) memory.
     Source: Lloyd (1982), Arthur and Vassilvitskii (2007).
 
     >>> import jax, jax.numpy as jnp
