@@ -7,8 +7,8 @@ that changes nothing.
 
 The repository is copied first, and the working tree is never written to. A process that has collected the tests and
 started nothing of JAX forks for every mutant; the child gives the functions their changed code and runs the tests that
-reach the changed one, quick ones first, until one fails; all tests, where programs are compiled. A change outside of
-functions is written to the copy, and the tests are collected again. POSIX only.
+reach the changed one, quick ones first, and then the others, until one fails. A change outside of functions is written
+to the copy, and the tests are collected again. POSIX only.
 
 Survivors that change nothing, or nothing that a test should hold, are in tests/mutants.txt: a line says why, and the
 indented lines below it are the mutants of which it is true, by their identities.
@@ -462,14 +462,14 @@ class Module:
         return {test for test, lines in self.reached.items() if any(first <= line <= last for line in lines)}
 
     def order(self, mutant: Mutant, loop: Loop) -> list[str]:
-        """Return the tests that may kill a mutant: quick ones first.
+        """Return all tests: those that reach a mutant first, and of those quick ones.
 
-        What runs while the file is loaded, or is compiled for the first test that needs it, may matter to all of them.
+        What is compiled, kept in a cache or made by a fixture for the first test that needs it matters to others, too.
         """
         if self.blind:
             return list(loop.items)
         reach = self.reach(mutant)
-        others = set(self.seconds) - reach if "jit" in self.original or not reach else set()
+        others = set(self.seconds) - reach
         order = [*sorted(reach, key=self.seconds.__getitem__), *sorted(others, key=self.seconds.__getitem__)]
         total = itertools.accumulate(self.seconds[test] for test in order)
         return [test for i, (test, spent) in enumerate(zip(order, total, strict=True)) if i == 0 or spent <= self.most]
@@ -583,7 +583,7 @@ def tests_of(path: str) -> tuple[str, ...]:
     found = [name for name in (of_paper, *reversed(parts)) if (ROOT / f"tests/test_{name}.py").exists()]
     if not found:
         raise SystemExit(f"mutants: no tests are known for {path}; add them to TESTS")
-    return (found[0],)
+    return ("every_claim", found[0]) if parts[0] == "claims" else (found[0],)
 
 
 # ------------------------------------------------------------------------------------------------------- the command
