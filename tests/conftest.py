@@ -6,17 +6,13 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small decompositions are slower when spread over cores
 os.environ.setdefault("JAX_ENABLE_COMPILATION_CACHE", "false")  # runs of the command leave the user's own cache alone
 
-import jaxlib
-
-QUICK_TO_COMPILE = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
-"""Flags that halve the time to compile. XLA aborts at a flag that it does not know: later versions dropped the first."""
-if jaxlib.__version__.startswith("0.10."):
-    os.environ.setdefault("XLA_FLAGS", QUICK_TO_COMPILE)
-
 import jax
 import jax.numpy as jnp
+import jaxlib
 import numpy as np
 import pytest
+
+QUICK_TO_COMPILE = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
 
 jax.config.update("jax_debug_key_reuse", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -25,7 +21,10 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 def pytest_configure(config):
     # Compiling takes most of the default run; the long tests have more to compute than to compile.
-    jax.config.update("jax_disable_most_optimizations", config.getoption("markexpr") == "not slow")
+    is_quick = config.getoption("markexpr") == "not slow"
+    jax.config.update("jax_disable_most_optimizations", is_quick)
+    if is_quick and jaxlib.__version__.startswith("0.10."):  # XLA aborts at flags that other versions do not know
+        os.environ.setdefault("XLA_FLAGS", QUICK_TO_COMPILE)
     config.addinivalue_line("filterwarnings", "error")
 
 
