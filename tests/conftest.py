@@ -1,6 +1,9 @@
 """Strict switches for the whole suite, and the fixtures that every module shares."""
 
+import ctypes
+import gc
 import os
+from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small decompositions are slower when spread over cores
@@ -26,6 +29,17 @@ def pytest_configure(config):
     if is_quick and jaxlib.__version__.startswith("0.10."):  # XLA aborts at flags that other versions do not know
         os.environ.setdefault("XLA_FLAGS", QUICK_TO_COMPILE)
     config.addinivalue_line("filterwarnings", "error")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def little_memory():
+    """Let compiled programs go after a module, where they fill 2 GiB: those of the whole run are more than 5 GiB."""
+    yield
+    pages = Path("/proc/self/statm")
+    if pages.exists() and int(pages.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") > 2**31:
+        jax.clear_caches()
+        gc.collect()
+        ctypes.CDLL(None).malloc_trim(0)  # what is free goes back to the system
 
 
 @pytest.fixture(params=["float32", "float64"])
