@@ -483,7 +483,8 @@ for _name, _law in {
 
 def check_perturbed(c, v):
     """Noise of level zero: the means themselves."""
-    yield from equal("points and means", v["points"], v["means"])
+    # XLA rounds what is below the normal numbers to zero.
+    yield from near("points", v["points"], v["means"], np.finfo(c.dtype).tiny)
     yield from whole("labels", v["labels"], 0, 3)
 
 

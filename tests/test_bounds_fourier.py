@@ -722,3 +722,10 @@ def test_the_dimension_limit_holds_for_an_exact_gram_matrix_and_grows_with_the_b
 def test_as_printed_must_be_a_truth_value():
     with pytest.raises(ValueError, match="as_printed"):
         fourier.quadratic_form_shifted(eps=0.1, num_features=9, as_printed="yes")
+
+
+def test_an_argument_that_is_not_a_number_shows_also_where_it_is_not_used():
+    words = {"frequency_energy": 3.0, "distance": 0.7, "num_frequencies": 700.0}
+    assert fourier.gradient(**words, dim=5.0).valid and not fourier.gradient(**words, dim=np.nan).valid
+    dims = jnp.array([5.0, jnp.nan])
+    assert jax.vmap(lambda dim: fourier.gradient(**words, dim=dim).valid)(dims).tolist() == [True, False]

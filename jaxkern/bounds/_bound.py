@@ -47,15 +47,15 @@ def formula(function: Callable[_P, Bound]) -> Callable[_P, Bound]:
     """Make a bound compute in float64 with Python floats wherever it gets Python or NumPy scalars.
 
     Python raises where a float divides by zero, leaves the range, or has no real root. There the bound is computed by
-    the rules of IEEE, as it is for arrays; `valid` then says whether it means anything. It does not where the value or
-    the probability is not a number, whatever the hypotheses say.
+    the rules of IEEE, as it is for arrays; `valid` then says whether it means anything. It does not where the value,
+    the probability or an argument is not a number, whatever the hypotheses say.
     """
     defaults = {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
 
     @functools.wraps(function)
     def with_floats(*args: _P.args, **kwargs: _P.kwargs) -> Bound:
         given = {name: _number(name, value, defaults.get(name, 0.0)) for name, value in kwargs.items()}
-        return _told(in_floats(args, given))
+        return _told(in_floats(args, given), given)
 
     def in_floats(args: Any, given: dict[str, Any]) -> Bound:
         plain: Any = {name: float(v) if _checks.is_static(v) else v for name, v in given.items()}
@@ -86,13 +86,15 @@ def _number(name: str, value: Any, default: Any) -> Any:
     return _checks.real(name, value)
 
 
-def _told(bound: Bound) -> Bound:
-    """Return a bound that is not valid where its value or its probability is not a number."""
-    numbers = bound.value, bound.probability
+def _told(bound: Bound, given: dict[str, Any]) -> Bound:
+    """Return a bound that is not valid where its value, its probability or an argument is not a number."""
+    shapes = (), jnp.shape(bound.value)  # arguments of other shapes are summed up in the value
+    arguments = [v for v in given.values() if v is not None and not isinstance(v, bool) and jnp.shape(v) in shapes]
+    numbers = [bound.value, bound.probability, *arguments]
     if all(map(_checks.is_static, numbers)) and isinstance(bound.valid, bool | np.bool_):
         return bound if all(v == v for v in numbers) else dataclasses.replace(bound, valid=False)
     known = [jnp.logical_not(jnp.isnan(v)) for v in numbers]
-    return dataclasses.replace(bound, valid=jnp.logical_and(bound.valid, jnp.logical_and(*known)))
+    return dataclasses.replace(bound, valid=functools.reduce(jnp.logical_and, known, bound.valid))
 
 
 def _plain(value: Any) -> Any:
