@@ -143,7 +143,7 @@ def judge_values(c, operation, found):
     if not np.isfinite(used).all():
         if not operation.hides and not shows and (np.isnan(used).any() or operation.shows_infinity):
             yield "missing data do not show"
-    elif np.isfinite(others).all() and shows_beyond(c, operation, values):
+    elif np.isfinite(others).all():
         yield from shows_beyond(c, operation, values)
     with np.errstate(all="ignore"):  # of the checks, not of the package
         yield from operation.check(c, values)

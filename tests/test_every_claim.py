@@ -6,6 +6,7 @@ number it is compared with is computed at all settings, and what needs no draws 
 
 import contextlib
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -45,26 +46,23 @@ def as_in_a_run(dtype):
         yield
 
 
-@pytest.fixture(scope="module", params=["float32", "float64"])
-def every_claim(request):
-    with as_in_a_run(request.param):
-        yield request.param, registry.claims()
-
-
-@pytest.fixture(scope="module")
-def double_claims():
-    with as_in_a_run("float64"):
+@functools.cache
+def claims_in(dtype):
+    with as_in_a_run(dtype):
         return registry.claims()
+
+
+@pytest.fixture(params=["float32", "float64"])
+def every_claim(request):
+    return request.param, claims_in(request.param)
 
 
 def parts(claims, paper):
     """Yield the name of every form and control of a paper's claims, and what it is."""
     for claim in claims:
         if claim.id.startswith(f"{paper}:"):
-            forms = (("printed", claim.printed), ("corrected", claim.corrected))
-            for name, part in (*forms, *((control.name, control) for control in claim.controls)):
-                if part is not None:
-                    yield f"{claim.id}, {name}", part
+            for name, part in run._parts(claim):
+                yield f"{claim.id}, {name}", part
 
 
 def faults_of_the_trace(trial, setting, real):
@@ -155,7 +153,7 @@ def test_what_statistics_are_compared_with_makes_sense(every_claim, paper):
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_what_needs_no_draws_is_as_expected(double_claims, paper):
+def test_what_needs_no_draws_is_as_expected(paper):
     """Exact statements, identities and inequalities, with their controls, judged as in a run."""
 
     def kept(part: Form | Control | None):
@@ -168,7 +166,7 @@ def test_what_needs_no_draws_is_as_expected(double_claims, paper):
             corrected=kept(claim.corrected),
             controls=tuple(c for c in claim.controls if kept(c)),
         )
-        for claim in double_claims
+        for claim in claims_in("float64")
         if claim.id.startswith(f"{paper}:")
     ]
     with as_in_a_run("float64"):

@@ -250,7 +250,6 @@ class _Draws:
         self._deadline = clock() + seconds
         self._logs: dict[int, list[float]] = {}
         self._times: dict[int, _Times] = {}
-        self._repeated: set[int] = set()
 
     def left(self) -> float:
         """Return the seconds that are left."""
@@ -264,12 +263,14 @@ class _Draws:
     def sure(self, size: int) -> bool:
         """Tell whether the cost of a size rests on draws enough, so that one which was held up does not decide."""
         near = self._nearest(size)
-        return near in self._repeated and self._times[near].count > _SURE
+        return near > 0 and self._times[near].count > _SURE
 
     def _nearest(self, size: int) -> int:
         """Return the nearest size of which there are times, later ones than the first if possible; 0 without any."""
-        known = self._repeated or self._times
-        return size if size in known else min(known, key=lambda other: abs(math.log(other / size)), default=0)
+        if size in self._times and self._times[size].count > 1:
+            return size
+        known = [other for other, times in self._times.items() if times.count > 1] or self._times
+        return min(known, key=lambda other: abs(math.log(other / size)), default=0)
 
     def draw(self, size: int, stage: int) -> bool:
         """Return whether a fresh draw fails. Raises _OutOfTime where it would not end in time."""
@@ -280,8 +281,6 @@ class _Draws:
         at = size, stage
         error = float(self._trial(size, stage, len(self.errors.get(at, ()))))
         spent = self._clock() - start
-        if size in self._times:
-            self._repeated.add(size)
         self._times.setdefault(size, _Times()).add(spent)
         failed = not error <= self._eps
         self.errors.setdefault(at, []).append(error)
