@@ -1,17 +1,33 @@
-"""Squared Euclidean distances: product form on centred points, direct form where tiny distances matter.
+"""Squared Euclidean distances, and other sums over coordinates of differences, for all pairs of two sets of points.
 
-The product form |x|^2 + |y|^2 - 2 <x, y> runs at the speed of a matrix product; its absolute error is about
-eps * (|x|^2 + |y|^2), so points are centred first. The direct form sums squared differences: a few times slower, with
-a small relative error however close two points are.
+The direct form subtracts first: its error is a few roundings of the result, however close or far points are. The
+product form |x|^2 + |y|^2 - 2 <x, y> runs at the speed of a matrix product; its error is a few roundings of the squared
+norms of the centred points, whatever the distance. `squared_distances` takes the product form where a bound of that
+error says that it does not matter, once for all pairs, and the direct form where it may, or in few dimensions, where it
+is as fast.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.custom_batching import custom_vmap
 
 HIGHEST = lax.Precision.HIGHEST
+
+FEW = 8
+"""Dimensions up to which direct differences are as fast as a product; terms that are summed before they are added."""
+_COLUMNS = 64
+"""Columns of one matrix product: the rounding of a sum grows with its length."""
+_TOLERANCE = {"float32": 1e-5, "float64": 1e-11}
+"""The error of a kernel value with K(x, x) = 1 up to which the product form serves."""
+_VALUE = 4
+"""Roundings of a kernel value in [0, 1] given its sum."""
 
 
 def center_of(Y: jax.Array) -> jax.Array:
@@ -28,26 +44,129 @@ def center_of(Y: jax.Array) -> jax.Array:
     return Y[:1] + lax.reduce_precision(step, info.nexp, info.nmant // 2 + 1)
 
 
-def squared_distances(X: jax.Array, Y: jax.Array, scale: jax.Array, coincident: jax.Array | None = None) -> jax.Array:
-    """Return (|x_i - y_j|^2 / scale^2)_ij, shape (n, m), by the product form, clipped at zero.
+@custom_vmap
+def everywhere(choice: jax.Array) -> jax.Array:
+    """Return a boolean scalar; under `vmap` whether it holds in the whole batch, so that one branch runs for all.
 
-    Both sides are centred near the mean of Y, so that rows of X may come in blocks without changing the centre.
-    `coincident`, a boolean (n, m), marks pairs that are one and the same point: they get an exact zero, or NaN where
-    that point is not finite or the scale is zero or NaN.
+    A condition on a batch of choices would run both branches.
     """
-    nothing = (jnp.sum(0 * X, axis=1) / scale)[:, None]
-    center = center_of(Y)
-    X, Y = (X - center) / scale, (Y - center) / scale
-    cross = jnp.matmul(X, Y.T, precision=HIGHEST)
-    squares = jnp.sum(X * X, axis=1)[:, None] + jnp.sum(Y * Y, axis=1)[None, :] - 2 * cross
-    squares = jnp.maximum(squares, 0)
-    return squares if coincident is None else jnp.where(coincident, nothing, squares)
+    return choice
+
+
+@everywhere.def_vmap
+def _everywhere(size: int, batched: list[bool], choice: jax.Array) -> tuple[jax.Array, bool]:
+    del size, batched
+    return everywhere(jnp.all(choice)), False
+
+
+def squared_distances(X: jax.Array, Y: jax.Array, scale: jax.Array, slope: Any = 0.5) -> jax.Array:
+    """Return (|x_i - y_j|^2 / scale^2)_ij, shape (n, m), in the form that is accurate enough; 0 where x_i is y_j.
+
+    `slope` bounds the derivative of what is made of them: slope times the error is at most 1e-5 in float32 and 1e-11 in
+    float64, or direct differences are taken. For all of a batch under `vmap`, if one of its sets needs them.
+    """
+    if X.shape[1] <= FEW:
+        return squared_distances_direct(X, Y, scale)
+    A, B, first, second = centered(X, Y, scale)
+    near = _serves(first, second, X.shape[1], slope)
+    product = partial(product_form, A, B, first, second)
+    return lax.cond(near, product, partial(squared_distances_direct, X, Y, scale))
 
 
 def squared_distances_direct(X: jax.Array, Y: jax.Array, scale: jax.Array) -> jax.Array:
     """Return (|x_i - y_j|^2 / scale^2)_ij, shape (n, m), as sums of squared differences; 0 where x_i is y_j."""
-    differences = (X[:, None, :] - Y[None, :, :]) / scale
-    return jnp.sum(differences * differences, axis=-1)
+    return coordinate_sums(jnp.square, X, Y, scale)
+
+
+def coordinate_sums(term: Callable[[jax.Array], jax.Array], X: jax.Array, Y: jax.Array, scale: jax.Array) -> jax.Array:
+    """Return (sum_k term((x_ik - y_jk) / scale))_ij, shape (n, m), for a term that is zero at zero.
+
+    Memory O(n m) beyond the points, also for gradients: a few coordinates at a time.
+    """
+    (n, dim), m = X.shape, Y.shape[0]
+    padding = ((0, 0), (0, -dim % FEW if dim > FEW else 0))
+    columns = jnp.pad(X, padding).T, jnp.pad(Y, padding).T
+    inverse = 1 / scale
+
+    @partial(jax.checkpoint, prevent_cse=False)
+    def some(columns: tuple[jax.Array, jax.Array], first: Any) -> jax.Array:
+        x, y = columns
+        terms = [term((x[first + k][:, None] - y[first + k][None, :]) * inverse) for k in range(min(dim, FEW))]
+        while len(terms) > 1:
+            terms = [*(a + b for a, b in zip(terms[::2], terms[1::2], strict=False)), *terms[len(terms) // 2 * 2 :]]
+        return terms[0]
+
+    if dim <= FEW:
+        return some(columns, 0)
+    zero = jnp.zeros((n, m), X.dtype)
+    return lax.fori_loop(0, len(columns[0]) // FEW, lambda i, total: total + some(columns, FEW * i), zero)
+
+
+def rounding(X: jax.Array, Y: jax.Array, scale: jax.Array, slope: float | None) -> jax.Array:
+    """Return a bound of the error of a function of the sums above, with values in [0, 1], in the form that is taken.
+
+    That of `squared_distances` with a `slope`; of `coordinate_sums` without one. It is a bound in the model of
+    rounding: every operation is right up to half an eps, and sums may be taken in any order but for what is written
+    here. The direct form has a relative error, and s |K'(s)| <= 1 / e for every kernel of this package.
+    """
+    dim, unit = X.shape[1], jnp.finfo(X.dtype).eps / 2
+    direct = jnp.asarray(unit * (_VALUE + (-(-dim // FEW) + FEW + 6) / 2.7), X.dtype)
+    if slope is None or dim <= FEW:
+        return direct
+    _, _, first, second = centered(X, Y, scale)
+    product = _product_rounding(first, second, dim, slope)
+    return jnp.where(_serves(first, second, dim, slope), product, direct)
+
+
+def _serves(first: jax.Array, second: jax.Array, dim: int, slope: Any) -> jax.Array:
+    """Tell whether the product form is accurate enough; not where a number is missing."""
+    error = lax.stop_gradient(_product_rounding(first, second, dim, slope))
+    return everywhere(error <= _TOLERANCE[first.dtype.name])
+
+
+def _product_rounding(first: jax.Array, second: jax.Array, dim: int, slope: Any) -> jax.Array:
+    """Return a bound of the error that the product form leaves, from squared norms of centred points over the scale.
+
+    Twice that of the squares: what may be zero is made zero.
+    """
+    largest, other = jnp.max(first), jnp.max(second)
+    cross, norms = _roundings(dim)
+    squares = 2 * cross * jnp.sqrt(largest * other) + norms * (largest + other)
+    return jnp.finfo(first.dtype).eps / 2 * (2 * slope * squares + _VALUE)
+
+
+def _roundings(dim: int) -> tuple[float, float]:
+    """Return how many roundings of |x| |y| are in <x, y>, and how many of |x|^2 + |y|^2 in all that is added to it.
+
+    <x, y> is a sum over blocks of 64 columns, |x|^2 one over blocks of 16; to them come the rounding of the centred
+    points and that of the last operations.
+    """
+    return min(dim, _COLUMNS) + dim / _COLUMNS, 16 + dim / 16 + 11
+
+
+def centered(X: jax.Array, Y: jax.Array, scale: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Return both sets about the mean of Y, over the scale, and the squared norms of their rows."""
+    center = center_of(Y)
+    A, B = (X - center) / scale, (Y - center) / scale
+
+    def squared_norms(A: jax.Array) -> jax.Array:
+        blocks = jnp.pad(A * A, ((0, 0), (0, -A.shape[1] % 16))).reshape(A.shape[0], -1, 16)
+        return jnp.sum(jnp.sum(blocks, axis=2), axis=1)
+
+    return A, B, squared_norms(A), squared_norms(B)
+
+
+def product_form(X: jax.Array, Y: jax.Array, first: jax.Array, second: jax.Array) -> jax.Array:
+    """Return the squared distances of centred points; zero for copies and what rounding makes of them.
+
+    Derivatives stay, as they are accurate.
+    """
+    parts = range(0, X.shape[1], _COLUMNS)
+    cross = sum(jnp.matmul(X[:, k : k + _COLUMNS], Y[:, k : k + _COLUMNS].T, precision=HIGHEST) for k in parts)
+    sums = first[:, None] + second[None, :]
+    squares = sums - 2 * cross
+    small = squares <= sum(_roundings(X.shape[1])) * jnp.finfo(X.dtype).eps / 2 * sums
+    return jnp.where(small, squares - lax.stop_gradient(squares), squares)
 
 
 def safe_sqrt(s: jax.Array) -> jax.Array:

@@ -14,7 +14,7 @@ from jaxkern._blocks import by_blocks
 from jaxkern._distances import HIGHEST, safe_sqrt
 from jaxkern.kernels import Kernel, as_kernel
 
-__all__ = ["center", "gram", "gram_matmul", "kernel_distance"]
+__all__ = ["center", "gram", "gram_matmul", "kernel_distance", "rounding"]
 
 _TILE_ENTRIES = 512 * 1024
 _TILE_SIDE = 1024
@@ -23,8 +23,11 @@ _TILE_SIDE = 1024
 def gram(kernel: Any, X: Any, Y: Any = None) -> jax.Array:
     """Return the Gram matrix (K(x_i, y_j))_ij; with Y left out, that of X with itself.
 
-    Distances come from matrix products on centred points, clipped at zero; the diagonal of K(X, X) is exact. Kernels
-    that are rough at zero (`Exponential`, `Distance`) and products over coordinates take direct differences.
+    Values of the stationary kernels are within 1e-5 of exact in float32 (1e-11 in float64), whatever the points, and 1
+    where two points are equal; `rounding` states the bound. Distances come from matrix products on centred points
+    where that bound allows it, and from direct differences otherwise, which take up to three times as long: where
+    points are many lengthscales from their mean, and for kernels that are rough at zero (`Exponential`, `Distance`) or
+    products over coordinates.
 
     Parameters
     ----------
@@ -52,11 +55,36 @@ def gram(kernel: Any, X: Any, Y: Any = None) -> jax.Array:
     >>> gram(Gaussian(1.0), jax.random.normal(jax.random.key(0), (5, 2))).shape
     (5, 5)
     """
-    same = Y is None or Y is X
-    kernel, X = as_kernel(kernel), _checks.matrix("X", X)
-    if same:
-        return _gram_self(kernel, X)
-    return _gram(kernel, X, _other("Y", Y, X))
+    return _gram(*_arguments(kernel, X, Y))
+
+
+def rounding(kernel: Any, X: Any, Y: Any = None) -> jax.Array:
+    """Return a bound of |gram(kernel, X, Y) - K|, for all entries and relative to sqrt(K(x, x) K(y, y)).
+
+    The exact K is that of the points and parameters as they are, in their dtype. For the stationary kernels the bound
+    is at most about 1e-5 in float32 and 1e-11 in float64 up to some hundred dimensions, and grows slowly beyond.
+
+    Parameters
+    ----------
+    kernel : a built-in positive semidefinite kernel; sums, products and multiples of them.
+    X : (n, d) points.
+    Y : (m, d) points of the dtype of X, or None for X.
+
+    Returns
+    -------
+    () array of the dtype of X; that of `gram_matmul` is no larger for any of its tiles.
+
+    Raises
+    ------
+    ValueError
+        As `gram`; and for a user's function and for `Distance`, of which it is not known.
+
+    Notes
+    -----
+    Time O((n + m) d). Every operation is taken to be right up to half an eps of its dtype, and sums of at most 128
+    terms to be added in any order.
+    """
+    return _rounding(*_arguments(kernel, X, Y))
 
 
 def gram_matmul(kernel: Any, X: Any, Y: Any, V: Any, *, block_size: int | None = None) -> jax.Array:
@@ -83,9 +111,8 @@ def gram_matmul(kernel: Any, X: Any, Y: Any, V: Any, *, block_size: int | None =
     -----
     Time O(n m (d + r)), memory O(n r + block_size^2) beyond the input, also for gradients.
     """
-    same = Y is None or Y is X
     kernel, X = as_kernel(kernel), _checks.matrix("X", X, min_rows=0)
-    Y = _checks.matrix("Y", X if same else Y, dim=X.shape[1])
+    Y = _checks.matrix("Y", X if Y is None else Y, dim=X.shape[1])
     _checks.same_dtype("Y", Y, "X", X)
     V = _checks.same_dtype("V", _checks.columns("V", V, rows=Y.shape[0]), "X", X)
     if X.shape[0] == 0:
@@ -93,7 +120,7 @@ def gram_matmul(kernel: Any, X: Any, Y: Any, V: Any, *, block_size: int | None =
     if block_size is not None:
         block_size = _checks.count("block_size", block_size)
     flat = V.ndim == 1
-    product = _gram_matmul(kernel, X, Y, V[:, None] if flat else V, same=same, block_size=block_size)
+    product = _gram_matmul(kernel, X, Y, V[:, None] if flat else V, block_size=block_size)
     return product[:, 0] if flat else product
 
 
@@ -150,18 +177,24 @@ def kernel_distance(kernel: Any, X: Any, Y: Any) -> jax.Array:
     return _kernel_distance(kernel, X, Y)
 
 
+def _arguments(kernel: Any, X: Any, Y: Any) -> tuple[Kernel, jax.Array, jax.Array | None]:
+    same = Y is None or Y is X
+    kernel, X = as_kernel(kernel), _checks.matrix("X", X)
+    return kernel, X, None if same else _other("Y", Y, X)
+
+
 def _other(name: str, value: Any, X: jax.Array) -> jax.Array:
     return _checks.same_dtype(name, _checks.matrix(name, value, dim=X.shape[1]), "X", X)
 
 
 @jax.jit
-def _gram(kernel: Kernel, X: jax.Array, Y: jax.Array) -> jax.Array:
-    return kernel._tile(X, Y, None)
+def _gram(kernel: Kernel, X: jax.Array, Y: jax.Array | None) -> jax.Array:
+    return kernel._tile(X, X if Y is None else Y)
 
 
 @jax.jit
-def _gram_self(kernel: Kernel, X: jax.Array) -> jax.Array:
-    return kernel._tile(X, X, jnp.eye(X.shape[0], dtype=bool))
+def _rounding(kernel: Kernel, X: jax.Array, Y: jax.Array | None) -> jax.Array:
+    return kernel._rounding(X, X if Y is None else Y)
 
 
 @jax.jit
@@ -187,48 +220,33 @@ def _tile_side(n: int, m: int, dim: int, block_size: int | None) -> tuple[int, i
     return tuple(-(-size // -(-size // side)) for size, side in ((n, rows), (m, cols)))  # type: ignore[return-value]
 
 
-@partial(jax.jit, static_argnames=("same", "block_size"))
-def _gram_matmul(
-    kernel: Kernel, X: jax.Array, Y: jax.Array, V: jax.Array, *, same: bool, block_size: int | None
-) -> jax.Array:
+@partial(jax.jit, static_argnames="block_size")
+def _gram_matmul(kernel: Kernel, X: jax.Array, Y: jax.Array, V: jax.Array, *, block_size: int | None) -> jax.Array:
     sides = _tile_side(X.shape[0], Y.shape[0], X.shape[1], block_size)
-    if same:
-        return _by_tiles(kernel, X, Y, V, same=True, sides=sides)
-    return by_blocks(partial(_rows, sides), (kernel, Y, V), X, block_size=sides[0])
+    return by_blocks(partial(_by_tiles, sides), (kernel, Y, V), X, block_size=sides[0])
 
 
-def _rows(sides: tuple[int, int], other: tuple[Kernel, jax.Array, jax.Array], X: jax.Array) -> jax.Array:
+def _by_tiles(sides: tuple[int, int], other: tuple[Kernel, jax.Array, jax.Array], X: jax.Array) -> jax.Array:
     kernel, Y, V = other
-    return _by_tiles(kernel, X, Y, V, same=False, sides=sides)
-
-
-def _by_tiles(
-    kernel: Kernel, X: jax.Array, Y: jax.Array, V: jax.Array, *, same: bool, sides: tuple[int, int]
-) -> jax.Array:
     (n, dim), (m, width), (rows, cols) = X.shape, V.shape, sides
     row_tiles, col_tiles = -(-n // rows), -(-m // cols)
     # Points are padded with copies of the last one, where any kernel is defined, and their weights with zeros.
     X = jnp.pad(X, ((0, row_tiles * rows - n), (0, 0)), mode="edge").reshape(row_tiles, rows, dim)
     Y = jnp.pad(Y, ((0, col_tiles * cols - m), (0, 0)), mode="edge").reshape(col_tiles, cols, dim)
     V = jnp.pad(V, ((0, col_tiles * cols - m), (0, 0))).reshape(col_tiles, cols, width)
-    row_index = jnp.arange(row_tiles * rows).reshape(row_tiles, rows)
-    col_index = jnp.arange(col_tiles * cols).reshape(col_tiles, cols)
 
-    def one_row_of_tiles(tile: tuple[jax.Array, jax.Array]) -> jax.Array:
-        x, i = tile
-
+    def one_row_of_tiles(x: jax.Array) -> jax.Array:
         # Without the checkpoint a gradient would keep every tile, that is all of K, for the way back.
         @partial(jax.checkpoint, prevent_cse=False)
-        def one_tile(total: jax.Array, other: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, None]:
-            y, v, j = other
-            coincident = i[:, None] == j[None, :] if same else None
-            return total + jnp.matmul(kernel._tile(x, y, coincident), v, precision=HIGHEST), None
+        def one_tile(total: jax.Array, other: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+            y, v = other
+            return total + jnp.matmul(kernel._tile(x, y), v, precision=HIGHEST), None
 
         zero = jnp.zeros((rows, width), x.dtype)
         if col_tiles == 1:
-            return one_tile(zero, (Y[0], V[0], col_index[0]))[0]
-        return lax.scan(one_tile, zero, (Y, V, col_index))[0]
+            return one_tile(zero, (Y[0], V[0]))[0]
+        return lax.scan(one_tile, zero, (Y, V))[0]
 
     if row_tiles == 1:
-        return one_row_of_tiles((X[0], row_index[0]))[:n]
-    return lax.map(one_row_of_tiles, (X, row_index)).reshape(row_tiles * rows, width)[:n]
+        return one_row_of_tiles(X[0])[:n]
+    return lax.map(one_row_of_tiles, X).reshape(row_tiles * rows, width)[:n]

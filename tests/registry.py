@@ -170,6 +170,11 @@ def _(dtype, seed):
     return gram.gram, (gaussian(dtype, seed), points(dtype, seed), others(dtype, seed))
 
 
+@entry("gram.rounding", gradient=False)
+def _(dtype, seed):
+    return gram.rounding, (gaussian(dtype, seed), points(dtype, seed), others(dtype, seed))
+
+
 @entry("gram.gram_matmul")
 def _(dtype, seed):
     def product(kernel, X, Y, V):

@@ -11,7 +11,7 @@ import pytest
 from jaxprs import equations, largest_intermediate
 
 from jaxkern._distances import squared_distances
-from jaxkern.gram import center, gram, gram_matmul, kernel_distance
+from jaxkern.gram import center, gram, gram_matmul, kernel_distance, rounding
 from jaxkern.kernels import (
     Cauchy,
     Distance,
@@ -47,6 +47,96 @@ def test_the_diagonal_is_exact_whichever_way_the_points_are_passed_twice(dtype, 
             assert (np.diag(K) == 1).all()
         product = gram_matmul(Gaussian(0.01), X, X, jnp.eye(N, dtype=dtype), block_size=5)
         assert (np.diag(product) == 1).all()
+
+
+def exact_values(family, X, lengthscale):
+    """Return K in extended precision, coordinate by coordinate, from the textbook formulas."""
+    real = np.longdouble
+    U = (X.astype(real)[:, None, :] - X.astype(real)[None, :, :]) / real(lengthscale)
+    r = np.sqrt((U * U).sum(axis=-1))
+    a, b = np.sqrt(real(3)) * r, np.sqrt(real(5)) * r
+    return {
+        Gaussian: lambda: np.exp(-r * r / 2),
+        Laplacian: lambda: np.exp(-np.abs(U).sum(axis=-1)),
+        Cauchy: lambda: np.prod(1 / (1 + U * U), axis=-1),
+        Exponential: lambda: np.exp(-r),
+        Matern32: lambda: (1 + a) * np.exp(-a),
+        Matern52: lambda: (1 + b + b * b / 3) * np.exp(-b),
+    }[family]()
+
+
+def scattered(rng, dim, n=24):
+    """Yield points on which products of coordinates lose what a kernel needs, with a lengthscale of 1."""
+    plain = rng.normal(size=(n, dim)) / math.sqrt(dim)
+    for far in (1e2, 1e4, 1e7):
+        for step in (np.eye(1, dim), np.ones((1, dim))):
+            yield plain + far * step * (np.arange(n) >= n // 2)[:, None]  # two clusters
+        yield np.concatenate([far * plain[:1], plain[1:]])  # an outlier
+        yield plain + far
+    yield plain
+    yield plain[:, :1] * np.full((1, dim), 1.2345678)
+    yield plain * np.logspace(-6, 6, dim)
+
+
+@pytest.mark.parametrize("family", STATIONARY)
+@pytest.mark.parametrize("dim", [2, 12, 150])
+def test_values_are_within_their_bound_of_exact_for_any_points(family, dim, dtype, rng):
+    """Direct differences, one product, and a product in two parts; copies are exactly 1."""
+    limit = 1e-5 if dtype == "float32" else 1e-11
+    for X in scattered(rng, dim):
+        X = np.asarray(X, dtype)
+        X[1], X[-1] = X[0], X[-2]
+        for lengthscale in (0.1, 1.0, 30.0):
+            kernel = family(jnp.asarray(lengthscale, dtype))
+            K, bound = gram(kernel, X), float(rounding(kernel, X))
+            error = np.abs(np.asarray(K, np.longdouble) - exact_values(family, X, kernel.lengthscale)).max()
+            assert error <= bound <= limit
+            assert K[0, 1] == K[-1, -2] == 1
+            V = np.eye(len(X), 2, dtype=dtype)
+            product = gram_matmul(kernel, X, None, V, block_size=7)
+            assert np.abs(np.float64(product) - np.float64(K[:, :2])).max() <= 2 * limit
+
+
+def test_a_batch_takes_one_branch_and_far_points_keep_their_gradients(rng):
+    """A condition on a batch of booleans would run both branches; here one set of points decides for all."""
+    plain = rng.normal(size=(2, 20, 12)).astype("float32")
+    X = jnp.asarray(plain).at[1, 10:].add(1e4)
+    kernels = jax.vmap(Gaussian)(jnp.array([2.0, 3.0], "float32"))
+    for f, arguments in (
+        (jax.vmap(gram), (kernels, X)),
+        (jax.vmap(jax.vmap(gram, (0, None)), (None, 0)), (kernels, X)),
+    ):
+        found = [equation for equation in equations(jax.make_jaxpr(f)(*arguments)) if equation.primitive.name == "cond"]
+        assert len(found) == 1 and found[0].invars[0].aval.shape == ()
+
+    weights = rng.normal(size=(20, 20))
+
+    def total(points, lengthscale):
+        return (gram(Gaussian(lengthscale), points) * jnp.asarray(weights, points.dtype)).sum()
+
+    single = jnp.ones((), "float32")
+    slopes = jax.vmap(jax.grad(total, (0, 1)), (0, None))(X, single)
+    for i in range(2):
+        with jax.enable_x64(True):
+            exact = jax.grad(total, (0, 1))(jnp.asarray(np.float64(X[i])), jnp.ones(()))
+        for slope, expected in zip(slopes, exact, strict=True):
+            np.testing.assert_allclose(slope[i], expected, rtol=0, atol=1e-5 * (1 + np.abs(expected).max()))
+
+
+def test_the_bound_of_rounding_follows_sums_and_products_of_kernels(dtype, rng):
+    X = points(rng, dtype, dim=12)
+    first, second = (float(rounding(kernel, X)) for kernel in (Gaussian(1.0), Linear()))
+    assert first + second < rounding(Gaussian(1.0) * Linear(), X) < first + second + 2 * eps(dtype)
+    assert max(first, second) < rounding(Gaussian(1.0) + Linear(), X) <= max(first, second) + 2 * eps(dtype)
+    assert first < rounding(3 * Gaussian(1.0), X) <= first + 2 * eps(dtype)
+    for kernel in (Linear(), Polynomial(3, 1.0, 2.0), Gaussian(1.0) * Polynomial(2), 2 * Linear() + Matern32(1.0)):
+        with jax.enable_x64(True):
+            exact = np.asarray(gram(kernel, np.float64(X)))
+        scale = np.sqrt(np.outer(np.diag(exact), np.diag(exact)))
+        assert np.abs(np.float64(gram(kernel, X)) - exact).max() <= float(rounding(kernel, X)) * scale.max()
+    for kernel in (Distance(), lambda x, y: jnp.sum(x * y)):
+        with pytest.raises(ValueError, match="is not known; pass a built-in"):
+            rounding(kernel, X)
 
 
 def test_a_common_offset_costs_no_digits(rng):

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from jaxkern import _checks
 from jaxkern._pytree import pytree
@@ -50,8 +51,13 @@ class Sum(Kernel):
         a, b = self.first._pair(x, y), self.second._pair(x, y)
         return Pair(a.mean + b.mean, a.half + b.half, a.gap + b.gap)
 
-    def _tile(self, X: jax.Array, Y: jax.Array, coincident: jax.Array | None) -> jax.Array:
-        return self.first._tile(X, Y, coincident) + self.second._tile(X, Y, coincident)
+    def _tile(self, X: jax.Array, Y: jax.Array) -> jax.Array:
+        return self.first._tile(X, Y) + self.second._tile(X, Y)
+
+    def _rounding(self, X: jax.Array, Y: jax.Array) -> jax.Array:
+        # sqrt(a b) + sqrt(c d) <= sqrt((a + c) (b + d))
+        first, second = self.first._rounding(X, Y), self.second._rounding(X, Y)
+        return jnp.maximum(first, second) + jnp.finfo(X.dtype).eps
 
     @property
     def _kappa(self) -> Any:
@@ -79,8 +85,12 @@ class Product(Kernel):
     def _pair(self, x: jax.Array, y: jax.Array) -> Pair:
         return product(self.first._pair(x, y), self.second._pair(x, y))
 
-    def _tile(self, X: jax.Array, Y: jax.Array, coincident: jax.Array | None) -> jax.Array:
-        return self.first._tile(X, Y, coincident) * self.second._tile(X, Y, coincident)
+    def _tile(self, X: jax.Array, Y: jax.Array) -> jax.Array:
+        return self.first._tile(X, Y) * self.second._tile(X, Y)
+
+    def _rounding(self, X: jax.Array, Y: jax.Array) -> jax.Array:
+        first, second = self.first._rounding(X, Y), self.second._rounding(X, Y)
+        return first + second + first * second + jnp.finfo(X.dtype).eps
 
     @property
     def _kappa(self) -> Any:
@@ -115,8 +125,11 @@ class Scaled(Kernel):
         mean, half, gap = self.kernel._pair(x, y)
         return Pair(factor * mean, factor * half, factor * gap)
 
-    def _tile(self, X: jax.Array, Y: jax.Array, coincident: jax.Array | None) -> jax.Array:
-        return self.kernel._tile(X, Y, coincident) * _checks.scalar("factor", self.factor, X.dtype)
+    def _tile(self, X: jax.Array, Y: jax.Array) -> jax.Array:
+        return self.kernel._tile(X, Y) * _checks.scalar("factor", self.factor, X.dtype)
+
+    def _rounding(self, X: jax.Array, Y: jax.Array) -> jax.Array:
+        return self.kernel._rounding(X, Y) + jnp.finfo(X.dtype).eps
 
     @property
     def _kappa(self) -> Any:

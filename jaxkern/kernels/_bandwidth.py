@@ -17,7 +17,7 @@ import numpy as np
 from jax import lax
 
 from jaxkern import _checks
-from jaxkern._distances import center_of, safe_sqrt, squared_distances, squared_distances_direct
+from jaxkern._distances import FEW, centered, everywhere, product_form, safe_sqrt, squared_distances_direct
 from jaxkern._draws import pairs
 
 Reduce = Callable[..., Any]
@@ -167,11 +167,13 @@ def _squares(X: jax.Array, Y: jax.Array, counted: jax.Array) -> jax.Array:
     Products have an absolute error of eps (|x|^2 + |y|^2), centred, so that what is kept is accurate to 100 eps, and
     copies are at distance zero.
     """
-    one, center = jnp.ones((), X.dtype), center_of(Y)
-    squares = squared_distances(X, Y, one)
-    sizes = jnp.sum((X - center) ** 2, axis=1)[:, None] + jnp.sum((Y - center) ** 2, axis=1)[None, :]
-    close = jnp.any(counted & (squares < _NEAR * sizes))
-    return lax.cond(close, lambda: squared_distances_direct(X, Y, one), lambda: squares)
+    one = jnp.ones((), X.dtype)
+    if X.shape[1] <= FEW:
+        return squared_distances_direct(X, Y, one)
+    A, B, first, second = centered(X, Y, one)
+    squares = product_form(A, B, first, second)
+    apart = jnp.all(~counted | (squares >= _NEAR * (first[:, None] + second[None, :])))
+    return lax.cond(everywhere(apart), lambda: squares, lambda: squared_distances_direct(X, Y, one))
 
 
 def _order_statistics(over_pairs: Any, total: int, rank: jax.Array, dtype: Any) -> tuple[Any, Any, jax.Array]:

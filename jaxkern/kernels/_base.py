@@ -55,10 +55,13 @@ class Kernel(abc.ABC):
     def _pair(self, x: jax.Array, y: jax.Array) -> Pair:
         """Return the diagonal and the gap of one pair, accurate for coincident and for close points."""
 
-    def _tile(self, X: jax.Array, Y: jax.Array, coincident: jax.Array | None) -> jax.Array:
-        """Return K(X, Y), shape (n, m); `coincident` marks pairs that are one and the same point."""
-        del coincident
+    def _tile(self, X: jax.Array, Y: jax.Array) -> jax.Array:
+        """Return K(X, Y), shape (n, m)."""
         return jax.vmap(lambda x: jax.vmap(lambda y: self._value(x, y))(Y))(X)
+
+    def _rounding(self, X: jax.Array, Y: jax.Array) -> jax.Array:
+        """Return a bound of the error of `_tile`, relative to sqrt(K(x, x) K(y, y))."""
+        raise ValueError(f"kernel: the rounding of {type(self).__name__} is not known; pass a built-in kernel")
 
     def _diagonal(self, X: jax.Array) -> jax.Array:
         """Return (K(x_i, x_i))_i for the rows of X, (n,)."""

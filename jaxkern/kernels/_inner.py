@@ -26,8 +26,11 @@ class Linear(Kernel):
         d = x - y
         return Pair(jnp.sum(x * x + y * y) / 2, jnp.sum(d * (x + y)) / 2, jnp.sum(d * d) / 2)
 
-    def _tile(self, X: jax.Array, Y: jax.Array, coincident: jax.Array | None) -> jax.Array:
+    def _tile(self, X: jax.Array, Y: jax.Array) -> jax.Array:
         return jnp.matmul(X, Y.T, precision=HIGHEST)
+
+    def _rounding(self, X: jax.Array, Y: jax.Array) -> jax.Array:
+        return X.shape[1] * _half_eps(X)
 
     @property
     def _kappa(self) -> float:
@@ -74,9 +77,13 @@ class Polynomial(Kernel):
             result = product(result, base)
         return result
 
-    def _tile(self, X: jax.Array, Y: jax.Array, coincident: jax.Array | None) -> jax.Array:
+    def _tile(self, X: jax.Array, Y: jax.Array) -> jax.Array:
         scale, offset = self._base(X.dtype)
         return (jnp.matmul(X / scale, (Y / scale).T, precision=HIGHEST) + offset) ** self.degree
+
+    def _rounding(self, X: jax.Array, Y: jax.Array) -> jax.Array:
+        # |<x, y>| + offset is at most the root of the product of the same for (x, x) and (y, y).
+        return jnp.expm1(self.degree * (X.shape[1] + 4) * _half_eps(X))
 
     @property
     def _kappa(self) -> float:
@@ -98,7 +105,7 @@ class Distance(Kernel):
     def _pair(self, x: jax.Array, y: jax.Array) -> Pair:
         raise ValueError("kernel must be positive semidefinite to have a kernel distance, got Distance")
 
-    def _tile(self, X: jax.Array, Y: jax.Array, coincident: jax.Array | None) -> jax.Array:
+    def _tile(self, X: jax.Array, Y: jax.Array) -> jax.Array:
         return safe_sqrt(squared_distances_direct(X, Y, jnp.ones((), X.dtype)))
 
     @property
@@ -107,3 +114,7 @@ class Distance(Kernel):
 
     def _lipschitz(self, dim: int | None) -> float:
         return 1.0
+
+
+def _half_eps(X: jax.Array) -> jax.Array:
+    return jnp.asarray(jnp.finfo(X.dtype).eps / 2, X.dtype)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxkern import _checks
-from jaxkern._distances import safe_sqrt, squared_distances, squared_distances_direct
+from jaxkern._distances import coordinate_sums, rounding, safe_sqrt, squared_distances, squared_distances_direct
 from jaxkern._pytree import pytree
 from jaxkern.kernels._base import Kernel, Pair
 from jaxkern.kernels._profiles import erlang_tail, matern32, matern52
@@ -43,8 +43,9 @@ class _Stationary(Kernel):
 class _Radial(_Stationary):
     """A kernel profile(|x - y|^2 / lengthscale^2)."""
 
-    rough: ClassVar[bool] = False
-    """Whether the profile behaves like a square root at zero, so that tiny distances need the direct form."""
+    _slope: ClassVar[float | None]
+    """A bound of the derivative of the profile; None where it behaves like a square root at zero: tiny distances need
+    the direct form."""
 
     @staticmethod
     @abc.abstractmethod
@@ -55,11 +56,14 @@ class _Radial(_Stationary):
         u = (x - y) / self._scale(x.dtype)
         return self._profile(jnp.sum(u * u))
 
-    def _tile(self, X: jax.Array, Y: jax.Array, coincident: jax.Array | None) -> jax.Array:
+    def _tile(self, X: jax.Array, Y: jax.Array) -> jax.Array:
         scale = self._scale(X.dtype)
-        if self.rough:
+        if self._slope is None:
             return self._profile(squared_distances_direct(X, Y, scale))
-        return self._profile(squared_distances(X, Y, scale, coincident))
+        return self._profile(squared_distances(X, Y, scale, self._slope))
+
+    def _rounding(self, X: jax.Array, Y: jax.Array) -> jax.Array:
+        return rounding(X, Y, self._scale(X.dtype), self._slope)
 
 
 @pytree
@@ -72,6 +76,7 @@ class Gaussian(_Radial):
     """
 
     lengthscale: Any
+    _slope: ClassVar[float | None] = 0.5
 
     @classmethod
     def from_gamma(cls, gamma: Any) -> Gaussian:
@@ -102,7 +107,7 @@ class Exponential(_Radial):
     """
 
     lengthscale: Any
-    rough: ClassVar[bool] = True
+    _slope: ClassVar[float | None] = None
 
     @classmethod
     def from_gamma(cls, gamma: Any) -> Exponential:
@@ -125,6 +130,7 @@ class Matern32(_Radial):
     """K(x, y) = (1 + a) exp(-a), a = sqrt(3) |x - y| / lengthscale."""
 
     lengthscale: Any
+    _slope: ClassVar[float | None] = 1.5
 
     @staticmethod
     def _profile(s: jax.Array) -> jax.Array:
@@ -142,6 +148,7 @@ class Matern52(_Radial):
     """K(x, y) = (1 + a + a^2 / 3) exp(-a), a = sqrt(5) |x - y| / lengthscale."""
 
     lengthscale: Any
+    _slope: ClassVar[float | None] = 5 / 6
 
     @staticmethod
     def _profile(s: jax.Array) -> jax.Array:
@@ -162,18 +169,20 @@ class _Coordinatewise(_Stationary):
 
     @staticmethod
     @abc.abstractmethod
-    def _exponent(u: jax.Array) -> jax.Array:
-        """Return -log K, summed over the last axis, for scaled differences u."""
+    def _term(u: jax.Array) -> jax.Array:
+        """Return what a scaled difference of one coordinate adds to -log K."""
 
     def _value(self, x: jax.Array, y: jax.Array) -> jax.Array:
-        return jnp.exp(-self._exponent((x - y) / self._scale(x.dtype)))
+        return jnp.exp(-jnp.sum(self._term((x - y) / self._scale(x.dtype))))
 
     def _gap(self, u: jax.Array) -> jax.Array:
-        return -jnp.expm1(-self._exponent(u))
+        return -jnp.expm1(-jnp.sum(self._term(u)))
 
-    def _tile(self, X: jax.Array, Y: jax.Array, coincident: jax.Array | None) -> jax.Array:
-        scale = self._scale(X.dtype)
-        return jnp.exp(-self._exponent((X[:, None, :] - Y[None, :, :]) / scale))
+    def _tile(self, X: jax.Array, Y: jax.Array) -> jax.Array:
+        return jnp.exp(-coordinate_sums(self._term, X, Y, self._scale(X.dtype)))
+
+    def _rounding(self, X: jax.Array, Y: jax.Array) -> jax.Array:
+        return rounding(X, Y, self._scale(X.dtype), None)
 
 
 @pytree
@@ -188,8 +197,8 @@ class Laplacian(_Coordinatewise):
         return cls(1 / _checks.positive("gamma", _checks.real("gamma", gamma)))
 
     @staticmethod
-    def _exponent(u: jax.Array) -> jax.Array:
-        return jnp.sum(jnp.abs(u), axis=-1)
+    def _term(u: jax.Array) -> jax.Array:
+        return jnp.abs(u)
 
     def _lipschitz(self, dim: int | None) -> Any:
         return math.sqrt(_needs_dim("Laplacian", dim)) / self.lengthscale
@@ -202,8 +211,8 @@ class Cauchy(_Coordinatewise):
     lengthscale: Any
 
     @staticmethod
-    def _exponent(u: jax.Array) -> jax.Array:
-        return jnp.sum(jnp.log1p(u * u), axis=-1)
+    def _term(u: jax.Array) -> jax.Array:
+        return jnp.log1p(u * u)
 
     def _lipschitz(self, dim: int | None) -> Any:
         # On the diagonal of R^d the gradient is sqrt(d) 2 t / (1 + t^2)^(d + 1), largest at t^2 = 1 / (2 d + 1).

@@ -158,9 +158,10 @@ def _mean(kernel: Kernel, X: jax.Array, Y: jax.Array, noise: Noise, other: Noise
     if isinstance(kernel, Linear):
         values, diagonal = matmul(X, Y.T), jnp.sum(X * X, axis=1) + noise._spread(X)
     elif isinstance(kernel, Gaussian):
-        log_mean = noise._log_mean(X, Y, other, squared_distances(X, Y, one, coincident))
         scale = kernel._scale(X.dtype)
-        values, diagonal = jnp.exp(log_mean(1 / (2 * scale**2))), 1 + _nothing(X, noise) / scale
+        rate = 1 / (2 * scale**2)
+        log_mean = noise._log_mean(X, Y, other, squared_distances(X, Y, one, rate))
+        values, diagonal = jnp.exp(log_mean(rate)), 1 + _nothing(X, noise) / scale
     else:
         squares = squared_distances_direct(X, Y, one)
         mean_square = squares + noise._spread(X)[:, None] + other._spread(Y)[None, :]

@@ -221,7 +221,7 @@ class DiagonalNoise(Noise):
             if self._shared and other._shared and t.ndim == 0:
                 widening = 2 * t * (self.variances + other.variances)
                 root = jnp.sqrt(1 + widening)[None, :]
-                apart = squared_distances(X / root, Y / root, jnp.ones((), X.dtype))
+                apart = squared_distances(X / root, Y / root, jnp.ones((), X.dtype), t)
                 return -jnp.sum(jnp.log1p(widening)) / 2 - t * apart
 
             # One coordinate after the other: memory O(n m), also on the way back.
@@ -277,7 +277,7 @@ class GeneralNoise(Noise):
         def shared(t: jax.Array) -> jax.Array:
             root = jnp.linalg.cholesky(eye + 2 * t * (self.covariances + other.covariances))
             both = solve_triangular(root, jnp.concatenate([X, Y]).T, lower=True).T
-            apart = squared_distances(both[: len(X)], both[len(X) :], jnp.ones((), X.dtype))
+            apart = squared_distances(both[: len(X)], both[len(X) :], jnp.ones((), X.dtype), t)
             return -jnp.sum(jnp.log(jnp.diagonal(root))) - t * apart
 
         def one_row(row: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
