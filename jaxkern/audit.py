@@ -16,7 +16,7 @@ from jaxkern._draws import normal_rows, pairs
 from jaxkern._pytree import pytree, static
 from jaxkern._spectral import eigvalsh, matmul
 from jaxkern.gram import gram_matmul, kernel_distance
-from jaxkern.kernels import as_kernel
+from jaxkern.kernels import Kernel, as_kernel
 
 __all__ = ["DistanceError", "SpectralError", "distance_error", "sampled_distance_error", "spectral_error"]
 
@@ -116,8 +116,10 @@ class SpectralError:
 
     Attributes
     ----------
-    lower : scalar; the error is at least this, always (up to rounding).
+    lower : scalar; the error is at least this, always.
     upper : scalar; the error is at most this, with the stated probability over the random probes.
+        Both allow for rounding, of K by `gram.rounding` and of products by six times what is typical of their sums.
+        Features are taken as the map computes them, and so is K where it is a user's function.
     probability : static.
     """
 
@@ -218,4 +220,17 @@ def _spectral_error(
     ritz = matmul(basis.T, apply(basis))
     lower = jnp.max(jnp.abs(eigvalsh((ritz + ritz.T) / 2)))
     # Rounding may push the lower bound above the upper one when both are tight.
-    return lower / X.shape[0], jnp.maximum(upper, lower) / X.shape[0]
+    lower, upper = lower / X.shape[0], jnp.maximum(upper, lower) / X.shape[0]
+    allowed = _rounding(kernel, X, Z)
+    return jnp.maximum(lower - allowed, 0), upper + allowed
+
+
+def _rounding(kernel: Kernel, X: jax.Array, Z: jax.Array) -> jax.Array:
+    """Return a bound of |A - A'| / n for the matrix A of products and what rounding makes of it."""
+    size = jnp.mean(jnp.abs(kernel._diagonal(X)))
+    try:
+        values = kernel._rounding(X, X)
+    except ValueError:  # not known
+        values = jnp.zeros((), X.dtype)
+    products = 3 * jnp.finfo(X.dtype).eps * X.shape[0] ** 0.5
+    return values * size + products * (size + jnp.sum(Z * Z) / X.shape[0])

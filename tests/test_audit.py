@@ -51,7 +51,9 @@ def test_an_exact_map_has_errors_of_the_size_of_rounding(dtype, rng):
     phi = features.nystrom(Gaussian(0.3), X)
     eps = float(jnp.finfo(dtype).eps)
     assert float(audit.distance_error(phi, Gaussian(0.3), X[:30], X[30:]).largest) <= 1e3 * eps
-    assert float(audit.spectral_error(jax.random.key(0), phi, Gaussian(0.3), X).upper) <= 10 * eps
+    assert (
+        float(audit.spectral_error(jax.random.key(0), phi, Gaussian(0.3), X).upper) <= 60 * eps
+    )  # 50 of them allowed for
 
 
 def test_sampled_pairs_are_different_rows_and_all_equally_likely():
@@ -110,6 +112,18 @@ def test_signs_do_not_matter(x64, rng):
     exact = float(metrics.spectral_error(gram(KERNEL, X), 4 * (phi(X) @ phi(X).T)))
     found = audit.spectral_error(jax.random.key(0), loud, KERNEL, X)
     assert float(found.lower) == pytest.approx(exact, rel=1e-6) and float(found.upper) >= exact
+
+
+def test_the_interval_holds_what_rounding_makes_of_a_map_that_is_exact(rng):
+    """All points are landmarks, two clusters far apart: what is left is rounding, of K and of products."""
+    X = np.array(points(rng, jnp.float32))
+    X[N // 2 :, 0] += 1e5
+    phi = features.nystrom(KERNEL, X)
+    Z, Xl = np.float64(phi(X)), X.astype(np.longdouble)
+    exact = np.float64(np.exp(-((Xl[:, None] - Xl[None]) ** 2).sum(-1) / 2))
+    error = np.linalg.norm(exact - Z @ Z.T, 2) / N
+    found = audit.spectral_error(jax.random.key(0), phi, KERNEL, jnp.asarray(X))
+    assert float(found.lower) <= error <= float(found.upper) < 1e-4
 
 
 def test_no_gram_matrix_is_held(rng):

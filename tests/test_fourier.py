@@ -1,6 +1,7 @@
 """Random Fourier features: exact identities, spectral laws by quadrature and by sampling, moments in closed form."""
 
 import math
+from fractions import Fraction
 from functools import cache, partial
 
 import jax
@@ -13,8 +14,8 @@ from sklearn.kernel_approximation import RBFSampler
 
 from jaxkern import features, kernels
 from jaxkern._blocks import by_blocks
-from jaxkern.features import orthogonal_fourier, paired_fourier, shifted_fourier
-from jaxkern.features._fourier import _cos_of_turns, _shifted_block
+from jaxkern.features import fastfood, orthogonal_fourier, paired_fourier, shifted_fourier
+from jaxkern.features._fourier import _cos_of_turns, _shifted_block, turns_by_digits
 from jaxkern.gram import gram
 from jaxkern.kernels import Cauchy, Exponential, Gaussian, Laplacian, Matern32, Matern52
 from jaxkern.kernels._spectra import LAWS
@@ -120,6 +121,42 @@ def test_the_paired_gram_matrix_is_the_mean_cosine_of_differences(make, dtype, r
     allowed = 10 * eps(dtype) + phases(phi, X)[1].mean(1)[:, None] + phases(phi, Y)[1].mean(1)[None]
     found = np.float64(phi(X)) @ np.float64(phi(Y)).T
     assert (np.abs(found - expected) <= allowed).all() and allowed.max() < 1e-4
+
+
+@pytest.mark.parametrize("make", [paired_fourier, orthogonal_fourier, fastfood], ids=by_name)
+def test_far_points_keep_the_inner_products_of_those_near_them(make, dtype, rng):
+    """Exact differences in extended precision; also a row alone, and a slope that a far row does not lose."""
+    limit, phi = (1e-5 if dtype == "float32" else 1e-11), draw(make, m=40, dtype=dtype)
+    W, plain = np.float64(phi.frequencies) / LENGTHSCALE, rng.normal(size=(N, DIM))
+    for far in (10.0, 1e3, 1e6, 1e12):
+        for where in (np.ones((N, 1)), np.eye(1, DIM) * (np.arange(N) >= N // 2)[:, None], np.eye(N, DIM)):
+            X = np.asarray(plain + far * where, dtype)
+            differences = np.float64(X[:, None].astype(np.longdouble) - X[None])
+            close = np.linalg.norm(differences, axis=-1) < 10 * LENGTHSCALE
+            Z = np.float64(phi(X))
+            error = np.abs(Z @ Z.T - np.cos(differences @ W.T).mean(axis=-1))
+            assert close.sum() >= N and error[close].max() <= limit
+            np.testing.assert_allclose(phi(X[:1])[0], Z[0], rtol=0, atol=limit)
+    slope = jax.grad(lambda x: phi(x)[0])(jnp.full((DIM,), 1e3, dtype))
+    expected = -np.sin(np.full(DIM, 1e3) @ W[0]) * W[0] / math.sqrt(40)
+    np.testing.assert_allclose(slope, expected, rtol=0, atol=3e3 * eps(dtype) * np.abs(W[0]).sum())
+
+
+def test_turns_by_digits_are_those_of_exact_fractions(dtype, rng):
+    """Beyond 24 or 53 bits of whole turns; the control is one product."""
+    turn = np.asarray(0.7, dtype)
+    X = np.asarray(rng.normal(size=(8, DIM)) * 10.0 ** rng.integers(-3, 8, size=(8, DIM)), dtype)
+    rate = np.asarray(rng.normal(size=(5, DIM)) / 0.7, dtype)
+    exact = [[sum(Fraction(float(a)) * Fraction(float(b)) for a, b in zip(x, w, strict=True)) for w in rate] for x in X]
+    found, product = np.float64(turns_by_digits(X, rate, turn)), np.float64(jnp.asarray(X) @ jnp.asarray(rate).T)
+
+    def apart(turns):
+        errors = [
+            [Fraction(float(t)) - e for t, e in zip(*rows, strict=True)] for rows in zip(turns, exact, strict=True)
+        ]
+        return max(abs(error - round(error)) for row in errors for error in row)
+
+    assert apart(found) <= 4 * eps(dtype) < 1e4 * eps(dtype) < apart(product)
 
 
 def test_moving_all_points_changes_no_paired_inner_product(x64, rng):

@@ -9,11 +9,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from jaxkern._draws import normal_rows
 from jaxkern._pytree import pytree
 from jaxkern._spectral import matmul
-from jaxkern.features._fourier import _Fourier, _paired_rows, draw_arguments
+from jaxkern.features._fourier import _Fourier, _paired_rows, draw_arguments, turns_by_digits
 from jaxkern.features._map import apply_rows
 from jaxkern.kernels import Kernel
 from jaxkern.kernels._spectra import spectral_law
@@ -63,6 +64,22 @@ class Fastfood(_Fourier):
 
     def _turns(self, X: jax.Array) -> jax.Array:
         return _along_directions(self, X) * (self.lengths / self._turn(X.dtype))[None, :]
+
+    def _mean_length(self) -> jax.Array:
+        return jnp.mean(self.lengths)
+
+    def _turns_by_digits(self, X: jax.Array) -> jax.Array:
+        num_blocks, size = self.gains.shape
+        turn, eye = self._turn(X.dtype), jnp.eye(X.shape[1], dtype=X.dtype)
+        lengths = jnp.pad(self.lengths, (0, num_blocks * size - self.num_frequencies)).reshape(num_blocks, size)
+
+        def block(parts: Any) -> jax.Array:
+            one = Fastfood(self.kernel, *(part[None] for part in parts[:-1]), parts[-1])
+            return turns_by_digits(X, (_along_directions(one, eye) * (parts[-1] / turn)[None, :]).T, turn)
+
+        # A block of frequencies at a time: all of them are never formed.
+        turns = lax.map(block, (self.signs, self.permutations, self.gains, lengths))
+        return jnp.swapaxes(turns, 0, 1).reshape(X.shape[0], num_blocks * size)[:, : self.num_frequencies]
 
     def __call__(self, X: Any) -> jax.Array:
         """Return phi(X), (..., num_features) for X (..., dim).

@@ -9,9 +9,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from jaxkern import _checks
 from jaxkern._blocks import by_blocks
+from jaxkern._distances import everywhere
 from jaxkern._pytree import pytree
 from jaxkern._spectral import matmul
 from jaxkern.features._map import apply_rows
@@ -20,6 +22,9 @@ from jaxkern.kernels._spectra import spectral_law, unscaled
 
 __all__ = ["PairedFourier", "ShiftedFourier", "paired_fourier", "shifted_fourier"]
 
+_TOLERANCE = {"float32": 3e-5, "float64": 3e-11}
+"""Rounding of a phase up to which one product serves; that of an inner product is a mean over frequencies."""
+_DIGIT, _DIGITS = 7, 5
 _BLOCK_ELEMENTS = 2**19
 """Phases of a block: 2 MB in float32. Half as many or twice as many are as fast."""
 
@@ -38,6 +43,15 @@ class _Fourier:
     def _turns(self, X: jax.Array) -> jax.Array:
         """Return the phases <w_j, x_i> / lengthscale in turns, that is divided by 2 pi, (n, num_frequencies)."""
         return matmul(X, (self.frequencies / self._turn(X.dtype)).T)
+
+    def _turns_by_digits(self, X: jax.Array) -> jax.Array:
+        """Return the phases in turns less whole turns, (n, num_frequencies), by `turns_by_digits`."""
+        turn = self._turn(X.dtype)
+        return turns_by_digits(X, self.frequencies / turn, turn)
+
+    def _mean_length(self) -> jax.Array:
+        """Return the mean length of a frequency for lengthscale 1."""
+        return jnp.mean(jnp.sqrt(jnp.sum(self.frequencies**2, axis=1)))
 
     def _turn(self, dtype: Any) -> jax.Array:
         """Return 2 pi lengthscale."""
@@ -265,7 +279,7 @@ def _paired_rows(phi: Any, X: jax.Array) -> jax.Array:
 
 
 def _paired_block(phi: Any, X: jax.Array) -> jax.Array:
-    turns, amplitude = _fraction(phi._turns(X)), phi._amplitude(1 / phi.num_frequencies, X.dtype)
+    turns, amplitude = _reduced_turns(phi, X), phi._amplitude(1 / phi.num_frequencies, X.dtype)
     # sin a = cos(a - pi / 2)
     return jnp.concatenate([amplitude * _cos_of_turns(turns), amplitude * _cos_of_turns(turns - 0.25)], axis=1)
 
@@ -276,12 +290,51 @@ def _shifted_rows(phi: ShiftedFourier, X: jax.Array) -> jax.Array:
 
 
 def _shifted_block(phi: ShiftedFourier, X: jax.Array) -> jax.Array:
-    turns = _fraction(phi._turns(X)) + phi.shifts[None, :] / (2 * math.pi)
+    turns = _reduced_turns(phi, X) + phi.shifts[None, :] / (2 * math.pi)
     return phi._amplitude(2 / phi.num_frequencies, X.dtype) * _cos_of_turns(turns)
 
 
 def _block_size(phi: Any) -> int:
     return max(_BLOCK_ELEMENTS // phi.num_frequencies, 64)
+
+
+def _reduced_turns(phi: Any, X: jax.Array) -> jax.Array:
+    """Return the phases in turns less whole turns, (n, num_frequencies), without the rounding of large ones.
+
+    Rows whose phases one product would round by more than a tolerance, six times what is typical of its sums, are
+    mapped by digits. Each row for itself: its features do not depend on the others. Derivatives are those of the
+    product.
+    """
+    turns = _fraction(phi._turns(X))
+    unit = jnp.finfo(X.dtype).eps / 2
+    sizes = jnp.sqrt(jnp.sum((2 * math.pi * X / phi._turn(X.dtype)) ** 2, axis=1))
+    near = lax.stop_gradient(6 * unit * sizes * phi._mean_length()) <= _TOLERANCE[X.dtype.name]
+
+    def by_digits() -> jax.Array:
+        exact = lax.stop_gradient(phi)._turns_by_digits(lax.stop_gradient(X))
+        return turns + jnp.where(near[:, None], 0, exact - lax.stop_gradient(turns))
+
+    return lax.cond(everywhere(jnp.all(near)), lambda: turns, by_digits)
+
+
+def turns_by_digits(X: jax.Array, rate: jax.Array, turn: jax.Array) -> jax.Array:
+    """Return X rate^T less whole turns, to a few roundings of one turn; X up to 2^31 times `turn`, 2 pi lengthscale.
+
+    A coordinate is a sum of digits times a power of two each, and a rest of at most a lengthscale. A whole
+    number of turns in such a power may be taken off, exactly; what is left is cut after 10 bits, so that its products
+    with digits of 6 bits are added without rounding.
+    """
+    info = jnp.finfo(X.dtype)
+    quantum = lax.reduce_precision(turn, info.nexp, 0) / 8  # between an eighth and a quarter of it
+    total = jnp.zeros((X.shape[0], rate.shape[0]), X.dtype)
+    for position in reversed(range(_DIGITS)):
+        step = quantum * 2 ** (_DIGIT * position)
+        digits = jnp.round(X / step)
+        X = X - digits * step
+        left = _fraction(rate * step)
+        head = jnp.round(left * 1024) / 1024
+        total = _fraction(total + _fraction(matmul(digits, head.T)) + matmul(digits, (left - head).T))
+    return _fraction(total + matmul(X, rate.T))
 
 
 @jax.custom_jvp
