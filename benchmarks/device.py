@@ -62,7 +62,7 @@ def run(words: Sequence[str], environment: Mapping[str, str]) -> tuple[bool, str
     start, output = time.perf_counter(), {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     done = subprocess.run([sys.executable, "-m", *words], cwd=ROOT, env=environment, check=False, **output)
     end = f"FAILED with exit status {done.returncode}" if done.returncode else "passed"
-    lines = done.stdout.replace(f"{ROOT}{os.sep}", "").strip().splitlines()[-40:]
+    lines = done.stdout.replace(f"{ROOT}{os.sep}", "").strip().splitlines()[-60:]
     took = seconds(time.perf_counter() - start)
     return not done.returncode, "\n".join([f"{end} in {took}", "", "```text", *lines, "```"])
 
