@@ -16,7 +16,6 @@ import json
 import math
 import os
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +33,6 @@ from benchmarks._gpu_work import FLOAT, HIGHEST, WORK
 from benchmarks._report import seconds
 
 SCHEMA = 1
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def median(function: Run, rounds: int, least: float, wait: Callable[[Any], Any] = jax.block_until_ready) -> float:
@@ -95,21 +93,10 @@ def with_torch(device: Any) -> tuple[Any, str, Callable[[Any], Any]] | None:
         return None
     if device.platform == "cpu":
         return torch, "cpu", lambda _: None
-    if not torch.cuda.is_available():
+    if device.platform != "gpu" or not torch.cuda.is_available():
         return None
     torch.backends.cuda.matmul.allow_tf32 = False  # float32 is meant
     return torch, "cuda", lambda _: torch.cuda.synchronize()
-
-
-def suite(device: Any, tests: Sequence[str]) -> dict[str, Any]:
-    """Run the test suite, or some of it, on the device; return its status and its closing line."""
-    backend = "rocm" if "rocm" in device.client.platform_version.lower() else "cuda"
-    backend = "cpu" if device.platform == "cpu" else f"{backend},cpu"  # some tests need devices of a CPU
-    environment = os.environ | {"JAX_PLATFORMS": backend, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-    words = [sys.executable, "-m", "pytest", "-q", *tests]
-    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    said = (done.stdout.strip() or done.stderr.strip()).splitlines()
-    return {"status": done.returncode, "backend": backend, "closing_line": said[-1] if said else ""}
 
 
 # ------------------------------------------------------------------------------------------------------- reporting
@@ -138,15 +125,13 @@ def table(document: Mapping[str, Any]) -> str:
         cells += [", ".join(word for word in (said, each["note"]) if word)]
         cells += ["" if theirs is None else f"{theirs / each['seconds']:.3g}"]
         out.append(f"| {' | '.join(cells)} |")
-    if document["suite"]:
-        out += ["", f"Test suite on {document['suite']['backend']}: {document['suite']['closing_line']}"]
     return "\n".join(out) + "\n"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
     options = _parser().parse_args(argv)
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # torch and the suite need memory, too
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # torch needs memory, too
     try:
         device = jax.devices(options.platform)[0]
     except RuntimeError:
@@ -156,30 +141,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     torch = with_torch(device)
     with jax.default_device(device):
         limits = rates(options.small, rounds, least)
-        document = {"schema": SCHEMA, "small": options.small, **_machine.describe(), "work": [], "suite": None}
+        document = {"schema": SCHEMA, "small": options.small, **_machine.describe(), "work": []}
         document["accelerator"] = {"kind": device.device_kind, "flops": limits[0], "bandwidth": limits[1]}
         document["versions"]["torch"] = None if torch is None else torch[0].__version__
         for name in options.work or WORK:
             document["work"].append(run(name, options.small, limits, torch, rounds, least))
             print(table({**document, "work": document["work"][-1:]}).splitlines()[-1], flush=True)
             gc.collect()
-    if options.suite is not None:
-        document["suite"] = suite(device, options.suite)
     print(f"\n{table(document)}")
     if options.json:
         options.json.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n")
     if options.table:
         options.table.write_text(table(document))
-    failed = any("error" in each for each in document["work"])
-    return int(failed or bool(document["suite"] and document["suite"]["status"]))
+    return int(any("error" in each for each in document["work"]))
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m benchmarks.gpu", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = "Exit status: 0, 1 where torch found other numbers or the suite failed, 2 without the device."
+    parser.epilog = "Exit status: 0, 1 where torch found other numbers, 2 without the device."
     parser.add_argument("--work", nargs="+", choices=tuple(WORK), metavar="NAME", help=f"of {', '.join(WORK)}")
-    parser.add_argument("--suite", nargs="*", metavar="TEST", help="run the test suite there, too, or these tests")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured")
     parser.add_argument("--table", type=Path, metavar="FILE", help="write Markdown")
     parser.add_argument("--platform", choices=("gpu", "tpu", "cpu"), default="gpu", help="default: gpu")

@@ -27,11 +27,8 @@ ALLOWED = int(stats.binom.isf(1e-9, DRAWS, DELTA))
 FEW = settings(max_examples=6, deadline=None, derandomize=True, database=None)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def double_precision():
-    """The smallest distances are 1e-8: features of size 1 tell them apart to eight digits."""
-    with jax.enable_x64(True):
-        yield
+# The smallest distances are 1e-8: features of size 1 tell them apart to eight digits.
+pytestmark = pytest.mark.usefixtures("double_precision")
 
 
 def examples(scales, spreads):

@@ -28,13 +28,8 @@ EPS, DELTA, DRAWS = 0.2, 0.1, 100
 ALLOWED = int(stats.binom.isf(1e-9, DRAWS, DELTA))
 FEW = settings(max_examples=6, deadline=None, derandomize=True, database=None)
 
-
-@pytest.fixture(autouse=True, scope="module")
-def double_precision():
-    """Heavy tails make phases large, and in single precision those of far points would be noise."""
-    with jax.enable_x64(True):
-        yield
-
+# Heavy tails make phases large, and in single precision those of far points would be noise.
+pytestmark = pytest.mark.usefixtures("double_precision")
 
 EXAMPLES = st.fixed_dictionaries(
     {

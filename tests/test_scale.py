@@ -299,6 +299,8 @@ scale.embed(io.load("map.npz"), X, block_size=10, out=out, progress="progress")
 
 
 def test_a_killed_process_is_taken_up_to_the_last_bit(phi, X, tmp_path):
+    if jax.default_backend() != "cpu":
+        pytest.skip("the process that is killed runs on the CPU, whose bits are others")
     np.save(tmp_path / "points.npy", X)
     io.save(tmp_path / "map.npz", phi)
     # Compiled as here: the bits are those of one program.
