@@ -78,9 +78,9 @@ class Given:
 
     @property
     def spread(self):
-        """1 + rho^2, rho the largest distance of a point from the mean over the lengthscale."""
+        """1 + rho^2, rho the largest distance of a point from the mean over the lengthscale; at most 1e-5 / eps."""
         rows = np.float64(self.case.rows)
-        return 1 + ((rows - rows.mean(axis=0)) ** 2).sum(axis=1).max() / float(self.length) ** 2
+        return min(1 + ((rows - rows.mean(axis=0)) ** 2).sum(axis=1).max() / float(self.length) ** 2, 84.0)
 
     @property
     def reach(self):
