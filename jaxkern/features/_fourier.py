@@ -162,8 +162,9 @@ def paired_fourier(key: Any, kernel: Any, dim: int, *, num_frequencies: int, dty
     N m dim multiply-adds, N m sines and as many cosines. Memory O(m dim) to keep; to map, beyond the 2 N m numbers of
     the result, 2 MB on a CPU, where rows go through in blocks, and about as much again elsewhere and for derivatives.
 
-    Phases <w_j, x> carry a rounding of about eps |w_j| |x|. Points far from the origin lose digits that their
-    differences have: subtract the mean first, which changes no inner product of features.
+    Inner products of features keep their digits however far points are from the origin; phases that one product would
+    round by more than 3e-5 (float32) take three to four times as long: subtract the mean first, which changes no inner
+    product.
 
     References
     ----------
@@ -214,8 +215,7 @@ def shifted_fourier(key: Any, kernel: Any, dim: int, *, num_frequencies: int, dt
     Notes
     -----
     m uniform draws beside the normal ones of `paired_fourier`; mapping N points takes N m dim multiply-adds and N m
-    cosines. Memory O(m dim) to keep. Phases carry a rounding of about eps |w_j| |x|; moving the points changes inner
-    products of these features, but not their law.
+    cosines. Memory O(m dim) to keep. Moving the points changes inner products of these features, but not their law.
 
     References
     ----------
