@@ -7,6 +7,7 @@ an array is reported in a field of the result instead.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -106,7 +107,7 @@ def labels(name: str, value: Any, *, size: int | None = None) -> jax.Array:
     return array
 
 
-def same_dtype(name: str, array: jax.Array, reference_name: str, reference: jax.Array) -> jax.Array:
+def same_dtype(name: str, array: jax.Array, reference_name: str, reference: Any) -> jax.Array:
     """Return `array` if it has the dtype of `reference`, or raise."""
     if array.dtype != reference.dtype:
         raise ValueError(
@@ -149,6 +150,40 @@ def positive(name: str, value: Any) -> Any:
     if isinstance(value, bool | np.bool_ | str) or (is_static(value) and not (value > 0 and np.isfinite(value))):
         raise ValueError(f"{name} must be positive and finite, got {value!r}")
     return value
+
+
+def non_negative(name: str, value: Any) -> Any:
+    """Raise if `value`, a number or a list or NumPy array of them, is static and not non-negative and finite."""
+    static = is_static(value) or isinstance(value, np.ndarray)
+    if static or (isinstance(value, list | tuple) and all(map(is_static, value))):
+        try:
+            numbers = np.asarray(value)
+            unfit = ~(np.isfinite(numbers) & (numbers >= 0))
+        except TypeError:
+            raise ValueError(f"{name} must be a number or an array of them, got {value!r}") from None
+        if unfit.any():
+            raise ValueError(f"{name} must be non-negative and finite, got {numbers[unfit][0]}")
+    return value
+
+
+def weights(value: Any, rows_name: str, rows: Any, *, some: bool = True) -> jax.Array | None:
+    """Return the weights of rows, (rows,) in their dtype, or raise; None stays None.
+
+    Of a NumPy array the entries are looked at as well: none may be negative, and with `some` one must be positive.
+    Those of other arrays are for `mass`.
+    """
+    if value is None:
+        return None
+    array = vector("weights", value, size=rows.shape[0])
+    if isinstance(non_negative("weights", value), np.ndarray) and some and not value.any():
+        raise ValueError("weights must have a positive sum, got zeros alone")
+    return same_dtype("weights", array, rows_name, rows)
+
+
+def mass(weights: jax.Array, total: Callable[[jax.Array], jax.Array] = jnp.sum) -> jax.Array:
+    """Return the sum of weights, or NaN where one is negative or the sum is not positive and finite."""
+    found = total(jnp.where(weights >= 0, weights, jnp.nan))
+    return jnp.where((found > 0) & jnp.isfinite(found), found, jnp.nan)
 
 
 def fraction(name: str, value: Any) -> Any:

@@ -185,9 +185,7 @@ def update(state: State, rows: Any, weights: Any = None) -> State:
     state = _state("state", state)
     rows = _checks.matrix("rows", rows, dim=state.buffer.shape[1], min_rows=0)
     _checks.same_dtype("rows", rows, "the state", state.buffer)
-    if weights is not None:
-        weights = _checks.vector("weights", weights, size=rows.shape[0])
-        _checks.same_dtype("weights", weights, "the state", state.buffer)
+    weights = _checks.weights(weights, "the state", rows, some=False)
     if rows.shape[0] == 0:
         return state
     return _update(state, rows, weights)
