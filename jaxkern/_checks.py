@@ -7,6 +7,8 @@ an array is reported in a field of the result instead.
 from __future__ import annotations
 
 import operator
+import os
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +17,27 @@ import jax.numpy as jnp
 import numpy as np
 
 _FLOATS = (np.dtype("float32"), np.dtype("float64"))
+_forked: int | None = None  # the process that was forked after JAX had begun in it
+
+
+def _before_fork() -> None:
+    global _forked
+    bridge = sys.modules.get("jax._src.xla_bridge")  # no public name tells it without beginning
+    if _forked is None and getattr(bridge, "backends_are_initialized", lambda: False)():
+        _forked = os.getpid()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(before=_before_fork)
+
+
+def _same_process() -> None:
+    """Raise in a child of a fork: it has none of the threads of JAX, and would wait for them for ever."""
+    if _forked is not None and _forked != os.getpid():
+        raise RuntimeError(
+            "this process was forked from one in which JAX had begun, and cannot use it; start processes by "
+            'multiprocessing.get_context("spawn") or "forkserver"'
+        )
 
 
 def is_static(value: Any) -> bool:
@@ -26,6 +49,7 @@ def is_static(value: Any) -> bool:
 
 def as_array(name: str, value: Any) -> jax.Array:
     """Return `value` as an array, or raise: what JAX says of objects, strings and ragged lists names no argument."""
+    _same_process()
     try:
         return jnp.asarray(value)
     except jax.errors.JAXTypeError:
@@ -118,6 +142,7 @@ def same_dtype(name: str, array: jax.Array, reference_name: str, reference: Any)
 
 def key(value: Any, name: str = "key") -> jax.Array:
     """Return `value` if it is one typed random key, or raise."""
+    _same_process()
     dtype = getattr(value, "dtype", None)
     if dtype is None or not jnp.issubdtype(dtype, jax.dtypes.prng_key):
         found = type(value).__name__ if dtype is None else f"an array of dtype {dtype}"
