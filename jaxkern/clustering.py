@@ -80,7 +80,11 @@ class KernelSpectral(Projection):
     kernel : the kernel.
     landmarks : (n, dim), the points that were clustered.
     projection : (num_clusters, n), as in `SpectralPartition`.
-    labels, centers, objective, converged, eigenvalues : as in `SpectralPartition`.
+    labels : (n,) int32 in [0, num_clusters), as in `SpectralPartition`, like all that follow.
+    centers : (num_clusters, num_clusters).
+    objective : scalar.
+    converged : scalar bool.
+    eigenvalues : (num_clusters,).
     """
 
     kernel: Any

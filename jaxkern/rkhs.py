@@ -43,7 +43,7 @@ class Function:
     ----------
     kernel : a kernel, or a function of two points.
     points : (p, d) points.
-    weights : (p,) for one function, (p, r) for r of them.
+    weights : (p,) for one function, or (p, r) for r of them.
 
     Calling f(X) with X (n, d) returns (n,) or (n, r). Functions add, subtract and scale.
     """

@@ -60,7 +60,7 @@ class StreamingMap:
         `shrinkage` plus the next squared singular value of the sketch. With all components it is `shrinkage`.
     squared_norm : scalar, |Z|_F^2, the sum of all eigenvalues of Z'Z.
     weight : scalar n.
-    rank : scalar int32, the number of components that are not zero.
+    rank : scalar int32 in [0, num_features], the number of components that are not zero.
     finite : scalar bool; False if a feature was NaN or infinite, and then nothing is certified.
     centered : static.
     """
