@@ -7,6 +7,9 @@ an array is reported in a field of the result instead.
 from __future__ import annotations
 
 import operator
+import os
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -14,6 +17,27 @@ import jax.numpy as jnp
 import numpy as np
 
 _FLOATS = (np.dtype("float32"), np.dtype("float64"))
+_forked: int | None = None  # the process that was forked after JAX had begun in it
+
+
+def _before_fork() -> None:
+    global _forked
+    bridge = sys.modules.get("jax._src.xla_bridge")  # no public name tells it without beginning
+    if _forked is None and getattr(bridge, "backends_are_initialized", lambda: False)():
+        _forked = os.getpid()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(before=_before_fork)
+
+
+def _same_process() -> None:
+    """Raise in a child of a fork: it has none of the threads of JAX, and would wait for them for ever."""
+    if _forked is not None and _forked != os.getpid():
+        raise RuntimeError(
+            "this process was forked from one in which JAX had begun, and cannot use it; start processes by "
+            'multiprocessing.get_context("spawn") or "forkserver"'
+        )
 
 
 def is_static(value: Any) -> bool:
@@ -25,6 +49,7 @@ def is_static(value: Any) -> bool:
 
 def as_array(name: str, value: Any) -> jax.Array:
     """Return `value` as an array, or raise: what JAX says of objects, strings and ragged lists names no argument."""
+    _same_process()
     try:
         return jnp.asarray(value)
     except jax.errors.JAXTypeError:
@@ -106,7 +131,7 @@ def labels(name: str, value: Any, *, size: int | None = None) -> jax.Array:
     return array
 
 
-def same_dtype(name: str, array: jax.Array, reference_name: str, reference: jax.Array) -> jax.Array:
+def same_dtype(name: str, array: jax.Array, reference_name: str, reference: Any) -> jax.Array:
     """Return `array` if it has the dtype of `reference`, or raise."""
     if array.dtype != reference.dtype:
         raise ValueError(
@@ -117,6 +142,7 @@ def same_dtype(name: str, array: jax.Array, reference_name: str, reference: jax.
 
 def key(value: Any, name: str = "key") -> jax.Array:
     """Return `value` if it is one typed random key, or raise."""
+    _same_process()
     dtype = getattr(value, "dtype", None)
     if dtype is None or not jnp.issubdtype(dtype, jax.dtypes.prng_key):
         found = type(value).__name__ if dtype is None else f"an array of dtype {dtype}"
@@ -149,6 +175,40 @@ def positive(name: str, value: Any) -> Any:
     if isinstance(value, bool | np.bool_ | str) or (is_static(value) and not (value > 0 and np.isfinite(value))):
         raise ValueError(f"{name} must be positive and finite, got {value!r}")
     return value
+
+
+def non_negative(name: str, value: Any) -> Any:
+    """Raise if `value`, a number or a list or NumPy array of them, is static and not non-negative and finite."""
+    static = is_static(value) or isinstance(value, np.ndarray)
+    if static or (isinstance(value, list | tuple) and all(map(is_static, value))):
+        try:
+            numbers = np.asarray(value)
+            unfit = ~(np.isfinite(numbers) & (numbers >= 0))
+        except TypeError:
+            raise ValueError(f"{name} must be a number or an array of them, got {value!r}") from None
+        if unfit.any():
+            raise ValueError(f"{name} must be non-negative and finite, got {numbers[unfit][0]}")
+    return value
+
+
+def weights(value: Any, rows_name: str, rows: Any, *, some: bool = True) -> jax.Array | None:
+    """Return the weights of rows, (rows,) in their dtype, or raise; None stays None.
+
+    Of a NumPy array the entries are looked at as well: none may be negative, and with `some` one must be positive.
+    Those of other arrays are for `mass`.
+    """
+    if value is None:
+        return None
+    array = vector("weights", value, size=rows.shape[0])
+    if isinstance(non_negative("weights", value), np.ndarray) and some and not value.any():
+        raise ValueError("weights must have a positive sum, got zeros alone")
+    return same_dtype("weights", array, rows_name, rows)
+
+
+def mass(weights: jax.Array, total: Callable[[jax.Array], jax.Array] = jnp.sum) -> jax.Array:
+    """Return the sum of weights, or NaN where one is negative or the sum is not positive and finite."""
+    found = total(jnp.where(weights >= 0, weights, jnp.nan))
+    return jnp.where((found > 0) & jnp.isfinite(found), found, jnp.nan)
 
 
 def fraction(name: str, value: Any) -> Any:

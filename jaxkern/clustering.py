@@ -80,7 +80,11 @@ class KernelSpectral(Projection):
     kernel : the kernel.
     landmarks : (n, dim), the points that were clustered.
     projection : (num_clusters, n), as in `SpectralPartition`.
-    labels, centers, objective, converged, eigenvalues : as in `SpectralPartition`.
+    labels : (n,) int32 in [0, num_clusters), as in `SpectralPartition`, like all that follow.
+    centers : (num_clusters, num_clusters).
+    objective : scalar.
+    converged : scalar bool.
+    eigenvalues : (num_clusters,).
     """
 
     kernel: Any
@@ -312,10 +316,7 @@ def kernel_kmeans(
 def _arguments(num_clusters: Any, weights: Any, rows: jax.Array, name: str) -> tuple[int, jax.Array | None]:
     """Return the number of clusters and the weights, checked against the rows."""
     num_clusters = _checks.count("num_clusters", num_clusters, maximum=rows.shape[0], limit="the number of points")
-    if weights is not None:
-        weights = _checks.vector("weights", weights, size=rows.shape[0])
-        _checks.same_dtype("weights", weights, name, rows)
-    return num_clusters, weights
+    return num_clusters, _checks.weights(weights, name, rows)
 
 
 @partial(jax.jit, static_argnames=("num_clusters", "num_restarts"))
@@ -390,7 +391,7 @@ def _roots(rows: jax.Array, weights: jax.Array | None) -> tuple[jax.Array, jax.A
     """Return the square roots of the weights, (n,), and their sum."""
     if weights is None:
         return jnp.ones(rows.shape[0], rows.dtype), jnp.asarray(rows.shape[0], rows.dtype)
-    return jnp.sqrt(weights), weights.sum()
+    return jnp.sqrt(weights), _checks.mass(weights)
 
 
 def _nearest(rows: jax.Array, centers: jax.Array) -> jax.Array:

@@ -43,7 +43,7 @@ class State:
     Attributes
     ----------
     buffer : (R, dim), R = 2 sketch_size, or sketch_size where shrink_at <= sketch_size; unused rows are zero.
-    filled : scalar int32, the number of rows of the buffer in use.
+    filled : scalar int32 in [0, R], the number of rows of the buffer in use.
     removed : (2,), the sum of what shrinks have subtracted, and the rounding of that sum.
     squared_norm : (2,), the sum of squares of all entries seen, and the rounding of that sum.
     magnitude : scalar, the sum over all shrinks of |B|_F^2: what their rounding is proportional to.
@@ -60,6 +60,13 @@ class State:
     sketch_size: int = static()
     shrink_at: int = static()
 
+    def __post_init__(self) -> None:
+        """Validate the static sizes."""
+        size = _checks.count("sketch_size", self.sketch_size)
+        _checks.count("shrink_at", self.shrink_at, maximum=size + 1, limit="sketch_size + 1")
+        if self.buffer.shape[-2] != (2 * size if self.shrink_at > size else size):
+            raise ValueError(f"buffer must have the rows of a sketch of size {size}, got shape {self.buffer.shape}")
+
 
 @pytree
 class Sketch:
@@ -71,7 +78,7 @@ class Sketch:
     singular_values : (sketch_size,), descending, not negative. The i-th eigenvalue of A'A lies between their i-th
         square and that plus `shrinkage`.
     shrinkage : scalar, certified bound of |A'A - B'B|_2; see the notes of `finalize` for what it says of rounding.
-    rank : scalar int32, the number of singular values that are not zero.
+    rank : scalar int32 in [0, sketch_size], the number of singular values that are not zero.
     squared_norm : scalar, |A|_F^2.
     num_rows : scalar int32, the number of rows of A.
     finite : scalar bool; False if a row with NaN or infinity was seen, or a sum of squares left the range of the dtype.
@@ -185,9 +192,7 @@ def update(state: State, rows: Any, weights: Any = None) -> State:
     state = _state("state", state)
     rows = _checks.matrix("rows", rows, dim=state.buffer.shape[1], min_rows=0)
     _checks.same_dtype("rows", rows, "the state", state.buffer)
-    if weights is not None:
-        weights = _checks.vector("weights", weights, size=rows.shape[0])
-        _checks.same_dtype("weights", weights, "the state", state.buffer)
+    weights = _checks.weights(weights, "the state", rows, some=False)
     if rows.shape[0] == 0:
         return state
     return _update(state, rows, weights)

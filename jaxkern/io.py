@@ -3,6 +3,9 @@
 A file is an `.npz` archive: the arrays of the object, and a JSON header that says how they fit together. Reading one
 runs no code of the file: nothing is pickled, and classes are looked up by name among those of the package. It takes
 memory in proportion to the length of the file and no more, since arrays are neither compressed nor used twice.
+
+Objects must be as their docstrings say, when written and when read: shapes, in which equal names are equal sizes (after
+the axes of a stack), dtypes and ranges. Maps are finite unless they say themselves that they are not.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import math
 import os
 import pathlib
 import pkgutil
+import re
 import secrets
 import stat
 import zipfile
@@ -32,6 +36,10 @@ __all__ = ["load", "save"]
 _FORMAT, _VERSION = "jaxkern", 1
 _HEADER = "header"
 _LONGEST_HEADER = 2**26  # bytes; the objects of Python that JSON becomes take some twenty times as much
+_LARGEST_EMPTY = 2**28  # entries along the other axes of an array that has none
+_FIELD = re.compile(r"^ *((?:\w+, )*\w+) : (.*)$", re.MULTILINE)
+_SHAPE = re.compile(r"(?:positive |non-negative )?(?:\(([^()]*)\)|scalars?\b)(?: (int32|bool))?(?!.* or \()")
+_RANGE = re.compile(r" in \[0, (\w+)([\])])")
 _PACKAGE = importlib.import_module("jaxkern")
 
 remember(RandomProjection)
@@ -51,7 +59,8 @@ def save(path: str | os.PathLike[str], obj: Any) -> None:
     Raises
     ------
     ValueError
-        If some part cannot be saved, such as a Python function inside `kernels.FromFunction`; the part is named. If
+        If some part cannot be saved, such as a Python function inside `kernels.FromFunction`, or is not as its class
+        documents it, such as a map fitted to NaN or a negative lengthscale; the part is named. If
         what is no array takes more than 64 MiB as text.
     OSError
         If the file cannot be written.
@@ -73,6 +82,7 @@ def save(path: str | os.PathLike[str], obj: Any) -> None:
     """
     arrays: dict[str, np.ndarray] = {}
     tree = _encode(obj, "obj", arrays)
+    _validate(obj, "obj")
     header = {"format": _FORMAT, "version": _VERSION, "jaxkern": _PACKAGE.__version__, "object": tree}
     text = json.dumps(header).encode()
     if len(text) > _LONGEST_HEADER:
@@ -105,8 +115,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     ------
     ValueError
         If the file is of another kind, truncated or damaged, of a newer version, names a class or field that this
-        version does not have, or holds float64 or int64 arrays of JAX while `jax_enable_x64` is off. If it is a
-        folder, a pipe or a device, or larger than memory.
+        version does not have or a value that its class does not allow, or holds float64 or int64 arrays of JAX while
+        `jax_enable_x64` is off. If it is a folder, a pipe or a device, or larger than memory.
     OSError
         If the file cannot be read; FileNotFoundError if there is none.
 
@@ -130,7 +140,9 @@ def load(path: str | os.PathLike[str]) -> Any:
             f"jaxkern reads versions up to {_VERSION}, upgrade it"
         )
     try:
-        return _decode(header["object"], arrays)
+        found = _decode(header["object"], arrays)
+        _validate(found, "it")
+        return found
     except (KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"{path} is damaged: its header and its arrays do not fit together") from error
     except ValueError as error:
@@ -190,6 +202,8 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
         held = entry.file_size - file.tell()
     if dtype.kind not in "biufcSU" or min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != held:
         raise ValueError(f"an array declares the shape {shape} and the dtype {dtype}, and holds {held:,} bytes")
+    if held == 0 and math.prod(max(size, 1) for size in shape) > _LARGEST_EMPTY:
+        raise ValueError(f"an array without entries declares the shape {shape}")
     with archive.open(entry) as file:
         return np.lib.format.read_array(file, allow_pickle=False)
 
@@ -292,13 +306,61 @@ def _fields(cls: type) -> tuple[str, ...]:
 
 
 def _build(cls: type, fields: dict[str, Any]) -> Any:
-    """Rebuild without validation, as from the leaves of a tree: what was saved was valid or a placeholder."""
+    """Rebuild without validation, as from the leaves of a tree."""
     if issubclass(cls, tuple):
         return cls(**fields)
     instance = object.__new__(cls)
     for name, value in fields.items():
         object.__setattr__(instance, name, value)
     return instance
+
+
+def _validate(value: Any, where: str) -> None:
+    """Raise unless every object in a tree is as its class documents it."""
+    if isinstance(value, dict | list | tuple):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            _validate(item, f"{where}[{key!r}]")
+    cls = type(value)
+    if CLASSES.get(public_name(cls)) is not cls:
+        return
+    said = {name: line for names, line in _FIELD.findall(cls.__doc__ or "") for name in names.split(", ")}
+    sizes: dict[str, Any] = {}
+    told = not callable(value) or not all(np.all(getattr(value, name, True)) for name in ("finite", "converged"))
+    for field in _fields(cls):
+        _validate(getattr(value, field), f"{where}.{field}")
+    for field in 2 * _fields(cls):  # the first time for the sizes, on which ranges depend
+        item, line = getattr(value, field), said.get(field, "positive scalar" if field == "lengthscale" else "")
+        if not _is_as_said(item, line, cls.__annotations__.get(field, ""), sizes, told):
+            item = f"{item.dtype}{list(item.shape)}" if hasattr(item, "dtype") else repr(item)
+            raise ValueError(f"{where}.{field} does not fit, {_plain(item)}; {public_name(cls)} has there: {line}")
+    getattr(value, "__post_init__", lambda: None)()
+
+
+def _is_as_said(value: Any, line: str, declared: str, sizes: dict[str, Any], told: bool) -> bool:
+    """Compare a field with its line in the docstring, given the sizes that belong to names so far."""
+    if declared in ("int", "bool", "float", "str"):
+        return type(value).__name__ == declared
+    if line.startswith(("a kernel", "the kernel", "the map", "the feature map")):
+        return callable(value)
+    shape, array = _SHAPE.match(line), declared == "jax.Array"
+    if shape is None or (value is None and not array):
+        return True
+    entries = np.asarray(value)
+    names = [name.strip() for name in (shape[1] or "").split(",") if name.strip()]
+    stack, own = entries.shape[: max(entries.ndim - len(names), 0)], entries.shape[-len(names) or entries.ndim :]
+    if entries.dtype != shape[2] if shape[2] else entries.dtype.kind not in ("f" if array else "fi"):
+        return False
+    if len(own) < len(names) or (array and sizes.setdefault("", stack) != stack):
+        return False
+    if any(sizes.setdefault(name, int(name) if name.isdigit() else n) != n for name, n in zip(names, own, strict=True)):
+        return False
+    limit = _RANGE.search(line)
+    if limit and limit[1] in sizes and ((entries < 0) | (entries > sizes[limit[1]] - (limit[2] == ")"))).any():
+        return False
+    if "negative" in line and (entries < 0).any():
+        return False
+    positive = not line.startswith("positive") or bool(((entries > 0) & np.isfinite(entries)).all())
+    return positive and (told or not array or bool(np.isfinite(entries).all()))
 
 
 def _find(name: str) -> type:

@@ -71,7 +71,8 @@ def kmeans(
     key : a typed random key. Restart r uses `fold_in(key, r)`, so more restarts never give a worse objective.
     X : (N, d), float32 or float64, N >= num_clusters.
     num_clusters : k, a Python int in [1, N].
-    weights : (N,) at least 0, in the dtype of X; by default all 1. Their sum must be positive, or the objective is NaN.
+    weights : (N,) at least 0, in the dtype of X; by default all 1. Where one is negative, or their sum is not positive
+        and finite, the objective is not finite and `converged` is False; NumPy arrays are refused.
     num_restarts : independent seedings, at least 1; the one with the smallest objective is returned.
     max_iterations : Lloyd iterations of each restart, at least 1.
     tolerance : at least 0; 0 goes on until the centres stand still.
@@ -92,9 +93,7 @@ def kmeans(
     """
     key = _checks.key(key)
     X = _checks.matrix("X", X)
-    if weights is not None:
-        weights = _checks.vector("weights", weights, size=X.shape[0])
-        _checks.same_dtype("weights", weights, "X", X)
+    weights = _checks.weights(weights, "X", X)
     sizes, max_iterations = _sizes(
         X.shape[0], X.shape[0], num_clusters, num_restarts, max_iterations, tolerance, num_candidates, block_size
     )
@@ -202,7 +201,7 @@ def _kmeans(
 ) -> KMeansResult:
     share = _Share(X.shape[0]) if share is None else share
     # Parts of the total, in which neither the mean nor the spread can overflow.
-    part = None if weights is None else (weights / share.sum(weights.sum()))[:, None]
+    part = None if weights is None else (weights / _checks.mass(weights, lambda w: share.sum(w.sum())))[:, None]
 
     def average(rows: jax.Array) -> jax.Array:
         if part is None:

@@ -43,7 +43,7 @@ class Function:
     ----------
     kernel : a kernel, or a function of two points.
     points : (p, d) points.
-    weights : (p,) for one function, (p, r) for r of them.
+    weights : (p,) for one function, or (p, r) for r of them.
 
     Calling f(X) with X (n, d) returns (n,) or (n, r). Functions add, subtract and scale.
     """
@@ -159,8 +159,15 @@ class Covariance:
     ----------
     kernel : a kernel, or a function of two points.
     points : (p, d) atoms.
-    weights : (p,) non-negative weights that sum to one, or None for equal ones.
+    weights : (p,) non-negative weights in the dtype of the points, of any positive sum, by which they are divided; or
+        None for equal ones. An atom of weight 0 does not exist, whatever it holds.
     centered : static; whether the mean is subtracted.
+
+    Raises
+    ------
+    ValueError
+        When used, if points or weights have another shape or dtype, or NumPy weights are negative, not finite or all
+        zero. Of other arrays only the numbers can tell: `total` and everything else is NaN then.
 
     Notes
     -----
@@ -203,6 +210,13 @@ class Covariance:
         A = _whitened(kernel, points, root, self.centered)
         return _contract(self._analysis(f), _apply_power(A, self._analysis(g), power - 1))
 
+    @property
+    def total(self) -> jax.Array:
+        """The sum of the weights as they were given, or NaN if they are no weights."""
+        points = _checks.matrix("points", self.points)
+        weights = _checks.weights(self.weights, "points", points)
+        return _checks.mass(jnp.ones(points.shape[0], points.dtype) if weights is None else weights)
+
     def matrix(self) -> jax.Array:
         """Return A = B B*, (p, p), which has the eigenvalues of Sigma."""
         return _whitened(*self._parts(), self.centered)
@@ -242,12 +256,14 @@ class Covariance:
 
     def _parts(self) -> tuple[Kernel, jax.Array, jax.Array]:
         points = _checks.matrix("points", self.points)
-        size = points.shape[0]
-        if self.weights is None:
-            root = jnp.full((size,), (1 / size) ** 0.5, points.dtype)
+        weights = _checks.weights(self.weights, "points", points)
+        if weights is None:
+            root = jnp.full(points.shape[:1], (1 / points.shape[0]) ** 0.5, points.dtype)
         else:
-            weights = _checks.vector("weights", self.weights, size=size)
-            root = jnp.sqrt(_checks.same_dtype("weights", weights, "points", points))
+            total = _checks.mass(weights)
+            root = jnp.sqrt(weights / total)
+            # Rows that fill up may be far away: they become copies of an atom. All are NaN if the weights are none.
+            points = jnp.where((weights > 0)[:, None], points, points[jnp.argmax(weights)]) + 0 * total
         return as_kernel(self.kernel), points, root
 
     def _analysis(self, f: Function) -> jax.Array:

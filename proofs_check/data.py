@@ -41,7 +41,8 @@ def load(path: str | Path) -> np.ndarray:
     `.npy` holds one array, `.npz` holds it under the name X, and `.csv` holds numbers separated by commas, semicolons
     or tabs, with a header (a first row without any number) or without one. Numbers of every real type are converted.
     Raises DataError for a missing or unreadable file, another suffix, text, ragged rows, another rank, NaN or
-    infinity, fewer than two rows, or rows that are all equal. Pickled objects are never loaded.
+    infinity, values whose squares are out of range, fewer than two rows, or rows that are all equal. Pickled objects
+    are never loaded.
     """
     path = Path(path)
     with reading(path, {".npz": ".npz (with X)", ".npy": ".npy", ".csv": ".csv"}):
@@ -67,7 +68,20 @@ def _checked(path: Path, array: np.ndarray) -> np.ndarray:
         )
     if np.all(array == array[0]):
         raise DataError(f"{where}: all rows are equal")
+    low, high = array.min(axis=0), array.max(axis=0)
+    if (unfit := extreme(low, high)).any():
+        i = int(np.argmax(unfit))
+        raise DataError(
+            f"{where}: column {i + 1} holds values from {low[i]:.3g} to {high[i]:.3g}, whose squares are out of range; "
+            "change its unit"
+        )
     return array
+
+
+def extreme(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Tell of each column whether squares of its values or of their differences come near the limits of float64."""
+    near = (low < high) & (high / 2 - low / 2 < 1e-100 / 2)  # halves do not overflow
+    return near | (np.maximum(abs(low), abs(high)) > 1e100)
 
 
 def _csv_matrix(path: Path) -> np.ndarray:

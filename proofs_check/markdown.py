@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from proofs_check.document import kinds_of, rejections, what_stopped, words_and_formulas
+from proofs_check.html._mathml import is_formula
 from proofs_check.html._parts import visible
 from proofs_check.rerun import run_command
 
@@ -14,14 +15,6 @@ HEAD = (
     "claim", "where", "statement", "hypotheses", "printed", "corrected", "slack", "detectable rate",
     "controls rejected",
 )  # fmt: skip
-
-# Beginnings of commands that MathJax and KaTeX may take for more than a formula: links, HTML, and definitions, by which
-# such commands can be made.
-_MORE_THAN_A_FORMULA = re.compile(
-    r"\\(href|url|html|class|cssId|style|data|tooltip|texttip|mmlToken|unicode|include|input|require|begingroup|"
-    r"[egx]?def|let|futurelet|(provide|new)command|renew|newenvironment|Newextarrow|Declare|csname|expandafter|char|"
-    r"catcode|verb)"
-)
 
 
 def render(report: Mapping[str, Any]) -> str:
@@ -129,7 +122,7 @@ def _words(text: str) -> str:
 
 def _tex(tex: str) -> str:
     """Return a formula for a cell: no bar, which would end the cell, and no sign of HTML."""
-    if "$" in tex or "`" in tex or not tex.strip() or _MORE_THAN_A_FORMULA.search(tex):
+    if "$" in tex or "`" in tex or not tex.strip() or not is_formula(tex):
         return f"`{_plain(tex) or ' '}`"
     # The last one is a link for readers of Markdown that know no formulas.
     for old, new in ((r"\|", r"\Vert "), ("|", r"\vert "), ("<", r"\lt "), (">", r"\gt "), ("](", "]{}(")):

@@ -91,6 +91,7 @@ def test_every_real_type_is_a_table(tmp_path, dtype):
         (np.full((4, 2), np.nan), "no column holds a number"),
         (np.array([[1e200, 1.0], [2.0, 3.0]]), "squares are out of range"),
         (np.array([[1e-150, 1.0], [2e-150, 3.0]]), "squares are out of range"),
+        (np.array([[1.7e308, 1.0], [-1.7e308, 3.0]]), "squares are out of range"),
     ],
 )
 def test_an_array_that_is_no_table_is_refused(X, words):

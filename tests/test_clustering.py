@@ -182,6 +182,10 @@ def test_degenerate_input_has_the_right_answer(name):
 def test_nan_is_told(blobs, name):
     X = jnp.asarray(blobs[0], jnp.float32).at[3, 1].set(jnp.nan)
     assert not bool(ALL[name](jax.random.key(0), KERNELS[0], X, K).converged)
+    X = jnp.asarray(blobs[0], jnp.float32)
+    for unfit in (-1.0, 1e38):  # where the sum is infinite, each eigenvalue would be zero
+        found = ALL[name](jax.random.key(0), KERNELS[0], X, K, weights=jnp.full(N, unfit, X.dtype))
+        assert not bool(found.converged) and not np.isfinite(float(found.objective))
 
 
 def test_of_a_matrix_that_is_not_symmetric_the_symmetric_part_counts(blobs, rng, x64):
@@ -199,6 +203,7 @@ def test_of_a_matrix_that_is_not_symmetric_the_symmetric_part_counts(blobs, rng,
         (lambda key, X: kernel_spectral(key, KERNELS[0], X, 5), "num_clusters"),
         (lambda key, X: kernel_spectral(key, KERNELS[0], X[0], 1), "X"),
         (lambda key, X: kernel_spectral(key, KERNELS[0], X, 2, weights=jnp.ones(3)), "weights"),
+        (lambda key, X: kernel_kmeans(key, KERNELS[0], X, 2, weights=-np.ones(4, np.float32)), "weights"),
         (lambda key, X: kernel_spectral(key, KERNELS[0], X, 2, num_restarts=0), "num_restarts"),
         (lambda key, X: kernel_spectral(key, KERNELS[0], X, 2, matrix_free=1), "matrix_free"),
         (lambda key, X: kernel_spectral(0, KERNELS[0], X, 2), "key"),

@@ -1072,6 +1072,9 @@ def test_the_lines_of_python_hold_names_of_files_as_text(certificate):
 
 
 def test_formulas_that_could_be_links_are_shown_as_their_source():
-    for tex in (r"\href{javascript:a()}{x}", r"\url{x}", r"\htmlData{a=b}{x}", r"\def\a{\b}", r"\csname hr\endcsname"):
-        assert markdown._tex(tex).startswith("`") and "<a" not in html._claims.formula(tex)
+    for tex in (
+        r"\href{javascript:a()}{x}", r"\url{x}", r"\htmlData{a=b}{x}", r"\def\a{\b}", r"\csname hr\endcsname", "x\\",
+        r"\bbox[background:url(//x)]{x}", r"\color{red}x", r"\rule{99em}{99em}", r"\begin{CD}x\end{CD}", r"\ⅹ{x}",
+    ):  # fmt: skip
+        assert markdown._tex(tex).startswith("`") and html._claims.formula(tex).startswith("<code")
     assert markdown._tex(r"\left\{ \deg x \le \chi \right\}").startswith("$")

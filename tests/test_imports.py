@@ -1,10 +1,13 @@
 """What an import costs, without a clock: the modules that it loads, what it says, and that it starts nothing."""
 
 import json
+import os
 import pathlib
 import pkgutil
 import subprocess
 import sys
+
+import pytest
 
 import jaxkern
 
@@ -42,3 +45,33 @@ def test_all_modules_are_silent_and_load_nothing_but_what_jax_needs():
     others = {name.split(".")[0] for name in loaded} - {"jaxkern"}
     assert others <= set(sys.stdlib_module_names), others
     assert not started, "importing the library starts a device"
+
+
+FORKS = """
+import os, warnings
+import jax.numpy as jnp, numpy as np
+from jaxkern import gram, kernels
+warnings.simplefilter("ignore")  # of JAX, which warns of every fork
+def call(who):
+    try:
+        print(who, gram.gram(kernels.Gaussian(1.0), np.ones((3, 2), "f")).shape, flush=True)
+    except RuntimeError as error:
+        print(who, error, flush=True)
+def fork(who):
+    if os.fork() == 0:
+        call(who)
+        os._exit(0)
+    os.wait()
+fork("early child")
+jnp.ones(3)
+fork("late child")
+call("parent")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on Windows")
+def test_a_child_forked_after_jax_has_begun_is_told_so_and_does_not_hang():
+    found = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, cwd=ROOT.parent, timeout=60)
+    early, late, parent = found.stdout.splitlines()
+    assert (early, parent) == ("early child (3, 3)", "parent (3, 3)")
+    assert late.startswith("late child this process was forked from one in which JAX had begun") and "spawn" in late

@@ -429,12 +429,17 @@ def test_seeds_are_drawn_by_weight_and_never_of_weight_zero_while_others_are_lef
     assert all(len(set(row)) == 3 for row in seeds[:100])  # then the others, each at most once
 
 
-def test_without_weight_there_is_no_mean(x64):
-    result = kmeans(jax.random.key(0), jnp.ones((4, 2)), 2, weights=jnp.zeros(4))
+@pytest.mark.parametrize("weights", [[0.0] * 4, [-1.0] * 4, [3.0, 3, -1, 3], [1, 1, 1, np.nan], [1e308] * 4])
+@pytest.mark.parametrize("num_restarts", [1, 2])
+def test_without_weights_there_is_no_mean(weights, num_restarts, rng, x64):
+    X = jnp.asarray(rng.normal(size=(4, 2)))
+    result = kmeans(jax.random.key(0), X, 2, weights=jnp.asarray(weights), num_restarts=num_restarts)
     assert not np.isfinite(result.objective) and not bool(result.converged)
 
 
-@pytest.mark.parametrize("weights", [jnp.ones(3), jnp.ones((4, 1)), jnp.ones(4, int)])
+@pytest.mark.parametrize(
+    "weights", [jnp.ones(3), jnp.ones((4, 1)), jnp.ones(4, int), -np.ones(4, "f"), np.zeros(4, "f")]
+)
 def test_weights_that_do_not_fit_are_named(weights):
     with pytest.raises(ValueError, match="weights"):
         kmeans(jax.random.key(0), jnp.ones((4, 2)), 2, weights=weights)

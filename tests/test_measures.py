@@ -183,6 +183,11 @@ def test_bad_measures_are_refused_by_name():
         Discrete(atoms[:, 0], weights).sample(key, num_points=1)
     with pytest.raises(ValueError, match=r"weights must have shape \(3,\), got \(2,\)"):
         Discrete(atoms, weights[:2]).sample(key, num_points=1)
+    with pytest.raises(ValueError, match="weights must be non-negative and finite"):
+        Discrete(atoms, -weights).sample(key, num_points=1)
+    for seed, unfit in enumerate((jnp.array([3.0, -1.0, 1.0]), jnp.zeros(3))):
+        measure = Discrete(atoms, unfit)
+        assert jnp.isnan(measure.total) and jnp.isnan(measure.sample(jax.random.key(seed), num_points=2)).all()
     with pytest.raises(ValueError, match="num_points must be at least 2"):
         gaussian_grid(1)
     for name in ("width", "std"):

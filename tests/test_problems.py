@@ -350,6 +350,12 @@ def test_bad_spheres_are_refused_by_name(changed, message):
         nested(**changed)
 
 
+def test_what_are_no_weights_gives_no_points():
+    for unfit in (jnp.array([3.0, -1.0, 1.0]), jnp.zeros(3)):
+        spheres, mixture = nested(radii=(1, 2, 3), weights=unfit), problems.gaussian_mixture(key(), weights=unfit)
+        assert jnp.isnan(spheres.points).all() and jnp.isnan(mixture.points).all()
+
+
 def test_bad_problems_are_refused_by_name():
     X = np.ones((3, 2), np.float32)
     for name, sampler in SAMPLERS.items():

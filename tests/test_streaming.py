@@ -141,6 +141,7 @@ def test_weights_count_points_several_times(centered, x64, rng):
     fitted = fit(pca, X, (), weights)
     np.testing.assert_allclose(scatter(fitted), Z.T @ Z, rtol=0, atol=4 * noise(phi, X, centered))
     assert float(fitted.weight) == float(weights.sum())
+    assert not bool(fit(pca, X, (), -weights).finite)
     nothing = pca.update(pca.init(), X, jnp.zeros_like(weights))
     later = pca.finalize(pca.update(nothing, X, weights), num_components=SIZE)
     np.testing.assert_allclose(scatter(later), Z.T @ Z, rtol=0, atol=4 * noise(phi, X, centered))
@@ -265,6 +266,7 @@ def test_bad_arguments_are_refused_by_name(x64):
         (lambda: pca.update(state, X[:, :2]), r"X must have shape \(..., 3\)"),
         (lambda: pca.update(pca.init("float64"), X), "must have the dtype of the state"),
         (lambda: pca.update(state, X, X[:4, 0]), r"weights must have shape \(61,\)"),
+        (lambda: pca.update(state, X, -np.ones(N, np.float32)), "weights must be non-negative and finite"),
     ]
     for call, message in calls:
         with pytest.raises(ValueError, match=message):

@@ -35,7 +35,7 @@ class Fastfood(_Fourier):
     ----------
     kernel : the kernel.
     signs : (blocks, dim), the diagonals of B, random signs; coordinates beyond dim are padding.
-    permutations : (blocks, D) int32, the permutations Pi.
+    permutations : (blocks, D) int32 in [0, D), the permutations Pi.
     gains : (blocks, D), the diagonals of G, uniform on the sphere of radius 1 / sqrt(D).
     lengths : (num_frequencies,), the diagonals of S: lengths of frequencies in R^D, drawn for lengthscale 1 and divided
         by the kernel's at every call.

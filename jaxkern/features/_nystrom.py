@@ -35,7 +35,7 @@ class Nystrom(Projection):
     landmarks : (n, dim) points X_1, ..., X_n.
     projection : (num_features, n), the matrix Lambda^{-1/2} V^T; rows of dropped directions are zero.
     eigenvalues : (num_features,), the largest ones of the Gram matrix of the landmarks, descending; zero if dropped.
-    rank : scalar int32, the number of directions kept. The features after these are zero.
+    rank : scalar int32 in [0, num_features], the number of directions kept. The features after these are zero.
     trace_residual : scalar, the sum over points x of K(x, x) - |phi(x)|^2, which is tr(K - Khat) for their Gram matrix
         and its approximation: over the points that were passed to `nystrom`, or over the landmarks.
     """

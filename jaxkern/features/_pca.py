@@ -36,7 +36,7 @@ class KernelPCA(OffsetProjection):
     offset : (num_features,), what is subtracted from every image; zero unless centred.
     eigenvalues : (num_features,), the largest ones of H K H, descending; zero if dropped. Divided by n they are the
         variances of the normalised features over the landmarks.
-    rank : scalar int32, the number of directions kept. The features after these are zero.
+    rank : scalar int32 in [0, num_features], the number of directions kept. The features after these are zero.
     total_variance : scalar, tr(H K H) / n, the sum of the variances in all directions of the RKHS.
     mean_square : scalar, |mu_n|^2; zero unless centred.
     centered, normalized : static.

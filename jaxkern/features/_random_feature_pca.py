@@ -29,7 +29,7 @@ class RandomFeaturePCA:
     eigenvalues : (num_components,), the largest ones of the (centred) covariance of the features over X, divided by N
         and not by N - 1, descending; zero if dropped. Centred, they are the variances of the new features over X.
     total_variance : scalar, the sum of all eigenvalues of the covariance.
-    rank : scalar int32, the number of directions kept. The features after these are zero.
+    rank : scalar int32 in [0, num_components], the number of directions kept. The features after these are zero.
     centered : static.
     """
 

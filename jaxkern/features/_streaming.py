@@ -60,7 +60,7 @@ class StreamingMap:
         `shrinkage` plus the next squared singular value of the sketch. With all components it is `shrinkage`.
     squared_norm : scalar, |Z|_F^2, the sum of all eigenvalues of Z'Z.
     weight : scalar n.
-    rank : scalar int32, the number of components that are not zero.
+    rank : scalar int32 in [0, num_features], the number of components that are not zero.
     finite : scalar bool; False if a feature was NaN or infinite, and then nothing is certified.
     centered : static.
     """
@@ -207,10 +207,8 @@ def streaming_pca(phi: Any, *, sketch_size: int, centered: bool = False, shrink_
         """Return the state after the points X, (b, dim) with any b, with weights (b,) that are not negative."""
         state = _own("state", state)
         X = _checks.matrix("X", X, min_rows=0)
-        if weights is not None:
-            weights = _checks.vector("weights", weights, size=X.shape[0])
-            _checks.same_dtype("weights", weights, "the state", state.mean)
-        return _update(state, phi, X, weights)
+        rows = jax.ShapeDtypeStruct(X.shape, state.mean.dtype)
+        return _update(state, phi, X, _checks.weights(weights, "the state", rows, some=False))
 
     def merge(a: StreamingState, b: StreamingState) -> StreamingState:
         """Return the state of two streams together."""
@@ -263,7 +261,9 @@ def _update(state: StreamingState, phi: Any, X: jax.Array, weights: jax.Array | 
     _checks.same_dtype("phi(X)", Z, "the state", state.mean)
     if Z.shape[0] == 0:
         return state
-    given, weights = weights, jnp.ones((Z.shape[0],), Z.dtype) if weights is None else weights
+    given = weights
+    # What is no weight is seen in the sum of the weights, also where none of its rows reaches the sketch.
+    weights = jnp.ones((Z.shape[0],), Z.dtype) if weights is None else jnp.where(weights >= 0, weights, jnp.nan)
     added = jnp.cumsum(weights)
     weight = fd._add(state.weight, added[-1])
     if not state.centered:

@@ -20,7 +20,7 @@ class Discrete:
     Parameters
     ----------
     points : (p, d) atoms.
-    weights : (p,) probabilities. They are used as given: `total` tells whether they sum to one.
+    weights : (p,) non-negative. They are used as given: `total` tells whether they sum to one.
     """
 
     points: Any
@@ -28,26 +28,26 @@ class Discrete:
 
     @property
     def total(self) -> jax.Array:
-        """The mass, 1 for a probability measure."""
-        return jnp.sum(_checks.vector("weights", self.weights))
+        """The mass, 1 for a probability measure; NaN if a weight is negative, or if it is not positive and finite."""
+        return _checks.mass(_checks.vector("weights", _checks.non_negative("weights", self.weights)))
 
     def sample(self, key: Any, *, num_points: int) -> jax.Array:
-        """Return (num_points, d) independent draws.
+        """Return (num_points, d) independent draws, with the odds of the weights; NaN where `total` is.
 
         Raises
         ------
         ValueError
-            If the key is old-style or num_points < 1.
+            If the key is old-style, num_points < 1, or NumPy weights are negative or not finite.
         """
         points = _checks.matrix("points", self.points)
-        weights = _checks.vector("weights", self.weights, size=points.shape[0])
+        weights = _checks.vector("weights", _checks.non_negative("weights", self.weights), size=points.shape[0])
         return _sample(_checks.key(key), points, weights, num_points=_checks.count("num_points", num_points))
 
 
 @partial(jax.jit, static_argnames=("num_points",))
 def _sample(key: jax.Array, points: jax.Array, weights: jax.Array, *, num_points: int) -> jax.Array:
-    # Weights that are not numbers would otherwise count as zeros.
-    unknown = 0 * jnp.sum(weights)
+    # Weights that are none would otherwise count as zeros.
+    unknown = 0 * _checks.mass(weights)
     return points[invert(weights, jax.random.uniform(key, (num_points,), weights.dtype))] + unknown.astype(points.dtype)
 
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jax.scipy.linalg import solve_triangular
 
@@ -25,20 +24,6 @@ from jaxkern._spectral import HIGHEST, matmul, psd_power
 
 LogMean = Callable[[jax.Array], jax.Array]
 """t of shape () or (n, m) -> log E exp(-t |X_i - Y_j|^2), (n, m)."""
-
-
-def non_negative(name: str, value: Any) -> Any:
-    """Raise if `value`, a number or a list or NumPy array of them, is static and not non-negative and finite."""
-    static = _checks.is_static(value) or isinstance(value, np.ndarray)
-    if static or (isinstance(value, list | tuple) and all(map(_checks.is_static, value))):
-        try:
-            numbers = np.asarray(value)
-            unfit = ~(np.isfinite(numbers) & (numbers >= 0))
-        except TypeError:
-            raise ValueError(f"{name} must be a number or an array of them, got {value!r}") from None
-        if unfit.any():
-            raise ValueError(f"{name} must be non-negative and finite, got {numbers[unfit][0]}")
-    return value
 
 
 class Noise(abc.ABC):
@@ -100,7 +85,7 @@ class IsotropicNoise(Noise):
     level: Any
 
     def __post_init__(self) -> None:
-        non_negative("level", self.level)
+        _checks.non_negative("level", self.level)
 
     def _arrays(self, means: jax.Array) -> IsotropicNoise:
         return IsotropicNoise(per_point("level", self.level, means))
@@ -145,7 +130,7 @@ class RadialNoise(Noise):
     level: Any
 
     def __post_init__(self) -> None:
-        non_negative("level", self.level)
+        _checks.non_negative("level", self.level)
 
     def _arrays(self, means: jax.Array) -> RadialNoise:
         return RadialNoise(per_point("level", self.level, means))
@@ -325,7 +310,7 @@ def model_of(noise: Any, means: jax.Array) -> Any:
 
 def per_point(name: str, value: Any, means: jax.Array) -> jax.Array:
     """Return a parameter as an array of shape () or (n,) of the dtype of the means, or raise."""
-    array = _checks.as_array(name, non_negative(name, value))
+    array = _checks.as_array(name, _checks.non_negative(name, value))
     if array.ndim == 0:
         return _checks.scalar(name, value, means.dtype)
     if array.shape != means.shape[:1]:

@@ -17,7 +17,6 @@ import numpy as np
 from jaxkern import _checks
 from jaxkern._draws import normal_rows
 from jaxkern._pytree import pytree
-from jaxkern.measures._noise import non_negative
 
 FLOATS = (np.dtype("float32"), np.dtype("float64"))
 
@@ -135,7 +134,7 @@ class RampLaw(Law):
     lc_class: ClassVar[str] = "b"
 
     def __post_init__(self) -> None:
-        non_negative("slope", self.slope)
+        _checks.non_negative("slope", self.slope)
 
     def _moments(self) -> tuple[Any, Any]:
         mean = (1 / 2 + self.slope / 3) / (1 + self.slope / 2)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxkern import _checks
 from jaxkern._draws import invert, normal_rows
 from jaxkern._spectral import matmul
-from jaxkern.measures._noise import IsotropicNoise, RadialNoise, non_negative, per_point
+from jaxkern.measures._noise import IsotropicNoise, RadialNoise, per_point
 from jaxkern.problems._laws import float_dtype, uniform_rows
 from jaxkern.problems._problem import Problem, perturb
 
@@ -42,7 +42,7 @@ def nested_spheres(
     noise : not negative, scalar or (n,): amini2021's sigma; one coordinate has standard deviation noise / sqrt(d).
     radial : whether the noise is along the mean only; a sphere of radius 0 then gets none.
     weights : (R,) probabilities with which labels are drawn; by default the label of point i is i mod R, so that
-        sizes differ by at most one.
+        sizes differ by at most one. Points are NaN where one is negative, or their sum is not positive and finite.
     dtype : dtype of the points.
 
     Returns
@@ -69,7 +69,7 @@ def nested_spheres(
     dtype, radial = float_dtype(dtype), _checks.flag("radial", radial)
     radii = _numbers("radii", radii, dtype)
     weights = _weights(weights, radii.shape[0], dtype)
-    non_negative("noise", noise)
+    _checks.non_negative("noise", noise)
     key, noise_key = jax.random.split(_checks.key(key))
     means, labels = _spheres(key, radii, weights, num_points=num_points, dim=dim)
     return perturb(noise_key, means, RadialNoise(per_point("noise", noise, means)) if radial else noise, labels=labels)
@@ -190,6 +190,7 @@ def gaussian_mixture(
     noise : not negative, scalar or (n,): a point is about this far from its centre.
     centers : (num_clusters, dim) to take instead of random ones; then `separation` does not matter.
     weights : (num_clusters,) probabilities with which labels are drawn; by default label i is i mod num_clusters.
+        Points are NaN where one is negative, or their sum is not positive and finite.
     dtype : dtype of the points, unless centers are given.
 
     Returns
@@ -204,8 +205,8 @@ def gaussian_mixture(
     """
     num_points, dim = _checks.count("num_points", num_points), _checks.count("dim", dim)
     num_clusters, dtype = _checks.count("num_clusters", num_clusters), float_dtype(dtype)
-    non_negative("separation", separation)
-    non_negative("noise", noise)
+    _checks.non_negative("separation", separation)
+    _checks.non_negative("noise", noise)
     center_key, label_key, noise_key = jax.random.split(_checks.key(key), 3)
     if centers is None:
         scale = _checks.scalar("separation", separation, dtype) / math.sqrt(2 * dim)
@@ -214,7 +215,7 @@ def gaussian_mixture(
     if centers.shape[0] != num_clusters:
         raise ValueError(f"centers must have shape ({num_clusters}, {dim}), got {centers.shape}")
     weights = _weights(weights, num_clusters, centers.dtype)
-    labels = _labels(label_key, weights, num_points=num_points, num_clusters=num_clusters)
+    labels, centers = _labels(label_key, weights, centers, num_points=num_points)
     return perturb(noise_key, centers[labels], noise, labels=labels)
 
 
@@ -264,7 +265,7 @@ def random_noisy(
 
 def _disc_and_ring(key: Any, num_points: int, radius: Any, ring: Any, turn: float, noise: Any, dtype: Any) -> Problem:
     num_points, dtype = _checks.count("num_points", num_points), float_dtype(dtype)
-    non_negative("noise", noise)
+    _checks.non_negative("noise", noise)
     edges = _numbers("radius and ring", (0.0, radius, *ring), dtype)
     if edges.shape != (4,):
         raise ValueError(f"ring must be an inner and an outer radius, got {ring!r}")
@@ -275,7 +276,7 @@ def _disc_and_ring(key: Any, num_points: int, radius: Any, ring: Any, turn: floa
 
 def _numbers(name: str, value: Any, dtype: Any) -> jax.Array:
     """Return a list of non-negative numbers as a vector of the given dtype, or raise."""
-    array = _checks.as_array(name, non_negative(name, value))
+    array = _checks.as_array(name, _checks.non_negative(name, value))
     if array.ndim != 1 or array.shape[0] < 1:
         raise ValueError(f"{name} must be a list of at least one number, got shape {array.shape}")
     if not (jnp.issubdtype(array.dtype, jnp.floating) or jnp.issubdtype(array.dtype, jnp.integer)):
@@ -287,15 +288,18 @@ def _weights(value: Any, size: int, dtype: Any) -> jax.Array | None:
     """Return probabilities as a vector of the given size and dtype, or None."""
     if value is None:
         return None
-    array = _numbers("weights", value, dtype)
-    return _checks.vector("weights", array, size=size)
+    return _checks.weights(_numbers("weights", value, dtype), "weights", jnp.zeros(size, dtype))
 
 
-@partial(jax.jit, static_argnames=("num_points", "num_clusters"))
-def _labels(key: jax.Array, weights: jax.Array | None, *, num_points: int, num_clusters: int) -> jax.Array:
+@partial(jax.jit, static_argnames=("num_points",))
+def _labels(
+    key: jax.Array, weights: jax.Array | None, clusters: jax.Array, *, num_points: int
+) -> tuple[jax.Array, jax.Array]:
+    """Return the labels of points, and the clusters (R,) or (R, d): NaN if the weights are none, which no label is."""
     if weights is None:
-        return jnp.arange(num_points, dtype=jnp.int32) % num_clusters
-    return invert(weights, uniform_rows(key, num_points, 1, weights.dtype)[:, 0]).astype(jnp.int32)
+        return jnp.arange(num_points, dtype=jnp.int32) % clusters.shape[0], clusters
+    labels = invert(weights, uniform_rows(key, num_points, 1, weights.dtype)[:, 0]).astype(jnp.int32)
+    return labels, clusters + 0 * _checks.mass(weights)
 
 
 @partial(jax.jit, static_argnames=("num_points", "dim"))
@@ -303,7 +307,7 @@ def _spheres(
     key: jax.Array, radii: jax.Array, weights: jax.Array | None, *, num_points: int, dim: int
 ) -> tuple[jax.Array, jax.Array]:
     label_key, key = jax.random.split(key)
-    labels = _labels(label_key, weights, num_points=num_points, num_clusters=radii.shape[0])
+    labels, radii = _labels(label_key, weights, radii, num_points=num_points)
     rows = normal_rows(key, num_points, dim, radii.dtype)
     return radii[labels][:, None] * (rows / jnp.sqrt(jnp.sum(rows * rows, axis=1, keepdims=True))), labels
 

@@ -73,9 +73,7 @@ def kmeans(
     """
     key = _checks.key(key)
     host_matrix("X", X)
-    if weights is not None:
-        _checks.same_dtype("weights", _checks.vector("weights", weights, size=X.shape[0]), "X", X)
-        weights = np.asarray(weights)
+    weights = _checks.weights(weights, "X", X)
     devices = _mesh.devices_of(sharding)
     mesh = Mesh(np.array(devices), _mesh.AXIS)
     width = table_width(max(X.shape[0], 1))
@@ -87,7 +85,7 @@ def kmeans(
         found = _on_mesh(
             np.asarray(jax.random.key_data(key)),
             _put(X, rows, mesh),
-            None if weights is None else _put(weights, rows, mesh),
+            None if weights is None else _put(np.asarray(weights), rows, mesh),
             np.asarray(max_iterations, np.int32),
             np.asarray(tolerance, X.dtype),
             impl=str(jax.random.key_impl(key)),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from proofs_check.certify._columns import Columns, labelled, read_columns, select
-from proofs_check.data import DataError, listed, place, plain
+from proofs_check.data import DataError, extreme, listed, place, plain
 
 __all__ = ["Table", "from_array", "open_table", "rows_for"]
 
@@ -19,7 +19,6 @@ _CELLS = 2**20  # of a block: what is read at once takes a few times 8 MiB
 _HASHED_ROWS = 2**24  # whose hashes take 128 MiB
 _SCALES = 1_000.0  # ratio of two standard deviations beyond which distances hardly see the smaller one
 _OUTLIER = 50.0  # standard deviations from the mean
-_LARGEST, _SMALLEST_SPREAD = 1e100, 1e-100  # squares and their sums stay far from the limits of float64
 _SINGLE = np.finfo(np.float32)
 _RESOLUTION = 0.01  # of a standard deviation: coarser rounding hides what tells rows apart
 
@@ -297,9 +296,9 @@ def _table(source: str, found: Columns, words: _Words, standardize: bool, missin
         notes.append(f"{_columns_are(names[constant])} left out, since all cells are equal: {listed(names[constant])}.")
     view, moments, names = view.restricted(used), moments.of(used), names[used]
     largest = np.maximum(np.abs(moments.low), np.abs(moments.high))
-    extreme = (largest > _LARGEST) | (moments.high - moments.low < _SMALLEST_SPREAD)
-    if extreme.any():
-        i = int(np.flatnonzero(extreme)[0])
+    unfit = extreme(moments.low, moments.high)
+    if unfit.any():
+        i = int(np.flatnonzero(unfit)[0])
         raise DataError(
             f"{words.where}: column '{names[i]}' holds values from {moments.low[i]:.3g} to {moments.high[i]:.3g}, "
             f"whose squares are out of range; change its unit, or choose others with {words.columns}"

@@ -78,7 +78,7 @@ def population_parameters(psi: Any, v2: Any, shares: Any) -> BlockParameters:
     Parameters
     ----------
     psi, v2 : (R, R) means and variances, such as those of Examples 5 and 6; R >= 2.
-    shares : (R,) shares of the clusters.
+    shares : (R,) shares of the clusters, which sum to one; they are used as given.
 
     Returns
     -------
