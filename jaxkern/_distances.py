@@ -114,25 +114,29 @@ def rounding(X: jax.Array, Y: jax.Array, scale: jax.Array, slope: float | None) 
     if slope is None or dim <= FEW:
         return direct
     _, _, first, second = centered(X, Y, scale)
-    product = _product_rounding(first, second, dim, slope)
+    product = _product_error(first, second, dim, slope)
     return jnp.where(_serves(first, second, dim, slope), product, direct)
 
 
 def _serves(first: jax.Array, second: jax.Array, dim: int, slope: Any) -> jax.Array:
     """Tell whether the product form is accurate enough; not where a number is missing."""
-    error = lax.stop_gradient(_product_rounding(first, second, dim, slope))
+    error = lax.stop_gradient(_product_error(first, second, dim, slope))
     return everywhere(error <= _TOLERANCE[first.dtype.name])
 
 
-def _product_rounding(first: jax.Array, second: jax.Array, dim: int, slope: Any) -> jax.Array:
-    """Return a bound of the error that the product form leaves, from squared norms of centred points over the scale.
+def _product_error(first: jax.Array, second: jax.Array, dim: int, slope: Any) -> jax.Array:
+    """Return a bound of the error that the product form leaves in values of a function of such a slope.
 
     Twice that of the squares: what may be zero is made zero.
     """
-    largest, other = jnp.max(first), jnp.max(second)
+    squares = product_rounding(jnp.max(first), jnp.max(second), dim)
+    return 2 * slope * squares + _VALUE * jnp.finfo(first.dtype).eps / 2
+
+
+def product_rounding(first: jax.Array, second: jax.Array, dim: int) -> jax.Array:
+    """Return a bound of the error of the product form, from squared norms of centred points."""
     cross, norms = _roundings(dim)
-    squares = 2 * cross * jnp.sqrt(largest * other) + norms * (largest + other)
-    return jnp.finfo(first.dtype).eps / 2 * (2 * slope * squares + _VALUE)
+    return jnp.finfo(first.dtype).eps / 2 * (2 * cross * jnp.sqrt(first * second) + norms * (first + second))
 
 
 def _roundings(dim: int) -> tuple[float, float]:

@@ -1,8 +1,9 @@
 """k-means: k-means++ seeding, greedy or plain, Lloyd iterations, restarts.
 
 Points are centred once, because the product form |c|^2 - 2 <x, c> of squared distances loses the digits that a common
-offset takes; it serves only to find the nearest centre. Where a distance itself counts (seeding, the objective) it is
-summed over direct differences. Rows go through in blocks, so that nothing is larger than N x d or k x block.
+offset takes; it serves only to find the nearest centre, and only where its rounding is far below the distance to it.
+Where a distance itself counts (seeding, the objective) it is summed over direct differences. Rows go through in blocks,
+so that nothing is larger than N x d or k x block.
 
 All of it also runs with the rows divided over the devices of a mesh (`scale.kmeans`): what depends on rows of other
 devices goes through `_Share`, which does nothing on one device.
@@ -19,6 +20,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxkern import _checks
+from jaxkern._distances import FEW, coordinate_sums, everywhere, product_rounding
 from jaxkern._draws import invert
 from jaxkern._pytree import pytree
 
@@ -308,8 +310,7 @@ def _partition(blocks: _Blocks, centers: jax.Array) -> tuple[jax.Array, jax.Arra
         totals: tuple[jax.Array, jax.Array], block: tuple[jax.Array, jax.Array | None, jax.Array]
     ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
         rows, weights, padded = block
-        scores = lengths - 2 * jnp.matmul(centers, rows.T, precision=lax.Precision.HIGHEST)
-        labels = jnp.where(padded, num_clusters, lax.argmin(scores, 0, jnp.int32))
+        labels = jnp.where(padded, num_clusters, lax.argmin(_scores(centers, lengths, rows, padded), 0, jnp.int32))
         # Scattered sums are the faster ones on a CPU; elsewhere they are slow, and depend on the order of threads.
         sums = lax.platform_dependent(
             rows if weights is None else weights[:, None] * rows,
@@ -324,6 +325,22 @@ def _partition(blocks: _Blocks, centers: jax.Array) -> tuple[jax.Array, jax.Arra
     zero = jnp.zeros(centers.shape, dtype), jnp.zeros(num_clusters, jnp.int32 if blocks.weights is None else dtype)
     (sums, counts), labels = lax.scan(one_block, zero, (blocks.rows, blocks.weights, blocks.padded))
     return labels.reshape(-1), sums, counts.astype(dtype)
+
+
+def _scores(centers: jax.Array, lengths: jax.Array, rows: jax.Array, padded: jax.Array) -> jax.Array:
+    """Return (k, B) numbers whose order in a column is that of the distances of a row to the centres.
+
+    Squared distances less the squared norm of the row, by a product, unless rounding may be more than a hundredth of
+    the squared distance to the nearest centre: clusters far apart for their size. By direct differences then.
+    """
+    direct = partial(coordinate_sums, jnp.square, centers, rows, jnp.ones((), rows.dtype))
+    if rows.shape[1] <= FEW:
+        return direct()
+    scores = lengths - 2 * jnp.matmul(centers, rows.T, precision=lax.Precision.HIGHEST)
+    sizes = _row_norms(rows)
+    error = product_rounding(sizes, jnp.max(lengths), rows.shape[1])
+    fine = jnp.all(padded | (100 * error <= jnp.min(scores, axis=0) + sizes))
+    return lax.cond(everywhere(fine), lambda: scores, direct)
 
 
 def _scattered_sums(rows: jax.Array, labels: jax.Array, *, num_clusters: int) -> jax.Array:

@@ -12,6 +12,7 @@ from jaxprs import intermediates
 from jaxkern import kmeans as module
 from jaxkern._draws import invert
 from jaxkern.kmeans import KMeansResult, kmeans
+from jaxkern.metrics import rand_index
 
 MEANS = 10.0 * np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [-1, -1, 1]])
 N, DIM, K = 62, 3, 4  # with blocks of 25 rows the last one is padded
@@ -443,3 +444,16 @@ def test_without_weights_there_is_no_mean(weights, num_restarts, rng, x64):
 def test_weights_that_do_not_fit_are_named(weights):
     with pytest.raises(ValueError, match="weights"):
         kmeans(jax.random.key(0), jnp.ones((4, 2)), 2, weights=weights)
+
+
+@pytest.mark.parametrize("dim", [2, 12])
+def test_clusters_far_apart_for_their_size_are_told_apart(dim, rng):
+    """A million from the others, two clusters 8 apart: in float32 a product rounds their squared distances by 1e5."""
+    truth = np.repeat([0, 1, 2], 50)
+    X = 0.5 * rng.normal(size=(150, dim))
+    X[50:, 0] += 1e6
+    X[100:, 1] += 8
+    found = kmeans(jax.random.key(0), jnp.asarray(X, "float32"), 3, num_restarts=3)
+    assert rand_index(truth, found.labels) == 1 and found.converged
+    within = sum(((part - part.mean(axis=0)) ** 2).sum() for part in np.split(np.float64(np.float32(X)), 3))
+    np.testing.assert_allclose(found.objective, within, rtol=0.05)  # centres are rounded by .03
