@@ -80,11 +80,9 @@ class KernelSpectral(Projection):
     kernel : the kernel.
     landmarks : (n, dim), the points that were clustered.
     projection : (num_clusters, n), as in `SpectralPartition`.
-    labels : (n,) int32 in [0, num_clusters), as in `SpectralPartition`, like all that follow.
+    labels : (n,) int32 in [0, num_clusters), as in `SpectralPartition`, and so are these:
     centers : (num_clusters, num_clusters).
-    objective : scalar.
-    converged : scalar bool.
-    eigenvalues : (num_clusters,).
+    objective, converged, eigenvalues : as there.
     """
 
     kernel: Any

@@ -317,26 +317,28 @@ def _build(cls: type, fields: dict[str, Any]) -> Any:
 
 def _validate(value: Any, where: str) -> None:
     """Raise unless every object in a tree is as its class documents it."""
-    if isinstance(value, dict | list | tuple):
-        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-            _validate(item, f"{where}[{key!r}]")
     cls = type(value)
-    if CLASSES.get(public_name(cls)) is not cls:
+    ours = CLASSES.get(public_name(cls)) is cls
+    parts = {f".{name}": getattr(value, name) for name in _fields(cls)} if ours else {}
+    if not ours and isinstance(value, dict | list | tuple):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        parts = {f"[{key!r}]": item for key, item in items}
+    for name, item in parts.items():
+        _validate(item, where + name)
+    if not ours:
         return
-    said = {name: line for names, line in _FIELD.findall(cls.__doc__ or "") for name in names.split(", ")}
+    said = {f".{name}": line for names, line in _FIELD.findall(cls.__doc__ or "") for name in names.split(", ")}
+    finite = callable(value) and all(np.all(getattr(value, name, True)) for name in ("finite", "converged"))
     sizes: dict[str, Any] = {}
-    told = not callable(value) or not all(np.all(getattr(value, name, True)) for name in ("finite", "converged"))
-    for field in _fields(cls):
-        _validate(getattr(value, field), f"{where}.{field}")
-    for field in 2 * _fields(cls):  # the first time for the sizes, on which ranges depend
-        item, line = getattr(value, field), said.get(field, "positive scalar" if field == "lengthscale" else "")
-        if not _is_as_said(item, line, cls.__annotations__.get(field, ""), sizes, told):
-            item = f"{item.dtype}{list(item.shape)}" if hasattr(item, "dtype") else repr(item)
-            raise ValueError(f"{where}.{field} does not fit, {_plain(item)}; {public_name(cls)} has there: {line}")
+    for name, item in 2 * list(parts.items()):  # the first time for the sizes, on which ranges depend
+        line = said.get(name, "positive scalar" if name == ".lengthscale" else "")
+        if not _is_as_said(item, line, cls.__annotations__.get(name[1:], ""), sizes, finite):
+            found = f"{item.dtype}{list(item.shape)}" if hasattr(item, "dtype") else repr(item)
+            raise ValueError(f"{where}{name} does not fit, {_plain(found)}; {public_name(cls)} has there: {line}")
     getattr(value, "__post_init__", lambda: None)()
 
 
-def _is_as_said(value: Any, line: str, declared: str, sizes: dict[str, Any], told: bool) -> bool:
+def _is_as_said(value: Any, line: str, declared: str, sizes: dict[str, Any], finite: bool) -> bool:
     """Compare a field with its line in the docstring, given the sizes that belong to names so far."""
     if declared in ("int", "bool", "float", "str"):
         return type(value).__name__ == declared
@@ -345,22 +347,23 @@ def _is_as_said(value: Any, line: str, declared: str, sizes: dict[str, Any], tol
     shape, array = _SHAPE.match(line), declared == "jax.Array"
     if shape is None or (value is None and not array):
         return True
+    if array and not hasattr(value, "dtype"):
+        return False
     entries = np.asarray(value)
     names = [name.strip() for name in (shape[1] or "").split(",") if name.strip()]
-    stack, own = entries.shape[: max(entries.ndim - len(names), 0)], entries.shape[-len(names) or entries.ndim :]
-    if entries.dtype != shape[2] if shape[2] else entries.dtype.kind not in ("f" if array else "fi"):
+    stack = entries.ndim - len(names)
+    if stack < 0 or entries.dtype.kind not in {"int32": "i", "bool": "b", None: "f" if array else "fi"}[shape[2]]:
         return False
-    if len(own) < len(names) or (array and sizes.setdefault("", stack) != stack):
-        return False
-    if any(sizes.setdefault(name, int(name) if name.isdigit() else n) != n for name, n in zip(names, own, strict=True)):
-        return False
+    own = {name: int(name) if name.isdigit() else size for name, size in zip(names, entries.shape[stack:], strict=True)}
+    own |= {"": entries.shape[:stack]} if array else {}
+    agree = tuple(own[name] for name in names) == entries.shape[stack:]
+    agree &= all(sizes.setdefault(name, size) == size for name, size in own.items())
     limit = _RANGE.search(line)
-    if limit and limit[1] in sizes and ((entries < 0) | (entries > sizes[limit[1]] - (limit[2] == ")"))).any():
-        return False
-    if "negative" in line and (entries < 0).any():
-        return False
-    positive = not line.startswith("positive") or bool(((entries > 0) & np.isfinite(entries)).all())
-    return positive and (told or not array or bool(np.isfinite(entries).all()))
+    low = 0 if limit or "negative" in line else -np.inf
+    high = sizes.get(limit[1], np.inf) - (limit[2] == ")") if limit else np.inf
+    agree &= not ((entries < low) | (entries > high)).any()
+    positive = not line.startswith("positive") or (np.isfinite(entries) & (entries > 0)).all()
+    return bool(agree and positive and (not (finite and array) or np.isfinite(entries).all()))
 
 
 def _find(name: str) -> type:

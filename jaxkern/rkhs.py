@@ -160,14 +160,9 @@ class Covariance:
     kernel : a kernel, or a function of two points.
     points : (p, d) atoms.
     weights : (p,) non-negative weights in the dtype of the points, of any positive sum, by which they are divided; or
-        None for equal ones. An atom of weight 0 does not exist, whatever it holds.
+        None for equal ones. An atom of weight 0 does not exist, whatever it holds. NumPy weights that are negative, not
+        finite or all zero raise ValueError when used; with others, `total` and everything else is NaN.
     centered : static; whether the mean is subtracted.
-
-    Raises
-    ------
-    ValueError
-        When used, if points or weights have another shape or dtype, or NumPy weights are negative, not finite or all
-        zero. Of other arrays only the numbers can tell: `total` and everything else is NaN then.
 
     Notes
     -----

@@ -307,26 +307,23 @@ def test_headers_that_do_not_fit_are_refused(change, message, path):
 @pytest.mark.parametrize(
     ("name", "field", "value"),
     [
-        ("gaussian", "lengthscale", jnp.float32(-1)), ("gaussian", "lengthscale", kernels.Linear()),
-        ("polynomial", "offset", -1.0), ("polynomial", "degree", True), ("stacked", "lengthscale", jnp.array([1.0, 0])),
-        ("streamed map", "rank", jnp.int32(-1)), ("streamed map", "mean", jnp.ones((6, 1))),
-        ("streamed map", "mean", jnp.full(6, jnp.nan)), ("streamed map", "components", jnp.ones((1, 6))),
-        ("streamed map", "features", None), ("streamed map", "finite", jnp.float32(1)), ("streamed map", "centered", 1),
+        ("gaussian", "lengthscale", jnp.float32(-1)), ("polynomial", "offset", -1.0), ("polynomial", "degree", True),
+        ("stacked", "lengthscale", jnp.array([1.0, 0])), ("covariance", "points", jnp.ones(20)),
+        ("streamed map", "rank", jnp.int32(-1)), ("streamed map", "mean", jnp.full(6, jnp.nan)),
+        ("streamed map", "components", jnp.ones((1, 6))), ("streamed map", "features", None),
         ("sketch state", "filled", jnp.int32(99)), ("sketch state", "buffer", jnp.ones((5, 6))),
-        ("sketch state", "shrink_at", 0), ("kmeans", "labels", jnp.full(20, 3, jnp.int32)),
-        ("covariance", "points", jnp.ones(20)), ("function", "points", jnp.zeros((0, 2**30))),
+        ("kmeans", "labels", jnp.full(20, 3, jnp.int32)), ("function", "points", jnp.zeros((0, 2**30))),
     ],
 )  # fmt: skip
 def test_what_is_not_as_its_class_documents_it_is_neither_written_nor_read(name, field, value, path, built):
     obj, empty = copy.copy(built["float32"][name]), getattr(value, "size", 1) == 0
     object.__setattr__(obj, field, value)
-    said = "declares the shape" if empty else "does not fit, |must (be|have)"
-    with contextlib.nullcontext() if empty else pytest.raises(ValueError, match=said):
+    with contextlib.nullcontext() if empty else pytest.raises(ValueError, match=r"does not fit, |must (be|have)"):
         io.save(path, obj)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(io, "_validate", lambda value, where: None)
         io.save(path, obj)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match="declares the shape" if empty else r"does not fit, |must (be|have)"):
         io.load(path)
 
 

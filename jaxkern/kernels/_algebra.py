@@ -20,13 +20,6 @@ def product(a: Pair, b: Pair) -> Pair:
     return Pair(mean, half, a.gap * b.mean + (a.mean - a.gap) * b.gap + a.half * b.half)
 
 
-def non_negative(name: str, value: Any) -> Any:
-    """Raise if `value` is a static scalar below zero or not finite."""
-    if _checks.is_static(value) and not (0 <= value < math.inf):
-        raise ValueError(f"{name} must be non-negative and finite, got {value!r}")
-    return value
-
-
 def _times(factor: Any, constant: Any) -> Any:
     """Return the constant of a scaled kernel: that of the zero kernel is zero, be the other one infinite."""
     return 0.0 if _checks.is_static(factor) and factor == 0 else factor * constant
@@ -110,7 +103,7 @@ class Scaled(Kernel):
     factor: Any
 
     def __post_init__(self) -> None:
-        non_negative("factor", self.factor)
+        _checks.non_negative("factor", self.factor)
 
     @property
     def psd(self) -> bool:  # type: ignore[override]

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxkern import _checks
 from jaxkern._distances import HIGHEST, safe_sqrt, squared_distances_direct
 from jaxkern._pytree import pytree, static
-from jaxkern.kernels._algebra import non_negative, product
+from jaxkern.kernels._algebra import product
 from jaxkern.kernels._base import Kernel, Pair
 
 
@@ -58,7 +58,7 @@ class Polynomial(Kernel):
     def __post_init__(self) -> None:
         _checks.count("degree", self.degree)
         _checks.positive("lengthscale", self.lengthscale)
-        non_negative("offset", self.offset)
+        _checks.non_negative("offset", self.offset)
 
     def _base(self, dtype: Any) -> tuple[jax.Array, jax.Array]:
         return _checks.scalar("lengthscale", self.lengthscale, dtype), _checks.scalar("offset", self.offset, dtype)

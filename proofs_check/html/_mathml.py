@@ -42,26 +42,24 @@ _OLDER = {
     "fraktur": dict(zip("CHIRZ", "ℭℌℑℜℨ", strict=True)),
 }
 
-# What may stand behind a backslash: signs, letters, functions, accents, alphabets, brackets and spaces. All else could
-# be more than a formula to MathJax, KaTeX or a reader of theirs: a link, HTML, a style, a definition, a picture.
+# What may stand behind a backslash. All else could be more than a formula to MathJax, KaTeX or a reader of theirs: a
+# link, HTML, a style, a definition, a picture.
 _COMMANDS = frozenset(
     r"""
-    alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi pi varpi rho varrho
-    sigma varsigma tau upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega
-    ell hbar imath jmath Re Im aleph partial nabla infty emptyset varnothing forall exists nexists neg prime angle top
-    bot perp dagger ddagger star ast circ bullet square triangle cdot times div pm mp oplus ominus otimes odot cap cup
-    wedge vee land lor setminus uplus sqcap sqcup le leq ge geq lt gt ll gg ne neq equiv sim simeq approx cong asymp
-    propto doteq lesssim gtrsim leqslant geqslant prec preceq succ succeq in notin ni subset subseteq supset supseteq
-    mid nmid parallel vdash models to gets mapsto rightarrow leftarrow leftrightarrow longrightarrow Rightarrow
-    Leftarrow Leftrightarrow Longrightarrow implies iff uparrow downarrow rightharpoonup hookrightarrow
-    sum prod coprod int iint oint bigcup bigcap bigoplus bigotimes lim limsup liminf max min sup inf arg det dim ker
-    deg gcd hom Pr exp log ln lg sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh coth operatorname limits
-    nolimits frac dfrac tfrac binom dbinom tbinom sqrt over choose substack stackrel overset underset overline underline
-    overbrace underbrace bar hat widehat tilde widetilde vec dot ddot check breve acute grave not
-    mathbb mathbf mathcal mathfrak mathit mathrm mathscr mathsf mathtt boldsymbol bm rm bf it text textbf textit textrm
-    mbox displaystyle textstyle scriptstyle left right middle big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl
-    Biggr bigm Bigm langle rangle lceil rceil lfloor rfloor lbrace rbrace lbrack rbrack lvert rvert lVert rVert vert
-    Vert backslash dots ldots cdots vdots ddots quad qquad begin end tag
+    alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi pi rho varrho sigma tau
+    upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega ell Re Im aleph partial
+    nabla infty emptyset forall exists neg angle prime top bot perp dagger ddagger star ast circ bullet cdot times
+    div pm mp oplus ominus otimes odot cap cup wedge vee land lor setminus le leq ge geq lt gt ll gg ne neq equiv sim
+    simeq approx cong asymp propto lesssim gtrsim leqslant geqslant prec preceq succ succeq in notin ni subset subseteq
+    supset supseteq mid parallel vdash models to gets mapsto rightarrow leftarrow leftrightarrow longrightarrow
+    Rightarrow Leftarrow Leftrightarrow Longrightarrow implies iff sum prod coprod int iint oint bigcup
+    bigcap bigoplus bigotimes lim limsup liminf max min sup inf arg det dim ker deg gcd Pr exp log ln sin cos tan cot
+    arcsin arccos arctan sinh cosh tanh operatorname limits nolimits frac dfrac tfrac binom dbinom tbinom sqrt substack
+    stackrel overset underset overline underline overbrace underbrace bar hat widehat tilde widetilde vec dot ddot check
+    not mathbb mathbf mathcal mathfrak mathit mathrm mathscr mathsf mathtt boldsymbol bm rm bf it text textbf textit
+    textrm mbox displaystyle textstyle scriptstyle left right middle big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr
+    Biggl Biggr langle rangle lceil rceil lfloor rfloor lbrace rbrace lvert rvert lVert rVert vert Vert dots ldots cdots
+    vdots ddots quad qquad begin end tag
     """.split()  # noqa: SIM905
 ) | set(" ,;:!>\\{}|_%#&")
 _ENVIRONMENTS = {"aligned", "cases", "gathered", "matrix", "pmatrix", "bmatrix", "vmatrix", "smallmatrix", "array"}
