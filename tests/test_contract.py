@@ -1,14 +1,21 @@
-"""What holds of every public function: it lowers anywhere, keeps dtype and precision, and maps over its arguments."""
+"""What holds of every public function: it lowers anywhere, keeps dtype and precision, maps over its arguments, computes
+the same with and without `jit`, refuses old keys, and shows what is not a number (docs/sharp_bits.md).
+"""
 
 import functools
 import importlib
+import inspect
+import sys
+import traceback
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jaxprs import equations
-from registry import ENTRIES, NO_GRADIENT, OF_LABELS, OF_OPTAX
+from registry import ENTRIES, NO_GRADIENT, OF_LABELS, OF_OPTAX, WAYS
+
+from jaxkern import scale
 
 HIGHEST = jax.lax.Precision.HIGHEST
 MODULES = (
@@ -69,7 +76,8 @@ NOT_CALLED = {
     "bounds.sketching.KOLTCHINSKII_LOUNICI": "a number",
     "bounds.sketching.KOLTCHINSKII_LOUNICI_LOWER": "a number",
 }
-
+OPERATORS = {"__call__", "__add__", "__sub__", "__neg__", "__mul__", "__rmul__"}
+OF_STREAMS = {"init", "update", "merge", "finalize"}
 
 LONG = {  # to compile; their own modules map them, too
     "audit.sampled_distance_error",
@@ -91,12 +99,35 @@ def names(*, gradient=False, floating=False):
     return [name for name in ENTRIES if name not in left_out]
 
 
+ALL = {**ENTRIES, **WAYS}
+IDLE = {"num_features": "a number of Python", "psd": "the same", "Law.omega": "of the base class"}
+SIGNS = ("converged", "finite", "valid")
+"""Fields that say, where False, that the numbers next to them are no result."""
+LIMITS = {"float32": (1e3, 1e7, 1e15), "float64": (1e3, 1e7, 1e100)}
+"""In place of infinity: at one of them a result that has a limit, such as K = 0, has reached it."""
+OF_EQUAL_POINTS = ("audit.", "clustering.")
+"""What jumps where the lengthscale is infinite and K = 1: no pair of points is apart, and any partition is right."""
+CALLED = set()
+"""The code that ran while programs were traced."""
+
+
+@functools.cache
+def compiled(name, dtype):
+    """Return a public function, jitted: compiled once for all that is computed with it."""
+    return jax.jit(ALL[name](dtype, 0)[0])
+
+
 @functools.cache
 def traced(name):
     """Return the program of a public function on float32 arguments, traced once for all that is said of it."""
-    with jax.enable_x64(True):  # float64 that slips in is seen, and not rounded away
-        function, args = ENTRIES[name](jnp.float32, 0)
-        return jax.jit(function).trace(*jax.eval_shape(lambda: args))
+    before = sys.getprofile()
+    sys.setprofile(lambda frame, event, _: CALLED.add(frame.f_code))
+    try:
+        with jax.enable_x64(True):  # float64 that slips in is seen, and not rounded away
+            function, args = ALL[name](jnp.float32, 0)
+            return jax.jit(lambda *args: function(*args)).trace(*jax.eval_shape(lambda: args))
+    finally:
+        sys.setprofile(before)
 
 
 def imprecise(jaxpr):
@@ -118,9 +149,36 @@ def stack(first, second):
 
 def test_the_registry_holds_everything_public():
     public = {f"{module}.{name}" for module in MODULES for name in importlib.import_module(f"jaxkern.{module}").__all__}
-    registered = {name for name in ENTRIES if name != "rkhs.Covariance.effective_rank"}
+    registered = {name for name in ENTRIES if not name.split(".")[-2][0].isupper()}  # the rest are methods
     assert registered | set(NOT_CALLED) == public
     assert not registered & set(NOT_CALLED)
+
+
+def codes():
+    """Return the code of all that is public and can be called: functions, methods, properties, functions of streams."""
+    found = {}
+    for name in MODULES:
+        module = importlib.import_module(f"jaxkern.{name}")
+        for word, value in ((word, getattr(module, word)) for word in module.__all__):
+            if inspect.isclass(value):
+                for member, held in inspect.getmembers_static(value):
+                    held = getattr(held, "fget", None) or getattr(held, "__func__", held)
+                    ours = inspect.isfunction(held) and held.__module__.startswith("jaxkern")
+                    if ours and (member in OPERATORS or not member.startswith(("_", "tree_"))):
+                        found[f"{name}.{word}.{member}"] = held.__code__
+            elif callable(value):
+                found[f"{name}.{word}"] = code = inspect.unwrap(value).__code__
+                inner = (each for each in code.co_consts if inspect.iscode(each) and each.co_name in OF_STREAMS)
+                found |= {f"{name}.{word}.{each.co_name}": each for each in inner}
+    return found
+
+
+def test_every_public_function_and_method_is_called_or_explained():
+    for name in ALL:
+        traced(name)
+    public = codes()
+    idle = {name for name in public if name.endswith(tuple(IDLE))}
+    assert {name for name, code in public.items() if code not in CALLED} | idle == set(NOT_CALLED) & set(public) | idle
 
 
 @pytest.mark.parametrize("name", [name for name in names() if name in LONG])
@@ -159,7 +217,7 @@ def test_jit_and_vmap_over_all_arguments_give_what_single_calls_give(name, x64):
     def fresh(seed):  # keys are consumed once
         return ENTRIES[name](jnp.float64, seed)[1]
 
-    jitted = jax.jit(function)
+    jitted = compiled(name, jnp.float64)
     singles = [numeric(jitted(*fresh(seed))) for seed in (0, 1)]
     stacked = jax.tree.map(stack, fresh(0), fresh(1))
     mapped = numeric(jax.jit(jax.vmap(function))(*stacked))
@@ -198,6 +256,131 @@ def test_gradients_are_finite_and_agree_with_differences(name, x64):
     slope = sum(float(jnp.vdot(g, w)) for g, w in zip(gradient, way, strict=True))
     size = sum(float(jnp.vdot(jnp.abs(g), jnp.abs(w))) for g, w in zip(gradient, way, strict=True))
     assert abs(float(moved[0] - moved[1]) / 2 - slope) <= 1e-4 * size + 1e-12 * (1 + abs(float(moved[0])))
+
+
+def is_key(leaf):
+    return jnp.issubdtype(getattr(leaf, "dtype", float), jax.dtypes.prng_key)
+
+
+def test_old_keys_are_refused_by_name():
+    refused = set()
+    for make in ALL.values():
+        function, args = make(jnp.float32, 0)
+        for i, _ in filter(lambda pair: is_key(pair[1]), enumerate(args)):
+            with pytest.raises(ValueError, match=r"^key must be a typed random key, got an array of dtype") as caught:
+                function(*args[:i], jax.random.PRNGKey(0), *args[i + 1 :])
+            refused |= {frame.f_code for frame, _ in traceback.walk_tb(caught.tb)}
+    with pytest.raises(ValueError, match=r"^key must be a typed random key"):
+        scale.kmeans(jax.random.PRNGKey(0), np.ones((4, 2), np.float32), 2, sharding=None)
+    takes_one = {name: code for name, code in codes().items() if "key" in code.co_varnames[: code.co_argcount]}
+    left = {name for name, code in takes_one.items() if code not in refused}
+    assert left == {"scale.kmeans"}  # just above
+
+
+def word_of(path):
+    return jax.tree_util.keystr(path, simple=True, separator=".")
+
+
+class Spoiled:
+    """A public function at its example, with one number of one argument replaced."""
+
+    def __init__(self, name, dtype):
+        self.run, (_, args) = compiled(name, dtype), ALL[name](dtype, 0)
+        self.leaves, self.tree = jax.tree.flatten_with_path(args)
+        self.places = [i for i, (_, leaf) in enumerate(self.leaves) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+
+    def __call__(self, place=None, index=None, value=None, run=None):
+        """Return the arrays of the result by their paths."""
+        leaves = [jax.random.clone(leaf) if is_key(leaf) else leaf for _, leaf in self.leaves]
+        if place is not None:
+            leaves[place] = jnp.asarray(self.spoil(place, index, value))
+        found = jax.tree.leaves_with_path((run or self.run)(*jax.tree.unflatten(self.tree, leaves)))
+        return {word_of(path): np.asarray(leaf) for path, leaf in found if not is_key(leaf)}
+
+    def spoil(self, place, index, value):
+        array = np.array(self.leaves[place][1])
+        array.reshape(-1)[index] = value
+        return array
+
+
+def near(a, b, tolerance):
+    size = np.abs(b).max(initial=0, where=np.isfinite(b)) if b.dtype.kind == "f" else 0
+    return np.allclose(a, b, rtol=0, atol=tolerance * (1 + size), equal_nan=True)
+
+
+def hides(found, base, other, limits):
+    """Return the parts of a result that depend on a number that is missing, and do not show it.
+
+    `found` is the result without the number, `base` with it, `other` with another one.
+    """
+    told = any(word.endswith(SIGNS) and (was & ~found[word]).any() for word, was in base.items())
+    told = told or any(word.endswith("probability") and (found[word] <= 0).all() for word in base)
+    lost = {  # no number where there was one, or no label
+        word
+        for word, was in base.items()
+        if (was.dtype.kind == "f" and (np.isfinite(was) & ~np.isfinite(found[word])).any())
+        or (was.dtype.kind == "i" and ((was != -1) & (found[word] == -1)).any())
+    }
+    parts = []
+    for word, was in base.items():
+        shown = told or word in lost or (was.dtype.kind != "f" and lost) or word.endswith(SIGNS)
+        strict = 1e-5 if was.dtype == np.float32 else 1e-9
+        if shown or (near(found[word], was, strict) and near(other[word], was, strict)):
+            continue
+        if not any(near(found[word], limit[word], 1e-3) for limit in limits):
+            parts.append(word)
+    return parts
+
+
+def sweep(name, dtype, every):
+    """Return what hides that a number of an argument is NaN or infinite; the first and last of each array, or all."""
+    call = Spoiled(name, dtype)
+    base, complaints = call(), []
+    for place in call.places:
+        path, leaf = call.leaves[place]
+        where = word_of(path)
+        for index in range(leaf.size) if every else {0, leaf.size - 1}:
+            other = call(place, index, 1.37 * float(leaf.reshape(-1)[index]) + 0.11)
+            for value in (np.nan, np.inf, -np.inf):
+                if np.isinf(value) and "lengthscale" in where and name.startswith(OF_EQUAL_POINTS):
+                    continue
+                found = call(place, index, value)
+                parts = hides(found, base, other, [])
+                if parts and np.isinf(value):
+                    limits = [call(place, index, np.sign(value) * limit) for limit in LIMITS[dtype.__name__]]
+                    parts = hides(found, base, other, limits)
+                complaints += [f"{name}: {part or 'it'} hides {where}[{index}] = {value}" for part in parts]
+    return complaints
+
+
+def eager(name, dtype):
+    """Return what is not the same without `jit`: with good numbers, and with a NaN in each argument."""
+    call = Spoiled(name, dtype)
+    complaints = []
+    for place in (None, *call.places):
+        try:
+            found = call(place, 0, np.nan, run=ALL[name](dtype, 0)[0])
+        except ValueError:
+            if place is None:
+                raise
+            continue  # refused: without `jit` values may be looked at
+        for word, wanted in call(place, 0, np.nan).items():
+            assert found[word].dtype == wanted.dtype
+            if not near(found[word], wanted, 64 * np.finfo(dtype).eps):
+                complaints.append(f"{name}: {word} differs without jit, NaN in {place}")
+    return complaints
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in ALL])
+def test_what_is_no_number_is_shown(name, x64):
+    assert not sweep(name, jnp.float64, every=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ALL)
+def test_what_is_no_number_is_shown_wherever_it_stands(name, dtype):
+    kind = getattr(jnp, dtype.name)
+    assert not sweep(name, kind, every=True) + eager(name, kind)
 
 
 def test_the_checks_themselves_can_fail(x64):
