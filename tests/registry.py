@@ -974,7 +974,7 @@ def nystrom_map(dtype, seed):
 
 @entry("audit.DistanceError.exceeding")
 def _(dtype, seed):
-    found = audit.DistanceError(number(dtype, 0.4), number(dtype, 0.1), number("int32", N), jnp.asarray(True))
+    found = audit.DistanceError(number(dtype, 0.4), number(dtype, 0.1), number("int32", N + seed), jnp.asarray(True))
     return lambda found: found.exceeding(0.01), (found,)
 
 
@@ -1054,10 +1054,10 @@ def _(dtype, seed):
 
 @entry("problems.Problem.omega")
 def _(dtype, seed):
-    def constant(key, X):
-        return jnp.asarray(problems.perturb(key, X, measures.IsotropicNoise(1.0)).omega, dtype)
+    def constant(key, X, parameter):
+        return problems.perturb(key, X, measures.IsotropicNoise(1.0), law=problems.RampLaw(parameter)).omega
 
-    return constant, (key(seed), points(dtype, seed))
+    return constant, (key(seed), points(dtype, seed), scale(dtype, seed))
 
 
 @entry("rkhs.Covariance.hs_norm")

@@ -400,3 +400,33 @@ def test_the_checks_themselves_can_fail(x64):
     assert imprecise(jaxpr(lambda x: x @ x.T))
     with pytest.raises(NotImplementedError):
         jax.jit(jnp.linalg.eigvals).trace(X).lower(lowering_platforms=("tpu",))
+
+
+def reciprocal(x):
+    return {"inverse": jnp.where(x > 0, 1 / jnp.where(x > 0, x, 1), 0.0)}
+
+
+HIDE = {
+    "0 for NaN": (reciprocal, True),
+    "a field that is False": (lambda x: reciprocal(x) | {"finite": jnp.isfinite(x).all()}, False),
+    "a field that is always False": (lambda x: reciprocal(x) | {"finite": False & (x > 0)}, True),
+    "a limit": (lambda x: 1 / x, False),
+    "a wrong limit": (lambda x: jnp.where(jnp.isinf(x), 1.0, 1 / x), True),
+    "not used": (lambda x: x[1] ** 2, False),
+    "an index": (jnp.argmin, True),
+    "an index, and what it is of": (lambda x: (jnp.argmin(x), x.min()), False),
+    "no label": (lambda x: jnp.where(jnp.isfinite(x).all(), jnp.argmin(x), -1), False),
+}
+
+
+@pytest.mark.parametrize("name", HIDE)
+def test_what_hides_is_seen(name, x64, monkeypatch):
+    function, is_seen = HIDE[name]
+    monkeypatch.setitem(ALL, name, lambda dtype, seed: (function, (jnp.asarray([0.7, 0.4, 2.0], dtype),)))
+    assert bool(sweep(name, jnp.float64, every=True)) == is_seen and not eager(name, jnp.float64, every=True)
+
+
+def test_what_differs_without_jit_is_seen(x64, monkeypatch):
+    differs = lambda x: x + isinstance(x, jax.core.Tracer) * 1e-9  # noqa: E731
+    monkeypatch.setitem(ALL, "differs", lambda dtype, seed: (differs, (jnp.ones(3, dtype),)))
+    assert eager("differs", jnp.float64, every=False)
