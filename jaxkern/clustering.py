@@ -64,7 +64,8 @@ class SpectralPartition:
     def predict(self, values: Any) -> jax.Array:
         """Return the labels (q,) of points with kernel values (q, n) at the n points that were clustered.
 
-        Raises ValueError if the shape or dtype of the values is another.
+        The label is -1 where no distance to a centre is finite, as for NaN. Raises ValueError if the shape or dtype of
+        the values is another.
         """
         values = _checks.matrix("values", values, dim=self.projection.shape[1], min_rows=0)
         _checks.same_dtype("values", values, "projection", self.projection)
@@ -95,7 +96,10 @@ class KernelSpectral(Projection):
     eigenvalues: jax.Array
 
     def predict(self, X: Any) -> jax.Array:
-        """Return the label of every point, (...,) for X (..., dim): that of the nearest centre of its embedding."""
+        """Return the label of every point, (...,) for X (..., dim): that of the nearest centre of its embedding.
+
+        The label is -1 where no distance to a centre is finite, as for NaN.
+        """
         return _nearest(self(X), self.centers)
 
 
@@ -120,7 +124,10 @@ class KernelKMeans:
     converged: jax.Array
 
     def predict(self, X: Any) -> jax.Array:
-        """Return the label of every point, (...,) for X (..., dim): that of the nearest centre."""
+        """Return the label of every point, (...,) for X (..., dim): that of the nearest centre.
+
+        The label is -1 where no distance to a centre is finite, as for NaN.
+        """
         return _nearest(self.phi(X), self.centers)
 
 
@@ -393,6 +400,8 @@ def _roots(rows: jax.Array, weights: jax.Array | None) -> tuple[jax.Array, jax.A
 
 
 def _nearest(rows: jax.Array, centers: jax.Array) -> jax.Array:
-    """Return the index of the centre nearest to each row, (...,) int32, by direct differences."""
+    """Return the index of the centre nearest to each row, (...,) int32, by direct differences; -1 where none is."""
     gaps = rows[..., None, :] - centers.reshape((1,) * (rows.ndim - 1) + centers.shape)
-    return jnp.argmin((gaps * gaps).sum(axis=-1), axis=-1).astype(jnp.int32)
+    distances = (gaps * gaps).sum(axis=-1)
+    found = jnp.isfinite(distances.min(axis=-1))
+    return jnp.where(found, jnp.argmin(distances, axis=-1), -1).astype(jnp.int32)

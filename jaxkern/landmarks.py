@@ -93,7 +93,7 @@ def kmeans_plus_plus(key: Any, X: Any, *, num_landmarks: int, num_candidates: in
 
     Returns
     -------
-    (n, d) array: different rows of X, equal ones only when no others are left.
+    (n, d) array: different rows of X, equal ones only when no others are left. NaN if X is not finite.
 
     Raises
     ------
@@ -115,7 +115,12 @@ def kmeans_plus_plus(key: Any, X: Any, *, num_landmarks: int, num_candidates: in
 
 @partial(jax.jit, static_argnames=("num_landmarks", "num_candidates"))
 def _kmeans_plus_plus(key: jax.Array, X: jax.Array, *, num_landmarks: int, num_candidates: int) -> jax.Array:
-    return X[_plus_plus(key, X, None, num_landmarks, num_candidates)]
+    return _rows(X, _plus_plus(key, X, None, num_landmarks, num_candidates), X)
+
+
+def _rows(X: jax.Array, chosen: jax.Array, numbers: jax.Array) -> jax.Array:
+    """Return the chosen rows; NaN where the numbers that chose them are not finite: any rows look like a choice."""
+    return jnp.where(jnp.isfinite(numbers).all(), X[chosen], jnp.nan)
 
 
 def pivoted_cholesky(key: Any, kernel: Any, X: Any, *, num_landmarks: int) -> jax.Array:
@@ -135,7 +140,7 @@ def pivoted_cholesky(key: Any, kernel: Any, X: Any, *, num_landmarks: int) -> ja
     Returns
     -------
     (n, d) array: different rows of X, in the order chosen. Once nothing is left to explain (residuals of at most
-    10 eps max K(x, x)), further rows are uniform over the rest.
+    10 eps max K(x, x)), further rows are uniform over the rest. NaN if a kernel value is not finite.
 
     Raises
     ------
@@ -151,12 +156,12 @@ def pivoted_cholesky(key: Any, kernel: Any, X: Any, *, num_landmarks: int) -> ja
     kernel = psd_kernel(kernel)
     X = _checks.matrix("X", X)
     num_landmarks = _checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
-    return X[_pivots(key, kernel, X, num_landmarks=num_landmarks)]
+    return _rows(X, *_pivots(key, kernel, X, num_landmarks=num_landmarks))
 
 
 @partial(jax.jit, static_argnames="num_landmarks")
-def _pivots(key: jax.Array, kernel: Kernel, X: jax.Array, *, num_landmarks: int) -> jax.Array:
-    """Return the indices of the pivots, (num_landmarks,) int32."""
+def _pivots(key: jax.Array, kernel: Kernel, X: jax.Array, *, num_landmarks: int) -> tuple[jax.Array, jax.Array]:
+    """Return the indices of the pivots, (num_landmarks,) int32, and the factor of K, (N, num_landmarks)."""
     diagonal = kernel._diagonal(X)
     nothing = 10 * jnp.finfo(X.dtype).eps * jnp.max(diagonal)
 
@@ -180,7 +185,8 @@ def _pivots(key: jax.Array, kernel: Kernel, X: jax.Array, *, num_landmarks: int)
         return (factor, residual, free.at[pivot].set(False)), pivot
 
     init = jnp.zeros((X.shape[0], num_landmarks), X.dtype), diagonal, jnp.ones(X.shape[0], bool)
-    return lax.scan(choose, init, lax.iota(jnp.uint32, num_landmarks))[1]
+    (factor, _, _), pivots = lax.scan(choose, init, lax.iota(jnp.uint32, num_landmarks))
+    return pivots, factor
 
 
 def leverage(
@@ -205,7 +211,7 @@ def leverage(
 
     Returns
     -------
-    (n, d) array: different rows of X.
+    (n, d) array: different rows of X. NaN if a score is not finite.
 
     Raises
     ------
@@ -248,7 +254,7 @@ def _leverage(
     scores = _scores(kernel, X, pilots, diagonal, regularization)
     # Successive draws without replacement with these odds are the largest log scores with Gumbel noise.
     noise = jax.random.gumbel(key_draws, scores.shape, X.dtype)
-    return X[lax.top_k((jnp.log(scores) + noise).astype(jnp.float32), num_landmarks)[1]]
+    return _rows(X, lax.top_k((jnp.log(scores) + noise).astype(jnp.float32), num_landmarks)[1], scores)
 
 
 def _scores(
@@ -258,6 +264,7 @@ def _scores(
     K = gram(kernel, pilots)
     # A smaller ridge than the rounding of K would leave nothing to factorise where points repeat.
     least = 4 * pilots.shape[0] * jnp.finfo(X.dtype).eps * jnp.max(jnp.diagonal(K))
+    least, regularization = (jnp.where(each == 0, 1, each) for each in (least, regularization))  # where K is zero
     ridge = K + jnp.maximum(regularization, least) * jnp.eye(pilots.shape[0], dtype=X.dtype)
     half = jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(ridge), gram(kernel, pilots, X), lower=True)
     # At least what rounding leaves of K(x, x), so that every row keeps some odds.

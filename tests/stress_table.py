@@ -662,8 +662,15 @@ def _(c):
 DRAWN = "rows of the points are returned as they are, missing entries with them; which ones are drawn says nothing"
 
 
+def check_landmarks(c, v):
+    if not np.isnan(v["rows"]).all():  # where no number tells which to choose
+        yield from rows_of(c, v["rows"])
+
+
 def landmark_entry(name, choose):
-    @op(f"landmarks.{name}", lambda c, v: rows_of(c, v["rows"]), hides=DRAWN, overflows=True)
+    hides, limited = DRAWN if name == "uniform" else "", name != "kmeans_plus_plus"
+
+    @op(f"landmarks.{name}", check_landmarks, hides=hides, shows_infinity=not limited, overflows=True)
     def _(c):
         return {"rows": (choose(c), (c.few, c.dim))}
 

@@ -1,14 +1,21 @@
-"""What holds of every public function: it lowers anywhere, keeps dtype and precision, and maps over its arguments."""
+"""What holds of every public function: it lowers anywhere, keeps dtype and precision, maps over its arguments, computes
+the same with and without `jit`, refuses old keys, and shows what is not a number (docs/sharp_bits.md).
+"""
 
 import functools
 import importlib
+import inspect
+import sys
+import traceback
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jaxprs import equations
-from registry import ENTRIES, NO_GRADIENT, OF_LABELS, OF_OPTAX
+from registry import ENTRIES, NO_GRADIENT, OF_LABELS, OF_OPTAX, WAYS
+
+from jaxkern import scale
 
 HIGHEST = jax.lax.Precision.HIGHEST
 MODULES = (
@@ -69,7 +76,8 @@ NOT_CALLED = {
     "bounds.sketching.KOLTCHINSKII_LOUNICI": "a number",
     "bounds.sketching.KOLTCHINSKII_LOUNICI_LOWER": "a number",
 }
-
+OPERATORS = {"__call__", "__add__", "__sub__", "__neg__", "__mul__", "__rmul__"}
+OF_STREAMS = {"init", "update", "merge", "finalize"}
 
 LONG = {  # to compile; their own modules map them, too
     "audit.sampled_distance_error",
@@ -91,12 +99,35 @@ def names(*, gradient=False, floating=False):
     return [name for name in ENTRIES if name not in left_out]
 
 
+ALL = {**ENTRIES, **WAYS}
+IDLE = {"num_features": "a number of Python", "psd": "the same", "Law.omega": "of the base class"}
+SIGNS = ("converged", "finite", "valid")
+"""Fields that say, where False, that the numbers next to them are no result."""
+LIMITS = {"float32": (1e3, 1e7, 1e15), "float64": (1e3, 1e7, 1e100)}
+"""In place of infinity: at one of them a result that has a limit, such as K = 0, has reached it."""
+OF_EQUAL_POINTS = ("audit.", "clustering.")
+"""What jumps where the lengthscale is infinite and K = 1: no pair of points is apart, and any partition is right."""
+CALLED = set()
+"""The code that ran while programs were traced."""
+
+
+@functools.cache
+def compiled(name, dtype):
+    """Return a public function, jitted: compiled once for all that is computed with it."""
+    return jax.jit(ALL[name](dtype, 0)[0])
+
+
 @functools.cache
 def traced(name):
     """Return the program of a public function on float32 arguments, traced once for all that is said of it."""
-    with jax.enable_x64(True):  # float64 that slips in is seen, and not rounded away
-        function, args = ENTRIES[name](jnp.float32, 0)
-        return jax.jit(function).trace(*jax.eval_shape(lambda: args))
+    before = sys.getprofile()
+    sys.setprofile(lambda frame, event, _: CALLED.add(frame.f_code))
+    try:
+        with jax.enable_x64(True):  # float64 that slips in is seen, and not rounded away
+            function, args = ALL[name](jnp.float32, 0)
+            return jax.jit(lambda *args: function(*args)).trace(*jax.eval_shape(lambda: args))
+    finally:
+        sys.setprofile(before)
 
 
 def imprecise(jaxpr):
@@ -118,9 +149,36 @@ def stack(first, second):
 
 def test_the_registry_holds_everything_public():
     public = {f"{module}.{name}" for module in MODULES for name in importlib.import_module(f"jaxkern.{module}").__all__}
-    registered = {name for name in ENTRIES if name != "rkhs.Covariance.effective_rank"}
+    registered = {name for name in ENTRIES if not name.split(".")[-2][0].isupper()}  # the rest are methods
     assert registered | set(NOT_CALLED) == public
     assert not registered & set(NOT_CALLED)
+
+
+def codes():
+    """Return the code of all that is public and can be called: functions, methods, properties, functions of streams."""
+    found = {}
+    for name in MODULES:
+        module = importlib.import_module(f"jaxkern.{name}")
+        for word, value in ((word, getattr(module, word)) for word in module.__all__):
+            if inspect.isclass(value):
+                for member, held in inspect.getmembers_static(value):
+                    held = getattr(held, "fget", None) or getattr(held, "__func__", held)
+                    ours = inspect.isfunction(held) and held.__module__.startswith("jaxkern")
+                    if ours and (member in OPERATORS or not member.startswith(("_", "tree_"))):
+                        found[f"{name}.{word}.{member}"] = held.__code__
+            elif callable(value):
+                found[f"{name}.{word}"] = code = inspect.unwrap(value).__code__
+                inner = (each for each in code.co_consts if inspect.iscode(each) and each.co_name in OF_STREAMS)
+                found |= {f"{name}.{word}.{each.co_name}": each for each in inner}
+    return found
+
+
+def test_every_public_function_and_method_is_called_or_explained():
+    for name in ALL:
+        traced(name)
+    public = codes()
+    idle = {name for name in public if name.endswith(tuple(IDLE))}
+    assert {name for name, code in public.items() if code not in CALLED} | idle == set(NOT_CALLED) & set(public) | idle
 
 
 @pytest.mark.parametrize("name", [name for name in names() if name in LONG])
@@ -150,25 +208,32 @@ def test_every_product_asks_for_full_precision(name):
     assert not imprecise(traced(name).jaxpr.jaxpr)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in names()]
-)
-def test_jit_and_vmap_over_all_arguments_give_what_single_calls_give(name, x64):
-    function, _ = ENTRIES[name](jnp.float64, 0)
+def mapped(name, dtype, tolerance):
+    """Assert that one call on stacked arguments gives what two calls give, and return what these give."""
+    function, _ = ALL[name](dtype, 0)
 
     def fresh(seed):  # keys are consumed once
-        return ENTRIES[name](jnp.float64, seed)[1]
+        return ALL[name](dtype, seed)[1]
 
-    jitted = jax.jit(function)
+    jitted = compiled(name, dtype)
     singles = [numeric(jitted(*fresh(seed))) for seed in (0, 1)]
     stacked = jax.tree.map(stack, fresh(0), fresh(1))
-    mapped = numeric(jax.jit(jax.vmap(function))(*stacked))
-    assert mapped
-    for i, leaf in enumerate(mapped):
+    found = numeric(jax.jit(jax.vmap(function))(*stacked))
+    assert found
+    for i, leaf in enumerate(found):
         scale = 1 + max(np.abs(single[i]).max() if single[i].size else 0 for single in singles)
         for seed in (0, 1):
-            np.testing.assert_allclose(leaf[seed], singles[seed][i], rtol=0, atol=1e-10 * scale)
-    assert any(not np.array_equal(a, b) for a, b in zip(*singles, strict=True))
+            np.testing.assert_allclose(leaf[seed], singles[seed][i], rtol=0, atol=tolerance * scale)
+    return singles
+
+
+EACH = [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in ALL]
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_jit_and_vmap_over_all_arguments_give_what_single_calls_give(name, x64):
+    first, second = mapped(name, jnp.float64, 1e-10)
+    assert any(not np.array_equal(a, b) for a, b in zip(first, second, strict=True))
 
 
 @pytest.mark.parametrize("name", names(gradient=True))
@@ -200,6 +265,132 @@ def test_gradients_are_finite_and_agree_with_differences(name, x64):
     assert abs(float(moved[0] - moved[1]) / 2 - slope) <= 1e-4 * size + 1e-12 * (1 + abs(float(moved[0])))
 
 
+def is_key(leaf):
+    return jnp.issubdtype(getattr(leaf, "dtype", float), jax.dtypes.prng_key)
+
+
+def test_old_keys_are_refused_by_name():
+    refused = set()
+    for make in ALL.values():
+        function, args = make(jnp.float32, 0)
+        for i, _ in filter(lambda pair: is_key(pair[1]), enumerate(args)):
+            with pytest.raises(ValueError, match=r"^key must be a typed random key, got an array of dtype") as caught:
+                function(*args[:i], jax.random.PRNGKey(0), *args[i + 1 :])
+            refused |= {frame.f_code for frame, _ in traceback.walk_tb(caught.tb)}
+    with pytest.raises(ValueError, match=r"^key must be a typed random key"):
+        scale.kmeans(jax.random.PRNGKey(0), np.ones((4, 2), np.float32), 2, sharding=None)
+    takes_one = {name: code for name, code in codes().items() if "key" in code.co_varnames[: code.co_argcount]}
+    left = {name for name, code in takes_one.items() if code not in refused}
+    assert left == {"scale.kmeans"}  # just above
+
+
+def word_of(path):
+    return jax.tree_util.keystr(path, simple=True, separator=".")
+
+
+class Spoiled:
+    """A public function at its example, with one number of one argument replaced."""
+
+    def __init__(self, name, dtype):
+        self.run, (_, args) = compiled(name, dtype), ALL[name](dtype, 0)
+        self.leaves, self.tree = jax.tree.flatten_with_path(args)
+        self.places = [i for i, (_, leaf) in enumerate(self.leaves) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+
+    def __call__(self, place=None, index=None, value=None, run=None):
+        """Return the arrays of the result by their paths."""
+        leaves = [jax.random.clone(leaf) if is_key(leaf) else leaf for _, leaf in self.leaves]
+        if place is not None:
+            leaves[place] = jnp.asarray(self.spoil(place, index, value))
+        found = jax.tree.leaves_with_path((run or self.run)(*jax.tree.unflatten(self.tree, leaves)))
+        return {word_of(path): np.asarray(leaf) for path, leaf in found if not is_key(leaf)}
+
+    def spoil(self, place, index, value):
+        array = np.array(self.leaves[place][1])
+        array.reshape(-1)[index] = value
+        return array
+
+
+def near(a, b, tolerance):
+    size = np.abs(b).max(initial=0, where=np.isfinite(b)) if b.dtype.kind == "f" else 0
+    return np.allclose(a, b, rtol=0, atol=tolerance * (1 + size), equal_nan=True)
+
+
+def hides(found, base, other, limits):
+    """Return the parts of a result that depend on a number that is missing, and do not show it.
+
+    `found` is the result without the number, `base` with it, `other` with another one.
+    """
+    told = any(word.endswith(SIGNS) and (was & ~found[word]).any() for word, was in base.items())
+    told = told or any(word.endswith("probability") and (found[word] <= 0).all() for word in base)
+    lost = {  # no number where there was one, or no label
+        word
+        for word, was in base.items()
+        if (was.dtype.kind == "f" and (np.isfinite(was) & ~np.isfinite(found[word])).any())
+        or (was.dtype.kind == "i" and ((was != -1) & (found[word] == -1)).any())
+    }
+    parts = []
+    for word, was in base.items():
+        shown = told or word in lost or (was.dtype.kind != "f" and lost) or word.endswith(SIGNS)
+        strict = 1e-5 if was.dtype == np.float32 else 1e-9
+        if shown or (near(found[word], was, strict) and near(other[word], was, strict)):
+            continue
+        if not any(near(found[word], limit[word], 1e-3) for limit in limits):
+            parts.append(word)
+    return parts
+
+
+def sweep(name, dtype, every):
+    """Return what hides that a number of an argument is NaN or infinite; the first and last of each array, or all."""
+    call = Spoiled(name, dtype)
+    base, complaints = call(), []
+    for place in call.places:
+        path, leaf = call.leaves[place]
+        where = word_of(path)
+        for index in range(leaf.size) if every else {0, leaf.size - 1}:
+            other = call(place, index, 1.37 * float(leaf.reshape(-1)[index]) + 0.11)
+            for value in (np.nan, np.inf, -np.inf):
+                if np.isinf(value) and "lengthscale" in where and name.startswith(OF_EQUAL_POINTS):
+                    continue
+                found = call(place, index, value)
+                parts = hides(found, base, other, [])
+                if parts and np.isinf(value):
+                    limits = [call(place, index, np.sign(value) * limit) for limit in LIMITS[dtype.__name__]]
+                    parts = hides(found, base, other, limits)
+                complaints += [f"{name}: {part or 'it'} hides {where}[{index}] = {value}" for part in parts]
+    return complaints
+
+
+def eager(name, dtype, every):
+    """Return what is not the same without `jit`: with good numbers, and with a NaN in every argument."""
+    call = Spoiled(name, dtype)
+    complaints = []
+    for place in (None, *call.places) if every else (None,):
+        try:
+            found = call(place, 0, np.nan, run=ALL[name](dtype, 0)[0])
+        except ValueError:
+            if place is None:
+                raise
+            continue  # refused: without `jit` values may be looked at
+        for word, wanted in call(place, 0, np.nan).items():
+            assert found[word].dtype == wanted.dtype
+            if not near(found[word], wanted, 64 * np.finfo(dtype).eps):
+                complaints.append(f"{name}: {word} differs without jit, NaN in {place}")
+    return complaints
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_what_is_no_number_shows_and_programs_compute_what_single_steps_do(name, x64):
+    assert not sweep(name, jnp.float64, every=False) + eager(name, jnp.float64, every=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ALL)
+def test_the_same_of_every_number_and_in_both_precisions(name, dtype):
+    kind = getattr(jnp, dtype.name)
+    assert not sweep(name, kind, every=True) + eager(name, kind, every=True)
+    mapped(name, kind, 2e-4 if kind == jnp.float32 else 1e-10)
+
+
 def test_the_checks_themselves_can_fail(x64):
     X = jax.ShapeDtypeStruct((4, 4), jnp.float32)
 
@@ -210,3 +401,33 @@ def test_the_checks_themselves_can_fail(x64):
     assert imprecise(jaxpr(lambda x: x @ x.T))
     with pytest.raises(NotImplementedError):
         jax.jit(jnp.linalg.eigvals).trace(X).lower(lowering_platforms=("tpu",))
+
+
+def reciprocal(x):
+    return {"inverse": jnp.where(x > 0, 1 / jnp.where(x > 0, x, 1), 0.0)}
+
+
+HIDE = {
+    "0 for NaN": (reciprocal, True),
+    "a field that is False": (lambda x: reciprocal(x) | {"finite": jnp.isfinite(x).all()}, False),
+    "a field that is always False": (lambda x: reciprocal(x) | {"finite": False & (x > 0)}, True),
+    "a limit": (lambda x: 1 / x, False),
+    "a wrong limit": (lambda x: jnp.where(jnp.isinf(x), 1.0, 1 / x), True),
+    "not used": (lambda x: x[1] ** 2, False),
+    "an index": (jnp.argmin, True),
+    "an index, and what it is of": (lambda x: (jnp.argmin(x), x.min()), False),
+    "no label": (lambda x: jnp.where(jnp.isfinite(x).all(), jnp.argmin(x), -1), False),
+}
+
+
+@pytest.mark.parametrize("name", HIDE)
+def test_what_hides_is_seen(name, x64, monkeypatch):
+    function, is_seen = HIDE[name]
+    monkeypatch.setitem(ALL, name, lambda dtype, seed: (function, (jnp.asarray([0.7, 0.4, 2.0], dtype),)))
+    assert bool(sweep(name, jnp.float64, every=True)) == is_seen and not eager(name, jnp.float64, every=True)
+
+
+def test_what_differs_without_jit_is_seen(x64, monkeypatch):
+    differs = lambda x: x + isinstance(x, jax.core.Tracer) * 1e-9  # noqa: E731
+    monkeypatch.setitem(ALL, "differs", lambda dtype, seed: (differs, (jnp.ones(3, dtype),)))
+    assert eager("differs", jnp.float64, every=False)

@@ -98,7 +98,8 @@ class StreamingMap:
         return self._per_weight(self.residual)
 
     def _per_weight(self, value: jax.Array) -> jax.Array:
-        return jnp.where(self.weight > 0, value / jnp.where(self.weight > 0, self.weight, 1), 0)
+        none = self.weight == 0
+        return jnp.where(none, 0, value / jnp.where(none, 1, self.weight))
 
     def __call__(self, X: Any) -> jax.Array:
         """Return W' (phi(x) - mean), (..., num_features) for X (..., dim).

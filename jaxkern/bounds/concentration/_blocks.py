@@ -132,5 +132,6 @@ def _finish(
     apart = ~jnp.eye(psi.shape[0], dtype=bool)
     gamma2 = jnp.min(jnp.where(apart, separations, jnp.inf))
     gamma_tilde2 = jnp.min(jnp.where(apart, separations * shares[None, :], jnp.inf))
-    spread = jnp.where(vbar2 > 0, jnp.sqrt(jnp.where(vbar2 > 0, vbar2, 1)), 0)  # its gradient at 0 is 0, not infinite
+    none = vbar2 == 0
+    spread = jnp.where(none, 0, jnp.sqrt(jnp.where(none, 1, vbar2)))  # its gradient at 0 is 0, not infinite
     return BlockParameters(psi, v2, shares, vbar2, separations, gamma2, gamma_tilde2, spread + gap)

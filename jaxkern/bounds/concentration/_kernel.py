@@ -186,7 +186,7 @@ def anisotropic_noise(
 
     Returns
     -------
-    Bound with probability 1 - exp(-t^2), valid for t >= 0 and n >= 1.
+    Bound with probability 1 - exp(-t^2), valid for t >= 0, n >= 1 and dim > 0.
 
     Source: amini2021, (12); Theorem A of docs/theory/amini2021.md; claim amini2021:eq12.
     """
@@ -194,7 +194,7 @@ def anisotropic_noise(
     unit = lipschitz * np.sqrt(op_norm / dim)
     root = 2 * math.sqrt(2.0) * t / np.sqrt(num_points)
     value = unit * ((2 * math.sqrt(2.0) if as_printed else np.sqrt(2 * (1 + 1 / num_points))) + root)
-    valid = np.logical_and(t >= 0, num_points >= 1)
+    valid = np.logical_and(np.logical_and(t >= 0, num_points >= 1), dim > 0)
     return Bound(value, 1 - np.exp(-(t**2)), valid, "amini2021, (12)" + note_of(as_printed, "sharper"))
 
 
