@@ -1069,7 +1069,7 @@ def _(dtype, seed):
 def _(dtype, seed):
     def quantities(k, X, Y):
         sigma = rkhs.Covariance(k, X)
-        return sigma.hs_norm(), sigma.matrix(), sigma.mean()(Y)
+        return sigma.hs_norm(), sigma.matrix(), sigma.mean()(Y), sigma.total
 
     return quantities, (gaussian(dtype, seed), points(dtype, seed), others(dtype, seed))
 
