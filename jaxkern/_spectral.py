@@ -23,13 +23,18 @@ def matmul(A: jax.Array, B: jax.Array) -> jax.Array:
 
 def eigh(A: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return the eigenvalues (n,) of a symmetric A in descending order and the eigenvectors as columns (n, n)."""
-    values, vectors = jnp.linalg.eigh(A)
+    values, vectors = jnp.linalg.eigh(_all_or_none(A))
     return values[::-1], vectors[:, ::-1]
 
 
 def eigvalsh(A: jax.Array) -> jax.Array:
     """Return the eigenvalues (n,) of a symmetric A in descending order."""
-    return jnp.linalg.eigvalsh(A)[::-1]
+    return jnp.linalg.eigvalsh(_all_or_none(A))[::-1]
+
+
+def _all_or_none(A: jax.Array) -> jax.Array:
+    """Return A, or NaN alone where an entry is not finite: in a row of zeros it would not spread to the others."""
+    return A + lax.stop_gradient(0 * jnp.max(jnp.abs(A)))
 
 
 def cutoff(values: jax.Array) -> jax.Array:
@@ -106,7 +111,7 @@ def trace_power(A: jax.Array, power: int) -> jax.Array:
 
 def operator_norm(A: jax.Array) -> jax.Array:
     """Return the largest absolute eigenvalue of a symmetric A."""
-    values = jnp.linalg.eigvalsh(A)
+    values = eigvalsh(A)
     return jnp.maximum(jnp.abs(values[0]), jnp.abs(values[-1]))
 
 

@@ -174,7 +174,7 @@ def _(dtype, seed):
 
 @entry("gram.rounding", gradient=False)
 def _(dtype, seed):
-    return gram.rounding, (gaussian(dtype, seed), points(dtype, seed), others(dtype, seed))
+    return gram.rounding, (gaussian(dtype, seed), array(dtype, seed, N, 12), array(dtype, seed + 1, N, 12))
 
 
 @entry("gram.gram_matmul")
