@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from proofs_check.document import ReportError, read_json
+from proofs_check.usage import StorageError
 
 MANIFEST = "manifest.json"
 CHECKPOINT = "checkpoint.sqlite"
@@ -53,10 +54,6 @@ _DTYPES = frozenset({"<f4", "<f8", "<i4", "<i8", "|b1"})
 
 class CheckpointError(Exception):
     """A checkpoint is missing, in use, not of this run, or damaged; the message is one line."""
-
-
-class StorageError(Exception):
-    """A block could not be written, on a full disk for example; every block before it is kept. One line."""
 
 
 def create(folder: Path, manifest: Mapping[str, Any]) -> Checkpoint:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from proofs_check import files
 from proofs_check.data import one_line, place, plain
 
 if TYPE_CHECKING:
@@ -125,20 +124,8 @@ def describe(claim: Claim) -> dict[str, Any]:
 
 
 def write_json(path: Path, report: Mapping[str, Any]) -> None:
-    """Write a report in one step: a reader never finds half a file."""
-    write_text(path, json.dumps(report, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file in one step. What UTF-8 cannot hold, such as the bytes of an odd file name, is written `\\udc..`."""
-    # A new file under a name that nobody can guess: a link that lies in the folder is replaced, and not followed.
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    try:
-        with aside.open("x", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
+    """Write a report in one step: a reader never finds half a file. Raises StorageError."""
+    files.write(path, json.dumps(report, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
 
 
 def read(path: Path) -> dict[str, Any]:

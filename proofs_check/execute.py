@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from proofs_check import checkpoint as checkpoints
 from proofs_check import folders
-from proofs_check.usage import AS_EXPECTED, INTERRUPTED, NOT_AS_EXPECTED, NOT_WRITTEN, PROG, UsageError
+from proofs_check.usage import AS_EXPECTED, INTERRUPTED, NOT_AS_EXPECTED, NOT_WRITTEN, PROG, StorageError, UsageError
 
 if TYPE_CHECKING:
     from proofs_check.checkpoint import Checkpoint
@@ -71,7 +71,7 @@ def start(request: Request, output: Path | None) -> int:
         blocks = checkpoints.create(folder, prepared.manifest(began))
     except checkpoints.CheckpointError as error:
         raise UsageError(str(error)) from None
-    except checkpoints.StorageError as error:
+    except StorageError as error:
         return _not_written(folder, error)
     return _execute(prepared, folder, blocks, began)
 
@@ -96,7 +96,7 @@ def resume(folder: Path, budget: float | None) -> int:
         blocks = checkpoints.resume(folder)
     except checkpoints.CheckpointError as error:
         raise UsageError(str(error)) from None
-    except checkpoints.StorageError as error:
+    except StorageError as error:
         return _not_written(folder, error)
     return _execute(prepared, folder, blocks, str(manifest["started"]))
 
@@ -137,12 +137,12 @@ def set_precision(dtype: str) -> None:
 
 
 def write_pages(folder: Path, found: Mapping[str, Any]) -> None:
-    """Write the two pages that follow from a report."""
-    from proofs_check import document, html, markdown
+    """Write the two pages that follow from a report. Raises StorageError."""
+    from proofs_check import files, html, markdown
 
     pages = {"report.html": html.render(found), "report.md": markdown.render(found)}
     for name, text in pages.items():
-        document.write_text(folder / name, text)
+        files.write(folder / name, text)
 
 
 class _Prepared:
@@ -220,7 +220,7 @@ def _execute(prepared: _Prepared, folder: Path, blocks: Checkpoint, began: str) 
         stopped = "interrupted"
         known = f"{len(results)} of {len(claims)} claim(s)"
         print(f"{PROG}: interrupted after {known}; go on with: {PROG} resume {folder}", file=sys.stderr)
-    except checkpoints.StorageError as error:
+    except StorageError as error:
         return _not_written(folder, error)
     finally:
         blocks.close()
@@ -228,7 +228,7 @@ def _execute(prepared: _Prepared, folder: Path, blocks: Checkpoint, began: str) 
     about = dataclasses.replace(about, stopped=stopped)
     try:
         _write(folder, found, about, began, prepared.request, blocks.resumed, complete)
-    except OSError as error:
+    except StorageError as error:
         return _not_written(folder, error)
     report.terminal(found, about)
     if not complete and stopped == "out of time":
@@ -256,9 +256,8 @@ def _as_interrupt(number: signal.Signals) -> Iterator[None]:
         signal.signal(number, before)
 
 
-def _not_written(folder: Path, error: Exception) -> int:
-    reason = error.strerror if isinstance(error, OSError) else str(error)
-    print(f"{PROG}: {reason}; make room and go on with: {PROG} resume {folder}", file=sys.stderr)
+def _not_written(folder: Path, error: StorageError) -> int:
+    print(f"{PROG}: {error}; make room and go on with: {PROG} resume {folder}", file=sys.stderr)
     return NOT_WRITTEN
 
 

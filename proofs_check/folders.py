@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 from datetime import UTC, datetime
 from pathlib import Path
 
 from proofs_check.checkpoint import MANIFEST
-from proofs_check.usage import PROG, UsageError
+from proofs_check.usage import PROG, StorageError, UsageError
 
 
 def now() -> str:
@@ -42,4 +43,5 @@ def make(path: Path | None, root: str, began: str, seed: int) -> Path:
             return path
         raise UsageError(f"cannot make a new folder under {path.parent if path else path}")
     except OSError as error:
-        raise UsageError(f"cannot make the folder {path} ({error.strerror})") from None
+        kind = StorageError if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO) else UsageError
+        raise kind(f"cannot make the folder {path} ({error.strerror})") from None

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from jaxkern.bounds import Bound
-from proofs_check import checkpoint, execute, run, runner
+from proofs_check import checkpoint, execute, run, runner, usage
 from proofs_check.__main__ import main
 from proofs_check.claim import Claim, Control, Expectation, Form, Identity, Rate, Setting, Tail
 
@@ -286,7 +286,7 @@ def test_a_report_that_cannot_be_written_is_written_by_resuming(registry, monkey
     from proofs_check import report as reports
 
     def full(path, found):
-        raise OSError(28, "No space left on device")
+        raise usage.StorageError("report.json cannot be written (No space left on device)")
 
     with monkeypatch.context() as patch:
         patch.setattr(reports, "write_json", full)

@@ -20,7 +20,7 @@ from proofs_check.__main__ import main
 from proofs_check.claim import Claim, Control, Form, Setting, Tail
 from proofs_check.run import run
 from proofs_check.runner import QUICK
-from proofs_check.usage import UsageError
+from proofs_check.usage import StorageError, UsageError
 
 
 def uniform(key, population, numbers):
@@ -239,15 +239,15 @@ def test_attacks_are_listed_by_the_command(capsys):
 
 def test_pages_that_cannot_be_written_are_one_line(registry, monkeypatch, capsys):
     def full(folder, found):
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise StorageError("o/report.html cannot be written (No space left on device)")
 
     assert main(["--output", "o", "--claim", "toy2020:thm10"]) == 0
     capsys.readouterr()
     assert main(["report", "o"]) == 0
     assert "report.html (and report.md)" in capsys.readouterr().out
     monkeypatch.setattr(execute, "write_pages", full)
-    assert main(["report", "o"]) == 2
-    assert "o cannot be written to (No space left on device)" in one_line(capsys)
+    assert main(["report", "o"]) == 3
+    assert "o/report.html cannot be written (No space left on device)" in one_line(capsys)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from pages import Page
 
 import jaxkern.io
 from jaxkern.kernels import Gaussian
-from proofs_check import checkpoint, data, document, html, markdown
+from proofs_check import checkpoint, data, document, files, html, markdown
 from proofs_check.__main__ import main
 from proofs_check.certify import _document, _page, open_table
 from proofs_check.certify import _table as tables
@@ -553,13 +553,13 @@ def test_a_page_is_written_beside_a_link_and_not_through_it(tmp_path):
     folder.mkdir()
     for name in ("report.html", "report.html.tmp", ".report.html.tmp", "report.json"):
         (folder / name).symlink_to(victim)
-    document.write_text(folder / "report.html", "page")
+    files.write(folder / "report.html", "page")
     document.write_json(folder / "report.json", {})
     assert victim.read_text() == "mine" and (folder / "report.html").read_text() == "page"
     assert not (folder / "report.html").is_symlink() and not list(folder.glob(".*[0-9a-f].tmp"))
     (folder / "report.md").mkdir()
-    with pytest.raises(OSError):
-        document.write_text(folder / "report.md", "page")
+    with pytest.raises(files.StorageError, match=r"report.md cannot be written \(Is a directory\)"):
+        files.write(folder / "report.md", "page")
     assert sorted(p.name for p in folder.glob("*.md*")) == ["report.md"] and not list(folder.glob(".report.md*"))
 
 

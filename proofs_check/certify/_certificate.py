@@ -72,11 +72,11 @@ class Certificate:
 
     def write(self, folder: str | Path) -> None:
         """Write certificate.json and certificate.html into a folder that exists. Raises OSError where it cannot."""
-        from proofs_check.document import write_text
+        from proofs_check import files
 
         folder = Path(folder)
         _document.write(folder / "certificate.json", self.document)
-        write_text(folder / "certificate.html", _page.render(self.document))
+        files.write(folder / "certificate.html", _page.render(self.document))
 
     def fails(self, key: Any, *, draws: int = 200) -> tuple[int, int]:
         """Return (failures, draws) of as many fresh draws of the recommended map, measured as the certificate says.

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from proofs_check import folders
+from proofs_check import files, folders
 from proofs_check.certify._model import GOALS
 from proofs_check.data import DataError
-from proofs_check.usage import AS_EXPECTED, NOT_AS_EXPECTED, NOT_WRITTEN, PROG, UsageError, number, positive
+from proofs_check.usage import AS_EXPECTED, NOT_AS_EXPECTED, PROG, UsageError, number, positive
 
 EXAMPLES = f"""examples:
   {PROG} certify points.csv --standardize                    kernel distances to 10 %, every map, ten minutes
@@ -129,17 +129,14 @@ def command(options: argparse.Namespace) -> int:
         raise UsageError(f"{options.data}: {' '.join(str(error).split())}") from None
     found.document["run"]["minutes_allowed"] = options.time
     found.document["run"]["seconds"] = time.monotonic() - began
-    try:
-        if options.save is not None and found.map is not None:
+    if options.save is not None and found.map is not None:
+        with files.failing(options.save):
             found.save(options.save)
-            lines = ["from jaxkern import io", f"phi = io.load({str(options.save)!r})"]
-            if found.dtype == "float64":
-                lines[:0] = ["import jax", 'jax.config.update("jax_enable_x64", True)']
-            found.document["commands"]["load"] = "\n".join(lines)
-        found.write(folder)
-    except OSError as error:
-        print(f"{PROG}: {error.filename or folder} cannot be written ({error.strerror})", file=sys.stderr)
-        return NOT_WRITTEN
+        lines = ["from jaxkern import io", f"phi = io.load({str(options.save)!r})"]
+        if found.dtype == "float64":
+            lines[:0] = ["import jax", 'jax.config.update("jax_enable_x64", True)']
+        found.document["commands"]["load"] = "\n".join(lines)
+    found.write(folder)
     saved = [options.save] if found.document["commands"]["load"] else []
     show(found.document, files=[folder / "certificate.html", folder / "certificate.json", *saved])
     return AS_EXPECTED if found.map is not None else NOT_AS_EXPECTED
