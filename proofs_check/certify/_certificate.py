@@ -71,12 +71,15 @@ class Certificate:
         io.save(path, self.draw())
 
     def write(self, folder: str | Path) -> None:
-        """Write certificate.json and certificate.html into a folder that exists. Raises OSError where it cannot."""
+        """Write certificate.html and then certificate.json into a folder that exists, each in one step.
+
+        Raises OSError where it cannot.
+        """
         from proofs_check import files
 
         folder = Path(folder)
-        _document.write(folder / "certificate.json", self.document)
         files.write(folder / "certificate.html", _page.render(self.document))
+        _document.write(folder / "certificate.json", self.document)
 
     def fails(self, key: Any, *, draws: int = 200) -> tuple[int, int]:
         """Return (failures, draws) of as many fresh draws of the recommended map, measured as the certificate says.
