@@ -43,7 +43,7 @@ class Trials:
     """Trials of maps that need `needs[name]` frequencies, or a function of the rows of a trial."""
 
     def __init__(self, rows, needs, *, seconds=1e-4, goal="spectral", refused=()):
-        self.table = types.SimpleNamespace(rows=rows)
+        self.table = types.SimpleNamespace(rows=rows, dim=3)
         self.goal = types.SimpleNamespace(name=goal, refuses=lambda name: "it has none" if name in refused else "")
         self.needs, self.seconds, self.now, self.asked = needs, seconds, 0.0, []
 
@@ -68,7 +68,10 @@ class Trials:
 
         return error
 
-    def cost(self, family, size):
+    def expected(self, family, size, count=0, growth=2.0):
+        return self._takes(count)
+
+    def cost(self, family, size, seconds=math.inf):
         """The maps are the slower, the later they are named."""
         return size * (1 + sorted(self.needs).index(family.name))
 
@@ -189,13 +192,13 @@ def entry(name, size, *, sample=None, basis="draws", demand=None, probes=()):
 def test_all_rows_go_before_samples_and_then_the_fastest_map_wins():
     trials = Trials(30_000, {"a": 1, "b": 1, "c": 1})
     a, b, c = entry("a", 10, sample=1000), entry("b", 20), entry("c", 15)
-    assert _certificate.recommended(trials, [a, b, c]) == (b, 40, {"a": 10, "b": 40, "c": 45})
-    best, cost, _ = _certificate.recommended(trials, [a])
+    assert _certificate.recommended(trials, [a, b, c], Clock(9.0)) == (b, 40, {"a": 10, "b": 40, "c": 45})
+    best, cost, _ = _certificate.recommended(trials, [a], Clock(9.0))
     assert best is a and cost == 10
-    assert _certificate.recommended(trials, [Entry(family("a"), "out of time", "")]) == (None, 0.0, {})
+    assert _certificate.recommended(trials, [Entry(family("a"), "out of time", "")], Clock(9.0)) == (None, None, {})
     # A statement about all rows goes before draws on samples.
     stated = entry("a", 10, sample=1000, demand=Demand("a", "a theorem", "", 50))
-    best, cost, seconds = _certificate.recommended(trials, [stated, Entry(family("b"), "out of time", "")])
+    best, cost, seconds = _certificate.recommended(trials, [stated, Entry(family("b"), "out of time", "")], Clock(9.0))
     assert (best.size, best.basis, best.sample, cost, seconds) == (50, "worst case", None, 50, {"a": 10})
 
 
@@ -264,7 +267,7 @@ def test_close_pairs_ask_for_float64_and_say_so(wide):
 
     def chosen(unresolved, asked=None):
         with jax.enable_x64(wide):
-            trials, words = _certify._trials(jax.random.key(0), table, Gaussian(1.0), Close(unresolved), asked)
+            trials, words = _certify._trials(jax.random.key(0), table, Gaussian(1.0), Close(unresolved), asked, 9.0)
         return trials.dtype, words
 
     assert chosen(0) == ("float32", "") and chosen(0, "float64") == ("float64", "")
@@ -373,8 +376,9 @@ def test_times_between_sizes_are_on_lines_of_logarithms():
     """The map takes a time in proportion to its size, so that every line is that of the times."""
 
     class Costs(Trials):
-        def cost(self, family, size):
-            known[size] = 3.0 * size
+        def cost(self, family, size, seconds=math.inf):
+            if seconds > 0:
+                known[size] = 3.0 * size
 
         def costs(self, family):
             return known

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -103,21 +103,30 @@ def _single(leaf: Any, *, dtype: str) -> Any:
     return leaf.astype(dtype) if getattr(leaf, "dtype", None) == "float64" else leaf
 
 
-def recommended(trials: Trials, entries: Sequence[Entry]) -> tuple[Entry | None, float, dict[str, float]]:
+def recommended(
+    trials: Trials, entries: Sequence[Entry], clock: Clock
+) -> tuple[Entry | None, float | None, dict[str, float | None]]:
     """Return the entry to recommend, its seconds per million points, and those of every certified map.
 
-    A guarantee for all rows goes before one for samples, then time per point decides.
+    A guarantee for all rows goes before one for samples, then time per point decides; it is None where there was no
+    time to measure it, and those maps come last, by their features.
     """
     ready = [entry for entry in entries if entry.size is not None]
-    seconds = {entry.family.name: trials.cost(entry.family, entry.size) for entry in ready if entry.size}
+    seconds = {entry.family.name: trials.cost(entry.family, entry.size, clock.left) for entry in ready if entry.size}
     costs = [(entry, seconds[entry.family.name]) for entry in ready]
     for entry in entries:
         stated = None if entry.for_all_rows else by_a_statement(entry)
         if stated is not None and stated.size is not None:
-            costs.append((stated, trials.cost(stated.family, stated.size)))
+            costs.append((stated, trials.cost(stated.family, stated.size, clock.left)))
     if not costs:
-        return None, 0.0, seconds
-    best, cost = min(costs, key=lambda pair: (not pair[0].for_all_rows, pair[1]))
+        return None, None, seconds
+
+    def order(pair: tuple[Entry, float | None]) -> tuple[bool, bool, float]:
+        entry, cost = pair
+        features = entry.family.num_features(entry.size)  # type: ignore[arg-type]
+        return not entry.for_all_rows, cost is None, features if cost is None else cost
+
+    best, cost = min(costs, key=order)
     return best, cost, seconds
 
 
@@ -210,9 +219,8 @@ def _times(trials: Trials, family: Family, sizes: Sequence[int], clock: Clock) -
     The lines are those through the logarithms of sizes and times. Where no time is left, sizes that were measured
     before serve, and there are none where none was.
     """
-    if sizes and clock.left > 0:
-        for size in (sizes[0], sizes[len(sizes) // 2], sizes[-1]):
-            trials.cost(family, size)
+    for size in (sizes[0], sizes[len(sizes) // 2], sizes[-1]) if sizes else ():
+        trials.cost(family, size, clock.left)
     measured = trials.costs(family)
     if not measured:
         return dict.fromkeys(sizes)
@@ -246,15 +254,23 @@ def guarantee(goal: str, words: str, entry: Entry, eps: float, delta: float, con
     )
 
 
-def reasons(best: Entry, mine: float, entries: Sequence[Entry], seconds: dict[str, float]) -> list[str]:
+def reasons(
+    best: Entry, mine: float | None, entries: Sequence[Entry], seconds: Mapping[str, float | None]
+) -> list[str]:
     """Return why this map and this size, in plain sentences."""
     family, size = best.family, best.size
     assert size is not None
-    found = [f"{family.name} maps a million points in {mine:.3g} s here, with {family.num_features(size):,} features."]
+    found = (
+        []
+        if mine is None
+        else [f"{family.name} maps a million points in {mine:.3g} s here, with {family.num_features(size):,} features."]
+    )
     for entry in entries:
         if entry is best or entry.size is None:
             continue
         other = seconds[entry.family.name]
+        if other is None or mine is None:
+            continue
         name = f"{entry.family.name} with {entry.family.num_features(entry.size):,} features"
         if best.for_all_rows and not entry.for_all_rows:
             cheaper = f", and {mine / other:.2g} times as fast" if other < mine else ""

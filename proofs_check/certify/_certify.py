@@ -16,11 +16,11 @@ from proofs_check.certify import _certificate as parts
 from proofs_check.certify._certificate import Certificate
 from proofs_check.certify._clustering import Clustering
 from proofs_check.certify._distance import Distance
-from proofs_check.certify._facts import facts
+from proofs_check.certify._facts import CELLS, affordable, facts
 from proofs_check.certify._hypotheses import hypotheses
 from proofs_check.certify._maps import NAMES, families
 from proofs_check.certify._model import GOALS, LARGEST_SAMPLE, Goal
-from proofs_check.certify._plan import Clock, Entry, find
+from proofs_check.certify._plan import GROWTH, Clock, Entry, find
 from proofs_check.certify._separation import Separation
 from proofs_check.certify._spectral import Spectral
 from proofs_check.certify._table import Table, from_array, rows_for
@@ -30,7 +30,7 @@ from proofs_check.execute import versions
 
 KERNELS: dict[str, Callable[[Any], kernels.Kernel]] = {kernel.__name__.lower(): kernel for kernel in STATIONARY}
 PAIRS = 100_000
-"""Pairs of rows behind the default lengthscale."""
+"""Pairs of rows behind the default lengthscale; fewer of a table with more than a thousand columns."""
 FACTS = 0.15
 LAST = 0.08
 """Shares of the time for facts about the data, and for what comes after the draws."""
@@ -38,7 +38,9 @@ LEAST_LAST = 15.0
 """So many seconds at least come after the draws, or a third of the time where that is less."""
 SLACK = 1e-6
 LOOKED_AT = 8_000
-"""Rows of a larger table in which pairs that are too close for float32 are looked for."""
+"""Rows of a larger table in which pairs that are too close for float32 are looked for; fewer where time is short."""
+LOOKING = 0.15
+"""Share of the time for that."""
 
 
 def certify(
@@ -79,7 +81,7 @@ def certify(
         |K - Khat|_2 / n for the Gram matrix K; "clustering", the share of points that kernel k-means groups in another
         way than with the exact kernel; "separation", the share of the separation of given classes that is lost.
     kernel : "gaussian", "laplacian", "cauchy", "exponential", "matern32" or "matern52".
-    lengthscale : of the kernel; by default the median distance of 100,000 pairs.
+    lengthscale : of the kernel; by default the median distance of 100,000 pairs, or 1e8 numbers where that is less.
     maps : names of functions of `jaxkern.features`; by default every map of the library.
     time : minutes, the time limit. Where it is short, draws look at samples of the rows, and the guarantee says so.
     labels : (N,) classes, for the goal "separation"; their number is the default of num_clusters.
@@ -103,7 +105,8 @@ def certify(
 
     Notes
     -----
-    Time is at most about `time` minutes, plus one trial; memory that of one trial, at most about 1.5 GiB beside X.
+    Nothing is begun that is not expected to end within `time`: it is kept within 1.5 times, plus the longest single
+    compile. A map that this leaves out is "out of time". Memory: that of one trial, at most about 1.5 GiB beside X.
 
     Examples
     --------
@@ -133,7 +136,7 @@ def certify(
     k = KERNELS[kernel](size)
     asked = _goal(goal, k, eps, table, num_clusters, separation)
     known = families(table.rows, table.dim, eps)
-    trials, close = _trials(key_trials, table, k, asked, dtype)
+    trials, close = _trials(key_trials, table, k, asked, dtype, LOOKING * clock.left)
     dtype = trials.dtype
     tell(f"{table.rows:,} rows, {table.dim:,} columns, lengthscale {size:.4g}; what the theorems need to know")
 
@@ -154,8 +157,8 @@ def certify(
         say=tell,
     )
     tell("time per point, and what the page shows")
-    best, cost, seconds = parts.recommended(trials, entries)
-    detail = _detail(trials, best, key, key_detail)
+    best, cost, seconds = parts.recommended(trials, entries, clock)
+    detail = _detail(trials, best, key, key_detail, clock)
     data_seed = _seed(key)
     document: dict[str, Any] = {
         "certificate": 1,
@@ -208,18 +211,21 @@ def certify(
     return Certificate(document, trials, best, key)
 
 
-def _trials(key: Any, table: Table, kernel: Any, goal: Goal, asked: str | None) -> tuple[Trials, str]:
+def _trials(key: Any, table: Table, kernel: Any, goal: Goal, asked: str | None, seconds: float) -> tuple[Trials, str]:
     """Return trials in the dtype asked for, float64 where float32 cannot tell the closest pairs apart; and a remark."""
     dtype = asked or "float32"
     trials = Trials(key, table, kernel, goal, dtype)
     if goal.name != "distance":
         return trials, ""
-    whole = table.rows <= LARGEST_SAMPLE
-    prepared = trials.all_rows() if whole else trials.sample(jax.random.clone(key), LOOKED_AT)
+    most = table.rows if table.rows <= LARGEST_SAMPLE else LOOKED_AT
+    pilot = 1024 if table.dim * 1024**2 <= 128 * CELLS else 256
+    looked = affordable(lambda rows: trials.sample(jax.random.clone(key), rows), most, seconds, pilot=pilot)
+    whole = looked == table.rows
+    prepared = trials.all_rows() if whole else trials.sample(jax.random.clone(key), looked)
     count = prepared.unresolved
     if not count:
         return trials, ""
-    among = "" if whole else f" among {LOOKED_AT:,} rows"
+    among = "" if whole else f" among {looked:,} rows"
     close = (
         f"{count:,} pair(s){among} are so close that rounding in {dtype} may change their distances by more than eps"
     )
@@ -233,15 +239,16 @@ def _trials(key: Any, table: Table, kernel: Any, goal: Goal, asked: str | None) 
 def _lengthscale(key: Any, table: Table, given: float | None) -> tuple[float, str]:
     if given is not None:
         return _positive("lengthscale", given), "given"
-    rows = rows_for(jax.random.clone(key), table.rows, min(table.rows, LARGEST_SAMPLE))
+    most, pairs = min(LARGEST_SAMPLE, max(2 * CELLS // table.dim, 1000)), min(PAIRS, max(6 * CELLS // table.dim, 1000))
+    rows = rows_for(jax.random.clone(key), table.rows, min(table.rows, most))
     points = jnp.asarray(table.take(rows, "float32"))
-    found = float(kernels.sampled_quantile_lengthscale(key, points, num_pairs=PAIRS))
+    found = float(kernels.sampled_quantile_lengthscale(key, points, num_pairs=pairs))
     if not (found > 0 and math.isfinite(found)):
         raise ValueError(
-            f"the median distance of {PAIRS:,} pairs of rows is {found:g}: at least half of all pairs coincide; "
+            f"the median distance of {pairs:,} pairs of rows is {found:g}: at least half of all pairs coincide; "
             "pass a lengthscale"
         )
-    return found, f"the median distance of {PAIRS:,} sampled pairs"
+    return found, f"the median distance of {pairs:,} sampled pairs"
 
 
 def _goal(goal: str, kernel: Any, eps: float, table: Table, num_clusters: int | None, separation: str) -> Goal:
@@ -260,12 +267,14 @@ def _goal(goal: str, kernel: Any, eps: float, table: Table, num_clusters: int | 
     return Clustering(kernel, num_clusters)
 
 
-def _detail(trials: Trials, best: Entry | None, key: Any, key_sample: Any) -> dict[str, Any]:
-    """Return what the page draws of the recommended map, on all rows where they are few and on a sample otherwise."""
+def _detail(trials: Trials, best: Entry | None, key: Any, key_sample: Any, clock: Clock) -> dict[str, Any]:
+    """Return what the page draws of the recommended map: on all rows where they are few, a sample or nothing else."""
     if best is None or best.size is None:
         return {}
-    few = trials.table.rows <= parts.MOST_DETAIL_ROWS
-    prepared = trials.all_rows() if few else trials.sample(key_sample, parts.MOST_DETAIL_ROWS)
+    count = min(trials.table.rows, parts.MOST_DETAIL_ROWS)
+    if trials.expected(best.family, best.size, count, GROWTH[trials.goal.name]) > clock.left:
+        return {}
+    prepared = trials.all_rows() if count == trials.table.rows else trials.sample(key_sample, count)
     return trials.goal.detail(trials.draw(best.family, best.size, jax.random.clone(key)), prepared)
 
 

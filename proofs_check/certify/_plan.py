@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from proofs_check.certify._facts import CELLS
 from proofs_check.certify._model import LARGEST_SAMPLE, Demand, Family, Outcome, Probe
 from proofs_check.certify._search import search
 from proofs_check.certify._trials import Trials
@@ -196,9 +197,9 @@ def _next(
     for name, entry in found.items():
         stated = by_a_statement(entry)
         if stated is not None and stated.size is not None:
-            limit = min(limit, trials.cost(entry.family, stated.size))
+            limit = min(limit, trials.cost(entry.family, stated.size, clock.left) or math.inf)
         if entry.size is not None:
-            costs[name] = trials.cost(entry.family, entry.size)
+            costs[name] = trials.cost(entry.family, entry.size, clock.left) or math.inf
     for name in sorted(costs, key=costs.__getitem__):
         more = _more_rows(trials, found[name], clock.left, alpha, delta)
         if costs[name] < limit and more != found[name].sample:
@@ -245,13 +246,17 @@ def _sample(
     """Return how many rows a trial can look at in the time that is left, None for all of them."""
     rows, goal = trials.table.rows, trials.goal.name
     most = min(rows, MOST_ROWS[goal])
-    first = min(most, CALIBRATION_ROWS)
+    dim = trials.table.dim
+    first = min(most, CALIBRATION_ROWS, max(CELLS // dim, FEWEST_ROWS))
     name = list(ranges)[-1]
-    prepare, error = trials.timed(families[name], max(ranges[name][1] // 2, 1), first)
+    if not clock.left:
+        return first
+    prepare, error = trials.timed(families[name], min(max(ranges[name][1] // 2, 1), max(CELLS // dim, 1)), first)
     share = FIRST_SHARE * clock.left / math.ceil(len(ranges) / 2)  # some leave their time to others
     growth, allowed = GROWTH[goal], max(DRAWING * share / TRIALS, 1e-9)
     say(f"a trial on {first:,} rows takes {prepare + error:.3g} s")
-    if rows <= most and error * (rows / first) ** growth <= allowed / FIRST_SHARE:
+    more = (rows / first) ** growth
+    if rows <= most and error * more <= allowed / FIRST_SHARE and prepare * more <= FIRST_SHARE * clock.left:
         return None  # all rows are prepared once
     affordable = first * (allowed / (prepare + error)) ** (1 / growth)
     return int(min(max(affordable, FEWEST_ROWS), most))
@@ -327,7 +332,8 @@ def _or_by_a_statement(trials: Trials, entry: Entry, sample: int | None, eps: fl
     trial = trials.trial(entry.family, sample)
     errors: list[float] = []
     start = time.monotonic()
-    while len(errors) < MEASURED_DRAWS and clock.left > 0:
+    takes = trials.expected(entry.family, demand.size, sample or trials.table.rows, GROWTH[trials.goal.name])
+    while len(errors) < MEASURED_DRAWS and clock.left > takes:
         errors.append(trial(demand.size, "measured", len(errors)))
         if (time.monotonic() - start) / len(errors) > 0.1 * clock.left:
             break

@@ -12,11 +12,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from proofs_check.certify._facts import CELLS
 from proofs_check.certify._model import Family, Goal
 from proofs_check.certify._table import Table, rows_for
 
 TIMED_ROWS = 4096
 TIMES = 3
+_FEW = 256
+"""Features are filled up to so many."""
 
 
 class Trials:
@@ -35,6 +38,7 @@ class Trials:
         self._all: Any = None
         self._seconds: dict[tuple[str, int], float] = {}
         self._bytes: dict[tuple[str, int], int] = {}
+        self._timed: tuple[float, int, int] | None = None
 
     def draw(self, family: Family, size: int, key: Any) -> Any:
         """Return the map of this size that a key names."""
@@ -78,10 +82,27 @@ class Trials:
             phi = self.draw(family, size, jax.random.clone(key_map))
             self.goal.error(jax.random.clone(key_error), phi, prepared)
             error = max(time.perf_counter() - start, 1e-4)
+        self._timed = prepare + error, size, count
         return prepare, error
 
-    def cost(self, family: Family, size: int) -> float:
-        """Return the seconds of mapping a million rows, measured once for every size."""
+    def expected(self, family: Family, size: int, count: int = 0, growth: float = 2.0) -> float:
+        """Return about the seconds of a trial of `count` rows, by the one that was timed, 0 before that.
+
+        They grow as a power of the rows, and as the size, or where there are landmarks, as its cube: eigenvectors.
+        """
+        if self._timed is None:
+            return 0.0
+        seconds, timed, rows = self._timed
+        more = max(max(size, _FEW) / max(timed, _FEW), 1.0) ** (3 if family.num_points(size) else 1)
+        return seconds * max(count / rows, 1.0) ** growth * more
+
+    def cost(self, family: Family, size: int, seconds: float = math.inf) -> float | None:
+        """Return the seconds of mapping a million rows, measured once for every size.
+
+        None where that is expected to take longer than `seconds`, or no time is left.
+        """
+        if (family.name, size) not in self._seconds and (seconds <= 0 or self.expected(family, size) > seconds):
+            return None
         self._measure(family, size)
         return self._seconds[family.name, size]
 
@@ -89,10 +110,9 @@ class Trials:
         """Return all of them that were measured, by size."""
         return {size: seconds for (name, size), seconds in self._seconds.items() if name == family.name}
 
-    def map_bytes(self, family: Family, size: int) -> int:
-        """Return the bytes of the arrays of a map."""
-        self._measure(family, size)
-        return self._bytes[family.name, size]
+    def map_bytes(self, family: Family, size: int) -> int | None:
+        """Return the bytes of the arrays of a map whose cost was measured."""
+        return self._bytes.get((family.name, size))
 
     def _measure(self, family: Family, size: int) -> None:
         at = family.name, size
@@ -115,7 +135,7 @@ class Trials:
 
     def seconds_per_million(self, phi: Any) -> float:
         """Return the time of mapping a million rows on this device, by the median of a few blocks."""
-        count = min(TIMED_ROWS, self.table.rows)
+        count = min(TIMED_ROWS, self.table.rows, max(CELLS // 4 // self.table.dim, 64))
         block = jnp.asarray(self.table.take(np.arange(count), self.dtype))
         jax.block_until_ready(_apply(phi, block))
         seconds = []
