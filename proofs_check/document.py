@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -59,7 +59,7 @@ class About:
 
     `note` says what was done to the user's data. `rule` is "sequential" where trials stop as soon as the evidence
     decides, "fixed" where their numbers are fixed before the first one. `stopped` says why a run ended before its
-    time: "interrupted" or "out of time"; it is empty where nothing stopped it.
+    time: "interrupted" or "out of time"; it is empty where nothing stopped it. `flags` are the settings of JAX and XLA.
     """
 
     profile: str
@@ -69,6 +69,7 @@ class About:
     note: str = ""
     rule: str = "sequential"
     stopped: str = ""
+    flags: Mapping[str, Any] = field(default_factory=dict)
 
 
 def as_json(
@@ -87,6 +88,7 @@ def as_json(
         "dtype": about.dtype,
         "family_alpha": about.family_alpha,
         "rule": about.rule,
+        "flags": about.flags,
         "note": about.note,
         "complete": complete,
         "stopped": about.stopped,
