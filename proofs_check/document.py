@@ -170,7 +170,8 @@ def read_json(path: Path) -> Any:
     if len(content) > _LONGEST_JSON:
         raise ReportError(f"{where} is longer than {_LONGEST_JSON:,} bytes, so it is not from this program")
     try:
-        found = json.loads(content.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_object)
+        hooks = {"parse_constant": _no_constant, "parse_int": _whole, "object_pairs_hook": _object}
+        found = json.loads(content.decode("utf-8"), **hooks)
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):  # cut short, or brackets without end
         raise ReportError(f"{where} is not JSON; was it cut short?") from None
     except ValueError as error:  # NaN, names that are there twice, numbers of thousands of digits
@@ -182,6 +183,12 @@ def read_json(path: Path) -> Any:
 
 def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not JSON")
+
+
+def _whole(text: str) -> int:
+    if len(text) > 300:  # more than a float can be
+        raise ValueError(f"a whole number of {len(text)} digits")
+    return int(text)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -524,6 +524,7 @@ JSON = {
     "infinity": ('{"schema": 3, "seed": -Infinity}', "-Infinity is not JSON"),
     "a name twice": ('{"schema": 2, "schema": 3, "certificate": 1}', "'schema' twice"),
     "a number without end": ('{"schema": ' + "9" * 5000 + "}", "is not JSON"),
+    "more than a float": ('{"schema": 3, "seed": ' + "9" * 400 + "}", "a whole number of 400 digits"),
     "deep": ('{"schema": ' + "[" * 700 + "]" * 700 + "}", "is nested more than 500 times"),
     "deeper": ('{"schema": ' + "[" * 50_000 + "]" * 50_000 + "}", "is not JSON; was it cut short?"),
     "UTF-16": ('{"schema": 3}'.encode("utf-16"), "is not JSON"),
@@ -1014,6 +1015,7 @@ def test_the_lines_of_python_hold_names_of_files_as_text(certificate):
 
 
 def test_formulas_that_could_be_links_are_shown_as_their_source():
+    assert html._claims.formula("x \ud800") == '<code class="tex">x \ud800</code>'  # nor can XML hold half a character
     for tex in (r"\href{javascript:a()}{x}", r"\url{x}", r"\htmlData{a=b}{x}", r"\def\a{\b}", r"\csname hr\endcsname"):
         assert markdown._tex(tex).startswith("`") and "<a" not in html._claims.formula(tex)
     assert markdown._tex(r"\left\{ \deg x \le \chi \right\}").startswith("$")
