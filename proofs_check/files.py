@@ -29,7 +29,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _GROWING = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _ASIDE = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 # The calls that can fail, by names of their own: tests replace them.
-_open, _write, _fsync, _rename, _cut = os.open, os.write, os.fsync, os.replace, os.ftruncate
+_open, _write, _fsync, _rename, _cut, _remove = os.open, os.write, os.fsync, os.replace, os.ftruncate, os.unlink
 
 
 def write(path: Path, content: str | bytes) -> None:
@@ -52,7 +52,7 @@ def write(path: Path, content: str | bytes) -> None:
             _rename(aside, path)
         except BaseException:
             with contextlib.suppress(OSError):
-                aside.unlink()
+                _remove(aside)
             raise
         sync_folder(path.parent)
 
@@ -77,7 +77,7 @@ def leftovers(folder: Path) -> list[Path]:
 def clear(folder: Path) -> None:
     """Remove the leftovers of a folder that no other process writes into. Raises OSError."""
     for path in leftovers(folder):
-        path.unlink()
+        _remove(path)
 
 
 @contextlib.contextmanager
@@ -134,7 +134,7 @@ def sync(handle: int) -> None:
 def sync_folder(folder: Path) -> None:
     """Force the names of new files to the disk, where the system can. Raises OSError."""
     if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
+        handle = _open(folder, os.O_RDONLY)
         try:
             _fsync(handle)
         except OSError as error:
