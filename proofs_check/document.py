@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -59,7 +59,7 @@ class About:
 
     `note` says what was done to the user's data. `rule` is "sequential" where trials stop as soon as the evidence
     decides, "fixed" where their numbers are fixed before the first one. `stopped` says why a run ended before its
-    time: "interrupted" or "out of time"; it is empty where nothing stopped it.
+    time: "interrupted" or "out of time"; it is empty where nothing stopped it. `flags` are the settings of JAX and XLA.
     """
 
     profile: str
@@ -69,6 +69,7 @@ class About:
     note: str = ""
     rule: str = "sequential"
     stopped: str = ""
+    flags: Mapping[str, Any] = field(default_factory=dict)
 
 
 def as_json(
@@ -87,6 +88,7 @@ def as_json(
         "dtype": about.dtype,
         "family_alpha": about.family_alpha,
         "rule": about.rule,
+        "flags": about.flags,
         "note": about.note,
         "complete": complete,
         "stopped": about.stopped,
@@ -168,7 +170,8 @@ def read_json(path: Path) -> Any:
     if len(content) > _LONGEST_JSON:
         raise ReportError(f"{where} is longer than {_LONGEST_JSON:,} bytes, so it is not from this program")
     try:
-        found = json.loads(content.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_object)
+        hooks = {"parse_constant": _no_constant, "parse_int": _whole, "object_pairs_hook": _object}
+        found = json.loads(content.decode("utf-8"), **hooks)
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):  # cut short, or brackets without end
         raise ReportError(f"{where} is not JSON; was it cut short?") from None
     except ValueError as error:  # NaN, names that are there twice, numbers of thousands of digits
@@ -180,6 +183,12 @@ def read_json(path: Path) -> Any:
 
 def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not JSON")
+
+
+def _whole(text: str) -> int:
+    if len(text) > 300:  # more than a float can be
+        raise ValueError(f"a whole number of {len(text)} digits")
+    return int(text)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import errno
 import os
 import re
 import secrets
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,7 +29,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _GROWING = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _ASIDE = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 # The calls that can fail, by names of their own: tests replace them.
-_open, _write, _fsync, _rename = os.open, os.write, os.fsync, os.replace
+_open, _write, _fsync, _rename, _cut, _remove = os.open, os.write, os.fsync, os.replace, os.ftruncate, os.unlink
 
 
 def write(path: Path, content: str | bytes) -> None:
@@ -51,14 +52,32 @@ def write(path: Path, content: str | bytes) -> None:
             _rename(aside, path)
         except BaseException:
             with contextlib.suppress(OSError):
-                aside.unlink()
+                _remove(aside)
             raise
         sync_folder(path.parent)
+
+
+def holds(path: Path, content: str) -> bool:
+    """Tell whether a file is what `write` would make of it."""
+    whole = content.encode("utf-8", "backslashreplace")
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return file.read(len(whole) + 1) == whole
+    except OSError:
+        return False
 
 
 def leftovers(folder: Path) -> list[Path]:
     """Return the files beside their place that processes which were killed have left in a folder."""
     return [path for path in folder.iterdir() if _ASIDE.fullmatch(path.name)]
+
+
+def clear(folder: Path) -> None:
+    """Remove the leftovers of a folder that no other process writes into. Raises OSError."""
+    for path in leftovers(folder):
+        _remove(path)
 
 
 @contextlib.contextmanager
@@ -79,6 +98,8 @@ def open_locked(path: Path) -> int | None:
     """
     handle = _open(path, _GROWING, 0o666)
     try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):  # nobody may ever write into a pipe
+            raise OSError(errno.EINVAL, "no regular file")
         if sys.platform == "win32":
             os.lseek(handle, 2**40, os.SEEK_SET)  # a byte that is never reached: what is locked cannot be read there
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
@@ -91,6 +112,11 @@ def open_locked(path: Path) -> int | None:
             return None
         raise
     return handle
+
+
+def cut(handle: int, size: int) -> None:
+    """Shorten a file that is open. Raises OSError."""
+    _cut(handle, size)
 
 
 def append(handle: int, content: bytes) -> None:
@@ -108,7 +134,7 @@ def sync(handle: int) -> None:
 def sync_folder(folder: Path) -> None:
     """Force the names of new files to the disk, where the system can. Raises OSError."""
     if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
+        handle = _open(folder, os.O_RDONLY)
         try:
             _fsync(handle)
         except OSError as error:

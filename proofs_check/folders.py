@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from proofs_check.checkpoint import MANIFEST
+from proofs_check.checkpoint import MANIFEST, has_begun
 from proofs_check.usage import PROG, StorageError, UsageError
 
 
@@ -24,7 +24,7 @@ def check(path: Path) -> None:
     try:
         if (path / MANIFEST).exists():
             raise UsageError(f"--output {path} already belongs to a run; choose a new folder, or: {PROG} resume {path}")
-        if path.exists() and any(path.iterdir()):
+        if path.exists() and has_begun(path):
             raise UsageError(f"--output {path} is not empty; choose a new folder")
     except OSError as error:
         raise UsageError(f"--output {path} cannot be used ({error.strerror})") from None
