@@ -53,11 +53,11 @@ def facts(
     Parameters
     ----------
     key : typed random key, for the sample behind the spectrum.
-    take : indices (s,) -> rows (s, dim) of the table, of the given dtype.
+    take : indices (s,) -> rows (s, dim) of the table, in float64.
     rows, dim : size of the table, at least one row.
     kernel, lengthscale : the kernel, and its lengthscale as a number.
     sample : rows behind the spectrum, at most.
-    dtype : float32 or float64, of points and products. Eigenvalues are computed in float64.
+    dtype : float32 or float64, of the products that count pairs, of points less their mean. The rest is in float64.
     seconds : for counting the pairs; where it would take longer, or beyond `MOST_ROWS` rows, all of them stand in the
         lowest bin, which is true of any data, and decay["pairs"] says so.
 
@@ -72,10 +72,11 @@ def facts(
     O(sample^2 dim + sample^3) and one pass over the rows; counting is O(rows^2 dim / 2), and memory O(rows dim).
     """
     kind = np.dtype(dtype)
-    points = np.asarray(take(rows_for(key, rows, min(sample, rows))), kind)
-    K = np.asarray(gram(kernel, jnp.asarray(points)), np.float64)
+    points = np.asarray(take(rows_for(key, rows, min(sample, rows))), np.float64)
+    with jax.enable_x64(True):
+        K = np.asarray(gram(kernel, points))
     values = np.maximum(scipy.linalg.eigvalsh(K / len(points))[::-1], 0)
-    center = np.asarray(np.mean(points, axis=0, dtype=np.float64))
+    center = np.mean(points, axis=0)
     squared, pairs, words = _pairs(take, rows, dim, kernel, float(lengthscale), kind, center, seconds)
     top = float(values[0])
     return Facts(
@@ -182,13 +183,14 @@ def _pairs(
     if rows > MOST_ROWS:
         return *worst, f"distances were not counted: {total:,} pairs of more than {MOST_ROWS:,} rows are too many."
     started = time.monotonic()
-    points = np.empty((rows, dim), kind)
+    exact = np.empty((rows, dim))
     for start, block in zip(range(0, rows, _BLOCK), _blocks(take, rows), strict=True):
-        points[start : start + len(block)] = block
-    coincident = _coincident(points)
+        exact[start : start + len(block)] = block
+    coincident = _coincident(exact)
+    points = np.empty((rows, dim), kind)
     for start in range(0, rows, _BLOCK):
         part = slice(start, start + _BLOCK)
-        points[part] = (points[part].astype(np.float64) - center) / lengthscale
+        points[part] = (exact[part] - center) / lengthscale
     counts = _counted(points, seconds - (time.monotonic() - started))
     if counts is None:
         return *worst, f"distances were not counted: {total:,} pairs would take longer than {seconds:.0f} s."

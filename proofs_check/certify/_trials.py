@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxkern import features
 from proofs_check.certify._model import Family, Goal
+from proofs_check.certify._rows import Rows, rows_of
 from proofs_check.certify._table import Table, rows_for
 
+BLOCK = 8192
 TIMED_ROWS = 4096
 TIMES = 3
 
@@ -37,13 +41,19 @@ class Trials:
         self._bytes: dict[tuple[str, int], int] = {}
 
     def draw(self, family: Family, size: int, key: Any) -> Any:
-        """Return the map of this size that a key names."""
+        """Return the map of this size that a key names, of points as they are in the table."""
         key_rows, key_map = jax.random.split(key)
         count = family.num_points(size)
         points = None
         if count:
             points = jnp.asarray(self.table.take(rows_for(key_rows, self.table.rows, count), self.dtype))
-        return family.draw(key_map, self.kernel, points, self.table.dim, self.dtype, family.sizes(size))
+        phi = family.draw(key_map, self.kernel, points, self.table.dim, self.dtype, family.sizes(size))
+        # A lengthscale that went through jit is a double under jax_enable_x64. The map computes with it in its own
+        # dtype, and one that is saved in that dtype can be loaded without the switch.
+        phi = jax.tree.map(partial(_single, dtype=self.dtype), phi)
+        if not self.table.standardized:
+            return phi
+        return features.standardized(phi, *(jnp.asarray(x, self.dtype) for x in (self.table.mean, self.table.scale)))
 
     def trial(self, family: Family, sample: int | None, attempt: int = 0) -> Callable[[int, Any, int], float]:
         """Return (size, stage, number) -> error of a fresh map, on all rows or on a fresh sample of `sample` rows.
@@ -116,7 +126,7 @@ class Trials:
     def seconds_per_million(self, phi: Any) -> float:
         """Return the time of mapping a million rows on this device, by the median of a few blocks."""
         count = min(TIMED_ROWS, self.table.rows)
-        block = jnp.asarray(self.table.take(np.arange(count), self.dtype))
+        block = jnp.asarray(self.table.take(np.arange(count), self.dtype, raw=True))
         jax.block_until_ready(_apply(phi, block))
         seconds = []
         for _ in range(TIMES):
@@ -127,7 +137,17 @@ class Trials:
 
     def _prepared(self, key: Any, rows: np.ndarray) -> Any:
         labels = None if self.table.labels is None else self.table.labels[rows]
-        return self.goal.prepare(key, jnp.asarray(self.table.take(rows, self.dtype)), labels)
+        return self.goal.prepare(key, self.rows(rows), labels)
+
+    def rows(self, rows: np.ndarray) -> Rows:
+        """Return rows by number: in float64, standardised where they are, and as maps get them."""
+        points, inputs = self.table.take(rows, "float64"), self.table.take(rows, self.dtype, raw=True)
+        return rows_of(points, inputs, self.table.mean, self.table.scale)
+
+    def blocks(self) -> Iterator[Rows]:
+        """Yield all rows."""
+        for start in range(0, self.table.rows, BLOCK):
+            yield self.rows(np.arange(start, min(start + BLOCK, self.table.rows)))
 
     def _named(self, *names: Any) -> Any:
         return jax.random.fold_in(self._key, zlib.crc32(repr(names).encode()))
@@ -136,3 +156,8 @@ class Trials:
 @jax.jit
 def _apply(phi: Any, points: jax.Array) -> jax.Array:
     return phi(points)
+
+
+def _single(leaf: Any, *, dtype: str) -> Any:
+    """Return a leaf of a map with a double in it as one of the map's dtype, and any other as it is."""
+    return leaf.astype(dtype) if getattr(leaf, "dtype", None) == "float64" else leaf
