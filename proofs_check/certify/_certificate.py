@@ -6,19 +6,18 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from jaxkern import features, io
+from jaxkern import io
 from proofs_check.certify import _document, _page
-from proofs_check.certify._model import Demand, Facts, Family, Hypothesis
-from proofs_check.certify._plan import MOST_ROWS, Clock, Entry, by_a_statement
+from proofs_check.certify._model import EXACT, Demand, Facts, Family, Hypothesis, Rounding
+from proofs_check.certify._plan import MOST_ROWS, Clock, Entry, by_a_statement, measured
 from proofs_check.certify._search import median_interval, quantiles
+from proofs_check.certify._theory import rounding_share
 from proofs_check.certify._trials import Trials
 
 MISSED = 0.01
@@ -57,14 +56,7 @@ class Certificate:
         if self._entry is None or self._entry.size is None:
             raise ValueError("no map was certified, so there is none to draw; the document says why")
         key = jax.random.clone(self._key) if key is None else key
-        table, dtype = self._trials.table, self._trials.dtype
-        phi = self._trials.draw(self._entry.family, self._entry.size, key)
-        # A lengthscale that went through jit is a double under jax_enable_x64. The map computes with it in its own
-        # dtype, and one that is saved in that dtype can be loaded without the switch.
-        phi = jax.tree.map(partial(_single, dtype=dtype), phi)
-        if not table.standardized:
-            return phi
-        return features.standardized(phi, jnp.asarray(table.mean, dtype), jnp.asarray(table.scale, dtype))
+        return self._trials.draw(self._entry.family, self._entry.size, key)
 
     def save(self, path: str | Path) -> None:
         """Write the recommended map to a file, for `jaxkern.io.load`. Raises as `draw` and `io.save` do."""
@@ -98,18 +90,14 @@ class Certificate:
         return sum(not error <= self.document["eps"] for error in errors), draws
 
 
-def _single(leaf: Any, *, dtype: str) -> Any:
-    """Return a leaf of a map with a double in it as one of the map's dtype, and any other as it is."""
-    return leaf.astype(dtype) if getattr(leaf, "dtype", None) == "float64" else leaf
-
-
 def recommended(
-    trials: Trials, entries: Sequence[Entry], clock: Clock
+    trials: Trials, entries: Sequence[Entry], eps: float, clock: Clock
 ) -> tuple[Entry | None, float | None, dict[str, float | None]]:
     """Return the entry to recommend, its seconds per million points, and those of every certified map.
 
-    A guarantee for all rows goes before one for samples, then time per point decides; it is None where there was no
-    time to measure it, and those maps come last, by their features.
+    A guarantee for all rows goes before one for samples, then time per point decides; where there was no time to
+    measure it, it is None, and features decide. Where a statement about all rows goes first for a map that draws
+    certified on samples, one draw at its size is measured before.
     """
     ready = [entry for entry in entries if entry.size is not None]
     seconds = {entry.family.name: trials.cost(entry.family, entry.size, clock.left) for entry in ready if entry.size}
@@ -118,16 +106,20 @@ def recommended(
         stated = None if entry.for_all_rows else by_a_statement(entry)
         if stated is not None and stated.size is not None:
             costs.append((stated, trials.cost(stated.family, stated.size, clock.left)))
-    if not costs:
-        return None, None, seconds
 
     def order(pair: tuple[Entry, float | None]) -> tuple[bool, bool, float]:
         entry, cost = pair
         features = entry.family.num_features(entry.size)  # type: ignore[arg-type]
         return not entry.for_all_rows, cost is None, features if cost is None else cost
 
-    best, cost = min(costs, key=order)
-    return best, cost, seconds
+    for entry, cost in sorted(costs, key=order):
+        best = entry
+        if entry.basis != "draws" and entry not in ready:
+            sample = next(other.sample for other in entries if other.family is entry.family)
+            best = measured(trials, entry, sample, eps, Clock(clock.left), most=1)
+        if best.size is not None:
+            return best, cost, seconds
+    return None, None, seconds
 
 
 def theory(demands: Sequence[Demand], families: dict[str, Family]) -> list[dict[str, Any]]:
@@ -229,14 +221,26 @@ def _times(trials: Trials, family: Family, sizes: Sequence[int], clock: Clock) -
     return dict(zip(sizes, between.tolist(), strict=True))
 
 
-def guarantee(goal: str, words: str, entry: Entry, eps: float, delta: float, confidence: float) -> str:
+def guarantee(
+    trials: Trials, entry: Entry, eps: float, delta: float, confidence: float, rounding: Rounding = EXACT
+) -> str:
     """Return what the certificate promises, in a few sentences."""
+    goal, dtype = trials.goal.name, trials.dtype
     over = f"With probability at least {1 - delta:g} over the draw of the map"
-    kept = f"the error is at most {eps:g}. The error is {words}."
+    units = ", standardised in float64" if trials.table.standardized else ""
+    kept = (
+        f"the error is at most {eps:g}. The error is {trials.goal.words}, against the kernel of the rows as they were "
+        f"read{units}; what {dtype} rounds of them and of the map is part of it."
+    )
     drawn = f"Shown by fresh draws, with confidence {confidence:g}."
-    if entry.basis == "worst case":
-        return f"{over}, for all rows of every table of this kind, {kept} Source: {entry.demand.source}."  # type: ignore[union-attr]
-    if entry.basis == "this data":
+    if entry.basis in ("worst case", "this data"):
+        kind = ", for every table of this kind" if entry.basis == "worst case" else ""
+        share = rounding_share(rounding, goal, entry.family.name)
+        kept += f" Rounding may take {share:.2g} of it, and the rest is by a theorem{kind}." if share else ""
+        if rounding.closest:
+            kept += (
+                f" Pairs at a kernel distance below {rounding.closest:.2g} are left out, as it may take more of them."
+            )
         return f"{over}, for all rows of this table, {kept} Source: {entry.demand.source}."  # type: ignore[union-attr]
     if entry.sample is None:
         return f"{over}, for all rows of this table, {kept} {drawn}"

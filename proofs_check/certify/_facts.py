@@ -55,11 +55,11 @@ def facts(
     Parameters
     ----------
     key : typed random key, for the sample behind the spectrum.
-    take : indices (s,) -> rows (s, dim) of the table, of the given dtype.
+    take : indices (s,) -> rows (s, dim) of the table, in float64.
     rows, dim : size of the table, at least one row.
     kernel, lengthscale : the kernel, and its lengthscale as a number.
     sample : rows behind the spectrum, at most.
-    dtype : float32 or float64, of points and products. Eigenvalues are computed in float64.
+    dtype : float32 or float64, of the products that count pairs, of points less their mean. The rest is in float64.
     seconds : for all of it. A third at most is for the spectrum, of a smaller sample where need be; where the diameter
         would take longer, it is infinite, and where counting the pairs would, or beyond `MOST_ROWS` rows, all of them
         stand in the lowest bin, which is true of any data, and decay["pairs"] says so.
@@ -78,13 +78,13 @@ def facts(
     started = time.monotonic()
 
     def spectrum(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        points = np.asarray(take(rows_for(jax.random.clone(key), rows, count)), kind)
-        K = np.asarray(gram(kernel, jnp.asarray(points)), np.float64)
+        points = np.asarray(take(rows_for(jax.random.clone(key), rows, count)), np.float64)
+        with jax.enable_x64(True):
+            K = np.asarray(gram(kernel, points))
         return points, K, np.maximum(scipy.linalg.eigvalsh(K / len(points))[::-1], 0)
 
     points, K, values = spectrum(affordable(spectrum, min(sample, rows), seconds / 3, growth=3.0))
-    center = np.asarray(np.mean(points, axis=0, dtype=np.float64))
-    until = started + seconds
+    center, until = np.mean(points, axis=0), started + seconds
     diameter = _diameter(take, rows, center, until)
     squared, pairs, words = _pairs(take, rows, dim, kernel, float(lengthscale), kind, center, until)
     top = float(values[0])
@@ -211,16 +211,17 @@ def _pairs(
     if rows > MOST_ROWS:
         return *worst, f"distances were not counted: {total:,} pairs of more than {MOST_ROWS:,} rows are too many."
     late = *worst, f"distances were not counted: {total:,} pairs would take longer than there was time."
-    points = np.empty((rows, dim), kind)
+    exact = np.empty((rows, dim))
     try:
         for start, block in _blocks(take, rows, dim, until):
-            points[start : start + len(block)] = block
+            exact[start : start + len(block)] = block
     except TimeoutError:
         return late
-    coincident = _coincident(points)
+    coincident = _coincident(exact)
+    points = np.empty((rows, dim), kind)
     for start in range(0, rows, _BLOCK):
         part = slice(start, start + _BLOCK)
-        points[part] = (points[part].astype(np.float64) - center) / lengthscale
+        points[part] = (exact[part] - center) / lengthscale
     counts = _counted(points, until - time.monotonic())
     if counts is None:
         return late

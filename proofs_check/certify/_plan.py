@@ -329,18 +329,46 @@ def _or_by_a_statement(trials: Trials, entry: Entry, sample: int | None, eps: fl
     if found is None:
         asked = f"{demand.source} asks for {demand.size:,}, beyond the {entry.family.largest:,} at which trials end"
         return dataclasses.replace(entry, words=f"{entry.words}; {asked}")
-    trial = trials.trial(entry.family, sample)
+    found = measured(trials, found, sample, eps, clock)
+    return dataclasses.replace(found, words=f"{found.words}; {entry.words}")
+
+
+def measured(
+    trials: Trials, stated: Entry, sample: int | None, eps: float, clock: Clock, most: int = MEASURED_DRAWS
+) -> Entry:
+    """Return the entry of a statement with a few draws at its size; certified if there are any and none of them fails.
+
+    A statement is about exact numbers, and draws are of the map as it is. Where it holds, few or none of them fail: its
+    sizes are those of the worst case. What rounding does to a map, it does to most of its draws.
+    """
+    assert stated.demand is not None and stated.size is not None
+    trial = trials.trial(stated.family, sample)
     errors: list[float] = []
     start = time.monotonic()
-    takes = trials.expected(entry.family, demand.size, sample or trials.table.rows, GROWTH[trials.goal.name])
-    while len(errors) < MEASURED_DRAWS and clock.left > takes:
-        errors.append(trial(demand.size, "measured", len(errors)))
+    takes = trials.expected(stated.family, stated.size, sample or trials.table.rows, GROWTH[trials.goal.name])
+    while len(errors) < most and clock.left > takes:
+        errors.append(trial(stated.size, "measured", len(errors)))
         if (time.monotonic() - start) / len(errors) > 0.1 * clock.left:
             break
-    if errors:
-        measured = _probe(demand.size, errors, eps, time.monotonic() - start)
-        found = dataclasses.replace(found, probes=(*entry.probes, measured))
-    return dataclasses.replace(found, words=f"{found.words}; {entry.words}")
+    if not errors:
+        words = f"{stated.words}, but the time ended before a draw could be measured"
+        return dataclasses.replace(stated, status="out of time", words=words, size=None, basis=None)
+    probe = _probe(stated.size, errors, eps, time.monotonic() - start)
+    if not probe.failures:
+        return dataclasses.replace(stated, probes=(*stated.probes, probe))
+    words = (
+        f"{stated.demand.source}, which is about exact numbers, gives {stated.family.unit} {stated.size:,}, but "
+        f"{probe.failures} of {probe.draws} draws in {trials.dtype} failed"
+    )
+    return dataclasses.replace(
+        stated,
+        status="not certified",
+        words=words,
+        size=None,
+        basis=None,
+        probes=(*stated.probes, probe),
+        demand=None,
+    )
 
 
 def _probe(size: int, errors: Sequence[float], eps: float, seconds: float) -> Probe:

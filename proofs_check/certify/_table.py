@@ -58,11 +58,12 @@ class Table:
     _view: _View = field(repr=False)
     _largest: float = field(repr=False)
 
-    def take(self, indices: Any, dtype: Any) -> np.ndarray:
+    def take(self, indices: Any, dtype: Any, *, raw: bool = False) -> np.ndarray:
         """Return rows in the order of `indices`, which may repeat, as an array (len(indices), dim).
 
-        Rows are read in ascending order, and no others. Values are standardised in float64 before the cast. Raises
-        ValueError for an index that does not exist, or DataError where a value does not fit into `dtype`.
+        Rows are read in ascending order, and no others. Values are standardised in float64 before the cast, or with
+        `raw` not at all. Raises ValueError for an index that does not exist, or DataError where a value does not fit
+        into `dtype`.
         """
         indices = np.asarray(indices)
         if indices.ndim != 1 or (len(indices) and indices.dtype.kind not in "iu"):
@@ -70,9 +71,10 @@ class Table:
         if len(indices) and not 0 <= indices.min() <= indices.max() < self.rows:
             raise ValueError(f"indices must lie within 0 and {self.rows - 1}, got {indices.min()} to {indices.max()}")
         order = np.argsort(indices, kind="stable")
-        out = np.empty((len(indices), self.dim), self._checked_dtype(dtype))
+        out = np.empty((len(indices), self.dim), self._checked_dtype(dtype, raw))
         for part in _slices(len(indices), self.dim):
-            out[order[part]] = self._finished(self._view.rows_at(indices[order[part]]))
+            block = self._view.rows_at(indices[order[part]])
+            out[order[part]] = block if raw else self._finished(block)
         return out
 
     def blocks(self, size: int, dtype: Any) -> Iterator[np.ndarray]:
@@ -90,17 +92,21 @@ class Table:
         """Return indices of `count` distinct rows, see `rows_for`."""
         return rows_for(key, self.rows, count)
 
+    def fits(self, dtype: Any) -> bool:
+        """Tell whether every value of the table is in the range of a dtype."""
+        return self._largest <= float(np.finfo(dtype).max)
+
     def _finished(self, block: np.ndarray) -> np.ndarray:
         return (block.astype(np.float64) - self.mean) / self.scale if self.standardized else block
 
-    def _checked_dtype(self, dtype: Any) -> np.dtype:
+    def _checked_dtype(self, dtype: Any, raw: bool = False) -> np.dtype:
         kind = np.dtype(dtype)
         if kind not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64, got {kind}")
-        if not self.standardized and self._largest > float(np.finfo(kind).max):
+        if (raw or not self.standardized) and not self.fits(kind):
             raise DataError(
                 f"{self.source}: values up to {self._largest:.3g} do not fit into {kind}; "
-                "standardise the columns or use float64"
+                + ("use float64" if self.standardized else "standardise the columns or use float64")
             )
         return kind
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 import math
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxkern import features
 from proofs_check.certify._facts import CELLS
 from proofs_check.certify._model import Family, Goal
+from proofs_check.certify._rows import Rows, rows_of
 from proofs_check.certify._table import Table, rows_for
 
+BLOCK = 8192
 TIMED_ROWS = 4096
 TIMES = 3
 _FEW = 256
@@ -41,13 +45,19 @@ class Trials:
         self._timed: tuple[float, int, int] | None = None
 
     def draw(self, family: Family, size: int, key: Any) -> Any:
-        """Return the map of this size that a key names."""
+        """Return the map of this size that a key names, of points as they are in the table."""
         key_rows, key_map = jax.random.split(key)
         count = family.num_points(size)
         points = None
         if count:
             points = jnp.asarray(self.table.take(rows_for(key_rows, self.table.rows, count), self.dtype))
-        return family.draw(key_map, self.kernel, points, self.table.dim, self.dtype, family.sizes(size))
+        phi = family.draw(key_map, self.kernel, points, self.table.dim, self.dtype, family.sizes(size))
+        # A lengthscale that went through jit is a double under jax_enable_x64. The map computes with it in its own
+        # dtype, and one that is saved in that dtype can be loaded without the switch.
+        phi = jax.tree.map(partial(_single, dtype=self.dtype), phi)
+        if not self.table.standardized:
+            return phi
+        return features.standardized(phi, *(jnp.asarray(x, self.dtype) for x in (self.table.mean, self.table.scale)))
 
     def trial(self, family: Family, sample: int | None, attempt: int = 0) -> Callable[[int, Any, int], float]:
         """Return (size, stage, number) -> error of a fresh map, on all rows or on a fresh sample of `sample` rows.
@@ -86,12 +96,12 @@ class Trials:
         return prepare, error
 
     def expected(self, family: Family, size: int, count: int = 0, growth: float = 2.0) -> float:
-        """Return about the seconds of a trial of `count` rows, by the one that was timed, 0 before that.
+        """Return about the seconds of a trial of `count` rows, by the one that was timed, infinite before.
 
         They grow as a power of the rows, and as the size, or where there are landmarks, as its cube: eigenvectors.
         """
         if self._timed is None:
-            return 0.0
+            return math.inf
         seconds, timed, rows = self._timed
         more = max(max(size, _FEW) / max(timed, _FEW), 1.0) ** (3 if family.num_points(size) else 1)
         return seconds * max(count / rows, 1.0) ** growth * more
@@ -136,7 +146,7 @@ class Trials:
     def seconds_per_million(self, phi: Any) -> float:
         """Return the time of mapping a million rows on this device, by the median of a few blocks."""
         count = min(TIMED_ROWS, self.table.rows, max(CELLS // 4 // self.table.dim, 64))
-        block = jnp.asarray(self.table.take(np.arange(count), self.dtype))
+        block = jnp.asarray(self.table.take(np.arange(count), self.dtype, raw=True))
         jax.block_until_ready(_apply(phi, block))
         seconds = []
         for _ in range(TIMES):
@@ -147,7 +157,20 @@ class Trials:
 
     def _prepared(self, key: Any, rows: np.ndarray) -> Any:
         labels = None if self.table.labels is None else self.table.labels[rows]
-        return self.goal.prepare(key, jnp.asarray(self.table.take(rows, self.dtype)), labels)
+        return self.goal.prepare(key, self.rows(rows), labels)
+
+    def rows(self, rows: np.ndarray) -> Rows:
+        """Return rows by number: in float64, standardised where they are, and as maps get them."""
+        points, inputs = self.table.take(rows, "float64"), self.table.take(rows, self.dtype, raw=True)
+        return rows_of(points, inputs, self.table.mean, self.table.scale)
+
+    def blocks(self, clock: Any) -> Iterator[Rows]:
+        """Yield all rows. Raises TimeoutError where no time of the clock is left."""
+        size = min(BLOCK, max(CELLS // self.table.dim, 1))
+        for start in range(0, self.table.rows, size):
+            if not clock.left:
+                raise TimeoutError
+            yield self.rows(np.arange(start, min(start + size, self.table.rows)))
 
     def _named(self, *names: Any) -> Any:
         return jax.random.fold_in(self._key, zlib.crc32(repr(names).encode()))
@@ -156,3 +179,8 @@ class Trials:
 @jax.jit
 def _apply(phi: Any, points: jax.Array) -> jax.Array:
     return phi(points)
+
+
+def _single(leaf: Any, *, dtype: str) -> Any:
+    """Return a leaf of a map with a double in it as one of the map's dtype, and any other as it is."""
+    return leaf.astype(dtype) if getattr(leaf, "dtype", None) == "float64" else leaf
