@@ -249,9 +249,11 @@ def _sample(
     dim = trials.table.dim
     first = min(most, CALIBRATION_ROWS, max(CELLS // dim, FEWEST_ROWS))
     name = list(ranges)[-1]
-    if not clock.left:
+    size = min(max(ranges[name][1] // 2, 1), max(CELLS // dim, 1))
+    try:
+        prepare, error = trials.timed(families[name], size, first, clock)
+    except TimeoutError:
         return first
-    prepare, error = trials.timed(families[name], min(max(ranges[name][1] // 2, 1), max(CELLS // dim, 1)), first)
     share = FIRST_SHARE * clock.left / math.ceil(len(ranges) / 2)  # some leave their time to others
     growth, allowed = GROWTH[goal], max(DRAWING * share / TRIALS, 1e-9)
     say(f"a trial on {first:,} rows takes {prepare + error:.3g} s")

@@ -78,22 +78,30 @@ class Trials:
 
         return error
 
-    def timed(self, family: Family, size: int, count: int) -> tuple[float, float]:
+    def timed(self, family: Family, size: int, count: int, clock: Any) -> tuple[float, float]:
         """Return the seconds of preparing a sample of `count` rows and of one error, without what compiling takes.
 
-        Raises ValueError where the data do not fit the goal.
+        Raises ValueError where the data do not fit the goal, TimeoutError where no time of the clock is left.
         """
         key_map, key_sample, key_error = jax.random.split(self._named("timed", family.name), 3)
-        prepare = error = 0.0
+        clone = jax.random.clone
+        steps: tuple[Callable[[list[Any]], Any], ...] = (
+            lambda done: self.sample(clone(key_sample), count),
+            lambda done: self.draw(family, size, clone(key_map)),
+            lambda done: self.goal.error(clone(key_error), done[1], done[0]),
+        )
+        seconds: list[float] = []
         for _ in range(2):  # the first time compiles
-            start = time.perf_counter()
-            prepared = self.sample(jax.random.clone(key_sample), count)
-            prepare, start = time.perf_counter() - start, time.perf_counter()
-            phi = self.draw(family, size, jax.random.clone(key_map))
-            self.goal.error(jax.random.clone(key_error), phi, prepared)
-            error = max(time.perf_counter() - start, 1e-4)
-        self._timed = prepare + error, size, count
-        return prepare, error
+            done: list[Any] = []
+            seconds.clear()
+            for step in steps:
+                if not clock.left:
+                    raise TimeoutError
+                start = time.perf_counter()
+                done.append(step(done))
+                seconds.append(max(time.perf_counter() - start, 1e-4))
+        self._timed = sum(seconds), size, count
+        return seconds[0], seconds[1] + seconds[2]
 
     def expected(self, family: Family, size: int, count: int = 0, growth: float = 2.0) -> float:
         """Return about the seconds of a trial of `count` rows, by the one that was timed, infinite before.
