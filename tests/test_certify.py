@@ -170,7 +170,7 @@ def test_close_pairs_are_looked_for_among_all_rows_of_a_table_that_is_small_enou
     goal = types.SimpleNamespace(name="distance")
     for more, said in ((0, "2 pair(s) are so close"), (1, f"3 pair(s) among {_certify.LOOKED_AT:,} rows are so close")):
         table = types.SimpleNamespace(rows=_certify.LARGEST_SAMPLE + more, dim=1)
-        _, rounding, words = _certify._trials(jax.random.key(0), table, None, goal, 0.1, "float32", 1e9)
+        _, rounding, words = _certify._trials(jax.random.key(0), table, None, goal, 0.1, "float32", _plan.Clock(1e9))
         assert words.startswith(said)
         # All pairs tell what rounding may do to them; otherwise the close ones are left out.
         assert (rounding.pairs, rounding.closest) == pytest.approx((0.002, 0.01) if more else (0.04, 0.0))

@@ -54,6 +54,9 @@ class Trials:
     def _takes(self, rows):
         return self.seconds * (rows / 1000) ** 2
 
+    def preparing(self, count, growth):
+        return 0.0
+
     def timed(self, family, size, count, clock):
         return 0.0, self._takes(count)
 
@@ -287,7 +290,7 @@ def test_close_pairs_ask_for_float64_and_say_so(wide):
     def chosen(unresolved, asked=None):
         with jax.enable_x64(wide):
             goal = Close(unresolved)
-            trials, _, words = _certify._trials(jax.random.key(0), table, Gaussian(1.0), goal, EPS, asked, 9.0)
+            trials, _, words = _certify._trials(jax.random.key(0), table, Gaussian(1.0), goal, EPS, asked, Clock(9.0))
         return trials.dtype, words
 
     assert chosen(0) == ("float32", "") and chosen(0, "float64") == ("float64", "")

@@ -32,7 +32,7 @@ from proofs_check.execute import versions
 
 KERNELS: dict[str, Callable[[Any], kernels.Kernel]] = {kernel.__name__.lower(): kernel for kernel in STATIONARY}
 PAIRS = 100_000
-"""Pairs of rows behind the default lengthscale; fewer of a table with more than a thousand columns."""
+"""Pairs of rows behind the default lengthscale; fewer of a table with more than 500 columns."""
 FACTS = 0.15
 LAST = 0.08
 """Shares of the time for facts about the data, and for what comes after the draws."""
@@ -87,7 +87,7 @@ def certify(
         |K - Khat|_2 / n for the Gram matrix K; "clustering", the share of points that kernel k-means groups in another
         way than with the exact kernel; "separation", the share of the separation of given classes that is lost.
     kernel : "gaussian", "laplacian", "cauchy", "exponential", "matern32" or "matern52".
-    lengthscale : of the kernel; by default the median distance of 100,000 pairs, or 1e8 numbers where that is less.
+    lengthscale : of the kernel; by default the median distance of 100,000 pairs, fewer for more than 500 columns.
     maps : names of functions of `jaxkern.features`; by default every map of the library.
     time : minutes, the time limit. Where it is short, draws look at samples of the rows, and the guarantee says so.
     labels : (N,) classes, for the goal "separation"; their number is the default of num_clusters.
@@ -143,7 +143,7 @@ def certify(
     k = KERNELS[kernel](size)
     asked = _goal(goal, k, eps, table, num_clusters, separation)
     known = families(table.rows, table.dim, eps)
-    trials, rounding, close = _trials(key_trials, table, k, asked, eps, dtype, LOOKING * clock.left)
+    trials, rounding, close = _trials(key_trials, table, k, asked, eps, dtype, Clock(LOOKING * clock.left))
     dtype = trials.dtype
     tell(f"{table.rows:,} rows, {table.dim:,} columns, lengthscale {size:.4g}; what the theorems need to know")
 
@@ -219,7 +219,7 @@ def certify(
 
 
 def _trials(
-    key: Any, table: Table, kernel: Any, goal: Goal, eps: float, asked: str | None, seconds: float
+    key: Any, table: Table, kernel: Any, goal: Goal, eps: float, asked: str | None, clock: Clock
 ) -> tuple[Trials, Rounding, str]:
     """Return trials in the dtype asked for, float64 where float32 rounds too much; what rounding adds; and a remark."""
     wide = asked is None and jax.dtypes.canonicalize_dtype("float64") == np.dtype("float64")
@@ -227,30 +227,29 @@ def _trials(
     if wide and not table.fits(dtype):
         dtype, wide = "float64", False
     trials = Trials(key, table, kernel, goal, dtype)
-    rounding, close = _rounding(trials, key, eps, seconds)
+    rounding, close = _rounding(trials, key, eps, clock)
     said = close or f"rounding of the rows to {dtype} may change what the kernel says of them"
     share = rounding.pairs if goal.name == "distance" else rounding.gram
     if not (close or share > SHARE * eps):
         return trials, rounding, ""
-    if wide:
+    if wide and clock.left:
         trials = Trials(key, table, kernel, goal, "float64")
-        return trials, _rounding(trials, key, eps, seconds)[0], f"{said}; points and maps are in float64"
+        return trials, _rounding(trials, key, eps, clock)[0], f"{said}; points and maps are in float64"
     if dtype == "float64":
         return trials, rounding, said
     return trials, rounding, f"{said}; float64 would resolve them (dtype, with jax_enable_x64)"
 
 
-def _rounding(trials: Trials, key: Any, eps: float, seconds: float) -> tuple[Rounding, str]:
+def _rounding(trials: Trials, key: Any, eps: float, clock: Clock) -> tuple[Rounding, str]:
     """Return what rounding may add to errors, and a sentence about pairs that it may change by more than eps.
 
     Where the time ends before all rows were read, it may add anything.
     """
     goal, rows, dtype = trials.goal, trials.table.rows, trials.dtype
-    clock = Clock(seconds)
     try:
         mean, largest = feature_rounding(trials.kernel, trials.blocks(clock))
     except TimeoutError:
-        mean = largest = math.inf
+        return Rounding(dtype, math.inf, math.inf, math.inf), ""
     # |Z Z' - W W'| <= (|Z| + |W|) |Z - W|_F, with rows of mean squared length 2 at most. Eigenvalues up to the rounding
     # of the largest, n eps(dtype), are cut off or off by as much.
     eigen = 2 * float(np.finfo(dtype).eps) * min(rows, MOST_LANDMARKS)
@@ -258,14 +257,13 @@ def _rounding(trials: Trials, key: Any, eps: float, seconds: float) -> tuple[Rou
     pairwise = Distance(trials.kernel, eps) if getattr(goal, "kind", "") == "points" else goal
     if pairwise.name != "distance":
         return found, ""
-    pilot = 1024 if trials.table.dim * 1024**2 <= 128 * CELLS else 256
 
     def first(count: int) -> Any:
         if pairwise is goal:
             return trials.sample(jax.random.clone(key), count)
         return pairwise.prepare(jax.random.clone(key), trials.rows(np.arange(count)))
 
-    looked = affordable(first, rows if rows <= LARGEST_SAMPLE else LOOKED_AT, clock.left, pilot=pilot)
+    looked = affordable(first, rows if rows <= LARGEST_SAMPLE else LOOKED_AT, clock.left)
     whole, among = looked == rows, ""
     if pairwise is not goal:
         if not whole:
@@ -273,6 +271,8 @@ def _rounding(trials: Trials, key: Any, eps: float, seconds: float) -> tuple[Rou
         prepared = first(rows)
     elif whole:
         prepared = trials.all_rows()
+    elif not clock.left:
+        return found, ""
     else:
         prepared, among = first(looked), f" among {looked:,} rows"
     if whole:
@@ -288,7 +288,7 @@ def _rounding(trials: Trials, key: Any, eps: float, seconds: float) -> tuple[Rou
 def _lengthscale(key: Any, table: Table, given: float | None) -> tuple[float, str]:
     if given is not None:
         return _positive("lengthscale", given), "given"
-    most, pairs = min(LARGEST_SAMPLE, max(2 * CELLS // table.dim, 1000)), min(PAIRS, max(6 * CELLS // table.dim, 1000))
+    most, pairs = min(LARGEST_SAMPLE, max(2 * CELLS // table.dim, 1000)), min(PAIRS, max(3 * CELLS // table.dim, 1000))
     rows = rows_for(jax.random.clone(key), table.rows, min(table.rows, most))
     with jax.enable_x64(True):
         points = jnp.asarray(table.take(rows, "float64"))

@@ -223,7 +223,7 @@ def _write(found: Any, folder: Path, options: argparse.Namespace) -> tuple[list[
     try:
         found.write(folder)
         written = [*(folder / name for name in FILES), *written]
-    except StorageError as error:
+    except (StorageError, ValueError) as error:
         refused.append(str(error))
     return written, refused
 

@@ -108,20 +108,26 @@ def facts(
     )
 
 
-def affordable(step: Callable[[int], Any], most: int, seconds: float, *, growth: float = 2.0, pilot: int = 256) -> int:
-    """Return how many rows, at most `most`, a step can have in so many seconds, by the time that it takes for `pilot`.
+def affordable(step: Callable[[int], Any], most: int, seconds: float, *, growth: float = 2.0) -> int:
+    """Return how many rows, at most `most`, a step can have in so many seconds, by the time that it takes for a few.
 
-    That grows as a power of the rows. The step is done twice, as it compiles at first; with `most` up to `pilot` rows
-    it is not tried. `pilot` at least are returned.
+    That grows as a power of the rows. The step is done twice with 256 rows, as it compiles at first, and where these
+    are quick, with 1,024. With no time left, or no more rows, it is not tried. 256 rows at least are returned.
     """
-    if most <= pilot or seconds <= 0:
-        return min(most, pilot)
-    spent = 0.0
-    for _ in range(2):
-        start = time.monotonic()
-        step(pilot)
-        spent = max(time.monotonic() - start, 1e-6)
-    return min(most, int(pilot * max(seconds / spent, 1.0) ** (1 / growth)))
+    until, count = time.monotonic() + seconds, 256
+    if most <= count or seconds <= 0:
+        return min(most, count)
+    while True:
+        for _ in range(2):
+            start = time.monotonic()
+            if start >= until:
+                return count
+            step(count)
+            spent = max(time.monotonic() - start, 1e-6)
+        can = int(count * max(seconds / spent, 1.0) ** (1 / growth))
+        if count == 1024 or min(can, most) < 4 * count:
+            return min(can, most)
+        count = 1024
 
 
 def edges() -> np.ndarray:

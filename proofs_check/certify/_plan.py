@@ -249,6 +249,8 @@ def _sample(
     dim = trials.table.dim
     first = min(most, CALIBRATION_ROWS, max(CELLS // dim, FEWEST_ROWS))
     name = list(ranges)[-1]
+    while first > FEWEST_ROWS and trials.preparing(first, GROWTH[goal]) > clock.left / 4:
+        first //= 2
     size = min(max(ranges[name][1] // 2, 1), max(CELLS // dim, 1))
     try:
         prepare, error = trials.timed(families[name], size, first, clock)
@@ -354,7 +356,7 @@ def measured(
             break
     if not errors:
         words = f"{stated.words}, but the time ended before a draw could be measured"
-        return dataclasses.replace(stated, status="out of time", words=words, size=None, basis=None)
+        return dataclasses.replace(stated, status="out of time", words=words, size=None, basis=None, demand=None)
     probe = _probe(stated.size, errors, eps, time.monotonic() - start)
     if not probe.failures:
         return dataclasses.replace(stated, probes=(*stated.probes, probe))

@@ -43,6 +43,7 @@ class Trials:
         self._seconds: dict[tuple[str, int], float] = {}
         self._bytes: dict[tuple[str, int], int] = {}
         self._timed: tuple[float, int, int] | None = None
+        self._prepares: dict[int, float] = {}
 
     def draw(self, family: Family, size: int, key: Any) -> Any:
         """Return the map of this size that a key names, of points as they are in the table."""
@@ -103,6 +104,11 @@ class Trials:
         self._timed = sum(seconds), size, count
         return seconds[0], seconds[1] + seconds[2]
 
+    def preparing(self, count: int, growth: float) -> float:
+        """Return about the seconds of preparing so many rows, by those of the largest sample; 0 before one."""
+        known = max(self._prepares, default=count)
+        return self._prepares.get(known, 0.0) * (count / known) ** growth
+
     def expected(self, family: Family, size: int, count: int = 0, growth: float = 2.0) -> float:
         """Return about the seconds of a trial of `count` rows, by the one that was timed, infinite before.
 
@@ -149,7 +155,10 @@ class Trials:
         """Return what the goal prepares of `count` rows, drawn independently, so that a row may be there twice."""
         key_rows, key_goal = jax.random.split(key)
         rng = np.random.default_rng(np.asarray(jax.random.key_data(key_rows)).ravel().tolist())
-        return self._prepared(key_goal, np.sort(rng.integers(self.table.rows, size=count)))
+        start = time.perf_counter()
+        found = self._prepared(key_goal, np.sort(rng.integers(self.table.rows, size=count)))
+        self._prepares[count] = time.perf_counter() - start
+        return found
 
     def seconds_per_million(self, phi: Any) -> float:
         """Return the time of mapping a million rows on this device, by the median of a few blocks."""
@@ -174,7 +183,7 @@ class Trials:
 
     def blocks(self, clock: Any) -> Iterator[Rows]:
         """Yield all rows. Raises TimeoutError where no time of the clock is left."""
-        size = min(BLOCK, max(CELLS // self.table.dim, 1))
+        size = min(BLOCK, max(CELLS // 8 // self.table.dim, 1))
         for start in range(0, self.table.rows, size):
             if not clock.left:
                 raise TimeoutError
