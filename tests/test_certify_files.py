@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import types
 from pathlib import Path
 
@@ -41,15 +42,20 @@ def made():
 
 @pytest.fixture
 def there(made, monkeypatch, tmp_path, own_precision):
-    """Go to a folder with points.csv; certify gives `made` there, and time stands still."""
+    """Go to a folder with points.csv, where certify calls what is in the list, and gives `made`; time stands still."""
+    meanwhile = []
     monkeypatch.chdir(tmp_path)
     np.savetxt("points.csv", POINTS, delimiter=",")
 
     def certified(key, table, **options):
+        if meanwhile:
+            meanwhile.pop()()
         return Certificate(copy.deepcopy(made.document), made._trials, made._entry, made._key)
 
     monkeypatch.setattr("proofs_check.certify.certify", certified)
-    monkeypatch.setattr(_command, "time", types.SimpleNamespace(monotonic=lambda: 0.0))
+    now = time.monotonic()
+    monkeypatch.setattr(_command, "time", types.SimpleNamespace(monotonic=lambda: now))
+    return meanwhile
 
 
 def state():
@@ -183,40 +189,25 @@ def test_what_must_not_be_replaced_is_refused_before_anything_is_read(there, mon
     assert state() == before
 
 
-def test_a_map_that_appears_meanwhile_is_not_replaced(there, made, monkeypatch, capsys):
-    def certified(key, table, **options):
-        Path("map.npz").write_text("of another")
-        return Certificate(copy.deepcopy(made.document), made._trials, made._entry, made._key)
-
-    monkeypatch.setattr("proofs_check.certify.certify", certified)
+def test_a_map_that_appears_meanwhile_is_not_replaced(there, capsys):
+    there.append(lambda: Path("map.npz").write_text("of another"))
     assert main(WORDS) == 3
     out, err = capsys.readouterr()
     assert "--save map.npz exists" in err and "Use nystrom" in out and Path("map.npz").read_text() == "of another"
     assert read(Path("o/certificate.json"))["commands"]["load"] is None
 
 
-def test_one_of_two_certificates_in_a_folder_is_refused(there, made, monkeypatch, capsys):
-    ended = []
-
-    def certified(key, table, **options):
-        if not ended:  # a second one begins while this one computes
-            ended.append(None)
-            ended.append(main(["certify", "points.csv", "--output", "o"]))
-        return Certificate(copy.deepcopy(made.document), made._trials, made._entry, made._key)
-
-    monkeypatch.setattr("proofs_check.certify.certify", certified)
-    assert main(WORDS) == 0 and ended == [None, 2]
+def test_one_of_two_certificates_in_a_folder_is_refused(there, capsys):
+    ends = []
+    there.append(lambda: ends.append(main(WORDS[:4])))  # a second one begins while this one computes
+    assert main(WORDS) == 0 and ends == [2]
     assert "o is in use by another certify" in capsys.readouterr().err
     assert sorted(path.name for path in Path("o").iterdir()) == ["certificate.html", "certificate.json"]
     assert main(WORDS[:4]) == 2  # it is not empty any more
 
 
-def test_a_folder_that_is_gone_loses_nothing(there, made, monkeypatch, capsys):
-    def certified(key, table, **options):
-        shutil.rmtree("o")
-        return Certificate(copy.deepcopy(made.document), made._trials, made._entry, made._key)
-
-    monkeypatch.setattr("proofs_check.certify.certify", certified)
+def test_a_folder_that_is_gone_loses_nothing(there, capsys):
+    there.append(lambda: shutil.rmtree("o"))
     assert main(WORDS[:4]) == 3
     out, err = capsys.readouterr()
     assert "certificate.html cannot be written (No such file or directory)" in err

@@ -75,7 +75,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--kernel", metavar="NAME", help=f"{known} (default: %(default)s)")
     add("--lengthscale", type=positive, metavar="FLOAT", help="of the kernel (default: the median distance)")
     add("--maps", type=_names, metavar="A,B", help="only these maps, such as paired_fourier,nystrom")
-    add("--time", type=positive, metavar="MINUTES", help="the time limit (default: %(default)s)")
+    add(
+        "--time",
+        type=positive,
+        metavar="MINUTES",
+        help="ends within 1.5 times that, plus one compile (default: %(default)s)",
+    )
     add("--columns", type=_names, metavar="A,B", help="only these: names, numbers from 1 on, ranges such as 2-5")
     add("--labels", metavar="COLUMN", help="the column of classes (.npz: an array, default y)")
     add("--rows", **whole, metavar="N", help="only the first N rows")
@@ -115,7 +120,7 @@ def command(options: argparse.Namespace) -> int:
         "missing": options.missing,
     }
     try:
-        table = open_table(options.data, **reading)
+        table = open_table(options.data, **reading, until=began + 60 * options.time)
     except DataError as error:
         raise UsageError(str(error)) from None
     shown = {name: value for name, value in reading.items() if value not in (None, False, "error")}

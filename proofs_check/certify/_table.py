@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from proofs_check.certify._columns import Columns, labelled, read_columns, select
-from proofs_check.data import DataError, listed, place, plain
+from proofs_check.data import DataError, listed, look, place, plain
 
 __all__ = ["Table", "from_array", "open_table", "rows_for"]
 
@@ -119,6 +120,7 @@ def open_table(
     rows: int | None = None,
     standardize: bool = False,
     missing: str = "error",
+    until: float = math.inf,
 ) -> Table:
     """Return the table in a `.npy`, `.npz` (array X), `.csv` or `.parquet` file.
 
@@ -131,15 +133,16 @@ def open_table(
     rows : how many rows to use, from the first; None: all.
     standardize : whether to subtract its mean from each column, and to divide it by its standard deviation.
     missing : "error", or "drop" to leave out rows in which a used column or the label holds no number.
+    until : when reading is given up with a DataError, by the monotonic clock.
 
     Columns with no number at all and constant columns are left out; everything that is left out or looks wrong is in
     `left_out` and `notes`. Two passes over the data, or four where cells are missing; a few times 8 MiB of memory and
     16 bytes a row, beyond the data themselves where the file is no `.npy`. Raises DataError, in one line.
     """
     _check(rows, missing)
-    found = read_columns(path, columns=columns, labels=labels, rows=rows)
+    found = read_columns(path, columns=columns, labels=labels, rows=rows, until=until)
     words = _Words(place(path), "--missing drop", "--columns", "--standardize", "--dtype float64")
-    return _table(plain(Path(path).name), found, words, standardize, missing)
+    return _table(plain(Path(path).name), found, words, standardize, missing, until)
 
 
 def from_array(
@@ -205,6 +208,7 @@ class _View:
     array: np.ndarray
     columns: np.ndarray | None
     kept: np.ndarray | None = None
+    until: float = math.inf
 
     @property
     def rows(self) -> int:
@@ -229,6 +233,7 @@ class _View:
     def transposed(self) -> Iterator[np.ndarray]:
         """Yield all rows in blocks (dim, size) of float64, copies that may be overwritten."""
         for part in _slices(self.rows, self.dim):
+            look("the table", self.until)
             with np.errstate(over="ignore"):  # what does not fit into float64 counts as infinite
                 yield np.array(self.rows_from(part.start, part.stop).T, np.float64, order="C")
 
@@ -236,7 +241,7 @@ class _View:
         """Return the view of some of its columns, by position."""
         if len(positions) == self.dim:
             return self
-        return _View(self.array, positions if self.columns is None else self.columns[positions], self.kept)
+        return replace(self, columns=positions if self.columns is None else self.columns[positions])
 
 
 @dataclass(frozen=True)
@@ -254,10 +259,12 @@ class _Moments:
         return _Moments(*(getattr(self, name)[positions] for name in self.__dataclass_fields__))
 
 
-def _table(source: str, found: Columns, words: _Words, standardize: bool, missing: str) -> Table:
+def _table(
+    source: str, found: Columns, words: _Words, standardize: bool, missing: str, until: float = math.inf
+) -> Table:
     notes, left_out = list(found.notes), dict(found.left_out)
     every = found.used == tuple(range(found.array.shape[1]))
-    view = _View(found.array, None if every else np.array(found.used, np.int64))
+    view = _View(found.array, None if every else np.array(found.used, np.int64), until=until)
     moments = _moments(view)
     names = np.array(found.names, object)
     texts = [found.texts.get(i, (0, "")) for i in range(view.dim)]
@@ -291,7 +298,7 @@ def _table(source: str, found: Columns, words: _Words, standardize: bool, missin
                 f"choose others with {words.columns}"
             )
         notes.append(f"{count} are left out, since they hold no number in some column ({where}).")
-        view = _View(view.array, view.columns, kept)
+        view = replace(view, kept=kept)
         moments = _moments(view)
 
     constant = ~empty & (moments.low == moments.high)
