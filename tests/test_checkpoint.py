@@ -1,5 +1,6 @@
 """A run survives whatever ends it: interruption, `kill -9`, a full disk; and what does not belong to it is refused."""
 
+import contextlib
 import dataclasses
 import errno
 import json
@@ -284,6 +285,8 @@ def test_a_damaged_line_costs_its_block_alone(damage, lines, interrupted, capsys
     said = capsys.readouterr().err
     assert f"{lines} line(s) of checkpoint.records are damaged" in said if lines else said == ""
     assert report("o")[0] == report("whole")[0]
+    with contextlib.closing(checkpoint.resume(interrupted)) as again:  # nor does it harm what was written after it
+        assert again.damaged == lines and again.resumed == 2
 
 
 @pytest.mark.parametrize(
