@@ -15,31 +15,27 @@ from typing import Any, TextIO
 NO_RICH = "(plain text: install jaxkern-verified[check] for the coloured table)"
 
 
-class Stream:
+class _Stream:
     """A stream whose failure ends no command: what it does not take is lost, and `error` holds the first reason.
 
     A sign that it has no code for, such as a byte of an odd file name, is written as an escape.
     """
 
     def __init__(self, stream: TextIO | None) -> None:
-        """Take a stream, or None for one that was closed before the process began."""
-        self._stream: Any = io.StringIO() if stream is None else stream
+        self._stream: Any = io.StringIO() if stream is None else stream  # None is one that was closed from the start
         self.error: OSError | None = None
 
     def write(self, text: str) -> int:
-        """Write text, or lose it."""
         encoding = getattr(self._stream, "encoding", None) or "utf-8"
         self._try(self._stream.write, text.encode(encoding, "backslashreplace").decode(encoding))
         return len(text)
 
     def flush(self) -> None:
-        """Hand on what was written, or lose it."""
         self._try(self._stream.flush)
 
     def close(self) -> None:
-        """Let the end of the process flush into nothing what a broken stream still holds."""
         self.flush()
-        if self.error is not None:
+        if self.error is not None:  # at the end of the process, Python flushes what the stream still holds into nothing
             with contextlib.suppress(OSError), open(os.devnull, "w") as nothing:
                 os.dup2(nothing.fileno(), self._stream.fileno())
 
@@ -51,17 +47,16 @@ class Stream:
                 self.error = error
 
     def __getattr__(self, name: str) -> Any:
-        """Return whatever else the stream has, such as whether it is a terminal."""
         return getattr(self._stream, name)
 
 
 @contextlib.contextmanager
-def streams() -> Iterator[tuple[Stream, Stream]]:
+def streams() -> Iterator[tuple[_Stream, _Stream]]:
     """Let standard output and standard error fail, or be closed, without harm."""
     while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:  # or a file would get the number of a stream that is closed
         pass
     os.close(handle)
-    out, error = Stream(sys.stdout), Stream(sys.stderr)
+    out, error = _Stream(sys.stdout), _Stream(sys.stderr)
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
         try:
             yield out, error

@@ -39,7 +39,7 @@ FLOAT32 = (
 
 _FLAGS = (
     "jax_default_prng_impl", "jax_threefry_partitionable", "jax_threefry_gpu_kernel_lowering", "jax_random_seed_offset",
-    "jax_high_dynamic_range_gumbel", "jax_enable_x64", "jax_explicit_x64_dtypes", "jax_numpy_dtype_promotion",
+    "jax_high_dynamic_range_gumbel", "jax_enable_x64", "jax_explicit_x64_dtypes",
     "jax_default_matmul_precision", "jax_allow_f16_reductions", "jax_use_magma", "jax_disable_jit",
     "jax_disable_most_optimizations", "jax_optimization_level", "jax_exec_time_optimization_effort",
     "jax_memory_fitting_level", "jax_memory_fitting_effort",

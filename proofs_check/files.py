@@ -28,8 +28,8 @@ else:
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _GROWING = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _ASIDE = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
-# The calls that can fail, by names of their own: tests replace them.
-_open, _write, _fsync, _rename, _cut, _remove = os.open, os.write, os.fsync, os.replace, os.ftruncate, os.unlink
+# The calls that can fail, by names of their own, which tests replace: all writing goes through them.
+_open, _write, _fsync, _rename, cut, _remove = os.open, os.write, os.fsync, os.replace, os.ftruncate, os.unlink
 
 
 def write(path: Path, content: str | bytes) -> None:
@@ -60,13 +60,9 @@ def write(path: Path, content: str | bytes) -> None:
 def holds(path: Path, content: str) -> bool:
     """Tell whether a file is what `write` would make of it."""
     whole = content.encode("utf-8", "backslashreplace")
-    try:
-        if not path.is_file():
-            return False
-        with path.open("rb") as file:
-            return file.read(len(whole) + 1) == whole
-    except OSError:
-        return False
+    with contextlib.suppress(OSError):
+        return path.is_file() and path.stat().st_size == len(whole) and path.read_bytes() == whole
+    return False
 
 
 def leftovers(folder: Path) -> list[Path]:
@@ -75,7 +71,7 @@ def leftovers(folder: Path) -> list[Path]:
 
 
 def clear(folder: Path) -> None:
-    """Remove the leftovers of a folder that no other process writes into. Raises OSError."""
+    """Remove them from a folder that no other process writes into. Raises OSError."""
     for path in leftovers(folder):
         _remove(path)
 
@@ -112,11 +108,6 @@ def open_locked(path: Path) -> int | None:
             return None
         raise
     return handle
-
-
-def cut(handle: int, size: int) -> None:
-    """Shorten a file that is open. Raises OSError."""
-    _cut(handle, size)
 
 
 def append(handle: int, content: bytes) -> None:

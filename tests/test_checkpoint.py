@@ -1,5 +1,6 @@
 """A run survives whatever ends it: interruption, `kill -9`, a full disk; and what does not belong to it is refused."""
 
+import contextlib
 import dataclasses
 import errno
 import json
@@ -184,27 +185,6 @@ def test_blocks_that_are_there_are_not_drawn_again(interrupted, monkeypatch):
     assert kept >= 5 and len(drawn) == needed - kept
 
 
-def test_a_full_disk_loses_no_finished_block(registry, monkeypatch, capsys):
-    assert main(["--output", "whole"]) == 0
-    room = [7000]  # for the manifest and some blocks
-
-    def write(handle, content):  # what still fits is written
-        if room[0] == 0:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        done = os.write(handle, content[: room[0]])
-        room[0] -= done
-        return done
-
-    with monkeypatch.context() as patch:
-        patch.setattr(files, "_write", write)
-        assert main(["--output", "o"]) == 3
-    one_line(
-        capsys, "records cannot be written (No space left on device); all finished blocks are kept; make room and go"
-    )
-    assert len(records("o")) >= 3 and set(contents("o")) == FILES
-    assert main(["resume", "o"]) == 0 and report("o")[0] == report("whole")[0]
-
-
 def test_a_folder_that_cannot_be_written_to_is_told_before_the_first_trial(registry, monkeypatch, capsys, tmp_path):
     with pytest.raises(usage.StorageError, match=r"records cannot be written \(No such file or directory\)"):
         checkpoint.create(tmp_path / "absent", {})
@@ -305,6 +285,8 @@ def test_a_damaged_line_costs_its_block_alone(damage, lines, interrupted, capsys
     said = capsys.readouterr().err
     assert f"{lines} line(s) of checkpoint.records are damaged" in said if lines else said == ""
     assert report("o")[0] == report("whole")[0]
+    with contextlib.closing(checkpoint.resume(interrupted)) as again:  # nor does it harm what was written after it
+        assert again.damaged == lines and again.resumed == 2
 
 
 @pytest.mark.parametrize(
@@ -374,16 +356,6 @@ def test_a_run_is_not_resumed_under_other_settings_of_jax(setting, name, interru
     assert report("o")[0]["flags"] == json.loads(before["manifest.json"])["flags"] == execute.flags()
     monkeypatch.setenv("XLA_FLAGS", f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_enable_fast_math=true")
     assert execute.flags() != json.loads(before["manifest.json"])["flags"]
-
-
-def test_finished_means_that_the_pages_are_there_and_those_of_the_report(registry, capsys):
-    assert main(["--output", "o"]) == 0
-    whole = contents("o")
-    (Path("o") / "report.html").unlink()
-    (Path("o") / "report.md").write_bytes(whole["report.md"][:-1])
-    capsys.readouterr()
-    assert main(["resume", "o"]) == 0 and contents("o") == whole
-    assert "report.html was missing or of another report, and is written now\nreport.md" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
