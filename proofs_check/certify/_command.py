@@ -89,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--clusters", **whole, metavar="K", help="for the goal clustering (default: the number of classes)")
     add("--separation", choices=("means", "points"), help="what stays apart (default: %(default)s)")
     add("--seed", type=int, metavar="INT", help="a whole number, below 2^32 (default: %(default)s)")
-    add("--dtype", choices=("float32", "float64"), help="of points and maps (default: what closest pairs need)")
+    add("--dtype", choices=("float32", "float64"), help="of points and maps (default: what rounding asks for)")
     add("--output", type=Path, metavar="DIR", help="a new or empty folder (default: a new one)")
     add("--save", type=Path, metavar="FILE", help="save the recommended map, as .npz; nothing is appended to the name")
     add("--overwrite", action="store_true", help="replace what --save names, and a certificate that is in --output")
