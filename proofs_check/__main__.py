@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from proofs_check import cache
-from proofs_check.usage import BAD_USAGE, INTERRUPTED, PROG, UsageError, positive
+from proofs_check import cache, console
+from proofs_check.usage import BAD_USAGE, INTERRUPTED, NOT_WRITTEN, PROG, UsageError, positive
 
 # All else is imported by the commands, after the arguments are read, so that --help is instant.
 
 COMPILING = ("run", "attack", "certify", "resume")
 COMMANDS = (*COMPILING, "list", "show", "report")
 EPILOG = """exit status: 0 every verdict is as expected, 1 some verdict differs or the time ended before every claim
-had its turn, 2 bad usage or input, 3 the folder cannot be written to, 130 interrupted.
+had its turn, 2 bad usage or input, 3 a file or the output cannot be written, 130 interrupted.
 JAX_PLATFORMS chooses the device. Compiled programs are kept for the next run: in --cache DIR, else where
 JAX_COMPILATION_CACHE_DIR says, else in ~/.cache/jaxkern."""
 RUN_EXAMPLES = """examples:
@@ -46,7 +46,8 @@ SHOW_EXAMPLES = """example:
 REPORT_EXAMPLES = """examples:
   python -m proofs_check report out                       out/report.html and out/report.md, from out/report.json
 
-exit status: 0 both files are written, 2 there is no report that this version can read, and nothing is written."""
+exit status: 0 both files are written, 2 there is no report that this version can read, and nothing is written,
+3 a file cannot be written."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -57,8 +58,25 @@ class _Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status.
 
-    Turns jax_enable_x64 on for the process, or off with --dtype float32.
+    Turns jax_enable_x64 on for the process, or off with --dtype float32. A standard output that somebody has closed, as
+    `head` does, ends nothing and changes no status; one that fails otherwise is status 3.
     """
+    with console.streams() as (out, _):
+        status: int | SystemExit
+        try:
+            status = _command(argv)
+        except SystemExit as end:  # --help
+            status = end
+        out.flush()
+        if out.error is not None and not isinstance(out.error, BrokenPipeError):
+            print(f"{PROG}: standard output cannot be written ({out.error.strerror})", file=sys.stderr)
+            return NOT_WRITTEN
+        if isinstance(status, SystemExit):
+            raise status
+        return status
+
+
+def _command(argv: Sequence[str] | None) -> int:
     # Small decompositions side by side are far slower when each one spreads over all cores, as OpenBLAS would have it.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # XLA's CPU decompositions wait for each other in a pool of one thread a core, and for ever where they are more.
@@ -83,9 +101,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:  # before the first trial, or while reading
         print(f"{PROG}: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:  # the reader, such as head, has seen enough; nothing must be flushed at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+    except OSError as error:  # one that names its file, or a StorageError
+        said = str(error) if error.strerror is None else f"{error.filename or 'a file'}: {error.strerror}"
+        print(f"{PROG}: {said}", file=sys.stderr)
+        return NOT_WRITTEN
 
 
 def _kept() -> _Parser:
@@ -277,8 +296,6 @@ def _report(options: argparse.Namespace) -> int:
         execute.write_pages(folder, document.read(path))
     except document.ReportError as error:
         raise UsageError(str(error)) from None
-    except OSError as error:
-        raise UsageError(f"{folder} cannot be written to ({error.strerror})") from None
     print(f"Report: {folder / 'report.html'} (and report.md)")
     return 0
 

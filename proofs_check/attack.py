@@ -27,7 +27,7 @@ import numpy as np
 from jax import lax
 
 from jaxkern import _checks
-from proofs_check import judge, runner
+from proofs_check import files, judge, runner
 from proofs_check.claim import Exact, Form, Inequality, Tail, Verdict
 from proofs_check.usage import UsageError
 
@@ -45,7 +45,7 @@ EXAMPLES = """examples:
   python -m proofs_check attack ghashami2016:thm3.1 --json found.json  the worst case found, as numbers
 
 exit status: 0 a violation was found where the claim is expected to be refuted, and none elsewhere; 1 otherwise;
-2 bad usage."""
+2 bad usage, 3 a file cannot be written."""
 
 
 @dataclass(frozen=True)
@@ -365,10 +365,7 @@ def command(options: argparse.Namespace) -> int:
             attacks.append(found)
     if options.json is not None:
         described = [as_json(found, expected[found.form]) for found in attacks]
-        try:
-            options.json.write_text(json.dumps(described, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"--json {options.json} cannot be written ({error.strerror})") from None
+        files.write(options.json, json.dumps(described, indent=1, allow_nan=False) + "\n")
     return 0 if all(found.found == (expected[found.form] == "refuted") for found in attacks) else 1
 
 

@@ -12,7 +12,6 @@ import platform
 import stat
 import sys
 import zlib
-from contextlib import suppress
 from pathlib import Path
 
 from proofs_check.usage import PROG, UsageError
@@ -117,16 +116,21 @@ def prune(folder: Path, largest: int = LARGEST) -> None:
     """
     checked = folder / "checked"
     since = checked.stat().st_mtime if checked.exists() else 0.0
-    kept = []
+    kept, all_seen = [], True
     for path in folder.glob("xla-*/*-cache"):
-        with suppress(OSError):  # another run may remove it at this moment
+        try:
             found = path.stat()
             # To read an old one would make it look used.
             if found.st_mtime >= since and _damaged(path.read_bytes()):
                 path.unlink()
             else:
                 kept.append((max(found.st_atime, found.st_mtime), found.st_size, path))
-    checked.touch()
+        except FileNotFoundError:  # another run has removed it
+            continue
+        except OSError:
+            all_seen = False
+    if all_seen:
+        checked.touch()
     total = sum(size for _, size, _ in kept)
     if total <= largest:
         return

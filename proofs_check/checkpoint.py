@@ -2,25 +2,26 @@
 
 A run writes two files into its folder before the first trial, and the report after the last one:
 
-manifest.json      everything that the numbers depend on: options, the digest of the user's data and of the program,
-                   versions. It is created, never replaced: a second run into the same folder fails here.
-checkpoint.sqlite  one row for each finished block. SQLite commits a block as a whole or not at all, and holds a lock
-                   while the run is alive, which the system drops even after `kill -9`.
+checkpoint.records  one line for each finished block, in a file that the run locks while it is alive; the system drops
+                    the lock even after `kill -9`.
+manifest.json       everything that the numbers depend on: options, the digest of the user's data and of the program,
+                    versions, settings of JAX. It is written when the checkpoint is on the disk, and never replaced:
+                    with it the run has begun, and without it the folder is free.
 
 The numbers of a block depend on nothing but seed and names, so a resumed run takes the blocks that are there, computes
-the others, and ends with the report of a run that was never interrupted. Each row carries a checksum of its contents,
-and the database the digest of its manifest; what does not fit is an error, and nothing is written then.
+the others, and ends with the report of a run that was never interrupted. Each line is a CRC-32 and what it is of, in
+JSON: the first one holds the digest of the manifest. A line speaks for itself, so one that a failure of the machine has
+damaged costs its own block, and no other.
 
 Nothing here imports jax.
 """
 
 from __future__ import annotations
 
-import contextlib
+import base64
 import hashlib
 import json
 import os
-import sqlite3
 import threading
 import time
 import zlib
@@ -31,32 +32,21 @@ from typing import Any
 
 import numpy as np
 
+from proofs_check import files
 from proofs_check.document import ReportError, read_json
+from proofs_check.usage import StorageError
 
 MANIFEST = "manifest.json"
-CHECKPOINT = "checkpoint.sqlite"
-SCHEMA = 1
+CHECKPOINT = "checkpoint.records"
+SCHEMA = 2
 SECONDS_BETWEEN_SYNCS = 30.0
 
-# Blocks have a kilobyte each and are written once and read once, in order: large pages waste little of it, and no index
-# is needed.
-_TABLES = """
-CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE blocks (label TEXT NOT NULL, start INTEGER NOT NULL, dtype TEXT NOT NULL, shape TEXT NOT NULL,
-                     data BLOB NOT NULL, checksum INTEGER NOT NULL);
-"""
-_SCHEMA = {(statement.split()[2], statement.strip()) for statement in _TABLES.split(";") if statement.strip()}
-_PAGE = 16384
-_SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")  # the end of a journal that names a second file
+_LONGEST = 2**26  # bytes of a line; blocks have about a kilobyte
 _DTYPES = frozenset({"<f4", "<f8", "<i4", "<i8", "|b1"})
 
 
 class CheckpointError(Exception):
     """A checkpoint is missing, in use, not of this run, or damaged; the message is one line."""
-
-
-class StorageError(Exception):
-    """A block could not be written, on a full disk for example; every block before it is kept. One line."""
 
 
 def create(folder: Path, manifest: Mapping[str, Any]) -> Checkpoint:
@@ -65,28 +55,31 @@ def create(folder: Path, manifest: Mapping[str, Any]) -> Checkpoint:
     Raises CheckpointError where the folder already belongs to a run, StorageError where it cannot be written to.
     """
     text = json.dumps({"schema": SCHEMA, **manifest}, indent=1, allow_nan=False) + "\n"
-    path = folder / MANIFEST
+    handle = _open(folder)
     try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise CheckpointError(f"{folder} already belongs to a run; choose a new folder, or resume it") from None
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            path.unlink()
-        raise StorageError(f"{folder} cannot be written to ({error.strerror})") from None
-    connection = sqlite3.connect(folder / CHECKPOINT, timeout=0.0, check_same_thread=False)
-    try:
-        connection.execute(f"PRAGMA page_size = {_PAGE}")
-        _begin(connection, folder)
-        for _, statement in sorted(_SCHEMA):
-            connection.execute(statement)
-        connection.execute("INSERT INTO about VALUES ('manifest', ?)", (_digest(text.encode()),))
-        connection.execute("INSERT INTO about VALUES ('resumed', '0')")
-        connection.commit()
-    except sqlite3.Error as error:
-        raise StorageError(f"{folder} cannot be written to ({error})") from None
-    return Checkpoint(folder, connection, {})
+        if (folder / MANIFEST).exists():
+            raise CheckpointError(f"{folder} already belongs to a run; choose a new folder, or resume it")
+        with files.failing(folder / CHECKPOINT):
+            files.cut(handle, 0)
+            files.append(handle, _line(["run", _digest(text.encode())]))
+            files.sync(handle)
+            files.sync_folder(folder)
+            files.clear(folder)
+        files.write(folder / MANIFEST, text)
+    except BaseException:
+        os.close(handle)
+        raise
+    return Checkpoint(folder, handle)
+
+
+def has_begun(folder: Path) -> bool:
+    """Tell whether a folder holds a run, or anything else that a new run must not touch.
+
+    The files of a run that was ended before it had begun do not count: a checkpoint of one line at most.
+    """
+    names = set(folder.iterdir()) - set(files.leftovers(folder))
+    first = folder / CHECKPOINT
+    return not names <= {first} or (first in names and first.lstat().st_size > len(_line(["run", _digest(b"")])))
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -109,37 +102,35 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 def resume(folder: Path) -> Checkpoint:
     """Return the checkpoint of a run with all its finished blocks, checked and locked.
 
-    Raises CheckpointError where another run holds it, where it belongs to another manifest, or where it is damaged;
-    it is left as it is then.
+    Raises CheckpointError where another run holds it, where it belongs to another manifest, or where it is damaged in
+    its first line; it is left as it is then. StorageError where it cannot be written to.
     """
     path = folder / CHECKPOINT
     if not path.is_file():
         raise CheckpointError(f"{folder} holds no {CHECKPOINT}, so its run cannot be resumed")
-    damaged = CheckpointError(f"{path} is damaged or cut short, and is left as it is; start a new run")
-    _check_before_opening(path, damaged)
-    connection = sqlite3.connect(path, timeout=0.0, check_same_thread=False)
+    handle = _open(folder)
     try:
-        connection.execute("PRAGMA trusted_schema = OFF")
-        _begin(connection, folder)
-        _check_schema(connection)
-        if connection.execute("PRAGMA integrity_check").fetchone() != ("ok",):
-            raise damaged
-        about = dict(connection.execute("SELECT key, value FROM about"))
-        if about.get("manifest") != _digest((folder / MANIFEST).read_bytes()):
+        lines = _lines(handle)
+        head, end = next(lines, (None, 0))
+        if not isinstance(head, list) or head[:1] != ["run"]:
+            raise CheckpointError(f"{path} is damaged or cut short, and is left as it is; start a new run")
+        if head != ["run", _digest((folder / MANIFEST).read_bytes())]:
             raise CheckpointError(f"{path} does not belong to the {MANIFEST} beside it; both are left as they are")
-        blocks = _read_blocks(connection)
-        resumed = int(about["resumed"]) + 1
-        connection.execute("UPDATE about SET value = ? WHERE key = 'resumed'", (str(resumed),))
-        connection.commit()
-    except (sqlite3.Error, ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-        connection.close()
-        if isinstance(error, sqlite3.OperationalError) and "full" in str(error):
-            raise StorageError(f"{folder} cannot be written to ({error})") from None
-        raise damaged from None
-    except CheckpointError:
-        connection.close()
+        found = Checkpoint(folder, handle, resumed=1)
+        for record, end in lines:  # noqa: B007 (the last one is where whole lines end)
+            if record == ["resumed"]:
+                found.resumed += 1
+            elif not found._put(record):
+                found.damaged += 1
+        with files.failing(path):
+            files.cut(handle, end)
+            files.append(handle, _line(["resumed"]))
+            files.sync(handle)
+            files.clear(folder)
+    except BaseException:
+        os.close(handle)
         raise
-    return Checkpoint(folder, connection, blocks, resumed)
+    return found
 
 
 @dataclass
@@ -147,15 +138,18 @@ class Checkpoint:
     """The blocks of a run: `take` what is there, `keep` what is new.
 
     `label` names a sample, `start` the first of its trials that a block holds; `resumed` says how often the run was
-    taken up again. A checkpoint without a folder, `Checkpoint()`, keeps nothing.
+    taken up again, `damaged` how many lines could not be used. A checkpoint without a folder, `Checkpoint()`, keeps
+    nothing.
     """
 
     folder: Path | None = None
-    _connection: sqlite3.Connection | None = None
+    _handle: int | None = None
     _blocks: dict[tuple[str, int], np.ndarray] = field(default_factory=dict)
     resumed: int = 0
+    damaged: int = 0
     _synced: float = field(default_factory=time.monotonic)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _failed: StorageError | None = None
 
     def take(self, label: str, start: int) -> np.ndarray | None:
         """Return a finished block, None where there is none; it is handed out once."""
@@ -164,34 +158,48 @@ class Checkpoint:
     def keep(self, label: str, start: int, values: np.ndarray) -> None:
         """Write a finished block; StorageError where that fails, and then every block before it is kept.
 
-        A block outlives the end of the process at once, and a failure of the machine after half a minute at most.
+        A block outlives the end of the process at once. A failure of the machine may take those of the last half minute
+        before the last one, and that one.
         """
         data = np.ascontiguousarray(values)
-        if data.dtype.str not in _DTYPES:
-            raise TypeError(f"a block of dtype {data.dtype} cannot be kept")
-        row = (label, start, data.dtype.str, json.dumps(values.shape), data.tobytes())
+        text = base64.b64encode(data.tobytes()).decode()
+        line = _line([label, start, data.dtype.str, values.shape, text])
+        if data.dtype.str not in _DTYPES or len(line) > _LONGEST:
+            raise TypeError(f"a block of {data.nbytes} bytes of dtype {data.dtype} cannot be kept")
         with self._lock:
-            if self._connection is None:  # it keeps nothing, or the run has ended
+            if self._handle is None or self.folder is None:  # it keeps nothing, or the run has ended
                 return
+            if self._failed is not None:  # nothing may follow a line that was cut short
+                raise self._failed
             try:
-                sync = time.monotonic() - self._synced > SECONDS_BETWEEN_SYNCS
-                if sync:
-                    self._connection.execute("PRAGMA synchronous = FULL")
-                with self._connection:
-                    self._connection.execute("INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?)", (*row, _checksum(row)))
-                if sync:
-                    self._connection.execute("PRAGMA synchronous = OFF")
-                    self._synced = time.monotonic()
-            except sqlite3.Error as error:
-                kept = "all finished blocks are kept"
-                raise StorageError(f"{self.folder} cannot be written to ({error}); {kept}") from None
+                with files.failing(self.folder / CHECKPOINT):
+                    files.append(self._handle, line)
+                    if time.monotonic() - self._synced > SECONDS_BETWEEN_SYNCS:
+                        files.sync(self._handle)
+                        self._synced = time.monotonic()
+            except StorageError as error:
+                self._failed = StorageError(f"{error}; all finished blocks are kept")
+                raise self._failed from None
 
     def close(self) -> None:
         """Let another process resume the run."""
         with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
+            if self._handle is not None:
+                os.close(self._handle)
+                self._handle = None
+
+    def _put(self, record: Any) -> bool:
+        """Take a block from what a line says, or return False."""
+        try:
+            label, start, dtype, shape, text = record
+            known = isinstance(label, str) and type(start) is int and dtype in _DTYPES
+            if not (known and all(type(size) is int and size >= 0 for size in shape)):
+                return False
+            values = np.frombuffer(base64.b64decode(text, validate=True), dtype).reshape(shape)
+        except (ValueError, TypeError, OverflowError):
+            return False
+        self._blocks[label, start] = values.copy()
+        return True
 
 
 def digest_of(paths: Iterator[Path] | list[Path]) -> str:
@@ -211,63 +219,33 @@ def digest_of_program() -> str:
     return digest_of([path for root in roots for path in sorted(root.rglob("*.py"))])
 
 
-def _begin(connection: sqlite3.Connection, folder: Path) -> None:
-    """Lock the database until the connection is closed."""
-    try:
-        # A rollback journal undoes a half-written block whatever kills the process. Waiting for the disk each time
-        # would take longer than the trials; `Checkpoint.keep` does it now and then.
-        connection.execute("PRAGMA synchronous = OFF")
-        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        connection.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError as error:
-        if "locked" in str(error):
-            raise CheckpointError(f"another run is writing into {folder}") from None
-        raise
+def _open(folder: Path) -> int:
+    """Open the checkpoint of a folder for this process alone."""
+    with files.failing(folder / CHECKPOINT):
+        handle = files.open_locked(folder / CHECKPOINT)
+    if handle is None:
+        raise CheckpointError(f"another run is writing into {folder}")
+    return handle
 
 
-def _check_before_opening(path: Path, damaged: CheckpointError) -> None:
-    """Refuse a file, or a journal beside it, that SQLite would do more with than read or undo a block."""
-    with path.open("rb") as file:
-        head = file.read(20)
-    # Not files of other programs, nor those with a log of writes, which SQLite would apply.
-    if head[:16] != b"SQLite format 3\0" or head[16:] != _PAGE.to_bytes(2, "big") + b"\1\1":
-        raise damaged
-    journal, log = (path.with_name(f"{path.name}-{kind}") for kind in ("journal", "wal"))
-    if log.exists():
-        raise damaged
-    if journal.exists():
-        if not journal.is_file():
-            raise damaged
-        # It may name a file of many journals, anywhere, which SQLite deletes. A run has one database.
-        with journal.open("rb") as file:
-            file.seek(-min(len(_SUPER_JOURNAL), journal.stat().st_size), os.SEEK_END)
-            if file.read() == _SUPER_JOURNAL:
-                raise damaged
+def _line(record: Any) -> bytes:
+    text = json.dumps(record, separators=(",", ":")).encode()
+    return b"%08x %s\n" % (zlib.crc32(text), text)
 
 
-def _check_schema(connection: sqlite3.Connection) -> None:
-    """Refuse views, triggers and whatever else would be run by reading and writing rows."""
-    found = set(connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
-    if found != _SCHEMA:
-        raise ValueError("the tables are not those of a checkpoint")
-
-
-def _read_blocks(connection: sqlite3.Connection) -> dict[tuple[str, int], np.ndarray]:
-    blocks = {}
-    for *row, checksum in connection.execute("SELECT label, start, dtype, shape, data, checksum FROM blocks"):
-        label, start, dtype, shape, data = row
-        if checksum != _checksum(tuple(row)) or dtype not in _DTYPES:
-            raise ValueError(f"the checksum of a block of {label} is wrong")
-        sizes = json.loads(shape)
-        if not all(type(size) is int and size >= 0 for size in sizes):
-            raise ValueError(f"a block of {label} has no shape")
-        blocks[label, start] = np.frombuffer(data, dtype).reshape(sizes).copy()
-    return blocks
-
-
-def _checksum(row: tuple[str, int, str, str, bytes]) -> int:
-    label, start, dtype, shape, data = row
-    return zlib.crc32(data, zlib.crc32(json.dumps([label, start, dtype, shape]).encode()))
+def _lines(handle: int) -> Iterator[tuple[Any, int]]:
+    """Yield what each line says, None where it is damaged, and where it ends. A last one without an end is left out."""
+    end = 0
+    with open(handle, "rb", closefd=False) as file:
+        while line := file.readline(_LONGEST):
+            if len(line) < _LONGEST and not line.endswith(b"\n"):
+                return
+            end += len(line)
+            checksum, _, text = line.rstrip(b"\n").partition(b" ")
+            try:
+                yield (json.loads(text) if checksum == b"%08x" % zlib.crc32(text) else None), end
+            except (ValueError, RecursionError):  # no line of ours
+                yield None, end
 
 
 def _digest(content: bytes) -> str:

@@ -1,11 +1,68 @@
-"""A table and lines below it for a terminal: coloured where rich is installed, plain text otherwise."""
+"""What a command prints: standard streams that may fail, and a table with lines below it.
+
+The table is coloured where rich is installed, and plain text otherwise.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import TextIO
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, TextIO
 
 NO_RICH = "(plain text: install jaxkern-verified[check] for the coloured table)"
+
+
+class _Stream:
+    """A stream whose failure ends no command: what it does not take is lost, and `error` holds the first reason.
+
+    A sign that it has no code for, such as a byte of an odd file name, is written as an escape.
+    """
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream: Any = io.StringIO() if stream is None else stream  # None is one that was closed from the start
+        self.error: OSError | None = None
+
+    def write(self, text: str) -> int:
+        encoding = getattr(self._stream, "encoding", None) or "utf-8"
+        self._try(self._stream.write, text.encode(encoding, "backslashreplace").decode(encoding))
+        return len(text)
+
+    def flush(self) -> None:
+        self._try(self._stream.flush)
+
+    def close(self) -> None:
+        self.flush()
+        if self.error is not None:  # at the end of the process, Python flushes what the stream still holds into nothing
+            with contextlib.suppress(OSError), open(os.devnull, "w") as nothing:
+                os.dup2(nothing.fileno(), self._stream.fileno())
+
+    def _try(self, call: Callable[..., Any], *args: str) -> None:
+        if self.error is None:
+            try:
+                call(*args)
+            except OSError as error:
+                self.error = error
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextlib.contextmanager
+def streams() -> Iterator[tuple[_Stream, _Stream]]:
+    """Let standard output and standard error fail, or be closed, without harm."""
+    while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:  # or a file would get the number of a stream that is closed
+        pass
+    os.close(handle)
+    out, error = _Stream(sys.stdout), _Stream(sys.stderr)
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
+        try:
+            yield out, error
+        finally:
+            out.close()
+            error.close()
 
 
 def show(

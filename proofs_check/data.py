@@ -12,6 +12,7 @@ import csv
 import io
 import math
 import os
+import time
 import unicodedata
 import zipfile
 from array import array as numbers_array
@@ -161,6 +162,12 @@ def reading(path: Path, kinds: dict[str, str]) -> Iterator[None]:
     except MemoryError:
         hint = "" if suffix == ".npy" else "; save it as .npy, which is read piece by piece"
         raise DataError(f"{where}: does not fit into memory{hint}") from None
+
+
+def look(where: str, until: float) -> None:
+    """Raise DataError where it is later than `until` by the monotonic clock."""
+    if time.monotonic() > until:
+        raise DataError(f"{where}: the time ended before all of it was read; allow more, or fewer rows")
 
 
 def check_matrix(where: str, dtype: np.dtype, shape: tuple[int, ...]) -> None:

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
-import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from proofs_check import files
 from proofs_check.data import one_line, place, plain
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ class About:
 
     `note` says what was done to the user's data. `rule` is "sequential" where trials stop as soon as the evidence
     decides, "fixed" where their numbers are fixed before the first one. `stopped` says why a run ended before its
-    time: "interrupted" or "out of time"; it is empty where nothing stopped it.
+    time: "interrupted" or "out of time"; it is empty where nothing stopped it. `flags` are the settings of JAX and XLA.
     """
 
     profile: str
@@ -70,6 +69,7 @@ class About:
     note: str = ""
     rule: str = "sequential"
     stopped: str = ""
+    flags: Mapping[str, Any] = field(default_factory=dict)
 
 
 def as_json(
@@ -88,6 +88,7 @@ def as_json(
         "dtype": about.dtype,
         "family_alpha": about.family_alpha,
         "rule": about.rule,
+        "flags": about.flags,
         "note": about.note,
         "complete": complete,
         "stopped": about.stopped,
@@ -125,20 +126,8 @@ def describe(claim: Claim) -> dict[str, Any]:
 
 
 def write_json(path: Path, report: Mapping[str, Any]) -> None:
-    """Write a report in one step: a reader never finds half a file."""
-    write_text(path, json.dumps(report, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file in one step. What UTF-8 cannot hold, such as the bytes of an odd file name, is written `\\udc..`."""
-    # A new file under a name that nobody can guess: a link that lies in the folder is replaced, and not followed.
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    try:
-        with aside.open("x", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
+    """Write a report in one step: a reader never finds half a file. Raises StorageError."""
+    files.write(path, json.dumps(report, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -181,7 +170,8 @@ def read_json(path: Path) -> Any:
     if len(content) > _LONGEST_JSON:
         raise ReportError(f"{where} is longer than {_LONGEST_JSON:,} bytes, so it is not from this program")
     try:
-        found = json.loads(content.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_object)
+        hooks = {"parse_constant": _no_constant, "parse_int": _whole, "object_pairs_hook": _object}
+        found = json.loads(content.decode("utf-8"), **hooks)
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):  # cut short, or brackets without end
         raise ReportError(f"{where} is not JSON; was it cut short?") from None
     except ValueError as error:  # NaN, names that are there twice, numbers of thousands of digits
@@ -193,6 +183,12 @@ def read_json(path: Path) -> Any:
 
 def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not JSON")
+
+
+def _whole(text: str) -> int:
+    if len(text) > 300:  # more than a float can be
+        raise ValueError(f"a whole number of {len(text)} digits")
+    return int(text)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from proofs_check import checkpoint as checkpoints
 from proofs_check import folders
-from proofs_check.usage import AS_EXPECTED, INTERRUPTED, NOT_AS_EXPECTED, NOT_WRITTEN, PROG, UsageError
+from proofs_check.usage import AS_EXPECTED, INTERRUPTED, NOT_AS_EXPECTED, NOT_WRITTEN, PROG, StorageError, UsageError
 
 if TYPE_CHECKING:
     from proofs_check.checkpoint import Checkpoint
@@ -36,6 +36,16 @@ FLOAT32 = (
     "in float32 the counts of samples beyond 10^7 spread more than they should (twice at 10^12) and differences "
     "carry rounding, so tail bounds are judged more strictly there than they deserve"
 )
+
+_FLAGS = (
+    "jax_default_prng_impl", "jax_threefry_partitionable", "jax_threefry_gpu_kernel_lowering", "jax_random_seed_offset",
+    "jax_high_dynamic_range_gumbel", "jax_enable_x64", "jax_explicit_x64_dtypes",
+    "jax_default_matmul_precision", "jax_allow_f16_reductions", "jax_use_magma", "jax_disable_jit",
+    "jax_disable_most_optimizations", "jax_optimization_level", "jax_exec_time_optimization_effort",
+    "jax_memory_fitting_level", "jax_memory_fitting_effort",
+)  # fmt: skip
+_VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS", "NVIDIA_TF32_OVERRIDE")
+_HARMLESS = ("--xla_force_host_platform_device_count", "--xla_dump_")
 
 
 @dataclass(frozen=True)
@@ -71,7 +81,7 @@ def start(request: Request, output: Path | None) -> int:
         blocks = checkpoints.create(folder, prepared.manifest(began))
     except checkpoints.CheckpointError as error:
         raise UsageError(str(error)) from None
-    except checkpoints.StorageError as error:
+    except StorageError as error:
         return _not_written(folder, error)
     return _execute(prepared, folder, blocks, began)
 
@@ -79,16 +89,19 @@ def start(request: Request, output: Path | None) -> int:
 def resume(folder: Path, budget: float | None) -> int:
     """Go on with the run of a folder, and return the exit status.
 
-    A finished run stays as it is, unless a `budget` (minutes) is given to go on where verdicts are open. Raises
-    UsageError where it cannot be resumed exactly, and then nothing is written.
+    A finished run stays as it is, but for pages that are missing or not those of its report, unless a `budget`
+    (minutes) is given to go on where verdicts are open. Raises UsageError where it cannot be resumed exactly, and then
+    nothing is written.
     """
     try:
         manifest = checkpoints.read_manifest(folder)
         request = _request(manifest, folder)
-        finished = _finished(folder)
-        if finished is not None and budget is None:
+        found = _finished(folder)
+        if found is not None and budget is None:
             print(f"{folder} holds a finished run; --budget MINUTES would go on where verdicts are open")
-            return finished
+            for name in write_pages(folder, found):  # it may have been killed before them
+                print(f"{name} was missing or of another report, and is written now")
+            return AS_EXPECTED if found["as_expected"] else NOT_AS_EXPECTED
         if budget is not None:
             request = dataclasses.replace(request, budget=budget)
         prepared = _Prepared(request)
@@ -96,8 +109,11 @@ def resume(folder: Path, budget: float | None) -> int:
         blocks = checkpoints.resume(folder)
     except checkpoints.CheckpointError as error:
         raise UsageError(str(error)) from None
-    except checkpoints.StorageError as error:
+    except StorageError as error:
         return _not_written(folder, error)
+    if blocks.damaged:
+        lines = f"{blocks.damaged} line(s) of {checkpoints.CHECKPOINT}"
+        print(f"{PROG}: {lines} are damaged and not used; their blocks are drawn again", file=sys.stderr)
     return _execute(prepared, folder, blocks, str(manifest["started"]))
 
 
@@ -136,13 +152,15 @@ def set_precision(dtype: str) -> None:
     jax.config.update("jax_enable_x64", dtype == "float64")
 
 
-def write_pages(folder: Path, found: Mapping[str, Any]) -> None:
-    """Write the two pages that follow from a report."""
-    from proofs_check import document, html, markdown
+def write_pages(folder: Path, found: Mapping[str, Any]) -> list[str]:
+    """Write those of the two pages that are not as they follow from a report; return their names. StorageError."""
+    from proofs_check import files, html, markdown
 
     pages = {"report.html": html.render(found), "report.md": markdown.render(found)}
-    for name, text in pages.items():
-        document.write_text(folder / name, text)
+    missing = [name for name, text in pages.items() if not files.holds(folder / name, text)]
+    for name in missing:
+        files.write(folder / name, pages[name])
+    return missing
 
 
 class _Prepared:
@@ -159,6 +177,7 @@ class _Prepared:
         if request.dtype == "float32":
             notes.append(FLOAT32)
         self.note = "; ".join(notes)
+        self.flags = flags()
 
     def manifest(self, began: str) -> dict[str, Any]:
         """Return all that must be equal where the run is resumed."""
@@ -173,6 +192,7 @@ class _Prepared:
             "program": checkpoints.digest_of_program(),
             "versions": versions(),
             "platform": _platform(),
+            "flags": self.flags,
         }
 
     def check(self, manifest: Mapping[str, Any], folder: Path) -> None:
@@ -188,15 +208,29 @@ class _Prepared:
         for key, text in what.items():
             if mine[key] != manifest.get(key):
                 raise UsageError(f"{folder} cannot be resumed: {text} since it was started; start a new run")
+        for name, here in self.flags.items():
+            before = manifest["flags"].get(name)
+            if here != before:
+                raise UsageError(
+                    f"{folder} cannot be resumed: it was started with {name}={before!r}, which is {here!r} now; set "
+                    f"this variable as it was, or start a new run"
+                )
 
 
 def _execute(prepared: _Prepared, folder: Path, blocks: Checkpoint, began: str) -> int:
+    with contextlib.closing(blocks):  # and locked until then
+        return _run_and_report(prepared, folder, blocks, began)
+
+
+def _run_and_report(prepared: _Prepared, folder: Path, blocks: Checkpoint, began: str) -> int:
     from proofs_check import report
     from proofs_check.run import FAMILY_ALPHA, Budget, iterate
     from proofs_check.runner import PROFILES
 
     request, claims = prepared.request, prepared.claims
-    about = report.About(request.profile, request.seed, FAMILY_ALPHA, request.dtype, prepared.note)
+    about = report.About(
+        request.profile, request.seed, FAMILY_ALPHA, request.dtype, prepared.note, flags=prepared.flags
+    )
     results: dict[str, ClaimResult] = {}
     budget = None if request.budget is None else Budget(60 * request.budget)
     first = time.monotonic()
@@ -220,19 +254,20 @@ def _execute(prepared: _Prepared, folder: Path, blocks: Checkpoint, began: str) 
         stopped = "interrupted"
         known = f"{len(results)} of {len(claims)} claim(s)"
         print(f"{PROG}: interrupted after {known}; go on with: {PROG} resume {folder}", file=sys.stderr)
-    except checkpoints.StorageError as error:
+    except StorageError as error:
         return _not_written(folder, error)
-    finally:
-        blocks.close()
     found, complete = list(results.values()), len(results) == len(claims)
     about = dataclasses.replace(about, stopped=stopped)
+    failed = None
     try:
-        _write(folder, found, about, began, prepared.request, blocks.resumed, complete)
-    except OSError as error:
-        return _not_written(folder, error)
+        _write(folder, prepared, found, about, began, blocks.resumed, complete)
+    except StorageError as error:
+        failed = error
     report.terminal(found, about)
     if not complete and stopped == "out of time":
         print(f"The time ended after {len(found)} of {len(claims)} claim(s); go on with: {PROG} resume {folder}")
+    if failed is not None:
+        return _not_written(folder, failed)
     print(f"Report: {folder / 'report.html'} (and report.json, report.md)")
     if stopped == "interrupted":
         return INTERRUPTED
@@ -256,16 +291,17 @@ def _as_interrupt(number: signal.Signals) -> Iterator[None]:
         signal.signal(number, before)
 
 
-def _not_written(folder: Path, error: Exception) -> int:
-    reason = error.strerror if isinstance(error, OSError) else str(error)
-    print(f"{PROG}: {reason}; make room and go on with: {PROG} resume {folder}", file=sys.stderr)
+def _not_written(folder: Path, error: StorageError) -> int:
+    begun = (folder / checkpoints.MANIFEST).exists()
+    then = f"go on with: {PROG} resume {folder}" if begun else f"start again with: --output {folder}"
+    print(f"{PROG}: {error}; make room and {then}", file=sys.stderr)
     return NOT_WRITTEN
 
 
 def _request(manifest: Mapping[str, Any], folder: Path) -> Request:
     from proofs_check.document import fault_of
 
-    shape = {"started": str, "request": _REQUEST}
+    shape = {"started": str, "request": _REQUEST, "flags": dict}
     if fault_of(manifest, shape, "manifest") or set(manifest["request"]) != set(_REQUEST):
         raise UsageError(f"{folder / checkpoints.MANIFEST} is not as this version writes it")
     return Request(**{**manifest["request"], "claim": tuple(manifest["request"]["claim"])})
@@ -291,8 +327,8 @@ _REQUEST: Mapping[str, Any] = {
 }
 
 
-def _finished(folder: Path) -> int | None:
-    """Return the exit status of a run that came to its end, None where there is something left to do."""
+def _finished(folder: Path) -> dict[str, Any] | None:
+    """Return the report of a run that came to its end, None where there is something left to do."""
     from proofs_check import document
 
     path = folder / "report.json"
@@ -302,9 +338,7 @@ def _finished(folder: Path) -> int | None:
         found = document.read(path)
     except document.ReportError as error:
         raise UsageError(str(error)) from None
-    if not found["complete"] or found["stopped"] == "interrupted":
-        return None
-    return AS_EXPECTED if found["as_expected"] else NOT_AS_EXPECTED
+    return found if found["complete"] and found["stopped"] != "interrupted" else None
 
 
 def _rows(path: str | None) -> Any:
@@ -348,6 +382,16 @@ def versions() -> dict[str, str]:
     }
 
 
+def flags() -> dict[str, Any]:
+    """Return the settings of JAX and XLA on which numbers may depend, by the variables that set them."""
+    import jax
+
+    found = {name.upper(): getattr(jax.config, name, None) for name in _FLAGS}
+    for name in _VARIABLES:
+        found[name] = " ".join(sorted(w for w in os.environ.get(name, "").split() if not w.startswith(_HARMLESS)))
+    return found
+
+
 def _platform() -> str:
     import jax
 
@@ -356,10 +400,10 @@ def _platform() -> str:
 
 def _write(
     folder: Path,
+    prepared: _Prepared,
     results: Sequence[ClaimResult],
     about: About,
     began: str,
-    request: Request,
     resumed: int,
     complete: bool,
 ) -> None:
@@ -372,8 +416,8 @@ def _write(
     run = {
         "started": began,
         "finished": folders.now(),
-        "command": dataclasses.asdict(request),
-        "budget_minutes": request.budget,
+        "command": dataclasses.asdict(prepared.request),
+        "budget_minutes": prepared.request.budget,
         "resumed": resumed,
         "folder": str(folder),
         "versions": versions(),

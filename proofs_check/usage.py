@@ -1,4 +1,4 @@
-"""The name of the command, its exit statuses, and the error of a user who asks for what cannot be done."""
+"""The name of the command, its exit statuses, and the errors that lead to them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ AS_EXPECTED, NOT_AS_EXPECTED, BAD_USAGE, NOT_WRITTEN, INTERRUPTED = 0, 1, 2, 3, 
 
 class UsageError(Exception):
     """What the user asked for cannot be done; the message is one line."""
+
+
+class StorageError(OSError):
+    """A file could not be written, on a full disk for example; the message is one line."""
 
 
 def number(text: str) -> float:

@@ -6,7 +6,6 @@ import errno
 import functools
 import json
 import math
-from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -16,11 +15,11 @@ import pytest
 from scipy import integrate, special, stats
 
 from jaxkern.bounds import Bound
-from proofs_check import attack, runner, targets
+from proofs_check import attack, files, runner, targets
 from proofs_check.attack import Target
 from proofs_check.claim import Form, Identity, Inequality, Setting, Tail
 from proofs_check.targets import _parts, ghashami2016, kpotufe2020
-from proofs_check.usage import UsageError
+from proofs_check.usage import StorageError, UsageError
 
 CENTRE = np.array([3.0, 4.0])
 SIZE = 8
@@ -142,8 +141,8 @@ def test_a_slope_that_is_not_a_number_drops_a_restart_too(capsys, monkeypatch, t
     assert json.loads(json.dumps(attack.as_json(found, "refuted"), allow_nan=False))["excess"] is None
     # The command says so, and what it could not write.
     monkeypatch.setattr(attack, "attack", lambda *args, **options: found)
-    monkeypatch.setattr(Path, "write_text", lambda *args, **options: raise_no_space())
-    with pytest.raises(UsageError, match=r"found\.json cannot be written \(No space left"):
+    monkeypatch.setattr(files, "_write", lambda *args: raise_no_space())
+    with pytest.raises(StorageError, match=r"found\.json cannot be written \(No space left"):
         run("ghashami2016:lem3.5", "--form", "printed", "--json", str(tmp_path / "found.json"))
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].endswith("nothing to judge, as every restart was dropped, which is not as expected")

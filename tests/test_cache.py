@@ -1,5 +1,6 @@
 """Compiled programs kept between runs: where, for whom, how many, and that reports do not depend on them."""
 
+import errno
 import json
 import os
 import subprocess
@@ -255,6 +256,25 @@ def test_what_a_full_disk_left_is_removed_and_is_looked_at_once(tmp_path):
     os.utime(whole, (1e9, 1e9))
     cache.prune(tmp_path)
     assert whole.exists()
+
+
+@needs_owners
+@pytest.mark.parametrize("call", ["mkdir", "lstat", "stat", "glob", "read_bytes", "unlink", "touch"])
+def test_a_fault_ends_no_run_and_the_next_one_keeps_programs(call, environment, monkeypatch, tmp_path, capsys):
+    def fail(*args, **options):
+        raise OSError(errno.EIO, "Input/output error")
+
+    cut = tmp_path / "xdg" / "jaxkern" / "compiled" / "xla-0" / "a-cache"
+    if call != "mkdir":
+        cache._private(cut.parent)
+        cut.touch()
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, call, fail)
+        cache.prepare()
+    assert bool(variables(environment)) == (call in ("read_bytes", "unlink"))  # that a file stays is no harm
+    environment.pop(FOLDER, None)  # the next process
+    cache.prepare()
+    assert FOLDER in environment and not cut.exists()
 
 
 # ------------------------------------------------------------------------------------------------------------ the runs

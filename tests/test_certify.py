@@ -159,17 +159,21 @@ def test_half_of_the_error_is_kept_for_more_rows_where_there_are_more(sample, ha
 
 def test_close_pairs_are_looked_for_among_all_rows_of_a_table_that_is_small_enough(monkeypatch):
     def trials(key, table, kernel, goal, dtype):
-        looked = {"all_rows": lambda: found(2), "sample": lambda key, count: found(3)}
-        return types.SimpleNamespace(**looked)
+        looked = {"all_rows": lambda: found(2), "sample": lambda key, count: found(3), "blocks": lambda clock: []}
+        return types.SimpleNamespace(**looked, table=table, kernel=kernel, goal=goal, dtype=dtype)
 
     def found(unresolved):
-        return types.SimpleNamespace(unresolved=unresolved)
+        return types.SimpleNamespace(unresolved=unresolved, rounding=0.01)
 
     monkeypatch.setattr(_certify, "Trials", trials)
+    monkeypatch.setattr(_certify, "feature_rounding", lambda kernel, blocks: (1e-6, 1e-5))
     goal = types.SimpleNamespace(name="distance")
     for more, said in ((0, "2 pair(s) are so close"), (1, f"3 pair(s) among {_certify.LOOKED_AT:,} rows are so close")):
-        table = types.SimpleNamespace(rows=_certify.LARGEST_SAMPLE + more)
-        assert _certify._trials(jax.random.key(0), table, None, goal, "float32")[1].startswith(said)
+        table = types.SimpleNamespace(rows=_certify.LARGEST_SAMPLE + more, dim=1)
+        _, rounding, words = _certify._trials(jax.random.key(0), table, None, goal, 0.1, "float32", _plan.Clock(1e9))
+        assert words.startswith(said)
+        # All pairs tell what rounding may do to them; otherwise the close ones are left out.
+        assert (rounding.pairs, rounding.closest) == pytest.approx((0.002, 0.01) if more else (0.04, 0.0))
 
 
 def test_every_map_of_the_library_is_known():
@@ -265,7 +269,7 @@ def test_command_line(csv, tmp_path, capsys):
         (("--maps", "a,,b"), "must be names separated by commas"),
         (("--goal", "clustering"), "num_clusters"),
         (("--columns", "nosuch"), "nosuch"),
-        (("--save", "no/such/folder/map.npz"), "is in no folder"),
+        (("--save", "no/such/folder/map.npz"), "there is no folder"),
         (("--seed", "-1"), "--seed must be"),
         (("--lengthscale", "0"), "must be a positive number"),
         (("--rows", "0"), "must be a positive whole number"),

@@ -4,6 +4,7 @@ The error of a map of size s is eps sqrt(need / s), so that it fails below `need
 a time that grows with the square of its rows, by a clock that nothing else moves.
 """
 
+import dataclasses
 import errno
 import functools
 import math
@@ -19,7 +20,7 @@ from proofs_check.__main__ import main
 from proofs_check.certify import _certificate, _certify, _plan, _trials, from_array
 from proofs_check.certify._certificate import Certificate
 from proofs_check.certify._maps import families
-from proofs_check.certify._model import Demand, Family, Probe
+from proofs_check.certify._model import Demand, Family, Probe, Rounding
 from proofs_check.certify._plan import Clock, Entry
 from proofs_check.certify._search import search
 
@@ -43,9 +44,9 @@ class Trials:
     """Trials of maps that need `needs[name]` frequencies, or a function of the rows of a trial."""
 
     def __init__(self, rows, needs, *, seconds=1e-4, goal="spectral", refused=()):
-        self.table = types.SimpleNamespace(rows=rows)
+        self.table = types.SimpleNamespace(rows=rows, dim=3)
         self.goal = types.SimpleNamespace(name=goal, refuses=lambda name: "it has none" if name in refused else "")
-        self.needs, self.seconds, self.now, self.asked = needs, seconds, 0.0, []
+        self.needs, self.seconds, self.now, self.asked, self.dtype = needs, seconds, 0.0, [], "float32"
 
     def clock(self):
         return self.now
@@ -53,7 +54,10 @@ class Trials:
     def _takes(self, rows):
         return self.seconds * (rows / 1000) ** 2
 
-    def timed(self, family, size, count):
+    def preparing(self, count, growth):
+        return 0.0
+
+    def timed(self, family, size, count, clock):
         return 0.0, self._takes(count)
 
     def trial(self, family, sample, attempt=0):
@@ -68,7 +72,10 @@ class Trials:
 
         return error
 
-    def cost(self, family, size):
+    def expected(self, family, size, count=0, growth=2.0):
+        return self._takes(count)
+
+    def cost(self, family, size, seconds=math.inf):
         """The maps are the slower, the later they are named."""
         return size * (1 + sorted(self.needs).index(family.name))
 
@@ -143,10 +150,13 @@ def test_a_statement_about_a_faster_map_ends_the_search_on_more_rows(find):
     found = find(trials, demands=demands)
     assert found["b"].sample < find(without)["b"].sample
     assert {sample for name, sample, *_ in trials.asked if name == "b"} == {found["b"].sample}
-    # The draws fail at the size of the statement, which holds all the same.
+    # The draws fail at the size of the statement: they are not in exact numbers.
     stated = found["a"]
-    assert (stated.size, stated.basis, stated.status, stated.sample) == (40, "this data", "certified", None)
-    assert stated.words == "by a lemma; even num_frequencies 40 fails too often"
+    assert (stated.size, stated.basis, stated.status, stated.demand) == (None, None, "not certified", None)
+    assert stated.words == (
+        "a lemma, which is about exact numbers, gives num_frequencies 40, but 20 of 20 draws in float32 failed; "
+        "even num_frequencies 40 fails too often"
+    )
     measured = stated.probes[-1]
     assert measured.draws == _plan.MEASURED_DRAWS and measured.failures == measured.draws and not measured.certifying
     assert max(size for name, _, _, size, *_ in trials.asked if name == "a") == 40
@@ -171,7 +181,10 @@ def test_where_the_time_ends_the_entry_says_so_and_a_statement_is_measured_in_wh
     assert found["b"].status == "out of time" and found["b"].size is None
     assert found["b"].words.startswith("the time ended before draws could certify a size")
     stated = found["a"]
-    assert stated.size == 100 and stated.basis == "worst case" and stated.words.startswith("by a theorem; ")
+    if need == 1:
+        assert stated.size == 100 and stated.basis == "worst case" and stated.words.startswith("by a theorem; ")
+    else:
+        assert stated.size is None and stated.words.startswith("a theorem, which is about exact numbers, gives")
     *searched, measured = stated.probes
     assert 0 < measured.draws <= _plan.MEASURED_DRAWS and measured.size == 100 and not measured.certifying
     assert measured.failures == (0 if need == 1 else measured.draws)
@@ -189,26 +202,38 @@ def entry(name, size, *, sample=None, basis="draws", demand=None, probes=()):
 def test_all_rows_go_before_samples_and_then_the_fastest_map_wins():
     trials = Trials(30_000, {"a": 1, "b": 1, "c": 1})
     a, b, c = entry("a", 10, sample=1000), entry("b", 20), entry("c", 15)
-    assert _certificate.recommended(trials, [a, b, c]) == (b, 40, {"a": 10, "b": 40, "c": 45})
-    best, cost, _ = _certificate.recommended(trials, [a])
+    assert _certificate.recommended(trials, [a, b, c], EPS, Clock(9.0)) == (b, 40, {"a": 10, "b": 40, "c": 45})
+    best, cost, _ = _certificate.recommended(trials, [a], EPS, Clock(9.0))
     assert best is a and cost == 10
-    assert _certificate.recommended(trials, [Entry(family("a"), "out of time", "")]) == (None, 0.0, {})
+    ended = [Entry(family("a"), "out of time", "")]
+    assert _certificate.recommended(trials, ended, EPS, Clock(9.0)) == (None, None, {})
     # A statement about all rows goes before draws on samples.
     stated = entry("a", 10, sample=1000, demand=Demand("a", "a theorem", "", 50))
-    best, cost, seconds = _certificate.recommended(trials, [stated, Entry(family("b"), "out of time", "")])
+    best, cost, seconds = _certificate.recommended(trials, [stated, *ended], EPS, Clock(9.0))
     assert (best.size, best.basis, best.sample, cost, seconds) == (50, "worst case", None, 50, {"a": 10})
+    # But not where a draw at its size fails.
+    assert _certificate.recommended(Trials(30_000, {"a": 60}), [stated], EPS, Clock(9.0))[0] is stated
 
 
 def test_a_guarantee_says_what_it_rests_on():
     def promised(entry, goal="distance"):
-        return _certificate.guarantee(goal, "a number", entry, EPS, DELTA, CONFIDENCE)
+        table = types.SimpleNamespace(standardized=goal == "spectral")
+        trials = types.SimpleNamespace(
+            goal=types.SimpleNamespace(name=goal, words="a number"), dtype="float32", table=table
+        )
+        return _certificate.guarantee(
+            trials, entry, EPS, DELTA, CONFIDENCE, Rounding("float32", pairs=0.02, closest=1e-3)
+        )
 
     theorem = Demand("a", "a theorem", "", 50)
-    assert "of every table of this kind, the error is at most 0.1" in promised(
-        entry("a", 50, basis="worst case", demand=theorem)
+    data = promised(entry("a", 50, basis="worst case", demand=theorem))
+    assert "the kernel of the rows as they were read; what float32 rounds of them and of the map is part of it." in data
+    assert (
+        "Rounding may take 0.02 of it, and the rest is by a theorem, for every table of this kind. Pairs at a" in data
     )
-    data = promised(entry("a", 50, basis="this data", demand=theorem))
+    data = promised(entry("a", 50, basis="this data", demand=theorem), "spectral")
     assert "for all rows of this table" in data and data.endswith("Source: a theorem.")
+    assert "as they were read, standardised in float64;" in data
     assert promised(entry("a", 10)).endswith("Shown by fresh draws, with confidence 0.9.")
     assert promised(entry("a", 10, sample=1000), "spectral").endswith("weaker than a guarantee for all rows.")
     # 500 independent pairs all are good with probability (1 - q)^500 = 1/100 at q = 0.917 %.
@@ -255,7 +280,7 @@ class Close:
         self.unresolved = unresolved
 
     def prepare(self, key, points, labels):
-        return types.SimpleNamespace(unresolved=self.unresolved)
+        return types.SimpleNamespace(unresolved=self.unresolved, rounding=0.0)
 
 
 @pytest.mark.parametrize("wide", [False, True])
@@ -264,7 +289,8 @@ def test_close_pairs_ask_for_float64_and_say_so(wide):
 
     def chosen(unresolved, asked=None):
         with jax.enable_x64(wide):
-            trials, words = _certify._trials(jax.random.key(0), table, Gaussian(1.0), Close(unresolved), asked)
+            goal = Close(unresolved)
+            trials, _, words = _certify._trials(jax.random.key(0), table, Gaussian(1.0), goal, EPS, asked, Clock(9.0))
         return trials.dtype, words
 
     assert chosen(0) == ("float32", "") and chosen(0, "float64") == ("float64", "")
@@ -316,10 +342,9 @@ def test_a_sample_that_does_not_fit_the_goal_is_a_failure_and_a_table_that_does_
 def test_a_map_is_drawn_in_its_own_precision(x64):
     """A lengthscale that went through jit is a double, and the rest of the map is not."""
     drawn = {"scale": jnp.ones((), "float64"), "rows": jnp.ones(2, "float32"), "number": 3}
-    trials = types.SimpleNamespace(
-        table=from_array(np.eye(5, 2)), dtype="float32", draw=lambda family, size, key: drawn | {"asked": size}
-    )
-    phi = Certificate({}, trials, entry("a", 4), jax.random.key(0)).draw()
+    one = dataclasses.replace(family("a"), draw=lambda *words: drawn | {"asked": words[-1]["num_frequencies"]})
+    trials = _trials.Trials(jax.random.key(1), from_array(np.eye(5, 2)), None, None, "float32")
+    phi = Certificate({}, trials, Entry(one, "certified", "", 4), jax.random.key(0)).draw()
     assert phi["scale"].dtype == phi["rows"].dtype == np.float32 and phi["number"] == 3 and phi["asked"] == 4
 
 
@@ -356,8 +381,8 @@ def test_the_command_saves_says_how_to_load_and_what_it_could_not_write(monkeypa
     assert main(["certify", "points.csv", "--time", "1e-9"]) == 2
     assert main(["certify", "points.csv", "--clusters", "0"]) == 2
     assert len(shown) == 1 and [line.split(": ", 1)[1] for line in capsys.readouterr().err.splitlines()] == [
-        "p/certificate.json cannot be written (No space left on device)",
-        "reading points.csv took longer than --time 1e-09 minutes",
+        "p/certificate.json: No space left on device",
+        "points.csv: the time ended before all of it was read; allow more, or fewer rows",
         "argument --clusters: must be a positive whole number, got '0' (try proofs-check certify --help)",
     ]
 
@@ -373,8 +398,9 @@ def test_times_between_sizes_are_on_lines_of_logarithms():
     """The map takes a time in proportion to its size, so that every line is that of the times."""
 
     class Costs(Trials):
-        def cost(self, family, size):
-            known[size] = 3.0 * size
+        def cost(self, family, size, seconds=math.inf):
+            if seconds > 0:
+                known[size] = 3.0 * size
 
         def costs(self, family):
             return known

@@ -4,6 +4,7 @@ import io
 import os
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
 
@@ -540,6 +541,7 @@ def test_too_many_columns_are_refused(shape):
 
 MEASURE = """
 import sys
+import time
 import numpy as np
 from proofs_check.certify._table import open_table
 
@@ -596,3 +598,18 @@ def test_ten_million_rows_take_little_memory(tmp_path):
         assert measured(tmp_path / "x.npy", 10_000_000) < 240  # 800 MB on disk; hashes 80 MB, twice
     finally:
         (tmp_path / "x.npy").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("name", ["points.npy", "points.csv", "points.parquet"])
+def test_reading_ends_with_the_time(name, tmp_path):
+    path, X = tmp_path / name, np.arange(12.0).reshape(4, 3)
+    if name.endswith("npy"):
+        np.save(path, X)
+    elif name.endswith("csv"):
+        np.savetxt(path, X, delimiter=",")
+    else:
+        arrow, parquet = (pytest.importorskip(f"pyarrow{part}") for part in ("", ".parquet"))
+        parquet.write_table(arrow.table({f"x{i}": column for i, column in enumerate(X.T)}), path)
+    assert open_table(path, until=time.monotonic() + 1e9).rows == 4
+    with pytest.raises(DataError, match="the time ended before all of it was read"):
+        open_table(path, until=0.0)

@@ -1,10 +1,11 @@
 """A run survives whatever ends it: interruption, `kill -9`, a full disk; and what does not belong to it is refused."""
 
+import contextlib
 import dataclasses
+import errno
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -17,11 +18,11 @@ import numpy as np
 import pytest
 
 from jaxkern.bounds import Bound
-from proofs_check import checkpoint, execute, run, runner
+from proofs_check import checkpoint, execute, files, run, runner, usage
 from proofs_check.__main__ import main
 from proofs_check.claim import Claim, Control, Expectation, Form, Identity, Rate, Setting, Tail
 
-FILES = {"manifest.json", "checkpoint.sqlite"}
+FILES = {"manifest.json", "checkpoint.records"}
 
 
 def uniform(key, population, numbers):
@@ -86,6 +87,11 @@ def report(folder):
     """Return a report without what may differ between equal runs."""
     found = json.loads((Path(folder) / "report.json").read_text())
     return {key: value for key, value in found.items() if key != "run"}, found["run"]
+
+
+def records(folder):
+    """Return the whole lines of a checkpoint."""
+    return (Path(folder) / "checkpoint.records").read_text().split("\n")[:-1]
 
 
 def contents(folder):
@@ -173,77 +179,35 @@ def test_blocks_that_are_there_are_not_drawn_again(interrupted, monkeypatch):
     monkeypatch.setattr(runner.Draw, "__call__", lambda self, start: drawn.append(start) or draw(self, start))
     assert main(["--output", "whole"]) == 0
     needed = len(drawn)
-    with sqlite3.connect("o/checkpoint.sqlite") as connection:
-        (kept,) = connection.execute("SELECT count(*) FROM blocks WHERE label NOT LIKE '%rounding%'").fetchone()
-    connection.close()
+    kept = sum("rounding" not in line for line in records("o") if ',"<f' in line)
     drawn.clear()
     assert main(["resume", "o"]) == 0
     assert kept >= 5 and len(drawn) == needed - kept
 
 
-def test_a_full_disk_loses_no_finished_block(registry, monkeypatch, capsys):
-    assert main(["--output", "whole"]) == 0
-    create = checkpoint.create
-
-    def small(folder, manifest):
-        found = create(folder, manifest)
-        (pages,) = found._connection.execute("PRAGMA page_count").fetchone()
-        found._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
-        return found
-
-    monkeypatch.setattr(checkpoint, "create", small)
-    assert main(["--output", "o"]) == 3
-    one_line(capsys, "database or disk is full")
-    with sqlite3.connect("o/checkpoint.sqlite") as connection:
-        (kept,) = connection.execute("SELECT count(*) FROM blocks").fetchone()
-    connection.close()
-    assert kept >= 2 and set(contents("o")) == FILES
-    assert main(["resume", "o"]) == 0 and report("o")[0] == report("whole")[0]
-
-
-@pytest.mark.parametrize(
-    ("said", "kind"), [("database is locked", checkpoint.CheckpointError), ("disk I/O error", sqlite3.OperationalError)]
-)
-def test_only_a_lock_is_another_run(said, kind):
-    def execute(statement):
-        raise sqlite3.OperationalError(said)
-
-    with pytest.raises(kind, match="another run is writing into o" if "locked" in said else said):
-        checkpoint._begin(types.SimpleNamespace(execute=execute), Path("o"))
-
-
 def test_a_folder_that_cannot_be_written_to_is_told_before_the_first_trial(registry, monkeypatch, capsys, tmp_path):
-    with pytest.raises(checkpoint.StorageError, match=r"absent cannot be written to \(No such file or directory\)"):
+    with pytest.raises(usage.StorageError, match=r"records cannot be written \(No such file or directory\)"):
         checkpoint.create(tmp_path / "absent", {})
 
-    def broken(connection, folder):
-        raise sqlite3.OperationalError("disk I/O error")
+    def broken(*args):
+        raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, "_begin", broken)
+        patch.setattr(files, "_fsync", broken)
         assert main(["--output", "o"]) == 3
-    one_line(capsys, "o cannot be written to (disk I/O error); make room and go on with: proofs-check resume o")
+    one_line(capsys, "cannot be written (Input/output error); make room and start again with: --output o")
+    assert main(["--output", "o"]) == 0  # nothing had begun there
+    capsys.readouterr()
     with monkeypatch.context() as patch:  # another run was faster
         patch.setattr(execute.folders, "check", lambda path: None)
         assert main(["--output", "o"]) == 2
     one_line(capsys, "o already belongs to a run; choose a new folder, or resume it")
 
 
-def test_a_disk_that_is_full_when_a_run_is_resumed_leaves_it_as_it_is(interrupted, monkeypatch, capsys):
-    def full(connection):
-        raise sqlite3.OperationalError("database or disk is full")
-
-    before = contents(interrupted)
-    monkeypatch.setattr(checkpoint, "_read_blocks", full)
-    assert main(["resume", "o"]) == 3
-    one_line(capsys, "o cannot be written to (database or disk is full)")
-    assert contents(interrupted) == before
-
-
 def test_a_checkpoint_that_is_gone_and_a_report_that_is_damaged_are_refused(interrupted, capsys):
-    (interrupted / "checkpoint.sqlite").unlink()
+    (interrupted / "checkpoint.records").unlink()
     assert main(["resume", "o"]) == 2
-    one_line(capsys, "o holds no checkpoint.sqlite, so its run cannot be resumed")
+    one_line(capsys, "o holds no checkpoint.records, so its run cannot be resumed")
     (interrupted / "report.json").write_text("{")
     assert main(["resume", "o"]) == 2
     one_line(capsys, "report.json")
@@ -255,8 +219,7 @@ def test_blocks_reach_the_disk_now_and_then_and_no_objects_do(tmp_path):
         found._synced = before = time.monotonic() - seconds
         found.keep("label", start, np.ones(3))
         assert (found._synced > before) == waited
-        assert found._connection.execute("PRAGMA synchronous").fetchone() == (0,)
-    with pytest.raises(TypeError, match="a block of dtype object cannot be kept"):
+    with pytest.raises(TypeError, match="of dtype object cannot be kept"):
         found.keep("label", 2, np.array([None]))
     found.close()
     found.close()
@@ -286,49 +249,52 @@ def test_a_report_that_cannot_be_written_is_written_by_resuming(registry, monkey
     from proofs_check import report as reports
 
     def full(path, found):
-        raise OSError(28, "No space left on device")
+        raise usage.StorageError("report.json cannot be written (No space left on device)")
 
     with monkeypatch.context() as patch:
         patch.setattr(reports, "write_json", full)
         assert main(["--output", "o"]) == 3
-    one_line(capsys, "No space left on device")
+    out, error = capsys.readouterr()
+    assert "3 claim(s), all as expected." in out and error.count("\n") == 1  # what could not be written is printed
     assert main(["resume", "o"]) == 0 and report("o")[0]["complete"]
 
 
-def damage(path, how):
-    content = path.read_bytes()
-    if how == "truncated":
-        path.write_bytes(content[: len(content) // 2])
-    elif how == "cut by a page":
-        path.write_bytes(content[:-16384])
-    elif how == "emptied":
-        path.write_bytes(b"")
-    elif how == "no database":
-        path.write_bytes(b"x" * len(content))
-    elif how == "a changed number":
-        with sqlite3.connect(path) as connection:
-            label, start, data = connection.execute("SELECT label, start, data FROM blocks").fetchone()
-            values = np.frombuffer(data).copy()
-            values[0] += 1
-            where = (values.tobytes(), label, start)
-            connection.execute("UPDATE blocks SET data = ? WHERE label = ? AND start = ?", where)
-        connection.close()
-    elif how == "another dtype":
-        with sqlite3.connect(path) as connection:
-            connection.execute("UPDATE blocks SET dtype = '|O'")
-        connection.close()
-    elif how == "no such table":
-        with sqlite3.connect(path) as connection:
-            connection.execute("DROP TABLE blocks")
-        connection.close()
+def change_line(number):
+    def damage(content):
+        lines = content.splitlines(keepends=True)
+        lines[number] = lines[number].replace(b"A", b"B", 1) if number else b"x" + lines[0]
+        return b"".join(lines)
+
+    return damage
 
 
 @pytest.mark.parametrize(
-    "how",
-    ["truncated", "cut by a page", "emptied", "no database", "a changed number", "another dtype", "no such table"],
+    ("damage", "lines"),
+    [
+        (lambda content: content[: len(content) // 2], 0),
+        (lambda content: content[:-1], 0),
+        (change_line(2), 1),
+        (lambda content: content + checkpoint._line(["label", 0, "|O", [1], "AAAAAAAAAAA="]), 1),
+        (lambda content: content[:2000] + bytes(1000) + content[3000:], 1),
+    ],
 )
-def test_a_damaged_checkpoint_is_refused_and_left_as_it_is(how, interrupted, capsys):
-    damage(interrupted / "checkpoint.sqlite", how)
+def test_a_damaged_line_costs_its_block_alone(damage, lines, interrupted, capsys):
+    path = interrupted / "checkpoint.records"
+    path.write_bytes(damage(path.read_bytes()))
+    assert main(["resume", "o"]) == 0 and main(["--output", "whole"]) == 0
+    said = capsys.readouterr().err
+    assert f"{lines} line(s) of checkpoint.records are damaged" in said if lines else said == ""
+    assert report("o")[0] == report("whole")[0]
+    with contextlib.closing(checkpoint.resume(interrupted)) as again:  # nor does it harm what was written after it
+        assert again.damaged == lines and again.resumed == 2
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda content: b"", lambda content: content[:40], change_line(0), lambda c: bytes(99)]
+)
+def test_a_checkpoint_without_its_first_line_is_refused_and_left_as_it_is(damage, interrupted, capsys):
+    path = interrupted / "checkpoint.records"
+    path.write_bytes(damage(path.read_bytes()))
     before = contents(interrupted)
     assert main(["resume", "o"]) == 2
     one_line(capsys, "is damaged or cut short, and is left as it is")
@@ -339,7 +305,7 @@ def test_the_checkpoint_of_another_run_is_refused_and_left_as_it_is(interrupted,
     stop_after(3, KeyboardInterrupt())
     assert main(["--output", "p", "--seed", "1"]) == 130
     capsys.readouterr()
-    os.replace("p/checkpoint.sqlite", "o/checkpoint.sqlite")
+    os.replace("p/checkpoint.records", "o/checkpoint.records")
     before = contents(interrupted)
     assert main(["resume", "o"]) == 2
     one_line(capsys, "does not belong to the manifest.json beside it")
@@ -353,7 +319,9 @@ def test_the_checkpoint_of_another_run_is_refused_and_left_as_it_is(interrupted,
         (lambda m: m["versions"].update(jax="0.0"), "other versions"),
         (lambda m: m.update(platform="tpu"), "the device is of another kind"),
         (lambda m: m["claims"].pop(), "the claims are not the same"),
-        (lambda m: m.update(schema=99), "no manifest of schema version 1"),
+        (lambda m: m.update(schema=99), "no manifest of schema version 2"),
+        (lambda m: m.pop("flags"), "not as this version writes it"),
+        (lambda m: m["flags"].pop("XLA_FLAGS"), "it was started with XLA_FLAGS=None, which is"),
         (lambda m: m.update(request={}), "not as this version writes it"),
     ],
 )
@@ -366,6 +334,28 @@ def test_a_manifest_that_does_not_fit_is_refused(change, message, interrupted, c
     assert main(["resume", "o"]) == 2
     one_line(capsys, message)
     assert contents(interrupted) == before
+
+
+@pytest.mark.parametrize(
+    ("setting", "name"),
+    [
+        (lambda: jax.default_prng_impl("rbg"), "JAX_DEFAULT_PRNG_IMPL='threefry2x32', which is 'rbg' now"),
+        (lambda: jax.threefry_partitionable(False), "JAX_THREEFRY_PARTITIONABLE=True, which is False now"),
+        (
+            lambda: jax.default_matmul_precision("bfloat16"),
+            "JAX_DEFAULT_MATMUL_PRECISION=None, which is 'bfloat16' now",
+        ),
+    ],
+)
+def test_a_run_is_not_resumed_under_other_settings_of_jax(setting, name, interrupted, capsys, monkeypatch):
+    before = contents(interrupted)
+    with setting():
+        assert main(["resume", "o"]) == 2
+    one_line(capsys, f"it was started with {name}; set this variable as it was, or start a new run")
+    assert contents(interrupted) == before
+    assert report("o")[0]["flags"] == json.loads(before["manifest.json"])["flags"] == execute.flags()
+    monkeypatch.setenv("XLA_FLAGS", f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_enable_fast_math=true")
+    assert execute.flags() != json.loads(before["manifest.json"])["flags"]
 
 
 @pytest.mark.parametrize(
@@ -411,8 +401,8 @@ def test_two_runs_into_one_folder_are_refused(interrupted, capsys):
     holder.close()
     with pytest.raises(checkpoint.CheckpointError, match="already belongs to a run"):
         checkpoint.create(interrupted, {})
-    assert {name: before[name] for name in FILES - {"checkpoint.sqlite"}} == {
-        name: contents(interrupted)[name] for name in FILES - {"checkpoint.sqlite"}
+    assert {name: before[name] for name in FILES - {"checkpoint.records"}} == {
+        name: contents(interrupted)[name] for name in FILES - {"checkpoint.records"}
     }
 
 
@@ -547,7 +537,8 @@ def test_a_process_that_is_killed_can_be_resumed(number, status, tmp_path, monke
     assert finish(process)[0] == status
     assert (tmp_path / "o" / "report.json").exists() == (status == 130)
     # On other devices, and to the same end.
-    code, _, error = finish(start(["resume", "o"], XLA_FLAGS="--xla_force_host_platform_device_count=8"))
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
+    code, _, error = finish(start(["resume", "o"], XLA_FLAGS=flags))
     assert code == 0, error
     code, _, error = finish(start(["--output", "whole"]))
     assert code == 0, error

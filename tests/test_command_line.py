@@ -4,6 +4,7 @@ import dataclasses
 import errno
 import io
 import json
+import os
 import subprocess
 import sys
 import types
@@ -20,7 +21,7 @@ from proofs_check.__main__ import main
 from proofs_check.claim import Claim, Control, Form, Setting, Tail
 from proofs_check.run import run
 from proofs_check.runner import QUICK
-from proofs_check.usage import UsageError
+from proofs_check.usage import StorageError, UsageError
 
 
 def uniform(key, population, numbers):
@@ -239,23 +240,25 @@ def test_attacks_are_listed_by_the_command(capsys):
 
 def test_pages_that_cannot_be_written_are_one_line(registry, monkeypatch, capsys):
     def full(folder, found):
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise StorageError("o/report.html cannot be written (No space left on device)")
 
     assert main(["--output", "o", "--claim", "toy2020:thm10"]) == 0
     capsys.readouterr()
     assert main(["report", "o"]) == 0
     assert "report.html (and report.md)" in capsys.readouterr().out
     monkeypatch.setattr(execute, "write_pages", full)
-    assert main(["report", "o"]) == 2
-    assert "o cannot be written to (No space left on device)" in one_line(capsys)
+    assert main(["report", "o"]) == 3
+    assert "o/report.html cannot be written (No space left on device)" in one_line(capsys)
 
 
 @pytest.mark.parametrize(
-    ("error", "status", "said"), [(KeyboardInterrupt, 130, "interrupted\n"), (BrokenPipeError, 1, "")]
+    ("error", "status", "said"),
+    [
+        (KeyboardInterrupt, 130, "interrupted"),
+        (OSError(errno.EIO, "Input/output error", "x"), 3, "x: Input/output error"),
+    ],
 )
 def test_what_ends_a_command_before_its_work_is_no_traceback(error, status, said, monkeypatch, capsys, tmp_path):
-    """Nothing is flushed into a pipe that is closed: what was printed before goes nowhere."""
-
     def ending(options):
         print("printed")
         raise error
@@ -264,8 +267,44 @@ def test_what_ends_a_command_before_its_work_is_no_traceback(error, status, said
     with (tmp_path / "out").open("w") as out:
         monkeypatch.setattr(sys, "stdout", out)
         assert main([]) == status
-    assert capsys.readouterr().err == (f"proofs-check: {said}" if said else "")
-    assert (tmp_path / "out").read_text() == ("printed\n" if error is KeyboardInterrupt else "")
+    assert capsys.readouterr().err == f"proofs-check: {said}\n" and (tmp_path / "out").read_text() == "printed\n"
+
+
+class Broken(io.StringIO):
+    def __init__(self, number):
+        super().__init__()
+        self.number = number
+
+    def write(self, text):
+        raise OSError(self.number, os.strerror(self.number))
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+@pytest.mark.parametrize("number", [errno.EPIPE, errno.ENOSPC, None])
+def test_output_that_fails_is_no_verdict(stream, number, registry, monkeypatch, capsys):
+    monkeypatch.setattr(report, "_SECONDS_BETWEEN_LINES", 0.0)  # there is progress
+    monkeypatch.setattr(sys, stream, None if number is None else Broken(number))
+    lost = stream == "stdout" and number == errno.ENOSPC
+    assert main(["--output", "o", "--claim", "toy2020:thm10"]) == (3 if lost else 0)
+    assert ("standard output cannot be written (No space left on device)\n" in capsys.readouterr().err) == lost
+    assert {"report.json", "report.html", "report.md"} < {path.name for path in Path("o").iterdir()}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+@pytest.mark.parametrize(
+    ("words", "status"), [(">/dev/full", 3), (">/dev/full 2>&1", 3), (">&-", 0), (">&- 2>&- <&-", 0), ("| true", 0)]
+)
+def test_a_process_ends_with_its_own_status_whatever_becomes_of_its_output(words, status):
+    script = f'set -o pipefail; "{sys.executable}" -m proofs_check --version {words}'
+    assert subprocess.run(["bash", "-c", script], capture_output=True, check=False).returncode == status
+    opened = "from proofs_check import console\nwith console.streams():\n    assert open('/dev/null').fileno() > 2"
+    assert subprocess.run(["bash", "-c", f'"{sys.executable}" -c "{opened}" >&- 2>&- <&-'], check=False).returncode == 0
+
+
+def test_a_name_that_no_encoding_holds_is_printed_with_escapes(registry, capsys):
+    assert main(["--output", "o\udcff", "--claim", "toy2020:thm10"]) == 0
+    assert "Report: o\\udcff/report.html" in capsys.readouterr().out
+    assert main(["resume", "o\udcff"]) == main(["report", "o\udcff"]) == 0
 
 
 def test_the_package_runs_as_a_module():

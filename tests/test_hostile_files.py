@@ -9,13 +9,13 @@ import json
 import os
 import random
 import re
-import sqlite3
 import subprocess
 import sys
 import types
 import unicodedata
 import warnings
 import zipfile
+import zlib
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -25,7 +25,7 @@ from pages import Page
 
 import jaxkern.io
 from jaxkern.kernels import Gaussian
-from proofs_check import checkpoint, data, document, html, markdown
+from proofs_check import checkpoint, data, document, files, html, markdown
 from proofs_check.__main__ import main
 from proofs_check.certify import _document, _page, open_table
 from proofs_check.certify import _table as tables
@@ -524,6 +524,7 @@ JSON = {
     "infinity": ('{"schema": 3, "seed": -Infinity}', "-Infinity is not JSON"),
     "a name twice": ('{"schema": 2, "schema": 3, "certificate": 1}', "'schema' twice"),
     "a number without end": ('{"schema": ' + "9" * 5000 + "}", "is not JSON"),
+    "more than a float": ('{"schema": 3, "seed": ' + "9" * 400 + "}", "a whole number of 400 digits"),
     "deep": ('{"schema": ' + "[" * 700 + "]" * 700 + "}", "is nested more than 500 times"),
     "deeper": ('{"schema": ' + "[" * 50_000 + "]" * 50_000 + "}", "is not JSON; was it cut short?"),
     "UTF-16": ('{"schema": 3}'.encode("utf-16"), "is not JSON"),
@@ -553,13 +554,13 @@ def test_a_page_is_written_beside_a_link_and_not_through_it(tmp_path):
     folder.mkdir()
     for name in ("report.html", "report.html.tmp", ".report.html.tmp", "report.json"):
         (folder / name).symlink_to(victim)
-    document.write_text(folder / "report.html", "page")
+    files.write(folder / "report.html", "page")
     document.write_json(folder / "report.json", {})
     assert victim.read_text() == "mine" and (folder / "report.html").read_text() == "page"
     assert not (folder / "report.html").is_symlink() and not list(folder.glob(".*[0-9a-f].tmp"))
     (folder / "report.md").mkdir()
-    with pytest.raises(OSError):
-        document.write_text(folder / "report.md", "page")
+    with pytest.raises(files.StorageError, match=r"report.md cannot be written \(Is a directory\)"):
+        files.write(folder / "report.md", "page")
     assert sorted(p.name for p in folder.glob("*.md*")) == ["report.md"] and not list(folder.glob(".report.md*"))
 
 
@@ -582,114 +583,50 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def put(row):
-    """Return what adds a block of such a row, with the checksum that fits."""
-
-    def change(connection):
-        try:
-            checksum = checkpoint._checksum(row)
-        except TypeError:
-            checksum = 0
-        connection.execute("INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?)", (*row, checksum))
-
-    return change
-
-
-def run_sql(*statements):
-    def change(connection):
-        for statement in statements:
-            connection.execute(statement)
-
-    return change
-
-
-FOREVER = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT 'a', x, '<f8', '[1]', x, 0 FROM c"
-DATABASES = {
-    "a view for a table": run_sql("DROP TABLE blocks", f"CREATE VIEW blocks AS {FOREVER}"),
-    "a trigger": run_sql(
-        "CREATE TRIGGER t AFTER UPDATE ON about BEGIN INSERT INTO blocks SELECT * FROM blocks b, blocks c; END"
-    ),
-    "one table more": run_sql("CREATE TABLE more (x)"),
-    "an index of an expression": run_sql("CREATE INDEX i ON about (abs(value))"),
-    "other columns": run_sql("ALTER TABLE blocks ADD COLUMN x"),
-    "other names": run_sql("ALTER TABLE blocks RENAME TO stones"),
-    "no tables": run_sql("DROP TABLE blocks", "DROP TABLE about"),
-    "no count": run_sql("DELETE FROM about WHERE key = 'resumed'"),
-    "a count that is none": run_sql("UPDATE about SET value = 'often' WHERE key = 'resumed'"),
-    "a count without end": run_sql(f"UPDATE about SET value = '{'9' * 5000}' WHERE key = 'resumed'"),
-    "text for bytes": put(("sample", 8, "<f8", "[1]", "12345678")),
-    "bytes for text": put((b"sample", 8, "<f8", "[1]", bytes(8))),
-    "objects": put(("sample", 8, "|O", "[1]", bytes(8))),
-    "more numbers": put(("sample", 8, "<f8", "[2]", bytes(8))),
-    "bytes left": put(("sample", 8, "<f8", "[1]", bytes(9))),
-    "a shape to be guessed": put(("sample", 8, "<f8", "[-1]", bytes(8))),
-    "a shape of text": put(("sample", 8, "<f8", '["1"]', bytes(8))),
-    "a shape beyond numbers": put(("sample", 8, "<f8", f"[{2**70}]", bytes(8))),
-    "a shape without end": put(("sample", 8, "<f8", "[" * 100_000, bytes(8))),
-    "no shape": put(("sample", 8, "<f8", "1", bytes(8))),
+LINES = {
+    "objects": ["sample", 8, "|O", [1], "AAAAAAAAAAA="],
+    "more numbers": ["sample", 8, "<f8", [2], "AAAAAAAAAAA="],
+    "no bytes": ["sample", 8, "<f8", [1], 0],
+    "a shape to be guessed": ["sample", 8, "<f8", [-1], "AAAAAAAAAAA="],
+    "a shape beyond numbers": ["sample", 8, "<f8", [2**70], "AAAAAAAAAAA="],
+    "a thousand axes": ["sample", 8, "<f8", [1] * 1000, "AAAAAAAAAAA="],
+    "no shape": ["sample", 8, "<f8", 1, "AAAAAAAAAAA="],
+    "a start that is none": ["sample", [8], "<f8", [1], "AAAAAAAAAAA="],
+    "nothing": [],
+    "another first line": ["run", "0"],
+    "null": None,
 }
 
 
-@pytest.mark.parametrize("name", DATABASES)
-def test_databases_that_do_more_or_less_are_refused_and_left(name, run):
-    connection = sqlite3.connect(run / checkpoint.CHECKPOINT)
-    DATABASES[name](connection)
-    connection.commit()
-    connection.close()
-    before = contents(run)
-    one_line(lambda: checkpoint.resume(run), checkpoint.CheckpointError, "is damaged or cut short, and is left")
-    assert contents(run) == before
+def raw(text):
+    return b"%08x %s\n" % (zlib.crc32(text), text)
 
 
-def test_a_database_of_another_kind_or_with_a_log_is_not_opened(run, monkeypatch):
+@pytest.mark.parametrize("name", [*LINES, "brackets", "a number without end", "no UTF-8", "zeros"])
+def test_lines_that_say_more_or_less_are_not_used(name, run):
     path = run / checkpoint.CHECKPOINT
-    whole = path.read_bytes()
-    monkeypatch.setattr(sqlite3, "connect", None)
-    for broken in (whole[:19] + b"\2" + whole[20:], whole[:18] + b"\2\2" + whole[20:], b"S" * 100, whole[:10], b""):
-        write(path, broken)
-        one_line(lambda: checkpoint.resume(run), checkpoint.CheckpointError, "is damaged")
-    write(path, whole)
-    write(run / "checkpoint.sqlite-wal", bytes(100))
-    one_line(lambda: checkpoint.resume(run), checkpoint.CheckpointError, "is damaged")
-    (run / "checkpoint.sqlite-wal").unlink()
-    os.mkfifo(run / "checkpoint.sqlite-journal")
-    one_line(lambda: checkpoint.resume(run), checkpoint.CheckpointError, "is damaged")
+    others = {"brackets": b"[" * 100_000, "a number without end": b"9" * 5000, "no UTF-8": b"[\xff]"}
+    line = bytes(5000) + b"\n" if name == "zeros" else raw(others.get(name) or json.dumps(LINES[name]).encode())
+    write(path, path.read_bytes() + line)
+    for count in (1, 2):  # what is damaged stays so, and harms no line that follows
+        blocks = checkpoint.resume(run)
+        assert blocks.damaged == 1 and blocks.resumed == count
+        assert blocks.take("sample", 4).tolist() == [4.0, 5.0, 6.0, 7.0] and blocks.take("sample", 8) is None
+        blocks.close()
 
 
-def journal_that_names(victim, pages):
-    """Return a journal that undoes nothing, and says that it is one of those that a file lists."""
-    magic, name = bytes.fromhex("d9d505f920a163d7"), os.fsencode(victim)
-    words = (0, 0, pages, 512, checkpoint._PAGE)  # pages here, a number for checksums, pages before, sector, page
-    head = magic + b"".join(word.to_bytes(4, "big") for word in words)
-    end = (2**30 // checkpoint._PAGE + 1).to_bytes(4, "big") + name + len(name).to_bytes(4, "big")
-    return head.ljust(512, b"\0") + end + sum(name).to_bytes(4, "big") + magic
-
-
-def test_a_journal_deletes_no_other_file(run, tmp_path, monkeypatch):
-    victim = write(tmp_path / "victim", "mine")
-    pages = (run / checkpoint.CHECKPOINT).stat().st_size // checkpoint._PAGE
-    write(run / "checkpoint.sqlite-journal", journal_that_names(victim, pages))
-    before = contents(run)
-    one_line(lambda: checkpoint.resume(run), checkpoint.CheckpointError, "is damaged")
-    assert victim.exists() and contents(run) == before
-    monkeypatch.setattr(checkpoint, "_SUPER_JOURNAL", bytes(8))  # which shows that the journal is one
-    checkpoint.resume(run).close()
-    assert not victim.exists()
-
-
-def test_a_checkpoint_that_was_cut_by_a_crash_is_still_undone(run):
-    """The journal of a process that died is taken back as before."""
-    path = run / checkpoint.CHECKPOINT
-    script = (
-        "import os, sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('PRAGMA cache_size = 1');"
-        "c.execute('BEGIN EXCLUSIVE'); c.execute('UPDATE blocks SET data = zeroblob(100000)');"
-        "print(flush=True); os._exit(9)"
-    )
-    subprocess.run([sys.executable, "-c", script, path], check=False)
-    assert (run / "checkpoint.sqlite-journal").exists()
-    blocks = checkpoint.resume(run)
-    assert blocks.take("sample", 4).tolist() == [4.0, 5.0, 6.0, 7.0]
-    blocks.close()
+def test_a_checkpoint_that_is_no_file_of_its_own_is_not_opened(run, tmp_path):
+    path, victim = run / checkpoint.CHECKPOINT, tmp_path / "victim"
+    path.rename(victim)
+    before = victim.read_bytes()
+    path.symlink_to(victim)
+    one_line(lambda: checkpoint.resume(run), files.StorageError, "records cannot be written")
+    assert victim.read_bytes() == before
+    path.unlink()
+    os.mkfifo(path)
+    one_line(lambda: checkpoint.resume(run), checkpoint.CheckpointError, "holds no checkpoint.records")
+    (run / checkpoint.MANIFEST).unlink()
+    one_line(lambda: checkpoint.create(run, {}), files.StorageError, "(no regular file)")
 
 
 def test_a_digest_takes_no_memory_of_the_size_of_the_file(tmp_path):
@@ -703,12 +640,12 @@ def test_a_digest_takes_no_memory_of_the_size_of_the_file(tmp_path):
 # --- files with flipped bytes ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [name for name in READERS if name != "certificate.json"] + ["checkpoint.sqlite"])
+@pytest.mark.parametrize("name", [name for name in READERS if name != "certificate.json"] + ["checkpoint.records"])
 def test_flipped_bytes_are_an_error_or_do_no_harm(name, tmp_path, run):
     """Some files still say what they said, or something else that is sound; no error is of another kind."""
     path = tmp_path / name
     X = np.random.default_rng(1).normal(size=(6, 2))
-    if name == "checkpoint.sqlite":
+    if name == "checkpoint.records":
         path, read, error = run / name, lambda _: checkpoint.resume(run).close(), checkpoint.CheckpointError
     else:
         read, error = READERS[name]
@@ -725,9 +662,9 @@ def test_flipped_bytes_are_an_error_or_do_no_harm(name, tmp_path, run):
     elif name == "map":
         jaxkern.io.save(path, [Gaussian(0.5), jnp.arange(3.0), "text"])
     elif name.endswith(".json"):
-        document.write_json(path, {"schema": 3 if name == "report.json" else 1, "seed": 1, "claims": [], "x": 1.5})
+        document.write_json(path, {"schema": 3 if name == "report.json" else 2, "seed": 1, "claims": [], "x": 1.5})
     whole, draw, refused = path.read_bytes(), random.Random(7), 0
-    for _ in range(150 if name != "checkpoint.sqlite" else 60):
+    for _ in range(150 if name != "checkpoint.records" else 60):
         broken = bytearray(whole)
         for _ in range(draw.choice((1, 1, 8))):
             broken[draw.randrange(len(broken))] = draw.choice((0, 255, 0x7F, draw.randrange(256)))
@@ -1072,6 +1009,7 @@ def test_the_lines_of_python_hold_names_of_files_as_text(certificate):
 
 
 def test_formulas_that_could_be_links_are_shown_as_their_source():
+    assert html._claims.formula("x \ud800") == '<code class="tex">x \ud800</code>'  # nor can XML hold half a character
     for tex in (
         r"\href{javascript:a()}{x}", r"\url{x}", r"\htmlData{a=b}{x}", r"\def\a{\b}", r"\csname hr\endcsname", "x\\",
         r"\bbox[background:url(//x)]{x}", r"\color{red}x", r"\rule{99em}{99em}", r"\begin{CD}x\end{CD}", r"\ⅹ{x}",

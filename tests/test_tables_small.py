@@ -7,7 +7,9 @@ import errno
 import functools
 import io
 import json
+import os
 import sys
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -72,22 +74,53 @@ FULL = OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_what_cannot_be_written_or_drawn_is_one_line(tmp_path, monkeypatch):
-    drawn = []
-    _command.draw(tmp_path / "figure.svg", drawn.append)
-    assert drawn == [tmp_path / "figure.svg"]
     path = tmp_path / "figure.abc"
-    for error, message in (
-        (ImportError("matplotlib"), "--plot needs matplotlib: pip install"),
-        (FULL, rf"--plot {path}: .*No space left"),
-        (ValueError("Format 'abc' is not supported"), rf"--plot {path}: Format 'abc' is not supported"),
+    _command.draw(path, lambda drawn: drawn.write_text("old"))
+    assert path.read_text() == "old"
+    for error, kind, message in (
+        (ImportError("matplotlib"), _command.UsageError, "--plot needs matplotlib: pip install"),
+        (ValueError("Format 'abc' is not supported"), _command.UsageError, rf"--plot {path}: Format 'abc' is not"),
+        (FULL, OSError, "No space left"),
     ):
-        with pytest.raises(_command.UsageError, match=message):
+        with pytest.raises(kind, match=message):
             _command.draw(path, refuse(error))
-    monkeypatch.setattr("proofs_check.report.write_json", refuse(FULL))
-    with pytest.raises(
-        _command.UsageError, match=r"--output .*table.json: cannot be written \(No space left on device\)"
+    monkeypatch.setattr(_command.files, "_rename", refuse(FULL))
+    words = ["--output", str(tmp_path / "table.json")]
+    assert _command.main(_command.parser("a", "b"), lambda options: _command.write(options.output, {}), words) == 3
+    with pytest.raises(_command.StorageError, match="No space left"):
+        _command.draw(path, lambda drawn: drawn.write_text("new"))
+    assert [file.name for file in tmp_path.iterdir()] == ["figure.abc"] and path.read_text() == "old"
+
+
+def test_files_that_exist_or_are_read_stay(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in ("iot.npz", "old.json", "old.svg"):
+        Path(name).write_text(name)
+    Path("link.svg").symlink_to("iot.npz")
+    os.link("iot.npz", "hard.json")
+    parser = _command.parser("table", "words")
+    parser.add_argument("--data-dir", type=Path, default=Path())
+    parser.add_argument("--plot", type=Path)
+
+    def run(options):
+        for path in filter(None, (options.output, options.plot)):
+            _command.files.write(path, "new")
+
+    for words, said in (
+        (["--output", "old.json"], "--output old.json exists; choose a new file, or pass --overwrite"),
+        (["--plot", "old.svg"], "--plot old.svg exists"),
+        (["--plot", "new"], "--plot new has no ending that names its format"),
+        (["--output", ".", "--overwrite"], "--output . is a folder"),
+        (["--output", "iot.npz", "--overwrite"], "--output iot.npz is read by this command"),
+        (["--plot", "link.svg", "--overwrite"], "--plot link.svg is read by this command"),
+        (["--output", "hard.json", "--overwrite"], "--output hard.json is read by this command"),
     ):
-        _command.write(tmp_path / "table.json", {})
+        assert _command.main(parser, run, words) == 2
+        assert said in capsys.readouterr().err
+    assert Path("iot.npz").read_text() == Path("link.svg").read_text() == Path("hard.json").read_text() == "iot.npz"
+    assert Path("old.json").read_text() == "old.json" and Path("old.svg").read_text() == "old.svg"
+    assert _command.main(parser, run, ["--output", "old.json", "--plot", "new.svg", "--overwrite"]) == 0
+    assert Path("old.json").read_text() == Path("new.svg").read_text() == "new"
 
 
 # ------------------------------------------------------------------------------------------------------- amini2021
@@ -179,12 +212,12 @@ def test_the_command_of_the_scatter_prints_and_writes(monkeypatch, tmp_path, cap
     monkeypatch.setattr(scatter, "_clustered", lambda key, level, **_: jax.random.uniform(key, 3).tolist())
     drawn = []
     for name in ("plot1", "plot2"):
-        monkeypatch.setattr(scatter, name, lambda path, *, seed: drawn.append((path, seed)))
+        monkeypatch.setattr(scatter, name, lambda path, *, seed: drawn.append(path.write_text(f"seed {seed}")))
     paths = [tmp_path / name for name in ("table.json", "1.svg", "2.svg")]
     outputs = [word for pair in zip(("--output", "--plot1", "--plot2"), map(str, paths), strict=True) for word in pair]
     assert scatter.main(["--dims", "2,5", "--replicates", "1", "--seed", "3", *outputs]) == 0
     printed, document = capsys.readouterr().out, json.loads(paths[0].read_text())
-    assert drawn == [(path, 3) for path in paths[1:]]
+    assert len(drawn) == 2 and all(path.read_text() == "seed 3" for path in paths[1:])
     assert [row["noise"] for row in document["figure1"]] == list(scatter.LEVELS)
     assert [row["dim"] for row in document["figure2"]] == [2, 5]
     for row in document["figure1"]:
@@ -247,11 +280,11 @@ def test_the_command_of_figure_2_asks_for_both_sides(monkeypatch, tmp_path, caps
     write_iot(tmp_path, rng)
     output = tmp_path / "figure.json"
     monkeypatch.setattr(figure2, "figure2", indices)
-    monkeypatch.setattr(figure2, "plot", lambda found, path, *, n, d: drawn.append((path, n, d)))
+    monkeypatch.setattr(figure2, "plot", lambda found, path, *, n, d: drawn.append(path.write_text(f"{n}, {d}")))
     words = ["--data-dir", str(tmp_path), "--features", "2,5", "--landmarks", "30", "--per-device", "3"]
     assert figure2.main([*words, "--output", str(output), "--plot", str(tmp_path / "f.svg")]) == 0
     (X, labels, sizes), printed = asked[0], capsys.readouterr()
-    assert sizes == [(200, 2), (200, 5), (30, 10)] and drawn == [(tmp_path / "f.svg", 200, 10)]
+    assert sizes == [(200, 2), (200, 5), (30, 10)] and (tmp_path / "f.svg").read_text() == "200, 10"
     assert X.shape == (15, 3) and X.dtype == np.float32 and sorted(set(labels.tolist())) == sorted(table2.IOT_DEVICES)
     np.testing.assert_allclose(X.std(0), 1, rtol=1e-5)
     assert "0.710 ± 0.014" in printed.out and "n = 200, d = 2: done" in printed.err
@@ -352,7 +385,7 @@ def test_the_command_of_the_figures_prints_and_writes(monkeypatch, tmp_path, cap
         return [figures.Row("RNCA", 8, 0, 0.25, 1e-6, 0.125, 1.5, 0.5, 88)]
 
     monkeypatch.setattr(figures, "figure", figure)
-    monkeypatch.setattr(figures, "plot", lambda rows, path, *, title: drawn.append((path, title)))
+    monkeypatch.setattr(figures, "plot", lambda rows, path, *, title: drawn.append(path.write_text(title)))
     output = tmp_path / "figures.json"
     words = ["--data-dir", str(tmp_path), "--datasets", "cpu", "--points", "40", "--sizes", "8", "--rows", "2"]
     assert figures.main([*words, "--quantile", "0.25", "--output", str(output), "--plot", str(tmp_path)]) == 0
@@ -364,6 +397,6 @@ def test_the_command_of_the_figures_prints_and_writes(monkeypatch, tmp_path, cap
     low, high = np.quantile(distances, ranks)
     assert low <= kernel.lengthscale <= high and document["data"]["cpu"]["lengthscale"] == kernel.lengthscale
     assert document["quantile"] == 0.25 and document["rows"][0]["spectral"] == 0.25
-    assert drawn == [(tmp_path / "ghashami2016_figure2.svg", "CPU, n = 40, d = 3")]
+    assert (tmp_path / "ghashami2016_figure2.svg").read_text() == "CPU, n = 40, d = 3" and len(drawn) == 1
     assert "2.50e-01" in printed.out and "m = 8: done" in printed.err
     assert figures.main(["--quantile", "x"]) == 2 and "between 0 and 1, got 'x'" in capsys.readouterr().err

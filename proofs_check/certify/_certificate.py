@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from jaxkern import features, io
+from jaxkern import io
 from proofs_check.certify import _document, _page
-from proofs_check.certify._model import Demand, Facts, Family, Hypothesis
-from proofs_check.certify._plan import MOST_ROWS, Clock, Entry, by_a_statement
+from proofs_check.certify._model import EXACT, Demand, Facts, Family, Hypothesis, Rounding
+from proofs_check.certify._plan import MOST_ROWS, Clock, Entry, by_a_statement, measured
 from proofs_check.certify._search import median_interval, quantiles
+from proofs_check.certify._theory import rounding_share
 from proofs_check.certify._trials import Trials
 
 MISSED = 0.01
@@ -57,26 +56,22 @@ class Certificate:
         if self._entry is None or self._entry.size is None:
             raise ValueError("no map was certified, so there is none to draw; the document says why")
         key = jax.random.clone(self._key) if key is None else key
-        table, dtype = self._trials.table, self._trials.dtype
-        phi = self._trials.draw(self._entry.family, self._entry.size, key)
-        # A lengthscale that went through jit is a double under jax_enable_x64. The map computes with it in its own
-        # dtype, and one that is saved in that dtype can be loaded without the switch.
-        phi = jax.tree.map(partial(_single, dtype=dtype), phi)
-        if not table.standardized:
-            return phi
-        return features.standardized(phi, jnp.asarray(table.mean, dtype), jnp.asarray(table.scale, dtype))
+        return self._trials.draw(self._entry.family, self._entry.size, key)
 
     def save(self, path: str | Path) -> None:
         """Write the recommended map to a file, for `jaxkern.io.load`. Raises as `draw` and `io.save` do."""
         io.save(path, self.draw())
 
     def write(self, folder: str | Path) -> None:
-        """Write certificate.json and certificate.html into a folder that exists. Raises OSError where it cannot."""
-        from proofs_check.document import write_text
+        """Write certificate.html and then certificate.json into a folder that exists, each in one step.
+
+        Raises OSError where it cannot.
+        """
+        from proofs_check import files
 
         folder = Path(folder)
+        files.write(folder / "certificate.html", _page.render(self.document))
         _document.write(folder / "certificate.json", self.document)
-        write_text(folder / "certificate.html", _page.render(self.document))
 
     def fails(self, key: Any, *, draws: int = 200) -> tuple[int, int]:
         """Return (failures, draws) of as many fresh draws of the recommended map, measured as the certificate says.
@@ -95,27 +90,36 @@ class Certificate:
         return sum(not error <= self.document["eps"] for error in errors), draws
 
 
-def _single(leaf: Any, *, dtype: str) -> Any:
-    """Return a leaf of a map with a double in it as one of the map's dtype, and any other as it is."""
-    return leaf.astype(dtype) if getattr(leaf, "dtype", None) == "float64" else leaf
-
-
-def recommended(trials: Trials, entries: Sequence[Entry]) -> tuple[Entry | None, float, dict[str, float]]:
+def recommended(
+    trials: Trials, entries: Sequence[Entry], eps: float, clock: Clock
+) -> tuple[Entry | None, float | None, dict[str, float | None]]:
     """Return the entry to recommend, its seconds per million points, and those of every certified map.
 
-    A guarantee for all rows goes before one for samples, then time per point decides.
+    A guarantee for all rows goes before one for samples, then time per point decides; where there was no time to
+    measure it, it is None, and features decide. Where a statement about all rows goes first for a map that draws
+    certified on samples, one draw at its size is measured before.
     """
     ready = [entry for entry in entries if entry.size is not None]
-    seconds = {entry.family.name: trials.cost(entry.family, entry.size) for entry in ready if entry.size}
+    seconds = {entry.family.name: trials.cost(entry.family, entry.size, clock.left) for entry in ready if entry.size}
     costs = [(entry, seconds[entry.family.name]) for entry in ready]
     for entry in entries:
         stated = None if entry.for_all_rows else by_a_statement(entry)
         if stated is not None and stated.size is not None:
-            costs.append((stated, trials.cost(stated.family, stated.size)))
-    if not costs:
-        return None, 0.0, seconds
-    best, cost = min(costs, key=lambda pair: (not pair[0].for_all_rows, pair[1]))
-    return best, cost, seconds
+            costs.append((stated, trials.cost(stated.family, stated.size, clock.left)))
+
+    def order(pair: tuple[Entry, float | None]) -> tuple[bool, bool, float]:
+        entry, cost = pair
+        features = entry.family.num_features(entry.size)  # type: ignore[arg-type]
+        return not entry.for_all_rows, cost is None, features if cost is None else cost
+
+    for entry, cost in sorted(costs, key=order):
+        best = entry
+        if entry.basis != "draws" and entry not in ready:
+            sample = next(other.sample for other in entries if other.family is entry.family)
+            best = measured(trials, entry, sample, eps, Clock(clock.left), most=1)
+        if best.size is not None:
+            return best, cost, seconds
+    return None, None, seconds
 
 
 def theory(demands: Sequence[Demand], families: dict[str, Family]) -> list[dict[str, Any]]:
@@ -207,9 +211,8 @@ def _times(trials: Trials, family: Family, sizes: Sequence[int], clock: Clock) -
     The lines are those through the logarithms of sizes and times. Where no time is left, sizes that were measured
     before serve, and there are none where none was.
     """
-    if sizes and clock.left > 0:
-        for size in (sizes[0], sizes[len(sizes) // 2], sizes[-1]):
-            trials.cost(family, size)
+    for size in (sizes[0], sizes[len(sizes) // 2], sizes[-1]) if sizes else ():
+        trials.cost(family, size, clock.left)
     measured = trials.costs(family)
     if not measured:
         return dict.fromkeys(sizes)
@@ -218,14 +221,26 @@ def _times(trials: Trials, family: Family, sizes: Sequence[int], clock: Clock) -
     return dict(zip(sizes, between.tolist(), strict=True))
 
 
-def guarantee(goal: str, words: str, entry: Entry, eps: float, delta: float, confidence: float) -> str:
+def guarantee(
+    trials: Trials, entry: Entry, eps: float, delta: float, confidence: float, rounding: Rounding = EXACT
+) -> str:
     """Return what the certificate promises, in a few sentences."""
+    goal, dtype = trials.goal.name, trials.dtype
     over = f"With probability at least {1 - delta:g} over the draw of the map"
-    kept = f"the error is at most {eps:g}. The error is {words}."
+    units = ", standardised in float64" if trials.table.standardized else ""
+    kept = (
+        f"the error is at most {eps:g}. The error is {trials.goal.words}, against the kernel of the rows as they were "
+        f"read{units}; what {dtype} rounds of them and of the map is part of it."
+    )
     drawn = f"Shown by fresh draws, with confidence {confidence:g}."
-    if entry.basis == "worst case":
-        return f"{over}, for all rows of every table of this kind, {kept} Source: {entry.demand.source}."  # type: ignore[union-attr]
-    if entry.basis == "this data":
+    if entry.basis in ("worst case", "this data"):
+        kind = ", for every table of this kind" if entry.basis == "worst case" else ""
+        share = rounding_share(rounding, goal, entry.family.name)
+        kept += f" Rounding may take {share:.2g} of it, and the rest is by a theorem{kind}." if share else ""
+        if rounding.closest:
+            kept += (
+                f" Pairs at a kernel distance below {rounding.closest:.2g} are left out, as it may take more of them."
+            )
         return f"{over}, for all rows of this table, {kept} Source: {entry.demand.source}."  # type: ignore[union-attr]
     if entry.sample is None:
         return f"{over}, for all rows of this table, {kept} {drawn}"
@@ -243,15 +258,23 @@ def guarantee(goal: str, words: str, entry: Entry, eps: float, delta: float, con
     )
 
 
-def reasons(best: Entry, mine: float, entries: Sequence[Entry], seconds: dict[str, float]) -> list[str]:
+def reasons(
+    best: Entry, mine: float | None, entries: Sequence[Entry], seconds: Mapping[str, float | None]
+) -> list[str]:
     """Return why this map and this size, in plain sentences."""
     family, size = best.family, best.size
     assert size is not None
-    found = [f"{family.name} maps a million points in {mine:.3g} s here, with {family.num_features(size):,} features."]
+    found = (
+        []
+        if mine is None
+        else [f"{family.name} maps a million points in {mine:.3g} s here, with {family.num_features(size):,} features."]
+    )
     for entry in entries:
         if entry is best or entry.size is None:
             continue
         other = seconds[entry.family.name]
+        if other is None or mine is None:
+            continue
         name = f"{entry.family.name} with {entry.family.num_features(entry.size):,} features"
         if best.for_all_rows and not entry.for_all_rows:
             cheaper = f", and {mine / other:.2g} times as fast" if other < mine else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,11 +17,12 @@ from proofs_check.certify import _certificate as parts
 from proofs_check.certify._certificate import Certificate
 from proofs_check.certify._clustering import Clustering
 from proofs_check.certify._distance import Distance
-from proofs_check.certify._facts import facts
+from proofs_check.certify._facts import CELLS, affordable, facts
 from proofs_check.certify._hypotheses import hypotheses
-from proofs_check.certify._maps import NAMES, families
-from proofs_check.certify._model import GOALS, LARGEST_SAMPLE, Goal
-from proofs_check.certify._plan import Clock, Entry, find
+from proofs_check.certify._maps import MOST_LANDMARKS, NAMES, families
+from proofs_check.certify._model import GOALS, LARGEST_SAMPLE, Goal, Rounding
+from proofs_check.certify._plan import GROWTH, Clock, Entry, find
+from proofs_check.certify._rows import feature_rounding, rounding_factor
 from proofs_check.certify._separation import Separation
 from proofs_check.certify._spectral import Spectral
 from proofs_check.certify._table import Table, from_array, rows_for
@@ -30,7 +32,7 @@ from proofs_check.execute import versions
 
 KERNELS: dict[str, Callable[[Any], kernels.Kernel]] = {kernel.__name__.lower(): kernel for kernel in STATIONARY}
 PAIRS = 100_000
-"""Pairs of rows behind the default lengthscale."""
+"""Pairs of rows behind the default lengthscale; fewer of a table with more than 500 columns."""
 FACTS = 0.15
 LAST = 0.08
 """Shares of the time for facts about the data, and for what comes after the draws."""
@@ -38,7 +40,13 @@ LEAST_LAST = 15.0
 """So many seconds at least come after the draws, or a third of the time where that is less."""
 SLACK = 1e-6
 LOOKED_AT = 8_000
-"""Rows of a larger table in which pairs that are too close for float32 are looked for."""
+"""Rows of a larger table in which pairs that are too close for float32 are looked for; fewer where time is short."""
+LOOKING = 0.15
+"""Share of the time for that, and for what rounding may do."""
+SHARE = 0.02
+"""Share of eps beyond which what rounding may add asks for float64: sizes grow like eps^-2."""
+FAR = 0.1
+"""Kernel distance below which all pairs that were not looked at may be left out of a guarantee."""
 
 
 def certify(
@@ -79,7 +87,7 @@ def certify(
         |K - Khat|_2 / n for the Gram matrix K; "clustering", the share of points that kernel k-means groups in another
         way than with the exact kernel; "separation", the share of the separation of given classes that is lost.
     kernel : "gaussian", "laplacian", "cauchy", "exponential", "matern32" or "matern52".
-    lengthscale : of the kernel; by default the median distance of 100,000 pairs.
+    lengthscale : of the kernel; by default the median distance of 100,000 pairs, fewer for more than 500 columns.
     maps : names of functions of `jaxkern.features`; by default every map of the library.
     time : minutes, the time limit. Where it is short, draws look at samples of the rows, and the guarantee says so.
     labels : (N,) classes, for the goal "separation"; their number is the default of num_clusters.
@@ -87,7 +95,8 @@ def certify(
     separation : "means" or "points": what is to stay apart, as in Examples 2 and 1 of kpotufe2020.
     standardize : whether columns are shifted and scaled to mean 0 and standard deviation 1.
     dtype : of points and maps, "float32" or "float64"; by default float32, but float64, where jax_enable_x64 is on, for
-        distances of pairs that float32 cannot tell apart.
+        points that float32 rounds too much, or pairs that it cannot tell apart. Errors are measured against the
+        kernel of the rows in float64 in any case, so that what rounding does to points and maps is part of them.
     say : called with a line of progress now and then.
     command, opened : what the document shows as the command, and as the Python that opens the table.
 
@@ -103,7 +112,8 @@ def certify(
 
     Notes
     -----
-    Time is at most about `time` minutes, plus one trial; memory that of one trial, at most about 1.5 GiB beside X.
+    Nothing is begun that is not expected to end within `time`: it is kept within 1.5 times, plus the longest single
+    compile. A map that this leaves out is "out of time". Memory: that of one trial, at most about 1.5 GiB beside X.
 
     Examples
     --------
@@ -133,15 +143,15 @@ def certify(
     k = KERNELS[kernel](size)
     asked = _goal(goal, k, eps, table, num_clusters, separation)
     known = families(table.rows, table.dim, eps)
-    trials, close = _trials(key_trials, table, k, asked, dtype)
+    trials, rounding, close = _trials(key_trials, table, k, asked, eps, dtype, Clock(LOOKING * clock.left))
     dtype = trials.dtype
     tell(f"{table.rows:,} rows, {table.dim:,} columns, lengthscale {size:.4g}; what the theorems need to know")
 
     def take(rows: Any) -> np.ndarray:
-        return table.take(rows, dtype)
+        return table.take(rows, "float64")
 
     data = facts(key_facts, take, table.rows, table.dim, k, size, dtype=dtype, seconds=FACTS * clock.left)
-    asks = demands(data, goal, eps, delta, kind=separation if goal == "separation" else None)
+    asks = demands(data, goal, eps, delta, kind=separation if goal == "separation" else None, rounding=rounding)
     last = max(LAST * clock.left, min(LEAST_LAST, clock.left / 3))
     entries = find(
         trials,
@@ -154,8 +164,8 @@ def certify(
         say=tell,
     )
     tell("time per point, and what the page shows")
-    best, cost, seconds = parts.recommended(trials, entries)
-    detail = _detail(trials, best, key, key_detail)
+    best, cost, seconds = parts.recommended(trials, entries, eps, clock)
+    detail = _detail(trials, best, key, key_detail, clock)
     data_seed = _seed(key)
     document: dict[str, Any] = {
         "certificate": 1,
@@ -176,7 +186,7 @@ def certify(
         "basis": best.basis if best else None,
         "scope": ("all rows" if best.for_all_rows else "samples") if best else None,
         "points_per_draw": (best.sample or table.rows) if best and best.basis == "draws" else None,
-        "guarantee": parts.guarantee(goal, asked.words, best, eps, delta, confidence) if best else "",
+        "guarantee": parts.guarantee(trials, best, eps, delta, confidence, rounding) if best else "",
         "reasons": parts.reasons(best, cost, entries, seconds) if best else _none(entries),
         "data": {
             "source": table.source,
@@ -208,40 +218,87 @@ def certify(
     return Certificate(document, trials, best, key)
 
 
-def _trials(key: Any, table: Table, kernel: Any, goal: Goal, asked: str | None) -> tuple[Trials, str]:
-    """Return trials in the dtype asked for, float64 where float32 cannot tell the closest pairs apart; and a remark."""
+def _trials(
+    key: Any, table: Table, kernel: Any, goal: Goal, eps: float, asked: str | None, clock: Clock
+) -> tuple[Trials, Rounding, str]:
+    """Return trials in the dtype asked for, float64 where float32 rounds too much; what rounding adds; and a remark."""
+    wide = asked is None and jax.dtypes.canonicalize_dtype("float64") == np.dtype("float64")
     dtype = asked or "float32"
+    if wide and not table.fits(dtype):
+        dtype, wide = "float64", False
     trials = Trials(key, table, kernel, goal, dtype)
-    if goal.name != "distance":
-        return trials, ""
-    whole = table.rows <= LARGEST_SAMPLE
-    prepared = trials.all_rows() if whole else trials.sample(jax.random.clone(key), LOOKED_AT)
-    count = prepared.unresolved
-    if not count:
-        return trials, ""
-    among = "" if whole else f" among {LOOKED_AT:,} rows"
-    close = (
-        f"{count:,} pair(s){among} are so close that rounding in {dtype} may change their distances by more than eps"
-    )
-    if asked is None and jax.dtypes.canonicalize_dtype("float64") == np.dtype("float64"):
-        return Trials(key, table, kernel, goal, "float64"), f"{close}; points and maps are in float64"
+    rounding, close = _rounding(trials, key, eps, clock)
+    said = close or f"rounding of the rows to {dtype} may change what the kernel says of them"
+    share = rounding.pairs if goal.name == "distance" else rounding.gram
+    if not (close or share > SHARE * eps):
+        return trials, rounding, ""
+    if wide and clock.left:
+        trials = Trials(key, table, kernel, goal, "float64")
+        return trials, _rounding(trials, key, eps, clock)[0], f"{said}; points and maps are in float64"
     if dtype == "float64":
-        return trials, close
-    return trials, f"{close}; float64 would resolve them (dtype, with jax_enable_x64)"
+        return trials, rounding, said
+    return trials, rounding, f"{said}; float64 would resolve them (dtype, with jax_enable_x64)"
+
+
+def _rounding(trials: Trials, key: Any, eps: float, clock: Clock) -> tuple[Rounding, str]:
+    """Return what rounding may add to errors, and a sentence about pairs that it may change by more than eps.
+
+    Where the time ends before all rows were read, it may add anything.
+    """
+    goal, rows, dtype = trials.goal, trials.table.rows, trials.dtype
+    try:
+        mean, largest = feature_rounding(trials.kernel, trials.blocks(clock))
+    except TimeoutError:
+        return Rounding(dtype, math.inf, math.inf, math.inf), ""
+    # |Z Z' - W W'| <= (|Z| + |W|) |Z - W|_F, with rows of mean squared length 2 at most. Eigenvalues up to the rounding
+    # of the largest, n eps(dtype), are cut off or off by as much.
+    eigen = 2 * float(np.finfo(dtype).eps) * min(rows, MOST_LANDMARKS)
+    found = Rounding(dtype, 3 * mean, eigen, math.inf)
+    pairwise = Distance(trials.kernel, eps) if getattr(goal, "kind", "") == "points" else goal
+    if pairwise.name != "distance":
+        return found, ""
+
+    def first(count: int) -> Any:
+        if pairwise is goal:
+            return trials.sample(jax.random.clone(key), count)
+        return pairwise.prepare(jax.random.clone(key), trials.rows(np.arange(count)))
+
+    looked = affordable(first, rows if rows <= LARGEST_SAMPLE else LOOKED_AT, clock.left)
+    whole, among = looked == rows, ""
+    if pairwise is not goal:
+        if not whole:
+            return found, ""
+        prepared = first(rows)
+    elif whole:
+        prepared = trials.all_rows()
+    elif not clock.left:
+        return found, ""
+    else:
+        prepared, among = first(looked), f" among {looked:,} rows"
+    if whole:
+        found = replace(found, pairs=rounding_factor(trials.table.dim) * prepared.rounding)
+    elif 2 * largest <= FAR * SHARE * eps:
+        found = replace(found, pairs=SHARE * eps, closest=2 * largest / (SHARE * eps))
+    if pairwise is not goal or not prepared.unresolved:
+        return found, ""
+    count = f"{prepared.unresolved:,} pair(s){among}"
+    return found, f"{count} are so close that rounding in {dtype} may change their distances by more than eps"
 
 
 def _lengthscale(key: Any, table: Table, given: float | None) -> tuple[float, str]:
     if given is not None:
         return _positive("lengthscale", given), "given"
-    rows = rows_for(jax.random.clone(key), table.rows, min(table.rows, LARGEST_SAMPLE))
-    points = jnp.asarray(table.take(rows, "float32"))
-    found = float(kernels.sampled_quantile_lengthscale(key, points, num_pairs=PAIRS))
+    most, pairs = min(LARGEST_SAMPLE, max(2 * CELLS // table.dim, 1000)), min(PAIRS, max(3 * CELLS // table.dim, 1000))
+    rows = rows_for(jax.random.clone(key), table.rows, min(table.rows, most))
+    with jax.enable_x64(True):
+        points = jnp.asarray(table.take(rows, "float64"))
+        found = float(kernels.sampled_quantile_lengthscale(key, points, num_pairs=pairs))
     if not (found > 0 and math.isfinite(found)):
         raise ValueError(
-            f"the median distance of {PAIRS:,} pairs of rows is {found:g}: at least half of all pairs coincide; "
+            f"the median distance of {pairs:,} pairs of rows is {found:g}: at least half of all pairs coincide; "
             "pass a lengthscale"
         )
-    return found, f"the median distance of {PAIRS:,} sampled pairs"
+    return found, f"the median distance of {pairs:,} sampled pairs"
 
 
 def _goal(goal: str, kernel: Any, eps: float, table: Table, num_clusters: int | None, separation: str) -> Goal:
@@ -260,12 +317,14 @@ def _goal(goal: str, kernel: Any, eps: float, table: Table, num_clusters: int | 
     return Clustering(kernel, num_clusters)
 
 
-def _detail(trials: Trials, best: Entry | None, key: Any, key_sample: Any) -> dict[str, Any]:
-    """Return what the page draws of the recommended map, on all rows where they are few and on a sample otherwise."""
+def _detail(trials: Trials, best: Entry | None, key: Any, key_sample: Any, clock: Clock) -> dict[str, Any]:
+    """Return what the page draws of the recommended map: on all rows where they are few, a sample or nothing else."""
     if best is None or best.size is None:
         return {}
-    few = trials.table.rows <= parts.MOST_DETAIL_ROWS
-    prepared = trials.all_rows() if few else trials.sample(key_sample, parts.MOST_DETAIL_ROWS)
+    count = min(trials.table.rows, parts.MOST_DETAIL_ROWS)
+    if trials.expected(best.family, best.size, count, GROWTH[trials.goal.name]) > clock.left:
+        return {}
+    prepared = trials.all_rows() if count == trials.table.rows else trials.sample(key_sample, count)
     return trials.goal.detail(trials.draw(best.family, best.size, jax.random.clone(key)), prepared)
 
 

@@ -6,7 +6,8 @@ diagonal of 1. A partition with members C_j has the means m_j = sum_{i in C_j} p
 
     |phi(x_i) - m_j|^2 = G_ii - 2 (G M)_ij + (M' G M)_jj,    M_ij = 1 / n_j for i in C_j and 0 elsewhere,
 
-so an iteration is one product of G with the columns M of all restarts. Scaling changes neither a partition nor their
+so an iteration is one product of G with the columns M of all restarts, in float64: the kernel's from the points in
+float64, a map's from its features as they came out. Scaling changes neither a partition nor their
 order, which lets maps like Kernel JL take part, whose distances are of another size than the kernel's.
 
 k-means only finds local minima. The map is not to be blamed for that: its partition is the best of the same number of
@@ -32,6 +33,7 @@ from jaxkern._spectral import matmul
 from jaxkern.gram import center, gram
 from jaxkern.kernels._base import psd_kernel
 from jaxkern.metrics import misclassification_rate
+from proofs_check.certify._rows import rows_of
 
 __all__ = ["LARGEST", "Clustering", "Clusters"]
 
@@ -48,7 +50,7 @@ class Clusters:
 
     Attributes
     ----------
-    points : (s, dim).
+    points : (s, dim), as maps get them.
     labels : (s,) int32, the best partition of two sets of restarts.
     within : its share of the variance that lies within clusters, in [0, 1].
     own_disagreement : misclassification rate between the best partitions of the two sets. Where it is large, several
@@ -117,20 +119,21 @@ class Clustering:
         return ""
 
     def prepare(self, key: Any, points: Any, labels: np.ndarray | None = None) -> Clusters:
-        """Cluster the points (s, dim) by the exact kernel, twice; the labels of the points play no part.
+        """Cluster the points (s, dim) or `Rows` by the exact kernel, twice; the labels of the points play no part.
 
         Raises ValueError if fewer than `num_clusters` points are distinct, or numbers are not finite.
         """
-        points = _checks.matrix("points", points)
-        distinct = len(np.unique(np.asarray(points), axis=0))
+        rows = rows_of(points)
+        distinct = len(np.unique(rows.points, axis=0))
         if distinct < self.num_clusters:
             raise ValueError(
-                f"num_clusters must be at most the number of distinct points, {distinct} of {len(points)}, "
+                f"num_clusters must be at most the number of distinct points, {distinct} of {len(rows)}, "
                 f"got {self.num_clusters}; ask for fewer clusters"
             )
-        G = _kernel_gram(self.kernel, points)
+        with jax.enable_x64(True):
+            G = _kernel_gram(self.kernel, rows.points)
         first_key, second_key = jax.random.split(_checks.key(key))
-        nothing = jnp.full(len(points), -1, jnp.int32)
+        nothing = jnp.full(len(rows), -1, jnp.int32)
         (first, first_within), (second, second_within) = (
             self._best(one, G, nothing) for one in (first_key, second_key)
         )
@@ -138,7 +141,7 @@ class Clustering:
             raise ValueError("kernel k-means of the points is not finite; look for NaN or huge entries in the points")
         better = first if first_within <= second_within else second
         within = min(first_within, second_within)
-        return Clusters(points, better, within, self._disagreement(first, second), self.num_restarts + 1)
+        return Clusters(rows.inputs, better, within, self._disagreement(first, second), self.num_restarts + 1)
 
     def error(self, key: Any, phi: Any, prepared: Clusters) -> float:
         """Return the share of points that the map's partition has elsewhere; NaN for features that are not finite."""
@@ -151,7 +154,9 @@ class Clustering:
         `within_exact` and `within_map` are the shares of the variance within the clusters of the exact partition.
         """
         sizes = np.bincount(np.asarray(prepared.labels), minlength=self.num_clusters)
-        within = float(_within(_gram_of(phi, prepared.points), prepared.labels, num_clusters=self.num_clusters))
+        G = _gram_of(phi, prepared.points)
+        with jax.enable_x64(True):
+            within = float(_within(G, prepared.labels, num_clusters=self.num_clusters))
         return {
             "own_disagreement": prepared.own_disagreement,
             "words": prepared.words,
@@ -161,8 +166,10 @@ class Clustering:
         }
 
     def _best(self, key: jax.Array, G: jax.Array, start: jax.Array) -> tuple[jax.Array, float]:
-        found, within = _partition(key, G, start, num_clusters=self.num_clusters, num_restarts=self.num_restarts)
-        return found, float(within)
+        sizes = {"num_clusters": self.num_clusters, "num_restarts": self.num_restarts}
+        with jax.enable_x64(True):
+            found, within = _partition(key, G, start, **sizes)
+            return found, float(within)
 
     def _disagreement(self, first: jax.Array, second: jax.Array) -> float:
         rate = float(misclassification_rate(first, second, num_labels=self.num_clusters))
@@ -182,8 +189,10 @@ def features(phi: Any, points: jax.Array) -> jax.Array:
 
 
 def _gram_of(phi: Any, points: jax.Array) -> jax.Array:
-    """Return the scaled Gram matrix of the centred features."""
-    return _features_gram(features(phi, points))
+    """Return the scaled Gram matrix of the centred features, in float64."""
+    Z = features(phi, points)
+    with jax.enable_x64(True):
+        return _features_gram(Z.astype("float64"))
 
 
 def ranged(Z: jax.Array) -> jax.Array:

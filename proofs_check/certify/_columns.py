@@ -28,6 +28,7 @@ from proofs_check.data import (
     is_missing,
     is_npz,
     listed,
+    look,
     npz_names,
     one_line,
     place,
@@ -74,7 +75,12 @@ class Columns:
 
 
 def read_columns(
-    path: str | Path, *, columns: Sequence[str] | None = None, labels: str | None = None, rows: int | None = None
+    path: str | Path,
+    *,
+    columns: Sequence[str] | None = None,
+    labels: str | None = None,
+    rows: int | None = None,
+    until: float = math.inf,
 ) -> Columns:
     """Return columns of a `.npy`, `.npz` (array X), `.csv` or `.parquet` file.
 
@@ -86,6 +92,7 @@ def read_columns(
     labels : name or number of a column of classes, or name of a vector in `.npz`. None: the vector y of a `.npz` file
         that has one, otherwise no labels. The column of labels is not among the chosen ones.
     rows : how many rows to read, from the first; None: all.
+    until : when reading is given up, by the monotonic clock.
 
     Raises DataError for everything that is wrong with the file or with what is asked of it. `.csv` takes about a
     microsecond a cell.
@@ -95,9 +102,9 @@ def read_columns(
     with reading(path, kinds):
         suffix = path.suffix.lower()
         if suffix == ".csv":
-            return _csv_columns(path, columns, labels, rows)
+            return _csv_columns(path, columns, labels, rows, until)
         if suffix == ".parquet":
-            return _parquet_columns(path, columns, labels, rows)
+            return _parquet_columns(path, columns, labels, rows, until)
         with path.open("rb") as file:
             if not is_npz(file):
                 return select(place(path), read_npy(path, file, mapped=True), columns, labels, rows)
@@ -164,7 +171,9 @@ def _with_y(path: Path, file: BinaryIO, found: Columns, rows: int) -> Columns:
 # Text
 
 
-def _csv_columns(path: Path, columns: Sequence[str] | None, labels: str | None, rows: int | None) -> Columns:
+def _csv_columns(
+    path: Path, columns: Sequence[str] | None, labels: str | None, rows: int | None, until: float
+) -> Columns:
     where = place(path)
     lines = csv_rows(path)
     line, first = next(lines, (0, []))
@@ -183,6 +192,7 @@ def _csv_columns(path: Path, columns: Sequence[str] | None, labels: str | None, 
     classes: dict[str, int] = {}
     texts: dict[int, tuple[int, str]] = {}
     while part := [row for _, row in itertools.islice(body, max(1, _CELLS_AT_ONCE // len(first)))]:
+        look(where, until)
         cells = list(zip(*part, strict=True))
         block = np.empty((len(part), len(chosen)))
         for position, column in enumerate(chosen):
@@ -219,7 +229,9 @@ def _parsed(cells: Sequence[str], position: int, texts: dict[int, tuple[int, str
 # Parquet
 
 
-def _parquet_columns(path: Path, columns: Sequence[str] | None, labels: str | None, rows: int | None) -> Columns:
+def _parquet_columns(
+    path: Path, columns: Sequence[str] | None, labels: str | None, rows: int | None, until: float
+) -> Columns:
     where = place(path)
     try:
         import pyarrow as arrow
@@ -256,6 +268,7 @@ def _parquet_columns(path: Path, columns: Sequence[str] | None, labels: str | No
             start = 0
             wanted = sorted({*numeric, *([] if label is None else [label])})
             for size, cells in _batches(file, wanted) if wanted else ():
+                look(where, until)
                 stop = min(start + size, count)
                 for i in numeric:
                     held = cells[i].slice(0, stop - start).cast(arrow.float64(), safe=False)

@@ -7,7 +7,8 @@ pairs and everything for near-duplicates. The kernel knows before any map is dra
 sorts the pairs of every tile, once: most go to the float32 product, close ones to differences of features, and tiles
 that are full of close ones to a float64 product. All three give the ratio to well within 1 % of eps.
 
-Equal rows are one point: their pairs have no relative error, and their features are computed once.
+Equal rows are one point: their pairs have no relative error, and their features are computed once. Kernel distances
+are those of the rows in float64, features those of the rows as the map gets them.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from jaxkern._spectral import matmul
 from jaxkern.features._map import as_map
 from jaxkern.gram import gram, kernel_distance
 from jaxkern.kernels._base import psd_kernel
+from proofs_check.certify._rows import Rows, rows_of
 
 __all__ = ["Distance", "Pairs", "embed"]
 
@@ -99,23 +101,27 @@ class Pairs:
 
     Attributes
     ----------
-    blocks : the different rows, (side, dim) each; copies of the last one fill the last block.
+    blocks : the different rows as maps get them, (side, dim) each; copies of the last one fill the last block.
+    exact : the same in float64.
     counts : (blocks side,) how often every row was given, 0 for filling.
     weights : (side,) for each block: those of the mean that is subtracted from features.
     tiles : every pair of blocks once.
     zero_pairs : pairs of given rows at distance zero; they have no relative error and are left out.
     unresolved : pairs so close that rounding of their coordinates and features alone may change the distance of
         features by more than eps times the distance. They count with the error that comes out.
-    sample : (at most 2,000, dim) of the given rows, for a plot.
+    rounding : the largest share of its distance by which the same rounding may change that of a pair.
+    sample : at most 2,000 of the given rows, for a plot.
     """
 
     blocks: tuple[jax.Array, ...]
+    exact: tuple[np.ndarray, ...]
     counts: np.ndarray
     weights: tuple[jax.Array, ...]
     tiles: tuple[_Tile, ...]
     zero_pairs: int
     unresolved: int
-    sample: jax.Array
+    rounding: float
+    sample: Rows
     _reach: tuple[_Reach, ...]
 
 
@@ -158,18 +164,17 @@ class Distance:
         return ""
 
     def prepare(self, key: Any, points: Any, labels: np.ndarray | None = None) -> Pairs:
-        """Sort the pairs of points (s, dim) by how their distances can be computed; labels play no part.
+        """Sort the pairs of points (s, dim) or `Rows` by how their distances can be computed; labels play no part.
 
         Raises ValueError if points are not a floating matrix of finite numbers.
         """
-        points = _checks.matrix("points", points)
+        rows = rows_of(points)
         rng = np.random.default_rng(np.asarray(jax.random.key_data(_checks.key(key))).ravel().tolist())
-        rows = np.asarray(points)
-        if not np.isfinite(rows).all():
+        if not np.isfinite(rows.points).all():
             raise ValueError("points must be finite")
-        if len(rows) > _MOST_DETAIL:
-            rows = rows[np.sort(rng.choice(len(rows), _MOST_DETAIL, replace=False))]
-        return dataclasses.replace(self._pairs(np.asarray(points)), sample=jnp.asarray(rows))
+        few = len(rows) <= _MOST_DETAIL
+        sample = rows if few else rows.at(np.sort(rng.choice(len(rows), _MOST_DETAIL, replace=False)))
+        return dataclasses.replace(self._pairs(rows), sample=sample)
 
     def error(self, key: Any, phi: Any, prepared: Pairs) -> float:
         """Return the largest relative error, NaN or inf where features are not numbers; the key is not used."""
@@ -184,7 +189,7 @@ class Distance:
 
         Bins of kernel distance are equal in logarithm and cover all pairs; a bin without pairs is left out.
         """
-        pairs = prepared if prepared.counts.sum() <= _MOST_DETAIL else self._pairs(np.asarray(prepared.sample))
+        pairs = prepared if prepared.counts.sum() <= _MOST_DETAIL else self._pairs(prepared.sample)
         errors, distances = [], []
         for part in self._parts(phi, pairs):
             measured = np.asarray(part.measured, float)
@@ -205,74 +210,92 @@ class Distance:
             }
         }
 
-    def _pairs(self, rows: np.ndarray) -> Pairs:
-        distinct, counts = _distinct(rows)
-        number = -(-len(distinct) // _SIDE)
-        side = _ROUND_SIDE * -(-len(distinct) // (number * _ROUND_SIDE))
-        filling = number * side - len(distinct)
+    def _pairs(self, rows: Rows) -> Pairs:
+        distinct, counts = _distinct(rows.points)
         size = len(distinct)
+        number = -(-size // _SIDE)
+        side = _ROUND_SIDE * -(-size // (number * _ROUND_SIDE))
+        filling = number * side - size
         counts = np.pad(counts, (0, filling))
         centre = np.linspace(0, size - 1, _MIDDLE).astype(int)
-        weights = (np.bincount(centre, minlength=number * side) / _MIDDLE).astype(rows.dtype)
-        points = np.pad(distinct, ((0, filling), (0, 0)), mode="edge").reshape(number, side, rows.shape[1])
+        weights = (np.bincount(centre, minlength=number * side) / _MIDDLE).astype(rows.inputs.dtype)
+        filled = np.pad(distinct, (0, filling), mode="edge").reshape(number, side)
+        points = rows.points[filled]
         pairs = Pairs(
-            blocks=tuple(jnp.asarray(block) for block in points),
+            blocks=tuple(rows.inputs[block] for block in filled),
+            exact=tuple(points),
             counts=counts,
             weights=tuple(jnp.asarray(block) for block in weights.reshape(number, side)),
             tiles=(),
             zero_pairs=int(np.sum(counts * (counts - 1)) // 2),
             unresolved=0,
-            sample=jnp.asarray(rows),
+            rounding=0.0,
+            sample=rows,
             _reach=(),
         )
-        rounding = float(np.finfo(rows.dtype).eps)
+        rounding = float(jnp.finfo(rows.inputs.dtype).eps)
         with jax.enable_x64(True):
-            middle = jnp.asarray(points.reshape(-1, rows.shape[1])[centre])
-            reach = tuple(_reach(self.kernel, block, middle, self.eps, rounding) for block in pairs.blocks)
+            middle = rows.points[distinct[centre]]
+            both = zip(points, rows.moved[filled], strict=True)
+            reach = tuple(_reach(self.kernel, block, moved, middle, self.eps, rounding) for block, moved in both)
         pairs = dataclasses.replace(pairs, _reach=reach)
         held = number * (number + 1) // 2 * side**2 * 4 <= _HELD_BYTES
         tiles = []
-        zero = unresolved = 0
-        for rows_of, cols_of in zip(*np.triu_indices(number), strict=True):
-            tile, found = self._sorted(pairs, int(rows_of), int(cols_of), size, held)
+        zero, unresolved, largest = 0, 0, 0.0
+        for first, second in zip(*np.triu_indices(number), strict=True):
+            tile, found = self._sorted(pairs, int(first), int(second), size, held)
             tiles.append(tile)
-            zero, unresolved = zero + found[0], unresolved + found[1]
-        return dataclasses.replace(pairs, tiles=tuple(tiles), zero_pairs=pairs.zero_pairs + zero, unresolved=unresolved)
+            zero, unresolved, largest = zero + found[0], unresolved + found[1], max(largest, found[2])
+        return dataclasses.replace(
+            pairs,
+            tiles=tuple(tiles),
+            zero_pairs=pairs.zero_pairs + zero,
+            unresolved=unresolved,
+            rounding=largest * self.eps,
+        )
 
-    def _sorted(self, pairs: Pairs, rows: int, cols: int, size: int, held: bool) -> tuple[_Tile, tuple[int, int]]:
-        """Return a tile, and how many of its pairs have distance zero and how many are not resolved."""
+    def _sorted(
+        self, pairs: Pairs, rows: int, cols: int, size: int, held: bool
+    ) -> tuple[_Tile, tuple[int, int, float]]:
+        """Return a tile, and of its pairs: how many have distance zero, how many are not resolved, the largest share.
+
+        That is the share of rounding in a distance, in units of eps.
+        """
         side = pairs.blocks[0].shape[0]
         wide = False
-        squared, near = self._squared(pairs, rows, cols, wide)
+        squared, near, share = self._squared(pairs, rows, cols, wide)
         i, j = np.nonzero(np.asarray(near))
         if len(i) > side * side // _CROWDED:
             wide = True
-            squared, near = self._squared(pairs, rows, cols, wide)
+            squared, near, share = self._squared(pairs, rows, cols, wide)
             i, j = np.nonzero(np.asarray(near))
         chunks = []
-        zero = unresolved = 0
+        zero, unresolved, largest = 0, 0, float(share)
         for start in range(0, len(i), _CHUNK):
             used = np.arange(start, start + _CHUNK) < len(i)
             a, b = (np.pad(k[start : start + _CHUNK], (0, int(np.count_nonzero(~used)))) for k in (i, j))
             with jax.enable_x64(True):
-                found = _direct(self.kernel, pairs.blocks[rows], pairs.blocks[cols], a, b)
-                reach = np.asarray(pairs._reach[rows].rounding)[a] + np.asarray(pairs._reach[cols].rounding)[b]
-            distances = np.where(used, np.asarray(found), np.nan).astype(pairs.blocks[0].dtype)
+                found = _direct(self.kernel, pairs.exact[rows], pairs.exact[cols], a, b)
+                distances = np.where(used, np.asarray(found), np.nan)
+                held_distances = jnp.asarray(distances)
+            reach = np.asarray(pairs._reach[rows].rounding)[a] + np.asarray(pairs._reach[cols].rounding)[b]
             weights = pairs.counts[rows * side + a] * pairs.counts[cols * side + b]
             zero += int(weights[distances == 0].sum())
             unresolved += int(weights[(distances > 0) & (distances < reach)].sum())
-            chunks.append((a.astype(np.int32), b.astype(np.int32), jnp.asarray(distances)))
-        return _Tile(rows, cols, wide, squared if held else None, tuple(chunks)), (zero, unresolved)
+            apart = distances > 0
+            largest = max(largest, float(np.max(reach[apart] / distances[apart], initial=0)))
+            chunks.append((a.astype(np.int32), b.astype(np.int32), held_distances))
+        return _Tile(rows, cols, wide, squared if held else None, tuple(chunks)), (zero, unresolved, largest)
 
-    def _squared(self, pairs: Pairs, rows: int, cols: int, wide: bool) -> tuple[jax.Array, jax.Array]:
+    def _squared(self, pairs: Pairs, rows: int, cols: int, wide: bool) -> tuple[jax.Array, jax.Array, jax.Array]:
         digits = float(np.finfo(np.float64).eps / np.finfo(np.float32).eps) if wide else 1.0
         side = pairs.blocks[0].shape[0]
         last = int(np.count_nonzero(pairs.counts))
         with jax.enable_x64(True):
             return _tile(
                 self.kernel,
-                (pairs.blocks[rows], pairs._reach[rows], rows * side),
-                (pairs.blocks[cols], pairs._reach[cols], cols * side),
+                (pairs.exact[rows], pairs._reach[rows], rows * side),
+                (pairs.exact[cols], pairs._reach[cols], cols * side),
                 last,
                 _CANCELLATION * digits / self.eps,
             )
@@ -298,7 +321,8 @@ class Distance:
                 ratios = _by_product(narrow[rows], narrow[cols], squared)
             yield _Part(ratios, squared, 0.5, (rows * side + within)[:, None], (cols * side + within)[None, :])
             for i, j, distances in tile.near:
-                ratios = _by_difference(images[rows], images[cols], i, j, distances)
+                with jax.enable_x64(True):
+                    ratios = _by_difference(images[rows], images[cols], i, j, distances)
                 yield _Part(ratios, distances, 1.0, rows * side + i, cols * side + j)
 
 
@@ -310,12 +334,12 @@ def embed(phi: Any, X: jax.Array) -> jax.Array:
 
 
 def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the different rows in the order of their first appearance, and how often each appears."""
+    """Return the numbers of the different rows in the order of their first appearance, and how often each appears."""
     rows = np.ascontiguousarray(rows + 0)  # the negative zero is zero
     whole = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
     _, first, counts = np.unique(whole, return_index=True, return_counts=True)
     order = np.argsort(first)
-    return rows[first[order]], counts[order]
+    return first[order], counts[order]
 
 
 def _bins(distance: np.ndarray, error: np.ndarray) -> list[dict[str, Any]]:
@@ -350,29 +374,26 @@ def _off(squared_ratio: float) -> float:
 
 def _distances(kernel: Any, X: jax.Array, Y: jax.Array) -> jax.Array:
     """Return squared kernel distances (n, m) in float64, by products."""
-    X, Y = X.astype(jnp.float64), Y.astype(jnp.float64)
     x, y = (jax.vmap(lambda point: kernel(point, point))(side) for side in (X, Y))
     return x[:, None] + y[None, :] - 2 * gram(kernel, X, Y)
 
 
 @jax.jit
-def _reach(kernel: Any, X: jax.Array, middle: jax.Array, eps: Any, rounding: Any) -> _Reach:
+def _reach(kernel: Any, X: jax.Array, moved: jax.Array, middle: jax.Array, eps: Any, rounding: Any) -> _Reach:
     """Return what rounding does to a point of a block.
 
     The rounding of a feature is that of its number, eps(dtype) sqrt(K(x, x)) in all, and that of the coordinates of
-    the point on their way through the map: the distance from x to x (1 + eps(dtype)). The rounding of a squared
+    the point on their way through the map: the distance from x to where rounding moves it. The rounding of a squared
     distance by float64 products is that of values of the kernel, eps K(x, x), and that of the squared distances of
     centred points, eps |x|^2, or the squared distance from x to x (1 + sqrt(eps)).
     """
-    X = X.astype(jnp.float64)
-    middle = middle.astype(jnp.float64)
     tiny = float(np.finfo(np.float64).eps)
     spread = jnp.mean(_distances(kernel, X, middle), axis=1) - jnp.mean(_distances(kernel, middle, middle)) / 2
     size = jax.vmap(lambda point: kernel(point, point))(X)
     centred = X - jnp.mean(middle, axis=0, keepdims=True)
-    moved = kernel_distance(kernel, X, X + math.sqrt(tiny) * centred)
-    exact = moved * moved + tiny * size
-    relative = jnp.sqrt(size) * rounding + kernel_distance(kernel, X, X * (1 + rounding))
+    half = kernel_distance(kernel, X, X + math.sqrt(tiny) * centred)
+    exact = half * half + tiny * size
+    relative = jnp.sqrt(size) * rounding + kernel_distance(kernel, X, moved)
     return _Reach(jnp.maximum(spread, 0), exact * _KERNEL_CANCELLATION / eps, relative / eps)
 
 
@@ -383,8 +404,11 @@ def _tile(
     second: tuple[jax.Array, _Reach, Any],
     last: Any,
     factor: Any,
-) -> tuple[jax.Array, jax.Array]:
-    """Return squared distances of the pairs that a product of features resolves, NaN elsewhere, and all other pairs."""
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return squared distances of the pairs that a product of features resolves, NaN elsewhere, and all other pairs.
+
+    And the largest share of rounding in the distance of one of the former, in units of eps.
+    """
     (X, x, row), (Y, y, col) = first, second
     squared = _distances(kernel, X, Y)
     i, j = (start + jnp.arange(X.shape[0]) for start in (row, col))
@@ -393,14 +417,16 @@ def _tile(
     def both(a: jax.Array, b: jax.Array) -> jax.Array:
         return a[:, None] + b[None, :]
 
-    least = jnp.maximum(both(x.exact, y.exact), both(x.rounding, y.rounding) ** 2)
-    product = squared >= jnp.maximum(least, factor * both(x.spread, y.spread))
-    return jnp.where(counted & product, squared, jnp.nan).astype(jnp.float32), counted & ~product
+    rounding = both(x.rounding, y.rounding)
+    least = jnp.maximum(both(x.exact, y.exact), rounding**2)
+    product = counted & (squared >= jnp.maximum(least, factor * both(x.spread, y.spread))) & (squared > 0)
+    share = jnp.max(jnp.where(product, rounding / jnp.sqrt(jnp.where(product, squared, 1)), 0))
+    return jnp.where(product, squared, jnp.nan).astype(jnp.float32), counted & ~product, share
 
 
 @jax.jit
 def _direct(kernel: Any, X: jax.Array, Y: jax.Array, i: jax.Array, j: jax.Array) -> jax.Array:
-    return kernel_distance(kernel, X[i].astype(jnp.float64), Y[j].astype(jnp.float64))
+    return kernel_distance(kernel, X[i], Y[j])
 
 
 @jax.jit
@@ -428,7 +454,7 @@ def _by_product(
 
 @jax.jit
 def _by_difference(Z: jax.Array, W: jax.Array, i: jax.Array, j: jax.Array, distances: jax.Array) -> jax.Array:
-    difference = Z[i] - W[j]
+    difference = Z[i].astype(jnp.float64) - W[j].astype(jnp.float64)
     ratios = _over(jnp.sqrt(jnp.sum(difference * difference, axis=1)), distances)
     return (ratios * ratios).astype(jnp.float32)
 

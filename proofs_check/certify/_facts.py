@@ -26,6 +26,8 @@ MOST_ROWS = 100_000
 """Beyond, pairs are not counted: they are 5e9 here."""
 KEPT = 500
 """Eigenvalues that are handed on."""
+CELLS = 2**24
+"""Numbers of a wide table that are looked at, by so many at least, before the next look at the clock."""
 _BLOCK = 8192
 _TILE = 2048
 _OCTAVE = 16
@@ -53,13 +55,14 @@ def facts(
     Parameters
     ----------
     key : typed random key, for the sample behind the spectrum.
-    take : indices (s,) -> rows (s, dim) of the table, of the given dtype.
+    take : indices (s,) -> rows (s, dim) of the table, in float64.
     rows, dim : size of the table, at least one row.
     kernel, lengthscale : the kernel, and its lengthscale as a number.
     sample : rows behind the spectrum, at most.
-    dtype : float32 or float64, of points and products. Eigenvalues are computed in float64.
-    seconds : for counting the pairs; where it would take longer, or beyond `MOST_ROWS` rows, all of them stand in the
-        lowest bin, which is true of any data, and decay["pairs"] says so.
+    dtype : float32 or float64, of the products that count pairs, of points less their mean. The rest is in float64.
+    seconds : for all of it. A third at most is for the spectrum, of a smaller sample where need be; where the diameter
+        would take longer, it is infinite, and where counting the pairs would, or beyond `MOST_ROWS` rows, all of them
+        stand in the lowest bin, which is true of any data, and decay["pairs"] says so.
 
     Returns
     -------
@@ -72,11 +75,18 @@ def facts(
     O(sample^2 dim + sample^3) and one pass over the rows; counting is O(rows^2 dim / 2), and memory O(rows dim).
     """
     kind = np.dtype(dtype)
-    points = np.asarray(take(rows_for(key, rows, min(sample, rows))), kind)
-    K = np.asarray(gram(kernel, jnp.asarray(points)), np.float64)
-    values = np.maximum(scipy.linalg.eigvalsh(K / len(points))[::-1], 0)
-    center = np.asarray(np.mean(points, axis=0, dtype=np.float64))
-    squared, pairs, words = _pairs(take, rows, dim, kernel, float(lengthscale), kind, center, seconds)
+    started = time.monotonic()
+
+    def spectrum(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        points = np.asarray(take(rows_for(jax.random.clone(key), rows, count)), np.float64)
+        with jax.enable_x64(True):
+            K = np.asarray(gram(kernel, points))
+        return points, K, np.maximum(scipy.linalg.eigvalsh(K / len(points))[::-1], 0)
+
+    points, K, values = spectrum(affordable(spectrum, min(sample, rows), seconds / 3, growth=3.0))
+    center, until = np.mean(points, axis=0), started + seconds
+    diameter = _diameter(take, rows, center, until)
+    squared, pairs, words = _pairs(take, rows, dim, kernel, float(lengthscale), kind, center, until)
     top = float(values[0])
     return Facts(
         rows=rows,
@@ -90,12 +100,34 @@ def facts(
         trace3=float((values**3).sum()),
         hs_norm=float(np.sqrt((values**2).sum())),
         eigenvalues=values[:KEPT],
-        diameter=_diameter(take, rows, center) / float(lengthscale),
+        diameter=diameter / float(lengthscale),
         squared_distances=squared,
         pairs=pairs,
         effective_dimension=_dimensions(values),
         decay={**_decay(values, kind), "pairs": words},
     )
+
+
+def affordable(step: Callable[[int], Any], most: int, seconds: float, *, growth: float = 2.0) -> int:
+    """Return how many rows, at most `most`, a step can have in so many seconds, by the time that it takes for a few.
+
+    That grows as a power of the rows. The step is done twice with 256 rows, as it compiles at first, and where these
+    are quick, with 1,024. With no time left, or no more rows, it is not tried. 256 rows at least are returned.
+    """
+    until, count = time.monotonic() + seconds, 256
+    if most <= count or seconds <= 0:
+        return min(most, count)
+    while True:
+        for _ in range(2):
+            start = time.monotonic()
+            if start >= until:
+                return count
+            step(count)
+            spent = max(time.monotonic() - start, 1e-6)
+        can = int(count * max(seconds / spent, 1.0) ** (1 / growth))
+        if count == 1024 or min(can, most) < 4 * count:
+            return min(can, most)
+        count = 1024
 
 
 def edges() -> np.ndarray:
@@ -162,17 +194,20 @@ def _slope(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
 # ---------------------------------------------------------------------------------------------------------- distances
 
 
-def _diameter(take: Take, rows: int, center: np.ndarray) -> float:
+def _diameter(take: Take, rows: int, center: np.ndarray, until: float) -> float:
     """Return an upper bound of the largest distance: by the distances to a centre, and by the bounding box."""
     low, high, radius = np.full(len(center), np.inf), np.full(len(center), -np.inf), 0.0
-    for block in _blocks(take, rows):
-        low, high = np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
-        radius = max(radius, float(np.sum((block - center) ** 2, axis=1).max()))
+    try:
+        for _, block in _blocks(take, rows, len(center), until):
+            low, high = np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
+            radius = max(radius, float(np.sum((block - center) ** 2, axis=1).max()))
+    except TimeoutError:
+        return math.inf
     return min(2 * math.sqrt(radius), float(np.linalg.norm(high - low))) * (1 + 1e-9)
 
 
 def _pairs(
-    take: Take, rows: int, dim: int, kernel: Any, lengthscale: float, kind: np.dtype, center: np.ndarray, seconds: float
+    take: Take, rows: int, dim: int, kernel: Any, lengthscale: float, kind: np.dtype, center: np.ndarray, until: float
 ) -> tuple[np.ndarray, np.ndarray, str]:
     """Return the bins of squared distances, the pairs in each, and a sentence about them."""
     total = rows * (rows - 1) // 2
@@ -181,17 +216,21 @@ def _pairs(
         return *worst, "distances were not counted: the statement that uses them is about the Gaussian kernel."
     if rows > MOST_ROWS:
         return *worst, f"distances were not counted: {total:,} pairs of more than {MOST_ROWS:,} rows are too many."
-    started = time.monotonic()
+    late = *worst, f"distances were not counted: {total:,} pairs would take longer than there was time."
+    exact = np.empty((rows, dim))
+    try:
+        for start, block in _blocks(take, rows, dim, until):
+            exact[start : start + len(block)] = block
+    except TimeoutError:
+        return late
+    coincident = _coincident(exact)
     points = np.empty((rows, dim), kind)
-    for start, block in zip(range(0, rows, _BLOCK), _blocks(take, rows), strict=True):
-        points[start : start + len(block)] = block
-    coincident = _coincident(points)
     for start in range(0, rows, _BLOCK):
         part = slice(start, start + _BLOCK)
-        points[part] = (points[part].astype(np.float64) - center) / lengthscale
-    counts = _counted(points, seconds - (time.monotonic() - started))
+        points[part] = (exact[part] - center) / lengthscale
+    counts = _counted(points, until - time.monotonic())
     if counts is None:
-        return *worst, f"distances were not counted: {total:,} pairs would take longer than {seconds:.0f} s."
+        return late
     counts[0] -= coincident  # copies have a computed distance of at most rounding, and all of that is subtracted
     left_out = f"; {coincident:,} at distance zero are left out" if coincident else ""
     return edges(), counts.astype(float), f"the distances of all {total:,} pairs were counted{left_out}."
@@ -218,7 +257,7 @@ def _coincident(points: np.ndarray) -> int:
 def _counted(points: np.ndarray, seconds: float) -> np.ndarray | None:
     """Return the pairs in each bin, (bins,) int64, or None where it would take longer."""
     rows, dim = points.shape
-    size = min(_TILE, rows)
+    size = min(_TILE, rows, max(CELLS // dim, 256))
     tiles = -(-rows // size)
     # What product form and rounding of the points may do to |x - y|^2, in units of |x|^2 + |y|^2: a pair may be counted
     # in a lower bin than its own, never in a higher one.
@@ -230,6 +269,8 @@ def _counted(points: np.ndarray, seconds: float) -> np.ndarray | None:
     order = [(i, j) for i in range(tiles) for j in range(i, tiles)]
     started = time.monotonic()
     for done, (i, j) in enumerate(order):
+        if seconds <= 0:
+            return None
         codes = _codes(held, i, j, rows, slack)
         if waiting is not None:  # counted on the host while the next tile is computed
             counts += np.bincount(np.asarray(waiting).ravel(), minlength=_LEFT_OUT + 1)
@@ -268,10 +309,13 @@ def _code(value: np.ndarray | np.floating) -> int:
     return int(value.view(integer)) >> (np.finfo(kind).nmant - int(math.log2(_OCTAVE)))
 
 
-def _blocks(take: Take, rows: int) -> Iterator[np.ndarray]:
-    """Yield all rows in float64."""
-    for start in range(0, rows, _BLOCK):
-        yield np.asarray(take(np.arange(start, min(start + _BLOCK, rows))), np.float64)
+def _blocks(take: Take, rows: int, dim: int, until: float) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield all rows in float64, each block with the number of its first row. Raises TimeoutError."""
+    size = min(_BLOCK, max(CELLS // dim, 1))
+    for start in range(0, rows, size):
+        if time.monotonic() > until:
+            raise TimeoutError
+        yield start, np.asarray(take(np.arange(start, min(start + size, rows))), np.float64)
 
 
 def without_pairs(found: Facts) -> bool:

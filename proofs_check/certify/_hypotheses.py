@@ -219,7 +219,7 @@ def _chen(facts: Facts, eps: float, delta: float) -> Iterator[Hypothesis]:
     yield Hypothesis(
         "chen2016, Theorem 5.1",
         "the Gaussian kernel, and points in a ball with log(dim M / (eps delta)) > 0",
-        gaussian and logarithm > 0,
+        gaussian and (logarithm > 0 if math.isfinite(logarithm) else None),
         f"{kernel}; M <= {facts.diameter:.3g} lengthscales, the logarithm is at most {logarithm:.3g}"
         + (f"; {_frequencies(eps, delta, dim=facts.dim, diameter=facts.diameter)}" if gaussian else ""),
     )

@@ -21,6 +21,8 @@ MOST_FEATURES = 2**14
 MOST_LANDMARKS = 2**12
 BATCH = 4096
 """Rows of a stream that are handed over at once."""
+STREAMED = 2**26
+"""Numbers of a stream, at most, where it has a thousand rows or more."""
 FOURIER = ("paired_fourier", "shifted_fourier", "orthogonal_fourier", "fastfood")
 NAMES = (*FOURIER, "nystrom", "kernel_pca", "kernel_jl", "random_feature_pca", "streaming_pca")
 
@@ -29,7 +31,7 @@ def families(rows: int, dim: int, eps: float) -> dict[str, Family]:
     """Return every map of the library, by name, for a table of `rows` rows and an error eps."""
     found = [_fourier(name) for name in FOURIER]
     found += [_nystrom(rows), _kernel_pca(rows), _kernel_jl(rows)]
-    found += [_random_feature_pca(rows, eps), _streaming_pca(rows, eps)]
+    found += [_random_feature_pca(rows, eps), _streaming_pca(rows, dim, eps)]
     return {family.name: family for family in found}
 
 
@@ -141,7 +143,7 @@ def _random_feature_pca(rows: int, eps: float) -> Family:
     )
 
 
-def _streaming_pca(rows: int, eps: float) -> Family:
+def _streaming_pca(rows: int, dim: int, eps: float) -> Family:
     def draw(key: Any, kernel: Any, points: Any, dim: int, dtype: Any, sizes: Mapping[str, int]) -> Any:
         phi = features.paired_fourier(key, kernel, dim, num_frequencies=sizes["num_frequencies"], dtype=dtype)
         pca = features.streaming_pca(phi, sketch_size=sizes["sketch_size"])
@@ -161,7 +163,7 @@ def _streaming_pca(rows: int, eps: float) -> Family:
             f"phi = pca.finalize(state, num_components={sizes['sketch_size']})"
         )
 
-    stream = min(rows, LARGEST_SAMPLE)
+    stream = min(rows, LARGEST_SAMPLE, max(STREAMED // dim, 1000))
     return Family(
         name="streaming_pca",
         unit="num_frequencies",

@@ -76,6 +76,30 @@ class Facts:
 
 
 @dataclass(frozen=True)
+class Rounding:
+    """What rounding may add to the errors of maps: statements are about exact numbers, and have what it leaves of eps.
+
+    Attributes
+    ----------
+    dtype : of points and maps.
+    gram : a bound of |Khat - Kexact| / n, Kexact that of the same map in exact numbers.
+    eigen : what eigenvectors in that precision add to it.
+    pairs : a bound of the relative change of the distance of a pair; infinite where not all pairs were looked at.
+    closest : kernel distance below which a pair may change by more, as not all pairs were looked at.
+    """
+
+    dtype: str = "float64"
+    gram: float = 0.0
+    eigen: float = 0.0
+    pairs: float = 0.0
+    closest: float = 0.0
+
+
+EXACT = Rounding()
+"""None at all."""
+
+
+@dataclass(frozen=True)
 class Demand:
     """The size that a valid statement demands of a map for a goal, or why it demands none that can be met.
 

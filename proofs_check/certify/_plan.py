@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from proofs_check.certify._facts import CELLS
 from proofs_check.certify._model import LARGEST_SAMPLE, Demand, Family, Outcome, Probe
 from proofs_check.certify._search import search
 from proofs_check.certify._trials import Trials
@@ -196,9 +197,9 @@ def _next(
     for name, entry in found.items():
         stated = by_a_statement(entry)
         if stated is not None and stated.size is not None:
-            limit = min(limit, trials.cost(entry.family, stated.size))
+            limit = min(limit, trials.cost(entry.family, stated.size, clock.left) or math.inf)
         if entry.size is not None:
-            costs[name] = trials.cost(entry.family, entry.size)
+            costs[name] = trials.cost(entry.family, entry.size, clock.left) or math.inf
     for name in sorted(costs, key=costs.__getitem__):
         more = _more_rows(trials, found[name], clock.left, alpha, delta)
         if costs[name] < limit and more != found[name].sample:
@@ -245,13 +246,21 @@ def _sample(
     """Return how many rows a trial can look at in the time that is left, None for all of them."""
     rows, goal = trials.table.rows, trials.goal.name
     most = min(rows, MOST_ROWS[goal])
-    first = min(most, CALIBRATION_ROWS)
+    dim = trials.table.dim
+    first = min(most, CALIBRATION_ROWS, max(CELLS // dim, FEWEST_ROWS))
     name = list(ranges)[-1]
-    prepare, error = trials.timed(families[name], max(ranges[name][1] // 2, 1), first)
+    while first > FEWEST_ROWS and trials.preparing(first, GROWTH[goal]) > clock.left / 4:
+        first //= 2
+    size = min(max(ranges[name][1] // 2, 1), max(CELLS // dim, 1))
+    try:
+        prepare, error = trials.timed(families[name], size, first, clock)
+    except TimeoutError:
+        return first
     share = FIRST_SHARE * clock.left / math.ceil(len(ranges) / 2)  # some leave their time to others
     growth, allowed = GROWTH[goal], max(DRAWING * share / TRIALS, 1e-9)
     say(f"a trial on {first:,} rows takes {prepare + error:.3g} s")
-    if rows <= most and error * (rows / first) ** growth <= allowed / FIRST_SHARE:
+    more = (rows / first) ** growth
+    if rows <= most and error * more <= allowed / FIRST_SHARE and prepare * more <= FIRST_SHARE * clock.left:
         return None  # all rows are prepared once
     affordable = first * (allowed / (prepare + error)) ** (1 / growth)
     return int(min(max(affordable, FEWEST_ROWS), most))
@@ -324,17 +333,46 @@ def _or_by_a_statement(trials: Trials, entry: Entry, sample: int | None, eps: fl
     if found is None:
         asked = f"{demand.source} asks for {demand.size:,}, beyond the {entry.family.largest:,} at which trials end"
         return dataclasses.replace(entry, words=f"{entry.words}; {asked}")
-    trial = trials.trial(entry.family, sample)
+    found = measured(trials, found, sample, eps, clock)
+    return dataclasses.replace(found, words=f"{found.words}; {entry.words}")
+
+
+def measured(
+    trials: Trials, stated: Entry, sample: int | None, eps: float, clock: Clock, most: int = MEASURED_DRAWS
+) -> Entry:
+    """Return the entry of a statement with a few draws at its size; certified if there are any and none of them fails.
+
+    A statement is about exact numbers, and draws are of the map as it is. Where it holds, few or none of them fail: its
+    sizes are those of the worst case. What rounding does to a map, it does to most of its draws.
+    """
+    assert stated.demand is not None and stated.size is not None
+    trial = trials.trial(stated.family, sample)
     errors: list[float] = []
     start = time.monotonic()
-    while len(errors) < MEASURED_DRAWS and clock.left > 0:
-        errors.append(trial(demand.size, "measured", len(errors)))
+    takes = trials.expected(stated.family, stated.size, sample or trials.table.rows, GROWTH[trials.goal.name])
+    while len(errors) < most and clock.left > takes:
+        errors.append(trial(stated.size, "measured", len(errors)))
         if (time.monotonic() - start) / len(errors) > 0.1 * clock.left:
             break
-    if errors:
-        measured = _probe(demand.size, errors, eps, time.monotonic() - start)
-        found = dataclasses.replace(found, probes=(*entry.probes, measured))
-    return dataclasses.replace(found, words=f"{found.words}; {entry.words}")
+    if not errors:
+        words = f"{stated.words}, but the time ended before a draw could be measured"
+        return dataclasses.replace(stated, status="out of time", words=words, size=None, basis=None, demand=None)
+    probe = _probe(stated.size, errors, eps, time.monotonic() - start)
+    if not probe.failures:
+        return dataclasses.replace(stated, probes=(*stated.probes, probe))
+    words = (
+        f"{stated.demand.source}, which is about exact numbers, gives {stated.family.unit} {stated.size:,}, but "
+        f"{probe.failures} of {probe.draws} draws in {trials.dtype} failed"
+    )
+    return dataclasses.replace(
+        stated,
+        status="not certified",
+        words=words,
+        size=None,
+        basis=None,
+        probes=(*stated.probes, probe),
+        demand=None,
+    )
 
 
 def _probe(size: int, errors: Sequence[float], eps: float, seconds: float) -> Probe:

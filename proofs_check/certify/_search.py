@@ -111,9 +111,9 @@ def search(
     arguments, and no arguments come twice. Sizes are those of `grid`. The search starts at `start`, by default
     `smallest`; a start that is too large costs expensive draws. `seconds` is the limit by `clock`: no draw starts that
     is not expected to end before it, and nothing starts that cannot lead to a certificate by then, by the mean time of
-    the draws so far, in proportion to the size. The two longest draws of a size do not count: the first may compile,
-    and another may have been held up by what else the machine does. `report(size, stage,
-    draws, failures)` is called after every draw.
+    the draws so far, in proportion to the size, and for a single draw to its cube. The two longest draws of a size do
+    not count: the first may compile, and another may have been held up by what else the machine does. `report(size,
+    stage, draws, failures)` is called after every draw.
 
     The result is certified with confidence 1 - alpha, whatever the errors are like. "too large" where `largest` fails
     too often or cannot be certified, "out of time" where the limit came first; neither is a statement at a level. What
@@ -260,6 +260,11 @@ class _Draws:
         near = self._nearest(size)
         return self._times[near].usual() * size / near if near else 0.0
 
+    def longest(self, size: int) -> float:
+        """Return the seconds that one draw takes at most, if they grow as the cube of the size."""
+        near = self._nearest(size)
+        return self.cost(size) * max(size / near, 1.0) ** 2 if near else 0.0
+
     def sure(self, size: int) -> bool:
         """Tell whether the cost of a size rests on draws enough, so that one which was held up does not decide."""
         near = self._nearest(size)
@@ -276,7 +281,7 @@ class _Draws:
         """Return whether a fresh draw fails. Raises _OutOfTime where it would not end in time."""
         start = self._clock()
         left = self._deadline - start
-        if left <= 0 or self.cost(size) > left:
+        if left <= 0 or self.longest(size) > left:
             raise _OutOfTime
         at = size, stage
         error = float(self._trial(size, stage, len(self.errors.get(at, ()))))
@@ -441,7 +446,7 @@ class _Hunt:
         factor = float(np.clip(math.exp(2 * draws.logs(sizes[self._low]).mean()), *_JUMPS))
         least = self._low + 1
         index = max(int(np.searchsorted(sizes, factor * sizes[self._low], side="right")) - 1, least)
-        while self._fewest * draws.cost(sizes[index]) > draws.left():
+        while max(self._fewest * draws.cost(sizes[index]), draws.longest(sizes[index])) > draws.left():
             if index > least:
                 index = (least + index) // 2
             elif draws.sure(sizes[index]):

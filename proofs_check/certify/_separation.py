@@ -35,9 +35,9 @@ For a map that keeps all distances |f - g| up to a factor in [1 - r, 1 + r], the
 
 Where there is nothing to divide by:
 
-* spreads sigma below rounding, 32 eps times the mean squared length of a feature, count as that; where both classes of
-  a pair have none in H and in the features (all their points coincide), all is kept if the means differ in the
-  features, and nothing if they do not;
+* spreads sigma below rounding, 32 eps(dtype) times the mean squared length of a feature, count as that; where both
+  classes of a pair have none in H and in the features (all their points coincide), all is kept if the means differ in
+  the features, and nothing if they do not;
 * pairs of classes whose means in H coincide up to rounding, or all of whose points do, have nothing to lose: they are
   left out, and counted; if no pair is left, `prepare` raises;
 * points of different classes that coincide in H are left out of the minimum, and counted;
@@ -57,12 +57,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxkern import _checks
 from jaxkern._eigensolvers import largest_eigenpairs, start_block
 from jaxkern._spectral import matmul
 from jaxkern.gram import gram, gram_matmul, kernel_distance
 from jaxkern.kernels._base import psd_kernel
 from proofs_check.certify._clustering import features, ranged
+from proofs_check.certify._rows import rows_of
 
 __all__ = ["LARGEST", "Classes", "Separation"]
 
@@ -116,7 +116,7 @@ class Classes:
 
     Attributes
     ----------
-    points : (s, dim).
+    points : (s, dim), as maps get them.
     names : the c classes that count, those with at least two points.
     single : classes that were left out, for they have a single point here.
     missing : classes of the table that have none.
@@ -200,23 +200,24 @@ class Separation:
         return ""
 
     def prepare(self, key: Any, points: Any, labels: np.ndarray | None) -> Classes:
-        """Measure the separation of the classes of points (s, dim) in the kernel's space; the key is not used.
+        """Measure the separation of classes of points (s, dim) or `Rows` in the kernel's space; the key is not used.
 
         labels : (s,) of any kind that can be sorted.
 
         Raises ValueError without labels, where they do not fit, where fewer than two classes have two points, or where
         the kernel separates no two of them.
         """
-        points = _checks.matrix("points", points)
-        names, codes, single, missing = self._classes(labels, len(points))
+        rows = rows_of(points)
+        names, codes, single, missing = self._classes(labels, len(rows))
         measure = _prepared_means if self.kind == "means" else _prepared_points
-        layout, separation, coincident = measure(self.kernel, points, codes, len(names))
+        with jax.enable_x64(True):
+            layout, separation, coincident = measure(self.kernel, jnp.asarray(rows.points), codes, len(names))
         first, second = np.triu_indices(len(names), 1)
         if np.isnan(separation[first, second]).all():
             raise ValueError(
                 "the kernel separates no two classes of these points: there is nothing to keep; try another lengthscale"
             )
-        return Classes(points, names, single, missing, separation, coincident, layout)
+        return Classes(rows.inputs, names, single, missing, separation, coincident, layout)
 
     def error(self, key: Any, phi: Any, prepared: Classes) -> float:
         """Return the largest loss; NaN for features that are not finite. The key is not used."""
@@ -276,10 +277,13 @@ class Separation:
 
     def _kept(self, phi: Any, prepared: Classes) -> np.ndarray:
         Z = features(phi, prepared.points)
-        if self.kind == "points":
-            return _kept_points(Z, prepared)
-        rows, inside, exact = prepared.layout
-        found = _means(_features_means, _features_spreads, (Z,), rows, inside)
+        rounding = float(jnp.finfo(Z.dtype).eps)
+        with jax.enable_x64(True):
+            Z = Z.astype(jnp.float64)
+            if self.kind == "points":
+                return _kept_points(Z, prepared)
+            rows, inside, exact = prepared.layout
+            found = _means(_features_means, _features_spreads, (Z,), rows, inside, rounding)
         return found.kept(exact) if found is not None else np.full(exact.gaps.shape, np.nan)
 
 
@@ -297,13 +301,16 @@ def _prepared_means(
     for number in range(num_classes):
         rows[number, : counts[number]] = np.flatnonzero(codes == number)
     layout = jnp.asarray(rows), jnp.asarray(np.arange(width)[None, :] < counts[:, None])
-    exact = _means(_kernel_means, _kernel_spreads, (kernel, points), *layout)
+    rounding = float(jnp.finfo(points.dtype).eps)
+    exact = _means(_kernel_means, _kernel_spreads, (kernel, points), *layout, rounding)
     if exact is None:
         raise ValueError("the separation of the classes is not finite; look for NaN or huge entries in the points")
     return (*layout, exact), exact.separation, 0
 
 
-def _means(means: Any, spreads: Any, space: tuple[Any, ...], rows: jax.Array, inside: jax.Array) -> _Means | None:
+def _means(
+    means: Any, spreads: Any, space: tuple[Any, ...], rows: jax.Array, inside: jax.Array, eps: float
+) -> _Means | None:
     """Return the numbers of the kernel's space or of the features, in float64; None where some are not finite.
 
     The largest eigenvalues come from the Gram matrices of the classes where these are small, by one program for the
@@ -318,7 +325,7 @@ def _means(means: Any, spreads: Any, space: tuple[Any, ...], rows: jax.Array, in
     else:
         values, settled = spreads(*space, rows, inside)
     # Features that are all zero have no size, and nothing that is not rounding.
-    rounding = 32 * float(jnp.finfo(gaps.dtype).eps) * (float(size) or 1.0)
+    rounding = 32 * eps * (float(size) or 1.0)
     found = _Means(np.asarray(gaps, float), np.asarray(values, float), rounding)
     finite = np.isfinite(found.gaps).all() and np.isfinite(found.spreads).all() and math.isfinite(rounding)
     return found if finite and bool(settled) else None

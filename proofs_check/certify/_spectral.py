@@ -42,11 +42,14 @@ from jaxkern.gram import gram, gram_matmul
 from jaxkern.kernels import kappa
 from jaxkern.kernels._base import psd_kernel
 from proofs_check.certify._distance import embed
+from proofs_check.certify._rows import rows_of
 
 __all__ = ["Matrix", "Spectral"]
 
 _EXACT = 512
-"""Points up to which all eigenvalues are computed; beyond, they take longer than the bound."""
+"""Points up to which all eigenvalues are computed, in float64; beyond, they take longer than the bound."""
+_ROUNDING = 4.0
+"""So many eps(dtype) are added to the bound: K is rounded once, from float64, and products are in the map's dtype."""
 _HELD_BYTES = 2**30
 """The kernel matrix is held up to so many bytes, and computed again in every product beyond."""
 _ROWS = 1024
@@ -62,12 +65,13 @@ class Matrix:
 
     Attributes
     ----------
-    points : (n, dim).
-    blocks : the same in blocks of 1,024 rows, filled with copies of the last point.
-    kernel_matrix : (n or more, n), None where it is not held; rows beyond n are filling.
+    points : (n, dim) float64.
+    blocks : the same as maps get them, in blocks of 1,024 rows, filled with copies of the last point.
+    kernel_matrix : (n or more, n) of the float64 points, None where it is not held; rows beyond n are filling. Beyond
+        512 points it is rounded to the dtype of maps.
     """
 
-    points: jax.Array
+    points: np.ndarray
     blocks: tuple[jax.Array, ...]
     kernel_matrix: jax.Array | None
 
@@ -89,9 +93,9 @@ class Spectral:
 
     Notes
     -----
-    For s points and F features: `prepare` takes s^2 kernel values and holds them up to 1 GiB. `error` takes 4 to 28
-    products of K and of the features with 8 columns, bound by memory; where K is not held, as many times s^2 kernel
-    values instead. Rounding adds about eps(dtype) to the error.
+    For s points and F features: `prepare` takes s^2 kernel values in float64 and holds them up to 1 GiB. `error` takes
+    4 to 28 products of K and of the features with 8 columns, bound by memory; where K is not held, as many times s^2
+    kernel values instead. Its own rounding is of the order of eps(dtype), and part of the bound.
     """
 
     kernel: Any
@@ -116,16 +120,19 @@ class Spectral:
         return ""
 
     def prepare(self, key: Any, points: Any, labels: np.ndarray | None = None) -> Matrix:
-        """Compute the kernel matrix of points (s, dim) where it can be held; key and labels play no part.
+        """Compute the kernel matrix of points (s, dim) or `Rows` where it can be held; key and labels play no part.
 
         Raises ValueError if points are not a floating matrix.
         """
-        points = _checks.matrix("points", points)
-        n, dim = points.shape
-        filled = jnp.pad(points, ((0, -n % _ROWS), (0, 0)), mode="edge").reshape(-1, _ROWS, dim)
-        held = n * n * points.dtype.itemsize <= _HELD_BYTES
-        matrix = _kernel_matrix(self.kernel, filled, points) if held else None
-        return Matrix(points, tuple(filled), matrix)
+        rows = rows_of(points)
+        n, dim = rows.points.shape
+        dtype = jnp.dtype("float64") if n <= _EXACT else rows.inputs.dtype
+        matrix, fill = None, ((0, -n % _ROWS), (0, 0))
+        if n * n * dtype.itemsize <= _HELD_BYTES:
+            with jax.enable_x64(True):
+                filled = np.pad(rows.points, fill, mode="edge").reshape(-1, _ROWS, dim)
+                matrix = _kernel_matrix(self.kernel, filled, rows.points, dtype=dtype)
+        return Matrix(rows.points, tuple(jnp.pad(rows.inputs, fill, mode="edge").reshape(-1, _ROWS, dim)), matrix)
 
     def error(self, key: Any, phi: Any, prepared: Matrix) -> float:
         """Return the error, or a bound of it; NaN where features are not numbers."""
@@ -151,29 +158,32 @@ class Spectral:
         phi = as_map(phi)
         Z = _joined(tuple(embed(phi, block) for block in prepared.blocks), n)
         if n <= _EXACT:
-            norm = float(_norm(Z, prepared.kernel_matrix)) / scale
+            with jax.enable_x64(True):
+                norm = float(_norm(Z, prepared.kernel_matrix)) / scale
             return norm, norm
         quantile = 2 * float(special.gammaincinv(_PROBES / 2, self.slack))
         most = math.ceil(math.acosh(math.sqrt(n * _PROBES / quantile)) / math.acosh(_LOOSENESS))
         most += -most % _STEPS
-        basis, mass = _start(key, n, points.dtype, most)
+        basis, mass = _start(key, n, Z.dtype, most)
         diagonal: list[float] = []
         beside: list[float] = []
         lower = upper = math.nan
         for first in range(0, most, _STEPS):
-            basis, found = _lanczos(self.kernel, Z, points, prepared.kernel_matrix, basis, first, num_steps=_STEPS)
+            with jax.enable_x64(True):
+                basis, found = _lanczos(self.kernel, Z, points, prepared.kernel_matrix, basis, first, num_steps=_STEPS)
             for part, entries in zip((diagonal, beside), np.asarray(found, float), strict=True):
                 part.extend(entries)
             lower, upper = _bounds(np.asarray(diagonal), np.asarray(beside), float(mass) / quantile)
             if not upper > _CLOSE * lower:
                 break
-        return lower / scale, upper / scale
+        rounding = _ROUNDING * float(jnp.finfo(Z.dtype).eps)
+        return max(lower / scale - rounding, 0.0), upper / scale + rounding
 
 
-@jax.jit
-def _kernel_matrix(kernel: Any, blocks: jax.Array, points: jax.Array) -> jax.Array:
+@partial(jax.jit, static_argnames="dtype")
+def _kernel_matrix(kernel: Any, blocks: jax.Array, points: jax.Array, *, dtype: Any) -> jax.Array:
     """Return K for all rows of all blocks: block by block, so that nothing else of its size is ever held."""
-    return lax.map(lambda block: gram(kernel, block, points), blocks).reshape(-1, points.shape[0])
+    return lax.map(lambda block: gram(kernel, block, points).astype(dtype), blocks).reshape(-1, points.shape[0])
 
 
 @partial(jax.jit, static_argnums=1)
@@ -183,6 +193,7 @@ def _joined(images: tuple[jax.Array, ...], n: int) -> jax.Array:
 
 @jax.jit
 def _norm(Z: jax.Array, kernel_matrix: jax.Array) -> jax.Array:
+    Z = Z.astype(kernel_matrix.dtype)
     difference = kernel_matrix[: Z.shape[0]] - matmul(Z, Z.T)
     return operator_norm((difference + difference.T) / 2)
 
@@ -213,7 +224,10 @@ def _lanczos(
     n = Z.shape[0]
 
     def apply(V: jax.Array) -> jax.Array:
-        exact = gram_matmul(kernel, points, None, V) if kernel_matrix is None else matmul(kernel_matrix, V)[:n]
+        if kernel_matrix is None:
+            exact = gram_matmul(kernel, points, None, V.astype(points.dtype)).astype(V.dtype)
+        else:
+            exact = matmul(kernel_matrix, V)[:n]
         return exact - matmul(Z, matmul(V.T, Z).T)  # V' Z, as Z' V would copy Z
 
     def step(basis: jax.Array, j: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from proofs_check.certify._columns import Columns, labelled, read_columns, select
+<<<<<<< HEAD
 from proofs_check.data import DataError, extreme, listed, place, plain
+=======
+from proofs_check.data import DataError, listed, look, place, plain
+>>>>>>> h-certio
 
 __all__ = ["Table", "from_array", "open_table", "rows_for"]
 
@@ -57,11 +62,12 @@ class Table:
     _view: _View = field(repr=False)
     _largest: float = field(repr=False)
 
-    def take(self, indices: Any, dtype: Any) -> np.ndarray:
+    def take(self, indices: Any, dtype: Any, *, raw: bool = False) -> np.ndarray:
         """Return rows in the order of `indices`, which may repeat, as an array (len(indices), dim).
 
-        Rows are read in ascending order, and no others. Values are standardised in float64 before the cast. Raises
-        ValueError for an index that does not exist, or DataError where a value does not fit into `dtype`.
+        Rows are read in ascending order, and no others. Values are standardised in float64 before the cast, or with
+        `raw` not at all. Raises ValueError for an index that does not exist, or DataError where a value does not fit
+        into `dtype`.
         """
         indices = np.asarray(indices)
         if indices.ndim != 1 or (len(indices) and indices.dtype.kind not in "iu"):
@@ -69,9 +75,10 @@ class Table:
         if len(indices) and not 0 <= indices.min() <= indices.max() < self.rows:
             raise ValueError(f"indices must lie within 0 and {self.rows - 1}, got {indices.min()} to {indices.max()}")
         order = np.argsort(indices, kind="stable")
-        out = np.empty((len(indices), self.dim), self._checked_dtype(dtype))
+        out = np.empty((len(indices), self.dim), self._checked_dtype(dtype, raw))
         for part in _slices(len(indices), self.dim):
-            out[order[part]] = self._finished(self._view.rows_at(indices[order[part]]))
+            block = self._view.rows_at(indices[order[part]])
+            out[order[part]] = block if raw else self._finished(block)
         return out
 
     def blocks(self, size: int, dtype: Any) -> Iterator[np.ndarray]:
@@ -89,17 +96,21 @@ class Table:
         """Return indices of `count` distinct rows, see `rows_for`."""
         return rows_for(key, self.rows, count)
 
+    def fits(self, dtype: Any) -> bool:
+        """Tell whether every value of the table is in the range of a dtype."""
+        return self._largest <= float(np.finfo(dtype).max)
+
     def _finished(self, block: np.ndarray) -> np.ndarray:
         return (block.astype(np.float64) - self.mean) / self.scale if self.standardized else block
 
-    def _checked_dtype(self, dtype: Any) -> np.dtype:
+    def _checked_dtype(self, dtype: Any, raw: bool = False) -> np.dtype:
         kind = np.dtype(dtype)
         if kind not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64, got {kind}")
-        if not self.standardized and self._largest > float(np.finfo(kind).max):
+        if (raw or not self.standardized) and not self.fits(kind):
             raise DataError(
                 f"{self.source}: values up to {self._largest:.3g} do not fit into {kind}; "
-                "standardise the columns or use float64"
+                + ("use float64" if self.standardized else "standardise the columns or use float64")
             )
         return kind
 
@@ -112,6 +123,7 @@ def open_table(
     rows: int | None = None,
     standardize: bool = False,
     missing: str = "error",
+    until: float = math.inf,
 ) -> Table:
     """Return the table in a `.npy`, `.npz` (array X), `.csv` or `.parquet` file.
 
@@ -124,15 +136,16 @@ def open_table(
     rows : how many rows to use, from the first; None: all.
     standardize : whether to subtract its mean from each column, and to divide it by its standard deviation.
     missing : "error", or "drop" to leave out rows in which a used column or the label holds no number.
+    until : when reading is given up with a DataError, by the monotonic clock.
 
     Columns with no number at all and constant columns are left out; everything that is left out or looks wrong is in
     `left_out` and `notes`. Two passes over the data, or four where cells are missing; a few times 8 MiB of memory and
     16 bytes a row, beyond the data themselves where the file is no `.npy`. Raises DataError, in one line.
     """
     _check(rows, missing)
-    found = read_columns(path, columns=columns, labels=labels, rows=rows)
+    found = read_columns(path, columns=columns, labels=labels, rows=rows, until=until)
     words = _Words(place(path), "--missing drop", "--columns", "--standardize", "--dtype float64")
-    return _table(plain(Path(path).name), found, words, standardize, missing)
+    return _table(plain(Path(path).name), found, words, standardize, missing, until)
 
 
 def from_array(
@@ -198,6 +211,7 @@ class _View:
     array: np.ndarray
     columns: np.ndarray | None
     kept: np.ndarray | None = None
+    until: float = math.inf
 
     @property
     def rows(self) -> int:
@@ -222,6 +236,7 @@ class _View:
     def transposed(self) -> Iterator[np.ndarray]:
         """Yield all rows in blocks (dim, size) of float64, copies that may be overwritten."""
         for part in _slices(self.rows, self.dim):
+            look("the table", self.until)
             with np.errstate(over="ignore"):  # what does not fit into float64 counts as infinite
                 yield np.array(self.rows_from(part.start, part.stop).T, np.float64, order="C")
 
@@ -229,7 +244,7 @@ class _View:
         """Return the view of some of its columns, by position."""
         if len(positions) == self.dim:
             return self
-        return _View(self.array, positions if self.columns is None else self.columns[positions], self.kept)
+        return replace(self, columns=positions if self.columns is None else self.columns[positions])
 
 
 @dataclass(frozen=True)
@@ -247,10 +262,12 @@ class _Moments:
         return _Moments(*(getattr(self, name)[positions] for name in self.__dataclass_fields__))
 
 
-def _table(source: str, found: Columns, words: _Words, standardize: bool, missing: str) -> Table:
+def _table(
+    source: str, found: Columns, words: _Words, standardize: bool, missing: str, until: float = math.inf
+) -> Table:
     notes, left_out = list(found.notes), dict(found.left_out)
     every = found.used == tuple(range(found.array.shape[1]))
-    view = _View(found.array, None if every else np.array(found.used, np.int64))
+    view = _View(found.array, None if every else np.array(found.used, np.int64), until=until)
     moments = _moments(view)
     names = np.array(found.names, object)
     texts = [found.texts.get(i, (0, "")) for i in range(view.dim)]
@@ -284,7 +301,7 @@ def _table(source: str, found: Columns, words: _Words, standardize: bool, missin
                 f"choose others with {words.columns}"
             )
         notes.append(f"{count} are left out, since they hold no number in some column ({where}).")
-        view = _View(view.array, view.columns, kept)
+        view = replace(view, kept=kept)
         moments = _moments(view)
 
     constant = ~empty & (moments.low == moments.high)

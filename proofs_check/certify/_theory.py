@@ -23,7 +23,7 @@ from jaxkern.bounds import Bound, fourier, sketching, streaming
 from jaxkern.plan import _least
 from proofs_check.certify._facts import without_pairs
 from proofs_check.certify._maps import FOURIER, LANDMARKS_A_FEATURE, NAMES, families
-from proofs_check.certify._model import GOALS, Demand, Facts
+from proofs_check.certify._model import EXACT, GOALS, Demand, Facts, Rounding
 
 STATIONARY = (
     kernels.Gaussian,
@@ -40,7 +40,9 @@ _SHARES = (0.02, 0.1, 0.3, 0.6)
 """Of delta, that the choice of rows may have; the frequencies have the rest."""
 
 
-def demands(facts: Facts, goal_name: str, eps: float, delta: float, kind: str | None = None) -> list[Demand]:
+def demands(
+    facts: Facts, goal_name: str, eps: float, delta: float, kind: str | None = None, rounding: Rounding = EXACT
+) -> list[Demand]:
     """Return what the valid statements demand of every map of the library, one entry a statement or a refusal.
 
     Parameters
@@ -49,6 +51,7 @@ def demands(facts: Facts, goal_name: str, eps: float, delta: float, kind: str | 
     goal_name : one of `GOALS`.
     eps, delta : largest error, and largest probability of a draw that exceeds it, in (0, 1).
     kind : of the goal "separation", "means" or "points" where it is known.
+    rounding : what it may add to the errors; the statements have the rest of eps.
 
     Returns
     -------
@@ -64,29 +67,53 @@ def demands(facts: Facts, goal_name: str, eps: float, delta: float, kind: str | 
     if kind not in (None, "means", "points"):
         raise ValueError(f"kind must be 'means' or 'points', got {kind!r}")
     if goal_name == "distance":
-        return [demand for name in NAMES for demand in _distance(name, facts, eps, delta)]
+        return [demand for name in NAMES for demand in _distance(name, facts, eps, delta, rounding)]
     if goal_name == "spectral":
-        return [demand for name in NAMES for demand in _spectral(name, facts, eps, delta)]
+        return [demand for name in NAMES for demand in _spectral(name, facts, eps, delta, rounding)]
     if goal_name == "clustering":
         return [_clustering(name) for name in NAMES]
-    return [demand for name in NAMES for demand in _separation(name, facts, eps, delta, kind)]
+    return [demand for name in NAMES for demand in _separation(name, facts, eps, delta, kind, rounding)]
+
+
+def rounding_share(rounding: Rounding, goal_name: str, name: str) -> float:
+    """Return what rounding may add to the error of a map, as far as a statement is about the goal."""
+    if goal_name == "spectral":
+        return rounding.gram + (0.0 if name in FOURIER else rounding.eigen)
+    return rounding.pairs
+
+
+def _lost(name: str, eps: float, share: float, dtype: str) -> Demand | None:
+    """Return why no statement holds for a map in some precision, None where rounding leaves something of eps."""
+    if share < eps:
+        return None
+    why = f"may add {share:.2g}, which leaves nothing of {eps:.2g}" if math.isfinite(share) else _NOT_LOOKED_AT
+    more = "; float64 would leave more" if dtype == "float32" else ""
+    return Demand(name, "none", f"Statements are about exact numbers. Rounding in {dtype} {why}{more}.")
+
+
+_NOT_LOOKED_AT = "may change distances of close pairs by more, and not all pairs of so many rows were looked at"
 
 
 # ----------------------------------------------------------------------------------------------------------- distance
 
 
-def _distance(name: str, facts: Facts, eps: float, delta: float) -> Iterator[Demand]:
+def _distance(name: str, facts: Facts, eps: float, delta: float, rounding: Rounding) -> Iterator[Demand]:
     if name != "paired_fourier":
         yield Demand(name, "none", _NO_DISTANCE[name])
     elif not isinstance(facts.kernel, kernels.Gaussian):
         yield Demand(name, "chen2016, Theorem 4.1", _NOT_GAUSSIAN.format(type(facts.kernel).__name__))
     else:
-        yield from _relative(facts, eps, delta, f"keep their kernel distance to a relative error of {eps:g}")
+        yield from _relative(facts, eps, delta, f"keep their kernel distance to a relative error of {eps:g}", rounding)
 
 
-def _relative(facts: Facts, eps: float, delta: float, promise: str) -> Iterator[Demand]:
+def _relative(facts: Facts, eps: float, delta: float, promise: str, rounding: Rounding) -> Iterator[Demand]:
     """Yield the demands on paired features of the Gaussian kernel: for any points, for a ball, for these points."""
     name, rows, total = "paired_fourier", facts.rows, facts.rows * (facts.rows - 1) // 2
+    lost = _lost(name, eps, rounding.pairs, rounding.dtype)
+    if lost is not None:
+        yield lost
+        return
+    eps -= rounding.pairs
     found, why = planned(lambda: plan.fourier(eps, delta, num_points=rows))
     if found is None:
         yield Demand(name, "chen2016, Theorem 4.1", f"No size below 2^53 is certified: {why}.")
@@ -154,24 +181,27 @@ _NO_DISTANCE = {
 # ----------------------------------------------------------------------------------------------------------- spectral
 
 
-def _spectral(name: str, facts: Facts, eps: float, delta: float) -> Iterator[Demand]:
+def _spectral(name: str, facts: Facts, eps: float, delta: float, rounding: Rounding) -> Iterator[Demand]:
     """Yield the demands for |K - Khat|_2 <= eps n."""
     stationary = isinstance(facts.kernel, STATIONARY)
+    share = rounding_share(rounding, "spectral", name)
     if name == "kernel_jl":
         yield Demand(name, "none", "Its features have the Gram matrix of Sigma^3, not of the kernel.")
     elif name in ("orthogonal_fourier", "fastfood"):
         words = "The statements add independent frequencies, and these depend on each other: only draws can tell."
         yield Demand(name, "none", words)
+    elif (lost := _lost(name, eps, share, rounding.dtype)) is not None:
+        yield lost
     elif name == "nystrom":
-        yield _nystrom(facts, eps, delta)
+        yield _nystrom(facts, eps - share, delta)
     elif name == "kernel_pca":
-        yield _kernel_pca(facts, eps, delta)
+        yield _kernel_pca(facts, eps - share, delta)
     elif not stationary:
         yield Demand(name, "none", f"The {type(facts.kernel).__name__} kernel is not one with Fourier features.")
     elif name in FOURIER:
-        yield from _fourier(name, facts, eps, delta)
+        yield from _fourier(name, facts, eps - share, delta)
     else:
-        yield _components(name, facts, eps, delta)
+        yield _components(name, facts, eps, delta, share)
 
 
 def _fourier(name: str, facts: Facts, eps: float, delta: float) -> Iterator[Demand]:
@@ -198,9 +228,9 @@ def _fourier(name: str, facts: Facts, eps: float, delta: float) -> Iterator[Dema
             yield Demand(name, source, "No size below 2^53 is certified.")
             continue
         if spectral:
-            words = f"For any {n:,} points and all unit vectors x together, |x' (K - Khat) x| <= {eps:g} n."
+            words = f"For any {n:,} points and all unit vectors x together, |x' (K - Khat) x| <= {eps:.4g} n."
         else:
-            words = f"For any points, of any number n, even the Frobenius norm of K - Khat is at most {eps:g} n."
+            words = f"For any points, of any number n, even the Frobenius norm of K - Khat is at most {eps:.4g} n."
         yield Demand(name, source, words, size)
 
 
@@ -213,9 +243,13 @@ def _nystrom(facts: Facts, eps: float, delta: float) -> Demand:
     size = (found and found.num_landmarks) or 2**53
     if size >= facts.rows:
         asked = f"{size:,} landmarks" if found else "2^53 landmarks and more"
-        words = f"The table has {facts.rows:,} rows, no more than the {asked} asked for: take all, for no error."
+        words = (
+            f"The table has {facts.rows:,} rows, no more than the {asked} asked for: take all, no error but rounding."
+        )
         return Demand("nystrom", NYSTROM, words, facts.rows)
-    words = f"For any table, of any number n of rows, |K - Khat|_2 <= {eps:g} n with landmarks drawn uniformly from it."
+    words = (
+        f"For any table, of any number n of rows, |K - Khat|_2 <= {eps:.4g} n with landmarks drawn uniformly from it."
+    )
     return Demand("nystrom", NYSTROM, words, size)
 
 
@@ -236,19 +270,19 @@ def _kernel_pca(facts: Facts, eps: float, delta: float) -> Demand:
         return Demand("kernel_pca", source, f"It would need more components than {family.largest:,}, the most here.")
     words = (
         f"For any table: {size:,} components leave out at most n / {size + 1:,}, and {family.num_points(size):,} "
-        f"uniform landmarks find them well enough for |K - Khat|_2 <= {eps:g} n."
+        f"uniform landmarks find them well enough for |K - Khat|_2 <= {eps:.4g} n."
     )
     return Demand("kernel_pca", source, words, size)
 
 
-def _components(name: str, facts: Facts, eps: float, delta: float) -> Demand:
+def _components(name: str, facts: Facts, eps: float, delta: float, rounding: float) -> Demand:
     """Return the demand on principal components of paired features, of sampled rows or of a stream of rows."""
     n, family = facts.rows, families(facts.rows, facts.dim, eps)[name]
 
     def certificate(size: int) -> Bound:
         sizes = family.sizes(size)
         kept, points = sizes.get("sketch_size", sizes.get("num_components", 0)), sizes["num_points"]
-        left, best = eps - 1 / (kept + 1), -math.inf
+        left, best = eps - rounding - 1 / (kept + 1), -math.inf
         for share in _SHARES if points < n else (0.0,):
             drawn = 0.0 if points >= n else _deviation(points, share * delta)
             if left > drawn:
@@ -319,13 +353,16 @@ def _clustering(name: str) -> Demand:
 # --------------------------------------------------------------------------------------------------------- separation
 
 
-def _separation(name: str, facts: Facts, eps: float, delta: float, kind: str | None) -> Iterator[Demand]:
+def _separation(
+    name: str, facts: Facts, eps: float, delta: float, kind: str | None, rounding: Rounding
+) -> Iterator[Demand]:
     if name == "kernel_jl":
         yield _kernel_jl(facts, eps, delta)
     elif name == "paired_fourier" and kind == "points" and isinstance(facts.kernel, kernels.Gaussian):
         root = math.sqrt(1 - eps)
         relative = (1 - root) / (1 + root)  # 1 - ((1 - r) / (1 + r))^2 = eps
-        yield from _relative(facts, relative, delta, f"keep their kernel distance to {relative:.2g}, hence {1 - eps:g}")
+        promise = f"keep their kernel distance to {relative:.2g}, hence {1 - eps:g}"
+        yield from _relative(facts, relative, delta, promise, rounding)
     else:
         words = (
             "No statement bounds the share of a separation that is lost. |K - Khat|_2 <= e n (goal spectral) keeps the "

@@ -5,18 +5,25 @@ from __future__ import annotations
 import math
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxkern import features
+from proofs_check.certify._facts import CELLS
 from proofs_check.certify._model import Family, Goal
+from proofs_check.certify._rows import Rows, rows_of
 from proofs_check.certify._table import Table, rows_for
 
+BLOCK = 8192
 TIMED_ROWS = 4096
 TIMES = 3
+_FEW = 256
+"""Features are filled up to so many."""
 
 
 class Trials:
@@ -35,15 +42,23 @@ class Trials:
         self._all: Any = None
         self._seconds: dict[tuple[str, int], float] = {}
         self._bytes: dict[tuple[str, int], int] = {}
+        self._timed: tuple[float, int, int] | None = None
+        self._prepares: dict[int, float] = {}
 
     def draw(self, family: Family, size: int, key: Any) -> Any:
-        """Return the map of this size that a key names."""
+        """Return the map of this size that a key names, of points as they are in the table."""
         key_rows, key_map = jax.random.split(key)
         count = family.num_points(size)
         points = None
         if count:
             points = jnp.asarray(self.table.take(rows_for(key_rows, self.table.rows, count), self.dtype))
-        return family.draw(key_map, self.kernel, points, self.table.dim, self.dtype, family.sizes(size))
+        phi = family.draw(key_map, self.kernel, points, self.table.dim, self.dtype, family.sizes(size))
+        # A lengthscale that went through jit is a double under jax_enable_x64. The map computes with it in its own
+        # dtype, and one that is saved in that dtype can be loaded without the switch.
+        phi = jax.tree.map(partial(_single, dtype=self.dtype), phi)
+        if not self.table.standardized:
+            return phi
+        return features.standardized(phi, *(jnp.asarray(x, self.dtype) for x in (self.table.mean, self.table.scale)))
 
     def trial(self, family: Family, sample: int | None, attempt: int = 0) -> Callable[[int, Any, int], float]:
         """Return (size, stage, number) -> error of a fresh map, on all rows or on a fresh sample of `sample` rows.
@@ -64,24 +79,54 @@ class Trials:
 
         return error
 
-    def timed(self, family: Family, size: int, count: int) -> tuple[float, float]:
+    def timed(self, family: Family, size: int, count: int, clock: Any) -> tuple[float, float]:
         """Return the seconds of preparing a sample of `count` rows and of one error, without what compiling takes.
 
-        Raises ValueError where the data do not fit the goal.
+        Raises ValueError where the data do not fit the goal, TimeoutError where no time of the clock is left.
         """
         key_map, key_sample, key_error = jax.random.split(self._named("timed", family.name), 3)
-        prepare = error = 0.0
+        clone = jax.random.clone
+        steps: tuple[Callable[[list[Any]], Any], ...] = (
+            lambda done: self.sample(clone(key_sample), count),
+            lambda done: self.draw(family, size, clone(key_map)),
+            lambda done: self.goal.error(clone(key_error), done[1], done[0]),
+        )
+        seconds: list[float] = []
         for _ in range(2):  # the first time compiles
-            start = time.perf_counter()
-            prepared = self.sample(jax.random.clone(key_sample), count)
-            prepare, start = time.perf_counter() - start, time.perf_counter()
-            phi = self.draw(family, size, jax.random.clone(key_map))
-            self.goal.error(jax.random.clone(key_error), phi, prepared)
-            error = max(time.perf_counter() - start, 1e-4)
-        return prepare, error
+            done: list[Any] = []
+            seconds.clear()
+            for step in steps:
+                if not clock.left:
+                    raise TimeoutError
+                start = time.perf_counter()
+                done.append(step(done))
+                seconds.append(max(time.perf_counter() - start, 1e-4))
+        self._timed = sum(seconds), size, count
+        return seconds[0], seconds[1] + seconds[2]
 
-    def cost(self, family: Family, size: int) -> float:
-        """Return the seconds of mapping a million rows, measured once for every size."""
+    def preparing(self, count: int, growth: float) -> float:
+        """Return about the seconds of preparing so many rows, by those of the largest sample; 0 before one."""
+        known = max(self._prepares, default=count)
+        return self._prepares.get(known, 0.0) * (count / known) ** growth
+
+    def expected(self, family: Family, size: int, count: int = 0, growth: float = 2.0) -> float:
+        """Return about the seconds of a trial of `count` rows, by the one that was timed, infinite before.
+
+        They grow as a power of the rows, and as the size, or where there are landmarks, as its cube: eigenvectors.
+        """
+        if self._timed is None:
+            return math.inf
+        seconds, timed, rows = self._timed
+        more = max(max(size, _FEW) / max(timed, _FEW), 1.0) ** (3 if family.num_points(size) else 1)
+        return seconds * max(count / rows, 1.0) ** growth * more
+
+    def cost(self, family: Family, size: int, seconds: float = math.inf) -> float | None:
+        """Return the seconds of mapping a million rows, measured once for every size.
+
+        None where that is expected to take longer than `seconds`, or no time is left.
+        """
+        if (family.name, size) not in self._seconds and (seconds <= 0 or self.expected(family, size) > seconds):
+            return None
         self._measure(family, size)
         return self._seconds[family.name, size]
 
@@ -89,10 +134,9 @@ class Trials:
         """Return all of them that were measured, by size."""
         return {size: seconds for (name, size), seconds in self._seconds.items() if name == family.name}
 
-    def map_bytes(self, family: Family, size: int) -> int:
-        """Return the bytes of the arrays of a map."""
-        self._measure(family, size)
-        return self._bytes[family.name, size]
+    def map_bytes(self, family: Family, size: int) -> int | None:
+        """Return the bytes of the arrays of a map whose cost was measured."""
+        return self._bytes.get((family.name, size))
 
     def _measure(self, family: Family, size: int) -> None:
         at = family.name, size
@@ -111,12 +155,15 @@ class Trials:
         """Return what the goal prepares of `count` rows, drawn independently, so that a row may be there twice."""
         key_rows, key_goal = jax.random.split(key)
         rng = np.random.default_rng(np.asarray(jax.random.key_data(key_rows)).ravel().tolist())
-        return self._prepared(key_goal, np.sort(rng.integers(self.table.rows, size=count)))
+        start = time.perf_counter()
+        found = self._prepared(key_goal, np.sort(rng.integers(self.table.rows, size=count)))
+        self._prepares[count] = time.perf_counter() - start
+        return found
 
     def seconds_per_million(self, phi: Any) -> float:
         """Return the time of mapping a million rows on this device, by the median of a few blocks."""
-        count = min(TIMED_ROWS, self.table.rows)
-        block = jnp.asarray(self.table.take(np.arange(count), self.dtype))
+        count = min(TIMED_ROWS, self.table.rows, max(CELLS // 4 // self.table.dim, 64))
+        block = jnp.asarray(self.table.take(np.arange(count), self.dtype, raw=True))
         jax.block_until_ready(_apply(phi, block))
         seconds = []
         for _ in range(TIMES):
@@ -127,7 +174,20 @@ class Trials:
 
     def _prepared(self, key: Any, rows: np.ndarray) -> Any:
         labels = None if self.table.labels is None else self.table.labels[rows]
-        return self.goal.prepare(key, jnp.asarray(self.table.take(rows, self.dtype)), labels)
+        return self.goal.prepare(key, self.rows(rows), labels)
+
+    def rows(self, rows: np.ndarray) -> Rows:
+        """Return rows by number: in float64, standardised where they are, and as maps get them."""
+        points, inputs = self.table.take(rows, "float64"), self.table.take(rows, self.dtype, raw=True)
+        return rows_of(points, inputs, self.table.mean, self.table.scale)
+
+    def blocks(self, clock: Any) -> Iterator[Rows]:
+        """Yield all rows. Raises TimeoutError where no time of the clock is left."""
+        size = min(BLOCK, max(CELLS // 8 // self.table.dim, 1))
+        for start in range(0, self.table.rows, size):
+            if not clock.left:
+                raise TimeoutError
+            yield self.rows(np.arange(start, min(start + size, self.table.rows)))
 
     def _named(self, *names: Any) -> Any:
         return jax.random.fold_in(self._key, zlib.crc32(repr(names).encode()))
@@ -136,3 +196,8 @@ class Trials:
 @jax.jit
 def _apply(phi: Any, points: jax.Array) -> jax.Array:
     return phi(points)
+
+
+def _single(leaf: Any, *, dtype: str) -> Any:
+    """Return a leaf of a map with a double in it as one of the map's dtype, and any other as it is."""
+    return leaf.astype(dtype) if getattr(leaf, "dtype", None) == "float64" else leaf

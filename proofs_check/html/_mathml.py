@@ -95,7 +95,7 @@ def formula(tex: str, *, inline: bool = False) -> str:
         return _source(tex)
     try:
         pieces = _pieces(ElementTree.fromstring(xml))
-    except (_NoFormula, ElementTree.ParseError, RecursionError):
+    except (_NoFormula, ElementTree.ParseError, RecursionError, UnicodeEncodeError):  # the last: half a character
         return _source(tex)
     style = "" if inline else ' displaystyle="true"'
     return " ".join(f"<math{style}>{piece}</math>" for piece in pieces)

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from proofs_check import limits, sequential
+from proofs_check import folders, limits, sequential
+from proofs_check.usage import UsageError
 
 DELTAS = (0.5, 0.1, 0.01, 0.001)
 ALPHA, BETA = 0.01, 0.01
@@ -203,7 +204,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--runs", type=int, default=RUNS, metavar="INT", help=f"default: {RUNS}")
     parser.add_argument("--seed", type=int, default=0, metavar="INT", help="default: 0")
     parser.add_argument("--figure", type=Path, metavar="FILE", help="draw the figure, as FILE.svg or another format")
+    parser.add_argument("--overwrite", action="store_true", help="replace a figure that exists")
     options = parser.parse_args(argv)
+    if options.figure is not None:
+        try:
+            folders.check_file("--figure", options.figure, overwrite=options.overwrite, named=True)
+        except UsageError as error:
+            parser.error(str(error))
     for cells in (COLUMNS, ["---"] * len(COLUMNS), *rows(runs=options.runs, seed=options.seed)):
         print("| " + " | ".join(cells) + " |")
     if options.figure is not None:

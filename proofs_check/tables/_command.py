@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
-from proofs_check.usage import BAD_USAGE, UsageError
+from proofs_check import files, folders
+from proofs_check.usage import BAD_USAGE, NOT_WRITTEN, StorageError, UsageError
 
 
 class Parser(argparse.ArgumentParser):
@@ -20,11 +22,12 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser(prog: str, description: str) -> Parser:
-    """Return a parser with the options that every table has: --seed, --dtype and --output."""
+    """Return a parser with the options that every table has: --seed, --dtype, --output and --overwrite."""
     made = Parser(prog=prog, description=description, allow_abbrev=False)
     made.add_argument("--seed", type=whole, default=0, metavar="INT", help="below 2^32 (default: 0)")
     made.add_argument("--dtype", choices=("float32", "float64"), default="float32", help="default: float32")
     made.add_argument("--output", type=Path, metavar="FILE", help="write the table as JSON, too")
+    made.add_argument("--overwrite", action="store_true", help="replace files that exist")
     return made
 
 
@@ -40,10 +43,13 @@ def wholes(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(whole(part) for part in text.split(",")))
 
 
-def checked_output(path: Path | None, option: str = "--output") -> None:
-    """Raise a UsageError if there is no folder to write the file into."""
-    if path is not None and not path.parent.is_dir():
-        raise UsageError(f"{option} {path}: there is no folder {path.parent}")
+def check_files(options: argparse.Namespace) -> None:
+    """Raise a UsageError if a file that was asked for cannot be written, or would replace one that is to be kept."""
+    read = [*options.data_dir.glob("*.npz")] if "data_dir" in options else []
+    for name in ("output", "plot", "plot1", "plot2"):
+        if getattr(options, name, None) is not None:
+            path, named = getattr(options, name), name != "output"
+            folders.check_file(f"--{name}", path, overwrite=options.overwrite, inputs=read, named=named)
 
 
 def terminal(
@@ -78,10 +84,7 @@ def write(path: Path | None, document: Mapping[str, Any]) -> None:
         return
     from proofs_check.report import write_json
 
-    try:
-        write_json(path, dict(document))
-    except OSError as error:
-        raise UsageError(f"--output {path}: cannot be written ({error.strerror})") from None
+    write_json(path, dict(document))
 
 
 def draw(path: Path | None, plot: Callable[[Path], None], option: str = "--plot") -> None:
@@ -89,20 +92,22 @@ def draw(path: Path | None, plot: Callable[[Path], None], option: str = "--plot"
     if path is None:
         return
     try:
-        plot(path)
+        with tempfile.TemporaryDirectory() as folder:
+            plot(Path(folder) / path.name)
+            files.write(path, Path(folder, path.name).read_bytes())
     except ImportError:
         raise UsageError(f'{option} needs matplotlib: pip install "jaxkern-verified[check]"') from None
-    except (OSError, ValueError) as error:  # cannot be written; an ending that names no format
+    except ValueError as error:  # an ending that names no format
         raise UsageError(f"{option} {path}: {error}") from None
 
 
 def main(parser: Parser, run: Callable[[argparse.Namespace], None], argv: Sequence[str] | None) -> int:
-    """Run a command line: 0 when the table is made, 2 for bad usage or input."""
+    """Run a command line: 0 when the table is made, 2 for bad usage or input, 3 where a file cannot be written."""
     try:
         options = parser.parse_args(argv)
-        checked_output(options.output)
+        check_files(options)
         run(options)
-    except UsageError as error:
+    except (UsageError, StorageError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
-        return BAD_USAGE
+        return BAD_USAGE if isinstance(error, UsageError) else NOT_WRITTEN
     return 0

@@ -185,7 +185,6 @@ def _run(options: argparse.Namespace) -> None:
     sizes = Sizes(options.points, options.replicates, options.restarts)
     if min(sizes.replicates, sizes.restarts) < 1 or sizes.points < len(RADII) or min(options.dims) < 2:
         raise UsageError("needs 1 replicate and restart, 3 points and 2 dimensions at least")
-    _command.checked_output(options.plot, "--plot")
     import jax
 
     jax.config.update("jax_enable_x64", options.dtype == "float64")

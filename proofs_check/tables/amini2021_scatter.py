@@ -309,8 +309,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> None:
     if min(options.replicates, options.restarts) < 1 or options.points < 2 or min(options.dims) < 2:
         raise UsageError("needs 1 replicate and restart, 2 points and 2 dimensions at least")
-    for path, option in ((options.plot1, "--plot1"), (options.plot2, "--plot2")):
-        _command.checked_output(path, option)
     import jax
 
     jax.config.update("jax_enable_x64", options.dtype == "float64")

@@ -330,7 +330,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> None:
     if options.draws < 2 or min(options.frequencies) < 1 or options.per_digit < 1 or options.kept < 1:
         raise UsageError("needs 2 draws, and 1 frequency, row of a digit and component at least")
-    _command.checked_output(options.plot, "--plot")
     X, y = read(options.data_dir / "usps.npz")
     try:
         rows = first_rows(y, options.per_digit)

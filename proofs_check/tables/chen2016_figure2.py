@@ -271,7 +271,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> None:
     if options.replicates < 1 or options.pairs < 8 or min(*options.dims, *options.frequencies) < 1:
         raise UsageError("needs 1 replicate, dimension and frequency, and 8 pairs at least")
-    _command.checked_output(options.plot, "--plot")
     import jax
 
     jax.config.update("jax_enable_x64", options.dtype == "float64")

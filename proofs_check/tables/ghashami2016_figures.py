@@ -32,6 +32,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from proofs_check import folders
 from proofs_check.tables import _command
 from proofs_check.usage import UsageError
 
@@ -412,7 +413,9 @@ def _parser() -> _command.Parser:
     parser.add_argument("--sizes", type=_command.wholes, default=SIZES, metavar="LIST", help="values of m and c")
     parser.add_argument("--rows", type=_command.wholes, default=ROWS, metavar="LIST", help="values of l")
     parser.add_argument("--quantile", type=_fraction, default=0.5, metavar="Q", help="of the distances (default: 0.5)")
-    parser.add_argument("--plot", type=Path, metavar="DIR", help="draw ghashami2016_figureN.svg into it, too")
+    parser.add_argument(
+        "--plot", dest="plots", type=Path, metavar="DIR", help="draw ghashami2016_figureN.svg into it, too"
+    )
     return parser
 
 
@@ -446,8 +449,12 @@ def _run(options: argparse.Namespace) -> None:
         raise UsageError("--sizes, --rows and --points must be at least 1, and sizes at most the points")
     if min(options.rows) > min(options.sizes):
         raise UsageError("--rows must hold one number that is at most the smallest of --sizes")
-    if options.plot is not None and not options.plot.is_dir():
-        raise UsageError(f"--plot {options.plot}: there is no such folder")
+    if options.plots is not None and not options.plots.is_dir():
+        raise UsageError(f"--plot {options.plots}: there is no such folder")
+    drawings: dict[str, Path] = {}
+    for name in () if options.plots is None else options.datasets:
+        drawings[name] = options.plots / f"ghashami2016_figure{SOURCES[name].figure}.svg"
+        folders.check_file("--plot", drawings[name], overwrite=options.overwrite)
     import jax
     import numpy as np
 
@@ -488,8 +495,7 @@ def _run(options: argparse.Namespace) -> None:
         settings = {"seed": options.seed, "dtype": options.dtype, "quantile": options.quantile, "data": about}
         _command.write(options.output, as_json(found, **settings, run={"seconds": seconds}))
         drawn = functools.partial(plot, found[name], title=f"{source.title}, n = {X.shape[0]}, d = {X.shape[1]}")
-        file = None if options.plot is None else options.plot / f"ghashami2016_figure{source.figure}.svg"
-        _command.draw(file, drawn)
+        _command.draw(drawings.get(name), drawn)
     terminal(found)
 
 

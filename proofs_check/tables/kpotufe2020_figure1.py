@@ -211,7 +211,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> None:
-    _command.checked_output(options.plot, "--plot")
     import jax
 
     jax.config.update("jax_enable_x64", options.dtype == "float64")

@@ -160,7 +160,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> None:
     from proofs_check.data import DataError
 
-    _command.checked_output(options.plot, "--plot")
     try:
         X, y = iot_sample(*read(options.data_dir / FILES["iot"]), per_device=options.per_device)
     except (DataError, ValueError) as error:

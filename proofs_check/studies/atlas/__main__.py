@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from proofs_check import document, execute
+from proofs_check.files import write
 from proofs_check.studies.atlas import _errata, _pages
 from proofs_check.tables import _command
-from proofs_check.usage import UsageError
+from proofs_check.usage import BAD_USAGE, NOT_WRITTEN, StorageError, UsageError
 
 PROG = "python -m proofs_check.studies.atlas"
 
@@ -27,11 +28,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         options = parser.parse_args(argv)
         for path, text in files(options.run, options.docs).items():
             path.parent.mkdir(exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            write(path, text)
             print(f"{path}: {len(text.encode()):,} bytes")
-    except (UsageError, document.ReportError) as error:
+    except (UsageError, document.ReportError, StorageError) as error:
         print(f"{PROG}: {error}", file=sys.stderr)
-        return 2
+        return NOT_WRITTEN if isinstance(error, StorageError) else BAD_USAGE
     return 0
 
 

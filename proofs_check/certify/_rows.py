@@ -1,0 +1,88 @@
+"""Rows of a table twice: in float64 as the kernel sees them, and in the map's precision as a map gets them.
+
+Errors of maps are measured against the kernel of the first, so that what rounding does to the second counts as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxkern import _checks
+from jaxkern.gram import kernel_distance
+
+__all__ = ["Rows", "feature_rounding", "rounding_factor", "rows_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Points, and what maps are given for them.
+
+    Attributes
+    ----------
+    points : (s, dim) float64, in NumPy: what the kernel is evaluated at.
+    inputs : (s, dim) in the precision of the maps.
+    moved : (s, dim) float64: the points after a relative change of eps(dtype) in every number of the inputs.
+    """
+
+    points: np.ndarray
+    inputs: jax.Array
+    moved: np.ndarray
+
+    def __len__(self) -> int:
+        """Return how many."""
+        return len(self.points)
+
+    def at(self, chosen: np.ndarray) -> Rows:
+        """Return some of the rows, by number."""
+        return Rows(self.points[chosen], self.inputs[chosen], self.moved[chosen])
+
+
+def rows_of(points: Any, inputs: Any = None, mean: Any = 0.0, scale: Any = 1.0) -> Rows:
+    """Return rows whose inputs are scale * points + mean, rounded; by default the points themselves.
+
+    `points` may be `Rows`, which are returned. Raises ValueError if points are not a floating matrix.
+    """
+    if isinstance(points, Rows):
+        return points
+    given = _checks.matrix("points", points if inputs is None else inputs)
+    exact = np.asarray(points, np.float64)
+    limits = np.finfo(given.dtype)
+    raw = exact * scale + mean
+    return Rows(exact, given, exact + (raw * float(limits.eps) + np.copysign(float(limits.tiny), raw)) / scale)
+
+
+def rounding_factor(dim: int) -> float:
+    """Return by how many roundings of its numbers a point may seem to move, on its way through a map.
+
+    One is the conversion of the point, one that of the frequencies or landmarks; a sum of dim products has an error of
+    about sqrt(dim) roundings, and frequencies may be sqrt(2) times as long as they are on average.
+    """
+    return 2 + 2 * math.sqrt(dim)
+
+
+def feature_rounding(kernel: Any, blocks: Iterable[Rows]) -> tuple[float, float]:
+    """Return the root mean square and the largest rounding of the features of a row, as a length in feature space.
+
+    Features of phases <w, x> that are off by <w, h> are off by |K_x - K_{x + h}| in the mean square over the
+    frequencies; so are rows of the kernel matrix, of whatever landmarks.
+    """
+    squares, count, largest = 0.0, 0, 0.0
+    for rows in blocks:
+        factor = rounding_factor(rows.points.shape[1])
+        moved = rows.points + factor * (rows.moved - rows.points)
+        with jax.enable_x64(True):
+            found = np.asarray(_off(kernel, rows.points, moved, factor * float(jnp.finfo(rows.inputs.dtype).eps)))
+        squares, count, largest = squares + float(found @ found), count + len(found), max(largest, float(found.max()))
+    return math.sqrt(squares / count), largest
+
+
+@jax.jit
+def _off(kernel: Any, X: jax.Array, moved: jax.Array, relative: Any) -> jax.Array:
+    return kernel_distance(kernel, X, moved) + relative * jnp.sqrt(jax.vmap(lambda x: kernel(x, x))(X))
