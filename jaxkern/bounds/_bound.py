@@ -40,7 +40,7 @@ class Bound:
 _VECTORS = frozenset({"squared_distances", "pairs"})
 """Arguments that may be empty."""
 
-_SIZES = frozenset({"n", "d", "dim", "sketch_size"})
+_SIZES = frozenset({"n", "d", "sketch_size"})
 """Arguments that count something, beside those whose names begin with `num_`."""
 
 _P = ParamSpec("_P")
