@@ -176,6 +176,7 @@ def test_what_needs_no_draws_is_as_expected(paper):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("paper", PAPERS)
 def test_no_true_statement_is_refuted_in_float32_and_every_control_is(paper):
     """Three seeds, at the levels of a run of all claims: each seed has a false alarm with probability 0.001 at most."""
