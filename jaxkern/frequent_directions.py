@@ -14,8 +14,8 @@ subtracted (those below become zero), so that p - 1 rows remain. Let Delta be th
 None of this asks where rows come from, so it holds for rows that are those of another buffer: for any tree of merges.
 
 Two pairs (R, p) matter. With R = 2 l and p = l + 1, the default, Delta <= |A - A_k|_F^2 / (l + 1 - k) at one
-decomposition per l rows. With R = l and p = l / 2 this is Algorithm 1 of ghashami2016, whose bound is
-|A - A_k|_F^2 / (l / 2 - k): twice as large already for k = 0, and attained.
+decomposition per l rows. With R = l and p = floor(l / 2) this is Algorithm 1 of ghashami2016, whose bound is
+|A - A_k|_F^2 / (p - k): twice as large already for k = 0, and attained.
 """
 
 from __future__ import annotations

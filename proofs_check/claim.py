@@ -51,9 +51,10 @@ Trial = Callable[..., jax.Array]
 
 @dataclass(frozen=True)
 class Identity:
-    """An exact statement: every entry of `residual(key, setting)` is at most `tolerance * eps(dtype)`.
+    """An exact statement: every entry of `residual(key, setting)` is at most `tolerance * eps`, of the run's precision.
 
-    `residual` runs on the host, once a setting, and returns relative errors over the inputs it tried.
+    `residual` runs on the host, once a setting, and returns relative errors over the inputs it tried. In float32
+    `tolerance` must leave room for less than what the controls are off by: 10^4 is 0.0012, 10^7 would be more than 1.
     """
 
     residual: Callable[[jax.Array, Setting], Any]

@@ -33,8 +33,9 @@ WORKERS = 4
 """So many claims are under way at once, if there are as many cores."""
 
 FLOAT32 = (
-    "in float32 the counts of samples beyond 10^7 spread more than they should (twice at 10^12) and differences "
-    "carry rounding, so tail bounds are judged more strictly there than they deserve"
+    "in float32 numbers that are meant to be equal may differ by 0.0012 of what is compared (10^4 epsilons; some "
+    "claims state another number); the counts of samples beyond 10^7 spread more than they should (twice at 10^12) and "
+    "differences carry rounding, so tail bounds are judged more strictly there than they deserve"
 )
 
 _FLAGS = (

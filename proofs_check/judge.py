@@ -39,7 +39,8 @@ A certified Law says that the true distance to the claimed one is below twice th
 
 A statistic that is not a number is a violation, and every statistic that is not finite is counted in the fact
 `not_finite` of its setting and of the verdict. Comparisons of numbers that are meant to be equal allow for rounding,
-`ROUNDING * eps`, relative to what is compared; bounds that hold with a probability below 1 are compared as they are.
+`ROUNDING * eps` relative to what is compared, with the `eps` of the run, whatever the dtype in which its statistics
+arrive; bounds that hold with a probability below 1 are compared as they are.
 """
 
 from __future__ import annotations
@@ -167,9 +168,9 @@ def _judge(
 ) -> Verdict:
     match statement:
         case Identity():
-            return _identity(statement, settings, arrays, alpha)
+            return _identity(statement, settings, arrays, alpha, eps)
         case Exact():
-            return _exact(settings, arrays, alpha)
+            return _exact(settings, arrays, alpha, eps)
         case Tail():
             return _tail(statement, settings, arrays, alpha, eps, rule)
         case Calibrated():
@@ -183,15 +184,18 @@ def _judge(
         case Inequality():
             return _inequality(statement, settings, arrays, alpha, eps)
         case Rare():
-            return _rare(statement, settings, arrays, alpha * spent)
+            return _rare(statement, settings, arrays, alpha * spent, eps)
     raise TypeError(f"no rule judges a statement of type {type(statement).__name__}")
 
 
-def _identity(statement: Identity, settings: Sequence[Setting], samples: list[np.ndarray], alpha: float) -> Verdict:
+def _identity(
+    statement: Identity, settings: Sequence[Setting], samples: list[np.ndarray], alpha: float, eps: float
+) -> Verdict:
     evidence, worst, held = [], -1.0, True
     for setting, sample in zip(settings, samples, strict=True):
         _some(setting, sample, 1)
-        limit = statement.tolerance * float(np.finfo(np.float32 if sample.dtype == np.float32 else np.float64).eps)
+        # Residuals of a run in float32 often come in float64: their dtype tells of a coarser precision only.
+        limit = statement.tolerance * max(eps, float(np.finfo(sample.dtype).eps) if sample.dtype.kind == "f" else 0.0)
         residual = np.abs(sample.astype(np.float64)).ravel()
         largest = float(np.max(np.nan_to_num(residual, nan=math.inf)))
         held, worst = held and largest <= limit, max(worst, largest)
@@ -201,11 +205,11 @@ def _identity(statement: Identity, settings: Sequence[Setting], samples: list[np
     return _verdict("identity" if held else "refuted", because, math.nan, alpha, evidence, worst_residual=worst)
 
 
-def _exact(settings: Sequence[Setting], samples: list[np.ndarray], alpha: float) -> Verdict:
+def _exact(settings: Sequence[Setting], samples: list[np.ndarray], alpha: float, eps: float) -> Verdict:
     evidence, wrong, claims = [], [], []
     for setting, sample in zip(settings, samples, strict=True):
         found, claimed = (float(v) for v in sample)
-        if not found <= claimed + ROUNDING * EPS * max(1.0, abs(claimed)):
+        if not found <= claimed + ROUNDING * eps * max(1.0, abs(claimed)):
             wrong.append(f"{setting.name}: log probability {found:.6g}, claimed at most {claimed:.6g}")
         claims.append(claimed)
         facts = {
@@ -455,7 +459,7 @@ def _bounded_half_width(sample: np.ndarray, between: tuple[float, float], level:
     return max(mean - float(lower), float(upper) - mean)
 
 
-def _rare(statement: Rare, settings: Sequence[Setting], samples: list[np.ndarray], alpha: float) -> Verdict:
+def _rare(statement: Rare, settings: Sequence[Setting], samples: list[np.ndarray], alpha: float, eps: float) -> Verdict:
     level = alpha / len(settings)
     evidence: list[Evidence] = []
     for setting, raw in zip(settings, samples, strict=True):
@@ -466,7 +470,7 @@ def _rare(statement: Rare, settings: Sequence[Setting], samples: list[np.ndarray
             )
         sample = _some(setting, raw, 1)
         bad = _not_finite(sample)
-        if bad == 0 and not np.all((sample >= 0) & (sample <= 1 + ROUNDING * EPS)):
+        if bad == 0 and not np.all((sample >= 0) & (sample <= 1 + ROUNDING * eps)):
             raise ValueError(f"the estimates must lie in [0, 1] at setting {setting.name!r}")
         lower, upper = (
             (0.0, 1.0) if bad else sequential.betting_limits(np.minimum(sample, 1.0), level, horizon=sample.size)

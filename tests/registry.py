@@ -766,7 +766,7 @@ FOURIER_QUANTITIES = {
     "diameter": 3.0,
     "tau": 5.0,
     "residual_energy": 12.0,
-    "sketch_size": 20.0,
+    "sketch_size": 21.0,  # odd: a bound by floor(l / 2) jumps at even sizes
     "rank": 3.0,
     "energy": 60.0,
     "row_energy": 2.0,

@@ -214,6 +214,7 @@ def test_enough_landmarks_make_a_bound_valid_and_fewer_do_not(name):
         if least is None:
             assert bound(**words).valid
             continue
+        least = max(least, 1.0)
         assert bound(**{**words, "n": least * (1 + 1e-9)}).valid
         assert not bound(**{**words, "n": least * (1 - 1e-9)}).valid
 

@@ -98,9 +98,9 @@ HYPOTHESES = {
     "frequent_directions printed": "rank >= 0, rank < 10",
     "frequent_directions_rowwise": "rank >= 0, rank < 10",
     "frequent_directions_buffered": "rank >= 0, rank < 11",
-    "leftover_rows": "energy >= 0",
-    "projection": "num_points >= 0, sketch_size >= 2",
-    "projection_buffered": "num_points >= 0, sketch_size >= 1",
+    "leftover_rows": "energy >= 0, sketch_size >= 2",
+    "projection": "num_points >= 1, sketch_size >= 2",
+    "projection_buffered": "num_points >= 1, sketch_size >= 1",
     "streaming_gram": "eps > 0, sketch_size >= 2",
     "streaming_gram_buffered": "eps > 0, sketch_size >= 1",
     "frobenius_from_spectral": "spectral >= 0",
@@ -166,6 +166,29 @@ def test_sketches_obey_the_bound_of_their_variant_at_every_rank(name, rng):
         for rank in range(ell + 1):
             bound = getattr(streaming, name)(residual_energy=np.sum(s[rank:] ** 2), sketch_size=ell, rank=rank)
             assert not bound.valid or lost[-1] <= bound.value * (1 + 1e-9) + 1e-9 * s[0] ** 2
+
+
+@pytest.mark.parametrize("ell", [2, 3, 4, 5, 7, 11])
+def test_algorithm_1_attains_its_bounds_at_odd_sizes_as_well(ell):
+    """The worst of many streams: few directions in turn, and then new ones that push them out of the buffer."""
+    worst = {"frequent_directions": 0.0, "projection": 0.0}
+    for length in range(12 * ell, 14 * ell):
+        for directions, fresh in ((ell // 2, 0), (ell // 2, ell), (ell, 0), (ell // 2 + 1, ell // 2)):
+            A = np.eye(3 * ell)[[*(np.arange(length) % directions), *range(2 * ell, 2 * ell + fresh)]]
+            B, W = sketch(A, ell, ell // 2, ell)
+            fd = streaming.frequent_directions(residual_energy=len(A), sketch_size=ell, rank=0)
+            projection = streaming.projection(num_points=len(A), sketch_size=ell, row_energy=1.0)
+            losses = np.linalg.norm(A.T @ A - B.T @ B, 2), np.linalg.norm(A - A @ W @ W.T, 2) ** 2
+            for (name, ratio), bound, lost in zip(worst.items(), (fd, projection), losses, strict=True):
+                assert bound.valid and lost <= bound.value * (1 + 1e-9), (name, length, directions, fresh)
+                worst[name] = max(ratio, lost / bound.value)
+    assert min(worst.values()) > 0.9
+    if ell % 2:  # the paper's l / 2, which is not true, and not valid
+        assert worst["frequent_directions"] * ell / (ell // 2) / 2 > 1
+        words = dict(sketch_size=ell, as_printed=True)
+        assert not streaming.frequent_directions(**words, residual_energy=1.0, rank=0).valid
+        assert not streaming.projection(**words, num_points=9).valid
+        assert not streaming.streaming_gram(**words, num_points=9, eps=0.1, num_features=9).valid
 
 
 def test_lemma_3_2_is_false_as_printed_for_algorithm_1_and_attained_when_corrected():

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from jaxkern.bounds import Bound
-from proofs_check import data, execute, folders, report
+from proofs_check import data, execute, folders, judge, report
 from proofs_check.__main__ import main
 from proofs_check.claim import Claim, Control, Form, Setting, Tail
 from proofs_check.run import run
@@ -179,11 +179,14 @@ def test_a_verdict_that_differs_makes_the_status_one(registry, capsys, tmp_path)
     assert not read(tmp_path / "o" / "report.json")["as_expected"]
 
 
-def test_the_precision_is_double_unless_single_is_asked_for(registry, tmp_path):
+def test_the_precision_is_double_unless_single_is_asked_for(registry, tmp_path, capsys):
     assert main(["--claim", "other2021", "--output", str(tmp_path / "a")]) == 0
     assert jax.config.jax_enable_x64
     assert main(["--claim", "other2021", "--output", str(tmp_path / "b"), "--dtype", "float32"]) == 0
     assert not jax.config.jax_enable_x64 and jnp.zeros(1).dtype == jnp.float32
+    declared = f"may differ by {judge.ROUNDING * 2.0**-23:.2g} of what is compared"
+    notes = [read(tmp_path / folder / "report.json")["note"] for folder in "ab"]
+    assert notes[0] == "" and declared in notes[1] and declared in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -781,6 +781,9 @@ def test_an_identity_says_its_largest_error():
     because = "the largest relative error is inf, which is more than rounding (1 statistics are not finite)"
     assert lost.because == because and lost.evidence[0].facts["worst_residual"] == math.inf
     assert judge(IDENTITY, [[ROUND]], ALPHA).status == "identity"
+    for error, status in ((1e-3, "identity"), (2e-3, "refuted")):  # of a run in float32, in an array of float64
+        found = judge(IDENTITY, [[error]], ALPHA, eps=2.0**-23)
+        assert found.status == status and found.evidence[0].facts["limit"] == single
     assert judge(IDENTITY, [[0.0]], ALPHA).because == "the largest relative error is 0"
     with pytest.raises(ValueError, match=r"at least 1 trial\(s\) are needed at setting 'here', got 0"):
         judge(IDENTITY, [[]], ALPHA)

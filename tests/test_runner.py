@@ -348,6 +348,14 @@ def test_single_precision_is_judged_by_its_own_rounding(dtype):
     (result,) = run([claim], profile=TINY, seed=0)
     assert result.corrected.status == ("consistent" if dtype == jnp.float32 else "refuted")
 
+    def residual(key, setting):  # as claims hand it over: computed in the precision of the run, in an array of float64
+        return np.float64([float(jnp.asarray(1 / 3) * 3 * setting.numbers["factor"]) - 1])
+
+    for factor, expected in ((1 - 1e-8, ("identity", "refuted")), (0.998, ("refuted", "refuted"))):
+        form = Form(Identity(residual), (Setting("here", numbers={"factor": factor}),), "identity")
+        (result,) = run([dataclasses.replace(claim, corrected=form)], profile=TINY, seed=0)
+        assert result.corrected.status == expected[dtype == jnp.float64]
+
 
 def test_the_batch_shrinks_until_a_block_fits_into_memory(x64, monkeypatch):
     def trial(key, population, numbers, *, n):

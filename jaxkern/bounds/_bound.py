@@ -40,6 +40,9 @@ class Bound:
 _VECTORS = frozenset({"squared_distances", "pairs"})
 """Arguments that may be empty."""
 
+_SIZES = frozenset({"n", "d", "sketch_size"})
+"""Arguments that count something, beside those whose names begin with `num_`."""
+
 _P = ParamSpec("_P")
 
 
@@ -48,7 +51,7 @@ def formula(function: Callable[_P, Bound]) -> Callable[_P, Bound]:
 
     Python raises where a float divides by zero, leaves the range, or has no real root. There the bound is computed by
     the rules of IEEE, as it is for arrays; `valid` then says whether it means anything. It does not where the value,
-    the probability or an argument is not a number, whatever the hypotheses say.
+    the probability or an argument is not a number, or less than one thing is counted, whatever the hypotheses say.
     """
     defaults = {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
 
@@ -87,13 +90,15 @@ def _number(name: str, value: Any, default: Any) -> Any:
 
 
 def _told(bound: Bound, given: dict[str, Any]) -> Bound:
-    """Return a bound that is not valid where its value, its probability or an argument is not a number."""
+    """Return a bound that is not valid where its value, probability or an argument is no number, or a size below 1."""
     shapes = (), jnp.shape(bound.value)  # arguments of other shapes are summed up in the value
-    arguments = [v for v in given.values() if v is not None and not isinstance(v, bool) and jnp.shape(v) in shapes]
-    numbers = [bound.value, bound.probability, *arguments]
+    arguments = {k: v for k, v in given.items() if not (v is None or isinstance(v, bool)) and jnp.shape(v) in shapes}
+    numbers = [bound.value, bound.probability, *arguments.values()]
+    sizes = [v for name, v in arguments.items() if name in _SIZES or name.startswith("num_")]
     if all(map(_checks.is_static, numbers)) and isinstance(bound.valid, bool | np.bool_):
-        return bound if all(v == v for v in numbers) else dataclasses.replace(bound, valid=False)
-    known = [jnp.logical_not(jnp.isnan(v)) for v in numbers]
+        told = all(v == v for v in numbers) and all(v >= 1 for v in sizes)
+        return bound if told else dataclasses.replace(bound, valid=False)
+    known = [*(jnp.logical_not(jnp.isnan(v)) for v in numbers), *(jnp.asarray(v) >= 1 for v in sizes)]
     return dataclasses.replace(bound, valid=functools.reduce(jnp.logical_and, known, bound.valid))
 
 
@@ -124,6 +129,7 @@ class _Scalars:
 
     exp = staticmethod(math.exp)
     expm1 = staticmethod(math.expm1)
+    floor = staticmethod(math.floor)
     log = staticmethod(math.log)
     log1p = staticmethod(math.log1p)
 

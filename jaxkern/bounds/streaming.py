@@ -1,15 +1,17 @@
 r"""Right-hand sides of ghashami2016 about Frequent Directions and streaming kernel PCA, as printed and as corrected.
 
-Words: sketch_size = l rows; rank = k; energy = |A|_F^2 of the rows that went into the sketch, and residual_energy =
-|A - A_k|_F^2; num_points = n. Rows of paired Fourier features have norm 1, so that their energy is n; rows of shifted
-features have squared norm at most 2, so that it is at most 2 n. G is the Gram matrix of the kernel, Ghat = Z Z' that
-of the features, and Gtilde = Z W W' Z' that of the features projected to the row space W of the sketch.
+Words: sketch_size = l rows, of which Algorithm 1 shrinks at h = floor(l / 2) (l / 2 in the paper, which needs even l);
+rank = k; energy = |A|_F^2 of the rows that went into the sketch, and residual_energy = |A - A_k|_F^2; num_points = n.
+Rows of paired Fourier features have norm 1, so that their energy is n; rows of shifted features have squared norm at
+most 2, so that it is at most 2 n. G is the Gram matrix of the kernel, Ghat = Z Z' that of the features, and
+Gtilde = Z W W' Z' that of the features projected to the row space W of the sketch.
 
 Python floats give exact float64; arrays and tracers give `jax.numpy`. Proofs: docs/theory/ghashami2016.md.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -33,20 +35,21 @@ __all__ = [
 
 @formula
 def frequent_directions(*, residual_energy: Any, sketch_size: Any, rank: Any, as_printed: bool = False) -> Bound:
-    """Bound |A'A - B'B|_2, hence max |A x|^2 over unit x with B x = 0, for Algorithm 1, which shrinks at l / 2.
+    """Bound |A'A - B'B|_2, hence max |A x|^2 over unit x with B x = 0, for Algorithm 1, which shrinks at h.
 
-    |A - A_k|_F^2 / (l / 2 - k). As printed |A - A_k|_F^2 / (l - k), which belongs to `frequent_directions_rowwise` and
+    |A - A_k|_F^2 / (h - k). As printed |A - A_k|_F^2 / (l - k), which belongs to `frequent_directions_rowwise` and
     fails here by any factor.
 
     Returns
     -------
-    Bound, deterministic, valid for 0 <= k < l / 2; as printed for 0 <= k < l (the paper allows k = l).
+    Bound, deterministic, valid for 0 <= k < h; as printed for 0 <= k < l (the paper allows k = l) and even l.
 
     Source: ghashami2016, Lemma 3.2; claim ghashami2016:lem3.2.
     """
-    rows = sketch_size if as_printed else sketch_size / 2
+    half = _half(sketch_size)
     source = "ghashami2016, Lemma 3.2" + note_of(as_printed, "for Algorithm 1")
-    return _shrunk(residual_energy, rows, rank, source)
+    bound = _shrunk(residual_energy, sketch_size if as_printed else half, rank, source)
+    return _even(bound, sketch_size, half) if as_printed else bound
 
 
 @formula
@@ -81,37 +84,38 @@ def frequent_directions_buffered(*, residual_energy: Any, sketch_size: Any, rank
 def leftover_rows(*, energy: Any, sketch_size: Any, row_energy: Any) -> Bound:
     """Bound |Ghat - Gtilde|_2 for the literal Algorithm 1, which returns the W of the last decomposition.
 
-    Up to l rows that came later do not enter W: 2 |Z|_F^2 / l + l max |z|^2, where row_energy = max |z|^2. Valid once
+    Up to l rows that came later do not enter W: |Z|_F^2 / h + l max |z|^2, where row_energy = max |z|^2. Valid once
     a decomposition was made; before that W does not exist.
 
     Returns
     -------
-    Bound, deterministic.
+    Bound, deterministic, valid for l >= 2.
 
     Source: ghashami2016, Algorithm 1 and Lemma 3.3; claim ghashami2016:lem3.3-literal.
     """
-    value = 2 * energy / sketch_size + sketch_size * row_energy
-    return Bound(value, certain(value), energy >= 0, "ghashami2016, Lemma 3.3 (literal Algorithm 1)")
+    value = energy / _half(sketch_size) + sketch_size * row_energy
+    valid = namespace(energy, sketch_size).logical_and(energy >= 0, sketch_size >= 2)
+    return Bound(value, certain(value), valid, "ghashami2016, Lemma 3.3 (literal Algorithm 1)")
 
 
 @formula
 def projection(*, num_points: Any, sketch_size: Any, row_energy: Any = 2.0, as_printed: bool = False) -> Bound:
-    """Bound |Ghat - Gtilde|_2 by 2 row_energy n / l for Algorithm 1 with a last decomposition of the buffer.
+    """Bound |Ghat - Gtilde|_2 by row_energy n / h for Algorithm 1 with a last decomposition of the buffer.
 
     row_energy bounds |z|^2: 2 for shifted features, 1 for paired ones. As printed 2 n / l, whatever the features; twice
     that is attained with shifted features.
 
     Returns
     -------
-    Bound, deterministic, valid for l >= 2.
+    Bound, deterministic, valid for l >= 2; as printed for even l.
 
     Source: ghashami2016, Lemma 3.3; claim ghashami2016:lem3.3.
     """
-    np = namespace(num_points, sketch_size, row_energy)
-    factor = 1.0 if as_printed else row_energy
-    value = 2 * factor * num_points / sketch_size
-    valid = np.logical_and(num_points >= 0, sketch_size >= 2)
-    return Bound(value, certain(value), valid, "ghashami2016, Lemma 3.3" + note_of(as_printed, "corrected"))
+    half = _half(sketch_size)
+    value = 2 * num_points / sketch_size if as_printed else row_energy * num_points / half
+    source = "ghashami2016, Lemma 3.3" + note_of(as_printed, "corrected")
+    bound = Bound(value, certain(value), sketch_size >= 2, source)
+    return _even(bound, sketch_size, half) if as_printed else bound
 
 
 @formula
@@ -124,24 +128,22 @@ def projection_buffered(*, num_points: Any, sketch_size: Any, row_energy: Any = 
 
     Source: Theorem D of docs/theory/ghashami2016.md; claim jaxkern:frequent-directions.
     """
-    np = namespace(num_points, sketch_size, row_energy)
-    valid = np.logical_and(num_points >= 0, sketch_size >= 1)
     value = row_energy * num_points / (sketch_size + 1)
-    return Bound(value, certain(value), valid, "jaxkern, Theorem D of ghashami2016 (projection)")
+    return Bound(value, certain(value), sketch_size >= 1, "jaxkern, Theorem D of ghashami2016 (projection)")
 
 
 @formula
 def streaming_gram(
     *, eps: Any, num_features: Any, num_points: Any, sketch_size: Any, as_printed: bool = False
 ) -> Bound:
-    """Bound |G - Gtilde|_2 / n for Algorithm 1 with shifted features by eps + 4 / l: features, then the sketch.
+    """Bound |G - Gtilde|_2 / n for Algorithm 1 with shifted features by eps + 2 / h: features, then the sketch.
 
     eps is the share of the features, whose probability is that of `gram_spectral_shifted`. As printed l = 4 / eps' and
     m = O(log(n / delta) / eps'^2) give eps': a share of 2 / l for the sketch. It needs a last decomposition.
 
     Returns
     -------
-    Bound, valid for eps > 0 and l >= 2.
+    Bound, valid for eps > 0 and l >= 2; as printed for even l.
 
     Source: ghashami2016, Theorem 3.2; claim ghashami2016:thm3.2.
     """
@@ -149,9 +151,11 @@ def streaming_gram(
     gram = fourier.gram_spectral_shifted(
         eps=eps, num_features=num_features, num_points=num_points, as_printed=as_printed
     )
-    value = eps + (2.0 if as_printed else 4.0) / sketch_size
+    half = _half(sketch_size)
     valid = np.logical_and(gram.valid, sketch_size >= 2)
-    return Bound(value, gram.probability, valid, "ghashami2016, Theorem 3.2" + note_of(as_printed, "corrected"))
+    source = "ghashami2016, Theorem 3.2" + note_of(as_printed, "corrected")
+    bound = Bound(eps + 2 / (sketch_size if as_printed else half), gram.probability, valid, source)
+    return _even(bound, sketch_size, half) if as_printed else bound
 
 
 @formula
@@ -225,6 +229,17 @@ def nystrom_spectral(*, eps: Any, num_landmarks: Any) -> Bound:
     failure = 20 * np.exp(-(eps**2) * num_landmarks / (0.5 + 2 * eps / 3))
     valid = eps >= 1 / (2 * np.sqrt(num_landmarks)) + 1 / (3 * num_landmarks)
     return Bound(eps, 1 - failure, valid, "jaxkern, Theorem G of ghashami2016")
+
+
+def _half(sketch_size: Any) -> Any:
+    """Return the number of the singular value at which Algorithm 1 shrinks, floor(l / 2)."""
+    return namespace(sketch_size).floor(sketch_size / 2)
+
+
+def _even(bound: Bound, sketch_size: Any, half: Any) -> Bound:
+    """Return a printed bound, valid for even l only: otherwise the paper's singular value number l / 2 is none."""
+    valid = namespace(bound.value, sketch_size).logical_and(bound.valid, 2 * half == sketch_size)
+    return dataclasses.replace(bound, valid=valid)
 
 
 def _shrunk(residual_energy: Any, rows: Any, rank: Any, source: str) -> Bound:
