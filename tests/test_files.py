@@ -236,12 +236,15 @@ for i in itertools.count():
 
 
 @pytest.mark.slow
-def test_fifty_kills_lose_nothing(whole, capsys):
+def test_fifty_kills_lose_nothing(whole, capsys, tmp_path):
     draw, stages = random.Random(0), set()
+    kept = {"JAX_ENABLE_COMPILATION_CACHE": "true", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    kept["JAX_COMPILATION_CACHE_DIR"] = str(tmp_path / "cache")
     for _ in range(50):
         for folder in Path().glob("[0-9]*"):
             shutil.rmtree(folder)
-        with subprocess.Popen([sys.executable, "-c", FOREVER], stdout=subprocess.DEVNULL) as process:
+        child = [sys.executable, "-c", FOREVER]
+        with subprocess.Popen(child, stdout=subprocess.DEVNULL, env=os.environ | kept) as process:
             while not Path("1").exists():  # by now all is compiled
                 assert process.poll() is None
                 time.sleep(0.01)
