@@ -16,8 +16,8 @@ from jaxkern.bounds import fourier, sketching, streaming
 from proofs_check.certify import _facts
 from proofs_check.certify._facts import edges, facts, without_pairs
 from proofs_check.certify._hypotheses import hypotheses
-from proofs_check.certify._maps import NAMES, families
-from proofs_check.certify._model import GOALS
+from proofs_check.certify._maps import FOURIER, NAMES, families
+from proofs_check.certify._model import GOALS, Rounding
 from proofs_check.certify._theory import demands, needed_landmarks, share_of_pairs
 
 FALSE_ALARM = 1e-6
@@ -319,6 +319,26 @@ def test_every_map_has_a_demand_or_a_reason(goal, data):
                     assert families(found.rows, 3, 0.1)[name].num_features(demand.size) >= 1
     if goal == "clustering":
         assert all(demand.size is None for held in asked.values() for demand in held)
+
+
+@pytest.mark.parametrize("goal", ["distance", "spectral", "separation"])
+def test_statements_have_what_rounding_leaves_of_eps(goal, data):
+    kind = {"kind": "points"} if goal == "separation" else {}
+    exact = sizes(data, goal, **kind)
+    for share in (1e-3, 0.02):
+        rounding = Rounding("float32", gram=share * 0.1, pairs=share * 0.026)  # 0.026 for distances keeps a gap to 0.1
+        for name, held in sizes(data, goal, rounding=rounding, **kind).items():
+            for demand, before in zip(held, exact[name], strict=True):
+                assert (demand.size is None) == (before.size is None)
+                # Components and rows that are drawn have taken most of eps already.
+                more = 3 * share if name in FOURIER or goal != "spectral" else 20 * share
+                assert demand.size is None or before.size <= demand.size <= before.size * (1 + more) + 1
+    for lost in (Rounding("float32", gram=0.1, pairs=0.1), Rounding("float32", gram=math.nan, pairs=math.inf)):
+        for held in sizes(data, goal, rounding=lost, **kind).values():
+            assert all(demand.size is None for demand in held)
+    words = sizes(data, goal, rounding=lost, **kind)["paired_fourier"][0].words
+    assert words.startswith("Statements are about exact numbers. Rounding in float32 may")
+    assert words.endswith("float64 would leave more.")
 
 
 def test_the_distances_of_the_data_ask_for_less_than_all_data(data):

@@ -12,7 +12,7 @@ import pytest
 from scipy import optimize, stats
 from scipy.cluster.vq import kmeans2
 
-from proofs_check.certify import _search, certify, from_array
+from proofs_check.certify import _certify, _search, certify, from_array
 from proofs_check.certify._maps import NAMES
 
 ROWS, DIM, CLUSTERS, DRAWS = 60, 3, 3, 12
@@ -155,6 +155,18 @@ def test_what_is_certified_is_true_where_float32_rounds(kind, size, goal, precis
     if precision == (True, None):
         assert basis is not None and dtype == "float64"
     assert failures == 0
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+def test_the_rows_are_those_of_the_table_and_the_map_is_the_one_that_is_saved(standardize, rng):
+    """At an offset of 1e8 float32 knows neither the distances of the points nor their scaling."""
+    X = rng.standard_normal((ROWS, DIM))
+    tables = [from_array(Y, standardize=standardize) for Y in (X, X + 1e8)]
+    near, far = (_certify._lengthscale(jax.random.key(0), table, None)[0] for table in tables)
+    assert near == pytest.approx(far, rel=1e-6) and near > 1
+    words = {"goal": "spectral", "eps": 0.25, "maps": ["nystrom"], "time": 0.02, "lengthscale": 2.0}
+    lost = certify(jax.random.key(1), tables[1], **words)
+    assert lost.map is None and "Rounding in float32 may" in lost.theory[0]["words"]
 
 
 FOURIER = ("paired_fourier", "shifted_fourier", "orthogonal_fourier")

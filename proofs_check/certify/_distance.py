@@ -220,10 +220,9 @@ class Distance:
         centre = np.linspace(0, size - 1, _MIDDLE).astype(int)
         weights = (np.bincount(centre, minlength=number * side) / _MIDDLE).astype(rows.inputs.dtype)
         filled = np.pad(distinct, (0, filling), mode="edge").reshape(number, side)
-        points = rows.points[filled]
         pairs = Pairs(
             blocks=tuple(rows.inputs[block] for block in filled),
-            exact=tuple(points),
+            exact=tuple(rows.points[block] for block in filled),
             counts=counts,
             weights=tuple(jnp.asarray(block) for block in weights.reshape(number, side)),
             tiles=(),
@@ -236,8 +235,10 @@ class Distance:
         rounding = float(jnp.finfo(rows.inputs.dtype).eps)
         with jax.enable_x64(True):
             middle = rows.points[distinct[centre]]
-            both = zip(points, rows.moved[filled], strict=True)
-            reach = tuple(_reach(self.kernel, block, moved, middle, self.eps, rounding) for block, moved in both)
+            reach = tuple(
+                _reach(self.kernel, rows.points[block], rows.at(block).moved(), middle, self.eps, rounding)
+                for block in filled
+            )
         pairs = dataclasses.replace(pairs, _reach=reach)
         held = number * (number + 1) // 2 * side**2 * 4 <= _HELD_BYTES
         tiles = []

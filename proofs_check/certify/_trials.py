@@ -18,7 +18,8 @@ from proofs_check.certify._model import Family, Goal
 from proofs_check.certify._rows import Rows, rows_of
 from proofs_check.certify._table import Table, rows_for
 
-BLOCK = 8192
+CELLS = 2**18
+"""Numbers of the rows that are read at once."""
 TIMED_ROWS = 4096
 TIMES = 3
 
@@ -146,8 +147,9 @@ class Trials:
 
     def blocks(self) -> Iterator[Rows]:
         """Yield all rows."""
-        for start in range(0, self.table.rows, BLOCK):
-            yield self.rows(np.arange(start, min(start + BLOCK, self.table.rows)))
+        size = max(CELLS // self.table.dim, 1)
+        for start in range(0, self.table.rows, size):
+            yield self.rows(np.arange(start, min(start + size, self.table.rows)))
 
     def _named(self, *names: Any) -> Any:
         return jax.random.fold_in(self._key, zlib.crc32(repr(names).encode()))
