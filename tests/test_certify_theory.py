@@ -321,24 +321,18 @@ def test_every_map_has_a_demand_or_a_reason(goal, data):
         assert all(demand.size is None for held in asked.values() for demand in held)
 
 
-@pytest.mark.parametrize("goal", ["distance", "spectral", "separation"])
+@pytest.mark.parametrize("goal", ["distance", "spectral"])
 def test_statements_have_what_rounding_leaves_of_eps(goal, data):
-    kind = {"kind": "points"} if goal == "separation" else {}
-    exact = sizes(data, goal, **kind)
-    for share in (1e-3, 0.02):
-        rounding = Rounding("float32", gram=share * 0.1, pairs=share * 0.026)  # 0.026 for distances keeps a gap to 0.1
-        for name, held in sizes(data, goal, rounding=rounding, **kind).items():
-            for demand, before in zip(held, exact[name], strict=True):
-                assert (demand.size is None) == (before.size is None)
-                # Components and rows that are drawn have taken most of eps already.
-                more = 3 * share if name in FOURIER or goal != "spectral" else 20 * share
-                assert demand.size is None or before.size <= demand.size <= before.size * (1 + more) + 1
+    exact, rounding = sizes(data, goal), Rounding("float32", gram=0.002, pairs=0.002)
+    for name, held in sizes(data, goal, rounding=rounding).items():
+        for demand, before in zip(held, exact[name], strict=True):
+            more = 1.06 if name in FOURIER else 1.5  # components and rows drawn have taken most of eps already
+            assert demand.size == before.size or before.size <= demand.size <= more * before.size
     for lost in (Rounding("float32", gram=0.1, pairs=0.1), Rounding("float32", gram=math.nan, pairs=math.inf)):
-        for held in sizes(data, goal, rounding=lost, **kind).values():
-            assert all(demand.size is None for demand in held)
-    words = sizes(data, goal, rounding=lost, **kind)["paired_fourier"][0].words
-    assert words.startswith("Statements are about exact numbers. Rounding in float32 may")
-    assert words.endswith("float64 would leave more.")
+        asked = sizes(data, goal, rounding=lost)
+        assert all(demand.size is None for held in asked.values() for demand in held)
+        words = asked["paired_fourier"][0].words
+        assert words.startswith("Statements are about exact numbers.") and words.endswith("float64 would leave more.")
 
 
 def test_the_distances_of_the_data_ask_for_less_than_all_data(data):

@@ -246,25 +246,18 @@ def _rounding(trials: Trials, key: Any, eps: float) -> tuple[Rounding, str]:
     eigen = float(np.finfo(dtype).eps) * (2 * min(rows, MOST_LANDMARKS) + 400)
     found = Rounding(dtype, 3 * mean, eigen, math.inf)
     pairwise = Distance(trials.kernel, eps) if getattr(goal, "kind", "") == "points" else goal
-    if pairwise.name != "distance":
+    if pairwise.name != "distance" or (pairwise is not goal and rows > LARGEST_SAMPLE):
         return found, ""
-    whole, among = rows <= LARGEST_SAMPLE, ""
-    if pairwise is not goal:
-        if not whole:
-            return found, ""
-        prepared = pairwise.prepare(jax.random.clone(key), trials.rows(np.arange(rows)))
-    elif whole:
-        prepared = trials.all_rows()
+    if rows <= LARGEST_SAMPLE:
+        every = None if pairwise is goal else trials.rows(np.arange(rows))
+        pairs, among = pairwise.prepare(jax.random.clone(key), every) if every else trials.all_rows(), ""
+        found = replace(found, pairs=rounding_factor(trials.table.dim) * pairs.rounding)
     else:
-        prepared, among = trials.sample(jax.random.clone(key), LOOKED_AT), f" among {LOOKED_AT:,} rows"
-    if whole:
-        found = replace(found, pairs=rounding_factor(trials.table.dim) * prepared.rounding)
-    elif 2 * largest <= FAR * SHARE * eps:
-        found = replace(found, pairs=SHARE * eps, closest=2 * largest / (SHARE * eps))
-    if pairwise is not goal or not prepared.unresolved:
-        return found, ""
-    count = f"{prepared.unresolved:,} pair(s){among}"
-    return found, f"{count} are so close that rounding in {dtype} may change their distances by more than eps"
+        pairs, among = trials.sample(jax.random.clone(key), LOOKED_AT), f" among {LOOKED_AT:,} rows"
+        if 2 * largest <= FAR * SHARE * eps:
+            found = replace(found, pairs=SHARE * eps, closest=2 * largest / (SHARE * eps))
+    close = f"{pairs.unresolved:,} pair(s){among} are so close that rounding in {dtype} may change their distances by "
+    return found, f"{close}more than eps" if pairs.unresolved and pairwise is goal else ""
 
 
 def _lengthscale(key: Any, table: Table, given: float | None) -> tuple[float, str]:

@@ -17,28 +17,15 @@ import numpy as np
 from jaxkern import _checks
 from jaxkern.gram import kernel_distance
 
-__all__ = ["Rows", "feature_rounding", "rounding_factor", "rows_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Points, and what maps are given for them.
-
-    Attributes
-    ----------
-    points : (s, dim) float64, in NumPy: what the kernel is evaluated at.
-    inputs : (s, dim) in the precision of the maps.
-    mean, scale : (dim,) or numbers: inputs are scale * points + mean, rounded.
-    """
+    """Points (s, dim) in float64, and inputs for maps in their precision: scale * points + mean, rounded."""
 
     points: np.ndarray
     inputs: jax.Array
     mean: Any = 0.0
     scale: Any = 1.0
-
-    def __len__(self) -> int:
-        """Return how many."""
-        return len(self.points)
 
     def at(self, chosen: np.ndarray) -> Rows:
         """Return some of the rows, by number."""
@@ -51,15 +38,12 @@ class Rows:
         return self.points + factor * (raw * float(limits.eps) + np.copysign(float(limits.tiny), raw)) / self.scale
 
 
-def rows_of(points: Any, inputs: Any = None, mean: Any = 0.0, scale: Any = 1.0) -> Rows:
-    """Return rows whose inputs are scale * points + mean, rounded; by default the points themselves.
-
-    `points` may be `Rows`, which are returned. Raises ValueError if points are not a floating matrix.
-    """
+def rows_of(points: Any) -> Rows:
+    """Return `Rows` as they are, and points as both sides of them. Raises ValueError if not a floating matrix."""
     if isinstance(points, Rows):
         return points
-    given = _checks.matrix("points", points if inputs is None else inputs)
-    return Rows(np.asarray(points, np.float64), given, mean, scale)
+    given = _checks.matrix("points", points)
+    return Rows(np.asarray(points, np.float64), given)
 
 
 def rounding_factor(dim: int) -> float:

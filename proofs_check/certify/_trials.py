@@ -15,11 +15,10 @@ import numpy as np
 
 from jaxkern import features
 from proofs_check.certify._model import Family, Goal
-from proofs_check.certify._rows import Rows, rows_of
+from proofs_check.certify._rows import Rows
 from proofs_check.certify._table import Table, rows_for
 
 CELLS = 2**18
-"""Numbers of the rows that are read at once."""
 TIMED_ROWS = 4096
 TIMES = 3
 
@@ -142,8 +141,8 @@ class Trials:
 
     def rows(self, rows: np.ndarray) -> Rows:
         """Return rows by number: in float64, standardised where they are, and as maps get them."""
-        points, inputs = self.table.take(rows, "float64"), self.table.take(rows, self.dtype, raw=True)
-        return rows_of(points, inputs, self.table.mean, self.table.scale)
+        table, inputs = self.table, self.table.take(rows, self.dtype, raw=True)
+        return Rows(table.take(rows, "float64"), jnp.asarray(inputs), table.mean, table.scale)
 
     def blocks(self) -> Iterator[Rows]:
         """Yield all rows."""
