@@ -16,8 +16,8 @@ from jaxkern.bounds import fourier, sketching, streaming
 from proofs_check.certify import _facts
 from proofs_check.certify._facts import edges, facts, without_pairs
 from proofs_check.certify._hypotheses import hypotheses
-from proofs_check.certify._maps import NAMES, families
-from proofs_check.certify._model import GOALS
+from proofs_check.certify._maps import FOURIER, NAMES, families
+from proofs_check.certify._model import GOALS, Rounding
 from proofs_check.certify._theory import demands, needed_landmarks, share_of_pairs
 
 FALSE_ALARM = 1e-6
@@ -319,6 +319,20 @@ def test_every_map_has_a_demand_or_a_reason(goal, data):
                     assert families(found.rows, 3, 0.1)[name].num_features(demand.size) >= 1
     if goal == "clustering":
         assert all(demand.size is None for held in asked.values() for demand in held)
+
+
+@pytest.mark.parametrize("goal", ["distance", "spectral"])
+def test_statements_have_what_rounding_leaves_of_eps(goal, data):
+    exact, rounding = sizes(data, goal), Rounding("float32", gram=0.002, pairs=0.002)
+    for name, held in sizes(data, goal, rounding=rounding).items():
+        for demand, before in zip(held, exact[name], strict=True):
+            more = 1.06 if name in FOURIER else 1.5  # components and rows drawn have taken most of eps already
+            assert demand.size == before.size or before.size <= demand.size <= more * before.size
+    for lost in (Rounding("float32", gram=0.1, pairs=0.1), Rounding("float32", gram=math.nan, pairs=math.inf)):
+        asked = sizes(data, goal, rounding=lost)
+        assert all(demand.size is None for held in asked.values() for demand in held)
+        words = asked["paired_fourier"][0].words
+        assert words.startswith("Statements are about exact numbers.") and words.endswith("float64 would leave more.")
 
 
 def test_the_distances_of_the_data_ask_for_less_than_all_data(data):

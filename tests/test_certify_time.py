@@ -40,8 +40,8 @@ class Goal:
         self.machine, self.refuses = machine, lambda name: ""
 
     def prepare(self, key, rows, labels=None):
-        self.machine.pays(len(rows) ** 2, "prepare", len(rows))
-        return types.SimpleNamespace(unresolved=0, rounding=0.0, rows=len(rows))
+        self.machine.pays(len(rows.points) ** 2, "prepare", len(rows.points))
+        return types.SimpleNamespace(unresolved=0, rounding=0.0, rows=len(rows.points))
 
     def error(self, key, phi, prepared):
         self.machine.pays(prepared.rows**2, "error", prepared.rows)

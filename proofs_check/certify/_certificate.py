@@ -237,10 +237,8 @@ def guarantee(
         kind = ", for every table of this kind" if entry.basis == "worst case" else ""
         share = rounding_share(rounding, goal, entry.family.name)
         kept += f" Rounding may take {share:.2g} of it, and the rest is by a theorem{kind}." if share else ""
-        if rounding.closest:
-            kept += (
-                f" Pairs at a kernel distance below {rounding.closest:.2g} are left out, as it may take more of them."
-            )
+        close = f" Pairs at a kernel distance below {rounding.closest:.2g} are left out: it may change them more."
+        kept += close if rounding.closest else ""
         return f"{over}, for all rows of this table, {kept} Source: {entry.demand.source}."  # type: ignore[union-attr]
     if entry.sample is None:
         return f"{over}, for all rows of this table, {kept} {drawn}"

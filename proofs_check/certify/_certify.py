@@ -230,7 +230,7 @@ def _trials(
     rounding, close = _rounding(trials, key, eps, clock)
     said = close or f"rounding of the rows to {dtype} may change what the kernel says of them"
     share = rounding.pairs if goal.name == "distance" else rounding.gram
-    if not (close or share > SHARE * eps):
+    if not close and share <= SHARE * eps:
         return trials, rounding, ""
     if wide and clock.left:
         trials = Trials(key, table, kernel, goal, "float64")
@@ -251,11 +251,11 @@ def _rounding(trials: Trials, key: Any, eps: float, clock: Clock) -> tuple[Round
     except TimeoutError:
         return Rounding(dtype, math.inf, math.inf, math.inf), ""
     # |Z Z' - W W'| <= (|Z| + |W|) |Z - W|_F, with rows of mean squared length 2 at most. Eigenvalues up to the rounding
-    # of the largest, n eps(dtype), are cut off or off by as much.
-    eigen = 2 * float(np.finfo(dtype).eps) * min(rows, MOST_LANDMARKS)
+    # of the largest, n eps(dtype), are cut off or off by as much, and Gram matrices are right to 100 eps(dtype) or so.
+    eigen = float(np.finfo(dtype).eps) * (2 * min(rows, MOST_LANDMARKS) + 400)
     found = Rounding(dtype, 3 * mean, eigen, math.inf)
     pairwise = Distance(trials.kernel, eps) if getattr(goal, "kind", "") == "points" else goal
-    if pairwise.name != "distance":
+    if pairwise.name != "distance" or (pairwise is not goal and rows > LARGEST_SAMPLE):
         return found, ""
 
     def first(count: int) -> Any:

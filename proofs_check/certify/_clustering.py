@@ -127,13 +127,13 @@ class Clustering:
         distinct = len(np.unique(rows.points, axis=0))
         if distinct < self.num_clusters:
             raise ValueError(
-                f"num_clusters must be at most the number of distinct points, {distinct} of {len(rows)}, "
+                f"num_clusters must be at most the number of distinct points, {distinct} of {len(rows.points)}, "
                 f"got {self.num_clusters}; ask for fewer clusters"
             )
         with jax.enable_x64(True):
             G = _kernel_gram(self.kernel, rows.points)
         first_key, second_key = jax.random.split(_checks.key(key))
-        nothing = jnp.full(len(rows), -1, jnp.int32)
+        nothing = jnp.full(len(rows.points), -1, jnp.int32)
         (first, first_within), (second, second_within) = (
             self._best(one, G, nothing) for one in (first_key, second_key)
         )
@@ -166,9 +166,8 @@ class Clustering:
         }
 
     def _best(self, key: jax.Array, G: jax.Array, start: jax.Array) -> tuple[jax.Array, float]:
-        sizes = {"num_clusters": self.num_clusters, "num_restarts": self.num_restarts}
         with jax.enable_x64(True):
-            found, within = _partition(key, G, start, **sizes)
+            found, within = _partition(key, G, start, num_clusters=self.num_clusters, num_restarts=self.num_restarts)
             return found, float(within)
 
     def _disagreement(self, first: jax.Array, second: jax.Array) -> float:

@@ -109,7 +109,7 @@ class Pairs:
     zero_pairs : pairs of given rows at distance zero; they have no relative error and are left out.
     unresolved : pairs so close that rounding of their coordinates and features alone may change the distance of
         features by more than eps times the distance. They count with the error that comes out.
-    rounding : the largest share of its distance by which the same rounding may change that of a pair.
+    rounding : the largest share of the distance of a pair by which the same rounding may change it.
     sample : at most 2,000 of the given rows, for a plot.
     """
 
@@ -172,8 +172,8 @@ class Distance:
         rng = np.random.default_rng(np.asarray(jax.random.key_data(_checks.key(key))).ravel().tolist())
         if not np.isfinite(rows.points).all():
             raise ValueError("points must be finite")
-        few = len(rows) <= _MOST_DETAIL
-        sample = rows if few else rows.at(np.sort(rng.choice(len(rows), _MOST_DETAIL, replace=False)))
+        size = len(rows.points)
+        sample = rows if size <= _MOST_DETAIL else rows.at(np.sort(rng.choice(size, _MOST_DETAIL, replace=False)))
         return dataclasses.replace(self._pairs(rows), sample=sample)
 
     def error(self, key: Any, phi: Any, prepared: Pairs) -> float:
@@ -220,10 +220,9 @@ class Distance:
         centre = np.linspace(0, size - 1, _MIDDLE).astype(int)
         weights = (np.bincount(centre, minlength=number * side) / _MIDDLE).astype(rows.inputs.dtype)
         filled = np.pad(distinct, (0, filling), mode="edge").reshape(number, side)
-        points = rows.points[filled]
         pairs = Pairs(
             blocks=tuple(rows.inputs[block] for block in filled),
-            exact=tuple(points),
+            exact=tuple(rows.points[block] for block in filled),
             counts=counts,
             weights=tuple(jnp.asarray(block) for block in weights.reshape(number, side)),
             tiles=(),
@@ -236,8 +235,8 @@ class Distance:
         rounding = float(jnp.finfo(rows.inputs.dtype).eps)
         with jax.enable_x64(True):
             middle = rows.points[distinct[centre]]
-            both = zip(points, rows.moved[filled], strict=True)
-            reach = tuple(_reach(self.kernel, block, moved, middle, self.eps, rounding) for block, moved in both)
+            both = ((rows.points[block], rows.at(block).moved()) for block in filled)
+            reach = tuple(_reach(self.kernel, *block, middle, self.eps, rounding) for block in both)
         pairs = dataclasses.replace(pairs, _reach=reach)
         held = number * (number + 1) // 2 * side**2 * 4 <= _HELD_BYTES
         tiles = []
@@ -246,21 +245,11 @@ class Distance:
             tile, found = self._sorted(pairs, int(first), int(second), size, held)
             tiles.append(tile)
             zero, unresolved, largest = zero + found[0], unresolved + found[1], max(largest, found[2])
-        return dataclasses.replace(
-            pairs,
-            tiles=tuple(tiles),
-            zero_pairs=pairs.zero_pairs + zero,
-            unresolved=unresolved,
-            rounding=largest * self.eps,
-        )
+        zero, share = pairs.zero_pairs + zero, largest * self.eps
+        return dataclasses.replace(pairs, tiles=tuple(tiles), zero_pairs=zero, unresolved=unresolved, rounding=share)
 
-    def _sorted(
-        self, pairs: Pairs, rows: int, cols: int, size: int, held: bool
-    ) -> tuple[_Tile, tuple[int, int, float]]:
-        """Return a tile, and of its pairs: how many have distance zero, how many are not resolved, the largest share.
-
-        That is the share of rounding in a distance, in units of eps.
-        """
+    def _sorted(self, pairs: Pairs, rows: int, cols: int, size: int, held: bool) -> tuple[_Tile, tuple[Any, ...]]:
+        """Return a tile; how many pairs have distance zero, how many are not resolved, the largest share."""
         side = pairs.blocks[0].shape[0]
         wide = False
         squared, near, share = self._squared(pairs, rows, cols, wide)
@@ -405,10 +394,7 @@ def _tile(
     last: Any,
     factor: Any,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return squared distances of the pairs that a product of features resolves, NaN elsewhere, and all other pairs.
-
-    And the largest share of rounding in the distance of one of the former, in units of eps.
-    """
+    """Return squared distances of the pairs that a product resolves, NaN elsewhere; the others; the largest share."""
     (X, x, row), (Y, y, col) = first, second
     squared = _distances(kernel, X, Y)
     i, j = (start + jnp.arange(X.shape[0]) for start in (row, col))

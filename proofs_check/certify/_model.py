@@ -77,15 +77,10 @@ class Facts:
 
 @dataclass(frozen=True)
 class Rounding:
-    """What rounding may add to the errors of maps: statements are about exact numbers, and have what it leaves of eps.
+    """What rounding may add to errors, of which statements about exact numbers know nothing.
 
-    Attributes
-    ----------
-    dtype : of points and maps.
-    gram : a bound of |Khat - Kexact| / n, Kexact that of the same map in exact numbers.
-    eigen : what eigenvectors in that precision add to it.
-    pairs : a bound of the relative change of the distance of a pair; infinite where not all pairs were looked at.
-    closest : kernel distance below which a pair may change by more, as not all pairs were looked at.
+    `gram` bounds |Khat - Kexact| / n, `eigen` what eigenvectors add to it, and `pairs` the relative change of the
+    distance of a pair, but of those nearer than `closest`; infinite where pairs were not looked at.
     """
 
     dtype: str = "float64"
@@ -96,7 +91,6 @@ class Rounding:
 
 
 EXACT = Rounding()
-"""None at all."""
 
 
 @dataclass(frozen=True)

@@ -340,11 +340,7 @@ def _or_by_a_statement(trials: Trials, entry: Entry, sample: int | None, eps: fl
 def measured(
     trials: Trials, stated: Entry, sample: int | None, eps: float, clock: Clock, most: int = MEASURED_DRAWS
 ) -> Entry:
-    """Return the entry of a statement with a few draws at its size; certified if there are any and none of them fails.
-
-    A statement is about exact numbers, and draws are of the map as it is. Where it holds, few or none of them fail: its
-    sizes are those of the worst case. What rounding does to a map, it does to most of its draws.
-    """
+    """Return the entry of a statement, which is about exact numbers, with draws at its size; refused if one fails."""
     assert stated.demand is not None and stated.size is not None
     trial = trials.trial(stated.family, sample)
     errors: list[float] = []
@@ -360,19 +356,9 @@ def measured(
     probe = _probe(stated.size, errors, eps, time.monotonic() - start)
     if not probe.failures:
         return dataclasses.replace(stated, probes=(*stated.probes, probe))
-    words = (
-        f"{stated.demand.source}, which is about exact numbers, gives {stated.family.unit} {stated.size:,}, but "
-        f"{probe.failures} of {probe.draws} draws in {trials.dtype} failed"
-    )
-    return dataclasses.replace(
-        stated,
-        status="not certified",
-        words=words,
-        size=None,
-        basis=None,
-        probes=(*stated.probes, probe),
-        demand=None,
-    )
+    words = f"{stated.demand.source}, which is about exact numbers, gives {stated.family.unit} {stated.size:,}, but "
+    words += f"{probe.failures} of {probe.draws} draws in {trials.dtype} failed"
+    return Entry(stated.family, "not certified", words, outcome=stated.outcome, probes=(*stated.probes, probe))
 
 
 def _probe(size: int, errors: Sequence[float], eps: float, seconds: float) -> Probe:

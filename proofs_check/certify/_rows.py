@@ -17,45 +17,33 @@ import numpy as np
 from jaxkern import _checks
 from jaxkern.gram import kernel_distance
 
-__all__ = ["Rows", "feature_rounding", "rounding_factor", "rows_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Points, and what maps are given for them.
-
-    Attributes
-    ----------
-    points : (s, dim) float64, in NumPy: what the kernel is evaluated at.
-    inputs : (s, dim) in the precision of the maps.
-    moved : (s, dim) float64: the points after a relative change of eps(dtype) in every number of the inputs.
-    """
+    """Points (s, dim) in float64, and inputs for maps in their precision: scale * points + mean, rounded."""
 
     points: np.ndarray
     inputs: jax.Array
-    moved: np.ndarray
-
-    def __len__(self) -> int:
-        """Return how many."""
-        return len(self.points)
+    mean: Any = 0.0
+    scale: Any = 1.0
 
     def at(self, chosen: np.ndarray) -> Rows:
         """Return some of the rows, by number."""
-        return Rows(self.points[chosen], self.inputs[chosen], self.moved[chosen])
+        return Rows(self.points[chosen], self.inputs[chosen], self.mean, self.scale)
+
+    def moved(self, factor: float = 1.0) -> np.ndarray:
+        """Return the points after a relative change of factor * eps(dtype) in every number of the inputs."""
+        limits = np.finfo(self.inputs.dtype)
+        raw = self.points * self.scale + self.mean
+        return self.points + factor * (raw * float(limits.eps) + np.copysign(float(limits.tiny), raw)) / self.scale
 
 
-def rows_of(points: Any, inputs: Any = None, mean: Any = 0.0, scale: Any = 1.0) -> Rows:
-    """Return rows whose inputs are scale * points + mean, rounded; by default the points themselves.
-
-    `points` may be `Rows`, which are returned. Raises ValueError if points are not a floating matrix.
-    """
+def rows_of(points: Any) -> Rows:
+    """Return `Rows` as they are, and points as both sides of them. Raises ValueError if not a floating matrix."""
     if isinstance(points, Rows):
         return points
-    given = _checks.matrix("points", points if inputs is None else inputs)
-    exact = np.asarray(points, np.float64)
-    limits = np.finfo(given.dtype)
-    raw = exact * scale + mean
-    return Rows(exact, given, exact + (raw * float(limits.eps) + np.copysign(float(limits.tiny), raw)) / scale)
+    given = _checks.matrix("points", points)
+    return Rows(np.asarray(points, np.float64), given)
 
 
 def rounding_factor(dim: int) -> float:
@@ -76,10 +64,11 @@ def feature_rounding(kernel: Any, blocks: Iterable[Rows]) -> tuple[float, float]
     squares, count, largest = 0.0, 0, 0.0
     for rows in blocks:
         factor = rounding_factor(rows.points.shape[1])
-        moved = rows.points + factor * (rows.moved - rows.points)
+        relative = factor * float(jnp.finfo(rows.inputs.dtype).eps)
         with jax.enable_x64(True):
-            found = np.asarray(_off(kernel, rows.points, moved, factor * float(jnp.finfo(rows.inputs.dtype).eps)))
-        squares, count, largest = squares + float(found @ found), count + len(found), max(largest, float(found.max()))
+            found = np.asarray(_off(kernel, rows.points, rows.moved(factor), relative))
+        squares, count = squares + float(found @ found), count + len(found)
+        largest = float(np.maximum(largest, found.max()))  # NaN stays
     return math.sqrt(squares / count), largest
 
 

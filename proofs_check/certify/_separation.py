@@ -208,7 +208,7 @@ class Separation:
         the kernel separates no two of them.
         """
         rows = rows_of(points)
-        names, codes, single, missing = self._classes(labels, len(rows))
+        names, codes, single, missing = self._classes(labels, len(rows.points))
         measure = _prepared_means if self.kind == "means" else _prepared_points
         with jax.enable_x64(True):
             layout, separation, coincident = measure(self.kernel, jnp.asarray(rows.points), codes, len(names))
@@ -308,9 +308,7 @@ def _prepared_means(
     return (*layout, exact), exact.separation, 0
 
 
-def _means(
-    means: Any, spreads: Any, space: tuple[Any, ...], rows: jax.Array, inside: jax.Array, eps: float
-) -> _Means | None:
+def _means(means: Any, spreads: Any, space: Any, rows: jax.Array, inside: jax.Array, eps: float) -> _Means | None:
     """Return the numbers of the kernel's space or of the features, in float64; None where some are not finite.
 
     The largest eigenvalues come from the Gram matrices of the classes where these are small, by one program for the

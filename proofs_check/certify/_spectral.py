@@ -48,8 +48,6 @@ __all__ = ["Matrix", "Spectral"]
 
 _EXACT = 512
 """Points up to which all eigenvalues are computed, in float64; beyond, they take longer than the bound."""
-_ROUNDING = 4.0
-"""So many eps(dtype) are added to the bound: K is rounded once, from float64, and products are in the map's dtype."""
 _HELD_BYTES = 2**30
 """The kernel matrix is held up to so many bytes, and computed again in every product beyond."""
 _ROWS = 1024
@@ -176,7 +174,7 @@ class Spectral:
             lower, upper = _bounds(np.asarray(diagonal), np.asarray(beside), float(mass) / quantile)
             if not upper > _CLOSE * lower:
                 break
-        rounding = _ROUNDING * float(jnp.finfo(Z.dtype).eps)
+        rounding = 4 * float(jnp.finfo(Z.dtype).eps)  # of K, once, and of products
         return max(lower / scale - rounding, 0.0), upper / scale + rounding
 
 

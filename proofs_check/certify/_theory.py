@@ -77,21 +77,17 @@ def demands(
 
 def rounding_share(rounding: Rounding, goal_name: str, name: str) -> float:
     """Return what rounding may add to the error of a map, as far as a statement is about the goal."""
-    if goal_name == "spectral":
-        return rounding.gram + (0.0 if name in FOURIER else rounding.eigen)
-    return rounding.pairs
+    gram = rounding.gram + (0.0 if name in FOURIER else rounding.eigen)
+    return gram if goal_name == "spectral" else rounding.pairs
 
 
 def _lost(name: str, eps: float, share: float, dtype: str) -> Demand | None:
     """Return why no statement holds for a map in some precision, None where rounding leaves something of eps."""
     if share < eps:
         return None
-    why = f"may add {share:.2g}, which leaves nothing of {eps:.2g}" if math.isfinite(share) else _NOT_LOOKED_AT
+    why = f"Rounding in {dtype} may change these data, or pairs that were not looked at, by all of {eps:.2g}"
     more = "; float64 would leave more" if dtype == "float32" else ""
-    return Demand(name, "none", f"Statements are about exact numbers. Rounding in {dtype} {why}{more}.")
-
-
-_NOT_LOOKED_AT = "may change distances of close pairs by more, and not all pairs of so many rows were looked at"
+    return Demand(name, "none", f"Statements are about exact numbers. {why}{more}.")
 
 
 # ----------------------------------------------------------------------------------------------------------- distance
@@ -243,13 +239,9 @@ def _nystrom(facts: Facts, eps: float, delta: float) -> Demand:
     size = (found and found.num_landmarks) or 2**53
     if size >= facts.rows:
         asked = f"{size:,} landmarks" if found else "2^53 landmarks and more"
-        words = (
-            f"The table has {facts.rows:,} rows, no more than the {asked} asked for: take all, no error but rounding."
-        )
+        words = f"The table has {facts.rows:,} rows, no more than {asked}: take all, for no error but rounding."
         return Demand("nystrom", NYSTROM, words, facts.rows)
-    words = (
-        f"For any table, of any number n of rows, |K - Khat|_2 <= {eps:.4g} n with landmarks drawn uniformly from it."
-    )
+    words = f"For any table, of any number n of rows, |K - Khat|_2 <= {eps:.4g} n with landmarks drawn uniformly."
     return Demand("nystrom", NYSTROM, words, size)
 
 
