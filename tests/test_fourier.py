@@ -142,11 +142,12 @@ def test_far_points_keep_the_inner_products_of_those_near_them(make, dtype, rng)
     np.testing.assert_allclose(slope, expected, rtol=0, atol=3e3 * eps(dtype) * np.abs(W[0]).sum())
 
 
-def test_turns_by_digits_are_those_of_exact_fractions(dtype, rng):
-    """Beyond 24 or 53 bits of whole turns; the control is one product."""
-    turn = np.asarray(0.7, dtype)
-    X = np.asarray(rng.normal(size=(8, DIM)) * 10.0 ** rng.integers(-3, 8, size=(8, DIM)), dtype)
-    rate = np.asarray(rng.normal(size=(5, DIM)) / 0.7, dtype)
+@pytest.mark.parametrize("unit", [1.0, 1e30])
+def test_turns_by_digits_are_those_of_exact_fractions(unit, dtype, rng):
+    """Beyond 24 or 53 bits of whole turns, and near the end of the range; the control is one product."""
+    turn = np.asarray(0.7 * unit, dtype)
+    X = np.asarray(rng.normal(size=(8, DIM)) * 10.0 ** rng.integers(-3, 8, size=(8, DIM)) * unit, dtype)
+    rate = np.asarray(rng.normal(size=(5, DIM)) / 0.7 / unit, dtype)
     exact = [[sum(Fraction(float(a)) * Fraction(float(b)) for a, b in zip(x, w, strict=True)) for w in rate] for x in X]
     found, product = np.float64(turns_by_digits(X, rate, turn)), np.float64(jnp.asarray(X) @ jnp.asarray(rate).T)
 

@@ -325,10 +325,11 @@ def turns_by_digits(X: jax.Array, rate: jax.Array, turn: jax.Array) -> jax.Array
     with digits of 6 bits are added without rounding.
     """
     info = jnp.finfo(X.dtype)
-    quantum = lax.reduce_precision(turn, info.nexp, 0) / 8  # between an eighth and a quarter of it
+    quantum = lax.reduce_precision(turn, info.nexp, 0) / 8  # a power of two
+    X, rate = X / quantum, rate * quantum
     total = jnp.zeros((X.shape[0], rate.shape[0]), X.dtype)
     for position in reversed(range(_DIGITS)):
-        step = quantum * 2 ** (_DIGIT * position)
+        step = 2.0 ** (_DIGIT * position)
         digits = jnp.round(X / step)
         X = X - digits * step
         left = _fraction(rate * step)
