@@ -24,6 +24,7 @@ FEW = 8
 """Dimensions up to which direct differences are as fast as a product; terms that are summed before they are added."""
 _COLUMNS = 64
 """Columns of one matrix product: the rounding of a sum grows with its length."""
+_UNROLLED = 8
 _TOLERANCE = {"float32": 1e-5, "float64": 1e-11}
 """The error of a kernel value with K(x, x) = 1 up to which the product form serves."""
 _VALUE = 4
@@ -165,12 +166,25 @@ def product_form(X: jax.Array, Y: jax.Array, first: jax.Array, second: jax.Array
 
     Derivatives stay, as they are accurate.
     """
-    parts = range(0, X.shape[1], _COLUMNS)
-    cross = sum(jnp.matmul(X[:, k : k + _COLUMNS], Y[:, k : k + _COLUMNS].T, precision=HIGHEST) for k in parts)
     sums = first[:, None] + second[None, :]
-    squares = sums - 2 * cross
+    squares = sums - 2 * _products(X, Y)
     small = squares <= sum(_roundings(X.shape[1])) * jnp.finfo(X.dtype).eps / 2 * sums
     return jnp.where(small, squares - lax.stop_gradient(squares), squares)
+
+
+def _products(X: jax.Array, Y: jax.Array) -> jax.Array:
+    """Return X Y^T, a block of columns after the other."""
+    parts = -(-X.shape[1] // _COLUMNS)
+    if parts <= _UNROLLED:
+        ends = [slice(_COLUMNS * k, _COLUMNS * (k + 1)) for k in range(parts)]
+        return sum(jnp.matmul(X[:, end], Y[:, end].T, precision=HIGHEST) for end in ends)  # type: ignore[return-value]
+    X, Y = (jnp.pad(A, ((0, 0), (0, parts * _COLUMNS - A.shape[1]))) for A in (X, Y))
+
+    def add(k: jax.Array, total: jax.Array) -> jax.Array:
+        x, y = (lax.dynamic_slice_in_dim(A, _COLUMNS * k, _COLUMNS, 1) for A in (X, Y))
+        return total + jnp.matmul(x, y.T, precision=HIGHEST)
+
+    return lax.fori_loop(0, parts, add, jnp.zeros((X.shape[0], Y.shape[0]), X.dtype))
 
 
 def safe_sqrt(s: jax.Array) -> jax.Array:

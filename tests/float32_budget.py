@@ -447,9 +447,9 @@ row(
     "audit.spectral_error.lower",
     lambda g, dtype: spectral_error(g, dtype),
     lambda g, exact: g.spread + g.turns(g.drawn("paired_fourier", "float32")),
-    sum_limit,
+    lambda g: 4 + math.sqrt(g.d) + 8 * math.sqrt(g.n),
     "1 + ρ² + \\|w\\| R",
-    SUM,
+    "4 + √d + 8 √n",
 )
 
 

@@ -238,7 +238,7 @@ def check_quantile(c, v):
     yield from within("quantile", v["median"], 0, np.inf)
 
 
-@op("kernels.quantile_lengthscale", check_quantile, least=2, overflows=True)
+@op("kernels.quantile_lengthscale", check_quantile, least=2, overflows=True, shows_infinity=False)
 def _(c):
     X = c.X
     return {
@@ -284,6 +284,17 @@ def check_gram(c, v):
 def _(c):
     X = c.X
     return {"K": (gram.gram(c.kernel, X), (c.n, c.n)), "K(X, Y)": (gram.gram(c.kernel, X, c.Y), (c.n, c.n + 1))}
+
+
+def check_rounding(c, v):
+    if c.kernel_name in BOUNDED - {"product"}:
+        most = {"float32": 1e-5, "float64": 1e-11}[np.dtype(c.dtype).name]
+        yield from within("bound", v["bound"], 0, most, c.dim * c.eps)
+
+
+@op("gram.rounding", check_rounding, kernels=PSD[:-1], hides="in few dimensions no point plays a part", overflows=True)
+def _(c):
+    return {"bound": (gram.rounding(c.kernel, c.X, c.Y), ())}
 
 
 def check_product(c, v):

@@ -302,10 +302,11 @@ def test_the_mean_distance_in_ten_thousand_dimensions(dtype):
 
 
 def test_without_noise_the_mean_distance_is_the_distance(dtype, rng):
-    """Exactly, also at coincident means."""
+    """To rounding, and exactly at coincident means."""
     X = jnp.asarray(rng.normal(size=(6, 3)), dtype).at[1].set(0).at[4].set(0)
     for noise in (0.0, RadialNoise(0.0)):
-        np.testing.assert_array_equal(mean_kernel(Distance(), X, noise), gram(Distance(), X))
+        found = mean_kernel(Distance(), X, noise)
+        np.testing.assert_allclose(found, gram(Distance(), X), rtol=2 * jnp.finfo(dtype).eps)
 
 
 def polar(delta, covariance):
@@ -390,7 +391,7 @@ def test_memory_does_not_grow_with_pairs_times_dimensions(rng):
 
     level = jnp.ones(20, jnp.float32)
     for noise in (IsotropicNoise(level), RadialNoise(level), DiagonalNoise(jnp.ones((20, 30), jnp.float32))):
-        assert largest(Gaussian(1.0), noise) <= 20 * 30
+        assert largest(Gaussian(1.0), noise) <= 20 * 32  # eight coordinates at a time
     assert largest(Gaussian(1.0), GeneralNoise(jnp.ones((20, 30, 30), jnp.float32))) <= 20 * 30 * 30
     assert largest(Gaussian(1.0), GeneralNoise(jnp.ones((30, 30), jnp.float32))) <= 20 * 2 * 30 * 30
 

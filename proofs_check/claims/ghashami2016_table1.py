@@ -161,7 +161,7 @@ def _baselines() -> Claim:
 
     places = tuple(
         Setting(f"n={n}, d={d}, c=m={c}, k={k}", shapes={"n": n, "d": d, "c": c, "k": k, "q": 7})
-        for n, d, c, k in ((100, 5, 32, 8), (300, 50, 64, 3))
+        for n, d, c, k in ((100, 10, 32, 8), (300, 50, 64, 3))
     )
     return Claim(
         id="ghashami2016:baselines",
