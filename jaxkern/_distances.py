@@ -143,10 +143,13 @@ def product_rounding(first: jax.Array, second: jax.Array, dim: int) -> jax.Array
 def _roundings(dim: int) -> tuple[float, float]:
     """Return how many roundings of |x| |y| are in <x, y>, and how many of |x|^2 + |y|^2 in all that is added to it.
 
-    <x, y> is a sum over blocks of 64 columns, |x|^2 one over blocks of 16; to them come the rounding of the centred
-    points and that of the last operations.
+    <x, y> is a sum over blocks of 64 columns, |x|^2 one over blocks of 16, and 16 of these; to them come the rounding
+    of the centred points and that of the last operations.
     """
-    return min(dim, _COLUMNS) + dim / _COLUMNS, 16 + dim / 16 + 11
+    cross, norms = min(dim, _COLUMNS) + dim / _COLUMNS, 11
+    while dim > 1:
+        norms, dim = norms + min(dim, 16), -(-dim // 16)
+    return cross, norms
 
 
 def centered(X: jax.Array, Y: jax.Array, scale: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
@@ -155,8 +158,10 @@ def centered(X: jax.Array, Y: jax.Array, scale: jax.Array) -> tuple[jax.Array, j
     A, B = (X - center) / scale, (Y - center) / scale
 
     def squared_norms(A: jax.Array) -> jax.Array:
-        blocks = jnp.pad(A * A, ((0, 0), (0, -A.shape[1] % 16))).reshape(A.shape[0], -1, 16)
-        return jnp.sum(jnp.sum(blocks, axis=2), axis=1)
+        sums = A * A
+        while sums.shape[1] > 1:
+            sums = jnp.pad(sums, ((0, 0), (0, -sums.shape[1] % 16))).reshape(A.shape[0], -1, 16).sum(axis=2)
+        return sums[:, 0]
 
     return A, B, squared_norms(A), squared_norms(B)
 

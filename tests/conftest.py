@@ -10,6 +10,7 @@ if "cpu" not in (os.environ["JAX_PLATFORMS"] or "cpu"):
     os.environ["JAX_PLATFORMS"] += ",cpu"  # some tests need devices of a CPU, too
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small decompositions are slower when spread over cores
+os.environ.setdefault("PJRT_NPROC", "32")  # two decompositions at once may wait for ever in a pool of a thread a core
 os.environ.setdefault("JAX_ENABLE_COMPILATION_CACHE", "false")  # runs of the command leave the user's own cache alone
 
 import jax

@@ -75,7 +75,7 @@ def trials(key, kernel, X, first, factor, *, sketch_size):
         def judge(state):
             fitted = pca.finalize(state, num_components=sketch_size)
             Gtilde = product(fitted(X), fitted(X).T)
-            lost, error = jnp.linalg.eigvalsh(Ghat - Gtilde), jnp.linalg.eigvalsh(G - Gtilde)
+            lost, error = jnp.linalg.eigvalsh(jnp.stack([Ghat, G]) - Gtilde[None])  # two calls may wait for each other
             return {
                 "error": jnp.max(jnp.abs(error)) / N,
                 "lost": lost[jnp.array([0, -1])],
