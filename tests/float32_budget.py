@@ -449,7 +449,7 @@ row(
     lambda g, exact: g.spread + g.turns(g.drawn("paired_fourier", "float32")),
     lambda g: 4 + math.sqrt(g.d) + 8 * math.sqrt(g.n),
     "1 + ρ² + \\|w\\| R",
-    "4 + √d + 8 √n",
+    "4 + √d + 8 (√n)",
 )
 
 

@@ -327,14 +327,18 @@ def turns_by_digits(X: jax.Array, rate: jax.Array, turn: jax.Array) -> jax.Array
     info = jnp.finfo(X.dtype)
     quantum = lax.reduce_precision(turn, info.nexp, 0) / 8  # a power of two
     X, rate = X / quantum, rate * quantum
-    total = jnp.zeros((X.shape[0], rate.shape[0]), X.dtype)
-    for position in reversed(range(_DIGITS)):
-        step = 2.0 ** (_DIGIT * position)
+
+    def take(_: Any, state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+        X, total, step = state
         digits = jnp.round(X / step)
-        X = X - digits * step
         left = _fraction(rate * step)
         head = jnp.round(left * 1024) / 1024
         total = _fraction(total + _fraction(matmul(digits, head.T)) + matmul(digits, (left - head).T))
+        return X - digits * step, total, step / 2**_DIGIT
+
+    none = jnp.zeros((X.shape[0], rate.shape[0]), X.dtype)
+    first = jnp.asarray(2.0 ** (_DIGIT * (_DIGITS - 1)), X.dtype)
+    X, total, _ = lax.fori_loop(0, _DIGITS, take, (X, none, first))
     return _fraction(total + matmul(X, rate.T))
 
 
