@@ -25,6 +25,7 @@ FEW = 8
 _COLUMNS = 64
 """Columns of one matrix product: the rounding of a sum grows with its length."""
 _UNROLLED = 8
+"""Products that are written out; more are a loop, which is one program however many there are."""
 _TOLERANCE = {"float32": 1e-5, "float64": 1e-11}
 """The error of a kernel value with K(x, x) = 1 up to which the product form serves."""
 _VALUE = 4

@@ -20,6 +20,7 @@ from proofs_check.certify._rows import Rows
 from proofs_check.certify._table import Table, rows_for
 
 READ_CELLS = 2**18
+"""Numbers of the rows that are read at once."""
 TIMED_ROWS = 4096
 TIMES = 3
 _FEW = 256
