@@ -25,7 +25,7 @@ __all__ = ["PairedFourier", "ShiftedFourier", "paired_fourier", "shifted_fourier
 _TOLERANCE = {"float32": 3e-5, "float64": 3e-11}
 """Rounding of a phase up to which one product serves; that of an inner product is a mean over frequencies."""
 _DIGIT, _DIGITS = 7, 5
-"""Bits of a digit of a coordinate, and digits: 2^35 quanta of an eighth of a turn or more."""
+"""Bits of a digit of a coordinate, and digits: 2^35 quanta of about an eighth of a turn."""
 _BLOCK_ELEMENTS = 2**19
 """Phases of a block: 2 MB in float32. Half as many or twice as many are as fast."""
 
