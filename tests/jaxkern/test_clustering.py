@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jaxprs import largest_intermediate
+from support.jaxprs import largest_intermediate
 
 from jaxkern import kernels, problems
 from jaxkern.clustering import kernel_kmeans, kernel_spectral, spectral_from_gram
