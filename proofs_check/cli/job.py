@@ -278,7 +278,7 @@ def _run_and_report(prepared: _Prepared, folder: Path, blocks: Checkpoint, began
         print(f"The time ended after {len(found)} of {len(claims)} claim(s); go on with: {PROG} resume {folder}")
     if failed is not None:
         return _not_written(folder, failed)
-    print(f"Report: {folder / 'report.html'} (and terminal.json, terminal.md)")
+    print(f"Report: {folder / 'report.html'} (and report.json, report.md)")
     if stopped == "interrupted":
         return INTERRUPTED
     return AS_EXPECTED if complete and all(result.as_expected for result in found) else NOT_AS_EXPECTED

@@ -653,7 +653,7 @@ def test_a_name_that_is_no_unicode_does_not_stop_a_report(found, tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "holds no terminal.json"),
+        (None, "holds no report.json"),
         ("", "is not JSON"),
         ('{"schema": 3, "cla', "is not JSON"),
         ('{"schema": NaN}', "is not JSON"),
