@@ -149,7 +149,7 @@ class Rare:
 
     `trial` returns unbiased estimates of the probability over `exp(log_ceiling(setting))`, each in [0, 1]: the
     weight of a draw from a tilted law where the event occurs and zero elsewhere, or a conditional probability.
-    `proofs_check.rare` makes such trials.
+    `proofs_check.engine.tilting` makes such trials.
     """
 
     trial: Trial
