@@ -118,7 +118,7 @@ def vanishing_ball(*, eps: Any, num_frequencies: Any, dim: Any, tau: Any) -> Bou
     chen2016:lem5.2.
     """
     b, longest = _extremes(dim, num_frequencies, tau)
-    valid = (b < eps) & (eps < 1) & (tau > 0)
+    valid = (b < eps) & (eps < 1) & (tau > 0) & (num_frequencies < math.inf)
     return Bound(_near(eps, b, longest), 1 - 3 * xp.exp(-tau), valid, "jaxkern, Lemma 5.2 of chen2016")
 
 

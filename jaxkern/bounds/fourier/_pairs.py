@@ -58,8 +58,8 @@ def success_limit(*, eps: Any, num_frequencies: Any, num_points: Any) -> Bound:
     Source: chen2016, Theorem 3.1 (which names no constant), made explicit; claim chen2016:thm3.1.
     """
     half = num_frequencies / 2
-    inside = 1 - _upper_gamma(half, half * (1 + eps) ** 2) - _lower_gamma(half, half * (1 - eps) ** 2)
-    value = xp.exp(num_points / 2 * xp.log(xp.maximum(inside, 1e-30)))
+    within = 1 - _upper_gamma(half, half * (1 + eps) ** 2) - _lower_gamma(half, half * (1 - eps) ** 2)
+    value = xp.exp(num_points / 2 * xp.log(xp.maximum(within, 1e-30)))
     valid = (eps > 0) & (eps < 1) & (num_points >= 2)
     valid = valid & (num_frequencies < math.inf)  # where the gamma functions are not known
     return Bound(value, certain(value), valid, "chen2016, Theorem 3.1 (explicit)")

@@ -45,8 +45,7 @@ def weak_difference(
     """
     if as_printed:
         value = 16 * xp.sqrt(2 * tau) * xp.maximum(op_norm**1.5, op_norm**1.25) / xp.sqrt(d)
-        enough = n >= kappa * trace / op_norm * tau * xp.maximum(32 / op_norm, 1.0)
-        valid = (tau > 0) & enough
+        valid = (tau > 0) & (n >= kappa * trace / op_norm * tau * xp.maximum(32 / op_norm, 1.0))
         return Bound(value, 1 - 4 * xp.exp(-tau), valid, "kpotufe2020, Theorem 2 (printed)")
     value = 3 * xp.sqrt(2 * tau) * op_norm**1.5 / xp.sqrt(d)
     valid = enough(kappa, op_norm, trace, n, tau, 32.0)
