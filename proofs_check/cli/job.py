@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from proofs_check.cli import folders
-from proofs_check.cli.usage import (
+from proofs_check.engine import checkpoint as checkpoints
+from proofs_check.usage import (
     AS_EXPECTED,
     INTERRUPTED,
     NOT_AS_EXPECTED,
@@ -29,7 +30,6 @@ from proofs_check.cli.usage import (
     StorageError,
     UsageError,
 )
-from proofs_check.engine import checkpoint as checkpoints
 
 if TYPE_CHECKING:
     from proofs_check.claim import Claim
