@@ -111,7 +111,7 @@ def command(options: argparse.Namespace) -> int:
 
     from proofs_check.certify import certify, open_table
     from proofs_check.certify._terminal import show
-    from proofs_check.cli.job import set_precision
+    from proofs_check.cli.request import set_precision
 
     set_precision("float64")
     reading: dict[str, Any] = {
