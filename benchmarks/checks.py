@@ -10,9 +10,9 @@ import numpy as np
 
 from benchmarks._case import Case, Work, agree
 from proofs_check.claim import Setting
-from proofs_check.claims import kpotufe2020
-from proofs_check.populations import synthetic
-from proofs_check.runner import Draw
+from proofs_check.engine.draws import Draw
+from proofs_check.papers.kpotufe2020 import theorems as kpotufe2020
+from proofs_check.papers.populations import synthetic
 
 CLAIM = "kpotufe2020:thm1"
 

@@ -18,10 +18,10 @@ from sklearn.datasets import load_iris
 
 from jaxkern import gram, kernels
 from jaxkern.bounds import Bound
-from proofs_check import report
 from proofs_check.claim import Claim, Control, Form, Setting, Tail
-from proofs_check.run import run
-from proofs_check.runner import QUICK
+from proofs_check.engine.draws import QUICK
+from proofs_check.engine.run import run
+from proofs_check.report import terminal
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--draws", type=int, default=20_000, help="for the figure alone")
@@ -75,7 +75,7 @@ claim = Claim(
 
 # %% Run it. It draws until the evidence decides; a true bound is refuted with probability 0.1 % at most.
 results = run([claim], profile=QUICK, seed=0)
-report.terminal(results, report.About("quick", 0, 1e-3, "float32"))
+terminal.terminal(results, terminal.About("quick", 0, 1e-3, "float32"))
 assert results[0].as_expected
 
 # %% Draw what was bounded.

@@ -48,7 +48,7 @@ def test_relative_links_lead_to_files():
 
 @pytest.mark.usefixtures("x64")
 def test_claims_that_pages_name_exist():
-    from proofs_check.claims.registry import claims
+    from proofs_check.register import claims
 
     known = {claim.id for claim in claims()}
     for page in PAGES:

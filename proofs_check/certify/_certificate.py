@@ -67,7 +67,7 @@ class Certificate:
 
         Raises OSError where it cannot.
         """
-        from proofs_check import files
+        from proofs_check.engine import files
 
         folder = Path(folder)
         files.write(folder / "certificate.html", _page.render(self.document))

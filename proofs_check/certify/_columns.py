@@ -1,6 +1,6 @@
 """Columns of a user's file as they are, with names, text and missing cells, which are left to the caller to judge.
 
-Like `proofs_check.data`, it trusts no file, and every error is one line.
+Like `proofs_check.engine.reading`, it trusts no file, and every error is one line.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from proofs_check.data import (
+from proofs_check.engine.reading import (
     NO_NUMBERS,
     DataError,
     as_number,

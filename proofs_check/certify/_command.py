@@ -14,11 +14,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from proofs_check import files, folders
 from proofs_check.certify._model import GOALS
-from proofs_check.checkpoint import MANIFEST
-from proofs_check.data import DataError
-from proofs_check.usage import (
+from proofs_check.cli import folders
+from proofs_check.cli.usage import (
     AS_EXPECTED,
     NOT_AS_EXPECTED,
     NOT_WRITTEN,
@@ -28,6 +26,9 @@ from proofs_check.usage import (
     number,
     positive,
 )
+from proofs_check.engine import files
+from proofs_check.engine.checkpoint import MANIFEST
+from proofs_check.engine.reading import DataError
 
 EXAMPLES = f"""examples:
   {PROG} certify points.csv --standardize                    kernel distances to 10 %, every map, ten minutes
@@ -109,7 +110,7 @@ def command(options: argparse.Namespace) -> int:
 
     from proofs_check.certify import certify, open_table
     from proofs_check.certify._terminal import show
-    from proofs_check.execute import set_precision
+    from proofs_check.cli.job import set_precision
 
     set_precision("float64")
     reading: dict[str, Any] = {

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from proofs_check.certify._model import GOALS
-from proofs_check.document import fault_of, load, write_json
+from proofs_check.report.document import fault_of, load, write_json
 
 SCHEMA = 1
 Test = Callable[[Any], bool]

@@ -12,7 +12,7 @@ from typing import Any
 
 from proofs_check.certify._plots import effective_dimensions, pair_errors, spectrum
 from proofs_check.certify._tradeoff import tradeoff
-from proofs_check.html._parts import Json, badge, facts, number, page_of, table, text_of, time_of
+from proofs_check.report.html._parts import Json, badge, facts, number, page_of, table, text_of, time_of
 
 BASES = {
     "draws": "random draws of the map",
@@ -35,7 +35,7 @@ _STATUS_TONES = {"certified": "good", "not certified": "bad", "out of time": "op
 
 def render(document: Json) -> str:
     """Return the page of a certificate that `proofs_check.certify._document.find_fault` accepts."""
-    style = resources.files("proofs_check.html").joinpath("page.css").read_text(encoding="utf-8")
+    style = resources.files("proofs_check.report.html").joinpath("page.css").read_text(encoding="utf-8")
     style += resources.files(__package__).joinpath("page.css").read_text(encoding="utf-8")
     sections = [
         ("run", "What to run", _commands(document)),

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from proofs_check.html._parts import Json, number, table, text_of
-from proofs_check.html._plot import Axis, opening, rules
+from proofs_check.report.html._parts import Json, number, table, text_of
+from proofs_check.report.html._plot import Axis, opening, rules
 
 WIDTH, HEIGHT = 480, 320
 LEFT, RIGHT, TOP, BOTTOM = 50, 18, 24, 40

@@ -5,7 +5,7 @@ size is good where a draw fails with a probability of at most delta. Nothing is 
 
 *The level.* Attempt k = 0, 1, ... certifies one size with draws of its own, at the level alpha_k = alpha (1 - s) s^k,
 s = `LATER`. Which size that is, and whether there is an attempt at all, may depend on all draws before it. Given those,
-the evidence of `proofs_check.sequential` certifies a size that is not good with probability at most alpha_k, and so
+the evidence of `engine.sequential` certifies a size that is not good with probability at most alpha_k, and so
 does an attempt that may give up early. The levels add up to alpha. The upper limit of the failure probability comes
 from the same evidence at the same level and holds at any time, so it is false with probability at most alpha as well.
 
@@ -51,8 +51,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special, stats
 
-from proofs_check import limits, sequential
 from proofs_check.certify._model import Outcome, Probe
+from proofs_check.engine import limits, sequential
 
 Trial = Callable[[int, int, int], float]
 Report = Callable[[int, int, int, int], Any]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from proofs_check.certify._columns import Columns, labelled, read_columns, select
-from proofs_check.data import DataError, extreme, listed, look, place, plain
+from proofs_check.engine.reading import DataError, extreme, listed, look, place, plain
 
 __all__ = ["Table", "from_array", "open_table", "rows_for"]
 

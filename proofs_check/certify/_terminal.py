@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from proofs_check import console
 from proofs_check.certify._page import basis_of, scope_of, sizes_of
-from proofs_check.html._parts import number
+from proofs_check.report import console
+from proofs_check.report.html._parts import number
 
 _COLUMNS = ("map", "status", "sizes", "features", "basis", "limit", "median error", "s/million", "MB")
 _NUMERIC = {"features", "limit", "median error", "s/million", "MB"}

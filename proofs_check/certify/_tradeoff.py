@@ -23,8 +23,8 @@ from proofs_check.certify._plots import (
     mark,
     swatch,
 )
-from proofs_check.html._parts import Json, number, table, text_of
-from proofs_check.html._plot import Axis, opening
+from proofs_check.report.html._parts import Json, number, table, text_of
+from proofs_check.report.html._plot import Axis, opening
 
 Curves = Mapping[int, Sequence[Json]]
 """Points of the curves, from small to large sizes, by the places of their maps in the document."""

@@ -1,0 +1,1 @@
+"""The command line: runs in folders, and what they keep."""

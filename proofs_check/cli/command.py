@@ -1,0 +1,300 @@
+"""The command line: `python -m proofs_check [run|list|show|attack|certify|resume|report] ...`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from proofs_check.cli import cache
+from proofs_check.cli.usage import BAD_USAGE, INTERRUPTED, NOT_WRITTEN, PROG, UsageError, positive
+from proofs_check.report import console
+
+# All else is imported by the commands, after the arguments are read, so that --help is instant.
+
+COMPILING = ("run", "attack", "certify", "resume")
+COMMANDS = (*COMPILING, "list", "show", "report")
+EPILOG = """exit status: 0 every verdict is as expected, 1 some verdict differs or the time ended before every claim
+had its turn, 2 bad usage or input, 3 a file or the output cannot be written, 130 interrupted.
+JAX_PLATFORMS chooses the device. Compiled programs are kept for the next run: in --cache DIR, else where
+JAX_COMPILATION_CACHE_DIR says, else in ~/.cache/jaxkern."""
+RUN_EXAMPLES = """examples:
+  python -m proofs_check --paper kpotufe2020              all claims of one paper
+  python -m proofs_check --claim kpotufe2020:thm1         one claim, or all that begin so
+  python -m proofs_check --profile full --seed 7          more trials, more settings, other random numbers
+  python -m proofs_check --data points.csv --output out   your own points, the report in out/
+  python -m proofs_check --budget 30                      then half an hour in all where verdicts are still open
+
+A run writes report.json, report.html and report.md into its folder. What is interrupted can be resumed.
+
+"""
+RESUME_EXAMPLES = """examples:
+  python -m proofs_check resume out                       what Ctrl-C, kill -9 or a full disk left undone
+  python -m proofs_check resume out --budget 30           half an hour more where verdicts are still open
+
+A resumed run ends with the report of a run that was never interrupted. A finished one stays as it is, unless
+--budget is given.
+
+"""
+LIST_EXAMPLES = """examples:
+  python -m proofs_check list --paper chen2016            every claim of a paper, with the verdicts that are expected
+  python -m proofs_check list --json                      the same for programs"""
+SHOW_EXAMPLES = """example:
+  python -m proofs_check show kpotufe2020:thm1            statement, hypotheses, settings, controls"""
+REPORT_EXAMPLES = """examples:
+  python -m proofs_check report out                       out/report.html and out/report.md, from out/report.json
+
+exit status: 0 both files are written, 2 there is no report that this version can read, and nothing is written,
+3 a file cannot be written."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (try {self.prog} --help)")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status.
+
+    Turns jax_enable_x64 on for the process, or off with --dtype float32. A standard output that somebody has closed, as
+    `head` does, ends nothing and changes no status; one that fails otherwise is status 3.
+    """
+    with console.streams() as (out, _):
+        status: int | SystemExit
+        try:
+            status = _command(argv)
+        except SystemExit as end:  # --help
+            status = end
+        out.flush()
+        if out.error is not None and not isinstance(out.error, BrokenPipeError):
+            print(f"{PROG}: standard output cannot be written ({out.error.strerror})", file=sys.stderr)
+            return NOT_WRITTEN
+        if isinstance(status, SystemExit):
+            raise status
+        return status
+
+
+def _command(argv: Sequence[str] | None) -> int:
+    # Small decompositions side by side are far slower when each one spreads over all cores, as OpenBLAS would have it.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # XLA's CPU decompositions wait for each other in a pool of one thread a core, and for ever where they are more.
+    os.environ.setdefault("PJRT_NPROC", str(max(64, 8 * (os.cpu_count() or 1))))
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["--version"]:
+        from jaxkern import __version__
+
+        print(f"{PROG} {__version__}")
+        return 0
+    if not arguments or arguments[0] not in (*COMMANDS, "-h", "--help"):
+        arguments.insert(0, "run")
+    try:
+        if arguments[0] in COMPILING and not {"-h", "--help"} & set(arguments):
+            kept, _ = _kept().parse_known_args(arguments)  # before JAX is imported, which some arguments need
+            cache.prepare(kept.cache, off=kept.no_cache)
+        options = _parser(arguments[0]).parse_args(arguments)
+        return int(options.command(options))
+    except UsageError as error:
+        print(f"{PROG}: {error}", file=sys.stderr)
+        return BAD_USAGE
+    except KeyboardInterrupt:  # before the first trial, or while reading
+        print(f"{PROG}: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except OSError as error:  # one that names its file, or a StorageError
+        said = str(error) if error.strerror is None else f"{error.filename or 'a file'}: {error.strerror}"
+        print(f"{PROG}: {said}", file=sys.stderr)
+        return NOT_WRITTEN
+
+
+def _kept() -> _Parser:
+    parser = _Parser(prog=PROG, add_help=False, allow_abbrev=False)
+    parser.add_argument(
+        "--cache", type=Path, metavar="DIR", help="keep compiled programs here, in a folder of your own"
+    )
+    parser.add_argument("--no-cache", action="store_true", help="keep no compiled programs, and use none")
+    return parser
+
+
+def _parser(chosen: str = "run") -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog=PROG,
+        description="Run the theorems of the papers as checks that can fail.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="store_true", help="show the version and exit")
+    commands = parser.add_subparsers(title="commands (run is the default)", required=True, parser_class=_Parser)
+
+    choice = _Parser(add_help=False)
+    choice.add_argument("--paper", metavar="KEY", help="only the claims of this paper, such as kpotufe2020")
+    choice.add_argument(
+        "--claim", metavar="ID", action="append", default=[], help="only this claim, or all that begin so; repeatable"
+    )
+
+    kept = _kept()
+    run = commands.add_parser(
+        "run", parents=[choice, kept], help="run the checks", epilog=RUN_EXAMPLES + EPILOG,
+        description="Run the checks.",
+        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
+    )  # fmt: skip
+    run.add_argument("--all", action="store_true", help="steps of proofs, remarks and facts in passing, too")
+    run.add_argument("--profile", choices=("quick", "full"), default="quick", help="how much to run (default: quick)")
+    run.add_argument("--seed", type=_seed, default=0, metavar="INT", help="a whole number, below 2^32 (default: 0)")
+    run.add_argument("--data", type=Path, metavar="FILE", help="your own points: .npz (with X), .npy or .csv")
+    run.add_argument("--lengthscale", type=positive, metavar="FLOAT", help="of the kernel; only with --data")
+    run.add_argument("--dtype", choices=("float64", "float32"), default="float64", help="precision of the trials")
+    run.add_argument(
+        "--budget", type=positive, metavar="MINUTES", help="go on where verdicts are open until this time is over"
+    )
+    run.add_argument("--output", type=Path, metavar="DIR", help="a new or empty folder (default: a new one)")
+    run.set_defaults(command=_run)
+
+    listing = commands.add_parser(
+        "list", parents=[choice], help="list the claims", description="List the claims.", epilog=LIST_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
+    )  # fmt: skip
+    listing.add_argument("--json", action="store_true", help="as a list of objects")
+    listing.set_defaults(command=_list)
+
+    show = commands.add_parser(
+        "show", help="show one claim", description="Show one claim.", epilog=SHOW_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
+    )  # fmt: skip
+    show.add_argument("id", metavar="ID", help="the id of a claim, or its beginning")
+    show.set_defaults(command=_show)
+
+    attack = commands.add_parser("attack", parents=[kept], help="search the worst case of a claim", allow_abbrev=False)
+    attack.set_defaults(command=_attack)
+    if chosen == "attack":
+        from proofs_check.engine.adversary import add_arguments
+
+        add_arguments(attack)
+
+    certify = commands.add_parser(
+        "certify", parents=[kept], help="certify a feature map for your own table", allow_abbrev=False
+    )
+    certify.set_defaults(command=_certify)
+    if chosen == "certify":
+        from proofs_check.certify._command import add_arguments as add_certify_arguments
+
+        add_certify_arguments(certify)
+
+    again = commands.add_parser(
+        "resume", parents=[kept], help="go on with a run that was interrupted", epilog=RESUME_EXAMPLES + EPILOG,
+        description="Go on with a run that was interrupted.",
+        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
+    )  # fmt: skip
+    again.add_argument("folder", type=Path, metavar="DIR", help="the folder of a run")
+    again.add_argument(
+        "--budget", type=positive, metavar="MINUTES", help="go on where verdicts are open until this time is over"
+    )
+    again.set_defaults(command=_resume)
+
+    page = commands.add_parser(
+        "report", help="make report.html and report.md of a run again", epilog=REPORT_EXAMPLES,
+        description="Make report.html and report.md again from the report.json of a run.",
+        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
+    )  # fmt: skip
+    page.add_argument("folder", type=Path, metavar="DIR", help="the folder of a run, with report.json in it")
+    page.set_defaults(command=_report)
+    return parser
+
+
+def _seed(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 12 and int(text) < 2**32):
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {2**32 - 1}, got {text[:30]!r}")
+    return int(text)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from proofs_check.cli import job
+
+    request = job.Request(
+        profile=options.profile,
+        seed=options.seed,
+        dtype=options.dtype,
+        paper=options.paper,
+        claim=tuple(options.claim),
+        margin=options.all,
+        data=None if options.data is None else str(options.data),
+        lengthscale=options.lengthscale,
+        budget=options.budget,
+    )
+    return job.start(request, options.output)
+
+
+def _resume(options: argparse.Namespace) -> int:
+    from proofs_check.cli import job
+
+    return job.resume(options.folder, options.budget)
+
+
+def _attack(options: argparse.Namespace) -> int:
+    from proofs_check.engine import adversary
+
+    return adversary.command(options)
+
+
+def _certify(options: argparse.Namespace) -> int:
+    from proofs_check.certify import _command
+
+    return _command.command(options)
+
+
+def _list(options: argparse.Namespace) -> int:
+    from proofs_check.cli import job
+
+    job.set_precision("float64")
+    claims = job.select(job.known_claims(), options.paper, options.claim)
+    import json
+
+    from proofs_check.report.terminal import describe
+
+    described = [describe(claim) for claim in claims]
+    if options.json:
+        print(json.dumps(described, indent=1, allow_nan=False))
+        return 0
+    width = max((len(d["id"]) for d in described), default=0)
+    for d in described:
+        verdicts = [f"{form}: {d['expected_' + form]}" for form in ("printed", "corrected") if d["expected_" + form]]
+        marginal = " [margin]" if d["marginal"] else ""
+        print(f"{d['id'].ljust(width)}  {d['where']}: {d['title']} ({d['kind']}); {', '.join(verdicts)}{marginal}")
+    return 0
+
+
+def _show(options: argparse.Namespace) -> int:
+    from proofs_check.cli import job
+
+    job.set_precision("float64")
+    chosen = job.select(job.known_claims(), None, [options.id])
+    if len(chosen) > 1:
+        raise UsageError(f"{options.id!r} begins several claims: {', '.join(claim.id for claim in chosen)}")
+    from proofs_check.cli.show import lines
+
+    print("\n".join(lines(chosen[0])))
+    return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    from proofs_check.cli import job
+    from proofs_check.report import document
+
+    folder = options.folder
+    path = folder / "report.json"
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is no folder; give the folder of a run")
+    if not path.is_file():
+        raise UsageError(f"{folder} holds no report.json; give the folder of a run")
+    try:
+        job.write_pages(folder, document.read(path))
+    except document.ReportError as error:
+        raise UsageError(str(error)) from None
+    print(f"Report: {folder / 'report.html'} (and report.md)")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

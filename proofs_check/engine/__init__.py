@@ -1,0 +1,1 @@
+"""What runs a claim and judges it, for any claim."""

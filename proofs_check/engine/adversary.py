@@ -1,0 +1,463 @@
+"""An adversary that searches the worst case of a bound by gradient ascent, within the hypotheses of the statement.
+
+A `Target` says what may move: points, weights, the parameters of a kernel, functions, the rows of a stream and their
+order. Many random starts climb side by side; after every step they are projected back into the hypotheses. What is
+climbed, `excess`, is only a surrogate of left side minus right side, and the optimum of many noisy numbers is biased.
+So nothing that the search sees counts: its best places are evaluated again, by other code in float64 or by sampling
+with fresh keys, and judged as every claim is (`proofs_check.engine.judge`). A violation is found if that refutes.
+
+That none is found proves nothing, but it is what a true statement must give however long one searches; and where a
+constant cannot be improved, the best excess should be close to zero, which shows that the search works.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxkern import _checks
+from proofs_check.claim import Exact, Form, Inequality, Tail, Verdict
+from proofs_check.cli.usage import UsageError
+from proofs_check.engine import draws, files, judge
+
+Params = Any
+"""A PyTree of arrays: a floating leaf moves by gradients; a leaf of integers is a permutation, and moves by swaps."""
+
+ALPHA = 1e-3
+RECHECKED = 3
+SWAPS = 4
+PROBE = 1e-4
+EXAMPLES = """examples:
+  python -m proofs_check attack ghashami2016:lem3.5                    both forms, as printed and as corrected
+  python -m proofs_check attack chen2016:lem4.1 --form printed         one form
+  python -m proofs_check attack ghashami2016:lem3.2 --restarts 128 --steps 1000 --seed 7
+  python -m proofs_check attack ghashami2016:thm3.1 --json found.json  the worst case found, as numbers
+
+exit status: 0 a violation was found where the claim is expected to be refuted, and none elsewhere; 1 otherwise;
+2 bad usage, 3 a file cannot be written."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """One form of a claim, and what the adversary may choose in it.
+
+    Attributes
+    ----------
+    claim, form : the id of the claim, and "printed" or "corrected".
+    moves : what is searched over and within what, in words.
+    start : `key -> params`, a random start.
+    project : `params -> params`, back into the hypotheses: the nearest place, and the identity on what is inside.
+    excess : `(params, key) -> scalar`, a surrogate of left side minus right side with 0 as the limit, differentiable
+        almost everywhere in the floating leaves. The key is fresh at every step.
+    recheck : `params -> Form`, the statement at this one place, params being NumPy arrays, the floating ones float64:
+        an Inequality or Exact that other code evaluates, or a Tail that is sampled. Its `expect` is not looked at.
+    trials : of a Tail.
+    rate : the first learning rate, which falls to zero along a cosine.
+    """
+
+    claim: str
+    form: str
+    moves: str
+    start: Callable[[jax.Array], Params]
+    project: Callable[[Params], Params]
+    excess: Callable[[Params, jax.Array], jax.Array]
+    recheck: Callable[[Params], Form]
+    trials: int = 0
+    rate: float = 0.05
+
+
+@dataclass(frozen=True)
+class Search:
+    """Where the restarts ended: `best` (restarts,) the largest excess each has seen, NaN where it was dropped.
+
+    `params` holds the places of these, stacked along the first axis, in float64 on the host.
+    """
+
+    best: np.ndarray
+    params: Params
+
+    @property
+    def failures(self) -> int:
+        """The number of restarts that were dropped, for an excess or a slope that is not finite."""
+        return int(np.count_nonzero(np.isnan(self.best)))
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What an attack on one form found.
+
+    Attributes
+    ----------
+    found : whether a recheck refuted: only that is a violation.
+    verdict : of the place that is shown: the first that was refuted, or the one with the largest excess. None where
+        all restarts were dropped.
+    params : that place.
+    excess : the surrogate there, and `best` (restarts,) that of every restart, NaN where it was dropped.
+    rechecked : the verdicts of all places that were evaluated again, the largest excess first.
+    alpha : the error rate of all rechecks together.
+    """
+
+    claim: str
+    form: str
+    found: bool
+    verdict: Verdict | None
+    params: Params
+    excess: float
+    best: np.ndarray
+    rechecked: tuple[Verdict, ...]
+    restarts: int
+    steps: int
+    failures: int
+    seed: int
+    alpha: float
+
+
+# -------------------------------------------------------------------------------------------------------------- search
+
+
+def search(target: Target, key: jax.Array, *, restarts: int = 32, steps: int = 300) -> Search:
+    """Climb from random starts, all restarts side by side in one compiled program.
+
+    A step looks at the orders as they are and at a few with two entries exchanged, takes the best of these, makes one
+    step of Adam on the floating leaves, along what the projection leaves of the slope, and projects. A restart whose
+    excess or slope is not finite is dropped. The number of restarts does not change what each of them does.
+
+    Parameters
+    ----------
+    target : Target.
+    key : a typed key; the same key gives the same search.
+    restarts, steps : at least 1.
+
+    Returns
+    -------
+    Search.
+
+    Raises
+    ------
+    ValueError
+        If the key is no typed key, or a number is not a whole number of at least 1.
+
+    Notes
+    -----
+    restarts * (steps + 1) evaluations of `excess` with its gradient, and `SWAPS` + 1 times as many where there is a
+    permutation. Search in float64 (`jax.enable_x64`) where the limit may be attained.
+    """
+    key = _checks.key(key)
+    restarts, steps = _checks.count("restarts", restarts), _checks.count("steps", steps)
+    keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(restarts, dtype=jnp.uint32))
+    best, params = _climb(keys, target=target, steps=steps)
+    return Search(np.asarray(best, np.float64), jax.tree.map(_on_host, params))
+
+
+@functools.partial(jax.jit, static_argnames=("target", "steps"))
+def _climb(keys: jax.Array, *, target: Target, steps: int) -> tuple[jax.Array, Params]:
+    import optax
+
+    optimizer = optax.adam(optax.cosine_decay_schedule(target.rate, steps))
+
+    def one(key: jax.Array) -> tuple[jax.Array, Params]:
+        key_start, key_steps = jax.random.split(key)
+        leaves, structure = jax.tree.flatten(target.project(target.start(key_start)))
+        moving = [jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in leaves]
+
+        def join(floats: Sequence[jax.Array], orders: Sequence[jax.Array]) -> Params:
+            first, second = iter(floats), iter(orders)
+            return jax.tree.unflatten(structure, [next(first if moves else second) for moves in moving])
+
+        def parts(params: Params) -> tuple[list[jax.Array], list[jax.Array]]:
+            split = list(zip(jax.tree.leaves(params), moving, strict=True))
+            return [leaf for leaf, moves in split if moves], [leaf for leaf, moves in split if not moves]
+
+        def candidates(orders: list[jax.Array], key: jax.Array) -> list[jax.Array]:
+            return [_swaps(jax.random.fold_in(key, i), order) for i, order in enumerate(orders)]
+
+        def projected(floats: list[jax.Array], orders: list[jax.Array]) -> list[jax.Array]:
+            return parts(target.project(join(floats, orders)))[0]
+
+        def value(floats: list[jax.Array], orders: list[jax.Array], key: jax.Array) -> jax.Array:
+            return target.excess(join(floats, orders), key)
+
+        def step(state: Any, index: jax.Array) -> tuple[Any, None]:
+            floats, orders, memory, best, alive = state
+            key_value, key_swaps = jax.random.split(jax.random.fold_in(key_steps, index))
+            here = jax.value_and_grad(value)
+            if orders:
+                tried = candidates(orders, key_swaps)
+                values, all_slopes = jax.vmap(here, (None, 0, None))(floats, tried, key_value)
+                # Without an improvement it is the first, the orders as they are.
+                chosen = jnp.argmax(jnp.where(jnp.isnan(values), -jnp.inf, values))
+                height, slopes, orders = jax.tree.map(lambda leaf: leaf[chosen], (values, all_slopes, tried))
+            else:
+                height, slopes = here(floats, orders, key_value)
+            finite = jnp.array([jnp.isfinite(leaf).all() for leaf in (height, *slopes)]).all()
+            alive = alive & finite
+            best = _where(alive & (height > best[0]), (height, floats, orders), best)
+            # Adam scales every entry by itself. Where a constraint is active that would turn a slope which points out
+            # of the set into a step along its boundary; so it gets what the projection leaves of the slope.
+            size = jnp.sqrt(sum([jnp.sum(slope**2) for slope in slopes], jnp.zeros_like(height)))
+            short = PROBE / jnp.maximum(size, jnp.finfo(size.dtype).tiny ** 0.5)
+            ends = projected([leaf + short * slope for leaf, slope in zip(floats, slopes, strict=True)], orders)
+            inward = [(leaf - end) / short for leaf, end in zip(floats, ends, strict=True)]
+            with jax.numpy_dtype_promotion("standard"):  # optax counts in integers
+                change, new_memory = optimizer.update(inward, memory, floats)
+            new_floats = projected([leaf + by for leaf, by in zip(floats, change, strict=True)], orders)
+            floats, memory = _where(alive, (new_floats, new_memory), (floats, memory))
+            return (floats, orders, memory, best, alive), None
+
+        floats, orders = parts(jax.tree.unflatten(structure, leaves))
+        lowest = jnp.full((), -jnp.inf, jnp.result_type(*floats))
+        state = (floats, orders, optimizer.init(floats), (lowest, floats, orders), jnp.bool_(True))
+        # The last of these evaluates the place that the last step has reached.
+        (*_, (height, floats, orders), alive), _ = lax.scan(step, state, jnp.arange(steps + 1, dtype=jnp.uint32))
+        return jnp.where(alive, height, jnp.nan), join(floats, orders)
+
+    return jax.vmap(one)(keys)
+
+
+def _swaps(key: jax.Array, order: jax.Array) -> jax.Array:
+    """Return the order and, below it, SWAPS orders in each of which two random entries have changed places."""
+    places = jax.random.randint(key, (SWAPS, 2), 0, order.shape[0], jnp.int32)
+    swapped = jax.vmap(lambda pair: order.at[pair].set(order[pair[::-1]]))(places)
+    return jnp.concatenate([order[None], swapped])
+
+
+def _where(chosen: jax.Array, new: Any, old: Any) -> Any:
+    return jax.tree.map(functools.partial(jnp.where, chosen), new, old)
+
+
+def _on_host(leaf: jax.Array) -> np.ndarray:
+    return np.asarray(leaf, np.float64 if jnp.issubdtype(leaf.dtype, jnp.floating) else None)
+
+
+# ------------------------------------------------------------------------------------------------------------- recheck
+
+
+def attack(
+    target: Target, *, seed: int = 0, restarts: int = 32, steps: int = 300, alpha: float = ALPHA, most: int = RECHECKED
+) -> Attack:
+    """Search, and judge the best places on fresh randomness.
+
+    Parameters
+    ----------
+    target : Target.
+    seed : a whole number from 0 on; the same seed gives the same attack.
+    restarts, steps : of the search, at least 1.
+    alpha : the probability, at most, that a true statement is called violated, in (0, 1). It is shared evenly by the
+        places that are evaluated again, and matters for a Tail only.
+    most : how many restarts are evaluated again, the best first.
+
+    Returns
+    -------
+    Attack.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range, or a place is outside the hypotheses, which is a mistake in `target.project`.
+    """
+    _checks.open_unit("alpha", alpha)
+    names = (target.claim, target.form)
+    reached = search(target, draws.derive_key(seed, *names, "search"), restarts=restarts, steps=steps)
+    ranked = np.argsort(-reached.best)  # NaN last
+    ranked = ranked[~np.isnan(reached.best[ranked])][: _checks.count("most", most)]
+    verdicts = []
+    for rank, index in enumerate(ranked):
+        key = draws.derive_key(seed, *names, "recheck", str(rank))
+        verdicts.append(recheck(target, _at(reached.params, int(index)), key, alpha=alpha / len(ranked)))
+    refuted = [rank for rank, verdict in enumerate(verdicts) if verdict.status == "refuted"]
+    shown = refuted[0] if refuted else 0
+    index = int(ranked[shown]) if verdicts else 0
+    return Attack(
+        target.claim,
+        target.form,
+        found=bool(refuted),
+        verdict=verdicts[shown] if verdicts else None,
+        params=_at(reached.params, index),
+        excess=float(reached.best[index]),
+        best=reached.best,
+        rechecked=tuple(verdicts),
+        restarts=restarts,
+        steps=steps,
+        failures=reached.failures,
+        seed=seed,
+        alpha=alpha,
+    )
+
+
+def recheck(target: Target, params: Params, key: jax.Array, *, alpha: float) -> Verdict:
+    """Return the verdict on the statement of a target at one place, by evaluation or by sampling with `key`."""
+    form = target.recheck(params)
+    samples: list[Any] = []
+    for i, setting in enumerate(form.settings):
+        key_setting = jax.random.fold_in(key, i)
+        match form.statement:
+            case Inequality(sides=sides):
+                samples.append(judge.two_sides(sides(key_setting, setting), setting))
+            case Exact(probability=probability):
+                samples.append(np.array(probability(setting), np.float64))
+            case Tail(trial=trial):
+                samples.append(draws.sample(trial, key_setting, setting, target.trials))
+            case statement:
+                raise TypeError(f"no recheck for a statement of type {type(statement).__name__}")
+    return judge.judge(form, samples, alpha, eps=float(jnp.finfo(jnp.result_type(float)).eps))
+
+
+def _at(params: Params, index: int) -> Params:
+    return jax.tree.map(lambda leaf: leaf[index], params)
+
+
+# -------------------------------------------------------------------------------------------------------- command line
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `attack` to its parser, with a description and examples."""
+    parser.description = (
+        "Search the worst case of a claim by gradient ascent from random starts, within its hypotheses,\n"
+        "and evaluate what is found again on fresh randomness. Without CLAIM, list the claims that can be attacked."
+    )
+    parser.epilog = EXAMPLES
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("claim", metavar="CLAIM", nargs="?", help="the id of a claim, such as ghashami2016:lem3.5")
+    parser.add_argument(
+        "--form", choices=("printed", "corrected", "both"), default="both", help="which form (default: both)"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="INT", help="a whole number from 0 on (default: 0)")
+    parser.add_argument("--restarts", type=int, default=32, metavar="INT", help="random starts (default: 32)")
+    parser.add_argument("--steps", type=int, default=300, metavar="INT", help="steps of each (default: 300)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found into a new file")
+
+
+def command(options: argparse.Namespace) -> int:
+    """Attack the forms of a claim, print what was found, and return 0 if it is what the claim expects, else 1.
+
+    Runs in float64. Raises UsageError, in one line, where the options cannot be followed.
+    """
+    for name, least in (("seed", 0), ("restarts", 1), ("steps", 1)):
+        if getattr(options, name) < least:
+            raise UsageError(f"--{name} must be at least {least}, got {getattr(options, name)}")
+    if options.json is not None and options.json.exists():
+        raise UsageError(f"--json {options.json} exists; choose a new file")
+    if options.json is not None and not options.json.parent.is_dir():
+        raise UsageError(f"--json {options.json} is in no folder; make it first")
+    from proofs_check.papers import targets
+
+    with jax.enable_x64(True):
+        if options.claim is None:
+            _list(targets.targets())
+            return 0
+        chosen = _choose(targets.targets(), options.claim, options.form)
+        expected = {target.form: _expected(target) for target in chosen}
+        attacks = []
+        for target in chosen:
+            found = attack(target, seed=options.seed, restarts=options.restarts, steps=options.steps)
+            _print(target, found, expected[target.form])
+            attacks.append(found)
+    if options.json is not None:
+        described = [as_json(found, expected[found.form]) for found in attacks]
+        files.write(options.json, json.dumps(described, indent=1, allow_nan=False) + "\n")
+    return 0 if all(found.found == (expected[found.form] == "refuted") for found in attacks) else 1
+
+
+def as_json(found: Attack, expected: str) -> dict[str, Any]:
+    """Return an attack as what JSON can hold; a number that is not finite becomes None."""
+    verdict = found.verdict
+    return {
+        "claim": found.claim,
+        "form": found.form,
+        "expected": expected,
+        "found": found.found,
+        "as_expected": found.found == (expected == "refuted"),
+        "excess": _number(found.excess),
+        "verdict": None if verdict is None else {"status": verdict.status, "because": verdict.because},
+        "rechecked": [v.status for v in found.rechecked],
+        "params": {
+            _name(path): _number(np.asarray(leaf)) for path, leaf in jax.tree_util.tree_leaves_with_path(found.params)
+        },
+        "best": _number(found.best),
+        "restarts": found.restarts,
+        "steps": found.steps,
+        "failures": found.failures,
+        "seed": found.seed,
+        "alpha": found.alpha,
+    }
+
+
+def _name(path: Any) -> str:
+    return jax.tree_util.keystr(path, simple=True, separator="/")
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return _number(value.tolist())
+    if isinstance(value, list):
+        return [_number(v) for v in value]
+    return value if isinstance(value, int) or math.isfinite(value) else None
+
+
+def _choose(known: Sequence[Target], claim: str, form: str) -> list[Target]:
+    """Return the targets of a claim. Raises UsageError where there is none."""
+    of_claim = [target for target in known if target.claim == claim]
+    if not of_claim:
+        ids = sorted({target.claim for target in known})
+        raise UsageError(f"no attack on {claim!r}; there are attacks on {', '.join(ids)}")
+    chosen = [target for target in of_claim if form in ("both", target.form)]
+    if not chosen:
+        raise UsageError(f"{claim} has no attack on the form as {form}; leave --form out")
+    return chosen
+
+
+def _expected(target: Target) -> str:
+    """Return the verdict that the claim of a target expects of the form."""
+    from proofs_check.papers.targets import registered
+
+    return registered(target.claim, target.form).expect
+
+
+def _list(known: Sequence[Target]) -> None:
+    width = max(len(target.claim) for target in known)
+    for target in known:
+        print(f"{target.claim.ljust(width)}  {target.form.ljust(9)}  {target.moves}")
+
+
+def _print(target: Target, found: Attack, expected: str) -> None:
+    differs = "" if found.found == (expected == "refuted") else ", which is not as expected"
+    print(f"{target.claim} as {target.form} (expected {expected}): {_headline(found)}{differs}")
+    print(f"  searched   {target.moves}")
+    dropped = f", {found.failures} of them dropped" if found.failures else ""
+    print(f"  budget     {found.restarts} restarts{dropped}, {found.steps} steps, seed {found.seed}")
+    if found.verdict is None:
+        return
+    kept = np.sort(found.best[~np.isnan(found.best)])
+    print(f"  excess     {found.excess:.6g} there; all restarts {_five(kept)} (0 is the limit; a surrogate)")
+    print(f"  rechecked  {found.verdict.because}")
+    for path, leaf in jax.tree_util.tree_leaves_with_path(found.params):
+        text = np.array2string(
+            leaf, precision=5, suppress_small=True, separator=", ", threshold=200, max_line_width=100
+        )
+        name = _name(path)
+        print(f"  {name} =", text.replace("\n", "\n" + " " * (len(name) + 5)))
+
+
+def _headline(found: Attack) -> str:
+    if found.verdict is None:
+        return "nothing to judge, as every restart was dropped"
+    refuted = sum(verdict.status == "refuted" for verdict in found.rechecked)
+    if found.found:
+        return f"VIOLATED at {refuted} of the {len(found.rechecked)} best places"
+    return f"no violation at the {len(found.rechecked)} best places"
+
+
+def _five(kept: np.ndarray) -> str:
+    low, middle, high = (float(np.quantile(kept, q)) for q in (0, 0.5, 1))
+    return f"{low:.3g} to {high:.3g}, median {middle:.3g}"

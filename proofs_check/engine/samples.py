@@ -1,0 +1,139 @@
+"""The samples of one claim, which its forms and controls share: taken from a checkpoint, or drawn and kept there."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+
+from proofs_check.claim import Control, Exact, Form, Identity, Inequality, Setting, Trial
+from proofs_check.engine import judge
+from proofs_check.engine.checkpoint import Checkpoint
+from proofs_check.engine.draws import BLOCK, Draw, derive_key, name_of
+
+
+@dataclass
+class _Sample:
+    """The trials of one setting that are there, how many are wanted at first, and how more of them are drawn."""
+
+    label: str
+    make: Callable[[int], Draw]
+    wanted: int = 0
+    values: np.ndarray = field(default_factory=lambda: np.empty(0))
+    draw: Draw | None = None
+
+    def grow(self, count: int, checkpoint: Checkpoint, drawn: Callable[[int], None]) -> None:
+        """Append blocks, of a power of two up to `BLOCK` that suits what is wanted, until `count` trials are there."""
+        blocks, there, size = [self.values], self.values.size, min(BLOCK, 1 << max(self.wanted - 1, 0).bit_length())
+        while there < count:
+            block = checkpoint.take(self.label, there)
+            if block is None:
+                if self.draw is None:
+                    self.draw = self.make(size)
+                block = self.draw(there)
+                checkpoint.keep(self.label, there, block)
+            blocks.append(block)
+            there += size
+            drawn(size)
+        self.values = np.concatenate(blocks)
+
+
+@dataclass
+class Samples:
+    """The samples of one claim: forms and controls that run the same trial at the same setting share them.
+
+    `want` first says how many trials each part needs, `first` then returns them: a shared sample grows by blocks, and
+    each part gets its beginning. Samples are numbered in the order in which they are wanted, so that their labels in a
+    checkpoint do not depend on what was drawn. `drawn` is told of every further trial.
+    """
+
+    claim_id: str
+    seed: int
+    checkpoint: Checkpoint = field(default_factory=Checkpoint)
+    drawn: Callable[[int], None] = lambda count: None
+    _samples: dict[Any, _Sample] = field(default_factory=dict)
+
+    def want(self, part: Form | Control, counts: Sequence[int]) -> None:
+        """Register the numbers of trials, one a setting, that a form or a control needs at most."""
+        for setting, count in zip(part.settings, counts, strict=True):
+            if count:
+                sample = self._sample(part, setting)
+                sample.wanted = max(count, sample.wanted)
+
+    @property
+    def wanted(self) -> int:
+        """Return how many trials all parts together may take."""
+        return sum(sample.wanted for sample in self._samples.values())
+
+    @property
+    def there(self) -> int:
+        """Return how many trials there are."""
+        return sum(sample.values.size for sample in self._samples.values())
+
+    def first(self, part: Form | Control, setting: Setting, count: int) -> np.ndarray:
+        """Return the first `count` statistics; those that are missing are drawn."""
+        if count == 0:
+            return np.empty(0)
+        sample = self._sample(part, setting)
+        if sample.values.size < count:
+            sample.grow(count, self.checkpoint, self.drawn)
+        return sample.values[:count]
+
+    def on_the_host(self, name: str, part: Form | Control, setting: Setting) -> np.ndarray:
+        """Return what `judge` needs of an Identity, an Inequality or an Exact at a setting; `name` is that of the part.
+
+        Inputs that are drawn are the same for all parts that have the same function.
+        """
+        match part.statement:
+            case Identity(residual=function) | Inequality(sides=function):
+                label = "\x1f".join((self.claim_id, name, name_of(function), setting.name))
+                found = self.checkpoint.take(label, 0)
+                if found is None:
+                    key = derive_key(self.seed, self.claim_id, name_of(function), setting.name)
+                    given = evaluate(function, key, setting)
+                    found = _flat(given) if isinstance(part.statement, Identity) else judge.two_sides(given, setting)
+                    self.checkpoint.keep(label, 0, found)
+                return found
+            case Exact(probability=probability):
+                return np.array(probability(setting), np.float64)
+        raise TypeError(f"a {type(part.statement).__name__} is decided by trials")
+
+    def _sample(self, part: Form | Control, setting: Setting) -> _Sample:
+        trial: Trial = part.statement.trial  # type: ignore[union-attr]  # asked only of statements that have one
+        place = _place(trial, setting)
+        if place not in self._samples:
+            key = derive_key(self.seed, self.claim_id, name_of(trial), setting.name)
+            label = "\x1f".join((self.claim_id, str(len(self._samples)), name_of(trial), setting.name))
+            self._samples[place] = _Sample(label, lambda block: Draw(trial, key, setting, block=block))
+        return self._samples[place]
+
+
+def evaluate(function: Callable[..., Any], key: jax.Array, setting: Setting) -> Any:
+    """Return what the function of an Identity or of an Inequality says: of key and setting it gets what it asks for.
+
+    A function with two parameters gets both, one with a single parameter the key where that is called `key` and the
+    setting otherwise, and one without any gets neither.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
+        return function(key, setting)
+    asked = [p.name for p in parameters if p.default is p.empty and p.kind is not p.KEYWORD_ONLY]
+    if len(asked) == 1:
+        return function(key if asked == ["key"] else setting)
+    return function(key, setting) if asked else function()
+
+
+def _place(trial: Trial, setting: Setting) -> Any:
+    """Return what tells samples apart; the population by identity, and the others by value."""
+    numbers = tuple(sorted((name, float(value)) for name, value in setting.numbers.items()))
+    return trial, setting.name, numbers, tuple(sorted(setting.shapes.items())), id(setting.population)
+
+
+def _flat(residual: Any) -> np.ndarray:
+    """Return the residuals of one setting as a vector, in the dtype they have."""
+    leaves = [np.asarray(leaf).ravel() for leaf in jax.tree.leaves(residual)]
+    return np.concatenate(leaves) if leaves else np.empty(0)

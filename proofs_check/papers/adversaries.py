@@ -1,0 +1,109 @@
+"""What targets share: the registered forms, statements at one place, projections, and norms with a gradient."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxkern._spectral import matmul
+from proofs_check.claim import Claim, Form, Inequality, Setting
+from proofs_check.papers.shared import always
+
+FOUND = "the place found"
+
+
+@functools.cache
+def _claims() -> Mapping[str, Claim]:
+    from proofs_check.register import claims
+
+    with jax.enable_x64(True):
+        return {claim.id: claim for claim in claims()}
+
+
+def registered(claim: str, form: str) -> Form:
+    """Return a form of a claim as the registry has it, "printed" or "corrected"."""
+    found = getattr(_claims()[claim], form)
+    if found is None:
+        raise ValueError(f"{claim} has no form as {form}")
+    return found
+
+
+def registered_at(claim: str, form: str, population: Any, **shapes: int) -> Form:
+    """Return a registered statement at one setting."""
+    return Form(registered(claim, form).statement, (Setting(FOUND, population, shapes=shapes),), "")
+
+
+def inequality(left: float, right: float, source: str) -> Form:
+    """Return left <= right, two numbers that were computed on the host, as a form to be judged."""
+    pair = float(left), always(right, source)
+    return Form(Inequality(lambda key, setting: [pair]), (Setting(FOUND),), "")
+
+
+# ------------------------------------------------------------------------------------------------ norms and projections
+
+
+def length(x: jax.Array) -> jax.Array:
+    """Return the Euclidean norm, with slope 0 at 0."""
+    square = jnp.sum(x * x)
+    return jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
+
+
+def between(x: jax.Array, shortest: float, longest: float) -> jax.Array:
+    """Return the vector of the same direction whose norm is clipped to [shortest, longest]."""
+    size = jnp.maximum(length(x), 1e-12)
+    return x * (jnp.clip(size, shortest, longest) / size)
+
+
+def simplex(x: jax.Array) -> jax.Array:
+    """Return the nearest vector with entries of at least 0 and sum 1."""
+    ordered = -jnp.sort(-x)
+    above = (jnp.cumsum(ordered) - 1) / jnp.arange(1, x.shape[0] + 1).astype(x.dtype)
+    level = above[jnp.sum(ordered > above) - 1]
+    return jnp.maximum(x - level, 0)
+
+
+def gaussian(squared: jax.Array) -> jax.Array:
+    """Return the Gaussian kernel at a squared distance in lengthscales."""
+    return jnp.exp(-squared / 2)
+
+
+def squared_distances(X: jax.Array, Y: jax.Array) -> jax.Array:
+    """Return |x_i - y_j|^2, (n, q)."""
+    return jnp.sum((X[:, None, :] - Y[None, :, :]) ** 2, axis=2)
+
+
+# ------------------------------------------------------------------------------------------------ functions of a matrix
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def removed(C: jax.Array, number: int) -> tuple[jax.Array, jax.Array]:
+    """Return min(C, delta I) and delta, the eigenvalue of C in place `number` from above: what a shrink takes away.
+
+    For a symmetric C (m, m). The derivative needs no derivative of an eigenvector, so equal eigenvalues, which worst
+    cases have, do no harm: the divided differences of the minimum lie in [0, 1].
+    """
+    values, vectors = jnp.linalg.eigh(C)
+    delta = values[-number]
+    return matmul(vectors * jnp.minimum(values, delta)[None, :], vectors.T), delta
+
+
+@removed.defjvp
+def _removed_jvp(number: int, primals: Any, tangents: Any) -> Any:
+    (C,), (tangent,) = primals, tangents
+    values, vectors = jnp.linalg.eigh(C)
+    delta = values[-number]
+    capped = jnp.minimum(values, delta)
+    rotated = matmul(matmul(vectors.T, (tangent + tangent.T) / 2), vectors)
+    apart = values[:, None] - values[None, :]
+    same = apart == 0
+    below = (values < delta).astype(values.dtype)
+    slope = jnp.where(
+        same, below[:, None] * below[None, :], (capped[:, None] - capped[None, :]) / jnp.where(same, 1, apart)
+    )
+    moved = rotated[-number, -number]
+    change = slope * rotated + jnp.diag((1 - below) * moved)
+    return (matmul(vectors * capped[None, :], vectors.T), delta), (matmul(matmul(vectors, change), vectors.T), moved)

@@ -1,0 +1,287 @@
+"""amini2021: points with noise around given means, and the statistics that its trials return."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxkern import clustering, kernels, measures, metrics, problems
+from jaxkern._spectral import eigvalsh, matmul
+from jaxkern.bounds import Bound, concentration
+from jaxkern.gram import gram
+from proofs_check.claim import Setting
+from proofs_check.papers.populations import Population
+
+POINTS = 48
+GAUSSIAN = problems.GaussianLaw()
+
+EXTRA = (
+    *("t", "u", "tau", "dim", "operator", "mean_norm", "mean_rank", "mean_frobenius", "frobenius", "op_norm"),
+    *("total_variance", "sigma", "reused"),
+)
+"""Numbers of a setting besides those of its model. All settings have all of them, so as to share compiled trials."""
+
+Numbers = Mapping[str, Any]
+
+
+class OnUse(Mapping[str, Any]):
+    """A dictionary that is made when it is first read; as a PyTree it becomes that dictionary.
+
+    Mean kernels are compiled, so claims would be slow to build if their settings held them from the start.
+    """
+
+    def __init__(self, make: Callable[[], dict[str, Any]]) -> None:
+        self._make = make
+
+    @functools.cached_property
+    def made(self) -> dict[str, Any]:
+        """The dictionary."""
+        return self._make()
+
+    def __getitem__(self, name: str) -> Any:
+        return self.made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.made)
+
+    def __len__(self) -> int:
+        return len(self.made)
+
+
+jax.tree_util.register_pytree_node(OnUse, lambda late: ((late.made,), None), lambda _, children: children[0])
+
+
+def first_coordinates(x: jax.Array, y: jax.Array) -> jax.Array:
+    """K(x, y) = x_1 + y_1, which is 1-Lipschitz and attains most constants."""
+    return x[0] + y[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Independent points X_i = mu_i + sqrt(Sigma_i) W_i with diagonal Sigma_i, and a Lipschitz kernel.
+
+    Models of one kernel, one law and one shape share a compiled trial, so noise is given coordinate by coordinate.
+
+    Attributes
+    ----------
+    kernel : None stands for `first_coordinates`, whose mean is known for every law.
+    lipschitz : its constant, inf for a kernel that is not Lipschitz.
+    means : (n, d).
+    variances : (n, d), the diagonals of the Sigma_i.
+    law : of W; Gaussian unless the kernel is None.
+    """
+
+    name: str
+    kernel: Any
+    lipschitz: float
+    means: np.ndarray
+    variances: np.ndarray
+    law: Any = GAUSSIAN
+
+    @functools.cached_property
+    def population(self) -> OnUse:
+        """What trials need: kernel, means, noise, law, and E K, in the default dtype."""
+        return OnUse(self._population)
+
+    def _population(self) -> dict[str, Any]:
+        means, noise = real(self.means), measures.DiagonalNoise(real(self.variances))
+        if self.kernel is None:
+            kernel, mean = kernels.as_kernel(first_coordinates), means[:, :1] + means[:, :1].T
+        else:
+            kernel, mean = self.kernel, self._mean()
+        return {"kernel": kernel, "means": means, "noise": noise, "law": self.law, "mean": mean}
+
+    def _mean(self) -> jax.Array:
+        """Return E K of a kernel of distances or inner products: coordinates that are always 0 do not matter."""
+        means, variances = self.means, self.variances
+        if isinstance(self.kernel, kernels.Distance):  # the others are cheap, and share a compilation
+            used = np.any(variances > 0, axis=0) | np.any(means != 0, axis=0)
+            means, variances = means[:, used], variances[:, used]
+        if np.ptp(variances) == 0:  # cheaper
+            level = math.sqrt(variances[0, 0] * variances.shape[1])
+            return measures.mean_kernel(self.kernel, real(means), measures.IsotropicNoise(level))
+        return measures.mean_kernel(self.kernel, real(means), measures.DiagonalNoise(real(variances)))
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """What bounds need: n, L, omega, the largest |Sigma_i|^(1/2) and their root mean square."""
+        sizes = self.variances.max(axis=1)
+        # In case (b) of class LC omega / sqrt(2 pi) may stand for omega.
+        omega = float(self.law.omega) / (math.sqrt(2 * math.pi) if self.law.lc_class == "b" else 1)
+        numbers = {"n": float(len(self.means)), "lipschitz": self.lipschitz, "omega": omega}
+        return {**numbers, "scale": math.sqrt(sizes.max()), "mean_scale": math.sqrt(sizes.mean())}
+
+    def setting(self, label: str, extra: Mapping[str, float], shapes: Mapping[str, int] | None = None) -> Setting:
+        """Return a setting on these points, with their numbers and some of EXTRA."""
+        name = f"{self.name}, n={len(self.means)}, {label}"
+        numbers = {**dict.fromkeys(EXTRA, 0.0), **self.numbers, **extra}
+        return Setting(name, self.population, numbers, shapes or {})
+
+
+def real(x: Any) -> jax.Array:
+    """Return an array of the default float dtype."""
+    return jnp.asarray(x, jnp.result_type(float))
+
+
+def simplex(num_points: int, dim: int, side: float) -> np.ndarray:
+    """Return (n, d) points at the distance `side` from each other, n <= d."""
+    return side / math.sqrt(2) * np.eye(num_points, dim)
+
+
+def two_centres(num_points: int, dim: int, distance: float) -> np.ndarray:
+    """Return (n, d) means, half of them at the origin and half at a distance from it, in turns."""
+    return np.outer(np.arange(num_points) % 2, distance * np.eye(1, dim))
+
+
+def isotropic(means: np.ndarray, noise: float, dim: int | None = None) -> np.ndarray:
+    """Return the variances (n, d) of N(0, noise^2 I / dim) on the first `dim` coordinates, by default on all."""
+    used = means.shape[1] if dim is None else dim
+    return np.where(np.arange(means.shape[1]) < used, noise**2 / used, 0) * np.ones((len(means), 1))
+
+
+def lipschitz_gaussian(lengthscale: float) -> float:
+    """Return the constant L of a Gaussian kernel."""
+    return float(concentration.gaussian_lipschitz(lengthscale=lengthscale).value)
+
+
+def gaussian_models(data: Population | None) -> tuple[Model, ...]:
+    """Return points with isotropic noise and a Gaussian kernel: of lengthscale 1, or that of the user's rows.
+
+    The noise of the simplex is small, so that its bounds are nearly attained.
+    """
+    if data is not None:
+        rows = np.linspace(0, len(data.points) - 1, min(len(data.points), POINTS)).astype(int)
+        tau, means = float(data.kernel.lengthscale), data.points[rows]
+        return (Model("rows", data.kernel, lipschitz_gaussian(tau), means, isotropic(means, 0.3 * tau)),)
+    n, d = POINTS, 128
+    places = {"simplex": (simplex(n, d, 1.0), 0.05), "one point": (np.zeros((n, d)), 0.5)}
+    places["two points"] = (two_centres(n, d, 1.0), 0.5)
+    return tuple(gaussian(f"{name}, noise {noise:g}", means, noise) for name, (means, noise) in places.items())
+
+
+def gaussian(name: str, means: np.ndarray, noise: float, dim: int | None = None) -> Model:
+    """Return points with isotropic noise and a Gaussian kernel of lengthscale 1."""
+    return Model(name, kernels.Gaussian(1.0), lipschitz_gaussian(1.0), means, isotropic(means, noise, dim))
+
+
+def distances(name: str, means: np.ndarray, deviations: Any, dim: int) -> Model:
+    """Return points with the kernel |x - y|, given standard deviations of their first `dim` coordinates."""
+    n, d = means.shape
+    variances = np.where(np.arange(d) < dim, np.broadcast_to(deviations, (n,))[:, None] ** 2, 0)
+    return Model(name, kernels.Distance(), 1.0, means, variances)
+
+
+def sums(name: str, law: Any = GAUSSIAN, variances: Any = 1.0) -> Model:
+    """Return points around zero with the kernel x_1 + y_1; of unit covariance, unless variances (d,) are given."""
+    return Model(name, None, 1.0, np.zeros((POINTS, POINTS)), variances * np.ones((POINTS, POINTS)), law)
+
+
+def per_point(right: Bound, setting: Setting) -> Bound:
+    """Return a bound divided by n."""
+    return Bound(right.value / setting.numbers["n"], right.probability, right.valid, right.source)
+
+
+# ---------------------------------------------------------------------------------------------------- deviations of K
+
+
+def _deviation(key: jax.Array, population: Any, numbers: Numbers) -> jax.Array:
+    """K - E K or, where the number `reused` is not 0, with the noise of the first point on all of them."""
+    means = population["means"]
+    X = problems.perturb(key, means, population["noise"], law=population["law"]).points
+    X = jnp.where(numbers["reused"] > 0, means + (X[:1] - means[:1]), X)
+    return gram(population["kernel"], X) - population["mean"]
+
+
+def _norm(E: jax.Array) -> jax.Array:
+    return jnp.max(jnp.abs(eigvalsh((E + E.T) / 2)))
+
+
+def gram_error(key: jax.Array, population: Any, numbers: Numbers) -> jax.Array:
+    """|K - E K| / n in operator norm or, where the number `operator` is 0, in Frobenius norm."""
+    E = _deviation(key, population, numbers)
+    return jnp.where(numbers["operator"] > 0, _norm(E), jnp.linalg.norm(E)) / E.shape[0]
+
+
+def form_error(key: jax.Array, population: Any, numbers: Numbers) -> jax.Array:
+    """|Z - E Z| for Z = sum a_ij K_ij, A of the population."""
+    return jnp.abs(jnp.sum(population["A"] * _deviation(key, population, numbers)))
+
+
+def gap_error(key: jax.Array, population: Any, numbers: Numbers, *, n: int) -> jax.Array:
+    """|K - E K| / n for K = x + y and W uniform within e of a or of -a, 3 a^2 + e^2 = 3: mean 0 and variance 1."""
+    del population
+    first, second = jax.random.split(key)
+    e = numbers["e"]
+    centre = jnp.sqrt(1 - e**2 / 3)
+    W = jax.random.rademacher(first, (n,), e.dtype) * centre + e * (2 * jax.random.uniform(second, (n,), e.dtype) - 1)
+    return _norm(W[:, None] + W[None, :]) / n
+
+
+def clipped_norm(key: jax.Array, population: Any, numbers: Numbers, *, most: int) -> jax.Array:
+    """V = |K - E K| of Proposition 1 for X uniform on [-2, 2] and L = s = 1, n of `most` points.
+
+    K = h h' with E h^2 = 2/3, so K - E K = h h' - 2/3 I has the eigenvalues |h|^2 - 2/3 and -2/3.
+    """
+    del population
+    dtype = numbers["n"].dtype
+    h = jnp.clip(4 * jax.random.uniform(key, (most,), dtype) - 2, -1, 1)
+    kept = jnp.arange(most, dtype=dtype) < numbers["n"]
+    return jnp.maximum(jnp.sum(jnp.where(kept, h * h, 0)) - 2 / 3, 2 / 3)
+
+
+def clipped_deviation(key: jax.Array, population: Any, numbers: Numbers, *, most: int) -> jax.Array:
+    """|V - E V| of the same; where |h|^2 >= 4/3, as good as always for n >= 16, V = |h|^2 - 2/3."""
+    return jnp.abs(clipped_norm(key, population, numbers, most=most) - (numbers["n"] - 1) * (2 / 3))
+
+
+def signs_norm(key: jax.Array, population: Any, numbers: Numbers, *, n: int, steps: int) -> jax.Array:
+    """A lower bound of |W'W - n I| / n for an (n, n) matrix W of random signs: the largest of `steps` Ritz values.
+
+    Lanczos's method; it comes within 1e-3 of the norm.
+    """
+    del population
+    dtype = numbers["u"].dtype
+    first, second = jax.random.split(key)
+    W = jax.random.rademacher(first, (n, n), dtype)
+    start = jax.random.normal(second, (n,), dtype)
+
+    def step(state: tuple[jax.Array, jax.Array, jax.Array], _: None) -> tuple[Any, tuple[jax.Array, jax.Array]]:
+        v, before, beta = state
+        w = matmul(matmul(W, v)[None, :], W)[0] / n - beta * before
+        alpha = jnp.vdot(v, w, precision=jax.lax.Precision.HIGHEST)
+        w = w - alpha * v
+        beta = jnp.linalg.norm(w)
+        return (w / beta, v, beta), (alpha, beta)
+
+    initial = (start / jnp.linalg.norm(start), jnp.zeros_like(start), jnp.zeros((), dtype))
+    _, (alphas, betas) = jax.lax.scan(step, initial, None, length=steps)
+    T = jnp.diag(alphas) + jnp.diag(betas[:-1], 1) + jnp.diag(betas[:-1], -1)
+    return jnp.max(eigvalsh(T)) - 1
+
+
+# --------------------------------------------------------------------------------------------------------- clustering
+
+
+def misclassified(key: jax.Array, population: Any, numbers: Numbers, *, clusters: int) -> jax.Array:
+    """The misclassification rate of Algorithm 1, by the library, on points around the means of the population."""
+    del numbers
+    noise_key, cluster_key = jax.random.split(key)
+    problem = problems.perturb(noise_key, population["means"], population["noise"])
+    K = gram(population["kernel"], problem.points)
+    found = clustering.spectral_from_gram(cluster_key, K, clusters, num_restarts=3)
+    return metrics.misclassification_rate(population["labels"], found.labels, num_labels=clusters)
+
+
+def angle(key: jax.Array, population: Any, numbers: Numbers, *, dim: int) -> jax.Array:
+    """The inner product of two uniform directions, or where `reused` is not 0 of one with itself, times `factor`."""
+    del population
+    u = jax.random.normal(key, (2, dim), numbers["factor"].dtype)
+    u = u / jnp.linalg.norm(u, axis=1, keepdims=True)
+    return numbers["factor"] * jnp.sum(u[0] * jnp.where(numbers["reused"] > 0, u[0], u[1]))

@@ -1,0 +1,1 @@
+"""The statements of kpotufe2020."""

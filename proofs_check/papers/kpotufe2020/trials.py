@@ -1,0 +1,181 @@
+"""kpotufe2020, one trial each of the quantities that its theorems bound: (key, population, numbers) -> scalar."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import jax
+import jax.numpy as jnp
+
+from jaxkern._spectral import matmul, operator_norm
+from jaxkern.bounds import sketching
+from proofs_check.papers import operators as op
+
+Arrays = Mapping[str, jax.Array]
+Numbers = Mapping[str, jax.Array]
+
+
+def covariance_deviation(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+    """|Sigma_n - Sigma|_HS."""
+    difference = op.frequencies(key, population, numbers["n"]) - population["weights"]
+    return op.hilbert_schmidt(population, difference)
+
+
+def cube_deviation(key: jax.Array, population: Arrays, numbers: Numbers, *, target: int = 3) -> jax.Array:
+    """|Sigma_n^3 - Sigma^3|, or its distance from another power."""
+    key_sample, key_norm = jax.random.split(key)
+    sample = op.covariance(population, op.frequencies(key_sample, population, numbers["n"]))
+    return op.norm(op.difference(op.cube(sample), op.exact_power(population, target)), population, key_norm)
+
+
+def cube_trace(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+    """tr Sigma_n^3."""
+    return op.trace_cube(population, op.frequencies(key, population, numbers["n"]))
+
+
+def projection(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
+    """|Theta* Theta - Sigma^3| with `rows` independent directions."""
+    del numbers
+    key_rows, key_norm = jax.random.split(key)
+    drawn = op.exact_sketch(key_rows, population, rows)
+    return op.norm(op.difference(drawn, op.exact_power(population, 3)), population, key_norm)
+
+
+def sketch(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, target: int = 3) -> jax.Array:
+    """|S* V V^T S - Sigma^3|, or its distance from another power."""
+    key_sample, key_rows, key_norm = jax.random.split(key, 3)
+    frequencies = op.frequencies(key_sample, population, numbers["n"])
+    drawn = op.sketch(key_rows, population, frequencies, rows)
+    return op.norm(op.difference(drawn, op.exact_power(population, target)), population, key_norm)
+
+
+def conditional_ratio(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
+    """|S* V V^T S - Sigma_n^3| over the shape of Lemma B.3, whose right-hand side depends on the sample."""
+    key_sample, key_rows, key_norms = jax.random.split(key, 3)
+    frequencies = op.frequencies(key_sample, population, numbers["n"])
+    cubed = op.cube(op.covariance(population, frequencies))
+    drawn = op.sketch(key_rows, population, frequencies, rows)
+    deviation, size = op.norms((op.difference(drawn, cubed), cubed), population, key_norms)
+    shape = sketching.conditional_sketch(
+        op_norm3=size,
+        trace3=op.trace_cube(population, frequencies),
+        d=numbers["d"],
+        tau=numbers["tau"],
+        constant=1.0,
+    )
+    return deviation / shape.value
+
+
+def weak_difference(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+    """|<alpha, V^T S f> - <alpha, Theta f>| for unit alpha and f and independent V and Theta, by their exact laws."""
+    first, second = scales(key, population, numbers)
+    normal = jax.random.normal(jax.random.fold_in(key, 1), (2,), first.dtype)
+    return jnp.abs(first * normal[0] - second * normal[1]) / jnp.sqrt(numbers["d"])
+
+
+def weak_difference_unscaled(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+    """The same without the factor 1 / sqrt(d)."""
+    return weak_difference(key, population, numbers) * jnp.sqrt(numbers["d"])
+
+
+def weak_difference_coupled(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+    """The same difference when both operators are driven by one and the same Gaussians."""
+    key_sample, key_normal = jax.random.split(key)
+    sample = op.covariance(population, op.frequencies(key_sample, population, numbers["n"]))
+    f = population["f"]
+    drawn, wanted = op.powers_applied((sample, op.exact_power(population, 1)), 1.5, f)
+    return (
+        jnp.linalg.norm(drawn - wanted) * jnp.abs(jax.random.normal(key_normal, (), f.dtype)) / jnp.sqrt(numbers["d"])
+    )
+
+
+def standardised_image(key: jax.Array, population: Arrays, numbers: Numbers, *, target: int = 3) -> jax.Array:
+    """One coordinate of V^T S f over the standard deviation that Theta f has."""
+    first, second = scales(key, population, numbers, target)
+    return first * jax.random.normal(jax.random.fold_in(key, 1), (), first.dtype) / second
+
+
+def coupling_distance(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+    """(<f, Sigma_n^3 f>^(1/2) - <f, Sigma^3 f>^(1/2))^2, whose mean bounds the squared Wasserstein-2 distance."""
+    first, second = scales(key, population, numbers)
+    return (first - second) ** 2
+
+
+def scales(key: jax.Array, population: Arrays, numbers: Numbers, target: int = 3) -> tuple[jax.Array, jax.Array]:
+    """<f, Sigma_n^3 f>^(1/2) and <f, Sigma^3 f>^(1/2), or the latter for another power; from fold_in(key, 0)."""
+    frequencies = op.frequencies(jax.random.fold_in(key, 0), population, numbers["n"])
+    f = population["f"]
+    sample = jnp.vdot(f, op.cube(op.covariance(population, frequencies))(f), precision=op.HIGHEST)
+    exact = jnp.vdot(f, op.exact_power(population, target)(f), precision=op.HIGHEST)
+    return jnp.sqrt(sample), jnp.sqrt(exact)
+
+
+# ----------------------------------------------------------------------- Section 5: distances, any number of rows
+
+
+def wishart_root(key: jax.Array, dim: int, d: jax.Array, dtype: jnp.dtype) -> jax.Array:
+    """Return a lower triangular L with L L' Wishart: the sum of g g' over d >= dim standard normal g in R^dim.
+
+    Bartlett's decomposition: chi-square diagonal with d, d - 1, ... degrees of freedom, normal entries below. It makes
+    any number of sketch rows cost as much as one.
+    """
+    key_diagonal, key_below = jax.random.split(key)
+    diagonal = jnp.sqrt(2 * jax.random.gamma(key_diagonal, (d - jnp.arange(dim, dtype=dtype)) / 2, dtype=dtype))
+    return jnp.tril(jax.random.normal(key_below, (dim, dim), dtype), -1) + jnp.diag(diagonal)
+
+
+def _halves(key: jax.Array, population: Arrays, numbers: Numbers) -> tuple[jax.Array, jax.Array]:
+    """Return A and B, (r, p), with A A' = Sigma_n^3 and, given the sample, B B' distributed as S* V V^T S."""
+    key_sample, key_rows = jax.random.split(key)
+    features = population["features"]
+    weighted = jnp.sqrt(op.frequencies(key_sample, population, numbers["n"]))[:, None] * features
+    half = matmul(matmul(weighted.T, weighted), weighted.T)
+    root = wishart_root(key_rows, features.shape[0], numbers["d"], features.dtype)
+    return half, matmul(half, root) / jnp.sqrt(numbers["d"])
+
+
+def _squares(half: jax.Array, vectors: jax.Array) -> jax.Array:
+    """Return h' B B' h for the rows h of `vectors`."""
+    return jnp.sum(matmul(vectors, half) ** 2, axis=1)
+
+
+def separation_loss(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+    """The largest lambda_k^3 |f - g|^2 - |V^T S (f - g)|^2 over the pairs of atoms."""
+    pairs = population["pairs"]
+    images = _squares(_halves(key, population, numbers)[1], pairs)
+    return jnp.max(numbers["eigenvalue"] ** 3 * jnp.sum(pairs**2, axis=1) - images)
+
+
+def stretch(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+    """The largest |V^T S h|^2 over unit h."""
+    half = _halves(key, population, numbers)[1]
+    return operator_norm(matmul(half, half.T))
+
+
+def mean_separation_loss(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+    """lambda_1^3 |mu_1 - mu_2|^2 - |V^T S (mu_1 - mu_2)|^2."""
+    gap = population["gap"][None]
+    image = _squares(_halves(key, population, numbers)[1], gap)[0]
+    return numbers["eigenvalue"] ** 3 * jnp.sum(gap**2) - image
+
+
+def relative_error(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+    """The largest | |V^T S h|^2 / <h, Sigma_n^3 h> - 1 | over the differences h of pairs of atoms."""
+    exact, drawn = _halves(key, population, numbers)
+    pairs = population["pairs"]
+    return jnp.max(jnp.abs(_squares(drawn, pairs) / _squares(exact, pairs) - 1))
+
+
+def image_ratio(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+    """The largest |Theta (f - g)|^2 within two sets of atoms over the smallest between them."""
+    scale = population["eigenvalues"] ** 1.5
+    root = wishart_root(key, scale.shape[0], numbers["d"], scale.dtype)
+    images = _squares(scale[:, None] * root, population["pairs"])
+    within = population["within"]
+    return jnp.max(jnp.where(within, images, -jnp.inf)) / jnp.min(jnp.where(within, jnp.inf, images))
+
+
+def sketch_error(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+    """|S* V V^T S - Sigma^3| for d at least the number of atoms."""
+    half = _halves(key, population, numbers)[1]
+    return operator_norm(matmul(half, half.T) - jnp.diag(population["eigenvalues"] ** 3))

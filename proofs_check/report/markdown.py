@@ -1,0 +1,131 @@
+"""A report as Markdown for the documentation: one table a paper, and one of claims and kinds of controls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from proofs_check.report.commands import run_command
+from proofs_check.report.document import kinds_of, rejections, what_stopped, words_and_formulas
+from proofs_check.report.html._mathml import is_formula
+from proofs_check.report.html._parts import visible
+
+HEAD = (
+    "claim", "where", "statement", "hypotheses", "printed", "corrected", "slack", "detectable rate",
+    "controls rejected",
+)  # fmt: skip
+
+
+def render(report: Mapping[str, Any]) -> str:
+    """Return the Markdown of a report that `proofs_check.report.document.find_fault` accepts; formulas are `$TeX$`."""
+    papers: dict[str, list[Mapping[str, Any]]] = {}
+    for claim in report["claims"]:
+        papers.setdefault(claim["paper"], []).append(claim)
+    wrong = [f"`{_plain(claim['id'])}`" for claim in report["claims"] if not claim["as_expected"]]
+    head = f"not as expected: {', '.join(wrong)}" if wrong else "all as expected"
+    command = visible(run_command(report))
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", command)), default=0))
+    lines = [
+        "# Verdicts of a run",
+        "",
+        f"{len(report['claims'])} claim(s), {head}. Profile {_cell(report['profile'])}, seed {report['seed']}, "
+        f"{_cell(report['dtype'])}. A true statement is refuted with probability at most {report['family_alpha']} in "
+        "the whole run, over all claims, settings and looks. A violation rate above the detectable one would have been "
+        "refuted with probability 0.99.",
+        "",
+        *([what_stopped(report), ""] if what_stopped(report) else []),
+        *([_line(report["note"]), ""] if report["note"] else []),
+        f"{fence}text",
+        command,
+        fence,
+    ]
+    for paper, claims in papers.items():
+        lines += ["", f"## {_cell(paper)}", ""]
+        if paper in report["papers"]:
+            lines += [_line(report["papers"][paper]), ""]
+        lines += [_row(HEAD), _row(["---"] * len(HEAD)), *(_row(_claim(claim)) for claim in claims)]
+    return "\n".join([*lines, *_controls(report)]) + "\n"
+
+
+def _controls(report: Mapping[str, Any]) -> list[str]:
+    """Return the table of claims and kinds of controls; nothing where there is no control."""
+    kinds = kinds_of(report)
+    if not kinds:
+        return []
+    rows = [[f"`{_plain(claim['id'])}`", *_marks(claim, kinds)] for claim in report["claims"] if claim["controls"]]
+    head = ["claim", *map(_cell, kinds)]
+    lines = ["", "## Controls", "", "How many of the sabotaged variants of each kind the check rejected.", ""]
+    return [*lines, _row(head), _row(["---"] * len(head)), *map(_row, rows)]
+
+
+def _marks(claim: Mapping[str, Any], kinds: Sequence[str]) -> list[str]:
+    found = rejections(claim["controls"])
+    marks = []
+    for kind in kinds:
+        rejected, total = found.get(kind, (0, 0))
+        marks.append(f"{'✓' if rejected == total else '✗'} {rejected}/{total}" if total else "")
+    return marks
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _claim(claim: Mapping[str, Any]) -> list[str]:
+    forms = {form["form"]: form for form in claim["forms"]}
+    last = claim["forms"][-1] if claim["forms"] else {"slack": None, "detectable": None}
+    return [
+        f"`{_plain(claim['id'])}`",
+        _cell(claim["where"]),
+        _tex(claim["statement"]),
+        _words(claim["hypotheses"]),
+        *(_verdict(forms.get(name)) for name in ("printed", "corrected")),
+        _number(last["slack"]),
+        "none" if last["detectable"] == "inf" else _number(last["detectable"]),
+        f"{sum(control['rejected'] for control in claim['controls'])}/{len(claim['controls'])}",
+    ]
+
+
+def _verdict(form: Mapping[str, Any] | None) -> str:
+    if form is None:
+        return "–"
+    return form["status"] if form["as_expected"] else f"**{form['status']}** (expected {_cell(form['expected'])})"
+
+
+def _number(value: Any) -> str:
+    return "–" if value is None else value if isinstance(value, str) else f"{value:.3g}"
+
+
+def _plain(text: Any) -> str:
+    """Return text for a code span in a cell: on one line, without what would end the span or the cell."""
+    return visible(re.sub(r"\s+", " ", str(text))).replace("`", "'").replace("|", "¦")
+
+
+def _cell(text: Any) -> str:
+    """Return text for a cell: on one line, with nothing in it that Markdown or HTML would read as more than text."""
+    line = visible(re.sub(r"\s+", " ", str(text))).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_\[\]|$~])", r"\\\1", line)
+
+
+def _line(text: Any) -> str:
+    """Return text for a line of its own, which does not begin a heading, a list, a comment or the like."""
+    return re.sub(r"^(?=[-+#=%:{(!])|^(\d+)(?=[.)])", r"\1\\", _cell(text).strip())
+
+
+def _words(text: str) -> str:
+    """Return words for a cell, with the formulas between their dollar signs."""
+    if not text.strip():
+        return "–"
+    return "".join(_tex(piece) if is_tex else _cell(piece) for piece, is_tex in words_and_formulas(text))
+
+
+def _tex(tex: str) -> str:
+    """Return a formula for a cell: no bar, which would end the cell, and no sign of HTML."""
+    if "$" in tex or "`" in tex or not tex.strip() or not is_formula(tex):
+        return f"`{_plain(tex) or ' '}`"
+    # The last one is a link for readers of Markdown that know no formulas.
+    for old, new in ((r"\|", r"\Vert "), ("|", r"\vert "), ("<", r"\lt "), (">", r"\gt "), ("](", "]{}(")):
+        tex = tex.replace(old, new)
+    line = visible(re.sub(r"\s+", " ", tex)).strip()
+    return f"${line}$"

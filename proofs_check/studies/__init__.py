@@ -1,1 +1,0 @@
-"""Studies of the checks themselves, whose numbers and figures the documentation shows."""

@@ -1,1 +1,0 @@
-"""The papers' tables and figures, reproduced next to the printed numbers."""

@@ -1,0 +1,325 @@
+"""Certificates from end to end: small tables, generous time, so that nothing depends on how fast the machine is."""
+
+import contextlib
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxkern import io
+from proofs_check.certify import _certify, _plan, certify, open_table
+from proofs_check.certify._document import find_fault, read
+from proofs_check.certify._maps import NAMES, families
+from proofs_check.cli.command import main
+
+pytestmark = pytest.mark.usefixtures("own_precision")
+GENEROUS = 60.0
+CLUSTERS = 3
+
+
+def blobs(rows=90, dim=2, seed=0):
+    """Return three groups of points and their classes."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(rows) % CLUSTERS
+    return (4 * rng.standard_normal((CLUSTERS, dim))[labels] + rng.standard_normal((rows, dim))), labels
+
+
+def found(goal="spectral", **options):
+    X, labels = blobs()
+    asked = {"eps": 0.3, "delta": 0.2, "confidence": 0.95, "maps": ["nystrom", "paired_fourier"], "time": GENEROUS}
+    return certify(jax.random.key(3), X.astype("float32"), goal=goal, labels=labels, **asked | options)
+
+
+@pytest.fixture(scope="module")
+def spectral():
+    return found(standardize=True)
+
+
+def test_the_document_is_a_certificate(spectral):
+    assert find_fault(spectral.document) == ""
+    assert {"map", "sizes", "lengthscale", "eps", "delta", "confidence", "goal", "seed"} <= set(spectral.document)
+    assert spectral.seed == 3 and spectral.scope == "all rows" and spectral.map in ("nystrom", "paired_fourier")
+
+
+def test_no_size_exceeds_what_a_statement_demands(spectral):
+    family = families(90, 2, spectral.eps)
+    for entry in spectral.document["maps"]:
+        unit = family[entry["map"]].unit
+        asked = [t["sizes"][unit] for t in spectral.document["theory"] if t["map"] == entry["map"] and t["sizes"]]
+        tried = [point["size"] for point in entry["curve"]]
+        assert tried and max(tried) <= min(asked)
+        assert entry["sizes"][unit] <= min(asked)
+
+
+def test_fresh_draws_fail_as_rarely_as_certified(spectral):
+    """If draws failed with probability delta = 0.2, more than 34 of 100 would with probability below 3e-4."""
+    failures, draws = spectral.fails(jax.random.key(17), draws=100)
+    assert draws == 100 and failures <= 34
+
+
+def test_the_lines_of_python_draw_the_map_again(spectral):
+    X, _ = blobs()
+    X = X.astype("float32")
+    space = {"X": X}
+    exec(spectral.document["commands"]["python"], space)
+    np.testing.assert_array_equal(space["phi"](X), spectral.draw()(X))
+
+
+def test_a_saved_map_takes_the_points_as_they_come(spectral, tmp_path):
+    X, _ = blobs()
+    X = jnp.asarray(X, "float32")
+    spectral.save(tmp_path / "map.npz")
+    phi = io.load(tmp_path / "map.npz")
+    np.testing.assert_array_equal(phi(X), spectral.draw()(X))
+    scaled = (np.float64(X) - np.float64(X).mean(0)) / np.float64(X).std(0)
+    squares = ((scaled[:, None] - scaled[None]) ** 2).sum(-1)
+    K = np.exp(-squares / (2 * spectral.lengthscale**2))
+    Z = np.float64(phi(X))
+    # One draw: it fails with probability 0.2 at most; this one does not.
+    assert np.linalg.norm(K - Z @ Z.T, 2) / len(X) <= spectral.eps
+
+
+def test_a_key_gives_another_map_of_the_same_sizes(spectral):
+    X = jnp.asarray(blobs()[0], "float32")
+    one, two = spectral.draw(jax.random.key(8))(X), spectral.draw(jax.random.key(9))(X)
+    assert one.shape == two.shape and float(jnp.abs(one - two).max()) > 1e-3
+
+
+def test_files(spectral, tmp_path):
+    spectral.write(tmp_path)
+    assert read(tmp_path / "certificate.json") == json.loads(json.dumps(spectral.document))
+    page = (tmp_path / "certificate.html").read_text()
+    assert spectral.map in page and "http" not in page.replace("http://www.w3.org", "")
+
+
+def test_distances():
+    made = found("distance", maps=["paired_fourier", "kernel_jl"], eps=0.5)
+    entries = {entry["map"]: entry for entry in made.document["maps"]}
+    assert made.map == "paired_fourier" and entries["kernel_jl"]["status"] == "not for this goal"
+    assert made.document["pairs"]["pairs"] + made.document["pairs"]["zero_pairs"] == math.comb(90, 2)
+    assert entries["paired_fourier"]["error"]["median"] < 0.5
+    assert find_fault(made.document) == ""
+
+
+@pytest.mark.parametrize("goal", ["clustering", "separation"])
+def test_goals_of_classes(goal):
+    made = found(goal, maps=["kernel_jl", "nystrom"], num_clusters=CLUSTERS if goal == "clustering" else None)
+    assert made.map in ("kernel_jl", "nystrom") and made.basis == "draws"
+    assert find_fault(made.document) == ""
+
+
+def test_what_cannot_be_kept_is_not_certified():
+    """Three landmarks at most, and an error of one in a million."""
+    X = np.random.default_rng(0).standard_normal((60, 4)).astype("float32")
+    made = certify(
+        jax.random.key(0), X, eps=1e-6, delta=0.3, confidence=0.9, goal="spectral", maps=["shifted_fourier"], time=0.4
+    )
+    assert made.map is None and made.sizes == {} and made.document["reasons"]
+    assert find_fault(made.document) == ""
+    with pytest.raises(ValueError, match="no map was certified"):
+        made.draw()
+
+
+def test_the_same_key_gives_the_same_sizes(spectral):
+    """Which of two maps is the faster one may differ."""
+    again = found(standardize=True)
+    for name in ("lengthscale", "theory", "hypotheses", "spectrum"):
+        assert again.document[name] == spectral.document[name]
+    for one, two in zip(again.document["maps"], spectral.document["maps"], strict=True):
+        for name in ("map", "status", "sizes", "draws", "failures", "rate_upper", "error"):
+            assert one[name] == two[name]
+
+
+@pytest.mark.parametrize(("sample", "half"), [(None, 1), (500, 2)])
+def test_half_of_the_error_is_kept_for_more_rows_where_there_are_more(sample, half, monkeypatch):
+    spent = []
+
+    def searched(trial, family, sizes, count, eps, delta, alpha, seconds, say):
+        spent.append(alpha)
+
+    stubs = {"_range": lambda *_: (1, 9), "_sample": lambda *_: sample, "_searched": searched, "_next": lambda *_: None}
+    stubs |= {"_entry": lambda *_: None, "_promising": lambda *_: False, "_or_by_a_statement": lambda *_: None}
+    stubs |= {"_in_order": lambda families, *_: list(families)}
+    for name, stub in stubs.items():
+        monkeypatch.setattr(_plan, name, stub)
+    goal = types.SimpleNamespace(refuses=lambda name: "", name="toy")
+    trials = types.SimpleNamespace(goal=goal, trial=lambda *_: None)
+    words = dict(eps=0.1, delta=0.1, confidence=0.9, clock=_plan.Clock(60.0), say=lambda text: None)
+    _plan.find(trials, {"a": None, "b": None}, [], **words)
+    assert spent and spent == pytest.approx([0.1 / half / 2 / _plan.ROUNDS] * len(spent))
+
+
+def test_close_pairs_are_looked_for_among_all_rows_of_a_table_that_is_small_enough(monkeypatch):
+    def trials(key, table, kernel, goal, dtype):
+        looked = {"all_rows": lambda: found(2), "sample": lambda key, count: found(3), "blocks": lambda clock: []}
+        return types.SimpleNamespace(**looked, table=table, kernel=kernel, goal=goal, dtype=dtype)
+
+    def found(unresolved):
+        return types.SimpleNamespace(unresolved=unresolved, rounding=0.01)
+
+    monkeypatch.setattr(_certify, "Trials", trials)
+    monkeypatch.setattr(_certify, "feature_rounding", lambda kernel, blocks: (1e-6, 1e-5))
+    goal = types.SimpleNamespace(name="distance")
+    for more, said in ((0, "2 pair(s) are so close"), (1, f"3 pair(s) among {_certify.LOOKED_AT:,} rows are so close")):
+        table = types.SimpleNamespace(rows=_certify.LARGEST_SAMPLE + more, dim=1)
+        _, rounding, words = _certify._trials(jax.random.key(0), table, None, goal, 0.1, "float32", _plan.Clock(1e9))
+        assert words.startswith(said)
+        # All pairs tell what rounding may do to them; otherwise the close ones are left out.
+        assert (rounding.pairs, rounding.closest) == pytest.approx((0.002, 0.01) if more else (0.04, 0.0))
+
+
+def test_every_map_of_the_library_is_known():
+    from jaxkern import features
+
+    public = {name for name in features.__all__ if name.islower()} - {"preimage", "standardized"}
+    assert set(NAMES) == set(families(100, 3, 0.1)) == public
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_family_draws_what_it_says(name, rng):
+    family = families(40, 3, 0.2)[name]
+    from jaxkern.kernels import Gaussian
+
+    points = jnp.asarray(rng.standard_normal((family.num_points(6), 3)), "float32") if family.num_points(6) else None
+    phi = family.draw(jax.random.key(0), Gaussian(1.0), points, 3, "float32", family.sizes(6))
+    X = jnp.asarray(rng.standard_normal((5, 3)), "float32")
+    assert phi(X).shape == (5, family.num_features(6))
+    assert family.sizes(6)[family.unit] == 6
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"eps": 0}, "eps must be a number in"),
+        ({"delta": 1.0}, "delta must be a number in"),
+        ({"confidence": True}, "confidence must be a number in"),
+        ({"goal": "speed"}, "goal must be among"),
+        ({"kernel": "sinc"}, "kernel must be among"),
+        ({"maps": ["fourier"]}, "maps must be among"),
+        ({"maps": []}, "maps must name at least one"),
+        ({"lengthscale": -1.0}, "lengthscale must be a positive number"),
+        ({"time": 0}, "time must be a positive number"),
+        ({"dtype": "float16"}, "dtype must be"),
+        ({"goal": "clustering"}, "pass num_clusters"),
+        ({"goal": "separation"}, "pass labels"),
+    ],
+)
+def test_bad_input(options, message):
+    with pytest.raises(ValueError, match=message):
+        certify(jax.random.key(0), np.eye(5, dtype="float32"), **options)
+
+
+def test_half_of_the_pairs_coincide():
+    X = np.zeros((40, 2), "float32")
+    X[:5] = np.random.default_rng(0).standard_normal((5, 2))
+    with pytest.raises(ValueError, match="pass a lengthscale"):
+        certify(jax.random.key(0), X)
+
+
+# --- the command line ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def csv(tmp_path):
+    X, labels = blobs()
+    path = tmp_path / "points.csv"
+    rows = [f"{a:.6f},{b:.6f},town {c},{'abc'[c]}" for (a, b), c in zip(X, labels, strict=True)]
+    path.write_text("\n".join(["height,<b>width</b>,town,class", *rows]) + "\n")
+    return path
+
+
+def run(*arguments):
+    return main(["certify", *map(str, arguments), "--time", "30"])
+
+
+def test_command_line(csv, tmp_path, capsys):
+    out, saved = tmp_path / "out", tmp_path / "map.npz"
+    options = ("--goal", "spectral", "--eps", 0.3, "--delta", 0.2, "--confidence", 0.95, "--maps", "nystrom")
+    assert run(csv, *options, "--labels", "class", "--standardize", "--output", out, "--save", saved) == 0
+    document = read(out / "certificate.json")
+    assert document["map"] == "nystrom" and document["data"]["columns"] == ["height", "<b>width</b>"]
+    assert list(document["data"]["left_out"]) == ["class", "town"]
+    assert "<b>width</b>" not in (out / "certificate.html").read_text()
+    shown = capsys.readouterr().out
+    assert "nystrom" in shown and "certificate.html" in shown
+    space = {}
+    exec(document["commands"]["python"], space)
+    with jax.enable_x64(False):  # as in a process of its own, by default
+        exec(document["commands"]["load"].replace("phi", "loaded"), space)
+    assert {leaf.dtype for leaf in jax.tree.leaves(space["loaded"]) if leaf.dtype.kind == "f"} == {np.dtype("float32")}
+    assert f"Written: {saved}" in shown and "Load the map: from jaxkern import io; phi = io.load(" in shown
+    assert all(f"Note: {note}" in shown for note in document["data"]["notes"]) and "'town'" in shown
+    points = jnp.asarray(np.loadtxt(csv, delimiter=",", skiprows=1, usecols=(0, 1)), "float32")
+    np.testing.assert_array_equal(space["phi"](points), space["loaded"](points))
+    assert document["commands"]["again"].split()[:2] == ["proofs-check", "certify"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--eps", "2"), "must be a number between 0 and 1"),
+        (("--maps", "a,,b"), "must be names separated by commas"),
+        (("--goal", "clustering"), "num_clusters"),
+        (("--columns", "nosuch"), "nosuch"),
+        (("--save", "no/such/folder/map.npz"), "there is no folder"),
+        (("--seed", "-1"), "--seed must be"),
+        (("--lengthscale", "0"), "must be a positive number"),
+        (("--rows", "0"), "must be a positive whole number"),
+    ],
+)
+def test_bad_usage_is_one_line(options, message, csv, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run(csv, *options) == 2
+    error = capsys.readouterr().err.strip().splitlines()
+    assert len([line for line in error if not line.startswith("proofs-check: 0 s")]) == 1
+    assert message in error[-1] and error[-1].startswith("proofs-check:")
+
+
+def test_a_missing_file(tmp_path, capsys):
+    assert run(tmp_path / "no.csv") == 2
+    assert "no such file" in capsys.readouterr().err
+
+
+def test_the_reader_is_the_same_from_python(csv):
+    table = open_table(csv, labels="class")
+    assert table.rows == 90 and table.dim == 2
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="the memory of a process is read from /proc")
+def test_ten_million_rows_need_less_than_two_gigabytes(tmp_path):
+    """Anonymous memory, looked at twenty times a second; the pages of the mapped file itself are not the process's."""
+    path = tmp_path / "points.npy"
+    rng = np.random.default_rng(0)
+    X = np.lib.format.open_memmap(path, "w+", np.float32, (10_000_000, 20))
+    for start in range(0, len(X), 100_000):
+        X[start : start + 100_000] = rng.standard_normal((100_000, 20), np.float32)
+    X.flush()
+    del X
+    options = [
+        "--standardize",
+        "--time",
+        "2",
+        "--maps",
+        "orthogonal_fourier,nystrom",
+        "--output",
+        str(tmp_path / "out"),
+    ]
+    command = [sys.executable, "-m", "proofs_check", "certify", str(path), *options]
+    largest = 0
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        while process.poll() is None:
+            with contextlib.suppress(OSError, StopIteration), open(f"/proc/{process.pid}/status") as lines:
+                largest = max(largest, next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")))
+            time.sleep(0.05)
+    document = read(tmp_path / "out" / "certificate.json")
+    assert process.returncode in (0, 1) and document["data"]["rows"] == 10_000_000
+    assert 0 < largest < 2 * 2**20, f"{largest / 2**20:.2f} GiB"

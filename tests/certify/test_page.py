@@ -1,0 +1,676 @@
+"""The certificate: its JSON against the documented schema, the page made from it, and the table for a terminal."""
+
+import copy
+import io
+import itertools
+import json
+import math
+import re
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from pages import Page
+
+from proofs_check.certify import _document, _page, _plots, _terminal, _tradeoff
+from proofs_check.certify._model import GOALS
+from proofs_check.report import console
+from proofs_check.report.document import ReportError
+from proofs_check.report.html._plot import Axis
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+EVIL = """<script>alert("1")</script> & 'x' # \u202e \x1b[31m</section>"""
+UNITS = {
+    "paired_fourier": ("num_frequencies", 2),
+    "orthogonal_fourier": ("num_frequencies", 2),
+    "fastfood": ("num_frequencies", 2),
+    "shifted_fourier": ("num_features", 1),
+    "nystrom": ("num_landmarks", 1),
+    "kernel_pca": ("num_components", 1),
+    "kernel_jl": ("num_features", 1),
+    "random_feature_pca": ("num_components", 1),
+    "streaming_pca": ("num_components", 1),
+}
+
+
+def point(size, factor, error, *, certifying=False, seconds=True, failures=0):
+    """Return a point of a curve whose error falls as error / sqrt(size)."""
+    median = error / math.sqrt(size)
+    return {
+        "size": size,
+        "num_features": factor * size,
+        "draws": 140 if certifying else 20,
+        "failures": failures,
+        "low": 0.8 * median,
+        "median": median,
+        "high": 1.35 * median,
+        "seconds_per_million": 0.4 + 0.003 * factor * size if seconds else None,
+        "certifying": certifying,
+    }
+
+
+def entry(name, error, *, status="certified", sizes=(64, 128, 256, 512, 1024), seconds=True):
+    """Return what was found of a map, certified at the last of the sizes that were tried."""
+    unit, factor = UNITS[name]
+    certified = status == "certified"
+    curve = [point(size, factor, error, seconds=seconds, failures=20 if size < 300 else 3) for size in sizes]
+    if certified and sizes:
+        curve.append(point(sizes[-1], factor, 0.97 * error, certifying=True, seconds=seconds, failures=1))
+    last = curve[-1] if curve else None
+    return {
+        "map": name,
+        "status": status,
+        "words": "Certified by fresh draws." if certified else "Even the largest size that was tried failed.",
+        "sizes": {unit: sizes[-1]} if certified else None,
+        "num_features": last["num_features"] if certified else None,
+        "basis": "draws" if certified else None,
+        "scope": "all rows" if certified else None,
+        "points_per_draw": 1372,
+        "draws": 140 if certified else 0,
+        "failures": 1 if certified else 0,
+        "rate_upper": 0.0482 if certified else None,
+        "alpha": 0.00011,
+        "error": dict(zip(("median", "low", "high", "largest"), (0.07, 0.066, 0.074, 0.104), strict=True))
+        if certified
+        else None,
+        "seconds_per_million": last["seconds_per_million"] if certified else None,
+        "map_bytes": 16_384 if certified else None,
+        "feature_bytes_per_million": 4_000_000 * last["num_features"] if certified else None,
+        "curve": curve,
+    }
+
+
+def demand(name, size, source, *, worst_case=True):
+    unit, factor = UNITS[name]
+    return {
+        "map": name,
+        "sizes": None if size is None else {unit: size},
+        "num_features": None if size is None else factor * size,
+        "source": source,
+        "words": "The bound asks for more rows than there are." if size is None else "It holds for every pair of rows.",
+        "worst_case": worst_case,
+    }
+
+
+def bins():
+    edges = itertools.pairwise(0.02 * 1.5**i for i in range(11))
+    return [
+        {
+            "low": low,
+            "high": high,
+            "pairs": 40 * 3**i,
+            "q50": 0.02 + 0.01 / (i + 1),
+            "q95": 0.06,
+            "q100": 0.09 - i / 250,
+        }
+        for i, (low, high) in enumerate(edges)
+    ]
+
+
+def certificate():
+    """Return a certificate of the goal distance with every part there is."""
+    maps = [
+        entry("paired_fourier", 2.3, sizes=(64, 128, 256, 512, 700, 1024)),
+        entry("shifted_fourier", 4.5, sizes=(128, 256, 512, 1024, 2048, 4096)),
+        entry("orthogonal_fourier", 1.9),
+        entry("fastfood", 2.6),
+        entry("nystrom", 6.0, status="not certified", sizes=(16, 64, 256, 1024)),
+        entry("kernel_pca", 5.0, status="out of time", sizes=(16, 64)),
+        entry("kernel_jl", 9.0, status="not certified"),
+        entry("random_feature_pca", 3.7, status="not certified"),
+        entry("streaming_pca", 1.0, status="not for this goal", sizes=()),
+    ]
+    return {
+        "certificate": 1,
+        "made_by": "0.1.0",
+        "goal": "distance",
+        "goal_words": "the largest relative error of the kernel distance over all pairs of points",
+        "map": "orthogonal_fourier",
+        "sizes": {"num_frequencies": 1024},
+        "num_features": 2048,
+        "kernel": "Gaussian",
+        "lengthscale": 1.2734,
+        "lengthscale_from": "the median distance of 100,000 sampled pairs",
+        "eps": 0.1,
+        "delta": 0.05,
+        "confidence": 0.999,
+        "seed": 0,
+        "dtype": "float32",
+        "basis": "draws",
+        "scope": "all rows",
+        "points_per_draw": 1372,
+        "guarantee": "The largest relative error over all pairs is at most 0.1, with probability at least 0.95 over "
+        "the draw of the map, for all rows of this table (confidence 0.999, by fresh draws).",
+        "reasons": [
+            "orthogonal_fourier maps a million points in 6.54 s here, with 2,048 features.",
+            "paired_fourier takes 1.3 times as long.",
+        ],
+        "data": {
+            "source": "banknote.npz",
+            "rows": 1372,
+            "columns": ["variance", "skewness", "curtosis", "entropy"],
+            "num_columns": 4,
+            "left_out": {"serial": "it has the same value in all rows"},
+            "standardized": True,
+            "duplicate_rows": 24,
+            "zero_pairs": 25,
+            "notes": ["3 rows without a value were left out"],
+        },
+        "theory": [
+            demand("paired_fourier", 1500, "chen2016, Theorem 1, corrected", worst_case=False),
+            demand("paired_fourier", 61_000, "chen2016, Theorem 3"),
+            demand("orthogonal_fourier", 61_000, "the union bound over all pairs"),
+            demand("fastfood", 912_345, "a bound without independence"),
+            demand("kernel_jl", 700, "kpotufe2020, Corollary 1"),
+            demand("nystrom", None, "kpotufe2020, Theorem 1"),
+        ],
+        "maps": maps,
+        "spectrum": {
+            "points": 1372,
+            "eigenvalues": [0.5 * i**-1.8 for i in range(1, 201)],
+            "effective_dimension": {"trace / op_norm": 2.0, "trace3 / op_norm^3": 1.4, "sum l / (l + 0.01)": 9.7},
+            "decay": {
+                "words": "eigenvalues 1 to 200 fall about like i^-1.8 (R^2 1.000); exp(-0.03 i) fits less well.",
+                "pairs": "all pairs of rows were counted.",
+                "power": 1.8,
+                "power_r2": 1.0,
+                "exponential": 0.03,
+                "exponential_r2": 0.7,
+                "indices": 200,
+            },
+        },
+        "hypotheses": [
+            {"statement": "kpotufe2020, Theorem 1", "asks": "n at least 120", "holds": True, "found": "1,372 rows",
+             "needed": 120},
+            {"statement": "amini2021, Theorem 2", "asks": "a gap", "holds": False, "found": "0.01", "needed": 90_000},
+            {"statement": "chen2016, Lemma 5", "asks": "a ball", "holds": None, "found": "nothing", "needed": None},
+        ],
+        "pairs": {
+            "points": 1372, "pairs": 940_506, "zero_pairs": 25, "unresolved": 3, "largest": 0.09, "bins": bins()
+        },
+        "classes": [
+            {"first": "genuine", "second": "forged", "exact": 0.412, "kept": 0.966},
+            {"first": "genuine", "second": "odd", "exact": None, "kept": None},
+        ],
+        "commands": {
+            "again": "proofs-check certify banknote.npz --eps 0.1",
+            "python": "import jax\nfrom jaxkern import features, kernels\n"
+            "phi = features.orthogonal_fourier(jax.random.key(0), kernels.Gaussian(1.2734), 4, num_frequencies=1024)",
+            "load": 'phi = jaxkern.io.load("map.npz")',
+        },
+        "run": {
+            "seconds": 312.4,
+            "minutes_allowed": 10,
+            "device": "cpu",
+            "started": "2026-02-03T04:05:06Z",
+            "versions": {"jax": "0.10.2", "numpy": "2.4.6"},
+        },
+    }  # fmt: skip
+
+
+def variant(name):
+    """Return the certificate of every sort that there may be."""
+    found = certificate()
+    if name in GOALS:
+        found["goal"] = name
+        if name != "distance":
+            found["pairs"] = {}
+        if name != "separation":
+            found.pop("classes")
+    elif name == "none":
+        for part in found["maps"]:
+            part |= {"status": "not certified", "sizes": None, "num_features": None, "basis": None, "scope": None}
+            part |= {"error": None, "rate_upper": None, "seconds_per_million": None, "map_bytes": None}
+            part |= {"feature_bytes_per_million": None, "draws": 0, "failures": 0}
+        found |= {"map": None, "sizes": {}, "num_features": None, "basis": None, "scope": None, "guarantee": ""}
+        found |= {"pairs": {}, "points_per_draw": None, "seed": None, "reasons": ["nystrom: too large."]}
+        found["commands"] = {"again": "again", "python": None, "load": None}
+    elif name == "one":
+        found["maps"], found["theory"] = [found["maps"][2]], []
+    elif name == "empty curves":
+        for part in found["maps"]:
+            part["curve"] = []
+    elif name == "no maps":
+        found = variant("none") | {"maps": [], "theory": [], "hypotheses": [], "reasons": []}
+        found["spectrum"] |= {"eigenvalues": [], "effective_dimension": {}, "decay": {}}
+        found["data"] |= {"columns": [], "left_out": {}, "notes": []}
+    elif name == "untimed":
+        for part in found["maps"]:
+            for p in part["curve"]:
+                p["seconds_per_million"] = None
+        found["spectrum"] |= {
+            "eigenvalues": [0.5 * 0.9**i for i in range(200)],
+            "decay": {"exponential_r2": 1.0, "power_r2": 0.8},
+        }
+    elif name == "samples":
+        found |= {"scope": "samples", "points_per_draw": 2000}
+        for part in found["maps"]:
+            part["scope"] = part["scope"] and "samples"
+    elif name == "extreme":
+        for part in found["maps"]:
+            for i, p in enumerate(part["curve"]):
+                p |= {"low": 0, "median": (0.0, 1e299, 1e-299)[i % 3], "high": None, "num_features": 10 ** (30 * i + 1)}
+        found["pairs"]["bins"][0] |= {"low": 0.0, "high": 0.0, "q50": 0, "q95": None, "q100": 1e299}
+        found["spectrum"]["eigenvalues"] = [1e299, 1.0, 0.0, -1e-9]
+        found["theory"][0]["num_features"] = 10**299
+        found["eps"] = 5e-324
+    return found
+
+
+VARIANTS = (*GOALS, "none", "one", "empty curves", "no maps", "samples", "untimed", "extreme")
+SHAPES = {
+    "The document": _document._CERTIFICATE,
+    "The data": _document._DATA,
+    "A demand": _document._DEMAND,
+    "A map": _document._MAP,
+    "The error of a map": _document._ERROR,
+    "A point of a curve": _document._POINT,
+    "The spectrum": _document._CERTIFICATE["spectrum"],
+    "A hypothesis": _document._HYPOTHESIS,
+    "The key `pairs`": _document._PAIRS,
+    "A bin of pairs": _document._BIN,
+    "A pair of classes": _document._CLASSES,
+    "The key `commands`": _document._CERTIFICATE["commands"],
+    "The key `run`": _document._CERTIFICATE["run"],
+}
+FREE = ("sizes", "left_out", "effective_dimension", "decay", "versions")
+
+
+@pytest.fixture
+def found():
+    return certificate()
+
+
+def paths(value, path=()):
+    """Yield the path of every entry of a document, except below the keys whose names are free."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield (*path, key)
+            if key not in FREE:
+                yield from paths(inner, (*path, key))
+    elif isinstance(value, list) and value:
+        yield from paths(value[0], (*path, 0))
+
+
+def at(document, path):
+    for step in path:
+        document = document[step]
+    return document
+
+
+def test_every_key_of_the_document_is_needed_and_typed(found):
+    for path in list(paths(found)):
+        changed, last = copy.deepcopy(found), path[-1]
+        inner = at(changed, path[:-1])
+        kept = inner.pop(last)
+        if path != ("classes",):
+            assert f"{last} is missing" in _document.find_fault(changed), path
+        for odd in (math.nan, math.inf, 10**301, -1e301, {"an": []}, [[]], "" if not isinstance(kept, str) else 1):
+            inner[last] = odd
+            assert last in _document.find_fault(changed), (path, odd)
+    assert _document.find_fault(found) == ""
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_certificates_of_every_sort_are_written_read_and_drawn(name, tmp_path):
+    found = variant(name)
+    path = tmp_path / "certificate.json"
+    _document.write(path, found)
+    assert _document.read(path) == found and list(tmp_path.iterdir()) == [path]
+    page = Page(_page.render(found))
+    assert page.svgs == 0 or page.all("svg")
+    _terminal.show(found, file=io.StringIO())
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("certificate",), True),
+        (("eps",), 0),
+        (("delta",), 1),
+        (("confidence",), 0.0),
+        (("seed",), -1),
+        (("lengthscale",), 0.0),
+        (("map",), "nystrom"),
+        (("maps", 0, "map"), "orthogonal_fourier"),
+        (("maps", 0, "failures"), 141),
+        (("maps", 2, "curve", 0, "failures"), 21),
+        (("maps", 0, "draws"), True),
+        (("maps", 0, "draws"), 20.0),
+        (("maps", 0, "rate_upper"), 1.5),
+        (("maps", 0, "status"), "proved"),
+        (("maps", 0, "basis"), "hope"),
+        (("sizes", "num_frequencies"), 0.5),
+        (("data", "left_out", "serial"), None),
+        (("pairs", "bins", 0, "low"), -0.1),
+        (("run", "versions", "jax"), 0.1),
+        (("spectrum", "decay", "words"), 0.1),
+        (("spectrum", "decay", "power"), "steep"),
+        (("spectrum", "eigenvalues", 7), math.nan),
+        (("classes", 1, "first"), None),
+    ],
+)
+def test_values_that_cannot_be_are_found(found, path, value, tmp_path):
+    at(found, path[:-1])[path[-1]] = value
+    fault = _document.find_fault(found)
+    assert fault and "\n" not in fault and len(fault) < 200
+    with pytest.raises(ValueError, match="not a certificate of schema version 1"):
+        _document.write(tmp_path / "certificate.json", found)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "cannot be read"),
+        ("", "is not JSON"),
+        ('{"certificate": 1, "ma', "is not JSON"),
+        ('{"certificate": Infinity}', "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+        ('{"certificate": ' + "9" * 5000 + "}", "is not JSON"),
+        (b"\xff\xfe", "is not JSON"),
+        ("[]", "no schema version"),
+        ('{"schema": 3}', "no schema version"),
+        ('{"certificate": 2}', "schema version '2', and this program reads version 1"),
+        ('{"certificate": true}', "this program reads version 1"),
+        ('{"certificate": [[[[]]]]}', "this program reads version 1"),
+        ('{"certificate": 1}', "not a certificate of schema version 1: certificate.made_by is missing"),
+        ("deep", "certificate.map is "),
+        ("huge", "a whole number of 4001 digits"),
+        ("overflow", "certificate.eps is 'inf'"),
+    ],
+)
+def test_what_is_no_certificate_is_one_line(found, tmp_path, content, message):
+    path = tmp_path / "certificate.json"
+    if content in ("deep", "huge", "overflow"):
+        odd = {"deep": "[" * 400 + "]" * 400, "huge": "1" + "0" * 4000, "overflow": "1e999"}[content]
+        found["map" if content == "deep" else "eps"] = "HERE"
+        content = json.dumps(found).replace('"HERE"', odd)
+    if content is not None:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(ReportError) as error:
+        _document.read(path)
+    assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_document_that_is_nested_too_deeply_is_said(found):
+    deep = []
+    for _ in range(10_000):
+        deep = [deep]
+    found["map"] = deep
+    assert _document.find_fault(found) == "certificate is nested too deeply"
+
+
+def test_the_schema_page_names_every_key_and_no_other():
+    text = (DOCS / "certificate_schema.md").read_text(encoding="utf-8")
+    assert f"version **{_document.SCHEMA}**" in text
+    sections = dict(re.findall(r"^## (.+)\n((?:(?!^## ).*\n)*)", text, re.MULTILINE))
+    assert set(SHAPES) == set(sections) - {"Version", "Conventions"}
+    for name, shape in SHAPES.items():
+        assert re.findall(r"^\| `(\w+)` \|", sections[name], re.MULTILINE) == list(
+            dict.fromkeys(documented(shape, name))
+        )
+
+
+def documented(shape, name):
+    """Return the keys of a shape in the order of the schema page, which need not be that of the validator."""
+    text = (DOCS / "certificate_schema.md").read_text(encoding="utf-8")
+    return sorted(shape, key=lambda key: text.index(f"| `{key}` |", text.index(f"## {name}\n")))
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_page_is_self_contained_and_can_be_read_without_eyes_or_mouse(name):
+    text = _page.render(variant(name))
+    page = Page(text)
+    names = {name for name, _ in page.tags}
+    assert not names & {"script", "link", "img", "iframe", "object", "form", "base", "use"}
+    assert not re.search(r"(?:https?:)?//|@import|url\(|\ssrc=|\son\w+=", text)
+    assert page.all("html") == [{"lang": "en"}] and "width=device-width" in text
+    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    assert all(attrs["href"].startswith("#") and attrs["href"][1:] in ids for attrs in page.all("a"))
+    for _, attrs in page.tags:
+        assert set((attrs.get("aria-labelledby") or "").split()) <= set(ids)
+    assert all(attrs.get("scope") in ("row", "col") for attrs in page.all("th"))
+    assert len(page.all("caption")) == len(page.all("table"))
+    levels = [int(name[1]) for name, _ in page.tags if re.fullmatch(r"h[1-6]", name)]
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+    plots = [attrs for attrs in page.all("svg") if attrs.get("aria-hidden") != "true"]
+    assert all(plot["role"] == "img" for plot in plots) and len(page.all("desc")) == len(plots)
+    assert len(page.all("details")) >= len(plots)  # every plot has its numbers below
+
+
+def test_the_page_says_what_a_reader_asks_in_this_order(found):
+    shown = " ".join(Page(_page.render(found)).texts)
+    told = (
+        "A feature map for banknote.npz", "orthogonal_fourier: 2,048 features", "num_frequencies = 1,024",
+        "with probability at least 0.95", "distance: the largest relative error", "an error of at most 0.1",
+        "lengthscale 1.2734 (the median distance", "paired_fourier takes 1.3 times as long.",
+        "proofs-check certify banknote.npz", "phi = features.orthogonal_fourier(", 'jaxkern.io.load("map.npz")',
+        "0.07 [0.066, 0.074]", "0.0164", "8.19", "not for this goal", "0.0482", "0.00011", "Certified by fresh draws.",
+        "eps = 0.1", "off the chart:", "fastfood: 1,824,690 features (a bound without independence)",
+        "chen2016, Theorem 1, corrected", "no size", "The bound asks for more rows", "All pairs of rows were counted.",
+        "fall about like i^-1.8", "a: trace / op_norm", "940,506 pair(s)", "equal points, which are left out: 25.",
+        "tell their error: 3.", "genuine", "0.966", "kpotufe2020, Theorem 1", "90,000", "cannot tell",
+        "24", "3 rows without a value", "serial", "curtosis", "312 s, of 10 min allowed", "2026-02-03 04:05:06 UTC",
+        "jax 0.10.2",
+    )  # fmt: skip
+    position = 0
+    for text in told:
+        assert text in shown[position:], text
+        position = shown.index(text, position)
+
+
+def test_a_page_without_a_map_says_so():
+    shown = " ".join(Page(_page.render(variant("none"))).texts)
+    assert "No map could be certified." in shown and "Why none:" in shown and "nystrom: too large." in shown
+    assert "recommended" not in shown and "Draw the map" not in shown and "the key was not made of one" in shown
+
+
+def test_a_guarantee_for_samples_is_called_weaker():
+    shown = " ".join(Page(_page.render(variant("samples"))).texts)
+    assert "samples of the rows, a weaker guarantee (2,000 a draw)" in shown
+
+
+def poison(value, key=""):
+    """Return the document with hostile text in place of every free text, and in every name of a free object."""
+    if isinstance(value, dict):
+        return {EVIL + k if key in FREE[:3] + FREE[4:] else k: poison(inner, k) for k, inner in value.items()}
+    if isinstance(value, list):
+        return [poison(inner, key) for inner in value]
+    kept = ("goal", "dtype", "status", "basis", "scope")
+    return EVIL + value if isinstance(value, str) and key not in kept else value
+
+
+def test_hostile_names_stay_text(found):
+    evil = poison(found)
+    assert _document.find_fault(evil) == ""
+    text = _page.render(evil)
+    page = Page(text)
+    assert "script" not in {name for name, _ in page.tags} and "<script" not in text
+    assert "\u202e" not in text and "\x1b" not in text
+    assert sum("<script>" in data and "\\u202e" in data for data in page.texts) > 100
+    for rich in (True, False):
+        lines = terminal(evil, rich=rich).splitlines()
+        assert not any("\u202e" in line or "\x1b" in line for line in lines) and r"\x1b[31m" in lines[-1]
+
+
+def test_a_curve_has_a_marker_a_size_and_a_band(found):
+    drawn = _tradeoff.tradeoff(found)
+    (svg,) = re.findall(r'<svg class="plot large".*?</svg>', drawn)
+    sizes = sum(len({p["size"] for p in entry["curve"]}) for entry in found["maps"])
+    kinds = [element.get("class", "") for element in ElementTree.fromstring(svg).iter()]
+    assert (
+        sum(kind.startswith("mark") and "theory" not in kind for kind in kinds)
+        == sizes
+        == 6 + 6 + 5 + 5 + 4 + 2 + 5 + 5
+    )
+    assert sum(kind.startswith("curve") for kind in kinds) == sum(kind.startswith("band") for kind in kinds) == 8
+    assert sum(kind.startswith("ring") for kind in kinds) == 4
+    assert sum("theory" in kind for kind in kinds) == 1  # only kernel_jl is asked for a size among those with a time
+    assert len(set(re.findall(r'class="curve (s\d)', svg))) == 8
+    markers = {(kind, d) for kind, d in re.findall(r'class="mark (s\d)" transform="[^"]*" d="([^"]*)"', svg)}
+    assert len({d for _, d in markers}) == len(markers) == 8  # a shape of its own for every map
+    assert drawn.count("<tr>") == sizes + 1
+
+
+def test_points_are_where_their_numbers_are(found):
+    found["maps"] = [entry("orthogonal_fourier", 1.0, sizes=(100, 400))]
+    found["maps"][0]["curve"] = found["maps"][0]["curve"][:2]
+    drawn = _tradeoff.tradeoff(found)
+    (first, second) = [
+        (float(x), float(y))
+        for x, y in re.findall(r'class="mark s0" transform="translate\((\S+) (\S+)\)" d="[^"]*"><title>', drawn)
+    ]
+    (eps,) = re.findall(r'class="limit"[^>]*y1="([\d.]+)"', drawn)
+    assert first[0] < second[0] and first[1] == pytest.approx(float(eps), abs=0.11)  # its error is 0.1
+    assert first[1] < second[1]  # a smaller error is lower
+    assert "off the chart" in drawn
+
+
+def test_without_times_errors_stand_against_features_and_theory_is_nearer():
+    drawn = _tradeoff.tradeoff(variant("untimed"))
+    assert "features of a point" in drawn and "seconds per million points" not in drawn
+    assert drawn.count(" theory") == 3  # two demands, and their sample in the legend
+    found = certificate()
+    found["maps"][0]["curve"][0]["seconds_per_million"] = None
+    assert "1 size(s) without a time are not drawn" in _tradeoff.tradeoff(found)
+    for p in found["maps"][0]["curve"][1:4]:
+        p["seconds_per_million"] = None  # four of six sizes
+    assert "features of a point" in _tradeoff.tradeoff(found)
+
+
+def test_a_size_has_the_time_of_any_of_its_points(found):
+    found["maps"][0]["seconds_per_million"] = 7.5
+    found["maps"][0]["curve"][-1]["seconds_per_million"] = None
+    found["maps"][4]["curve"].append({**found["maps"][4]["curve"][0], "draws": 99, "seconds_per_million": None})
+    assert _tradeoff._points(found["maps"][0])[-1]["seconds_per_million"] == 7.5
+    assert _tradeoff._points(found["maps"][4])[0]["seconds_per_million"] is not None
+
+
+def test_letters_of_near_lines_are_in_rows_of_their_own():
+    places = [(60.0, "b"), (55.0, "a"), (58.0, "c"), (80.0, "d")]
+    rows = re.findall(r'y="([\d.]+)">(\w)<', "".join(_plots._letters(places, 280.0)))
+    assert rows == [("274.0", "a"), ("261.0", "c"), ("248.0", "b"), ("274.0", "d")]
+
+
+def test_what_is_certified_counts_before_the_search(found):
+    points = _tradeoff._points(found["maps"][0])
+    assert [p["size"] for p in points] == [64, 128, 256, 512, 700, 1024] and points[-1]["certifying"]
+
+
+def test_the_spectrum_has_a_point_an_eigenvalue_and_its_axis_follows_the_decay(found):
+    drawn = _plots.spectrum(found)
+    assert drawn.count('class="dot"') == 200 and drawn.count('class="guide"') == 3
+    assert "on a log axis too" in drawn and "on a log axis too" not in _plots.spectrum(variant("untimed"))
+    found["spectrum"]["eigenvalues"][-1] = -1e-9
+    assert _plots.spectrum(found).count('class="dot"') == 199
+
+
+def test_pairs_have_three_curves_and_a_bar_a_bin(found):
+    drawn = _plots.pair_errors(found)
+    assert (
+        drawn.count('class="bar"') == 10
+        and len(re.findall(r'class="mark s\d" transform="[^"]*" d="[^"]*"><', drawn)) == 30
+    )
+    found["pairs"]["bins"] = [{**e, "low": i / 10, "high": (i + 1) / 10} for i, e in enumerate(found["pairs"]["bins"])]
+    found["pairs"]["bins"][4] |= {"pairs": 0, "q50": None, "q95": None, "q100": None}
+    drawn = _plots.pair_errors(found)
+    assert drawn.count('class="bar"') == 9 and ">0.2<" in drawn
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_nothing_is_drawn_outside(name):
+    for svg in re.findall(r'<svg class="plot.*?</svg>', _page.render(variant(name))):
+        width, height = map(float, re.search(r'viewBox="0 0 (\d+) (\d+)"', svg).groups())
+        across = re.findall(r' (?:x|x1|x2|cx)="([-\d.a-z]+)"', svg) + re.findall(r"translate\((\S+) ", svg)
+        down = re.findall(r' (?:y|y1|y2|cy)="([-\d.a-z]+)"', svg) + re.findall(r"translate\(\S+ ([^)]+)\)", svg)
+        for points in re.findall(r'points="([^"]*)"', svg):
+            across += [point.split(",")[0] for point in points.split()]
+            down += [point.split(",")[1] for point in points.split()]
+        assert all(0 <= float(x) <= width for x in across) and all(0 <= float(y) <= height for y in down)
+        texts = [(float(x), text) for x, text in re.findall(r'<text x="([\d.]+)"[^>]*middle">([^<]*)<', svg)]
+        assert all(x + 3.2 * len(text) <= width for x, text in texts)  # 6.4 units a figure, at 11 units a letter
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.0, 1.4), (0.0, 0.0), (5.0, 5.0), (0.0, 5e-324), (-3.0, 7.0), (1e299, 1e299), (0.3, 0.30001)]
+)
+def test_even_ticks_are_few_and_around_the_data(low, high):
+    axis = Axis.around([low, high], 10.0, 100.0, log=False)
+    assert axis.ticks[0] <= low and axis.ticks[-1] >= high and 2 <= len(axis.ticks) <= 9
+    assert list(axis.ticks) == sorted(set(axis.ticks)) and axis.place(axis.ticks[-1]) == 100.0
+    assert axis.holds(low) and axis.at(-math.inf) == 10.0 and axis.at(math.inf) == 100.0
+
+
+def test_a_log_axis_puts_what_has_no_logarithm_at_its_edge():
+    axis = Axis.around([1e-3, 1e308], 0.0, 1.0, log=True)
+    assert axis.at(0.0) == axis.at(-1.0) == 0.0 and axis.at(math.inf) == 1.0 and not axis.holds(0.0)
+    assert all(re.fullmatch(r"\de-?\d+|[\d.]+", label) for _, label in axis.labels())
+
+
+def luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_curves_have_contrast_in_both_schemes():
+    text = _page.render(certificate())
+    schemes = [dict(re.findall(r"--(page|s\d): (#\w{6});", part)) for part in split_by_scheme(text)]
+    for colours in schemes:
+        assert len(colours) == 1 + _plots.COLOURS
+        for name in set(colours) - {"page"}:
+            lower, upper = sorted(luminance(colours[c]) for c in (name, "page"))
+            assert (upper + 0.05) / (lower + 0.05) >= 4.5, name
+
+
+def split_by_scheme(text):
+    """Return the colours of the light and of the dark scheme, of both style sheets."""
+    dark = re.findall(r"@media \(prefers-color-scheme: dark\) \{\n  :root \{.*?\n  \}\n\}", text, re.DOTALL)
+    assert len(dark) == 2
+    light = text
+    for part in dark:
+        light = light.replace(part, "")
+    return light, "".join(dark)
+
+
+def terminal(document, *, rich, files=()):
+    """Return what the terminal shows, with rich or as without it."""
+    shown = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        if not rich:
+            patch.setitem(sys.modules, "rich.console", None)
+        _terminal.show(document, files=files, file=shown)
+    return shown.getvalue()
+
+
+@pytest.mark.parametrize("rich", [True, False])
+def test_the_terminal_shows_the_maps_and_what_to_use(found, rich):
+    if rich:
+        pytest.importorskip("rich")
+    shown = terminal(found, rich=rich, files=[Path("out") / "certificate.html"])
+    lines = shown.splitlines()
+    assert (lines[0] == console.NO_RICH) != rich
+    assert all(any(entry["map"] in line and entry["status"] in line for line in lines) for entry in found["maps"])
+    assert "0.0482" in shown and "num_frequencies = 1,024" in shown
+    closing = lines[lines.index("Use orthogonal_fourier with num_frequencies = 1,024: 2,048 features.") :]
+    notes = [f"Note: {note}" for note in found["data"]["notes"]]
+    assert len(notes) > 0
+    written = [f"Written: {Path('out/certificate.html')}", 'Load the map: phi = jaxkern.io.load("map.npz")']
+    assert closing[1] == "Certified by random draws of the map, for all rows."
+    assert closing[2] == f"Guarantee: {found['guarantee']}"
+    assert closing[3:] == [*(f"- {reason}" for reason in found["reasons"]), *notes, *written]
+
+
+@pytest.mark.parametrize("rich", [True, False])
+def test_the_terminal_says_that_there_is_no_map(rich):
+    if rich:
+        pytest.importorskip("rich")
+    none = variant("none")
+    lines = terminal(none, rich=rich).splitlines()
+    first = lines.index("No map could be certified for banknote.npz.")
+    notes = [f"Note: {note}" for note in none["data"]["notes"]]
+    assert lines[first + 1 :] == ["Guarantee: none", "- nystrom: too large.", *notes]

@@ -1,0 +1,459 @@
+"""The certified size is judged on simulated maps whose failure probability is known, and by exact laws."""
+
+import collections
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from proofs_check.certify import _search
+from proofs_check.certify._model import Outcome, Probe
+from proofs_check.certify._search import certify_size, failure_limits, grid, median_interval, quantiles, search
+from proofs_check.engine import sequential
+
+FALSE_ALARM = 1e-5
+DELTA, ALPHA = 0.05, 1e-3
+UNIFORM = np.random.default_rng(20260726).random(2**18)
+NORMAL = special.ndtri(UNIFORM).tolist()
+MASK = 2**18 - 1
+
+
+def named(*names):
+    """Return where the randomness of these names is in the tables; hashes of integers do not depend on the process."""
+    return hash(names) & MASK
+
+
+def lognormal(run, spread, scale=700.0, eps=0.1):
+    """Return a trial, and the failure probability by size."""
+
+    def trial(size, stage, number):
+        return eps * math.sqrt(scale / size) * math.exp(spread * NORMAL[named(run, size, stage, number)])
+
+    return trial, lambda size: float(special.ndtr(math.log(scale / size) / (2 * spread)))
+
+
+def found(trial, smallest=1, largest=2**16, eps=0.1, delta=DELTA, alpha=ALPHA, seconds=1e9, **options):
+    return search(
+        trial, smallest=smallest, largest=largest, eps=eps, delta=delta, alpha=alpha, seconds=seconds, **options
+    )
+
+
+class Clock:
+    """A clock that only trials move; `cost` maps (size, first of its size) to seconds."""
+
+    def __init__(self, trial, cost):
+        self.now, self.cost, self.seen, self.inner = 100.0, cost, set(), trial
+        self.starts = []
+
+    def __call__(self):
+        return self.now
+
+    def trial(self, size, stage, number):
+        self.starts.append((self.now, size))
+        self.now += self.cost(size, size not in self.seen)
+        self.seen.add(size)
+        return self.inner(size, stage, number)
+
+
+# The sizes.
+
+
+def test_the_grid_holds_both_ends_and_steps_by_an_eighth_of_a_doubling():
+    for smallest, largest in ((1, 1), (7, 7), (1, 2), (3, 1000), (999, 1000), (1, 2**20)):
+        sizes = grid(smallest, largest)
+        assert sizes[0] == smallest and sizes[-1] == largest
+        assert np.all(np.diff(sizes) >= 1)
+        ratios = np.divide(sizes[1:], sizes[:-1])
+        assert np.all(ratios <= 2**0.125 * (1 + 1 / np.array(sizes[:-1])))
+    assert len(grid(2**10, 2**20)) == 81
+    with pytest.raises(ValueError, match="smallest <= largest"):
+        grid(5, 4)
+
+
+# One attempt: exact laws.
+
+
+def law(rate, delta, alpha, patient):
+    plan = _search._plan(delta, alpha, patient=patient)
+    return sequential.law_of_ends(rate, plan.looks, plan.certified, plan.hopeless)
+
+
+@pytest.mark.parametrize("patient", [False, True])
+@pytest.mark.parametrize("delta", [0.5, 0.1, 0.05, 0.002])
+@pytest.mark.parametrize("alpha", [0.3, 0.0375, 1e-3])
+def test_an_attempt_certifies_a_size_at_the_edge_with_at_most_its_level(delta, alpha, patient):
+    at_the_edge = law(delta, delta, alpha, patient).certified.sum()
+    assert at_the_edge <= alpha
+    assert at_the_edge > 0.3 * alpha  # and its level is spent
+    assert law(1.2 * delta, delta, alpha, patient).certified.sum() < at_the_edge
+
+
+@pytest.mark.parametrize("delta", [0.5, 0.05, 0.01])
+def test_a_plan_certifies_as_soon_as_draws_without_a_failure_can(delta):
+    least = next(n for n in itertools.count(1) if sequential.largest_certified(n, delta, 0.05) >= 0)
+    plan = _search._plan(delta, 0.05, patient=False)
+    assert plan.looks[0] == math.ceil(least / _search._LOOKS)
+    assert least <= plan.fewest < least + plan.looks[0]
+
+
+def test_a_good_size_is_certified_soon_and_a_bad_one_left_soon():
+    never, tenth, aimed, bad = (law(rate * DELTA, DELTA, ALPHA, False) for rate in (0, 0.1, _search.TARGET, 2))
+    assert never.expected_trials == 158 and never.certified.sum() == 1
+    assert tenth.certified.sum() > 0.93 and tenth.expected_trials < 205
+    assert aimed.certified.sum() > 0.88 and aimed.expected_trials < 215
+    assert bad.refuted.sum() > 1 - 1e-6 and bad.expected_trials < 40
+    patient = law(DELTA / 8, DELTA, ALPHA, True)
+    assert patient.certified.sum() > 0.9999 and patient.expected_trials < 250
+
+
+def test_what_the_module_says_of_sequential_and_fixed_numbers():
+    for alpha, means, fixed in ((1e-3, (158, 219, 363), (135, 220, 417)), (1e-4, (205, 287, 480), (180, 312, 547))):
+        for rate, mean, number in zip((0, DELTA / 10, DELTA / 4), means, fixed, strict=True):
+            run = sequential.stopping_law(rate, DELTA, alpha, np.arange(1, 1501))
+            assert round(run.expected_trials) == mean
+            numbers = np.arange(100, 600)
+            last = sequential.limits.largest_certified(numbers, DELTA, alpha)
+            assert numbers[np.argmax(stats.binom.cdf(last, numbers, rate) >= 0.9)] == number
+
+
+def test_attempts_follow_their_law():
+    """5 standard errors of two means: a false alarm in a million; for one fixed seed."""
+    delta, alpha, rate, runs = 0.2, 0.01, 0.08, 1000
+    ends = law(rate, delta, alpha, True)
+    outcomes = [
+        certify_size(
+            lambda size, stage, number, run=run: float(UNIFORM[named(run, size, stage, number)] < rate),
+            17,
+            eps=0.5,
+            delta=delta,
+            alpha=alpha,
+            seconds=1e9,
+        )
+        for run in range(runs)
+    ]
+    certified = np.array([outcome.size is not None for outcome in outcomes])
+    draws = np.array([outcome.probes[0].draws for outcome in outcomes])
+    share = ends.certified.sum()
+    assert abs(certified.mean() - share) < 5 * math.sqrt(share * (1 - share) / runs) + 1e-9
+    assert abs(draws.mean() - ends.expected_trials) < 5 * draws.std() / math.sqrt(runs)
+    assert draws.std() / math.sqrt(runs) < 0.04 * ends.expected_trials
+    limits = [failure_limits(outcome.probes[0], alpha) for outcome in outcomes]
+    for side in (sum(low > rate for low, _ in limits), sum(high < rate for _, high in limits)):
+        assert side <= stats.binom.isf(FALSE_ALARM, runs, alpha)
+
+
+# The whole search: its level, and what it costs.
+
+LEVEL = 0.05
+
+
+def false_certificates(runs, sabotage=lambda trial: trial):
+    """Return how many of `runs` searches certify a size at LEVEL, where every size fails a little more often than 1/2.
+
+    So many failures, and errors far below eps where there is none: the search takes many draws and tries many sizes.
+    """
+    delta, rate = 0.5, 0.5 * (1 + 1e-9)
+    errors = np.where(rate > UNIFORM, 1.01, np.exp(-2.9 - 0.8 * (UNIFORM - rate))).tolist()
+    count = 0
+    for run in range(runs):
+
+        def trial(size, stage, number, run=run):
+            return errors[named(run, size, stage, number)]
+
+        outcome = found(sabotage(trial), smallest=4, largest=1024, eps=1.0, delta=delta, alpha=LEVEL)
+        count += outcome.size is not None
+    return count
+
+
+def most(runs):
+    """Return a count that `runs` searches exceed with a probability of at most 1e-5 where the level is kept."""
+    return stats.binom.isf(FALSE_ALARM, runs, LEVEL)
+
+
+def test_sizes_that_are_not_good_are_certified_at_most_at_the_level():
+    count = false_certificates(2000)
+    assert 0.3 * LEVEL * 2000 < count <= most(2000)  # and the searches did try
+
+
+def test_attempts_without_a_correction_are_caught(monkeypatch):
+    attempt = _search._attempt
+
+    def uncorrected(draws, size, stage, delta, alpha, *, patient):
+        return attempt(draws, size, stage, delta, LEVEL, patient=patient)
+
+    monkeypatch.setattr(_search, "_attempt", uncorrected)
+    assert false_certificates(1000) > most(1000)
+
+
+def test_certifying_with_the_draws_of_the_search_is_caught():
+    def reused(trial):
+        return lambda size, stage, number: trial(size, _search.SEARCH, number)
+
+    assert false_certificates(2000, reused) > most(2000)
+
+
+@pytest.mark.parametrize(
+    ("spread", "alpha", "runs", "excess", "draws"),
+    [(0.1, LEVEL, 700, 0.22, 180), (0.1, ALPHA, 300, 0.22, 310), (0.3, ALPHA, 300, 0.70, 410)],
+)
+def test_the_certified_size_is_not_much_larger_than_the_smallest_good_one(spread, alpha, runs, excess, draws):
+    """The share of false certificates has a false alarm of 1e-5; the bounds leave a tenth to the means."""
+    sizes = grid(4, 2**16)
+    rate = lognormal(0, spread)[1]
+    best = next(size for size in sizes if rate(size) <= DELTA)
+    ends = [found(lognormal(run, spread)[0], smallest=4, alpha=alpha) for run in range(runs)]
+    assert all(end.stopped == "" and 0 < end.upper <= DELTA and end.alpha == alpha for end in ends)
+    assert sum(rate(end.size) > DELTA for end in ends) <= stats.binom.isf(FALSE_ALARM, runs, alpha)
+    ratios = np.array([end.size / best for end in ends])
+    assert math.exp(np.log(ratios).mean()) < 1 + excess
+    assert np.quantile(ratios, 0.95) < (1 + excess) ** 2
+    assert np.mean([sum(probe.draws for probe in end.probes) for end in ends]) < draws
+    assert np.mean([sum(probe.certifying for probe in end.probes) for end in ends]) < 1.5
+
+
+# Maps that are not like the ones in mind.
+
+
+@pytest.mark.parametrize("start", [None, 1, 300, 2**16])
+def test_the_neighbour_on_the_grid_is_found_for_a_step(start):
+    for largest, step in itertools.product((2**16, 50_000), (1, 2, 3, 100, 701, 20_000, 50_000)):
+        for low in (0.0, 0.0999, 0.1):
+            end = found(
+                lambda size, stage, number, step=step, low=low: low if size >= step else 1.0, 1, largest, start=start
+            )
+            assert end.size == min(size for size in grid(1, largest) if size >= step)
+            assert end.stopped == "" and sum(probe.certifying for probe in end.probes) == 1
+            assert end.probes[-1].size == end.size
+
+
+def test_a_step_to_random_errors_ends_near_it():
+    """They are three deviations better than eps: good, and not so clearly that few draws are enough."""
+    for run in range(100):
+
+        def trial(size, stage, number, run=run):
+            deviation = min(max(NORMAL[named(run, size, stage, number)], -2.5), 2.5)
+            return 0.1 * math.exp(-1 + deviation / 3) if size >= 700 else 0.2
+
+        end = found(trial)
+        assert 700 <= end.size <= 3 * 700 and sum(probe.draws for probe in end.probes) < 400
+
+
+def test_errors_that_never_come_down_are_too_large():
+    for error in (1.0, math.nan, math.inf, 0.1000001):
+        end = found(lambda size, stage, number, error=error: error)
+        assert (end.size, end.upper, end.stopped) == (None, 1.0, "too large")
+        assert end.probes[-1].size == 2**16 and not any(probe.certifying for probe in end.probes)
+        assert sum(probe.draws for probe in end.probes) < 60
+        assert all(probe.failures == probe.draws for probe in end.probes)
+
+
+def test_errors_of_zero_and_below_end_at_the_smallest_size():
+    for error in (0.0, -3.0, 1e-300):
+        assert found(lambda size, stage, number, error=error: error, 5, start=4000).size == 5
+
+
+def test_one_size_is_enough():
+    end = found(lambda size, stage, number: 0.0, 9, 9)
+    assert (end.size, end.stopped) == (9, "") and [probe.certifying for probe in end.probes] == [False, True]
+    assert found(lambda size, stage, number: 1.0, 9, 9).stopped == "too large"
+
+
+def test_the_largest_size_has_the_benefit_of_the_doubt():
+    """Two failures in the first eight draws leave any other size; here the size is good."""
+    end = found(lambda size, stage, number: float(stage == _search.SEARCH and number in (1, 3)), 9, 9)
+    assert end.size == 9
+
+
+def test_errors_that_rise_with_the_size_and_holes_do_not_break_the_search():
+    for good in (lambda size: size < 50, lambda size: 40 < size < 60, lambda size: size % 2, lambda size: size == 64):
+        end = found(lambda size, stage, number, good=good: 0.0 if good(size) else 1.0, 1, 1000)
+        assert end.stopped == "too large" if end.size is None else good(end.size)
+    assert found(lambda size, stage, number: 0.0 if size < 50 else 1.0, 1, 1000).size == 1
+
+
+def test_a_size_that_looked_good_and_is_not_is_passed_by():
+    """Below 100 only the search's draws are good, as if luck had chosen them."""
+    end = found(lambda size, stage, number: 0.0 if size >= 100 or stage == _search.SEARCH else 1.0, 64, 1024)
+    assert end.size >= 100
+    attempts = [probe for probe in end.probes if probe.certifying]
+    assert len(attempts) > 1 and [probe.size for probe in attempts] == sorted({probe.size for probe in attempts})
+    assert all(probe.draws < 10 for probe in attempts[:-1])
+
+
+def test_no_draw_is_named_twice_and_attempts_have_stages_of_their_own():
+    for run in range(20):
+        trial, _ = lognormal(run, 0.3)
+        names: list[tuple[int, int, int]] = []
+
+        def recorded(size, stage, number, trial=trial, names=names):
+            names.append((size, stage, number))
+            return trial(size, stage, number)
+
+        end = found(recorded, smallest=4)
+        assert len(names) == len(set(names)) == sum(probe.draws for probe in end.probes)
+        for probe in end.probes:
+            stages = {stage for size, stage, _ in names if size == probe.size and (stage > 0) == probe.certifying}
+            assert len(stages) == 1
+            for stage in stages:
+                errors = [trial(probe.size, stage, number) for number in range(probe.draws)]
+                np.testing.assert_array_equal(probe.errors, errors)
+                assert probe.failures == sum(not error <= 0.1 for error in errors)
+        at = {stage: size for size, stage, _ in names if stage > 0}
+        assert sorted(at) == list(range(1, len(at) + 1))
+
+
+def test_reports_count_up_and_what_a_trial_raises_passes_through():
+    told = []
+    end = found(lognormal(1, 0.1)[0], smallest=4, report=lambda *now: told.append(now))
+    assert len(told) == sum(probe.draws for probe in end.probes)
+    last = {(size, stage): (draws, failures) for size, stage, draws, failures in told}
+    assert list(last.values()) == [(probe.draws, probe.failures) for probe in end.probes]
+    for error in (KeyboardInterrupt, RuntimeError):
+
+        def broken(size, stage, number, error=error):
+            raise error
+
+        with pytest.raises(error):
+            found(broken)
+
+
+@pytest.mark.parametrize("wrong", [{"delta": 0.0}, {"delta": 1.0}, {"alpha": 0.0}, {"alpha": 0.6}, {"eps": 0.0}])
+def test_settings_that_mean_nothing_are_refused(wrong):
+    options = {"eps": 0.1, "delta": DELTA, "alpha": ALPHA, "seconds": 1.0} | wrong
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        search(lambda size, stage, number: 0.0, smallest=1, largest=2, **options)
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        certify_size(lambda size, stage, number: 0.0, 1, **options)
+
+
+# Time.
+
+
+@pytest.mark.parametrize("seconds", [0.0, -5.0])
+def test_a_deadline_in_the_past_draws_nothing(seconds):
+    clock = Clock(lambda size, stage, number: 0.0, lambda size, first: 1.0)
+    assert found(clock.trial, seconds=seconds, clock=clock).probes == ()
+    again = certify_size(clock.trial, 5, eps=1, delta=DELTA, alpha=ALPHA, seconds=seconds, clock=clock)
+    assert (again.size, again.stopped, again.probes) == (None, "out of time", ())
+    assert not clock.starts
+
+
+@pytest.mark.parametrize("compiling", [0.0, 3.0])
+def test_the_limit_is_kept_and_no_time_is_spent_on_what_cannot_end(compiling):
+    """Draws take time in proportion to the size, and a first draw compiles; the whole takes about 300 seconds."""
+    spent = {}
+    for seconds in (1, 5, 20, 80, 180, 250, 400, 1000, 1e6):
+        clock = Clock(lognormal(3, 0.1)[0], lambda size, first: size / 1000 + compiling * first)
+        end = found(clock.trial, smallest=4, seconds=seconds, clock=clock)
+        spent[seconds] = clock.now - 100
+        assert spent[seconds] <= seconds + compiling  # only that a size compiles cannot be foreseen
+        assert end.stopped == ("out of time" if end.size is None else "")
+        assert sum(probe.seconds for probe in end.probes) == pytest.approx(spent[seconds])
+    assert end.size is not None and found(lognormal(3, 0.1)[0], smallest=4).size == end.size
+    assert spent[1e6] == spent[1000] > 150
+    assert spent[80] < 30 + 8 * compiling  # the search sees that 158 draws of such a size take longer
+
+
+def test_a_long_first_draw_does_not_end_a_search_that_can_succeed():
+    clock = Clock(lambda size, stage, number: 0.0, lambda size, first: 30.0 if first else 0.01)
+    end = found(clock.trial, 10, 10, seconds=60.0, clock=clock)
+    assert end.size == 10
+
+
+@pytest.mark.parametrize("held_up", [1, 2])
+def test_a_draw_that_is_held_up_does_not_end_a_search_that_can_succeed(held_up):
+    """One draw of each size takes two seconds, as on a busy machine; 158 such draws would take longer than there is."""
+    drawn = collections.Counter()
+
+    def cost(size, first):
+        drawn[size] += 1
+        return 0.4 if first else 2.0 if drawn[size] == held_up + 1 else 0.01
+
+    clock = Clock(lognormal(3, 0.1)[0], cost)
+    end = found(clock.trial, seconds=200.0, clock=clock)
+    # Jumps may be shorter until the times are known, so other sizes may be tried.
+    assert end.stopped == "" and end.size <= 1.5 * found(lognormal(3, 0.1)[0]).size
+    assert clock.now - 100 <= 0.01 * sum(drawn.values()) + 2.4 * len(drawn)
+
+
+def test_a_search_that_is_short_of_time_certifies_what_it_has():
+    """Every size is good and takes a second: from the top down, there is time for a few sizes only."""
+    clock = Clock(lambda size, stage, number: 0.09, lambda size, first: 1.0)
+    end = found(clock.trial, 1, 2**20, seconds=200.0, clock=clock, start=2**20)
+    assert end.stopped == "" and 1 < end.size < 2**20
+    assert clock.now <= 300
+
+
+def test_costs_are_learnt_from_the_nearest_size():
+    clock = Clock(lambda size, stage, number: 0.0, lambda size, first: 7.0 if first else size / 100)
+    draws = _search._Draws(clock.trial, 0.1, clock, 1e9, None)
+    assert draws.cost(100) == 0
+    for size, times in ((100, 5), (800, 1)):
+        for _ in range(times):
+            draws.draw(size, 0)
+    assert draws.cost(100) == pytest.approx(1) and draws.cost(200) == pytest.approx(2)
+    assert draws.cost(800) == pytest.approx(8)  # and not the 7 of its first draw
+
+
+# One size, and what a report says of errors.
+
+
+def test_one_size_is_certified_refuted_or_left_open():
+    ends: dict[tuple[int, float], Outcome] = {}
+    for failing, seconds in ((60, 1e9), (3, 1e9), (20, 1e9), (60, 150.0)):
+        clock = Clock(lambda size, stage, number, k=failing: float(number % k == 1), lambda size, first: 1.0)
+        ends[failing, seconds] = certify_size(
+            clock.trial, 40, eps=0.1, delta=DELTA, alpha=ALPHA, seconds=seconds, clock=clock
+        )
+    good, bad, edge, short = ends.values()
+    assert good.size == 40 and 1 / 60 < good.upper <= DELTA and good.alpha == ALPHA
+    assert good.probes[0].certifying and good.probes[0].draws > 158
+    low, high = failure_limits(good.probes[0], ALPHA)
+    assert low < 1 / 60 < high == pytest.approx(good.upper)
+    assert (bad.size, bad.stopped) == (None, "too large") and failure_limits(bad.probes[0], ALPHA)[0] > DELTA
+    assert (edge.size, edge.stopped) == (None, "too large") and edge.probes[0].draws > 500
+    assert (short.size, short.upper, short.stopped) == (None, 1.0, "out of time")
+    assert short.probes[0].draws == 4  # then the time of a draw is known, and 158 of them take too long
+
+
+def test_stages_of_one_size_are_not_those_of_a_search():
+    stages = set()
+
+    def trial(size, stage, number):
+        stages.add(stage)
+        return 0.0
+
+    certify_size(trial, 4, eps=1, delta=0.5, alpha=0.1, seconds=9)
+    certify_size(trial, 4, eps=1, delta=0.5, alpha=0.1, seconds=9, stage=-7)
+    assert stages == {_search.AGAIN, -7} and len(grid(1, 2**30)) < _search.AGAIN
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
+def test_the_interval_of_the_median_has_its_level_exactly_and_is_the_shortest(level):
+    for count in (1, 2, 5, 6, 7, 30, 101):
+        low, high = median_interval(np.arange(count, 0, -1), level)
+        if math.isinf(low):
+            assert high == math.inf and 1 - 2 * 0.5**count <= level
+            continue
+        ranks = np.arange(count + 1)  # errors below the median
+        covered = (ranks >= low) & (ranks <= high - 1)
+        assert low + high == count + 1
+        assert stats.binom.pmf(ranks[covered], count, 0.5).sum() >= level
+        inner = (ranks >= low + 1) & (ranks <= high - 2)
+        assert stats.binom.pmf(ranks[inner], count, 0.5).sum() < level + 1e-12
+    assert median_interval([], level) == (-math.inf, math.inf)
+    assert median_interval([math.nan] * 30, level) == (math.inf, math.inf)
+    with pytest.raises(ValueError, match="level"):
+        median_interval([1.0], 1.0)
+
+
+def test_quantiles_are_errors_and_failures_without_one_are_large():
+    def probe(errors):
+        return Probe(3, np.asarray(errors, float), 0, False, 1.0)
+
+    assert quantiles(probe(np.arange(1, 101)[::-1])) == (5, 50, 95)
+    assert quantiles(probe([2.0])) == (2, 2, 2)
+    assert quantiles(probe([1.0, math.nan, 2.0])) == (1, 2, math.inf)
+    assert all(math.isnan(point) for point in quantiles(probe([])))

@@ -1,0 +1,554 @@
+"""The command line of proofs_check on toy claims: exit statuses, one-line errors, and the report."""
+
+import dataclasses
+import errno
+import io
+import json
+import os
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxkern.bounds import Bound
+from proofs_check.claim import Claim, Control, Form, Setting, Tail
+from proofs_check.cli import folders, job
+from proofs_check.cli.command import main
+from proofs_check.cli.usage import StorageError, UsageError
+from proofs_check.engine import judge, reading
+from proofs_check.engine.draws import QUICK
+from proofs_check.engine.run import run
+from proofs_check.report import terminal
+
+
+def uniform(key, population, numbers):
+    return jax.random.uniform(key, dtype=numbers["one"].dtype)
+
+
+def bound(value):
+    return lambda setting: Bound(value, 0.8, True, "toy2020:1")
+
+
+SETTINGS = (Setting("unit", numbers={"one": 1.0}),)
+THM1 = Claim(
+    id="toy2020:thm1",
+    paper="toy2020",
+    where="Theorem 1",
+    kind="tail bound",
+    tex=r"U \le 1 - \delta / 2",
+    because="half of delta is lost [in the union bound]",
+    printed=Form(Tail(uniform, bound(0.3)), SETTINGS, "refuted"),
+    corrected=Form(Tail(uniform, bound(0.99)), SETTINGS, "certified", tex="U < 1"),
+    controls=(Control("half", Tail(uniform, bound(0.4)), SETTINGS),),
+)
+VACUOUS = dataclasses.replace(
+    THM1,
+    id="toy2020:thm10",
+    printed=None,
+    corrected=Form(Tail(uniform, bound(np.inf), lambda s: 1.0), SETTINGS, "vacuous"),
+)
+OTHER = dataclasses.replace(THM1, id="other2021:prop2", paper="other2021", corrected=None)
+WRONG = dataclasses.replace(
+    THM1, id="toy2020:wrong", corrected=dataclasses.replace(THM1.corrected, expect="calibrated")
+)
+CLAIMS = [THM1, VACUOUS, OTHER]
+
+
+@dataclasses.dataclass(frozen=True)
+class Population:
+    X: np.ndarray
+    lengthscale: float | None
+    note: str
+
+
+pytestmark = pytest.mark.usefixtures("own_precision")
+
+
+@pytest.fixture
+def registry(monkeypatch, tmp_path):
+    """Replace the registry and the populations by toys, and work in an empty folder."""
+    toy = types.ModuleType("proofs_check.register")
+    toy.calls = []
+    toy.known = CLAIMS
+
+    def claims(data=None, profile="quick"):
+        toy.calls.append((data, profile))
+        return toy.known
+
+    def from_rows(X, lengthscale=None, seed=0):
+        if X.shape[1] > 2:
+            raise ValueError("too many columns")
+        return Population(X, lengthscale, f"{len(X)} rows, seed {seed}")
+
+    toy.claims = claims
+    populations = types.ModuleType("proofs_check.papers.populations")
+    populations.from_rows = from_rows
+    monkeypatch.setitem(sys.modules, "proofs_check.register", toy)
+    monkeypatch.setitem(sys.modules, "proofs_check.papers.populations", populations)
+    monkeypatch.chdir(tmp_path)
+    return toy
+
+
+def read(path):
+    def refuse(name):
+        raise AssertionError(f"{name} is not JSON")
+
+    return json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
+
+
+def one_line(capsys):
+    captured = capsys.readouterr()
+    assert captured.err.startswith("proofs-check: ") and captured.err.count("\n") == 1, captured.err
+    return captured.err
+
+
+def test_help_is_shown_before_jax_is_imported():
+    script = (
+        "import sys\nfrom proofs_check.cli.command import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit as end:\n    assert end.code == 0\n"
+        "assert not {'jax', 'numpy', 'rich'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "run is the default" in done.stdout and "exit status" in done.stdout
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("proofs-check 0.")
+
+
+def test_a_run_writes_a_report_into_a_new_folder_and_succeeds(registry, tmp_path, capsys):
+    assert main([]) == 0
+    assert main(["run", "--seed", "7", "--profile", "quick"]) == 0
+    folders = sorted((tmp_path / "proofs_report").iterdir())
+    assert sorted(f.name.rsplit("-", 1)[1] for f in folders) == ["0", "7"]
+    out = capsys.readouterr().out
+    assert all(text in out for text in ("toy2020:thm1", "refuted", "certified", "vacuous", "1/1", "seed 7"))
+    assert "all as expected" in out and "at most 0.001 in the whole run" in out and folders[0].name in out
+    assert "half of delta is lost [in the union bound]" in out
+    assert registry.calls == [(None, "quick")] * 2
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+def test_two_runs_in_the_same_second_have_their_own_folders(registry, tmp_path, monkeypatch):
+    monkeypatch.setattr("proofs_check.cli.folders.now", lambda: "20200101T000000Z")
+    assert main(["--claim", "other2021"]) == main(["--claim", "other2021"]) == 0
+    names = {f.name for f in (tmp_path / "proofs_report").iterdir()}
+    assert names == {"20200101T000000Z-0", "20200101T000000Z-0-2"}
+
+
+def test_the_report_is_strict_json_and_equal_for_equal_runs(registry, tmp_path):
+    for name in ("a", "b"):
+        assert main(["--output", str(tmp_path / name)]) == 0
+    first, second = (read(tmp_path / name / "report.json") for name in ("a", "b"))
+    assert first.pop("run") != second.pop("run")
+    assert first == second
+    assert first["schema"] == 3 and first["complete"] and first["as_expected"] and first["dtype"] == "float64"
+    thm1 = first["claims"][0]
+    assert thm1["id"] == "toy2020:thm1" and thm1["controls"][0]["rejected"]
+    printed, corrected = thm1["forms"]
+    assert (printed["form"], printed["status"], corrected["status"]) == ("printed", "refuted", "certified")
+    for form in thm1["forms"]:
+        assert form["seed"] == 0 and form["alpha"] == pytest.approx(1e-3 / 7) and form["slack"] > 0
+        (evidence,) = form["evidence"]
+        assert evidence["setting"] == "unit" and evidence["trials"] == form["trials"] <= 400
+        assert evidence["facts"]["delta"] == pytest.approx(0.2)
+    infinite = first["claims"][1]["forms"][0]
+    assert infinite["status"] == "vacuous" and infinite["slack"] == "inf"
+
+
+def test_another_seed_gives_other_numbers(registry, tmp_path):
+    for seed in ("0", "1"):
+        assert main(["--claim", "toy2020:thm1", "--seed", seed, "--output", str(tmp_path / seed)]) == 0
+    facts = [
+        read(tmp_path / s / "report.json")["claims"][0]["forms"][1]["evidence"][0]["facts"]["quantile"] for s in "01"
+    ]
+    assert facts[0] != facts[1]
+
+
+def test_a_verdict_that_differs_makes_the_status_one(registry, capsys, tmp_path):
+    registry.known = [*CLAIMS, WRONG]
+    assert main(["--output", str(tmp_path / "o")]) == 1
+    out = capsys.readouterr().out
+    assert "not as expected: toy2020:wrong" in out
+    assert "toy2020:wrong corrected, certified (expected calibrated): violation probability" in out
+    assert not read(tmp_path / "o" / "report.json")["as_expected"]
+
+
+def test_the_precision_is_double_unless_single_is_asked_for(registry, tmp_path, capsys):
+    assert main(["--claim", "other2021", "--output", str(tmp_path / "a")]) == 0
+    assert jax.config.jax_enable_x64
+    assert main(["--claim", "other2021", "--output", str(tmp_path / "b"), "--dtype", "float32"]) == 0
+    assert not jax.config.jax_enable_x64 and jnp.zeros(1).dtype == jnp.float32
+    declared = f"may differ by {judge.ROUNDING * 2.0**-23:.2g} of what is compared"
+    notes = [read(tmp_path / folder / "report.json")["note"] for folder in "ab"]
+    assert notes[0] == "" and declared in notes[1] and declared in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "ids"),
+    [
+        (["--claim", "toy2020:thm1"], ["toy2020:thm1"]),
+        (["--claim", "toy2020"], ["toy2020:thm1", "toy2020:thm10"]),
+        (["--claim", "other", "--claim", "toy2020:thm10"], ["toy2020:thm10", "other2021:prop2"]),
+        (["--paper", "other2021"], ["other2021:prop2"]),
+        ([], ["toy2020:thm1", "toy2020:thm10", "other2021:prop2"]),
+    ],
+)
+def test_claims_are_chosen_by_paper_and_by_the_beginning_of_their_id(registry, capsys, options, ids):
+    assert main(["list", "--json", *options]) == 0
+    assert [claim["id"] for claim in json.loads(capsys.readouterr().out)] == ids
+
+
+def test_the_list_says_what_is_claimed_and_expected(registry, capsys):
+    assert main(["list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert listed[2] == {
+        "id": "other2021:prop2",
+        "paper": "other2021",
+        "where": "Theorem 1",
+        "kind": "tail bound",
+        "statement": THM1.tex,
+        "expected_printed": "refuted",
+        "expected_corrected": None,
+        "because": THM1.because,
+    }
+    assert main(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 and lines[0].endswith("printed: refuted, corrected: certified")
+
+
+def test_show_prints_one_claim(registry, capsys):
+    assert main(["show", "toy2020:thm1"]) == 0
+    out = capsys.readouterr().out
+    assert all(text in out for text in (THM1.tex, "U < 1", "unit", "half", "because", "Tail"))
+
+
+def test_show_says_what_a_claim_asks_for_and_leaves_out_a_form_that_is_not_there(registry, capsys):
+    registry.known = [dataclasses.replace(VACUOUS, hypotheses="U is uniform", controls=())]
+    assert main(["show", "toy2020:thm10"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "hypotheses: U is uniform" in lines and "controls: none" in lines
+    assert not any(line.startswith("as printed") for line in lines)
+
+
+def test_attacks_are_listed_by_the_command(capsys):
+    assert main(["attack"]) == 0
+    assert any(line.startswith("chen2016:lem4.1  ") for line in capsys.readouterr().out.splitlines())
+
+
+def test_pages_that_cannot_be_written_are_one_line(registry, monkeypatch, capsys):
+    def full(folder, found):
+        raise StorageError("o/report.html cannot be written (No space left on device)")
+
+    assert main(["--output", "o", "--claim", "toy2020:thm10"]) == 0
+    capsys.readouterr()
+    assert main(["report", "o"]) == 0
+    assert "report.html (and report.md)" in capsys.readouterr().out
+    monkeypatch.setattr(job, "write_pages", full)
+    assert main(["report", "o"]) == 3
+    assert "o/report.html cannot be written (No space left on device)" in one_line(capsys)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (KeyboardInterrupt, 130, "interrupted"),
+        (OSError(errno.EIO, "Input/output error", "x"), 3, "x: Input/output error"),
+    ],
+)
+def test_what_ends_a_command_before_its_work_is_no_traceback(error, status, said, monkeypatch, capsys, tmp_path):
+    def ending(options):
+        print("printed")
+        raise error
+
+    monkeypatch.setattr(job, "start", lambda *args: ending(args))
+    with (tmp_path / "out").open("w") as out:
+        monkeypatch.setattr(sys, "stdout", out)
+        assert main([]) == status
+    assert capsys.readouterr().err == f"proofs-check: {said}\n" and (tmp_path / "out").read_text() == "printed\n"
+
+
+class Broken(io.StringIO):
+    def __init__(self, number):
+        super().__init__()
+        self.number = number
+
+    def write(self, text):
+        raise OSError(self.number, os.strerror(self.number))
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+@pytest.mark.parametrize("number", [errno.EPIPE, errno.ENOSPC, None])
+def test_output_that_fails_is_no_verdict(stream, number, registry, monkeypatch, capsys):
+    monkeypatch.setattr(terminal, "_SECONDS_BETWEEN_LINES", 0.0)  # there is progress
+    monkeypatch.setattr(sys, stream, None if number is None else Broken(number))
+    lost = stream == "stdout" and number == errno.ENOSPC
+    assert main(["--output", "o", "--claim", "toy2020:thm10"]) == (3 if lost else 0)
+    assert ("standard output cannot be written (No space left on device)\n" in capsys.readouterr().err) == lost
+    assert {"report.json", "report.html", "report.md"} < {path.name for path in Path("o").iterdir()}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+@pytest.mark.parametrize(
+    ("words", "status"), [(">/dev/full", 3), (">/dev/full 2>&1", 3), (">&-", 0), (">&- 2>&- <&-", 0), ("| true", 0)]
+)
+def test_a_process_ends_with_its_own_status_whatever_becomes_of_its_output(words, status):
+    script = f'set -o pipefail; "{sys.executable}" -m proofs_check --version {words}'
+    assert subprocess.run(["bash", "-c", script], capture_output=True, check=False).returncode == status
+    opened = (
+        "from proofs_check.report import console\nwith console.streams():\n    assert open('/dev/null').fileno() > 2"
+    )
+    assert subprocess.run(["bash", "-c", f'"{sys.executable}" -c "{opened}" >&- 2>&- <&-'], check=False).returncode == 0
+
+
+def test_a_name_that_no_encoding_holds_is_printed_with_escapes(registry, capsys):
+    assert main(["--output", "o\udcff", "--claim", "toy2020:thm10"]) == 0
+    assert "Report: o\\udcff/report.html" in capsys.readouterr().out
+    assert main(["resume", "o\udcff"]) == main(["report", "o\udcff"]) == 0
+
+
+def test_the_package_runs_as_a_module():
+    done = subprocess.run(
+        [sys.executable, "-m", "proofs_check", "--version"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 and done.stdout.startswith("proofs-check 0.")
+
+
+def test_folders_that_cannot_be_used_or_made_are_one_line(tmp_path, monkeypatch):
+    def refuse(error):
+        def call(*args, **options):
+            raise error
+
+        return call
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "iterdir", refuse(PermissionError(errno.EACCES, "Permission denied")))
+        with pytest.raises(UsageError, match=r"cannot be used \(Permission denied\)"):
+            folders.check(tmp_path)
+    monkeypatch.setattr(Path, "mkdir", refuse(FileExistsError()))
+    with pytest.raises(UsageError, match="cannot make a new folder under root"):
+        folders.make(None, "root", "20200101T000000Z", 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--claim", "toy2020:thn1"], "no claim 'toy2020:thn1'; did you mean toy2020:thm1"),
+        (["--claim", ""], "no claim ''"),
+        (["--claim", "toy2020:thm1", "--paper", "other2021"], "no claim 'toy2020:thm1' of other2021"),
+        (["--paper", "none"], "no claims of a paper 'none'; there are other2021, toy2020"),
+        (["show", "toy2020"], "begins several claims"),
+        (["show"], "required: ID"),
+        (["--seed", "-1"], "whole number from 0"),
+        (["--seed", "1.5"], "whole number from 0"),
+        (["--seed", "9" * 20], "whole number from 0"),
+        (["--profile", "huge"], "invalid choice"),
+        (["--dtype", "float16"], "invalid choice"),
+        (["--prof", "quick"], "unrecognized arguments"),
+        (["prove"], "unrecognized arguments: prove"),
+        (["--lengthscale", "1"], "--lengthscale needs --data"),
+        (["--data", "x.npy", "--lengthscale", "0"], "must be a positive number"),
+        (["--data", "x.npy", "--lengthscale", "nan"], "must be a positive number"),
+        (["--data", "x.npy", "--lengthscale", "wide"], "must be a positive number, got 'wide'"),
+        (["--data", "x.npy"], "x.npy: no such file"),
+        (["--output", "full"], "--output full is not empty"),
+        (["--output", "full/file"], "--output full/file is a file"),
+        (["--output", "full/file/under"], "cannot make the folder"),
+    ],
+)
+def test_bad_usage_is_one_line_and_status_two(registry, capsys, tmp_path, arguments, message):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    assert main(arguments) == 2
+    assert message in one_line(capsys)
+    assert not (tmp_path / "proofs_report").exists()
+
+
+def test_own_data_reaches_the_claims_and_its_note_the_report(registry, tmp_path, capsys):
+    np.save("x.npy", np.arange(6).reshape(3, 2))
+    assert main(["--data", "x.npy", "--lengthscale", "0.5", "--seed", "3", "--output", "o"]) == 0
+    ((population, profile),) = registry.calls
+    assert population.lengthscale == 0.5 and population.X.dtype == np.float64 and profile == "quick"
+    assert "3 rows, seed 3" in capsys.readouterr().out
+    written = read(tmp_path / "o" / "report.json")
+    assert written["note"] == "3 rows, seed 3" and written["run"]["command"]["data"] == "x.npy"
+    np.save("wide.npy", np.arange(6.0).reshape(2, 3))
+    assert main(["--data", "wide.npy"]) == 2
+    assert "wide.npy: too many columns" in one_line(capsys)
+
+
+def test_own_data_does_not_fail_by_the_printed_form(registry, tmp_path):
+    np.save("x.npy", np.arange(6).reshape(3, 2))
+    registry.known = [dataclasses.replace(THM1, printed=dataclasses.replace(THM1.printed, expect="certified"))]
+    assert main(["--data", "x.npy", "--output", "o"]) == 0
+    assert main(["--output", "p"]) == 1
+
+
+def test_an_interrupted_run_writes_what_is_done(registry, tmp_path, capsys):
+    def interrupt(setting):
+        raise KeyboardInterrupt
+
+    stopped = dataclasses.replace(THM1.corrected, statement=dataclasses.replace(THM1.corrected.statement))
+    object.__setattr__(stopped.statement, "ceiling", interrupt)
+    registry.known = [OTHER, dataclasses.replace(THM1, corrected=stopped), VACUOUS]
+    assert main(["--output", "o"]) == 130
+    captured = capsys.readouterr()
+    assert captured.err == "proofs-check: interrupted after 1 of 3 claim(s); go on with: proofs-check resume o\n"
+    written = read(tmp_path / "o" / "report.json")
+    assert not written["complete"] and [claim["id"] for claim in written["claims"]] == ["other2021:prop2"]
+
+
+@pytest.fixture
+def without_rich(monkeypatch):
+    """Make rich look as if it were not installed."""
+    for name in ("rich", "rich.console", "rich.table", "rich.text", "rich.progress"):
+        monkeypatch.setitem(sys.modules, name, None)
+
+
+def test_plain_text_stands_in_for_rich(registry, without_rich, capsys):
+    assert main(["--output", "o"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == terminal.NO_RICH
+    assert lines[1].split() == list(terminal.COLUMNS)
+    assert lines[2].split()[:2] == ["toy2020:thm1", "Theorem"] and "refuted" in lines[2]
+
+
+@pytest.mark.parametrize("rich", [True, False])
+def test_progress_is_a_line_every_few_seconds_away_from_a_terminal(rich, request, monkeypatch):
+    if not rich:
+        request.getfixturevalue("without_rich")
+    now = iter([0.0, 1.0, 6.0, 7.0, 12.0])
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: next(now))
+    file = io.StringIO()
+    with terminal.progress(file) as tell:
+        for done in (10, 60, 70, 100):
+            tell(done, 120)
+    assert file.getvalue().splitlines() == [
+        "proofs-check: 60 of 120 trials, about 6 s left",
+        "proofs-check: 100 of 120 trials, about 2 s left",
+    ]
+
+
+class Screen(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_is_a_bar_on_a_terminal(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    screen = Screen()
+    with terminal.progress(screen) as tell:
+        tell(30, 120)
+        tell(120, 120)
+    assert "120/120" in screen.getvalue()
+
+
+def test_the_terminal_table_is_not_read_as_markup():
+    results = run([dataclasses.replace(THM1, where="[red]Theorem[/red] :smile:")], profile=QUICK, seed=0)
+    file = io.StringIO()
+    terminal.terminal(results, terminal.About("quick", 0, 1e-3, "float64", "[bold]a note"), file=file)
+    assert "[red]Theorem[/red] :smile:" in file.getvalue() and "[bold]a note" in file.getvalue()
+
+
+def write(path, content):
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1,2\n3,4.5\n",
+        "x;y\n1;2\n3;4.5\n",
+        "\ufeffa\tb\r\n1\t2\r\n\r\n3\t4.5\r\n",
+        '"a","b"\n"1", 2\n3,45e-1',
+    ],
+)
+def test_csv_is_read_with_and_without_a_header(tmp_path, text):
+    found = reading.load(write(tmp_path / "x.csv", text))
+    assert found.dtype == np.float64 and found.tolist() == [[1, 2], [3, 4.5]]
+
+
+def test_one_column_of_csv_is_a_matrix(tmp_path):
+    assert reading.load(write(tmp_path / "x.csv", "x\n1\n2\n")).tolist() == [[1], [2]]
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint64, bool, np.float32, np.float64, ">f4"])
+def test_arrays_of_every_real_type_are_converted(tmp_path, dtype):
+    X = np.eye(3).astype(dtype)
+    np.save(tmp_path / "x.npy", X)
+    np.savez(tmp_path / "x.npz", X=X, other=np.arange(3))
+    for name in ("x.npy", "x.npz"):
+        found = reading.load(tmp_path / name)
+        assert found.dtype == np.float64 and np.array_equal(found, np.eye(3))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.txt", "1,2\n", "unknown kind of file '.txt'"),
+        ("x.csv", "", "is empty"),
+        ("x.csv", "a,b\n", "is empty"),
+        ("x.csv", "a,b\n1,2\n3,four\n", "line 3, column 2 holds text 'four'"),
+        ("x.csv", "1,2\n3,\n", "line 2, column 2 holds an empty cell"),
+        ("x.csv", "1,two\n3,4\n", "line 1, column 2 holds text 'two'"),
+        ("x.csv", "1,2\n1_000,4\n", "line 2, column 1 holds text '1_000'"),
+        ("x.csv", "1,2\n3,4,5\n", r"line 2 has 3 column\(s\) and line 1 has 2"),
+        ("x.csv", "1,nan\ninf,4\n", "holds 2 entries that are NaN or infinite, the first in row 1, column 2"),
+        ("x.csv", "1,2\n", r"holds 1 row\(s\), and at least 2"),
+        ("x.csv", "1,2\n1,2\n", "all rows are equal"),
+        ("x.csv", "1,1.7e308\n2,-1.7e308\n", "column 2 holds values from -1.7e"),
+        ("x.csv", "1e-308,1\n2e-308,1\n", "whose squares are out of range"),
+        ("x.csv", "1,1e308\n2,1e308\n", "whose squares are out of range; change its unit"),
+        ("x.csv", b"\xff\xfe\x00\x81", "is not text in UTF-8"),
+        ("x.npy", "", "is empty"),
+        ("x.npy", "no array", "holds no plain array of numbers|cannot be read as .npy"),
+        ("x.npz", b"PK\x03\x04 and no more", "cannot be read as .npz"),
+        ("x.npy", b"\x93NUMPY\x01\x00v\x00{'descr'", "cannot be read as .npy"),
+    ],
+)
+def test_a_file_that_holds_no_data_says_why_in_one_line(tmp_path, name, content, message):
+    with pytest.raises(reading.DataError, match=message) as caught:
+        reading.load(write(tmp_path / name, content))
+    assert "\n" not in str(caught.value) and name in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.arange(4.0), r"vector of shape \(4,\).*save X\[:, None\]"),
+        (np.zeros((2, 2, 2)), r"shape \(2, 2, 2\)"),
+        (np.zeros((3, 0)), r"shape \(3, 0\)"),
+        (np.float64(1.0), r"shape \(\)"),
+        (np.eye(2) * 1j, "type complex128"),
+        (np.array([["a", "b"], ["c", "d"]]), "type <U1"),
+        (np.array([[1, "a"], [2, None]], object), "pickled objects are not loaded"),
+        (np.array([[1.0, 2.0], [np.nan, np.inf]]), "holds 2 entries that are NaN or infinite, the first in row 2"),
+    ],
+)
+def test_an_array_that_is_no_data_says_why_in_one_line(tmp_path, X, message):
+    np.save(tmp_path / "x.npy", X)
+    np.savez(tmp_path / "x.npz", X=X)
+    for name in ("x.npy", "x.npz"):
+        with pytest.raises(reading.DataError, match=message) as caught:
+            reading.load(tmp_path / name)
+        assert "\n" not in str(caught.value)
+
+
+def test_an_archive_without_X_says_what_it_holds(tmp_path):
+    np.savez(tmp_path / "x.npz", train=np.eye(2), labels=np.arange(2))
+    with pytest.raises(reading.DataError, match="holds no array named X, but train, labels"):
+        reading.load(tmp_path / "x.npz")
+
+
+def test_a_folder_is_no_file(tmp_path):
+    (tmp_path / "x.csv").mkdir()
+    with pytest.raises(reading.DataError, match="is a folder"):
+        reading.load(tmp_path / "x.csv")

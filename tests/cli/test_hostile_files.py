@@ -1,0 +1,1020 @@
+"""Files that lie: every reader says in one line what is wrong, takes little memory, and runs or follows nothing.
+
+The files are made here, and are small; what they declare is not. Names out of files reach the pages as text.
+"""
+
+import ast
+import io
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import types
+import unicodedata
+import warnings
+import zipfile
+import zlib
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from pages import Page
+
+import jaxkern.io
+from jaxkern.kernels import Gaussian
+from proofs_check.certify import _document, _page, open_table
+from proofs_check.certify import _table as tables
+from proofs_check.cli.command import main
+from proofs_check.engine import checkpoint, files, reading
+from proofs_check.report import document, html, markdown
+from proofs_check.report.html import _mathml
+
+ROOT = Path(__file__).resolve().parents[2]
+LINUX = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is measured on Linux")
+
+
+def is_plain(text):
+    """Tell whether a terminal shows text on one line, as it is: no control, and no change of direction."""
+    return not any(unicodedata.category(sign)[0] == "C" or sign in "\u2028\u2029" for sign in text)
+
+
+def one_line(call, errors, *words):
+    """Assert that a call raises one of these errors, with these words on one short line, and return it."""
+    with pytest.raises(errors) as caught:
+        call()
+    message = str(caught.value)
+    assert message and is_plain(message) and len(message) < 1500, message
+    for word in words:
+        assert word in message, message
+    return message
+
+
+def write(path, content):
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def npy(text, content=b"", version=1):
+    """Return the bytes of a .npy file with this text for a header."""
+    raw = text if isinstance(text, bytes) else text.encode()
+    size = len(raw).to_bytes(2 if version == 1 else 4, "little")
+    return b"\x93NUMPY" + bytes([version, 0]) + size + raw + content
+
+
+def declared(shape, dtype="'<f8'", content=b"", order=False):
+    return npy(f"{{'descr': {dtype}, 'fortran_order': {order}, 'shape': {shape}, }}", content)
+
+
+def archive(path, entries, method=zipfile.ZIP_STORED):
+    """Write an archive of names and contents, which may repeat."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of names that repeat
+        with zipfile.ZipFile(path, "w", method) as file:
+            for name, content in entries:
+                file.writestr(name, content)
+    return path
+
+
+def patched(path, at, content):
+    """Overwrite bytes of the first record in the directory of an archive."""
+    raw = bytearray(path.read_bytes())
+    start = raw.index(b"PK\x01\x02") + at
+    raw[start : start + len(content)] = content
+    return write(path, bytes(raw))
+
+
+EIGHT = bytes(64)  # eight numbers
+EVIL = "\x1b[31m\r\n<script>alert(1)</script>"
+
+
+# --- what the packages never do --------------------------------------------------------------------------------------
+
+FORBIDDEN = {
+    "pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "yaml", "subprocess", "pty",
+    "multiprocessing", "code", "codeop", "runpy", "ctypes", "socket", "urllib", "http", "requests", "xmlrpc",
+}  # fmt: skip
+RUN = {"eval", "exec", "compile", "__import__", "system", "popen", "execv", "execve", "spawnv", "execfile"}
+
+
+def called(node):
+    """Return the name of what a call calls, without what is before its dot."""
+    return getattr(node.func, "attr", getattr(node.func, "id", ""))
+
+
+def offences(tree):
+    """Yield what a module does that no module here may do."""
+    for node in ast.walk(tree):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        yield from (f"imports {name}" for name in names if name.partition(".")[0] in FORBIDDEN)
+        if not isinstance(node, ast.Call):
+            continue
+        bare = isinstance(node.func, ast.Name)
+        if called(node) in RUN and (bare or getattr(node.func.value, "id", "") in ("os", "builtins")):
+            yield f"calls {called(node)}"
+        owner = ast.unparse(node.func)
+        if owner in ("np.load", "numpy.load", "np.lib.format.read_array", "np.lib.npyio.NpzFile"):
+            plain = [k.value for k in node.keywords if k.arg == "allow_pickle"]
+            if len(plain) != 1 or not isinstance(plain[0], ast.Constant) or plain[0].value is not False:
+                yield f"calls {owner} without allow_pickle=False"
+        if owner in ("np.fromfile", "np.fromregex", "np.genfromtxt", "np.loadtxt") or called(node) == "extractall":
+            yield f"calls {owner}"
+        if called(node) in ("enable_load_extension", "load_extension", "executescript"):
+            yield f"calls {owner}"
+
+
+@pytest.fixture(scope="module")
+def modules():
+    """Every module of both packages as a tree, by its path."""
+    files = [path for name in ("jaxkern", "proofs_check") for path in sorted((ROOT / name).rglob("*.py"))]
+    return {str(path.relative_to(ROOT)): ast.parse(path.read_text("utf-8")) for path in files}
+
+
+def test_no_module_unpickles_evaluates_or_starts_anything(modules):
+    found = [f"{name} {what}" for name, tree in modules.items() for what in offences(tree)]
+    assert len(modules) > 100 and found == []
+
+
+def test_the_rules_for_modules_find_what_breaks_them():
+    for bad in (
+        "import pickle", "from joblib import load", "def f():\n    import marshal", "eval('1')", "os.system('ls')",
+        "np.load(path)", "np.load(path, allow_pickle=True)", "np.load(path, allow_pickle=flag)", "a.extractall()",
+        "np.lib.format.read_array(file)", "builtins.exec('1')", "connection.executescript('x')", "np.loadtxt(path)",
+    ):  # fmt: skip
+        assert list(offences(ast.parse(bad))), bad
+    good = "import json\nre.compile('x')\nnp.load(path, allow_pickle=False)\njax.jit(f).compile()"
+    assert not list(offences(ast.parse(good)))
+
+
+def test_modules_are_imported_by_name_in_few_places(modules):
+    """A name out of a file reaches an import in `jaxkern.io` alone, and there it is one of the package's own."""
+    places = {
+        name
+        for name, tree in modules.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and called(node) == "import_module"
+    }
+    assert {place for place in places if "claims" not in place} == {"jaxkern/io.py", "proofs_check/certify/__init__.py"}
+    for name in ("os.system", "subprocess.Popen", "jaxkern.os.system", "jaxkern.io.os.system", "jaxkern..x", "", "."):
+        with pytest.raises(ValueError, match="which this jaxkern does not have"):
+            jaxkern.io._find(name)
+
+
+# --- what is no file of data -----------------------------------------------------------------------------------------
+
+
+def manifest_of(path):
+    """Read a file as the manifest of the folder it is in."""
+    return checkpoint.read_manifest(path.parent)
+
+
+READERS = {
+    "x.npy": (reading.load, reading.DataError),
+    "x.npz": (reading.load, reading.DataError),
+    "x.csv": (reading.load, reading.DataError),
+    "table.npy": (open_table, reading.DataError),
+    "table.npz": (open_table, reading.DataError),
+    "table.csv": (open_table, reading.DataError),
+    "table.parquet": (open_table, reading.DataError),
+    "map": (jaxkern.io.load, ValueError),
+    "report.json": (document.read, document.ReportError),
+    "certificate.json": (_document.read, document.ReportError),
+    "manifest.json": (manifest_of, checkpoint.CheckpointError),
+}
+FOREIGN = {
+    "text": "hello, world\n",
+    "png": b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(40),
+    "html": "<!doctype html><title>404</title><script>alert(1)</script>",
+    "pickle": b"\x80\x04\x95\x1e\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix\x94\x8c\x06system\x94\x93\x94"
+    b"\x8c\x02id\x94\x85\x94R\x94.",
+    "pickled array": b"\x93NUMPY\x01\x00v\x00{'descr': '|O', 'fortran_order': False, 'shape': (1,), }"
+    + b" " * 59 + b"\x80\x04.",
+    "zip": b"PK\x03\x04" + bytes(60),
+    "empty zip": b"PK\x05\x06" + bytes(18),
+    "gzip": b"\x1f\x8b\x08" + bytes(60),
+    "sqlite": b"SQLite format 3\0" + bytes(100),
+    "noise": random.Random(0).randbytes(300),
+    "null bytes": bytes(300),
+    "utf-16": "1,2\n3,4\n".encode("utf-16"),
+    "brackets": "[" * 100_000,
+    "nothing": b"",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_files_of_other_kinds_are_refused_in_one_line(name, tmp_path):
+    read, error = READERS[name]
+    for kind, content in FOREIGN.items():
+        path = write(tmp_path / name, content)
+        message = one_line(lambda path=path: read(path), error)
+        assert name in message or tmp_path.name in message, (kind, message)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_what_is_no_regular_file_is_not_waited_for(name, tmp_path):
+    read, error = READERS[name]
+    path, missing = tmp_path / name, (error, FileNotFoundError)
+    path.mkdir()
+    one_line(lambda: read(path), error)
+    path.rmdir()
+    os.mkfifo(path)  # nobody will ever write into it
+    one_line(lambda: read(path), error)
+    path.unlink()
+    for target, errors in (("/dev/zero", error), ("nowhere", missing), (name, (error, OSError))):
+        path.symlink_to(target)
+        one_line(lambda errors=errors: read(path), errors)
+        path.unlink()
+
+
+# --- arrays ----------------------------------------------------------------------------------------------------------
+
+HEADERS = {
+    "more than is there": declared((10**6, 10)),
+    "overflow": declared((2**32, 2**32), content=EIGHT),
+    "overflow to what is there": declared((2**61 + 1, 8), content=EIGHT),
+    "negative": declared((-1, 2), content=EIGHT),
+    "negative twice": declared((-4, -2), content=EIGHT),
+    "booleans": declared((True, 2), content=EIGHT),
+    "no numbers": declared("(4.0, 2)", content=EIGHT),
+    "a thousand axes": declared((1,) * 1000, content=EIGHT),
+    "objects": declared((4, 2), "'|O'", EIGHT),
+    "a structure": declared((4,), "[('a', '<f8'), ('b', '<f8')]", EIGHT),
+    "a structure of objects": declared((4,), "[('a', '<f8'), ('b', '|O')]", EIGHT),
+    "void": declared((4, 2), "'|V8'", EIGHT),
+    "dates": declared((4, 2), "'<M8[s]'", EIGHT),
+    "complex": declared((4, 2), "'<c8'", EIGHT),
+    "a dtype of arrays": declared((4,), "('<f8', (2,))", EIGHT),
+    "a dtype that is none": declared((4, 2), "'os.system'", EIGHT),
+    "text of a gigabyte": declared((0, 2), "'<U268435456'"),
+    "nothing of infinitely many": declared((10**15, 1), "'<U0'"),
+    "too many keys": npy("{'descr': '<f8', 'fortran_order': False, 'shape': (4, 2), 'x': 1}", EIGHT),
+    "no literal": npy("__import__('os').system('true')", EIGHT),
+    "signs without end": npy("-" * 9000 + "1", EIGHT),
+    "brackets": npy("(" * 9000, EIGHT),
+    "brackets inside": npy("{'shape': " + "[" * 150 + "]" * 150 + "}", EIGHT),
+    "a sum without end": npy("1+" * 4000 + "1j", EIGHT),
+    "the longest": npy(b" " * 65_535, EIGHT),
+    "longer than the file": npy(b"", EIGHT, 2)[:8] + b"\xff\xff\xff\x7f" + EIGHT,
+    "no UTF-8": npy(b"{'descr': '\xff\xfe'}", EIGHT, 3),
+    "another version": npy("{'descr': '<f8', 'fortran_order': False, 'shape': (4, 2), }", EIGHT, 9),
+    "control characters": npy(EVIL, EIGHT),
+}
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_headers_of_arrays_are_not_believed(header, tmp_path):
+    content = HEADERS[header]
+    loose = write(tmp_path / "x.npy", content)
+    packed = archive(tmp_path / "x.npz", [("X.npy", content)])
+    for read in (reading.load, open_table):
+        for path in (loose, packed):
+            one_line(lambda read=read, path=path: read(path), reading.DataError, path.name)
+    saved = archive(tmp_path / "map", [("header.npy", jaxkern_header({"numpy": "0"})), ("0.npy", content)])
+    # Complex numbers and text may be saved, and no text takes no memory, however long it could be.
+    if header not in ("complex", "booleans", "text of a gigabyte", "nothing of infinitely many"):
+        one_line(lambda: jaxkern.io.load(saved), ValueError, "map is truncated or damaged")
+
+
+def jaxkern_header(tree, **more):
+    text = json.dumps({"format": "jaxkern", "version": 1, "jaxkern": "0", "object": tree} | more)
+    out = io.BytesIO()
+    np.save(out, np.frombuffer(text.encode(), np.uint8))
+    return out.getvalue()
+
+
+GOOD = declared((4, 2), content=np.arange(8.0).tobytes())
+
+
+def test_the_file_of_comparison_is_read(tmp_path):
+    path = archive(tmp_path / "x.npz", [("X.npy", GOOD)], zipfile.ZIP_DEFLATED)
+    assert reading.load(path).tolist() == np.arange(8.0).reshape(4, 2).tolist()
+    by_columns = declared((4, 2), order=True, content=np.arange(8.0).tobytes())
+    for name, read in (("x.npy", reading.load), ("y.npy", lambda p: open_table(p).take(np.arange(4), "float64"))):
+        assert read(write(tmp_path / name, by_columns)).tolist() == np.arange(8.0).reshape(2, 4).T.tolist()
+    tree = {"list": [{"numpy": "0"}, {"float": "0x1.8p0"}]}
+    loaded = jaxkern.io.load(archive(tmp_path / "map", [("header.npy", jaxkern_header(tree)), ("0.npy", GOOD)]))
+    assert loaded[0].shape == (4, 2) and loaded[1] == 1.5
+
+
+@pytest.mark.parametrize("read", [reading.load, open_table])
+def test_archives_that_play_tricks(read, tmp_path):
+    path = tmp_path / "x.npz"
+
+    def refused(entries, *words, method=zipfile.ZIP_STORED):
+        archive(path, entries, method)
+        one_line(lambda: read(path), reading.DataError, "x.npz", *words)
+
+    refused([("X.npy", GOOD), ("X.npy", GOOD)], "2 arrays named X")
+    refused([("X.npy", GOOD), ("X", GOOD)], "2 arrays named X")
+    refused([("../X.npy", GOOD), ("/X.npy", GOOD), ("C:\\X.npy", GOOD)], "holds no array named X, but ../X, /X")
+    refused([(EVIL + "x" * 60_000, GOOD)], "holds no array named X")
+    refused([("X.npy", GOOD)], "compressed as NumPy does not", method=zipfile.ZIP_BZIP2)
+    refused([("X.npy", GOOD)], "compressed as NumPy does not", method=zipfile.ZIP_LZMA)
+    archive(path, [("X.npy", GOOD)])
+    whole = path.read_bytes()
+    for at, content in (
+        (8, b"\x01"),  # encrypted
+        (10, b"\x63"),  # a method that there is not
+        (16, b"\0\0\0\0"),  # another checksum
+        (24, (2**31).to_bytes(4, "little")),  # longer than it is
+        (24, b"\x10\0\0\0"),  # shorter than its header
+        (42, b"\xff\xff\xff\x7f"),  # beyond the end of the file
+    ):
+        write(path, whole)
+        patched(path, at, content)
+        one_line(lambda: read(path), reading.DataError, "x.npz")
+    assert os.listdir(tmp_path) == ["x.npz"]
+
+
+def test_names_of_entries_are_no_paths(tmp_path):
+    """Nothing is unpacked to the disk, whatever an entry is called."""
+    (tmp_path / "in").mkdir()
+    names = ["../out.npy", "/tmp/out.npy", "..\\out.npy", "in/../../out.npy", "header.npy", "X.npy", "y.npy"]
+    path = archive(tmp_path / "in" / "x.npz", [(name, GOOD) for name in names])
+    open_table(path), reading.load(path)
+    one_line(lambda: jaxkern.io.load(path), ValueError)
+    assert sorted(p.name for p in tmp_path.rglob("*")) == ["in", "x.npz"]
+
+
+# --- saved objects ---------------------------------------------------------------------------------------------------
+
+TREES = {
+    "an array twice": ({"list": [{"numpy": "0"}, {"numpy": "0"}]}, "damaged"),
+    "no array": ({"numpy": "header"}, "damaged"),
+    "a path": ({"numpy": "../../etc/passwd"}, "damaged"),
+    "a number too large": ({"float": "0x1p99999"}, "damaged"),
+    "a number that is none": ({"float": "one"}, "cannot be read"),
+    "another kind": ({"set": []}, "damaged"),
+    "two kinds": ({"list": [], "tuple": []}, "cannot be read"),
+    "a list of no kind": ([1], "damaged"),
+    "NaN": (float("nan"), "damaged"),
+    "a number": (1.5, "damaged"),
+    "a key that is a list": ({"dict": [[["a"], 1]]}, "damaged"),
+    "a name that is a list": ({"class": ["jaxkern.kernels.Gaussian"], "fields": {}}, "damaged"),
+    "a function of Python": ({"class": "builtins.eval", "fields": {}}, "it holds a builtins.eval, which this"),
+    "a private name": ({"class": "jaxkern.io._find", "fields": {}}, "which this jaxkern does not have"),
+    "a module": ({"class": "jaxkern.io", "fields": {}}, "which this jaxkern does not have"),
+    "an odd name": ({"class": EVIL * 1000, "fields": {}}, "which this jaxkern does not have"),
+    "odd fields": ({"class": "jaxkern.kernels.Gaussian", "fields": {EVIL * 1000: 1}}, "read it with the version that"),
+    "no fields": ({"class": "jaxkern.kernels.Gaussian", "fields": None}, "damaged"),
+    "a random key of floats": ({"key": "0", "impl": "threefry2x32"}, "a random key of dtype float64, not uint32"),
+    "deep": (json.loads("[" * 900 + "]" * 900), "damaged"),
+}
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_headers_of_saved_objects_are_not_believed(name, tmp_path):
+    tree, words = TREES[name]
+    path = archive(tmp_path / "map", [("header.npy", jaxkern_header(tree)), ("0.npy", GOOD)])
+    one_line(lambda: jaxkern.io.load(path), ValueError, str(path), words)
+
+
+def test_saved_objects_are_neither_packed_nor_double_nor_of_odd_versions(tmp_path):
+    path, header = tmp_path / "map", jaxkern_header({"numpy": "0"})
+    for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        archive(path, [("header.npy", header), ("0.npy", GOOD)], method)
+        one_line(lambda: jaxkern.io.load(path), ValueError, "truncated or damaged", "compress")
+    archive(path, [("header.npy", header), ("0.npy", GOOD), ("0.npy", GOOD)])
+    one_line(lambda: jaxkern.io.load(path), ValueError, "two arrays of one name")
+    archive(path, [("header.npy", header), ("0.npy", GOOD)])
+    patched(path, 24, (2**31).to_bytes(4, "little"))
+    one_line(lambda: jaxkern.io.load(path), ValueError, "it declares 2,147,483,")
+    for version in (0, -1, True, 2, 10**4000, None, EVIL * 1000, [[]]):
+        archive(path, [("header.npy", jaxkern_header(1, version=version, jaxkern=EVIL * 1000))])
+        one_line(lambda: jaxkern.io.load(path), ValueError, "has format version")
+    text = np.frombuffer(b'{"format": "jaxkern", "version": 1' + b"0" * 5000 + b"}", np.uint8)
+    np.savez(tmp_path / "x.npz", header=text)
+    one_line(lambda: jaxkern.io.load(tmp_path / "x.npz"), ValueError, "its header is not JSON")
+
+
+def test_a_module_that_cannot_be_imported_is_no_class(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jaxkern.sklearn", None)  # as without scikit-learn
+    tree = {"class": "jaxkern.sklearn.Thing", "fields": {}}
+    path = archive(tmp_path / "map", [("header.npy", jaxkern_header(tree))])
+    one_line(lambda: jaxkern.io.load(path), ValueError, "it holds a jaxkern.sklearn.Thing, which this jaxkern")
+
+
+def test_what_could_not_be_read_again_is_not_saved(tmp_path, monkeypatch):
+    monkeypatch.setattr(jaxkern.io, "_LONGEST_HEADER", 1000)
+    with pytest.raises(ValueError, match="at most 1,000 can be saved; put its numbers into arrays"):
+        jaxkern.io.save(tmp_path / "map", [0.5] * 100)
+    jaxkern.io.save(tmp_path / "map", np.full(1000, 0.5))
+    assert len(jaxkern.io.load(tmp_path / "map")) == 1000
+    monkeypatch.setattr(jaxkern.io, "_LONGEST_HEADER", 10)
+    one_line(lambda: jaxkern.io.load(tmp_path / "map"), ValueError, "its header is longer than 10 bytes")
+
+
+# --- text ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("read", [reading.load, open_table])
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("a,b\n1,2\n3,4\n".encode("utf-16"), "is not text in UTF-8"),
+        ("1,2\n3,4\n".encode("utf-32"), "is not text in UTF-8"),
+        ("a,b\n1,\u00e9\n".encode("latin-1"), "is not text in UTF-8"),
+        ("1,2\n3,\0\n", "line 2 holds a NUL"),
+        ("1,2\n" + "9" * 140_000 + ",1\n", "field larger than field limit"),
+        ('1,2\n"' + "x\n" * 100_000, "field larger than field limit"),
+        ("1,2\n3,4,5\n", "line 2 has 3 column(s)"),
+        (f"1,2\n3,{EVIL[:5]}x\n4,5\n", "line 2"),
+    ],
+)
+def test_text_that_is_no_table(read, content, words, tmp_path):
+    path = write(tmp_path / "x.csv", content)
+    if "\x1b" in str(content):  # which certify asks about, and does not show as it is
+        words = "x.csv"
+    one_line(lambda: read(path), reading.DataError, "x.csv", words)
+
+
+def test_a_row_over_many_lines_has_an_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "_LONGEST_LINE", 1000)
+    path = write(tmp_path / "x.csv", "a,b\n1,2\n" + ',"\n"' * 400)
+    for read in (reading.load, open_table):
+        one_line(lambda read=read: read(path), reading.DataError, "is longer than 1,000 characters")
+    write(path, "\n" * 3000 + "1,2\n" * 1000 + "2,1\n")  # many lines are no long row
+    assert reading.load(path).shape == (1001, 2)
+
+
+def test_a_million_columns_are_counted_before_they_have_names(tmp_path, monkeypatch):
+    path = write(tmp_path / "x.csv", "a," * 10**6 + "\n" + "1," * 10**6 + "\n")
+    monkeypatch.setattr("proofs_check.certify._columns._distinct", None)
+    one_line(lambda: open_table(path), reading.DataError, "100,000 columns or more, which is too wide")
+
+
+def test_a_mark_of_byte_order_is_no_name(tmp_path):
+    path = write(tmp_path / "x.csv", "a,b\n1,2\n3,4\n".encode("utf-8-sig"))
+    assert open_table(path).names == ("a", "b") and reading.load(path).shape == (2, 2)
+
+
+@pytest.mark.parametrize("name", ["=1+1", "@SUM(A1)", '=HYPERLINK("javascript:alert(1)")', "$x$", "../../etc", EVIL])
+def test_names_of_columns_are_kept_as_plain_text(name, tmp_path):
+    quoted = '"' + name.replace('"', '""') + '"'
+    found = open_table(write(tmp_path / "x.csv", f"{quoted},b\n1,2\n3,5\n")).names[0]
+    assert found.isprintable() and found == "".join(c if c.isprintable() else "\ufffd" for c in name)
+
+
+# --- Parquet ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def parquet():
+    return pytest.importorskip("pyarrow.parquet")
+
+
+def test_text_that_is_no_text_is_refused(tmp_path, parquet):
+    import pyarrow as arrow
+
+    offsets = arrow.py_buffer(np.arange(4, dtype=np.int32))
+    bad = arrow.StringArray.from_buffers(3, offsets, arrow.py_buffer(b"\xff\xfe\xfd"))
+    path = tmp_path / "x.parquet"
+    parquet.write_table(arrow.table({"t": bad, "c": [1.0, 2.0, 3.0]}), path, store_schema=False)
+    for labels in (None, "t"):
+        one_line(lambda labels=labels: open_table(path, labels=labels), reading.DataError, "cannot be read as .parquet")
+
+
+def test_lists_are_not_unrolled(tmp_path, parquet):
+    import pyarrow as arrow
+
+    path = tmp_path / "x.parquet"
+    parquet.write_table(arrow.table({"l": [[1.0], [2.0, 3.0]], "c": [1.0, 2.0]}), path)
+    assert open_table(path).left_out == {"l": "holds no number"}
+    one_line(lambda: open_table(path, labels="l"), reading.DataError, "the labels 'l' are list<")
+
+
+def test_labels_out_of_dictionaries_are_those_of_the_rows(tmp_path, parquet, rng):
+    import pyarrow as arrow
+
+    words = np.array(["b", " a ", None, "", "never", "ü"], object)
+    codes = rng.integers(0, 6, 1000)
+    codes[:600] = np.where(codes[:600] == 4, 0, codes[:600])  # "never" is in no row that is read
+    text, x = [words[i] for i in codes], rng.normal(size=1000)
+    path = tmp_path / "x.parquet"
+    kinds = {"text": arrow.string(), "large": arrow.large_string(), "category": arrow.dictionary("int8", "string")}
+    columns = {name: arrow.array(text).cast(kind) for name, kind in kinds.items()}
+    numbers = {"whole": codes, "real": codes / 2, "bytes": arrow.array(text).cast(arrow.binary())}
+    parquet.write_table(arrow.table(columns | numbers | {"x": x}), path, row_group_size=170)
+    for name in kinds:
+        table = tables.open_table(path, columns=["x"], labels=name, rows=600, missing="drop")
+        kept = [w.strip() for w in text[:600] if w and w.strip()]
+        assert table.label_names == ("a", "b", "ü") and table.rows == len(kept)
+        assert [table.label_names[i] for i in table.labels] == kept
+    for name, names in (("whole", ("0", "1", "2", "3", "5")), ("real", ("0", "0.5", "1", "1.5", "2.5"))):
+        table = tables.open_table(path, columns=["x"], labels=name, rows=600)
+        assert table.label_names == names and [table.label_names[i] for i in table.labels] == [
+            f"{value:g}" for value in np.asarray(numbers[name][:600], float)
+        ]
+
+
+def test_an_old_pyarrow_is_not_used(tmp_path, parquet, monkeypatch):
+    import pyarrow as arrow
+
+    parquet.write_table(arrow.table({"c": [1.0, 2.0]}), tmp_path / "x.parquet")
+    monkeypatch.setattr(arrow, "__version__", "14.0.0")
+    one_line(lambda: open_table(tmp_path / "x.parquet"), reading.DataError, "needs pyarrow 16 or newer, not 14.0.0")
+
+
+# --- JSON ------------------------------------------------------------------------------------------------------------
+
+JSON = {
+    "NaN": ('{"schema": 3, "seed": NaN}', "NaN is not JSON"),
+    "infinity": ('{"schema": 3, "seed": -Infinity}', "-Infinity is not JSON"),
+    "a name twice": ('{"schema": 2, "schema": 3, "certificate": 1}', "'schema' twice"),
+    "a number without end": ('{"schema": ' + "9" * 5000 + "}", "is not JSON"),
+    "more than a float": ('{"schema": 3, "seed": ' + "9" * 400 + "}", "a whole number of 400 digits"),
+    "deep": ('{"schema": ' + "[" * 700 + "]" * 700 + "}", "is nested more than 500 times"),
+    "deeper": ('{"schema": ' + "[" * 50_000 + "]" * 50_000 + "}", "is not JSON; was it cut short?"),
+    "UTF-16": ('{"schema": 3}'.encode("utf-16"), "is not JSON"),
+    "a mark": ('{"schema": 3}'.encode("utf-8-sig"), "is not JSON"),
+    "a list": ("[1, 2]", ""),
+    "text": ('"schema"', ""),
+    "nothing": ("null", ""),
+    "odd versions": ('{"schema": [[]], "certificate": {}}', ""),
+    "an odd name": (json.dumps({"schema": EVIL, "certificate": EVIL * 100}), ""),
+    "more": ('{"schema": 3} {"schema": 3}', "is not JSON"),
+}
+
+
+@pytest.mark.parametrize("kind", JSON)
+def test_json_is_read_strictly(kind, tmp_path):
+    content, words = JSON[kind]
+    for name in ("report.json", "certificate.json", "manifest.json"):
+        read, error = READERS[name]
+        path = write(tmp_path / name, content)
+        one_line(lambda read=read, path=path: read(path), error, name, words)
+
+
+def test_a_page_is_written_beside_a_link_and_not_through_it(tmp_path):
+    """A folder from elsewhere may hold links to files that are not to be overwritten."""
+    victim = write(tmp_path / "victim", "mine")
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for name in ("report.html", "report.html.tmp", ".report.html.tmp", "report.json"):
+        (folder / name).symlink_to(victim)
+    files.write(folder / "report.html", "page")
+    document.write_json(folder / "report.json", {})
+    assert victim.read_text() == "mine" and (folder / "report.html").read_text() == "page"
+    assert not (folder / "report.html").is_symlink() and not list(folder.glob(".*[0-9a-f].tmp"))
+    (folder / "report.md").mkdir()
+    with pytest.raises(files.StorageError, match=r"report.md cannot be written \(Is a directory\)"):
+        files.write(folder / "report.md", "page")
+    assert sorted(p.name for p in folder.glob("*.md*")) == ["report.md"] and not list(folder.glob(".report.md*"))
+
+
+# --- checkpoints -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Return the folder of a run with two blocks."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    blocks = checkpoint.create(folder, {"started": "now"})
+    for start in (0, 4):
+        blocks.keep("sample", start, np.arange(4.0) + start)
+    blocks.close()
+    return folder
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+LINES = {
+    "objects": ["sample", 8, "|O", [1], "AAAAAAAAAAA="],
+    "more numbers": ["sample", 8, "<f8", [2], "AAAAAAAAAAA="],
+    "no bytes": ["sample", 8, "<f8", [1], 0],
+    "a shape to be guessed": ["sample", 8, "<f8", [-1], "AAAAAAAAAAA="],
+    "a shape beyond numbers": ["sample", 8, "<f8", [2**70], "AAAAAAAAAAA="],
+    "a thousand axes": ["sample", 8, "<f8", [1] * 1000, "AAAAAAAAAAA="],
+    "no shape": ["sample", 8, "<f8", 1, "AAAAAAAAAAA="],
+    "a start that is none": ["sample", [8], "<f8", [1], "AAAAAAAAAAA="],
+    "nothing": [],
+    "another first line": ["run", "0"],
+    "null": None,
+}
+
+
+def raw(text):
+    return b"%08x %s\n" % (zlib.crc32(text), text)
+
+
+@pytest.mark.parametrize("name", [*LINES, "brackets", "a number without end", "no UTF-8", "zeros"])
+def test_lines_that_say_more_or_less_are_not_used(name, run):
+    path = run / checkpoint.CHECKPOINT
+    others = {"brackets": b"[" * 100_000, "a number without end": b"9" * 5000, "no UTF-8": b"[\xff]"}
+    line = bytes(5000) + b"\n" if name == "zeros" else raw(others.get(name) or json.dumps(LINES[name]).encode())
+    write(path, path.read_bytes() + line)
+    for count in (1, 2):  # what is damaged stays so, and harms no line that follows
+        blocks = checkpoint.resume(run)
+        assert blocks.damaged == 1 and blocks.resumed == count
+        assert blocks.take("sample", 4).tolist() == [4.0, 5.0, 6.0, 7.0] and blocks.take("sample", 8) is None
+        blocks.close()
+
+
+def test_a_checkpoint_that_is_no_file_of_its_own_is_not_opened(run, tmp_path):
+    path, victim = run / checkpoint.CHECKPOINT, tmp_path / "victim"
+    path.rename(victim)
+    before = victim.read_bytes()
+    path.symlink_to(victim)
+    one_line(lambda: checkpoint.resume(run), files.StorageError, "records cannot be written")
+    assert victim.read_bytes() == before
+    path.unlink()
+    os.mkfifo(path)
+    one_line(lambda: checkpoint.resume(run), checkpoint.CheckpointError, "holds no checkpoint.records")
+    (run / checkpoint.MANIFEST).unlink()
+    one_line(lambda: checkpoint.create(run, {}), files.StorageError, "(no regular file)")
+
+
+def test_a_digest_takes_no_memory_of_the_size_of_the_file(tmp_path):
+    import hashlib
+
+    paths = [write(tmp_path / name, name * 1000) for name in "ab"]
+    parts = b"".join(hashlib.sha256(path.read_bytes()).digest() for path in paths)
+    assert checkpoint.digest_of(paths) == hashlib.sha256(parts).hexdigest()
+
+
+# --- files with flipped bytes ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in READERS if name != "certificate.json"] + ["checkpoint.records"])
+def test_flipped_bytes_are_an_error_or_do_no_harm(name, tmp_path, run):
+    """Some files still say what they said, or something else that is sound; no error is of another kind."""
+    path = tmp_path / name
+    X = np.random.default_rng(1).normal(size=(6, 2))
+    if name == "checkpoint.records":
+        path, read, error = run / name, lambda _: checkpoint.resume(run).close(), checkpoint.CheckpointError
+    else:
+        read, error = READERS[name]
+    if name.endswith(".npy"):
+        np.save(path, X)
+    elif name.endswith(".npz"):
+        np.savez_compressed(path, X=X, y=np.arange(6) % 2)
+    elif name.endswith(".csv"):
+        np.savetxt(path, X, delimiter=",", header="a,b", comments="")
+    elif name.endswith(".parquet"):
+        arrow = pytest.importorskip("pyarrow")
+        READ_PARQUET = pytest.importorskip("pyarrow.parquet")
+        READ_PARQUET.write_table(arrow.table({"a": X[:, 0], "b": X[:, 1], "t": list("uvwuvw")}), path)
+    elif name == "map":
+        jaxkern.io.save(path, [Gaussian(0.5), jnp.arange(3.0), "text"])
+    elif name.endswith(".json"):
+        document.write_json(path, {"schema": 3 if name == "report.json" else 2, "seed": 1, "claims": [], "x": 1.5})
+    whole, draw, refused = path.read_bytes(), random.Random(7), 0
+    for _ in range(150 if name != "checkpoint.records" else 60):
+        broken = bytearray(whole)
+        for _ in range(draw.choice((1, 1, 8))):
+            broken[draw.randrange(len(broken))] = draw.choice((0, 255, 0x7F, draw.randrange(256)))
+        write(path, bytes(broken[: draw.choice((None, None, draw.randrange(len(broken))))]))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                read(path)
+            except error as found:
+                refused += 1
+                assert is_plain(str(found))
+    assert refused > 10
+
+
+# --- memory ----------------------------------------------------------------------------------------------------------
+
+BOMBS = """
+import json, resource, sys
+import jax
+import jaxkern.io
+import pyarrow.parquet
+from pathlib import Path
+from proofs_check.engine import checkpoint, reading
+from proofs_check.report import document
+from proofs_check.certify import _document, open_table
+
+def status(name):
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith(name)) * 1024
+
+jax.numpy.zeros(3).block_until_ready()  # starts what JAX needs
+limit = status("VmSize") + 400 * 2**20
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+readers = {"load": reading.load, "table": open_table, "map": jaxkern.io.load, "report": document.read,
+           "labels": lambda path: open_table(path, labels="t"), "certificate": _document.read,
+           "manifest": lambda path: checkpoint.read_manifest(Path(path).parent)}
+for line in sys.stdin:
+    kind, path = json.loads(line)
+    Path("/proc/self/clear_refs").write_text("5")  # begins to look for the peak again
+    before = status("VmRSS")
+    try:
+        found = f"{type(readers[kind](Path(path))).__name__}"
+    except Exception as error:
+        found = f"{type(error).__name__}: {error}"
+    print(json.dumps([kind, path, found, (status("VmHWM") - before) / 2**20]), flush=True)
+"""
+MEGABYTE = 2**20
+
+
+def bombs(folder):
+    """Yield readers, files of at most some hundred kilobytes on the disk, and words of the error."""
+    packed = zipfile.ZIP_DEFLATED
+    path = folder / "header.npz"  # a header that NumPy would read before it looks at its length
+    archive(path, [("X.npy", npy(b"", version=2)[:8] + (2**27).to_bytes(4, "little") + b" " * 2**27)], packed)
+    yield ("load", "table"), path, "declares a header of 134,217,728 bytes"
+    path = folder / "bytes.npz"  # eight times as long as numbers
+    np.savez_compressed(path, X=np.zeros((2**22, 12), np.uint8))
+    yield ("load",), path, "declares 402,653,184 bytes of numbers in a file of"
+    path = folder / "shape.npz"
+    archive(path, [("X.npy", declared((2**26, 8), content=bytes(2**16)))], packed)
+    yield ("load", "table"), path, "is cut off; it declares 4,294,967,296 bytes"
+    path = folder / "block.npz"  # bzip2 unpacks a megabyte and more for every byte; the directory says that it is short
+    archive(path, [("X.npy", GOOD + bytes(2**27))], zipfile.ZIP_BZIP2)
+    patched(path, 24, len(GOOD).to_bytes(4, "little"))
+    yield ("load", "table"), path, "compressed as NumPy does not"
+    path = folder / "map"
+    archive(path, [("header.npy", jaxkern_header({"numpy": "0"})), ("0.npy", bytes(2**27))], packed)
+    yield ("map",), path, "does not compress"
+    path = folder / "twice"  # thousand arrays out of one
+    tree = {"list": [{"jax": "0"}] * 2000}
+    archive(path, [("header.npy", jaxkern_header(tree)), ("0.npy", declared((2**16,), "'<f4'", bytes(2**18)))])
+    yield ("map",), path, "is damaged"
+    path = folder / "holes.npy"
+    with path.open("wb") as file:
+        file.write(declared((2**38, 1)))
+        file.truncate(file.tell() + 2**41)
+    yield ("load",), path, "does not fit into memory"
+    for kind in ("report", "certificate", "manifest"):
+        (folder / kind).mkdir()
+        path = folder / kind / f"{kind}.json"
+        with path.open("wb") as file:
+            file.truncate(2**40)
+        yield (kind,), path, "is longer than 33,554,432 bytes"
+    path = folder / "x.parquet"  # a long text that rows share, which is no reason to refuse it
+    import pyarrow as arrow
+    import pyarrow.parquet as parquet
+
+    text = arrow.DictionaryArray.from_arrays(arrow.array(np.zeros(3000, np.int32)), arrow.array(["x" * MEGABYTE]))
+    parquet.write_table(arrow.table({"t": text, "c": np.arange(3000.0)}), path, compression="zstd")
+    yield ("table", "labels"), path, "Table"
+    path = folder / "long.csv"
+    with path.open("wb") as file:
+        file.truncate(2**40)
+    yield ("load", "table"), path, "is longer than 16,777,216 characters"
+
+
+@LINUX
+def test_files_that_would_fill_the_memory_are_refused_with_little_of_it(tmp_path, parquet):
+    asked = [(kind, path, words) for kinds, path, words in bombs(tmp_path) for kind in kinds]
+    assert all(path.stat().st_blocks * 512 < MEGABYTE for _, path, _ in asked)
+    for found, (_, _, words) in zip(measured(asked), asked, strict=True):
+        _, _, message, growth = found
+        error = message.partition(":")[0]
+        assert words in message and error in (
+            "Table", "DataError", "ValueError", "ReportError", "CheckpointError"
+        ), found  # fmt: skip
+        # The largest is an array of 48 MiB that is read before it is found to be eight times as long as numbers.
+        assert growth < 100, found
+
+
+def measured(asked):
+    """Return what became of files in a process with little memory: kind, file, error and the MiB it took."""
+    lines = "".join(json.dumps([kind, str(path)]) + "\n" for kind, path, _ in asked)
+    known = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(
+        [sys.executable, "-c", BOMBS], input=lines, capture_output=True, text=True, check=True, cwd=ROOT, env=known
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+# --- the command ----------------------------------------------------------------------------------------------------
+
+
+def test_the_command_ends_with_one_line_and_status_two(tmp_path, run, capsys, own_precision):
+    archive(tmp_path / "bomb.npz", [("X.npy", declared((2**40, 8)))], zipfile.ZIP_DEFLATED)
+    archive(tmp_path / "packed.npz", [("X.npy", GOOD)], zipfile.ZIP_LZMA)
+    write(tmp_path / "x.csv", f"{EVIL},b\n1,2\n3,\0\n")
+    write(tmp_path / "report.json", '{"schema": 3, "claims": ' + "[" * 700 + "]" * 700 + "}")
+    names = [tmp_path / name for name in ("bomb.npz", "packed.npz", "x.csv")]
+    asked = [[*words, str(name)] for name in names for words in (["certify"], ["--data"])]
+    for arguments in (*asked, ["report", str(tmp_path)], ["resume", str(tmp_path)], ["resume", str(run)]):
+        assert main(arguments) == 2, arguments
+        out, error = capsys.readouterr()
+        assert out == "" and error.startswith("proofs-check: ") and error.count("\n") == 1 and is_plain(error[:-1])
+
+
+# --- pages -----------------------------------------------------------------------------------------------------------
+
+PAYLOADS = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "'><svg/onload=alert(1)>",
+    "javascript:alert(1)",
+    "[x](javascript:alert(1))",
+    "![x](https://example.invalid/x.png)",
+    "</title></style></td></table><iframe srcdoc=x>",
+    "<!-- ",
+    "]]><script>",
+    "&lt;script&gt;&#60;b&#62;",
+    r"$\href{javascript:alert(1)}{x}$",
+    r"\href{javascript:alert(1)}{x} \unicode{x3c}",
+    "`x` ``` | a | b |",
+    "# heading",
+    "{{ 7*7 }} ${7*7} {raw}`html`",
+    "=1+1",
+    "\u202etxt.exe\u2066",
+)
+UNSEEN = "[\u202a-\u202e\u2066-\u2069\x00-\x08\x0b-\x1f\x7f-\x9f]"
+TAGS_THAT_RUN = {
+    "script",
+    "img",
+    "iframe",
+    "object",
+    "embed",
+    "form",
+    "input",
+    "link",
+    "base",
+    "foreignobject",
+    "audio",
+}
+
+
+def assert_harmless(text, tags=None):
+    """Assert that a page has nothing that runs or loads, and no tag or attribute beside those given."""
+    page = Page(text)
+    found = {(name, key) for name, attributes in page.tags for key in (None, *attributes)}
+    assert not {name for name, _ in found} & TAGS_THAT_RUN
+    for name, attributes in page.tags:
+        for key, value in attributes.items():
+            assert not key.startswith("on") and key not in ("style", "src", "srcdoc", "action", "formaction"), key
+            assert key != "href" or re.fullmatch(r"#[\w.-]+", value), value
+            assert "http-equiv" not in attributes, name
+    if tags is not None:
+        assert found <= tags, found - tags
+    assert not re.search(UNSEEN, text)
+    return page, found
+
+
+def assert_markdown_is_text(text):
+    """Assert that a reader of Markdown that allows HTML finds none, nor links and pictures."""
+    from markdown_it import MarkdownIt  # which rich brings along
+
+    kinds = {}
+    for token in MarkdownIt("commonmark", {"html": True}).enable("table").parse(text):
+        for inner in (token, *(token.children or ())):
+            kinds.setdefault(inner.type, []).append(inner.content)
+    assert not {"html_block", "html_inline", "link_open", "image"} & set(kinds), kinds.keys()
+    # Nor is there a formula with a command that makes a link. A dollar sign in words has a backslash before it.
+    words = re.sub(r"(?<!\\)(`+)(?!`).*?\1(?!`)", "", text, flags=re.DOTALL)
+    formulas = re.findall(r"(?<!\\)\$(.*?)(?<!\\)\$", words)
+    assert not any(re.search(r"\\(href|unicode|require|def)", formula) for formula in formulas), formulas
+    assert not re.search(UNSEEN, text)
+    return kinds
+
+
+def poisoned(value, payload, keep, key=""):
+    """Return a document with a payload before every free text and every free name."""
+    if isinstance(value, dict):
+        free = key in ("facts", "numbers", "shapes", "versions", "left_out", "papers")
+        return {(payload + k if free else k): poisoned(inner, payload, keep, k) for k, inner in value.items()}
+    if isinstance(value, list):
+        return [poisoned(inner, payload, keep, key) for inner in value]
+    return payload + value if isinstance(value, str) and key not in keep else value
+
+
+@pytest.fixture(scope="module")
+def claims():
+    """Two toy claims whose texts are hostile."""
+    import jax
+
+    from jaxkern.bounds import Bound
+    from proofs_check.claim import Claim, Control, Form, Setting, Tail
+
+    def uniform(key, population, numbers, *, d):
+        return jax.random.uniform(key, dtype=numbers["n"].dtype)
+
+    def bound(value):
+        return lambda setting: Bound(value, 0.8, True, PAYLOADS[0])
+
+    first = (Setting(PAYLOADS[1], numbers={"n": 1.0}, shapes={"d": 2}),)
+    evil = " ".join(PAYLOADS)
+    return tuple(
+        Claim(
+            f"toy2020:{name}", evil, f"{evil} {name}", "tail bound", payload, evil, hypotheses=evil,
+            printed=Form(Tail(uniform, bound(0.3)), first, "refuted"),
+            corrected=Form(Tail(uniform, bound(0.99)), first, "certified"),
+            controls=(Control(evil, Tail(uniform, bound(0.4)), first, evil),),
+        )
+        for name, payload in (("a", PAYLOADS[10]), ("b", PAYLOADS[0]), ("<img src=x onerror=a()>", PAYLOADS[11]))
+    )  # fmt: skip
+
+
+@pytest.fixture
+def written(claims, tmp_path, monkeypatch, own_precision):
+    """Return the folder of a tiny run on a file with a hostile name."""
+    from proofs_check.engine import draws
+
+    toy = types.ModuleType("proofs_check.register")
+    toy.claims = lambda data=None, profile="quick": list(claims)
+    populations = types.ModuleType("proofs_check.papers.populations")
+    populations.from_rows = lambda X, lengthscale=None, seed=0: types.SimpleNamespace(note="\n".join(PAYLOADS[::-1]))
+    monkeypatch.setitem(sys.modules, "proofs_check.register", toy)
+    monkeypatch.setitem(sys.modules, "proofs_check.papers.populations", populations)
+    small = draws.Profile("quick", max_trials=64, max_draws=64, max_control=64, lenient=True)
+    monkeypatch.setattr(draws, "PROFILES", {"quick": small})
+    monkeypatch.chdir(tmp_path)
+    name = '"><img src=x onerror=alert(1)> `x` ```\n$y$.csv'
+    write(tmp_path / name, "<script>,b\n1,2\n3,5\n")
+    assert main(["--data", name, "--output", "out"]) in (0, 1)
+    return tmp_path / "out"
+
+
+def test_the_report_of_a_run_is_text_whatever_it_is_called(written):
+    page, tags = assert_harmless((written / "report.html").read_text("utf-8"))
+    assert sum("<script>alert(1)</script>" in data for data in page.texts) > 5
+    kinds = assert_markdown_is_text((written / "report.md").read_text("utf-8"))
+    assert any("<img src=x onerror=alert(1)>" in part for part in kinds["fence"])  # the file, in the command
+    assert len(kinds["table_open"]) == 2 and len(kinds["heading_open"]) == 3  # the title, one paper, and the controls
+    found = document.read(written / "report.json")
+    keep = ("status", "form", "margin", "slack", "detectable", "rule", "stopped", "profile", "dtype")
+    for payload in PAYLOADS:
+        evil = poisoned(found, payload, keep)
+        assert document.find_fault(evil) == ""
+        # A payload may change which formulas there are, or make one code.
+        formulas = {(name, key) for name in _mathml._ELEMENTS for key in (None, *_mathml._ATTRIBUTES)}
+        assert_harmless(html.render(evil), tags | formulas | {("code", "class")})
+        assert_markdown_is_text(markdown.render(evil))
+    deep = json.loads("[" * 480 + "]" * 480)  # about as many levels as are read
+    found["claims"][0]["forms"][0]["evidence"][0]["facts"]["deep"] = deep
+    document.write_json(written / "report.json", found)
+    assert main(["report", str(written)]) == 0
+
+
+NAMES = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "javascript:alert(1)", "$x$ `y` [z](w)", "=a"]
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """Return the folder of a tiny certificate of a table with hostile names, and the name of the table."""
+    import jax
+
+    folder = tmp_path_factory.mktemp("certificate")
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(40, len(NAMES)))
+    X[:, 4] = 1.0  # is left out, by its name
+    classes = ["<b onclick=a()>", "</td><script>alert(2)</script>"]
+    quote = lambda text: '"' + text.replace('"', '""') + '"'  # noqa: E731
+    head = ",".join(map(quote, [*NAMES, "<i>label</i>"]))
+    rows = [",".join([*map(repr, map(float, x)), quote(classes[i % 2])]) for i, x in enumerate(X)]
+    name = "<img src=x onerror=alert(1)>'); import os; os.system('true') #.csv"
+    write(folder / name, "\n".join([head, *rows]) + "\n")
+    before = jax.config.jax_enable_x64
+    try:
+        status = main(
+            [
+                "certify", str(folder / name), "--labels", "<i>label</i>", "--goal", "spectral", "--eps", "0.5",
+                "--delta", "0.4", "--confidence", "0.9", "--maps", "nystrom", "--lengthscale", "4", "--output",
+                str(folder / "out"),
+            ]
+        )  # fmt: skip
+    finally:
+        jax.config.update("jax_enable_x64", before)
+    assert status in (0, 1)
+    return folder / "out", str(folder / name)
+
+
+def test_the_page_of_a_certificate_is_text_whatever_columns_are_called(certificate):
+    folder, name = certificate
+    page, tags = assert_harmless((folder / "certificate.html").read_text("utf-8"))
+    shown = "".join(page.texts)
+    assert [text for text in [*NAMES, "<i>label</i>", Path(name).name] if text not in shown] == []
+    found = _document.read(folder / "certificate.json")
+    found["classes"] = [{"first": "<b onclick=a()>", "second": "</td><script>", "exact": 1.0, "kept": 0.9}]
+    _, tags = assert_harmless(_page.render(found))
+    keep = ("goal", "dtype", "status", "basis", "scope")
+    for payload in PAYLOADS:
+        evil = poisoned(found, payload, keep)
+        assert _document.find_fault(evil) == ""
+        assert_harmless(_page.render(evil), tags)
+
+
+def test_the_lines_of_python_hold_names_of_files_as_text(certificate):
+    """They are for the reader to run: the name of a file must not end the text that it stands in."""
+    folder, name = certificate
+    code = _document.read(folder / "certificate.json")["commands"]["python"]
+    tree = ast.parse(code)
+    assert name in [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    assert not any(called(node) == "system" for node in ast.walk(tree) if isinstance(node, ast.Call))
+    imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    imported |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    assert {name.partition(".")[0] for name in imported} <= {"jax", "numpy", "jaxkern", "proofs_check"}
+
+
+def test_formulas_that_could_be_links_are_shown_as_their_source():
+    assert html._claims.formula("x \ud800") == '<code class="tex">x \ud800</code>'  # nor can XML hold half a character
+    for tex in (
+        r"\href{javascript:a()}{x}", r"\url{x}", r"\htmlData{a=b}{x}", r"\def\a{\b}", r"\csname hr\endcsname", "x\\",
+        r"\bbox[background:url(//x)]{x}", r"\color{red}x", r"\rule{99em}{99em}", r"\begin{CD}x\end{CD}", r"\ⅹ{x}",
+    ):  # fmt: skip
+        assert markdown._tex(tex).startswith("`") and html._claims.formula(tex).startswith("<code")
+    assert markdown._tex(r"\left\{ \deg x \le \chi \right\}").startswith("$")

@@ -1,0 +1,416 @@
+"""Samples depend on seed and names alone, and a run compares verdicts with what is expected."""
+
+import dataclasses
+import functools
+import math
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxkern.bounds import Bound
+from proofs_check.claim import (
+    Calibrated,
+    Claim,
+    Control,
+    Exact,
+    Expectation,
+    Form,
+    Identity,
+    Inequality,
+    Law,
+    Rare,
+    Rate,
+    Setting,
+    Tail,
+)
+from proofs_check.engine import draws, limits, sequential
+from proofs_check.engine import judge as judging
+from proofs_check.engine.draws import FULL, QUICK, Profile, derive_key, sample
+from proofs_check.engine.run import iterate, rejected, run
+from proofs_check.engine.samples import Samples, evaluate
+
+TINY = Profile("quick", max_trials=100, max_draws=300, max_control=100, lenient=True)
+STRICT = dataclasses.replace(TINY, lenient=False)
+
+
+def waiting_time(key, population, numbers):
+    """Exponential with mean 1, times a scale."""
+    return numbers["scale"] * jax.random.exponential(key, dtype=numbers["scale"].dtype)
+
+
+def log_bound(setting, factor=1.0):
+    """P(exponential > log(1/delta)) = delta."""
+    delta = setting.numbers["delta"]
+    return Bound(factor * setting.numbers["scale"] * math.log(1 / delta), 1 - delta, True, "toy:1")
+
+
+def place(scale=1.0, delta=0.2, name=""):
+    return Setting(name or f"scale={scale:g}", numbers={"scale": scale, "delta": delta})
+
+
+GRID = (place(1.0), place(3.0))
+TWICE = Tail(waiting_time, functools.partial(log_bound, factor=2.0))
+HALF = Tail(waiting_time, functools.partial(log_bound, factor=0.5))
+CLAIM = Claim(
+    id="toy2020:thm1",
+    paper="toy2020",
+    where="Theorem 1",
+    kind="tail bound",
+    tex="X <= 2 log(1/delta)",
+    because="the printed constant is too small",
+    printed=Form(HALF, GRID, "refuted"),
+    corrected=Form(TWICE, GRID, "certified"),
+    controls=(Control("a third", Tail(waiting_time, functools.partial(log_bound, factor=1 / 3)), GRID),),
+)
+
+
+@pytest.mark.parametrize("num_trials", [1, 5, 128, 300])
+def test_the_numbers_do_not_depend_on_the_block(num_trials, dtype):
+    key = jax.random.key(3)
+    reference = sample(waiting_time, key, GRID[0], num_trials)
+    assert reference.shape == (num_trials,) and reference.dtype == np.float64
+    assert np.array_equal(reference, sample(waiting_time, key, GRID[0], num_trials, block=48, batch=16))
+    np.testing.assert_allclose(
+        sample(waiting_time, key, GRID[0], num_trials, block=7, batch=3), reference, rtol=4 * jnp.finfo(dtype).eps
+    )
+
+
+def test_trial_i_uses_the_key_folded_with_i(x64):
+    key = jax.random.key(5)
+    numbers = {"scale": jnp.float64(3.0)}
+    expected = [float(waiting_time(jax.random.fold_in(key, i), None, numbers)) for i in range(9)]
+    np.testing.assert_allclose(sample(waiting_time, key, place(3.0), 9), expected, rtol=1e-14)
+
+
+def test_a_longer_sample_begins_with_the_shorter(x64):
+    key = jax.random.key(5)
+    assert np.array_equal(sample(waiting_time, key, GRID[0], 700)[:130], sample(waiting_time, key, GRID[0], 130))
+
+
+def test_settings_with_equal_shapes_share_a_compilation(x64):
+    traces = []
+
+    def trial(key, population, numbers, *, n):
+        traces.append(n)
+        assert numbers["shift"].dtype == jnp.float64
+        return jnp.sum(jax.random.normal(key, (n,))) + numbers["shift"] + population["mean"]
+
+    key = jax.random.key(0)
+    for shift, count in ((0.0, 300), (1.0, 200), (2.0, 128)):
+        setting = Setting("s", {"mean": np.float64(shift)}, {"shift": shift}, {"n": 3})
+        sample(trial, key, setting, count)
+    before = len(traces)
+    assert set(traces) == {3}
+    sample(trial, key, dataclasses.replace(setting, numbers={"shift": 7.0}), 256)
+    assert len(traces) == before
+    sample(trial, key, dataclasses.replace(setting, shapes={"n": 4}), 128)
+    assert traces[before:] and set(traces[before:]) == {4}
+
+
+def test_what_is_not_finite_is_kept(x64):
+    def trial(key, population, numbers):
+        u = jax.random.uniform(key)
+        return jnp.where(u < 0.3, jnp.nan, jnp.where(u < 0.6, jnp.inf, u))
+
+    found = sample(trial, jax.random.key(0), Setting("here"), 100)
+    assert np.isnan(found).any() and np.isinf(found).any() and np.isfinite(found).any()
+
+
+def test_a_trial_must_return_a_scalar():
+    def trial(key, population, numbers):
+        return jax.random.normal(key, (2,))
+
+    with pytest.raises(ValueError, match=r"trial must return a scalar, got shape \(2,\)"):
+        sample(trial, jax.random.key(0), Setting("here"), 3)
+
+
+def test_no_trials_are_an_empty_sample_and_fewer_are_refused():
+    assert sample(waiting_time, jax.random.key(0), GRID[0], 0).shape == (0,)
+    with pytest.raises(ValueError, match="counts must be positive"):
+        sample(waiting_time, jax.random.key(0), GRID[0], -1)
+
+
+def test_progress_counts_trials_up_to_the_total():
+    seen = []
+    sample(waiting_time, jax.random.key(0), GRID[0], 300, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(128, 300), (256, 300), (300, 300)]
+
+
+def test_a_derived_key_belongs_to_its_seed_and_names():
+    def words(*args):
+        return tuple(jax.random.key_data(derive_key(*args)).tolist())
+
+    assert words(0, "a", "b") == words(0, "a", "b") == (3115712623, 1479565483)
+    keys = {words(0, "a", "b"), words(1, "a", "b"), words(0, "b", "a"), words(0, "ab"), words(10**30, "a", "b")}
+    assert len(keys) == 5
+
+
+def test_a_profile_gives_what_decides_up_to_its_cap():
+    alpha = 1e-5
+    tried = Form(TWICE, (place(delta=0.3), place(delta=0.01), place(delta=1e-9), place(delta=2.0)), "certified")
+    needed = sequential.trials_needed(1 - (1 - 0.3), alpha / 4, block=128)
+    assert needed < 512
+    assert QUICK.trials(tried, alpha) == (needed, 512, 512, 0)
+    most = sequential.trials_needed(1 - (1 - 0.01), alpha / 4, block=128)
+    assert FULL.trials(tried, alpha) == (needed, most, 20_480, 0) and most % 128 == 0
+    constant = Form(Calibrated(waiting_time, log_bound, 0.0, 1.0), (place(delta=0.3),), "calibrated")
+    assert QUICK.trials(constant, alpha) == (limits.trials_needed(1 - (1 - 0.3), alpha),)
+
+
+def test_a_profile_knows_every_statement():
+    def number(setting):
+        return 1.0
+
+    counts = {
+        Expectation(waiting_time, number, number): (2000,),
+        Law(waiting_time, np.exp): (2000,),
+        Rate(waiting_time, "n", 1.0): (512,),
+        Rare(waiting_time, number, number): (2000,),
+        Identity(number): (0,),
+        Exact(number): (0,),
+    }
+    for statement, expected in counts.items():
+        assert QUICK.trials(Form(statement, GRID[:1], ""), 1e-5) == expected
+
+
+def test_forms_that_run_the_same_trial_share_its_sample(x64):
+    calls = []
+    samples = Samples("toy:1", 0, drawn=calls.append)
+    other = Form(TWICE, (dataclasses.replace(GRID[0], numbers={"scale": 2.0, "delta": 0.2}),), "certified")
+    forms = [(CLAIM.printed, (50, 60)), (CLAIM.corrected, (130, 20)), (other, (10,))]
+    for form, counts in forms:
+        samples.want(form, counts)
+    assert samples.wanted == 130 + 60 + 10 and samples.there == 0
+    drawn = [
+        [samples.first(form, setting, count) for setting, count in zip(form.settings, counts, strict=True)]
+        for form, counts in forms
+    ]
+    assert sum(calls) == samples.there == 256 + 64 + 16
+    assert [len(s) for found in drawn for s in found] == [50, 60, 130, 20, 10]
+    assert np.array_equal(drawn[0][0], drawn[1][0][:50])
+    np.testing.assert_allclose(drawn[2][0], 2 * drawn[0][0][:10])  # the same name has the same key, and its own sample
+
+
+def test_a_claim_is_judged_in_both_forms_and_its_control_is_rejected(dtype):
+    (result,) = run([CLAIM], profile=QUICK, seed=0)
+    assert result.printed.status == "refuted" and result.corrected.status == "certified"
+    assert [(name, rejected(verdict)) for name, verdict in result.controls] == [("a third", True)]
+    assert result.as_expected and not result.unexpected and not result.notes
+    assert result.printed.alpha == pytest.approx(1e-3 / 3)
+
+
+def test_a_subset_of_the_claims_has_the_same_numbers(x64):
+    more = [dataclasses.replace(CLAIM, id="toy2020:thm0"), CLAIM]
+    alone = run([CLAIM], profile=TINY, seed=4)[0]
+    among = run(more, profile=TINY, seed=4)[1]
+    for one, other in zip(alone.corrected.evidence, among.corrected.evidence, strict=True):
+        assert other.trials == one.trials == 100
+        assert one.facts["quantile"] == other.facts["quantile"]
+    assert run(more, profile=TINY, seed=4)[0].corrected.evidence != among.corrected.evidence
+
+
+def test_progress_reaches_the_total_once_for_shared_samples():
+    seen = []
+    run([CLAIM], profile=TINY, seed=0, progress=lambda done, total: seen.append((done, total)))
+    done, total = zip(*seen, strict=True)
+    assert total[0] == 200 and done[-1] == total[-1] == 256 and list(done) == sorted(done)  # blocks are not cut
+
+
+def test_results_come_one_after_the_other():
+    results = iterate([CLAIM, dataclasses.replace(CLAIM, id="toy2020:thm2")], profile=TINY, seed=0)
+    assert next(results).claim.id == "toy2020:thm1" and next(results).claim.id == "toy2020:thm2"
+
+
+def expecting(expect, **changes):
+    return dataclasses.replace(CLAIM, **changes, corrected=dataclasses.replace(CLAIM.corrected, expect=expect))
+
+
+RARE = Form(TWICE, (place(delta=1e-6),), "certified")
+
+
+@pytest.mark.parametrize(
+    ("claim", "profile", "unexpected"),
+    [
+        (expecting("refuted"), TINY, ("corrected",)),
+        (expecting("consistent"), QUICK, ()),
+        (dataclasses.replace(CLAIM, corrected=RARE), TINY, ()),
+        (dataclasses.replace(CLAIM, corrected=RARE), STRICT, ("corrected",)),
+        (dataclasses.replace(CLAIM, printed=None), QUICK, ()),
+    ],
+)
+def test_a_verdict_is_compared_with_what_is_expected(claim, profile, unexpected):
+    (result,) = run([claim], profile=profile, seed=0)
+    assert result.unexpected == unexpected and result.as_expected == (not unexpected)
+    assert len(result.forms) == (claim.printed is not None) + (claim.corrected is not None)
+
+
+def test_a_control_that_is_not_rejected_fails_the_run_and_on_own_data_takes_the_certificate():
+    claim = dataclasses.replace(CLAIM, controls=(Control("nothing", TWICE, GRID),))
+    (result,) = run([claim], profile=QUICK, seed=0)
+    assert not result.as_expected and not result.unexpected
+    assert result.notes == ("control nothing not rejected: the check has no power here",)
+    (result,) = run([claim], profile=QUICK, seed=0, data=True)
+    assert result.as_expected and result.corrected.status == "consistent" and "no power" in result.corrected.because
+
+
+def not_a_number(key, population, numbers):
+    return jnp.nan * waiting_time(key, population, numbers)
+
+
+def test_what_rests_on_numbers_that_are_not_finite_is_never_as_expected():
+    broken = Tail(not_a_number, log_bound)
+    claim = dataclasses.replace(CLAIM, printed=Form(broken, GRID, "refuted"), controls=(Control("c", broken, GRID),))
+    (result,) = run([claim], profile=TINY, seed=0)
+    assert result.printed.status == "refuted" and result.unexpected == ("printed",)
+    assert not rejected(result.controls[0][1]) and not result.as_expected
+    assert "printed: 200 statistics are not finite" in result.notes
+
+
+def always(value):
+    return Identity(lambda key, setting: value)
+
+
+@pytest.mark.parametrize(
+    ("claim", "as_expected"),
+    [
+        (dataclasses.replace(CLAIM, printed=dataclasses.replace(CLAIM.printed, expect="certified")), True),
+        (dataclasses.replace(CLAIM, corrected=dataclasses.replace(CLAIM.printed, expect="certified")), False),
+        (dataclasses.replace(CLAIM, printed=Form(always(1.0), GRID, "identity")), False),
+        (dataclasses.replace(CLAIM, corrected=dataclasses.replace(CLAIM.corrected, expect="vacuous")), True),
+    ],
+)
+def test_on_own_data_only_refuted_corrected_forms_and_identities_fail(claim, as_expected):
+    (result,) = run([claim], profile=TINY, seed=0, data=True)
+    assert result.as_expected == as_expected
+
+
+def outside(setting):
+    return Bound(1.0, 0.9, False, "toy:1")
+
+
+def test_a_setting_outside_the_hypotheses_stops_a_run_and_is_not_testable_on_own_data():
+    claim = dataclasses.replace(CLAIM, corrected=Form(Tail(waiting_time, outside), GRID, "certified"))
+    with pytest.raises(judging.InvalidSetting) as caught:
+        run([claim], profile=TINY, seed=0)
+    assert caught.value.__notes__ == ["raised by claim toy2020:thm1, corrected"]
+    (result,) = run([claim], profile=TINY, seed=0, data=True)
+    assert result.corrected.status == "not testable" and "hypotheses of toy:1" in result.corrected.because
+    assert result.as_expected
+
+
+@pytest.mark.parametrize("data", [False, True])
+def test_an_inequality_outside_the_hypotheses_does_the_same(data):
+    sides = Form(Inequality(lambda key, setting: [(0.5, outside(setting))]), GRID, "consistent")
+    claim = dataclasses.replace(CLAIM, printed=None, corrected=sides, controls=())
+    if data:
+        (result,) = run([claim], profile=TINY, seed=0, data=True)
+        assert result.corrected.status == "not testable" and "hypotheses of toy:1" in result.corrected.because
+    else:
+        with pytest.raises(judging.InvalidSetting, match="hypotheses of toy:1"):
+            run([claim], profile=TINY, seed=0)
+
+
+def test_controls_of_one_claim_have_different_names():
+    claim = dataclasses.replace(CLAIM, controls=CLAIM.controls * 2)
+    with pytest.raises(ValueError, match="different names"):
+        run([claim], profile=TINY, seed=0)
+
+
+def test_identities_and_exact_probabilities_run_on_the_host(x64):
+    keys = []
+
+    def residual(key, setting):
+        keys.append(jax.random.key_data(key).tolist())
+        return {"a": np.float64(1e-17), "b": np.zeros(3)}
+
+    forms = [
+        Form(Identity(residual), GRID, "identity"),
+        Form(Exact(lambda setting: (-2.0, -1.0)), GRID[:1], "certified"),
+    ]
+    claim = dataclasses.replace(CLAIM, printed=forms[0], corrected=forms[1], controls=())
+    (result,) = run([claim], profile=QUICK, seed=0)
+    assert result.printed.status == "identity" and result.corrected.status == "certified"
+    assert [e.trials for e in result.printed.evidence] == [4, 4]
+    assert len(keys) == 2 and keys[0] != keys[1]
+
+
+def test_single_precision_is_judged_by_its_own_rounding(dtype):
+    def third(key, population, numbers):
+        return numbers["third"] * 3
+
+    setting = Setting("here", numbers={"third": 1 / 3})
+    statement = Tail(third, lambda s: Bound(1 - 1e-8, 1.0, True, "toy:1"))
+    claim = dataclasses.replace(CLAIM, printed=None, corrected=Form(statement, (setting,), "consistent"), controls=())
+    (result,) = run([claim], profile=TINY, seed=0)
+    assert result.corrected.status == ("consistent" if dtype == jnp.float32 else "refuted")
+
+    def residual(key, setting):  # as claims hand it over: computed in the precision of the run, in an array of float64
+        return np.float64([float(jnp.asarray(1 / 3) * 3 * setting.numbers["factor"]) - 1])
+
+    for factor, expected in ((1 - 1e-8, ("identity", "refuted")), (0.998, ("refuted", "refuted"))):
+        form = Form(Identity(residual), (Setting("here", numbers={"factor": factor}),), "identity")
+        (result,) = run([dataclasses.replace(claim, corrected=form)], profile=TINY, seed=0)
+        assert result.corrected.status == expected[dtype == jnp.float64]
+
+
+def test_the_batch_shrinks_until_a_block_fits_into_memory(x64, monkeypatch):
+    def trial(key, population, numbers, *, n):
+        A = jax.random.normal(key, (n, n))
+        return jnp.linalg.norm(jnp.sin(A @ A) @ A)
+
+    place_ = Setting("here", shapes={"n": 32})
+    key = jax.random.key(0)
+    free = draws.Draw(trial, key, place_, block=16)
+    expected = free(0)
+    monkeypatch.setattr(draws, "MEMORY", 64 * 1024)
+    draws._program.cache_clear()
+    small = draws.Draw(trial, key, place_, block=16)
+    np.testing.assert_allclose(small(0), expected, rtol=1e-12)
+    assert 1 <= small._batch < free._batch == 16
+    draws._program.cache_clear()
+
+
+EIGHT = """
+import os
+os.environ["PJRT_NPROC"] = "32"  # as the command line does: see docs/design.md
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=%d"
+import jax, jax.numpy as jnp, numpy as np
+jax.config.update("jax_enable_x64", True)
+from proofs_check.claim import Setting
+from proofs_check.engine.draws import Draw
+def trial(key, population, numbers, *, n):
+    A = population @ jax.random.normal(key, (n, n))
+    return jnp.linalg.eigvalsh(A @ A.T)[-1] + jnp.linalg.svd(A, compute_uv=False)[0] + jnp.sum(jnp.exp(A))
+draw = Draw(trial, jax.random.key(3), Setting("here", jnp.eye(24) + 1.0, {}, {"n": 24}))
+print(jax.local_device_count(), np.concatenate([draw(0), draw(128)]).tobytes().hex())
+"""
+
+
+def test_eight_devices_give_the_same_numbers_and_decompositions_do_not_wait_for_each_other():
+    found = {}
+    for devices in (1, 3, 8):
+        command = [sys.executable, "-c", EIGHT % devices]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)
+        number, numbers = done.stdout.split()
+        assert int(number) == devices
+        found[devices] = numbers
+    assert found[1] == found[3] == found[8]
+
+
+def test_a_check_gets_of_key_and_setting_what_it_asks_for():
+    setting = Setting("here")
+    for function, got in (
+        (lambda key, setting: (key, setting), ("the key", setting)),
+        (lambda key, setting, power=2: (key, setting, power), ("the key", setting, 2)),
+        (lambda *both: both, ("the key", setting)),
+        (lambda key: key, "the key"),
+        (lambda setting: setting, setting),
+        (lambda where: where, setting),
+        (lambda: "nothing", "nothing"),
+        (lambda *, power=2: power, 2),
+    ):
+        assert evaluate(function, "the key", setting) == got

@@ -1,0 +1,771 @@
+"""Bounds of chen2016 and of Fourier Gram matrices: literal formulas, exact laws, Monte Carlo at stated error rates."""
+
+import math
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import registry
+from edges import wrong_edges
+from scipy import optimize, special, stats
+
+from jaxkern.bounds import Bound, concentration, fourier, sketching, streaming
+from jaxkern.bounds.fourier import _given
+
+FALSE_ALARM = 1e-6
+"""Of every statistical test below: the chance to fail although the statement holds."""
+
+
+def kl(u):
+    return (u - 1 - math.log(u)) / 2
+
+
+def both_tails(t, eps):
+    return math.exp(-t * kl((1 + eps) ** 2)) + math.exp(-t * kl((1 - eps) ** 2))
+
+
+def pairs(n):
+    return n * (n - 1) / 2
+
+
+def stop_loss(t, eps):
+    """Return the two bounds of `relative_distances_sharp`, with the means by quadrature."""
+    law = stats.chi2(t, scale=1 / t)
+    u, v = (1 + eps) ** 2, (1 - eps) ** 2
+    c = max(u - 2 * u / (t * (u - 1)), 0)
+    x = np.linspace(c, c + 40 * law.std(), 400_001)
+    above = np.trapezoid(law.sf(x), x) / (u - c)
+    c = v + 2 * v / (t * (1 - v))
+    x = np.linspace(0, c, 400_001)
+    return above + np.trapezoid(law.cdf(x), x) / (c - v)
+
+
+def ball_literal(eps, t, d, M, tau, e1, q):
+    b = (math.sqrt(d) + math.sqrt(2 * tau)) / math.sqrt(t)
+    rho = radius_literal(eps, t, d, tau)
+    mesh = math.sqrt(2 - 2 * math.exp(-0.5)) * (eps - e1) / (2 + e1 + b)
+    net = (1 + 2 * max(M, 1) / mesh) ** d
+    net += (math.log(max(min(M, 1) / rho, 1)) / math.log(q) + 1) * (1 + 2 * q / mesh) ** d
+    return 1 - 3 * math.exp(-tau) - net * both_tails(t, e1)
+
+
+def radius_literal(eps, t, d, tau):
+    b = (math.sqrt(d) + math.sqrt(2 * tau)) / math.sqrt(t)
+    B = math.sqrt(d) + math.sqrt(2 * (tau + math.log(t)))
+    return math.sqrt(min(4 * (1 - ((1 + b) / (1 + eps)) ** 2), 12 * (1 - ((1 - eps) / (1 - b)) ** 2) / B**2))
+
+
+def net_literal(eps, t, d, M, tau, share):
+    b = (math.sqrt(d) + math.sqrt(2 * tau)) / math.sqrt(t)
+    xi = (1 - share) * eps / (1 + b + math.exp(-0.5))
+    return 2 * (1 + 2 * M / xi) ** d * math.exp(-t * (share * eps) ** 2 / 2)
+
+
+def hadamard_of(k, eps, d, R):
+    log_n = d * math.log(R / math.sqrt(2 * math.log(1 / eps)))
+    return k / math.e * math.exp((min(log_n, -2 * k * math.log(2 * eps)) - math.log(2)) / k) - k + 1
+
+
+def hadamard(eps, d, R):
+    return max(1, *[hadamard_of(k, eps, d, R) for k in range(1, 33)])
+
+
+CASES = {
+    "kernel_value": (dict(eps=0.2, num_frequencies=300), (0.2, 1 - 2 * math.exp(-300 * 0.04 / 2))),
+    "kernel_value printed": (dict(eps=0.2, num_frequencies=300), (0.2, 1 - 2 * math.exp(-300 * 0.04 / 8))),
+    "kernel_values": (dict(eps=0.2, num_frequencies=700, num_points=30), (0.2, 1 - 870 * math.exp(-14))),
+    "kernel_values_shifted": (dict(eps=0.4, num_features=700, num_points=30), (0.4, 1 - 930 * math.exp(-14))),
+    "segment": (dict(num_frequencies=1200, distance=0.1, tau=4), (0.2, 1 - 4 * math.exp(-4))),
+    "far_distance": (
+        dict(eps=0.09, num_frequencies=9000, distance=1),
+        (0.09, 1 - 2 * math.exp(-9000 * (0.09 * (1 - math.exp(-0.5))) ** 2 / 2)),
+    ),
+    "far_distance printed": (
+        dict(eps=0.09, num_frequencies=90000, distance=1),
+        (0.09, 1 - 2 * math.exp(-90000 * (0.09 / 4) ** 2 / 8)),
+    ),
+    "distance_lower": (dict(distance=0.5), (0.5 * math.sqrt(2 - 2 / math.sqrt(math.e)), 1)),
+    "distance_lower printed": (dict(distance=0.5), (0.43, 1)),
+    "squared_distance_lower": (dict(eps=0.1, distance=0.5), (0.225, 1)),
+    "ratio_upper": (dict(second_moment=1.2, distance=0.8), (1.2 / (1 - 0.16), 1)),
+    "ratio_upper printed": (dict(second_moment=1.2, distance=0.8), (1.2 / (1 - 0.32), 1)),
+    "ratio_lower": (dict(second_moment=1.2, fourth_moment=3.5, distance=0.8), (1.2 - 0.64 / 12 * 3.5, 1)),
+    "chi_square_mean": (
+        dict(eps=0.3, num_frequencies=200),
+        (0.3, 1 - math.exp(-200 * kl(1.3)) - math.exp(-200 * kl(0.7))),
+    ),
+    "chi_square_mean printed": (dict(eps=0.3, num_frequencies=900), (0.3, 1 - 2 * math.exp(-900 * 0.09 / 8))),
+    "success_limit": (
+        dict(eps=0.1, num_frequencies=800, num_points=100),
+        ((stats.chi2.cdf(800 * 1.21, 800) - stats.chi2.cdf(800 * 0.81, 800)) ** 50, 1),
+    ),
+    "log_mgf": (
+        dict(s=0.9, distance=0.7),
+        (-math.log(1 - 1.8 * (1 - math.exp(-0.245))) / 2 - 0.9 * (1 - math.exp(-0.245)), 1),
+    ),
+    "log_mgf printed": (dict(s=0.9, distance=0.7), (0.81 * 0.7**4 / 4, 1)),
+    "sub_exponential": (
+        dict(eps=0.5, mean=0.3, p=0.1, q=0.6, num_frequencies=90),
+        (0.5, 1 - 2 * math.exp(-90 * min(0.0225 / 0.2, 0.15 / 1.2))),
+    ),
+    "sub_exponential far": (
+        dict(eps=0.5, mean=0.3, p=0.01, q=0.6, num_frequencies=90),
+        (0.5, 1 - 2 * math.exp(-90 * 0.15 / 1.2)),
+    ),
+    "near_distance": (dict(eps=0.2, num_frequencies=300, distance=0.6), (0.2, 1 - both_tails(300, 0.2))),
+    "near_distance printed": (
+        dict(eps=0.2, num_frequencies=900, distance=0.6),
+        (0.2, 1 - 2 * math.exp(-900 * 0.04 / 6 * ((2 - 2 * math.exp(-0.18)) / 0.36) ** 2)),
+    ),
+    "relative_distances_closed_form": (
+        dict(eps=0.2, num_frequencies=600, num_points=300),
+        (0.2, 1 - 2 * pairs(300) * math.exp(-600 * 0.04 * 0.81)),
+    ),
+    "relative_distances": (
+        dict(eps=0.2, num_frequencies=600, num_points=300),
+        (0.2, 1 - pairs(300) * both_tails(600, 0.2)),
+    ),
+    "relative_distances_sharp": (
+        dict(eps=0.2, num_frequencies=400, num_points=300),
+        (0.2, 1 - pairs(300) * stop_loss(400, 0.2)),
+    ),
+    "relative_distances_given": (
+        dict(eps=0.2, num_frequencies=400, squared_distances=[0.0], pairs=[pairs(300)]),
+        (0.2, 1 - pairs(300) * stop_loss(400, 0.2)),
+    ),
+    "gradient": (dict(frequency_energy=50.0, distance=0.5, dim=4, num_frequencies=20), (2 / 20 * 25, 1)),
+    "gradient printed": (dict(frequency_energy=50.0, distance=0.5, dim=4, num_frequencies=20), (2 * 25, 1)),
+    "lipschitz_squared": (
+        dict(radius=0.5, dim=4, num_frequencies=100, tau=2),
+        ((1 + (2 + 2) / 10) ** 2, 1 - math.exp(-2)),
+    ),
+    "ball": (
+        dict(eps=0.2, num_frequencies=900, dim=2, diameter=10, tau=5, inner=0.8, shell=2),
+        (0.2, ball_literal(0.2, 900, 2, 10, 5, 0.16, 2)),
+    ),
+    "vanishing_ball": (
+        dict(eps=0.3, num_frequencies=900, dim=2, tau=5),
+        (radius_literal(0.3, 900, 2, 5), 1 - 3 * math.exp(-5)),
+    ),
+    "ball_additive": (
+        dict(eps=0.3, num_frequencies=2000, dim=2, diameter=10, tau=5),
+        (0.3, 1 - math.exp(-5) - min(net_literal(0.3, 2000, 2, 10, 5, i / 40) for i in range(2, 39))),
+    ),
+    "dimension_limit": (dict(eps=0.05, dim=10, radius=100), (hadamard(0.05, 10, 100), 1)),
+    "gram_spectral_shifted": (
+        dict(eps=0.3, num_features=400, num_points=50),
+        (0.3, 1 - 100 * math.exp(-0.09 * 400 / 2.4)),
+    ),
+    "gram_spectral_shifted printed": (
+        dict(eps=0.3, num_features=900, num_points=50),
+        (0.3, 1 - 100 * math.exp(-0.09 * 900 / 11.4)),
+    ),
+    "gram_spectral_paired": (
+        dict(eps=0.3, num_frequencies=200, num_points=50),
+        (0.3, 1 - 100 * math.exp(-0.09 * 200 / 0.7)),
+    ),
+    "gram_spectral_paired_all_n": (
+        dict(eps=0.3, num_frequencies=100),
+        (0.3, 1 - 40 * math.exp(-0.09 * 100 / 0.7)),
+    ),
+    "gram_frobenius_shifted": (
+        dict(num_features=400, tau=3),
+        ((math.sqrt(1.5) + 2 * math.sqrt(3)) / 20, 1 - math.exp(-3)),
+    ),
+    "gram_frobenius_paired": (
+        dict(num_frequencies=400, tau=3, variance=0.5),
+        ((math.sqrt(0.5) + math.sqrt(3)) / 20, 1 - math.exp(-3)),
+    ),
+    "gram_frobenius_paired_bernstein": (
+        dict(eps=0.3, num_frequencies=100, variance=0.5),
+        (0.3, 1 - 2 * math.exp(-9 / (1 + 0.2 * math.sqrt(2)))),
+    ),
+    "quadratic_form_shifted": (dict(eps=0.1, num_features=1000), (0.1, 1 - 2 * math.exp(-5))),
+    "quadratic_form_shifted printed": (dict(eps=0.1, num_features=200), (0.1, 1 - 2 * math.exp(-4))),
+    "quadratic_form_paired": (dict(eps=0.1, num_frequencies=200), (0.1, 1 - 2 * math.exp(-4))),
+}
+
+
+QUADRATURE = ("relative_distances_sharp", "relative_distances_given")
+"""Those whose literal form is a quadrature, and which lose digits in float32."""
+
+
+def bound_of(name):
+    function = getattr(fourier, name.split()[0])
+    return partial(function, as_printed=True) if name.endswith("printed") else function
+
+
+def test_every_public_bound_is_tested():
+    assert {name.split()[0] for name in CASES} == set(fourier.__all__)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bounds_on_python_numbers_are_the_literal_formula_in_float64(name):
+    words, (value, probability) = CASES[name]
+    found = bound_of(name)(**words)
+    assert isinstance(found, Bound) and found.valid is True
+    assert type(found.value) is float and type(found.probability) is float
+    tolerance = 1e-6 if name in QUADRATURE else 1e-12
+    assert found.value == pytest.approx(value, rel=1e-12)
+    assert 1 - found.probability == pytest.approx(1 - probability, rel=tolerance, abs=1e-15)
+    assert 0 < found.probability <= 1
+    assert "chen2016" in found.source or "ghashami2016" in found.source
+    assert ("printed" in found.source) == name.endswith("printed")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bounds_on_arrays_pass_through_jit_vmap_and_grad(name, dtype):
+    words, _ = CASES[name]
+    bound = bound_of(name)
+    word = "num_frequencies" if "num_frequencies" in words else next(iter(words))
+    others = {key: value for key, value in words.items() if key != word}
+    values = [words[word] * factor for factor in (1.0, 1.1)]
+    batched = jax.jit(jax.vmap(lambda x: bound(**others, **{word: x})))(jnp.asarray(values, dtype))
+    assert batched.valid.dtype == bool
+    for i, value in enumerate(values):
+        single = bound(**others, **{word: value})
+        loose = 0.1 if name in QUADRATURE else 2e-3
+        tolerance = loose if dtype == "float32" else 1e-9
+        np.testing.assert_allclose(np.broadcast_to(batched.value, 2)[i], single.value, rtol=tolerance)
+        failure = 1 - float(np.broadcast_to(batched.probability, 2)[i])
+        assert failure == pytest.approx(
+            1 - single.probability, rel=tolerance, abs=2e-6 if dtype == "float32" else 1e-12
+        )
+    slope = jax.grad(lambda x: jnp.sum(jnp.asarray(bound(**others, **{word: x}).probability)))(
+        jnp.asarray(values[0], dtype)
+    )
+    assert np.isfinite(slope)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name, (words, _) in CASES.items()
+        if {"num_frequencies", "num_features"} & set(words) and name not in ("success_limit", "vanishing_ball")
+    ],
+)
+def test_more_frequencies_never_make_a_bound_worse(name):
+    words, _ = CASES[name]
+    word = "num_frequencies" if "num_frequencies" in words else "num_features"
+    before, after = (bound_of(name)(**{**words, word: words[word] * factor}) for factor in (1, 1.3))
+    assert after.value <= before.value and after.probability >= before.probability
+
+
+def test_printed_hypotheses_and_corrected_ones_differ_as_documented():
+    assert not fourier.kernel_value(eps=0.6, num_frequencies=9, as_printed=True).valid
+    assert fourier.kernel_value(eps=0.6, num_frequencies=9).valid
+    assert not fourier.far_distance(eps=0.05, num_frequencies=9, distance=0.9).valid
+    assert (
+        not fourier.log_mgf(s=0.6, distance=1.0, as_printed=True).valid and fourier.log_mgf(s=0.6, distance=1.0).valid
+    )
+    assert fourier.log_mgf(s=-50.0, distance=1.0).valid and not fourier.log_mgf(s=2.0, distance=1.0).valid
+    assert not fourier.ball(eps=0.2, num_frequencies=20, dim=2, diameter=1).valid
+    assert not fourier.gram_spectral_paired_all_n(eps=0.01, num_frequencies=100).valid
+
+
+HYPOTHESES = {
+    "kernel_value": "eps > 0",
+    "kernel_value printed": "eps > 0, eps < 0.5",
+    "kernel_values": "eps > 0",
+    "kernel_values_shifted": "eps > 0",
+    "segment": f"tau >~ {math.log(4)}, distance <~ {math.sqrt(0.2) / 4}",
+    "far_distance": "eps > 0, eps < 1, distance >= 1",
+    "far_distance printed": "eps > 0, eps < 0.1, distance >= 1",
+    "distance_lower": "distance <= 1",
+    "distance_lower printed": "distance <= 1",
+    "squared_distance_lower": f"distance <= {2 * math.sqrt(0.1)}",
+    "ratio_upper": "distance < 2",
+    "ratio_upper printed": "distance <= 1",
+    "ratio_lower": "distance >= 0",
+    "chi_square_mean": "eps > 0, eps < 1",
+    "chi_square_mean printed": "eps > 0, eps < 1",
+    "success_limit": "eps > 0, eps < 1, num_points >= 2",
+    "log_mgf": f"s <~ {0.5 / (1 - math.exp(-0.245))}",
+    "log_mgf printed": f"s >= 0, s <~ {0.5 / 0.49}",
+    "sub_exponential": "eps > 0, p > 0, q > 0",
+    "near_distance": "eps > 0, eps < 1, distance > 0",
+    "near_distance printed": "eps > 0, eps < 1, distance > 0, distance <= 1",
+    "relative_distances_closed_form": "eps > 0, eps < 1, num_points >= 1",
+    "relative_distances": "eps > 0, eps < 1, num_points >= 1",
+    "relative_distances_sharp": "eps >= 1e-4, eps < 1, num_points >= 1",
+    "relative_distances_given": "eps >= 1e-4, eps < 1",
+    "gradient": "distance >= 0",
+    "gradient printed": "distance >= 0",
+    "lipschitz_squared": "tau > 0",
+    "ball": f"eps < 1, num_frequencies >~ {(math.sqrt(2) + math.sqrt(10)) ** 2 / 0.04}, tau > 0, inner > 0, inner < 1, "
+    "shell > 1",
+    "vanishing_ball": f"eps < 1, eps >~ {(math.sqrt(2) + math.sqrt(10)) / 30}, tau > 0",
+    "ball_additive": "eps > 0, tau > 0, diameter > 0",
+    "dimension_limit": f"eps > 0, eps < 0.25, radius >~ {math.sqrt(2 * math.log(20))}",
+    "gram_spectral_shifted": "eps > 0",
+    "gram_spectral_paired": "eps > 0",
+    "gram_spectral_paired_all_n": f"eps >= {1 / 20 + 1 / 300}",
+    "gram_frobenius_shifted": "tau > 0",
+    "gram_frobenius_paired": "tau > 0",
+    "gram_frobenius_paired_bernstein": "eps > 0",
+    "quadratic_form_shifted": "eps > 0",
+    "quadratic_form_paired": "eps > 0",
+}
+
+
+@pytest.mark.parametrize("name", HYPOTHESES)
+def test_hypotheses_hold_up_to_their_edges(name):
+    assert wrong_edges(bound_of(name), CASES[name][0], HYPOTHESES[name]) == []
+
+
+def test_hypotheses_that_need_other_words_hold_up_to_their_edges():
+    many = CASES["ball"][0] | dict(num_frequencies=1e11)
+    assert wrong_edges(fourier.ball, many, "eps >= 1e-4") == []
+    short = bound_of("log_mgf printed")
+    assert wrong_edges(short, dict(s=0.4, distance=0.5), "distance <= 1, s < 2") == []
+    one = dict(eps=0.2, num_frequencies=400)
+    for squared, counts, valid in ((0.0, 0.0, True), (0.0, -1e-9, False), (-1e-9, 1.0, False)):
+        found = fourier.relative_distances_given(squared_distances=[1.0, squared], pairs=[1.0, counts], **one)
+        assert found.valid is valid
+
+
+def exponent(ratio, distance):
+    """Return the exponent of Chernoff's bound for the mean of X / E X at a ratio, by quadrature over the frequency."""
+    w = np.linspace(-12, 12, 60_001)
+    X, weights = 1 - np.cos(distance * w), np.exp(-(w**2) / 2) / np.exp(-(w**2) / 2).sum()
+    mean = 1 - math.exp(-(distance**2) / 2)
+    sign = 1 if ratio > 1 else -1
+    found = optimize.minimize_scalar(
+        lambda s: special.logsumexp(sign * s * (X - ratio * mean), b=weights),
+        bounds=(0, 128),
+        method="bounded",
+        options=dict(xatol=1e-9),
+    )
+    return -found.fun
+
+
+@pytest.mark.parametrize(("eps", "t"), [(0.3, 400), (0.05, 8000), (0.95, 40)])
+@pytest.mark.parametrize("distance", [0.06, 0.3, 1.0, 2.5, 5.9])
+def test_pairs_at_a_distance_fail_by_the_exponents_of_their_law(eps, t, distance):
+    """Unless chi-square says more, which the sharp bound does for close pairs."""
+    found = fourier.relative_distances_given(eps=eps, num_frequencies=t, squared_distances=[distance**2], pairs=[1.0])
+    rates = [max(exponent(ratio, distance), kl(ratio)) for ratio in ((1 + eps) ** 2, (1 - eps) ** 2)]
+    sharp = fourier.relative_distances_sharp(eps=eps, num_frequencies=t, num_points=2)
+    expected = min(sum(math.exp(-t * rate) for rate in rates), 1 - sharp.probability)
+    assert 1 - found.probability == pytest.approx(expected, rel=1e-6, abs=1e-15)
+    assert distance < 0.5 or expected < 0.9 * (1 - sharp.probability)
+
+
+@pytest.mark.parametrize("eps", [0.05, 0.3, 0.99])
+def test_rates_are_the_exponents_of_both_tails_from_below(eps):
+    """At eps = 0.99 and distance 2.5 no ratio is so large: the exponent is that of the largest tilt."""
+    places = [0.05, 0.3, 2.5]
+    squared = np.array([0.0, *(r**2 for r in places)])
+    double, single = _given._rates(np, eps, squared), _given._rates(jnp, eps, jnp.asarray(squared, "float32"))
+    for found, rounded, ratio in zip(double, single, ((1 + eps) ** 2, (1 - eps) ** 2), strict=True):
+        expected = [kl(ratio), *(max(exponent(ratio, r), kl(ratio)) for r in places)]
+        np.testing.assert_allclose(found, expected, rtol=1e-7)
+        assert np.all(rounded[1:] <= np.maximum(found[1:], kl(ratio) * (1 + 1e-6)))
+
+
+def test_distances_out_of_the_range_of_the_quadrature_count_as_its_ends():
+    def failure(distance, eps=0.3, t=400):
+        words = dict(eps=eps, num_frequencies=t, squared_distances=[distance**2], pairs=[1.0])
+        return 1 - fourier.relative_distances_given(**words).probability
+
+    sharp = fourier.relative_distances_sharp(eps=0.3, num_frequencies=400, num_points=2)
+    assert failure(0.0) == failure(0.049) == pytest.approx(1 - sharp.probability, rel=1e-9)
+    assert failure(6.0) == failure(60.0)
+    assert (
+        failure(0.0, 0.9, 1.0) <= 1 - fourier.relative_distances(eps=0.9, num_frequencies=1, num_points=2).probability
+    )
+
+
+def test_distances_are_vectors_of_one_size_and_any_numbers(x64):
+    words = dict(eps=0.3, num_frequencies=400)
+    whole = fourier.relative_distances_given(squared_distances=[1, 4], pairs=[3, 2], **words)
+    exact = fourier.relative_distances_given(squared_distances=[1.0, 4.0], pairs=[3.0, 2.0], **words)
+    assert whole.probability == exact.probability
+    single = fourier.relative_distances_given(squared_distances=jnp.ones(2, "float32"), pairs=np.ones(2), **words)
+    assert single.probability.dtype == jnp.float32
+    assert fourier.relative_distances_given(squared_distances=[], pairs=[], **words).probability == 1
+    for squared, pairs_ in (([1.0, 2.0], [1.0]), (1.0, 1.0), ([[1.0]], [[1.0]])):
+        with pytest.raises(ValueError, match="must be vectors of one size"):
+            fourier.relative_distances_given(squared_distances=squared, pairs=pairs_, **words)
+
+
+BALLS = {
+    "smaller than a shell": (0.2, 900, 2, 0.3, 5, 0.8, 2),
+    "no shell at all": (0.2, 900, 2, 1e-3, 5, 0.8, 2),
+    "eigenvalues near their limit": (0.9, 24, 1, 10, 5, 0.8, 2),
+    "a small tau": (0.2, 900, 2, 10, 0.25, 0.8, 2),
+    "two frequencies": (0.99, 2, 1, 10, 0.01, 0.8, 2),
+}
+
+
+@pytest.mark.parametrize("case", BALLS)
+def test_the_parts_of_the_bound_of_a_ball(case):
+    eps, t, d, M, tau, inner, q = BALLS[case]
+    found = fourier.ball(eps=eps, num_frequencies=t, dim=d, diameter=M, tau=tau, inner=inner, shell=q)
+    expected = ball_literal(eps, t, d, M, tau, eps * inner, q)
+    assert 1 - found.probability == pytest.approx(1 - expected, rel=1e-9)
+
+
+def test_beyond_its_hypotheses_a_ball_has_a_bound_that_is_a_number():
+    words = dict(eps=0.2, num_frequencies=900, dim=2, diameter=10, tau=5, inner=0.8, shell=2)
+    few = dict(num_frequencies=0.5, tau=-3)
+    for wrong in (dict(num_frequencies=20), dict(tau=-1), dict(shell=1), dict(shell=0.5), few):
+        found = fourier.ball(**words | wrong)
+        assert math.isfinite(found.probability) and not found.valid
+    # Four exponents are cut.
+    crowded = fourier.ball(**words | dict(dim=1000, num_frequencies=1e5))
+    assert 1 - crowded.probability == pytest.approx(4 * math.exp(60), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("eps", "dim", "radius", "power"),
+    [(0.2, 1, 6 * math.sqrt(2 * math.log(5)), 1), (0.05, 100, 1e30, 32), (0.2, 1, math.sqrt(2 * math.log(5)), None)],
+)
+def test_the_dimension_limit_is_the_best_of_its_32_powers(eps, dim, radius, power):
+    found = fourier.dimension_limit(eps=eps, dim=dim, radius=radius).value
+    assert found == pytest.approx(hadamard(eps, dim, radius), rel=1e-9)
+    assert found == pytest.approx(1 if power is None else hadamard_of(power, eps, dim, radius), rel=1e-9)
+
+
+def test_a_ball_has_the_parameters_that_are_documented():
+    words = dict(eps=0.2, num_frequencies=900, dim=2, diameter=10)
+    documented = fourier.ball(**words, tau=5.0, inner=0.85, shell=1.5)
+    assert fourier.ball(**words).probability == documented.probability
+
+
+def test_without_a_variance_that_of_every_kernel_counts():
+    for name, largest in (("gram_frobenius_paired", 1.0), ("gram_frobenius_paired_bernstein", 1.0)):
+        words = {word: value for word, value in CASES[name][0].items() if word != "variance"}
+        found, expected = getattr(fourier, name)(**words), getattr(fourier, name)(**words, variance=largest)
+        assert (found.value, found.probability) == (expected.value, expected.probability)
+
+
+def test_edges_that_are_known_without_rounding():
+    words = dict(eps=0.5, num_frequencies=100, dim=4, diameter=1, tau=2)
+    assert wrong_edges(fourier.ball, words, "num_frequencies > 64") == []
+    assert wrong_edges(fourier.log_mgf, dict(s=0.4, distance=40), "s < 0.5") == []  # where E X is 1
+    assert fourier.dimension_limit(eps=0.1, dim=3, radius=math.sqrt(2 * math.log(1 / 0.1))).valid is True
+
+
+def test_beyond_their_hypotheses_bounds_of_pairs_are_numbers():
+    many = dict(num_frequencies=20, num_points=10)
+    found = [fourier.chi_square_mean(eps=eps, num_frequencies=20) for eps in (-1.5, 1.5)]
+    found += [fourier.relative_distances_sharp(eps=eps, **many) for eps in (-0.1, 0.0, 1.0, 1.5)]
+    found += [fourier.log_mgf(s=2.0, distance=1.0), fourier.success_limit(eps=-1e-3, **many)]
+    for bound in found:
+        assert math.isfinite(bound.value) and math.isfinite(bound.probability) and not bound.valid
+    assert not fourier.success_limit(eps=0.1, num_frequencies=math.inf, num_points=10).valid
+
+
+def test_for_a_single_frequency_the_stop_loss_starts_at_zero():
+    """The density has a pole there: quadrature with steps of 1e-4 is good for 1e-5."""
+    found = fourier.relative_distances_sharp(eps=0.5, num_frequencies=1, num_points=2)
+    assert 1 - found.probability == pytest.approx(stop_loss(1, 0.5), rel=1e-4)
+
+
+def test_in_a_single_point_the_dimension_limit_is_flat():
+    limit = jax.jit(jax.value_and_grad(lambda radius: fourier.dimension_limit(eps=0.1, dim=3, radius=radius).value))
+    assert [float(found) for found in limit(jnp.zeros(()))] == [1, 0]
+
+
+def test_beyond_its_hypotheses_the_dimension_limit_stays_where_it_is_at_the_edge():
+    words = dict(dim=3, radius=100.0)
+    at_the_edge = fourier.dimension_limit(eps=0.25 - 1e-6, **words).value
+    assert fourier.dimension_limit(eps=0.4, **words).value == at_the_edge
+    assert fourier.dimension_limit(eps=0.1, dim=3, radius=0.0).value == 1
+
+
+# ----------------------------------------------------------------------------------------- Theorem A: convex order
+
+
+@pytest.fixture(scope="module")
+def normal():
+    """A fine grid with the weights of N(0, 1): means of smooth functions are exact to 1e-12."""
+    x = np.linspace(-14, 14, 800_001)
+    weights = np.exp(-(x**2) / 2)
+    return x, weights / weights.sum()
+
+
+@pytest.mark.parametrize("distance", [0.05, 0.3, 1.0, 2.0, 3.5, 8.0])
+def test_one_pair_is_below_chi_square_in_the_convex_order(distance, normal):
+    x, weights = normal
+    mean = -math.expm1(-(distance**2) / 2)
+    Y = 2 * np.sin(x * distance / 2) ** 2 / mean
+    assert weights @ Y == pytest.approx(1, abs=1e-9)
+    for c in (0.05, 0.3, 0.8, 1.0, 1.5, 2.5, 5.0, 9.0):
+        assert weights @ np.maximum(Y - c, 0) <= weights @ np.maximum(x**2 - c, 0) + 1e-9
+    for k in range(1, 9):
+        assert weights @ Y**k <= special.factorial2(2 * k - 1) * (1 + 1e-9)
+    for s in (-30.0, -3.0, -0.5, 0.2, 0.45):
+        assert weights @ np.exp(s * Y) <= (1 - 2 * s) ** -0.5 * (1 + 1e-9)
+
+
+def test_moments_in_exact_arithmetic_stay_below_those_of_chi_square():
+    """2^k E (1 - cos)^k is a polynomial in q = exp(-r^2 / 2): rational numbers, against (2k - 1)!! 2^k (1 - q)^k."""
+    from fractions import Fraction
+
+    for k in range(1, 13):
+        # 2^k (1 - cos a)^k = (-1)^k (e^{ia/2} - e^{-ia/2})^{2k} has coefficients (-1)^(k + j) C(2k, j) at (j - k) a.
+        for q in (Fraction(1, 50), Fraction(1, 3), Fraction(9, 10), Fraction(99, 100)):
+            moment = sum((-1) ** (k + j) * math.comb(2 * k, j) * q ** ((j - k) ** 2) for j in range(2 * k + 1))
+            double = math.prod(range(1, 2 * k, 2))
+            assert 0 <= moment <= double * (2 * (1 - q)) ** k
+
+
+@pytest.mark.parametrize("distance", [0.05, 0.3, 1.0])
+def test_lemma_4_1_is_false_as_printed_near_zero_and_holds_corrected(distance, normal):
+    x, weights = normal
+    mean = -math.expm1(-(distance**2) / 2)
+    for share in (0.2, 0.6, 0.999):
+        s = share / (2 * distance**2)
+        exact = math.log(weights @ np.exp(s * 2 * np.sin(x * distance / 2) ** 2)) - s * mean
+        printed = fourier.log_mgf(s=s, distance=distance, as_printed=True)
+        corrected = fourier.log_mgf(s=s, distance=distance)
+        assert printed.valid and corrected.valid
+        assert exact <= corrected.value * (1 + 1e-9)
+        if distance == 0.05:
+            assert exact > 1.05 * printed.value
+
+
+@pytest.mark.parametrize("t", [5, 60, 1000])
+@pytest.mark.parametrize("eps", [0.05, 0.2, 0.5])
+def test_tails_bound_chi_square_and_the_sharp_one_is_within_a_factor_e_where_it_matters(t, eps):
+    exact = stats.chi2.sf(t * (1 + eps) ** 2, t) + stats.chi2.cdf(t * (1 - eps) ** 2, t)
+    words = dict(eps=eps, num_frequencies=t, num_points=2)
+    sharp, chernoff, closed = (
+        1 - bound(**words).probability
+        for bound in (
+            fourier.relative_distances_sharp,
+            fourier.relative_distances,
+            fourier.relative_distances_closed_form,
+        )
+    )
+    assert exact <= sharp * (1 + 1e-9) + 1e-15
+    assert exact <= chernoff + 1e-15 and chernoff <= closed * (1 + 1e-12)
+    if 1e-12 < exact < 1e-2:
+        assert sharp <= math.e * exact and sharp < chernoff
+
+
+def test_exact_law_at_tiny_distances_is_chi_square_and_lemma_3_2_holds_there():
+    for eps, t in [(0.1, 800), (0.3, 90), (0.5, 30)]:
+        exact = stats.chi2.sf(t * (1 + eps), t) + stats.chi2.cdf(t * (1 - eps), t)
+        corrected = 1 - fourier.chi_square_mean(eps=eps, num_frequencies=t).probability
+        printed = 1 - fourier.chi_square_mean(eps=eps, num_frequencies=t, as_printed=True).probability
+        assert exact <= corrected <= printed
+
+
+# ------------------------------------------------------------------------------------------ Monte Carlo and identities
+
+
+def distances(rng, t, differences, trials):
+    """Return Dhat^2 / D^2, (trials, rows of differences)."""
+    w = rng.standard_normal((trials, t, differences.shape[1]))
+    squared = np.mean(4 * np.sin(w @ differences.T / 2) ** 2, axis=1)
+    return squared / (-2 * np.expm1(-np.sum(differences**2, axis=1) / 2))
+
+
+def too_often(failures, trials, probability):
+    """Tell whether so many failures speak against `probability`, at the level FALSE_ALARM."""
+    return stats.binom.sf(failures - 1, trials, min(max(probability, 0), 1)) < FALSE_ALARM
+
+
+@pytest.mark.parametrize("distance", [0.01, 0.7, 2.0, 4.0])
+def test_pairs_fail_no_more_often_than_the_bound_says(distance, rng):
+    t, eps, trials = 40, 0.25, 20_000
+    ratios = distances(rng, t, np.array([[distance]]), trials)[:, 0]
+    failures = int(np.sum(np.abs(np.sqrt(ratios) - 1) > eps))
+    for bound in (fourier.relative_distances_sharp, fourier.relative_distances):
+        assert not too_often(failures, trials, 1 - bound(eps=eps, num_frequencies=t, num_points=2).probability)
+    if distance == 0.01:  # informative: half the frequencies would be caught
+        half = distances(rng, t // 2, np.array([[distance]]), trials)[:, 0]
+        failures = int(np.sum(np.abs(np.sqrt(half) - 1) > eps))
+        assert too_often(
+            failures, trials, 1 - fourier.relative_distances_sharp(eps=eps, num_frequencies=t, num_points=2).probability
+        )
+
+
+def test_success_of_orthogonal_pairs_is_what_success_limit_says(rng):
+    t, eps, n, trials = 40, 0.2, 20, 4_000
+    ratios = distances(rng, t, 1e-3 * np.eye(n // 2), trials)
+    rate = np.mean(np.all(np.abs(np.sqrt(ratios) - 1) <= eps, axis=1))
+    limit = fourier.success_limit(eps=eps, num_frequencies=t, num_points=n).value
+    assert 0.2 < limit < 0.9 and abs(rate - limit) < 5 * math.sqrt(limit * (1 - limit) / trials)
+
+
+def test_taylor_bounds_of_the_ratio_hold_for_all_frequencies(rng):
+    for _ in range(300):
+        r, w = rng.uniform(0.01, 1.0), rng.standard_normal(rng.integers(1, 6)) * rng.choice([0.3, 1, 10])
+        ratio = np.mean(4 * np.sin(w * r / 2) ** 2) / (-2 * math.expm1(-(r**2) / 2))
+        second, fourth = np.mean(w**2), np.mean(w**4)
+        upper = fourier.ratio_upper(second_moment=second, distance=r)
+        assert (
+            ratio
+            <= upper.value * (1 + 1e-12)
+            <= fourier.ratio_upper(second_moment=second, distance=r, as_printed=True).value * (1 + 1e-11)
+        )
+        assert ratio >= fourier.ratio_lower(second_moment=second, fourth_moment=fourth, distance=r).value - 1e-12
+        true = math.sqrt(-2 * math.expm1(-(r**2) / 2))
+        assert (
+            true
+            >= fourier.distance_lower(distance=r).value * (1 - 1e-12)
+            >= fourier.distance_lower(distance=r, as_printed=True).value
+        )
+        eps = r**2 / 4
+        assert true**2 >= fourier.squared_distance_lower(eps=eps, distance=r).value * (1 - 1e-12)
+
+
+def test_the_gradient_bound_needs_its_factor(rng):
+    """One frequency in one dimension: the gradient of 2 - 2 cos(w x) is 2 w sin(w x), up to twice what is printed."""
+    w, x = 1.0, 0.01
+    slope = 2 * w * math.sin(w * x)
+    words = dict(frequency_energy=w**2, distance=x, dim=1, num_frequencies=1)
+    assert fourier.gradient(**words, as_printed=True).value < 0.51 * slope
+    assert fourier.gradient(**words).value >= slope
+    for _ in range(100):
+        t, d = int(rng.integers(1, 9)), int(rng.integers(1, 6))
+        W, delta = rng.standard_normal((t, d)), rng.standard_normal(d) * 0.5
+        slope = np.linalg.norm(2 / t * np.sin(W @ delta) @ W)
+        words = dict(frequency_energy=np.sum(W**2), distance=np.linalg.norm(delta), dim=d, num_frequencies=t)
+        assert slope <= fourier.gradient(**words).value * (1 + 1e-12)
+
+
+def test_differences_of_feature_distances_are_at_most_the_distance_of_the_difference(rng):
+    for _ in range(200):
+        W, a, b = rng.standard_normal((6, 3)), rng.standard_normal(3), rng.standard_normal(3)
+        A = W.T @ W / 6
+        at = [math.sqrt(np.mean(4 * np.sin(W @ x / 2) ** 2)) for x in (a, b, a - b)]
+        assert abs(at[0] - at[1]) <= at[2] + 1e-12 <= math.sqrt(np.linalg.norm(A, 2)) * np.linalg.norm(a - b) + 2e-12
+
+
+def test_lipschitz_constants_of_squared_distances_hold_as_often_as_they_say(rng):
+    t, d, tau, trials = 50, 5, 1.0, 2_000
+    W = rng.standard_normal((trials, t, d))
+    top = np.linalg.eigvalsh(np.swapaxes(W, 1, 2) @ W / t)[:, -1]
+    bound = fourier.lipschitz_squared(radius=1.0, dim=d, num_frequencies=t, tau=tau)
+    failures = int(np.sum(2 * top > bound.value))
+    assert not too_often(failures, trials, 1 - bound.probability)
+
+
+@pytest.mark.parametrize(("dim", "diameter"), [(1, 5.0), (2, 1e-3)])
+def test_whole_balls_are_embedded_at_the_size_the_bound_certifies(dim, diameter, rng):
+    eps, tau = 0.3, 6.0
+    t = next(
+        t
+        for t in range(50, 2000, 10)
+        if fourier.ball(eps=eps, num_frequencies=t, dim=dim, diameter=diameter, tau=tau).probability > 0.95
+    )
+    if dim == 1:
+        grid = np.linspace(1e-3, diameter, 500)[:, None]
+    else:
+        angle = np.linspace(0, math.pi, 200)
+        grid = diameter * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    ratios = distances(rng, t, grid, 60)
+    failures = int(np.sum(np.any(np.abs(np.sqrt(ratios) - 1) > eps, axis=1)))
+    assert not too_often(failures, 60, 0.05)
+
+
+def features_of(rng, X, size, shifted):
+    W = rng.standard_normal((X.shape[1], size))
+    if shifted:
+        return math.sqrt(2 / size) * np.cos(X @ W + rng.uniform(0, 2 * math.pi, size))
+    return np.concatenate([np.cos(X @ W), np.sin(X @ W)], axis=1) / math.sqrt(size)
+
+
+@pytest.mark.parametrize("shifted", [False, True])
+def test_gram_matrices_err_by_the_exact_variance_and_within_every_bound(shifted, rng):
+    """E |G - Ghat|_F^2 has a closed form, and each bound holds as often as it says, on points near and far."""
+    n, size, trials = 30, 80, 400
+    X = np.concatenate([0.05 * rng.standard_normal((n // 2, 2)), 5 * rng.standard_normal((n - n // 2, 2))])
+    squared = np.sum((X[:, None] - X[None]) ** 2, axis=2)
+    G = np.exp(-squared / 2)
+    variance = np.sum(G**4 / 2 + (1 if shifted else 0.5) - G**2) / size
+    errors = []
+    for _ in range(trials):
+        Z = features_of(rng, X, size, shifted)
+        errors.append([np.linalg.norm(G - Z @ Z.T), np.linalg.norm(G - Z @ Z.T, 2)])
+    frobenius, spectral = np.array(errors).T / n
+    mean, spread = np.mean(frobenius**2), np.std(frobenius**2) / math.sqrt(trials)
+    assert abs(mean - variance / n**2) < 5 * spread and spread < 0.1 * mean
+    assert variance / n**2 <= (1.0 if shifted else 0.5) / size
+    for tau in (0.7, 2.0):
+        if shifted:
+            bound = fourier.gram_frobenius_shifted(num_features=size, tau=tau, variance=1.0)
+        else:
+            bound = fourier.gram_frobenius_paired(num_frequencies=size, tau=tau, variance=0.5)
+        assert not too_often(int(np.sum(frobenius > bound.value)), trials, 1 - bound.probability)
+        eps = bound.value
+        if not shifted:
+            bernstein = fourier.gram_frobenius_paired_bernstein(eps=eps, num_frequencies=size, variance=0.5)
+            assert not too_often(int(np.sum(frobenius > eps)), trials, 1 - bernstein.probability)
+            tropp = fourier.gram_spectral_paired(eps=eps, num_frequencies=size, num_points=n)
+            free = fourier.gram_spectral_paired_all_n(eps=eps, num_frequencies=size)
+            for found in (tropp, free):
+                assert not too_often(int(np.sum(spectral > eps)), trials, 1 - found.probability)
+        else:
+            tropp = fourier.gram_spectral_shifted(eps=eps, num_features=size, num_points=n)
+            assert not too_often(int(np.sum(spectral > eps)), trials, 1 - tropp.probability)
+
+
+def test_theorem_3_1_of_ghashami2016_is_false_as_printed_and_holds_corrected(rng):
+    """One point, x = 1: the form is the mean of 2 cos^2 over uniform angles, whatever the kernel."""
+    eps, delta, trials = 0.1, 0.01, 60_000
+    m = math.ceil(math.log(2 / delta) / (2 * eps**2))
+    printed = fourier.quadratic_form_shifted(eps=eps, num_features=m, as_printed=True)
+    assert printed.probability >= 1 - delta
+    mean = np.mean(np.cos(2 * rng.uniform(0, 2 * math.pi, (trials, m)).astype(np.float32)), axis=1)
+    failures = int(np.sum(np.abs(mean) > eps))
+    assert too_often(failures, trials, 1 - printed.probability)
+    assert not too_often(failures, trials, 1 - fourier.quadratic_form_shifted(eps=eps, num_features=m).probability)
+
+
+def test_the_variance_of_paired_features_is_at_most_one_half_for_the_gaussian_kernel_and_one_in_general():
+    K = np.linspace(0, 1, 1001)
+    assert np.all((1 + K**4) / 2 - K**2 <= 0.5) and np.all(1 + K**4 / 2 - K**2 <= 1)
+    r = np.linspace(0, 20, 2001)
+    cauchy = (1 + 1 / (1 + 4 * r**2)) / 2 - 1 / (1 + r**2) ** 2
+    assert 0.5 < cauchy.max() <= 1
+
+
+def test_the_dimension_limit_holds_for_an_exact_gram_matrix_and_grows_with_the_ball():
+    small, large = (fourier.dimension_limit(eps=0.05, dim=3, radius=r).value for r in (20.0, 200.0))
+    assert 1 <= small < large
+    # The identity on n points is a unit map with error 0: its dimension is n, which no limit exceeds.
+    eps, radius, dim = 0.05, 8.0, 3
+    n = (radius / math.sqrt(2 * math.log(1 / eps))) ** dim
+    assert fourier.dimension_limit(eps=eps, dim=dim, radius=radius).value <= n
+    assert not fourier.dimension_limit(eps=0.3, dim=3, radius=20.0).valid
+
+
+def test_as_printed_must_be_a_truth_value():
+    with pytest.raises(ValueError, match="as_printed"):
+        fourier.quadratic_form_shifted(eps=0.1, num_features=9, as_printed="yes")
+
+
+def test_an_argument_that_is_not_a_number_shows_also_where_it_is_not_used():
+    words = {"frequency_energy": 3.0, "distance": 0.7, "num_frequencies": 700.0}
+    assert fourier.gradient(**words, dim=5.0).valid and not fourier.gradient(**words, dim=np.nan).valid
+    dims = jnp.array([5.0, jnp.nan])
+    assert jax.vmap(lambda dim: fourier.gradient(**words, dim=dim).valid)(dims).tolist() == [True, False]
+
+
+def test_no_bound_is_valid_where_less_than_one_thing_is_counted():
+    tables = (
+        (sketching, registry.BOUNDS, registry.QUANTITIES),
+        (fourier, registry.FOURIER_BOUNDS, registry.FOURIER_QUANTITIES),
+        (streaming, registry.STREAMING_BOUNDS, registry.FOURIER_QUANTITIES),
+        (concentration, registry.CONCENTRATION_BOUNDS, registry.CONCENTRATION_QUANTITIES),
+    )
+    tried, wrong = 0, []
+    for module, table, quantities in tables:
+        for name, names in table.items():
+            words, bound = {word: quantities[word] for word in names}, getattr(module, name)
+            for size in (word for word in names if word in ("n", "d", "sketch_size") or word[:4] == "num_"):
+                tried += bound(**words).valid
+                wrong += [f"{name}, {size}"] if bound(**words | {size: 0.99}).valid else []
+    assert tried > 80 and not wrong, wrong
+    words = {word: registry.QUANTITIES[word] for word in registry.BOUNDS["inner_products_all_d"]}
+    few = jax.vmap(lambda d: sketching.inner_products_all_d(**words | {"d": d}).valid)(jnp.array([0.99, 1.0]))
+    assert few.tolist() == [False, True]

@@ -1,0 +1,101 @@
+"""Figure 3 of amini2021: what it computes on small sizes, its command line, and its shape at full size."""
+
+import importlib
+import json
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pytest
+
+from jaxkern import kernels
+from proofs_check.papers.amini2021 import figure3 as module
+from proofs_check.papers.amini2021.figure3 import METHODS, Sizes, figure3, main
+
+SMALL = Sizes(points=60, replicates=2, restarts=2)
+
+
+def test_the_lengthscales_are_those_of_the_paper(monkeypatch):
+    seen = []
+
+    def gram(kernel, points):
+        raise StopIteration
+
+    monkeypatch.setattr(kernels, "Gaussian", seen.append)
+    monkeypatch.setattr(importlib.import_module("jaxkern.gram"), "gram", gram)
+    with pytest.raises(StopIteration):
+        module._replicate(jax.random.key(0), dim=3, radial=False, sizes=SMALL, dtype=np.float32)
+    assert seen == [pytest.approx((alpha * (1 + 1.5**2)) ** 0.5) for alpha in (1, 2)]
+
+
+@pytest.mark.slow
+def test_a_replicate_depends_on_its_own_numbers_alone():
+    """Distances are sharp in dimension 300: the pairwise distance finds the spheres of 60 points."""
+    both = figure3((300, 5), models=("radial",), sizes=SMALL)
+    assert list(both) == [("radial", 300), ("radial", 5)]
+    alone = figure3((300,), models=("radial",), sizes=Sizes(points=60, replicates=1, restarts=2))
+    for scores in both.values():
+        assert scores.shape == (len(METHODS), 2) and ((scores >= 0) & (scores <= 1 + 1e-6)).all()
+    assert np.array_equal(alone["radial", 300][:, 0], both["radial", 300][:, 0])
+    np.testing.assert_allclose(both["radial", 300][METHODS.index("pairwise distance")], 1, atol=1e-6)
+    assert both["radial", 300][METHODS.index("Lloyd")].max() < 0.9
+
+
+@pytest.mark.slow
+def test_the_command_line_prints_writes_and_draws(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    table, picture = tmp_path / "table.json", tmp_path / "figure.svg"
+    sizes = ["--points", "60", "--replicates", "2", "--restarts", "2"]
+    with jax.debug_key_reuse(False):
+        assert main(["--dims", "5", *sizes, "--output", str(table), "--plot", str(picture)]) == 0
+    out = capsys.readouterr().out
+    assert "isotropic" in out and "pairwise distance" in out
+    document = json.loads(table.read_text())
+    assert document["where"] == "Figure 3" and len(document["rows"]) == 2 * len(METHODS)
+    for row in document["rows"]:
+        assert row["mean"] == pytest.approx(np.mean(row["values"])) and len(row["values"]) == 2
+    assert picture.read_text().lstrip().startswith("<?xml")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--dims", "1"], "2 dimensions"),
+        (["--dims", "two"], "whole number"),
+        (["--points", "2"], "3 points"),
+        (["--replicates", "0"], "1 replicate"),
+        (["--output", "absent/table.json"], "there is no folder absent"),
+        (["--plot", "absent/figure.svg"], "there is no folder absent"),
+        (["--nonsense"], "unrecognized"),
+    ],
+)
+def test_bad_usage_is_one_line_and_status_two(arguments, message, capsys):
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and message in error
+
+
+def test_unknown_models_are_named():
+    with pytest.raises(ValueError, match="models"):
+        figure3((5,), models=("lateral",))
+
+
+def test_help_does_not_wait_for_jax():
+    command = [sys.executable, "-X", "importtime", "-m", module.__name__, "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0 and "--restarts" in done.stdout
+    assert "jax" not in {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()}
+
+
+@pytest.mark.slow
+def test_all_three_kernels_are_consistent_as_the_dimension_grows():
+    """n = 500, three replicates. The plateau and the gap between the noises are those of 12 replicates, with room."""
+    dims = (2, 20, 100, 5000)
+    found = figure3(dims, sizes=Sizes(replicates=3))
+    one, two, distance, lloyd = range(len(METHODS))
+    for model in module.MODELS:
+        mean = {dim: found[model, dim].mean(axis=1) for dim in dims}
+        assert (mean[5000][:3] >= 0.97).all() and mean[20][distance] >= 0.99 and mean[20][two] >= 0.95
+        assert (mean[2][:3] <= 0.75).all() and 0.6 <= mean[100][one] <= 0.7
+        assert max(m[lloyd] for m in mean.values()) <= 0.35

@@ -1,0 +1,136 @@
+"""Figures 1 to 4 of ghashami2016: every part against an independent computation on small sizes; the command line."""
+
+import json
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxkern import features, metrics
+from jaxkern.kernels import Gaussian
+from proofs_check.papers.ghashami2016 import figures as module
+from proofs_check.papers.ghashami2016 import trials
+from proofs_check.papers.ghashami2016.figures import Row, errors, gram_matrix, main, read
+
+
+@pytest.fixture
+def points(rng):
+    return (rng.normal(size=(41, 3)) * [2.0, 1.0, 0.3]).astype(np.float32)
+
+
+def test_errors_are_those_of_the_metrics(points, rng):
+    """Spectral to the tolerance of the solver, squared; the entries to rounding, with a last block that overlaps."""
+    G = gram_matrix(Gaussian(1.3), points, block_size=16)
+    squares = ((points[:, None] - points[None]) ** 2).sum(-1)
+    np.testing.assert_allclose(G, np.exp(-squares / (2 * 1.3**2)), atol=1e-5)
+    Ys = jnp.asarray(rng.normal(size=(2, 41, 4)) / 3, jnp.float32)
+    spectral, residual, frobenius = errors(G, Ys)
+    for i, Y in enumerate(Ys):
+        assert spectral[i] == pytest.approx(float(metrics.spectral_error(G, Y @ Y.T)), rel=1e-4)
+        assert frobenius[i] == pytest.approx(float(metrics.frobenius_error(G, Y @ Y.T)), rel=1e-5)
+        assert residual[i] <= 2 * module.TOLERANCE * spectral[i]
+
+
+def test_the_frobenius_error_counts_every_entry_once():
+    """1,100 points take three blocks of 500, of which the last one overlaps."""
+    G = jnp.zeros((1100, 1100), jnp.float32)
+    Y = jnp.ones((1, 1100, 1), jnp.float32)
+    spectral, _, frobenius = errors(G, Y)
+    assert frobenius[0] * 1100 == pytest.approx(1, rel=1e-5) and spectral[0] == pytest.approx(1, rel=1e-4)
+
+
+def test_sketches_are_algorithm_1_with_a_last_decomposition(rng):
+    """Z W W'Z' against the algorithm row by row in float64; 29 rows do not fill the buffer a last time."""
+    X = rng.normal(size=(29, 3)).astype(np.float32)
+    key, kernel = jax.random.key(2), Gaussian(1.0)
+    with jax.debug_key_reuse(False):
+        found = module._skpca(key, kernel, X, 16, rows=8, buffered=False)(X)
+        Z = np.float64(features.shifted_fourier(key, kernel, 3, num_frequencies=16, dtype=jnp.float32)(X))
+    _, W = trials.algorithm_1(Z, 8, last=True)
+    np.testing.assert_allclose(found @ found.T, Z @ W @ W.T @ Z.T, atol=2e-4)
+
+
+@pytest.mark.slow
+def test_rows_of_all_methods(points):
+    with jax.debug_key_reuse(False):
+        rows = module.figure(points, points[:5], Gaussian(1.0), sizes=(6, 12), rows=(2, 8))
+    names = [row.method for row in rows if row.size == 12]
+    assert names[:2] == ["RNCA", "Nystrom"] and len(names) == 7 and len(rows) == 7 + 5
+    found = {(row.method, row.size): row for row in rows}
+    assert found["SKPCA, l=8", 12].space == 12 * 3 + 12 * 8 and found["RNCA", 12].space == 12 * 3 + 12 * 12
+    # More rows than features: nothing is lost, so the sketch is RNCA; 50 directions are all 12.
+    assert found["RNCA, 50 directions", 12].spectral == pytest.approx(found["RNCA", 12].spectral, rel=1e-3)
+    for row in rows:
+        assert 0 < row.frobenius * 41 <= row.spectral * (41**0.5) and row.train > 0 and row.test > 0
+
+
+def test_data_is_split_and_scaled(tmp_path, rng):
+    X = rng.normal(size=(900, 2)) * [1.0, 1e4] + 7
+    np.savez(tmp_path / "cpu.npz", X=X)
+    train, test = read("cpu", tmp_path, num_points=50, seed=3)
+    assert train.shape == (50, 2) and test.shape == (800, 2)
+    both = np.concatenate([test, train])
+    np.testing.assert_allclose(both.mean(0), 0, atol=1e-9)
+    np.testing.assert_allclose(both.std(0), 1, rtol=1e-9)
+    train, test = read("noisy", tmp_path, num_points=10, seed=0)
+    assert train.shape == (10, 1000) and test.shape == (1000, 1000)
+    # |SDU|^2 has the mean sum (1 - (i - 1) / d)^2 = 47.6, and the noise d / 100; 6 standard errors of 1,010 rows.
+    squares = (np.concatenate([train, test]) ** 2).sum(1)
+    exact = sum((1 - i / 1000) ** 2 for i in range(50)) + 10
+    assert abs(squares.mean() - exact) <= 6 * squares.std() / 1010**0.5
+
+
+def test_the_figure_is_the_same_every_time(tmp_path):
+    pytest.importorskip("matplotlib")
+    names = ("RNCA", "Nystrom", "RNCA, 50 directions", "SKPCA, l=2")
+    rows = [Row(name, size, 0, 0.1, 0.0, 1e-3, 0.5, 0.1, size) for name in names for size in (10, 20)]
+    for name in ("a.svg", "b.svg"):
+        module.plot(rows, tmp_path / name, title="Toy")
+    first = (tmp_path / "a.svg").read_text()
+    assert first == (tmp_path / "b.svg").read_text() and "SKPCA, l=2" in first and "dc:date" not in first
+
+
+@pytest.mark.slow
+def test_the_command_prints_and_writes(tmp_path, capsys, rng):
+    pytest.importorskip("matplotlib")
+    np.savez(tmp_path / "cpu.npz", X=rng.normal(size=(840, 3)))
+    output = tmp_path / "figures.json"
+    arguments = ["--data-dir", str(tmp_path), "--datasets", "cpu", "--points", "40", "--sizes", "8", "--rows", "2"]
+    with jax.debug_key_reuse(False):
+        assert main([*arguments, "--output", str(output), "--plot", str(tmp_path)]) == 0
+    assert "Nystrom" in capsys.readouterr().out
+    document = json.loads(output.read_text())
+    assert document["where"] == "Figures 1 to 4" and document["data"]["cpu"]["n"] == 40
+    assert {row["method"] for row in document["rows"]} >= {"RNCA", "SKPCA, l=2"}
+    assert (tmp_path / "ghashami2016_figure2.svg").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--data-dir", "absent", "--datasets", "cpu"], "no such file"),
+        (["--datasets", "iris"], "unknown data set 'iris'"),
+        (["--sizes", "0"], "must be at least 1"),
+        (["--points", "20", "--sizes", "50"], "sizes at most the points"),
+        (["--sizes", "5", "--rows", "10"], "--rows must hold one number"),
+        (["--quantile", "1"], "between 0 and 1"),
+        (["--plot", "absent"], "there is no such folder"),
+    ],
+)
+def test_bad_usage_is_one_line_and_status_two(arguments, message, capsys):
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+
+
+def test_help_needs_no_jax():
+    code = (
+        "import sys; sys.modules['jax'] = None\n"
+        "from proofs_check.papers.ghashami2016.figures import main\n"
+        "main(['--help'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0 and "Figures 1 to 4" in done.stdout

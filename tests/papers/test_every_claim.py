@@ -1,0 +1,197 @@
+"""Every form of every claim and every control, without the statistics: trials are traced, the rest is judged.
+
+The quick run of `proofs_check` draws the trials. Here every one of them is traced at all its shapes, every bound and
+number it is compared with is computed at all settings, and what needs no draws is judged in full.
+"""
+
+import contextlib
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from proofs_check import register
+from proofs_check.claim import (
+    Calibrated,
+    Control,
+    Exact,
+    Expectation,
+    Form,
+    Identity,
+    Inequality,
+    Law,
+    Rare,
+    Setting,
+    Tail,
+    Undecided,
+)
+from proofs_check.engine import draws, judge, run
+
+PAPERS = ("kpotufe2020", "amini2021", "chen2016", "ghashami2016", "jaxkern")
+WITHOUT_DRAWS = Identity | Inequality | Exact | Undecided
+
+
+@contextlib.contextmanager
+def as_in_a_run(dtype):
+    """Set the precision, and what the command line leaves as JAX has it."""
+    with (
+        jax.enable_x64(dtype == "float64"),
+        jax.debug_key_reuse(False),
+        jax.numpy_rank_promotion("allow"),
+        jax.numpy_dtype_promotion("standard"),
+    ):
+        yield
+
+
+@functools.cache
+def claims_in(dtype):
+    with as_in_a_run(dtype):
+        return register.claims()
+
+
+@pytest.fixture(params=["float32", "float64"])
+def every_claim(request):
+    return request.param, claims_in(request.param)
+
+
+def parts(claims, paper):
+    """Yield the name of every form and control of a paper's claims, and what it is."""
+    for claim in claims:
+        if claim.id.startswith(f"{paper}:"):
+            for name, part in run._parts(claim):
+                yield f"{claim.id}, {name}", part
+
+
+def faults_of_the_trace(trial, setting, real):
+    """Return what is wrong with the program of a trial: its result, its precision, a key that it does not use."""
+    numbers = {name: jax.ShapeDtypeStruct((), real) for name in setting.numbers}
+    traced, result = jax.make_jaxpr(lambda *args: trial(*args, **setting.shapes), return_shape=True)(
+        jax.random.key(0), setting.population, numbers
+    )
+    if result.shape != ():
+        yield f"the result has shape {result.shape}"
+    used = {id(v) for e in traced.jaxpr.eqns for v in e.invars} | {id(v) for v in traced.jaxpr.outvars}
+    if id(traced.jaxpr.invars[0]) not in used:
+        yield "the key is not used"
+    if jnp.issubdtype(result.dtype, jnp.floating) and result.dtype != real:
+        yield f"the result is {result.dtype}"
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_trials_are_programs_of_one_precision_that_use_their_key(every_claim, paper):
+    dtype, claims = every_claim
+    faults, traced = [], 0
+    with as_in_a_run(dtype):
+        for name, part in parts(claims, paper):
+            seen, one_key = set(), isinstance(part, Control) and part.kind == "reused key"
+            for setting in part.settings if hasattr(part.statement, "trial") else ():
+                shapes = tuple(sorted(setting.shapes.items())), str(jax.tree.map(jnp.shape, setting.population))
+                if shapes not in seen:
+                    seen.add(shapes)
+                    traced += 1
+                    found = faults_of_the_trace(part.statement.trial, setting, jnp.dtype(dtype))
+                    found = [fault for fault in found if not (one_key and "key" in fault)]
+                    faults += [f"{name}, {setting.name}: {fault}" for fault in found]
+    assert traced and not faults, faults
+
+
+def test_faults_of_a_trace_are_seen():
+    setting = Setting("here", np.ones(3, np.float32), {"tau": 1.0}, {"d": 2})
+
+    def faults(trial):
+        with as_in_a_run("float64"):
+            return list(faults_of_the_trace(trial, setting, jnp.dtype("float64")))
+
+    assert not faults(lambda key, X, numbers, d: jax.random.normal(key) * numbers["tau"])
+    assert faults(lambda key, X, numbers, d: X.sum() * numbers["tau"]) == ["the key is not used"]
+    assert faults(lambda key, X, numbers, d: jax.random.normal(key, (d,))) == ["the result has shape (2,)"]
+    assert faults(lambda key, X, numbers, d: jax.random.normal(key, (), jnp.float32)) == ["the result is float32"]
+
+
+def numbers_of(statement, setting):
+    """Yield what a statistic is compared with at a setting, each as (what, value, whether it makes sense)."""
+    match statement:
+        case Tail() | Calibrated():
+            value, delta = judge.checked_bound(
+                statement.bound if isinstance(statement, Tail) else statement.shape, setting
+            )
+            yield "bound", value, value > 0 and np.isfinite(value)
+            yield "delta", delta, 0 <= delta < 1
+            if isinstance(statement, Tail) and statement.ceiling is not None:
+                yield "ceiling", (most := statement.ceiling(setting)), most > 0
+        case Expectation():
+            yield "target", (target := statement.target(setting)), np.isfinite(target)
+            yield "scale", (scale := statement.scale(setting)), 0 < scale < np.inf
+            if statement.limits is not None:
+                low, high = statement.limits(setting)
+                yield "limits", (low, high), low <= target <= high
+        case Law():
+            values = np.asarray(statement.cdf(np.linspace(-50, 50, 201)))
+            rises = np.all(np.diff(values) >= -1e-12)
+            yield "cdf", values, rises and values[0] >= 0 and values[-1] <= 1 and values[-1] - values[0] > 0.5
+        case Rare():
+            claimed, ceiling = statement.log_claimed(setting), statement.log_ceiling(setting)
+            yield "log ceiling", ceiling, np.isfinite(ceiling)
+            yield "log claimed", claimed, claimed < 0
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_what_statistics_are_compared_with_makes_sense(every_claim, paper):
+    dtype, claims = every_claim
+    with as_in_a_run(dtype):
+        wrong = [
+            f"{name}, {setting.name}: {what} is {value}"
+            for name, part in parts(claims, paper)
+            for setting in part.settings
+            for what, value, sense in numbers_of(part.statement, setting)
+            if not sense
+        ]
+    assert not wrong, wrong
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_what_needs_no_draws_is_as_expected(paper):
+    """Exact statements, identities and inequalities, with their controls, judged as in a run."""
+
+    def kept(part: Form | Control | None):
+        return part if part is not None and isinstance(part.statement, WITHOUT_DRAWS) else None
+
+    chosen = [
+        dataclasses.replace(
+            claim,
+            printed=kept(claim.printed),
+            corrected=kept(claim.corrected),
+            controls=tuple(c for c in claim.controls if kept(c)),
+        )
+        for claim in claims_in("float64")
+        if claim.id.startswith(f"{paper}:")
+    ]
+    with as_in_a_run("float64"):
+        found = run.run([c for c in chosen if c.printed or c.corrected or c.controls], profile=draws.QUICK, seed=0)
+    unexpected = {f"{r.claim.id}: {r.notes} {[v.because for _, _, v in r.forms]}" for r in found if not r.as_expected}
+    assert not unexpected and sum(len(r.controls) for r in found)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("paper", PAPERS)
+def test_no_true_statement_is_refuted_in_float32_and_every_control_is(paper):
+    """Three seeds, at the levels of a run of all claims: each seed has a false alarm with probability 0.001 at most."""
+    claims, wrong, judged = claims_in("float32"), [], 0
+    alpha = run.FAMILY_ALPHA / sum(len(run._parts(claim)) for claim in claims)
+    for claim in claims:
+        if not claim.id.startswith(f"{paper}:"):
+            continue
+        with as_in_a_run("float32"):
+            for seed in range(3):
+                share = alpha * len(run._parts(claim))
+                (found,) = run.run([claim], profile=draws.QUICK, seed=seed, family_alpha=share)
+                judged += len(found.forms)
+                if not found.as_expected:
+                    wrong.append((claim.id, seed, found.notes, [(n, v.status, v.because) for n, _, v in found.forms]))
+        draws._program.cache_clear()  # seeds share programs, claims hardly do, and those of all fill the memory
+        jax.clear_caches()
+    assert judged and not wrong, wrong

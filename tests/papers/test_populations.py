@@ -1,0 +1,257 @@
+"""Populations and the operators on them, against dense linear algebra on the atoms."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxkern import rkhs
+from jaxkern.gram import gram
+from proofs_check.papers import flops, populations
+from proofs_check.papers import operators as op
+
+SYNTHETIC = ("gauss grid", "orthogonal atoms", "constant kernel", "rare atom", "skewed plane")
+
+
+@pytest.fixture
+def people(x64):
+    return {p.name: p for p in populations.synthetic()}
+
+
+@pytest.fixture
+def table(x64):
+    """A population of a user's own, larger than what is treated densely."""
+    X = np.random.default_rng(1).standard_normal((150, 2)) * [3.0, 1.0]
+    return populations.from_rows(X, lengthscale=1.0)
+
+
+def dense_covariance(p, weights):
+    return p.features.T @ (np.asarray(weights)[:, None] * p.features)
+
+
+def dense(apply, dim):
+    return np.asarray(jax.vmap(apply)(jnp.eye(dim)))
+
+
+@pytest.mark.parametrize("name", SYNTHETIC)
+def test_features_reproduce_the_kernel_and_diagonalise_sigma(people, name):
+    p = people[name]
+    K = np.asarray(gram(p.kernel, jnp.asarray(p.points)))
+    eps = np.finfo(float).eps
+    np.testing.assert_allclose(p.features @ p.features.T, K, rtol=0, atol=1e3 * eps * p.kappa)
+    np.testing.assert_allclose(
+        dense_covariance(p, p.weights), np.diag(p.eigenvalues), rtol=0, atol=1e3 * eps * p.op_norm
+    )
+    assert np.all(np.diff(p.eigenvalues) <= 0) and np.all(p.eigenvalues >= 0)
+
+
+@pytest.mark.parametrize("name", SYNTHETIC)
+def test_population_quantities_are_those_of_the_library(people, name):
+    p = people[name]
+    sigma = rkhs.Covariance(p.kernel, jnp.asarray(p.points), jnp.asarray(p.weights))
+    pairs = {
+        "op_norm": sigma.op_norm(),
+        "trace": sigma.trace(),
+        "trace3": sigma.trace(3),
+        "hs_norm": sigma.hs_norm(),
+        "rank": sigma.effective_rank(),
+        "rank3": sigma.effective_rank(3),
+        "kappa": sigma.kappa(),
+    }
+    for quantity, exact in pairs.items():
+        assert abs(getattr(p, quantity) - float(exact)) <= 1e-12 * float(exact), quantity
+
+
+def test_what_the_synthetic_populations_are_known_for(people):
+    assert people["orthogonal atoms"].rank == pytest.approx(32, rel=1e-12)
+    assert people["constant kernel"].rank == pytest.approx(1, rel=1e-12)
+    assert people["rare atom"].weights[0] == pytest.approx(1 / 400, rel=1e-12)
+    assert people["skewed plane"].kappa == pytest.approx(2, rel=1e-12)
+    assert len({p.features.shape for p in people.values()}) == 1
+
+
+def test_rows_become_atoms_of_equal_weight_with_the_papers_lengthscale(x64):
+    X = np.random.default_rng(2).standard_normal((40, 3))
+    p = populations.from_rows(X)
+    distances = [np.linalg.norm(X[i] - X[j]) for i in range(40) for j in range(i)]
+    assert p.kernel.lengthscale == pytest.approx(np.quantile(distances, 0.25) / np.sqrt(2), rel=1e-12)
+    assert np.array_equal(p.points, X) and np.all(p.weights == 1 / 40) and "all 40 rows" in p.note
+
+
+def test_a_large_table_is_thinned_and_the_note_says_so(x64):
+    X = np.random.default_rng(3).standard_normal((populations.MOST_ROWS + 1, 1))
+    p = populations.from_rows(X, lengthscale=1.0, seed=4)
+    assert p.points.shape == (populations.MOST_ROWS, 1) and len(np.unique(p.points)) == populations.MOST_ROWS
+    assert "2,000 of the 2,001 rows (seed 4)" in p.note and "as given" in p.note
+
+
+def test_a_table_of_copies_has_no_default_lengthscale(x64):
+    with pytest.raises(ValueError, match="lengthscale"):
+        populations.from_rows(np.repeat([[0.0], [1.0]], 20, axis=0))
+
+
+def test_frequencies_are_multinomial_at_a_trillion_draws(people):
+    arrays = people["rare atom"].arrays
+    n = 1e12
+    keys = jax.random.split(jax.random.key(0), 2000)
+    with jax.debug_key_reuse(False):  # jax.random.multinomial splits a key in a way that the checker takes for reuse
+        found = np.asarray(jax.vmap(lambda k: op.frequencies(k, arrays, jnp.asarray(n)))(keys))
+    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
+    w = np.asarray(arrays["weights"])
+    scores = (found[:, 0] - w[0]) / np.sqrt(w[0] * (1 - w[0]) / n)
+    # False-alarm rate 1e-6 each: the largest of 2,000 in law, and the counts of two atoms that must compensate.
+    assert stats.kstest(scores, "norm").pvalue > 1e-6
+    correlation = np.corrcoef(found[:, 0], found[:, 1])[0, 1]
+    exact = -np.sqrt(w[0] * w[1] / ((1 - w[0]) * (1 - w[1])))
+    assert abs(correlation - exact) < 4.9 / np.sqrt(2000)
+
+
+def test_operators_are_the_dense_matrices(people):
+    p = people["skewed plane"]
+    weights = np.random.default_rng(0).dirichlet(np.ones(32))
+    C = dense_covariance(p, weights)
+    apply = op.covariance(p.arrays, jnp.asarray(weights))
+    np.testing.assert_allclose(dense(apply, 32), C, atol=1e-13)
+    np.testing.assert_allclose(dense(op.cube(apply), 32), C @ C @ C, atol=1e-13)
+    np.testing.assert_allclose(dense(op.exact_power(p.arrays, 1.5), 32), np.diag(p.eigenvalues**1.5), atol=1e-13)
+    assert float(op.trace_cube(p.arrays, jnp.asarray(weights))) == pytest.approx(np.trace(C @ C @ C), rel=1e-12)
+    difference = weights - p.weights
+    hs = np.linalg.norm(dense_covariance(p, difference))
+    assert float(op.hilbert_schmidt(p.arrays, jnp.asarray(difference))) == pytest.approx(hs, rel=1e-10)
+    f = np.asarray(p.arrays["f"])
+    values, vectors = np.linalg.eigh(C)
+    root = vectors @ (np.maximum(values, 0) ** 1.5 * (vectors.T @ f))
+    powers = op.powers_applied((apply, op.exact_power(p.arrays, 1)), 1.5, jnp.asarray(f))
+    np.testing.assert_allclose(powers, [root, p.eigenvalues**1.5 * f], atol=1e-13)
+
+
+def test_the_mean_of_sketches_is_the_cube(people):
+    p = people["skewed plane"]
+    weights = jnp.asarray(np.random.default_rng(0).dirichlet(np.ones(32)))
+    f = p.arrays["f"]
+    draws = 4000
+
+    def compare(make, exact):
+        quadratic = jax.jit(jax.vmap(lambda k: jnp.vdot(f, make(k)(f))))(jax.random.split(jax.random.key(1), draws))
+        error = float(jnp.std(quadratic)) / np.sqrt(draws)
+        assert error < 0.02 * exact and abs(float(jnp.mean(quadratic)) - exact) < 5 * error
+        # <f, V'V f> is exact * chi2_d / d, so the spread is known as well (false-alarm rate below 1e-6).
+        assert float(jnp.var(quadratic)) == pytest.approx(2 * exact**2 / 5, rel=5 * np.sqrt(12 / draws))
+
+    exact = float(jnp.vdot(f, op.cube(op.covariance(p.arrays, weights))(f)))
+    compare(lambda k: op.sketch(k, p.arrays, weights, 5), exact)
+    exact = float(jnp.vdot(f, op.exact_power(p.arrays, 3)(f)))
+    compare(lambda k: op.exact_sketch(k, p.arrays, 5), exact)
+
+
+def test_norms_are_those_of_the_dense_matrices(people):
+    p = people["gauss grid"]
+    weights = jnp.asarray(np.random.default_rng(0).dirichlet(np.ones(32)))
+    sample, exact = op.cube(op.covariance(p.arrays, weights)), op.exact_power(p.arrays, 3)
+    found = op.norms((op.difference(sample, exact), sample), p.arrays, jax.random.key(0))
+    matrices = dense(sample, 32) - dense(exact, 32), dense(sample, 32)
+    np.testing.assert_allclose(found, [np.linalg.norm(M, 2) for M in matrices], rtol=1e-12)
+
+
+def test_lanczos_steps_give_an_orthonormal_basis_and_what_the_operator_does_on_it(people):
+    p = people["gauss grid"]
+    apply, start = op.exact_power(p.arrays, 1), np.random.default_rng(1).standard_normal(32)
+    found, basis = (np.asarray(part) for part in op._lanczos(apply, jnp.asarray(start)))
+    assert basis.shape == (op._STEPS, 32)
+    np.testing.assert_allclose(basis[0], start / np.linalg.norm(start), atol=1e-15)
+    np.testing.assert_allclose(basis @ basis.T, np.eye(op._STEPS), atol=1e-13)
+    np.testing.assert_allclose(found, basis * p.eigenvalues @ basis.T, atol=1e-14)
+    assert np.abs(np.triu(found, 2)).max() < 1e-14
+
+
+def test_lanczos_steps_are_exact_where_the_operator_has_few_eigenvalues(x64, rng):
+    """Four eigenvalues in a space of 70 dimensions: the Krylov space closes after four steps, and holds the norm."""
+    dim = op._DENSE + 6
+    diagonals = [rng.permutation(np.resize(values, dim)) for values in ([0.0, 1.0, 2.0, 5.0], [3.0, 1.0, 0.5, 0.25])]
+    f = rng.standard_normal(dim)
+    applies = [partial(jnp.multiply, jnp.asarray(diagonal)) for diagonal in diagonals]
+    found = op.norms(applies, {"features": jnp.zeros((1, dim))}, jax.random.key(0))
+    np.testing.assert_allclose(found, [5, 3], rtol=1e-12)
+    negative = op.norm(lambda v: -applies[0](v), {"features": jnp.zeros((1, dim))}, jax.random.key(0))
+    assert float(negative) == pytest.approx(5, rel=1e-12)
+    powers = op.powers_applied(applies, 1.5, jnp.asarray(f))
+    np.testing.assert_allclose(powers, [diagonal**1.5 * f for diagonal in diagonals], atol=1e-12 * 5**1.5 * dim**0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [1e3, 1e8])
+def test_few_lanczos_steps_give_norms_and_powers_of_a_large_table(table, n):
+    arrays, dim = table.arrays, table.features.shape[1]
+    assert dim > op._DENSE
+    frequencies = op.frequencies(jax.random.key(1), arrays, jnp.asarray(n))
+    apply = op.covariance(arrays, frequencies)
+    deviations = (
+        op.difference(op.cube(apply), op.exact_power(arrays, 3)),
+        op.difference(op.sketch(jax.random.key(2), arrays, frequencies, 32), op.exact_power(arrays, 3)),
+    )
+    found = np.asarray(op.norms(deviations, arrays, jax.random.key(3)))
+    truth = np.array([np.linalg.norm(dense(a, dim), 2) for a in deviations])
+    assert np.all(found <= truth * (1 + 1e-12)) and np.all(found >= truth * (1 - 1e-5))
+    C = dense_covariance(table, frequencies)
+    values, vectors = np.linalg.eigh(C)
+    f = np.asarray(arrays["f"])
+    exact = vectors @ (np.maximum(values, 0) ** 1.5 * (vectors.T @ f)) - table.eigenvalues**1.5 * f
+    drawn, wanted = op.powers_applied((apply, op.exact_power(arrays, 1)), 1.5, jnp.asarray(f))
+    assert np.linalg.norm(drawn - wanted - exact) <= 1e-2 * np.linalg.norm(exact)
+    assert float(op.trace_cube(arrays, frequencies)) == pytest.approx(np.trace(C @ C @ C), rel=1e-12)
+
+
+def test_a_trial_decomposes_once(people):
+    """Two independent batches of decompositions in one program can wait for each other for ever on two cores."""
+    from jaxprs import equations
+
+    from proofs_check.papers.kpotufe2020 import trials
+
+    numbers = {name: jnp.asarray(5.0) for name in ("n", "d", "tau")}
+    arrays = people["gauss grid"].arrays
+    every = (
+        trials.covariance_deviation,
+        trials.cube_deviation,
+        trials.cube_trace,
+        partial(trials.projection, rows=4),
+        partial(trials.sketch, rows=4),
+        partial(trials.conditional_ratio, rows=4),
+        trials.weak_difference,
+        trials.weak_difference_coupled,
+        trials.standardised_image,
+        trials.coupling_distance,
+    )
+    counts = []
+    for trial in every:
+        traced = jax.make_jaxpr(lambda key, trial=trial: trial(key, arrays, numbers))(jax.random.key(0))
+        counts.append(sum(e.primitive.name == "eigh" for e in equations(traced.jaxpr)))
+    assert max(counts) == 1
+
+
+def test_multiply_adds_are_counted_through_loops():
+    A = jax.ShapeDtypeStruct((3, 4), jnp.float32)
+    B = jax.ShapeDtypeStruct((4, 5), jnp.float32)
+
+    def repeated(a, b):
+        return jax.lax.map(lambda i: i * (a @ b), jnp.arange(7.0))
+
+    assert flops.multiply_adds(lambda a, b: a @ b, A, B) == 3 * 4 * 5
+    assert flops.multiply_adds(repeated, A, B) == 7 * 3 * 4 * 5
+    assert flops.multiply_adds(lambda a, b: a[0] + b[:, 0], A, B) == 0
+
+
+def test_of_branches_the_dearest_counts_and_of_platforms_the_cheapest():
+    A = jnp.ones((3, 4))
+
+    def chosen(flag, A):
+        return jax.lax.cond(flag, lambda A: A @ A.T @ A, lambda A: 2 * A, A)
+
+    def variants(A):
+        return jax.lax.platform_dependent(A, cpu=lambda A: A @ A.T @ A, default=lambda A: A @ (A.T @ A @ A.T @ A))
+
+    product = 3 * 4 * 3
+    assert flops.multiply_adds(chosen, True, A) == 2 * product
+    assert flops.multiply_adds(variants, A) == 2 * product

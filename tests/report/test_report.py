@@ -1,0 +1,707 @@
+"""The report: its JSON against the documented schema, the page and the Markdown made from it, and `report DIR`."""
+
+import copy
+import dataclasses
+import io
+import itertools
+import json
+import math
+import re
+import shlex
+import subprocess
+import sys
+import types
+from importlib import resources
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from pages import Page
+
+from jaxkern.bounds import Bound
+from proofs_check.claim import (
+    Calibrated,
+    Claim,
+    Control,
+    Exact,
+    Expectation,
+    Form,
+    Identity,
+    Inequality,
+    Law,
+    Rare,
+    Rate,
+    Setting,
+    Tail,
+)
+from proofs_check.cli.command import _parser, main
+from proofs_check.controls import KINDS
+from proofs_check.engine import judge
+from proofs_check.engine.draws import QUICK
+from proofs_check.engine.run import ClaimResult, run
+from proofs_check.report import commands as rerun
+from proofs_check.report import document, html, markdown, terminal
+from proofs_check.report.html import _mathml, _parts, _plot
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+EVIL = """<script>alert("1")</script> & 'x' | `y` $z$ </details>\n\\q"""
+SETTINGS = tuple(Setting(f"size {n}", numbers={"n": float(n)}, shapes={"d": 2}) for n in (1, 2, 4, 8, 16))
+FIRST = SETTINGS[:1]
+
+
+def nothing(*_):
+    raise AssertionError("no trial is run here")
+
+
+def bound(value):
+    return lambda setting: Bound(value, 0.8, True, "toy2020:1")
+
+
+# A statement of every class, its samples, and the margins that follow from them by hand.
+STEPS = np.arange(1.0, 11.0)
+CASES = {
+    "Tail": (Tail(nothing, bound(16.0)), FIRST, [STEPS], [16 / 8]),
+    "Calibrated": (Calibrated(nothing, bound(2.0), 1.0, 20.0), FIRST, [STEPS], [20 / (8 / 2)]),
+    "Identity": (Identity(nothing), FIRST, [np.array([0.0, 2.22e-13])], [1e4 * np.finfo(float).eps / 2.22e-13]),
+    "Exact": (Exact(nothing), SETTINGS[:2], [(-3.0, -2.0), (-np.inf, -2.0)], [math.e, math.inf]),
+    "Inequality": (Inequality(nothing), FIRST, [np.array([[2.0, 3.0], [1.0, 8.0]])], [1.5]),
+    "Rare": (Rare(nothing, lambda s: -900.0, lambda s: -901.0), FIRST, [np.full(50, 0.5)], [2 * math.e]),
+    "Law": (Law(nothing, lambda x: np.asarray(x)), FIRST, [(np.arange(100) + 0.5) / 100], None),
+    "Expectation": (Expectation(nothing, lambda s: 1.0, lambda s: 1.0), FIRST, [np.array([0.999, 1.001] * 200)], None),
+    "Rate": (Rate(nothing, "n", 1.0), SETTINGS, [n * np.array([0.99, 1.01]) for n in (1, 2, 4, 8, 16)], [math.nan] * 5),
+}
+
+
+def result(name):
+    """Return the result of a claim on fixed samples, with the same form as printed, as corrected and as control."""
+    statement, settings, samples, _ = CASES[name]
+    form = Form(statement, settings, "certified", tex=r"U < 1")
+    verdict = judge.judge(form, samples, 1e-3)
+    form = dataclasses.replace(form, expect=verdict.status)
+    claim = Claim(
+        id=f"toy2020:{name}",
+        paper="toy2020" if name in ("Tail", "Law") else "kpotufe2020",
+        where=f"Lemma {name}",
+        kind="a kind",
+        tex=r"\|U\| \le 1 \text{ w.p. } 1 - \delta",
+        because="it is a toy",
+        printed=dataclasses.replace(form, tex=""),
+        corrected=form,
+        controls=(Control("sabotage", statement, settings, "wrong factor"), Control("other", statement, settings)),
+        hypotheses=r"it costs \$1, $U < \infty$ and $d \ge 1$",
+    )
+    controls = (("sabotage", verdict), ("other", verdict))
+    return ClaimResult(claim, verdict, verdict, controls, 0.25, True, ("a note",), ())
+
+
+ABOUT = document.About("quick", 7, 1e-3, "float64")
+RUN = {"command": {"claim": [], "data": None}, "started": "20200101T000000Z", "versions": {"jax": "0"}}
+RUN |= {"budget_minutes": 2.5, "resumed": 3}
+
+
+@pytest.fixture(scope="module")
+def pure():
+    """A document of one claim of every class, made without a trial."""
+    return document.as_json([result(name) for name in CASES], ABOUT, run=RUN)
+
+
+@pytest.fixture
+def found(pure):
+    return copy.deepcopy(pure)
+
+
+def uniform(key, population, numbers, *, d):
+    return jax.random.uniform(key, dtype=numbers["n"].dtype)
+
+
+REAL = Claim(
+    "toy2020:thm1", "toy2020", "Theorem 1", "tail bound", r"U \le 1", "half is lost",
+    printed=Form(Tail(uniform, bound(0.3)), FIRST, "refuted"),
+    corrected=Form(Tail(uniform, bound(0.99)), FIRST, "certified"),
+    controls=(Control("half", Tail(uniform, bound(0.4)), FIRST),),
+)  # fmt: skip
+
+
+def test_a_real_run_is_what_the_schema_says(tmp_path):
+    found = document.as_json(run([REAL], profile=QUICK, seed=3), ABOUT, run={})
+    assert document.find_fault(found) == "" and found["schema"] == 3
+    document.write_json(tmp_path / "report.json", found)
+    assert document.read(tmp_path / "report.json") == found
+    printed, corrected = found["claims"][0]["forms"]
+    assert (printed["class"], printed["worst_setting"], corrected["worst_setting"]) == ("Tail", "size 1", "size 1")
+    assert printed["evidence"][0]["margin"] < 1 < corrected["evidence"][0]["margin"]
+    assert printed["evidence"][0]["numbers"] == {"n": 1.0} and printed["evidence"][0]["shapes"] == {"d": 2}
+    assert found["claims"][0]["hypotheses"] == "" and found["kinds"] == {"other": ""}
+    assert "those in the statement" in html.render(found) and r"| $U \le 1$ | – | refuted |" in markdown.render(found)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_margin_is_one_at_the_limit_of_the_claim(pure, name):
+    (claim,) = (c for c in pure["claims"] if c["id"] == f"toy2020:{name}")
+    margins = [_parts.real(e["margin"]) for e in claim["forms"][0]["evidence"]]
+    expected = CASES[name][3]
+    if name == "Law":  # the empirical distribution function is 0.005 away at every step
+        expected = [math.sqrt(math.log(2 / 1e-3) / 200) / 0.005]
+    if name == "Expectation":
+        expected = [0.05 / claim["forms"][0]["evidence"][0]["facts"]["half_width"]]
+    assert margins == pytest.approx(expected, nan_ok=True)
+    assert bool(claim["forms"][0]["margin_is"]) == (name != "Rate")
+
+
+def test_a_refuted_mean_has_a_margin_below_one():
+    form = Form(Expectation(nothing, lambda s: 1.0, lambda s: 1.0), FIRST, "refuted")
+    verdict = judge.judge(form, [np.array([1.019, 1.021] * 200)], 1e-3)
+    assert verdict.status == "refuted"  # although it is within the precision asked for
+    assert document._verdict(form, verdict)["evidence"][0]["margin"] < 1
+
+
+def test_what_could_have_been_seen_is_the_rate_that_every_setting_would_have_shown():
+    form = Form(Tail(nothing, lambda s: Bound(16.0, 0.8 if s.numbers["n"] < 4 else 0.0, True, "x")), SETTINGS, "x")
+    samples = [np.ones(400), np.ones(50), *[np.ones(0)] * 3]  # where no probability is claimed there is no rate
+    verdict = judge.judge(form, samples, 1e-3)
+    rates = [e.facts.get("detectable") for e in verdict.evidence]
+    assert (
+        rates[0] < rates[1] and rates[2:] == [None] * 3 and document._verdict(form, verdict)["detectable"] == rates[1]
+    )
+    few = judge.judge(form, [np.ones(2), *samples[1:]], 1e-3)
+    assert document._strict(document._verdict(form, few))["detectable"] == "inf"
+    none = judge.judge(Form(Identity(nothing), FIRST, "identity"), [np.zeros(1)], 1e-3)
+    assert document._strict(document._verdict(form, none))["detectable"] is None
+
+
+def test_the_page_says_what_the_evidence_could_not_have_seen(found):
+    (form,) = (c["forms"][1] for c in found["claims"] if c["id"] == "toy2020:Tail")
+    form["detectable"] = 0.375
+    shown = Page(html.render(found)).texts
+    assert "a violation rate of 0.375 would have been refuted with probability 0.99" in shown
+    form["detectable"] = "inf"
+    assert "no violation rate could have been refuted with so few trials" in Page(html.render(found)).texts
+    assert "| none | 0/2 |" in markdown.render(found)
+    assert _parts.unseen({"detectable": 0.5, "status": "refuted"}) == _parts.unseen({**form, "detectable": None}) == ""
+
+
+@pytest.mark.parametrize(
+    ("log", "shown"),
+    [
+        (-900.0, "1.36·10<sup>−391</sup>"),
+        (-400 * math.log(10), "1.00·10<sup>−400</sup>"),
+        (math.log(9.996) - 30 * math.log(10), "1.00·10<sup>−29</sup>"),
+        (math.log(2e30), "2.00·10<sup>30</sup>"),
+        (math.log(0.25), "0.25"),
+        (-math.inf, "0"),
+        (math.nan, "–"),
+        (-1e15, "e<sup>-1e+15</sup>"),
+    ],
+)
+def test_a_logarithm_is_shown_as_a_power_of_ten(log, shown):
+    assert _parts.power_of_ten(log) == shown
+
+
+def test_probabilities_too_small_to_write_out_are_readable(pure):
+    text = html.render(pure)
+    assert "claimed 1.36·10<sup>−391</sup>" in text and "log claimed" not in text
+    assert "probability claimed over probability estimated" in text
+
+
+def paths(value, path=()):
+    """Yield the path of every entry of a document, except below the keys whose content is free."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield (*path, key)
+            if key not in ("facts", "numbers", "shapes", "papers", "kinds", "flags", "run"):
+                yield from paths(inner, (*path, key))
+    elif isinstance(value, list) and value:
+        yield from paths(value[0], (*path, 0))
+
+
+def test_every_key_of_the_document_is_needed_and_typed(found):
+    for path in set(paths(found)) - {("flags",)}:  # which the pages do not need, and older reports lack
+        changed = copy.deepcopy(found)
+        *above, last = path
+        inner = changed
+        for step in above:
+            inner = inner[step]
+        kept = inner.pop(last)
+        assert f"{last} is missing" in document.find_fault(changed), path
+        inner[last] = {"an": "object"} if not isinstance(kept, dict) else "text"
+        assert last in document.find_fault(changed), path
+    assert document.find_fault(found) == ""
+    found["claims"][0]["forms"][0]["trials"] = True
+    assert "trials is 'True'" in document.find_fault(found)
+
+
+def test_the_schema_page_names_every_key_and_no_other(pure):
+    text = (DOCS / "report_schema.md").read_text(encoding="utf-8")
+    assert f"version **{document.SCHEMA}**" in text
+    body, free = text[text.index("## The document") :], text.index("## The key `run`") - text.index("## The document")
+    documented = {m for line in body[:free].splitlines() for m in re.findall(r"^\| `(\w+)` \| [a-z]", line)}
+    documented -= set(CASES)  # the table of classes
+    used = {path[-1] for path in paths(pure)} | {p[-1] for c in pure["claims"][0]["controls"] for p in paths(c)}
+    assert documented == used
+    assert set(RUN) | {"seconds"} <= set(re.findall(r"`(\w+)`", body[free:]))
+
+
+def test_the_page_is_self_contained_and_can_be_read_without_eyes_or_mouse(pure):
+    text = html.render(pure)
+    page = Page(text)
+    names = {name for name, _ in page.tags}
+    assert not names & {"script", "link", "img", "iframe", "object", "form", "base"}
+    assert not re.search(r"(?:https?:)?//|@import|url\(|\ssrc=|\son\w+=", text)
+    assert page.all("html") == [{"lang": "en"}] and "width=device-width" in text
+    assert page.tags[[name for name, _ in page.tags].index("a")][1] == {"class": "skip", "href": "#main"}
+    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    for attrs in page.all("a"):
+        assert attrs["href"].startswith("#") and attrs["href"][1:] in ids
+    for _, attrs in page.tags:
+        assert set((attrs.get("aria-labelledby") or "").split()) <= set(ids)
+    assert all(attrs.get("scope") in ("row", "col") for attrs in page.all("th"))
+    assert len(page.all("caption")) == len(page.all("table")) > 0
+    levels = [int(name[1]) for name, _ in page.tags if re.fullmatch(r"h[1-6]", name)]
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+    plots = page.all("svg")
+    assert plots and all(plot["role"] == "img" for plot in plots) and len(page.all("desc")) == len(plots)
+
+
+def test_the_page_says_what_a_reader_asks(pure):
+    shown = " ".join(Page(html.render(pure)).texts)
+    told = ("Lemma Tail", "it is a toy", "a note", "size 16", "sabotage", "0.001: the probability", "jax 0")
+    for text in (*told, "over all claims, settings and looks", "2.5 min, resumed 3 time(s)", "sequential: trials stop"):
+        assert text in shown, text
+    assert "python -m proofs_check --claim toy2020:Rate --seed 7 --profile quick" in shown
+    assert "9 claim(s), all as expected" in shown and "2020-01-01 00:00:00 UTC" in shown
+    assert "Kpotufe and Sriperumbudur" in shown and "mean of the statistic" in shown
+
+
+def test_what_is_not_as_expected_is_open_and_listed_first(found):
+    found["claims"][1]["as_expected"] = found["claims"][1]["forms"][1]["as_expected"] = False
+    found["claims"][1]["forms"][1]["expected"] = "refuted"
+    found["complete"] = found["as_expected"] = False
+    text = html.render(found)
+    assert text.count("<details open>") == 1 and "(expected refuted)" in text
+    assert "1 not as expected. The run was interrupted" in text
+    assert text.index("Not as expected:") < text.index('id="verdicts"')
+    assert "**calibrated** (expected refuted)" in markdown.render(found) and "interrupted" in markdown.render(found)
+
+
+@pytest.mark.parametrize(("stopped", "said"), [("out of time", "was out of time"), ("interrupted", "was interrupted")])
+def test_a_run_that_was_stopped_says_why(stopped, said):
+    about = dataclasses.replace(ABOUT, stopped=stopped, rule="fixed")
+    found = document.as_json([result("Exact")], about, run={}, complete=False)
+    assert document.find_fault(found) == "" and found["stopped"] == stopped and found["rule"] == "fixed"
+    text = html.render(found)
+    assert f"all as expected. The run {said}" in text and "fixed: the numbers of trials" in text
+    assert f"The run {said}" in markdown.render(found)
+    shown = io.StringIO()
+    terminal.terminal([result("Exact")], about, file=shown)
+    assert f"The run {said}" in shown.getvalue()
+    found["complete"] = True
+    assert "after every claim was tried" in html.render(found) and 'class="result good"' in html.render(found)
+    found |= {"complete": False, "stopped": ""}  # only `complete` is known
+    assert "The run was interrupted: claims" in html.render(found)
+
+
+def test_hypotheses_are_words_with_formulas_between(pure):
+    pytest.importorskip("latex2mathml")
+    text = html.render(pure)
+    (shown,) = set(re.findall(r'aria-label="hypotheses" tabindex="0">(.*?)</div>', text))
+    assert shown.startswith("it costs $1, <math><mrow><mi>U</mi>") and shown.count("<math>") == 2
+    assert "&lt;" in shown and " and <math>" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("", []),
+        ("words", [("words", False)]),
+        ("$n$", [("n", True)]),
+        ("a $n$ b $m$.", [("a ", False), ("n", True), (" b ", False), ("m", True), (".", False)]),
+        (r"\$5 and $n$", [("$5 and ", False), ("n", True)]),
+        ("a $n b", [("a $n b", False)]),
+    ],
+)
+def test_words_are_cut_at_their_dollar_signs(text, pieces):
+    assert document.words_and_formulas(text) == pieces
+
+
+def cells_of_the_matrix(text):
+    """Return the rows of the table of claims and kinds, each a list of what is shown and what is read aloud."""
+    (table,) = re.findall(r'<table class="matrix">.*?</table>', text, re.DOTALL)
+    rows = re.findall(r"<tr>(.*?)</tr>", table)
+    return table, [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in rows]
+
+
+def test_a_matrix_shows_which_claim_was_tried_with_which_kind(found):
+    first = found["claims"][0]["controls"]
+    first.append({**first[0], "name": "again", "rejected": True})
+    first[1]["rejected"] = True
+    found["claims"][1]["controls"] = []
+    for control in found["claims"][2]["controls"]:
+        control["rejected"] = True
+    found["claims"][3]["controls"][0]["kind"] = "a new one"
+    text = html.render(found)
+    table, (head, *rows, every) = cells_of_the_matrix(text)
+    assert [re.sub("<[^>]*>", "", cell) for cell in head] == ["claim", "wrong factor", "other", "a new one"]
+    assert f'<abbr title="{KINDS["wrong factor"]}">' in head[1] and head[3] == "<abbr>a new one</abbr>"
+    shown = {re.sub("<[^>]*>", "", name): [re.sub("<[^>]*>", " ", cell).split() for cell in row] for name, *row in rows}
+    assert shown["toy2020:Tail"] == [["✗1/2", "rejected", "1", "of", "2"], ["✓", "rejected", "1", "of", "1"], []]
+    assert shown["toy2020:Identity"][1] == ["✓", "rejected", "1", "of", "1"] and "toy2020:Calibrated" not in shown
+    assert shown["toy2020:Exact"] == [[], ["✗0/1", "rejected", "0", "of", "1"], ["✗0/1", "rejected", "0", "of", "1"]]
+    assert len(rows) == 8 and every[0] == "all claims" and "rejected 2 of 8" in every[1] and "2 of 8" in every[2]
+    assert table.count('scope="row"') == 9 and 'aria-hidden="true">✓' in table
+    lines = [re.sub(r" +", " ", line) for line in markdown.render(found).splitlines()]
+    assert "| claim | wrong factor | other | a new one |" in lines
+    assert "| `toy2020:Tail` | ✗ 1/2 | ✓ 1/1 | |" in lines and not any("toy2020:Cal" in x and "✓" in x for x in lines)
+    box = text[: text.index('<table class="matrix">')].rpartition("<div")[2]
+    assert 'class="scroll"' in box and 'tabindex="0"' in box and "aria-label=" in box
+
+
+def test_a_run_without_controls_has_no_matrix(found):
+    for claim in found["claims"]:
+        claim["controls"] = []
+    assert "matrix" not in html.render(found).split("</style>")[1] and "## Controls" not in markdown.render(found)
+
+
+def test_the_terminal_counts_controls_and_kinds():
+    refuted = judge.judge(Form(Identity(nothing), FIRST, "refuted"), [np.ones(1)], 1e-3)
+    one = result("Identity")
+    one = dataclasses.replace(one, controls=(one.controls[0], ("other", refuted)))
+    shown = io.StringIO()
+    terminal.terminal([one, result("Law")], ABOUT, file=shown)
+    assert "controls: 1 of 4 rejected, of 2 kind(s)" in shown.getvalue()
+    assert "over all claims, settings and looks" in shown.getvalue()
+
+
+def said(*reports):
+    """Return what the estimate says at each (seconds, done, total)."""
+    left = terminal.TimeLeft()
+    return [left.update(*each) for each in reports]
+
+
+def test_the_time_left_follows_the_speed():
+    assert said((30, 100, 1000), (40, 200, 1000), (60, 400, 1000))[1:] == ["about 1 min 20 s left", "about 1 min left"]
+
+
+def test_compilation_and_the_first_seconds_give_no_estimate():
+    assert said((300, 1, 10**6), (301, 10, 10**6), (304.9, 10**5, 10**6)) == [""] * 3
+    assert said((0, 1, 10**6), (100, 10**4, 10**6), (200, 3 * 10**4, 10**6))[1:] == ["", "about 1 h 48 min left"]
+
+
+def test_trials_that_are_no_longer_needed_count_as_done():
+    # Half of the plan is gone after 100 s, though a twentieth of its trials have run.
+    assert said((0, 0, 2000), (100, 100, 1100))[1] == "about 1 min 40 s left"
+    assert said((0, 0, 2000), (100, 100, 4000)) == ["", ""]  # more than ever is left
+    assert said((0, 0, 2000), (100, 1500, 1500))[1] == said((0, 0, 0), (9, 0, 0))[1] == ""
+
+
+def test_what_a_resumed_run_finds_done_is_no_speed():
+    assert said((0, 5000, 10_000), (0.5, 8000, 10_000), (10, 9000, 10_000))[2] == "about 10 s left"
+
+
+def test_the_time_left_goes_by_the_last_two_minutes():
+    quick, slow = [(0, 0, 10_000), (20, 8000, 10_000)], [(20 + t, 8000 + t, 10_000) for t in range(10, 140, 10)]
+    assert said(*quick, *slow)[2] == "about 7 s left"  # 1990 at 8010 in 30 s
+    assert said(*quick, *slow)[-1] == "about 31 min 10 s left"  # 1870 at one a second
+    assert said(*quick, (30, 8100, 20_000), (40, 8200, 20_000))[2:] == ["", ""]  # more to do: anew
+    assert said(*quick, (30, 8100, 20_000), (60, 9100, 20_000))[3] == "about 5 min 30 s left"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.01, "1 s"), (59.4, "59 s"), (59.6, "1 min"), (200, "3 min 20 s"), (3594, "59 min 50 s"), (3596, "1 h"),
+        (1e5, "27 h 47 min"),
+    ],
+)  # fmt: skip
+def test_durations_are_as_exact_as_an_estimate(seconds, words):
+    assert terminal._duration(seconds) == words
+
+
+class Screen(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_the_bar_says_how_long_it_takes(monkeypatch):
+    pytest.importorskip("rich")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(terminal.TimeLeft, "update", lambda self, now, done, total: f"about {total - done} s left")
+    screen = Screen()
+    with terminal.progress(screen) as tell:
+        tell(30, 120)
+        tell(40, 100)  # it shrinks where claims stop early
+    assert "40/100" in screen.getvalue() and "about 60 s left" in screen.getvalue()
+
+
+def poison(value, key=""):
+    """Return the document with hostile text in place of every free text, and in every name of a free object."""
+    if isinstance(value, dict):
+        free = key in ("facts", "numbers", "shapes", "versions")
+        return {(EVIL + k if free else k): poison(inner, k) for k, inner in value.items()}
+    if isinstance(value, list):
+        return [poison(inner, key) for inner in value]
+    kept = ("status", "form", "margin", "slack", "detectable", "rule", "stopped")
+    return EVIL + value if isinstance(value, str) and key not in kept else value
+
+
+def test_hostile_names_stay_text(found):
+    found["run"]["command"] = {"data": "x", "paper": "y", "claim": ["z"]}
+    found["run"]["platform"] = "p"
+    found["papers"] = {EVIL + key: EVIL for key in found["papers"]}
+    evil = poison(found)
+    assert document.find_fault(evil) == ""
+    text = html.render(evil)
+    page = Page(text)
+    assert "script" not in {name for name, _ in page.tags} and "<script" not in text
+    assert sum("<script>" in data for data in page.texts) > 100
+    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
+    assert len(ids) == len(set(ids)) and not any(re.search(r"[^\w.-]", name) for name in ids)
+    lines = markdown.render(evil).splitlines()
+    rows = [line for line in lines if line.startswith("| ")]
+    assert len(rows) == 2 * 9 + 3 * 2  # the claims twice, and head and rule of two papers and of the controls
+    columns = [len(re.findall(r"(?<!\\)\|", row)) for row in rows]
+    assert columns == [len(markdown.HEAD) + 1] * (9 + 2 * 2) + [4] * (9 + 2)
+    assert not any("<script" in re.sub("`[^`]*`", "", row) for row in rows)
+
+
+@pytest.mark.parametrize("odd", [None, 5, -1e400, "text", ["list"], {"an": "object"}, True])
+def test_what_the_schema_leaves_free_may_be_anything(found, odd):
+    found["run"] = {"seconds": {"toy2020:Tail": odd}, "versions": odd, "started": odd, "command": {"claim": odd}}
+    found["run"]["command"] |= {"paper": odd, "data": odd}
+    found["run"] |= {"budget_minutes": odd, "resumed": odd}
+    found["papers"]["toy2020"] = found["kinds"]["wrong factor"] = odd
+    for claim in found["claims"]:
+        for evidence in claim["forms"][0]["evidence"]:
+            evidence |= {"facts": {"mean": odd, "odd": odd}, "numbers": {"odd": odd}}
+    assert document.find_fault(found) == ""
+    Page(html.render(found)), markdown.render(found)
+
+
+def test_claims_whose_names_differ_in_signs_have_their_own_anchors():
+    assert html._anchors(["a:b", "a b", "a/b", "", "a-b-2"]) == [
+        "claim-a-b", "claim-a-b-2", "claim-a-b-3", "claim-unnamed", "claim-a-b-2-2"
+    ]  # fmt: skip
+
+
+def test_the_page_of_a_hundred_claims_is_small(pure):
+    big = {**pure, "claims": [{**claim, "id": f"{claim['id']}{i}"} for claim in pure["claims"] for i in range(13)]}
+    for claim in big["claims"]:
+        claim["forms"] = [{**form, "evidence": form["evidence"][:1] * 6} for form in claim["forms"]]
+    assert len(html.render(big).encode()) < 1.5e6
+
+
+@pytest.mark.parametrize(
+    ("tex", "parts"),
+    [
+        (r"a \sim b", ["<mo>∼</mo>"]),
+        (r"\mathbb E X, \mathcal M, \mathbb 1", ["𝔼", "ℳ", "𝟙"]),
+        (r"\bigl\lceil x \bigr\rceil", ["⌈", "⌉"]),
+        (r"\Bigl\{ x \Bigr\}", ["{", "}"]),
+        (r"\ln n", ['<mi>ln</mi><mspace width="0.167em"></mspace><mi>n</mi>']),
+        (r"\ln(n)", ['<mi>ln</mi><mo stretchy="false">(']),
+        ("a < b", ["&lt;"]),
+    ],
+)
+def test_formulas_are_repaired_where_the_converter_leaves_something(tex, parts):
+    pytest.importorskip("latex2mathml")
+    found = _mathml.formula(tex)
+    assert all(part in found for part in parts), found
+
+
+def test_a_long_formula_can_break_where_it_has_wide_spaces():
+    pytest.importorskip("latex2mathml")
+    assert _mathml.formula(r"a\quad b,\ c\text{ w.p. }d").count("<math") == 4
+    assert _mathml.formula(r"\sqrt{a\quad b}").count("<math") == 1
+
+
+@pytest.mark.parametrize(
+    "tex",
+    [
+        "",
+        r"\foo{x}",
+        "a & b",
+        r"\left( x",
+        "{" * 3000,
+        "<script>alert(1)</script>",
+        r"\bigl\foo x",
+        r"\sqrt{" * 400 + "x" + "}" * 400,
+    ],
+)
+def test_what_is_no_formula_is_shown_as_its_source(tex):
+    pytest.importorskip("latex2mathml")
+    found = _mathml.formula(tex)
+    page = Page(found)
+    assert "script" not in {name for name, _ in page.tags} and ("<math" in found) != ("<code" in found)
+    if tex != "<script>alert(1)</script>":
+        assert "".join(page.texts) == tex and "<code" in found
+
+
+def test_without_the_converter_the_page_shows_tex(pure, monkeypatch):
+    monkeypatch.setitem(sys.modules, "latex2mathml", None)
+    monkeypatch.setitem(sys.modules, "latex2mathml.converter", None)
+    _mathml.formula.cache_clear()
+    try:
+        text = html.render(pure)
+    finally:
+        _mathml.formula.cache_clear()
+    assert "<math" not in text and r'<code class="tex">\|U\| \le 1 \text{ w.p. } 1 - \delta</code>' in text
+
+
+def plot(values, **options):
+    names = [f"s{i}" for i in range(len(values))]
+    return _plot.dots(
+        values, names, **{"ident": "p", "title": "t", "axis": "a", "worst": "s1", "limit": True} | options
+    )
+
+
+def test_a_plot_puts_points_on_a_log_axis_around_the_line_at_one():
+    found = plot([0.1, 10.0, 1.0, math.nan])
+    circles = [(float(x), float(y)) for x, y in re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', found)]
+    (limit,) = re.findall(r'class="limit"[^>]*y1="([\d.]+)"', found)
+    assert len(circles) == 3 and circles[0][0] < circles[1][0] < circles[2][0]
+    assert circles[2][1] == float(limit) == pytest.approx((circles[0][1] + circles[1][1]) / 2, abs=0.1)
+    assert found.count("worst") == 2 and "The worst setting is s1" in found
+
+
+def test_what_does_not_fit_is_an_arrow_at_the_edge():
+    found = plot([math.inf, 0.0, -1.0, 1e-300, 2.0])
+    assert found.count("<path") == 4 and found.count("<circle") == 1
+    assert all(0 <= float(y) <= _plot.HEIGHT for y in re.findall(r' (?:y|y1|y2|cy)="([-\d.]+)"', found))
+
+
+@pytest.mark.parametrize("values", [[], [math.nan], [math.inf, math.inf]])
+def test_nothing_to_draw_is_no_plot(values):
+    assert plot(values) == ""
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 0.0), (0.1, 0.2), (-0.4, 1.2), (-14.0, 14.0), (3.0, 3.3), (-0.5, 6.7)])
+def test_ticks_are_few_round_and_around_the_data(low, high):
+    ticks = _plot._ticks(low, high)
+    assert ticks[0] <= low and ticks[-1] >= high and 2 <= len(ticks) <= 8 and ticks == sorted(set(ticks))
+    assert all(re.fullmatch(r"[125]0*|0\.0*[125]|[125]e-?\d+", _plot._label(tick)) for tick in ticks)
+
+
+def luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_text_has_contrast_in_both_schemes():
+    css = resources.files("proofs_check.report.html").joinpath("page.css").read_text(encoding="utf-8")
+    light, dark = css.split("@media (prefers-color-scheme: dark)")
+    for scheme in (light, dark.split("* {")[0]):
+        colours = dict(re.findall(r"--([\w-]+): (#\w{6});", scheme))
+        pairs = [(name, back) for name in ("text", "soft", "link") for back in ("page", "panel")]
+        pairs += [(name, f"{name}-back") for name in ("good", "fine", "bad", "empty", "open")] + [("bad", "page")]
+        for pair in pairs:
+            lower, upper = sorted(luminance(colours[name]) for name in pair)
+            assert (upper + 0.05) / (lower + 0.05) >= 4.5, pair
+
+
+def test_the_command_to_run_again_is_read_as_it_was_meant(found):
+    found["dtype"] = "float32"
+    found["run"]["command"] = {"paper": "kpotufe2020", "claim": ["a b", "c"], "data": "my $x.npy", "lengthscale": 0.5}
+    words = shlex.split(rerun.run_command(found))
+    assert words[:3] == ["python", "-m", "proofs_check"]
+    asked = _parser().parse_args(["run", *words[3:]])
+    assert (asked.paper, asked.claim, asked.seed, asked.dtype) == ("kpotufe2020", ["a b", "c"], 7, "float32")
+    assert (str(asked.data), asked.lengthscale, asked.profile) == ("my $x.npy", 0.5, "quick")
+    one = _parser().parse_args(["run", *shlex.split(rerun.claim_command(found, "it's"))[3:]])
+    assert one.claim == ["it's"] and one.paper is None
+    found["run"]["command"]["budget"] = 2.5
+    for command in (rerun.run_command(found), rerun.claim_command(found, "x")):
+        assert command.endswith(" --budget 2.5")
+    found["run"] = {"seconds": {}}
+    assert "--data" not in rerun.run_command(found)
+
+
+def test_markdown_has_one_table_a_paper(pure):
+    lines = markdown.render(pure).splitlines()
+    assert [line for line in lines if line.startswith("## ")] == ["## toy2020", "## kpotufe2020", "## Controls"]
+    row = next(line for line in lines if line.startswith("| `toy2020:Tail`"))
+    statement = r"$\Vert U\Vert \le 1 \text{ w.p. } 1 - \delta$"
+    hypotheses = r"it costs \$1, $U \lt \infty$ and $d \ge 1$"
+    assert row == (
+        f"| `toy2020:Tail` | Lemma Tail | {statement} | {hypotheses} | consistent | consistent | 2 | 0.907 | 0/2 |"
+    )
+
+
+def test_report_makes_the_pages_again_without_jax(pure, tmp_path):
+    document.write_json(tmp_path / "report.json", pure)
+    script = (
+        "import sys\nfrom proofs_check.cli.command import main\n"
+        f"assert main(['report', {str(tmp_path)!r}]) == 0\nassert 'jax' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert str(tmp_path / "report.html") in done.stdout
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == html.render(pure)
+    assert (tmp_path / "report.md").read_text(encoding="utf-8") == markdown.render(pure)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "report.json", "report.md"]
+
+
+def test_a_name_that_is_no_unicode_does_not_stop_a_report(found, tmp_path):
+    found["run"]["command"]["data"] = found["note"] = "x\udcff.npy"
+    document.write_json(tmp_path / "report.json", found)
+    assert main(["report", str(tmp_path)]) == 0
+    assert "x\\udcff.npy" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "holds no report.json"),
+        ("", "is not JSON"),
+        ('{"schema": 3, "cla', "is not JSON"),
+        ('{"schema": NaN}', "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+        (b"\xff\xfe", "is not JSON"),
+        ("[]", "no schema version"),
+        ("{}", "no schema version"),
+        ('{"schema": 2}', "schema version '2', and this program reads version 3"),
+        ('{"schema": "3"}', "this program reads version 3"),
+        ('{"schema": true}', "this program reads version 3"),
+        ('{"schema": 3}', "is not a report of schema version 3: report.profile is missing"),
+        (lambda r: r["claims"][2].pop("forms"), "report.claims[2].forms is missing"),
+        (lambda r: r["claims"][2]["forms"][0].update(status="proved"), "report.claims[2].forms[0].status is 'proved'"),
+    ],
+)
+def test_what_is_no_report_is_one_line_and_nothing_is_overwritten(found, tmp_path, capsys, content, message):
+    path = tmp_path / "report.json"
+    if callable(content):
+        content(found)
+        content = json.dumps(found)
+    if content is not None:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    (tmp_path / "report.html").write_text("old")
+    assert main(["report", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("proofs-check: ") and error.count("\n") == 1 and message in error
+    assert (tmp_path / "report.html").read_text() == "old" and not (tmp_path / "report.md").exists()
+
+
+def test_a_folder_that_is_none_is_said(tmp_path, capsys):
+    for name in ("none", "file"):
+        (tmp_path / "file").touch()
+        assert main(["report", str(tmp_path / name)]) == 2
+        assert "is no folder" in capsys.readouterr().err
+    assert main(["report"]) == 2
+    assert "required: DIR" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["report", "--help"])
+    assert "python -m proofs_check report out" in capsys.readouterr().out
+
+
+def test_what_is_not_as_expected_is_explained_and_what_is_well_is_not():
+    def part(name, status):
+        verdict = types.SimpleNamespace(status=status, because="a reason")
+        return name, types.SimpleNamespace(expect="certified"), verdict
+
+    claim = types.SimpleNamespace(id="toy:1", because="")
+    forms = [part("printed", "consistent"), part("corrected", "certified")]
+    result = types.SimpleNamespace(claim=claim, forms=forms, unexpected=["printed"], notes=[], as_expected=False)
+    said = ["toy:1 printed, consistent (expected certified): a reason", "toy:1: NOT AS EXPECTED"]
+    assert terminal._explanations(result) == said
