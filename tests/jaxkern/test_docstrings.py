@@ -30,10 +30,6 @@ DOORS = {"checks", "draws", "linalg", "pytrees"}
 """What other packages build on: one sentence says all."""
 NOT_YET = {
     "audit",
-    "bounds.concentration",
-    "bounds.fourier",
-    "bounds.sketching",
-    "bounds.streaming",
     "features",
     "frequent_directions",
     "kernels",
