@@ -534,6 +534,3 @@ def _nonnegative(name: str, value: Any) -> np.ndarray:
     if array.ndim != 1 or not np.all((array >= 0) & np.isfinite(array)):
         raise ValueError(f"{name} must be a vector of finite numbers that are at least 0, got {value!r}")
     return array
-
-
-_least = smallest_size
