@@ -13,7 +13,7 @@ from jax import lax
 from jaxkern import checks
 from jaxkern._distances import safe_sqrt
 from jaxkern.draws import normal_rows, pairs
-from jaxkern.gram import gram_matmul, kernel_distance
+from jaxkern.gram import _product, kernel_distance
 from jaxkern.kernels import Kernel, as_kernel
 from jaxkern.linalg import eigvalsh, matmul
 from jaxkern.pytrees import pytree, static
@@ -181,6 +181,7 @@ def spectral_error(
     num_steps = checks.count("num_steps", num_steps)
     num_probes = checks.count("num_probes", num_probes, maximum=X.shape[0], limit="the number of points")
     checks.open_unit("probability", probability)
+    block_size = None if block_size is None else checks.count("block_size", block_size)
     quantile = 2 * float(scipy.special.gammaincinv(num_probes / 2, 1 - probability))
     lower, upper = _spectral_error(
         key, phi, as_kernel(kernel), X, quantile, num_steps=num_steps, num_probes=num_probes, block_size=block_size
@@ -203,7 +204,7 @@ def _spectral_error(
     Z = phi(X)
 
     def apply(V: jax.Array) -> jax.Array:
-        return gram_matmul(kernel, X, None, V, block_size=block_size) - matmul(Z, matmul(Z.T, V))
+        return _product(kernel, X, X, V, block_size) - matmul(Z, matmul(Z.T, V))
 
     def step(state: tuple[jax.Array, jax.Array], _: Any) -> tuple[tuple[jax.Array, jax.Array], None]:
         V, log_size = state

@@ -115,13 +115,7 @@ def gram_matmul(kernel: Any, X: Any, Y: Any, V: Any, *, block_size: int | None =
     Y = checks.matrix("Y", X if Y is None else Y, dim=X.shape[1])
     checks.same_dtype("Y", Y, "X", X)
     V = checks.same_dtype("V", checks.columns("V", V, rows=Y.shape[0]), "X", X)
-    if X.shape[0] == 0:
-        return jnp.zeros((0, *V.shape[1:]), X.dtype)
-    if block_size is not None:
-        block_size = checks.count("block_size", block_size)
-    flat = V.ndim == 1
-    product = _gram_matmul(kernel, X, Y, V[:, None] if flat else V, block_size=block_size)
-    return product[:, 0] if flat else product
+    return _product(kernel, X, Y, V, None if block_size is None else checks.count("block_size", block_size))
 
 
 def center(K: Any) -> jax.Array:
@@ -177,6 +171,15 @@ def kernel_distance(kernel: Any, X: Any, Y: Any) -> jax.Array:
     return _kernel_distance(kernel, X, Y)
 
 
+def _product(kernel: Kernel, X: jax.Array, Y: jax.Array, V: jax.Array, block_size: int | None = None) -> jax.Array:
+    """Return K(X, Y) V, V (m,) or (m, r), of arguments that are valid."""
+    if X.shape[0] == 0:
+        return jnp.zeros((0, *V.shape[1:]), X.dtype)
+    flat = V.ndim == 1
+    product = _gram_matmul(kernel, X, Y, V[:, None] if flat else V, block_size=block_size)
+    return product[:, 0] if flat else product
+
+
 def _arguments(kernel: Any, X: Any, Y: Any) -> tuple[Kernel, jax.Array, jax.Array | None]:
     same = Y is None or Y is X
     kernel, X = as_kernel(kernel), checks.matrix("X", X)
@@ -188,7 +191,7 @@ def _other(name: str, value: Any, X: jax.Array) -> jax.Array:
 
 
 @jax.jit
-def _gram(kernel: Kernel, X: jax.Array, Y: jax.Array | None) -> jax.Array:
+def _gram(kernel: Kernel, X: jax.Array, Y: jax.Array | None = None) -> jax.Array:
     return kernel._tile(X, X if Y is None else Y)
 
 

@@ -16,10 +16,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxkern import checks
-from jaxkern.gram import gram
-from jaxkern.kernels import Kernel
-from jaxkern.kernels._base import psd_kernel
-from jaxkern.kmeans import _plus_plus
+from jaxkern.gram import _gram
+from jaxkern.kernels import Kernel, psd_kernel
+from jaxkern.kmeans._seeding import plus_plus
 from jaxkern.linalg import HIGHEST
 from jaxkern.pytrees import pytree
 
@@ -115,7 +114,7 @@ def kmeans_plus_plus(key: Any, X: Any, *, num_landmarks: int, num_candidates: in
 
 @partial(jax.jit, static_argnames=("num_landmarks", "num_candidates"))
 def _kmeans_plus_plus(key: jax.Array, X: jax.Array, *, num_landmarks: int, num_candidates: int) -> jax.Array:
-    return _rows(X, _plus_plus(key, X, None, num_landmarks, num_candidates), X)
+    return _rows(X, plus_plus(key, X, None, num_landmarks, num_candidates), X)
 
 
 def _rows(X: jax.Array, chosen: jax.Array, numbers: jax.Array) -> jax.Array:
@@ -176,7 +175,7 @@ def _pivots(key: jax.Array, kernel: Kernel, X: jax.Array, *, num_landmarks: int)
         pivot = lax.argmax(
             scores + jax.random.gumbel(jax.random.fold_in(key, step), scores.shape, X.dtype), 0, jnp.int32
         )
-        column = gram(kernel, X, X[pivot][None, :])[:, 0]
+        column = _gram(kernel, X, X[pivot][None, :])[:, 0]
         column = column - jnp.matmul(factor, factor[pivot], precision=HIGHEST)
         scale = jnp.where(exhausted, 0, 1 / jnp.sqrt(jnp.where(exhausted, 1, residual[pivot])))
         column = column * scale
@@ -261,12 +260,12 @@ def _scores(
     kernel: Kernel, X: jax.Array, pilots: jax.Array, diagonal: jax.Array, regularization: jax.Array
 ) -> jax.Array:
     """Return upper bounds of the ridge leverage scores, (N,), which are exact where every row is a pilot."""
-    K = gram(kernel, pilots)
+    K = _gram(kernel, pilots)
     # A smaller ridge than the rounding of K would leave nothing to factorise where points repeat.
     least = 4 * pilots.shape[0] * jnp.finfo(X.dtype).eps * jnp.max(jnp.diagonal(K))
     least, regularization = (jnp.where(each == 0, 1, each) for each in (least, regularization))  # where K is zero
     ridge = K + jnp.maximum(regularization, least) * jnp.eye(pilots.shape[0], dtype=X.dtype)
-    half = jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(ridge), gram(kernel, pilots, X), lower=True)
+    half = jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(ridge), _gram(kernel, pilots, X), lower=True)
     # At least what rounding leaves of K(x, x), so that every row keeps some odds.
     floor = jnp.finfo(X.dtype).eps * diagonal
     return jnp.maximum(diagonal - jnp.sum(half * half, axis=0), floor) / regularization

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxkern import checks
-from jaxkern.gram import center, gram
+from jaxkern.gram import _center, _gram
 from jaxkern.kernels import as_kernel
 from jaxkern.linalg import eigvalsh
 from jaxkern.pytrees import pytree
@@ -191,7 +191,7 @@ def _alignment(kernel: Any, X: jax.Array, labels: jax.Array, *, num_labels: int)
     numbers = jnp.arange(num_labels)
     marks = (labels.astype(numbers.dtype)[:, None] == numbers[None, :]).astype(X.dtype)
     marks = marks - marks.mean(axis=0, keepdims=True)
-    K = center(gram(kernel, X))
+    K = _center(_gram(kernel, X))
     both = jnp.sum(marks * jnp.matmul(K, marks, precision=lax.Precision.HIGHEST))
     inner = jnp.matmul(marks.T, marks, precision=lax.Precision.HIGHEST)
     square = jnp.sum(K * K) * jnp.sum(inner * inner)
@@ -202,7 +202,7 @@ def _alignment(kernel: Any, X: jax.Array, labels: jax.Array, *, num_labels: int)
 
 @partial(jax.jit, static_argnames="num_components")
 def _eigengap(kernel: Any, X: jax.Array, *, num_components: int) -> jax.Array:
-    K = gram(kernel, X)
+    K = _gram(kernel, X)
     values = eigvalsh(K)
     return (values[num_components - 1] - values[num_components]) / jnp.trace(K)
 

@@ -10,9 +10,8 @@ import jax.numpy as jnp
 
 from jaxkern import checks
 from jaxkern.features._projection import OffsetProjection
-from jaxkern.gram import center, gram, gram_matmul
-from jaxkern.kernels import Kernel
-from jaxkern.kernels._base import psd_kernel
+from jaxkern.gram import _center, _gram, _product
+from jaxkern.kernels import Kernel, psd_kernel
 from jaxkern.linalg import eigen_rows, matmul
 from jaxkern.pytrees import pytree, static
 
@@ -159,9 +158,9 @@ def kernel_pca(
 def _kernel_pca(
     kernel: Kernel, landmarks: jax.Array, *, num_components: int, centered: bool, normalized: bool
 ) -> KernelPCA:
-    K = gram(kernel, landmarks)
+    K = _gram(kernel, landmarks)
     # Centring leaves the rounding of the entries of K, however small what remains is.
-    C = center(K) if centered else K
+    C = _center(K) if centered else K
     projection, eigenvalues = eigen_rows(
         C, num_components, power=-0.5 if normalized else 0.0, largest=jnp.max(jnp.abs(K))
     )
@@ -204,7 +203,7 @@ def _inverse_gram(kernel: Any, landmarks: jax.Array, projection: jax.Array, eige
 @_inverse_gram.defjvp
 def _inverse_gram_jvp(primals: Any, tangents: Any) -> Any:
     def of_rows(kernel: Any, landmarks: jax.Array, projection: jax.Array) -> jax.Array:
-        return matmul(projection, gram_matmul(kernel, landmarks, None, projection.T))
+        return matmul(projection, _product(kernel, landmarks, landmarks, projection.T))
 
     inverse = _inverse_gram(*primals)
     _, change = jax.jvp(of_rows, primals[:3], tangents[:3])
@@ -217,5 +216,5 @@ def _residual(phi: KernelPCA, X: jax.Array) -> jax.Array:
     size = phi.kernel._diagonal(X)
     if phi.centered:
         weights = jnp.full((phi.landmarks.shape[0],), 1 / phi.landmarks.shape[0], X.dtype)
-        size = size - 2 * gram_matmul(phi.kernel, X, phi.landmarks, weights) + phi.mean_square
+        size = size - 2 * _product(phi.kernel, X, phi.landmarks, weights) + phi.mean_square
     return jnp.maximum(size - jnp.sum(features * _normalizing(phi, features), axis=1), 0)

@@ -7,10 +7,10 @@ from typing import Any
 import jax
 
 from jaxkern.features._map import apply_rows
-from jaxkern.gram import gram_matmul
+from jaxkern.gram import _product
 from jaxkern.kernels import as_kernel
 from jaxkern.linalg import matmul
-from jaxkern.rkhs import Function, _same_space
+from jaxkern.rkhs._function import Function, same_space
 
 
 class Projection:
@@ -40,7 +40,7 @@ class Projection:
         return apply_rows(self._rows, X, self.landmarks)
 
     def _rows(self, X: jax.Array) -> jax.Array:
-        return gram_matmul(self.kernel, X, self.landmarks, self.projection.T)
+        return _product(self.kernel, X, self.landmarks, self.projection.T)
 
     def embed(self, f: Function) -> jax.Array:
         """Return P S f, (num_features,) for one function and (r, num_features) for r of them; linear in f.
@@ -50,7 +50,7 @@ class Projection:
         ValueError
             If f does not belong to the kernel of the map.
         """
-        values = _same_space(f, as_kernel(self.kernel))(self.landmarks)
+        values = same_space(f, as_kernel(self.kernel))(self.landmarks)
         return matmul(self.projection, values).T
 
 

@@ -268,7 +268,7 @@ def _update(state: StreamingState, phi: Any, X: jax.Array, weights: jax.Array | 
     added = jnp.cumsum(weights)
     weight = fd._add(state.weight, added[-1])
     if not state.centered:
-        return dataclasses.replace(state, sketch=fd.update(state.sketch, Z, given), weight=weight)
+        return dataclasses.replace(state, sketch=fd._update(state.sketch, Z, given), weight=weight)
     # The scatter about the mean grows by one outer product a point: with W and mu the weight and the mean before it,
     #     S + w W / (W + w) (z - mu)(z - mu)'.
     # For a set with scatter S about mu, sum w_i |v'(z_i - c)|^2 = v'S v + W (v'(mu - c))^2. The new mean c is
@@ -291,7 +291,7 @@ def _update(state: StreamingState, phi: Any, X: jax.Array, weights: jax.Array | 
         # Means before each point, less the shift. Before the first one there is none; its share is zero.
         means = sums / jnp.where(W > 0, W, 1)[:, None]
         rows = jnp.sqrt(w * part)[:, None] * (moved - means)
-        return fd.update(sketch, rows), summed + weighed.sum(axis=0)
+        return fd._update(sketch, rows, None), summed + weighed.sum(axis=0)
 
     # In blocks that a cache holds.
     blocks, rest = divmod(Z.shape[0], _BLOCK_ROWS)
@@ -305,7 +305,7 @@ def _update(state: StreamingState, phi: Any, X: jax.Array, weights: jax.Array | 
 
 @jax.jit
 def _merge(a: StreamingState, b: StreamingState) -> StreamingState:
-    sketch = fd.merge(a.sketch, b.sketch)
+    sketch = fd._merge(a.sketch, b.sketch)
     weight = fd._add(fd._add(a.weight, b.weight[0]), b.weight[1])
     if not a.centered:
         return dataclasses.replace(a, sketch=sketch, weight=weight)
@@ -314,7 +314,7 @@ def _merge(a: StreamingState, b: StreamingState) -> StreamingState:
     first, second, both = jnp.sum(a.weight), jnp.sum(b.weight), jnp.sum(weight)
     share = jnp.where(both > 0, second / jnp.where(both > 0, both, 1), 0)
     gap = b.mean - a.mean
-    moved = fd.update(sketch, gap[None, :], (first * share)[None])
+    moved = fd._update(sketch, gap[None, :], (first * share)[None])
     # The correction is not one of the points.
     moved = dataclasses.replace(moved, num_rows=sketch.num_rows)
     return dataclasses.replace(a, sketch=moved, mean=a.mean + share * gap, weight=weight)
@@ -322,7 +322,7 @@ def _merge(a: StreamingState, b: StreamingState) -> StreamingState:
 
 @partial(jax.jit, static_argnames="num_components")
 def _finalize(state: StreamingState, *, num_components: int) -> StreamingMap:
-    sketch = fd.finalize(state.sketch)
+    sketch = fd._finalize(state.sketch)
     squares = sketch.singular_values**2
     following = squares[num_components] if num_components < squares.shape[0] else jnp.zeros_like(squares[0])
     weight = jnp.sum(state.weight)

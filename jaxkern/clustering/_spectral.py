@@ -16,9 +16,9 @@ import jax.numpy as jnp
 from jaxkern import checks, landmarks
 from jaxkern.features._nystrom import Nystrom, nystrom
 from jaxkern.features._projection import Projection
-from jaxkern.gram import gram, gram_matmul
+from jaxkern.gram import _gram, _product
 from jaxkern.kernels import as_kernel
-from jaxkern.kmeans import kmeans
+from jaxkern.kmeans._kmeans import partition_of
 from jaxkern.linalg import largest_modulus_eigenpairs, leading_modulus_eigh, matmul, start_block
 from jaxkern.pytrees import pytree
 
@@ -313,7 +313,7 @@ def kernel_kmeans(
     everything = num_landmarks == X.shape[0]
     points = X if everything else landmarks.uniform(key_landmarks, X, num_landmarks=num_landmarks)
     phi = nystrom(kernel, points, rank=rank, X=None if everything else X)
-    found = kmeans(key_clusters, phi(X), num_clusters, weights=weights, num_restarts=num_restarts)
+    found = partition_of(key_clusters, phi(X), weights, num_clusters, num_restarts)
     return KernelKMeans(phi, found.labels, found.centers, found.objective, found.converged)
 
 
@@ -329,7 +329,7 @@ def _from_gram(
 ) -> SpectralPartition:
     K = (K + K.T) / 2
     values, projection, settled = _dense_pairs(K, weights, num_clusters)
-    found = kmeans(key, matmul(K, projection.T), num_clusters, weights=weights, num_restarts=num_restarts)
+    found = partition_of(key, matmul(K, projection.T), weights, num_clusters, num_restarts)
     return SpectralPartition(
         found.labels, found.centers, found.objective, found.converged & settled, values, projection
     )
@@ -348,12 +348,12 @@ def _spectral(
 ) -> KernelSpectral:
     if matrix_free:
         values, projection, settled = _products_pairs(kernel, X, weights, num_clusters)
-        rows = gram_matmul(kernel, X, None, projection.T)
+        rows = _product(kernel, X, X, projection.T)
     else:
-        K = gram(kernel, X)
+        K = _gram(kernel, X)
         values, projection, settled = _dense_pairs(K, weights, num_clusters)
         rows = matmul(K, projection.T)
-    found = kmeans(key, rows, num_clusters, weights=weights, num_restarts=num_restarts)
+    found = partition_of(key, rows, weights, num_clusters, num_restarts)
     return KernelSpectral(
         kernel,
         X,
@@ -384,7 +384,7 @@ def _products_pairs(
     roots, total = _roots(X, weights)
 
     def product(V: jax.Array) -> jax.Array:
-        return roots[:, None] * gram_matmul(kernel, X, None, roots[:, None] * V) / total
+        return roots[:, None] * _product(kernel, X, X, roots[:, None] * V) / total
 
     start = start_block(X.shape[0], num_clusters, X.dtype)
     found = largest_modulus_eigenpairs(product, start, num_values=num_clusters)
