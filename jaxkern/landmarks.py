@@ -16,8 +16,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxkern import checks
+from jaxkern._types import Array, ArrayLike, Float, PRNGKeyArray
 from jaxkern.gram import _gram
-from jaxkern.kernels import Kernel, psd_kernel
+from jaxkern.kernels import Kernel, KernelLike, psd_kernel
 from jaxkern.kmeans._seeding import plus_plus
 from jaxkern.linalg import HIGHEST
 from jaxkern.pytrees import pytree
@@ -25,7 +26,7 @@ from jaxkern.pytrees import pytree
 __all__ = ["Reservoir", "kmeans_plus_plus", "leverage", "pivoted_cholesky", "reservoir", "uniform"]
 
 
-def uniform(key: Any, X: Any, *, num_landmarks: int) -> jax.Array:
+def uniform(key: PRNGKeyArray, X: Float[ArrayLike, "N d"], *, num_landmarks: int) -> Float[Array, "n d"]:
     """Return `num_landmarks` rows of X, drawn uniformly without replacement and in random order.
 
     Parameters
@@ -77,7 +78,9 @@ def _uniform_indices(key: jax.Array, num_points: int, num_draws: int) -> jax.Arr
     return jnp.where(chosen < num_points - start, chosen + start, chosen - (num_points - start))
 
 
-def kmeans_plus_plus(key: Any, X: Any, *, num_landmarks: int, num_candidates: int | None = 1) -> jax.Array:
+def kmeans_plus_plus(
+    key: PRNGKeyArray, X: Float[ArrayLike, "N d"], *, num_landmarks: int, num_candidates: int | None = 1
+) -> Float[Array, "n d"]:
     """Return `num_landmarks` rows of X that k-means++ seeding chooses: spread out, and close to the data.
 
     The first row is uniform, each further one is drawn with probability proportional to the squared distance to the
@@ -122,7 +125,9 @@ def _rows(X: jax.Array, chosen: jax.Array, numbers: jax.Array) -> jax.Array:
     return jnp.where(jnp.isfinite(numbers).all(), X[chosen], jnp.nan)
 
 
-def pivoted_cholesky(key: Any, kernel: Any, X: Any, *, num_landmarks: int) -> jax.Array:
+def pivoted_cholesky(
+    key: PRNGKeyArray, kernel: KernelLike, X: Float[ArrayLike, "N d"], *, num_landmarks: int
+) -> Float[Array, "n d"]:
     """Return `num_landmarks` rows of X chosen by randomly pivoted Cholesky: what the others explain is not taken again.
 
     Each row is drawn with probability proportional to its residual K(x, x) - |P K_x|^2, P the projection onto the
@@ -189,8 +194,14 @@ def _pivots(key: jax.Array, kernel: Kernel, X: jax.Array, *, num_landmarks: int)
 
 
 def leverage(
-    key: Any, kernel: Any, X: Any, *, num_landmarks: int, regularization: Any = None, num_pilots: int | None = None
-) -> jax.Array:
+    key: PRNGKeyArray,
+    kernel: KernelLike,
+    X: Float[ArrayLike, "N d"],
+    *,
+    num_landmarks: int,
+    regularization: Float[ArrayLike, ""] | None = None,
+    num_pilots: int | None = None,
+) -> Float[Array, "n d"]:
     """Return `num_landmarks` rows of X drawn without replacement by ridge leverage scores.
 
     The score of x_i is (K (K + lambda I)^{-1})_ii = min over w of |K_{x_i} - sum_j w_j K_{x_j}|^2 / lambda + |w|^2: how

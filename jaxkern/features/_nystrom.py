@@ -10,9 +10,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxkern import checks
+from jaxkern._types import ArrayLike, Float
 from jaxkern.features._projection import Projection
 from jaxkern.gram import _gram, _product
-from jaxkern.kernels import Kernel, psd_kernel
+from jaxkern.kernels import Kernel, KernelLike, psd_kernel
 from jaxkern.linalg import eigen_rows
 from jaxkern.pytrees import pytree
 
@@ -47,7 +48,13 @@ class Nystrom(Projection):
     trace_residual: jax.Array
 
 
-def nystrom(kernel: Any, landmarks: Any, *, rank: int | None = None, X: Any = None) -> Nystrom:
+def nystrom(
+    kernel: KernelLike,
+    landmarks: Float[ArrayLike, "n dim"],
+    *,
+    rank: int | None = None,
+    X: Float[ArrayLike, "N dim"] | None = None,
+) -> Nystrom:
     """Fit the Nystrom map phi(x) = Lambda^{-1/2} V^T k(x), k(x) = (K(x, X_1), ..., K(x, X_n)).
 
     K = V Lambda V^T is the Gram matrix of the landmarks X_1, ..., X_n, or its `rank` largest eigenpairs. Inner products

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxkern import checks
+from jaxkern._types import ArrayLike, Float
 from jaxkern.features._pca import KernelPCA
 from jaxkern.gram import _gram
 from jaxkern.kernels import Gaussian
@@ -35,7 +36,7 @@ class PreImage:
     converged: jax.Array
 
 
-def preimage(phi: KernelPCA, Z: Any, *, num_steps: int = 200) -> PreImage:
+def preimage(phi: KernelPCA, Z: Float[ArrayLike, "N num_features"], *, num_steps: int = 200) -> PreImage:
     """Return points whose kernel PCA features are close to Z: local minima of |K_x - f_z|^2 over x.
 
     f_z is the function of the span of the components with features z (plus the mean). For the Gaussian kernel a minimum

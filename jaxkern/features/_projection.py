@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 
+from jaxkern._types import Array, ArrayLike, Float
 from jaxkern.features._map import apply_rows
 from jaxkern.gram import _product
 from jaxkern.kernels import as_kernel
@@ -25,7 +26,7 @@ class Projection:
         """Number of features."""
         return self.projection.shape[0]
 
-    def __call__(self, X: Any) -> jax.Array:
+    def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
         """Return phi(X), (..., num_features) for X (..., dim), in blocks: the kernel matrix is never held.
 
         Raises
@@ -42,7 +43,7 @@ class Projection:
     def _rows(self, X: jax.Array) -> jax.Array:
         return _product(self.kernel, X, self.landmarks, self.projection.T)
 
-    def embed(self, f: Function) -> jax.Array:
+    def embed(self, f: Function) -> Float[Array, "... num_features"]:
         """Return P S f, (num_features,) for one function and (r, num_features) for r of them; linear in f.
 
         Raises

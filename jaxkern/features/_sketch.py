@@ -9,10 +9,11 @@ import jax
 import jax.numpy as jnp
 
 from jaxkern import checks
+from jaxkern._types import ArrayLike, Float, PRNGKeyArray
 from jaxkern.draws import normal_rows
 from jaxkern.features._projection import OffsetProjection
 from jaxkern.gram import _center, _gram
-from jaxkern.kernels import Kernel, as_kernel
+from jaxkern.kernels import Kernel, KernelLike, as_kernel
 from jaxkern.linalg import HIGHEST, matmul
 from jaxkern.pytrees import pytree, static
 
@@ -42,7 +43,14 @@ class KernelJL(OffsetProjection):
     centered: bool = static(default=False)
 
 
-def kernel_jl(key: Any, kernel: Any, landmarks: Any, *, num_features: int, centered: bool = False) -> KernelJL:
+def kernel_jl(
+    key: PRNGKeyArray,
+    kernel: KernelLike,
+    landmarks: Float[ArrayLike, "n dim"],
+    *,
+    num_features: int,
+    centered: bool = False,
+) -> KernelJL:
     """Draw the Kernel JL map phi(x) = Z K k(x) / (n sqrt(n d)), k(x) = (K(x, X_1), ..., K(x, X_n)).
 
     Z is d x n with independent standard normal entries and K the Gram matrix of the landmarks X_1, ..., X_n. Given the

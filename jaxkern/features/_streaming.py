@@ -13,6 +13,7 @@ from jax import lax
 
 from jaxkern import checks
 from jaxkern import frequent_directions as fd
+from jaxkern._types import Array, ArrayLike, FeatureMap, Float
 from jaxkern.linalg import matmul
 from jaxkern.pytrees import pytree, static
 
@@ -83,7 +84,7 @@ class StreamingMap:
         return self.components.shape[0]
 
     @property
-    def variances(self) -> jax.Array:
+    def variances(self) -> Float[Array, " num_features"]:
         """The eigenvalues over n, (num_features,); those of Z'Z / n are larger by `relative_shrinkage` at most."""
         return self._per_weight(self.eigenvalues)
 
@@ -101,7 +102,7 @@ class StreamingMap:
         none = self.weight == 0
         return jnp.where(none, 0, value / jnp.where(none, 1, self.weight))
 
-    def __call__(self, X: Any) -> jax.Array:
+    def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
         """Return W' (phi(x) - mean), (..., num_features) for X (..., dim).
 
         Raises
@@ -140,7 +141,9 @@ class StreamingPCA(NamedTuple):
     finalize: _Finalize
 
 
-def streaming_pca(phi: Any, *, sketch_size: int, centered: bool = False, shrink_at: int | None = None) -> StreamingPCA:
+def streaming_pca(
+    phi: FeatureMap, *, sketch_size: int, centered: bool = False, shrink_at: int | None = None
+) -> StreamingPCA:
     """Return (init, update, merge, finalize) of principal components of the features phi(x) of a stream of points.
 
     - `init(dtype=None)` -> StreamingState, by default of the dtype of phi's parameters;

@@ -14,6 +14,7 @@ from jaxkern._types import ArrayLike, Float
 from jaxkern.bounds import Bound
 from jaxkern.bounds import fourier as bounds
 from jaxkern.bounds.fourier import _given
+from jaxkern.kernels import KernelLike
 from jaxkern.plan._plan import Plan, smallest, static_positive
 
 _EDGES = np.concatenate([[0.0], np.geomspace(0.05**2, 6.0**2, 255)])
@@ -27,9 +28,9 @@ def fourier(
     num_points: int | None = None,
     dim: int | None = None,
     diameter: float | None = None,
-    squared_distances: Any = None,
-    pairs: Any = None,
-    kernel: Any = None,
+    squared_distances: Float[ArrayLike, " b"] | None = None,
+    pairs: Float[ArrayLike, " b"] | None = None,
+    kernel: KernelLike | None = None,
 ) -> Plan:
     """Plan paired Fourier features of the Gaussian kernel that keep kernel distances to a relative error.
 

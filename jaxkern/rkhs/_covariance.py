@@ -66,7 +66,7 @@ class Covariance:
         half = _apply_power(_whitened(kernel, points, root, self.centered), self._analysis(f), power - 1)
         return Function(kernel, points, _synthesis(root, half, self.centered))
 
-    def inner(self, f: Function, g: Function, *, power: float = 3) -> jax.Array:
+    def inner(self, f: Function, g: Function, *, power: float = 3) -> Float[Array, ...]:
         """Return <f, Sigma^power g>: a scalar, or all pairs (r_f, r_g); power 0 is the inner product of H."""
         power = _power(power, least=1)
         kernel, points, root = self._parts()
@@ -83,11 +83,11 @@ class Covariance:
         weights = checks.weights(self.weights, "points", points)
         return checks.mass(jnp.ones(points.shape[0], points.dtype) if weights is None else weights)
 
-    def matrix(self) -> jax.Array:
+    def matrix(self) -> Float[Array, "p p"]:
         """Return A = B B*, (p, p), which has the eigenvalues of Sigma."""
         return _whitened(*self._parts(), self.centered)
 
-    def eigenvalues(self) -> jax.Array:
+    def eigenvalues(self) -> Float[Array, " p"]:
         """Return the p eigenvalues, descending; those below eps * p * the largest are set to zero."""
         return linalg.psd_eigvalsh(self.matrix())
 
@@ -170,7 +170,7 @@ def _synthesis(root: jax.Array, beta: jax.Array, centered: bool) -> jax.Array:
     return weights
 
 
-def draw_gaussian(key: Any, covariance: Covariance, *, power: float = 1, num_draws: int = 1) -> Function:
+def draw_gaussian(key: PRNGKeyArray, covariance: Covariance, *, power: float = 1, num_draws: int = 1) -> Function:
     """Draw from the Gaussian measure N_H(0, Sigma^power), power >= 1.
 
     v = B* A^((power - 1) / 2) g with g standard normal has covariance B* A^(power - 1) B = Sigma^power exactly. Odd
@@ -224,17 +224,17 @@ class RandomProjection:
 
     directions: Function
 
-    def __init__(self, key: Any, covariance: Covariance, *, num_features: int, power: float = 3) -> None:
+    def __init__(self, key: PRNGKeyArray, covariance: Covariance, *, num_features: int, power: float = 3) -> None:
         """Draw the directions."""
         num_features = checks.count("num_features", num_features)
         self.directions = draw_gaussian(key, covariance, power=power, num_draws=num_features)
 
-    def __call__(self, f: Function) -> jax.Array:
+    def __call__(self, f: Function) -> Float[Array, "... d"]:
         """Return Theta f, (d,) for one function, (r, d) for r of them."""
         products = inner(self.directions, f)
         return products.T / products.shape[0] ** 0.5
 
-    def adjoint(self, alpha: Any) -> Function:
+    def adjoint(self, alpha: Float[ArrayLike, " d"]) -> Function:
         """Return Theta* alpha = sum_i alpha_i v_i / sqrt(d) for alpha (d,)."""
         weights = jnp.asarray(self.directions.weights)
         alpha = checks.vector("alpha", alpha, size=weights.shape[1])

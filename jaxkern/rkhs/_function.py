@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxkern import checks
 from jaxkern._types import Array, ArrayLike, Float
-from jaxkern.gram import _gram, _product
+from jaxkern.gram import _product, gram
 from jaxkern.kernels import Kernel, KernelLike, as_kernel
 from jaxkern.linalg import HIGHEST
 from jaxkern.pytrees import pytree
@@ -32,7 +32,7 @@ class Function:
     points: Any
     weights: Any
 
-    def __call__(self, X: Any) -> jax.Array:
+    def __call__(self, X: Float[ArrayLike, "n d"]) -> Float[Array, "n ..."]:
         """Return the values f(X), (n,) or (n, r), tile by tile.
 
         Raises
@@ -72,13 +72,13 @@ class Function:
     __rmul__ = __mul__
 
 
-def section(kernel: Any, X: Any) -> Function:
+def section(kernel: KernelLike, X: Float[ArrayLike, "n d"]) -> Function:
     """Return the kernel sections K(., x) of all rows x of X, (n, d), as n functions."""
     X = checks.matrix("X", X)
     return Function(as_kernel(kernel), X, jnp.eye(X.shape[0], dtype=X.dtype))
 
 
-def inner(f: Function, g: Function) -> jax.Array:
+def inner(f: Function, g: Function) -> Float[Array, ...]:
     """Return <f, g> in H: a scalar, or all pairs (r_f, r_g) where f or g stand for several functions.
 
     Raises
@@ -95,7 +95,7 @@ def inner(f: Function, g: Function) -> jax.Array:
     return contract(weights, values)
 
 
-def norm(f: Function) -> jax.Array:
+def norm(f: Function) -> Float[Array, ...]:
     """Return |f| in H, () or (r,)."""
     kernel, points, weights = _parts(f)
     values = _product(kernel, points, points, weights)
@@ -115,15 +115,15 @@ class SamplingOperator:
     kernel: Any
     points: Any
 
-    def __call__(self, f: Function) -> jax.Array:
+    def __call__(self, f: Function) -> Float[Array, "n ..."]:
         """Return S f, (n,) or (n, r)."""
         return same_space(f, as_kernel(self.kernel))(self.points)
 
-    def adjoint(self, beta: Any) -> Function:
+    def adjoint(self, beta: Float[ArrayLike, "n ..."]) -> Function:
         """Return S* beta = sum_i beta_i K(., X_i) for beta (n,) or (n, r); <S f, beta> = <f, S* beta>."""
         return _validated(Function(as_kernel(self.kernel), self.points, beta), "beta")
 
-    def gram(self) -> jax.Array:
+    def gram(self) -> Float[Array, "n n"]:
         """Return the Gram matrix S S*, (n, n)."""
         return gram(self.kernel, self.points)
 

@@ -12,6 +12,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxkern import checks
+from jaxkern._types import ArrayLike, Float, PRNGKeyArray, Sharding
 from jaxkern.kmeans._kmeans import KMeansResult, Sizes, _kmeans, arguments
 from jaxkern.kmeans._share import Share, table_width
 from jaxkern.scale import _mesh
@@ -19,15 +20,15 @@ from jaxkern.scale._embed import host_matrix
 
 
 def kmeans(
-    key: jax.Array,
+    key: PRNGKeyArray,
     X: Any,
     num_clusters: int,
     *,
-    sharding: Any,
-    weights: Any = None,
+    sharding: Sharding,
+    weights: Float[ArrayLike, " N"] | None = None,
     num_restarts: int = 1,
     max_iterations: int = 300,
-    tolerance: Any = 1e-4,
+    tolerance: Float[ArrayLike, ""] = 1e-4,
     num_candidates: int | None = None,
     block_size: int | None = None,
 ) -> KMeansResult:
