@@ -44,10 +44,10 @@ import numpy as np
 from jax import lax
 from scipy import optimize, special
 
-from jaxkern import _checks
-from jaxkern._draws import invert
-from jaxkern._pytree import pytree, static
-from jaxkern._spectral import eigvalsh, matmul
+from jaxkern import checks
+from jaxkern.draws import invert
+from jaxkern.linalg import eigvalsh, matmul
+from jaxkern.pytrees import pytree, static
 from proofs_check.claim import Setting
 
 MOST_BLOCKS = 10_000
@@ -121,7 +121,7 @@ class ChiSquare:
 
     def __post_init__(self) -> None:
         """Refuse what is not positive."""
-        _checks.positive("degrees", self.degrees)
+        checks.positive("degrees", self.degrees)
 
     def cumulant(self, theta: float) -> tuple[float, float]:
         """Return -(k / 2) log(1 - 2 theta) and k / (1 - 2 theta)."""
@@ -247,7 +247,7 @@ class FourierPair:
 
     def __post_init__(self) -> None:
         """Refuse what is not positive."""
-        _checks.positive("distance", self.distance)
+        checks.positive("distance", self.distance)
 
     @property
     def mu(self) -> float:
@@ -423,7 +423,7 @@ def sums(
     is an end of the law (there the probability is a power, with no need of trials), and where the tilted law is too
     hard to draw from. Settings of one law, number of copies and number of sides share a compiled trial.
     """
-    count = _checks.count("copies", copies)
+    count = checks.count("copies", copies)
     mean, (low, high) = law.cumulant(0.0)[1], law.span
     levels = []
     if (above is not None and not above > mean) or (below is not None and not below < mean):
@@ -500,7 +500,7 @@ def radial(
 
     Raises ValueError where the scales are not positive, or the level is not in the tail, y >= rows p + 2.
     """
-    c, count = np.asarray(scales, float), _checks.count("rows", rows)
+    c, count = np.asarray(scales, float), checks.count("rows", rows)
     if c.ndim != 1 or c.size < 1 or not np.all(c > 0):
         raise ValueError(f"scales must be a vector of positive numbers, got {scales!r}")
     y = level / float(np.max(c)) ** 2

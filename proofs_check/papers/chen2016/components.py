@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxkern import features, kernels
-from jaxkern._spectral import eigh, eigvalsh, matmul
 from jaxkern.bounds import Bound
 from jaxkern.gram import gram
+from jaxkern.linalg import eigh, eigvalsh, matmul
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Rate, Setting, Tail
 from proofs_check.papers.chen2016 import places, sides, trials
 from proofs_check.papers.shared import always

@@ -15,9 +15,9 @@ import numpy as np
 from scipy import stats
 
 from jaxkern import features, kernels
-from jaxkern._spectral import HIGHEST, eigh
 from jaxkern.bounds import Bound, fourier
 from jaxkern.gram import gram
+from jaxkern.linalg import HIGHEST, eigh
 from proofs_check import controls
 from proofs_check.claim import (
     Calibrated,

@@ -16,8 +16,8 @@ from jax.scipy.linalg import solve_triangular
 from scipy import linalg, special
 
 from jaxkern import features, kernels, landmarks
-from jaxkern._spectral import eigh, eigvalsh, matmul
 from jaxkern.gram import gram
+from jaxkern.linalg import eigh, eigvalsh, matmul
 from proofs_check.claim import Setting
 from proofs_check.papers.populations import Population
 

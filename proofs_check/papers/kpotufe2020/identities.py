@@ -17,9 +17,9 @@ import numpy as np
 from scipy import stats
 
 from jaxkern import features, kernels, rkhs
-from jaxkern._draws import normal_rows
-from jaxkern._spectral import matmul
+from jaxkern.draws import normal_rows
 from jaxkern.gram import center, gram
+from jaxkern.linalg import matmul
 from proofs_check import controls
 from proofs_check.claim import Check, Control, Expectation, Form, Identity, Law, Setting
 from proofs_check.papers import flops

@@ -16,8 +16,8 @@ import numpy as np
 from scipy import stats
 
 from jaxkern import rkhs
-from jaxkern._spectral import matmul
 from jaxkern.bounds import Bound
+from jaxkern.linalg import matmul
 from proofs_check import controls
 from proofs_check.claim import (
     Check,

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import integrate, special, stats
 
-from jaxkern._spectral import matmul, operator_norm
 from jaxkern.bounds import Bound, sketching
+from jaxkern.linalg import matmul, operator_norm
 from proofs_check import controls
 from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Setting, Tail
 from proofs_check.papers.kpotufe2020 import trials

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import jax
 import jax.numpy as jnp
 
-from jaxkern._spectral import matmul, operator_norm
 from jaxkern.bounds import sketching
+from jaxkern.linalg import matmul, operator_norm
 from proofs_check.papers import operators as op
 
 Arrays = Mapping[str, jax.Array]

@@ -1,12 +1,4 @@
-"""The reproducing kernel Hilbert space H made concrete: functions, operators and Gaussian measures on it.
-
-Everything lives in the span of finitely many kernel sections, so every quantity here is exact up to rounding:
-
-- `Function`: f = sum_i weights_i K(., points_i); several at once are columns of the weights;
-- `SamplingOperator`: S f = (f(X_1), ..., f(X_n)), with adjoint S* beta = sum_i beta_i K(., X_i), so that K = S S*;
-- `Covariance`: Sigma = sum_i w_i K_{x_i} (x) K_{x_i} of a finite-support measure, its powers, traces and norms;
-- `draw_gaussian`: draws from N_H(0, Sigma^p), and `RandomProjection`, the operator Theta of kpotufe2020 (2).
-"""
+"""Covariance operators of finite-support measures, Gaussian draws with them, and random projections."""
 
 from __future__ import annotations
 
@@ -17,134 +9,13 @@ import jax
 import jax.numpy as jnp
 
 from jaxkern import checks, linalg
+from jaxkern._types import Array, ArrayLike, Float, PRNGKeyArray
 from jaxkern.draws import normal_rows
-from jaxkern.gram import gram, gram_matmul
+from jaxkern.gram import _gram
 from jaxkern.kernels import Kernel, as_kernel
 from jaxkern.linalg import matmul
 from jaxkern.pytrees import pytree, static
-
-__all__ = [
-    "Covariance",
-    "Function",
-    "RandomProjection",
-    "SamplingOperator",
-    "draw_gaussian",
-    "inner",
-    "norm",
-    "section",
-]
-
-
-@pytree
-class Function:
-    """A function f = sum_i weights_i K(., points_i) of the RKHS, or several of them on common points.
-
-    Parameters
-    ----------
-    kernel : a kernel, or a function of two points.
-    points : (p, d) points.
-    weights : (p,) for one function, or (p, r) for r of them.
-
-    Calling f(X) with X (n, d) returns (n,) or (n, r). Functions add, subtract and scale.
-    """
-
-    kernel: Any
-    points: Any
-    weights: Any
-
-    def __call__(self, X: Any) -> jax.Array:
-        """Return the values f(X), (n,) or (n, r), tile by tile.
-
-        Raises
-        ------
-        ValueError
-            If X is not a floating matrix with the dimension and dtype of the points.
-        """
-        kernel, points, weights = _parts(self)
-        X = checks.matrix("X", X, dim=points.shape[1], min_rows=0)
-        return gram_matmul(kernel, X, points, weights)
-
-    def __add__(self, other: Function) -> Function:
-        """Return f + g; both need the same kernel, and the same number of functions."""
-        kernel, points, weights = _parts(self)
-        _, other_points, other_weights = _parts(_same_space(other, kernel))
-        checks.matrix("points", other_points, dim=points.shape[1])
-        checks.same_dtype("points of the second function", other_points, "those of the first", points)
-        if weights.shape[1:] != other_weights.shape[1:]:
-            raise ValueError(f"weights of the two functions do not match: {weights.shape} and {other_weights.shape}")
-        return Function(
-            kernel, jnp.concatenate([points, other_points]), jnp.concatenate([weights, other_weights], axis=0)
-        )
-
-    def __neg__(self) -> Function:
-        """Return -f."""
-        return Function(self.kernel, self.points, -jnp.asarray(self.weights))
-
-    def __sub__(self, other: Function) -> Function:
-        """Return f - g."""
-        return self + (-other)
-
-    def __mul__(self, factor: Any) -> Function:
-        """Return factor * f."""
-        return Function(self.kernel, self.points, jnp.asarray(self.weights) * factor)
-
-    __rmul__ = __mul__
-
-
-def section(kernel: Any, X: Any) -> Function:
-    """Return the kernel sections K(., x) of all rows x of X, (n, d), as n functions."""
-    X = checks.matrix("X", X)
-    return Function(as_kernel(kernel), X, jnp.eye(X.shape[0], dtype=X.dtype))
-
-
-def inner(f: Function, g: Function) -> jax.Array:
-    """Return <f, g> in H: a scalar, or all pairs (r_f, r_g) where f or g stand for several functions.
-
-    Raises
-    ------
-    ValueError
-        If the two belong to different kernels, or shapes do not match.
-
-    Notes
-    -----
-    Time O(p_f p_g (d + r_g)); no p_f x p_g matrix is held.
-    """
-    kernel, points, weights = _parts(f)
-    values = _same_space(g, kernel)(points)
-    return _contract(weights, values)
-
-
-def norm(f: Function) -> jax.Array:
-    """Return |f| in H, () or (r,)."""
-    kernel, points, weights = _parts(f)
-    values = gram_matmul(kernel, points, None, weights)
-    return jnp.sqrt(jnp.maximum(jnp.sum(weights * values, axis=0), 0))
-
-
-@pytree
-class SamplingOperator:
-    """S: H -> R^n, f -> (f(X_1), ..., f(X_n)) (kpotufe2020, (3)).
-
-    Parameters
-    ----------
-    kernel : a kernel, or a function of two points.
-    points : (n, d) points X_1, ..., X_n.
-    """
-
-    kernel: Any
-    points: Any
-
-    def __call__(self, f: Function) -> jax.Array:
-        """Return S f, (n,) or (n, r)."""
-        return _same_space(f, as_kernel(self.kernel))(self.points)
-
-    def adjoint(self, beta: Any) -> Function:
-        """Return S* beta = sum_i beta_i K(., X_i) for beta (n,) or (n, r); <S f, beta> = <f, S* beta>."""
-        return _validated(Function(as_kernel(self.kernel), self.points, beta), "beta")
-
-    def gram(self) -> jax.Array:
-        """Return the Gram matrix S S*, (n, n)."""
-        return gram(self.kernel, self.points)
+from jaxkern.rkhs._function import Function, contract, inner, same_space
 
 
 @pytree
@@ -188,22 +59,22 @@ class Covariance:
             If 0 < power < 1, or f belongs to another kernel.
         """
         power = _power(power, least=1)
-        f = _same_space(f, as_kernel(self.kernel))
+        f = same_space(f, as_kernel(self.kernel))
         if power == 0:
             return f
         kernel, points, root = self._parts()
         half = _apply_power(_whitened(kernel, points, root, self.centered), self._analysis(f), power - 1)
         return Function(kernel, points, _synthesis(root, half, self.centered))
 
-    def inner(self, f: Function, g: Function, *, power: float = 3) -> jax.Array:
+    def inner(self, f: Function, g: Function, *, power: float = 3) -> Float[Array, ...]:
         """Return <f, Sigma^power g>: a scalar, or all pairs (r_f, r_g); power 0 is the inner product of H."""
         power = _power(power, least=1)
         kernel, points, root = self._parts()
-        f, g = _same_space(f, kernel), _same_space(g, kernel)
+        f, g = same_space(f, kernel), same_space(g, kernel)
         if power == 0:
             return inner(f, g)
         A = _whitened(kernel, points, root, self.centered)
-        return _contract(self._analysis(f), _apply_power(A, self._analysis(g), power - 1))
+        return contract(self._analysis(f), _apply_power(A, self._analysis(g), power - 1))
 
     @property
     def total(self) -> jax.Array:
@@ -212,11 +83,11 @@ class Covariance:
         weights = checks.weights(self.weights, "points", points)
         return checks.mass(jnp.ones(points.shape[0], points.dtype) if weights is None else weights)
 
-    def matrix(self) -> jax.Array:
+    def matrix(self) -> Float[Array, "p p"]:
         """Return A = B B*, (p, p), which has the eigenvalues of Sigma."""
         return _whitened(*self._parts(), self.centered)
 
-    def eigenvalues(self) -> jax.Array:
+    def eigenvalues(self) -> Float[Array, " p"]:
         """Return the p eigenvalues, descending; those below eps * p * the largest are set to zero."""
         return linalg.psd_eigvalsh(self.matrix())
 
@@ -273,7 +144,7 @@ class Covariance:
 
 @partial(jax.jit, static_argnames=("centered",))
 def _whitened(kernel: Kernel, points: jax.Array, root: jax.Array, centered: bool) -> jax.Array:
-    K = gram(kernel, points)
+    K = _gram(kernel, points)
     if centered:
         weights = (root * root)[:, None]
         K = K - matmul(weights.T, K)
@@ -299,7 +170,7 @@ def _synthesis(root: jax.Array, beta: jax.Array, centered: bool) -> jax.Array:
     return weights
 
 
-def draw_gaussian(key: Any, covariance: Covariance, *, power: float = 1, num_draws: int = 1) -> Function:
+def draw_gaussian(key: PRNGKeyArray, covariance: Covariance, *, power: float = 1, num_draws: int = 1) -> Function:
     """Draw from the Gaussian measure N_H(0, Sigma^power), power >= 1.
 
     v = B* A^((power - 1) / 2) g with g standard normal has covariance B* A^(power - 1) B = Sigma^power exactly. Odd
@@ -353,17 +224,17 @@ class RandomProjection:
 
     directions: Function
 
-    def __init__(self, key: Any, covariance: Covariance, *, num_features: int, power: float = 3) -> None:
+    def __init__(self, key: PRNGKeyArray, covariance: Covariance, *, num_features: int, power: float = 3) -> None:
         """Draw the directions."""
         num_features = checks.count("num_features", num_features)
         self.directions = draw_gaussian(key, covariance, power=power, num_draws=num_features)
 
-    def __call__(self, f: Function) -> jax.Array:
+    def __call__(self, f: Function) -> Float[Array, "... d"]:
         """Return Theta f, (d,) for one function, (r, d) for r of them."""
         products = inner(self.directions, f)
         return products.T / products.shape[0] ** 0.5
 
-    def adjoint(self, alpha: Any) -> Function:
+    def adjoint(self, alpha: Float[ArrayLike, " d"]) -> Function:
         """Return Theta* alpha = sum_i alpha_i v_i / sqrt(d) for alpha (d,)."""
         weights = jnp.asarray(self.directions.weights)
         alpha = checks.vector("alpha", alpha, size=weights.shape[1])
@@ -382,42 +253,8 @@ class RandomProjection:
         return projection
 
 
-def _parts(f: Function) -> tuple[Kernel, jax.Array, jax.Array]:
-    points = checks.matrix("points", f.points)
-    weights = checks.columns("weights", f.weights, rows=points.shape[0])
-    return as_kernel(f.kernel), points, checks.same_dtype("weights", weights, "points", points)
-
-
-def _validated(f: Function, name: str) -> Function:
-    points = checks.matrix("points", f.points)
-    weights = checks.columns(name, f.weights, rows=points.shape[0])
-    return Function(f.kernel, points, checks.same_dtype(name, weights, "points", points))
-
-
-def _same_space(f: Any, kernel: Kernel) -> Function:
-    if not isinstance(f, Function):
-        raise ValueError(
-            f"f must be a Function of the RKHS, got {type(f).__name__}; pass Function(kernel, points, weights)"
-        )
-    own = as_kernel(f.kernel)
-    same = jax.tree.structure(own) == jax.tree.structure(kernel)  # type: ignore[operator]
-    if not same or any(map(_differ, jax.tree.leaves(own), jax.tree.leaves(kernel))):
-        raise ValueError(f"f must belong to the same kernel, got {f.kernel!r} next to {kernel!r}")
-    return f
-
-
-def _differ(a: Any, b: Any) -> bool:
-    """Tell whether two parameters are known to differ; arrays and tracers may not be looked at."""
-    return checks.is_static(a) and checks.is_static(b) and a != b
-
-
 def _rows(vector: jax.Array, like: jax.Array) -> jax.Array:
     return vector if like.ndim == 1 else vector[:, None]
-
-
-def _contract(a: jax.Array, b: jax.Array) -> jax.Array:
-    """Return a' b with vectors as single functions."""
-    return jnp.tensordot(a, b, axes=(0, 0), precision=linalg.HIGHEST)
 
 
 def _safe_power(values: jax.Array, power: float) -> jax.Array:
