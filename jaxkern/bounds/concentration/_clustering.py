@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, certain, formula, note_of, xp
+from jaxkern.bounds._bound import Bound, Real, certain, formula, note_of, xp
 
 
 @formula
-def truncation(*, spectral: Any, num_clusters: Any, as_printed: bool = False) -> Bound:
+def truncation(*, spectral: Real, num_clusters: Real, as_printed: bool = False) -> Bound:
     """Bound |A_R - B|_F by sqrt(5 R) |A - B| for symmetric A, its R eigenvalues of largest size A_R, and rank B <= R.
 
     As printed sqrt(8 R), which holds. No number below sqrt(5) will do.
@@ -35,7 +35,7 @@ def truncation(*, spectral: Any, num_clusters: Any, as_printed: bool = False) ->
 
 @formula
 def kmeans_step(
-    *, error: Any, gamma2: Any, gamma_tilde2: Any, kmeans_factor: Any = 1.0, as_printed: bool = False
+    *, error: Real, gamma2: Real, gamma_tilde2: Real, kmeans_factor: Real = 1.0, as_printed: bool = False
 ) -> Bound:
     """Bound the misclassification rate of k-means on rows at Frobenius distance `error` from those of K* / n.
 
@@ -65,17 +65,17 @@ def kmeans_step(
 @formula
 def misclassification(
     *,
-    gamma2: Any,
-    gamma_tilde2: Any,
-    vbar2: Any,
-    num_clusters: Any,
-    lipschitz: Any,
-    noise: Any,
-    op_norm: Any,
-    dim: Any,
-    num_points: Any,
-    t: Any,
-    kmeans_factor: Any = 1.0,
+    gamma2: Real,
+    gamma_tilde2: Real,
+    vbar2: Real,
+    num_clusters: Real,
+    lipschitz: Real,
+    noise: Real,
+    op_norm: Real,
+    dim: Real,
+    num_points: Real,
+    t: Real,
+    kmeans_factor: Real = 1.0,
     as_printed: bool = False,
 ) -> Bound:
     """Bound the misclassification rate of Algorithm 1 by C1 F(gamma2), C1 = 4 (1 + kmeans_factor)^2.
@@ -109,19 +109,19 @@ def misclassification(
 @formula
 def misclassification_population(
     *,
-    gamma2: Any,
-    gamma_tilde2: Any,
-    vbar2: Any,
-    bound: Any,
-    min_share: Any,
-    num_clusters: Any,
-    lipschitz: Any,
-    noise: Any,
-    op_norm: Any,
-    dim: Any,
-    num_points: Any,
-    t: Any,
-    kmeans_factor: Any = 1.0,
+    gamma2: Real,
+    gamma_tilde2: Real,
+    vbar2: Real,
+    bound: Real,
+    min_share: Real,
+    num_clusters: Real,
+    lipschitz: Real,
+    noise: Real,
+    op_norm: Real,
+    dim: Real,
+    num_points: Real,
+    t: Real,
+    kmeans_factor: Real = 1.0,
     as_printed: bool = False,
 ) -> Bound:
     """Bound the misclassification rate of Algorithm 1 by 2 C1 F(gamma*^2) + C3 / sqrt(n), from population parameters.
@@ -172,17 +172,17 @@ def misclassification_population(
 @formula
 def misclassification_operator(
     *,
-    gamma2: Any,
-    gamma_tilde2: Any,
-    mean_gap: Any,
-    num_clusters: Any,
-    lipschitz: Any,
-    omega: Any,
-    scale: Any,
-    num_points: Any,
-    t: Any,
-    kmeans_factor: Any = 1.0,
-    truncation_factor: Any = 5.0,
+    gamma2: Real,
+    gamma_tilde2: Real,
+    mean_gap: Real,
+    num_clusters: Real,
+    lipschitz: Real,
+    omega: Real,
+    scale: Real,
+    num_points: Real,
+    t: Real,
+    kmeans_factor: Real = 1.0,
+    truncation_factor: Real = 5.0,
 ) -> Bound:
     """Bound the misclassification rate of Algorithm 1 with everything in operator norm: Theorem 3 made sharper.
 
@@ -216,17 +216,17 @@ def misclassification_operator(
 @formula
 def misclassification_operator_distance(
     *,
-    gamma2: Any,
-    gamma_tilde2: Any,
-    mean_gap: Any,
-    num_clusters: Any,
-    lipschitz: Any,
-    omega: Any,
-    scale: Any,
-    num_points: Any,
-    t: Any,
-    kmeans_factor: Any = 1.0,
-    truncation_factor: Any = 5.0,
+    gamma2: Real,
+    gamma_tilde2: Real,
+    mean_gap: Real,
+    num_clusters: Real,
+    lipschitz: Real,
+    omega: Real,
+    scale: Real,
+    num_points: Real,
+    t: Real,
+    kmeans_factor: Real = 1.0,
+    truncation_factor: Real = 5.0,
 ) -> Bound:
     """Bound the quantity of `misclassification_operator` for K(x, y) = g(x - y) with L-Lipschitz g.
 
@@ -250,17 +250,24 @@ def misclassification_operator_distance(
 
 
 def _operator(
-    spectral: Any, gamma2: Any, gamma_tilde2: Any, clusters: Any, t: Any, kmeans_factor: Any, factor: Any, source: str
+    spectral: Real,
+    gamma2: Real,
+    gamma_tilde2: Real,
+    clusters: Real,
+    t: Real,
+    kmeans_factor: Real,
+    factor: Real,
+    source: str,
 ) -> Bound:
     """Return the bound that follows from |K - K*| / n <= spectral."""
     cost = _kmeans_constant(kmeans_factor, False) * factor * clusters * spectral**2
     return Bound(cost / gamma2, 1 - xp.exp(-(t**2)), _separated(cost, gamma_tilde2, t), source)
 
 
-def _kmeans_constant(kmeans_factor: Any, as_printed: bool) -> Any:
+def _kmeans_constant(kmeans_factor: Real, as_printed: bool) -> Any:
     return 4 * (1 + (kmeans_factor if as_printed else xp.sqrt(kmeans_factor))) ** 2
 
 
-def _separated(cost: Any, gamma_tilde2: Any, t: Any) -> Any:
+def _separated(cost: Real, gamma_tilde2: Real, t: Real) -> Any:
     """Return whether the clusters are far enough apart for every cluster to keep a well-placed point."""
     return (t >= 0) & (gamma_tilde2 > 0) & (cost <= gamma_tilde2)
