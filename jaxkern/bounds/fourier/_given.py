@@ -10,8 +10,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 
+from jaxkern._types import ArrayLike, Float
 from jaxkern.bounds._bound import Bound, Real, formula
 from jaxkern.bounds.fourier._pair import inside
 from jaxkern.bounds.fourier._pairs import SMALLEST, stop_loss
@@ -31,7 +31,7 @@ _STEPS = 6
 
 @formula
 def relative_distances_given(
-    *, eps: Real, num_frequencies: Real, squared_distances: ArrayLike, pairs: ArrayLike
+    *, eps: Real, num_frequencies: Real, squared_distances: Float[ArrayLike, " b"], pairs: Float[ArrayLike, " b"]
 ) -> Bound:
     """Bound max |Dhat / D - 1| by eps over pairs of points, pairs[i] of which are at least so far apart.
 
@@ -75,7 +75,9 @@ def relative_distances_given(
     return _bound(xp, eps, num_frequencies, squared, counts, rates)
 
 
-def certificate(eps: float, squared_distances: ArrayLike, pairs: ArrayLike) -> Callable[[int], Bound]:
+def certificate(
+    eps: float, squared_distances: Float[ArrayLike, " b"], pairs: Float[ArrayLike, " b"]
+) -> Callable[[int], Bound]:
     """Return `relative_distances_given` as a function of num_frequencies, with the rates computed once."""
     squared, counts = (np.asarray(v, float) for v in (squared_distances, pairs))
     rates = _rates(np, inside(eps), squared)
