@@ -1,7 +1,4 @@
-"""Misclassification of kernel spectral clustering: amini2021, Theorem 3 and Corollary 1.
-
-kmeans_factor is the factor by which the k-means step may miss the optimal cost, 1 for an exact one.
-"""
+"""Misclassification of kernel spectral clustering: amini2021, Theorem 3 and Corollary 1."""
 
 from __future__ import annotations
 
@@ -87,9 +84,9 @@ def misclassification(
     Parameters
     ----------
     gamma2, gamma_tilde2 : separations of the clusters, as in `BlockParameters`.
-    vbar2, num_clusters, num_points, t : mean variance within blocks, R clusters, n points, and the size of the
-        deviation.
-    lipschitz, noise, op_norm, dim : L, and of the model above, with max |Sigma(mu_i)|.
+    vbar2 : mean variance within blocks.
+    num_clusters, num_points, t : R clusters, n points, and the size of the deviation.
+    lipschitz, noise, op_norm, dim : L, sigma, max |Sigma(mu_i)|, and the dimension.
     kmeans_factor : factor by which k-means may miss the optimal cost, at least 1.
     as_printed : take the statement as printed. Static.
 
@@ -99,9 +96,8 @@ def misclassification(
 
     Source: amini2021, Theorem 3; claim amini2021:thm3.
     """
-    factor = 4.0 if as_printed else 8.0
-    error = factor * (lipschitz * noise) ** 2 * op_norm / dim * (1 + t / xp.sqrt(num_points)) ** 2 + vbar2
-    cost = 4 * (1 + kmeans_factor) ** 2 * 16 * num_clusters * error
+    spread = _spread(lipschitz, noise, op_norm, dim, num_points, t, as_printed)
+    cost = 4 * (1 + kmeans_factor) ** 2 * 16 * num_clusters * (spread + vbar2)
     source = "amini2021, Theorem 3" + note_of(as_printed, "corrected")
     return Bound(cost / gamma2, 1 - xp.exp(-(t**2)), _separated(cost, gamma_tilde2, t), source)
 
@@ -143,27 +139,15 @@ def misclassification_population(
 
     Source: amini2021, Corollary 1; Theorem D of docs/theory/amini2021.md; claim amini2021:cor1.
     """
-    theorem = misclassification(
-        gamma2=gamma2,
-        gamma_tilde2=gamma_tilde2,
-        vbar2=vbar2,
-        num_clusters=num_clusters,
-        lipschitz=lipschitz,
-        noise=noise,
-        op_norm=op_norm,
-        dim=dim,
-        num_points=num_points,
-        t=t,
-        kmeans_factor=kmeans_factor,
-        as_printed=as_printed,
-    )
+    spread = _spread(lipschitz, noise, op_norm, dim, num_points, t, as_printed)
     constant = 4 * (1 + kmeans_factor) ** 2
+    theorem = constant * 16 * num_clusters * (spread + vbar2) / gamma2
     extra = 18 * bound**2 * t / xp.sqrt(min_share * num_points) / gamma2
     probability = 1 - 5 * num_clusters**2 * xp.exp(-(t**2))
     if as_printed:
-        valid = (t >= 0) & (theorem.value * gamma2 / gamma_tilde2 + constant * extra <= 1)
-        return Bound(2 * theorem.value + extra, probability, valid, "amini2021, Corollary 1 (printed)")
-    value = 2 * theorem.value + 16 * num_clusters * constant * extra
+        valid = (t >= 0) & (theorem * gamma2 / gamma_tilde2 + constant * extra <= 1)
+        return Bound(2 * theorem + extra, probability, valid, "amini2021, Corollary 1 (printed)")
+    value = 2 * theorem + 16 * num_clusters * constant * extra
     enough = num_points * min_share * gamma2**2 >= (48 * bound**2 * t) ** 2
     valid = (t >= 0) & enough & (value * gamma2 <= gamma_tilde2)
     return Bound(value, probability, valid, "amini2021, Corollary 1 (corrected)")
@@ -186,15 +170,15 @@ def misclassification_operator(
 ) -> Bound:
     """Bound the misclassification rate of Algorithm 1 with everything in operator norm: Theorem 3 made sharper.
 
-    4 (1 + sqrt(kmeans_factor))^2 truncation_factor R / gamma2 times (L omega scale (sqrt(2 (1 + 1 / n)) + 2 sqrt(2) t /
-    sqrt(n)) + mean_gap)^2. K* is the block matrix of *any* Psi, from which gamma2 and gamma_tilde2 are computed:
-    `BlockParameters.mean_gap` with off_diagonal=True, or the operator norm itself, which is smaller. In the words of
-    `misclassification` scale is noise sqrt(op_norm / dim).
+    4 (1 + sqrt(kmeans_factor))^2 truncation_factor R / gamma2 times
+    (L omega scale (sqrt(2 (1 + 1 / n)) + 2 sqrt(2) t / sqrt(n)) + mean_gap)^2. K* is the block matrix of *any* Psi,
+    from which gamma2 and gamma_tilde2 are computed. In the words of `misclassification` scale is
+    noise sqrt(op_norm / dim).
 
     Parameters
     ----------
     gamma2, gamma_tilde2 : separations of the clusters, as in `BlockParameters`.
-    mean_gap : a bound of |E K - K*| / n.
+    mean_gap : a bound of |E K - K*| / n: `BlockParameters.mean_gap` with off_diagonal=True, or the norm itself.
     lipschitz, omega, scale : L in the sense of (2), the constant of LC, and max |Sigma_i|^(1/2).
     num_clusters, num_points, t : R clusters, n points, and the size of the deviation.
     kmeans_factor : factor by which k-means may miss the optimal cost, at least 1.
@@ -204,8 +188,7 @@ def misclassification_operator(
     -------
     Bound with probability 1 - exp(-t^2), valid where the same with gamma_tilde2 for gamma2 is at most 1.
 
-    Source: Theorem C of docs/theory/amini2021.md; claim jaxkern:misclassification-operator, for distance
-    kernels.
+    Source: Theorem C of docs/theory/amini2021.md; claim jaxkern:misclassification-operator, for distance kernels.
     """
     root = xp.sqrt(2 * (1 + 1 / num_points)) + 2 * math.sqrt(2.0) * t / xp.sqrt(num_points)
     spectral = lipschitz * omega * scale * root + mean_gap
@@ -249,18 +232,16 @@ def misclassification_operator_distance(
     return _operator(spectral, gamma2, gamma_tilde2, num_clusters, t, kmeans_factor, truncation_factor, source)
 
 
+def _spread(lipschitz: Real, noise: Real, op_norm: Real, dim: Real, n: Real, t: Real, as_printed: bool) -> Any:
+    """Return the part of the noise in F(g), times g / (16 R)."""
+    return (4.0 if as_printed else 8.0) * (lipschitz * noise) ** 2 * op_norm / dim * (1 + t / xp.sqrt(n)) ** 2
+
+
 def _operator(
-    spectral: Real,
-    gamma2: Real,
-    gamma_tilde2: Real,
-    clusters: Real,
-    t: Real,
-    kmeans_factor: Real,
-    factor: Real,
-    source: str,
+    spectral: Real, gamma2: Real, gamma_tilde2: Real, clusters: Real, t: Real, kmeans: Real, factor: Real, source: str
 ) -> Bound:
     """Return the bound that follows from |K - K*| / n <= spectral."""
-    cost = _kmeans_constant(kmeans_factor, False) * factor * clusters * spectral**2
+    cost = _kmeans_constant(kmeans, False) * factor * clusters * spectral**2
     return Bound(cost / gamma2, 1 - xp.exp(-(t**2)), _separated(cost, gamma_tilde2, t), source)
 
 

@@ -184,7 +184,7 @@ def gaussian_kernel(
 
     Parameters
     ----------
-    noise, lengthscale, dim : of the model above.
+    noise, lengthscale, dim : sigma, the lengthscale of the kernel, and the dimension.
     num_points, t : n points, and the size of the deviation.
     as_printed : take the statement as printed. Static.
 

@@ -49,7 +49,7 @@ def isotropic_block_mean(
 
     Parameters
     ----------
-    radius, other_radius, noise, lengthscale, dim : r_k, r_l, and of the model above.
+    radius, other_radius, noise, lengthscale, dim : r_k, r_l, sigma, the lengthscale of the kernel, and the dimension.
     psi : psi(x).
 
     Returns
@@ -82,7 +82,7 @@ def isotropic_block_variance(
 
     Parameters
     ----------
-    radius, other_radius, noise, lengthscale, dim : r_k, r_l, and of the model above.
+    radius, other_radius, noise, lengthscale, dim : r_k, r_l, sigma, the lengthscale of the kernel, and the dimension.
     psi, psi_double : psi(x) and psi(2 x).
     as_printed : take the statement as printed. Static.
 
@@ -105,7 +105,7 @@ def isotropic_block_variance_upper(
 
     Parameters
     ----------
-    radius, other_radius, noise, lengthscale, dim : r_k, r_l, and of the model above.
+    radius, other_radius, noise, lengthscale, dim : r_k, r_l, sigma, the lengthscale of the kernel, and the dimension.
 
     Returns
     -------
@@ -128,7 +128,7 @@ def isotropic_block_variance_lower(
 
     Parameters
     ----------
-    radius, other_radius, noise, lengthscale, dim : r_k, r_l, and of the model above.
+    radius, other_radius, noise, lengthscale, dim : r_k, r_l, sigma, the lengthscale of the kernel, and the dimension.
 
     Returns
     -------
@@ -151,7 +151,7 @@ def radial_mean_gap(*, noise: Real, lengthscale: Real, dim: Real) -> Bound:
 
     Parameters
     ----------
-    noise, lengthscale, dim : of the model above.
+    noise, lengthscale, dim : sigma, the lengthscale of the kernel, and the dimension.
 
     Returns
     -------
@@ -175,7 +175,7 @@ def radial_block_variance(
 
     Parameters
     ----------
-    radius, other_radius, noise, lengthscale, dim : r_k, r_l, and of the model above.
+    radius, other_radius, noise, lengthscale, dim : r_k, r_l, sigma, the lengthscale of the kernel, and the dimension.
     as_printed : take the statement as printed. Static.
 
     Returns

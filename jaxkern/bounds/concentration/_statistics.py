@@ -66,7 +66,7 @@ def block_means(*, bound: Real, smallest: Real, num_clusters: Real, t: Real, as_
 
     Parameters
     ----------
-    bound, smallest, num_clusters, t : sup |E K|, min(n_k, n_l), R clusters, and the size of the deviation.
+    bound, smallest, num_clusters, t : sup |E K|, min(n_k, n_l), R clusters, and the deviation.
     as_printed : take the statement as printed. Static.
 
     Returns
@@ -89,7 +89,7 @@ def block_variances(*, bound: Real, smallest: Real, num_clusters: Real, t: Real,
 
     Parameters
     ----------
-    bound, smallest, num_clusters, t : sup |E K|, min(n_k, n_l), R clusters, and the size of the deviation.
+    bound, smallest, num_clusters, t : sup |E K|, min(n_k, n_l), R clusters, and the deviation.
     as_printed : take the statement as printed. Static.
 
     Returns
@@ -121,8 +121,7 @@ def empirical_separation(
     Parameters
     ----------
     gamma2 : gamma*^2 of the population, with the empirical shares of the clusters.
-    bound, min_share, num_points, num_clusters, t : sup |E K|, share of the smallest cluster, n points, R clusters, and
-        deviation.
+    bound, min_share, num_points, num_clusters, t : sup |E K|, share of the smallest cluster, n points, R clusters, deviation.
     as_printed : take the statement as printed. Static.
 
     Returns
@@ -155,8 +154,7 @@ def empirical_variance(
     Parameters
     ----------
     vbar2 : vbar*^2 of the population.
-    bound, min_share, num_points, num_clusters, t : sup |E K|, share of the smallest cluster, n points, R clusters, and
-        deviation.
+    bound, min_share, num_points, num_clusters, t : sup |E K|, share of the smallest cluster, n points, R clusters, deviation.
     as_printed : take the statement as printed. Static.
 
     Returns
