@@ -121,7 +121,7 @@ def empirical_separation(
     Parameters
     ----------
     gamma2 : gamma*^2 of the population, with the empirical shares of the clusters.
-    bound, min_share, num_points, num_clusters, t : sup |E K|, share of the smallest cluster, n points, R clusters, deviation.
+    bound, min_share, num_points, num_clusters, t : sup |E K|, smallest share, n points, R clusters, and the deviation.
     as_printed : take the statement as printed. Static.
 
     Returns
@@ -154,7 +154,7 @@ def empirical_variance(
     Parameters
     ----------
     vbar2 : vbar*^2 of the population.
-    bound, min_share, num_points, num_clusters, t : sup |E K|, share of the smallest cluster, n points, R clusters, deviation.
+    bound, min_share, num_points, num_clusters, t : sup |E K|, smallest share, n points, R clusters, and the deviation.
     as_printed : take the statement as printed. Static.
 
     Returns
