@@ -22,7 +22,7 @@ from proofs_check import usage
 from proofs_check.claim import Claim, Control, Expectation, Form, Identity, Rate, Setting, Tail
 from proofs_check.cli import job, request
 from proofs_check.cli.command import main
-from proofs_check.engine import checkpoint, draws, files, run
+from proofs_check.engine import checkpoint, documents, draws, files, run
 
 FILES = {"manifest.json", "checkpoint.records"}
 
@@ -248,13 +248,11 @@ def test_a_run_in_another_thread_leaves_signals_alone():
 
 
 def test_a_report_that_cannot_be_written_is_written_by_resuming(registry, monkeypatch, capsys):
-    from proofs_check.report import terminal as reports
-
     def full(path, found):
         raise usage.StorageError("report.json cannot be written (No space left on device)")
 
     with monkeypatch.context() as patch:
-        patch.setattr(reports, "write_json", full)
+        patch.setattr(documents, "write_json", full)
         assert main(["--output", "o"]) == 3
     out, error = capsys.readouterr()
     assert "3 claim(s), all as expected." in out and error.count("\n") == 1  # what could not be written is printed
