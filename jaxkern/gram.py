@@ -209,7 +209,7 @@ def _kernel_distance(kernel: Kernel, X: jax.Array, Y: jax.Array) -> jax.Array:
     return safe_sqrt(2 * jnp.maximum(gaps, 0))
 
 
-def _tile_side(n: int, m: int, dim: int, block_size: int | None) -> tuple[int, int]:
+def _tile_sides(n: int, m: int, block_size: int | None) -> tuple[int, int]:
     """Return rows and columns of a tile, no more than needed to split n and m evenly."""
     if block_size is None:
         rows = cols = _TILE_SIDE
@@ -222,7 +222,7 @@ def _tile_side(n: int, m: int, dim: int, block_size: int | None) -> tuple[int, i
 
 @partial(jax.jit, static_argnames="block_size")
 def _gram_matmul(kernel: Kernel, X: jax.Array, Y: jax.Array, V: jax.Array, *, block_size: int | None) -> jax.Array:
-    sides = _tile_side(X.shape[0], Y.shape[0], X.shape[1], block_size)
+    sides = _tile_sides(X.shape[0], Y.shape[0], block_size)
     return by_blocks(partial(_by_tiles, sides), (kernel, Y, V), X, block_size=sides[0])
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxkern import _spectral, checks
+from jaxkern import checks
 from jaxkern.features._projection import OffsetProjection
 from jaxkern.gram import center, gram, gram_matmul
 from jaxkern.kernels import Kernel
 from jaxkern.kernels._base import psd_kernel
-from jaxkern.linalg import eigen_rows
+from jaxkern.linalg import eigen_rows, matmul
 from jaxkern.pytrees import pytree, static
 
 __all__ = ["KernelPCA", "kernel_pca"]
@@ -90,7 +90,7 @@ class KernelPCA(OffsetProjection):
         """
         Z = checks.matrix("Z", Z, dim=self.num_features, min_rows=0)
         checks.same_dtype("Z", Z, "the fitted map", self.landmarks)
-        weights = _spectral.matmul(self.projection.T, _normalizing(self, Z).T)
+        weights = matmul(self.projection.T, _normalizing(self, Z).T)
         return weights + 1 / self.landmarks.shape[0] if self.centered else weights
 
 
@@ -173,7 +173,7 @@ def _kernel_pca(
         kernel=kernel,
         landmarks=landmarks,
         projection=projection,
-        offset=_spectral.matmul(projection, mean),
+        offset=matmul(projection, mean),
         eigenvalues=eigenvalues,
         rank=jnp.sum(eigenvalues > 0, dtype=jnp.int32),
         total_variance=jnp.trace(C) / K.shape[0],
@@ -187,11 +187,11 @@ def _normalizing(phi: KernelPCA, Z: jax.Array) -> jax.Array:
     """Return W (N, num_features) for which the rows of W P are the weights of the functions with features Z (N, .)."""
     if phi.normalized:
         return Z
-    return _spectral.matmul(Z, _inverse_gram(phi.kernel, phi.landmarks, phi.projection, phi.eigenvalues))
+    return matmul(Z, _inverse_gram(phi.kernel, phi.landmarks, phi.projection, phi.eigenvalues))
 
 
 @jax.custom_jvp
-def _inverse_gram(kernel: Any, landmarks: jax.Array, projection: jax.Array, eigenvalues: jax.Array) -> jax.Array:
+def _inverse_gram(kernel: Any, landmarks: jax.Array, projection: jax.Array, eigenvalues: jax.Array) -> jax.Array:  # noqa: ARG001
     """Return the inverse of P K P' for the unit eigenvectors P, (num_features, n); zero in dropped directions.
 
     P K P' is the diagonal matrix of the eigenvalues. Its derivative is not diagonal where some of these are equal: the
@@ -204,11 +204,11 @@ def _inverse_gram(kernel: Any, landmarks: jax.Array, projection: jax.Array, eige
 @_inverse_gram.defjvp
 def _inverse_gram_jvp(primals: Any, tangents: Any) -> Any:
     def of_rows(kernel: Any, landmarks: jax.Array, projection: jax.Array) -> jax.Array:
-        return _spectral.matmul(projection, gram_matmul(kernel, landmarks, None, projection.T))
+        return matmul(projection, gram_matmul(kernel, landmarks, None, projection.T))
 
     inverse = _inverse_gram(*primals)
     _, change = jax.jvp(of_rows, primals[:3], tangents[:3])
-    return inverse, -_spectral.matmul(_spectral.matmul(inverse, change), inverse)
+    return inverse, -matmul(matmul(inverse, change), inverse)
 
 
 @jax.jit

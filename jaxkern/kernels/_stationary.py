@@ -20,16 +20,13 @@ class _Stationary(Kernel):
     """A kernel with K(x, x) = 1 that depends on x - y and a lengthscale."""
 
     lengthscale: Any
+    kappa: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         checks.positive("lengthscale", self.lengthscale)
 
     def _scale(self, dtype: Any) -> jax.Array:
         return checks.scalar("lengthscale", self.lengthscale, dtype)
-
-    @property
-    def _kappa(self) -> float:
-        return 1.0
 
     def _pair(self, x: jax.Array, y: jax.Array) -> Pair:
         one = jnp.ones((), x.dtype)
@@ -52,7 +49,7 @@ class _Radial(_Stationary):
     def _profile(s: jax.Array) -> jax.Array:
         """Return the kernel as a function of the scaled squared distance."""
 
-    def _value(self, x: jax.Array, y: jax.Array) -> jax.Array:
+    def evaluate(self, x: jax.Array, y: jax.Array) -> jax.Array:
         u = (x - y) / self._scale(x.dtype)
         return self._profile(jnp.sum(u * u))
 
@@ -95,7 +92,7 @@ class Gaussian(_Radial):
     def _gap(self, u: jax.Array) -> jax.Array:
         return -jnp.expm1(-jnp.sum(u * u) / 2)
 
-    def _lipschitz(self, dim: int | None) -> Any:
+    def lipschitz(self, dim: int | None) -> Any:
         return math.exp(-0.5) / self.lengthscale
 
 
@@ -121,7 +118,7 @@ class Exponential(_Radial):
     def _gap(self, u: jax.Array) -> jax.Array:
         return -jnp.expm1(-_norm(u))
 
-    def _lipschitz(self, dim: int | None) -> Any:
+    def lipschitz(self, dim: int | None) -> Any:
         return 1 / self.lengthscale
 
 
@@ -139,7 +136,7 @@ class Matern32(_Radial):
     def _gap(self, u: jax.Array) -> jax.Array:
         return erlang_tail(math.sqrt(3.0) * _norm(u), 2)
 
-    def _lipschitz(self, dim: int | None) -> Any:
+    def lipschitz(self, dim: int | None) -> Any:
         return math.sqrt(3.0) * math.exp(-1.0) / self.lengthscale
 
 
@@ -158,7 +155,7 @@ class Matern52(_Radial):
         a = math.sqrt(5.0) * _norm(u)
         return erlang_tail(a, 3) + a * a / 6 * jnp.exp(-a)
 
-    def _lipschitz(self, dim: int | None) -> Any:
+    def lipschitz(self, dim: int | None) -> Any:
         # The slope a (1 + a) exp(-a) / 3 is largest at the golden ratio.
         a = (1 + math.sqrt(5.0)) / 2
         return math.sqrt(5.0) * a * (1 + a) * math.exp(-a) / 3 / self.lengthscale
@@ -172,7 +169,7 @@ class _Coordinatewise(_Stationary):
     def _term(u: jax.Array) -> jax.Array:
         """Return what a scaled difference of one coordinate adds to -log K."""
 
-    def _value(self, x: jax.Array, y: jax.Array) -> jax.Array:
+    def evaluate(self, x: jax.Array, y: jax.Array) -> jax.Array:
         return jnp.exp(-jnp.sum(self._term((x - y) / self._scale(x.dtype))))
 
     def _gap(self, u: jax.Array) -> jax.Array:
@@ -200,7 +197,7 @@ class Laplacian(_Coordinatewise):
     def _term(u: jax.Array) -> jax.Array:
         return jnp.abs(u)
 
-    def _lipschitz(self, dim: int | None) -> Any:
+    def lipschitz(self, dim: int | None) -> Any:
         return math.sqrt(_needs_dim("Laplacian", dim)) / self.lengthscale
 
 
@@ -214,7 +211,7 @@ class Cauchy(_Coordinatewise):
     def _term(u: jax.Array) -> jax.Array:
         return jnp.log1p(u * u)
 
-    def _lipschitz(self, dim: int | None) -> Any:
+    def lipschitz(self, dim: int | None) -> Any:
         # On the diagonal of R^d the gradient is sqrt(d) 2 t / (1 + t^2)^(d + 1), largest at t^2 = 1 / (2 d + 1).
         d = _needs_dim("Cauchy", dim)
         t2 = 1 / (2 * d + 1)
