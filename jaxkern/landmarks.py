@@ -15,18 +15,18 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxkern import _checks
-from jaxkern._pytree import pytree
-from jaxkern._spectral import HIGHEST
-from jaxkern.gram import gram
-from jaxkern.kernels import Kernel
-from jaxkern.kernels._base import psd_kernel
-from jaxkern.kmeans import _plus_plus
+from jaxkern import checks
+from jaxkern._types import Array, ArrayLike, Float, PRNGKeyArray
+from jaxkern.gram import _gram
+from jaxkern.kernels import Kernel, KernelLike, psd_kernel
+from jaxkern.kmeans._seeding import plus_plus
+from jaxkern.linalg import HIGHEST
+from jaxkern.pytrees import pytree
 
 __all__ = ["Reservoir", "kmeans_plus_plus", "leverage", "pivoted_cholesky", "reservoir", "uniform"]
 
 
-def uniform(key: Any, X: Any, *, num_landmarks: int) -> jax.Array:
+def uniform(key: PRNGKeyArray, X: Float[ArrayLike, "N d"], *, num_landmarks: int) -> Float[Array, "n d"]:
     """Return `num_landmarks` rows of X, drawn uniformly without replacement and in random order.
 
     Parameters
@@ -55,9 +55,9 @@ def uniform(key: Any, X: Any, *, num_landmarks: int) -> jax.Array:
     >>> uniform(jax.random.key(1), X, num_landmarks=5).shape
     (5, 3)
     """
-    key = _checks.key(key)
-    X = _checks.matrix("X", X)
-    num_landmarks = _checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
+    key = checks.key(key)
+    X = checks.matrix("X", X)
+    num_landmarks = checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
     return _uniform(key, X, num_landmarks=num_landmarks)
 
 
@@ -78,7 +78,9 @@ def _uniform_indices(key: jax.Array, num_points: int, num_draws: int) -> jax.Arr
     return jnp.where(chosen < num_points - start, chosen + start, chosen - (num_points - start))
 
 
-def kmeans_plus_plus(key: Any, X: Any, *, num_landmarks: int, num_candidates: int | None = 1) -> jax.Array:
+def kmeans_plus_plus(
+    key: PRNGKeyArray, X: Float[ArrayLike, "N d"], *, num_landmarks: int, num_candidates: int | None = 1
+) -> Float[Array, "n d"]:
     """Return `num_landmarks` rows of X that k-means++ seeding chooses: spread out, and close to the data.
 
     The first row is uniform, each further one is drawn with probability proportional to the squared distance to the
@@ -104,18 +106,18 @@ def kmeans_plus_plus(key: Any, X: Any, *, num_landmarks: int, num_candidates: in
     -----
     Time O(N d n num_candidates), memory O(N d). Source: Arthur and Vassilvitskii (2007).
     """
-    key = _checks.key(key)
-    X = _checks.matrix("X", X)
-    num_landmarks = _checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
+    key = checks.key(key)
+    X = checks.matrix("X", X)
+    num_landmarks = checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
     if num_candidates is None:
         num_candidates = 2 + int(math.log(num_landmarks))
-    num_candidates = _checks.count("num_candidates", num_candidates)
+    num_candidates = checks.count("num_candidates", num_candidates)
     return _kmeans_plus_plus(key, X, num_landmarks=num_landmarks, num_candidates=num_candidates)
 
 
 @partial(jax.jit, static_argnames=("num_landmarks", "num_candidates"))
 def _kmeans_plus_plus(key: jax.Array, X: jax.Array, *, num_landmarks: int, num_candidates: int) -> jax.Array:
-    return _rows(X, _plus_plus(key, X, None, num_landmarks, num_candidates), X)
+    return _rows(X, plus_plus(key, X, None, num_landmarks, num_candidates), X)
 
 
 def _rows(X: jax.Array, chosen: jax.Array, numbers: jax.Array) -> jax.Array:
@@ -123,7 +125,9 @@ def _rows(X: jax.Array, chosen: jax.Array, numbers: jax.Array) -> jax.Array:
     return jnp.where(jnp.isfinite(numbers).all(), X[chosen], jnp.nan)
 
 
-def pivoted_cholesky(key: Any, kernel: Any, X: Any, *, num_landmarks: int) -> jax.Array:
+def pivoted_cholesky(
+    key: PRNGKeyArray, kernel: KernelLike, X: Float[ArrayLike, "N d"], *, num_landmarks: int
+) -> Float[Array, "n d"]:
     """Return `num_landmarks` rows of X chosen by randomly pivoted Cholesky: what the others explain is not taken again.
 
     Each row is drawn with probability proportional to its residual K(x, x) - |P K_x|^2, P the projection onto the
@@ -152,10 +156,10 @@ def pivoted_cholesky(key: Any, kernel: Any, X: Any, *, num_landmarks: int) -> ja
     -----
     N n kernel evaluations, O(N n^2) time and O(N n) memory. Source: Chen, Epperly, Tropp and Webber (2025).
     """
-    key = _checks.key(key)
+    key = checks.key(key)
     kernel = psd_kernel(kernel)
-    X = _checks.matrix("X", X)
-    num_landmarks = _checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
+    X = checks.matrix("X", X)
+    num_landmarks = checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
     return _rows(X, *_pivots(key, kernel, X, num_landmarks=num_landmarks))
 
 
@@ -176,7 +180,7 @@ def _pivots(key: jax.Array, kernel: Kernel, X: jax.Array, *, num_landmarks: int)
         pivot = lax.argmax(
             scores + jax.random.gumbel(jax.random.fold_in(key, step), scores.shape, X.dtype), 0, jnp.int32
         )
-        column = gram(kernel, X, X[pivot][None, :])[:, 0]
+        column = _gram(kernel, X, X[pivot][None, :])[:, 0]
         column = column - jnp.matmul(factor, factor[pivot], precision=HIGHEST)
         # 0, or NaN where a value on the diagonal is: then nothing seems to be left, at any pivot.
         scale = jnp.where(exhausted, 0 * nothing, 1 / jnp.sqrt(jnp.where(exhausted, 1, residual[pivot])))
@@ -191,8 +195,14 @@ def _pivots(key: jax.Array, kernel: Kernel, X: jax.Array, *, num_landmarks: int)
 
 
 def leverage(
-    key: Any, kernel: Any, X: Any, *, num_landmarks: int, regularization: Any = None, num_pilots: int | None = None
-) -> jax.Array:
+    key: PRNGKeyArray,
+    kernel: KernelLike,
+    X: Float[ArrayLike, "N d"],
+    *,
+    num_landmarks: int,
+    regularization: Float[ArrayLike, ""] | None = None,
+    num_pilots: int | None = None,
+) -> Float[Array, "n d"]:
     """Return `num_landmarks` rows of X drawn without replacement by ridge leverage scores.
 
     The score of x_i is (K (K + lambda I)^{-1})_ii = min over w of |K_{x_i} - sum_j w_j K_{x_j}|^2 / lambda + |w|^2: how
@@ -224,16 +234,16 @@ def leverage(
     -----
     O(N p d + N p^2) time and O(N p) memory for p pilots. Source: Alaoui and Mahoney (2015), Musco and Musco (2017).
     """
-    key = _checks.key(key)
+    key = checks.key(key)
     kernel = psd_kernel(kernel)
-    X = _checks.matrix("X", X)
+    X = checks.matrix("X", X)
     size = X.shape[0]
-    num_landmarks = _checks.count("num_landmarks", num_landmarks, maximum=size, limit="the number of points")
+    num_landmarks = checks.count("num_landmarks", num_landmarks, maximum=size, limit="the number of points")
     if num_pilots is None:
         num_pilots = min(size, 4 * num_landmarks)
-    num_pilots = _checks.count("num_pilots", num_pilots, maximum=size, limit="the number of points")
+    num_pilots = checks.count("num_pilots", num_pilots, maximum=size, limit="the number of points")
     if regularization is not None:
-        regularization = _checks.scalar("regularization", _checks.positive("regularization", regularization), X.dtype)
+        regularization = checks.scalar("regularization", checks.positive("regularization", regularization), X.dtype)
     return _leverage(key, kernel, X, regularization, num_landmarks=num_landmarks, num_pilots=num_pilots)
 
 
@@ -262,12 +272,12 @@ def _scores(
     kernel: Kernel, X: jax.Array, pilots: jax.Array, diagonal: jax.Array, regularization: jax.Array
 ) -> jax.Array:
     """Return upper bounds of the ridge leverage scores, (N,), which are exact where every row is a pilot."""
-    K = gram(kernel, pilots)
+    K = _gram(kernel, pilots)
     # A smaller ridge than the rounding of K would leave nothing to factorise where points repeat.
     least = 4 * pilots.shape[0] * jnp.finfo(X.dtype).eps * jnp.max(jnp.diagonal(K))
     least, regularization = (jnp.where(each == 0, 1, each) for each in (least, regularization))  # where K is zero
     ridge = K + jnp.maximum(regularization, least) * jnp.eye(pilots.shape[0], dtype=X.dtype)
-    half = jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(ridge), gram(kernel, pilots, X), lower=True)
+    half = jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(ridge), _gram(kernel, pilots, X), lower=True)
     # At least what rounding leaves of K(x, x), so that every row keeps some odds.
     floor = jnp.finfo(X.dtype).eps * diagonal
     return jnp.maximum(diagonal - jnp.sum(half * half, axis=0), floor) / regularization
@@ -333,27 +343,27 @@ def reservoir(*, num_landmarks: int) -> ReservoirFunctions:
     >>> state.points.shape
     (5, 3)
     """
-    size = _checks.count("num_landmarks", num_landmarks)
+    size = checks.count("num_landmarks", num_landmarks)
 
     def init(key: Any, dim: int, dtype: Any = jnp.float32) -> Reservoir:
         """Return a sample without rows, of points of dimension dim."""
-        dim = _checks.count("dim", dim)
+        dim = checks.count("dim", dim)
         last = jnp.iinfo(jnp.int32).max
         zero = jnp.zeros((size, dim), jax.dtypes.canonicalize_dtype(dtype))
         return Reservoir(
-            _checks.floating("dtype", zero), jnp.full((size,), last, jnp.int32), jnp.int32(0), _checks.key(key)
+            checks.floating("dtype", zero), jnp.full((size,), last, jnp.int32), jnp.int32(0), checks.key(key)
         )
 
     def update(state: Reservoir, rows: Any) -> Reservoir:
         """Return the sample after rows (b, dim), any b."""
-        rows = _checks.matrix("rows", rows, dim=state.points.shape[1], min_rows=0)
-        return _reservoir_update(state, _checks.same_dtype("rows", rows, "the reservoir", state.points))
+        rows = checks.matrix("rows", rows, dim=state.points.shape[1], min_rows=0)
+        return _reservoir_update(state, checks.same_dtype("rows", rows, "the reservoir", state.points))
 
     def merge(a: Reservoir, b: Reservoir) -> Reservoir:
         """Return the sample of two streams together, which were started with different keys."""
         if a.points.shape != b.points.shape:
             raise ValueError(f"b must have the shape of a, {a.points.shape}, got {b.points.shape}")
-        _checks.same_dtype("b", b.points, "a", a.points)
+        checks.same_dtype("b", b.points, "a", a.points)
         return _reservoir_merge(a, b)
 
     return ReservoirFunctions(init, update, merge)

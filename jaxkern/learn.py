@@ -15,11 +15,12 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxkern import _checks
-from jaxkern._pytree import pytree
-from jaxkern._spectral import eigvalsh
-from jaxkern.gram import center, gram
-from jaxkern.kernels import as_kernel
+from jaxkern import checks
+from jaxkern._types import Array, ArrayLike, Float, Int
+from jaxkern.gram import _center, _gram
+from jaxkern.kernels import KernelLike, as_kernel
+from jaxkern.linalg import eigvalsh
+from jaxkern.pytrees import pytree
 
 __all__ = ["Fit", "alignment", "eigengap", "fit_lengthscale"]
 
@@ -42,7 +43,9 @@ class Fit:
     finite: jax.Array
 
 
-def alignment(kernel: Any, X: Any, labels: Any, *, num_labels: int) -> jax.Array:
+def alignment(
+    kernel: KernelLike, X: Float[ArrayLike, "n dim"], labels: Int[ArrayLike, " n"], *, num_labels: int
+) -> Float[Array, ""]:
     """Return the centred alignment of a kernel with labels, <H K H, Y Y'>_F / (|H K H|_F |H Y Y' H|_F) in [-1, 1].
 
     Y (n, num_labels) marks the labels and H = I - 1 1'/n centres. It is 1 for a kernel that only tells the labels
@@ -73,13 +76,13 @@ def alignment(kernel: Any, X: Any, labels: Any, *, num_labels: int) -> jax.Array
     cortes2012, (5).
     """
     kernel = as_kernel(kernel)
-    X = _checks.matrix("X", X)
-    labels = _checks.labels("labels", labels, size=X.shape[0])
-    num_labels = _checks.count("num_labels", num_labels)
+    X = checks.matrix("X", X)
+    labels = checks.labels("labels", labels, size=X.shape[0])
+    num_labels = checks.count("num_labels", num_labels)
     return _alignment(kernel, X, labels, num_labels=num_labels)
 
 
-def eigengap(kernel: Any, X: Any, *, num_components: int) -> jax.Array:
+def eigengap(kernel: KernelLike, X: Float[ArrayLike, "n dim"], *, num_components: int) -> Float[Array, ""]:
     """Return (lambda_R - lambda_{R+1}) / tr K for the eigenvalues of the Gram matrix, R = num_components, in [0, 1].
 
     A wide gap is what keeps the span of the first R eigenvectors, and with it spectral clustering, apart from noise.
@@ -106,15 +109,15 @@ def eigengap(kernel: Any, X: Any, *, num_components: int) -> jax.Array:
     O(n^3) time, O(n^2) memory.
     """
     kernel = as_kernel(kernel)
-    X = _checks.matrix("X", X, min_rows=2)
-    num_components = _checks.count(
+    X = checks.matrix("X", X, min_rows=2)
+    num_components = checks.count(
         "num_components", num_components, maximum=X.shape[0] - 1, limit="one less than the number of points"
     )
     return _eigengap(kernel, X, num_components=num_components)
 
 
 def fit_lengthscale(
-    kernel: Any,
+    kernel: KernelLike,
     X: Any,
     objective: Callable[[Any, Any], Any],
     *,
@@ -163,17 +166,17 @@ def fit_lengthscale(
     (6,)
     """
     kernel = as_kernel(kernel)
-    num_steps = _checks.count("num_steps", num_steps)
-    if not _checks.is_static(_checks.positive("learning_rate", learning_rate)):
+    num_steps = checks.count("num_steps", num_steps)
+    if not checks.is_static(checks.positive("learning_rate", learning_rate)):
         raise ValueError(f"learning_rate must be a static number, got {learning_rate!r}")
-    _checks.numbers("learning_rate", learning_rate)
-    if not (_checks.is_static(factor) and factor > 1):
+    checks.numbers("learning_rate", learning_rate)
+    if not (checks.is_static(factor) and factor > 1):
         raise ValueError(f"factor must be a number above 1, got {factor!r}")
     if not any(_is_lengthscale(path) for path, _ in jax.tree_util.tree_leaves_with_path(kernel)):
         raise ValueError(f"kernel must have a lengthscale to learn, got {type(kernel).__name__}")
     if optimizer is None:
         optimizer = _adam(learning_rate)
-    X = jax.tree.map(partial(_checks.as_array, "X"), X)
+    X = jax.tree.map(partial(checks.as_array, "X"), X)
     reach = math.log(float(factor))
     return _fit(kernel, X, objective=objective, optimizer=optimizer, num_steps=num_steps, reach=reach)
 
@@ -191,7 +194,7 @@ def _alignment(kernel: Any, X: jax.Array, labels: jax.Array, *, num_labels: int)
     numbers = jnp.arange(num_labels)
     marks = (labels.astype(numbers.dtype)[:, None] == numbers[None, :]).astype(X.dtype)
     marks = marks - marks.mean(axis=0, keepdims=True)
-    K = center(gram(kernel, X))
+    K = _center(_gram(kernel, X))
     both = jnp.sum(marks * jnp.matmul(K, marks, precision=lax.Precision.HIGHEST))
     inner = jnp.matmul(marks.T, marks, precision=lax.Precision.HIGHEST)
     square = jnp.sum(K * K) * jnp.sum(inner * inner)
@@ -202,7 +205,7 @@ def _alignment(kernel: Any, X: jax.Array, labels: jax.Array, *, num_labels: int)
 
 @partial(jax.jit, static_argnames="num_components")
 def _eigengap(kernel: Any, X: jax.Array, *, num_components: int) -> jax.Array:
-    K = gram(kernel, X)
+    K = _gram(kernel, X)
     values = eigvalsh(K)
     return (values[num_components - 1] - values[num_components]) / jnp.trace(K)
 

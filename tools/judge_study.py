@@ -3,7 +3,7 @@
 Runs are simulated at the edge (the rate is delta itself) and beyond it (1.5 delta), for the fixed rule of
 `limits`, for the sequential rule of `sequential`, and for two rules that no one should use:
 the limits for a fixed number of trials, looked at after every block; and "the proportion exceeds delta". Beside
-each measured number stands the exact one, by binomial sums and by `sequential.stopping_law`.
+each measured number stands the exact one, by binomial sums and by `stopping.stopping_law`.
 
 `python -m tools.judge_study --figure FILE` prints the table of the documentation and draws its figure,
 in seconds.
@@ -19,9 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from proofs_check.cli import folders
-from proofs_check.cli.usage import UsageError
-from proofs_check.engine import limits, sequential
+from proofs_check.engine import limits, sequential, stopping
+from proofs_check.usage import UsageError, check_file
 
 DELTAS = (0.5, 0.1, 0.01, 0.001)
 ALPHA, BETA = 0.01, 0.01
@@ -39,9 +38,9 @@ class Rule:
     certified: np.ndarray
     refuted: np.ndarray
 
-    def law(self, rate: float) -> sequential.StoppingLaw:
+    def law(self, rate: float) -> stopping.StoppingLaw:
         """Return the exact law of the end of a run."""
-        return sequential.law_of_ends(rate, self.looks, self.certified, self.refuted)
+        return stopping.law_of_ends(rate, self.looks, self.certified, self.refuted)
 
 
 def fixed_rule(delta: float, alpha: float = ALPHA, *, beta: float = BETA, bad: float = BAD) -> Rule:
@@ -75,7 +74,7 @@ def block_of(delta: float, alpha: float = ALPHA) -> int:
 def looks_of(delta: float, alpha: float = ALPHA) -> np.ndarray:
     """Return the looks by which the sequential rule has the power of the fixed one."""
     block = block_of(delta, alpha)
-    needed = sequential.trials_needed(delta, alpha, beta=BETA, bad=BAD, block=block)
+    needed = stopping.trials_needed(delta, alpha, beta=BETA, bad=BAD, block=block)
     return np.arange(block, needed + 1, block)
 
 
@@ -209,7 +208,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     if options.figure is not None:
         try:
-            folders.check_file("--figure", options.figure, overwrite=options.overwrite, named=True)
+            check_file("--figure", options.figure, overwrite=options.overwrite, named=True)
         except UsageError as error:
             parser.error(str(error))
     for cells in (COLUMNS, ["---"] * len(COLUMNS), *rows(runs=options.runs, seed=options.seed)):

@@ -9,13 +9,13 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxkern import _checks
-from jaxkern._eigensolvers import eigen_rows
-from jaxkern._pytree import pytree
+from jaxkern import checks
+from jaxkern._types import ArrayLike, Float
 from jaxkern.features._projection import Projection
-from jaxkern.gram import gram, gram_matmul
-from jaxkern.kernels import Kernel
-from jaxkern.kernels._base import psd_kernel
+from jaxkern.gram import _gram, _product
+from jaxkern.kernels import Kernel, KernelLike, psd_kernel
+from jaxkern.linalg import eigen_rows
+from jaxkern.pytrees import pytree
 
 __all__ = ["Nystrom", "nystrom"]
 
@@ -48,7 +48,13 @@ class Nystrom(Projection):
     trace_residual: jax.Array
 
 
-def nystrom(kernel: Any, landmarks: Any, *, rank: int | None = None, X: Any = None) -> Nystrom:
+def nystrom(
+    kernel: KernelLike,
+    landmarks: Float[ArrayLike, "n dim"],
+    *,
+    rank: int | None = None,
+    X: Float[ArrayLike, "N dim"] | None = None,
+) -> Nystrom:
     """Fit the Nystrom map phi(x) = Lambda^{-1/2} V^T k(x), k(x) = (K(x, X_1), ..., K(x, X_n)).
 
     K = V Lambda V^T is the Gram matrix of the landmarks X_1, ..., X_n, or its `rank` largest eigenpairs. Inner products
@@ -93,20 +99,20 @@ def nystrom(kernel: Any, landmarks: Any, *, rank: int | None = None, X: Any = No
     (100, 8)
     """
     kernel = psd_kernel(kernel)
-    landmarks = _checks.matrix("landmarks", landmarks)
+    landmarks = checks.matrix("landmarks", landmarks)
     num_landmarks = landmarks.shape[0]
     if rank is None:
         rank = num_landmarks
-    rank = _checks.count("rank", rank, maximum=num_landmarks, limit="the number of landmarks")
+    rank = checks.count("rank", rank, maximum=num_landmarks, limit="the number of landmarks")
     if X is not None:
-        X = _checks.matrix("X", X, dim=landmarks.shape[1])
-        _checks.same_dtype("X", X, "landmarks", landmarks)
+        X = checks.matrix("X", X, dim=landmarks.shape[1])
+        checks.same_dtype("X", X, "landmarks", landmarks)
     return _nystrom(kernel, landmarks, X, num_features=rank)
 
 
 @partial(jax.jit, static_argnames="num_features")
 def _nystrom(kernel: Kernel, landmarks: jax.Array, X: jax.Array | None, *, num_features: int) -> Nystrom:
-    K = gram(kernel, landmarks)
+    K = _gram(kernel, landmarks)
     projection, eigenvalues = eigen_rows(K, num_features, power=-0.5)
     residual = jnp.trace(K) - jnp.sum(eigenvalues) if X is None else _trace_residual(kernel, landmarks, projection, X)
     rank = jnp.sum(eigenvalues > 0, dtype=jnp.int32)
@@ -122,7 +128,7 @@ def _trace_residual(kernel: Kernel, landmarks: jax.Array, projection: jax.Array,
 
     def add(total: jax.Array, block: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
         points, counted = block
-        features = gram_matmul(kernel, points, landmarks, projection.T)
+        features = _product(kernel, points, landmarks, projection.T)
         left = kernel._diagonal(points) - jnp.sum(features * features, axis=1)
         return total + jnp.sum(jnp.where(counted, left, 0)), None
 

@@ -9,12 +9,13 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxkern import _checks
-from jaxkern._pytree import pytree
-from jaxkern._spectral import matmul
+from jaxkern import checks
+from jaxkern._types import ArrayLike, Float
 from jaxkern.features._pca import KernelPCA
-from jaxkern.gram import gram
+from jaxkern.gram import _gram
 from jaxkern.kernels import Gaussian
+from jaxkern.linalg import matmul
+from jaxkern.pytrees import pytree
 
 __all__ = ["PreImage", "preimage"]
 
@@ -35,7 +36,7 @@ class PreImage:
     converged: jax.Array
 
 
-def preimage(phi: KernelPCA, Z: Any, *, num_steps: int = 200) -> PreImage:
+def preimage(phi: KernelPCA, Z: Float[ArrayLike, "N num_features"], *, num_steps: int = 200) -> PreImage:
     """Return points whose kernel PCA features are close to Z: local minima of |K_x - f_z|^2 over x.
 
     f_z is the function of the span of the components with features z (plus the mean). For the Gaussian kernel a minimum
@@ -74,21 +75,21 @@ def preimage(phi: KernelPCA, Z: Any, *, num_steps: int = 200) -> PreImage:
     if not isinstance(phi, KernelPCA) or not isinstance(phi.kernel, Gaussian):
         found = type(phi.kernel).__name__ if isinstance(phi, KernelPCA) else type(phi).__name__
         raise ValueError(f"phi must be a kernel_pca map with a Gaussian kernel, got {found}")
-    Z = _checks.same_dtype("Z", _checks.matrix("Z", Z, dim=phi.num_features), "the fitted map", phi.landmarks)
-    return _preimage(phi, Z, _checks.count("num_steps", num_steps))
+    Z = checks.same_dtype("Z", checks.matrix("Z", Z, dim=phi.num_features), "the fitted map", phi.landmarks)
+    return _preimage(phi, Z, checks.count("num_steps", num_steps))
 
 
 @partial(jax.jit, static_argnums=2)
 def _preimage(phi: KernelPCA, Z: jax.Array, num_steps: int) -> PreImage:
     weights = phi.coefficients(Z)  # (n, N)
     landmarks, kernel = phi.landmarks, phi.kernel
-    values = matmul(gram(kernel, landmarks), weights)
+    values = matmul(_gram(kernel, landmarks), weights)
     start = landmarks[jnp.argmax(values, axis=0)]
     size = jnp.sum(weights * values, axis=0)
 
     def closeness(x: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Return f_z(x) for each row and the kernel's rows times the weights, (N, n)."""
-        pulls = gram(kernel, x, landmarks) * weights.T
+        pulls = _gram(kernel, x, landmarks) * weights.T
         return jnp.sum(pulls, axis=1), pulls
 
     def step(state: tuple[jax.Array, jax.Array, jax.Array, jax.Array], _: Any) -> tuple[Any, None]:

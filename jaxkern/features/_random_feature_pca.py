@@ -8,11 +8,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxkern import _checks
-from jaxkern._eigensolvers import eigen_rows
-from jaxkern._pytree import pytree, static
-from jaxkern._spectral import matmul
+from jaxkern import checks
+from jaxkern._types import Array, ArrayLike, FeatureMap, Float
 from jaxkern.features._map import as_map
+from jaxkern.linalg import eigen_rows, matmul
+from jaxkern.pytrees import pytree, static
 
 __all__ = ["RandomFeaturePCA", "random_feature_pca"]
 
@@ -47,7 +47,7 @@ class RandomFeaturePCA:
         return self.basis.shape[1]
 
     @property
-    def explained_variance(self) -> jax.Array:
+    def explained_variance(self) -> Float[Array, " num_features"]:
         """Variances of the features of X along the components, (num_features,): the eigenvalues."""
         return self.eigenvalues
 
@@ -57,7 +57,7 @@ class RandomFeaturePCA:
         none = self.total_variance == 0
         return jnp.where(none, 0, self.eigenvalues / jnp.where(none, 1, self.total_variance))
 
-    def __call__(self, X: Any) -> jax.Array:
+    def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
         """Return (phi(X) - mean) basis, (..., num_features) for X (..., dim).
 
         Raises
@@ -65,11 +65,13 @@ class RandomFeaturePCA:
         ValueError
             Where the feature map does, or if its features have another dtype than those it was fitted to.
         """
-        Z = _checks.points("features of X", self.feature_map(X), dim=self.basis.shape[0])
-        return _project(self.basis, self.mean, _checks.same_dtype("features of X", Z, "the fitted map", self.basis))
+        Z = checks.points("features of X", self.feature_map(X), dim=self.basis.shape[0])
+        return _project(self.basis, self.mean, checks.same_dtype("features of X", Z, "the fitted map", self.basis))
 
 
-def random_feature_pca(phi: Any, X: Any, *, num_components: int, centered: bool = True) -> RandomFeaturePCA:
+def random_feature_pca(
+    phi: FeatureMap, X: Float[ArrayLike, "N dim"], *, num_components: int, centered: bool = True
+) -> RandomFeaturePCA:
     """Fit principal components of features: x -> B^T (phi(x) - mean), B the leading eigenvectors of their covariance.
 
     The covariance is C = (1/N) sum_i (z_i - mean)(z_i - mean)^T, z_i = phi(X_i), mean that of the z_i, or 0 with
@@ -120,14 +122,14 @@ def random_feature_pca(phi: Any, X: Any, *, num_components: int, centered: bool 
     if isinstance(phi, type) or not callable(phi):
         raise ValueError(f"phi must be a feature map, a callable (..., dim) -> (..., M), got {phi!r}")
     phi = as_map(phi)
-    X = _checks.matrix("X", X)
-    Z = _checks.matrix("phi(X)", phi(X))
+    X = checks.matrix("X", X)
+    Z = checks.matrix("phi(X)", phi(X))
     if Z.shape[0] != X.shape[0]:
         raise ValueError(f"phi must return one row for each of the {X.shape[0]} rows of X, got shape {Z.shape}")
-    num_components = _checks.count(
+    num_components = checks.count(
         "num_components", num_components, maximum=min(Z.shape), limit="the number of points and of features"
     )
-    return _random_feature_pca(phi, Z, num_components=num_components, centered=_checks.flag("centered", centered))
+    return _random_feature_pca(phi, Z, num_components=num_components, centered=checks.flag("centered", centered))
 
 
 @partial(jax.jit, static_argnames=("num_components", "centered"))

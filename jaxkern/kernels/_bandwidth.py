@@ -16,9 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxkern import _checks
+from jaxkern import checks
 from jaxkern._distances import FEW, centered, everywhere, product_form, safe_sqrt, squared_distances_direct
-from jaxkern._draws import pairs
+from jaxkern._types import Array, ArrayLike, Float, PRNGKeyArray
+from jaxkern.draws import pairs
 
 Reduce = Callable[..., Any]
 Combine = Callable[[Any, Any], Any]
@@ -29,7 +30,7 @@ _NEAR = 1e-2
 _MOST_POINTS = 65_536
 
 
-def quantile_lengthscale(X: Any, q: Any = 0.5) -> jax.Array:
+def quantile_lengthscale(X: Float[ArrayLike, "n d"], q: Float[ArrayLike, ""] = 0.5) -> Float[Array, ""]:
     """Return the q-quantile of |x_i - x_j| over all pairs i < j, exactly.
 
     The definition is that of `numpy.quantile` (linear interpolation between order statistics). Use it as
@@ -60,7 +61,7 @@ def quantile_lengthscale(X: Any, q: Any = 0.5) -> jax.Array:
     >>> quantile_lengthscale(jax.random.normal(jax.random.key(0), (100, 3)), 0.25).shape
     ()
     """
-    X = _checks.matrix("X", X, min_rows=2)
+    X = checks.matrix("X", X, min_rows=2)
     if X.shape[0] > _MOST_POINTS:
         raise ValueError(
             f"X must have at most {_MOST_POINTS} rows for the exact quantile, got {X.shape[0]}; "
@@ -69,7 +70,9 @@ def quantile_lengthscale(X: Any, q: Any = 0.5) -> jax.Array:
     return _exact(X, *_position(q, X.shape[0] * (X.shape[0] - 1) // 2, X.dtype))
 
 
-def sampled_quantile_lengthscale(key: Any, X: Any, q: Any = 0.5, *, num_pairs: int = 100_000) -> jax.Array:
+def sampled_quantile_lengthscale(
+    key: PRNGKeyArray, X: Float[ArrayLike, "n d"], q: Float[ArrayLike, ""] = 0.5, *, num_pairs: int = 100_000
+) -> Float[Array, ""]:
     """Return the q-quantile of |x_i - x_j| over random pairs of different rows, drawn with replacement.
 
     The quantile level is met to within sqrt(q (1 - q) / num_pairs), one standard error.
@@ -95,9 +98,9 @@ def sampled_quantile_lengthscale(key: Any, X: Any, q: Any = 0.5, *, num_pairs: i
     -----
     Time and memory O(num_pairs d).
     """
-    key = _checks.key(key)
-    X = _checks.matrix("X", X, min_rows=2)
-    num_pairs = _checks.count("num_pairs", num_pairs)
+    key = checks.key(key)
+    X = checks.matrix("X", X, min_rows=2)
+    num_pairs = checks.count("num_pairs", num_pairs)
     return _sampled(key, X, *_position(q, num_pairs, X.dtype), num_pairs=num_pairs)
 
 
@@ -106,11 +109,11 @@ def _position(q: Any, total: int, dtype: Any) -> tuple[jax.Array, jax.Array]:
 
     A static q is located in float64; float32 does not tell ranks above 2^24 apart.
     """
-    if _checks.is_static(_checks.fraction("q", q)):
+    if checks.is_static(checks.fraction("q", q)):
         position = float(q) * (total - 1)
         rank = min(int(position), max(total - 2, 0))
         return jnp.asarray(rank, jnp.int32), jnp.asarray(position - rank, dtype)
-    level = jnp.asarray(_checks.real("q", q))
+    level = jnp.asarray(checks.real("q", q))
     if level.ndim:
         raise ValueError(f"q must be a scalar, got shape {level.shape}; vmap over several levels")
     located = level.astype(dtype) * (total - 1)

@@ -11,14 +11,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxkern import _checks
+from jaxkern import checks
 from jaxkern._distances import safe_sqrt, squared_distances, squared_distances_direct
-from jaxkern._spectral import matmul
-from jaxkern.kernels import Distance, Gaussian, Kernel, Linear, Scaled, Sum
+from jaxkern._types import Array, ArrayLike, Float
+from jaxkern.kernels import Distance, Gaussian, Kernel, KernelLike, Linear, Scaled, Sum
+from jaxkern.linalg import matmul
 from jaxkern.measures._noise import LogMean, Noise, model_of
 
 
-def mean_gaussian_kernel(means: Any, noise: Any, lengthscale: Any) -> jax.Array:
+def mean_gaussian_kernel(
+    means: Float[ArrayLike, "n d"], noise: Noise | Float[ArrayLike, ...], lengthscale: Float[ArrayLike, ""]
+) -> Float[Array, "n n"]:
     """Return E K(X), (n, n), of the Gaussian kernel for independent X_i = mu_i + Gaussian noise.
 
     **A number as noise is amini2021's sigma_i: X_i ~ N(mu_i, (sigma_i^2 / d) I)**, the same word and scaling as in
@@ -59,12 +62,12 @@ def mean_gaussian_kernel(means: Any, noise: Any, lengthscale: Any) -> jax.Array:
     >>> mean_gaussian_kernel(means, 1.5, 2.0).shape
     (5, 5)
     """
-    means = _checks.matrix("means", means)
-    scale = _checks.scalar("lengthscale", _checks.positive("lengthscale", lengthscale), means.dtype)
+    means = checks.matrix("means", means)
+    scale = checks.scalar("lengthscale", checks.positive("lengthscale", lengthscale), means.dtype)
     return mean_kernel(Gaussian(scale), means, noise)
 
 
-def mean_kernel(kernel: Any, means: Any, noise: Any) -> jax.Array:
+def mean_kernel(kernel: KernelLike, means: Float[ArrayLike, "n d"], noise: Any) -> Float[Array, "n n"]:
     """Return E K(X), (n, n), for independent X_i = mu_i + Gaussian noise, with E K(X_i, X_i) on the diagonal.
 
     Parameters
@@ -90,11 +93,17 @@ def mean_kernel(kernel: Any, means: Any, noise: Any) -> jax.Array:
     that parallel, opposite and orthogonal means are no exceptions.
     """
     _known(kernel)
-    means = _checks.matrix("means", means)
+    means = checks.matrix("means", means)
     return _mean(kernel, means, means, *(model_of(noise, means),) * 2, same=True)
 
 
-def mean_kernel_between(kernel: Any, U: Any, V: Any, noise: Any, other_noise: Any = None) -> jax.Array:
+def mean_kernel_between(
+    kernel: KernelLike,
+    U: Float[ArrayLike, "r d"],
+    V: Float[ArrayLike, "q d"],
+    noise: Any,
+    other_noise: Noise | Float[ArrayLike, ...] | None = None,
+) -> Float[Array, "r q"]:
     """Return E K(u_i + noise, v_j + other noise), (r, q), for independent Gaussian noise on the two sides.
 
     This is amini2021's mean kernel function (18) on two sets of centres: the noise is independent also where u = v.
@@ -122,8 +131,8 @@ def mean_kernel_between(kernel: Any, U: Any, V: Any, noise: Any, other_noise: An
     Time and memory as for `mean_kernel`, with r q pairs.
     """
     _known(kernel)
-    U = _checks.matrix("U", U)
-    V = _checks.same_dtype("V", _checks.matrix("V", V, dim=U.shape[1]), "U", U)
+    U = checks.matrix("U", U)
+    V = checks.same_dtype("V", checks.matrix("V", V, dim=U.shape[1]), "U", U)
     own = model_of(noise, U)
     if other_noise is None and not own._shared:
         raise ValueError("other_noise must be given where noise has one parameter per point of U, got None")

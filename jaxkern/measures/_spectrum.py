@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from jaxkern import _checks
-from jaxkern._pytree import pytree
+from jaxkern import checks
+from jaxkern._types import Array, ArrayLike, Float
+from jaxkern.pytrees import pytree
 
 
 @pytree
@@ -48,7 +48,7 @@ class GaussianSpectrum:
         near = self.gap < 0.5
         return jnp.where(near, -jnp.expm1(power * jnp.log1p(-jnp.where(near, self.gap, 0))), 1 - self.ratio**power)
 
-    def eigenvalues(self, num: int) -> jax.Array:
+    def eigenvalues(self, num: int) -> Float[Array, " num"]:
         """Return the `num` largest eigenvalues, (num,), in descending order with their multiplicities.
 
         Raises
@@ -56,7 +56,7 @@ class GaussianSpectrum:
         ValueError
             If num < 1.
         """
-        num = _checks.count("num", num)
+        num = checks.count("num", num)
         orders = jnp.arange(num).astype(self.leading.dtype)
         values = jnp.ones((1,), self.leading.dtype)
         for j in range(self.leading.shape[0]):
@@ -66,7 +66,7 @@ class GaussianSpectrum:
         return values
 
 
-def gaussian_spectrum(lengthscale: Any, std: Any) -> GaussianSpectrum:
+def gaussian_spectrum(lengthscale: Float[ArrayLike, ""], std: Float[ArrayLike, " d"]) -> GaussianSpectrum:
     """Return the spectrum of the covariance operator of the Gaussian kernel under N(mean, diag(std^2)).
 
     In one dimension, with a = 1 / (4 std^2), b = 1 / (2 lengthscale^2), c = sqrt(a^2 + 2 a b) and A = a + b + c, the
@@ -88,14 +88,14 @@ def gaussian_spectrum(lengthscale: Any, std: Any) -> GaussianSpectrum:
     ValueError
         If a static argument is not positive, or std has rank above 1.
     """
-    _checks.positive("lengthscale", lengthscale)
-    _checks.positive("std", std)
-    if _checks.is_static(std):
-        std = float(std)
-    scales = jnp.atleast_1d(_checks.floating("std", std))
+    checks.positive("lengthscale", lengthscale)
+    checks.positive("std", std)
+    if checks.is_static(std):
+        std = float(std)  # type: ignore[arg-type]
+    scales = jnp.atleast_1d(checks.floating("std", std))
     if scales.ndim != 1:
         raise ValueError(f"std must have shape (d,), got {scales.shape}")
-    return _gaussian_spectrum(_checks.scalar("lengthscale", lengthscale, scales.dtype), scales)
+    return _gaussian_spectrum(checks.scalar("lengthscale", lengthscale, scales.dtype), scales)
 
 
 @jax.jit

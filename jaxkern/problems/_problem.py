@@ -7,10 +7,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxkern import _checks, measures
-from jaxkern._pytree import pytree
+from jaxkern import checks, measures
+from jaxkern._types import Array, ArrayLike, Float, Int, PRNGKeyArray
+from jaxkern.kernels import KernelLike
 from jaxkern.measures._noise import Noise, model_of
 from jaxkern.problems._laws import GaussianLaw, Law
+from jaxkern.pytrees import pytree
 
 GAUSSIAN = GaussianLaw()
 
@@ -43,7 +45,7 @@ class Problem:
         """Return amini2021's sigma_infinity, the square root of the largest |Sigma_i|."""
         return jnp.sqrt(jnp.max(self.noise.op_norm(self.means)))
 
-    def mean_kernel(self, kernel: Any) -> jax.Array:
+    def mean_kernel(self, kernel: KernelLike) -> Float[Array, "n n"]:
         """Return E K(X) given the means, (n, n), as `measures.mean_kernel` does.
 
         Raises
@@ -56,7 +58,14 @@ class Problem:
         return measures.mean_kernel(kernel, self.means, self.noise)
 
 
-def perturb(key: Any, means: Any, noise: Any, *, law: Law = GAUSSIAN, labels: Any = None) -> Problem:
+def perturb(
+    key: PRNGKeyArray,
+    means: Float[ArrayLike, "n d"],
+    noise: Noise | Float[ArrayLike, ...],
+    *,
+    law: Law = GAUSSIAN,
+    labels: Int[ArrayLike, " n"] | None = None,
+) -> Problem:
     """Return the problem X_i = mu_i + sqrt(Sigma_i) W_i around given means (amini2021, Definition 2 and (15)).
 
     Parameters
@@ -90,14 +99,14 @@ def perturb(key: Any, means: Any, noise: Any, *, law: Law = GAUSSIAN, labels: An
     >>> problem.points.shape, round(problem.omega, 3)
     ((4, 3), 3.464)
     """
-    means = _checks.matrix("means", means)
+    means = checks.matrix("means", means)
     model = model_of(noise, means)
     if not isinstance(law, Law):
         raise ValueError(f"law must be a law of this module, such as GaussianLaw(), got {law!r}")
-    _checks.numbers("law", law)
+    checks.numbers("law", law)
     if labels is None:
         labels = jnp.zeros(means.shape[:1], jnp.int32)
-    return _perturb(_checks.key(key), means, model, law, _checks.labels("labels", labels, size=means.shape[0]))
+    return _perturb(checks.key(key), means, model, law, checks.labels("labels", labels, size=means.shape[0]))
 
 
 @jax.jit

@@ -10,7 +10,8 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 
-from jaxkern import _checks
+from jaxkern import checks
+from jaxkern._types import Sharding
 
 AXIS = "rows"
 """The one axis of the meshes made here."""
@@ -46,7 +47,7 @@ def spans_processes(sharding: Any) -> bool:
     return sharding is not None and any(d.process_index != jax.process_index() for d in devices_of(sharding))
 
 
-def local_rows(num_rows: int, sharding: Any) -> slice:
+def local_rows(num_rows: int, sharding: Sharding) -> slice:
     """Return which of `num_rows` rows are the share of this process, a range after that of the process before.
 
     Parameters
@@ -71,7 +72,7 @@ def local_rows(num_rows: int, sharding: Any) -> slice:
     >>> local_rows(100, mesh)
     slice(0, 100, None)
     """
-    num_rows = _checks.count("num_rows", num_rows, minimum=0)
+    num_rows = checks.count("num_rows", num_rows, minimum=0)
     owners = [device.process_index for device in devices_of(sharding)]
     before = sum(owner < jax.process_index() for owner in owners)
     here = owners.count(jax.process_index())

@@ -18,8 +18,8 @@ from scipy import integrate, special, stats
 from jaxkern.bounds import fourier, sketching
 from proofs_check.claim import Exact, Form, Rare
 from proofs_check.controls import KINDS
-from proofs_check.engine import draws, judge, run, tilting
-from proofs_check.engine.sequential import betting_limits
+from proofs_check.engine import draws, judge, laws, run, tilting
+from proofs_check.engine.betting import betting_limits
 from proofs_check.papers import rare as claims
 
 LEVEL = 1e-6
@@ -288,7 +288,7 @@ def test_draws_that_are_not_finished_are_nan_and_the_judge_says_so(x64, monkeypa
         return jax.random.uniform(key, (size,)), jnp.full((size,), -jnp.inf)
 
     def draw(key, parameters, count, dtype):
-        return tilting._accepted(key, propose, count, dtype)
+        return laws._accepted(key, propose, count, dtype)
 
     side = tilting.Side(1.0, 0.5, 1.0, {}, draw)
     w = float(tilting.sum_estimate(jax.random.key(0), tilting.Sides((side,), 0.0), {}, copies=4))

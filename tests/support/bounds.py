@@ -25,13 +25,18 @@ SKETCHING = {
     "weight": 0.4,
     "mean_gap": 0.7,
     "num_functions": 50.0,
+    "num_pairs": 50.0,
+    "rank": 2.5,
+    "energy": 0.3,
+    "squared_diameter": 0.4,
+    "squared_distance": 0.9,
 }
 FOURIER = {
     "eps": 0.2,
     "num_frequencies": 700.0,
     "num_features": 900.0,
     "num_points": 50.0,
-    "distance": 0.7,
+    "distance": 0.1,
     "second_moment": 1.1,
     "fourth_moment": 3.2,
     "s": 0.4,
@@ -51,6 +56,8 @@ FOURIER = {
     "spectral": 2.0,
     "tail": 3.0,
     "num_landmarks": 300.0,
+    "coherence": 1.5,
+    "mean_square": 0.3,
 }
 CONCENTRATION = {
     "alpha": 1.5,

@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, formula, namespace, note_of
+from jaxkern.bounds._bound import Bound, Real, formula, note_of, xp
 
 
 @formula
 def inner_product_kernel(
     *,
-    kappa: Any,
-    scale: Any,
-    mean_norm: Any,
-    dim: Any,
-    num_points: Any,
-    u: Any,
-    c1: Any,
-    c2: Any,
+    kappa: Real,
+    scale: Real,
+    mean_norm: Real,
+    dim: Real,
+    num_points: Real,
+    u: Real,
+    c1: Real,
+    c2: Real,
     as_printed: bool = False,
 ) -> Bound:
     """Bound |K - E K| for K = X'X and independent sub-Gaussian coordinates of norm <= kappa; mean_norm = |M|.
@@ -28,29 +28,41 @@ def inner_product_kernel(
     of `quadratic_form`, which the paper does not name, and c1 > 0 is free. As printed C = 1, with probability
     1 - 4 n^(-c1) exp(-c2 u^2): false for random signs and n = dim large, whatever c1 and c2 are.
 
+    Parameters
+    ----------
+    kappa, scale : largest sub-Gaussian norm of a coordinate of W_i, and max |Sigma_i|^(1/2).
+    mean_norm, dim, num_points : |M|, the dimension, and n points.
+    u, c1, c2 : deviation, and the two constants.
+    as_printed : take the statement as printed. Static.
+
     Returns
     -------
     Bound, valid for u >= 0, n >= 1 and c1 and c2 > 0.
 
     Source: amini2021, Theorem 2; claim amini2021:thm2.
     """
-    np = namespace(kappa, scale, mean_norm, dim, num_points, u, c1, c2)
     eta = dim + (mean_norm / (kappa * scale)) ** 2
     size = 1.0 if as_printed else (math.log(9.0) + c1) / c2
-    delta = (np.sqrt(size * num_points) + u) / np.sqrt(eta)
-    value = 2 * kappa**2 * scale**2 * eta * np.maximum(delta**2, delta)
-    power = c1 * np.log(num_points) if as_printed else c1 * num_points
-    valid = np.logical_and(np.logical_and(u >= 0, num_points >= 1), np.logical_and(c1 > 0, c2 > 0))
+    delta = (xp.sqrt(size * num_points) + u) / xp.sqrt(eta)
+    value = 2 * kappa**2 * scale**2 * eta * xp.maximum(delta**2, delta)
+    power = c1 * xp.log(num_points) if as_printed else c1 * num_points
+    valid = (u >= 0) & (num_points >= 1) & (c1 > 0) & (c2 > 0)
     source = "amini2021, Theorem 2" + note_of(as_printed, "corrected")
-    return Bound(value, 1 - 4 * np.exp(-power - c2 * u**2), valid, source)
+    return Bound(value, 1 - 4 * xp.exp(-power - c2 * u**2), valid, source)
 
 
 @formula
-def inner_product_gaussian(*, scale: Any, mean_norm: Any, mean_rank: Any, dim: Any, num_points: Any, u: Any) -> Bound:
+def inner_product_gaussian(
+    *, scale: Real, mean_norm: Real, mean_rank: Real, dim: Real, num_points: Real, u: Real
+) -> Bound:
     """Bound |K - E K| for K = X'X and X_i ~ N(mu_i, scale^2 I): Theorem 2 with every constant.
 
-    With x = sqrt(n) + u it is scale^2 (2 sqrt(dim) x + x^2) + 2 scale mean_norm (x + sqrt(mean_rank)), where mean_norm
-    and mean_rank are the norm and the rank of the matrix of means.
+    With x = sqrt(n) + u it is scale^2 (2 sqrt(dim) x + x^2) + 2 scale mean_norm (x + sqrt(mean_rank)).
+
+    Parameters
+    ----------
+    scale, mean_norm, mean_rank : standard deviation of a coordinate, norm and rank of the matrix M of means.
+    dim, num_points, u : dimension, n points, and the size of the deviation.
 
     Returns
     -------
@@ -58,17 +70,21 @@ def inner_product_gaussian(*, scale: Any, mean_norm: Any, mean_rank: Any, dim: A
 
     Source: Theorem B of docs/theory/amini2021.md; claim amini2021:thm2.
     """
-    np = namespace(scale, mean_norm, mean_rank, dim, num_points, u)
-    x = np.sqrt(num_points) + u
-    value = scale**2 * (2 * np.sqrt(dim) * x + x**2) + 2 * scale * mean_norm * (x + np.sqrt(mean_rank))
-    return Bound(value, 1 - 3 * np.exp(-(u**2) / 2), u >= 0, "jaxkern, Theorem B of amini2021 (isotropic)")
+    x = xp.sqrt(num_points) + u
+    value = scale**2 * (2 * xp.sqrt(dim) * x + x**2) + 2 * scale * mean_norm * (x + xp.sqrt(mean_rank))
+    return Bound(value, 1 - 3 * xp.exp(-(u**2) / 2), u >= 0, "jaxkern, Theorem B of amini2021 (isotropic)")
 
 
 @formula
-def inner_product_gaussian_any(*, scale: Any, frobenius: Any, mean_norm: Any, num_points: Any, tau: Any) -> Bound:
-    """Bound |K - E K| for K = X'X and X_i ~ N(mu_i, Sigma_i) with any covariances; frobenius = max |Sigma_i|_F.
+def inner_product_gaussian_any(*, scale: Real, frobenius: Real, mean_norm: Real, num_points: Real, tau: Real) -> Bound:
+    """Bound |K - E K| for K = X'X and X_i ~ N(mu_i, Sigma_i) with any covariances.
 
     4/3 times `quadratic_form_gaussian` at tau + n log 17, from a net of the unit sphere.
+
+    Parameters
+    ----------
+    scale, frobenius, mean_norm : max |Sigma_i|^(1/2), max |Sigma_i|_F, and |M|.
+    num_points, tau : n points, and exponent of the failure probability.
 
     Returns
     -------
@@ -76,17 +92,20 @@ def inner_product_gaussian_any(*, scale: Any, frobenius: Any, mean_norm: Any, nu
 
     Source: Theorem B of docs/theory/amini2021.md; claim jaxkern:inner-product-any.
     """
-    np = namespace(scale, frobenius, mean_norm, num_points, tau)
-    value = 4 / 3 * _chaos(np, frobenius**2 + 2 * (scale * mean_norm) ** 2, scale**2, tau + num_points * math.log(17.0))
-    return Bound(value, 1 - 2 * np.exp(-tau), tau > 0, "jaxkern, Theorem B of amini2021 (any covariances)")
+    value = 4 / 3 * _chaos(frobenius**2 + 2 * (scale * mean_norm) ** 2, scale**2, tau + num_points * math.log(17.0))
+    return Bound(value, 1 - 2 * xp.exp(-tau), tau > 0, "jaxkern, Theorem B of amini2021 (any covariances)")
 
 
 @formula
-def inner_product_lower(*, mean_norm: Any, mean_rank: Any, num_points: Any, u: Any) -> Bound:
+def inner_product_lower(*, mean_norm: Real, mean_rank: Real, num_points: Real, u: Real) -> Bound:
     """Bound |M'W + W'M| from *below* by mean_norm (sqrt(n - mean_rank - 1/2) - u), W of independent standard normals.
 
     It is the limit of |K - E K| for X = M / s + s W as s tends to 0, so the term with |M| in Theorem 2 is needed. The
     paper has 2 |M'W| for the limit, up to twice too much, and sqrt(2 n) mean_norm for the lower bound, which fails.
+
+    Parameters
+    ----------
+    mean_norm, mean_rank, num_points, u : |M|, the rank of M, n points, and the size of the deviation.
 
     Returns
     -------
@@ -95,19 +114,48 @@ def inner_product_lower(*, mean_norm: Any, mean_rank: Any, num_points: Any, u: A
     Source: amini2021, Section 2.2, the text after Example 2, corrected; Theorem B of docs/theory/amini2021.md;
     claims amini2021:sec2.2-limit and amini2021:sec2.2-lower.
     """
-    np = namespace(mean_norm, mean_rank, num_points, u)
     free = num_points - mean_rank
-    value = mean_norm * (np.sqrt(np.maximum(free - 0.5, 0.0)) - u)
-    valid = np.logical_and(u >= 0, free >= 1)
-    return Bound(value, 1 - np.exp(-(u**2) / 2), valid, "amini2021, Section 2.2, sharpness (corrected)")
+    value = mean_norm * (xp.sqrt(xp.maximum(free - 0.5, 0.0)) - u)
+    valid = (u >= 0) & (free >= 1)
+    return Bound(value, 1 - xp.exp(-(u**2) / 2), valid, "amini2021, Section 2.2, sharpness (corrected)")
 
 
 @formula
-def quadratic_form(*, kappa: Any, scale: Any, mean_norm: Any, dim: Any, t: Any, c: Any) -> Bound:
+def inner_product_lower_centred(*, scale: Real, dim: Real, num_points: Real, u: Real) -> Bound:
+    """Bound |K - E K| from *below* for K = X'X and X_i ~ N(0, scale^2 I): the order of Theorem 2 without means.
+
+    scale^2 times the larger of (sqrt(dim - 1/2) - u) (sqrt(n - 3/2) - u) and (sqrt(n + dim - 3/2) - u)^2 - dim.
+
+    Parameters
+    ----------
+    scale, dim, num_points, u : standard deviation of a coordinate, dimension, n points, and the size of the deviation.
+
+    Returns
+    -------
+    Bound whose value the norm exceeds, with probability 1 - 3 exp(-u^2 / 2); valid for 0 <= u <= sqrt(dim - 1/2) and
+    u <= sqrt(n - 3/2).
+
+    Source: amini2021, Section 2.2 (which names no constant), made explicit; docs/theory/amini2021.md; claim
+    amini2021:sec2.2-centred.
+    """
+    rows, columns = xp.sqrt(xp.maximum(dim - 0.5, 0.0)), xp.sqrt(xp.maximum(num_points - 1.5, 0.0))
+    whole = xp.sqrt(xp.maximum(num_points + dim - 1.5, 0.0))
+    value = scale**2 * xp.maximum((rows - u) * (columns - u), (whole - u) ** 2 - dim)
+    valid = (u >= 0) & (u <= rows) & (u <= columns) & (dim >= 1) & (num_points >= 2)
+    return Bound(value, 1 - 3 * xp.exp(-(u**2) / 2), valid, "amini2021, Section 2.2, without means (explicit)")
+
+
+@formula
+def quadratic_form(*, kappa: Real, scale: Real, mean_norm: Real, dim: Real, t: Real, c: Real) -> Bound:
     """Bound |z'(K - E K) z| for K = X'X and one unit vector z by kappa^2 scale^2 t.
 
     The probability is 1 - 4 exp(-c min(t^2 / (dim + (mean_norm / (kappa scale))^2), t)), for a constant c that the
     paper does not name. For Gaussian coordinates `quadratic_form_gaussian` has none.
+
+    Parameters
+    ----------
+    kappa, scale, mean_norm, dim : as in `inner_product_kernel`.
+    t, c : deviation, and the constant.
 
     Returns
     -------
@@ -115,18 +163,21 @@ def quadratic_form(*, kappa: Any, scale: Any, mean_norm: Any, dim: Any, t: Any, 
 
     Source: amini2021, Lemma 3; claim amini2021:lem3.
     """
-    np = namespace(kappa, scale, mean_norm, dim, t, c)
     eta = dim + (mean_norm / (kappa * scale)) ** 2
-    failure = 4 * np.exp(-c * np.minimum(t**2 / eta, t))
-    return Bound(kappa**2 * scale**2 * t, 1 - failure, np.logical_and(t >= 0, c > 0), "amini2021, Lemma 3")
+    failure = 4 * xp.exp(-c * xp.minimum(t**2 / eta, t))
+    return Bound(kappa**2 * scale**2 * t, 1 - failure, (t >= 0) & (c > 0), "amini2021, Lemma 3")
 
 
 @formula
-def quadratic_form_gaussian(*, scale: Any, frobenius: Any, mean_norm: Any, tau: Any) -> Bound:
+def quadratic_form_gaussian(*, scale: Real, frobenius: Real, mean_norm: Real, tau: Real) -> Bound:
     """Bound |z'(K - E K) z| for K = X'X, X_i ~ N(mu_i, Sigma_i) and one unit vector z, with every constant.
 
-    2 sqrt(v tau) + 2 scale^2 tau with v = frobenius^2 + 2 scale^2 mean_norm^2; frobenius = max |Sigma_i|_F, which is
-    at most scale^2 sqrt(dim).
+    2 sqrt(v tau) + 2 scale^2 tau with v = frobenius^2 + 2 scale^2 mean_norm^2.
+
+    Parameters
+    ----------
+    scale, frobenius, mean_norm : max |Sigma_i|^(1/2), max |Sigma_i|_F (at most scale^2 sqrt(dim)), and |M|.
+    tau : exponent of the failure probability.
 
     Returns
     -------
@@ -134,17 +185,24 @@ def quadratic_form_gaussian(*, scale: Any, frobenius: Any, mean_norm: Any, tau: 
 
     Source: Theorem B of docs/theory/amini2021.md; claim amini2021:lem3.
     """
-    np = namespace(scale, frobenius, mean_norm, tau)
-    value = _chaos(np, frobenius**2 + 2 * (scale * mean_norm) ** 2, scale**2, tau)
-    return Bound(value, 1 - 2 * np.exp(-tau), tau > 0, "jaxkern, Theorem B of amini2021 (Lemma 3)")
+    value = _chaos(frobenius**2 + 2 * (scale * mean_norm) ** 2, scale**2, tau)
+    return Bound(value, 1 - 2 * xp.exp(-tau), tau > 0, "jaxkern, Theorem B of amini2021 (Lemma 3)")
 
 
 @formula
-def hanson_wright(*, kappa: Any, frobenius: Any, op_norm: Any, mean_frobenius: Any, dim: Any, t: Any, c: Any) -> Bound:
+def hanson_wright(
+    *, kappa: Real, frobenius: Real, op_norm: Real, mean_frobenius: Real, dim: Real, t: Real, c: Real
+) -> Bound:
     """Bound |Z - E Z| for Z = sum a_ij <X_i, X_j> and independent sub-Gaussian coordinates by kappa^2 t.
 
     The probability is 1 - 4 exp(-c min(t^2 / (dim frobenius^2 + mean_frobenius^2 / kappa^2), t / op_norm)), for a
-    constant c that the paper does not name. frobenius = |A|_F, op_norm = |A|, mean_frobenius = |M (A + A') / 2|_F.
+    constant c that the paper does not name.
+
+    Parameters
+    ----------
+    kappa, dim : largest sub-Gaussian norm of a coordinate, and the dimension.
+    frobenius, op_norm, mean_frobenius : |A|_F, |A|, and |M (A + A') / 2|_F.
+    t, c : deviation, and the constant.
 
     Returns
     -------
@@ -152,20 +210,24 @@ def hanson_wright(*, kappa: Any, frobenius: Any, op_norm: Any, mean_frobenius: A
 
     Source: amini2021, Theorem 6; claim amini2021:thm6.
     """
-    np = namespace(kappa, frobenius, op_norm, mean_frobenius, dim, t, c)
     spread = dim * frobenius**2 + (mean_frobenius / kappa) ** 2
-    failure = 4 * np.exp(-c * np.minimum(t**2 / spread, t / op_norm))
-    return Bound(kappa**2 * t, 1 - failure, np.logical_and(t >= 0, c > 0), "amini2021, Theorem 6")
+    failure = 4 * xp.exp(-c * xp.minimum(t**2 / spread, t / op_norm))
+    return Bound(kappa**2 * t, 1 - failure, (t >= 0) & (c > 0), "amini2021, Theorem 6")
 
 
 @formula
 def hanson_wright_gaussian(
-    *, scale: Any, frobenius: Any, op_norm: Any, mean_frobenius: Any, dim: Any, tau: Any
+    *, scale: Real, frobenius: Real, op_norm: Real, mean_frobenius: Real, dim: Real, tau: Real
 ) -> Bound:
     """Bound |Z - E Z| for Z = sum a_ij <X_i, X_j> and X_i ~ N(mu_i, Sigma_i), |Sigma_i| <= scale^2.
 
-    2 sqrt(v tau) + 2 scale^2 op_norm tau with v = scale^4 dim frobenius^2 + 2 scale^2 mean_frobenius^2. Here frobenius
-    and op_norm may be those of (A + A') / 2. For Sigma_i = scale^2 I the variance of Z is 2 v then.
+    2 sqrt(v tau) + 2 scale^2 op_norm tau with v = scale^4 dim frobenius^2 + 2 scale^2 mean_frobenius^2. For Sigma_i =
+    scale^2 I and a symmetric A the variance of Z is 2 v.
+
+    Parameters
+    ----------
+    scale, dim, tau : max |Sigma_i|^(1/2), the dimension, and exponent of the failure probability.
+    frobenius, op_norm, mean_frobenius : |A|_F, |A|, and |M (A + A') / 2|_F; the first two may be those of (A + A') / 2.
 
     Returns
     -------
@@ -173,18 +235,22 @@ def hanson_wright_gaussian(
 
     Source: Theorem B of docs/theory/amini2021.md; claim amini2021:thm6.
     """
-    np = namespace(scale, frobenius, op_norm, mean_frobenius, dim, tau)
     spread = scale**4 * dim * frobenius**2 + 2 * (scale * mean_frobenius) ** 2
-    value = _chaos(np, spread, scale**2 * op_norm, tau)
-    return Bound(value, 1 - 2 * np.exp(-tau), tau > 0, "jaxkern, Theorem B of amini2021 (Theorem 6)")
+    value = _chaos(spread, scale**2 * op_norm, tau)
+    return Bound(value, 1 - 2 * xp.exp(-tau), tau > 0, "jaxkern, Theorem B of amini2021 (Theorem 6)")
 
 
 @formula
-def sub_exponential(*, t: Any, v: Any, alpha: Any, as_printed: bool = False) -> Bound:
+def sub_exponential(*, t: Real, v: Real, alpha: Real, as_printed: bool = False) -> Bound:
     """Bound |X| by t for a centred X with E exp(s X) <= exp(s^2 v^2 / 2) for |s| <= 1 / alpha.
 
     The exponent of each tail is t^2 / (2 v^2) for t <= v^2 / alpha and t / alpha - v^2 / (2 alpha^2) beyond. As
     printed min(t^2 / v^2, t / alpha) / 2, which holds and is up to twice smaller.
+
+    Parameters
+    ----------
+    t, v, alpha : deviation, and the two numbers of the hypothesis.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -192,17 +258,16 @@ def sub_exponential(*, t: Any, v: Any, alpha: Any, as_printed: bool = False) -> 
 
     Source: amini2021, Lemma 5; claim amini2021:lem5.
     """
-    np = namespace(t, v, alpha)
     if as_printed:
-        exponent = np.minimum((t / v) ** 2, t / alpha) / 2
+        exponent = xp.minimum((t / v) ** 2, t / alpha) / 2
     else:
-        s = np.minimum(t / v**2, 1 / alpha)  # the best s of Chernoff's bound
+        s = xp.minimum(t / v**2, 1 / alpha)  # the best s of Chernoff's bound
         exponent = s * t - (s * v) ** 2 / 2
-    valid = np.logical_and(t >= 0, np.logical_and(v > 0, alpha > 0))
+    valid = (t >= 0) & (v > 0) & (alpha > 0)
     source = "amini2021, Lemma 5" + note_of(as_printed, "sharper")
-    return Bound(t, 1 - 2 * np.exp(-exponent), valid, source)
+    return Bound(t, 1 - 2 * xp.exp(-exponent), valid, source)
 
 
-def _chaos(np: Any, v: Any, b: Any, tau: Any) -> Any:
+def _chaos(v: Real, b: Real, tau: Real) -> Any:
     """Return 2 sqrt(v tau) + 2 b tau, the deviation of a Gaussian quadratic form."""
-    return 2 * np.sqrt(v * tau) + 2 * b * tau
+    return 2 * xp.sqrt(v * tau) + 2 * b * tau

@@ -5,28 +5,34 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, formula, namespace, note_of
+from jaxkern.bounds._bound import Bound, Real, formula, note_of, xp
 from jaxkern.bounds.concentration._variance import SPREAD
 
 
 @formula
 def lipschitz_kernel(
     *,
-    lipschitz: Any,
-    omega: Any,
-    scale: Any,
-    num_points: Any,
-    t: Any,
-    mean_scale: Any = None,
-    c: Any = 0.5,
+    lipschitz: Real,
+    omega: Real,
+    scale: Real,
+    num_points: Real,
+    t: Real,
+    mean_scale: Real | None = None,
+    c: Real = 0.5,
     as_printed: bool = False,
 ) -> Bound:
     """Bound |K - E K|_F, hence |K - E K|, in class LC by L omega (mean_scale sqrt(2 n (n + 1)) + 2 scale sqrt(n) t).
 
-    mean_scale is the root mean square of |Sigma_i|^(1/2), by default their maximum, scale. As printed the operator norm
-    is bounded by 2 L omega scale (n / sqrt(c) + sqrt(n) t) with probability 1 - exp(-c t^2) for a universal c; it is
-    false for case (b) of LC with a gap in the support, and otherwise c = 1/2 is right. mean_scale is not used there,
-    and c only there.
+    As printed the operator norm is bounded by 2 L omega scale (n / sqrt(c) + sqrt(n) t) with probability 1 - exp(-c
+    t^2) for a universal c; it is false for case (b) of LC with a gap in the support, and otherwise c = 1/2 is right.
+
+    Parameters
+    ----------
+    lipschitz, omega, scale : L in the sense of (2), the constant of LC, and max |Sigma_i|^(1/2).
+    num_points, t : n points, and the size of the deviation.
+    mean_scale : root mean square of |Sigma_i|^(1/2), or None for scale. Not used as printed.
+    c : the universal constant, used as printed only.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -34,25 +40,28 @@ def lipschitz_kernel(
 
     Source: amini2021, Theorem 1; Theorem A of docs/theory/amini2021.md; claims amini2021:thm1 and jaxkern:thm1-lc.
     """
-    np = namespace(lipschitz, omega, scale, num_points, t, c)
-    valid = np.logical_and(t >= 0, num_points >= 1)
+    valid = (t >= 0) & (num_points >= 1)
     source = "amini2021, Theorem 1" + note_of(as_printed, "explicit")
     if as_printed:
-        return Bound(_printed(np, lipschitz, omega, scale, num_points, t, c), 1 - np.exp(-c * t**2), valid, source)
+        return Bound(_printed(lipschitz, omega, scale, num_points, t, c), 1 - xp.exp(-c * t**2), valid, source)
     typical = scale if mean_scale is None else mean_scale
-    mean = typical * np.sqrt(2 * num_points * (num_points + 1))
-    value = lipschitz * omega * (mean + 2 * scale * np.sqrt(num_points) * t)
-    return Bound(value, 1 - np.exp(-(t**2) / 2), valid, source)
+    mean = typical * xp.sqrt(2 * num_points * (num_points + 1))
+    value = lipschitz * omega * (mean + 2 * scale * xp.sqrt(num_points) * t)
+    return Bound(value, 1 - xp.exp(-(t**2) / 2), valid, source)
 
 
 @formula
 def distance_kernel(
-    *, lipschitz: Any, omega: Any, scale: Any, num_points: Any, t: Any, mean_scale: Any = None
+    *, lipschitz: Real, omega: Real, scale: Real, num_points: Real, t: Real, mean_scale: Real | None = None
 ) -> Bound:
     """Bound |K - E K|_F in class LC for K(x, y) = g(x - y) with L-Lipschitz g, such as f(|x - y|).
 
     L omega (mean_scale sqrt(2 n (n - 1)) + scale sqrt(2 n) t): the diagonal is constant, and a common shift of all
-    points changes nothing. mean_scale as in `lipschitz_kernel`.
+    points changes nothing.
+
+    Parameters
+    ----------
+    lipschitz, omega, scale, num_points, t, mean_scale : as in `lipschitz_kernel`.
 
     Returns
     -------
@@ -60,22 +69,25 @@ def distance_kernel(
 
     Source: Theorem A of docs/theory/amini2021.md; claim jaxkern:distance-kernel.
     """
-    np = namespace(lipschitz, omega, scale, num_points, t)
     typical = scale if mean_scale is None else mean_scale
-    mean = typical * np.sqrt(2 * num_points * (num_points - 1))
-    value = lipschitz * omega * (mean + scale * np.sqrt(2 * num_points) * t)
-    valid = np.logical_and(t >= 0, num_points >= 1)
-    return Bound(value, 1 - np.exp(-(t**2) / 2), valid, "jaxkern, Theorem A of amini2021 (distance kernels)")
+    mean = typical * xp.sqrt(2 * num_points * (num_points - 1))
+    value = lipschitz * omega * (mean + scale * xp.sqrt(2 * num_points) * t)
+    valid = (t >= 0) & (num_points >= 1)
+    return Bound(value, 1 - xp.exp(-(t**2) / 2), valid, "jaxkern, Theorem A of amini2021 (distance kernels)")
 
 
 @formula
 def distance_kernel_from_variance(
-    *, total_variance: Any, lipschitz: Any, omega: Any, scale: Any, num_points: Any, t: Any
+    *, total_variance: Real, lipschitz: Real, omega: Real, scale: Real, num_points: Real, t: Real
 ) -> Bound:
     """Bound the quantity of `distance_kernel` by sqrt(total_variance) + L omega scale sqrt(2 n) t.
 
-    total_variance = sum of var K(X_i, X_j) over all i and j, or any upper bound of it; for the Gaussian kernel it is
-    known exactly, by `gaussian_pair_variance`.
+    For the Gaussian kernel total_variance is known exactly, by `gaussian_pair_variance`.
+
+    Parameters
+    ----------
+    total_variance : sum of var K(X_i, X_j) over all i and j, or any upper bound of it.
+    lipschitz, omega, scale, num_points, t : as in `lipschitz_kernel`.
 
     Returns
     -------
@@ -83,20 +95,25 @@ def distance_kernel_from_variance(
 
     Source: Theorem A of docs/theory/amini2021.md; claim jaxkern:distance-kernel-variance.
     """
-    np = namespace(total_variance, lipschitz, omega, scale, num_points, t)
-    value = np.sqrt(total_variance) + lipschitz * omega * scale * np.sqrt(2 * num_points) * t
-    valid = np.logical_and(t >= 0, num_points >= 1)
-    return Bound(value, 1 - np.exp(-(t**2) / 2), valid, "jaxkern, Theorem A of amini2021 (known variance)")
+    value = xp.sqrt(total_variance) + lipschitz * omega * scale * xp.sqrt(2 * num_points) * t
+    valid = (t >= 0) & (num_points >= 1)
+    return Bound(value, 1 - xp.exp(-(t**2) / 2), valid, "jaxkern, Theorem A of amini2021 (known variance)")
 
 
 @formula
 def concentrated_data(
-    *, lipschitz: Any, omega: Any, scale: Any, num_points: Any, t: Any, c: Any, as_printed: bool = False
+    *, lipschitz: Real, omega: Real, scale: Real, num_points: Real, t: Real, c: Real, as_printed: bool = False
 ) -> Bound:
     """Bound |K - E K|_F under property (33) alone, in which the points need not be independent.
 
     L omega scale (sqrt(2 (1 + log 2) n (n + 1) / c) + 2 sqrt(n) t). As printed 2 L omega scale (n / sqrt(c) +
     sqrt(n) t), from Proposition 4, which is false for n = 1; this is the larger of the two for n >= 6.
+
+    Parameters
+    ----------
+    lipschitz, omega, scale, c : L, omega and c of property (33), and max |Sigma_i|^(1/2).
+    num_points, t : n points, and the size of the deviation.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -104,21 +121,25 @@ def concentrated_data(
 
     Source: amini2021, Theorem 1 and the remark after it; claim amini2021:thm1-33.
     """
-    np = namespace(lipschitz, omega, scale, num_points, t, c)
-    valid = np.logical_and(np.logical_and(t >= 0, c > 0), num_points >= 1)
+    valid = (t >= 0) & (c > 0) & (num_points >= 1)
     source = "amini2021, Theorem 1 under (33)" + note_of(as_printed, "corrected")
     if as_printed:
-        return Bound(_printed(np, lipschitz, omega, scale, num_points, t, c), 1 - np.exp(-c * t**2), valid, source)
-    root = np.sqrt(2 * SPREAD * num_points * (num_points + 1) / c) + 2 * np.sqrt(num_points) * t
-    return Bound(lipschitz * omega * scale * root, 1 - np.exp(-c * t**2), valid, source)
+        return Bound(_printed(lipschitz, omega, scale, num_points, t, c), 1 - xp.exp(-c * t**2), valid, source)
+    root = xp.sqrt(2 * SPREAD * num_points * (num_points + 1) / c) + 2 * xp.sqrt(num_points) * t
+    return Bound(lipschitz * omega * scale * root, 1 - xp.exp(-c * t**2), valid, source)
 
 
 @formula
-def deviation(*, lipschitz: Any, omega: Any, scale: Any, num_points: Any, t: Any, c: Any = 0.5) -> Bound:
+def deviation(*, lipschitz: Real, omega: Real, scale: Real, num_points: Real, t: Real, c: Real = 0.5) -> Bound:
     """Bound V - E V for V = |K - E K| under property (33) by 2 sqrt(n) L scale omega t.
 
     The sentence that follows in the paper, that the sub-Gaussian norm of V is of this order, is false: E V may be of
     order n (`lower_limit`). It holds for V - E V.
+
+    Parameters
+    ----------
+    lipschitz, omega, scale, c : L, omega and c of property (33), and max |Sigma_i|^(1/2).
+    num_points, t : n points, and the size of the deviation.
 
     Returns
     -------
@@ -126,17 +147,20 @@ def deviation(*, lipschitz: Any, omega: Any, scale: Any, num_points: Any, t: Any
 
     Source: amini2021, Proposition 3; claims amini2021:prop3 and amini2021:prop3-norm.
     """
-    np = namespace(lipschitz, omega, scale, num_points, t, c)
-    value = 2 * np.sqrt(num_points) * lipschitz * scale * omega * t
-    return Bound(value, 1 - np.exp(-c * t**2), np.logical_and(t >= 0, c > 0), "amini2021, Proposition 3")
+    value = 2 * xp.sqrt(num_points) * lipschitz * scale * omega * t
+    return Bound(value, 1 - xp.exp(-c * t**2), (t >= 0) & (c > 0), "amini2021, Proposition 3")
 
 
 @formula
-def lower_limit(*, lipschitz: Any, scale: Any, num_points: Any) -> Bound:
+def lower_limit(*, lipschitz: Real, scale: Real, num_points: Real) -> Bound:
     """Bound |K - E K| from *below* by L scale n / 8, for points and a kernel that show Theorem 1 to be of right order.
 
     The points are independent copies of a symmetric X with P(|X| > scale) = 1/2, and K(x, y) = h(x) h(y) with
     h(x) = sqrt(L / scale) times x clipped to [-scale, scale].
+
+    Parameters
+    ----------
+    lipschitz, scale, num_points : L, the median of |X|, and n points.
 
     Returns
     -------
@@ -144,14 +168,13 @@ def lower_limit(*, lipschitz: Any, scale: Any, num_points: Any) -> Bound:
 
     Source: amini2021, Proposition 1; claim amini2021:prop1.
     """
-    np = namespace(lipschitz, scale, num_points)
     value = lipschitz * scale * num_points / 8
-    return Bound(value, 1 - np.exp(-num_points / 8), num_points >= 8, "amini2021, Proposition 1")
+    return Bound(value, 1 - xp.exp(-num_points / 8), num_points >= 8, "amini2021, Proposition 1")
 
 
 @formula
 def gaussian_kernel(
-    *, noise: Any, lengthscale: Any, dim: Any, num_points: Any, t: Any, as_printed: bool = False
+    *, noise: Real, lengthscale: Real, dim: Real, num_points: Real, t: Real, as_printed: bool = False
 ) -> Bound:
     """Bound |K - E K| / n for the Gaussian kernel and noise N(0, noise^2 I / dim) around any centres.
 
@@ -159,30 +182,41 @@ def gaussian_kernel(
     (4 / e) (noise / lengthscale) dim^(-1/2) (1 + t / sqrt(n)): that holds, as it is larger, though it is derived from a
     wrong Lipschitz constant.
 
+    Parameters
+    ----------
+    noise, lengthscale, dim : sigma, the lengthscale of the kernel, and the dimension.
+    num_points, t : n points, and the size of the deviation.
+    as_printed : take the statement as printed. Static.
+
     Returns
     -------
     Bound with probability 1 - exp(-t^2), valid for t >= 0 and n >= 1.
 
     Source: amini2021, (10); Theorem A of docs/theory/amini2021.md; claim amini2021:eq10.
     """
-    np = namespace(noise, lengthscale, dim, num_points, t)
-    unit = noise / lengthscale / np.sqrt(dim)
+    unit = noise / lengthscale / xp.sqrt(dim)
     if as_printed:
-        value = 4 / math.e * unit * (1 + t / np.sqrt(num_points))
+        value = 4 / math.e * unit * (1 + t / xp.sqrt(num_points))
     else:
-        value = math.exp(-0.5) * unit * (np.sqrt(2 * (1 - 1 / num_points)) + 2 * t / np.sqrt(num_points))
-    valid = np.logical_and(t >= 0, num_points >= 1)
-    return Bound(value, 1 - np.exp(-(t**2)), valid, "amini2021, (10)" + note_of(as_printed, "sharper"))
+        value = math.exp(-0.5) * unit * (xp.sqrt(2 * (1 - 1 / num_points)) + 2 * t / xp.sqrt(num_points))
+    valid = (t >= 0) & (num_points >= 1)
+    return Bound(value, 1 - xp.exp(-(t**2)), valid, "amini2021, (10)" + note_of(as_printed, "sharper"))
 
 
 @formula
 def anisotropic_noise(
-    *, lipschitz: Any, op_norm: Any, dim: Any, num_points: Any, t: Any, as_printed: bool = False
+    *, lipschitz: Real, op_norm: Real, dim: Real, num_points: Real, t: Real, as_printed: bool = False
 ) -> Bound:
-    """Bound |K - E K| / n for noise N(0, Sigma / dim) around any centres; op_norm = |Sigma|.
+    """Bound |K - E K| / n for noise N(0, Sigma / dim) around any centres.
 
     L sqrt(op_norm / dim) (sqrt(2 (1 + 1 / n)) + 2 sqrt(2) t / sqrt(n)). As printed
     2 sqrt(2) L sqrt(op_norm / dim) (1 + t / sqrt(n)), which holds, as it is larger.
+
+    Parameters
+    ----------
+    lipschitz, op_norm, dim : L, |Sigma|, and the dimension.
+    num_points, t : n points, and the size of the deviation.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -190,14 +224,13 @@ def anisotropic_noise(
 
     Source: amini2021, (12); Theorem A of docs/theory/amini2021.md; claim amini2021:eq12.
     """
-    np = namespace(lipschitz, op_norm, dim, num_points, t)
-    unit = lipschitz * np.sqrt(op_norm / dim)
-    root = 2 * math.sqrt(2.0) * t / np.sqrt(num_points)
-    value = unit * ((2 * math.sqrt(2.0) if as_printed else np.sqrt(2 * (1 + 1 / num_points))) + root)
-    valid = np.logical_and(np.logical_and(t >= 0, num_points >= 1), dim > 0)
-    return Bound(value, 1 - np.exp(-(t**2)), valid, "amini2021, (12)" + note_of(as_printed, "sharper"))
+    unit = lipschitz * xp.sqrt(op_norm / dim)
+    root = 2 * math.sqrt(2.0) * t / xp.sqrt(num_points)
+    value = unit * ((2 * math.sqrt(2.0) if as_printed else xp.sqrt(2 * (1 + 1 / num_points))) + root)
+    valid = (t >= 0) & (num_points >= 1) & (dim > 0)
+    return Bound(value, 1 - xp.exp(-(t**2)), valid, "amini2021, (12)" + note_of(as_printed, "sharper"))
 
 
-def _printed(np: Any, lipschitz: Any, omega: Any, scale: Any, n: Any, t: Any, c: Any) -> Any:
+def _printed(lipschitz: Real, omega: Real, scale: Real, n: Real, t: Real, c: Real) -> Any:
     """Return the right-hand side of amini2021, (4)."""
-    return 2 * lipschitz * omega * scale * (n / np.sqrt(c) + np.sqrt(n) * t)
+    return 2 * lipschitz * omega * scale * (n / xp.sqrt(c) + xp.sqrt(n) * t)

@@ -9,19 +9,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, certain, formula, namespace, note_of
-from jaxkern.bounds.concentration._variance import near_zero
+from jaxkern.bounds._bound import Bound, Real, certain, formula, note_of, xp
 
 _MOST = 600.0
 """Larger exponents are cut here, and the bound is then not valid: float64 ends at exp(709)."""
 
 
 @formula
-def sphere_moment(*, u: Any, dim: Any, as_printed: bool = False) -> Bound:
+def sphere_moment(*, u: Real, dim: Real, as_printed: bool = False) -> Bound:
     """Bound psi_dim(u) = E exp(u a), a the inner product of two uniform directions, by exp(u^2 / (2 dim)).
 
     It is what psi is about for u << dim. As printed exp(u^2 / (4 dim)), from Lemma 6, where a variance is half of what
     it is: that is below psi.
+
+    Parameters
+    ----------
+    u, dim : argument of psi, and dimension.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -29,18 +33,24 @@ def sphere_moment(*, u: Any, dim: Any, as_printed: bool = False) -> Bound:
 
     Source: amini2021, Example 5 and Lemma 6; claims amini2021:psi and amini2021:lem6.
     """
-    np = namespace(u, dim)
     exponent = u**2 / ((4 if as_printed else 2) * dim)
-    value = np.exp(np.minimum(exponent, _MOST))
-    valid = np.logical_and(dim >= 1, exponent <= _MOST)
+    value = xp.exp(xp.minimum(exponent, _MOST))
+    valid = (dim >= 1) & (exponent <= _MOST)
     return Bound(value, certain(value), valid, "amini2021, Lemma 6" + note_of(as_printed, "corrected"))
 
 
 @formula
-def isotropic_block_mean(*, radius: Any, other_radius: Any, noise: Any, lengthscale: Any, dim: Any, psi: Any) -> Bound:
+def isotropic_block_mean(
+    *, radius: Real, other_radius: Real, noise: Real, lengthscale: Real, dim: Real, psi: Real
+) -> Bound:
     """Give Psi*_kl for isotropic noise: u_k u_l psi(x), x = radius other_radius / (s lengthscale)^2.
 
     With s^2 = 1 + 2 noise^2 / (dim lengthscale^2) and u_k = s^(-dim / 2) exp(-radius^2 / (2 s^2 lengthscale^2)).
+
+    Parameters
+    ----------
+    radius, other_radius, noise, lengthscale, dim : r_k, r_l, sigma, the lengthscale of the kernel, and the dimension.
+    psi : psi(x).
 
     Returns
     -------
@@ -48,8 +58,7 @@ def isotropic_block_mean(*, radius: Any, other_radius: Any, noise: Any, lengthsc
 
     Source: amini2021, Example 5; claim amini2021:ex5-mean.
     """
-    np = namespace(radius, other_radius, noise, lengthscale, dim, psi)
-    weight, _ = _isotropic(np, radius, other_radius, noise, lengthscale, dim)
+    weight, _ = _isotropic(radius, other_radius, noise, lengthscale, dim)
     value = weight * psi
     return Bound(value, certain(value), dim >= 1, "amini2021, Example 5, mean")
 
@@ -57,13 +66,13 @@ def isotropic_block_mean(*, radius: Any, other_radius: Any, noise: Any, lengthsc
 @formula
 def isotropic_block_variance(
     *,
-    radius: Any,
-    other_radius: Any,
-    noise: Any,
-    lengthscale: Any,
-    dim: Any,
-    psi: Any,
-    psi_double: Any,
+    radius: Real,
+    other_radius: Real,
+    noise: Real,
+    lengthscale: Real,
+    dim: Real,
+    psi: Real,
+    psi_double: Real,
     as_printed: bool = False,
 ) -> Bound:
     """Give v*_kl^2 for isotropic noise: u_k^2 u_l^2 (psi(2 x) - psi(x)^2), in the words of `isotropic_block_mean`.
@@ -71,21 +80,32 @@ def isotropic_block_variance(
     As printed psi(x) for psi(x)^2. In high dimensions the difference cancels; `isotropic_block_variance_upper` does
     not.
 
+    Parameters
+    ----------
+    radius, other_radius, noise, lengthscale, dim : r_k, r_l, sigma, the lengthscale of the kernel, and the dimension.
+    psi, psi_double : psi(x) and psi(2 x).
+    as_printed : take the statement as printed. Static.
+
     Returns
     -------
     Bound, deterministic, an equality.
 
     Source: amini2021, Example 5; claim amini2021:ex5-variance.
     """
-    np = namespace(radius, other_radius, noise, lengthscale, dim, psi, psi_double)
-    weight, _ = _isotropic(np, radius, other_radius, noise, lengthscale, dim)
+    weight, _ = _isotropic(radius, other_radius, noise, lengthscale, dim)
     value = weight**2 * (psi_double - (psi if as_printed else psi**2))
     return Bound(value, certain(value), dim >= 1, "amini2021, Example 5, variance" + note_of(as_printed, "corrected"))
 
 
 @formula
-def isotropic_block_variance_upper(*, radius: Any, other_radius: Any, noise: Any, lengthscale: Any, dim: Any) -> Bound:
+def isotropic_block_variance_upper(
+    *, radius: Real, other_radius: Real, noise: Real, lengthscale: Real, dim: Real
+) -> Bound:
     """Bound v*_kl^2 for isotropic noise by u_k^2 u_l^2 x^2 / dim exp(2 x^2 / (dim + 2)): (32) with its constants.
+
+    Parameters
+    ----------
+    radius, other_radius, noise, lengthscale, dim : r_k, r_l, sigma, the lengthscale of the kernel, and the dimension.
 
     Returns
     -------
@@ -93,17 +113,22 @@ def isotropic_block_variance_upper(*, radius: Any, other_radius: Any, noise: Any
 
     Source: Theorem E of docs/theory/amini2021.md; claim jaxkern:sphere-variance.
     """
-    np = namespace(radius, other_radius, noise, lengthscale, dim)
-    weight, x = _isotropic(np, radius, other_radius, noise, lengthscale, dim)
+    weight, x = _isotropic(radius, other_radius, noise, lengthscale, dim)
     exponent = 2 * x**2 / (dim + 2)
-    value = weight**2 * x**2 / dim * np.exp(np.minimum(exponent, _MOST))
-    valid = np.logical_and(dim >= 2, exponent <= _MOST)
+    value = weight**2 * x**2 / dim * xp.exp(xp.minimum(exponent, _MOST))
+    valid = (dim >= 2) & (exponent <= _MOST)
     return Bound(value, certain(value), valid, "jaxkern, Theorem E of amini2021 (upper)")
 
 
 @formula
-def isotropic_block_variance_lower(*, radius: Any, other_radius: Any, noise: Any, lengthscale: Any, dim: Any) -> Bound:
+def isotropic_block_variance_lower(
+    *, radius: Real, other_radius: Real, noise: Real, lengthscale: Real, dim: Real
+) -> Bound:
     """Bound v*_kl^2 for isotropic noise from *below* by u_k^2 u_l^2 x^2 / dim.
+
+    Parameters
+    ----------
+    radius, other_radius, noise, lengthscale, dim : r_k, r_l, sigma, the lengthscale of the kernel, and the dimension.
 
     Returns
     -------
@@ -111,19 +136,22 @@ def isotropic_block_variance_lower(*, radius: Any, other_radius: Any, noise: Any
 
     Source: Theorem E of docs/theory/amini2021.md; claim jaxkern:sphere-variance.
     """
-    np = namespace(radius, other_radius, noise, lengthscale, dim)
-    weight, x = _isotropic(np, radius, other_radius, noise, lengthscale, dim)
+    weight, x = _isotropic(radius, other_radius, noise, lengthscale, dim)
     value = weight**2 * x**2 / dim
     return Bound(value, certain(value), dim >= 2, "jaxkern, Theorem E of amini2021 (lower)")
 
 
 @formula
-def radial_mean_gap(*, noise: Any, lengthscale: Any, dim: Any) -> Bound:
+def radial_mean_gap(*, noise: Real, lengthscale: Real, dim: Real) -> Bound:
     """Bound |f_d(a) - exp(-(r_k^2 + r_l^2 - 2 a r_k r_l) / (2 lengthscale^2))| by noise^2 / (dim lengthscale^2).
 
     f_d is the mean kernel of radial noise as a function of the cosine a. Hence Psi*_kl differs by no more from
     exp(-(r_k^2 + r_l^2) / (2 lengthscale^2)) psi(r_k r_l / lengthscale^2), and v*_kl by no more from the standard
     deviation without noise. The paper has C / dim with C not named.
+
+    Parameters
+    ----------
+    noise, lengthscale, dim : sigma, the lengthscale of the kernel, and the dimension.
 
     Returns
     -------
@@ -138,12 +166,17 @@ def radial_mean_gap(*, noise: Any, lengthscale: Any, dim: Any) -> Bound:
 
 @formula
 def radial_block_variance(
-    *, radius: Any, other_radius: Any, noise: Any, lengthscale: Any, dim: Any, as_printed: bool = False
+    *, radius: Real, other_radius: Real, noise: Real, lengthscale: Real, dim: Real, as_printed: bool = False
 ) -> Bound:
     """Bound v*_kl^2 for radial noise by (w x / sqrt(dim) exp(x^2 / (dim + 2)) + noise^2 / (dim lengthscale^2))^2.
 
     With x = radius other_radius / lengthscale^2 and w = exp(-(radius^2 + other_radius^2) / (2 lengthscale^2)). As
     printed w^2 / (lengthscale^4 dim), up to a constant that must depend on the radii.
+
+    Parameters
+    ----------
+    radius, other_radius, noise, lengthscale, dim : r_k, r_l, sigma, the lengthscale of the kernel, and the dimension.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -151,23 +184,21 @@ def radial_block_variance(
 
     Source: amini2021, Example 6; Theorem E of docs/theory/amini2021.md; claim amini2021:ex6.
     """
-    np = namespace(radius, other_radius, noise, lengthscale, dim)
-    weight = np.exp(-(radius**2 + other_radius**2) / (2 * lengthscale**2))
+    weight = xp.exp(-(radius**2 + other_radius**2) / (2 * lengthscale**2))
     source = "amini2021, Example 6" + note_of(as_printed, "explicit")
     if as_printed:
         value = weight**2 / (lengthscale**4 * dim)
         return Bound(value, certain(value), dim >= 2, source)
     x = radius * other_radius / lengthscale**2
     exponent = x**2 / (dim + 2)
-    spread = weight * x / np.sqrt(dim) * np.exp(np.minimum(exponent, _MOST))
+    spread = weight * x / xp.sqrt(dim) * xp.exp(xp.minimum(exponent, _MOST))
     value = (spread + (noise / lengthscale) ** 2 / dim) ** 2
-    return Bound(value, certain(value), np.logical_and(dim >= 2, exponent <= _MOST), source)
+    return Bound(value, certain(value), (dim >= 2) & (exponent <= _MOST), source)
 
 
-def _isotropic(np: Any, radius: Any, other: Any, noise: Any, lengthscale: Any, dim: Any) -> tuple[Any, Any]:
+def _isotropic(radius: Real, other: Real, noise: Real, lengthscale: Real, dim: Real) -> tuple[Any, Any]:
     """Return u_k u_l and x."""
-    log1p, _ = near_zero(np)
     stretched = lengthscale**2 + 2 * noise**2 / dim
-    shrunk = dim / 2 * log1p(2 * noise**2 / (dim * lengthscale**2))
-    weight = np.exp(-shrunk - (radius**2 + other**2) / (2 * stretched))
+    shrunk = dim / 2 * xp.log1p(2 * noise**2 / (dim * lengthscale**2))
+    weight = xp.exp(-shrunk - (radius**2 + other**2) / (2 * stretched))
     return weight, radius * other / stretched

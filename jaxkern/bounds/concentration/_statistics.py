@@ -5,15 +5,20 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, formula, namespace, note_of
+from jaxkern.bounds._bound import Bound, Real, formula, note_of, xp
 
 
 @formula
-def u_statistic(*, bound: Any, num_points: Any, t: Any, as_printed: bool = False) -> Bound:
+def u_statistic(*, bound: Real, num_points: Real, t: Real, as_printed: bool = False) -> Bound:
     """Bound |U - E U| for the mean U of h(Y_i, Y_j) over pairs of n independent points, |h| <= bound, h symmetric.
 
     2 bound t / sqrt(n - 1), by Hoeffding. As printed sqrt(8) bound t / sqrt(n), by bounded differences; it holds, and
     is larger for n >= 3.
+
+    Parameters
+    ----------
+    bound, num_points, t : sup |h|, n points, and the size of the deviation.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -21,18 +26,24 @@ def u_statistic(*, bound: Any, num_points: Any, t: Any, as_printed: bool = False
 
     Source: amini2021, proof of Proposition 2; claim amini2021:u-statistic.
     """
-    np = namespace(bound, num_points, t)
-    value = bound * t * (np.sqrt(8 / num_points) if as_printed else 2 / np.sqrt(np.maximum(num_points - 1, 1e-30)))
-    valid = np.logical_and(t >= 0, num_points >= 2)
+    value = bound * t * (xp.sqrt(8 / num_points) if as_printed else 2 / xp.sqrt(xp.maximum(num_points - 1, 1e-30)))
+    valid = (t >= 0) & (num_points >= 2)
     source = "amini2021, proof of Proposition 2, U" + note_of(as_printed, "sharper")
-    return Bound(value, 1 - 2 * np.exp(-(t**2)), valid, source)
+    return Bound(value, 1 - 2 * xp.exp(-(t**2)), valid, source)
 
 
 @formula
-def two_sample_statistic(*, bound: Any, num_points: Any, num_others: Any, t: Any, as_printed: bool = False) -> Bound:
+def two_sample_statistic(
+    *, bound: Real, num_points: Real, num_others: Real, t: Real, as_printed: bool = False
+) -> Bound:
     """Bound |V - E V| for the mean V of h(Y_i, Z_j) over n and m independent points, |h| <= bound.
 
     sqrt(2) bound t / sqrt(min(n, m)), by Hoeffding. As printed sqrt(8) for sqrt(2), which holds.
+
+    Parameters
+    ----------
+    bound, num_points, num_others, t : sup |h|, n and m points, and the size of the deviation.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -40,19 +51,23 @@ def two_sample_statistic(*, bound: Any, num_points: Any, num_others: Any, t: Any
 
     Source: amini2021, proof of Proposition 2; claim amini2021:v-statistic.
     """
-    np = namespace(bound, num_points, num_others, t)
-    smallest = np.minimum(num_points, num_others)
-    value = (math.sqrt(8.0) if as_printed else math.sqrt(2.0)) * bound * t / np.sqrt(smallest)
+    smallest = xp.minimum(num_points, num_others)
+    value = (math.sqrt(8.0) if as_printed else math.sqrt(2.0)) * bound * t / xp.sqrt(smallest)
     source = "amini2021, proof of Proposition 2, V" + note_of(as_printed, "sharper")
-    return Bound(value, 1 - 2 * np.exp(-(t**2)), np.logical_and(t >= 0, smallest >= 1), source)
+    return Bound(value, 1 - 2 * xp.exp(-(t**2)), (t >= 0) & (smallest >= 1), source)
 
 
 @formula
-def block_means(*, bound: Any, smallest: Any, num_clusters: Any, t: Any, as_printed: bool = False) -> Bound:
+def block_means(*, bound: Real, smallest: Real, num_clusters: Real, t: Real, as_printed: bool = False) -> Bound:
     """Bound |Psi_kl - Psi*_kl|, empirical against population, for a mean kernel bounded by `bound`.
 
-    smallest = min(n_k, n_l). 2 bound (t / sqrt(smallest) + 1 / smallest); the last part is the bias of the diagonal,
-    which the paper's proof leaves out. As printed 3 bound t / sqrt(smallest), which holds all the same.
+    2 bound (t / sqrt(smallest) + 1 / smallest); the last part is the bias of the diagonal, which the paper's proof
+    leaves out. As printed 3 bound t / sqrt(smallest), which holds all the same.
+
+    Parameters
+    ----------
+    bound, smallest, num_clusters, t : sup |E K|, min(n_k, n_l), R clusters, and the deviation.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -61,17 +76,21 @@ def block_means(*, bound: Any, smallest: Any, num_clusters: Any, t: Any, as_prin
     Source: amini2021, Proposition 2; Theorem D of docs/theory/amini2021.md; claims amini2021:prop2 and
     amini2021:prop2-bias.
     """
-    np = namespace(bound, smallest, num_clusters, t)
-    value = 3 * bound * t / np.sqrt(smallest) if as_printed else 2 * bound * _rate(np, smallest, t)
+    value = 3 * bound * t / xp.sqrt(smallest) if as_printed else 2 * bound * _rate(smallest, t)
     source = "amini2021, Proposition 2, means" + note_of(as_printed, "sharper")
-    return _all_blocks(np, value, smallest, num_clusters, t, source)
+    return _all_blocks(value, smallest, num_clusters, t, source)
 
 
 @formula
-def block_variances(*, bound: Any, smallest: Any, num_clusters: Any, t: Any, as_printed: bool = False) -> Bound:
+def block_variances(*, bound: Real, smallest: Real, num_clusters: Real, t: Real, as_printed: bool = False) -> Bound:
     """Bound |v_kl^2 - v*_kl^2|, empirical against population, for a mean kernel bounded by `bound`.
 
     5 bound^2 (t / sqrt(smallest) + 1 / smallest). As printed 9 bound^2 t / sqrt(smallest), which holds.
+
+    Parameters
+    ----------
+    bound, smallest, num_clusters, t : sup |E K|, min(n_k, n_l), R clusters, and the deviation.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -79,20 +98,31 @@ def block_variances(*, bound: Any, smallest: Any, num_clusters: Any, t: Any, as_
 
     Source: amini2021, Proposition 2; Theorem D of docs/theory/amini2021.md; claim amini2021:prop2.
     """
-    np = namespace(bound, smallest, num_clusters, t)
-    value = 9 * bound**2 * t / np.sqrt(smallest) if as_printed else 5 * bound**2 * _rate(np, smallest, t)
+    value = 9 * bound**2 * t / xp.sqrt(smallest) if as_printed else 5 * bound**2 * _rate(smallest, t)
     source = "amini2021, Proposition 2, variances" + note_of(as_printed, "sharper")
-    return _all_blocks(np, value, smallest, num_clusters, t, source)
+    return _all_blocks(value, smallest, num_clusters, t, source)
 
 
 @formula
 def empirical_separation(
-    *, gamma2: Any, bound: Any, min_share: Any, num_points: Any, num_clusters: Any, t: Any, as_printed: bool = False
+    *,
+    gamma2: Real,
+    bound: Real,
+    min_share: Real,
+    num_points: Real,
+    num_clusters: Real,
+    t: Real,
+    as_printed: bool = False,
 ) -> Bound:
     """Bound the empirical gamma^2 from *below* by gamma*^2 minus 8 bound times `block_means` of the smallest cluster.
 
-    gamma2 is the population's gamma*^2, with the empirical shares of the clusters, and min_share their minimum. As
-    printed gamma*^2 - 24 bound^2 t / sqrt(min_share n), which holds.
+    As printed gamma*^2 - 24 bound^2 t / sqrt(min_share n), which holds.
+
+    Parameters
+    ----------
+    gamma2 : gamma*^2 of the population, with the empirical shares of the clusters.
+    bound, min_share, num_points, num_clusters, t : sup |E K|, smallest share, n points, R clusters, and the deviation.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -100,20 +130,32 @@ def empirical_separation(
 
     Source: amini2021, (30), left; claim amini2021:eq30.
     """
-    np = namespace(gamma2, bound, min_share, num_points, num_clusters, t)
     smallest = min_share * num_points
-    lost = 24 * bound**2 * t / np.sqrt(smallest) if as_printed else 16 * bound**2 * _rate(np, smallest, t)
+    lost = 24 * bound**2 * t / xp.sqrt(smallest) if as_printed else 16 * bound**2 * _rate(smallest, t)
     source = "amini2021, (30), separation" + note_of(as_printed, "sharper")
-    return _all_blocks(np, gamma2 - lost, smallest, num_clusters, t, source)
+    return _all_blocks(gamma2 - lost, smallest, num_clusters, t, source)
 
 
 @formula
 def empirical_variance(
-    *, vbar2: Any, bound: Any, min_share: Any, num_points: Any, num_clusters: Any, t: Any, as_printed: bool = False
+    *,
+    vbar2: Real,
+    bound: Real,
+    min_share: Real,
+    num_points: Real,
+    num_clusters: Real,
+    t: Real,
+    as_printed: bool = False,
 ) -> Bound:
     """Bound the empirical vbar^2 by the population's vbar*^2 plus `block_variances` of the smallest cluster.
 
     As printed vbar*^2 + 9 bound^2 t / sqrt(min_share n), which holds.
+
+    Parameters
+    ----------
+    vbar2 : vbar*^2 of the population.
+    bound, min_share, num_points, num_clusters, t : sup |E K|, smallest share, n points, R clusters, and the deviation.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -121,19 +163,18 @@ def empirical_variance(
 
     Source: amini2021, (30), right; claim amini2021:eq30.
     """
-    np = namespace(vbar2, bound, min_share, num_points, num_clusters, t)
     smallest = min_share * num_points
-    added = 9 * bound**2 * t / np.sqrt(smallest) if as_printed else 5 * bound**2 * _rate(np, smallest, t)
+    added = 9 * bound**2 * t / xp.sqrt(smallest) if as_printed else 5 * bound**2 * _rate(smallest, t)
     source = "amini2021, (30), variance" + note_of(as_printed, "sharper")
-    return _all_blocks(np, vbar2 + added, smallest, num_clusters, t, source)
+    return _all_blocks(vbar2 + added, smallest, num_clusters, t, source)
 
 
-def _rate(np: Any, smallest: Any, t: Any) -> Any:
-    return t / np.sqrt(smallest) + 1 / smallest
+def _rate(smallest: Real, t: Real) -> Any:
+    return t / xp.sqrt(smallest) + 1 / smallest
 
 
-def _all_blocks(np: Any, value: Any, smallest: Any, num_clusters: Any, t: Any, source: str) -> Bound:
+def _all_blocks(value: Real, smallest: Real, num_clusters: Real, t: Real, source: str) -> Bound:
     """Return the bound with the probability of Proposition 2; where it is positive, t is large enough for the proof."""
-    probability = 1 - 4 * num_clusters**2 * np.exp(-(t**2))
-    valid = np.logical_and(np.logical_and(smallest >= 1, num_clusters >= 1), t >= 0)
+    probability = 1 - 4 * num_clusters**2 * xp.exp(-(t**2))
+    valid = (smallest >= 1) & (num_clusters >= 1) & (t >= 0)
     return Bound(value, probability, valid, source)

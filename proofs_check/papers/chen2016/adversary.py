@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxkern._spectral import matmul
 from jaxkern.bounds import fourier
+from jaxkern.linalg import matmul
 from proofs_check.claim import Form
 from proofs_check.engine.adversary import Target
 from proofs_check.papers.adversaries import between, inequality, length

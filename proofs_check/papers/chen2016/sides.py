@@ -13,9 +13,9 @@ import numpy as np
 from scipy import linalg, special
 
 from jaxkern import features, kernels
-from jaxkern._spectral import HIGHEST, matmul
 from jaxkern.bounds import Bound, fourier
 from jaxkern.gram import gram, kernel_distance
+from jaxkern.linalg import HIGHEST, matmul
 from proofs_check.claim import Setting
 from proofs_check.papers.shared import always
 

@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxkern import features, kernels
-from jaxkern._spectral import HIGHEST, eigvalsh, matmul
 from jaxkern.gram import center
+from jaxkern.linalg import HIGHEST, eigvalsh, matmul
 
 Arrays = Mapping[str, Any]
 Numbers = Mapping[str, jax.Array]
