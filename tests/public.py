@@ -859,7 +859,6 @@ def _(c):
         "variance": (phi.total_variance, ()),
         "ratio": (phi.explained_variance_ratio, (c.few,)),
         "residual": (phi.reconstruction_residual(c.Y), (c.n + 1,)),
-        "coefficients": (phi.coefficients(phi(c.Y)), (c.n + 1, c.n)),
         "none": (phi.reconstruction_residual(c.Y[:0]), (0,)),
     }
 
@@ -1367,6 +1366,12 @@ def _(c):
     turned = jnp.asarray([[2, 0, 3, 1], [1, 3, 0, 2]], jnp.int32)
     signs = jnp.sign(c.numbers(2, c.dim))
     return features.Fastfood(c.kernel, signs, turned, c.numbers(2, 4), positive(c, 6)).frequencies
+
+
+@method("features.KernelPCA.coefficients")
+def _(c):
+    parts = (c.numbers(4, c.n), c.numbers(4), positive(c, 4), whole_number(4), 3 + c.share, c.share)
+    return features.KernelPCA(c.kernel, c.X, *parts).coefficients(c.numbers(5, 4))
 
 
 @method("features.RandomFeaturePCA.explained_variance")
