@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import special, stats
 
 from jaxkern.bounds import Bound, fourier, sketching
 from proofs_check.claim import Check, Control, Exact, Form, Rare, Setting
@@ -25,7 +25,6 @@ from proofs_check.papers.shared import Scope
 COPIES = 128
 """Frequencies or features: one number, so that all settings share their compiled trials."""
 
-MANY_COPIES = 384
 LOG2 = math.log(2.0)
 UNIFORM = tilting.UniformCosine()
 
@@ -136,193 +135,6 @@ def _prop1_all_d(scope: Scope) -> Check:
 
 def _explicit(q: float, tau: float) -> Bound:
     return sketching.projected_inner_products_all_d(op_norm=1.0, trace3=1.0 + q, d=2.0, tau=tau)
-
-
-# --------------------------------------------------------------------------------------------------------- chen2016
-
-
-def _kernel_values(
-    distances: Sequence[float], logs: Sequence[float], rate: Callable[[float], float], copies: int = COPIES
-) -> tuple[Setting, ...]:
-    """Return settings for |Khat - K| >= eps, with the eps at which 2 exp(-t rate(r) eps^2) is e^-log."""
-    settings = []
-    for r in distances:
-        law = tilting.FourierPair(r)
-        for log in logs:
-            eps = math.sqrt((log + LOG2) / (copies * rate(r)))
-            name = f"r={r:g}, eps={eps:.3g}, delta=e^-{log:g}, t={copies}"
-            numbers = {"r": r, "eps": eps, "t": float(copies)}
-            below, above = 1 - eps / law.mu, 1 + eps / law.mu
-            settings.append(tilting.sums(name, law, copies=copies, above=above, below=below, numbers=numbers))
-    return tuple(settings)
-
-
-def _hoeffding(setting: Setting, *, rate: float, as_printed: bool = False) -> float:
-    eps, t = setting.numbers["eps"], setting.numbers["t"]
-    right = fourier.kernel_value(eps=eps, num_frequencies=t, as_printed=as_printed)
-    return _claimed(right, LOG2 - t * eps**2 * rate, setting)
-
-
-def _corollary_2_2(scope: Scope) -> Check:
-    corrected = _kernel_values((1.0, 3.0), [log for log in scope.logs if log <= 40], lambda r: 0.5)
-    return Check(
-        printed=Form(
-            _sum(functools.partial(_hoeffding, rate=1 / 8, as_printed=True)),
-            _kernel_values((1.0, 3.0), (10.0,), lambda r: 1 / 8, MANY_COPIES),
-        ),
-        corrected=Form(_sum(functools.partial(_hoeffding, rate=1 / 2)), corrected),
-        controls=(
-            Control(
-                "Hoeffding's exponent for terms in an interval of length 1",
-                _sum(functools.partial(_hoeffding, rate=2.0)),
-                corrected[len(corrected) // 2 :],
-                kind="wrong factor",
-            ),
-        ),
-    )
-
-
-def _kernel_value_near(scope: Scope) -> Check:
-    def rate(r: float) -> float:
-        return 1 / (-2 * math.expm1(-(r**2)))
-
-    def own_variance(r: float) -> float:
-        return 1 / math.expm1(-(r**2)) ** 2  # 1 / (2 Var cos(r g))
-
-    def log_claimed(setting: Setting, *, rate: Callable[[float], float]) -> float:
-        return LOG2 - setting.numbers["t"] * setting.numbers["eps"] ** 2 * rate(setting.numbers["r"])
-
-    settings = _kernel_values((0.3, 1.0), scope.logs, rate)
-    return Check(
-        corrected=Form(_sum(functools.partial(log_claimed, rate=rate)), settings),
-        controls=(
-            Control(
-                "the variance of the cosine for the bound of the bracket",
-                _sum(functools.partial(log_claimed, rate=own_variance)),
-                _kernel_values((0.3,), scope.logs, own_variance),
-                kind="wrong factor",
-            ),
-        ),
-    )
-
-
-def _chi_square_outside(t: float, low: float, high: float) -> float:
-    return float(np.logaddexp(stats.chi2.logsf(t * high, t), stats.chi2.logcdf(t * low, t)))
-
-
-def _chernoff(t: float, *levels: float) -> float:
-    return float(special.logsumexp([-t * (x - 1 - math.log(x)) / 2 for x in levels]))
-
-
-def _lemma_3_2(scope: Scope) -> Check:
-    def printed(setting: Setting) -> tuple[float, float]:
-        t, eps = setting.numbers["t"], setting.numbers["eps"]
-        right = fourier.chi_square_mean(eps=eps, num_frequencies=t, as_printed=True)
-        return _chi_square_outside(t, 1 - eps, 1 + eps), _claimed(right, LOG2 - t * eps**2 / 8, setting)
-
-    def corrected(setting: Setting, *, times: float = 1.0) -> tuple[float, float]:
-        t, eps = setting.numbers["t"], setting.numbers["eps"]
-        right = fourier.chi_square_mean(eps=eps, num_frequencies=t)
-        log_delta = _chernoff(times * t, 1 + eps, 1 - eps)
-        return _chi_square_outside(t, 1 - eps, 1 + eps), _claimed(right, log_delta, setting)
-
-    def places(log_failure: Callable[[float, float], float]) -> tuple[Setting, ...]:
-        settings = []
-        for eps in (0.1, 0.5, 0.9):
-            for log in scope.logs:
-                root = optimize.brentq(lambda t, eps=eps, log=log: log_failure(t, eps) + log, 1.0, 1e6)
-                t = float(math.ceil(root))
-                settings.append(Setting(f"eps={eps:g}, delta=e^-{log:g}, t={t:g}", numbers={"t": t, "eps": eps}))
-        return tuple(settings)
-
-    exact = places(lambda t, eps: _chernoff(t, 1 + eps, 1 - eps))
-    return Check(
-        printed=Form(Exact(printed), places(lambda t, eps: LOG2 - t * eps**2 / 8)),
-        corrected=Form(Exact(corrected), exact),
-        controls=(
-            Control(
-                "half of the frequencies", Exact(functools.partial(corrected, times=2)), exact, kind="wrong factor"
-            ),
-        ),
-    )
-
-
-def _ratios(
-    distances: Sequence[float], logs: Sequence[float], log_failure: Callable[[float, float], float]
-) -> tuple[Setting, ...]:
-    """Return settings for |Dhat / D - 1| >= eps, with the eps < 1 at which log_failure(eps, r) is -log."""
-    settings = []
-    for r in distances:
-        for log in logs:
-            if log_failure(0.999, r) > -log:
-                continue
-            eps = float(optimize.brentq(lambda eps, r=r, log=log: log_failure(eps, r) + log, 1e-3, 0.999))
-            name = f"r={r:g}, eps={eps:.3g}, delta=e^-{log:g}, t={COPIES}"
-            numbers = {"r": r, "eps": eps, "t": float(COPIES)}
-            above, below = (1 + eps) ** 2, (1 - eps) ** 2
-            law = tilting.FourierPair(r)
-            settings.append(tilting.sums(name, law, copies=COPIES, above=above, below=below, numbers=numbers))
-    return tuple(settings)
-
-
-def _near_printed(eps: float, r: float) -> float:
-    return LOG2 - COPIES * eps**2 * (-2 * math.expm1(-(r**2) / 2) / r**2) ** 2 / 6
-
-
-def _near_corrected(eps: float, r: float) -> float:
-    return _chernoff(COPIES, (1 + eps) ** 2, (1 - eps) ** 2)
-
-
-def _lemma_4_2(scope: Scope) -> Check:
-    def log_claimed(setting: Setting, *, as_printed: bool = False, times: float = 1.0) -> float:
-        r, eps, t = (setting.numbers[k] for k in ("r", "eps", "t"))
-        right = fourier.near_distance(eps=eps, num_frequencies=t, distance=r, as_printed=as_printed)
-        log_delta = _near_printed(eps, r) if as_printed else _near_corrected(eps, r)
-        return _claimed(right, times * log_delta, setting)
-
-    settings = _ratios((0.3, 1.0), scope.logs, _near_corrected)
-    return Check(
-        printed=Form(
-            _sum(functools.partial(log_claimed, as_printed=True)), _ratios((0.3, 1.0), scope.logs, _near_printed)
-        ),
-        corrected=Form(_sum(log_claimed), settings),
-        controls=(
-            Control(
-                "twice the exponent", _sum(functools.partial(log_claimed, times=2.0)), settings, kind="wrong factor"
-            ),
-        ),
-    )
-
-
-def _sharp(eps: float, *, scaled: bool = True) -> float:
-    """Return the log of the failure probability of `fourier.relative_distances_sharp` for two points."""
-    half, u, v = COPIES / 2, (1 + eps) ** 2, (1 - eps) ** 2
-    above, below = max(u - 2 * u / (COPIES * (u - 1)), 0.0), v + 2 * v / (COPIES * (1 - v))
-    upper = special.gammaincc(half + 1, half * above) - above * special.gammaincc(half, half * above)
-    lower = below * special.gammainc(half, half * below) - special.gammainc(half + 1, half * below)
-    return math.log(upper / (u - above) + lower / (below - v) if scaled else upper + lower)
-
-
-def _relative_distances(scope: Scope) -> Check:
-    def log_claimed(setting: Setting, *, scaled: bool = True) -> float:
-        eps, t = setting.numbers["eps"], setting.numbers["t"]
-        right = fourier.relative_distances_sharp(eps=eps, num_frequencies=t, num_points=2.0)
-        return _claimed(right, _sharp(eps, scaled=scaled), setting)
-
-    def places(r: float) -> tuple[Setting, ...]:
-        return _ratios((r,), scope.logs, lambda eps, r: _sharp(eps))
-
-    return Check(
-        corrected=Form(_sum(log_claimed), places(0.3)),
-        controls=(
-            Control(
-                "stop-loss means that are not divided by u - c",
-                _sum(functools.partial(log_claimed, scaled=False)),
-                places(0.3),
-                kind="missing normalisation",
-            ),
-        ),
-    )
 
 
 # ----------------------------------------------------------------------------------------------------- ghashami2016

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+
 from jaxkern.bounds import Bound
 from proofs_check.papers.populations import Population
 
@@ -25,3 +29,18 @@ class Scope:
 def always(value: Any, source: str) -> Bound:
     """Return a bound that is claimed to hold always."""
     return Bound(float(value), 1.0, True, source)
+
+
+def at_most_one(ratio: Any, source: str) -> tuple[float, Bound]:
+    """Return the two sides of ratio <= 1."""
+    return float(ratio), always(1.0, source)
+
+
+def real(x: Any) -> jax.Array:
+    """Return an array of the default float dtype."""
+    return jnp.asarray(x, jnp.result_type(float))
+
+
+def as_residual(errors: Any) -> np.ndarray:
+    """Return errors of computations of the default dtype in that dtype, which says what rounding is allowed for."""
+    return np.abs(np.asarray(errors, jnp.result_type(float)))
