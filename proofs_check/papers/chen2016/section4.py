@@ -142,10 +142,8 @@ def lemma_4_2(scope: Scope) -> Check:
     printed = functools.partial(bound, as_printed=True)
     errors, near = (0.1, 0.3), scope.distances((1e-3, 0.3, 1.0), 1e-6, 1.0)
     settings = pair_settings(bound, scope.distances((1e-3, 0.3, 1.0, 3.0), 1e-6, 12.0), errors, scope.deltas)
-    control, control_settings = (
-        pair_tail(bound, relative, times=2),
-        pair_settings(bound, (1e-3, 0.3), errors, scope.deltas),
-    )
+    half = pair_tail(bound, relative, times=2)
+    nearest = pair_settings(bound, (1e-3, 0.3), errors, scope.deltas)
     return Check(
         printed=Form(pair_tail(printed, relative), pair_settings(printed, near, errors, scope.deltas)),
         corrected=Form(pair_tail(bound, relative), settings),
