@@ -43,8 +43,8 @@ import numpy as np
 from scipy import optimize, special
 
 from jaxkern import checks
-from jaxkern.pytrees import pytree, static
 from jaxkern.linalg import eigvalsh, matmul
+from jaxkern.pytrees import pytree, static
 from proofs_check.claim import Setting
 from proofs_check.engine.laws import (
     ChiSquare,
