@@ -63,6 +63,7 @@ MODULES = (
 )
 RESULTS = {
     "kernels.Kernel": "the base class",
+    "kernels.KernelLike": "a type",
     "features.Fastfood": "what fastfood returns",
     "features.KernelJL": "what kernel_jl returns",
     "features.KernelPCA": "what kernel_pca returns",
@@ -286,9 +287,11 @@ for _name, _kernel in {
     kernel_entry(_name, _kernel)
 
 
-@op("kernels.as_kernel", lambda c, v: within("K", v["K"], 0, 1), kernels=("user",), shows_infinity=False)
-def _(c):
-    return {"K": (gram.gram(kernels.as_kernel(user), c.X), (c.n, c.n))}
+for _name in ("as_kernel", "psd_kernel"):
+
+    @op(f"kernels.{_name}", lambda c, v: within("K", v["K"], 0, 1), kernels=("user",), shows_infinity=False)
+    def _(c, name=_name):
+        return {"K": (gram.gram(getattr(kernels, name)(user), c.X), (c.n, c.n))}
 
 
 @op("kernels.kappa", kernels=STATIONARY, hides="a constant of the kernel", points=False,
@@ -912,6 +915,11 @@ def _(c):
         "eigenvalues": (pca.eigenvalues, (min(c.n, 4),)),
         "ratio": (pca.explained_variance_ratio, (min(c.n, 4),)),
     }
+
+
+@op("features.as_map", check_fourier, least=0, skips=("stacked",), overflows=True)
+def _(c):
+    return {"Z": (features.as_map(fourier_map(c))(c.X), (*c.plain.shape[:-1], 8))}
 
 
 @op("features.standardized", check_fourier, least=0, skips=("stacked",), overflows=True)
