@@ -6,6 +6,7 @@ numbers where the data allow it, missing data that show. For the contracts (`jax
 program whose arguments are the arrays that `make` asks its case for: `ENTRIES` and `WAYS`.
 """
 
+import contextlib
 import dataclasses
 import os
 import tempfile
@@ -1432,6 +1433,16 @@ def _(c):
     laws = [KERNELS[name](c.length) for name in SPECTRAL]
     keys = zip(jax.random.split(c.key, len(laws)), laws, strict=True)
     return [features.paired_fourier(k, law, c.dim, num_frequencies=3, dtype=c.dtype)(c.X) for k, law in keys]
+
+
+@way("constants of every kernel")
+def _(c):
+    values = []
+    known = kernels.FromFunction(user, sup=1.0, slope=1.0)
+    for kernel in (known, *(make(c.length) for make in KERNELS.values())):
+        with contextlib.suppress(ValueError):  # of a function they are not known
+            values += [kernels.lipschitz(kernel, dim=c.dim), kernels.kappa(kernel)]
+    return [jnp.asarray(value, c.dtype) for value in values if isinstance(value, jax.Array)]
 
 
 @way("merged reservoirs")

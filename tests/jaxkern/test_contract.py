@@ -30,7 +30,13 @@ def names(*, gradient=False, floating=False):
 
 
 ALL = {**ENTRIES, **WAYS}
-IDLE = {"num_features": "a number of Python", "psd": "the same", "Law.omega": "of the base class"}
+IDLE = {
+    "num_features": "a number of Python",
+    "psd": "the same",
+    "Law.omega": "of the base class",
+    "Kernel.evaluate": "the same",
+    "Kernel.kappa": "the same",
+}
 SIGNS = ("converged", "finite", "valid")
 """Fields that say, where False, that the numbers next to them are no result."""
 LIMITS = {"float32": (1e3, 1e7, 1e15), "float64": (1e3, 1e7, 1e100)}
