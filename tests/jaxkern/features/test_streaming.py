@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from support.jaxprs import largest_intermediate
+from support.numerics import eps
 
 from jaxkern import features
 from jaxkern.features import StreamingMap, paired_fourier, streaming_pca
@@ -27,10 +28,6 @@ class Identity:
 
     def __call__(self, X):
         return jnp.matmul(X, self.matrix, precision=jax.lax.Precision.HIGHEST)
-
-
-def eps(dtype):
-    return float(jnp.finfo(dtype).eps)
 
 
 def points(dtype, seed=0, num=N):
