@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bounds_table import CONCENTRATION as CASES
-from bounds_table import GAMMAS, SPHERES, too_often, wrong_edges
 from scipy import integrate, special, stats
+from support.bound_cases import CONCENTRATION as CASES
+from support.bound_cases import GAMMAS, SPHERES, too_often, wrong_edges
 
 from jaxkern.bounds import concentration
 

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bounds_table import FOURIER, ball_failure, hadamard, hadamard_of, kl, stop_loss, too_often, wrong_edges
 from scipy import optimize, special, stats
+from support.bound_cases import FOURIER, ball_failure, hadamard, hadamard_of, kl, stop_loss, too_often, wrong_edges
 
 from jaxkern.bounds import fourier
 from jaxkern.bounds.fourier import _given

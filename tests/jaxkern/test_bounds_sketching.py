@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from bounds_table import FEWEST, SKETCHING, SPECTRUM, bound_of, words_of, wrong_edges
+from support.bound_cases import FEWEST, SKETCHING, SPECTRUM, bound_of, words_of, wrong_edges
 
 from jaxkern.bounds import sketching
 
