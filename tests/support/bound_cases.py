@@ -202,17 +202,17 @@ quadratic_form_paired | eps=0.1, num_frequencies=200 | 0.1 | 2 * exp(-4) | eps >
 STREAMING = cases(
     streaming,
     """
-frequent_directions | residual_energy=12.0, sketch_size=10, rank=2 | 12 / 3 | 0 | rank >= 0; rank < 5
-frequent_directions printed | same | 12 / 8 | 0 | rank >= 0; rank < 10
+frequent_directions | residual_energy=12.0, sketch_size=11, rank=2 | 12 / 3 | 0 | rank >= 0; rank < 5
+frequent_directions printed | residual_energy=12.0, sketch_size=10, rank=2 | 12 / 8 | 0 | rank >= 0; rank < 10
 frequent_directions_rowwise | same | 12 / 8 | 0 | same
 frequent_directions_buffered | same | 12 / 9 | 0 | rank >= 0; rank < 11
-leftover_rows | energy=60.0, sketch_size=10, row_energy=2 | 12 + 20 | 0 | energy >= 0; sketch_size >= 2
-projection | num_points=100, sketch_size=20 | 20 | 0 | num_points >= 1; sketch_size >= 2
-projection printed | same | 10 | 0
+leftover_rows | energy=60.0, sketch_size=11, row_energy=2 | 12 + 22 | 0 | energy >= 0; sketch_size >= 2
+projection | num_points=100, sketch_size=21 | 20 | 0 | num_points >= 1; sketch_size >= 2
+projection printed | num_points=100, sketch_size=20 | 10 | 0
 projection_buffered | num_points=100, sketch_size=19 | 5 | 0 | num_points >= 1; sketch_size >= 1
-streaming_gram | eps=0.2, num_features=900, num_points=40, sketch_size=20 | 0.4 |
+streaming_gram | eps=0.2, num_features=900, num_points=40, sketch_size=21 | 0.4 |
     80 * exp(-0.04 * 900 / (2 + 0.8 / 3)) | eps > 0; sketch_size >= 2
-streaming_gram printed | same | 0.3 | 80 * exp(-0.04 * 900 / 10.6)
+streaming_gram printed | eps=0.2, num_features=900, num_points=40, sketch_size=20 | 0.3 | 80 * exp(-0.04 * 900 / 10.6)
 streaming_gram_buffered | eps=0.2, num_frequencies=200, num_points=40, sketch_size=19 | 0.25 |
     40 * exp(-0.04 * 200 / (0.5 + 0.4 / 3)) | eps > 0; sketch_size >= 1
 frobenius_from_spectral | spectral=3.0, num_points=16 | 12 | 0 | spectral >= 0
