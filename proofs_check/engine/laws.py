@@ -13,8 +13,8 @@ import numpy as np
 from jax import lax
 from scipy import optimize, special
 
-from jaxkern import _checks
-from jaxkern._draws import invert
+from jaxkern import checks
+from jaxkern.draws import invert
 
 MOST_BLOCKS = 10_000
 """What is missing after so many blocks of proposals is NaN, which the judge reports; no other law takes its place."""
@@ -84,7 +84,7 @@ class ChiSquare:
 
     def __post_init__(self) -> None:
         """Refuse what is not positive."""
-        _checks.positive("degrees", self.degrees)
+        checks.positive("degrees", self.degrees)
 
     def cumulant(self, theta: float) -> tuple[float, float]:
         """Return -(k / 2) log(1 - 2 theta) and k / (1 - 2 theta)."""
@@ -210,7 +210,7 @@ class FourierPair:
 
     def __post_init__(self) -> None:
         """Refuse what is not positive."""
-        _checks.positive("distance", self.distance)
+        checks.positive("distance", self.distance)
 
     @property
     def mu(self) -> float:

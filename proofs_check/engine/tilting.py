@@ -42,9 +42,9 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import optimize, special
 
-from jaxkern import _checks
-from jaxkern._pytree import pytree, static
-from jaxkern._spectral import eigvalsh, matmul
+from jaxkern import checks
+from jaxkern.linalg import eigvalsh, matmul
+from jaxkern.pytrees import pytree, static
 from proofs_check.claim import Setting
 from proofs_check.engine.laws import (
     ChiSquare,
@@ -133,7 +133,7 @@ def sums(
     is an end of the law (there the probability is a power, with no need of trials), and where the tilted law is too
     hard to draw from. Settings of one law, number of copies and number of sides share a compiled trial.
     """
-    count = _checks.count("copies", copies)
+    count = checks.count("copies", copies)
     mean, (low, high) = law.cumulant(0.0)[1], law.span
     levels = []
     if (above is not None and not above > mean) or (below is not None and not below < mean):
@@ -210,7 +210,7 @@ def radial(
 
     Raises ValueError where the scales are not positive, or the level is not in the tail, y >= rows p + 2.
     """
-    c, count = np.asarray(scales, float), _checks.count("rows", rows)
+    c, count = np.asarray(scales, float), checks.count("rows", rows)
     if c.ndim != 1 or c.size < 1 or not np.all(c > 0):
         raise ValueError(f"scales must be a vector of positive numbers, got {scales!r}")
     y = level / float(np.max(c)) ** 2

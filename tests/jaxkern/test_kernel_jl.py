@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxkern._draws import normal_rows
+from jaxkern.draws import normal_rows
 from jaxkern.features import KernelJL, kernel_jl
 from jaxkern.gram import gram
 from jaxkern.kernels import Gaussian, Laplacian, Linear, Matern52

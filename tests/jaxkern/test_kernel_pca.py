@@ -9,9 +9,9 @@ import pytest
 from sklearn.decomposition import KernelPCA as Peer
 
 from jaxkern import features, rkhs
-from jaxkern._eigensolvers import prefers_partial
 from jaxkern.gram import gram
 from jaxkern.kernels import Distance, Gaussian, Linear
+from jaxkern.linalg import prefers_partial
 
 N, n, DIM, COMPONENTS = 40, 12, 3, 4
 MANY = 400

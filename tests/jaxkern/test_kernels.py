@@ -12,7 +12,6 @@ from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
 
 from jaxkern import rkhs
-from jaxkern._pytree import pytree
 from jaxkern.features import kernel_jl
 from jaxkern.gram import gram, gram_matmul, kernel_distance
 from jaxkern.kernels import (
@@ -31,6 +30,7 @@ from jaxkern.kernels import (
     kappa,
     lipschitz,
 )
+from jaxkern.pytrees import pytree
 
 N, DIM = 12, 3
 

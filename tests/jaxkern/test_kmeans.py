@@ -10,7 +10,7 @@ import pytest
 from jaxprs import intermediates
 
 from jaxkern import kmeans as module
-from jaxkern._draws import invert
+from jaxkern.draws import invert
 from jaxkern.kmeans import KMeansResult, kmeans
 from jaxkern.metrics import rand_index
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxkern._draws import invert
+from jaxkern.draws import invert
 from jaxkern.kernels import Gaussian
 from jaxkern.measures import Discrete, gaussian_grid, gaussian_spectrum
 from jaxkern.rkhs import Covariance

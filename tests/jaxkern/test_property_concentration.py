@@ -28,11 +28,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from jaxkern import kernels, measures, metrics, problems
-from jaxkern._pytree import pytree
 from jaxkern.bounds import concentration
 from jaxkern.clustering import spectral_from_gram
 from jaxkern.gram import gram
 from jaxkern.kernels import Distance, Gaussian
+from jaxkern.pytrees import pytree
 
 DELTA, DRAWS, ALARM = 0.1, 200, 1e-9
 T, T_BOTH = (math.sqrt(2 * math.log(sides / DELTA)) for sides in (1, 2))

@@ -9,9 +9,9 @@ import pytest
 from sklearn.decomposition import PCA
 
 from jaxkern import features
-from jaxkern._eigensolvers import prefers_partial
 from jaxkern.features import RandomFeaturePCA, kernel_pca, nystrom, paired_fourier, random_feature_pca
 from jaxkern.kernels import Gaussian, Linear
+from jaxkern.linalg import prefers_partial
 
 N, DIM, COMPONENTS = 30, 3, 4
 FEW, MANY = 5, 25

@@ -95,12 +95,13 @@ compare(2, X, 7, num_restarts=3)
 # Clusters that stay empty: which one of equal centres has the points is a matter of rounding.
 compare(4, np.repeat(X[:3], 20, axis=0), 5, tied=True)
 # A centre that loses its points starts again at the farthest point, on whatever device that is.
+from jaxkern.kmeans import _lloyd, _share
 data = np.concatenate([X[:60], X[:3] + 50])
 start = jnp.asarray(np.concatenate([X[:2], np.full((1, 3), -500, np.float32)]))
 def lloyd(X, share):
-    return kmeans._lloyd(kmeans._Blocks.cut(X, None, 7, share), start, 100, jnp.zeros(()))
+    return _lloyd.lloyd(_lloyd.Blocks.cut(X, None, 7, share), start, 100, jnp.zeros(()))
 one = jax.jit(lambda X: lloyd(X, None))(jnp.asarray(data))
-share = kmeans._Share(63, "data")
+share = _share.Share(63, "data")
 padded = jnp.pad(jnp.asarray(data), ((0, 1), (0, 0)))
 spread = jax.shard_map(lambda X: lloyd(X, share), mesh=mesh(8), in_specs=PartitionSpec("data"),
                        out_specs=PartitionSpec(), check_vma=False)

@@ -7,9 +7,9 @@ import pytest
 from jaxprs import largest_intermediate
 
 from jaxkern import features
-from jaxkern._pytree import pytree
 from jaxkern.features import StreamingMap, paired_fourier, streaming_pca
 from jaxkern.kernels import Gaussian
+from jaxkern.pytrees import pytree
 
 N, DIM, M, SIZE = 61, 3, 12, 6
 CUTS = [1, 31]  # batches of 1, 30 and 30 points: few sizes, few compilations
