@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jaxprs import largest_intermediate
 from scipy.sparse.linalg import eigsh
+from support.jaxprs import largest_intermediate
 
 from jaxkern import linalg as solvers
 from jaxkern.gram import gram, gram_matmul

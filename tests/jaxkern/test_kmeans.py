@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jaxprs import intermediates
+from support.jaxprs import intermediates
 
 from jaxkern import kmeans as module
 from jaxkern.draws import invert

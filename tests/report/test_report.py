@@ -17,7 +17,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from pages import Page
+from support.pages import Page
 
 from jaxkern.bounds import Bound
 from proofs_check.claim import (

@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jaxprs import largest_intermediate
 from scipy import integrate, special, stats
 from sklearn.kernel_approximation import RBFSampler
+from support.jaxprs import largest_intermediate
 
 from jaxkern import features, kernels
 from jaxkern._blocks import by_blocks

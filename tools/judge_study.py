@@ -5,7 +5,7 @@ Runs are simulated at the edge (the rate is delta itself) and beyond it (1.5 del
 the limits for a fixed number of trials, looked at after every block; and "the proportion exceeds delta". Beside
 each measured number stands the exact one, by binomial sums and by `stopping.stopping_law`.
 
-`python -m proofs_check.engine.judge_study --figure FILE` prints the table of the documentation and draws its figure,
+`python -m tools.judge_study --figure FILE` prints the table of the documentation and draws its figure,
 in seconds.
 """
 

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jaxprs import largest_intermediate
 from scipy import special, stats
 from scipy.linalg import hadamard
+from support.jaxprs import largest_intermediate
 
 from jaxkern import audit, features, io, scale
 from jaxkern.features import PairedFourier, fastfood, paired_fourier, random_feature_pca, streaming_pca

@@ -1,26 +1,12 @@
 """The functions of numbers, bounds and plans: at numbers that hurt, of every kind, and at what is no number."""
 
-import importlib
-
 import jax
 import jax.numpy as jnp
 import numpy as np
-import registry
+from support.bounds import ARGUMENTS, named
 
 from jaxkern import plan
 from jaxkern.bounds import Bound
-
-NUMBERS = {}
-"""By public name, the words of a function and a value for each at which its hypotheses hold, or nearly."""
-
-for _module, _table, _values in (
-    ("sketching", registry.BOUNDS, registry.QUANTITIES),
-    ("fourier", registry.FOURIER_BOUNDS, registry.FOURIER_QUANTITIES),
-    ("streaming", registry.STREAMING_BOUNDS, registry.FOURIER_QUANTITIES),
-    ("concentration", registry.CONCENTRATION_BOUNDS, registry.CONCENTRATION_QUANTITIES),
-):
-    for _name, _words in _table.items():
-        NUMBERS[f"bounds.{_module}.{_name}"] = {word: _values[word] for word in _words}
 
 PLANS = {
     "plan.fourier": {"eps": 0.2, "delta": 0.05, "num_points": 100},
@@ -29,7 +15,8 @@ PLANS = {
     "plan.kernel_jl": {"eps": 0.5, "delta": 0.05, "num_functions": 10},
     "plan.memory": {"dim": 5, "num_features": 8, "num_points": 10},
 }
-NUMBERS |= PLANS
+NUMBERS = ARGUMENTS | PLANS
+"""By public name, the arguments of a function with values at which its hypotheses hold, or nearly."""
 
 KINDS = {
     "float": float,
@@ -74,10 +61,8 @@ def cast(kind, value, dtype):
 def judge_numbers(c, is_named):
     """Return what is wrong with a case, and what it ended in."""
     kind, given, no_number = arguments_of(c)
-    module, _, attribute = c.name.rpartition(".")
-    function = getattr(importlib.import_module(f"jaxkern.{module}"), attribute)
     try:
-        found = function(**given)
+        found = named(c.name)(**given)
     except Exception as error:
         complaints = [] if is_named(c.name, error) else [f"not a refusal by name: {error!r:.200}"]
         if not complaints and not no_number and c.name not in PLANS:

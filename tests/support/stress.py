@@ -1,7 +1,4 @@
-"""Every public function on data that hurt: cases, what may come of them, and a long run of them.
-
-    python tests/stress.py --cases 20000 --seed 1        cases drawn from a seed; --only NAME for some functions
-    python tests/stress.py --case "('gram.gram', ...)"   one case again, as a failure prints it
+"""Every public function on data that hurt: cases, and what may come of them.
 
 A call may end in two ways. It may refuse: by a ValueError out of the package that names the argument, for what is
 static (shapes, dtypes, kinds of objects, Python numbers). Or it returns results of the right shapes and dtypes, which
@@ -10,27 +7,20 @@ a number that is not finite or by a field (`converged`, `finite`), and do not de
 last bit. Whatever else happens is a failure: another error, a warning, a number that is wrong or missing in silence.
 """
 
-import argparse
-import ast
 import collections
 import faulthandler
 import importlib
 import inspect
 import os
 import re
-import sys
 import traceback
 import warnings
 
-if __name__ == "__main__":  # the switches of conftest.py
-    os.environ.setdefault("JAX_PLATFORMS", "cpu")
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
 import jax
 import numpy as np
-from stress_data import ACCEPTED, FAMILIES, OF_NO_ROWS, ORDINARY, RATIOS, REFUSED, SIZES, Case
-from stress_numbers import NUMBERS, judge_numbers
-from stress_table import TABLE
+from public import TABLE
+from support.cases import ACCEPTED, FAMILIES, OF_NO_ROWS, ORDINARY, RATIOS, REFUSED, SIZES, Case
+from support.stress_numbers import NUMBERS, judge_numbers
 
 FLAGS = ("converged", "finite")
 NAMES = (*TABLE, *NUMBERS)
@@ -223,36 +213,3 @@ def run(cases, report=print, patience=240):
     if patience:
         faulthandler.cancel_dump_traceback_later()
     return failed, ends
-
-
-def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cases", type=int, default=20_000, help="how many")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--first", type=int, default=0, help="number of the first case")
-    parser.add_argument("--only", default="", help="functions whose names start so; several with commas")
-    parser.add_argument(
-        "--begin", default="", help="leave out the functions before this name, as after a run cut short"
-    )
-    parser.add_argument("--case", help="one case again")
-    given = parser.parse_args(arguments)
-    if given.case:
-        complaints, end = judge(Case(*ast.literal_eval(given.case)))
-        print(f"{end}: {'; '.join(complaints) or 'as it should be'}")
-        return bool(complaints)
-    names = tuple(name for name in NAMES if name.startswith(tuple(given.only.split(","))))
-    if not names:
-        parser.error(f"no function is called {given.only!r}")
-    cases = [draw(given.seed, given.first + i, names) for i in range(given.cases)]
-    cases = [case for case in cases if case.name >= given.begin]
-    failed, ends = run(cases, lambda s: print(s, flush=True))
-    print(f"{len(cases)} cases of {len(names)} functions: {dict(ends)}, {failed} failed")
-    return bool(failed)
-
-
-if __name__ == "__main__":
-    jax.config.update("jax_debug_key_reuse", True)
-    jax.config.update("jax_numpy_rank_promotion", "raise")
-    jax.config.update("jax_numpy_dtype_promotion", "strict")
-    jax.config.update("jax_disable_most_optimizations", True)
-    sys.exit(main())

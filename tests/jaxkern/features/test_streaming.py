@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jaxprs import largest_intermediate
+from support.jaxprs import largest_intermediate
 
 from jaxkern import features
 from jaxkern.features import StreamingMap, paired_fourier, streaming_pca

@@ -121,7 +121,7 @@ assert float(one[0].max()) > 40
 def test_eight_devices_give_the_numbers_of_one(checks):
     # Threads for eight decompositions at once: see docs/design.md.
     variables = {"JAX_NUM_CPU_DEVICES": "8", "PJRT_NPROC": "32", "JAX_PLATFORMS": "cpu", "OPENBLAS_NUM_THREADS": "1"}
-    environment = os.environ | variables | {"PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    environment = os.environ | variables | {"PYTHONPATH": str(Path(__file__).resolve().parents[3])}
     command = [sys.executable, "-c", START + checks]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr

@@ -13,9 +13,10 @@ from scipy import stats
 
 from jaxkern.bounds import Bound
 from proofs_check.claim import Form, Setting, Tail
-from proofs_check.engine import judge_study, limits, sequential
+from proofs_check.engine import limits, sequential
 from proofs_check.engine.judge import judge
-from proofs_check.engine.judge_study import ALPHA, BAD, BETA, DELTAS, RUNS
+from tools import judge_study
+from tools.judge_study import ALPHA, BAD, BETA, DELTAS, RUNS
 
 FALSE_ALARM = 1e-5
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from maps import MAPS, NUM_LANDMARKS, products, size
+from support.maps import MAPS, NUM_LANDMARKS, products, size
 
 from jaxkern import features, io, scale
 from jaxkern.kernels import Exponential, Gaussian

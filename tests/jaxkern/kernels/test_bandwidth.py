@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jaxprs import largest_intermediate
 from scipy.spatial.distance import pdist
+from support.jaxprs import largest_intermediate
 
 from jaxkern.kernels import Gaussian, quantile_lengthscale, sampled_quantile_lengthscale
 from jaxkern.kernels import _bandwidth as module

@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jaxprs import largest_intermediate
 from numpy.polynomial.hermite_e import hermegauss
 from numpy.polynomial.legendre import leggauss
 from scipy import special
+from support.jaxprs import largest_intermediate
 
 from jaxkern.gram import gram
 from jaxkern.kernels import Distance, Gaussian, Linear, Matern32

@@ -209,6 +209,7 @@ KERNELS = {
     "sum": lambda length: kernels.Gaussian(length) + kernels.Matern32(length),
     "product": lambda length: kernels.Gaussian(length) * kernels.Cauchy(length),
     "scaled": lambda length: 2.5 * kernels.Gaussian(length),
+    "scaled matern32": lambda length: length * kernels.Matern32(length),
     "linear": lambda length: kernels.Linear(),
     "polynomial": lambda length: kernels.Polynomial(2, 1.0, length),
     "distance": lambda length: kernels.Distance(),
@@ -272,8 +273,26 @@ class Case:
             return float(self.ratio * (np.median(apart) if apart.size else 1.0))
 
     @property
+    def x(self):
+        """The first point, in the form of the case."""
+        return formed(self, self.plain[0]) if self.form != "list of arrays" else list(self.plain[0])
+
+    @property
+    def K(self):
+        """A Gaussian Gram matrix of the points, computed in float64 and rounded, in the form of the case."""
+        rows = np.float64(self.plain)
+        with np.errstate(all="ignore"):
+            squares = (((rows[:, None] - rows[None]) / self.lengthscale) ** 2).sum(axis=2)
+            return formed(self, np.exp(-squares / 2).astype(self.dtype))
+
+    @property
+    def length(self):
+        """The lengthscale as functions are given it: a number of Python, in an example an array."""
+        return self.lengthscale
+
+    @property
     def kernel(self):
-        return KERNELS[self.kernel_name](self.lengthscale)
+        return KERNELS[self.kernel_name](self.length)
 
     @property
     def fits(self):
@@ -303,6 +322,10 @@ class Case:
         return jax.random.key(self.seed % 2**31)
 
     @property
+    def other_key(self):
+        return jax.random.fold_in(self.key, 1)
+
+    @property
     def few(self):
         """A number of clusters, landmarks or components that there are points for."""
         return max(min(3, self.n), 1)
@@ -319,8 +342,22 @@ class Case:
         return jnp.asarray(weights / weights.sum(), self.dtype)
 
     @property
+    def ones(self):
+        """A weight of one for every point."""
+        return jnp.ones(self.n, self.dtype)
+
+    @property
+    def share(self):
+        """A number between 0 and 1."""
+        return jnp.asarray(0.1, self.dtype)
+
+    @property
     def labels(self):
         return jnp.asarray(np.random.default_rng([self.seed, 9]).integers(0, 3, self.n), jnp.int32)
+
+    @property
+    def other_labels(self):
+        return jnp.asarray(np.random.default_rng([self.seed, 10]).integers(0, 3, self.n), jnp.int32)
 
     @property
     def eps(self):
@@ -332,3 +369,74 @@ class Case:
         rows = np.float64(self.rows)
         with np.errstate(all="ignore"):
             return float((((rows - rows.mean(axis=0)) / self.lengthscale) ** 2).sum(axis=1).max())
+
+
+# -------------------------------------------------------------------------------------------------------- examples
+
+ARRAYS = (
+    "K", "X", "Y", "kernel", "key", "labels", "length", "ones", "other_key", "other_labels", "share", "shares", "x"
+)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Example(Case):
+    """A case of twelve points whose numbers are arrays, so that any of them may be an argument of a program."""
+
+    form: str = "JAX"
+
+    @property
+    def length(self):
+        return jnp.asarray(self.lengthscale, self.dtype)
+
+    @property
+    def kernel(self):
+        return jax.tree.map(lambda number: jnp.asarray(number, self.dtype), super().kernel)
+
+    @property
+    def ones(self):
+        return 12 * self.shares
+
+    @property
+    def share(self):
+        return jnp.asarray(0.3 + 0.05 * self.seed, self.dtype)
+
+
+class Asked:
+    """A case whose arrays are those that are given, and that notes which ones a function asks for."""
+
+    def __init__(self, case, given=None):
+        self.case, self.given = case, {} if given is None else given
+
+    def __getattr__(self, word):
+        make = functools.partial(getattr, self.case, word)
+        return self.array(word, make) if word in ARRAYS else make()
+
+    def numbers(self, *shape, salt=0):
+        return self.array((shape, salt), lambda: self.case.numbers(*shape, salt=salt))
+
+    def array(self, word, make):
+        if word not in self.given:
+            self.given[word] = make()
+        return self.given[word]
+
+
+def as_program(call, **settings):
+    """Return `make(dtype, seed) -> (function, arguments)` of a function of a case: its arguments are what it asks for.
+
+    Keys are consumed once, so every call of `make` draws them again.
+    """
+
+    @functools.cache
+    def words():
+        asked = Asked(Example("", **settings))
+        jax.eval_shape(lambda: call(asked))
+        return tuple(asked.given)
+
+    def make(dtype, seed):
+        case = Example("", dtype=np.dtype(dtype).name, seed=seed, **settings)
+        args = [
+            case.numbers(*word[0], salt=word[1]) if isinstance(word, tuple) else getattr(case, word) for word in words()
+        ]
+        return lambda *args: call(Asked(case, dict(zip(words(), args, strict=True)))), tuple(args)
+
+    return make

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -306,7 +307,7 @@ def test_a_killed_process_is_taken_up_to_the_last_bit(phi, X, tmp_path):
     # Compiled as here: the bits are those of one program.
     flags = {"JAX_DISABLE_MOST_OPTIMIZATIONS": str(jax.config.values["jax_disable_most_optimizations"])}
     command = [sys.executable, "-c", KILLED]
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    root = str(Path(__file__).resolve().parents[3])
     environment = os.environ | flags | {"PYTHONPATH": root}
     done = subprocess.run(command, cwd=tmp_path, env=environment, timeout=120, check=False)
     assert done.returncode == -signal.SIGKILL

@@ -16,7 +16,7 @@ import pytest
 from jaxkern import features, io, scale
 from jaxkern.kmeans import kmeans
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = str(ROOT / "examples" / "two_processes.py")
 
 # Process `victim` kills itself when it reads the row `at`; the heartbeat bounds what is noticed without a connection.

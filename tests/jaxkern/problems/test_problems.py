@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jaxprs import largest_intermediate
 from scipy import integrate, stats
+from support.jaxprs import largest_intermediate
 
 from jaxkern import problems
 from jaxkern.gram import gram
