@@ -85,7 +85,7 @@ def registry(monkeypatch, tmp_path):
             raise ValueError("too many columns")
         return Population(X, lengthscale, f"{len(X)} rows, seed {seed}")
 
-    toy.claims = claims
+    toy.claims, toy.function_of = claims, None
     populations = types.ModuleType("proofs_check.papers.populations")
     populations.from_rows = from_rows
     monkeypatch.setitem(sys.modules, "proofs_check.register", toy)
@@ -218,6 +218,8 @@ def test_the_list_says_what_is_claimed_and_expected(registry, capsys):
         "expected_printed": "refuted",
         "expected_corrected": None,
         "because": THM1.because,
+        "title": "",
+        "marginal": False,
     }
     assert main(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
