@@ -33,15 +33,10 @@ from jaxkern._spectral import matmul
 from jaxkern.gram import center, gram
 from jaxkern.kernels._base import psd_kernel
 from jaxkern.metrics import misclassification_rate
-from proofs_check.certify._rows import rows_of
-
-__all__ = ["LARGEST", "Clustering", "Clusters"]
-
-LARGEST = 2_000
-"""Points beyond which a draw takes seconds: s^2 (num_features + iterations * restarts * clusters) multiply-adds."""
+from proofs_check.certify._features import features, ranged
+from proofs_check.certify._rows import distinct, rows_of
 
 _MOST_ITERATIONS = 100
-_COLUMNS = 64
 
 
 @dataclass(frozen=True)
@@ -94,8 +89,8 @@ class Clustering:
     Notes
     -----
     `prepare` and `error` take s^2 num_features multiply-adds for the Gram matrix and 2 s^2 num_restarts num_clusters
-    for each of some 10 to 30 iterations; memory 2 s^2. No embedding of the exact kernel is computed, which would take
-    s^3. Programs are compiled once for each number of points and 64 features.
+    for each of some 10 to 30 iterations, which is seconds for more than 2,000 points; memory 2 s^2. No embedding of the
+    exact kernel is computed, which would take s^3. Programs are compiled once for each number of points and 64 features.
     """
 
     kernel: Any
@@ -114,20 +109,20 @@ class Clustering:
         self.num_clusters = _checks.count("num_clusters", self.num_clusters, minimum=2)
         self.num_restarts = _checks.count("num_restarts", self.num_restarts)
 
-    def refuses(self, map_name: str) -> str:
+    def refuses(self, _map_name: str) -> str:
         """Return "": distances may have any scale, so that every map can be asked."""
         return ""
 
-    def prepare(self, key: Any, points: Any, labels: np.ndarray | None = None) -> Clusters:
+    def prepare(self, key: Any, points: Any, _labels: np.ndarray | None = None) -> Clusters:
         """Cluster the points (s, dim) or `Rows` by the exact kernel, twice; the labels of the points play no part.
 
         Raises ValueError if fewer than `num_clusters` points are distinct, or numbers are not finite.
         """
         rows = rows_of(points)
-        distinct = len(np.unique(rows.points, axis=0))
-        if distinct < self.num_clusters:
+        num_distinct = len(distinct(rows.points)[0])
+        if num_distinct < self.num_clusters:
             raise ValueError(
-                f"num_clusters must be at most the number of distinct points, {distinct} of {len(rows.points)}, "
+                f"num_clusters must be at most the number of distinct points, {num_distinct} of {len(rows.points)}, "
                 f"got {self.num_clusters}; ask for fewer clusters"
             )
         with jax.enable_x64(True):
@@ -167,8 +162,8 @@ class Clustering:
 
     def _best(self, key: jax.Array, G: jax.Array, start: jax.Array) -> tuple[jax.Array, float]:
         with jax.enable_x64(True):
-            found, within = _partition(key, G, start, num_clusters=self.num_clusters, num_restarts=self.num_restarts)
-            return found, float(within)
+            labels, within = _partition(key, G, start, num_clusters=self.num_clusters, num_restarts=self.num_restarts)
+            return labels, float(within)
 
     def _disagreement(self, first: jax.Array, second: jax.Array) -> float:
         rate = float(misclassification_rate(first, second, num_labels=self.num_clusters))
@@ -176,31 +171,11 @@ class Clustering:
         return round(rate * len(first)) / len(first)
 
 
-def features(phi: Any, points: jax.Array) -> jax.Array:
-    """Return the features of points, filled up with columns of zeros so that neighbouring sizes share programs.
-
-    To the next multiple of 64, or of an eighth of the next power of two where that is more: a quarter too many at most,
-    and four programs while sizes double.
-    """
-    Z = phi(points)
-    step = max(_COLUMNS, 1 << max((Z.shape[1] - 1).bit_length() - 3, 0))
-    return jnp.pad(Z, ((0, 0), (0, -Z.shape[1] % step)))
-
-
 def _gram_of(phi: Any, points: jax.Array) -> jax.Array:
     """Return the scaled Gram matrix of the centred features, in float64."""
     Z = features(phi, points)
     with jax.enable_x64(True):
         return _features_gram(Z.astype("float64"))
-
-
-def ranged(Z: jax.Array) -> jax.Array:
-    """Return the features over the power of two at their largest entry, which rounds nothing.
-
-    What Kernel JL keeps may be too small for its square.
-    """
-    exponent = jnp.frexp(jnp.max(jnp.abs(Z)))[1]
-    return jnp.ldexp(Z, -exponent)
 
 
 @jax.jit
@@ -278,18 +253,18 @@ def _moved(G: jax.Array, labels: jax.Array, num_clusters: int) -> jax.Array:
     products = matmul(averages.reshape(-1, num_points), G).reshape(averages.shape)
     squares = (averages * products).sum(axis=2, keepdims=True)
     scores = jnp.where(counts[:, :, None] > 0, squares - 2 * products, jnp.inf)
-    found = lax.argmin(scores, 1, jnp.int32)
+    moved = lax.argmin(scores, 1, jnp.int32)
     distances = lengths[None, :] + scores.min(axis=1)
     rounding = 8 * math.sqrt(num_points) * eps * lengths.max()
 
-    def filled(found: jax.Array, distances: jax.Array) -> jax.Array:
-        empty = jnp.zeros(num_clusters, jnp.int32).at[found].add(1) == 0
+    def filled(moved: jax.Array, distances: jax.Array) -> jax.Array:
+        empty = jnp.zeros(num_clusters, jnp.int32).at[moved].add(1) == 0
         far = lax.top_k(distances.astype(jnp.float32), num_clusters)[1]
         chosen = far[jnp.maximum(jnp.cumsum(empty) - 1, 0)]
         chosen = jnp.where(empty & (distances[chosen] > rounding), chosen, num_points)
-        return found.at[chosen].set(jnp.arange(num_clusters, dtype=jnp.int32), mode="drop")
+        return moved.at[chosen].set(jnp.arange(num_clusters, dtype=jnp.int32), mode="drop")
 
-    return jax.vmap(filled)(found, distances)
+    return jax.vmap(filled)(moved, distances)
 
 
 def _averages(labels: jax.Array, num_clusters: int, dtype: Any) -> tuple[jax.Array, jax.Array]:
