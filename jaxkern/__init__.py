@@ -1,3 +1,44 @@
-"""Kernel methods as pure JAX functions: Gram matrices, operators of an RKHS, sketches, clustering, and their bounds."""
+"""Kernel methods as pure JAX functions: Gram matrices, operators of an RKHS, sketches, clustering, and their bounds.
+
+Modules load when they are first used: `import jaxkern; jaxkern.features.nystrom` works, and costs what it uses.
+"""
+
+import importlib
+from types import ModuleType
 
 __version__ = "0.1.0"
+
+_MODULES = [
+    "audit",
+    "bounds",
+    "checks",
+    "clustering",
+    "draws",
+    "features",
+    "frequent_directions",
+    "gram",
+    "io",
+    "kernels",
+    "kmeans",
+    "landmarks",
+    "learn",
+    "linalg",
+    "measures",
+    "metrics",
+    "plan",
+    "problems",
+    "pytrees",
+    "rkhs",
+    "scale",
+    "sklearn",
+]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in _MODULES:
+        return importlib.import_module(f"jaxkern.{name}")
+    raise AttributeError(f"module 'jaxkern' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_MODULES])

@@ -1,35 +1,7 @@
-"""Random draws that several modules share."""
+"""Moved to jaxkern.draws."""
 
-from __future__ import annotations
+import sys
 
-from typing import Any
+import jaxkern.draws as module
 
-import jax
-import jax.numpy as jnp
-from jax import lax
-
-
-def normal_rows(key: jax.Array, num_rows: int, num_cols: int, dtype: Any) -> jax.Array:
-    """Return a standard normal (num_rows, num_cols) matrix: row i depends on the key and i alone."""
-    keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(num_rows, dtype=jnp.uint32))
-    return jax.vmap(lambda k: jax.random.normal(k, (num_cols,), dtype))(keys)
-
-
-def pairs(key: jax.Array, num_points: int, num_pairs: int) -> tuple[jax.Array, jax.Array]:
-    """Return independent pairs of different indices below num_points, all equally likely: two (num_pairs,) vectors."""
-    key_first, key_second = jax.random.split(key)
-    i = jax.random.randint(key_first, (num_pairs,), 0, num_points, jnp.int32)
-    j = jax.random.randint(key_second, (num_pairs,), 0, num_points - 1, jnp.int32)
-    return i, j + (j >= i).astype(jnp.int32)
-
-
-def invert(weights: jax.Array, uniform: jax.Array) -> jax.Array:
-    """Return for every uniform number the first index at which the cumulative weight reaches 1 - uniform of its total.
-
-    Parallel sums need not be monotone, and may move where a weight is zero: no such index may be drawn.
-    """
-    positive = weights > 0
-    cumulative = lax.cummax(jnp.where(positive, jnp.cumsum(weights), 0))
-    level = cumulative[-1] * (1 - uniform)
-    # At level zero every index would do, and the first one that may be drawn is meant.
-    return jnp.where(level > 0, jnp.searchsorted(cumulative, level), lax.argmax(positive, 0, jnp.int32))
+sys.modules[__name__] = module

@@ -10,13 +10,13 @@ import jax.numpy as jnp
 import scipy  # its parts load when they are used first
 from jax import lax
 
-from jaxkern import _checks
+from jaxkern import checks
 from jaxkern._distances import safe_sqrt
-from jaxkern._draws import normal_rows, pairs
-from jaxkern._pytree import pytree, static
-from jaxkern._spectral import eigvalsh, matmul
+from jaxkern.draws import normal_rows, pairs
 from jaxkern.gram import gram_matmul, kernel_distance
 from jaxkern.kernels import Kernel, as_kernel
+from jaxkern.linalg import eigvalsh, matmul
+from jaxkern.pytrees import pytree, static
 
 __all__ = ["DistanceError", "SpectralError", "distance_error", "sampled_distance_error", "spectral_error"]
 
@@ -45,7 +45,7 @@ class DistanceError:
         It holds for pairs that were sampled independently: were the fraction p larger than 1 - delta^(1/m), all of m
         pairs would miss it with probability (1 - p)^m < delta.
         """
-        _checks.open_unit("delta", delta)
+        checks.open_unit("delta", delta)
         return -jnp.expm1(jnp.log(delta) / jnp.maximum(self.counted, 1).astype(self.largest.dtype))
 
 
@@ -93,9 +93,9 @@ def sampled_distance_error(key: Any, phi: Any, kernel: Any, X: Any, *, num_pairs
     -----
     O(num_pairs (dim + num_features)) memory.
     """
-    key = _checks.key(key)
-    X = _checks.matrix("X", X, min_rows=2)
-    i, j = _pairs(key, X.shape[0], _checks.count("num_pairs", num_pairs))
+    key = checks.key(key)
+    X = checks.matrix("X", X, min_rows=2)
+    i, j = _pairs(key, X.shape[0], checks.count("num_pairs", num_pairs))
     return distance_error(phi, kernel, X[i], X[j])
 
 
@@ -176,11 +176,11 @@ def spectral_error(
     >>> bool(0 < error.lower < error.upper)
     True
     """
-    key = _checks.key(key)
-    X = _checks.matrix("X", X)
-    num_steps = _checks.count("num_steps", num_steps)
-    num_probes = _checks.count("num_probes", num_probes, maximum=X.shape[0], limit="the number of points")
-    _checks.open_unit("probability", probability)
+    key = checks.key(key)
+    X = checks.matrix("X", X)
+    num_steps = checks.count("num_steps", num_steps)
+    num_probes = checks.count("num_probes", num_probes, maximum=X.shape[0], limit="the number of points")
+    checks.open_unit("probability", probability)
     quantile = 2 * float(scipy.special.gammaincinv(num_probes / 2, 1 - probability))
     lower, upper = _spectral_error(
         key, phi, as_kernel(kernel), X, quantile, num_steps=num_steps, num_probes=num_probes, block_size=block_size

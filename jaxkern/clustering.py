@@ -13,15 +13,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxkern import _checks, landmarks
-from jaxkern._eigensolvers import largest_modulus_eigenpairs, leading_modulus_eigh, start_block
-from jaxkern._pytree import pytree
-from jaxkern._spectral import matmul
+from jaxkern import checks, landmarks
 from jaxkern.features._nystrom import Nystrom, nystrom
 from jaxkern.features._projection import Projection
 from jaxkern.gram import gram, gram_matmul
 from jaxkern.kernels import as_kernel
 from jaxkern.kmeans import kmeans
+from jaxkern.linalg import largest_modulus_eigenpairs, leading_modulus_eigh, matmul, start_block
+from jaxkern.pytrees import pytree
 
 __all__ = [
     "KernelKMeans",
@@ -67,8 +66,8 @@ class SpectralPartition:
         The label is -1 where no distance to a centre is finite, as for NaN. Raises ValueError if the shape or dtype of
         the values is another.
         """
-        values = _checks.matrix("values", values, dim=self.projection.shape[1], min_rows=0)
-        _checks.same_dtype("values", values, "projection", self.projection)
+        values = checks.matrix("values", values, dim=self.projection.shape[1], min_rows=0)
+        checks.same_dtype("values", values, "projection", self.projection)
         return _nearest(matmul(values, self.projection.T), self.centers)
 
 
@@ -173,10 +172,10 @@ def spectral_from_gram(
     >>> spectral_from_gram(jax.random.key(1), gram(Gaussian(1.0), X), 3).labels.shape
     (50,)
     """
-    key = _checks.key(key)
-    K = _checks.square("K", K)
+    key = checks.key(key)
+    K = checks.square("K", K)
     num_clusters, weights = _arguments(num_clusters, weights, K, "K")
-    num_restarts = _checks.count("num_restarts", num_restarts)
+    num_restarts = checks.count("num_restarts", num_restarts)
     return _from_gram(key, K, weights, num_clusters=num_clusters, num_restarts=num_restarts)
 
 
@@ -233,11 +232,11 @@ def kernel_spectral(
     >>> clusters.labels.shape, clusters.predict(X[:4]).shape
     ((50,), (4,))
     """
-    key = _checks.key(key)
+    key = checks.key(key)
     kernel = as_kernel(kernel)
-    X = _checks.matrix("X", X)
+    X = checks.matrix("X", X)
     num_clusters, weights = _arguments(num_clusters, weights, X, "X")
-    num_restarts = _checks.count("num_restarts", num_restarts)
+    num_restarts = checks.count("num_restarts", num_restarts)
     if matrix_free is None:
         matrix_free = X.shape[0] > MOST_DENSE
     return _spectral(
@@ -247,7 +246,7 @@ def kernel_spectral(
         weights,
         num_clusters=num_clusters,
         num_restarts=num_restarts,
-        matrix_free=_checks.flag("matrix_free", matrix_free),
+        matrix_free=checks.flag("matrix_free", matrix_free),
     )
 
 
@@ -303,13 +302,13 @@ def kernel_kmeans(
     >>> kernel_kmeans(jax.random.key(1), Gaussian(1.0), X, 3).labels.shape
     (50,)
     """
-    key = _checks.key(key)
-    X = _checks.matrix("X", X)
+    key = checks.key(key)
+    X = checks.matrix("X", X)
     num_clusters, weights = _arguments(num_clusters, weights, X, "X")
     if num_landmarks is None:
         num_landmarks = min(X.shape[0], MOST_LANDMARKS)
-    num_landmarks = _checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
-    num_restarts = _checks.count("num_restarts", num_restarts)
+    num_landmarks = checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
+    num_restarts = checks.count("num_restarts", num_restarts)
     key_landmarks, key_clusters = jax.random.split(key)
     everything = num_landmarks == X.shape[0]
     points = X if everything else landmarks.uniform(key_landmarks, X, num_landmarks=num_landmarks)
@@ -320,8 +319,8 @@ def kernel_kmeans(
 
 def _arguments(num_clusters: Any, weights: Any, rows: jax.Array, name: str) -> tuple[int, jax.Array | None]:
     """Return the number of clusters and the weights, checked against the rows."""
-    num_clusters = _checks.count("num_clusters", num_clusters, maximum=rows.shape[0], limit="the number of points")
-    return num_clusters, _checks.weights(weights, name, rows)
+    num_clusters = checks.count("num_clusters", num_clusters, maximum=rows.shape[0], limit="the number of points")
+    return num_clusters, checks.weights(weights, name, rows)
 
 
 @partial(jax.jit, static_argnames=("num_clusters", "num_restarts"))
@@ -396,7 +395,7 @@ def _roots(rows: jax.Array, weights: jax.Array | None) -> tuple[jax.Array, jax.A
     """Return the square roots of the weights, (n,), and their sum."""
     if weights is None:
         return jnp.ones(rows.shape[0], rows.dtype), jnp.asarray(rows.shape[0], rows.dtype)
-    return jnp.sqrt(weights), _checks.mass(weights)
+    return jnp.sqrt(weights), checks.mass(weights)
 
 
 def _nearest(rows: jax.Array, centers: jax.Array) -> jax.Array:

@@ -27,9 +27,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxkern import _checks
-from jaxkern._pytree import pytree, static
-from jaxkern._spectral import eigh, matmul
+from jaxkern import checks
+from jaxkern.linalg import eigh, matmul
+from jaxkern.pytrees import pytree, static
 
 __all__ = ["Sketch", "State", "finalize", "init", "merge", "update"]
 
@@ -62,8 +62,8 @@ class State:
 
     def __post_init__(self) -> None:
         """Validate the static sizes."""
-        size = _checks.count("sketch_size", self.sketch_size)
-        _checks.count("shrink_at", self.shrink_at, maximum=size + 1, limit="sketch_size + 1")
+        size = checks.count("sketch_size", self.sketch_size)
+        checks.count("shrink_at", self.shrink_at, maximum=size + 1, limit="sketch_size + 1")
         if self.buffer.shape[-2] != (2 * size if self.shrink_at > size else size):
             raise ValueError(f"buffer must have the rows of a sketch of size {size}, got shape {self.buffer.shape}")
 
@@ -132,12 +132,12 @@ def init(sketch_size: int, dim: int, dtype: Any = jnp.float32, *, shrink_at: int
     >>> init(8, 100).buffer.shape
     (16, 100)
     """
-    sketch_size = _checks.count("sketch_size", sketch_size)
-    dim = _checks.count("dim", dim)
+    sketch_size = checks.count("sketch_size", sketch_size)
+    dim = checks.count("dim", dim)
     if shrink_at is None:
         shrink_at = sketch_size + 1
-    shrink_at = _checks.count("shrink_at", shrink_at, maximum=sketch_size + 1, limit="sketch_size + 1")
-    dtype = _checks.floating("dtype", jnp.zeros((), dtype)).dtype
+    shrink_at = checks.count("shrink_at", shrink_at, maximum=sketch_size + 1, limit="sketch_size + 1")
+    dtype = checks.floating("dtype", jnp.zeros((), dtype)).dtype
     num_slots = 2 * sketch_size if shrink_at > sketch_size else sketch_size
     # One array each: a state may be donated to a compiled step, and then no two leaves may share memory.
     return State(
@@ -190,9 +190,9 @@ def update(state: State, rows: Any, weights: Any = None) -> State:
     (30, 8)
     """
     state = _state("state", state)
-    rows = _checks.matrix("rows", rows, dim=state.buffer.shape[1], min_rows=0)
-    _checks.same_dtype("rows", rows, "the state", state.buffer)
-    weights = _checks.weights(weights, "the state", rows, some=False)
+    rows = checks.matrix("rows", rows, dim=state.buffer.shape[1], min_rows=0)
+    checks.same_dtype("rows", rows, "the state", state.buffer)
+    weights = checks.weights(weights, "the state", rows, some=False)
     if rows.shape[0] == 0:
         return state
     return _update(state, rows, weights)

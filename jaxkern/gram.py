@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxkern import _checks
+from jaxkern import checks
 from jaxkern._blocks import by_blocks
 from jaxkern._distances import HIGHEST, safe_sqrt
 from jaxkern.kernels import Kernel, as_kernel
@@ -111,14 +111,14 @@ def gram_matmul(kernel: Any, X: Any, Y: Any, V: Any, *, block_size: int | None =
     -----
     Time O(n m (d + r)), memory O(n r + block_size^2) beyond the input, also for gradients.
     """
-    kernel, X = as_kernel(kernel), _checks.matrix("X", X, min_rows=0)
-    Y = _checks.matrix("Y", X if Y is None else Y, dim=X.shape[1])
-    _checks.same_dtype("Y", Y, "X", X)
-    V = _checks.same_dtype("V", _checks.columns("V", V, rows=Y.shape[0]), "X", X)
+    kernel, X = as_kernel(kernel), checks.matrix("X", X, min_rows=0)
+    Y = checks.matrix("Y", X if Y is None else Y, dim=X.shape[1])
+    checks.same_dtype("Y", Y, "X", X)
+    V = checks.same_dtype("V", checks.columns("V", V, rows=Y.shape[0]), "X", X)
     if X.shape[0] == 0:
         return jnp.zeros((0, *V.shape[1:]), X.dtype)
     if block_size is not None:
-        block_size = _checks.count("block_size", block_size)
+        block_size = checks.count("block_size", block_size)
     flat = V.ndim == 1
     product = _gram_matmul(kernel, X, Y, V[:, None] if flat else V, block_size=block_size)
     return product[:, 0] if flat else product
@@ -136,7 +136,7 @@ def center(K: Any) -> jax.Array:
     ValueError
         If K is not a square floating matrix.
     """
-    return _center(_checks.square("K", K))
+    return _center(checks.square("K", K))
 
 
 def kernel_distance(kernel: Any, X: Any, Y: Any) -> jax.Array:
@@ -170,7 +170,7 @@ def kernel_distance(kernel: Any, X: Any, Y: Any) -> jax.Array:
             f"kernel must be positive semidefinite to have a kernel distance, got {type(kernel).__name__}; "
             "pass another kernel"
         )
-    X = _checks.matrix("X", X)
+    X = checks.matrix("X", X)
     Y = _other("Y", Y, X)
     if X.shape != Y.shape:
         raise ValueError(f"Y must have the shape of X, {X.shape}, got {Y.shape}; distances are taken row by row")
@@ -179,12 +179,12 @@ def kernel_distance(kernel: Any, X: Any, Y: Any) -> jax.Array:
 
 def _arguments(kernel: Any, X: Any, Y: Any) -> tuple[Kernel, jax.Array, jax.Array | None]:
     same = Y is None or Y is X
-    kernel, X = as_kernel(kernel), _checks.matrix("X", X)
+    kernel, X = as_kernel(kernel), checks.matrix("X", X)
     return kernel, X, None if same else _other("Y", Y, X)
 
 
 def _other(name: str, value: Any, X: jax.Array) -> jax.Array:
-    return _checks.same_dtype(name, _checks.matrix(name, value, dim=X.shape[1]), "X", X)
+    return checks.same_dtype(name, checks.matrix(name, value, dim=X.shape[1]), "X", X)
 
 
 @jax.jit

@@ -28,7 +28,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxkern._pytree import CLASSES, public_name, remember
+from jaxkern.pytrees import CLASSES, public_name, remember
 from jaxkern.rkhs import RandomProjection
 
 __all__ = ["load", "save"]
@@ -54,7 +54,7 @@ def save(path: str | os.PathLike[str], obj: Any) -> None:
         whoever reads it, and whatever interrupts the writing, it is the old one or the new one.
     obj : a PyTree class of jaxkern (a fitted map, a kernel, a Function, a state, a result), typed random keys, JAX and
         NumPy arrays, numbers, strings, None, and tuples, lists and dicts of these with strings as keys. A class of
-        one's own goes along if `jaxkern._pytree` made it, and is there again when the file is read.
+        one's own goes along if `jaxkern.pytrees` made it, and is there again when the file is read.
 
     Raises
     ------

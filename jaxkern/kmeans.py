@@ -19,10 +19,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxkern import _checks
+from jaxkern import checks
 from jaxkern._distances import FEW, coordinate_sums, everywhere, product_rounding
-from jaxkern._draws import invert
-from jaxkern._pytree import pytree
+from jaxkern.draws import invert
+from jaxkern.pytrees import pytree
 
 __all__ = ["KMeansResult", "kmeans"]
 
@@ -93,13 +93,13 @@ def kmeans(
     >>> kmeans(jax.random.key(0), jnp.arange(6.0)[:, None], 2).centers.shape
     (2, 1)
     """
-    key = _checks.key(key)
-    X = _checks.matrix("X", X)
-    weights = _checks.weights(weights, "X", X)
+    key = checks.key(key)
+    X = checks.matrix("X", X)
+    weights = checks.weights(weights, "X", X)
     sizes, max_iterations = _sizes(
         X.shape[0], X.shape[0], num_clusters, num_restarts, max_iterations, tolerance, num_candidates, block_size
     )
-    return _kmeans(key, X, weights, max_iterations, _checks.scalar("tolerance", tolerance, X.dtype), **sizes)
+    return _kmeans(key, X, weights, max_iterations, checks.scalar("tolerance", tolerance, X.dtype), **sizes)
 
 
 def _sizes(
@@ -113,14 +113,14 @@ def _sizes(
     block_size: Any,
 ) -> tuple[dict[str, int], int]:
     """Return the static sizes of `_kmeans` for points of which a device has `num_rows`, and max_iterations, checked."""
-    num_clusters = _checks.count("num_clusters", num_clusters, maximum=num_points, limit="the number of points")
-    num_restarts = _checks.count("num_restarts", num_restarts)
-    max_iterations = _checks.count("max_iterations", max_iterations)
-    if _checks.is_static(tolerance) and not tolerance >= 0:
+    num_clusters = checks.count("num_clusters", num_clusters, maximum=num_points, limit="the number of points")
+    num_restarts = checks.count("num_restarts", num_restarts)
+    max_iterations = checks.count("max_iterations", max_iterations)
+    if checks.is_static(tolerance) and not tolerance >= 0:
         raise ValueError(f"tolerance must be at least 0, got {tolerance!r}")
     if num_candidates is None:
         num_candidates = 2 + int(math.log(num_clusters))
-    num_candidates = _checks.count("num_candidates", num_candidates)
+    num_candidates = checks.count("num_candidates", num_candidates)
     if block_size is None:
         block_size = max(_BLOCK_ELEMENTS // num_clusters, 128)
         # Equal blocks: the last one would otherwise be padded by up to a whole block.
@@ -129,7 +129,7 @@ def _sizes(
         "num_clusters": num_clusters,
         "num_restarts": num_restarts,
         "num_candidates": num_candidates,
-        "block_size": min(_checks.count("block_size", block_size), num_rows),
+        "block_size": min(checks.count("block_size", block_size), num_rows),
     }
     return sizes, max_iterations
 
@@ -203,7 +203,7 @@ def _kmeans(
 ) -> KMeansResult:
     share = _Share(X.shape[0]) if share is None else share
     # Parts of the total, in which neither the mean nor the spread can overflow.
-    part = None if weights is None else (weights / _checks.mass(weights, lambda w: share.sum(w.sum())))[:, None]
+    part = None if weights is None else (weights / checks.mass(weights, lambda w: share.sum(w.sum())))[:, None]
 
     def average(rows: jax.Array) -> jax.Array:
         if part is None:

@@ -15,13 +15,13 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxkern import _checks
-from jaxkern._pytree import pytree
-from jaxkern._spectral import HIGHEST
+from jaxkern import checks
 from jaxkern.gram import gram
 from jaxkern.kernels import Kernel
 from jaxkern.kernels._base import psd_kernel
 from jaxkern.kmeans import _plus_plus
+from jaxkern.linalg import HIGHEST
+from jaxkern.pytrees import pytree
 
 __all__ = ["Reservoir", "kmeans_plus_plus", "leverage", "pivoted_cholesky", "reservoir", "uniform"]
 
@@ -55,9 +55,9 @@ def uniform(key: Any, X: Any, *, num_landmarks: int) -> jax.Array:
     >>> uniform(jax.random.key(1), X, num_landmarks=5).shape
     (5, 3)
     """
-    key = _checks.key(key)
-    X = _checks.matrix("X", X)
-    num_landmarks = _checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
+    key = checks.key(key)
+    X = checks.matrix("X", X)
+    num_landmarks = checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
     return _uniform(key, X, num_landmarks=num_landmarks)
 
 
@@ -104,12 +104,12 @@ def kmeans_plus_plus(key: Any, X: Any, *, num_landmarks: int, num_candidates: in
     -----
     Time O(N d n num_candidates), memory O(N d). Source: Arthur and Vassilvitskii (2007).
     """
-    key = _checks.key(key)
-    X = _checks.matrix("X", X)
-    num_landmarks = _checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
+    key = checks.key(key)
+    X = checks.matrix("X", X)
+    num_landmarks = checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
     if num_candidates is None:
         num_candidates = 2 + int(math.log(num_landmarks))
-    num_candidates = _checks.count("num_candidates", num_candidates)
+    num_candidates = checks.count("num_candidates", num_candidates)
     return _kmeans_plus_plus(key, X, num_landmarks=num_landmarks, num_candidates=num_candidates)
 
 
@@ -152,10 +152,10 @@ def pivoted_cholesky(key: Any, kernel: Any, X: Any, *, num_landmarks: int) -> ja
     -----
     N n kernel evaluations, O(N n^2) time and O(N n) memory. Source: Chen, Epperly, Tropp and Webber (2025).
     """
-    key = _checks.key(key)
+    key = checks.key(key)
     kernel = psd_kernel(kernel)
-    X = _checks.matrix("X", X)
-    num_landmarks = _checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
+    X = checks.matrix("X", X)
+    num_landmarks = checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
     return _rows(X, *_pivots(key, kernel, X, num_landmarks=num_landmarks))
 
 
@@ -223,16 +223,16 @@ def leverage(
     -----
     O(N p d + N p^2) time and O(N p) memory for p pilots. Source: Alaoui and Mahoney (2015), Musco and Musco (2017).
     """
-    key = _checks.key(key)
+    key = checks.key(key)
     kernel = psd_kernel(kernel)
-    X = _checks.matrix("X", X)
+    X = checks.matrix("X", X)
     size = X.shape[0]
-    num_landmarks = _checks.count("num_landmarks", num_landmarks, maximum=size, limit="the number of points")
+    num_landmarks = checks.count("num_landmarks", num_landmarks, maximum=size, limit="the number of points")
     if num_pilots is None:
         num_pilots = min(size, 4 * num_landmarks)
-    num_pilots = _checks.count("num_pilots", num_pilots, maximum=size, limit="the number of points")
+    num_pilots = checks.count("num_pilots", num_pilots, maximum=size, limit="the number of points")
     if regularization is not None:
-        regularization = _checks.scalar("regularization", _checks.positive("regularization", regularization), X.dtype)
+        regularization = checks.scalar("regularization", checks.positive("regularization", regularization), X.dtype)
     return _leverage(key, kernel, X, regularization, num_landmarks=num_landmarks, num_pilots=num_pilots)
 
 
@@ -332,27 +332,27 @@ def reservoir(*, num_landmarks: int) -> ReservoirFunctions:
     >>> state.points.shape
     (5, 3)
     """
-    size = _checks.count("num_landmarks", num_landmarks)
+    size = checks.count("num_landmarks", num_landmarks)
 
     def init(key: Any, dim: int, dtype: Any = jnp.float32) -> Reservoir:
         """Return a sample without rows, of points of dimension dim."""
-        dim = _checks.count("dim", dim)
+        dim = checks.count("dim", dim)
         last = jnp.iinfo(jnp.int32).max
         zero = jnp.zeros((size, dim), jax.dtypes.canonicalize_dtype(dtype))
         return Reservoir(
-            _checks.floating("dtype", zero), jnp.full((size,), last, jnp.int32), jnp.int32(0), _checks.key(key)
+            checks.floating("dtype", zero), jnp.full((size,), last, jnp.int32), jnp.int32(0), checks.key(key)
         )
 
     def update(state: Reservoir, rows: Any) -> Reservoir:
         """Return the sample after rows (b, dim), any b."""
-        rows = _checks.matrix("rows", rows, dim=state.points.shape[1], min_rows=0)
-        return _reservoir_update(state, _checks.same_dtype("rows", rows, "the reservoir", state.points))
+        rows = checks.matrix("rows", rows, dim=state.points.shape[1], min_rows=0)
+        return _reservoir_update(state, checks.same_dtype("rows", rows, "the reservoir", state.points))
 
     def merge(a: Reservoir, b: Reservoir) -> Reservoir:
         """Return the sample of two streams together, which were started with different keys."""
         if a.points.shape != b.points.shape:
             raise ValueError(f"b must have the shape of a, {a.points.shape}, got {b.points.shape}")
-        _checks.same_dtype("b", b.points, "a", a.points)
+        checks.same_dtype("b", b.points, "a", a.points)
         return _reservoir_merge(a, b)
 
     return ReservoirFunctions(init, update, merge)

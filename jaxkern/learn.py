@@ -15,11 +15,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxkern import _checks
-from jaxkern._pytree import pytree
-from jaxkern._spectral import eigvalsh
+from jaxkern import checks
 from jaxkern.gram import center, gram
 from jaxkern.kernels import as_kernel
+from jaxkern.linalg import eigvalsh
+from jaxkern.pytrees import pytree
 
 __all__ = ["Fit", "alignment", "eigengap", "fit_lengthscale"]
 
@@ -73,9 +73,9 @@ def alignment(kernel: Any, X: Any, labels: Any, *, num_labels: int) -> jax.Array
     cortes2012, (5).
     """
     kernel = as_kernel(kernel)
-    X = _checks.matrix("X", X)
-    labels = _checks.labels("labels", labels, size=X.shape[0])
-    num_labels = _checks.count("num_labels", num_labels)
+    X = checks.matrix("X", X)
+    labels = checks.labels("labels", labels, size=X.shape[0])
+    num_labels = checks.count("num_labels", num_labels)
     return _alignment(kernel, X, labels, num_labels=num_labels)
 
 
@@ -106,8 +106,8 @@ def eigengap(kernel: Any, X: Any, *, num_components: int) -> jax.Array:
     O(n^3) time, O(n^2) memory.
     """
     kernel = as_kernel(kernel)
-    X = _checks.matrix("X", X, min_rows=2)
-    num_components = _checks.count(
+    X = checks.matrix("X", X, min_rows=2)
+    num_components = checks.count(
         "num_components", num_components, maximum=X.shape[0] - 1, limit="one less than the number of points"
     )
     return _eigengap(kernel, X, num_components=num_components)
@@ -163,17 +163,17 @@ def fit_lengthscale(
     (6,)
     """
     kernel = as_kernel(kernel)
-    num_steps = _checks.count("num_steps", num_steps)
-    if not _checks.is_static(_checks.positive("learning_rate", learning_rate)):
+    num_steps = checks.count("num_steps", num_steps)
+    if not checks.is_static(checks.positive("learning_rate", learning_rate)):
         raise ValueError(f"learning_rate must be a static number, got {learning_rate!r}")
-    _checks.numbers("learning_rate", learning_rate)
-    if not (_checks.is_static(factor) and factor > 1):
+    checks.numbers("learning_rate", learning_rate)
+    if not (checks.is_static(factor) and factor > 1):
         raise ValueError(f"factor must be a number above 1, got {factor!r}")
     if not any(_is_lengthscale(path) for path, _ in jax.tree_util.tree_leaves_with_path(kernel)):
         raise ValueError(f"kernel must have a lengthscale to learn, got {type(kernel).__name__}")
     if optimizer is None:
         optimizer = _adam(learning_rate)
-    X = jax.tree.map(partial(_checks.as_array, "X"), X)
+    X = jax.tree.map(partial(checks.as_array, "X"), X)
     reach = math.log(float(factor))
     return _fit(kernel, X, objective=objective, optimizer=optimizer, num_steps=num_steps, reach=reach)
 

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxkern import _checks
+from jaxkern import checks
 
 __all__ = [
     "adjusted_rand_index",
@@ -112,7 +112,7 @@ def misclassification_rate(labels_true: Any, labels_pred: Any, *, num_labels: in
     """
     first, second = _two_labelings(labels_true, labels_pred)
     if num_labels is not None:
-        num_labels = _checks.count("num_labels", num_labels)
+        num_labels = checks.count("num_labels", num_labels)
     if isinstance(first, jax.core.Tracer) or isinstance(second, jax.core.Tracer):
         if num_labels is None:
             raise ValueError(
@@ -166,8 +166,8 @@ def frobenius_error(K: Any, Khat: Any) -> jax.Array:
 
 
 def _two_labelings(labels_true: Any, labels_pred: Any) -> tuple[jax.Array, jax.Array]:
-    first = _checks.labels("labels_true", _narrow(labels_true))
-    return first, _checks.labels("labels_pred", _narrow(labels_pred), size=first.shape[0])
+    first = checks.labels("labels_true", _narrow(labels_true))
+    return first, checks.labels("labels_pred", _narrow(labels_pred), size=first.shape[0])
 
 
 def _narrow(value: Any) -> Any:
@@ -180,8 +180,8 @@ def _narrow(value: Any) -> Any:
 
 
 def _two_grams(K: Any, Khat: Any) -> tuple[jax.Array, jax.Array]:
-    K = _checks.square("K", K)
-    Khat = _checks.same_dtype("Khat", _checks.square("Khat", Khat), "K", K)
+    K = checks.square("K", K)
+    Khat = checks.same_dtype("Khat", checks.square("Khat", Khat), "K", K)
     if Khat.shape != K.shape:
         raise ValueError(f"Khat must have the shape of K, {K.shape}, got {Khat.shape}")
     return K, Khat

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import scipy  # its parts load when they are used first
 
-from jaxkern import _checks, kernels
+from jaxkern import checks, kernels
 from jaxkern.bounds import Bound, sketching
 from jaxkern.bounds import fourier as _fourier
 from jaxkern.bounds import streaming as _streaming
 from jaxkern.bounds.fourier import _given
 
-__all__ = ["Plan", "fourier", "kernel_jl", "memory", "nystrom", "streaming"]
+__all__ = ["Plan", "fourier", "kernel_jl", "memory", "nystrom", "smallest_size", "streaming"]
 
 _ANY_NUMBER = 1e300
 """Stands for a number of points that is not known: no statement that depends on it helps."""
@@ -113,7 +113,7 @@ def fourier(
     >>> chosen.num_features == 2 * chosen.num_frequencies
     True
     """
-    eps, delta = _checks.open_unit("eps", eps), _checks.open_unit("delta", delta)
+    eps, delta = checks.open_unit("eps", eps), checks.open_unit("delta", delta)
     if kernel is not None and not isinstance(kernel, kernels.Gaussian):
         raise ValueError(
             f"kernel must be kernels.Gaussian, got {type(kernel).__name__}; relative errors of kernel distances are "
@@ -127,14 +127,14 @@ def fourier(
         raise ValueError("num_points must be given, or dim and diameter, or squared_distances and pairs; got none")
     certificates: list[Callable[[int], Bound]] = []
     if num_points is not None:
-        n = float(_checks.count("num_points", num_points))
+        n = float(checks.count("num_points", num_points))
         statements = [_fourier.relative_distances_closed_form]
         if eps >= 1e-4:  # below, rounding would decide
             statements += [_fourier.relative_distances, _fourier.relative_distances_sharp]
         for statement in statements:
             certificates.append(functools.partial(_pairs, statement, eps, n))
     if dim is not None:
-        d = _checks.count("dim", dim)
+        d = checks.count("dim", dim)
         _positive("diameter", diameter)
         certificates.append(_ball_certificate(eps, delta, d, float(diameter)))  # type: ignore[arg-type]
     if pairs is not None:
@@ -186,13 +186,13 @@ def streaming(
     >>> plan.streaming(0.1, 0.01).sketch_size > 10
     True
     """
-    eps, delta = _checks.open_unit("eps", eps), _checks.open_unit("delta", delta)
-    n = _ANY_NUMBER if num_points is None else float(_checks.count("num_points", num_points))
+    eps, delta = checks.open_unit("eps", eps), checks.open_unit("delta", delta)
+    n = _ANY_NUMBER if num_points is None else float(checks.count("num_points", num_points))
     if eps < 1 / _LARGEST:
         raise ValueError(f"eps must be larger: no size below 2^53 is certified, got {eps:g}")
     least = math.floor(1 / eps) + 1  # leaves something for the features, also where 1 / eps is a whole number
     if sketch_size is not None:
-        sketch_size = _checks.count("sketch_size", sketch_size)
+        sketch_size = checks.count("sketch_size", sketch_size)
         if eps - 1 / (sketch_size + 1) <= 0:
             raise ValueError(
                 f"sketch_size must exceed 1 / eps - 1 = {1 / eps - 1:g}, as the sketch alone may lose "
@@ -264,13 +264,13 @@ def kernel_jl(
     >>> plan.kernel_jl(0.3, 0.01, num_functions=1770).num_features < 700
     True
     """
-    eps, delta = _checks.open_unit("eps", eps), _checks.open_unit("delta", delta)
+    eps, delta = checks.open_unit("eps", eps), checks.open_unit("delta", delta)
     population = {"kappa": kappa, "op_norm": op_norm, "trace": trace, "trace3": trace3, "hs_norm": hs_norm}
     given = [name for name, value in population.items() if value is not None]
     if num_functions is not None:
         if given or num_landmarks is not None:
             raise ValueError("num_functions must be given alone, without population quantities or num_landmarks")
-        count = _checks.count("num_functions", num_functions)
+        count = checks.count("num_functions", num_functions)
         size, bound = _smallest([lambda d: _functions(eps, count, d)], delta)
         return Plan(bound.source, bound.probability, num_features=size)
     missing = [name for name in population if name not in given]
@@ -281,7 +281,7 @@ def kernel_jl(
         )
     words = {name: float(_positive(name, value)) for name, value in population.items()}
     if num_landmarks is not None:
-        n = _checks.count("num_landmarks", num_landmarks)
+        n = checks.count("num_landmarks", num_landmarks)
         found = _rows(eps, delta, words, float(n))
         if found is None:
             raise ValueError(f"num_landmarks must be larger: no number of features reaches eps={eps:g} with {n}")
@@ -335,7 +335,7 @@ def nystrom(eps: float, delta: float) -> Plan:
     >>> plan.nystrom(0.1, 0.01).num_landmarks
     431
     """
-    eps, delta = _checks.open_unit("eps", eps), _checks.open_unit("delta", delta)
+    eps, delta = checks.open_unit("eps", eps), checks.open_unit("delta", delta)
     size, bound = _smallest([lambda c: _streaming.nystrom_spectral(eps=eps, num_landmarks=c)], delta)
     return Plan(bound.source, bound.probability, num_landmarks=size)
 
@@ -376,14 +376,14 @@ def memory(
     >>> plan.memory(dim=10, num_features=1000, num_points=10**6).feature_bytes
     4000000000
     """
-    d = _checks.count("dim", dim)
-    m = _checks.count("num_features", num_features)
-    n = _checks.count("num_points", num_points, minimum=0)
-    size = _checks.count("itemsize", itemsize)
+    d = checks.count("dim", dim)
+    m = checks.count("num_features", num_features)
+    n = checks.count("num_points", num_points, minimum=0)
+    size = checks.count("itemsize", itemsize)
     if size not in (4, 8):
         raise ValueError(f"itemsize must be 4 (float32) or 8 (float64), got {size}")
     if num_landmarks is not None:
-        landmarks = _checks.count("num_landmarks", num_landmarks)
+        landmarks = checks.count("num_landmarks", num_landmarks)
         held = landmarks * (d + m)
         frequencies = None
     else:
@@ -392,7 +392,7 @@ def memory(
             raise ValueError(f"num_features must be even for paired Fourier features, got {m}; or pass num_landmarks")
         frequencies = m // 2
         held = frequencies * d
-    rows = None if sketch_size is None else _checks.count("sketch_size", sketch_size)
+    rows = None if sketch_size is None else checks.count("sketch_size", sketch_size)
     map_bytes, feature_bytes, sketch_bytes = size * held, size * n * m, size * 2 * (rows or 0) * m
     return Plan(
         source="array sizes",
@@ -405,6 +405,30 @@ def memory(
         sketch_bytes=sketch_bytes,
         total_bytes=map_bytes + feature_bytes + sketch_bytes,
     )
+
+
+def smallest_size(certificate: Callable[[int], Bound], delta: float) -> int | None:
+    """Return a size that is certified while the size below is not: doubling, then bisection.
+
+    Parameters
+    ----------
+    certificate : a function of a size, such as `lambda m: bounds.fourier.gram_spectral(num_frequencies=m, ...)`.
+    delta : failure probability; a size is certified where the bound is valid with probability at least 1 - delta.
+
+    Returns
+    -------
+    The size, the smallest one where certificates hold from some size on; None if it would exceed 2^53.
+    """
+    high = 1
+    while not _certifies(certificate(high), delta):
+        high *= 2
+        if high > _LARGEST:
+            return None
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _certifies(certificate(middle), delta) else (middle, high)
+    return high
 
 
 # ------------------------------------------------------------------------------------------------------- certificates
@@ -488,31 +512,17 @@ def _certifies(bound: Bound, delta: float) -> bool:
 
 def _smallest(certificates: Sequence[Callable[[int], Bound]], delta: float) -> tuple[int, Bound]:
     """Return the smallest whole number at which one of the certificates holds, and the bound that says so."""
-    found = [(size, certificate(size)) for certificate in certificates if (size := _least(certificate, delta))]
+    found = [(size, certificate(size)) for certificate in certificates if (size := smallest_size(certificate, delta))]
     if not found:
         raise ValueError(f"eps and delta must be larger: no size below 2^53 is certified, got delta={delta:g}")
     return min(found, key=lambda pair: pair[0])
 
 
-def _least(certificate: Callable[[int], Bound], delta: float) -> int | None:
-    """Return a size that is certified while the size below is not: doubling, then bisection."""
-    high = 1
-    while not _certifies(certificate(high), delta):
-        high *= 2
-        if high > _LARGEST:
-            return None
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _certifies(certificate(middle), delta) else (middle, high)
-    return high
-
-
 def _positive(name: str, value: Any) -> Any:
     """Return a static positive number, or raise."""
-    if not _checks.is_static(value):
+    if not checks.is_static(value):
         raise ValueError(f"{name} must be a positive number, got {value!r}")
-    return _checks.positive(name, value)
+    return checks.positive(name, value)
 
 
 def _nonnegative(name: str, value: Any) -> np.ndarray:
@@ -524,3 +534,6 @@ def _nonnegative(name: str, value: Any) -> np.ndarray:
     if array.ndim != 1 or not np.all((array >= 0) & np.isfinite(array)):
         raise ValueError(f"{name} must be a vector of finite numbers that are at least 0, got {value!r}")
     return array
+
+
+_least = smallest_size

@@ -16,12 +16,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxkern import _checks, _spectral
-from jaxkern._draws import normal_rows
-from jaxkern._pytree import pytree, static
-from jaxkern._spectral import matmul
+from jaxkern import checks, linalg
+from jaxkern.draws import normal_rows
 from jaxkern.gram import gram, gram_matmul
 from jaxkern.kernels import Kernel, as_kernel
+from jaxkern.linalg import matmul
+from jaxkern.pytrees import pytree, static
 
 __all__ = [
     "Covariance",
@@ -61,15 +61,15 @@ class Function:
             If X is not a floating matrix with the dimension and dtype of the points.
         """
         kernel, points, weights = _parts(self)
-        X = _checks.matrix("X", X, dim=points.shape[1], min_rows=0)
+        X = checks.matrix("X", X, dim=points.shape[1], min_rows=0)
         return gram_matmul(kernel, X, points, weights)
 
     def __add__(self, other: Function) -> Function:
         """Return f + g; both need the same kernel, and the same number of functions."""
         kernel, points, weights = _parts(self)
         _, other_points, other_weights = _parts(_same_space(other, kernel))
-        _checks.matrix("points", other_points, dim=points.shape[1])
-        _checks.same_dtype("points of the second function", other_points, "those of the first", points)
+        checks.matrix("points", other_points, dim=points.shape[1])
+        checks.same_dtype("points of the second function", other_points, "those of the first", points)
         if weights.shape[1:] != other_weights.shape[1:]:
             raise ValueError(f"weights of the two functions do not match: {weights.shape} and {other_weights.shape}")
         return Function(
@@ -93,7 +93,7 @@ class Function:
 
 def section(kernel: Any, X: Any) -> Function:
     """Return the kernel sections K(., x) of all rows x of X, (n, d), as n functions."""
-    X = _checks.matrix("X", X)
+    X = checks.matrix("X", X)
     return Function(as_kernel(kernel), X, jnp.eye(X.shape[0], dtype=X.dtype))
 
 
@@ -177,7 +177,7 @@ class Covariance:
 
     def __post_init__(self) -> None:
         """Validate the static flag."""
-        _checks.flag("centered", self.centered)
+        checks.flag("centered", self.centered)
 
     def __call__(self, f: Function, *, power: float = 1) -> Function:
         """Return Sigma^power f, power >= 1 (or 0, the identity); whole powers need no eigen-decomposition.
@@ -208,9 +208,9 @@ class Covariance:
     @property
     def total(self) -> jax.Array:
         """The sum of the weights as they were given, or NaN if they are no weights."""
-        points = _checks.matrix("points", self.points)
-        weights = _checks.weights(self.weights, "points", points)
-        return _checks.mass(jnp.ones(points.shape[0], points.dtype) if weights is None else weights)
+        points = checks.matrix("points", self.points)
+        weights = checks.weights(self.weights, "points", points)
+        return checks.mass(jnp.ones(points.shape[0], points.dtype) if weights is None else weights)
 
     def matrix(self) -> jax.Array:
         """Return A = B B*, (p, p), which has the eigenvalues of Sigma."""
@@ -218,18 +218,18 @@ class Covariance:
 
     def eigenvalues(self) -> jax.Array:
         """Return the p eigenvalues, descending; those below eps * p * the largest are set to zero."""
-        return _spectral.psd_eigvalsh(self.matrix())
+        return linalg.psd_eigvalsh(self.matrix())
 
     def trace(self, power: float = 1) -> jax.Array:
         """Return tr Sigma^power; whole powers are products, without an eigen-decomposition."""
         power = _power(power, least=0)
-        if _spectral.is_whole(power):
-            return _spectral.trace_power(self.matrix(), round(power))
+        if float(power).is_integer():
+            return linalg.trace_power(self.matrix(), round(power))
         return jnp.sum(_safe_power(self.eigenvalues(), power))
 
     def op_norm(self, power: float = 1) -> jax.Array:
         """Return the operator norm of Sigma^power."""
-        return jnp.maximum(_spectral.eigvalsh(self.matrix())[0], 0) ** _power(power, least=0)
+        return jnp.maximum(linalg.eigvalsh(self.matrix())[0], 0) ** _power(power, least=0)
 
     def hs_norm(self, power: float = 1) -> jax.Array:
         """Return the Hilbert-Schmidt norm of Sigma^power."""
@@ -250,12 +250,12 @@ class Covariance:
         return jnp.max(kernel._diagonal(points))
 
     def _parts(self) -> tuple[Kernel, jax.Array, jax.Array]:
-        points = _checks.matrix("points", self.points)
-        weights = _checks.weights(self.weights, "points", points)
+        points = checks.matrix("points", self.points)
+        weights = checks.weights(self.weights, "points", points)
         if weights is None:
             root = jnp.full(points.shape[:1], (1 / points.shape[0]) ** 0.5, points.dtype)
         else:
-            total = _checks.mass(weights)
+            total = checks.mass(weights)
             root = jnp.sqrt(weights / total)
             # Rows that fill up may be far away: they become copies of an atom. All are NaN if the weights are none.
             points = jnp.where((weights > 0)[:, None], points, points[jnp.argmax(weights)]) + 0 * total
@@ -266,7 +266,7 @@ class Covariance:
         _, points, root = self._parts()
         values = f(points)
         if self.centered:
-            mean = jnp.tensordot(root * root, values, axes=1, precision=_spectral.HIGHEST)
+            mean = jnp.tensordot(root * root, values, axes=1, precision=linalg.HIGHEST)
             values = values - mean[None, ...]
         return _rows(root, values) * values
 
@@ -283,11 +283,11 @@ def _whitened(kernel: Kernel, points: jax.Array, root: jax.Array, centered: bool
 
 @partial(jax.jit, static_argnames=("power",))
 def _apply_power(A: jax.Array, values: jax.Array, power: float) -> jax.Array:
-    if _spectral.is_whole(power):
+    if float(power).is_integer():
         for _ in range(round(power)):
             values = matmul(A, values)
         return values
-    return matmul(_spectral.psd_power(A, power), values)
+    return matmul(linalg.psd_power(A, power), values)
 
 
 @partial(jax.jit, static_argnames=("centered",))
@@ -321,11 +321,11 @@ def draw_gaussian(key: Any, covariance: Covariance, *, power: float = 1, num_dra
     ValueError
         If the key is old-style, power < 1 or num_draws < 1.
     """
-    key = _checks.key(key)
+    key = checks.key(key)
     power = _power(power, least=1)
     if power < 1:
         raise ValueError(f"power must be at least 1, got {power}; Sigma^0 is not trace class")
-    num_draws = _checks.count("num_draws", num_draws)
+    num_draws = checks.count("num_draws", num_draws)
     kernel, points, root = covariance._parts()
     normal = normal_rows(key, num_draws, points.shape[0], points.dtype).T
     half = _apply_power(covariance.matrix(), normal, (power - 1) / 2)
@@ -355,7 +355,7 @@ class RandomProjection:
 
     def __init__(self, key: Any, covariance: Covariance, *, num_features: int, power: float = 3) -> None:
         """Draw the directions."""
-        num_features = _checks.count("num_features", num_features)
+        num_features = checks.count("num_features", num_features)
         self.directions = draw_gaussian(key, covariance, power=power, num_draws=num_features)
 
     def __call__(self, f: Function) -> jax.Array:
@@ -366,7 +366,7 @@ class RandomProjection:
     def adjoint(self, alpha: Any) -> Function:
         """Return Theta* alpha = sum_i alpha_i v_i / sqrt(d) for alpha (d,)."""
         weights = jnp.asarray(self.directions.weights)
-        alpha = _checks.vector("alpha", alpha, size=weights.shape[1])
+        alpha = checks.vector("alpha", alpha, size=weights.shape[1])
         combined = matmul(weights, alpha) / weights.shape[1] ** 0.5
         return Function(self.directions.kernel, self.directions.points, combined)
 
@@ -383,15 +383,15 @@ class RandomProjection:
 
 
 def _parts(f: Function) -> tuple[Kernel, jax.Array, jax.Array]:
-    points = _checks.matrix("points", f.points)
-    weights = _checks.columns("weights", f.weights, rows=points.shape[0])
-    return as_kernel(f.kernel), points, _checks.same_dtype("weights", weights, "points", points)
+    points = checks.matrix("points", f.points)
+    weights = checks.columns("weights", f.weights, rows=points.shape[0])
+    return as_kernel(f.kernel), points, checks.same_dtype("weights", weights, "points", points)
 
 
 def _validated(f: Function, name: str) -> Function:
-    points = _checks.matrix("points", f.points)
-    weights = _checks.columns(name, f.weights, rows=points.shape[0])
-    return Function(f.kernel, points, _checks.same_dtype(name, weights, "points", points))
+    points = checks.matrix("points", f.points)
+    weights = checks.columns(name, f.weights, rows=points.shape[0])
+    return Function(f.kernel, points, checks.same_dtype(name, weights, "points", points))
 
 
 def _same_space(f: Any, kernel: Kernel) -> Function:
@@ -408,7 +408,7 @@ def _same_space(f: Any, kernel: Kernel) -> Function:
 
 def _differ(a: Any, b: Any) -> bool:
     """Tell whether two parameters are known to differ; arrays and tracers may not be looked at."""
-    return _checks.is_static(a) and _checks.is_static(b) and a != b
+    return checks.is_static(a) and checks.is_static(b) and a != b
 
 
 def _rows(vector: jax.Array, like: jax.Array) -> jax.Array:
@@ -417,7 +417,7 @@ def _rows(vector: jax.Array, like: jax.Array) -> jax.Array:
 
 def _contract(a: jax.Array, b: jax.Array) -> jax.Array:
     """Return a' b with vectors as single functions."""
-    return jnp.tensordot(a, b, axes=(0, 0), precision=_spectral.HIGHEST)
+    return jnp.tensordot(a, b, axes=(0, 0), precision=linalg.HIGHEST)
 
 
 def _safe_power(values: jax.Array, power: float) -> jax.Array:
@@ -426,7 +426,7 @@ def _safe_power(values: jax.Array, power: float) -> jax.Array:
 
 def _power(power: Any, *, least: float) -> float:
     """Return a static power: zero, or at least `least`; anything positive where least is 0."""
-    if not _checks.is_static(power):
+    if not checks.is_static(power):
         raise ValueError(f"power must be a static number, got {power!r}")
     if not (power == 0 and least > 0) and not (power >= least and power > 0):
         wanted = "0 or at least 1" if least > 0 else "positive"

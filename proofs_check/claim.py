@@ -172,11 +172,11 @@ Statement = Identity | Tail | Calibrated | Expectation | Law | Rate | Exact | In
 
 @dataclass(frozen=True)
 class Form:
-    """One form of a claim: the statement, where it is tried, and the verdict that is expected, with the reason."""
+    """One form of a claim: the statement, and where it is tried. The register adds the verdict that is expected."""
 
     statement: Statement
-    settings: tuple[Setting, ...]
-    expect: str
+    settings: tuple[Setting, ...] = ()
+    expect: str = ""
     tex: str = ""
 
 
@@ -190,11 +190,40 @@ class Control:
     kind: str = "other"
 
 
-@dataclass(frozen=True)
-class Claim:
-    """One statement of a paper, as printed and as corrected, with the controls that its check must reject.
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """What is computed for a claim: its forms, as printed and as corrected, and the controls that it must reject."""
 
-    `hypotheses` says in words, with formulas between dollar signs, what the statement assumes; the settings meet it.
+    printed: Form | None = None
+    corrected: Form | None = None
+    controls: tuple[Control, ...] = ()
+
+
+KINDS = (
+    "identity",
+    "inequality",
+    "tail bound",
+    "lower bound",
+    "expectation",
+    "law",
+    "limit in law",
+    "rate",
+    "cost",
+    "algorithm guarantee",
+    "assumption",
+)
+"""What a claim says, in one word or two."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim(Check):
+    """One statement of a paper: what the register says of it, and its check.
+
+    `tex` is the formula as printed, `because` why the verdicts are what they are. `hypotheses` says in words, with
+    formulas between dollar signs, what is assumed; the settings meet it. A `marginal` claim is a step of a proof, a
+    remark or a fact in passing, which only a run of all claims executes. `says` is the printed statement in words where
+    it is in the errata, `proof` the place in the documentation where the corrected form is proved (Markdown), and
+    `check` is `module:function` of the code.
     """
 
     id: str
@@ -203,10 +232,12 @@ class Claim:
     kind: str
     tex: str
     because: str
-    printed: Form | None = None
-    corrected: Form | None = None
-    controls: tuple[Control, ...] = ()
     hypotheses: str = ""
+    title: str = ""
+    marginal: bool = False
+    says: str = ""
+    proof: str = ""
+    check: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,36 +1,103 @@
-"""All claims, in the papers' order."""
+"""The register: every statement of the papers in their order, from one data file a paper, with the checks it names.
+
+`papers/KEY/register.toml` says of each statement where it stands, what is printed and what holds, which verdicts are
+expected and why, and which function makes its check. Everything that lists statements is made from it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+import functools
+import importlib
+import inspect
+import tomllib
+from collections.abc import Callable, Mapping
+from importlib import resources
+from typing import Any
 
-from proofs_check.claim import Claim
-from proofs_check.papers import populations
-from proofs_check.papers.populations import Population
+from proofs_check.claim import KINDS, Check, Claim, Form, Undecided
+
+PAPERS = ("kpotufe2020", "chen2016", "ghashami2016", "amini2021")
+FIELDS = {
+    *("id", "place", "title", "kind", "marginal", "printed", "reading", "corrected", "hypotheses", "expected"),
+    *("because", "says", "proof", "undecided", "check", "reason"),
+}
+
+Entry = Mapping[str, Any]
 
 
-def claims(data: Population | None = None, profile: str = "quick") -> list[Claim]:
-    """Return every claim, with settings on the synthetic populations, or on a population of the user's own.
+@functools.cache
+def entries(paper: str) -> tuple[Entry, ...]:
+    """Return what the register says of each statement of a paper; one without an id has a reason instead of a check."""
+    path = resources.files(f"proofs_check.papers.{paper}").joinpath("register.toml")
+    found = tomllib.loads(path.read_text(encoding="utf-8"))["statement"]
+    for entry in found:
+        unknown, kind = set(entry) - FIELDS, entry.get("kind")
+        if unknown or ("id" in entry) == ("reason" in entry) or ("id" in entry and kind not in KINDS):
+            raise ValueError(
+                f"{paper}: the entry {entry.get('id', entry.get('place'))!r} has unknown fields, or neither "
+                f"or both of an id and a reason, or the kind {kind!r}, which is none of {', '.join(KINDS)}"
+            )
+    return tuple({name: " ".join(v.split()) if isinstance(v, str) else v for name, v in e.items()} for e in found)
+
+
+def claims(data: Any = None, profile: str = "quick", *, papers: tuple[str, ...] = PAPERS) -> list[Claim]:
+    """Return every claim, in the papers' order, with settings on synthetic populations, or on a user's own.
 
     Parameters
     ----------
-    data : a population to run on instead of the synthetic ones.
+    data : a `Population` to run on instead of the synthetic ones.
     profile : "quick" or "full"; the full one tries more values of tau and sizes.
+    papers : their keys.
     """
-    from proofs_check.papers import rare
-    from proofs_check.papers.amini2021 import theorems as amini2021
-    from proofs_check.papers.chen2016 import theorems as chen2016
-    from proofs_check.papers.ghashami2016 import theorems as ghashami2016
-    from proofs_check.papers.kpotufe2020 import identities as kpotufe2020_identities
-    from proofs_check.papers.kpotufe2020 import theorems as kpotufe2020
+    made = []
+    for paper in papers:
+        scope = importlib.import_module(f"proofs_check.papers.{paper}.places").Scope(data, profile == "full")
+        made += [_claim(paper, entry, scope) for entry in entries(paper) if "id" in entry]
+    return made
 
-    people: Sequence[Population] = populations.synthetic() if data is None else (data,)
-    full = profile == "full"
-    return [
-        *kpotufe2020_identities.claims(people),
-        *kpotufe2020.claims(people, full=full),
-        *chen2016.claims(data, full=full),
-        *ghashami2016.claims(data, full=full),
-        *amini2021.claims(data, full=full),
-        *rare.claims(full=full),
-    ]
+
+def function_of(paper: str, check: str) -> Callable[..., Check]:
+    """Return the function that makes a check, which the register names as `module:function`."""
+    module, _, name = check.partition(":")
+    relative = module if module.startswith(".") else f".{module}"
+    found: Callable[..., Check] = getattr(importlib.import_module(relative, f"proofs_check.papers.{paper}"), name)
+    return found
+
+
+def _claim(paper: str, entry: Entry, scope: Any) -> Claim:
+    check = Check()
+    if "check" in entry:
+        make = function_of(paper, entry["check"])
+        check = make(scope) if inspect.signature(make).parameters else make()
+    printed, corrected = check.printed, check.corrected
+    if "undecided" in entry:
+        printed = Form(Undecided(entry["undecided"]))
+    formulas = {
+        "printed": entry.get("reading", ""),
+        "corrected": entry["corrected"] if "printed" in entry and "corrected" in entry else "",
+    }
+    forms = {}
+    for name, form in (("printed", printed), ("corrected", corrected)):
+        if (form is None) == (name in entry["expected"]):
+            raise ValueError(
+                f"{entry['id']}: the register expects {dict(entry['expected'])}, but of the form as {name}"
+            )
+        if form is not None:
+            forms[name] = dataclasses.replace(form, expect=entry["expected"][name], tex=formulas[name])
+    return Claim(
+        id=entry["id"],
+        paper=paper,
+        where=entry["place"],
+        kind=entry["kind"],
+        tex=entry.get("printed") or entry["corrected"],
+        because=entry["because"],
+        hypotheses=entry.get("hypotheses", ""),
+        title=entry["title"],
+        marginal=entry.get("marginal", False),
+        says=entry.get("says", ""),
+        proof=entry.get("proof", ""),
+        check=entry.get("check", ""),
+        controls=check.controls,
+        **forms,
+    )

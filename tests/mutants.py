@@ -51,7 +51,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "jaxkern/_draws.py": ("kernel_jl",),
     "jaxkern/_pytree.py": ("pytrees",),
     "jaxkern/bounds/_bound.py": ("bounds_sketching", "bounds_streaming", "bounds_fourier", "bounds_concentration"),
-    "jaxkern/bounds/sketching.py": ("bounds_sketching",),
+    "jaxkern/bounds/sketching": ("bounds_sketching",),
     "jaxkern/bounds/streaming.py": ("bounds_streaming",),
     "jaxkern/bounds/fourier": ("bounds_fourier",),
     "jaxkern/bounds/fourier/_given.py": ("bounds_fourier", "certify_theory"),

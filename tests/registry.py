@@ -715,6 +715,11 @@ QUANTITIES = {
     "weight": 0.4,
     "mean_gap": 0.7,
     "num_functions": 50.0,
+    "num_pairs": 50.0,
+    "rank": 2.5,
+    "energy": 0.3,
+    "squared_diameter": 0.4,
+    "squared_distance": 0.9,
 }
 EVERY_N = ("kappa", "op_norm", "trace", "trace3", "hs_norm", "n", "d", "tau")
 BOUNDS = {
@@ -728,13 +733,19 @@ BOUNDS = {
     "projected_inner_products": ("op_norm", "trace3", "d", "tau"),
     "projected_inner_products_all_d": ("op_norm", "trace3", "d", "tau"),
     "covariance_deviation_sharp": ("kappa", "trace", "hs_norm", "n", "tau"),
+    "gaussian_covariance": ("op_norm", "rank", "n", "tau"),
     "hilbert_mean": ("theta", "scale", "n", "tau"),
     "inner_products_every_n": EVERY_N,
     "largest_stretch": EVERY_N,
     "mean_separation_shortfall": (*EVERY_N, "sigma", "weight", "mean_gap"),
     "relative_norms": ("num_functions", "d", "tau"),
+    "relative_separation": (
+        *("num_pairs", "d", "tau", "kappa", "op_norm", "eigenvalue", "epsilon"),
+        *("squared_diameter", "squared_distance"),
+    ),
     "separation_shortfall": (*EVERY_N, "eigenvalue", "epsilon", "num_points", "eta"),
     "weak_difference": ("kappa", "op_norm", "trace", "n", "d", "tau"),
+    "weak_difference_given": ("energy", "d", "tau"),
     "weak_difference_coupled": ("kappa", "op_norm", "trace", "n", "d", "tau"),
 }
 for name, names in BOUNDS.items():
@@ -773,9 +784,12 @@ FOURIER_QUANTITIES = {
     "spectral": 2.0,
     "tail": 3.0,
     "num_landmarks": 300.0,
+    "coherence": 1.5,
+    "mean_square": 0.3,
 }
 FOURIER_BOUNDS = {
     "ball": ("eps", "num_frequencies", "dim", "diameter", "tau"),
+    "ball_additive": ("eps", "num_frequencies", "dim", "diameter", "tau"),
     "chi_square_mean": ("eps", "num_frequencies"),
     "dimension_limit": ("eps", "dim", "radius"),
     "distance_lower": ("distance",),
@@ -788,6 +802,8 @@ FOURIER_BOUNDS = {
     "gram_spectral_paired_all_n": ("eps", "num_frequencies"),
     "gram_spectral_shifted": ("eps", "num_features", "num_points"),
     "kernel_value": ("eps", "num_frequencies"),
+    "kernel_values": ("eps", "num_frequencies", "num_points"),
+    "kernel_values_shifted": ("eps", "num_features", "num_points"),
     "lipschitz_squared": ("radius", "dim", "num_frequencies", "tau"),
     "log_mgf": ("s", "distance"),
     "near_distance": ("eps", "num_frequencies", "distance"),
@@ -801,6 +817,7 @@ FOURIER_BOUNDS = {
     "squared_distance_lower": ("eps", "distance"),
     "sub_exponential": ("eps", "mean", "p", "q", "num_frequencies"),
     "success_limit": ("eps", "num_frequencies", "num_points"),
+    "vanishing_ball": ("eps", "num_frequencies", "dim", "tau"),
 }
 STREAMING_BOUNDS = {
     "best_rank": ("tail", "spectral", "rank"),
@@ -809,6 +826,9 @@ STREAMING_BOUNDS = {
     "frequent_directions_rowwise": ("residual_energy", "sketch_size", "rank"),
     "frobenius_from_spectral": ("spectral", "num_points"),
     "leftover_rows": ("energy", "sketch_size", "row_energy"),
+    "nystrom_best_rank": ("num_landmarks", "rank", "tau"),
+    "nystrom_coherence": ("eps", "coherence", "rank", "num_landmarks", "num_points", "tau"),
+    "nystrom_frobenius_mean": ("mean_square", "num_landmarks"),
     "nystrom_spectral": ("eps", "num_landmarks"),
     "projection": ("num_points", "sketch_size", "row_energy"),
     "projection_buffered": ("num_points", "sketch_size", "row_energy"),
@@ -825,6 +845,14 @@ for module, table in ((fourier, FOURIER_BOUNDS), (streaming, STREAMING_BOUNDS)):
 
             values = [FOURIER_QUANTITIES[n] * (1 + 0.05 * i * seed) for i, n in enumerate(names, 1)]
             return bound, tuple(jnp.asarray(value, dtype) for value in values)
+
+
+@entry("bounds.fourier.segment")
+def _(dtype, seed):
+    def bound(size, distance, tau):
+        return fourier.segment(num_frequencies=size, distance=distance, tau=tau)
+
+    return bound, tuple(jnp.asarray(value, dtype) * (1 + 0.05 * seed) for value in (700.0, 0.1, 4.0))
 
 
 @entry("bounds.fourier.relative_distances_given")
@@ -912,6 +940,7 @@ CONCENTRATION_BOUNDS = {
     "inner_product_gaussian": ("scale", "mean_norm", "mean_rank", "dim", "num_points", "u"),
     "inner_product_gaussian_any": ("scale", "frobenius", "mean_norm", "num_points", "tau"),
     "inner_product_kernel": ("kappa", "scale", "mean_norm", "dim", "num_points", "u", "c1", "c2"),
+    "inner_product_lower_centred": ("scale", "dim", "num_points", "u"),
     "inner_product_lower": ("mean_norm", "mean_rank", "num_points", "u"),
     "isotropic_block_mean": (*_SPHERES, "psi"),
     "isotropic_block_variance": (*_SPHERES, "psi", "psi_double"),

@@ -8,14 +8,18 @@ import functools
 import inspect
 import math
 from collections.abc import Callable
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any, ParamSpec
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxkern import _checks
 from jaxkern._pytree import pytree, static
+
+Real = float | jax.Array
+"""What a bound takes: a number of Python or NumPy, or an array of numbers, which broadcasts against the others."""
 
 
 @pytree
@@ -107,13 +111,6 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def namespace(*values: Any) -> ModuleType | Any:
-    """Return exact float64 arithmetic for Python and NumPy scalars, `jax.numpy` as soon as one value is an array."""
-    if not all(_checks.is_static(v) for v in values):
-        return jnp
-    return np if any(isinstance(v, np.generic) for v in values) else _Scalars
-
-
 def certain(value: Any) -> Any:
     """Return the probability 1 of a deterministic statement, of the kind of its value."""
     return 1.0 if _checks.is_static(value) else jnp.ones_like(value)
@@ -124,27 +121,31 @@ def note_of(as_printed: bool, otherwise: str) -> str:
     return " (printed)" if _checks.flag("as_printed", as_printed) else f" ({otherwise})"
 
 
-class _Scalars:
-    """The few functions that bounds use, on Python floats."""
+def _of_kind(name: str, exact: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """Return a function of real numbers: of `math` on Python floats, by NumPy on its scalars, by JAX on arrays."""
+    exact = exact or getattr(math, name)
 
-    exp = staticmethod(math.exp)
-    expm1 = staticmethod(math.expm1)
-    floor = staticmethod(math.floor)
-    log = staticmethod(math.log)
-    log1p = staticmethod(math.log1p)
+    def function(*args: Any) -> Any:
+        if any(isinstance(x, jax.Array | np.ndarray) for x in args):
+            return getattr(jnp, name)(*args)
+        if any(isinstance(x, np.generic) for x in args):
+            return getattr(np, name)(*args)
+        try:
+            return exact(*args)
+        except (OverflowError, ValueError):  # what IEEE has a number for; a complex number is a TypeError
+            with np.errstate(all="ignore"):
+                return getattr(np, name)(*args).item()
 
-    @staticmethod
-    def maximum(a: float, b: float) -> float:
-        return max(a, b) if a == a and b == b else math.nan
+    return function
 
-    @staticmethod
-    def minimum(a: float, b: float) -> float:
-        return min(a, b) if a == a and b == b else math.nan
 
-    @staticmethod
-    def sqrt(x: float) -> float:
-        return math.sqrt(x) if x >= 0 else math.nan  # as jax.numpy does; `valid` then says why
+def _unless_nan(choose: Callable[[float, float], float]) -> Callable[[float, float], float]:
+    return lambda a, b: choose(a, b) if a == a and b == b else math.nan
 
-    @staticmethod
-    def logical_and(a: bool, b: bool) -> bool:
-        return a and b
+
+xp = SimpleNamespace(
+    **{name: _of_kind(name) for name in ("exp", "expm1", "floor", "log", "log1p", "sqrt")},
+    maximum=_of_kind("maximum", _unless_nan(max)),
+    minimum=_of_kind("minimum", _unless_nan(min)),
+)
+"""The functions that bounds use, in the arithmetic of their arguments: exact float64 for Python floats."""

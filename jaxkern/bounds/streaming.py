@@ -16,7 +16,7 @@ import math
 from typing import Any
 
 from jaxkern.bounds import fourier
-from jaxkern.bounds._bound import Bound, certain, formula, namespace, note_of
+from jaxkern.bounds._bound import Bound, certain, formula, note_of, xp
 
 __all__ = [
     "best_rank",
@@ -25,6 +25,9 @@ __all__ = [
     "frequent_directions_rowwise",
     "frobenius_from_spectral",
     "leftover_rows",
+    "nystrom_best_rank",
+    "nystrom_coherence",
+    "nystrom_frobenius_mean",
     "nystrom_spectral",
     "projection",
     "projection_buffered",
@@ -94,7 +97,7 @@ def leftover_rows(*, energy: Any, sketch_size: Any, row_energy: Any) -> Bound:
     Source: ghashami2016, Algorithm 1 and Lemma 3.3; claim ghashami2016:lem3.3-literal.
     """
     value = energy / _half(sketch_size) + sketch_size * row_energy
-    valid = namespace(energy, sketch_size).logical_and(energy >= 0, sketch_size >= 2)
+    valid = (energy >= 0) & (sketch_size >= 2)
     return Bound(value, certain(value), valid, "ghashami2016, Lemma 3.3 (literal Algorithm 1)")
 
 
@@ -147,12 +150,11 @@ def streaming_gram(
 
     Source: ghashami2016, Theorem 3.2; claim ghashami2016:thm3.2.
     """
-    np = namespace(eps, num_features, num_points, sketch_size)
     gram = fourier.gram_spectral_shifted(
         eps=eps, num_features=num_features, num_points=num_points, as_printed=as_printed
     )
     half = _half(sketch_size)
-    valid = np.logical_and(gram.valid, sketch_size >= 2)
+    valid = gram.valid & (sketch_size >= 2)
     source = "ghashami2016, Theorem 3.2" + note_of(as_printed, "corrected")
     bound = Bound(eps + 2 / (sketch_size if as_printed else half), gram.probability, valid, source)
     return _even(bound, sketch_size, half) if as_printed else bound
@@ -170,12 +172,11 @@ def streaming_gram_buffered(*, eps: Any, num_frequencies: Any, num_points: Any, 
 
     Source: Theorem E of docs/theory/ghashami2016.md; claim jaxkern:streaming-gram.
     """
-    np = namespace(eps, num_frequencies, num_points, sketch_size)
     direct = fourier.gram_spectral_paired(eps=eps, num_frequencies=num_frequencies, num_points=num_points)
     free = fourier.gram_spectral_paired_all_n(eps=eps, num_frequencies=num_frequencies)
     # Where the second is not valid it is negative: 40 exp(-1 / 2) > 1.
-    probability = np.maximum(direct.probability, free.probability)
-    valid = np.logical_and(eps > 0, sketch_size >= 1)
+    probability = xp.maximum(direct.probability, free.probability)
+    valid = (eps > 0) & (sketch_size >= 1)
     value = eps + 1 / (sketch_size + 1)
     return Bound(value, probability, valid, "jaxkern, Theorem E of ghashami2016")
 
@@ -190,7 +191,7 @@ def frobenius_from_spectral(*, spectral: Any, num_points: Any) -> Bound:
 
     Source: ghashami2016, Section 3.2 (eps n^1.5); claim ghashami2016:frobenius.
     """
-    value = namespace(spectral, num_points).sqrt(num_points) * spectral
+    value = xp.sqrt(num_points) * spectral
     return Bound(value, certain(value), spectral >= 0, "ghashami2016, Section 3.2")
 
 
@@ -206,10 +207,63 @@ def best_rank(*, tail: Any, spectral: Any, rank: Any, as_printed: bool = False) 
 
     Source: ghashami2016, Lemma 3.5; Theorem F of docs/theory/ghashami2016.md; claim ghashami2016:lem3.5.
     """
-    np = namespace(tail, spectral, rank)
     constant = 1.0 if as_printed else 2 * math.sqrt(2.0)
-    value = tail + constant * np.sqrt(rank) * spectral
+    value = tail + constant * xp.sqrt(rank) * spectral
     return Bound(value, certain(value), rank >= 0, "ghashami2016, Lemma 3.5" + note_of(as_printed, "corrected"))
+
+
+@formula
+def nystrom_best_rank(*, num_landmarks: Any, rank: Any, tau: Any) -> Bound:
+    """Bound (|G - Gbar_k| - |G - G_k|) / (kappa n) by 2 (1 + sqrt(tau)) / sqrt(c), in spectral and Frobenius norm.
+
+    Gbar_k = C W_k^+ C' for c landmarks drawn uniformly from the n points with replacement, kappa = max K(x, x).
+
+    Returns
+    -------
+    Bound with probability 1 - exp(-tau) for both norms at once, valid for tau >= 0 and 1 <= k <= c.
+
+    Source: Theorem H of docs/theory/ghashami2016.md; claim jaxkern:nystrom-best-rank.
+    """
+    value = 2 * (1 + xp.sqrt(tau)) / xp.sqrt(num_landmarks)
+    valid = (tau >= 0) & (rank >= 1) & (rank <= num_landmarks)
+    return Bound(value, 1 - xp.exp(-tau), valid, "jaxkern, Theorem H of ghashami2016")
+
+
+@formula
+def nystrom_coherence(*, eps: Any, coherence: Any, rank: Any, num_landmarks: Any, num_points: Any, tau: Any) -> Bound:
+    """Bound |G - Gbar|_2 / |G - G_k|_2 by 1 + n / ((1 - eps) c) for Nystrom of full rank with c landmarks.
+
+    They are drawn uniformly without replacement. The paper has Gbar_k for Gbar, of which no proof is known to us, and
+    leaves the constant of c open.
+
+    Returns
+    -------
+    Bound with probability 1 - exp(-tau), valid for 0 < eps < 1, k >= 1 and
+    2 coherence k (log(k) + tau) / eps^2 <= c <= n.
+
+    Source: ghashami2016, Section 1.1, with a constant; claim ghashami2016:nystrom-coherence.
+    """
+    value = 1 + num_points / ((1 - eps) * num_landmarks)
+    least = 2 * coherence * rank * (xp.log(rank) + tau) * (1 - 1e-12)  # room for a size computed from it
+    enough = (num_landmarks * eps**2 >= least) & (num_landmarks <= num_points)
+    valid = enough & (eps > 0) & (eps < 1) & (rank >= 1)
+    return Bound(value, 1 - xp.exp(-tau), valid, "ghashami2016, Section 1.1 (coherence)")
+
+
+@formula
+def nystrom_frobenius_mean(*, mean_square: Any, num_landmarks: Any) -> Bound:
+    """Bound E |G - Gbar|_F^2 / n^2 by (1 - mean_square) / c for Nystrom with c landmarks, where K(x, x) = 1.
+
+    They are drawn uniformly with replacement. c shifted features have a mean square error of at least as much.
+
+    Returns
+    -------
+    Bound, deterministic, valid for mean_square <= 1.
+
+    Source: Theorem I of docs/theory/ghashami2016.md; claim jaxkern:nystrom-frobenius-mean.
+    """
+    value = (1 - mean_square) / num_landmarks
+    return Bound(value, certain(value), mean_square <= 1, "jaxkern, Theorem I of ghashami2016")
 
 
 @formula
@@ -225,26 +279,24 @@ def nystrom_spectral(*, eps: Any, num_landmarks: Any) -> Bound:
 
     Source: Theorem G of docs/theory/ghashami2016.md; claim jaxkern:nystrom-spectral.
     """
-    np = namespace(eps, num_landmarks)
-    failure = 20 * np.exp(-(eps**2) * num_landmarks / (0.5 + 2 * eps / 3))
-    valid = eps >= 1 / (2 * np.sqrt(num_landmarks)) + 1 / (3 * num_landmarks)
+    failure = 20 * xp.exp(-(eps**2) * num_landmarks / (0.5 + 2 * eps / 3))
+    valid = eps >= 1 / (2 * xp.sqrt(num_landmarks)) + 1 / (3 * num_landmarks)
     return Bound(eps, 1 - failure, valid, "jaxkern, Theorem G of ghashami2016")
 
 
 def _half(sketch_size: Any) -> Any:
     """Return the number of the singular value at which Algorithm 1 shrinks, floor(l / 2)."""
-    return namespace(sketch_size).floor(sketch_size / 2)
+    return xp.floor(sketch_size / 2)
 
 
 def _even(bound: Bound, sketch_size: Any, half: Any) -> Bound:
     """Return a printed bound, valid for even l only: otherwise the paper's singular value number l / 2 is none."""
-    valid = namespace(bound.value, sketch_size).logical_and(bound.valid, 2 * half == sketch_size)
+    valid = bound.valid & (2 * half == sketch_size)
     return dataclasses.replace(bound, valid=valid)
 
 
 def _shrunk(residual_energy: Any, rows: Any, rank: Any, source: str) -> Bound:
     """Return residual_energy / (rows - rank), valid for 0 <= rank < rows."""
-    np = namespace(residual_energy, rows, rank)
-    valid = np.logical_and(rank >= 0, rank < rows)
-    value = residual_energy / np.maximum(rows - rank, 1e-30)
+    valid = (rank >= 0) & (rank < rows)
+    value = residual_energy / xp.maximum(rows - rank, 1e-30)
     return Bound(value, certain(value), valid, source)

@@ -3,6 +3,7 @@
 from jaxkern.features._fastfood import Fastfood, fastfood
 from jaxkern.features._fourier import PairedFourier, ShiftedFourier, paired_fourier, shifted_fourier
 from jaxkern.features._fourier_orthogonal import orthogonal_fourier
+from jaxkern.features._map import as_map
 from jaxkern.features._nystrom import Nystrom, nystrom
 from jaxkern.features._pca import KernelPCA, kernel_pca
 from jaxkern.features._preimage import PreImage, preimage
@@ -24,6 +25,7 @@ __all__ = [
     "StreamingMap",
     "StreamingPCA",
     "StreamingState",
+    "as_map",
     "fastfood",
     "kernel_jl",
     "kernel_pca",

@@ -11,13 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxkern._draws import normal_rows
-from jaxkern._pytree import pytree
-from jaxkern._spectral import matmul
+from jaxkern.draws import normal_rows
 from jaxkern.features._fourier import _Fourier, _paired_rows, draw_arguments, turns_by_digits
 from jaxkern.features._map import apply_rows
 from jaxkern.kernels import Kernel
 from jaxkern.kernels._spectra import spectral_law
+from jaxkern.linalg import matmul
+from jaxkern.pytrees import pytree
 
 __all__ = ["Fastfood", "fastfood"]
 

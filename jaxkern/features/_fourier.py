@@ -11,14 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxkern import _checks
+from jaxkern import checks
 from jaxkern._blocks import by_blocks
 from jaxkern._distances import everywhere
-from jaxkern._pytree import pytree
-from jaxkern._spectral import matmul
 from jaxkern.features._map import apply_rows
 from jaxkern.kernels import Kernel, as_kernel
 from jaxkern.kernels._spectra import spectral_law, unscaled
+from jaxkern.linalg import matmul
+from jaxkern.pytrees import pytree
 
 __all__ = ["PairedFourier", "ShiftedFourier", "paired_fourier", "shifted_fourier"]
 
@@ -56,13 +56,13 @@ class _Fourier:
 
     def _turn(self, dtype: Any) -> jax.Array:
         """Return 2 pi lengthscale."""
-        return 2 * math.pi * _checks.scalar("lengthscale", unscaled(self.kernel)[0].lengthscale, dtype)
+        return 2 * math.pi * checks.scalar("lengthscale", unscaled(self.kernel)[0].lengthscale, dtype)
 
     def _amplitude(self, square: float, dtype: Any) -> jax.Array:
         """Return sqrt(square) times the roots of the constants in front of the kernel."""
         amplitude = jnp.asarray(math.sqrt(square), dtype)
         for factor in unscaled(self.kernel)[1]:
-            amplitude = amplitude * jnp.sqrt(_checks.scalar("factor", factor, dtype))
+            amplitude = amplitude * jnp.sqrt(checks.scalar("factor", factor, dtype))
         return amplitude
 
 
@@ -238,9 +238,9 @@ def draw_arguments(
     key: Any, kernel: Any, dim: Any, num_frequencies: Any, dtype: Any, *, rotation_invariant: bool = False
 ) -> tuple[jax.Array, Kernel, int, int, np.dtype]:
     """Return the arguments of a draw, validated."""
-    key, kernel = _checks.key(key), as_kernel(kernel)
+    key, kernel = checks.key(key), as_kernel(kernel)
     spectral_law(kernel, rotation_invariant=rotation_invariant)
-    dim, num_frequencies = _checks.count("dim", dim), _checks.count("num_frequencies", num_frequencies)
+    dim, num_frequencies = checks.count("dim", dim), checks.count("num_frequencies", num_frequencies)
     return key, kernel, dim, num_frequencies, _floating(dtype, kernel)
 
 

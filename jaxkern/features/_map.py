@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from jaxkern import _checks
+from jaxkern import checks
 
 
 def as_map(phi: Any) -> Any:
@@ -19,7 +19,7 @@ def as_map(phi: Any) -> Any:
 
 def apply_rows(rows: Callable[[jax.Array], jax.Array], X: Any, reference: jax.Array) -> jax.Array:
     """Apply a map of rows (n, dim) -> (n, m) to X of shape (..., dim), in the dtype and dimension of `reference`."""
-    X = _checks.points("X", X, dim=reference.shape[1])
-    _checks.same_dtype("X", X, "the fitted map", reference)
+    X = checks.points("X", X, dim=reference.shape[1])
+    checks.same_dtype("X", X, "the fitted map", reference)
     flat = rows(X.reshape(math.prod(X.shape[:-1]), X.shape[-1]))
     return flat.reshape(*X.shape[:-1], flat.shape[-1])

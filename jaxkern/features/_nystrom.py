@@ -9,13 +9,13 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxkern import _checks
-from jaxkern._eigensolvers import eigen_rows
-from jaxkern._pytree import pytree
+from jaxkern import checks
 from jaxkern.features._projection import Projection
 from jaxkern.gram import gram, gram_matmul
 from jaxkern.kernels import Kernel
 from jaxkern.kernels._base import psd_kernel
+from jaxkern.linalg import eigen_rows
+from jaxkern.pytrees import pytree
 
 __all__ = ["Nystrom", "nystrom"]
 
@@ -93,14 +93,14 @@ def nystrom(kernel: Any, landmarks: Any, *, rank: int | None = None, X: Any = No
     (100, 8)
     """
     kernel = psd_kernel(kernel)
-    landmarks = _checks.matrix("landmarks", landmarks)
+    landmarks = checks.matrix("landmarks", landmarks)
     num_landmarks = landmarks.shape[0]
     if rank is None:
         rank = num_landmarks
-    rank = _checks.count("rank", rank, maximum=num_landmarks, limit="the number of landmarks")
+    rank = checks.count("rank", rank, maximum=num_landmarks, limit="the number of landmarks")
     if X is not None:
-        X = _checks.matrix("X", X, dim=landmarks.shape[1])
-        _checks.same_dtype("X", X, "landmarks", landmarks)
+        X = checks.matrix("X", X, dim=landmarks.shape[1])
+        checks.same_dtype("X", X, "landmarks", landmarks)
     return _nystrom(kernel, landmarks, X, num_features=rank)
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxkern import _checks, _spectral
-from jaxkern._eigensolvers import eigen_rows
-from jaxkern._pytree import pytree, static
+from jaxkern import _spectral, checks
 from jaxkern.features._projection import OffsetProjection
 from jaxkern.gram import center, gram, gram_matmul
 from jaxkern.kernels import Kernel
 from jaxkern.kernels._base import psd_kernel
+from jaxkern.linalg import eigen_rows
+from jaxkern.pytrees import pytree, static
 
 __all__ = ["KernelPCA", "kernel_pca"]
 
@@ -74,8 +74,8 @@ class KernelPCA(OffsetProjection):
         ValueError
             If X is not a floating matrix of the dimension and dtype of the landmarks.
         """
-        X = _checks.matrix("X", X, dim=self.landmarks.shape[1], min_rows=0)
-        _checks.same_dtype("X", X, "the fitted map", self.landmarks)
+        X = checks.matrix("X", X, dim=self.landmarks.shape[1], min_rows=0)
+        checks.same_dtype("X", X, "the fitted map", self.landmarks)
         return _residual(self, X)
 
     def coefficients(self, Z: Any) -> jax.Array:
@@ -88,8 +88,8 @@ class KernelPCA(OffsetProjection):
         ValueError
             If Z is not a floating matrix of the features' number and dtype.
         """
-        Z = _checks.matrix("Z", Z, dim=self.num_features, min_rows=0)
-        _checks.same_dtype("Z", Z, "the fitted map", self.landmarks)
+        Z = checks.matrix("Z", Z, dim=self.num_features, min_rows=0)
+        checks.same_dtype("Z", Z, "the fitted map", self.landmarks)
         weights = _spectral.matmul(self.projection.T, _normalizing(self, Z).T)
         return weights + 1 / self.landmarks.shape[0] if self.centered else weights
 
@@ -127,7 +127,7 @@ def kernel_pca(
     -----
     Beyond the n^2 kernel evaluations, O(n^3) time and O(n^2) memory to fit, or O(n^2 num_components) a step of a
     partial eigensolver for few components of many landmarks: by the sizes alone, num_components at most n / 40 and n at
-    least 400 (`_eigensolvers.prefers_partial`). What does not converge is decomposed in full; totals and residuals are
+    least 400 (`linalg.prefers_partial`). What does not converge is decomposed in full; totals and residuals are
     exact in either case. Mapping N points takes N n num_components multiply-adds and N n kernel evaluations. The sign
     of each feature is arbitrary.
 
@@ -147,11 +147,11 @@ def kernel_pca(
     (100, 2)
     """
     kernel = psd_kernel(kernel)
-    landmarks = _checks.matrix("landmarks", landmarks)
-    num_components = _checks.count(
+    landmarks = checks.matrix("landmarks", landmarks)
+    num_components = checks.count(
         "num_components", num_components, maximum=landmarks.shape[0], limit="the number of landmarks"
     )
-    centered, normalized = _checks.flag("centered", centered), _checks.flag("normalized", normalized)
+    centered, normalized = checks.flag("centered", centered), checks.flag("normalized", normalized)
     return _kernel_pca(kernel, landmarks, num_components=num_components, centered=centered, normalized=normalized)
 
 

@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxkern import _checks
-from jaxkern._pytree import pytree
-from jaxkern._spectral import matmul
+from jaxkern import checks
 from jaxkern.features._pca import KernelPCA
 from jaxkern.gram import gram
 from jaxkern.kernels import Gaussian
+from jaxkern.linalg import matmul
+from jaxkern.pytrees import pytree
 
 __all__ = ["PreImage", "preimage"]
 
@@ -74,8 +74,8 @@ def preimage(phi: KernelPCA, Z: Any, *, num_steps: int = 200) -> PreImage:
     if not isinstance(phi, KernelPCA) or not isinstance(phi.kernel, Gaussian):
         found = type(phi.kernel).__name__ if isinstance(phi, KernelPCA) else type(phi).__name__
         raise ValueError(f"phi must be a kernel_pca map with a Gaussian kernel, got {found}")
-    Z = _checks.same_dtype("Z", _checks.matrix("Z", Z, dim=phi.num_features), "the fitted map", phi.landmarks)
-    return _preimage(phi, Z, _checks.count("num_steps", num_steps))
+    Z = checks.same_dtype("Z", checks.matrix("Z", Z, dim=phi.num_features), "the fitted map", phi.landmarks)
+    return _preimage(phi, Z, checks.count("num_steps", num_steps))
 
 
 @partial(jax.jit, static_argnums=2)

@@ -6,10 +6,10 @@ from typing import Any
 
 import jax
 
-from jaxkern._spectral import matmul
 from jaxkern.features._map import apply_rows
 from jaxkern.gram import gram_matmul
 from jaxkern.kernels import as_kernel
+from jaxkern.linalg import matmul
 from jaxkern.rkhs import Function, _same_space
 
 

@@ -8,11 +8,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxkern import _checks
-from jaxkern._eigensolvers import eigen_rows
-from jaxkern._pytree import pytree, static
-from jaxkern._spectral import matmul
+from jaxkern import checks
 from jaxkern.features._map import as_map
+from jaxkern.linalg import eigen_rows, matmul
+from jaxkern.pytrees import pytree, static
 
 __all__ = ["RandomFeaturePCA", "random_feature_pca"]
 
@@ -65,8 +64,8 @@ class RandomFeaturePCA:
         ValueError
             Where the feature map does, or if its features have another dtype than those it was fitted to.
         """
-        Z = _checks.points("features of X", self.feature_map(X), dim=self.basis.shape[0])
-        return _project(self.basis, self.mean, _checks.same_dtype("features of X", Z, "the fitted map", self.basis))
+        Z = checks.points("features of X", self.feature_map(X), dim=self.basis.shape[0])
+        return _project(self.basis, self.mean, checks.same_dtype("features of X", Z, "the fitted map", self.basis))
 
 
 def random_feature_pca(phi: Any, X: Any, *, num_components: int, centered: bool = True) -> RandomFeaturePCA:
@@ -120,14 +119,14 @@ def random_feature_pca(phi: Any, X: Any, *, num_components: int, centered: bool 
     if isinstance(phi, type) or not callable(phi):
         raise ValueError(f"phi must be a feature map, a callable (..., dim) -> (..., M), got {phi!r}")
     phi = as_map(phi)
-    X = _checks.matrix("X", X)
-    Z = _checks.matrix("phi(X)", phi(X))
+    X = checks.matrix("X", X)
+    Z = checks.matrix("phi(X)", phi(X))
     if Z.shape[0] != X.shape[0]:
         raise ValueError(f"phi must return one row for each of the {X.shape[0]} rows of X, got shape {Z.shape}")
-    num_components = _checks.count(
+    num_components = checks.count(
         "num_components", num_components, maximum=min(Z.shape), limit="the number of points and of features"
     )
-    return _random_feature_pca(phi, Z, num_components=num_components, centered=_checks.flag("centered", centered))
+    return _random_feature_pca(phi, Z, num_components=num_components, centered=checks.flag("centered", centered))
 
 
 @partial(jax.jit, static_argnames=("num_components", "centered"))

@@ -8,13 +8,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxkern import _checks
-from jaxkern._draws import normal_rows
-from jaxkern._pytree import pytree, static
-from jaxkern._spectral import HIGHEST, matmul
+from jaxkern import checks
+from jaxkern.draws import normal_rows
 from jaxkern.features._projection import OffsetProjection
 from jaxkern.gram import center, gram
 from jaxkern.kernels import Kernel, as_kernel
+from jaxkern.linalg import HIGHEST, matmul
+from jaxkern.pytrees import pytree, static
 
 __all__ = ["KernelJL", "kernel_jl"]
 
@@ -85,10 +85,10 @@ def kernel_jl(key: Any, kernel: Any, landmarks: Any, *, num_features: int, cente
     >>> phi(X).shape
     (100, 8)
     """
-    key = _checks.key(key)
-    landmarks = _checks.matrix("landmarks", landmarks)
-    num_features = _checks.count("num_features", num_features)
-    return _kernel_jl(key, as_kernel(kernel), landmarks, num_features, _checks.flag("centered", centered))
+    key = checks.key(key)
+    landmarks = checks.matrix("landmarks", landmarks)
+    num_features = checks.count("num_features", num_features)
+    return _kernel_jl(key, as_kernel(kernel), landmarks, num_features, checks.flag("centered", centered))
 
 
 @partial(jax.jit, static_argnums=(3, 4))

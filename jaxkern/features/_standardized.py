@@ -7,9 +7,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxkern import _checks
-from jaxkern._pytree import pytree
+from jaxkern import checks
 from jaxkern.features._map import as_map
+from jaxkern.pytrees import pytree
 
 __all__ = ["Standardized", "standardized"]
 
@@ -41,7 +41,7 @@ class Standardized:
         ValueError
             If X has another dimension or dtype than mean and scale, and where the feature map raises.
         """
-        X = _checks.same_dtype("X", _checks.points("X", X, dim=self.mean.shape[0]), "the fitted map", self.mean)
+        X = checks.same_dtype("X", checks.points("X", X, dim=self.mean.shape[0]), "the fitted map", self.mean)
         axes = range(X.ndim - 1)
         return self.feature_map((X - jnp.expand_dims(self.mean, axes)) / jnp.expand_dims(self.scale, axes))
 
@@ -81,6 +81,6 @@ def standardized(phi: Any, mean: Any, scale: Any) -> Standardized:
     """
     if not callable(phi):
         raise ValueError(f"phi must be a feature map, got {type(phi).__name__}")
-    mean = _checks.vector("mean", mean)
-    scale = _checks.same_dtype("scale", _checks.vector("scale", scale, size=mean.shape[0]), "mean", mean)
+    mean = checks.vector("mean", mean)
+    scale = checks.same_dtype("scale", checks.vector("scale", scale, size=mean.shape[0]), "mean", mean)
     return Standardized(as_map(phi), mean, scale)

@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxkern import _checks
+from jaxkern import checks
 from jaxkern import frequent_directions as fd
-from jaxkern._pytree import pytree, static
-from jaxkern._spectral import matmul
+from jaxkern.linalg import matmul
+from jaxkern.pytrees import pytree, static
 
 __all__ = ["StreamingMap", "StreamingPCA", "StreamingState", "streaming_pca"]
 
@@ -113,7 +113,7 @@ class StreamingMap:
         -----
         m num_features multiply-adds for a point beyond those of phi.
         """
-        Z = _checks.same_dtype("phi(X)", self.features(X), "the fitted map", self.components)
+        Z = checks.same_dtype("phi(X)", self.features(X), "the fitted map", self.components)
         if self.centered:
             Z = Z - jnp.expand_dims(self.mean, range(Z.ndim - 1))
         return matmul(Z, self.components.T)
@@ -193,8 +193,8 @@ def streaming_pca(phi: Any, *, sketch_size: int, centered: bool = False, shrink_
     >>> pca.finalize(state, num_components=2)(X).shape
     (100, 2)
     """
-    m = _checks.count("num_features of phi", _num_features(phi))
-    centered = _checks.flag("centered", centered)
+    m = checks.count("num_features of phi", _num_features(phi))
+    centered = checks.flag("centered", centered)
     empty = fd.init(sketch_size, 1, shrink_at=shrink_at)  # refuses bad sizes now rather than in init
     expected = (m, empty.sketch_size, empty.shrink_at, centered)
 
@@ -207,9 +207,9 @@ def streaming_pca(phi: Any, *, sketch_size: int, centered: bool = False, shrink_
     def update(state: StreamingState, X: Any, weights: Any = None) -> StreamingState:
         """Return the state after the points X, (b, dim) with any b, with weights (b,) that are not negative."""
         state = _own("state", state)
-        X = _checks.matrix("X", X, min_rows=0)
+        X = checks.matrix("X", X, min_rows=0)
         rows = jax.ShapeDtypeStruct(X.shape, state.mean.dtype)
-        return _update(state, phi, X, _checks.weights(weights, "the state", rows, some=False))
+        return _update(state, phi, X, checks.weights(weights, "the state", rows, some=False))
 
     def merge(a: StreamingState, b: StreamingState) -> StreamingState:
         """Return the state of two streams together."""
@@ -218,7 +218,7 @@ def streaming_pca(phi: Any, *, sketch_size: int, centered: bool = False, shrink_
     def finalize(state: StreamingState, *, num_components: int) -> StreamingMap:
         """Return the feature map (..., dim) -> (..., num_components) of the points so far; the stream may go on."""
         state = _own("state", state)
-        num_components = _checks.count(
+        num_components = checks.count(
             "num_components", num_components, maximum=state.sketch.sketch_size, limit="the sketch size"
         )
         return dataclasses.replace(_finalize(state, num_components=num_components), features=phi)
@@ -258,8 +258,8 @@ def _dtype(phi: Any) -> Any:
 
 @jax.jit
 def _update(state: StreamingState, phi: Any, X: jax.Array, weights: jax.Array | None) -> StreamingState:
-    Z = _checks.matrix("phi(X)", phi(X), dim=state.mean.shape[0], min_rows=0)
-    _checks.same_dtype("phi(X)", Z, "the state", state.mean)
+    Z = checks.matrix("phi(X)", phi(X), dim=state.mean.shape[0], min_rows=0)
+    checks.same_dtype("phi(X)", Z, "the state", state.mean)
     if Z.shape[0] == 0:
         return state
     given = weights

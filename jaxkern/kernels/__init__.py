@@ -7,7 +7,7 @@ under `+`, `*` and scaling by a non-negative number. A user's own two-argument f
 
 from jaxkern.kernels._algebra import Product, Scaled, Sum
 from jaxkern.kernels._bandwidth import quantile_lengthscale, sampled_quantile_lengthscale
-from jaxkern.kernels._base import FromFunction, Kernel, as_kernel, kappa, lipschitz
+from jaxkern.kernels._base import FromFunction, Kernel, as_kernel, kappa, lipschitz, psd_kernel
 from jaxkern.kernels._inner import Distance, Linear, Polynomial
 from jaxkern.kernels._stationary import Cauchy, Exponential, Gaussian, Laplacian, Matern32, Matern52
 
@@ -29,6 +29,7 @@ __all__ = [
     "as_kernel",
     "kappa",
     "lipschitz",
+    "psd_kernel",
     "quantile_lengthscale",
     "sampled_quantile_lengthscale",
 ]

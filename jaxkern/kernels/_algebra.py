@@ -8,9 +8,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxkern import _checks
-from jaxkern._pytree import pytree
+from jaxkern import checks
 from jaxkern.kernels._base import Kernel, Pair
+from jaxkern.pytrees import pytree
 
 
 def product(a: Pair, b: Pair) -> Pair:
@@ -22,7 +22,7 @@ def product(a: Pair, b: Pair) -> Pair:
 
 def _times(factor: Any, constant: Any) -> Any:
     """Return the constant of a scaled kernel: that of the zero kernel is zero, be the other one infinite."""
-    return 0.0 if _checks.is_static(factor) and factor == 0 else factor * constant
+    return 0.0 if checks.is_static(factor) and factor == 0 else factor * constant
 
 
 @pytree
@@ -103,7 +103,7 @@ class Scaled(Kernel):
     factor: Any
 
     def __post_init__(self) -> None:
-        _checks.non_negative("factor", self.factor)
+        checks.non_negative("factor", self.factor)
 
     @property
     def psd(self) -> bool:  # type: ignore[override]
@@ -111,15 +111,15 @@ class Scaled(Kernel):
         return self.kernel.psd
 
     def _value(self, x: jax.Array, y: jax.Array) -> jax.Array:
-        return self.kernel._value(x, y) * _checks.scalar("factor", self.factor, x.dtype)
+        return self.kernel._value(x, y) * checks.scalar("factor", self.factor, x.dtype)
 
     def _pair(self, x: jax.Array, y: jax.Array) -> Pair:
-        factor = _checks.scalar("factor", self.factor, x.dtype)
+        factor = checks.scalar("factor", self.factor, x.dtype)
         mean, half, gap = self.kernel._pair(x, y)
         return Pair(factor * mean, factor * half, factor * gap)
 
     def _tile(self, X: jax.Array, Y: jax.Array) -> jax.Array:
-        return self.kernel._tile(X, Y) * _checks.scalar("factor", self.factor, X.dtype)
+        return self.kernel._tile(X, Y) * checks.scalar("factor", self.factor, X.dtype)
 
     def _rounding(self, X: jax.Array, Y: jax.Array) -> jax.Array:
         return self.kernel._rounding(X, Y) + jnp.finfo(X.dtype).eps

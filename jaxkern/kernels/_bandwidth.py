@@ -16,9 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxkern import _checks
+from jaxkern import checks
 from jaxkern._distances import FEW, centered, everywhere, product_form, safe_sqrt, squared_distances_direct
-from jaxkern._draws import pairs
+from jaxkern.draws import pairs
 
 Reduce = Callable[..., Any]
 Combine = Callable[[Any, Any], Any]
@@ -60,7 +60,7 @@ def quantile_lengthscale(X: Any, q: Any = 0.5) -> jax.Array:
     >>> quantile_lengthscale(jax.random.normal(jax.random.key(0), (100, 3)), 0.25).shape
     ()
     """
-    X = _checks.matrix("X", X, min_rows=2)
+    X = checks.matrix("X", X, min_rows=2)
     if X.shape[0] > _MOST_POINTS:
         raise ValueError(
             f"X must have at most {_MOST_POINTS} rows for the exact quantile, got {X.shape[0]}; "
@@ -95,9 +95,9 @@ def sampled_quantile_lengthscale(key: Any, X: Any, q: Any = 0.5, *, num_pairs: i
     -----
     Time and memory O(num_pairs d).
     """
-    key = _checks.key(key)
-    X = _checks.matrix("X", X, min_rows=2)
-    num_pairs = _checks.count("num_pairs", num_pairs)
+    key = checks.key(key)
+    X = checks.matrix("X", X, min_rows=2)
+    num_pairs = checks.count("num_pairs", num_pairs)
     return _sampled(key, X, *_position(q, num_pairs, X.dtype), num_pairs=num_pairs)
 
 
@@ -106,11 +106,11 @@ def _position(q: Any, total: int, dtype: Any) -> tuple[jax.Array, jax.Array]:
 
     A static q is located in float64; float32 does not tell ranks above 2^24 apart.
     """
-    if _checks.is_static(_checks.fraction("q", q)):
+    if checks.is_static(checks.fraction("q", q)):
         position = float(q) * (total - 1)
         rank = min(int(position), max(total - 2, 0))
         return jnp.asarray(rank, jnp.int32), jnp.asarray(position - rank, dtype)
-    level = jnp.asarray(_checks.real("q", q))
+    level = jnp.asarray(checks.real("q", q))
     if level.ndim:
         raise ValueError(f"q must be a scalar, got shape {level.shape}; vmap over several levels")
     located = level.astype(dtype) * (total - 1)

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxkern import _checks
-from jaxkern._pytree import pytree, static
+from jaxkern import checks
+from jaxkern.pytrees import pytree, static
 
 
 class Pair(NamedTuple):
@@ -43,8 +43,8 @@ class Kernel(abc.ABC):
         ValueError
             If `x` or `y` is not a floating vector, or their shapes differ.
         """
-        x = _checks.vector("x", x)
-        y = _checks.same_dtype("y", _checks.vector("y", y, size=x.shape[0]), "x", x)
+        x = checks.vector("x", x)
+        y = checks.same_dtype("y", checks.vector("y", y, size=x.shape[0]), "x", x)
         return self._value(x, y)
 
     @abc.abstractmethod
@@ -175,7 +175,7 @@ def as_kernel(kernel: Any) -> Kernel:
         If `kernel` is neither a kernel nor callable, or a parameter of it is not a number.
     """
     if isinstance(kernel, Kernel):
-        return _checks.numbers("kernel", kernel, unless=FromPyTree)
+        return checks.numbers("kernel", kernel, unless=FromPyTree)
     if isinstance(kernel, type) or not callable(kernel):
         raise ValueError(f"kernel must be a kernel such as Gaussian(1.0) or a function of two points, got {kernel!r}")
     leaves = jax.tree.leaves(kernel)
@@ -218,4 +218,4 @@ def lipschitz(kernel: Any, dim: int | None = None) -> Any:
     ValueError
         If `dim` is needed and missing, or for a user's function that does not state its constant.
     """
-    return as_kernel(kernel)._lipschitz(None if dim is None else _checks.count("dim", dim))
+    return as_kernel(kernel)._lipschitz(None if dim is None else checks.count("dim", dim))

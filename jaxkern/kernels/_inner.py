@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from jaxkern import _checks
+from jaxkern import checks
 from jaxkern._distances import HIGHEST, safe_sqrt, squared_distances_direct
-from jaxkern._pytree import pytree, static
 from jaxkern.kernels._algebra import product
 from jaxkern.kernels._base import Kernel, Pair
+from jaxkern.pytrees import pytree, static
 
 
 @pytree
@@ -56,12 +56,12 @@ class Polynomial(Kernel):
     lengthscale: Any = 1.0
 
     def __post_init__(self) -> None:
-        _checks.count("degree", self.degree)
-        _checks.positive("lengthscale", self.lengthscale)
-        _checks.non_negative("offset", self.offset)
+        checks.count("degree", self.degree)
+        checks.positive("lengthscale", self.lengthscale)
+        checks.non_negative("offset", self.offset)
 
     def _base(self, dtype: Any) -> tuple[jax.Array, jax.Array]:
-        return _checks.scalar("lengthscale", self.lengthscale, dtype), _checks.scalar("offset", self.offset, dtype)
+        return checks.scalar("lengthscale", self.lengthscale, dtype), checks.scalar("offset", self.offset, dtype)
 
     def _value(self, x: jax.Array, y: jax.Array) -> jax.Array:
         scale, offset = self._base(x.dtype)

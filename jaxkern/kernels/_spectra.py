@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxkern._draws import normal_rows
+from jaxkern.draws import normal_rows
 from jaxkern.kernels._algebra import Scaled
 from jaxkern.kernels._base import Kernel
 from jaxkern.kernels._stationary import Cauchy, Exponential, Gaussian, Laplacian, Matern32, Matern52

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from jaxkern import _checks
+from jaxkern import checks
 from jaxkern._distances import coordinate_sums, rounding, safe_sqrt, squared_distances, squared_distances_direct
-from jaxkern._pytree import pytree
 from jaxkern.kernels._base import Kernel, Pair
 from jaxkern.kernels._profiles import erlang_tail, matern32, matern52
+from jaxkern.pytrees import pytree
 
 
 class _Stationary(Kernel):
@@ -22,10 +22,10 @@ class _Stationary(Kernel):
     lengthscale: Any
 
     def __post_init__(self) -> None:
-        _checks.positive("lengthscale", self.lengthscale)
+        checks.positive("lengthscale", self.lengthscale)
 
     def _scale(self, dtype: Any) -> jax.Array:
-        return _checks.scalar("lengthscale", self.lengthscale, dtype)
+        return checks.scalar("lengthscale", self.lengthscale, dtype)
 
     @property
     def _kappa(self) -> float:
@@ -81,12 +81,12 @@ class Gaussian(_Radial):
     @classmethod
     def from_gamma(cls, gamma: Any) -> Gaussian:
         """Return exp(-gamma |x - y|^2), scikit-learn's convention: lengthscale = 1 / sqrt(2 gamma)."""
-        return cls(_inverse_root(_checks.positive("gamma", _checks.real("gamma", gamma)), 2.0))
+        return cls(_inverse_root(checks.positive("gamma", checks.real("gamma", gamma)), 2.0))
 
     @classmethod
     def from_width(cls, width: Any) -> Gaussian:
         """Return exp(-|x - y|^2 / width^2), the convention of kpotufe2020: lengthscale = width / sqrt(2)."""
-        return cls(_checks.positive("width", _checks.real("width", width)) / math.sqrt(2.0))
+        return cls(checks.positive("width", checks.real("width", width)) / math.sqrt(2.0))
 
     @staticmethod
     def _profile(s: jax.Array) -> jax.Array:
@@ -112,7 +112,7 @@ class Exponential(_Radial):
     @classmethod
     def from_gamma(cls, gamma: Any) -> Exponential:
         """Return exp(-gamma |x - y|): lengthscale = 1 / gamma."""
-        return cls(1 / _checks.positive("gamma", _checks.real("gamma", gamma)))
+        return cls(1 / checks.positive("gamma", checks.real("gamma", gamma)))
 
     @staticmethod
     def _profile(s: jax.Array) -> jax.Array:
@@ -194,7 +194,7 @@ class Laplacian(_Coordinatewise):
     @classmethod
     def from_gamma(cls, gamma: Any) -> Laplacian:
         """Return exp(-gamma |x - y|_1), scikit-learn's convention: lengthscale = 1 / gamma."""
-        return cls(1 / _checks.positive("gamma", _checks.real("gamma", gamma)))
+        return cls(1 / checks.positive("gamma", checks.real("gamma", gamma)))
 
     @staticmethod
     def _term(u: jax.Array) -> jax.Array:

@@ -8,9 +8,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxkern import _checks
-from jaxkern._draws import invert
-from jaxkern._pytree import pytree
+from jaxkern import checks
+from jaxkern.draws import invert
+from jaxkern.pytrees import pytree
 
 
 @pytree
@@ -29,7 +29,7 @@ class Discrete:
     @property
     def total(self) -> jax.Array:
         """The mass, 1 for a probability measure; NaN if a weight is negative, or if it is not positive and finite."""
-        return _checks.mass(_checks.vector("weights", _checks.non_negative("weights", self.weights)))
+        return checks.mass(checks.vector("weights", checks.non_negative("weights", self.weights)))
 
     def sample(self, key: Any, *, num_points: int) -> jax.Array:
         """Return (num_points, d) independent draws, with the odds of the weights; NaN where `total` is.
@@ -39,15 +39,15 @@ class Discrete:
         ValueError
             If the key is old-style, num_points < 1, or NumPy weights are negative or not finite.
         """
-        points = _checks.matrix("points", self.points)
-        weights = _checks.vector("weights", _checks.non_negative("weights", self.weights), size=points.shape[0])
-        return _sample(_checks.key(key), points, weights, num_points=_checks.count("num_points", num_points))
+        points = checks.matrix("points", self.points)
+        weights = checks.vector("weights", checks.non_negative("weights", self.weights), size=points.shape[0])
+        return _sample(checks.key(key), points, weights, num_points=checks.count("num_points", num_points))
 
 
 @partial(jax.jit, static_argnames=("num_points",))
 def _sample(key: jax.Array, points: jax.Array, weights: jax.Array, *, num_points: int) -> jax.Array:
     # Weights that are none would otherwise count as zeros.
-    unknown = 0 * _checks.mass(weights)
+    unknown = 0 * checks.mass(weights)
     return points[invert(weights, jax.random.uniform(key, (num_points,), weights.dtype))] + unknown.astype(points.dtype)
 
 
@@ -73,9 +73,9 @@ def gaussian_grid(num_points: int, *, width: float = 6.0, std: Any = 1.0, dtype:
     ValueError
         If num_points < 2, or width or a static std is not positive.
     """
-    num_points = _checks.count("num_points", num_points, minimum=2)
-    _checks.positive("width", width)
-    _checks.positive("std", std)
+    num_points = checks.count("num_points", num_points, minimum=2)
+    checks.positive("width", width)
+    checks.positive("std", std)
     x = jnp.linspace(-width, width, num_points, dtype=jax.dtypes.canonicalize_dtype(dtype))
     density = jnp.exp(-x * x / 2)
-    return Discrete((x * _checks.scalar("std", std, x.dtype))[:, None], density / jnp.sum(density))
+    return Discrete((x * checks.scalar("std", std, x.dtype))[:, None], density / jnp.sum(density))

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxkern import _checks
+from jaxkern import checks
 from jaxkern._distances import safe_sqrt, squared_distances, squared_distances_direct
-from jaxkern._spectral import matmul
 from jaxkern.kernels import Distance, Gaussian, Kernel, Linear, Scaled, Sum
+from jaxkern.linalg import matmul
 from jaxkern.measures._noise import LogMean, Noise, model_of
 
 
@@ -59,8 +59,8 @@ def mean_gaussian_kernel(means: Any, noise: Any, lengthscale: Any) -> jax.Array:
     >>> mean_gaussian_kernel(means, 1.5, 2.0).shape
     (5, 5)
     """
-    means = _checks.matrix("means", means)
-    scale = _checks.scalar("lengthscale", _checks.positive("lengthscale", lengthscale), means.dtype)
+    means = checks.matrix("means", means)
+    scale = checks.scalar("lengthscale", checks.positive("lengthscale", lengthscale), means.dtype)
     return mean_kernel(Gaussian(scale), means, noise)
 
 
@@ -90,7 +90,7 @@ def mean_kernel(kernel: Any, means: Any, noise: Any) -> jax.Array:
     that parallel, opposite and orthogonal means are no exceptions.
     """
     _known(kernel)
-    means = _checks.matrix("means", means)
+    means = checks.matrix("means", means)
     return _mean(kernel, means, means, *(model_of(noise, means),) * 2, same=True)
 
 
@@ -122,8 +122,8 @@ def mean_kernel_between(kernel: Any, U: Any, V: Any, noise: Any, other_noise: An
     Time and memory as for `mean_kernel`, with r q pairs.
     """
     _known(kernel)
-    U = _checks.matrix("U", U)
-    V = _checks.same_dtype("V", _checks.matrix("V", V, dim=U.shape[1]), "U", U)
+    U = checks.matrix("U", U)
+    V = checks.same_dtype("V", checks.matrix("V", V, dim=U.shape[1]), "U", U)
     own = model_of(noise, U)
     if other_noise is None and not own._shared:
         raise ValueError("other_noise must be given where noise has one parameter per point of U, got None")

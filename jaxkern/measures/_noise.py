@@ -17,10 +17,10 @@ import jax.numpy as jnp
 from jax import lax
 from jax.scipy.linalg import solve_triangular
 
-from jaxkern import _checks
+from jaxkern import checks
 from jaxkern._distances import squared_distances
-from jaxkern._pytree import pytree
-from jaxkern._spectral import HIGHEST, matmul, psd_power
+from jaxkern.linalg import HIGHEST, matmul, psd_power
+from jaxkern.pytrees import pytree
 
 LogMean = Callable[[jax.Array], jax.Array]
 """t of shape () or (n, m) -> log E exp(-t |X_i - Y_j|^2), (n, m)."""
@@ -69,7 +69,7 @@ class Noise(abc.ABC):
         ValueError
             If the means are not a floating matrix, or the parameters do not fit them.
         """
-        means = _checks.matrix("means", means)
+        means = checks.matrix("means", means)
         return self._arrays(means)._op_norm(means)
 
 
@@ -85,7 +85,7 @@ class IsotropicNoise(Noise):
     level: Any
 
     def __post_init__(self) -> None:
-        _checks.non_negative("level", self.level)
+        checks.non_negative("level", self.level)
 
     def _arrays(self, means: jax.Array) -> IsotropicNoise:
         return IsotropicNoise(per_point("level", self.level, means))
@@ -130,7 +130,7 @@ class RadialNoise(Noise):
     level: Any
 
     def __post_init__(self) -> None:
-        _checks.non_negative("level", self.level)
+        checks.non_negative("level", self.level)
 
     def _arrays(self, means: jax.Array) -> RadialNoise:
         return RadialNoise(per_point("level", self.level, means))
@@ -310,19 +310,19 @@ def model_of(noise: Any, means: jax.Array) -> Any:
 
 def per_point(name: str, value: Any, means: jax.Array) -> jax.Array:
     """Return a parameter as an array of shape () or (n,) of the dtype of the means, or raise."""
-    array = _checks.as_array(name, _checks.non_negative(name, value))
+    array = checks.as_array(name, checks.non_negative(name, value))
     if array.ndim == 0:
-        return _checks.scalar(name, value, means.dtype)
+        return checks.scalar(name, value, means.dtype)
     if array.shape != means.shape[:1]:
         raise ValueError(f"{name} must have shape () or {means.shape[:1]}, one number per point, got {array.shape}")
-    return _checks.same_dtype(name, _checks.floating(name, array), "means", means)
+    return checks.same_dtype(name, checks.floating(name, array), "means", means)
 
 
 def _stack(name: str, value: Any, means: jax.Array, rank: int) -> jax.Array:
     """Return a parameter of shape (d,) or (d, d), or a stack of n of them, of the dtype of the means, or raise."""
-    array = _checks.floating(name, value)
+    array = checks.floating(name, value)
     n, dim = means.shape
     one = (dim,) * rank
     if array.shape not in (one, (n, *one)):
         raise ValueError(f"{name} must have shape {one} or {(n, *one)}, got {array.shape}")
-    return _checks.same_dtype(name, array, "means", means)
+    return checks.same_dtype(name, array, "means", means)

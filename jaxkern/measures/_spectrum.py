@@ -8,8 +8,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxkern import _checks
-from jaxkern._pytree import pytree
+from jaxkern import checks
+from jaxkern.pytrees import pytree
 
 
 @pytree
@@ -56,7 +56,7 @@ class GaussianSpectrum:
         ValueError
             If num < 1.
         """
-        num = _checks.count("num", num)
+        num = checks.count("num", num)
         orders = jnp.arange(num).astype(self.leading.dtype)
         values = jnp.ones((1,), self.leading.dtype)
         for j in range(self.leading.shape[0]):
@@ -88,14 +88,14 @@ def gaussian_spectrum(lengthscale: Any, std: Any) -> GaussianSpectrum:
     ValueError
         If a static argument is not positive, or std has rank above 1.
     """
-    _checks.positive("lengthscale", lengthscale)
-    _checks.positive("std", std)
-    if _checks.is_static(std):
+    checks.positive("lengthscale", lengthscale)
+    checks.positive("std", std)
+    if checks.is_static(std):
         std = float(std)
-    scales = jnp.atleast_1d(_checks.floating("std", std))
+    scales = jnp.atleast_1d(checks.floating("std", std))
     if scales.ndim != 1:
         raise ValueError(f"std must have shape (d,), got {scales.shape}")
-    return _gaussian_spectrum(_checks.scalar("lengthscale", lengthscale, scales.dtype), scales)
+    return _gaussian_spectrum(checks.scalar("lengthscale", lengthscale, scales.dtype), scales)
 
 
 @jax.jit

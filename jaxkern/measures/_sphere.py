@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxkern import _checks
+from jaxkern import checks
 
 _ORDER = 64
 """Least dimension of the asymptotic series: its terms up to `_TERMS` then leave less than rounding in float64."""
@@ -76,7 +76,7 @@ def log_sphere_mgf(u: Any, dim: int) -> jax.Array:
     Uniform asymptotic series of the Bessel function for dimensions above 64, and below them the recurrence
     psi_d = psi_(d+2) + u^2 psi_(d+4) / (d (d + 2)), whose terms are all positive. Time O(1) per entry.
     """
-    return _log_sphere_mgf(_checks.floating("u", u), dim=_checks.count("dim", dim))
+    return _log_sphere_mgf(checks.floating("u", u), dim=checks.count("dim", dim))
 
 
 @partial(jax.jit, static_argnames=("dim",))

@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxkern import _checks
-from jaxkern._draws import normal_rows
-from jaxkern._pytree import pytree
+from jaxkern import checks
+from jaxkern.draws import normal_rows
+from jaxkern.pytrees import pytree
 
 FLOATS = (np.dtype("float32"), np.dtype("float64"))
 
@@ -50,9 +50,9 @@ class Law(abc.ABC):
         ValueError
             If the key is old-style, num_points or dim is below 1, or the dtype is not float32 or float64.
         """
-        num_points, dim = _checks.count("num_points", num_points), _checks.count("dim", dim)
-        _checks.numbers("law", self)
-        return self._rows(_checks.key(key), num_points, dim, float_dtype(dtype))
+        num_points, dim = checks.count("num_points", num_points), checks.count("dim", dim)
+        checks.numbers("law", self)
+        return self._rows(checks.key(key), num_points, dim, float_dtype(dtype))
 
 
 @pytree
@@ -134,7 +134,7 @@ class RampLaw(Law):
     lc_class: ClassVar[str] = "b"
 
     def __post_init__(self) -> None:
-        _checks.non_negative("slope", self.slope)
+        checks.non_negative("slope", self.slope)
 
     def _moments(self) -> tuple[Any, Any]:
         mean = (1 / 2 + self.slope / 3) / (1 + self.slope / 2)
@@ -196,7 +196,7 @@ def float_dtype(dtype: Any) -> np.dtype:
 
 
 def _cast(value: Any, dtype: Any) -> jax.Array:
-    return _checks.scalar("the parameter of a law", value, dtype)
+    return checks.scalar("the parameter of a law", value, dtype)
 
 
 def uniform_rows(key: jax.Array, num_rows: int, num_cols: int, dtype: Any) -> jax.Array:

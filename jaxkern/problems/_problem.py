@@ -7,10 +7,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxkern import _checks, measures
-from jaxkern._pytree import pytree
+from jaxkern import checks, measures
 from jaxkern.measures._noise import Noise, model_of
 from jaxkern.problems._laws import GaussianLaw, Law
+from jaxkern.pytrees import pytree
 
 GAUSSIAN = GaussianLaw()
 
@@ -90,14 +90,14 @@ def perturb(key: Any, means: Any, noise: Any, *, law: Law = GAUSSIAN, labels: An
     >>> problem.points.shape, round(problem.omega, 3)
     ((4, 3), 3.464)
     """
-    means = _checks.matrix("means", means)
+    means = checks.matrix("means", means)
     model = model_of(noise, means)
     if not isinstance(law, Law):
         raise ValueError(f"law must be a law of this module, such as GaussianLaw(), got {law!r}")
-    _checks.numbers("law", law)
+    checks.numbers("law", law)
     if labels is None:
         labels = jnp.zeros(means.shape[:1], jnp.int32)
-    return _perturb(_checks.key(key), means, model, law, _checks.labels("labels", labels, size=means.shape[0]))
+    return _perturb(checks.key(key), means, model, law, checks.labels("labels", labels, size=means.shape[0]))
 
 
 @jax.jit

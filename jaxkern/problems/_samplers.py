@@ -9,9 +9,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxkern import _checks
-from jaxkern._draws import invert, normal_rows
-from jaxkern._spectral import matmul
+from jaxkern import checks
+from jaxkern.draws import invert, normal_rows
+from jaxkern.linalg import matmul
 from jaxkern.measures._noise import IsotropicNoise, RadialNoise, per_point
 from jaxkern.problems._laws import float_dtype, uniform_rows
 from jaxkern.problems._problem import Problem, perturb
@@ -65,12 +65,12 @@ def nested_spheres(
     >>> problem.points.shape, problem.labels.tolist()
     ((6, 50), [0, 1, 2, 0, 1, 2])
     """
-    num_points, dim = _checks.count("num_points", num_points), _checks.count("dim", dim, minimum=2)
-    dtype, radial = float_dtype(dtype), _checks.flag("radial", radial)
+    num_points, dim = checks.count("num_points", num_points), checks.count("dim", dim, minimum=2)
+    dtype, radial = float_dtype(dtype), checks.flag("radial", radial)
     radii = _numbers("radii", radii, dtype)
     weights = _weights(weights, radii.shape[0], dtype)
-    _checks.non_negative("noise", noise)
-    key, noise_key = jax.random.split(_checks.key(key))
+    checks.non_negative("noise", noise)
+    key, noise_key = jax.random.split(checks.key(key))
     means, labels = _spheres(key, radii, weights, num_points=num_points, dim=dim)
     return perturb(noise_key, means, RadialNoise(per_point("noise", noise, means)) if radial else noise, labels=labels)
 
@@ -203,15 +203,15 @@ def gaussian_mixture(
         If the key is old-style, a size is too small, the centres have another shape, or a static separation or noise
         is negative.
     """
-    num_points, dim = _checks.count("num_points", num_points), _checks.count("dim", dim)
-    num_clusters, dtype = _checks.count("num_clusters", num_clusters), float_dtype(dtype)
-    _checks.non_negative("separation", separation)
-    _checks.non_negative("noise", noise)
-    center_key, label_key, noise_key = jax.random.split(_checks.key(key), 3)
+    num_points, dim = checks.count("num_points", num_points), checks.count("dim", dim)
+    num_clusters, dtype = checks.count("num_clusters", num_clusters), float_dtype(dtype)
+    checks.non_negative("separation", separation)
+    checks.non_negative("noise", noise)
+    center_key, label_key, noise_key = jax.random.split(checks.key(key), 3)
     if centers is None:
-        scale = _checks.scalar("separation", separation, dtype) / math.sqrt(2 * dim)
+        scale = checks.scalar("separation", separation, dtype) / math.sqrt(2 * dim)
         centers = scale * normal_rows(center_key, num_clusters, dim, dtype)
-    centers = _checks.matrix("centers", centers, dim=dim)
+    centers = checks.matrix("centers", centers, dim=dim)
     if centers.shape[0] != num_clusters:
         raise ValueError(f"centers must have shape ({num_clusters}, {dim}), got {centers.shape}")
     weights = _weights(weights, num_clusters, centers.dtype)
@@ -255,28 +255,28 @@ def random_noisy(
     -----
     Time O(n s d + d s^2), memory O(n d).
     """
-    num_points, dim, dtype = _checks.count("num_points", num_points), _checks.count("dim", dim), float_dtype(dtype)
-    signal_dim = _checks.count("signal_dim", signal_dim, maximum=dim, limit="the dimension")
-    level = math.sqrt(dim) / _checks.scalar("zeta", _checks.positive("zeta", zeta), dtype)
-    key, noise_key = jax.random.split(_checks.key(key))
+    num_points, dim, dtype = checks.count("num_points", num_points), checks.count("dim", dim), float_dtype(dtype)
+    signal_dim = checks.count("signal_dim", signal_dim, maximum=dim, limit="the dimension")
+    level = math.sqrt(dim) / checks.scalar("zeta", checks.positive("zeta", zeta), dtype)
+    key, noise_key = jax.random.split(checks.key(key))
     means = _signal(key, num_points=num_points, dim=dim, signal_dim=signal_dim, dtype=dtype)
     return perturb(noise_key, means, IsotropicNoise(level))
 
 
 def _disc_and_ring(key: Any, num_points: int, radius: Any, ring: Any, turn: float, noise: Any, dtype: Any) -> Problem:
-    num_points, dtype = _checks.count("num_points", num_points), float_dtype(dtype)
-    _checks.non_negative("noise", noise)
+    num_points, dtype = checks.count("num_points", num_points), float_dtype(dtype)
+    checks.non_negative("noise", noise)
     edges = _numbers("radius and ring", (0.0, radius, *ring), dtype)
     if edges.shape != (4,):
         raise ValueError(f"ring must be an inner and an outer radius, got {ring!r}")
-    key, noise_key = jax.random.split(_checks.key(key))
+    key, noise_key = jax.random.split(checks.key(key))
     means, labels = _plane(key, edges, num_points=num_points, turn=turn)
     return perturb(noise_key, means, noise, labels=labels)
 
 
 def _numbers(name: str, value: Any, dtype: Any) -> jax.Array:
     """Return a list of non-negative numbers as a vector of the given dtype, or raise."""
-    array = _checks.as_array(name, _checks.non_negative(name, value))
+    array = checks.as_array(name, checks.non_negative(name, value))
     if array.ndim != 1 or array.shape[0] < 1:
         raise ValueError(f"{name} must be a list of at least one number, got shape {array.shape}")
     if not (jnp.issubdtype(array.dtype, jnp.floating) or jnp.issubdtype(array.dtype, jnp.integer)):
@@ -288,7 +288,7 @@ def _weights(value: Any, size: int, dtype: Any) -> jax.Array | None:
     """Return probabilities as a vector of the given size and dtype, or None."""
     if value is None:
         return None
-    return _checks.weights(_numbers("weights", value, dtype), "weights", jnp.zeros(size, dtype))
+    return checks.weights(_numbers("weights", value, dtype), "weights", jnp.zeros(size, dtype))
 
 
 @partial(jax.jit, static_argnames=("num_points",))
@@ -299,7 +299,7 @@ def _labels(
     if weights is None:
         return jnp.arange(num_points, dtype=jnp.int32) % clusters.shape[0], clusters
     labels = invert(weights, uniform_rows(key, num_points, 1, weights.dtype)[:, 0]).astype(jnp.int32)
-    return labels, clusters + 0 * _checks.mass(weights)
+    return labels, clusters + 0 * checks.mass(weights)
 
 
 @partial(jax.jit, static_argnames=("num_points", "dim"))

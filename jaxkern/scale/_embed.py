@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from jaxkern import _checks
+from jaxkern import checks
 from jaxkern.features._map import as_map
 from jaxkern.scale import _mesh
 from jaxkern.scale._resume import Record, fingerprint
@@ -90,7 +90,7 @@ def embed(
         raise ValueError(f"phi must be a feature map, got {type(phi).__name__}")
     phi = as_map(phi)
     if block_size is not None:
-        block_size = _checks.count("block_size", block_size)
+        block_size = checks.count("block_size", block_size)
     mesh = None if sharding is None else _mesh.local_mesh(sharding)
     many = _mesh.spans_processes(sharding)
     if not hasattr(X, "shape"):

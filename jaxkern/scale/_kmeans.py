@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from jaxkern import _checks
+from jaxkern import checks
 from jaxkern.kmeans import KMeansResult, _kmeans, _Share, _sizes, table_width
 from jaxkern.scale import _mesh
 from jaxkern.scale._embed import host_matrix
@@ -71,9 +71,9 @@ def kmeans(
     >>> kmeans(jax.random.key(1), X, 4, sharding=mesh).labels.shape
     (100,)
     """
-    key = _checks.key(key)
+    key = checks.key(key)
     host_matrix("X", X)
-    weights = _checks.weights(weights, "X", X)
+    weights = checks.weights(weights, "X", X)
     devices = _mesh.devices_of(sharding)
     mesh = Mesh(np.array(devices), _mesh.AXIS)
     width = table_width(max(X.shape[0], 1))

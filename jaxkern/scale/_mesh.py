@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 
-from jaxkern import _checks
+from jaxkern import checks
 
 AXIS = "rows"
 """The one axis of the meshes made here."""
@@ -71,7 +71,7 @@ def local_rows(num_rows: int, sharding: Any) -> slice:
     >>> local_rows(100, mesh)
     slice(0, 100, None)
     """
-    num_rows = _checks.count("num_rows", num_rows, minimum=0)
+    num_rows = checks.count("num_rows", num_rows, minimum=0)
     owners = [device.process_index for device in devices_of(sharding)]
     before = sum(owner < jax.process_index() for owner in owners)
     here = owners.count(jax.process_index())

@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from jaxkern import _checks
+from jaxkern import checks
 from jaxkern.features import StreamingPCA, StreamingState
 from jaxkern.scale import _mesh
 from jaxkern.scale._embed import host_matrix
@@ -126,7 +126,7 @@ def stream(
     host_matrix("X", X)
     if X.shape[0] < 1:
         raise ValueError(f"X must have at least one row, got shape {X.shape}")
-    num_streams = _checks.count("num_streams", num_streams)
+    num_streams = checks.count("num_streams", num_streams)
     mesh = _mesh.local_mesh(sharding)
     own = _own_streams(num_streams, mesh, sharding)
     count = own.stop - own.start
@@ -134,7 +134,7 @@ def stream(
     if block_size is None:
         block_size = max(_STEP_BYTES // (count * X.shape[1] * np.dtype(X.dtype).itemsize), 1)
         block_size = min(block_size, length)
-    block_size = _checks.count("block_size", block_size)
+    block_size = checks.count("block_size", block_size)
 
     divided = NamedSharding(mesh, PartitionSpec(_mesh.AXIS))
     empty = pca.init(X.dtype)

@@ -140,6 +140,7 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
         description="Run the checks.",
         formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
     )  # fmt: skip
+    run.add_argument("--all", action="store_true", help="steps of proofs, remarks and facts in passing, too")
     run.add_argument("--profile", choices=("quick", "full"), default="quick", help="how much to run (default: quick)")
     run.add_argument("--seed", type=_seed, default=0, metavar="INT", help="a whole number, below 2^32 (default: 0)")
     run.add_argument("--data", type=Path, metavar="FILE", help="your own points: .npz (with X), .npy or .csv")
@@ -217,6 +218,7 @@ def _run(options: argparse.Namespace) -> int:
         dtype=options.dtype,
         paper=options.paper,
         claim=tuple(options.claim),
+        margin=options.all,
         data=None if options.data is None else str(options.data),
         lengthscale=options.lengthscale,
         budget=options.budget,
@@ -258,7 +260,8 @@ def _list(options: argparse.Namespace) -> int:
     width = max((len(d["id"]) for d in described), default=0)
     for d in described:
         verdicts = [f"{form}: {d['expected_' + form]}" for form in ("printed", "corrected") if d["expected_" + form]]
-        print(f"{d['id'].ljust(width)}  {d['where']} ({d['kind']}); {', '.join(verdicts)}")
+        marginal = " [margin]" if d["marginal"] else ""
+        print(f"{d['id'].ljust(width)}  {d['where']}: {d['title']} ({d['kind']}); {', '.join(verdicts)}{marginal}")
     return 0
 
 
@@ -269,18 +272,9 @@ def _show(options: argparse.Namespace) -> int:
     chosen = job.select(job.known_claims(), None, [options.id])
     if len(chosen) > 1:
         raise UsageError(f"{options.id!r} begins several claims: {', '.join(claim.id for claim in chosen)}")
-    claim = chosen[0]
-    print(f"{claim.id}: {claim.paper}, {claim.where} ({claim.kind})\n  {claim.tex}")
-    for name, form in (("as printed", claim.printed), ("as corrected", claim.corrected)):
-        if form is not None:
-            print(f"{name}: of the class {type(form.statement).__name__}, expected {form.expect}")
-            if form.tex:
-                print(f"  {form.tex}")
-            print(f"  tried at: {'; '.join(setting.name for setting in form.settings)}")
-    if claim.hypotheses:
-        print(f"hypotheses: {claim.hypotheses}")
-    print(f"controls: {'; '.join(control.name for control in claim.controls) or 'none'}")
-    print(f"because: {claim.because}")
+    from proofs_check.cli.show import lines
+
+    print("\n".join(lines(chosen[0])))
     return 0
 
 

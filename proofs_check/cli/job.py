@@ -69,6 +69,7 @@ class Request:
     dtype: str = "float64"
     paper: str | None = None
     claim: tuple[str, ...] = ()
+    margin: bool = False
     data: str | None = None
     lengthscale: float | None = None
     budget: float | None = None
@@ -126,15 +127,18 @@ def resume(folder: Path, budget: float | None) -> int:
     return _execute(prepared, folder, blocks, str(manifest["started"]))
 
 
-def select(claims: Sequence[Claim], paper: str | None, wanted: Sequence[str]) -> list[Claim]:
-    """Return the claims of a paper that are named, or that begin with what is named, in the order of the registry."""
+def select(claims: Sequence[Claim], paper: str | None, wanted: Sequence[str], margin: bool = True) -> list[Claim]:
+    """Return the claims of a paper that are named, or that begin with what is named, in the order of the register.
+
+    Where none is named, those of the margin are left out unless `margin`.
+    """
     if paper is not None:
         papers = sorted({claim.paper for claim in claims})
         if paper not in papers:
             raise UsageError(f"no claims of a paper {paper!r}; there are {', '.join(papers)}")
         claims = [claim for claim in claims if claim.paper == paper]
     if not wanted:
-        return list(claims)
+        return [claim for claim in claims if margin or not claim.marginal]
     ids = [claim.id for claim in claims]
     chosen: set[str] = set()
     for name in wanted:
@@ -182,7 +186,7 @@ class _Prepared:
         self._data_digest = None if request.data is None else checkpoints.digest_of([Path(request.data)])
         set_precision(request.dtype)
         population = _population(rows, request)
-        self.claims = select(known_claims(population, request.profile), request.paper, request.claim)
+        self.claims = select(known_claims(population, request.profile), request.paper, request.claim, request.margin)
         notes = [] if population is None else [str(population.note)]
         if request.dtype == "float32":
             notes.append(FLOAT32)
@@ -278,7 +282,7 @@ def _run_and_report(prepared: _Prepared, folder: Path, blocks: Checkpoint, began
         print(f"The time ended after {len(found)} of {len(claims)} claim(s); go on with: {PROG} resume {folder}")
     if failed is not None:
         return _not_written(folder, failed)
-    print(f"Report: {folder / 'report.html'} (and terminal.json, terminal.md)")
+    print(f"Report: {folder / 'report.html'} (and report.json, report.md)")
     if stopped == "interrupted":
         return INTERRUPTED
     return AS_EXPECTED if complete and all(result.as_expected for result in found) else NOT_AS_EXPECTED
@@ -332,6 +336,7 @@ _REQUEST: Mapping[str, Any] = {
     "dtype": frozenset({"float32", "float64"}),
     "paper": str | None,
     "claim": [str],
+    "margin": bool,
     "data": str | None,
     **dict.fromkeys(("lengthscale", "budget"), _is_positive_or_null),
 }

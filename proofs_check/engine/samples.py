@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -92,7 +93,8 @@ class Samples:
                 label = "\x1f".join((self.claim_id, name, name_of(function), setting.name))
                 found = self.checkpoint.take(label, 0)
                 if found is None:
-                    given = function(derive_key(self.seed, self.claim_id, name_of(function), setting.name), setting)
+                    key = derive_key(self.seed, self.claim_id, name_of(function), setting.name)
+                    given = evaluate(function, key, setting)
                     found = _flat(given) if isinstance(part.statement, Identity) else judge.two_sides(given, setting)
                     self.checkpoint.keep(label, 0, found)
                 return found
@@ -108,6 +110,21 @@ class Samples:
             label = "\x1f".join((self.claim_id, str(len(self._samples)), name_of(trial), setting.name))
             self._samples[place] = _Sample(label, lambda block: Draw(trial, key, setting, block=block))
         return self._samples[place]
+
+
+def evaluate(function: Callable[..., Any], key: jax.Array, setting: Setting) -> Any:
+    """Return what the function of an Identity or of an Inequality says: of key and setting it gets what it asks for.
+
+    A function with two parameters gets both, one with a single parameter the key where that is called `key` and the
+    setting otherwise, and one without any gets neither.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
+        return function(key, setting)
+    asked = [p.name for p in parameters if p.default is p.empty and p.kind is not p.KEYWORD_ONLY]
+    if len(asked) == 1:
+        return function(key if asked == ["key"] else setting)
+    return function(key, setting) if asked else function()
 
 
 def _place(trial: Trial, setting: Setting) -> Any:

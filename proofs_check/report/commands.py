@@ -14,7 +14,7 @@ def run_command(report: Mapping[str, Any]) -> str:
     names = asked.get("claim")
     for name in names if isinstance(names, list) else []:
         chosen += ["--claim", str(name)]
-    return _command(report, chosen)
+    return _command(report, [*chosen, "--all"] if asked.get("margin") else chosen)
 
 
 def claim_command(report: Mapping[str, Any], claim_id: str) -> str:

@@ -122,6 +122,8 @@ def describe(claim: Claim) -> dict[str, Any]:
         "expected_printed": None if claim.printed is None else claim.printed.expect,
         "expected_corrected": None if claim.corrected is None else claim.corrected.expect,
         "because": claim.because,
+        "title": claim.title,
+        "marginal": claim.marginal,
     }
 
 
@@ -411,7 +413,8 @@ _FORM = {
     "as_expected": bool,
 }
 _CLAIM = {
-    **dict.fromkeys(("id", "paper", "where", "kind", "statement", "hypotheses", "because"), str),
+    **dict.fromkeys(("id", "paper", "where", "kind", "statement", "hypotheses", "because", "title"), str),
+    "marginal": bool,
     **dict.fromkeys(("expected_printed", "expected_corrected"), str | None),
     "as_expected": bool,
     "notes": [str],

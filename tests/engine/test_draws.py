@@ -31,7 +31,7 @@ from proofs_check.engine import draws, limits, sequential
 from proofs_check.engine import judge as judging
 from proofs_check.engine.draws import FULL, QUICK, Profile, derive_key, sample
 from proofs_check.engine.run import iterate, rejected, run
-from proofs_check.engine.samples import Samples
+from proofs_check.engine.samples import Samples, evaluate
 
 TINY = Profile("quick", max_trials=100, max_draws=300, max_control=100, lenient=True)
 STRICT = dataclasses.replace(TINY, lenient=False)
@@ -399,3 +399,18 @@ def test_eight_devices_give_the_same_numbers_and_decompositions_do_not_wait_for_
         assert int(number) == devices
         found[devices] = numbers
     assert found[1] == found[3] == found[8]
+
+
+def test_a_check_gets_of_key_and_setting_what_it_asks_for():
+    setting = Setting("here")
+    for function, got in (
+        (lambda key, setting: (key, setting), ("the key", setting)),
+        (lambda key, setting, power=2: (key, setting, power), ("the key", setting, 2)),
+        (lambda *both: both, ("the key", setting)),
+        (lambda key: key, "the key"),
+        (lambda setting: setting, setting),
+        (lambda where: where, setting),
+        (lambda: "nothing", "nothing"),
+        (lambda *, power=2: power, 2),
+    ):
+        assert evaluate(function, "the key", setting) == got

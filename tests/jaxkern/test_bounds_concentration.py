@@ -149,6 +149,14 @@ CASES = {
         dict(mean_norm=3, mean_rank=4, num_points=40.5, u=3),
         (3 * 3, 1 - math.exp(-4.5)),
     ),
+    "inner_product_lower_centred": (
+        dict(scale=2, dim=16.5, num_points=37.5, u=1),
+        (4 * max(3 * 5, (math.sqrt(52.5) - 1) ** 2 - 16.5), 1 - 3 * math.exp(-0.5)),
+    ),
+    "inner_product_lower_centred flat": (
+        dict(scale=2, dim=4.5, num_points=401.5, u=1.5),
+        (4 * ((math.sqrt(404.5) - 1.5) ** 2 - 4.5), 1 - 3 * math.exp(-1.125)),
+    ),
     "quadratic_form": (
         dict(kappa=1.2, scale=0.5, mean_norm=3, dim=20, t=8, c=0.4),
         (0.36 * 8, 1 - 4 * math.exp(-0.4 * 64 / 45)),
@@ -382,6 +390,7 @@ HYPOTHESES = {
     "inner_product_gaussian": "u >= 0",
     "inner_product_gaussian_any": "tau > 0",
     "inner_product_lower": "u >= 0, mean_rank <= 39.5",
+    "inner_product_lower_centred": "u >= 0, u <= 4, dim >= 1.5, num_points >= 2.5",
     "quadratic_form": "t >= 0, c > 0",
     "quadratic_form_gaussian": "tau > 0",
     "hanson_wright": "t >= 0, c > 0",

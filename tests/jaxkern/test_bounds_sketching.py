@@ -10,7 +10,7 @@ import pytest
 from edges import wrong_edges
 
 from jaxkern.bounds import Bound, sketching
-from jaxkern.bounds._bound import namespace
+from jaxkern.bounds._bound import xp
 
 C = 5.92
 """Theorem A of docs/theory/kpotufe2020.md."""
@@ -20,7 +20,8 @@ def numbers(**changes):
     """A spectrum with op_norm .6, trace 1, trace3 .25, hs_norm .65, and generous n and d."""
     words = {"kappa": 1.3, "op_norm": 0.6, "trace": 1.0, "trace3": 0.25, "hs_norm": 0.65, "op_norm3": 0.216}
     words |= {"theta": 0.8, "scale": 0.5, "eigenvalue": 0.4, "epsilon": 0.1, "num_points": 50, "eta": 1e-4}
-    words |= {"sigma": 0.05, "weight": 0.3, "mean_gap": 1.5, "num_functions": 60}
+    words |= {"sigma": 0.05, "weight": 0.3, "mean_gap": 1.5, "num_functions": 60, "num_pairs": 60}
+    words |= {"rank": 1.8, "energy": 0.3, "squared_diameter": 0.4, "squared_distance": 2.5}
     return {**words, "n": 10**6, "d": 400, "tau": 2.5, **changes}
 
 
@@ -43,6 +44,10 @@ def hilbert_mean(theta, scale, n, tau):
 
 def hilbert_mean_printed(theta, scale, n, tau):
     return 2 * scale * tau / n + math.sqrt(2 * theta**2 * tau / n), 1 - 2 * math.exp(-tau), 1
+
+
+def gaussian_covariance(op_norm, rank, n, tau, constant=C):
+    return constant * op_norm * (math.sqrt(rank) + math.sqrt(tau)) / math.sqrt(n), 1 - math.exp(-tau), max(rank, tau)
 
 
 def cube_deviation(kappa, op_norm, trace, n, tau):
@@ -130,6 +135,22 @@ def relative_norms(num_functions, d, tau):
     return 2 * math.sqrt(x / d) + 2 * x / d, 1 - 2 * math.exp(-tau), None
 
 
+def relative_separation(
+    num_pairs, d, tau, kappa, op_norm, eigenvalue, epsilon, squared_diameter, squared_distance
+):  # fmt: skip
+    u = relative_norms(num_pairs, d, tau)[0]
+    value = squared_diameter * (op_norm / eigenvalue) ** 3 / (squared_distance - 4 * epsilon * kappa)
+    return value * (1 + u) / (1 - u), 1 - 2 * math.exp(-tau), None
+
+
+def weak_difference_given(energy, d, tau):
+    return math.sqrt(2 * tau * energy / d), 1 - math.exp(-tau), None
+
+
+def weak_difference_given_printed(energy, d, tau):
+    return math.sqrt(2 * tau * energy / d), 1 - 2 * math.exp(-tau), None
+
+
 def weak_difference(kappa, op_norm, trace, n, d, tau):
     value = 3 * math.sqrt(2 * tau) * op_norm**1.5 / math.sqrt(d)
     return value, 1 - 3 * math.exp(-tau), 32 * kappa * (trace / op_norm) * tau / op_norm
@@ -151,6 +172,7 @@ PAIRS = {
     "covariance_deviation_sharp": (sketching.covariance_deviation_sharp, covariance_deviation_sharp),
     "hilbert_mean": (sketching.hilbert_mean, hilbert_mean),
     "hilbert_mean printed": (partial(sketching.hilbert_mean, as_printed=True), hilbert_mean_printed),
+    "gaussian_covariance": (sketching.gaussian_covariance, gaussian_covariance),
     "cube_deviation": (sketching.cube_deviation, cube_deviation),
     "cube_trace": (sketching.cube_trace, cube_trace),
     "cube_trace printed": (partial(sketching.cube_trace, as_printed=True), cube_trace_printed),
@@ -165,6 +187,12 @@ PAIRS = {
     "largest_stretch": (sketching.largest_stretch, largest_stretch),
     "mean_separation_shortfall": (sketching.mean_separation_shortfall, mean_separation_shortfall),
     "relative_norms": (sketching.relative_norms, relative_norms),
+    "relative_separation": (sketching.relative_separation, relative_separation),
+    "weak_difference_given": (sketching.weak_difference_given, weak_difference_given),
+    "weak_difference_given printed": (
+        partial(sketching.weak_difference_given, as_printed=True),
+        weak_difference_given_printed,
+    ),
     "weak_difference": (sketching.weak_difference, weak_difference),
     "weak_difference printed": (partial(sketching.weak_difference, as_printed=True), weak_difference_printed),
     "weak_difference_coupled": (sketching.weak_difference_coupled, weak_difference_coupled),
@@ -225,7 +253,7 @@ def test_a_failure_probability_above_one_is_not_valid(name):
     for tau in (0.0, -1.0):
         found = bound(**arguments(literal, tau=tau))
         assert not found.valid and found.probability <= 0
-        assert tau == 0 or not found.value > 0 or name == "relative_norms"  # it has log(num_functions) beside tau
+        assert tau == 0 or not found.value > 0 or "relative" in name  # these have a logarithm beside tau
 
 
 HYPOTHESES = {
@@ -234,6 +262,7 @@ HYPOTHESES = {
     "covariance_deviation_sharp": "tau > 0, n >= 1",
     "hilbert_mean": "tau > 0, n >= 1",
     "hilbert_mean printed": "tau > 0, n >= 1",
+    "gaussian_covariance": "tau >= 1",
     "cube_deviation": "tau > 0",
     "cube_trace": "tau > 0",
     "cube_trace printed": "tau > 0",
@@ -248,6 +277,11 @@ HYPOTHESES = {
     "largest_stretch": "tau > 0, n >= 1, d >= 1",
     "mean_separation_shortfall": "tau > 0, n >= 1, d >= 1, weight > 0, weight < 1",
     "relative_norms": "tau > 0, d >= 1, num_functions >= 1",
+    "relative_separation": (
+        f"tau > 0, num_pairs >= 1, squared_distance >~ 0.52, d >~ {4 * (math.log(60) + 2.5) / (math.sqrt(3) - 1) ** 2}"
+    ),
+    "weak_difference_given": "tau > 0, d >= 1",
+    "weak_difference_given printed": "tau > 0, d >= 1",
     "weak_difference": "tau > 0",
     "weak_difference printed": "tau > 0",
     "weak_difference_coupled": "tau > 0",
@@ -361,11 +395,26 @@ def test_corrected_bounds_scale_with_the_kernel(name):
     bound, literal = PAIRS[name]
     c = 3.0
     degree = {"kappa": 1, "op_norm": 1, "trace": 1, "hs_norm": 1, "trace3": 3, "op_norm3": 3}
-    degree |= {"theta": 1, "scale": 1, "eigenvalue": 1, "sigma": 1, "mean_gap": 1}
+    degree |= {
+        "energy": 3,
+        "squared_diameter": 1,
+        "squared_distance": 1,
+        "theta": 1,
+        "scale": 1,
+        "eigenvalue": 1,
+        "sigma": 1,
+        "mean_gap": 1,
+    }
     words = arguments(literal)
     scaled = {key: value * c ** degree.get(key, 0) for key, value in words.items()}
-    others = {"weak_difference": 1.5, "weak_difference_coupled": 1.5, "hilbert_mean": 1, "relative_norms": 0}
-    others |= {"separation_shortfall": 4, "mean_separation_shortfall": 4}
+    others = {
+        "weak_difference": 1.5,
+        "weak_difference_coupled": 1.5,
+        "hilbert_mean": 1,
+        "relative_norms": 0,
+        "relative_separation": 0,
+    }
+    others |= {"weak_difference_given": 1.5, "separation_shortfall": 4, "mean_separation_shortfall": 4}
     power = 1 if "covariance" in name else others.get(name, 3)
     assert bound(**scaled).value == pytest.approx(c**power * bound(**words).value, rel=1e-12)
     assert bound(**scaled).valid == bound(**words).valid
@@ -439,7 +488,6 @@ def test_what_python_refuses_to_compute_is_a_number_of_ieee():
 
 
 def test_nan_is_never_the_larger_nor_the_smaller_of_two_numbers():
-    np_ = namespace(1.0)
-    for function in (np_.maximum, np_.minimum):
+    for function in (xp.maximum, xp.minimum):
         assert all(math.isnan(function(*pair)) for pair in ((1.0, math.nan), (math.nan, 1.0)))
-    assert np_.maximum(1.0, 2.0) == 2 and np_.minimum(1.0, 2.0) == 1
+    assert xp.maximum(1.0, 2.0) == 2 and xp.minimum(1.0, 2.0) == 1

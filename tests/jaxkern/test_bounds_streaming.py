@@ -35,6 +35,12 @@ CASES = {
     "frobenius_from_spectral": (dict(spectral=3.0, num_points=16), (12, 1)),
     "best_rank": (dict(tail=1.0, spectral=2.0, rank=4), (1 + 8 * math.sqrt(2), 1)),
     "best_rank printed": (dict(tail=1.0, spectral=2.0, rank=4), (5, 1)),
+    "nystrom_best_rank": (dict(num_landmarks=100, rank=4, tau=4), (0.6, 1 - math.exp(-4))),
+    "nystrom_coherence": (
+        dict(eps=0.5, coherence=1.5, rank=2, num_landmarks=90, num_points=180, tau=3 - math.log(2)),
+        (5, 1 - 2 * math.exp(-3)),
+    ),
+    "nystrom_frobenius_mean": (dict(mean_square=0.3, num_landmarks=10), (0.07, 1)),
     "nystrom_spectral": (dict(eps=0.2, num_landmarks=200), (0.2, 1 - 20 * math.exp(-8 / (0.5 + 0.4 / 3)))),
 }
 
@@ -105,6 +111,9 @@ HYPOTHESES = {
     "streaming_gram_buffered": "eps > 0, sketch_size >= 1",
     "frobenius_from_spectral": "spectral >= 0",
     "best_rank": "rank >= 0",
+    "nystrom_best_rank": "tau >= 0, rank >= 1, rank <= 100",
+    "nystrom_coherence": "num_landmarks >~ 72, num_landmarks <= 180, eps < 1, rank >= 1",
+    "nystrom_frobenius_mean": "mean_square <= 1",
     "nystrom_spectral": f"eps >= {1 / (2 * math.sqrt(200)) + 1 / 600}",
 }
 

@@ -13,10 +13,14 @@ import proofs_check
 
 ROOT = pathlib.Path(jaxkern.__file__).parent
 LAYERS = (
+    "checks",
+    "pytrees",
     "_checks",
     "_pytree",
     "_blocks",
+    "draws",
     "_draws",
+    "linalg",
     "_spectral",
     "_eigensolvers",
     "_distances",

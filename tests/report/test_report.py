@@ -653,7 +653,7 @@ def test_a_name_that_is_no_unicode_does_not_stop_a_report(found, tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "holds no terminal.json"),
+        (None, "holds no report.json"),
         ("", "is not JSON"),
         ('{"schema": 3, "cla', "is not JSON"),
         ('{"schema": NaN}', "is not JSON"),
@@ -664,7 +664,7 @@ def test_a_name_that_is_no_unicode_does_not_stop_a_report(found, tmp_path):
         ('{"schema": 2}', "schema version '2', and this program reads version 3"),
         ('{"schema": "3"}', "this program reads version 3"),
         ('{"schema": true}', "this program reads version 3"),
-        ('{"schema": 3}', "is not a report of schema version 3: terminal.profile is missing"),
+        ('{"schema": 3}', "is not a report of schema version 3: report.profile is missing"),
         (lambda r: r["claims"][2].pop("forms"), "report.claims[2].forms is missing"),
         (lambda r: r["claims"][2]["forms"][0].update(status="proved"), "report.claims[2].forms[0].status is 'proved'"),
     ],

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, certain, formula, namespace, note_of
+from jaxkern.bounds._bound import Bound, certain, formula, note_of, xp
 
 
 @formula
@@ -23,8 +23,7 @@ def truncation(*, spectral: Any, num_clusters: Any, as_printed: bool = False) ->
 
     Source: amini2021, (41); Theorem C of docs/theory/amini2021.md; claim amini2021:eq41.
     """
-    np = namespace(spectral, num_clusters)
-    value = np.sqrt((8.0 if as_printed else 5.0) * num_clusters) * spectral
+    value = xp.sqrt((8.0 if as_printed else 5.0) * num_clusters) * spectral
     source = "amini2021, (41)" + note_of(as_printed, "sharper")
     return Bound(value, certain(value), num_clusters >= 1, source)
 
@@ -44,9 +43,8 @@ def kmeans_step(
 
     Source: amini2021, proof of Theorem 3; Theorem C of docs/theory/amini2021.md; claim amini2021:kmeans-step.
     """
-    np = namespace(error, gamma2, gamma_tilde2, kmeans_factor)
-    cost = _kmeans_constant(np, kmeans_factor, as_printed) * error**2
-    valid = np.logical_and(cost < gamma_tilde2, gamma_tilde2 <= gamma2)
+    cost = _kmeans_constant(kmeans_factor, as_printed) * error**2
+    valid = (cost < gamma_tilde2) & (gamma_tilde2 <= gamma2)
     source = "amini2021, proof of Theorem 3, k-means" + note_of(as_printed, "sharper")
     value = cost / gamma2
     return Bound(value, certain(value), valid, source)
@@ -81,14 +79,11 @@ def misclassification(
 
     Source: amini2021, Theorem 3; claim amini2021:thm3.
     """
-    np = namespace(
-        gamma2, gamma_tilde2, vbar2, num_clusters, lipschitz, noise, op_norm, dim, num_points, t, kmeans_factor
-    )
     factor = 4.0 if as_printed else 8.0
-    error = factor * (lipschitz * noise) ** 2 * op_norm / dim * (1 + t / np.sqrt(num_points)) ** 2 + vbar2
+    error = factor * (lipschitz * noise) ** 2 * op_norm / dim * (1 + t / xp.sqrt(num_points)) ** 2 + vbar2
     cost = 4 * (1 + kmeans_factor) ** 2 * 16 * num_clusters * error
     source = "amini2021, Theorem 3" + note_of(as_printed, "corrected")
-    return Bound(cost / gamma2, 1 - np.exp(-(t**2)), _separated(np, cost, gamma_tilde2, t), source)
+    return Bound(cost / gamma2, 1 - xp.exp(-(t**2)), _separated(cost, gamma_tilde2, t), source)
 
 
 @formula
@@ -136,16 +131,15 @@ def misclassification_population(
         kmeans_factor=kmeans_factor,
         as_printed=as_printed,
     )
-    np = namespace(theorem.value, bound, min_share)
     constant = 4 * (1 + kmeans_factor) ** 2
-    extra = 18 * bound**2 * t / np.sqrt(min_share * num_points) / gamma2
-    probability = 1 - 5 * num_clusters**2 * np.exp(-(t**2))
+    extra = 18 * bound**2 * t / xp.sqrt(min_share * num_points) / gamma2
+    probability = 1 - 5 * num_clusters**2 * xp.exp(-(t**2))
     if as_printed:
-        valid = np.logical_and(t >= 0, theorem.value * gamma2 / gamma_tilde2 + constant * extra <= 1)
+        valid = (t >= 0) & (theorem.value * gamma2 / gamma_tilde2 + constant * extra <= 1)
         return Bound(2 * theorem.value + extra, probability, valid, "amini2021, Corollary 1 (printed)")
     value = 2 * theorem.value + 16 * num_clusters * constant * extra
     enough = num_points * min_share * gamma2**2 >= (48 * bound**2 * t) ** 2
-    valid = np.logical_and(np.logical_and(t >= 0, enough), value * gamma2 <= gamma_tilde2)
+    valid = (t >= 0) & enough & (value * gamma2 <= gamma_tilde2)
     return Bound(value, probability, valid, "amini2021, Corollary 1 (corrected)")
 
 
@@ -179,8 +173,7 @@ def misclassification_operator(
     Source: Theorem C of docs/theory/amini2021.md; claim jaxkern:misclassification-operator, for distance
     kernels.
     """
-    np = namespace(num_points, t)
-    root = np.sqrt(2 * (1 + 1 / num_points)) + 2 * math.sqrt(2.0) * t / np.sqrt(num_points)
+    root = xp.sqrt(2 * (1 + 1 / num_points)) + 2 * math.sqrt(2.0) * t / xp.sqrt(num_points)
     spectral = lipschitz * omega * scale * root + mean_gap
     source = "jaxkern, Theorem C of amini2021"
     return _operator(spectral, gamma2, gamma_tilde2, num_clusters, t, kmeans_factor, truncation_factor, source)
@@ -211,8 +204,7 @@ def misclassification_operator_distance(
 
     Source: Theorem C of docs/theory/amini2021.md; claim jaxkern:misclassification-operator.
     """
-    np = namespace(num_points, t)
-    root = np.sqrt(2 * (1 - 1 / num_points)) + 2 * t / np.sqrt(num_points)
+    root = xp.sqrt(2 * (1 - 1 / num_points)) + 2 * t / xp.sqrt(num_points)
     spectral = lipschitz * omega * scale * root + mean_gap
     source = "jaxkern, Theorem C of amini2021 (distance kernels)"
     return _operator(spectral, gamma2, gamma_tilde2, num_clusters, t, kmeans_factor, truncation_factor, source)
@@ -222,15 +214,14 @@ def _operator(
     spectral: Any, gamma2: Any, gamma_tilde2: Any, clusters: Any, t: Any, kmeans_factor: Any, factor: Any, source: str
 ) -> Bound:
     """Return the bound that follows from |K - K*| / n <= spectral."""
-    np = namespace(spectral, gamma2, gamma_tilde2, clusters, t, kmeans_factor, factor)
-    cost = _kmeans_constant(np, kmeans_factor, False) * factor * clusters * spectral**2
-    return Bound(cost / gamma2, 1 - np.exp(-(t**2)), _separated(np, cost, gamma_tilde2, t), source)
+    cost = _kmeans_constant(kmeans_factor, False) * factor * clusters * spectral**2
+    return Bound(cost / gamma2, 1 - xp.exp(-(t**2)), _separated(cost, gamma_tilde2, t), source)
 
 
-def _kmeans_constant(np: Any, kmeans_factor: Any, as_printed: bool) -> Any:
-    return 4 * (1 + (kmeans_factor if as_printed else np.sqrt(kmeans_factor))) ** 2
+def _kmeans_constant(kmeans_factor: Any, as_printed: bool) -> Any:
+    return 4 * (1 + (kmeans_factor if as_printed else xp.sqrt(kmeans_factor))) ** 2
 
 
-def _separated(np: Any, cost: Any, gamma_tilde2: Any, t: Any) -> Any:
+def _separated(cost: Any, gamma_tilde2: Any, t: Any) -> Any:
     """Return whether the clusters are far enough apart for every cluster to keep a well-placed point."""
-    return np.logical_and(np.logical_and(t >= 0, gamma_tilde2 > 0), cost <= gamma_tilde2)
+    return (t >= 0) & (gamma_tilde2 > 0) & (cost <= gamma_tilde2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, formula, namespace, note_of
+from jaxkern.bounds._bound import Bound, formula, note_of, xp
 
 
 @formula
@@ -34,15 +34,14 @@ def inner_product_kernel(
 
     Source: amini2021, Theorem 2; claim amini2021:thm2.
     """
-    np = namespace(kappa, scale, mean_norm, dim, num_points, u, c1, c2)
     eta = dim + (mean_norm / (kappa * scale)) ** 2
     size = 1.0 if as_printed else (math.log(9.0) + c1) / c2
-    delta = (np.sqrt(size * num_points) + u) / np.sqrt(eta)
-    value = 2 * kappa**2 * scale**2 * eta * np.maximum(delta**2, delta)
-    power = c1 * np.log(num_points) if as_printed else c1 * num_points
-    valid = np.logical_and(np.logical_and(u >= 0, num_points >= 1), np.logical_and(c1 > 0, c2 > 0))
+    delta = (xp.sqrt(size * num_points) + u) / xp.sqrt(eta)
+    value = 2 * kappa**2 * scale**2 * eta * xp.maximum(delta**2, delta)
+    power = c1 * xp.log(num_points) if as_printed else c1 * num_points
+    valid = (u >= 0) & (num_points >= 1) & (c1 > 0) & (c2 > 0)
     source = "amini2021, Theorem 2" + note_of(as_printed, "corrected")
-    return Bound(value, 1 - 4 * np.exp(-power - c2 * u**2), valid, source)
+    return Bound(value, 1 - 4 * xp.exp(-power - c2 * u**2), valid, source)
 
 
 @formula
@@ -58,10 +57,9 @@ def inner_product_gaussian(*, scale: Any, mean_norm: Any, mean_rank: Any, dim: A
 
     Source: Theorem B of docs/theory/amini2021.md; claim amini2021:thm2.
     """
-    np = namespace(scale, mean_norm, mean_rank, dim, num_points, u)
-    x = np.sqrt(num_points) + u
-    value = scale**2 * (2 * np.sqrt(dim) * x + x**2) + 2 * scale * mean_norm * (x + np.sqrt(mean_rank))
-    return Bound(value, 1 - 3 * np.exp(-(u**2) / 2), u >= 0, "jaxkern, Theorem B of amini2021 (isotropic)")
+    x = xp.sqrt(num_points) + u
+    value = scale**2 * (2 * xp.sqrt(dim) * x + x**2) + 2 * scale * mean_norm * (x + xp.sqrt(mean_rank))
+    return Bound(value, 1 - 3 * xp.exp(-(u**2) / 2), u >= 0, "jaxkern, Theorem B of amini2021 (isotropic)")
 
 
 @formula
@@ -76,9 +74,8 @@ def inner_product_gaussian_any(*, scale: Any, frobenius: Any, mean_norm: Any, nu
 
     Source: Theorem B of docs/theory/amini2021.md; claim jaxkern:inner-product-any.
     """
-    np = namespace(scale, frobenius, mean_norm, num_points, tau)
-    value = 4 / 3 * _chaos(np, frobenius**2 + 2 * (scale * mean_norm) ** 2, scale**2, tau + num_points * math.log(17.0))
-    return Bound(value, 1 - 2 * np.exp(-tau), tau > 0, "jaxkern, Theorem B of amini2021 (any covariances)")
+    value = 4 / 3 * _chaos(frobenius**2 + 2 * (scale * mean_norm) ** 2, scale**2, tau + num_points * math.log(17.0))
+    return Bound(value, 1 - 2 * xp.exp(-tau), tau > 0, "jaxkern, Theorem B of amini2021 (any covariances)")
 
 
 @formula
@@ -95,11 +92,31 @@ def inner_product_lower(*, mean_norm: Any, mean_rank: Any, num_points: Any, u: A
     Source: amini2021, Section 2.2, the text after Example 2, corrected; Theorem B of docs/theory/amini2021.md;
     claims amini2021:sec2.2-limit and amini2021:sec2.2-lower.
     """
-    np = namespace(mean_norm, mean_rank, num_points, u)
     free = num_points - mean_rank
-    value = mean_norm * (np.sqrt(np.maximum(free - 0.5, 0.0)) - u)
-    valid = np.logical_and(u >= 0, free >= 1)
-    return Bound(value, 1 - np.exp(-(u**2) / 2), valid, "amini2021, Section 2.2, sharpness (corrected)")
+    value = mean_norm * (xp.sqrt(xp.maximum(free - 0.5, 0.0)) - u)
+    valid = (u >= 0) & (free >= 1)
+    return Bound(value, 1 - xp.exp(-(u**2) / 2), valid, "amini2021, Section 2.2, sharpness (corrected)")
+
+
+@formula
+def inner_product_lower_centred(*, scale: Any, dim: Any, num_points: Any, u: Any) -> Bound:
+    """Bound |K - E K| from *below* for K = X'X and X_i ~ N(0, scale^2 I): the order of Theorem 2 without means.
+
+    scale^2 times the larger of (sqrt(dim - 1/2) - u) (sqrt(n - 3/2) - u) and (sqrt(n + dim - 3/2) - u)^2 - dim.
+
+    Returns
+    -------
+    Bound whose value the norm exceeds, with probability 1 - 3 exp(-u^2 / 2); valid for 0 <= u <= sqrt(dim - 1/2) and
+    u <= sqrt(n - 3/2).
+
+    Source: amini2021, Section 2.2 (which names no constant), made explicit; docs/theory/amini2021.md; claim
+    amini2021:sec2.2-centred.
+    """
+    rows, columns = xp.sqrt(xp.maximum(dim - 0.5, 0.0)), xp.sqrt(xp.maximum(num_points - 1.5, 0.0))
+    whole = xp.sqrt(xp.maximum(num_points + dim - 1.5, 0.0))
+    value = scale**2 * xp.maximum((rows - u) * (columns - u), (whole - u) ** 2 - dim)
+    valid = (u >= 0) & (u <= rows) & (u <= columns) & (dim >= 1) & (num_points >= 2)
+    return Bound(value, 1 - 3 * xp.exp(-(u**2) / 2), valid, "amini2021, Section 2.2, without means (explicit)")
 
 
 @formula
@@ -115,10 +132,9 @@ def quadratic_form(*, kappa: Any, scale: Any, mean_norm: Any, dim: Any, t: Any, 
 
     Source: amini2021, Lemma 3; claim amini2021:lem3.
     """
-    np = namespace(kappa, scale, mean_norm, dim, t, c)
     eta = dim + (mean_norm / (kappa * scale)) ** 2
-    failure = 4 * np.exp(-c * np.minimum(t**2 / eta, t))
-    return Bound(kappa**2 * scale**2 * t, 1 - failure, np.logical_and(t >= 0, c > 0), "amini2021, Lemma 3")
+    failure = 4 * xp.exp(-c * xp.minimum(t**2 / eta, t))
+    return Bound(kappa**2 * scale**2 * t, 1 - failure, (t >= 0) & (c > 0), "amini2021, Lemma 3")
 
 
 @formula
@@ -134,9 +150,8 @@ def quadratic_form_gaussian(*, scale: Any, frobenius: Any, mean_norm: Any, tau: 
 
     Source: Theorem B of docs/theory/amini2021.md; claim amini2021:lem3.
     """
-    np = namespace(scale, frobenius, mean_norm, tau)
-    value = _chaos(np, frobenius**2 + 2 * (scale * mean_norm) ** 2, scale**2, tau)
-    return Bound(value, 1 - 2 * np.exp(-tau), tau > 0, "jaxkern, Theorem B of amini2021 (Lemma 3)")
+    value = _chaos(frobenius**2 + 2 * (scale * mean_norm) ** 2, scale**2, tau)
+    return Bound(value, 1 - 2 * xp.exp(-tau), tau > 0, "jaxkern, Theorem B of amini2021 (Lemma 3)")
 
 
 @formula
@@ -152,10 +167,9 @@ def hanson_wright(*, kappa: Any, frobenius: Any, op_norm: Any, mean_frobenius: A
 
     Source: amini2021, Theorem 6; claim amini2021:thm6.
     """
-    np = namespace(kappa, frobenius, op_norm, mean_frobenius, dim, t, c)
     spread = dim * frobenius**2 + (mean_frobenius / kappa) ** 2
-    failure = 4 * np.exp(-c * np.minimum(t**2 / spread, t / op_norm))
-    return Bound(kappa**2 * t, 1 - failure, np.logical_and(t >= 0, c > 0), "amini2021, Theorem 6")
+    failure = 4 * xp.exp(-c * xp.minimum(t**2 / spread, t / op_norm))
+    return Bound(kappa**2 * t, 1 - failure, (t >= 0) & (c > 0), "amini2021, Theorem 6")
 
 
 @formula
@@ -173,10 +187,9 @@ def hanson_wright_gaussian(
 
     Source: Theorem B of docs/theory/amini2021.md; claim amini2021:thm6.
     """
-    np = namespace(scale, frobenius, op_norm, mean_frobenius, dim, tau)
     spread = scale**4 * dim * frobenius**2 + 2 * (scale * mean_frobenius) ** 2
-    value = _chaos(np, spread, scale**2 * op_norm, tau)
-    return Bound(value, 1 - 2 * np.exp(-tau), tau > 0, "jaxkern, Theorem B of amini2021 (Theorem 6)")
+    value = _chaos(spread, scale**2 * op_norm, tau)
+    return Bound(value, 1 - 2 * xp.exp(-tau), tau > 0, "jaxkern, Theorem B of amini2021 (Theorem 6)")
 
 
 @formula
@@ -192,17 +205,16 @@ def sub_exponential(*, t: Any, v: Any, alpha: Any, as_printed: bool = False) -> 
 
     Source: amini2021, Lemma 5; claim amini2021:lem5.
     """
-    np = namespace(t, v, alpha)
     if as_printed:
-        exponent = np.minimum((t / v) ** 2, t / alpha) / 2
+        exponent = xp.minimum((t / v) ** 2, t / alpha) / 2
     else:
-        s = np.minimum(t / v**2, 1 / alpha)  # the best s of Chernoff's bound
+        s = xp.minimum(t / v**2, 1 / alpha)  # the best s of Chernoff's bound
         exponent = s * t - (s * v) ** 2 / 2
-    valid = np.logical_and(t >= 0, np.logical_and(v > 0, alpha > 0))
+    valid = (t >= 0) & (v > 0) & (alpha > 0)
     source = "amini2021, Lemma 5" + note_of(as_printed, "sharper")
-    return Bound(t, 1 - 2 * np.exp(-exponent), valid, source)
+    return Bound(t, 1 - 2 * xp.exp(-exponent), valid, source)
 
 
-def _chaos(np: Any, v: Any, b: Any, tau: Any) -> Any:
+def _chaos(v: Any, b: Any, tau: Any) -> Any:
     """Return 2 sqrt(v tau) + 2 b tau, the deviation of a Gaussian quadratic form."""
-    return 2 * np.sqrt(v * tau) + 2 * b * tau
+    return 2 * xp.sqrt(v * tau) + 2 * b * tau

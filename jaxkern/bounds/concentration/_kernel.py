@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, formula, namespace, note_of
+from jaxkern.bounds._bound import Bound, formula, note_of, xp
 from jaxkern.bounds.concentration._variance import SPREAD
 
 
@@ -34,15 +34,14 @@ def lipschitz_kernel(
 
     Source: amini2021, Theorem 1; Theorem A of docs/theory/amini2021.md; claims amini2021:thm1 and jaxkern:thm1-lc.
     """
-    np = namespace(lipschitz, omega, scale, num_points, t, c)
-    valid = np.logical_and(t >= 0, num_points >= 1)
+    valid = (t >= 0) & (num_points >= 1)
     source = "amini2021, Theorem 1" + note_of(as_printed, "explicit")
     if as_printed:
-        return Bound(_printed(np, lipschitz, omega, scale, num_points, t, c), 1 - np.exp(-c * t**2), valid, source)
+        return Bound(_printed(lipschitz, omega, scale, num_points, t, c), 1 - xp.exp(-c * t**2), valid, source)
     typical = scale if mean_scale is None else mean_scale
-    mean = typical * np.sqrt(2 * num_points * (num_points + 1))
-    value = lipschitz * omega * (mean + 2 * scale * np.sqrt(num_points) * t)
-    return Bound(value, 1 - np.exp(-(t**2) / 2), valid, source)
+    mean = typical * xp.sqrt(2 * num_points * (num_points + 1))
+    value = lipschitz * omega * (mean + 2 * scale * xp.sqrt(num_points) * t)
+    return Bound(value, 1 - xp.exp(-(t**2) / 2), valid, source)
 
 
 @formula
@@ -60,12 +59,11 @@ def distance_kernel(
 
     Source: Theorem A of docs/theory/amini2021.md; claim jaxkern:distance-kernel.
     """
-    np = namespace(lipschitz, omega, scale, num_points, t)
     typical = scale if mean_scale is None else mean_scale
-    mean = typical * np.sqrt(2 * num_points * (num_points - 1))
-    value = lipschitz * omega * (mean + scale * np.sqrt(2 * num_points) * t)
-    valid = np.logical_and(t >= 0, num_points >= 1)
-    return Bound(value, 1 - np.exp(-(t**2) / 2), valid, "jaxkern, Theorem A of amini2021 (distance kernels)")
+    mean = typical * xp.sqrt(2 * num_points * (num_points - 1))
+    value = lipschitz * omega * (mean + scale * xp.sqrt(2 * num_points) * t)
+    valid = (t >= 0) & (num_points >= 1)
+    return Bound(value, 1 - xp.exp(-(t**2) / 2), valid, "jaxkern, Theorem A of amini2021 (distance kernels)")
 
 
 @formula
@@ -83,10 +81,9 @@ def distance_kernel_from_variance(
 
     Source: Theorem A of docs/theory/amini2021.md; claim jaxkern:distance-kernel-variance.
     """
-    np = namespace(total_variance, lipschitz, omega, scale, num_points, t)
-    value = np.sqrt(total_variance) + lipschitz * omega * scale * np.sqrt(2 * num_points) * t
-    valid = np.logical_and(t >= 0, num_points >= 1)
-    return Bound(value, 1 - np.exp(-(t**2) / 2), valid, "jaxkern, Theorem A of amini2021 (known variance)")
+    value = xp.sqrt(total_variance) + lipschitz * omega * scale * xp.sqrt(2 * num_points) * t
+    valid = (t >= 0) & (num_points >= 1)
+    return Bound(value, 1 - xp.exp(-(t**2) / 2), valid, "jaxkern, Theorem A of amini2021 (known variance)")
 
 
 @formula
@@ -104,13 +101,12 @@ def concentrated_data(
 
     Source: amini2021, Theorem 1 and the remark after it; claim amini2021:thm1-33.
     """
-    np = namespace(lipschitz, omega, scale, num_points, t, c)
-    valid = np.logical_and(np.logical_and(t >= 0, c > 0), num_points >= 1)
+    valid = (t >= 0) & (c > 0) & (num_points >= 1)
     source = "amini2021, Theorem 1 under (33)" + note_of(as_printed, "corrected")
     if as_printed:
-        return Bound(_printed(np, lipschitz, omega, scale, num_points, t, c), 1 - np.exp(-c * t**2), valid, source)
-    root = np.sqrt(2 * SPREAD * num_points * (num_points + 1) / c) + 2 * np.sqrt(num_points) * t
-    return Bound(lipschitz * omega * scale * root, 1 - np.exp(-c * t**2), valid, source)
+        return Bound(_printed(lipschitz, omega, scale, num_points, t, c), 1 - xp.exp(-c * t**2), valid, source)
+    root = xp.sqrt(2 * SPREAD * num_points * (num_points + 1) / c) + 2 * xp.sqrt(num_points) * t
+    return Bound(lipschitz * omega * scale * root, 1 - xp.exp(-c * t**2), valid, source)
 
 
 @formula
@@ -126,9 +122,8 @@ def deviation(*, lipschitz: Any, omega: Any, scale: Any, num_points: Any, t: Any
 
     Source: amini2021, Proposition 3; claims amini2021:prop3 and amini2021:prop3-norm.
     """
-    np = namespace(lipschitz, omega, scale, num_points, t, c)
-    value = 2 * np.sqrt(num_points) * lipschitz * scale * omega * t
-    return Bound(value, 1 - np.exp(-c * t**2), np.logical_and(t >= 0, c > 0), "amini2021, Proposition 3")
+    value = 2 * xp.sqrt(num_points) * lipschitz * scale * omega * t
+    return Bound(value, 1 - xp.exp(-c * t**2), (t >= 0) & (c > 0), "amini2021, Proposition 3")
 
 
 @formula
@@ -144,9 +139,8 @@ def lower_limit(*, lipschitz: Any, scale: Any, num_points: Any) -> Bound:
 
     Source: amini2021, Proposition 1; claim amini2021:prop1.
     """
-    np = namespace(lipschitz, scale, num_points)
     value = lipschitz * scale * num_points / 8
-    return Bound(value, 1 - np.exp(-num_points / 8), num_points >= 8, "amini2021, Proposition 1")
+    return Bound(value, 1 - xp.exp(-num_points / 8), num_points >= 8, "amini2021, Proposition 1")
 
 
 @formula
@@ -165,14 +159,13 @@ def gaussian_kernel(
 
     Source: amini2021, (10); Theorem A of docs/theory/amini2021.md; claim amini2021:eq10.
     """
-    np = namespace(noise, lengthscale, dim, num_points, t)
-    unit = noise / lengthscale / np.sqrt(dim)
+    unit = noise / lengthscale / xp.sqrt(dim)
     if as_printed:
-        value = 4 / math.e * unit * (1 + t / np.sqrt(num_points))
+        value = 4 / math.e * unit * (1 + t / xp.sqrt(num_points))
     else:
-        value = math.exp(-0.5) * unit * (np.sqrt(2 * (1 - 1 / num_points)) + 2 * t / np.sqrt(num_points))
-    valid = np.logical_and(t >= 0, num_points >= 1)
-    return Bound(value, 1 - np.exp(-(t**2)), valid, "amini2021, (10)" + note_of(as_printed, "sharper"))
+        value = math.exp(-0.5) * unit * (xp.sqrt(2 * (1 - 1 / num_points)) + 2 * t / xp.sqrt(num_points))
+    valid = (t >= 0) & (num_points >= 1)
+    return Bound(value, 1 - xp.exp(-(t**2)), valid, "amini2021, (10)" + note_of(as_printed, "sharper"))
 
 
 @formula
@@ -190,14 +183,13 @@ def anisotropic_noise(
 
     Source: amini2021, (12); Theorem A of docs/theory/amini2021.md; claim amini2021:eq12.
     """
-    np = namespace(lipschitz, op_norm, dim, num_points, t)
-    unit = lipschitz * np.sqrt(op_norm / dim)
-    root = 2 * math.sqrt(2.0) * t / np.sqrt(num_points)
-    value = unit * ((2 * math.sqrt(2.0) if as_printed else np.sqrt(2 * (1 + 1 / num_points))) + root)
-    valid = np.logical_and(np.logical_and(t >= 0, num_points >= 1), dim > 0)
-    return Bound(value, 1 - np.exp(-(t**2)), valid, "amini2021, (12)" + note_of(as_printed, "sharper"))
+    unit = lipschitz * xp.sqrt(op_norm / dim)
+    root = 2 * math.sqrt(2.0) * t / xp.sqrt(num_points)
+    value = unit * ((2 * math.sqrt(2.0) if as_printed else xp.sqrt(2 * (1 + 1 / num_points))) + root)
+    valid = (t >= 0) & (num_points >= 1) & (dim > 0)
+    return Bound(value, 1 - xp.exp(-(t**2)), valid, "amini2021, (12)" + note_of(as_printed, "sharper"))
 
 
-def _printed(np: Any, lipschitz: Any, omega: Any, scale: Any, n: Any, t: Any, c: Any) -> Any:
+def _printed(lipschitz: Any, omega: Any, scale: Any, n: Any, t: Any, c: Any) -> Any:
     """Return the right-hand side of amini2021, (4)."""
-    return 2 * lipschitz * omega * scale * (n / np.sqrt(c) + np.sqrt(n) * t)
+    return 2 * lipschitz * omega * scale * (n / xp.sqrt(c) + xp.sqrt(n) * t)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, formula, namespace, note_of
+from jaxkern.bounds._bound import Bound, formula, note_of, xp
 
 
 @formula
@@ -21,11 +21,10 @@ def u_statistic(*, bound: Any, num_points: Any, t: Any, as_printed: bool = False
 
     Source: amini2021, proof of Proposition 2; claim amini2021:u-statistic.
     """
-    np = namespace(bound, num_points, t)
-    value = bound * t * (np.sqrt(8 / num_points) if as_printed else 2 / np.sqrt(np.maximum(num_points - 1, 1e-30)))
-    valid = np.logical_and(t >= 0, num_points >= 2)
+    value = bound * t * (xp.sqrt(8 / num_points) if as_printed else 2 / xp.sqrt(xp.maximum(num_points - 1, 1e-30)))
+    valid = (t >= 0) & (num_points >= 2)
     source = "amini2021, proof of Proposition 2, U" + note_of(as_printed, "sharper")
-    return Bound(value, 1 - 2 * np.exp(-(t**2)), valid, source)
+    return Bound(value, 1 - 2 * xp.exp(-(t**2)), valid, source)
 
 
 @formula
@@ -40,11 +39,10 @@ def two_sample_statistic(*, bound: Any, num_points: Any, num_others: Any, t: Any
 
     Source: amini2021, proof of Proposition 2; claim amini2021:v-statistic.
     """
-    np = namespace(bound, num_points, num_others, t)
-    smallest = np.minimum(num_points, num_others)
-    value = (math.sqrt(8.0) if as_printed else math.sqrt(2.0)) * bound * t / np.sqrt(smallest)
+    smallest = xp.minimum(num_points, num_others)
+    value = (math.sqrt(8.0) if as_printed else math.sqrt(2.0)) * bound * t / xp.sqrt(smallest)
     source = "amini2021, proof of Proposition 2, V" + note_of(as_printed, "sharper")
-    return Bound(value, 1 - 2 * np.exp(-(t**2)), np.logical_and(t >= 0, smallest >= 1), source)
+    return Bound(value, 1 - 2 * xp.exp(-(t**2)), (t >= 0) & (smallest >= 1), source)
 
 
 @formula
@@ -61,10 +59,9 @@ def block_means(*, bound: Any, smallest: Any, num_clusters: Any, t: Any, as_prin
     Source: amini2021, Proposition 2; Theorem D of docs/theory/amini2021.md; claims amini2021:prop2 and
     amini2021:prop2-bias.
     """
-    np = namespace(bound, smallest, num_clusters, t)
-    value = 3 * bound * t / np.sqrt(smallest) if as_printed else 2 * bound * _rate(np, smallest, t)
+    value = 3 * bound * t / xp.sqrt(smallest) if as_printed else 2 * bound * _rate(smallest, t)
     source = "amini2021, Proposition 2, means" + note_of(as_printed, "sharper")
-    return _all_blocks(np, value, smallest, num_clusters, t, source)
+    return _all_blocks(value, smallest, num_clusters, t, source)
 
 
 @formula
@@ -79,10 +76,9 @@ def block_variances(*, bound: Any, smallest: Any, num_clusters: Any, t: Any, as_
 
     Source: amini2021, Proposition 2; Theorem D of docs/theory/amini2021.md; claim amini2021:prop2.
     """
-    np = namespace(bound, smallest, num_clusters, t)
-    value = 9 * bound**2 * t / np.sqrt(smallest) if as_printed else 5 * bound**2 * _rate(np, smallest, t)
+    value = 9 * bound**2 * t / xp.sqrt(smallest) if as_printed else 5 * bound**2 * _rate(smallest, t)
     source = "amini2021, Proposition 2, variances" + note_of(as_printed, "sharper")
-    return _all_blocks(np, value, smallest, num_clusters, t, source)
+    return _all_blocks(value, smallest, num_clusters, t, source)
 
 
 @formula
@@ -100,11 +96,10 @@ def empirical_separation(
 
     Source: amini2021, (30), left; claim amini2021:eq30.
     """
-    np = namespace(gamma2, bound, min_share, num_points, num_clusters, t)
     smallest = min_share * num_points
-    lost = 24 * bound**2 * t / np.sqrt(smallest) if as_printed else 16 * bound**2 * _rate(np, smallest, t)
+    lost = 24 * bound**2 * t / xp.sqrt(smallest) if as_printed else 16 * bound**2 * _rate(smallest, t)
     source = "amini2021, (30), separation" + note_of(as_printed, "sharper")
-    return _all_blocks(np, gamma2 - lost, smallest, num_clusters, t, source)
+    return _all_blocks(gamma2 - lost, smallest, num_clusters, t, source)
 
 
 @formula
@@ -121,19 +116,18 @@ def empirical_variance(
 
     Source: amini2021, (30), right; claim amini2021:eq30.
     """
-    np = namespace(vbar2, bound, min_share, num_points, num_clusters, t)
     smallest = min_share * num_points
-    added = 9 * bound**2 * t / np.sqrt(smallest) if as_printed else 5 * bound**2 * _rate(np, smallest, t)
+    added = 9 * bound**2 * t / xp.sqrt(smallest) if as_printed else 5 * bound**2 * _rate(smallest, t)
     source = "amini2021, (30), variance" + note_of(as_printed, "sharper")
-    return _all_blocks(np, vbar2 + added, smallest, num_clusters, t, source)
+    return _all_blocks(vbar2 + added, smallest, num_clusters, t, source)
 
 
-def _rate(np: Any, smallest: Any, t: Any) -> Any:
-    return t / np.sqrt(smallest) + 1 / smallest
+def _rate(smallest: Any, t: Any) -> Any:
+    return t / xp.sqrt(smallest) + 1 / smallest
 
 
-def _all_blocks(np: Any, value: Any, smallest: Any, num_clusters: Any, t: Any, source: str) -> Bound:
+def _all_blocks(value: Any, smallest: Any, num_clusters: Any, t: Any, source: str) -> Bound:
     """Return the bound with the probability of Proposition 2; where it is positive, t is large enough for the proof."""
-    probability = 1 - 4 * num_clusters**2 * np.exp(-(t**2))
-    valid = np.logical_and(np.logical_and(smallest >= 1, num_clusters >= 1), t >= 0)
+    probability = 1 - 4 * num_clusters**2 * xp.exp(-(t**2))
+    valid = (smallest >= 1) & (num_clusters >= 1) & (t >= 0)
     return Bound(value, probability, valid, source)

@@ -14,7 +14,14 @@ tracers give `jax.numpy`.
 
 from __future__ import annotations
 
-from jaxkern.bounds.fourier._ball import ball, dimension_limit, gradient, lipschitz_squared
+from jaxkern.bounds.fourier._ball import (
+    ball,
+    ball_additive,
+    dimension_limit,
+    gradient,
+    lipschitz_squared,
+    vanishing_ball,
+)
 from jaxkern.bounds.fourier._given import relative_distances_given
 from jaxkern.bounds.fourier._gram import (
     gram_frobenius_paired,
@@ -26,7 +33,7 @@ from jaxkern.bounds.fourier._gram import (
     quadratic_form_paired,
     quadratic_form_shifted,
 )
-from jaxkern.bounds.fourier._pairs import (
+from jaxkern.bounds.fourier._pair import (
     chi_square_mean,
     distance_lower,
     far_distance,
@@ -35,16 +42,22 @@ from jaxkern.bounds.fourier._pairs import (
     near_distance,
     ratio_lower,
     ratio_upper,
+    segment,
+    squared_distance_lower,
+    sub_exponential,
+)
+from jaxkern.bounds.fourier._pairs import (
+    kernel_values,
+    kernel_values_shifted,
     relative_distances,
     relative_distances_closed_form,
     relative_distances_sharp,
-    squared_distance_lower,
-    sub_exponential,
     success_limit,
 )
 
 __all__ = [
     "ball",
+    "ball_additive",
     "chi_square_mean",
     "dimension_limit",
     "distance_lower",
@@ -57,6 +70,8 @@ __all__ = [
     "gram_spectral_paired_all_n",
     "gram_spectral_shifted",
     "kernel_value",
+    "kernel_values",
+    "kernel_values_shifted",
     "lipschitz_squared",
     "log_mgf",
     "near_distance",
@@ -68,7 +83,9 @@ __all__ = [
     "relative_distances_closed_form",
     "relative_distances_given",
     "relative_distances_sharp",
+    "segment",
     "squared_distance_lower",
     "sub_exponential",
     "success_limit",
+    "vanishing_ball",
 ]

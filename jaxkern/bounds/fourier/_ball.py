@@ -5,11 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, certain, formula, namespace
-from jaxkern.bounds.fourier._pairs import FARTHEST, SMALLEST, inside
+import numpy as np
+
+from jaxkern.bounds._bound import Bound, certain, formula, xp
+from jaxkern.bounds.fourier._pair import FARTHEST, inside
+from jaxkern.bounds.fourier._pairs import SMALLEST
 
 _MOST = 60.0
 """Exponents are cut here: a failure probability of exp(60) says no more than one of exp(600), and does not overflow."""
+
+_SHARES = np.linspace(0.05, 0.95, 37).tolist()
+"""Of the error that a net may have, tried in turn."""
 
 
 @formula
@@ -27,9 +33,8 @@ def gradient(
 
     Source: chen2016, Lemma 5.1; claim chen2016:lem5.1.
     """
-    np = namespace(frequency_energy, distance, dim, num_frequencies)
     if as_printed:
-        value = np.sqrt(dim) * frequency_energy * distance
+        value = xp.sqrt(dim) * frequency_energy * distance
         return Bound(value, certain(value), distance >= 0, "chen2016, Lemma 5.1 (printed)")
     value = 2 / num_frequencies * frequency_energy * distance
     return Bound(value, certain(value), distance >= 0, "chen2016, Lemma 5.1 (corrected)")
@@ -48,9 +53,8 @@ def lipschitz_squared(*, radius: Any, dim: Any, num_frequencies: Any, tau: Any) 
 
     Source: chen2016, Corollary 5.1, corrected; claim chen2016:cor5.1.
     """
-    np = namespace(radius, dim, num_frequencies, tau)
-    root = 1 + (np.sqrt(dim) + np.sqrt(2 * tau)) / np.sqrt(num_frequencies)
-    return Bound(2 * radius * root**2, 1 - np.exp(-tau), tau > 0, "chen2016, Corollary 5.1 (corrected)")
+    root = 1 + (xp.sqrt(dim) + xp.sqrt(2 * tau)) / xp.sqrt(num_frequencies)
+    return Bound(2 * radius * root**2, 1 - xp.exp(-tau), tau > 0, "chen2016, Corollary 5.1 (corrected)")
 
 
 @formula
@@ -79,29 +83,64 @@ def ball(
     Source: chen2016, Lemma 5.2, Corollary 5.2 and Theorem 5.1 (which name no constants), made explicit; claim
     chen2016:thm5.1.
     """
-    np = namespace(eps, num_frequencies, dim, diameter, tau, inner, shell)
-    b = (np.sqrt(dim) + np.sqrt(2 * np.maximum(tau, 0.0))) / np.sqrt(num_frequencies)
-    longest = np.sqrt(dim) + np.sqrt(2 * np.maximum(tau + np.log(num_frequencies), 0.0))
-    error = inside(np, eps)
-    share = inside(np, inner)
-    near = np.minimum(b, error * (1 - 1e-9))
-    upper = 4 * (1 - ((1 + near) / (1 + error)) ** 2)
-    lower = 12 * (1 - ((1 - error) / (1 - near)) ** 2) / longest**2
-    start = np.sqrt(np.minimum(upper, lower))
+    b, longest = _extremes(dim, num_frequencies, tau)
+    error = inside(eps)
+    share = inside(inner)
+    start = _near(eps, b, longest)
     mesh = FARTHEST * (1 - share) * error / (2 + share * error + b)
-    outer_net = dim * np.log(1 + 2 * np.maximum(diameter, 1.0) / mesh)
-    ratio = np.maximum(shell, 1 + 1e-6)
-    shells = np.log(np.maximum(np.minimum(diameter, 1.0) / start, 1.0)) / np.log(ratio) + 1
-    inner_net = dim * np.log(1 + 2 * ratio / mesh) + np.log(shells)
+    outer_net = dim * xp.log(1 + 2 * xp.maximum(diameter, 1.0) / mesh)
+    ratio = xp.maximum(shell, 1 + 1e-6)
+    shells = xp.log(xp.maximum(xp.minimum(diameter, 1.0) / start, 1.0)) / xp.log(ratio) + 1
+    inner_net = dim * xp.log(1 + 2 * ratio / mesh) + xp.log(shells)
     e = share * error
-    failure = 3 * np.exp(-tau)
+    failure = 3 * xp.exp(-tau)
     for x in ((1 + e) ** 2, (1 - e) ** 2):
-        exponent = num_frequencies * (x - 1 - np.log(x)) / 2
-        failure = failure + np.exp(np.minimum(outer_net - exponent, _MOST))
-        failure = failure + np.exp(np.minimum(inner_net - exponent, _MOST))
-    valid = np.logical_and(np.logical_and(eps >= SMALLEST, eps < 1), np.logical_and(b < eps, tau > 0))
-    valid = np.logical_and(valid, np.logical_and(np.logical_and(inner > 0, inner < 1), shell > 1))
+        exponent = num_frequencies * (x - 1 - xp.log(x)) / 2
+        failure = failure + xp.exp(xp.minimum(outer_net - exponent, _MOST))
+        failure = failure + xp.exp(xp.minimum(inner_net - exponent, _MOST))
+    valid = (eps >= SMALLEST) & (eps < 1) & (b < eps) & (tau > 0)
+    valid = valid & (inner > 0) & (inner < 1) & (shell > 1)
     return Bound(eps, 1 - failure, valid, "chen2016, Theorem 5.1 (explicit)")
+
+
+@formula
+def vanishing_ball(*, eps: Any, num_frequencies: Any, dim: Any, tau: Any) -> Bound:
+    """Bound from *below* the largest radius at which |Dhat / D - 1| <= eps for all differences within it.
+
+    The part of `ball` near zero: the extreme eigenvalues of A = sum w w' / t decide, and no net is needed.
+
+    Returns
+    -------
+    Bound whose value the radius is at least, with probability 1 - 3 exp(-tau); valid for tau > 0 and
+    (sqrt(dim) + sqrt(2 tau)) / sqrt(t) < eps < 1.
+
+    Source: chen2016, Lemma 5.2 (which defines no radius), made explicit in docs/theory/chen2016.md; claim
+    chen2016:lem5.2.
+    """
+    b, longest = _extremes(dim, num_frequencies, tau)
+    valid = (b < eps) & (eps < 1) & (tau > 0) & (num_frequencies < math.inf)
+    return Bound(_near(eps, b, longest), 1 - 3 * xp.exp(-tau), valid, "jaxkern, Lemma 5.2 of chen2016")
+
+
+@formula
+def ball_additive(*, eps: Any, num_frequencies: Any, dim: Any, diameter: Any, tau: Any) -> Bound:
+    """Bound |Khat - K| by eps for *all* differences of R^dim of length <= diameter, by a net of the best mesh.
+
+    Returns
+    -------
+    Bound with probability 1 - exp(-tau) - 2 (size of the net) exp(-t (share eps)^2 / 2), valid for eps, tau and
+    diameter > 0.
+
+    Source: Theorem D of docs/theory/chen2016.md; claim chen2016:sec1.1-ball.
+    """
+    b = (xp.sqrt(dim) + xp.sqrt(2 * tau)) / xp.sqrt(num_frequencies)
+    net = math.inf
+    for share in _SHARES:
+        mesh = eps * (1 - share) / (1 + b + math.exp(-0.5))
+        points = dim * xp.log1p(2 * diameter / mesh)
+        net = xp.minimum(net, 2 * xp.exp(xp.minimum(points - num_frequencies * (share * eps) ** 2 / 2, _MOST)))
+    valid = (eps > 0) & (tau > 0) & (diameter > 0)
+    return Bound(eps, 1 - (net + xp.exp(-tau)), valid, "jaxkern, Theorem D of chen2016")
 
 
 @formula
@@ -118,12 +157,26 @@ def dimension_limit(*, eps: Any, dim: Any, radius: Any) -> Bound:
     Source: chen2016, Lemma 6.1 (which names no constant, and does not ask for unit norm), made explicit; claim
     chen2016:lem6.1.
     """
-    np = namespace(eps, dim, radius)
-    error = inside(np, eps, 0.25)
-    log_n = dim * np.log(np.maximum(radius / np.sqrt(2 * np.log(1 / error)), 1e-30))
+    error = inside(eps, 0.25)
+    log_n = dim * xp.log(xp.maximum(radius / xp.sqrt(2 * xp.log(1 / error)), 1e-30))
     value = 1.0
     for k in range(1, 33):
-        power = np.minimum(log_n, -2 * k * np.log(2 * error))  # n / (1 + n x) >= min(n, 1 / x) / 2
-        value = np.maximum(value, k / math.e * np.exp((power - math.log(2.0)) / k) - k + 1)
-    valid = np.logical_and(np.logical_and(eps > 0, eps < 0.25), log_n >= 0)
+        power = xp.minimum(log_n, -2 * k * xp.log(2 * error))  # n / (1 + n x) >= min(n, 1 / x) / 2
+        value = xp.maximum(value, k / math.e * xp.exp((power - math.log(2.0)) / k) - k + 1)
+    valid = (eps > 0) & (eps < 0.25) & (log_n >= 0)
     return Bound(value, certain(value), valid, "chen2016, Lemma 6.1 (explicit)")
+
+
+def _extremes(dim: Any, t: Any, tau: Any) -> tuple[Any, Any]:
+    """Return how far |A|^(1/2) may be from 1, and the length of the longest frequency."""
+    b = (xp.sqrt(dim) + xp.sqrt(2 * xp.maximum(tau, 0.0))) / xp.sqrt(t)
+    return b, xp.sqrt(dim) + xp.sqrt(2 * xp.maximum(tau + xp.log(t), 0.0))
+
+
+def _near(eps: Any, b: Any, longest: Any) -> Any:
+    """Return the radius up to which those two keep Dhat / D within eps of 1."""
+    error = inside(eps)
+    near = xp.minimum(b, error * (1 - 1e-9))
+    upper = 4 * (1 - ((1 + near) / (1 + error)) ** 2)
+    lower = 12 * (1 - ((1 - error) / (1 - near)) ** 2) / longest**2
+    return xp.sqrt(xp.minimum(upper, lower))

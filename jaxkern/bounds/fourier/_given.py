@@ -9,10 +9,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as onp
+import numpy as np
 
-from jaxkern.bounds._bound import Bound, formula, namespace
-from jaxkern.bounds.fourier._pairs import SMALLEST, inside, stop_loss
+from jaxkern.bounds._bound import Bound, formula
+from jaxkern.bounds.fourier._pair import inside
+from jaxkern.bounds.fourier._pairs import SMALLEST, stop_loss
 
 _NODES = 1024
 """Equispaced on the circle, for an error of the quadrature below exp(-60) within the two limits that follow."""
@@ -61,70 +62,70 @@ def relative_distances_given(*, eps: Any, num_frequencies: Any, squared_distance
     jaxkern:relative-distances-given and jaxkern:relative-distances-given-pair.
     """
     dtype = next((v.dtype for v in (squared_distances, pairs, eps, num_frequencies) if isinstance(v, jax.Array)), None)
-    np: ModuleType = onp if dtype is None else jnp
-    squared, counts = (np.asarray(v, dtype or float) for v in (squared_distances, pairs))
+    xp: ModuleType = np if dtype is None else jnp
+    squared, counts = (xp.asarray(v, dtype or float) for v in (squared_distances, pairs))
     if squared.ndim != 1 or squared.shape != counts.shape:
         raise ValueError(
             f"squared_distances and pairs must be vectors of one size, got shapes {squared.shape} and {counts.shape}"
         )
-    rates = _rates(np, inside(namespace(eps), eps), squared)
-    return _bound(np, eps, num_frequencies, squared, counts, rates)
+    rates = _rates(xp, inside(eps), squared)
+    return _bound(xp, eps, num_frequencies, squared, counts, rates)
 
 
 def certificate(eps: float, squared_distances: Any, pairs: Any) -> Callable[[int], Bound]:
     """Return `relative_distances_given` as a function of num_frequencies, with the rates computed once."""
-    squared, counts = (onp.asarray(v, float) for v in (squared_distances, pairs))
-    rates = _rates(onp, inside(namespace(eps), eps), squared)
-    return lambda size: _bound(onp, eps, float(size), squared, counts, rates)
+    squared, counts = (np.asarray(v, float) for v in (squared_distances, pairs))
+    rates = _rates(np, inside(eps), squared)
+    return lambda size: _bound(np, eps, float(size), squared, counts, rates)
 
 
-def _bound(np: ModuleType, eps: Any, num_frequencies: Any, squared: Any, counts: Any, rates: tuple[Any, Any]) -> Bound:
-    sharp = stop_loss(namespace(eps, num_frequencies), eps, num_frequencies)
-    failure = np.minimum(sharp, sum(np.exp(-num_frequencies * rate) for rate in rates))
-    probability = 1 - np.sum(counts * failure)
-    valid = np.logical_and(np.logical_and(eps >= SMALLEST, eps < 1), np.all(np.logical_and(squared >= 0, counts >= 0)))
-    if np is onp:
+def _bound(xp: ModuleType, eps: Any, num_frequencies: Any, squared: Any, counts: Any, rates: tuple[Any, Any]) -> Bound:
+    sharp = stop_loss(eps, num_frequencies)
+    failure = xp.minimum(sharp, sum(xp.exp(-num_frequencies * rate) for rate in rates))
+    probability = 1 - xp.sum(counts * failure)
+    valid = (eps >= SMALLEST) & (eps < 1) & xp.all((squared >= 0) & (counts >= 0))
+    if xp is np:
         probability, valid = float(probability), bool(valid)
     return Bound(eps, probability, valid, "jaxkern, Theorem F of chen2016")
 
 
-def _rates(np: ModuleType, eps: Any, squared: Any) -> tuple[Any, Any]:
+def _rates(xp: ModuleType, eps: Any, squared: Any) -> tuple[Any, Any]:
     """Return I+ and I- at every squared distance, (b,) each, from below.
 
     X = 1 - cos(phi) with phi = r w on the circle, where its density, the wrapped normal one, is a sum of positive
     terms: E exp(s X) is a sum of positive terms without cancellation, at every s.
     """
     dtype = squared.dtype
-    angle = 2 * math.pi / _NODES * onp.arange(_NODES // 2 + 1)[None]
-    turns = 2 * math.pi * onp.arange(-10, 11)[:, None, None]
-    halved = onp.where((angle == 0) | (angle == angle[0, -1]), 1.0, 2.0)  # both halves of the circle at once
+    angle = 2 * math.pi / _NODES * np.arange(_NODES // 2 + 1)[None]
+    turns = 2 * math.pi * np.arange(-10, 11)[:, None, None]
+    halved = np.where((angle == 0) | (angle == angle[0, -1]), 1.0, 2.0)  # both halves of the circle at once
     X, logs, wound = (
-        np.asarray(v, dtype) for v in (1 - onp.cos(angle), onp.log(halved / _NODES), (angle[None] + turns) ** 2 / 2)
+        xp.asarray(v, dtype) for v in (1 - np.cos(angle), np.log(halved / _NODES), (angle[None] + turns) ** 2 / 2)
     )
-    square = np.clip(squared, _NEAREST, _FARTHEST)[:, None]
-    weights = _log_sum(np, -wound / square[None], 0)[0][0] + logs + np.log(2 * math.pi / square) / 2
-    mean = -np.expm1(-square / 2)
-    tiny = float(np.finfo(dtype).eps)
+    square = xp.clip(squared, _NEAREST, _FARTHEST)[:, None]
+    weights = _log_sum(xp, -wound / square[None], 0)[0][0] + logs + xp.log(2 * math.pi / square) / 2
+    mean = -xp.expm1(-square / 2)
+    tiny = float(xp.finfo(dtype).eps)
     found = []
     for ratio, sign in (((1 + eps) ** 2, 1.0), ((1 - eps) ** 2, -1.0)):
-        chi_square = (ratio - 1 - np.log(ratio)) / 2
-        best, s = 0 * mean, np.abs(1 - 1 / ratio) / (2 * mean)
+        chi_square = (ratio - 1 - xp.log(ratio)) / 2
+        best, s = 0 * mean, xp.abs(1 - 1 / ratio) / (2 * mean)
         for _ in range(_STEPS):
-            s = np.clip(s if np is onp else jax.lax.stop_gradient(s), 0.0, _TILT)
-            total, tilted = _log_sum(np, sign * s * (X - mean * ratio) + weights, 1)
+            s = xp.clip(s if xp is np else jax.lax.stop_gradient(s), 0.0, _TILT)
+            total, tilted = _log_sum(xp, sign * s * (X - mean * ratio) + weights, 1)
             # The relative error of a sum of positive terms with exponents of at most 2 s.
-            best = np.minimum(best, total + tiny * (_NODES + 128 * s))
-            first = np.sum(tilted * X, axis=1, keepdims=True)
-            spread = np.sum(tilted * (X - first) ** 2, axis=1, keepdims=True)
-            s = s - sign * (first - mean * ratio) / np.maximum(spread, tiny)
-        rate = np.where(squared < _NEAREST, 0.0, -best[:, 0])
-        found.append(np.maximum(rate, chi_square))
+            best = xp.minimum(best, total + tiny * (_NODES + 128 * s))
+            first = xp.sum(tilted * X, axis=1, keepdims=True)
+            spread = xp.sum(tilted * (X - first) ** 2, axis=1, keepdims=True)
+            s = s - sign * (first - mean * ratio) / xp.maximum(spread, tiny)
+        rate = xp.where(squared < _NEAREST, 0.0, -best[:, 0])
+        found.append(xp.maximum(rate, chi_square))
     return found[0], found[1]
 
 
-def _log_sum(np: ModuleType, exponents: Any, axis: int) -> tuple[Any, Any]:
+def _log_sum(xp: ModuleType, exponents: Any, axis: int) -> tuple[Any, Any]:
     """Return the logarithm of a sum of exponentials along an axis, which is kept, and the shares of the terms."""
-    highest = np.max(exponents, axis=axis, keepdims=True)
-    terms = np.exp(exponents - highest)
-    total = np.sum(terms, axis=axis, keepdims=True)
-    return highest + np.log(total), terms / total
+    highest = xp.max(exponents, axis=axis, keepdims=True)
+    terms = xp.exp(exponents - highest)
+    total = xp.sum(terms, axis=axis, keepdims=True)
+    return highest + xp.log(total), terms / total

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, formula, namespace, note_of
+from jaxkern.bounds._bound import Bound, formula, note_of, xp
 
 
 @formula
@@ -20,9 +20,8 @@ def gram_spectral_shifted(*, eps: Any, num_features: Any, num_points: Any, as_pr
 
     Source: ghashami2016, Lemma 3.1; claim ghashami2016:lem3.1.
     """
-    np = namespace(eps, num_features, num_points)
     scale = 9 + 8 * eps if as_printed else 2 + 4 * eps / 3
-    failure = 2 * num_points * np.exp(-(eps**2) * num_features / scale)
+    failure = 2 * num_points * xp.exp(-(eps**2) * num_features / scale)
     return Bound(eps, 1 - failure, eps > 0, "ghashami2016, Lemma 3.1" + note_of(as_printed, "constants corrected"))
 
 
@@ -38,8 +37,7 @@ def gram_spectral_paired(*, eps: Any, num_frequencies: Any, num_points: Any) -> 
 
     Source: ghashami2016, Lemma 3.1, for paired features; docs/theory/ghashami2016.md; claim jaxkern:gram-spectral.
     """
-    np = namespace(eps, num_frequencies, num_points)
-    failure = 2 * num_points * np.exp(-(eps**2) * num_frequencies / (0.5 + 2 * eps / 3))
+    failure = 2 * num_points * xp.exp(-(eps**2) * num_frequencies / (0.5 + 2 * eps / 3))
     return Bound(eps, 1 - failure, eps > 0, "ghashami2016, Lemma 3.1 (paired features)")
 
 
@@ -55,9 +53,8 @@ def gram_spectral_paired_all_n(*, eps: Any, num_frequencies: Any) -> Bound:
 
     Source: Theorem C of docs/theory/ghashami2016.md; claim jaxkern:gram-spectral-all-n.
     """
-    np = namespace(eps, num_frequencies)
-    failure = 40 * np.exp(-(eps**2) * num_frequencies / (0.5 + 2 * eps / 3))
-    valid = eps >= 1 / (2 * np.sqrt(num_frequencies)) + 1 / (3 * num_frequencies)
+    failure = 40 * xp.exp(-(eps**2) * num_frequencies / (0.5 + 2 * eps / 3))
+    valid = eps >= 1 / (2 * xp.sqrt(num_frequencies)) + 1 / (3 * num_frequencies)
     return Bound(eps, 1 - failure, valid, "jaxkern, Theorem C of ghashami2016")
 
 
@@ -74,9 +71,8 @@ def gram_frobenius_shifted(*, num_features: Any, tau: Any, variance: Any = 1.5) 
 
     Source: Theorem A of docs/theory/ghashami2016.md; claims jaxkern:gram-frobenius, jaxkern:gram-frobenius-identity.
     """
-    np = namespace(num_features, tau, variance)
-    value = (np.sqrt(variance) + 2 * np.sqrt(tau)) / np.sqrt(num_features)
-    return Bound(value, 1 - np.exp(-tau), tau > 0, "jaxkern, Theorem A of ghashami2016")
+    value = (xp.sqrt(variance) + 2 * xp.sqrt(tau)) / xp.sqrt(num_features)
+    return Bound(value, 1 - xp.exp(-tau), tau > 0, "jaxkern, Theorem A of ghashami2016")
 
 
 @formula
@@ -92,9 +88,8 @@ def gram_frobenius_paired(*, num_frequencies: Any, tau: Any, variance: Any = 1.0
 
     Source: Theorem A of docs/theory/ghashami2016.md; claim jaxkern:gram-frobenius-paired.
     """
-    np = namespace(num_frequencies, tau, variance)
-    value = (np.sqrt(variance) + np.sqrt(tau)) / np.sqrt(num_frequencies)
-    return Bound(value, 1 - np.exp(-tau), tau > 0, "jaxkern, Theorem A of ghashami2016 (paired features)")
+    value = (xp.sqrt(variance) + xp.sqrt(tau)) / xp.sqrt(num_frequencies)
+    return Bound(value, 1 - xp.exp(-tau), tau > 0, "jaxkern, Theorem A of ghashami2016 (paired features)")
 
 
 @formula
@@ -109,8 +104,7 @@ def gram_frobenius_paired_bernstein(*, eps: Any, num_frequencies: Any, variance:
 
     Source: Theorem B of docs/theory/ghashami2016.md; claim jaxkern:gram-frobenius-bernstein.
     """
-    np = namespace(eps, num_frequencies, variance)
-    failure = 2 * np.exp(-(eps**2) * num_frequencies / (2 * variance + 2 * math.sqrt(2.0) * eps / 3))
+    failure = 2 * xp.exp(-(eps**2) * num_frequencies / (2 * variance + 2 * math.sqrt(2.0) * eps / 3))
     return Bound(eps, 1 - failure, eps > 0, "jaxkern, Theorem B of ghashami2016")
 
 
@@ -126,9 +120,8 @@ def quadratic_form_shifted(*, eps: Any, num_features: Any, as_printed: bool = Fa
 
     Source: ghashami2016, Theorem 3.1; claim ghashami2016:thm3.1.
     """
-    np = namespace(eps, num_features)
     factor = 2 if as_printed else 0.5
-    probability = 1 - 2 * np.exp(-factor * eps**2 * num_features)
+    probability = 1 - 2 * xp.exp(-factor * eps**2 * num_features)
     return Bound(eps, probability, eps > 0, "ghashami2016, Theorem 3.1" + note_of(as_printed, "corrected"))
 
 
@@ -145,6 +138,5 @@ def quadratic_form_paired(*, eps: Any, num_frequencies: Any) -> Bound:
     Source: ghashami2016, Theorem 3.1, for paired features; docs/theory/ghashami2016.md; claim
     jaxkern:quadratic-form-paired.
     """
-    np = namespace(eps, num_frequencies)
-    probability = 1 - 2 * np.exp(-2 * eps**2 * num_frequencies)
+    probability = 1 - 2 * xp.exp(-2 * eps**2 * num_frequencies)
     return Bound(eps, probability, eps > 0, "ghashami2016, Theorem 3.1 (paired features)")

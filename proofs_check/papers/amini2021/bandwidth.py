@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from jaxkern.bounds import Bound, concentration
-from proofs_check.claim import Claim, Control, Form, Inequality, Setting, Undecided
+from proofs_check.claim import Check, Control, Form, Inequality, Setting
 from proofs_check.papers.amini2021 import exact
 from proofs_check.papers.amini2021.exact import Pairs
 from proofs_check.papers.shared import always
@@ -20,11 +20,6 @@ PAPER = "amini2021"
 
 NOISE, TAU = 1.5, math.sqrt(3.25)
 """Of Section 3.5, with alpha = 1."""
-
-
-def claims() -> list[Claim]:
-    """Return the claims on (32), on the words around it, and on the rate that follows."""
-    return [_eq32(), _closest(), _bandwidth(), _consistency()]
 
 
 @dataclass(frozen=True)
@@ -76,7 +71,7 @@ def _least_gap(values: np.ndarray) -> float:
 # ------------------------------------------------------------------------------------------------------------- (32)
 
 
-def _eq32() -> Claim:
+def _eq32() -> Check:
     def printed(key: jax.Array, setting: Setting) -> Pairs:
         """vbar^2 / gamma^2 with C1, C2 and the largest radii, the u in the limit, and the constant 2."""
         del key
@@ -112,25 +107,9 @@ def _eq32() -> Claim:
         for radii in ((1.0, 2.0, 3.0), (0.5, 2.0, 2.5))
         for d in (1000, 100_000)
     )
-    return Claim(
-        id="amini2021:eq32",
-        paper=PAPER,
-        where="Example 5, (32)",
-        kind="deterministic inequality",
-        tex=r"\frac{\bar v_*^2}{\gamma_*^2}=O\Bigl(\frac{C_1(u)}{C_2(u)}\frac{(r_kr_\ell)^2}{\tau^4d}\Bigr),\ "
-        r"C_1=\max_ku_k^4,\ C_2=\Bigl(\sum_t\pi_tu_t^2\Bigr)\min_{k\ne\ell}(u_k-u_\ell)^2",
-        hypotheses=r"Uniform points on spheres of fixed radii, isotropic normal noise, the Gaussian kernel of fixed "
-        r"bandwidth $\tau$, $d\to\infty$; as printed with the constant 2 and the largest radii for the free indices. "
-        "Tried with three spheres of equal shares.",
-        because="True. Theorem E names the constant: the maximum of u^4 r^4 may be replaced by the square of the mean "
-        "of u^2 r^2, and then the two sides are equal in the limit.",
-        printed=Form(Inequality(printed), places, "consistent"),
-        corrected=Form(
-            sides(2),
-            places,
-            "consistent",
-            r"d\,\frac{\bar v_*^2}{\gamma_*^2}\to\frac{(\sum_k\pi_ku_k^2r_k^2)^2}{\tau^4C_2(u)}",
-        ),
+    return Check(
+        printed=Form(Inequality(printed), places),
+        corrected=Form(sides(2), places),
         controls=(Control("r for r^2", sides(1), places[1::2], kind="wrong power"),),
     )
 
@@ -138,7 +117,7 @@ def _eq32() -> Claim:
 # ----------------------------------------------------------------------------------------------- the words around (32)
 
 
-def _closest() -> Claim:
+def _closest() -> Check:
     def sides(choose: Callable[[_Spheres], int], *, limit: bool = True) -> Inequality:
         def check(key: jax.Array, setting: Setting) -> Pairs:
             """All variances v_kk^2 over that of the chosen sphere; in the limit up to exp(2 x^2 / (d + 2))."""
@@ -159,23 +138,9 @@ def _closest() -> Claim:
         for radii in ((1.0, 2.0), (0.2, 1.5, 5.0))
         for d in (50, 5000)
     )
-    return Claim(
-        id="amini2021:ex5-closest",
-        paper=PAPER,
-        where="Example 5, after (32)",
-        kind="deterministic inequality",
-        tex=r"\text{the sphere closest to the origin has the largest variance: }(v^*_{11})^2\ge(v^*_{kk})^2"
-        r"\text{ for }r_1<r_k",
-        hypotheses=r"As for (32). Tried with radii 1 and 2, and 0.2, 1.5 and 5, for $\tau^2=3.25$.",
-        because="The variance grows like (u_k r_k)^4, and u r peaks at r = tau: with radii 1 and 2 the outer sphere "
-        "has two and a half times the variance of the inner one.",
-        printed=Form(sides(lambda place: int(np.argmin(place.radii)), limit=False), places, "refuted"),
-        corrected=Form(
-            sides(steepest),
-            places,
-            "consistent",
-            r"\text{the sphere of largest }u_kr_k\text{ has it: }(v^*_{kk})^2\sim u_k^4r_k^4/(\tau^4d)",
-        ),
+    return Check(
+        printed=Form(sides(lambda place: int(np.argmin(place.radii)), limit=False), places),
+        corrected=Form(sides(steepest), places),
         controls=(
             Control(
                 "the outermost sphere", sides(lambda place: int(np.argmax(place.radii))), places[2:], "wrong operator"
@@ -184,7 +149,7 @@ def _closest() -> Claim:
     )
 
 
-def _bandwidth() -> Claim:
+def _bandwidth() -> Check:
     d = 10_000
 
     def logs(radii: tuple[float, ...], tau: float) -> tuple[float, float]:
@@ -217,30 +182,14 @@ def _bandwidth() -> Claim:
         return Inequality(check)
 
     places = tuple(Setting(f"radii {radii}, d={d}", radii) for radii in ((1.0, 5.0, 10.0), (1.0, 3.0, 4.0)))
-    return Claim(
-        id="amini2021:ex5-bandwidth",
-        paper=PAPER,
-        where="Example 5, the choice of the bandwidth",
-        kind="deterministic inequality",
-        tex=r"\text{increasing }\tau\text{ increases }1/\gamma_*^2\text{ and, in general, }\bar v_*^2/\gamma_*^2",
-        hypotheses=r"As for (32), with fixed radii and noise; every $\tau>0$. Tried with radii 1, 5 and 10 (those of "
-        r"Figure 3), and 1, 3 and 4, at $\tau=0.7$, 1.4 and 2.8, and for the limit at 30 and 100.",
-        because="For small tau the u of the outer spheres vanish together, so both fall as tau grows: at the radii of "
-        "Figure 3 by many orders of magnitude up to tau = 2.8. For large tau 1 / gamma^2 does grow, like tau^4, but "
-        "the quotient does not: it tends to a limit.",
-        printed=Form(Inequality(increase), places, "refuted"),
-        corrected=Form(
-            sides(1.0),
-            places,
-            "consistent",
-            r"d\,\frac{\bar v_*^2}{\gamma_*^2}\to\frac{4(\sum_k\pi_kr_k^2)^2}{\min_{k\ne\ell}(r_k^2-r_\ell^2)^2}"
-            r"\text{ as }\tau\to\infty",
-        ),
+    return Check(
+        printed=Form(Inequality(increase), places),
+        corrected=Form(sides(1.0), places),
         controls=(Control("twice the limit", sides(2.0), places, kind="wrong factor"),),
     )
 
 
-def _consistency() -> Claim:
+def _consistency() -> Check:
     radii, tau, far = (1.0, 5.0, 10.0), math.sqrt(6.5), 2.5  # of Section 3.5, with alpha = 2
 
     def right(d: float, n: float) -> Bound:
@@ -280,27 +229,7 @@ def _consistency() -> Claim:
         return Inequality(check)
 
     places = (Setting("radii (1, 5, 10), d=4e6, n=1e16", numbers={"d": 4e6, "n": 1e16}),)
-    return Claim(
-        id="amini2021:consistency",
-        paper=PAPER,
-        where="Examples 5 and 6, the overall rate",
-        kind="algorithm guarantee",
-        tex=r"\mathrm{Mis}=O(d^{-1}+n^{-1/2})\text{ as implied by (31)}",
-        hypotheses=r"Nested spheres with fixed radii, noise and bandwidth, for which Corollary 1 (corrected) holds at "
-        r"$\kappa=1$. Tried at the radii, noise and bandwidth of Figure 3, $\alpha=2$, $t=2.5$, isotropic noise.",
-        because="An order without constants; and the rate itself cannot be seen, as nobody is misclassified long "
-        "before. The corrected (31) has this order, but in the model of Figure 3 its conditions ask for d of some "
-        "millions and n of about 10^16.",
-        printed=Form(
-            Undecided("An order of growth without constants. The corrected form has those of Corollary 1."),
-            (),
-            "not testable",
-        ),
-        corrected=Form(
-            sides(1.0),
-            places,
-            "consistent",
-            r"\mathrm{Mis}\le2C_1F(\gamma_*^2,\bar v_*^2)+C_3/\sqrt n,\text{ a constant times }d^{-1}+n^{-1/2}",
-        ),
+    return Check(
+        corrected=Form(sides(1.0), places),
         controls=(Control("1 / d^2 for 1 / d", sides(2.0), places, kind="wrong power"),),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -14,25 +14,16 @@ import numpy as np
 
 from jaxkern import kernels
 from jaxkern.bounds import Bound, concentration
-from proofs_check.claim import Claim, Control, Form, Inequality, Setting, Tail
+from proofs_check.claim import Check, Control, Form, Inequality, Setting, Tail
 from proofs_check.papers.amini2021 import exact
 from proofs_check.papers.amini2021 import trials as t
 from proofs_check.papers.amini2021.exact import Pairs
+from proofs_check.papers.amini2021.places import Scope
 from proofs_check.papers.shared import always
 
 PAPER = "amini2021"
 
 MOST_POINTS, MOST_DIM = 96, 256
-
-
-def claims(deltas: Sequence[float]) -> list[Claim]:
-    """Return Theorem 3, its proof, point masses, and perfect recovery in high dimensions."""
-    return [_theorem_3(deltas), _truncation(), _kmeans(), _point_masses(), _recovery()]
-
-
-def ours(deltas: Sequence[float]) -> list[Claim]:
-    """Return the claim that the paper does not have."""
-    return [_operator(deltas)]
 
 
 def _clusters(model: t.Model, labels: np.ndarray, label: str, numbers: dict[str, float]) -> Setting:
@@ -59,7 +50,7 @@ def _blocks(model: t.Model, labels: np.ndarray, *, off_diagonal: bool) -> Any:
 # ---------------------------------------------------------------------------------------------------------- Theorem 3
 
 
-def _theorem_3(deltas: Sequence[float]) -> Claim:
+def _theorem_3(scope: Scope) -> Check:
     n, d = 64, 64
     labels = np.arange(n) % 2
 
@@ -88,38 +79,21 @@ def _theorem_3(deltas: Sequence[float]) -> Claim:
 
     def places(actual: t.Model) -> tuple[Setting, ...]:
         return tuple(
-            _clusters(actual, labels, f"delta={delta:g}", {"t": math.sqrt(math.log(1 / delta))}) for delta in deltas
+            _clusters(actual, labels, f"delta={delta:g}", {"t": math.sqrt(math.log(1 / delta))})
+            for delta in scope.deltas
         )
 
     settings = places(said)
-    return Claim(
-        id="amini2021:thm3",
-        paper=PAPER,
-        where="Theorem 3, (23), (24)",
-        kind="tail bound",
-        tex=r"\mathrm{Mis}\le C_1F(\gamma^2),\ F(g)=\tfrac{16R}g\Bigl[\tfrac{4L^2\sigma^2}d\bigl(1+\tfrac t{"
-        r"\sqrt n}\bigr)^2"
-        r"\max_i\|\Sigma(\mu_i)\|+\bar v^2\Bigr],\ C_1F(\tilde\gamma^2)\le1,\text{ w.p. }1-e^{-t^2}",
-        hypotheses=r"Given the $\mu_i$, $X_i=\mu_i+(\sigma/\sqrt d)\sqrt{\Sigma(\mu_i)}\,w_i$ with independent "
-        r"standard normal $w_i$; an $L$-Lipschitz kernel; a $k$-means step within the factor $\kappa$ of the least "
-        r"cost, $C_1=4(1+\kappa)^2$; $t\ge0$. Tried with two point masses, isotropic noise and the Gaussian kernel, "
-        r"with $\kappa=1$ claimed of $k$-means++.",
-        because="The proof gives 8 for 4; for distance kernels 4 is right. The condition needs little noise, as the "
-        "diagonal of E K makes vbar^2 of the order 1 / n: where it holds, no point is misclassified.",
-        printed=Form(Tail(t.misclassified, bound(True), lambda setting: 0.5), settings, "certified"),
-        corrected=Form(
-            Tail(t.misclassified, bound(False), lambda setting: 0.5),
-            settings,
-            "certified",
-            r"F(g)=\tfrac{16R}g\Bigl[\tfrac{8L^2\sigma^2}d\cdots\Bigr]",
-        ),
+    return Check(
+        printed=Form(Tail(t.misclassified, bound(True), lambda setting: 0.5), settings),
+        corrected=Form(Tail(t.misclassified, bound(False), lambda setting: 0.5), settings),
         controls=(
             Control("sixty times the noise", Tail(t.misclassified, bound(False)), places(model(6.0)), kind="wrong law"),
         ),
     )
 
 
-def _operator(deltas: Sequence[float]) -> Claim:
+def _operator(scope: Scope) -> Check:
     n, labels = MOST_POINTS, np.arange(MOST_POINTS) % 2
     said = [_spheres((1.0, 10.0), noise, MOST_DIM) for noise in (0.2, 0.5)]
 
@@ -139,50 +113,28 @@ def _operator(deltas: Sequence[float]) -> Claim:
 
     def places(actual: t.Model) -> tuple[Setting, ...]:
         return tuple(
-            _clusters(actual, labels, f"delta={delta:g}", {"t": math.sqrt(math.log(1 / delta))}) for delta in deltas
+            _clusters(actual, labels, f"delta={delta:g}", {"t": math.sqrt(math.log(1 / delta))})
+            for delta in scope.deltas[:1]
         )
 
     alike = _spheres((10.0, 10.0), 0.5, MOST_DIM)  # both clusters on one sphere: their labels mean nothing
-    return Claim(
-        id="jaxkern:misclassification-operator",
-        paper=PAPER,
-        where="Theorem C (ours), from Theorem 3",
-        kind="algorithm guarantee",
-        tex=r"\mathrm{Mis}\le\tfrac{5RC}{\gamma^2}\Bigl[L\omega\sigma_\infty\bigl(\sqrt{2(1-\tfrac1n)}"
-        r"+\tfrac{2t}{\sqrt n}\bigr)"
-        r"+\tfrac1n\|\mathbb EK-K^*\|\Bigr]^2,\ C=4(1+\sqrt\kappa)^2,\text{ w.p. }1-e^{-t^2}",
-        hypotheses=r"Given the $\mu_i$, independent points of class LC; $K(x,y)=g(x-y)$ with an even $L$-Lipschitz "
-        r"$g$; $k$-means within the factor $\kappa$ of the least cost; $5RC[\ldots]^2\le\tilde\gamma^2$, $t\ge0$. "
-        r"Tried with $K=\|x-y\|$, two spheres and isotropic normal noise, with $\kappa=1$ claimed of $k$-means++.",
-        because="With everything in operator norm the diagonal costs 1 / n instead of 1 / sqrt(n), and the bound "
-        "says something of nested spheres and the distance kernel at moderate n and d.",
-        corrected=Form(
-            Tail(t.misclassified, bound, lambda setting: 0.5), (*places(said[0]), *places(said[1])), "certified"
-        ),
+    return Check(
+        corrected=Form(Tail(t.misclassified, bound, lambda setting: 0.5), (*places(said[0]), *places(said[1]))),
         controls=(
             Control("both clusters on one sphere", Tail(t.misclassified, bound), places(alike), kind="wrong law"),
         ),
     )
 
 
-def _recovery() -> Claim:
+def _recovery() -> Check:
     def place(dim: int) -> Setting:
         return _clusters(_spheres((5.0, 10.0), 1.5, dim), np.arange(MOST_POINTS) % 2, "two clusters", {})
 
     def bound(setting: Setting) -> Bound:
         return Bound(0.02, 0.9, True, "amini2021, Section 3.5")
 
-    return Claim(
-        id="amini2021:alg1",
-        paper=PAPER,
-        where="Algorithm 1 and Section 3.5, Figure 3",
-        kind="algorithm guarantee",
-        tex=r"\mathrm{Mis}\to0\text{ as }d\to\infty\text{ in the model of Figure 3}",
-        hypotheses=r"The model of Figure 3: uniform points on nested spheres with normal noise, $\sigma=1.5$. Tried "
-        r"with two of its three spheres, isotropic noise, 96 points for its 500, and $K=\|x-y\|$ alone.",
-        because="On the two larger spheres of Figure 3, with the distance kernel, 98 per cent of the points are put "
-        "right from dimension 32 on, in nine runs of ten at least.",
-        printed=Form(Tail(t.misclassified, bound, lambda setting: 0.5), (place(32), place(256)), "certified"),
+    return Check(
+        printed=Form(Tail(t.misclassified, bound, lambda setting: 0.5), (place(32), place(256))),
         controls=(Control("in the plane", Tail(t.misclassified, bound), (place(2),), kind="hypothesis broken"),),
     )
 
@@ -196,7 +148,7 @@ def _truncated(A: np.ndarray, rank: int) -> np.ndarray:
     return (vectors[:, kept] * values[kept]) @ vectors[:, kept].T
 
 
-def _truncation() -> Claim:
+def _truncation() -> Check:
     def sides(constant: float | None, as_printed: bool = False) -> Inequality:
         def check(key: jax.Array, setting: Setting) -> Pairs:
             rank = setting.shapes["R"]
@@ -219,22 +171,14 @@ def _truncation() -> Claim:
         return Inequality(check)
 
     places = tuple(Setting(f"R={rank}", shapes={"R": rank}) for rank in (1, 2, 3))
-    return Claim(
-        id="amini2021:eq41",
-        paper=PAPER,
-        where="(41)",
-        kind="deterministic inequality",
-        tex=r"\|A^{(R)}-B\|_F\le\sqrt{8R}\,\|A-B\|,\ \operatorname{rank}B\le R",
-        hypotheses="$A$ and $B$ are symmetric, $B$ has rank at most $R$, and $A^{(R)}$ keeps the $R$ eigenvalues of "
-        "$A$ that are largest in absolute value; nothing is random.",
-        because="True; a projection gives sqrt(5 R), which direct sums of diag(1 + e, 1) and diag(0, 2) attain.",
-        printed=Form(sides(None, True), places, "consistent"),
-        corrected=Form(sides(None), places, "consistent", r"\|A^{(R)}-B\|_F\le\sqrt{5R}\,\|A-B\|"),
+    return Check(
+        printed=Form(sides(None, True), places),
+        corrected=Form(sides(None), places),
         controls=(Control("2 for sqrt(5)", sides(2.0), places, kind="wrong factor"),),
     )
 
 
-def _kmeans() -> Claim:
+def _kmeans() -> Check:
     n = 14
     labels = np.repeat([0, 1], n // 2)
     psi = np.array([[1.0, 0.2], [0.2, 0.8]])
@@ -282,22 +226,9 @@ def _kmeans() -> Claim:
     exactly, roughly = (
         Setting(f"two clusters of 7, kappa={factor:g}", numbers={"factor": factor}) for factor in (1.0, 1.5)
     )
-    return Claim(
-        id="amini2021:kmeans-step",
-        paper=PAPER,
-        where="Proof of Theorem 3, the k-means step",
-        kind="deterministic inequality",
-        tex=r"\mathrm{Mis}\le4(1+\kappa)^2\varepsilon^2/\gamma^2"
-        r"\text{ where }4(1+\kappa)^2\varepsilon^2<\tilde\gamma^2",
-        hypotheses=r"$\varepsilon=\|A^{(R)}-B\|_F$, where $B$ is constant on blocks with separations $\gamma^2$ and "
-        r"$\tilde\gamma^2$; the clusters cost at most $\kappa\ge1$ times the least; nothing is random. Tried with "
-        "two clusters of seven points.",
-        because="True, and so it is with the root of kappa. All splits whose cost is within a factor kappa of the "
-        "least are tried, on rows that are moved one by one or all together.",
-        printed=Form(sides(1.0, True), (exactly, roughly), "consistent"),
-        corrected=Form(
-            sides(1.0), (exactly, roughly), "consistent", r"\mathrm{Mis}\le4(1+\sqrt\kappa)^2\varepsilon^2/\gamma^2"
-        ),
+    return Check(
+        printed=Form(sides(1.0, True), (exactly, roughly)),
+        corrected=Form(sides(1.0), (exactly, roughly)),
         controls=(Control("a fifth of it", sides(0.2), (exactly,), kind="wrong factor"),),
     )
 
@@ -305,7 +236,7 @@ def _kmeans() -> Claim:
 # --------------------------------------------------------------------------------------------------------- point masses
 
 
-def _point_masses() -> Claim:
+def _point_masses() -> Check:
     def sides(*, printed: bool, factor: float = 1.0) -> Inequality:
         def check(key: jax.Array, setting: Setting) -> Pairs:
             """n vbar^2 / (1 - Psi)^2, where Psi is the mean of the other entries of a diagonal block."""
@@ -327,24 +258,9 @@ def _point_masses() -> Claim:
     places = tuple(
         Setting(f"two points at distance 10, n={n}, d={d}", shapes={"n": n, "d": d}) for n, d in ((40, 50), (40, 1000))
     )
-    return Claim(
-        id="amini2021:sec3.4",
-        paper=PAPER,
-        where="Section 3.4, point masses; (17), (26)",
-        kind="deterministic inequality",
-        tex=r"P_k=\delta_{\mu_k}\ \Rightarrow\ \bar v^2=0",
-        hypotheses=r"Each cluster is one point with isotropic normal noise; $\bar v^2$ is over all entries of $EK$, "
-        r"whose diagonal is $d_0$, and $\Psi_{kk}$ in the corrected form over those off it. Tried with the Gaussian "
-        "kernel and two clusters of 20 points.",
-        because="The proof of Theorem 3 needs vbar^2 over all entries of E K, whose diagonal is E K(X_i, X_i) = 1: "
-        "it is of the order 1 / n in every dimension, so F does not vanish as d grows.",
-        printed=Form(sides(printed=True), places, "refuted"),
-        corrected=Form(
-            sides(printed=False),
-            places,
-            "consistent",
-            r"\bar v^2\ge\tfrac1n\sum_k\pi_k(d_0-\Psi_{kk})^2\bigl(1-\tfrac1{n_k}\bigr)",
-        ),
+    return Check(
+        printed=Form(sides(printed=True), places),
+        corrected=Form(sides(printed=False), places),
         controls=(
             Control("1.02 times the lower bound", sides(printed=False, factor=1.02), places, kind="wrong factor"),
             Control("n_k for n_k - 1", sides(printed=False, factor=20 / 19), places, kind="n for n - 1"),

@@ -13,33 +13,17 @@ from scipy import stats
 from jaxkern import kernels
 from jaxkern.bounds import Bound, concentration
 from jaxkern.gram import gram
-from proofs_check.claim import Claim, Control, Exact, Form, Inequality, Setting, Undecided
+from proofs_check.claim import Check, Control, Exact, Form, Inequality, Setting
 from proofs_check.papers.amini2021 import exact
 from proofs_check.papers.amini2021 import trials as t
 from proofs_check.papers.amini2021.exact import Pairs
+from proofs_check.papers.amini2021.places import Scope
 from proofs_check.papers.populations import Population
 from proofs_check.papers.shared import always
 
 PAPER = "amini2021"
 
 Formula = Callable[..., Bound]
-
-
-def claims(data: Population | None) -> list[Claim]:
-    """Return the claims on (3), Example 1, Definition 2, and those of Appendix A before Proposition 3."""
-    return [
-        _lipschitz_kernels(),
-        _gaussian_lipschitz(),
-        _definition_2b(),
-        _gaussian_concentration(),
-        _log_concave(),
-        _lemma_1(data),
-    ]
-
-
-def ours() -> list[Claim]:
-    """Return the claims that the paper does not have."""
-    return [_displacement_distance()]
 
 
 # ------------------------------------------------------------------------------------------------- Lipschitz constants
@@ -50,7 +34,7 @@ def _values(kernel: Any, X: jax.Array, Y: jax.Array) -> jax.Array:
     return jax.vmap(kernel)(X, Y)
 
 
-def _lipschitz_kernels() -> Claim:
+def _lipschitz_kernels() -> Check:
     built_in = (kernels.Distance(), kernels.Gaussian(0.7), kernels.Exponential(0.5))
     settings = tuple(Setting(f"{type(k).__name__}, d=3", {"kernel": k}, shapes={"dim": 3}) for k in built_in)
 
@@ -68,22 +52,13 @@ def _lipschitz_kernels() -> Claim:
 
         return Inequality(check)
 
-    return Claim(
-        id="amini2021:lem4",
-        paper=PAPER,
-        where="(3) and Lemma 4",
-        kind="deterministic inequality",
-        tex=r"K(x,y)=f(\|x-y\|),\ f\ L\text{-Lipschitz}\ \Rightarrow\ "
-        r"|K(x_1,x_2)-K(y_1,y_2)|\le L(\|x_1-y_1\|+\|x_2-y_2\|)",
-        hypotheses=r"$f$ is $L$-Lipschitz on the line; the points are any, nothing is random. Tried with $\|x-y\|$ "
-        r"and with a Gaussian and an exponential kernel, at random points of $\mathbf R^3$.",
-        because="True, by the triangle inequality; tried with the constants that the library gives its kernels.",
-        printed=Form(sides(1.0), settings, "consistent"),
+    return Check(
+        printed=Form(sides(1.0), settings),
         controls=(Control("half of the constant", sides(0.5), settings, kind="wrong factor"),),
     )
 
 
-def _gaussian_lipschitz() -> Claim:
+def _gaussian_lipschitz() -> Check:
     settings = tuple(Setting(f"tau={tau:g}", numbers={"tau": tau}) for tau in (0.3, 1.7))
 
     def sides(constant: Callable[[float], float], dtype: type[np.floating] = np.float64) -> Inequality:
@@ -101,18 +76,9 @@ def _gaussian_lipschitz() -> Claim:
     def bound(as_printed: bool) -> Callable[[float], float]:
         return lambda tau: concentration.gaussian_lipschitz(lengthscale=tau, as_printed=as_printed).value
 
-    return Claim(
-        id="amini2021:ex1-lipschitz",
-        paper=PAPER,
-        where="Example 1, the constant of the Gaussian kernel",
-        kind="deterministic inequality",
-        tex=r"L=\|f_\tau'\|_\infty=\frac{\sqrt2}{e\tau}",
-        hypotheses=r"The Gaussian kernel of bandwidth $\tau>0$, which is to be $L$-Lipschitz in the sense of (2); "
-        "nothing is random.",
-        because="The slope is steepest at r = tau, where it is exp(-1/2) / tau, larger by 1.166; the paper's value "
-        "is that at sqrt(2) tau.",
-        printed=Form(sides(bound(True)), settings, "refuted"),
-        corrected=Form(sides(bound(False)), settings, "consistent", r"L=e^{-1/2}/\tau"),
+    return Check(
+        printed=Form(sides(bound(True)), settings),
+        corrected=Form(sides(bound(False)), settings),
         controls=(
             Control("0.6 for exp(-1/2)", sides(lambda tau: 0.6 / tau), settings, kind="wrong factor"),
             Control(
@@ -126,7 +92,7 @@ def _gaussian_lipschitz() -> Claim:
     )
 
 
-def _definition_2b() -> Claim:
+def _definition_2b() -> Check:
     def gap(e: float) -> Setting:
         return Setting(f"uniform near -1 and 1, e={e:g}", numbers={"e": e})
 
@@ -149,21 +115,9 @@ def _definition_2b() -> Claim:
 
         return Inequality(check)
 
-    return Claim(
-        id="amini2021:def2b",
-        paper=PAPER,
-        where="Definition 2 (b) and the proof of Theorem 1",
-        kind="deterministic inequality",
-        tex=r"\text{density}\ge1/\omega\text{ on the support}\ \Rightarrow\ "
-        r"W=\phi(Z),\ Z\sim N(0,1),\ \|\phi\|_{\rm Lip}\le\omega",
-        hypotheses=r"A coordinate $W$ has a density of at least $1/\omega$ on its support, which in the corrected "
-        "form is an interval; what its mean and variance are does not matter here.",
-        because="The quantile function jumps over a gap of the support, which (b) allows. On an interval it is "
-        "omega-Lipschitz, and the normal distribution function gains 1 / sqrt(2 pi).",
-        printed=Form(sides(1.0), (gap(0.1), gap(0.01)), "refuted"),
-        corrected=Form(
-            sides(1 / math.sqrt(2 * math.pi)), ramps, "consistent", r"\|\phi\|_{\rm Lip}\le\omega/\sqrt{2\pi}"
-        ),
+    return Check(
+        printed=Form(sides(1.0), (gap(0.1), gap(0.01))),
+        corrected=Form(sides(1 / math.sqrt(2 * math.pi)), ramps),
         controls=(Control("a third for 1 / sqrt(2 pi)", sides(1 / 3), ramps, kind="wrong factor"),),
     )
 
@@ -171,7 +125,7 @@ def _definition_2b() -> Claim:
 # ------------------------------------------------------------------------------------------ concentration of functions
 
 
-def _gaussian_concentration() -> Claim:
+def _gaussian_concentration() -> Check:
     def probability(kappa: float) -> Exact:
         def check(setting: Setting) -> tuple[float, float]:
             k, s = setting.shapes["k"], setting.numbers["t"]
@@ -185,21 +139,13 @@ def _gaussian_concentration() -> Claim:
         for k in (0, 1, 10)
         for s in (0.5, 2.0, 5.0)
     )
-    return Claim(
-        id="amini2021:thm4",
-        paper=PAPER,
-        where="Theorem 4",
-        kind="tail bound",
-        tex=r"P(f(w)-\mathbb Ef(w)>t)\le e^{-t^2/2},\ w\sim N(0,I),\ \|f\|_{\rm Lip}=1",
-        hypotheses="$w$ is standard normal in any dimension, $f$ is Lipschitz in the Euclidean norm, $t>0$. Tried "
-        r"with a coordinate and with $\|w\|$, whose laws are known.",
-        because="True: Gaussian concentration. For a coordinate and for the norm the laws are known.",
-        printed=Form(probability(0.5), settings, "certified"),
+    return Check(
+        printed=Form(probability(0.5), settings),
         controls=(Control("the exponent t^2", probability(1.0), settings, kind="wrong factor"),),
     )
 
 
-def _log_concave() -> Claim:
+def _log_concave() -> Check:
     def probability(kappa: float) -> Exact:
         def check(setting: Setting) -> tuple[float, float]:
             low, high, s = (setting.numbers[name] for name in ("low", "high", "t"))
@@ -213,20 +159,8 @@ def _log_concave() -> Claim:
         for low, high in ((-1.0, math.inf), (0.0, math.inf), (-1.0, 2.0))
         for s in (0.2, 1.0, 5.0)
     )
-    return Claim(
-        id="amini2021:thm5",
-        paper=PAPER,
-        where="Theorem 5 and Corollary 2",
-        kind="tail bound",
-        tex=r"P(f(W)-\mathbb Ef(W)>t)\le e^{-\kappa t^2},\ "
-        r"W\text{ strongly log-concave of curvature }\alpha^2,\ \kappa=C\alpha^2",
-        hypotheses=r"$W$ has a density $e^{-U}$ and the Hessian of $U$ is at least $\alpha^2I$ everywhere (Corollary "
-        r"2: independent such vectors together, with the least $\alpha$); $f$ is Lipschitz, $t>0$. Tried with "
-        r"$f(x)=x$ and normal laws cut to an interval, limits of such laws with $\alpha=1$.",
-        because="True with C = 1/2, which the paper does not name: by Caffarelli's theorem W is an image of a "
-        "Gaussian vector under a map with constant 1 / alpha. Tried with normal laws cut off, whose tails are known.",
-        printed=Form(Undecided("The constant C is not named. The corrected form names it."), (), "not testable"),
-        corrected=Form(probability(0.5), settings, "certified", r"\kappa=\alpha^2/2"),
+    return Check(
+        corrected=Form(probability(0.5), settings),
         controls=(Control("the exponent t^2", probability(1.0), settings, kind="wrong factor"),),
     )
 
@@ -263,25 +197,17 @@ def _clouds(data: Population | None) -> Callable[[jax.Array], list[tuple[np.ndar
     return pairs
 
 
-def _lemma_1(data: Population | None) -> Claim:
-    tau = 1.0 if data is None else float(data.kernel.lengthscale)
+def _lemma_1(scope: Scope) -> Check:
+    tau = 1.0 if scope.data is None else float(scope.data.kernel.lengthscale)
     built_in = {"x + y": (kernels.as_kernel(t.first_coordinates), 1.0), "distances": (kernels.Distance(), 1.0)}
     built_in["Gaussian"] = (kernels.Gaussian(tau), t.lipschitz_gaussian(tau))
-    clouds = _clouds(data)
+    clouds = _clouds(scope.data)
     places = tuple(
         Setting(name, {"kernel": kernel, "lipschitz": constant, "pairs": clouds})
         for name, (kernel, constant) in built_in.items()
     )
-    return Claim(
-        id="amini2021:lem1",
-        paper=PAPER,
-        where="Lemma 1",
-        kind="deterministic inequality",
-        tex=r"\bigl|\|K(X)-A\|-\|K(X')-A\|\bigr|\le\|K(X)-K(X')\|_F\le2\sqrt n\,L\,\|X-X'\|_F",
-        hypotheses=r"An $L$-Lipschitz kernel, $|K(x_1,x_2)-K(y_1,y_2)|\le L(\|x_1-y_1\|+\|x_2-y_2\|)$, and any "
-        "matrix $A$; nothing is random. The second inequality is tried; the first is the triangle inequality.",
-        because="True, and attained by K = x + y and a common shift in d = 1.",
-        printed=Form(_displacements(concentration.gram_displacement), places, "consistent"),
+    return Check(
+        printed=Form(_displacements(concentration.gram_displacement), places),
         controls=(
             Control(
                 "sqrt(n) for 2 sqrt(n)",
@@ -293,7 +219,7 @@ def _lemma_1(data: Population | None) -> Claim:
     )
 
 
-def _displacement_distance() -> Claim:
+def _displacement_distance() -> Check:
     def stretch(key: jax.Array) -> list[tuple[np.ndarray, np.ndarray]]:
         """Two points at 0 and two at 1, which move apart: the constant is attained."""
         X = np.array([[0.0], [0.0], [1.0], [1.0]])
@@ -304,15 +230,8 @@ def _displacement_distance() -> Claim:
         for name, pairs in (("two and two points on a line", stretch), ("points in the plane", _clouds(None)))
     )
     formula = concentration.gram_displacement_distance
-    return Claim(
-        id="jaxkern:lem1-distance",
-        paper=PAPER,
-        where="Theorem A (ours), from Lemma 1",
-        kind="deterministic inequality",
-        tex=r"K(x,y)=g(x-y)\ \Rightarrow\ \|K(X)-K(X')\|_F\le\sqrt{2n}\,L\,\|X-X'\|_F",
-        hypotheses=r"$K(x,y)=g(x-y)$ with an even $L$-Lipschitz $g$; nothing is random. Tried with $K(x,y)=\|x-y\|$.",
-        because="A common shift changes nothing; attained by points that move apart on a line.",
-        corrected=Form(_displacements(formula), places, "consistent"),
+    return Check(
+        corrected=Form(_displacements(formula), places),
         controls=(
             Control("sqrt(n) for sqrt(2 n)", _displacements(formula, 0.5**0.5), places[:1], kind="wrong factor"),
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -12,10 +12,11 @@ from scipy import stats
 
 from jaxkern import kernels
 from jaxkern.bounds import Bound, concentration
-from proofs_check.claim import Calibrated, Claim, Control, Exact, Form, Inequality, Setting, Tail
+from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Inequality, Setting, Tail
 from proofs_check.papers.amini2021 import exact
 from proofs_check.papers.amini2021 import trials as t
 from proofs_check.papers.amini2021.exact import Pairs
+from proofs_check.papers.amini2021.places import Scope
 from proofs_check.papers.shared import always
 
 PAPER = "amini2021"
@@ -25,16 +26,6 @@ KAPPA = math.sqrt(8 / 3)
 
 PROVED = (2 * math.sqrt(2 * KAPPA**2) + 2) / KAPPA**2
 """1 / c for Gaussian coordinates: v <= 2 kappa^2 scale^4 eta in `quadratic_form_gaussian`."""
-
-
-def claims(deltas: Sequence[float]) -> list[Claim]:
-    """Return Theorem 2 and what is said of its sharpness, Lemma 3, Theorem 6 and Lemma 5."""
-    return [_theorem_2(deltas), _limit(), _lower(), _lemma_3(deltas), _theorem_6(deltas), _lemma_5()]
-
-
-def ours(deltas: Sequence[float]) -> list[Claim]:
-    """Return the claim that the paper does not have."""
-    return [_any_covariance(deltas)]
 
 
 def _means(num_points: int, dim: int, norm: float) -> np.ndarray:
@@ -54,7 +45,7 @@ def _model(num_points: int, dim: int, norm: float, width: int | None = None) -> 
 # ---------------------------------------------------------------------------------------------------------- Theorem 2
 
 
-def _theorem_2(deltas: Sequence[float]) -> Claim:
+def _theorem_2(scope: Scope) -> Check:
     n = 384
     c1 = math.log(4 / 0.3) / math.log(n)  # 4 n^-c1 = 0.3
     signs = (Setting(f"random signs, n=d={n}", None, {"u": 0.0}, {"n": n, "steps": 32}),)
@@ -82,39 +73,22 @@ def _theorem_2(deltas: Sequence[float]) -> Claim:
                 },
             )
             for dim, norm in cases
-            for delta in deltas
+            for delta in scope.deltas
         )
 
     def forgotten(setting: Setting) -> Bound:
         return bound(Setting("", numbers={**setting.numbers, "mean_norm": 0.0}))
 
-    return Claim(
-        id="amini2021:thm2",
-        paper=PAPER,
-        where="Theorem 2, (13)",
-        kind="tail bound",
-        tex=r"\|K-\mathbb EK\|\le2\kappa^2\sigma_\infty^2\eta\max(\delta^2,\delta),\ "
-        r"\delta=\sqrt{n/\eta}+u/\sqrt\eta,\text{ w.p. }1-4n^{-c_1}e^{-c_2u^2}",
-        hypotheses=r"$X_i=\mu_i+\sqrt{\Sigma_i}\,W_i$, where all $W_{ij}$ are independent, centred and sub-Gaussian "
-        r"with norm at most $\kappa$; $u\ge0$, and $c_1,c_2>0$ are not named. The printed form is tried with random "
-        r"signs, the corrected one is for $X_i\sim N(\mu_i,s^2I)$ and $r$ the rank of $M$.",
-        because="The constant C of the proof is missing in delta. For random signs, n = d and u = 0 the two sides "
-        "are 3 d and 2.885 d in the limit, so the probability of a violation tends to 1, whatever c1 and c2 are; "
-        "here c1 makes the claimed one 0.3. Corrected with every constant, for Gaussian coordinates.",
-        printed=Form(Tail(t.signs_norm, printed), signs, "refuted"),
-        corrected=Form(
-            Tail(t.gram_error, bound),
-            places((16, 0.0), (16, 20.0), (64, 40.0)),
-            "certified",
-            r"\|K-\mathbb EK\|\le s^2(2\sqrt d\,x+x^2)+2s\|M\|(x+\sqrt r),\ x=\sqrt n+u,\text{ w.p. }1-3e^{-u^2/2}",
-        ),
+    return Check(
+        printed=Form(Tail(t.signs_norm, printed), signs),
+        corrected=Form(Tail(t.gram_error, bound), places((16, 0.0), (16, 20.0), (64, 40.0))),
         controls=(
             Control("without the means", Tail(t.gram_error, forgotten), places((64, 40.0)), kind="term left out"),
         ),
     )
 
 
-def _limit() -> Claim:
+def _limit() -> Check:
     def sides(limit: Callable[[np.ndarray, np.ndarray], float]) -> Inequality:
         def check(key: jax.Array, setting: Setting) -> Pairs:
             del key
@@ -135,23 +109,9 @@ def _limit() -> Claim:
         return Inequality(check)
 
     places = tuple(Setting(f"rank {rank}, n=40, d=3", shapes={"n": 40, "d": 3, "rank": rank}) for rank in (1, 3))
-    return Claim(
-        id="amini2021:sec2.2-limit",
-        paper=PAPER,
-        where="Section 2.2, the limit after Example 2",
-        kind="deterministic inequality",
-        tex=r"X=M/s+sW,\ s\to0\ \Rightarrow\ \|K-\mathbb EK\|\to2\|M^\top W\|",
-        hypotheses=r"$M$ and $W$ are fixed $d\times n$ matrices and $s>0$ tends to 0; the mean $EK=M^\top "
-        "M/s^2+s^2dI$ is that for $W$ with independent standard normal entries.",
-        because="K - E K = M'W + W'M + s^2 (W'W - d I), so the limit is |M'W + W'M|, about half of 2 |M'W| for M of "
-        "rank one; checked to within s^2 |W'W - d I|.",
-        printed=Form(sides(lambda M, W: 2 * float(np.linalg.norm(M.T @ W, 2))), places, "refuted"),
-        corrected=Form(
-            sides(lambda M, W: float(np.linalg.norm(M.T @ W + W.T @ M, 2))),
-            places,
-            "consistent",
-            r"\|K-\mathbb EK\|\to\|M^\top W+W^\top M\|",
-        ),
+    return Check(
+        printed=Form(sides(lambda M, W: 2 * float(np.linalg.norm(M.T @ W, 2))), places),
+        corrected=Form(sides(lambda M, W: float(np.linalg.norm(M.T @ W + W.T @ M, 2))), places),
         controls=(
             Control("|M'W|", sides(lambda M, W: float(np.linalg.norm(M.T @ W, 2))), places, kind="wrong factor"),
         ),
@@ -165,7 +125,7 @@ def _log_below(n: int, level: float) -> float:
     return exact.log_of(float(np.trapezoid(values, a)))
 
 
-def _lower() -> Claim:
+def _lower() -> Check:
     def probability(factor: float) -> Exact:
         def check(setting: Setting) -> tuple[float, float]:
             n, u = setting.shapes["n"], setting.numbers["u"]
@@ -181,23 +141,9 @@ def _lower() -> Claim:
     places = tuple(
         Setting(f"rank one, n={n}, u={u:g}", numbers={"u": u}, shapes={"n": n}) for n in (10, 1000) for u in (1.0, 2.5)
     )
-    return Claim(
-        id="amini2021:sec2.2-lower",
-        paper=PAPER,
-        where="Section 2.2, the lower bound after Example 2",
-        kind="tail bound",
-        tex=r"\lim\|K-\mathbb EK\|\ge\sqrt{2n}\,\|M\|\text{ with high probability}",
-        hypotheses=r"$M$ is fixed, of rank $r$, and $W$ has independent standard normal entries; as printed $n\ge "
-        r"Cd$ for a large $C$, corrected $n>r$ and $u\ge0$. Tried with rank one, for which the law is known.",
-        because="For M of rank one the limit is |y| + |y_1|, y ~ N(0, I), about sqrt(n): it is below the printed "
-        "bound nearly always (high probability is taken for one half). The term with |M| is needed all the same.",
-        printed=Form(Exact(printed), (Setting("rank one, n=1000", shapes={"n": 1000}),), "refuted"),
-        corrected=Form(
-            probability(1.0),
-            places,
-            "certified",
-            r"\|M^\top W+W^\top M\|\ge\|M\|(\sqrt{n-r-1/2}-u)\text{ w.p. }1-e^{-u^2/2}",
-        ),
+    return Check(
+        printed=Form(Exact(printed), (Setting("rank one, n=1000", shapes={"n": 1000}),)),
+        corrected=Form(probability(1.0), places),
         controls=(Control("sqrt(2) times the root", probability(math.sqrt(2)), places, kind="wrong factor"),),
     )
 
@@ -231,12 +177,12 @@ def _shape(spread: Callable[[Any], float], size: Callable[[Any], float]) -> Call
     return shape
 
 
-def _lemma_3(deltas: Sequence[float]) -> Claim:
+def _lemma_3(scope: Scope) -> Check:
     n = 12
     z = np.full(n, n**-0.5)
     models = (_model(n, 16, 0.0), _model(n, 16, 10.0))
     places = tuple(
-        _with_form(model, np.outer(z, z), math.log(4 / delta), delta) for model in models for delta in deltas
+        _with_form(model, np.outer(z, z), math.log(4 / delta), delta) for model in models for delta in scope.deltas
     )
     shape = _shape(lambda n: n["dim"] + (n["mean_norm"] / KAPPA) ** 2, lambda n: 1.0)
 
@@ -256,27 +202,9 @@ def _lemma_3(deltas: Sequence[float]) -> Claim:
         for size in (0.0, 10.0)
         for tau in (1.0, 4.0, 12.0)
     )
-    return Claim(
-        id="amini2021:lem3",
-        paper=PAPER,
-        where="Lemma 3, (38)",
-        kind="tail bound",
-        tex=r"P\bigl(|z^\top(K-\mathbb EK)z|\ge\kappa^2\sigma_\infty^2t\bigr)\le"
-        r"4\exp\Bigl(-c\min\Bigl\{\frac{t^2}{d+\|M\|^2/(\kappa\sigma_\infty)^2},t\Bigr\}\Bigr)",
-        hypotheses="The model of Theorem 2 (independent $X_i$ with sub-Gaussian coordinates) and a unit vector $z$; "
-        r"$t\ge0$. Tried with normal coordinates and $\Sigma_i=I$ alone; the corrected form is for normal "
-        "coordinates.",
-        because="True up to its unnamed constant: written for t, with 1 / c. For Gaussian coordinates all constants "
-        "are known, and so is the law, a chi-square one.",
-        printed=Form(
-            Calibrated(t.form_error, shape, 0.0, PROVED), places, "calibrated", r"c\ge1/2.48\text{ (Gaussian)}"
-        ),
-        corrected=Form(
-            probability(1.0),
-            exactly,
-            "certified",
-            r"P\bigl(|z^\top(K-\mathbb EK)z|\ge2\sqrt{v\tau}+2s^2\tau\bigr)\le2e^{-\tau},\ v=s^4d+2s^2\|M\|^2",
-        ),
+    return Check(
+        printed=Form(Calibrated(t.form_error, shape, 0.0, PROVED), places),
+        corrected=Form(probability(1.0), exactly),
         controls=(
             Control(
                 "a tenth of the constant",
@@ -289,7 +217,7 @@ def _lemma_3(deltas: Sequence[float]) -> Claim:
     )
 
 
-def _theorem_6(deltas: Sequence[float]) -> Claim:
+def _theorem_6(scope: Scope) -> Check:
     n, d = 12, 16
     rng = np.random.default_rng(6)
     matrices = rng.standard_normal((n, n)), np.outer(np.arange(1.0, n + 1), np.ones(n)) / n
@@ -300,7 +228,7 @@ def _theorem_6(deltas: Sequence[float]) -> Claim:
             Setting(f"A {name}, {s.name}", s.population, {**s.numbers, **numbers}, s.shapes)
             for model in models
             for name, A in zip(("random", "rank one"), matrices, strict=True)
-            for delta in deltas
+            for delta in scope.deltas
             for s in (_with_form(model, A, math.log(level / delta), delta),)
         )
 
@@ -312,29 +240,9 @@ def _theorem_6(deltas: Sequence[float]) -> Claim:
         lambda n: n["dim"] * n["frobenius"] ** 2 + (n["mean_frobenius"] / KAPPA) ** 2, lambda n: n["op_norm"]
     )
     unnamed, named = places(4), places(2)
-    return Claim(
-        id="amini2021:thm6",
-        paper=PAPER,
-        where="Theorem 6, (43)",
-        kind="tail bound",
-        tex=r"P(|Z-\mathbb EZ|\ge\kappa^2t)\le4\exp\Bigl(-c\min\Bigl\{"
-        r"\frac{t^2}{d\|A\|_F^2+\kappa^{-2}\|MA^{\mathsf S}\|_F^2},\frac t{\|A\|}\Bigr\}\Bigr),\ "
-        r"Z=\sum_{i,j}a_{ij}\langle X_i,X_j\rangle",
-        hypotheses="Independent $X_i$ with independent coordinates that are sub-Gaussian, after centring, with norm "
-        r"at most $\kappa$; any fixed matrix $A$, $t\ge0$. Tried with $N(\mu_i,I)$ alone; the corrected form is for "
-        "normal points.",
-        because="True up to its unnamed constant, as Lemma 3; with every constant for Gaussian coordinates.",
-        printed=Form(
-            Calibrated(t.form_error, shape, 0.0, PROVED), unnamed, "calibrated", r"c\ge1/2.48\text{ (Gaussian)}"
-        ),
-        corrected=Form(
-            Tail(t.form_error, bound),
-            named,
-            "certified",
-            r"|Z-\mathbb EZ|\le2\sqrt{v\tau}+2s^2\|A^{\mathsf S}\|\tau,\ "
-            r"v=s^4d\|A^{\mathsf S}\|_F^2+2s^2\|MA^{\mathsf S}\|_F^2,"
-            r"\text{ w.p. }1-2e^{-\tau}",
-        ),
+    return Check(
+        printed=Form(Calibrated(t.form_error, shape, 0.0, PROVED), unnamed),
+        corrected=Form(Tail(t.form_error, bound), named),
         controls=(
             Control(
                 "a tenth of the constant",
@@ -345,20 +253,20 @@ def _theorem_6(deltas: Sequence[float]) -> Claim:
             Control(
                 "a quarter of it",
                 Tail(t.form_error, lambda setting: exact.rescaled(bound(setting), 0.25)),
-                named[: len(deltas)],
+                named[: len(scope.deltas)],
                 kind="wrong factor",
             ),
             Control(
                 "one draw of the noise for all points",
                 Tail(t.form_error, bound),
-                places(2, reused=1.0)[-len(deltas) :],
+                places(2, reused=1.0)[-len(scope.deltas) :],
                 kind="reused key",
             ),
         ),
     )
 
 
-def _lemma_5() -> Claim:
+def _lemma_5() -> Check:
     v, alpha = math.sqrt(8 * (math.log(2) - 0.5)), 2.0
 
     def probability(power: float, *, as_printed: bool) -> Exact:
@@ -375,24 +283,9 @@ def _lemma_5() -> Claim:
         return Exact(check)
 
     places = tuple(Setting(f"exponential law, t={far:g}", numbers={"t": far}) for far in (0.5, 1.0, 2.0, 4.0, 8.0))
-    return Claim(
-        id="amini2021:lem5",
-        paper=PAPER,
-        where="Lemma 5",
-        kind="tail bound",
-        tex=r"\mathbb Ee^{sX}\le e^{s^2v^2/2},\ |s|\le1/\alpha\ \Rightarrow\ "
-        r"P(|X|\ge t)\le2\exp\bigl(-\tfrac12\min\{t^2/v^2,t/\alpha\}\bigr)",
-        hypotheses=r"$EX=0$, and the bound of $Ee^{sX}$ holds for all $|s|\le1/\alpha$; $t\ge0$. Tried with an "
-        r"exponential law, centred, and $\alpha=2$.",
-        because="True; Chernoff's bound at its best s has up to twice the exponent.",
-        printed=Form(probability(1.0, as_printed=True), places, "certified"),
-        corrected=Form(
-            probability(1.0, as_printed=False),
-            places,
-            "certified",
-            r"\text{exponent }\tfrac{t^2}{2v^2}\ (t\le v^2/\alpha),\ "
-            r"\tfrac t\alpha-\tfrac{v^2}{2\alpha^2}\ (t>v^2/\alpha)",
-        ),
+    return Check(
+        printed=Form(probability(1.0, as_printed=True), places),
+        corrected=Form(probability(1.0, as_printed=False), places),
         controls=(
             Control("three times the exponent", probability(3.0, as_printed=False), places, kind="wrong factor"),
         ),
@@ -402,7 +295,7 @@ def _lemma_5() -> Claim:
 # ---------------------------------------------------------------------------------------------------------------- ours
 
 
-def _any_covariance(deltas: Sequence[float]) -> Claim:
+def _any_covariance(scope: Scope) -> Check:
     n, d, width = t.POINTS, 12, 64
     sd = np.random.default_rng(7).uniform(0.2, 0.7, (n, d)) @ np.eye(d, width)
     models = tuple(
@@ -428,19 +321,10 @@ def _any_covariance(deltas: Sequence[float]) -> Claim:
     places = tuple(
         model.setting(f"delta={delta:g}", {"mean_norm": norm, "tau": math.log(2 / delta), "operator": 1.0})
         for model, norm in zip(models, (0.0, 20.0), strict=True)
-        for delta in deltas
+        for delta in scope.deltas
     )
-    return Claim(
-        id="jaxkern:inner-product-any",
-        paper=PAPER,
-        where="Theorem B (ours), part 3",
-        kind="tail bound",
-        tex=r"\|K-\mathbb EK\|\le\tfrac43\bigl(2\sqrt{vx}+2s^2x\bigr),\ x=\tau+n\ln17,\ "
-        r"v=\max_i\|\Sigma_i\|_F^2+2s^2\|M\|^2,\text{ w.p. }1-2e^{-\tau}",
-        hypotheses=r"Independent $X_i\sim N(\mu_i,\Sigma_i)$ with any $\mu_i$ and $\Sigma_i$, "
-        r"$s^2=\max_i\|\Sigma_i\|$, $\tau>0$. Tried with diagonal $\Sigma_i$.",
-        because="Quadratic forms over a net of the sphere, for any covariances.",
-        corrected=Form(Tail(t.gram_error, bound(1.0)), places, "certified"),
+    return Check(
+        corrected=Form(Tail(t.gram_error, bound(1.0)), places),
         # Of the sphere of one dimension, next to none: for no point there is no bound.
         controls=(Control("without the net", Tail(t.gram_error, bound(1 / n)), places, kind="term left out"),),
     )

@@ -11,33 +11,26 @@ import numpy as np
 from scipy import special, stats
 
 from jaxkern.bounds import Bound, concentration
-from proofs_check.claim import Calibrated, Claim, Control, Exact, Form, Identity, Inequality, Setting, Tail, Undecided
+from proofs_check.claim import (
+    Calibrated,
+    Check,
+    Control,
+    Exact,
+    Form,
+    Identity,
+    Inequality,
+    Setting,
+    Tail,
+)
 from proofs_check.papers.amini2021 import exact, inner
 from proofs_check.papers.amini2021 import trials as t
 from proofs_check.papers.amini2021.exact import Pairs
+from proofs_check.papers.amini2021.places import Scope
 from proofs_check.papers.shared import always
 
 PAPER = "amini2021"
 
 NOISE, TAU = 1.5, 2.0
-
-
-def claims(deltas: Sequence[float]) -> list[Claim]:
-    """Return the claims on Section 1 and on the remarks and orders of Section 2."""
-    return [
-        _decomposition(),
-        _eigenvalues(),
-        _jointly(),
-        _any_share(),
-        _eq7(),
-        _limit(),
-        _rescaling(),
-        _mean(),
-        _eq14(deltas),
-        _example_2(),
-        _relative(),
-        _centred(deltas),
-    ]
 
 
 def _drawn(key: jax.Array) -> np.random.Generator:
@@ -51,7 +44,7 @@ def _norm(E: np.ndarray) -> float:
 # ----------------------------------------------------------------------------------------------------------- Section 1
 
 
-def _decomposition() -> Claim:
+def _decomposition() -> Check:
     direction = np.array([0.6, 0.8, 0.0])
     along = np.outer(direction, direction)
     across = np.eye(3) - along
@@ -80,25 +73,9 @@ def _decomposition() -> Claim:
 
     isotropic = (Setting("Sigma = 2 I, d=3", 2.0 * np.eye(3)),)
     anisotropic = (Setting("a general Sigma, d=3", general),)
-    return Claim(
-        id="amini2021:sec1-decomposition",
-        paper=PAPER,
-        where="Section 1, the alternative decomposition",
-        kind="identity",
-        tex=r"\mu_i'=\mu_i+\Pi_{\mu_i}^\perp\varepsilon_i\text{ and }\varepsilon_i'=\Pi_{\mu_i}\varepsilon_i"
-        r"\sim N(0,\Pi_{\mu_i}\Sigma\Pi_{\mu_i})\text{ are signal and independent noise}",
-        hypotheses=r"$X_i=\mu_i+\varepsilon_i$ with $\varepsilon_i\sim N(0,\Sigma)$ independent of $\mu_i\ne0$, "
-        r"$\Pi_{\mu_i}$ the projection to the span of $\mu_i$; isotropic noise, $\Sigma=\sigma^2I$, as printed.",
-        because="Both parts are jointly normal, and uncorrelated for isotropic noise. For another Sigma they are "
-        "correlated: given the signal, the noise has a mean that is not zero and an even smaller covariance.",
-        printed=Form(Identity(uncorrelated), isotropic, "identity"),
-        corrected=Form(
-            sides(1.0),
-            anisotropic,
-            "consistent",
-            r"\operatorname{cov}(\varepsilon_i'\mid\mu_i,\mu_i')=\frac{\Pi_{\mu_i}}{u^\top\Sigma^{-1}u}"
-            r"\preceq\Pi_{\mu_i}\Sigma\Pi_{\mu_i},\ u=\mu_i/\|\mu_i\|,\text{ for every }\Sigma\succ0",
-        ),
+    return Check(
+        printed=Form(Identity(uncorrelated), isotropic),
+        corrected=Form(sides(1.0), anisotropic),
         controls=(
             Control("a general Sigma", Identity(uncorrelated), anisotropic, kind="hypothesis broken"),
             Control("three quarters of it", sides(0.75), anisotropic, kind="wrong factor"),
@@ -106,7 +83,7 @@ def _decomposition() -> Claim:
     )
 
 
-def _eigenvalues() -> Claim:
+def _eigenvalues() -> Check:
     def kernel_and_mean(rng: np.random.Generator, name: str) -> tuple[np.ndarray, np.ndarray]:
         n, d, noise = 12, 3, 0.7
         means = rng.standard_normal((n, d))
@@ -140,28 +117,14 @@ def _eigenvalues() -> Claim:
         return float(np.sqrt(np.sum(values**2)))
 
     places = (Setting("Gaussian kernel"), Setting("x + y"))
-    return Claim(
-        id="amini2021:sec1.1-eigenvalues",
-        paper=PAPER,
-        where="Section 1.1, eigenvalues",
-        kind="deterministic inequality",
-        tex=r"|\lambda_i(K)-\lambda_i(\mathbb EK)|\text{ is controlled by }\|K-\mathbb EK\|",
-        hypotheses=r"$K$ is symmetric with mean $EK$, eigenvalues in descending order; nothing else. Tried with 12 "
-        r"normal points, the Gaussian kernel, and $K=x_1+y_1$ around the origin, whose mean is zero.",
-        because="True by Weyl's inequality, with constant 1; and all of them together by that of Hoffman and Wielandt, "
-        "in Frobenius norm, in which Theorem A bounds the same deviation.",
-        printed=Form(sides(largest, 1.0), places, "consistent", r"\max_i|\lambda_i(K)-\lambda_i(EK)|\le\|K-EK\|"),
-        corrected=Form(
-            sides(together, 1.0),
-            places,
-            "consistent",
-            r"\textstyle\sum_i(\lambda_i(K)-\lambda_i(\mathbb EK))^2\le\|K-\mathbb EK\|_F^2",
-        ),
+    return Check(
+        printed=Form(sides(largest, 1.0), places),
+        corrected=Form(sides(together, 1.0), places),
         controls=(Control("nine tenths of it", sides(largest, 0.9), places, kind="wrong factor"),),
     )
 
 
-def _jointly() -> Claim:
+def _jointly() -> Check:
     def sides(factor: float, *, back: bool) -> Inequality:
         def check(key: jax.Array, setting: Setting) -> Pairs:
             """Quotients of differences: over |x - x'| + |y - y'|, or `back` over the norm of the pair."""
@@ -187,23 +150,9 @@ def _jointly() -> Claim:
         return Inequality(check)
 
     joint, both = (Setting("|(x, y)|"),), (Setting("|(x, y)|"), Setting("x + y"))
-    return Claim(
-        id="amini2021:sec2.1-jointly",
-        paper=PAPER,
-        where="Section 2.1, after (2)",
-        kind="deterministic inequality",
-        tex=r"K\ L\text{-Lipschitz on }\mathbb R^{2d}\ \Rightarrow\ (2)\text{ with }L",
-        hypotheses=r"$K$ is a symmetric function of $(x,y)\in R^{2d}$; Lipschitz means for the Euclidean norm "
-        r"there. Tried with $\|(x,y)\|$ and, the other way round, with $x_1+y_1$.",
-        because="True, as the norm of a pair is at most the sum of the norms. The converse, used in Lemma 2, costs "
-        "sqrt(2), which x + y attains.",
-        printed=Form(sides(1.0, back=False), joint, "consistent"),
-        corrected=Form(
-            sides(math.sqrt(2), back=True),
-            both,
-            "consistent",
-            r"(2)\text{ with }L\ \Rightarrow\ \sqrt2L\text{-Lipschitz on }\mathbb R^{2d}",
-        ),
+    return Check(
+        printed=Form(sides(1.0, back=False), joint),
+        corrected=Form(sides(math.sqrt(2), back=True), both),
         controls=(Control("1.4 for sqrt(2)", sides(1.4, back=True), both[1:], kind="wrong factor"),),
     )
 
@@ -211,7 +160,7 @@ def _jointly() -> Claim:
 # ------------------------------------------------------------------------------------------- Proposition 1, Remark 1
 
 
-def _any_share() -> Claim:
+def _any_share() -> Check:
     def probability(power: float) -> Exact:
         def check(setting: Setting) -> tuple[float, float]:
             """X is -2, 0 or 2 and s = L = 1: |K - E K| is the larger of N - p and p, N ~ Bin(n, p)."""
@@ -227,19 +176,8 @@ def _any_share() -> Claim:
         for p in (0.05, 0.3, 0.5, 1.0)
         for n in (math.ceil(4 / p), 4 * math.ceil(4 / p))
     )
-    return Claim(
-        id="amini2021:prop1-any",
-        paper=PAPER,
-        where="After Proposition 1",
-        kind="tail bound",
-        tex=r"P(|X_i|>\sigma)=p>0\ \Rightarrow\ \|K-\mathbb EK\|>\tfrac p4L\sigma n"
-        r"\text{ w.p. }1-e^{-np^2/2},\ n\ge4/p",
-        hypotheses=r"The $X_i$ are independent with one symmetric law on the line, $P(|X_i|>\sigma)=p$, and $K$ is the "
-        r"kernel of Proposition 1; $n\ge4/p$. Tried with $X_i=-2,0,2$ and $L=\sigma=1$.",
-        because="The paper says that one half may be any positive constant and names no constants. With N the number "
-        "of points beyond sigma, |K - E K| >= L sigma (N - p), and Hoeffding's inequality for N gives these.",
-        printed=Form(Undecided("Its constants are not named. The corrected form names them."), (), "not testable"),
-        corrected=Form(probability(1.0), places, "certified"),
+    return Check(
+        corrected=Form(probability(1.0), places),
         controls=(Control("1 for p", probability(0.0), places[:1], kind="wrong power"),),
     )
 
@@ -250,7 +188,7 @@ def _mean_norm(dim: int, variance: float, offset: float) -> float:
     return float(math.sqrt(2 * variance) * ratio * special.hyp1f1(-0.5, dim / 2, -(offset**2) / (2 * variance)))
 
 
-def _eq7() -> Claim:
+def _eq7() -> Check:
     constant = 100.0
     source = "amini2021, (7)"
 
@@ -286,27 +224,9 @@ def _eq7() -> Claim:
         ),
         far,
     )
-    return Claim(
-        id="amini2021:eq7",
-        paper=PAPER,
-        where="Remark 1, (7)",
-        kind="deterministic inequality",
-        tex=r"\tfrac1{n^2}\mathbb E\|K-\tilde K\|_F^2\le CL^2[\operatorname{tr}\Sigma^2+C_1\|\Sigma\|],\ "
-        r"\tilde K_{ij}=f(\|\mu_i-\mu_j\|+\operatorname{tr}\Sigma)\ (i\ne j)",
-        hypotheses=r"$X_i=\mu_i+\Sigma^{1/2}W_i$, $K(x,y)=f(\|x-y\|)$ with an $L$-Lipschitz $f$, as in (3); "
-        r"$\tilde K_{ii}=f(0)$. Tried with normal $W_i$ and $f(r)=r$; as printed with $\Sigma=I/d$ and "
-        "$C=C_1=100$. The corrected form is for class LC.",
-        because="To the letter it cannot hold: |X - Y| is near sqrt(2 tr Sigma), not tr Sigma, so with Sigma = I / d "
-        "the left side tends to 0.17 and the right one to 0, whatever the constants. The result that is cited is for "
-        "functions of the squared distance. With the right centre there is no tr Sigma^2 for kernels of the form (3).",
-        printed=Form(Inequality(printed), (Setting("|x - y|, Sigma = I / d, d=10^6", shapes={"d": 10**6}),), "refuted"),
-        corrected=Form(
-            sides(1.0),
-            places,
-            "consistent",
-            r"\tilde K_{ij}=f\bigl((\|\mu_i-\mu_j\|^2+2\operatorname{tr}\Sigma)^{1/2}\bigr):\ "
-            r"\tfrac1{n^2}\mathbb E\|K-\tilde K\|_F^2\le4L^2\omega^2\|\Sigma\|",
-        ),
+    return Check(
+        printed=Form(Inequality(printed), (Setting("|x - y|, Sigma = I / d, d=10^6", shapes={"d": 10**6}),)),
+        corrected=Form(sides(1.0), places),
         controls=(Control("nine tenths of it", sides(0.9), (far,), kind="wrong factor"),),
     )
 
@@ -314,7 +234,7 @@ def _eq7() -> Claim:
 # ----------------------------------------------------------------------------------------------------------- Example 1
 
 
-def _limit() -> Claim:
+def _limit() -> Check:
     r = np.linspace(0, 12, 601)
     source = "amini2021, Example 1, the limits"
 
@@ -339,29 +259,14 @@ def _limit() -> Claim:
         return Inequality(check)
 
     places = tuple(Setting(f"sigma=1.5, tau=2, d={d}", shapes={"d": d}) for d in (2, 100, 10_000))
-    return Claim(
-        id="amini2021:ex1-limit",
-        paper=PAPER,
-        where="Example 1, the limits",
-        kind="deterministic inequality",
-        tex=r"s^{-d}\to e^{-\sigma^2/\tau^2},\ f_{s\tau}\to f_1\text{ as }d\to\infty,\ s^2=1+2\sigma^2/(d\tau^2)",
-        hypotheses=r"$f_\tau(t)=e^{-t^2/2\tau^2}$; $\sigma$ and $\tau$ stay fixed as $d$ grows. Tried with "
-        r"$\sigma=1.5$ and $\tau=2$.",
-        because="The limit of the prefactor is right. The kernel tends to f_tau, not to f_1, by at most "
-        "2 sigma^2 / (e d tau^2), which is sharp.",
-        printed=Form(sides(1.0), places[-1:], "refuted"),
-        corrected=Form(
-            sides(TAU),
-            places,
-            "consistent",
-            r"\|f_{s\tau}-f_\tau\|_\infty\le\frac{2\sigma^2}{e\,d\tau^2},\ "
-            r"1\le\frac{s^{-d}}{e^{-\sigma^2/\tau^2}}\le e^{\sigma^4/d\tau^4}",
-        ),
+    return Check(
+        printed=Form(sides(1.0), places[-1:]),
+        corrected=Form(sides(TAU), places),
         controls=(Control("nine tenths of both", sides(TAU, 0.9), places[-1:], kind="wrong factor"),),
     )
 
 
-def _rescaling() -> Claim:
+def _rescaling() -> Check:
     def residual(power: float) -> Identity:
         def check(key: jax.Array, setting: Setting) -> np.ndarray:
             """Deviations of a coordinate of sigma and a bandwidth of tau d^power, against (10)."""
@@ -380,17 +285,8 @@ def _rescaling() -> Claim:
         return Identity(check)
 
     places = tuple(Setting(f"d={d}", shapes={"d": d}) for d in (4, 1000))
-    return Claim(
-        id="amini2021:ex1-rescaling",
-        paper=PAPER,
-        where="After (10), the rescaled bandwidth",
-        kind="identity",
-        tex=r"X_i=\mu_i+\sigma w_i\text{ with bandwidth }\tau\sqrt d\text{ has the same bound (10)}",
-        hypotheses=r"The model (8) without the factor $1/\sqrt d$, and the Gaussian kernel of bandwidth "
-        r"$\tau\sqrt d$; (10) does not depend on the means.",
-        because="True: the kernel is unchanged when points and bandwidth are multiplied by sqrt(d), and (10) depends "
-        "on sigma / tau alone.",
-        printed=Form(residual(0.5), places, "identity"),
+    return Check(
+        printed=Form(residual(0.5), places),
         controls=(Control("tau d for tau sqrt(d)", residual(1.0), places, kind="wrong power"),),
     )
 
@@ -398,7 +294,7 @@ def _rescaling() -> Claim:
 # --------------------------------------------------------------------------------------------------------- Section 2.2
 
 
-def _mean() -> Claim:
+def _mean() -> Check:
     def residual(diagonal: Callable[[np.ndarray], float]) -> Identity:
         def check(key: jax.Array, setting: Setting) -> np.ndarray:
             """E K over all 64 choices of signs W (2, 3), against the formula."""
@@ -417,16 +313,8 @@ def _mean() -> Claim:
         return Identity(check)
 
     places = (Setting("random signs, n=3, d=2"),)
-    return Claim(
-        id="amini2021:sec2.2-mean",
-        paper=PAPER,
-        where="Section 2.2, the mean of (13)",
-        kind="identity",
-        tex=r"\mathbb EK=\operatorname{diag}(\mathbb E\|\tilde X_i\|^2)+M^\top M",
-        hypotheses=r"Independent $X_i=\mu_i+\sqrt{\Sigma_i}\,W_i$ with centred $W_i$ of covariance $I$, $K=X^\top X$; "
-        r"then $E\|\tilde X_i\|^2=\operatorname{tr}\Sigma_i$. Tried with random signs, over all of their values.",
-        because="True, summed over all 64 outcomes.",
-        printed=Form(residual(lambda Sigma: float(np.trace(Sigma))), places, "identity"),
+    return Check(
+        printed=Form(residual(lambda Sigma: float(np.trace(Sigma))), places),
         controls=(
             Control("|Sigma_i| for its trace", residual(_norm), places, kind="swapped constants"),
             Control("no diagonal", residual(lambda Sigma: 0.0), places, kind="term left out"),
@@ -444,7 +332,7 @@ def _inner_places(deltas: Sequence[float]) -> tuple[Setting, ...]:
     )
 
 
-def _eq14(deltas: Sequence[float]) -> Claim:
+def _eq14(scope: Scope) -> Check:
     upper = max(4 / inner.KAPPA**2, 6 / inner.KAPPA)
     """From Theorem B with u <= sqrt(n) and rank M <= n."""
 
@@ -457,19 +345,9 @@ def _eq14(deltas: Sequence[float]) -> Claim:
         right = shape(Setting("", numbers={**setting.numbers, "mean_norm": 0.0}))
         return exact.rescaled(right, 0.4)
 
-    places = _inner_places(deltas)
-    return Claim(
-        id="amini2021:eq14",
-        paper=PAPER,
-        where="Theorem 2, (14)",
-        kind="tail bound",
-        tex=r"\|K-\mathbb EK\|=O\bigl(\kappa^2\sigma_\infty^2(n+\sqrt{nd})+\kappa\sigma_\infty\sqrt n\,\|M\|\bigr)"
-        r"\text{ w.p. }1-4n^{-c_1}",
-        hypotheses=r"The model of Theorem 2; the constant and $c_1>0$ are not named. Tried with $N(\mu_i,I)$, for "
-        r"which $\kappa^2=8/3$, and the claimed probabilities 0.95 and 0.99.",
-        because="True up to the constant: for Gaussian coordinates Theorem B proves it with 3.68, and what was drawn "
-        "needs about 0.6.",
-        printed=Form(Calibrated(t.gram_error, shape, 0.0, upper), places, "calibrated", r"C\le3.68\text{ (Gaussian)}"),
+    places = _inner_places(scope.deltas)
+    return Check(
+        printed=Form(Calibrated(t.gram_error, shape, 0.0, upper), places),
         controls=(
             Control(
                 "a tenth of the constant",
@@ -480,14 +358,14 @@ def _eq14(deltas: Sequence[float]) -> Claim:
             Control(
                 "without the means",
                 Calibrated(t.gram_error, forgotten, 0.0, 4 / inner.KAPPA**2),
-                places[-len(deltas) :],
+                places[-len(scope.deltas) :],
                 kind="term left out",
             ),
         ),
     )
 
 
-def _example_2() -> Claim:
+def _example_2() -> Check:
     def residual(power: float) -> Identity:
         def check(key: jax.Array, setting: Setting) -> np.ndarray:
             """The shape of (14) over n, at sigma_inf = sigma / sqrt(d) and kappa = 1, against Example 2."""
@@ -504,23 +382,13 @@ def _example_2() -> Claim:
         Setting(f"n={n:g}, d={d:g}, |M|={size:g}", numbers={"n": n, "d": d, "M": size})
         for n, d, size in ((100.0, 10.0, 5.0), (50.0, 2000.0, 30.0))
     )
-    return Claim(
-        id="amini2021:ex2",
-        paper=PAPER,
-        where="Example 2",
-        kind="identity",
-        tex=r"\tfrac1n\|K-\mathbb EK\|\lesssim\sigma^2\Bigl(\frac1d+\frac1{\sqrt{nd}}\Bigr)+"
-        r"\frac\sigma{\sqrt{nd}}\|M\|\text{ w.p. }1-4n^{-c_1}",
-        hypotheses=r"The model (8) with $\sigma_i\le\sigma$, so that $\sigma_\infty\le\sigma/\sqrt d$, and (14); "
-        r"$\kappa$ counts as a constant.",
-        because="It is (14) over n, term by term, so its constants are those of (14). Both (10) and this improve like "
-        "1 / sqrt(d) for fixed n; only the part without means and without 1 / sqrt(n) improves faster.",
-        printed=Form(residual(-0.5), places, "identity"),
+    return Check(
+        printed=Form(residual(-0.5), places),
         controls=(Control("1 / (n d) for its root", residual(-1.0), places, kind="wrong power"),),
     )
 
 
-def _relative() -> Claim:
+def _relative() -> Check:
     def sides(power: float) -> Inequality:
         def check(key: jax.Array, setting: Setting) -> Pairs:
             """|M|^power |K - E K| / |E K| against the limit of its upper bound, which is fixed."""
@@ -539,29 +407,19 @@ def _relative() -> Claim:
         return Inequality(check)
 
     places = (Setting("rank one, n=30, d=10"),)
-    return Claim(
-        id="amini2021:sec2.2-relative",
-        paper=PAPER,
-        where="After Theorem 2",
-        kind="deterministic inequality",
-        tex=r"\|K-\mathbb EK\|/\|\mathbb EK\|\lesssim1/\|M\|\text{ as }\|M\|\to\infty",
-        hypotheses=r"$X=M+W$ with $n$, $d$ and $W$ fixed while $\|M\|$ grows, $K=X^\top X$; the constant is not "
-        r"named. Tried with $M$ of rank one.",
-        because="True, for every draw: |E K| >= |M|^2, and |K - E K| <= 2 |M| |W| + |W'W - d I|. The constant is of "
-        "the order sqrt(n) + sqrt(d), so the mean must have a larger norm than that.",
-        printed=Form(sides(1.0), places, "consistent"),
-        controls=(Control("1 / |M|^2", sides(2.0), places, kind="wrong power"),),
+    return Check(
+        printed=Form(sides(1.0), places), controls=(Control("1 / |M|^2", sides(2.0), places, kind="wrong power"),)
     )
 
 
-def _centred(deltas: Sequence[float]) -> Claim:
+def _centred(scope: Scope) -> Check:
     def setting(dim: int, delta: float) -> Setting:
         return inner._model(t.POINTS, dim, 0.0, 64).setting(
             f"delta={delta:g}",
             {"dim": float(dim), "operator": 1.0, "u": math.sqrt(2 * math.log(3 / delta)), "t": delta},
         )
 
-    places = tuple(setting(dim, delta) for dim in (64, 16) for delta in deltas)
+    places = tuple(setting(dim, delta) for dim in (64, 16) for delta in scope.deltas)
 
     def shape(place: Setting) -> Bound:
         n, d = place.numbers["n"], place.numbers["dim"]
@@ -579,24 +437,9 @@ def _centred(deltas: Sequence[float]) -> Claim:
 
         return bound
 
-    return Claim(
-        id="amini2021:sec2.2-centred",
-        paper=PAPER,
-        where="Section 2.2, the order without means",
-        kind="tail bound",
-        tex=r"\tfrac1d\|K-\mathbb EK\|\asymp\sqrt{n/d}+n/d",
-        hypotheses=r"$X_i\sim N(0,I_d)$ independent, $K=X^\top X$; for the lower bound $0\le u\le\sqrt{d-1/2}$ and "
-        r"$u\le\sqrt{n-3/2}$. Tried with $n=48$ and $d=64$ or 16.",
-        because="The upper half has constant 4 by Theorem B. The lower half: the first row of K off the diagonal has "
-        "norm |X_1| chi, and a step of power iteration from a row of X gives chi^2; so the order is that of both.",
-        printed=Form(Calibrated(t.gram_error, shape, 0.0, 4.0), places, "calibrated", r"\|K-EK\|\le C(n+\sqrt{nd})"),
-        corrected=Form(
-            Tail(over, lower(1.0)),
-            places,
-            "certified",
-            r"\|K-\mathbb EK\|\ge\max\bigl\{(\sqrt{d-\tfrac12}-u)(\sqrt{n-\tfrac32}-u),\ "
-            r"(\sqrt{n+d-\tfrac32}-u)^2-d\bigr\}\text{ w.p. }1-3e^{-u^2/2}",
-        ),
+    return Check(
+        printed=Form(Calibrated(t.gram_error, shape, 0.0, 4.0), places),
+        corrected=Form(Tail(over, lower(1.0)), places),
         controls=(
             Control("ten times the lower bound", Tail(over, lower(10.0)), places[:1], kind="wrong factor"),
             Control("a tenth of the constant", Calibrated(t.gram_error, shape, 0.0, 0.4), places, kind="wrong factor"),

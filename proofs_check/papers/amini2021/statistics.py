@@ -13,16 +13,11 @@ import numpy as np
 from scipy import stats
 
 from jaxkern.bounds import Bound, concentration
-from proofs_check.claim import Claim, Control, Exact, Form, Identity, Inequality, Setting
+from proofs_check.claim import Check, Control, Exact, Form, Identity, Inequality, Setting
 from proofs_check.papers.amini2021 import exact
 from proofs_check.papers.amini2021.exact import Pairs
 
 PAPER = "amini2021"
-
-
-def claims() -> list[Claim]:
-    """Return the statistics of the proof of Proposition 2, that proposition, (30), and Corollary 1."""
-    return [_one_sample(), _two_samples(), _proposition_2(), _bias(), _display(), _eq30(), _corollary_1()]
 
 
 # ---------------------------------------------------------------------------------------------------------- statistics
@@ -35,7 +30,7 @@ def _outside(setting: Setting, right: Bound, factor: float, size: int) -> tuple[
     return exact.log_of(float(far)), math.log(1 - right.probability)
 
 
-def _one_sample() -> Claim:
+def _one_sample() -> Check:
     def probability(factor: float, as_printed: bool = False) -> Exact:
         def check(setting: Setting) -> tuple[float, float]:
             n, far = setting.shapes["n"], setting.numbers["t"]
@@ -49,25 +44,14 @@ def _one_sample() -> Claim:
         for n in (20, 400)
         for far in (1.0, 2.0, 3.0)
     )
-    return Claim(
-        id="amini2021:u-statistic",
-        paper=PAPER,
-        where="Proof of Proposition 2, one sample",
-        kind="tail bound",
-        tex=r"P\bigl(|U-\mathbb EU|>t\sqrt{8b^2/n}\bigr)\le2e^{-t^2}",
-        hypotheses=r"$U$ is the mean of a symmetric $h$ with $|h|\le b$ over the pairs $i<j$ of $n\ge2$ independent "
-        r"points, $t\ge0$. Tried with random signs and $b=1$.",
-        because="True; Hoeffding's inequality for U-statistics gives sqrt(4 b^2 / (n - 1)). For (y + z) / 2 the "
-        "statistic is a mean of signs, whose law is known.",
-        printed=Form(probability(1.0, True), settings, "certified"),
-        corrected=Form(
-            probability(1.0), settings, "certified", r"P\bigl(|U-\mathbb EU|>2bt/\sqrt{n-1}\bigr)\le2e^{-t^2}"
-        ),
+    return Check(
+        printed=Form(probability(1.0, True), settings),
+        corrected=Form(probability(1.0), settings),
         controls=(Control("half of the deviation", probability(0.5), settings, kind="wrong factor"),),
     )
 
 
-def _two_samples() -> Claim:
+def _two_samples() -> Check:
     def probability(factor: float, as_printed: bool = False) -> Exact:
         def check(setting: Setting) -> tuple[float, float]:
             n, far = setting.shapes["n"], setting.numbers["t"]
@@ -83,19 +67,9 @@ def _two_samples() -> Claim:
         for n in (20, 400)
         for far in (1.0, 2.0, 3.0)
     )
-    return Claim(
-        id="amini2021:v-statistic",
-        paper=PAPER,
-        where="Proof of Proposition 2, two samples",
-        kind="tail bound",
-        tex=r"P\bigl(|V-\mathbb EV|>t\sqrt{8b^2/(n\wedge m)}\bigr)\le2e^{-t^2}",
-        hypotheses=r"$V$ is the mean of $h$ with $|h|\le b$ over the pairs from two independent samples, of $n$ and "
-        r"$m$ independent points; $t\ge0$. Tried with random signs, $n=m$ and $b=1$.",
-        because="True; Hoeffding's inequality gives sqrt(2) for sqrt(8).",
-        printed=Form(probability(1.0, True), settings, "certified"),
-        corrected=Form(
-            probability(1.0), settings, "certified", r"P\bigl(|V-\mathbb EV|>t\sqrt{2b^2/(n\wedge m)}\bigr)\le2e^{-t^2}"
-        ),
+    return Check(
+        printed=Form(probability(1.0, True), settings),
+        corrected=Form(probability(1.0), settings),
         controls=(Control("a third of the deviation", probability(1 / 3), settings, kind="wrong factor"),),
     )
 
@@ -143,7 +117,7 @@ def _blocks(m: int, t: float, p: float = 0.9, q: float = 0.2) -> Setting:
     return Setting(f"1{{y = z}}, p={p:g}, q={q:g}, n_k={m}, t={t:g}", numbers=numbers, shapes={"m": m})
 
 
-def _proposition_2() -> Claim:
+def _proposition_2() -> Check:
     def probability(as_printed: bool, power: float = 0.0) -> Exact:
         def check(setting: Setting) -> tuple[float, float]:
             m, n = setting.shapes["m"], setting.numbers
@@ -160,32 +134,14 @@ def _proposition_2() -> Claim:
         return Exact(check)
 
     settings = tuple(_blocks(m, t) for m in (2, 20, 400) for t in (1.7, 2.0))
-    return Claim(
-        id="amini2021:prop2",
-        paper=PAPER,
-        where="Proposition 2",
-        kind="tail bound",
-        tex=r"|\Psi_{k\ell}-\Psi^*_{k\ell}|\le\frac{3bt}{\sqrt{n_k\wedge n_\ell}},\ "
-        r"|v_{k\ell}^2-v_{k\ell}^{*2}|\le\frac{9b^2t}{\sqrt{n_k\wedge n_\ell}}\text{ for all }k,\ell,"
-        r"\text{ w.p. }1-4R^2e^{-t^2}",
-        hypotheses=r"Given the labels, the $\mu_i$ are independent with law $P_k$ in cluster $k$; the mean kernel is "
-        r"bounded, $|\tilde K_\sigma|\le b$, and constant on the diagonal; $t\ge0$. Tried with two clusters of "
-        "equal size and a mean kernel that is 0 or 1.",
-        because="True, though the proof forgets the bias of the diagonal; Theorem D has smaller constants and the "
-        "bias. For the kernel 1{y = z} on {0, 1} everything is a function of two binomial variables.",
-        printed=Form(probability(True), settings, "certified"),
-        corrected=Form(
-            probability(False),
-            settings,
-            "certified",
-            r"2b\bigl(\tfrac t{\sqrt m}+\tfrac1m\bigr),\ 5b^2\bigl(\tfrac t{\sqrt m}+\tfrac1m\bigr),\ "
-            r"m=n_k\wedge n_\ell",
-        ),
+    return Check(
+        printed=Form(probability(True), settings),
+        corrected=Form(probability(False), settings),
         controls=(Control("1 / n_k for the root", probability(True, -0.5), settings, kind="wrong power"),),
     )
 
 
-def _bias() -> Claim:
+def _bias() -> Check:
     def residual(formula: Callable[[float, int], float]) -> Identity:
         def check(key: jax.Array, setting: Setting) -> np.ndarray:
             del key
@@ -199,30 +155,16 @@ def _bias() -> Claim:
 
     settings = tuple(Setting(f"1{{y = z}}, p={p:g}, n_k={m}", numbers={"p": p}, shapes={"m": m})
                      for m in (2, 50) for p in (0.5, 0.9))  # fmt: skip
-    return Claim(
-        id="amini2021:prop2-bias",
-        paper=PAPER,
-        where="Proof of Proposition 2, the diagonal blocks",
-        kind="identity",
-        tex=r"\mathbb E\Psi_{kk}=\Psi^*_{kk}",
-        hypotheses=r"Given the labels, the $\mu_i$ are independent with law $P_k$ in cluster $k$; the mean kernel is "
-        r"$d_0$ on the diagonal, which counts in $\Psi_{kk}$. Tried with a mean kernel that is 0 or 1.",
-        because="Psi_kk is a V-statistic: its n_k diagonal entries are d_0, not Psi*. In units of the bias, by the "
-        "binomial law.",
-        printed=Form(residual(lambda true, m: 0.0), settings, "refuted"),
-        corrected=Form(
-            residual(lambda true, m: 1.0),
-            settings,
-            "identity",
-            r"\mathbb E\Psi_{kk}-\Psi^*_{kk}=(d_0-\Psi^*_{kk})/n_k",
-        ),
+    return Check(
+        printed=Form(residual(lambda true, m: 0.0), settings),
+        corrected=Form(residual(lambda true, m: 1.0), settings),
         controls=(
             Control("1 / (n_k - 1) for 1 / n_k", residual(lambda true, m: m / (m - 1)), settings, kind="n for n - 1"),
         ),
     )
 
 
-def _display() -> Claim:
+def _display() -> Check:
     values = 10_000
 
     def probability(allowed: Callable[[float, int], float]) -> Exact:
@@ -239,24 +181,9 @@ def _display() -> Claim:
         return far * (m - 1) / m * math.sqrt(4 / (m - 1)) + 2 / m
 
     settings = (Setting("two points, 10,000 values, t=0.99", numbers={"t": 0.99}),)
-    return Claim(
-        id="amini2021:prop2-display",
-        paper=PAPER,
-        where="Proof of Proposition 2, the display for Psi_kk",
-        kind="tail bound",
-        tex=r"|\Psi_{kk}-\Psi^*_{kk}|\le t\,\frac{n_k-1}{n_k}\sqrt{8b^2/n_k}\text{ w.p. }1-2e^{-t^2}",
-        hypotheses=r"Given the labels, the $\mu_i$ are independent with law $P_k$ in cluster $k$; the mean kernel is "
-        r"bounded by $b$ and constant on the diagonal, $n_k\ge2$, $t\ge0$. Tried with $n_k=2$ and a mean kernel "
-        "that is $-1$ or 1.",
-        because="The bias of the diagonal is left out: false for two points that nearly always differ. It is "
-        "harmless for Proposition 2 itself.",
-        printed=Form(probability(lambda far, m: far * (m - 1) / m * math.sqrt(8 / m)), settings, "refuted"),
-        corrected=Form(
-            probability(biased),
-            settings,
-            "certified",
-            r"\tfrac{n_k-1}{n_k}\tfrac{2bt}{\sqrt{n_k-1}}+\tfrac{2b}{n_k}",
-        ),
+    return Check(
+        printed=Form(probability(lambda far, m: far * (m - 1) / m * math.sqrt(8 / m)), settings),
+        corrected=Form(probability(biased), settings),
         controls=(
             Control(
                 "without the bias", probability(lambda far, m: biased(far, m) - 2 / m), settings, kind="term left out"
@@ -265,7 +192,7 @@ def _display() -> Claim:
     )
 
 
-def _eq30() -> Claim:
+def _eq30() -> Check:
     def probability(as_printed: bool, power: float = 0.0) -> Exact:
         def check(setting: Setting) -> tuple[float, float]:
             m, n = setting.shapes["m"], setting.numbers
@@ -282,24 +209,9 @@ def _eq30() -> Claim:
         return Exact(check)
 
     settings = tuple(_blocks(m, t) for m in (20, 400, 20_000) for t in (1.7, 2.0))
-    return Claim(
-        id="amini2021:eq30",
-        paper=PAPER,
-        where="(30)",
-        kind="tail bound",
-        tex=r"\gamma^2\ge\gamma_*^2-\frac{24b^2t}{\sqrt{\pi_{\min}n}},\ "
-        r"\bar v^2\le\bar v_*^2+\frac{9b^2t}{\sqrt{\pi_{\min}n}}\text{ w.p. }1-4R^2e^{-t^2}",
-        hypotheses=r"Given the labels, the $\mu_i$ are independent with law $P_k$ in cluster $k$; the mean kernel is "
-        r"bounded by $b$ and constant on the diagonal; $t\ge0$. Tried with two clusters of equal size and a mean "
-        "kernel that is 0 or 1.",
-        because="True, from Proposition 2; with 16 and 5 from Theorem D.",
-        printed=Form(probability(True), settings, "certified"),
-        corrected=Form(
-            probability(False),
-            settings,
-            "certified",
-            r"16b^2\bigl(\tfrac t{\sqrt m}+\tfrac1m\bigr),\ 5b^2\bigl(\tfrac t{\sqrt m}+\tfrac1m\bigr),\ m=\pi_{\min}n",
-        ),
+    return Check(
+        printed=Form(probability(True), settings),
+        corrected=Form(probability(False), settings),
         controls=(Control("1 / m for the root", probability(True, -0.5), settings[-2:], kind="wrong power"),),
     )
 
@@ -307,7 +219,7 @@ def _eq30() -> Claim:
 # -------------------------------------------------------------------------------------------------------- Corollary 1
 
 
-def _corollary_1() -> Claim:
+def _corollary_1() -> Check:
     def sides(as_printed: bool, factor: float = 1.0) -> Inequality:
         def check(key: jax.Array, setting: Setting) -> Pairs:
             """Theorem 3 at the worst empirical parameters that (30) allows, in units of the corrected bound."""
@@ -340,19 +252,8 @@ def _corollary_1() -> Claim:
         Setting(f"gamma2={gamma2:g}, n={n:g}, d={dim:g}", numbers={"gamma2": gamma2, "n": n, "dim": dim})
         for gamma2, n, dim in ((0.2, 1e12, 1e9), (0.5, 1e11, 1e6))
     )
-    return Claim(
-        id="amini2021:cor1",
-        paper=PAPER,
-        where="Corollary 1, (31), as a consequence of Theorem 3 and (30)",
-        kind="deterministic inequality",
-        tex=r"\mathrm{Mis}\le2C_1F(\gamma_*^2,\bar v_*^2)+\frac{C_3}{\sqrt n},\ "
-        r"C_3=\frac{18b^2t}{\sqrt{\pi_{\min}}\,\gamma_*^2}",
-        hypotheses=r"The hypotheses of Theorem 3 and Proposition 2, $n$ at least a constant over $\gamma_*^2$ "
-        r"(corrected: $\gamma_*^4$), and $F(\tilde\gamma_*^2,\bar v_*^2)+C_3/\sqrt n\le1/C_1$ (corrected: with "
-        "$2F$). Tried on numbers alone, without data: $R=2$, $b=1$, $t=2.5$.",
-        because="Refuted as a consequence: 16 R C_1 is lost in C_3, so at parameters that (30) allows Theorem 3 says "
-        "less than the corollary. No data are known that refute the corollary itself.",
-        printed=Form(sides(True), settings, "refuted"),
-        corrected=Form(sides(False), settings, "consistent", r"C_3=\frac{288RC_1b^2t}{\sqrt{\pi_{\min}}\,\gamma_*^2}"),
+    return Check(
+        printed=Form(sides(True), settings),
+        corrected=Form(sides(False), settings),
         controls=(Control("a fourth of it", sides(False, 0.25), settings, kind="wrong factor"),),
     )

@@ -12,34 +12,17 @@ import numpy as np
 
 from jaxkern import kernels, measures
 from jaxkern.bounds import Bound, concentration
-from proofs_check.claim import Claim, Control, Exact, Form, Identity, Inequality, Setting
+from proofs_check.claim import Check, Control, Exact, Form, Identity, Inequality, Setting
 from proofs_check.papers.amini2021 import exact
 from proofs_check.papers.amini2021 import trials as t
 from proofs_check.papers.amini2021.exact import Pairs
+from proofs_check.papers.amini2021.places import Scope
 from proofs_check.papers.populations import Population
 from proofs_check.papers.shared import always
 
 PAPER = "amini2021"
 
 Formula = Callable[..., Bound]
-
-
-def claims(data: Population | None) -> list[Claim]:
-    """Return the claims on the mean kernel of Example 1, on (33) alone, and Lemmas 2 and 7."""
-    return [
-        _mean_kernel(data),
-        _eq6(),
-        _proposition_4(),
-        _concentrated_data(),
-        _lemma_2(diagonal=False),
-        _lemma_2(diagonal=True),
-        _lemma_7(),
-    ]
-
-
-def ours() -> list[Claim]:
-    """Return the claims that the paper does not have."""
-    return [_variance_lc(), _pair_variance()]
 
 
 # --------------------------------------------------------------------------------------------------------- mean kernels
@@ -60,7 +43,7 @@ def _mean_places(data: Population | None) -> tuple[Setting, ...]:
     return tuple(places)
 
 
-def _mean_kernel(data: Population | None) -> Claim:
+def _mean_kernel(scope: Scope) -> Check:
     def truth(setting: Setting) -> np.ndarray:
         means, noise, tau = (setting.population[name] for name in ("means", "noise", "tau"))
         variances = noise**2 / means.shape[1]
@@ -87,25 +70,11 @@ def _mean_kernel(data: Population | None) -> Claim:
         found = measures.mean_kernel_between(kernels.Gaussian(tau), t.real(means), t.real(means), float(noise[0]))
         return np.asarray(found - t.real(truth(setting)))
 
-    places = _mean_places(data)
+    places = _mean_places(scope.data)
     equal = tuple(place for place in places if np.ptp(place.population["noise"]) == 0)
-    return Claim(
-        id="amini2021:eq9",
-        paper=PAPER,
-        where="Example 1, the mean kernel matrix after (9)",
-        kind="identity",
-        tex=r"[\mathbb EK]_{ij}=s^{-d}f_{\tau s}(\|\mu_i-\mu_j\|)",
-        hypotheses=r"$X_i=\mu_i+(\sigma_i/\sqrt d)\,w_i$ with independent standard normal $w_i$ and any $\mu_i$; the "
-        r"Gaussian kernel of bandwidth $\tau$. In the printed form all $\sigma_i$ are equal.",
-        because="Right for i != j, where the paper derives it. E K is not itself a Gaussian kernel matrix, as is "
-        "said next: K(x, x) = 1 has the mean 1, not s^-d. Against one-dimensional quadrature.",
-        printed=Form(Identity(between), equal, "refuted"),
-        corrected=Form(
-            Identity(functools.partial(library, 1.0, 1)),
-            places,
-            "identity",
-            r"[\mathbb EK]_{ij}=s_{ij}^{-d}f_{\tau s_{ij}}(\|\mu_i-\mu_j\|)\ (i\ne j),\ [\mathbb EK]_{ii}=1",
-        ),
+    return Check(
+        printed=Form(Identity(between), equal),
+        corrected=Form(Identity(functools.partial(library, 1.0, 1)), places),
         controls=(
             Control(
                 "the noise of one of the two points",
@@ -123,7 +92,7 @@ def _mean_kernel(data: Population | None) -> Claim:
     )
 
 
-def _lemma_7() -> Claim:
+def _lemma_7() -> Check:
     settings = tuple(
         Setting(f"m={m:g}, t={s:g}", numbers={"m": m, "t": s}) for m in (0.0, 0.7, -2.5) for s in (0.1, 1.0, 1.5)
     )
@@ -138,15 +107,8 @@ def _lemma_7() -> Claim:
 
         return Identity(check)
 
-    return Claim(
-        id="amini2021:lem7",
-        paper=PAPER,
-        where="Lemma 7",
-        kind="identity",
-        tex=r"\mathbb Ee^{-(m+tw)^2/2}=s^{-1}e^{-m^2/2s^2},\ s^2=1+t^2,\ w\sim N(0,1)",
-        hypotheses="$w$ is standard normal; $m$ and $t$ are any real numbers.",
-        because="True, against quadrature.",
-        printed=Form(residual(1), settings, "identity"),
+    return Check(
+        printed=Form(residual(1), settings),
         controls=(
             Control("s^-2 for s^-1", residual(2), settings, kind="wrong power"),
             Control("1 + t for 1 + t^2", residual(1, 1), settings, kind="swapped constants"),
@@ -174,7 +136,15 @@ def _under_33(left: Callable[[int], float], formula: Formula, factor: float = 1.
     return Inequality(check)
 
 
-def _lemma_2(*, diagonal: bool) -> Claim:
+def _lemma_2_pairs() -> Check:
+    return _lemma_2(diagonal=False)
+
+
+def _lemma_2_diagonal() -> Check:
+    return _lemma_2(diagonal=True)
+
+
+def _lemma_2(*, diagonal: bool) -> Check:
     variance = float(exact.MASSES @ exact.ATOMS**2)
     formula = concentration.diagonal_variance if diagonal else concentration.pair_variance
     printed = functools.partial(formula, as_printed=True)
@@ -191,31 +161,9 @@ def _lemma_2(*, diagonal: bool) -> Claim:
         control = Control(
             "the constant of a pair", _under_33(left, concentration.pair_variance), places, kind="wrong factor"
         )
-    which = "1" if diagonal else "2"
-    return Claim(
-        id="amini2021:lem2-diagonal" if diagonal else "amini2021:lem2",
-        paper=PAPER,
-        where="Lemma 2, (35), " + ("the diagonal" if diagonal else "two points"),
-        kind="deterministic inequality",
-        tex=rf"\operatorname{{var}}K(X_1,X_{which})\le\tfrac4cL^2\omega^2\sigma_\infty^2",
-        hypotheses=("" if diagonal else "Independent $X_1,X_2$, ")
-        + r"$X_i=\mu_i+\sqrt{\Sigma_i}\,W_i$; "
-        + ("$W_1$ has" if diagonal else "$(W_1,W_2)$ has")
-        + r" property (33) with constant $c/\omega^2$; an $L$-Lipschitz kernel. Tried with a law on ten points that "
-        + "has (33) with $c=1$"
-        + ("" if diagonal else ", which is verified for one point and not for the pair,")
-        + " and with $K(x,y)=x+y$.",
-        because="K(x, x) is 2 L-Lipschitz, not sqrt(2) L: a law on ten points, all of whose 1023 sets satisfy (33), "
-        "has var K(X, X) = 4.80."
-        if diagonal
-        else "True; keeping the minimum of 1 and the tail gives 2 (1 + ln 2) = 3.39 for 4.",
-        printed=Form(_under_33(left, printed), places, "refuted" if diagonal else "consistent"),
-        corrected=Form(
-            _under_33(left, formula),
-            places,
-            "consistent",
-            rf"\le\tfrac{{{2 + 2 * diagonal}(1+\ln2)}}cL^2\omega^2\sigma_\infty^2",
-        ),
+    return Check(
+        printed=Form(_under_33(left, printed), places),
+        corrected=Form(_under_33(left, formula), places),
         controls=(control,),
     )
 
@@ -224,55 +172,26 @@ def _sizes(*counts: int) -> tuple[Setting, ...]:
     return tuple(Setting(f"{_TEN}, n={n}", shapes={"n": n}) for n in counts)
 
 
-def _proposition_4() -> Claim:
+def _proposition_4() -> Check:
     def left(n: int) -> float:
         return exact.sum_errors(n)[1]
 
     formula = concentration.frobenius_mean
-    return Claim(
-        id="amini2021:prop4",
-        paper=PAPER,
-        where="Proposition 4",
-        kind="deterministic inequality",
-        tex=r"\mathbb E\|K-\mathbb EK\|_F\le\tfrac2{\sqrt c}\,n\,L\omega\sigma_\infty",
-        hypotheses=r"All $W_i$ of $X_i=\mu_i+\sqrt{\Sigma_i}\,W_i$ together have property (33) with constant "
-        r"$c/\omega^2$; an $L$-Lipschitz kernel. Tried with independent points of a law on ten points and with "
-        "$K(x,y)=x+y$; (33) is verified for one point, $n=1$, alone.",
-        because="Rests on the second part of Lemma 2: false for n = 1, where the law on ten points has 2.07 > 2, and "
-        "true for n >= 6.",
-        printed=Form(_under_33(left, functools.partial(formula, as_printed=True)), _sizes(1), "refuted"),
-        corrected=Form(
-            _under_33(left, formula),
-            _sizes(1, 2, 3),
-            "consistent",
-            r"\le\sqrt{\tfrac{2(1+\ln2)}cn(n+1)}\,L\omega\sigma_\infty",
-        ),
+    return Check(
+        printed=Form(_under_33(left, functools.partial(formula, as_printed=True)), _sizes(1)),
+        corrected=Form(_under_33(left, formula), _sizes(1, 2, 3)),
         controls=(Control("n for n + 1", _under_33(left, formula, 2**-0.5), _sizes(1), kind="n for n - 1"),),
     )
 
 
-def _eq6() -> Claim:
+def _eq6() -> Check:
     def left(n: int) -> float:
         return exact.sum_errors(n)[0] / n**2
 
     formula = concentration.frobenius_mean_square
-    return Claim(
-        id="amini2021:eq6",
-        paper=PAPER,
-        where="(6)",
-        kind="deterministic inequality",
-        tex=r"n^{-2}\,\mathbb E\|K-\mathbb EK\|_F^2\le\tfrac4cL^2\omega^2\max_i\|\Sigma_i\|",
-        hypotheses=r"Independent $X_i=\mu_i+\sqrt{\Sigma_i}\,W_i$, an $L$-Lipschitz kernel, and all $W_i$ together "
-        r"have property (33) with constant $c/\omega^2$. Tried with a law on ten points that has (33) with $c=1$ "
-        "and with $K(x,y)=x+y$; (33) is verified for one point, $n=1$, alone.",
-        because="As Proposition 4: false for n = 1, true for n >= 6.",
-        printed=Form(_under_33(left, functools.partial(formula, as_printed=True)), _sizes(1), "refuted"),
-        corrected=Form(
-            _under_33(left, formula),
-            _sizes(1, 2, 3),
-            "consistent",
-            r"\le\tfrac{2(1+\ln2)}c\bigl(1+\tfrac1n\bigr)L^2\omega^2\max_i\|\Sigma_i\|",
-        ),
+    return Check(
+        printed=Form(_under_33(left, functools.partial(formula, as_printed=True)), _sizes(1)),
+        corrected=Form(_under_33(left, formula), _sizes(1, 2, 3)),
         controls=(
             Control(
                 "1 / c for 2 (1 + ln 2) / c",
@@ -285,7 +204,7 @@ def _eq6() -> Claim:
     )
 
 
-def _concentrated_data() -> Claim:
+def _concentrated_data() -> Check:
     def probability(as_printed: bool, mean: bool = True) -> Exact:
         def check(setting: Setting) -> tuple[float, float]:
             n, far = setting.shapes["n"], setting.numbers["t"]
@@ -304,24 +223,9 @@ def _concentrated_data() -> Claim:
         for n in (1, 2, 4)
         for far in (0.2, 0.6, 1.0)
     )
-    return Claim(
-        id="amini2021:thm1-33",
-        paper=PAPER,
-        where="Theorem 1 under (33) alone, the remark after it",
-        kind="tail bound",
-        tex=r"\|K-\mathbb EK\|\le2L\omega\sigma_\infty(n/\sqrt c+\sqrt n\,t)\text{ w.p. }1-e^{-ct^2},\text{ from (33)}",
-        hypotheses=r"All $W_i$ of $X_i=\mu_i+\sqrt{\Sigma_i}\,W_i$ together have property (33) with constant "
-        r"$c/\omega^2$, and need not be independent; an $L$-Lipschitz kernel, $t\ge0$. Tried with independent "
-        "points of a law on ten points and with $K(x,y)=x+y$; (33) is verified for one point, $n=1$, alone.",
-        because="It follows from Propositions 3 and 4, of which the second fails for n = 1; no law is known that "
-        "refutes the sum. The corrected one follows for every n, and in Frobenius norm.",
-        printed=Form(probability(True), settings, "certified"),
-        corrected=Form(
-            probability(False),
-            settings,
-            "certified",
-            r"\|K-\mathbb EK\|_F\le L\omega\sigma_\infty\bigl(\sqrt{\tfrac{2(1+\ln2)}cn(n+1)}+2\sqrt n\,t\bigr)",
-        ),
+    return Check(
+        printed=Form(probability(True), settings),
+        corrected=Form(probability(False), settings),
         controls=(Control("without the mean", probability(False, mean=False), settings, kind="term left out"),),
     )
 
@@ -329,7 +233,7 @@ def _concentrated_data() -> Claim:
 # ---------------------------------------------------------------------------------------------------------------- ours
 
 
-def _variance_lc() -> Claim:
+def _variance_lc() -> Check:
     def sides(factor: float, *, off_by_one: bool = False) -> Inequality:
         def check(key: jax.Array, setting: Setting) -> Pairs:
             del key
@@ -350,19 +254,8 @@ def _variance_lc() -> Claim:
         return Inequality(check)
 
     settings = (Setting("standard normal noise"),)
-    return Claim(
-        id="jaxkern:variance-lc",
-        paper=PAPER,
-        where="Theorem A (ours), part 1",
-        kind="deterministic inequality",
-        tex=r"\operatorname{var}K(X_1,X_2)\le2L^2\omega^2\sigma_\infty^2,\ "
-        r"\operatorname{var}K(X_1,X_1)\le4L^2\omega^2\sigma_\infty^2,\ "
-        r"\mathbb E\|K-\mathbb EK\|_F^2\le2n(n+1)L^2\omega^2\sigma_\infty^2",
-        hypotheses=r"Independent $X_i=\mu_i+\sqrt{\Sigma_i}\,W_i$ in class LC, in case (b) with densities on an "
-        r"interval; an $L$-Lipschitz kernel. Tried with normal $W_i$ and $\omega=1$, for $K=x+y$ and Gaussian "
-        "kernels.",
-        because="The Gaussian Poincare inequality; K = x + y with Gaussian noise attains all three.",
-        corrected=Form(sides(1.0), settings, "consistent"),
+    return Check(
+        corrected=Form(sides(1.0), settings),
         controls=(
             Control("0.98 of it", sides(0.98), settings, kind="wrong factor"),
             Control("n for n + 1", sides(1.0, off_by_one=True), settings, kind="n for n - 1"),
@@ -370,7 +263,7 @@ def _variance_lc() -> Claim:
     )
 
 
-def _pair_variance() -> Claim:
+def _pair_variance() -> Check:
     settings = tuple(
         Setting(f"v={v:g}, |m|={float(np.linalg.norm(m)):.3g}, d={len(m)}", {"m": np.array(m)}, {"v": v})
         for v in (0.01, 0.3, 1.2)
@@ -389,17 +282,8 @@ def _pair_variance() -> Claim:
 
         return Identity(check, tolerance=3e5)  # the quadrature subtracts numbers that nearly agree
 
-    return Claim(
-        id="jaxkern:gaussian-pair-variance",
-        paper=PAPER,
-        where="Theorem A (ours), the Gaussian kernel",
-        kind="identity",
-        tex=r"\operatorname{var}K_{ij}=(\mathbb EK)^2\Bigl(\exp\Bigl["
-        r"\tfrac d2\ln\bigl(1+\tfrac{a^2}{1+2a}\bigr)+\tfrac{Da}{(1+a)(1+2a)}\Bigr]-1\Bigr)",
-        hypotheses=r"$X_i-X_j$ is normal with mean $m$ and covariance $vI$; the Gaussian kernel of bandwidth $\tau$, "
-        r"$a=v/\tau^2$, $D=\|m\|^2/\tau^2$.",
-        because="Lemma 7 for K and for K^2, against one-dimensional quadrature.",
-        corrected=Form(residual(1.0), settings, "identity"),
+    return Check(
+        corrected=Form(residual(1.0), settings),
         controls=(
             Control("the noise of one of the two points", residual(0.5), settings, kind="term left out"),
             Control(

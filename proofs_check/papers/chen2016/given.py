@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -13,10 +12,10 @@ import numpy as np
 from jaxkern import plan
 from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
-from proofs_check.claim import Claim, Control, Exact, Form, Inequality, Rare, Setting, Tail
+from proofs_check.claim import Check, Control, Exact, Form, Inequality, Rare, Setting, Tail
 from proofs_check.engine import tilting
 from proofs_check.papers.chen2016 import places, sides, trials
-from proofs_check.papers.populations import Population
+from proofs_check.papers.chen2016.places import Scope
 
 EDGES = np.append(0.0, 2.0 ** (np.arange(-16, 9) / 2))
 """Lower edges of the bins in which pairs are counted, by their squared distance."""
@@ -25,11 +24,6 @@ LEVELS = (0.05, 0.3, 0.8, 1.0, 1.5, 2.5, 5.0, 9.0)
 SLOPES = (-20.0, -1.0, 0.2, 0.4)
 COPIES = 128
 """As many as in the other claims on tiny probabilities of pairs, with which the compiled trial is shared."""
-
-
-def claims(data: Population | None, people: Sequence[places.PointSet], *, full: bool) -> list[Claim]:
-    """Return the claims of Theorems E and F."""
-    return [_far_convex_order(data), _one_pair(data, full), _all_pairs(data, people, full), _one_pair_rare(full)]
 
 
 def _frequencies(eps: float, delta: float, squared: Any, pairs: Any) -> int:
@@ -47,7 +41,7 @@ def _spreads(r: float, *, scaled: bool) -> list[float]:
     return stop_loss + [sides.log_mgf(s / unit, r) for s in SLOPES]
 
 
-def _far_convex_order(data: Population | None) -> Claim:
+def _far_convex_order(scope: Scope) -> Check:
     def holds(*, scaled: bool = True, reverse: bool = False) -> Inequality:
         def both(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
             del key
@@ -62,25 +56,10 @@ def _far_convex_order(data: Population | None) -> Claim:
     def place(r: float) -> Setting:
         return Setting(f"r={r:g} and {1.5 * r:g}", numbers={"r": r, "farther": 1.5 * r})
 
-    settings = tuple(map(place, places.distances(data, (0.05, 0.3, 1.0, 2.0, 3.5, 5.0), 0.02, 5.0)))
+    settings = tuple(map(place, places.distances(scope.data, (0.05, 0.3, 1.0, 2.0, 3.5, 5.0), 0.02, 5.0)))
     middle = tuple(map(place, (0.3, 1.0)))
-    return Claim(
-        id="jaxkern:far-convex-order",
-        paper=places.PAPER,
-        where="Theorem E (ours)",
-        kind="deterministic inequality",
-        tex=r"r<r'\ \Rightarrow\ \frac{1-\cos(r'\omega)}{1-e^{-r'^2/2}}\le_{cx}\frac{1-\cos(r\omega)}{1-e^{-r^2/2}}",
-        hypotheses=r"The Gaussian kernel, $\omega\sim N(0,1)$ and any distances $0<r<r'$, in units of the lengthscale. "
-        r"Tried at $r'=1.5r$, $r\le5$, with eight levels of stop-loss means and four slopes of log moment generating "
-        "functions.",
-        because="The heat equation on the circle, and Jacobi's triple product for the sign. Both sides are computed by "
-        "quadrature: E(Y - c)_+, which decide the order, and E exp(sY), on which Theorem F rests.",
-        corrected=Form(
-            holds(),
-            settings,
-            "consistent",
-            r"\mathbb Ef(Y_{r'})\le\mathbb Ef(Y_r)\text{ for }f(y)=(y-c)_+\text{ and }f(y)=e^{s(y-1)}",
-        ),
+    return Check(
+        corrected=Form(holds(), settings),
         controls=(
             Control("the order reversed", holds(reverse=True), middle, "swapped constants"),
             Control("not divided by the mean", holds(scaled=False), middle, "missing normalisation"),
@@ -93,7 +72,7 @@ def _pair(*, r: float, eps: float, t: float, stretched: float = 1.0) -> Bound:
     return fourier.relative_distances_given(eps=eps, num_frequencies=t, squared_distances=squared, pairs=one)
 
 
-def _one_pair(data: Population | None, full: bool) -> Claim:
+def _one_pair(scope: Scope) -> Check:
     def at(distances: list[float], deltas: tuple[float, ...]) -> tuple[Setting, ...]:
         settings = []
         for r in distances:
@@ -104,24 +83,11 @@ def _one_pair(data: Population | None, full: bool) -> Claim:
                     settings.append(Setting(f"r={r:g}, eps={eps:g}, delta={delta:g}, t={t}", numbers=numbers))
         return tuple(settings)
 
-    deltas = (1e-2, 1e-3, 1e-4, 1e-6) if full else (1e-2, 1e-4)
+    deltas = (1e-2, 1e-3, 1e-4, 1e-6) if scope.full else (1e-2, 1e-4)
     middle = at([1.0], (1e-4,))
-    return Claim(
-        id="jaxkern:relative-distances-given-pair",
-        paper=places.PAPER,
-        where="Theorem F, one pair (ours)",
-        kind="tail bound",
-        tex=r"\Pr\Bigl(\Bigl|\frac{D_{\hat K}}{D_K}-1\Bigr|>\varepsilon\Bigr)\le e^{-tI_r(u)}+e^{-tI_r(v)},\ "
-        r"I_r(x)=\sup_s\bigl(sx\mu-\ln\mathbb Ee^{sX}\bigr)",
-        hypotheses=r"The Gaussian kernel, two points of any dimension at distance $r$ or more, fixed before the draw, "
-        r"$10^{-4}\le\varepsilon<1$, $u=(1+\varepsilon)^2$ and $v=(1-\varepsilon)^2$. Tried at $\varepsilon=.1$ and "
-        "$.3$, with the planned number of frequencies.",
-        because="Chernoff's bound with the exponents of the distance itself, of which the library computes lower "
-        "bounds by quadrature. The probability is exact.",
+    return Check(
         corrected=Form(
-            places.pair(_pair, places.relative),
-            at(places.distances(data, (0.5, 1.0, 3.0), 1e-6, 12.0), deltas),
-            "certified",
+            places.pair(_pair, places.relative), at(places.distances(scope.data, (0.5, 1.0, 3.0), 1e-6, 12.0), deltas)
         ),
         controls=(
             Control("half of the frequencies", places.pair(_pair, places.relative, times=2), middle, "wrong factor"),
@@ -177,17 +143,19 @@ def _planned(one: places.PointSet, eps: float, delta: float) -> Setting:
     return Setting(f"{name}, eps={eps:g}, delta={delta:g}, t={t}", arrays, numbers, {"rows": t})
 
 
-def _all_pairs(data: Population | None, people: Sequence[places.PointSet], full: bool) -> Claim:
+def _all_pairs(scope: Scope) -> Check:
     # Few trials tell the bound from the truth only where delta is large. The errors make the three plans at delta = .5
     # equal, and equal to that of `jaxkern:relative-distances`, so that all share one compiled trial.
     sets = (
         list(zip(_point_sets(), (0.197, 0.1435, 0.1515), strict=True))
-        if data is None
-        else [(one, 0.25) for one in people]
+        if scope.data is None
+        else [(one, 0.25) for one in scope.people]
     )
-    settings = tuple(_planned(one, eps, delta) for delta in ((0.5, 0.05) if full else (0.5,)) for one, eps in sets)
+    settings = tuple(
+        _planned(one, eps, delta) for delta in ((0.5, 0.05) if scope.full else (0.5,)) for one, eps in sets
+    )
     sabotaged: tuple[Control, ...]
-    if data is None:
+    if scope.data is None:
         half = Tail(trials.largest_error, functools.partial(_of_histogram, times=2.0))
         farther = Tail(trials.largest_error, functools.partial(_of_histogram, stretched=4.0))
         sabotaged = (
@@ -198,24 +166,10 @@ def _all_pairs(data: Population | None, people: Sequence[places.PointSet], full:
         fewer = controls.changed(settings[:1], "one frequency", shapes={"part": settings[0].shapes["rows"]})
         statement = Tail(trials.largest_error_of_part, _of_histogram)
         sabotaged = (Control("one frequency", statement, fewer, "wrong factor"),)
-    return Claim(
-        id="jaxkern:relative-distances-given",
-        paper=places.PAPER,
-        where="Theorem F, all pairs (ours)",
-        kind="tail bound",
-        tex=r"\max_{x,y\in X}\Bigl|\frac{D_{\hat K}(x,y)}{D_K(x,y)}-1\Bigr|\le\varepsilon\text{ w.p. }"
-        r"1-\sum_iN_i\min\bigl(e^{-tI_{r_i}(u)}+e^{-tI_{r_i}(v)},\,p_++p_-\bigr)",
-        hypotheses="The Gaussian kernel, points of any dimension, fixed before the draw, $N_i$ pairs of which are at "
-        r"distance $r_i$ or more, and $10^{-4}\le\varepsilon<1$. Tried on three sets of 16 points, or on at most 24 "
-        "rows of a table, with the planned number of frequencies; distances are rounded down to edges of bins.",
-        because="Theorem F for one pair, added over the pairs, each counted at the lower edge of its bin by Theorem E. "
-        "`jaxkern:relative-distances-given-pair` is the same for small delta.",
-        corrected=Form(Tail(trials.largest_error, _of_histogram), settings, "certified"),
-        controls=sabotaged,
-    )
+    return Check(corrected=Form(Tail(trials.largest_error, _of_histogram), settings), controls=sabotaged)
 
 
-def _one_pair_rare(full: bool) -> Claim:
+def _one_pair_rare(scope: Scope) -> Check:
     def log_claimed(setting: Setting, *, stretched: float = 1.0) -> float:
         # So many pairs that the bound for all of them is of order 1, and keeps its digits.
         n, log_pairs = setting.numbers, -tilting.log_ceiling(setting)
@@ -236,16 +190,9 @@ def _one_pair_rare(full: bool) -> Claim:
     def statement(stretched: float = 1.0) -> Rare:
         return Rare(tilting.sum_estimate, functools.partial(log_claimed, stretched=stretched), tilting.log_ceiling)
 
-    where = ((1.0, 0.25), (2.5, 0.3), (1.0, 0.4), (2.5, 0.17)) if full else ((1.0, 0.25), (2.5, 0.3))
+    where = ((1.0, 0.25), (2.5, 0.3), (1.0, 0.4), (2.5, 0.17)) if scope.full else ((1.0, 0.25), (2.5, 0.3))
     settings = tuple(place(r, eps) for r, eps in where)
-    return Claim(
-        id="jaxkern:relative-distances-given-rare",
-        paper=places.PAPER,
-        where="Theorem F, tiny delta (ours)",
-        kind="tail bound",
-        tex=r"\Pr\bigl[|D_{\hat K}/D_K-1|\ge\varepsilon\bigr]\le e^{-tI_r(u)}+e^{-tI_r(v)},\ \delta\le e^{-10}",
-        hypotheses=r"The Gaussian kernel, two points at distance $r$, $10^{-4}\le\varepsilon<1$.",
-        because="Chernoff's bound has the right exponent at every distance, and loses about sqrt(4 pi log(1 / delta)).",
-        corrected=Form(statement(), settings, "certified"),
+    return Check(
+        corrected=Form(statement(), settings),
         controls=(Control("taken as twice as far", statement(stretched=2.0), settings[:1], "wrong factor"),),
     )

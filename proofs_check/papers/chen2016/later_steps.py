@@ -20,8 +20,9 @@ from jaxkern import features, kernels
 from jaxkern.bounds import Bound, fourier
 from jaxkern.gram import gram
 from proofs_check import controls
-from proofs_check.claim import Claim, Control, Exact, Form, Identity, Inequality, Setting, Tail, Undecided
+from proofs_check.claim import Check, Control, Exact, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers.chen2016 import places, sides, trials
+from proofs_check.papers.chen2016.places import Scope
 from proofs_check.papers.shared import always
 
 FACTOR = "wrong factor"
@@ -33,7 +34,7 @@ Sides = Callable[[jax.Array, Setting], list[Any]]
 # ------------------------------------------------------------------------------------------------------------ section 4
 
 
-def lemma_4_1_taylor() -> Claim:
+def lemma_4_1_taylor() -> Check:
     """Return the claim on the elementary inequalities in the proof of Lemma 4.1."""
 
     def holds(low: float, order: int = 2) -> Inequality:
@@ -62,23 +63,14 @@ def lemma_4_1_taylor() -> Claim:
         return Inequality(both)
 
     settings = (Setting("grids of numbers"),)
-    return Claim(
-        id="chen2016:lem4.1-taylor",
-        paper=PAPER,
-        where="proof of Lemma 4.1, the approximations",
-        kind="deterministic inequality",
-        tex=r"\cos x\ge1-\tfrac12x^2,\ e^{-x}\le1-x+\tfrac12x^2\text{ for all }x\in\mathbb R;\quad "
-        r"\ln(1+x)\ge x-\tfrac{x^2}2,\ x\in[0,\tfrac12]",
-        hypotheses="Real numbers. Tried on grids, from -5 as printed.",
-        because="The second is false for every x < 0: at x = -1 it says 2.72 <= 2.5. The proof uses it for "
-        "x = |Delta|^2 / 2 >= 0 only, where it is true.",
-        printed=Form(holds(-5.0), settings, "refuted"),
-        corrected=Form(holds(0.0), settings, "consistent", r"e^{-x}\le1-x+\tfrac12x^2\text{ for }x\ge0"),
+    return Check(
+        printed=Form(holds(-5.0), settings),
+        corrected=Form(holds(0.0), settings),
         controls=(Control("without x^2 / 2", holds(0.0, order=1), settings, LEFT_OUT),),
     )
 
 
-def lemma_4_1_proof() -> Claim:
+def lemma_4_1_proof() -> Check:
     """Return the claim on the chain of inequalities in the proof of Lemma 4.1."""
 
     def holds(sign: float, quartic: bool = True) -> Inequality:
@@ -96,24 +88,9 @@ def lemma_4_1_proof() -> Claim:
 
     settings = tuple(Setting(f"r={r:g}", numbers={"r": r}) for r in (0.01, 0.3, 1.0))
     near = tuple(Setting(f"r={r:g}, no quartic term", numbers={"r": r}) for r in (0.01, 0.3, 1.0))
-    return Claim(
-        id="chen2016:lem4.1-proof",
-        paper=PAPER,
-        where="proof of Lemma 4.1, the chain",
-        kind="deterministic inequality",
-        tex=r"\ln M(s)\le\tfrac s8\|\Delta\|^4-\tfrac s2\|\Delta\|^2-\tfrac12\ln(1+s\|\Delta\|^2)",
-        hypotheses=r"$X=1-\cos(\omega\|\Delta\|)$, $\|\Delta\|\le1$, $0\le s\|\Delta\|^2<\tfrac12$; the corrected form "
-        r"needs $s\|\Delta\|^2<1$. Tried at three lengths.",
-        because="The right side is negative and M >= 1: between two lines exp(+s w^2 r^2 / 2) has become "
-        "exp(-s w^2 r^2 / 2). With the right sign the chain holds, and ends at s^2 r^4 / 4 plus terms that the lemma "
-        "does not have. A second sign, of s |Delta|^4 / 8, is lost further down.",
-        printed=Form(holds(1.0), settings, "refuted"),
-        corrected=Form(
-            holds(-1.0),
-            settings,
-            "consistent",
-            r"\tfrac s8\|\Delta\|^4-\tfrac s2\|\Delta\|^2-\tfrac12\ln(1-s\|\Delta\|^2)",
-        ),
+    return Check(
+        printed=Form(holds(1.0), settings),
+        corrected=Form(holds(-1.0), settings),
         controls=(Control("half of the logarithm", Inequality(_half_logarithm), near, FACTOR),),
     )
 
@@ -125,7 +102,7 @@ def _half_logarithm(key: jax.Array, setting: Setting) -> list[Any]:
     return [(sides.log_mgf(y / r**2, r), always(right, "half of the logarithm"))]
 
 
-def lemma_4_2_mean() -> Claim:
+def lemma_4_2_mean() -> Check:
     """Return the claim on the mean of X in the proof of Lemma 4.2."""
 
     def residual(factor: float) -> Identity:
@@ -139,21 +116,14 @@ def lemma_4_2_mean() -> Claim:
         return Identity(relative)
 
     settings = tuple(Setting(f"r={r:g}", numbers={"r": r}) for r in (0.1, 0.5, 1.0))
-    return Claim(
-        id="chen2016:lem4.2-mean",
-        paper=PAPER,
-        where="proof of Lemma 4.2, the mean",
-        kind="identity",
-        tex=r"X=\tfrac1t\sum_i(1-\cos\langle\omega_i,x-y\rangle):\quad\mathbb EX=\mathbb ED_{\hat K}^2=D_K^2",
-        hypotheses="The Gaussian kernel and any two points. The expectation is over quadrature nodes.",
-        because="E Dhat^2 = D_K^2, but X is half of Dhat^2, as the proof itself says a line before.",
-        printed=Form(residual(1.0), settings, "refuted"),
-        corrected=Form(residual(0.5), settings, "identity", r"\mathbb EX=\tfrac12D_K^2=1-e^{-\|\Delta\|^2/2}"),
+    return Check(
+        printed=Form(residual(1.0), settings),
+        corrected=Form(residual(0.5), settings),
         controls=(Control("a quarter", residual(0.25), settings, FACTOR),),
     )
 
 
-def lemma_4_2_proof() -> Claim:
+def lemma_4_2_proof() -> Check:
     """Return the claim on the last display of the proof of Lemma 4.2."""
 
     def statement(log_claimed: Callable[[float, float, float], float]) -> Exact:
@@ -181,26 +151,9 @@ def lemma_4_2_proof() -> Claim:
         Setting(f"t={t:g}, eps={eps:g}, |Delta| to 0", numbers={"t": t, "eps": eps, "r": 1e-4})
         for t, eps in ((400.0, 0.5), (1000.0, 0.5), (20_000.0, 0.2))
     )
-    return Claim(
-        id="chen2016:lem4.2-proof",
-        paper=PAPER,
-        where="proof of Lemma 4.2, the display",
-        kind="tail bound",
-        tex=r"\Pr[|X-\mathbb EX|\ge\varepsilon\mathbb EX]\le2\exp\bigl(-\min(t\tfrac{\varepsilon^2(\mathbb EX)^2}"
-        r"{\|\Delta\|^4},t\tfrac{\varepsilon\,\mathbb EX}{4\|\Delta\|^2})\bigr)",
-        hypotheses=r"The Gaussian kernel, $\|x-y\|\le\sigma$, any $t$ and $0<\varepsilon<1$, with the right "
-        r"$\mathbb EX=1-e^{-\|\Delta\|^2/2}$. Tried in the limit of small distances, where $X/\mathbb EX$ is "
-        r"chi-square.",
-        because="As |Delta| tends to 0 it says 2 exp(-t eps^2 / 4) for eps <= 1/2, which the upper tail of chi-square "
-        "exceeds: 3.4e-10 for 2.8e-11 at t = 400, eps = .5. Theorem A gives Chernoff's exponents of chi-square at "
-        "every distance. The t that the lemma ends with is enough all the same.",
-        printed=Form(statement(printed), settings, "refuted"),
-        corrected=Form(
-            statement(chernoff),
-            settings,
-            "certified",
-            r"e^{-t(\varepsilon-\ln(1+\varepsilon))/2}+e^{-t(-\varepsilon-\ln(1-\varepsilon))/2}",
-        ),
+    return Check(
+        printed=Form(statement(printed), settings),
+        corrected=Form(statement(chernoff), settings),
         controls=(Control("the exponent of the lower tail for both", statement(squares), settings, "wrong power"),),
     )
 
@@ -208,7 +161,7 @@ def lemma_4_2_proof() -> Claim:
 # ------------------------------------------------------------------------------------------------------------ section 5
 
 
-def lemma_5_1_proof() -> Claim:
+def lemma_5_1_proof() -> Check:
     """Return the claim on the gradient in the proof of Lemma 5.1."""
 
     def residual(gradient: Callable[[np.ndarray, np.ndarray], float]) -> Identity:
@@ -235,28 +188,14 @@ def lemma_5_1_proof() -> Claim:
         Setting("w = (1, -1), t=1", (np.array([[1.0, -1.0]]), np.array([0.4, 0.1]))),
         Setting("random, t=5, d=3", (rng.standard_normal((5, 3)), rng.standard_normal(3))),
     )
-    return Claim(
-        id="chen2016:lem5.1-proof",
-        paper=PAPER,
-        where="proof of Lemma 5.1",
-        kind="identity",
-        tex=r"|\nabla D_{\hat K}(\Delta)^2|=\Bigl|\sum_{i=1}^t\sum_{j=1}^d\omega_i^{(j)}\sin\langle\omega_i,\Delta"
-        r"\rangle\Bigr|",
-        hypotheses=r"Any frequencies and any $\Delta$, against automatic differentiation of the library's features.",
-        because="The norm of a vector is not the sum of its coordinates, which is 0 for w = (1, -1); and 2 / t is "
-        "missing.",
-        printed=Form(residual(coordinates), places_, "refuted"),
-        corrected=Form(
-            residual(norm),
-            places_,
-            "identity",
-            r"\nabla D_{\hat K}(\Delta)^2=\tfrac2t\sum_i\sin\langle\omega_i,\Delta\rangle\,\omega_i",
-        ),
+    return Check(
+        printed=Form(residual(coordinates), places_),
+        corrected=Form(residual(norm), places_),
         controls=(Control("half of it", residual(half), places_, FACTOR),),
     )
 
 
-def corollary_5_1_proof() -> Claim:
+def corollary_5_1_proof() -> Check:
     """Return the claim on the lengths of the frequencies in the proof of Corollary 5.1."""
 
     def statement(limit: Callable[[dict[str, float]], float]) -> Exact:
@@ -273,21 +212,10 @@ def corollary_5_1_proof() -> Claim:
 
     printed = tuple(place(float(math.ceil(2 * c * math.log(100) + 10)), 1.0, 100.0, c) for c in (1.0, 10.0, 1e3))
     settings = tuple(place(d, t, 100.0, 0.0) for d in (1.0, 10.0, 1000.0) for t in (1.0, 100.0))
-    return Claim(
-        id="chen2016:cor5.1-proof",
-        paper=PAPER,
-        where="proof of Corollary 5.1",
-        kind="tail bound",
-        tex=r"\|\omega_i\|^2=O(\ln n)\text{ w.p. }1-n^{-q}",
-        hypotheses=r"Independent frequencies $\omega_i\sim N(0,I_d)$, any $n$ and $d$. Tried at $n=100$, $q=1$.",
-        because="|w|^2 is chi-square with d degrees of freedom, so about d: whatever the factor C, dimension "
-        "2 C ln n + 10 exceeds it nearly always. A union over t frequencies is needed, too.",
-        printed=Form(statement(lambda s: s["C"] * math.log(s["n"])), printed, "refuted"),
+    return Check(
+        printed=Form(statement(lambda s: s["C"] * math.log(s["n"])), printed),
         corrected=Form(
-            statement(lambda s: (math.sqrt(s["d"]) + math.sqrt(2 * math.log(s["t"] / s["delta"]))) ** 2),
-            settings,
-            "certified",
-            r"\max_i\|\omega_i\|\le\sqrt d+\sqrt{2\ln(t/\delta)}\text{ w.p. }1-\delta",
+            statement(lambda s: (math.sqrt(s["d"]) + math.sqrt(2 * math.log(s["t"] / s["delta"]))) ** 2), settings
         ),
         controls=(
             Control(
@@ -314,7 +242,7 @@ def vanishing_ball(*, eps: float, num_frequencies: float, dim: int, tau: float) 
     return math.sqrt(min(upper, lower)), Bound(eps, 1 - 3 * math.exp(-tau), True, "jaxkern, Lemma 5.2 of chen2016")
 
 
-def lemma_5_2(deltas: tuple[float, ...]) -> Claim:
+def lemma_5_2(scope: Scope) -> Check:
     """Return the claim on Lemma 5.2, for a radius and constants of our own."""
 
     def bound(setting: Setting) -> Bound:
@@ -331,7 +259,7 @@ def lemma_5_2(deltas: tuple[float, ...]) -> Claim:
 
     settings = []
     for dim in (1, 2):
-        for delta in deltas:
+        for delta in scope.deltas:
             eps, tau = 0.3, math.log(3 / delta)
             t = math.ceil(2 * (math.sqrt(dim) + math.sqrt(2 * tau)) ** 2 / eps**2)
             radius, _ = vanishing_ball(eps=eps, num_frequencies=t, dim=dim, tau=tau)
@@ -346,45 +274,15 @@ def lemma_5_2(deltas: tuple[float, ...]) -> Claim:
             settings.append(Setting(name, population, numbers, {"rows": t}))
     wide = settings[-1]
     many = controls.changed((wide,), "d=30", population=lambda p: {**p, "directions": places.real(np.eye(30))})
-    return Claim(
-        id="chen2016:lem5.2",
-        paper=PAPER,
-        where="Lemma 5.2, with (6) to (10)",
-        kind="tail bound",
-        tex=r"t=\Omega\bigl(\tfrac d{\varepsilon^2}\ln\tfrac d{\varepsilon\delta}\bigr)\ \Rightarrow\ "
-        r"\tfrac{D_{\hat K}^2}{D_K^2}\in[1-\varepsilon,1+\varepsilon]\text{ for all }"
-        r"\|\Delta\|\le\tfrac{\sqrt\varepsilon}{\ln n}\text{ w.p. }1-\delta",
-        hypotheses=r"The Gaussian kernel, independent frequencies. The $n$ of the radius is not defined in the "
-        r"statement "
-        r"(the proof sets $\ln n=O(d\ln(d/\varepsilon))$), and the proof drops $\delta$, so that there is nothing to "
-        r"try "
-        r"as printed. The corrected form has any $\tau>0$ with $b=(\sqrt d+\sqrt{2\tau})/\sqrt t<\varepsilon$ and a "
-        r"named "
-        "radius. Tried in one and two dimensions.",
-        because="Near zero Dhat^2 is a quadratic form up to fourth order, so that the extreme eigenvalues of "
-        "A = sum w w' / t decide, and no net is needed: t = O((d + ln(1 / delta)) / eps^2), without a logarithm of d "
-        "or eps. It is the part near zero of Theorem C.",
-        printed=Form(
-            Undecided(
-                "The n in the radius is not defined, and the constant not named. The corrected form names a radius "
-                "and every constant."
-            ),
-            (),
-            "not testable",
-        ),
-        corrected=Form(
-            Tail(trials.error_over_ball, bound),
-            tuple(settings),
-            "certified",
-            r"|D_{\hat K}/D_K-1|\le\varepsilon\text{ for all }0<\|\Delta\|\le\rho\text{ w.p. }1-3e^{-\tau}",
-        ),
+    return Check(
+        corrected=Form(Tail(trials.error_over_ball, bound), tuple(settings)),
         controls=(
             Control("the error without sqrt(d)", Tail(trials.error_over_ball, without_dimension), many, LEFT_OUT),
         ),
     )
 
 
-def eq7() -> Claim:
+def eq7() -> Check:
     """Return the claim on (7), and on what takes the place of (6)."""
 
     def holds(squared: bool) -> Inequality:
@@ -411,24 +309,13 @@ def eq7() -> Claim:
         return Inequality(both)
 
     settings = (Setting("random differences in three dimensions"),)
-    return Claim(
-        id="chen2016:eq7",
-        paper=PAPER,
-        where="(7), and (6)",
-        kind="deterministic inequality",
-        tex=r"|D_K(\Delta_1)-D_K(\Delta_2)|\le D_K(\Delta_1,\Delta_2)\le\|\Delta_1-\Delta_2\|",
-        hypotheses=r"Any differences; for $D_{\hat K}$ any frequencies, $A=\tfrac1t\sum_i\omega_i\omega_i^\top$. "
-        r"Tried at "
-        "180 pairs of differences.",
-        because="True, and the same holds for Dhat, which is a shift-invariant pseudo-metric: with sqrt(|A|) for the "
-        "Lipschitz constant. That takes the place of (6), which rests on Corollary 5.1. From (6) to (8) follow (9) "
-        "and, at scale lambda, (10) as printed.",
-        printed=Form(holds(squared=False), settings, "consistent"),
+    return Check(
+        printed=Form(holds(squared=False), settings),
         controls=(Control("squared distances", holds(squared=True), settings, "wrong power"),),
     )
 
 
-def corollary_5_2(deltas: tuple[float, ...]) -> Claim:
+def corollary_5_2(scope: Scope) -> Check:
     """Return the claim on Corollary 5.2."""
 
     def too_few(setting: Setting) -> tuple[float, float]:
@@ -451,7 +338,7 @@ def corollary_5_2(deltas: tuple[float, ...]) -> Claim:
         name = f"d=1, eps=0.5, C={constant:g}, t={t}, delta=exp({log_delta:g})"
         printed.append(Setting(name, numbers={"t": float(t), "eps": 0.5, "log_delta": log_delta}))
     corrected = []
-    for delta in deltas:
+    for delta in scope.deltas:
         eps, tau = 0.3, math.log(6 / delta)
         t = places.fewest(
             lambda t, tau=tau: fourier.ball(eps=0.3, num_frequencies=t, dim=1, diameter=1.0, tau=tau),  # type: ignore[misc]
@@ -464,26 +351,9 @@ def corollary_5_2(deltas: tuple[float, ...]) -> Claim:
     population = {"directions": places.real(np.eye(8)), "radii": places.real(np.geomspace(1e-2, 1, 32))}
     numbers = {"d": 8.0, "eps": 0.3, "t": float(single), "tau": 1.0}
     eight = (Setting(f"d=8, eps=0.3, t={single}", population, numbers, {"rows": single}),)
-    return Claim(
-        id="chen2016:cor5.2",
-        paper=PAPER,
-        where="Corollary 5.2",
-        kind="tail bound",
-        tex=r"t=\Omega\bigl(\tfrac d{\varepsilon^2}\ln\tfrac d\varepsilon\bigr)\ \Rightarrow\ "
-        r"\tfrac{D_{\hat K}}{D_K}\in[1-\varepsilon,1+\varepsilon]\text{ for all }\|\Delta\|\le1\text{ w.p. }1-\delta",
-        hypotheses=r"The Gaussian kernel, independent frequencies, $0<\varepsilon<1$, every $0<\delta<1$. The "
-        r"corrected "
-        r"form is Theorem C with $\mathcal M=1$, and needs $\sqrt d+\sqrt{2\tau}<\varepsilon\sqrt t$.",
-        because="delta is missing: t does not grow as delta falls, and the probability of failure is not 0. With the "
-        "constant C, whichever it is, delta = exp(-2 t) is exceeded in one dimension already. Theorem C adds "
-        "ln(1 / delta) / eps^2.",
-        printed=Form(Exact(too_few), tuple(printed), "refuted"),
-        corrected=Form(
-            Tail(trials.error_over_ball, bound),
-            tuple(corrected),
-            "certified",
-            r"\text{w.p. }1-3e^{-\tau}-\mathcal N(p_++p_-),\ \mathcal M=1",
-        ),
+    return Check(
+        printed=Form(Exact(too_few), tuple(printed)),
+        corrected=Form(Tail(trials.error_over_ball, bound), tuple(corrected)),
         controls=(
             Control(
                 "the frequencies of a single pair, in 8 dimensions",
@@ -522,7 +392,7 @@ def near_orthogonal(name: str) -> np.ndarray:
     return np.concatenate([np.eye(64), linalg.hadamard(64) / 8])
 
 
-def rank() -> Claim:
+def rank() -> Check:
     """Return the claim on the rank of matrices that are close to the identity."""
 
     def holds(power: float) -> Inequality:
@@ -538,37 +408,13 @@ def rank() -> Claim:
 
     names = ("simplex", "6 lines in 3 dimensions", "28 lines in 7 dimensions", "two bases of 64 dimensions")
     settings = tuple(Setting(name) for name in names)
-    return Claim(
-        id="chen2016:sec6-rank",
-        paper=PAPER,
-        where="Section 6, near-orthogonal vectors",
-        kind="lower bound",
-        tex=r"b_{ii}=1,\ |b_{ij}|\le\varepsilon\ (i\ne j),\ \tfrac1{\sqrt n}<\varepsilon<\tfrac12\ \Rightarrow\ "
-        r"\operatorname{rank}B=\Omega\bigl(\tfrac{\ln n}{\varepsilon^2\ln(1/\varepsilon)}\bigr)",
-        hypotheses=r"Any $n\times n$ matrix $B$ with these entries; the corrected form needs no lower limit of "
-        r"$\varepsilon$. Tried for four Gram matrices.",
-        because="A cited theorem about all matrices, whose constant is not named. The rank argument behind it is "
-        "explicit: the k-th Hadamard power has rank at most binom(r + k - 1, k) and at least n / (1 + (n - 1) "
-        "eps^(2 k)). It is sharp for the simplex, for 6 lines in 3 dimensions and for 28 in 7.",
-        printed=Form(
-            Undecided(
-                "A cited lower bound over all matrices, whose constant is not named. The corrected form is the "
-                "explicit rank argument behind it."
-            ),
-            (),
-            "not testable",
-        ),
-        corrected=Form(
-            holds(2.0),
-            settings,
-            "consistent",
-            r"\binom{r+k-1}k\ge\frac n{1+(n-1)\varepsilon^{2k}}\text{ for every }k",
-        ),
+    return Check(
+        corrected=Form(holds(2.0), settings),
         controls=(Control("eps^(3 k) for eps^(2 k)", holds(3.0), settings, "wrong power"),),
     )
 
 
-def theorem_6_1() -> Claim:
+def theorem_6_1() -> Check:
     """Return the claim on the step from Lemma 6.1 to Theorem 6.1."""
 
     def holds(loss: Callable[[float], float], limit: bool) -> Inequality:
@@ -598,35 +444,7 @@ def theorem_6_1() -> Claim:
         Setting(f"{n} points, t={t}, spacing {spacing:g}", None, {"spacing": spacing}, {"n": n, "t": t})
         for n, t, spacing in ((60, 400, 0.3), (120, 2000, 2.5))
     )
-    return Claim(
-        id="chen2016:thm6.1",
-        paper=PAPER,
-        where="Theorem 6.1",
-        kind="lower bound",
-        tex=r"1-\varepsilon\le\tfrac{D_K}{\|h(x)-h(y)\|}\le1+\varepsilon,\ \|h\|=1,\ \varepsilon\le\tfrac14\ "
-        r"\Rightarrow\ "
-        r"t=\Omega\bigl(\tfrac d{\varepsilon^2\ln(1/\varepsilon)}\ln\tfrac{\mathcal M}{\ln(1/\varepsilon)}\bigr)",
-        hypotheses=r"The Gaussian kernel, any map $h$ of unit norm with that relative error on a ball of radius "
-        r"$\mathcal M$, large enough. The corrected form needs $\varepsilon<.105$ for $\varepsilon'<\tfrac14$. Tried "
-        r"for "
-        "Fourier features of points on a line.",
-        because="No computation decides a statement about all maps. Its step is explicit: relative errors eps are "
-        "additive errors eps' (1 - K) of the inner products, so that Lemma 6.1 applies; eps <= 1/4 is not small enough "
-        "for eps' < 1/4, which the proof says and the statement does not. D_K is at most sqrt(2), not 2.",
-        printed=Form(
-            Undecided(
-                "A lower bound over all maps of unit norm, without constants. The corrected form is the step that "
-                "reduces it to Lemma 6.1."
-            ),
-            (),
-            "not testable",
-        ),
-        corrected=Form(
-            Inequality(holds(loss, limit=True).sides),
-            settings,
-            "consistent",
-            r"|K-\langle h(x),h(y)\rangle|\le\varepsilon'(1-K),\ \varepsilon'=\tfrac{2\varepsilon-\varepsilon^2}"
-            r"{(1-\varepsilon)^2}",
-        ),
+    return Check(
+        corrected=Form(Inequality(holds(loss, limit=True).sides), settings),
         controls=(Control("eps for 2 eps", holds(lambda eps: eps, limit=False), settings, FACTOR),),
     )

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -17,6 +19,7 @@ from scipy import stats
 from jaxkern import kernels
 from jaxkern.bounds import Bound
 from proofs_check.claim import Exact, Setting
+from proofs_check.papers import shared
 from proofs_check.papers.chen2016 import trials
 from proofs_check.papers.populations import Population
 
@@ -41,6 +44,26 @@ def differences_of(X: np.ndarray) -> np.ndarray:
     """Return x_i - x_j for all pairs i < j, one a row."""
     first, second = np.triu_indices(len(X), 1)
     return X[first] - X[second]
+
+
+@dataclass(frozen=True, eq=False)
+class Scope(shared.Scope):
+    """Pairs and sets of points, and failure probabilities; on a user's table, statements about points use its rows."""
+
+    @property
+    def deltas(self) -> tuple[float, ...]:
+        """Failure probabilities."""
+        return (DELTA, 0.01) if self.full else (DELTA,)
+
+    @cached_property
+    def pairs(self) -> tuple[Setting, ...]:
+        """Pairs of points."""
+        return pairs_of(self.data)
+
+    @cached_property
+    def people(self) -> list[PointSet]:
+        """Sets of points of one shape."""
+        return point_sets(self.data)
 
 
 def distances(data: Population | None, otherwise: Sequence[float], low: float, high: float) -> list[float]:

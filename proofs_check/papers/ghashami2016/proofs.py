@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -12,18 +12,14 @@ from scipy import linalg
 
 from jaxkern.bounds import Bound, streaming
 from proofs_check import controls
-from proofs_check.claim import Claim, Control, Form, Identity, Inequality, Setting, Tail
+from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers.ghashami2016 import trials as t
+from proofs_check.papers.ghashami2016.places import Scope
 from proofs_check.papers.shared import always
 
 PAPER = "ghashami2016"
 
 Sides = Callable[[jax.Array, Setting], list[tuple[float, Bound]]]
-
-
-def claims(deltas: Sequence[float]) -> list[Claim]:
-    """Return the steps that do not hold, and what holds in their place; and the second bullet of Section 3."""
-    return [_null_space(), _oblique(), _bullet(deltas)]
 
 
 def _pairs() -> tuple[Setting, ...]:
@@ -41,7 +37,7 @@ def _orthogonal(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return U @ linalg.null_space((U.T @ A @ t.row_space(B)).T, rcond=1e-9)
 
 
-def _null_space() -> Claim:
+def _null_space() -> Check:
     def printed(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
         """Return the largest |B x| over x = V U'y, in units of |B|_2."""
         del key
@@ -70,23 +66,9 @@ def _null_space() -> Claim:
         return check
 
     places = _pairs()
-    return Claim(
-        id="ghashami2016:lem3.2-proof",
-        paper=PAPER,
-        where="Lemma 3.2, proof",
-        kind="inequality",
-        tex=r"\|y^{\top}AB^{\dagger}B\|=0\ \Rightarrow\ \|Bx\|=0,\ x=VU^{\top}y",
-        hypotheses="$A=USV^{\\top}$, $y$ a unit vector in the column space of $A$. Tried by hand and for sketches of "
-        "Algorithm 1 with $l=8$.",
-        because="False: scales cannot be removed from A. diag(10, 1) and B = (1, 1) have y = (1, -10) / sqrt(101) and "
-        "B x = -9 / sqrt(101). With z = A'y for x the proof is one line.",
-        printed=Form(Inequality(printed), places, "refuted"),
-        corrected=Form(
-            Inequality(right(lambda z: z)),
-            places,
-            "consistent",
-            r"z=A^{\top}y:\ Bz=0,\ \|z\|^2=\langle y,Az\rangle\le\|Az\|",
-        ),
+    return Check(
+        printed=Form(Inequality(printed), places),
+        corrected=Form(Inequality(right(lambda z: z)), places),
         controls=(Control("z with one sign changed", Inequality(right(_flip)), places[:1], "wrong operator"),),
     )
 
@@ -95,7 +77,7 @@ def _flip(z: np.ndarray) -> np.ndarray:
     return np.concatenate([-z[:1], z[1:]])
 
 
-def _oblique() -> Claim:
+def _oblique() -> Check:
     def printed(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
         del key
         Z, W = setting.population["A"], t.row_space(setting.population["B"])
@@ -114,27 +96,14 @@ def _oblique() -> Claim:
         return Identity(residual)
 
     places = _pairs()
-    return Claim(
-        id="ghashami2016:lem3.3-proof",
-        paper=PAPER,
-        where="Lemma 3.3, proof",
-        kind="inequality",
-        tex=r"\|v\|\le1,\ v=y^{\top}Z(I-WW^{\top})Z^{\dagger},\ \|y\|=1",
-        hypotheses="$W$ spans the rows of a sketch of $Z$. Tried by hand and for sketches of Algorithm 1 with $l=8$.",
-        because="False: Z (I - W W') Z^+ is an oblique projection; for diag(10, 1) and (1, 1) its norm is 5.05. What "
-        "is needed follows at once from the norm over the complement of W.",
-        printed=Form(Inequality(printed), places, "refuted"),
-        corrected=Form(
-            equal(complement=True),
-            places,
-            "identity",
-            r"\|\hat G-\tilde G\|_2=\max\{\|Zx\|^2:\|x\|=1,\ W^{\top}x=0\}",
-        ),
+    return Check(
+        printed=Form(Inequality(printed), places),
+        corrected=Form(equal(complement=True), places),
         controls=(Control("the maximum over W", equal(complement=False), places, "wrong operator"),),
     )
 
 
-def _bullet(deltas: Sequence[float]) -> Claim:
+def _bullet(scope: Scope) -> Check:
     rank = 1
 
     def with_tail(cloud: t.Cloud, label: str, numbers: dict[str, float], shapes: dict[str, int]) -> Setting:
@@ -171,25 +140,11 @@ def _bullet(deltas: Sequence[float]) -> Claim:
         shapes = {"size": m, "rows": many, "shrink_at": many // 2}
         return with_tail(cloud, f"l={many}, m={m}, delta={delta:g}", numbers, shapes)
 
-    corrected = tuple(map(place, deltas))
+    corrected = tuple(map(place, scope.deltas))
     dropped = controls.changed(corrected[:1], "the first cluster seen", numbers={"kept": 12.0})
     corrected_statement = Tail(t.stream_rank_excess, bound(as_printed=False))
-    return Claim(
-        id="ghashami2016:frobenius-stream",
-        paper=PAPER,
-        where="Section 3, second bullet",
-        kind="algorithm guarantee",
-        tex=r"\|G-\tilde G_k\|_F\le\|G-G_k\|_F+\epsilon\sqrt k\,n\text{ w.p. }1-\delta",
-        hypotheses="As Theorem 3.2, with the best approximations of rank $k$. The corrected form decomposes after the "
-        "last row; tried with the Gaussian kernel and $k=1$.",
-        because="Algorithm 1 to the letter ignores its last rows, which may hold the first direction of G; and Lemma "
-        "3.5, from which it is to follow, needs 2 sqrt(2) for 1.",
-        printed=Form(Tail(t.stream_rank_excess, bound(as_printed=True)), (printed,), "refuted"),
-        corrected=Form(
-            corrected_statement,
-            corrected,
-            "certified",
-            r"\|G-\tilde G_k\|_F\le\|G-G_k\|_F+2\sqrt2\,(\epsilon+4/l)\sqrt k\,n",
-        ),
+    return Check(
+        printed=Form(Tail(t.stream_rank_excess, bound(as_printed=True)), (printed,)),
+        corrected=Form(corrected_statement, corrected),
         controls=(Control("the last rows dropped", corrected_statement, dropped, "rows dropped"),),
     )

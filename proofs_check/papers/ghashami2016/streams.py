@@ -14,31 +14,15 @@ from jaxkern import frequent_directions as fd
 from jaxkern import plan
 from jaxkern.bounds import Bound, streaming
 from proofs_check import controls
-from proofs_check.claim import Claim, Control, Form, Inequality, Setting, Tail
+from proofs_check.claim import Check, Control, Form, Inequality, Setting, Tail
 from proofs_check.papers.ghashami2016 import trials as t
+from proofs_check.papers.ghashami2016.places import Scope
 from proofs_check.papers.populations import Population
 
 PAPER = "ghashami2016"
 FEATURES = 24
 
 Sides = Callable[[jax.Array, Setting], list[tuple[float, Bound]]]
-
-
-def claims(data: Population | None, deltas: Sequence[float]) -> list[Claim]:
-    """Return Lemma 3.2 for two variants, Lemma 3.3 with and without a last decomposition, and Theorem 3.2."""
-    clouds = t.clouds(data, 96)
-    return [
-        _lem3_2(clouds),
-        _lem3_2_rowwise(clouds),
-        _lem3_3(clouds),
-        _lem3_3_literal(clouds),
-        _thm3_2(data, deltas),
-    ]
-
-
-def ours(data: Population | None, deltas: Sequence[float]) -> list[Claim]:
-    """Return the claims that the paper does not have."""
-    return [_frequent_directions(t.clouds(data, 96)), _streaming_gram(data, deltas), _nystrom(data, deltas)]
 
 
 # ------------------------------------------------------------------------------------------ Algorithm 1, to the letter
@@ -97,33 +81,18 @@ def _every_row(size: int) -> int:
     return size
 
 
-def _lem3_2(clouds: Sequence[t.Cloud]) -> Claim:
+def _lem3_2(scope: Scope) -> Check:
     attained = _rows("orthonormal rows twice", t.pairs_of_rows(8), 8)
     rank = _rows("rank 7", t.low_rank(7), 10)
-    others = (rank, _rows("decaying", t.decaying(), 8), *_feature_streams(clouds, 8))
+    others = (rank, _rows("decaying", t.decaying(), 8), *_feature_streams(scope.streams, 8))
     printed = functools.partial(streaming.frequent_directions, as_printed=True)
 
     def one_more(*, residual_energy: float, sketch_size: int, rank: int) -> Bound:
         return streaming.frequent_directions(residual_energy=residual_energy, sketch_size=sketch_size + 2, rank=rank)
 
-    return Claim(
-        id="ghashami2016:lem3.2",
-        paper=PAPER,
-        where="Lemma 3.2",
-        kind="inequality",
-        tex=r"\|y^{\top}AB^{\dagger}B\|=0,\ \|y\|=1\ \Rightarrow\ \|y^{\top}A\|^2\le\|A-A_k\|_F^2/(l-k)",
-        hypotheses=r"$A$ of order $n\times m$ with $m\le n$, $B$ the sketch of its rows with $l$ rows, $k\le l$. The "
-        "corrected form is that of Algorithm 1, with even $l$ and $k<l/2$. Tried with $m=24$, at fixed matrices and "
-        "features.",
-        because="The printed bound belongs to a variant that subtracts the l-th squared singular value, with one "
-        "decomposition a row; Algorithm 1 subtracts the (l/2)-th, and loses twice as much, or any multiple for k > 0.",
-        printed=Form(Inequality(_outside(printed, _half)), (attained, rank), "refuted"),
-        corrected=Form(
-            Inequality(_outside(streaming.frequent_directions, _half)),
-            (attained, *others),
-            "consistent",
-            r"\|y^{\top}A\|^2\le\|A-A_k\|_F^2/(l/2-k),\ k<l/2",
-        ),
+    return Check(
+        printed=Form(Inequality(_outside(printed, _half)), (attained, rank)),
+        corrected=Form(Inequality(_outside(streaming.frequent_directions, _half)), (attained, *others)),
         controls=(
             Control(
                 "the largest singular value subtracted",
@@ -136,21 +105,12 @@ def _lem3_2(clouds: Sequence[t.Cloud]) -> Claim:
     )
 
 
-def _lem3_2_rowwise(clouds: Sequence[t.Cloud]) -> Claim:
+def _lem3_2_rowwise(scope: Scope) -> Check:
     formula = streaming.frequent_directions_rowwise
     attained = _rows("orthonormal rows twice", t.pairs_of_rows(8), 8)
-    places = (attained, _rows("rank 7", t.low_rank(7), 10), *_feature_streams(clouds, 8))
-    return Claim(
-        id="ghashami2016:lem3.2-rowwise",
-        paper=PAPER,
-        where="Lemma 3.2 for the variant that its proof cites",
-        kind="inequality",
-        tex=r"\|y^{\top}AB^{\dagger}B\|=0,\ \|y\|=1\ \Rightarrow\ \|y^{\top}A\|^2\le\|A-A_k\|_F^2/(l-k),\ k<l",
-        hypotheses=r"$A$ of order $n\times m$, $k<l$; the sketch subtracts its $l$-th squared singular value at every "
-        "row. Tried with $m=24$, at fixed matrices and features.",
-        because="True if the l-th squared singular value is subtracted, at every row, though the printed proof of it "
-        "fails: with z = A'y, |z|^2 = <y, A z> <= |A z| and B z = 0 are enough.",
-        printed=Form(Inequality(_outside(formula, _every_row)), places, "consistent"),
+    places = (attained, _rows("rank 7", t.low_rank(7), 10), *_feature_streams(scope.streams, 8))
+    return Check(
+        printed=Form(Inequality(_outside(formula, _every_row)), places),
         controls=(Control("shrunk at l / 2", Inequality(_outside(formula, _half)), places, "wrong operator"),),
     )
 
@@ -176,22 +136,13 @@ def _with_leftover(Z: np.ndarray, size: int) -> Bound:
     return streaming.leftover_rows(energy=float(np.sum(squares)), sketch_size=size, row_energy=float(np.max(squares)))
 
 
-def _lem3_3(clouds: Sequence[t.Cloud]) -> Claim:
+def _lem3_3(scope: Scope) -> Check:
     attained = tuple(_rows("chosen after the features", t.doubled_then_elsewhere(size, 99), size) for size in (8, 16))
     late = (_rows("one direction late, n=2l-1", t.then_one_direction(16, 15), 16),)
     corrected = Inequality(_projection(last=True, formula=_lemma_3_3(False)))
-    return Claim(
-        id="ghashami2016:lem3.3",
-        paper=PAPER,
-        where="Lemma 3.3",
-        kind="inequality",
-        tex=r"l=2/\epsilon\ \Rightarrow\ \|\hat G-\tilde G\|_2\le\epsilon n",
-        hypotheses=r"Any points, also such as are chosen after the features, whose rows have $\|z_i\|^2\le2$; $W$ "
-        "from Algorithm 1 with even $l$. The corrected form needs a decomposition after the last row.",
-        because="All that is certain is |Z|_F^2 <= 2 n, and Algorithm 1 loses 2 |Z|_F^2 / l: points that are chosen "
-        "after the features attain 2 eps n, so l = 4 / eps is needed. The last rows must be decomposed too.",
-        printed=Form(Inequality(_projection(last=True, formula=_lemma_3_3(True))), attained, "refuted"),
-        corrected=Form(corrected, (*attained, *late, *_feature_streams(clouds, 16)), "consistent", r"l=4/\epsilon"),
+    return Check(
+        printed=Form(Inequality(_projection(last=True, formula=_lemma_3_3(True))), attained),
+        corrected=Form(corrected, (*attained, *late, *_feature_streams(scope.streams, 16))),
         controls=(
             Control(
                 "without the last decomposition",
@@ -203,27 +154,13 @@ def _lem3_3(clouds: Sequence[t.Cloud]) -> Claim:
     )
 
 
-def _lem3_3_literal(clouds: Sequence[t.Cloud]) -> Claim:
+def _lem3_3_literal(scope: Scope) -> Check:
     late = tuple(_rows("one direction late, n=2l-1", t.then_one_direction(size, size - 1), size) for size in (8, 32))
     long = _rows("one direction late, n=208", t.then_one_direction(8, 200), 8)
     corrected = Inequality(_projection(last=False, formula=_with_leftover))
-    return Claim(
-        id="ghashami2016:lem3.3-literal",
-        paper=PAPER,
-        where="Lemma 3.3 for Algorithm 1 to the letter",
-        kind="inequality",
-        tex=r"l=2/\epsilon,\ W\text{ as returned}\ \Rightarrow\ \|\hat G-\tilde G\|_2\le\epsilon n",
-        hypotheses=r"Any points and their shifted features, whose rows have $\|z_i\|^2\le2$; even $l$, and $n\ge l$ "
-        "points, so that a decomposition takes place.",
-        because="Algorithm 1 returns the W of its last decomposition, which up to l - 1 later rows do not enter: the "
-        "printed bound fails by a factor that grows with l.",
-        printed=Form(Inequality(_projection(last=False, formula=_lemma_3_3(True))), late, "refuted"),
-        corrected=Form(
-            corrected,
-            (*late, long, *_feature_streams(clouds, 16)),
-            "consistent",
-            r"\|\hat G-\tilde G\|_2\le2\|Z\|_F^2/l+l\max_i\|z_i\|^2",
-        ),
+    return Check(
+        printed=Form(Inequality(_projection(last=False, formula=_lemma_3_3(True))), late),
+        corrected=Form(corrected, (*late, long, *_feature_streams(scope.streams, 16))),
         controls=(
             Control(
                 "the W of the first decomposition",
@@ -242,7 +179,7 @@ def _stream_cloud(data: Population | None) -> t.Cloud:
     return t.clusters(32, 32) if data is None else t.own(data)
 
 
-def _thm3_2(data: Population | None, deltas: Sequence[float]) -> Claim:
+def _thm3_2(scope: Scope) -> Check:
     size, share = 20, 0.2
 
     def bound(setting: Setting) -> Bound:
@@ -268,33 +205,17 @@ def _thm3_2(data: Population | None, deltas: Sequence[float]) -> Claim:
     label = f"l={size}, eps={2 * half:g}, m={m}, delta={delta:g}"
     printed = literal.setting(label, {"eps": half}, {"size": m, "rows": size})
 
-    cloud = _stream_cloud(data)
+    cloud = _stream_cloud(scope.data)
 
     def place(delta: float) -> Setting:
         m = math.ceil((2 + 4 * share / 3) * math.log(2 * cloud.num_points / delta) / share**2)
         shapes = {"size": m, "paired": 0, "rows": size, "shrink_at": size // 2}
         return cloud.setting(f"l={size}, m={m}, delta={delta:g}", {"eps": share, "kept": cloud.num_points}, shapes)
 
-    corrected = tuple(map(place, deltas))
-    return Claim(
-        id="ghashami2016:thm3.2",
-        paper=PAPER,
-        where="Theorem 3.2",
-        kind="algorithm guarantee",
-        tex=r"m=O(\epsilon^{-2}\log(n/\delta)),\ l=4/\epsilon\ \Rightarrow\ \|G-\tilde G\|_2\le\epsilon n"
-        r"\text{ w.p. }1-\delta",
-        hypotheses="A shift-invariant kernel with $K(x,x)=1$, $n$ points fixed before the draw of $m$ shifted "
-        "features, Algorithm 1 with even $l$. The corrected form decomposes after the last row, with the $m$ of "
-        "Lemma 3.1 as corrected; tried with the Gaussian kernel.",
-        because="Algorithm 1 to the letter ignores its last rows. Once they are decomposed too, the features and the "
-        "sketch add up; 4 / l is what is certain of the sketch with shifted features.",
-        printed=Form(Tail(t.literal_stream_error, printed_bound), (printed,), "refuted"),
-        corrected=Form(
-            Tail(t.stream_error, bound),
-            corrected,
-            "certified",
-            r"\|G-\tilde G\|_2\le(\epsilon+4/l)\,n",
-        ),
+    corrected = tuple(map(place, scope.deltas))
+    return Check(
+        printed=Form(Tail(t.literal_stream_error, printed_bound), (printed,)),
+        corrected=Form(Tail(t.stream_error, bound), corrected),
         controls=(_last_half_dropped(Tail(t.stream_error, bound), corrected[0]),),
     )
 
@@ -305,8 +226,8 @@ def _last_half_dropped(statement: Tail, place: Setting) -> Control:
     return Control("the last rows dropped", statement, half, "rows dropped")
 
 
-def _streaming_gram(data: Population | None, deltas: Sequence[float]) -> Claim:
-    cloud, eps = _stream_cloud(data), 0.3
+def _streaming_gram(scope: Scope) -> Check:
+    cloud, eps = _stream_cloud(scope.data), 0.3
 
     def place(delta: float) -> Setting:
         sizes = plan.streaming(eps, delta, num_points=cloud.num_points)
@@ -323,26 +244,13 @@ def _streaming_gram(data: Population | None, deltas: Sequence[float]) -> Claim:
             sketch_size=setting.shapes["rows"],
         )
 
-    statement, places = Tail(t.stream_error, bound), tuple(map(place, deltas))
-    return Claim(
-        id="jaxkern:streaming-gram",
-        paper=PAPER,
-        where="Theorem E (ours)",
-        kind="algorithm guarantee",
-        tex=r"\|G-\tilde G\|_2\le\bigl(\epsilon+\tfrac1{l+1}\bigr)n\text{ w.p. }1-\delta",
-        hypotheses="A shift-invariant kernel with $K(x,x)=1$, points fixed before the draw of $t$ pairs, a buffer of "
-        r"$2l$ rows that shrinks at $l+1$, and once more after the last row; $\epsilon>0$, $l\ge1$. Tried with the "
-        "Gaussian kernel.",
-        because="Paired features have |Z|_F^2 = n, and a buffer of 2 l rows loses 1 / (l + 1) of it; at the sizes that "
-        "jaxkern.plan.streaming returns.",
-        corrected=Form(statement, places, "certified"),
-        controls=(_last_half_dropped(statement, places[0]),),
-    )
+    statement, places = Tail(t.stream_error, bound), tuple(map(place, scope.deltas))
+    return Check(corrected=Form(statement, places), controls=(_last_half_dropped(statement, places[0]),))
 
 
-def _nystrom(data: Population | None, deltas: Sequence[float]) -> Claim:
+def _nystrom(scope: Scope) -> Check:
     # A cluster of 4 in 64 is missed often enough to show; one half of the points is what a bad choice may miss.
-    clouds = (t.clusters(32, 32), t.clusters(60, 4)) if data is None else (t.own(data),)
+    clouds = (t.clusters(32, 32), t.clusters(60, 4)) if scope.data is None else (t.own(scope.data),)
     size = min(30, clouds[0].num_points)
 
     def place(cloud: t.Cloud, delta: float, first: int) -> Setting:
@@ -356,20 +264,10 @@ def _nystrom(data: Population | None, deltas: Sequence[float]) -> Claim:
         return streaming.nystrom_spectral(eps=setting.numbers["eps"], num_landmarks=setting.shapes["size"])
 
     statement = Tail(t.nystrom_error, bound, lambda setting: 1.0)
-    return Claim(
-        id="jaxkern:nystrom-spectral",
-        paper=PAPER,
-        where="Theorem G (ours)",
-        kind="tail bound",
-        tex=r"\|G-CM^{\dagger}C^{\top}\|_2\le\epsilon\kappa n\text{ w.p. }1-20\,e^{-\epsilon^2c/(1/2+2\epsilon/3)}",
-        hypotheses=r"Any kernel with $K(x,x)\le\kappa$, $c$ landmarks drawn uniformly from the $n$ points, with or "
-        r"without replacement, $\epsilon\ge\tfrac1{2\sqrt c}+\tfrac1{3c}$. Tried without, with the Gaussian kernel "
-        "and $c=30$ of 64 points.",
-        because="The error is at most n times the largest eigenvalue of Sigma - Sigma_c, which matrix Bernstein bounds "
-        "with an intrinsic dimension of 5 at most.",
-        corrected=Form(statement, tuple(place(cloud, delta, 0) for cloud in clouds for delta in deltas), "certified"),
+    return Check(
+        corrected=Form(statement, tuple(place(cloud, delta, 0) for cloud in clouds for delta in scope.deltas)),
         controls=(
-            Control("landmarks from the first points", statement, (place(clouds[0], deltas[0], 1),), "wrong law"),
+            Control("landmarks from the first points", statement, (place(clouds[0], scope.deltas[0], 1),), "wrong law"),
         ),
     )
 
@@ -377,7 +275,7 @@ def _nystrom(data: Population | None, deltas: Sequence[float]) -> Claim:
 # ------------------------------------------------------------------------------------------------- Frequent Directions
 
 
-def _frequent_directions(clouds: Sequence[t.Cloud]) -> Claim:
+def _frequent_directions(scope: Scope) -> Check:
     def sides(*, half: bool = False, forget: int = 0) -> Sides:
         def check(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
             A, size = _stream(key, setting)
@@ -406,18 +304,9 @@ def _frequent_directions(clouds: Sequence[t.Cloud]) -> Claim:
 
     worst = _rows("orthonormal rows twice", t.pairs_of_rows(8), 8)
     fixed = (worst, _rows("rank 7", t.low_rank(7), 8), _rows("decaying", t.decaying(), 8))
-    places = (*fixed, *_feature_streams(clouds, 8))
-    return Claim(
-        id="jaxkern:frequent-directions",
-        paper=PAPER,
-        where="Theorem D (ours)",
-        kind="inequality",
-        tex=r"\|A^{\top}A-B^{\top}B\|_2,\ \|A(I-WW^{\top})A^{\top}\|_2\le\Delta\le\|A-A_k\|_F^2/(l+1-k),\ k\le l",
-        hypotheses="Any matrix of $m$ columns, read row by row or in two parts that are merged; a buffer of $2l$ "
-        "rows that shrinks at $l+1$. Tried with $m=24$ and $l=8$.",
-        because="The certificate of the library's sketch is the sum of what its shrinks subtract, each from l + 1 "
-        "squared singular values. It holds for one stream and for two that are merged.",
-        corrected=Form(Inequality(sides()), places, "consistent"),
+    places = (*fixed, *_feature_streams(scope.streams, 8))
+    return Check(
+        corrected=Form(Inequality(sides()), places),
         controls=(
             Control("shrunk at l / 2", Inequality(sides(half=True)), places, "wrong operator"),
             Control("the last rows dropped", Inequality(sides(forget=1)), places, "rows dropped"),

@@ -18,45 +18,18 @@ from jaxkern import features, kernels
 from jaxkern.bounds import Bound, streaming
 from jaxkern.bounds import fourier as bounds
 from proofs_check import controls
-from proofs_check.claim import Claim, Control, Exact, Form, Identity, Inequality, Setting, Tail
-from proofs_check.papers.ghashami2016 import costs, facts, proofs, streams, table1
+from proofs_check.claim import Check, Control, Exact, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers.ghashami2016 import features as gram_matrices
 from proofs_check.papers.ghashami2016 import trials as t
-from proofs_check.papers.populations import Population
+from proofs_check.papers.ghashami2016.places import Scope
 
 PAPER = "ghashami2016"
-
-
-def claims(data: Population | None = None, *, full: bool = False) -> list[Claim]:
-    """Return the claims of the paper, in its order, and then those of our own.
-
-    With `data`, what is said of all Gram matrices and all streams of features is tried on the user's rows; the
-    counterexamples, and what is about a number rather than about points, stay as they are.
-    """
-    clouds = t.clouds(data)
-    deltas = (0.05, 0.02) if full else (0.05,)
-    return [
-        *facts.claims(clouds, deltas),
-        *table1.claims(),
-        gram_matrices.lem3_1(clouds, deltas),
-        _thm3_1(deltas, full),
-        *streams.claims(data, deltas),
-        *proofs.claims(deltas),
-        _lem3_4(clouds),
-        _frobenius(clouds),
-        _lem3_5(clouds),
-        *costs.claims(),
-        *table1.experiments(),
-        *gram_matrices.ours(clouds, deltas),
-        *streams.ours(data, deltas),
-        *facts.ours(deltas),
-    ]
 
 
 # --------------------------------------------------------------------------------------------------------- Theorem 3.1
 
 
-def _thm3_1(deltas: Sequence[float], full: bool) -> Claim:
+def _thm3_1(scope: Scope) -> Check:
     printed = tuple(
         _copies(eps, delta, math.ceil(math.log(2 / delta) / (2 * eps**2)))
         for eps in (0.05, 0.1)
@@ -64,29 +37,12 @@ def _thm3_1(deltas: Sequence[float], full: bool) -> Claim:
     )
     corrected = tuple(
         _copies(eps, delta, math.ceil(2 * math.log(2 / delta) / eps**2))
-        for eps in ((0.1, 0.2) if full else (0.2,))
-        for delta in deltas
+        for eps in ((0.1, 0.2) if scope.full else (0.2,))
+        for delta in scope.deltas
     )
-    return Claim(
-        id="ghashami2016:thm3.1",
-        paper=PAPER,
-        where="Theorem 3.1",
-        kind="tail bound",
-        tex=r"\bigl|\|\Phi^{\top}x\|^2-\|Z^{\top}x\|^2\bigr|\le\epsilon n\text{ w.p. }1-\delta,\ "
-        r"m=\tfrac1{2\epsilon^2}\ln\tfrac2\delta",
-        hypotheses=r"A shift-invariant kernel with $K(x,x)=1$, points of any dimension and a unit vector $x\in\mathbb "
-        "R^n$, all fixed before the draw of $m$ independent shifted features. Tried for copies of one point, the "
-        r"worst case, and $x=(1,\dots,1)/\sqrt n$.",
-        because="Hoeffding's inequality for terms in [0, 2n/m] gives exp(-eps^2 m / 2), not exp(-2 eps^2 m): four "
-        "times as many features are needed. For n copies of a point the deviation is |mean cos 2 b_i|, b_i uniform, "
-        "whose law is known exactly. The printed number is right for pairs of a cosine and a sine.",
-        printed=Form(Exact(_violation), printed, "refuted"),
-        corrected=Form(
-            Tail(_deviation, _quadratic),
-            corrected,
-            "certified",
-            r"m=\tfrac2{\epsilon^2}\ln\tfrac2\delta",
-        ),
+    return Check(
+        printed=Form(Exact(_violation), printed),
+        corrected=Form(Tail(_deviation, _quadratic), corrected),
         controls=gram_matrices.badly_scaled(
             Tail(_deviation, _quadratic), corrected[:1], float(corrected[0].numbers["m"])
         ),
@@ -134,7 +90,7 @@ def _matrices(key: jax.Array, setting: Setting) -> tuple[np.ndarray, np.ndarray]
     return np.asarray(setting.population["gram"], np.float64) / n, np.asarray(Z, np.float64) / math.sqrt(n)
 
 
-def _lem3_4(clouds: Sequence[t.Cloud]) -> Claim:
+def _lem3_4(scope: Scope) -> Check:
     def holds(power: int = 2, of: Callable[[np.ndarray], np.ndarray] = np.asarray) -> Identity:
         """Return the check with another power of the lengths, and with of(Phi) for Phi."""
 
@@ -156,17 +112,9 @@ def _lem3_4(clouds: Sequence[t.Cloud]) -> Claim:
 
         return Identity(residual)
 
-    places = _pairs(clouds)
-    return Claim(
-        id="ghashami2016:lem3.4",
-        paper=PAPER,
-        where="Lemma 3.4",
-        kind="identity",
-        tex=r"\|G-YY^{\top}\|_2=\max_{\|x\|=1}\bigl|\|\Phi^{\top}x\|^2-\|Y^{\top}x\|^2\bigr|",
-        hypotheses=r"Any symmetric positive semidefinite $G=\Phi\Phi^{\top}$ and any $Y$ with as many rows. Tried on "
-        "Gram matrices of the Gaussian kernel and 16 features.",
-        because="True: the spectral norm of a symmetric matrix is its largest quadratic form.",
-        printed=Form(holds(), places, "identity"),
+    places = _pairs(scope.clouds)
+    return Check(
+        printed=Form(holds(), places),
         controls=(
             Control("lengths that are not squared", holds(power=1), places, "wrong power"),
             Control("Phi for its adjoint", holds(of=np.transpose), places, "transpose for adjoint"),
@@ -175,7 +123,7 @@ def _lem3_4(clouds: Sequence[t.Cloud]) -> Claim:
     )
 
 
-def _frobenius(clouds: Sequence[t.Cloud]) -> Claim:
+def _frobenius(scope: Scope) -> Check:
     def sides(power: float) -> Callable[[jax.Array, Setting], list[tuple[float, Bound]]]:
         def check(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
             G, Z = _matrices(key, setting)
@@ -189,17 +137,9 @@ def _frobenius(clouds: Sequence[t.Cloud]) -> Claim:
 
         return check
 
-    places = _pairs(clouds)
-    return Claim(
-        id="ghashami2016:frobenius",
-        paper=PAPER,
-        where="Section 3.2",
-        kind="inequality",
-        tex=r"\|G-G'\|_2\le\epsilon n\ \Rightarrow\ \|G-G'\|_F\le\epsilon n^{1.5}",
-        hypotheses="Any symmetric $G$ and $G'$ of order $n$.",
-        because="True, and attained by the identity matrix. For Fourier features the factor sqrt(n) is not needed: "
-        "jaxkern:gram-frobenius.",
-        printed=Form(Inequality(sides(1)), places, "consistent"),
+    places = _pairs(scope.clouds)
+    return Check(
+        printed=Form(Inequality(sides(1)), places),
         controls=(Control("the fourth root of n for the square root", Inequality(sides(0.5)), places, "wrong power"),),
     )
 
@@ -225,7 +165,7 @@ def _counterexamples() -> tuple[Setting, ...]:
     return tuple(Setting(name, {"G": np.diag(g), "H": np.diag(h)}, shapes={"k": k}) for name, g, h, k in pairs)
 
 
-def _lem3_5(clouds: Sequence[t.Cloud]) -> Claim:
+def _lem3_5(scope: Scope) -> Check:
     def sides(factor: float | None) -> Callable[[jax.Array, Setting], list[tuple[float, Bound]]]:
         """Return the check with a constant of its own, or with that of the corrected lemma."""
 
@@ -248,22 +188,8 @@ def _lem3_5(clouds: Sequence[t.Cloud]) -> Claim:
         return check
 
     diagonal = _counterexamples()
-    return Claim(
-        id="ghashami2016:lem3.5",
-        paper=PAPER,
-        where="Lemma 3.5",
-        kind="inequality",
-        tex=r"\|G-G'\|_2\le\epsilon n\ \Rightarrow\ \|G-G'_k\|_F\le\|G-G_k\|_F+\epsilon\sqrt k\,n",
-        hypotheses=r"Symmetric $G$ and $G'$ of order $n$ with $\|G-G'\|_2\le\epsilon n$, and $k\le n$; $G_k$ and "
-        "$G'_k$ are the best approximations of rank $k$.",
-        because="diag(1, 0.81) and diag(0.9, 0.91) with k = 1 give 1.005 > 0.91. The proof takes the eigenvectors of "
-        "G - G' for those of G - G'_k. The optimality of G'_k gives 2 sqrt(2) for 1; no constant below sqrt(5) does.",
-        printed=Form(Inequality(sides(1.0)), diagonal, "refuted"),
-        corrected=Form(
-            Inequality(sides(None)),
-            diagonal + _pairs(clouds),
-            "consistent",
-            r"\|G-G'_k\|_F\le\|G-G_k\|_F+2\sqrt2\,\epsilon\sqrt k\,n",
-        ),
+    return Check(
+        printed=Form(Inequality(sides(1.0)), diagonal),
+        corrected=Form(Inequality(sides(None)), diagonal + _pairs(scope.clouds)),
         controls=(Control("the constant 2", Inequality(sides(2.0)), diagonal, "wrong factor"),),
     )

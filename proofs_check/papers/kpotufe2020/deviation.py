@@ -9,23 +9,23 @@ from jaxkern.bounds import Bound
 from proofs_check import controls
 from proofs_check.claim import Control, Form, Setting, Tail
 from proofs_check.papers.kpotufe2020 import trials
-from proofs_check.papers.kpotufe2020.places import Places, lemma_n, rough, times
+from proofs_check.papers.kpotufe2020.places import Scope, lemma_n, rough, times
 
 
-def for_every_n(places: Places, bound: Callable[[Setting], Bound]) -> dict[str, Any]:
+def for_every_n(scope: Scope, bound: Callable[[Setting], Bound]) -> dict[str, Any]:
     """Return the corrected form and the controls of a bound on |Sigma_n - Sigma|_HS: n = 1, and large n."""
     # A constant kernel never deviates, and its bound is the second term alone: no control there.
     large = times(1e6, lemma_n)
     faster = controls.scaled(bound, lambda s: s.numbers["n"] ** -0.5)
     return {
         "corrected": Form(
-            Tail(trials.covariance_deviation, bound), places.at(lambda p, tau: 1.0) + places.at(large), "certified"
+            Tail(trials.covariance_deviation, bound), scope.at(lambda p, tau: 1.0) + scope.at(large), "certified"
         ),
         "controls": (
             Control(
                 "a bound that falls like 1/n",
                 Tail(trials.covariance_deviation, faster),
-                places.at(large, people=rough(places)),
+                scope.at(large, people=rough(scope)),
                 "wrong power",
             ),
         ),

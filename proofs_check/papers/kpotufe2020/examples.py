@@ -18,7 +18,7 @@ from scipy import stats
 
 from jaxkern.bounds import Bound, sketching
 from proofs_check import controls
-from proofs_check.claim import Claim, Control, Exact, Form, Identity, Inequality, Setting, Tail
+from proofs_check.claim import Check, Control, Exact, Form, Identity, Inequality, Setting, Tail
 from proofs_check.engine import tilting
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.populations import Population
@@ -28,21 +28,6 @@ PAPER = "kpotufe2020"
 MANY = {"n": 1e9, "d": 1e6}
 FEW = {"n": 1e3, "d": 64.0}
 NAMES = ("kappa", "op_norm", "trace", "trace3", "hs_norm")
-
-
-def claims() -> list[Claim]:
-    """Return the claims of Section 5, in its order. They have laws of their own, whatever the user's data."""
-    return [
-        _assumption1(),
-        _eq10(),
-        _eq11(),
-        _relative(),
-        _scale_free(),
-        _mixture(),
-        _eq13(),
-        _eq14(),
-        _eq12(),
-    ]
 
 
 # ---------------------------------------------------------------------------------------------------------------- laws
@@ -158,7 +143,7 @@ def _bound(formula: Callable[..., Bound], *names: str) -> Callable[[Setting], Bo
 # -------------------------------------------------------------------------------------------------------- Assumption 1
 
 
-def _assumption1() -> Claim:
+def _assumption1() -> Check:
     def centring(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
         del key
         person: Population = setting.population.person
@@ -184,22 +169,9 @@ def _assumption1() -> Claim:
         return tuple(Setting(law.person.name, law) for law in laws)
 
     centred = at(four_atoms(), two_clusters(), two_clusters(0.5))
-    return Claim(
-        id="kpotufe2020:assumption1",
-        paper=PAPER,
-        where="Assumption 1",
-        kind="assumption",
-        tex=r"\mathbb EK(\cdot,X)=0\ \text{and}\ "
-        r"\rho\{x:\|P_kK_x\|^2\ge(1-\epsilon)\|K_x\|^2\}\ge1-\eta\text{ for some }k",
-        hypotheses=r"It is a hypothesis itself. As printed it is tried on the kernel of the paper's experiments; as "
-        r"corrected on centred kernels with $\inf_xK(x,x)>0$, for every $k$ and four values of $\epsilon$.",
-        because="Its first half fails for every kernel that is never negative, the Gaussian one included: |E K_X|^2 = "
-        "E K(X, X') > 0. Its second half always holds for k large enough: for a centred kernel Markov's inequality "
-        "gives eta = (sum of the eigenvalues after the k-th) / (epsilon inf K(x, x)).",
-        printed=Form(Inequality(centring), at(two_clusters(centred=False)), "refuted"),
-        corrected=Form(
-            Inequality(markov(1.0)), centred, "consistent", r"\eta=\sum_{i>k}\lambda_i/(\epsilon\inf_xK(x,x))"
-        ),
+    return Check(
+        printed=Form(Inequality(centring), at(two_clusters(centred=False))),
+        corrected=Form(Inequality(markov(1.0)), centred),
         controls=(Control("without 1 / epsilon", Inequality(markov(0.0)), centred, "wrong power"),),
     )
 
@@ -207,7 +179,7 @@ def _assumption1() -> Claim:
 # ----------------------------------------------------------------------------------------------------------- Example 1
 
 
-def _eq10() -> Claim:
+def _eq10() -> Check:
     def limit(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
         """The statement as n and d grow, f = (1, b) and g = -f."""
         del key
@@ -225,30 +197,11 @@ def _eq10() -> Claim:
     shortfall = _bound(sketching.separation_shortfall, "eigenvalue", "epsilon", "num_points", "eta")
     laws = (four_atoms(), two_clusters())
     settings = tuple(_setting(law, sizes, k=k) for law in laws for sizes, k in ((MANY, 1), (MANY, 2), (FEW, 1)))
-    return Claim(
-        id="kpotufe2020:eq10",
-        paper=PAPER,
-        where="Example 1, (10)",
-        kind="tail bound",
-        tex=r"\inf_{f\in F,g\in G}\|V^{\top}S(f-g)\|^2\ge\lambda_k^3(\Delta-2\epsilon\kappa)-C_2\sqrt{\tau/(n\wedge d)}"
-        r"\quad\text{w.p. }1-e^{-\tau}-N\eta",
-        hypotheses=r"Assumption 1 with $k$, $\epsilon$ and $\eta$, $\tau>1$, $F$ and $G$ sets of features of $N$ draws "
-        r"with $\min\|f-g\|^2=\Delta>0$, $n\wedge d>C_1(K,\rho)$. Tried, as printed, as $n\wedge d\to\infty$ and, as "
-        r"corrected, over all pairs of atoms, every one of which meets Assumption 1.",
-        because="Both |P f| and |P g| outside the eigenspace can be sqrt(epsilon kappa), so |P (f - g)|^2 can be 4 "
-        "epsilon kappa: the factor 2 fails as n and d grow, whatever C1 and C2 are, for four atoms (a^6 > 2 b^6). With "
-        "4 it holds, and the last term is explicit, 4 kappa e with e of Theorem E, for all n and d.",
+    return Check(
         printed=Form(
-            Inequality(limit),
-            tuple(Setting(f"atoms (+-1, +-b), b={b:g}", numbers={"b": b}) for b in (0.25, 0.5, 0.75)),
-            "refuted",
+            Inequality(limit), tuple(Setting(f"atoms (+-1, +-b), b={b:g}", numbers={"b": b}) for b in (0.25, 0.5, 0.75))
         ),
-        corrected=Form(
-            Tail(trials.separation_loss, shortfall),
-            settings,
-            "certified",
-            r"\lambda_k^3(\Delta-4\epsilon\kappa)-4\kappa e\text{ w.p. }1-4e^{-\tau}-N\eta",
-        ),
+        corrected=Form(Tail(trials.separation_loss, shortfall), settings),
         controls=(
             Control("2 epsilon kappa", Tail(trials.separation_loss, with_two), settings[:1], "wrong factor"),
             Control(
@@ -261,7 +214,7 @@ def _eq10() -> Claim:
     )
 
 
-def _eq11() -> Claim:
+def _eq11() -> Check:
     def violation(setting: Setting) -> tuple[float, float]:
         """K = 1 and h = c: P(c^2 chi2_d / d > c^2 + C2 sqrt(tau / d)) against exp(-tau)."""
         d, tau, constant, c = (setting.numbers[key] for key in ("d", "tau", "C2", "c"))
@@ -283,50 +236,24 @@ def _eq11() -> Claim:
     ]
     laws = (four_atoms(), two_clusters())
     settings = tuple(_setting(law, sizes) for law in laws for sizes in (MANY, FEW))
-    return Claim(
-        id="kpotufe2020:eq11",
-        paper=PAPER,
-        where="Example 1, (11)",
-        kind="tail bound",
-        tex=r"\|V^{\top}S(f-g)\|^2\le\lambda_1^3\|f-g\|^2+C_2\sqrt{\tau/(n\wedge d)}\ \forall f,g\in\mathcal H"
-        r"\quad\text{w.p. }1-e^{-\tau},\ n\wedge d>C_1",
-        hypotheses=r"$\tau>1$ and $n\wedge d>C_1$ with $C_1$ and $C_2$ functions of $(K,\rho)$ alone; $f,g\in\mathcal "
-        r"H$ of any norm. Tried, as printed, for $K=1$ and $n\ge d$; as corrected for the largest of all unit $f-g$.",
-        because="Two slips. C1 cannot be free of tau: for K = 1 and fixed d the tail of chi2_d / d is exp(-C2 sqrt(tau "
-        "d) / 2), which is more than exp(-tau) for tau large. And the last term lacks |f - g|^2: for |f - g| large it "
-        "is nothing. With n and d at least C1 tau and the factor it follows from Theorem B; Theorem E has it for all.",
-        printed=Form(Exact(violation), tuple(printed), "refuted"),
-        corrected=Form(
-            Tail(trials.stretch, _bound(sketching.largest_stretch)),
-            settings,
-            "certified",
-            r"(\lambda_1^3+e)\|f-g\|^2\text{ w.p. }1-4e^{-\tau}",
-        ),
+    return Check(
+        printed=Form(Exact(violation), tuple(printed)),
+        corrected=Form(Tail(trials.stretch, _bound(sketching.largest_stretch)), settings),
         controls=(
             Control("without the deviation term", Tail(trials.stretch, exceeded), settings[:1], "term left out"),
         ),
     )
 
 
-def _relative() -> Claim:
+def _relative() -> Check:
     def bound(setting: Setting) -> Bound:
         d, tau, pairs = (setting.numbers[key] for key in ("d", "tau", "pairs"))
         return sketching.relative_norms(num_functions=pairs, d=d, tau=tau)
 
     laws = (four_atoms(), two_clusters())
     settings = tuple(_setting(law, {"n": 200.0, "d": d}) for law in laws for d in (16.0, 4096.0))
-    return Claim(
-        id="jaxkern:relative",
-        paper=PAPER,
-        where="Section 5.1, without constants of the kernel (ours)",
-        kind="tail bound",
-        tex=r"\Big|\frac{\|V^{\top}Sf\|^2}{\langle f,\Sigma_n^3f\rangle}-1\Big|\le2\sqrt{\tfrac xd}+\tfrac{2x}d\ "
-        r"\forall f\in T,\ x=\ln|T|+\tau\quad\text{w.p. }1-2e^{-\tau}",
-        hypotheses=r"Given the sample; $T$ a finite set of functions that may depend on the sample and not on $Z$; "
-        r"$\tau>0$, any $d\ge1$. Tried on the differences of all pairs of atoms, $n=200$.",
-        because="Proposition J: given the sample the ratio is exactly chi2_d / d. It is the J-L lemma that the title "
-        "promises, relative and not additive, and no property of the kernel enters.",
-        corrected=Form(Tail(trials.relative_error, bound), settings, "certified"),
+    return Check(
+        corrected=Form(Tail(trials.relative_error, bound), settings),
         controls=(
             Control(
                 "a quarter of the bound",
@@ -338,7 +265,7 @@ def _relative() -> Claim:
     )
 
 
-def _scale_free() -> Claim:
+def _scale_free() -> Check:
     def bound(setting: Setting) -> Bound:
         given = setting.numbers
         e = sketching.relative_norms(num_functions=given["pairs"], d=given["d"], tau=given["tau"])
@@ -363,21 +290,8 @@ def _scale_free() -> Claim:
     def mixed(arrays: dict[str, Any]) -> dict[str, Any]:
         return {**arrays, "within": jnp.roll(arrays["within"], 1)}
 
-    return Claim(
-        id="jaxkern:scale-free",
-        paper=PAPER,
-        where="the example that is announced after Example 1 (ours)",
-        kind="tail bound",
-        tex=r"\frac{\operatorname{diam}^2(\Theta F)\vee\operatorname{diam}^2(\Theta G)}"
-        r"{\operatorname{dist}^2(\Theta F,\Theta G)}\le\frac{1+u}{1-u}\Big(\frac{\lambda_1}{\lambda_k}\Big)^3"
-        r"\frac{D}{\Delta-4\epsilon\kappa}\quad\text{w.p. }1-2e^{-\tau}",
-        hypotheses=r"$F$ and $G$ sets of $N$ features that meet Assumption 1 with $k$ and $\epsilon$, squared "
-        r"diameters at most $D$, squared distance at least $\Delta>4\epsilon\kappa$; $u=2\sqrt{x/d}+2x/d<1$ with "
-        r"$x=\ln\binom N2+\tau$. Tried for two clusters, $k=1$, and for a law with the "
-        r"separation in the second direction, $k=2$.",
-        because="Proposition K. The paper announces an example with a scale-free notion of separation after Example 1, "
-        "and none follows. This is what its argument gives: the ratio grows by (lambda_1 / lambda_k)^3 at most.",
-        corrected=Form(Tail(trials.image_ratio, bound), settings, "certified"),
+    return Check(
+        corrected=Form(Tail(trials.image_ratio, bound), settings),
         controls=(
             Control(
                 "pairs of the other set counted as within",
@@ -466,7 +380,7 @@ CENTRING = (
 )
 
 
-def _mixture() -> Claim:
+def _mixture() -> Check:
     def residual(sign: float, *, swapped: bool = False) -> Identity:
         def check(key: jax.Array, setting: Setting) -> np.ndarray:
             del key
@@ -486,23 +400,14 @@ def _mixture() -> Claim:
         return Identity(check)
 
     places = _centred_places()
-    return Claim(
-        id="kpotufe2020:mixture",
-        paper=PAPER,
-        where="Example 2, the decomposition before (13)",
-        kind="identity",
-        tex=r"\mu_2=\gamma\mu_1,\ \Sigma=\pi_1\Sigma_1+\pi_2\Sigma_2+\gamma\,\mu_1\otimes\mu_1,\ "
-        r"\tfrac{(1+\gamma)^2}\gamma=\tfrac1{\pi_1\pi_2},\ \gamma=\pi_1/\pi_2",
-        hypotheses=CENTRING,
-        because="The sign is a slip: centring gives mu_2 = -gamma mu_1, and mu_1 - mu_2 = (1 + gamma) mu_1, which the "
-        "proof goes on with. The rest is right.",
-        printed=Form(Identity(residual(1.0).residual), places, "refuted"),
-        corrected=Form(residual(-1.0), places, "identity", r"\mu_2=-\gamma\mu_1"),
+    return Check(
+        printed=Form(Identity(residual(1.0).residual), places),
+        corrected=Form(residual(-1.0), places),
         controls=(Control("gamma = pi_2 / pi_1", residual(-1.0, swapped=True), places, "swapped constants"),),
     )
 
 
-def _eq13() -> Claim:
+def _eq13() -> Check:
     def holds(with_sigma: bool = True) -> Inequality:
         def one(m: Mixture) -> tuple[float, float]:
             largest, leading = m.leading()
@@ -512,22 +417,14 @@ def _eq13() -> Claim:
         return _sides(one, "(13)")
 
     centred = _centred_places()
-    return Claim(
-        id="kpotufe2020:eq13",
-        paper=PAPER,
-        where="Example 2, (13)",
-        kind="inequality",
-        tex=r"\lambda_1\le\sigma+\gamma\langle f_1,\mu_1\rangle^2",
-        hypotheses=CENTRING,
-        because="Without centring it fails: for two orthonormal atoms with pi_1 < 1/2 the leading direction is mu_2, "
-        "sigma = 0 and the right side is 0. With centring it holds.",
-        printed=Form(holds(), _uncentred_places((0.1, 0.4), 0.3), "refuted"),
-        corrected=Form(holds(), centred, "consistent", r"\text{the same, }\mathbb EK_X=0"),
+    return Check(
+        printed=Form(holds(), _uncentred_places((0.1, 0.4), 0.3)),
+        corrected=Form(holds(), centred),
         controls=(Control("without sigma", holds(with_sigma=False), centred, "term left out"),),
     )
 
 
-def _eq14() -> Claim:
+def _eq14() -> Check:
     def holds(factor: float = 1.0) -> Inequality:
         def one(m: Mixture) -> tuple[float, float]:
             largest, _ = m.leading()
@@ -536,22 +433,14 @@ def _eq14() -> Claim:
         return _sides(one, "(14)")
 
     centred = _centred_places()
-    return Claim(
-        id="kpotufe2020:eq14",
-        paper=PAPER,
-        where="Example 2, (14)",
-        kind="inequality",
-        tex=r"\lambda_1\ge\langle\mu_1,\Sigma\mu_1\rangle/\|\mu_1\|^2\ge\gamma\|\mu_1\|^2",
-        hypotheses=CENTRING,
-        because="Without centring it fails: for two orthonormal atoms with pi_1 > 1/2 lambda_1 = pi_1 < pi_1 / pi_2. "
-        "With centring it holds.",
-        printed=Form(holds(), _uncentred_places((0.9, 0.6), 0.7), "refuted"),
-        corrected=Form(holds(), centred, "consistent", r"\text{the same, }\mathbb EK_X=0"),
+    return Check(
+        printed=Form(holds(), _uncentred_places((0.9, 0.6), 0.7)),
+        corrected=Form(holds(), centred),
         controls=(Control("2 gamma", holds(2.0), centred, "wrong factor"),),
     )
 
 
-def _eq12() -> Claim:
+def _eq12() -> Check:
     def one(m: Mixture) -> tuple[float, float]:
         largest, _ = m.leading()
         gap = m.means[0] - m.means[1]
@@ -563,24 +452,9 @@ def _eq12() -> Claim:
     laws = (four_atoms(), two_clusters(), two_clusters(0.5))
     settings = tuple(_setting(law, sizes) for law in laws for sizes in (MANY, FEW))
     loose = (_setting(two_atoms(0.9), MANY), _setting(two_clusters(0.7, centred=False), MANY))
-    return Claim(
-        id="kpotufe2020:eq12",
-        paper=PAPER,
-        where="Example 2, (12)",
-        kind="tail bound",
-        tex=r"\|V^{\top}S(\mu_1-\mu_2)\|^2\ge\lambda_1^3\Big(\|\mu_1-\mu_2\|^2-\frac{\sigma}{\pi_1\pi_2}\Big)"
-        r"-C_2\sqrt{\tau/(n\wedge d)}\quad\text{w.p. }1-e^{-\tau}",
-        hypotheses=CENTRING + r" $\tau>1$ and $n\wedge d>C_1(K,\rho)$. Tried, as printed, as $n\wedge d\to\infty$.",
-        because="Without centring it fails as n and d grow, whatever C1 and C2 are: two orthonormal atoms with pi_1 "
-        "= .9 have .9^3 + .1^3 = .73 on the left and 2 (.9)^3 = 1.458 on the right. For a kernel that is never "
-        "negative centring cannot hold. With it the statement holds, the last term explicit, for all n and d.",
-        printed=Form(_sides(one, "(12)"), _uncentred_places((0.9, 0.6), 0.7), "refuted"),
-        corrected=Form(
-            Tail(trials.mean_separation_loss, shortfall),
-            settings,
-            "certified",
-            r"\lambda_1^3\Big(\|\mu_1-\mu_2\|^2-\frac{\sigma}{\pi_1\pi_2}\Big)-e\|\mu_1-\mu_2\|^2,\ \mathbb EK_X=0",
-        ),
+    return Check(
+        printed=Form(_sides(one, "(12)"), _uncentred_places((0.9, 0.6), 0.7)),
+        corrected=Form(Tail(trials.mean_separation_loss, shortfall), settings),
         controls=(
             Control("not centred", Tail(trials.mean_separation_loss, shortfall), loose, "centred for uncentred"),
         ),

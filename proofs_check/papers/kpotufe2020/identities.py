@@ -5,9 +5,10 @@ These run on the library itself, on landmarks that are atoms of a population, no
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -20,30 +21,15 @@ from jaxkern._draws import normal_rows
 from jaxkern._spectral import matmul
 from jaxkern.gram import center, gram
 from proofs_check import controls
-from proofs_check.claim import Claim, Control, Expectation, Form, Identity, Law, Setting
+from proofs_check.claim import Check, Control, Expectation, Form, Identity, Law, Setting
 from proofs_check.papers import flops
 from proofs_check.papers import operators as op
+from proofs_check.papers.kpotufe2020.places import Scope
 from proofs_check.papers.populations import Population
 
 PAPER = "kpotufe2020"
 LANDMARKS = 60
 FUNCTIONS = 3
-
-
-def claims(people: Sequence[Population]) -> list[Claim]:
-    """Return the exact claims on these populations, in the paper's order."""
-    places = tuple(_literal(person) for person in people)
-    atoms = (_three_atoms(),)
-    return [
-        _eq1(places),
-        _normalisation(places),
-        _centred(places),
-        _eq4_and_b1(places),
-        _eq5(places),
-        _cost(),
-        _shortcut("literal", _literal_square, atoms, _one_key(atoms)),
-        _shortcut("counts", _counted_square, atoms, _transposed(atoms)),
-    ]
 
 
 def _literal(person: Population) -> Setting:
@@ -59,6 +45,11 @@ def _literal(person: Population) -> Setting:
     f = rkhs.Function(person.kernel, jnp.concatenate([landmarks, beside]), weights)
     population = {"kernel": person.kernel, "landmarks": landmarks, "f": f}
     return Setting(f"{person.name}, n={count}", population, {"d": 40.0}, {"rows": 40})
+
+
+@functools.cache
+def _literals(scope: Scope) -> tuple[Setting, ...]:
+    return tuple(_literal(person) for person in scope.people)
 
 
 # ------------------------------------------------------------------------------------------- (1) and normalisation
@@ -87,23 +78,19 @@ def _relative_square_without_k(key: jax.Array, population: Mapping[str, Any], nu
     return jnp.sum(image**2) / exact
 
 
-def _eq1(places: tuple[Setting, ...]) -> Claim:
+def _eq1(scope: Scope) -> Check:
     def one(setting: Setting) -> float:
         return 1.0
 
-    return Claim(
-        id="kpotufe2020:eq1",
-        paper=PAPER,
-        where="(1)",
-        kind="expectation",
-        tex=r"\mathbb E_Z\,\tfrac{1}{n^3d}\langle (ZK)g_X,(ZK)f_X\rangle=\langle g,\Sigma_n^3f\rangle",
-        hypotheses="Any bounded kernel and any sample, which is given; the entries of $Z$ are independent and "
-        "standard normal. Tried for $g=f$, which decides all pairs, at up to 60 landmarks and $d=40$.",
-        because="True. The approximate signs of the paper are its Theorem 1 and Proposition 1; "
-        "this is the exact content.",
-        printed=Form(Expectation(_relative_square, one, one), places, "certified"),
+    return Check(
+        printed=Form(Expectation(_relative_square, one, one), _literals(scope)),
         controls=(
-            Control("Z in place of Z K", Expectation(_relative_square_without_k, one, one), places, "wrong operator"),
+            Control(
+                "Z in place of Z K",
+                Expectation(_relative_square_without_k, one, one),
+                _literals(scope),
+                "wrong operator",
+            ),
         ),
     )
 
@@ -138,29 +125,22 @@ def _normalised_and_centred(Z: jax.Array, K: jax.Array) -> jax.Array:
     return _normalised(Z, center(K))
 
 
-def _normalisation(places: tuple[Setting, ...]) -> Claim:
+def _normalisation(scope: Scope) -> Check:
     def wrong(Z: jax.Array, K: jax.Array) -> jax.Array:
         return _normalised(Z, K) / K.shape[0]
 
-    return Claim(
-        id="kpotufe2020:normalisation",
-        paper=PAPER,
-        where="end of Section 3",
-        kind="identity",
-        tex=r"V^{\top}=\frac{1}{n\sqrt{nd}}ZK\ \Rightarrow\ \mathbb E\,S^*VV^{\top}S=\Sigma_n^3",
-        hypotheses="Any bounded kernel and any sample, which is given; the entries of $Z$ are independent and "
-        "standard normal. Only their second moments enter, so the check takes an orthogonal matrix that has the same "
-        "ones.",
-        because="True. The proof of Lemma B.3 displays a further factor 1/n^2, which the control applies.",
-        printed=Form(Identity(_projected(_normalised)), places, "identity"),
+    return Check(
+        printed=Form(Identity(_projected(_normalised)), _literals(scope)),
         controls=(
-            Control("a further factor 1/n", Identity(_projected(wrong)), places, "missing normalisation"),
-            Control("K centred", Identity(_projected(_normalised_and_centred)), places, "centred for uncentred"),
+            Control("a further factor 1/n", Identity(_projected(wrong)), _literals(scope), "missing normalisation"),
+            Control(
+                "K centred", Identity(_projected(_normalised_and_centred)), _literals(scope), "centred for uncentred"
+            ),
         ),
     )
 
 
-def _centred(places: tuple[Setting, ...]) -> Claim:
+def _centred(scope: Scope) -> Check:
     def with_n_minus_one(Z: jax.Array, K: jax.Array) -> jax.Array:
         n = K.shape[0]
         return _normalised_and_centred(Z, K) * (n / (n - 1)) ** 1.5
@@ -169,17 +149,9 @@ def _centred(places: tuple[Setting, ...]) -> Claim:
         return Identity(_projected(projection, centered=True))
 
     # A constant kernel has nothing left once it is centred.
-    varying = tuple(s for s in places if not s.name.startswith("constant"))
-    return Claim(
-        id="jaxkern:centred",
-        paper=PAPER,
-        where="centred Kernel JL (ours)",
-        kind="identity",
-        tex=r"V^{\top}=\frac{1}{n\sqrt{nd}}ZHKH\ \Rightarrow\ \mathbb E\,S^*VV^{\top}S=\Sigma_{c,n}^3",
-        hypotheses=r"As for the normalisation, with $H=I-\tfrac1n11^{\top}$ and the empirical covariance "
-        r"$\Sigma_{c,n}$ about the mean of the sample. Constant kernels, of which nothing is left, are not tried.",
-        because="The paper runs Kernel JL centred and proves it uncentred; given the sample the same algebra holds.",
-        corrected=Form(holds(_normalised_and_centred), varying, "identity"),
+    varying = tuple(s for s in _literals(scope) if not s.name.startswith("constant"))
+    return Check(
+        corrected=Form(holds(_normalised_and_centred), varying),
         controls=(
             Control("K not centred", holds(_normalised), varying, "centred for uncentred"),
             Control("a covariance over n - 1", holds(with_n_minus_one), varying, "n for n - 1"),
@@ -204,28 +176,20 @@ def _projected_values(
     return jnp.vdot(form, values, precision=op.HIGHEST) / jnp.sqrt(sigma.inner(g, g, power=1))
 
 
-def _eq4_and_b1(places: tuple[Setting, ...]) -> Claim:
+def _eq4_and_b1(scope: Scope) -> Check:
     def with_power(power: int) -> tuple[Setting, ...]:
-        return tuple(Setting(s.name, s.population, s.numbers, {**s.shapes, "power": power}) for s in places[:2])
+        return tuple(
+            Setting(s.name, s.population, s.numbers, {**s.shapes, "power": power}) for s in _literals(scope)[:2]
+        )
 
     statement = Law(_projected_values, stats.norm.cdf)
-    return Claim(
-        id="kpotufe2020:propB.1",
-        paper=PAPER,
-        where="Proposition B.1 and (4)",
-        kind="law",
-        tex=r"w\sim N_{\mathcal H}(0,\Sigma)\ \Rightarrow\ (w(x_j))_j\sim N(0,M),\ "
-        r"M_{jl}=\langle K_{x_j},\Sigma K_{x_l}\rangle",
-        hypotheses=r"Points $x_1,\dots,x_n$ fixed before $w$ is drawn, and a Gaussian measure on the RKHS with "
-        r"covariance $\Sigma$. Tried where $\Sigma$ is that of up to 60 landmarks, on two populations.",
-        because="True; the paper does not argue joint normality, which is that every linear form is Gaussian: "
-        "the check draws a fresh one in every trial.",
-        printed=Form(statement, with_power(1), "certified"),
+    return Check(
+        printed=Form(statement, with_power(1)),
         controls=(Control("draws from N(0, Sigma^3)", statement, with_power(3), "wrong law"),),
     )
 
 
-def _eq5(places: tuple[Setting, ...]) -> Claim:
+def _eq5(scope: Scope) -> Check:
     def holds(claimed: Callable[[Any, jax.Array], jax.Array]) -> Identity:
         def check(key: jax.Array, setting: Setting) -> np.ndarray:
             del key
@@ -259,21 +223,14 @@ def _eq5(places: tuple[Setting, ...]) -> Claim:
         return printed(kernel, controls.in_half(landmarks))
 
     # K^2 and K are proportional when the kernel is constant or its atoms are orthogonal and equally frequent.
-    telling = tuple(s for s in places if s.name.startswith(("gauss", "skewed", "data")))
+    telling = tuple(s for s in _literals(scope) if s.name.startswith(("gauss", "skewed", "data")))
     gaussian = tuple(s for s in telling if isinstance(s.population["kernel"], kernels.Gaussian))
-    return Claim(
-        id="kpotufe2020:eq5",
-        paper=PAPER,
-        where="(5)",
-        kind="identity",
-        tex=r"\langle K_{X_j},\Sigma_nK_{X_l}\rangle=\tfrac1n(K^2)_{jl}",
-        hypotheses=r"Any kernel and any sample $X_1,\dots,X_n$, which is given; $\Sigma_n=S_X^*S_X/n$ is not centred.",
-        because="True.",
-        printed=Form(holds(printed), places, "identity"),
+    return Check(
+        printed=Form(holds(printed), _literals(scope)),
         controls=(
             Control("K in place of K^2", holds(without_square), telling, "wrong power"),
             Control("the transpose of S for its adjoint", holds(transposed), telling, "transpose for adjoint"),
-            Control("1 / (n - 1) for 1 / n", holds(over_n_minus_one), places, "n for n - 1"),
+            Control("1 / (n - 1) for 1 / n", holds(over_n_minus_one), _literals(scope), "n for n - 1"),
             Control("gamma for the lengthscale", holds(swapped), gaussian, "swapped constants"),
             Control("points in float16", holds(rounded), telling[-1:], "low precision"),
         ),
@@ -283,7 +240,7 @@ def _eq5(places: tuple[Setting, ...]) -> Claim:
 # ----------------------------------------------------------------------------------------------------------- cost
 
 
-def _cost() -> Claim:
+def _cost() -> Check:
     """Kernel evaluations are kept free of matrix products by a kernel of direct differences."""
     kernel = kernels.Laplacian(1.0)
 
@@ -311,17 +268,8 @@ def _cost() -> Claim:
         Setting(f"n={n}, d={d}, N={points}", numbers={"n": n, "d": d, "N": points})
         for n, d, points in ((200, 20, 1_000), (256, 120, 12_288), (400, 10, 104_000))
     )
-    return Claim(
-        id="kpotufe2020:cost",
-        paper=PAPER,
-        where="Section 1, time complexity",
-        kind="cost",
-        tex=r"d\,n^2\text{ multiply-adds to form }ZK,\ N\,d\,n\text{ to map }N\text{ points, with constant }1",
-        hypotheses="$n$ landmarks, $N$ points, $d$ rows of $Z$; only the multiply-adds of matrix products count, "
-        "neither kernel evaluations nor Gaussians. Tried at sizes that split into equal tiles.",
-        because="True of the matrix products, counted in the traced program. It leaves out N n + n(n+1)/2 kernel "
-        "evaluations and d n Gaussians, which dominate the time for small d.",
-        printed=Form(Identity(residual(lambda n, d, N: d * n**2 + N * d * n)), settings, "identity"),
+    return Check(
+        printed=Form(Identity(residual(lambda n, d, N: d * n**2 + N * d * n)), settings),
         controls=(
             Control(
                 "an eigen-decomposition of n^3",
@@ -401,22 +349,23 @@ def _transposed(atoms: tuple[Setting, ...]) -> Control:
     return Control("L' for L in K = L L'", Law(_counted_square, _shortcut_cdf), places, "transpose for adjoint")
 
 
-def _shortcut(name: str, trial: Callable[..., jax.Array], settings: tuple[Setting, ...], control: Control) -> Claim:
+def _shortcut_literal() -> Check:
+    atoms = (_three_atoms(),)
+    return _shortcut(_literal_square, atoms, _one_key(atoms))
+
+
+def _shortcut_counts() -> Check:
+    atoms = (_three_atoms(),)
+    return _shortcut(_counted_square, atoms, _transposed(atoms))
+
+
+def _shortcut(trial: Callable[..., jax.Array], settings: tuple[Setting, ...], control: Control) -> Check:
     K, weights = _shortcut_parts()
 
     def single(t: Any) -> Any:
         return stats.chi2.cdf(np.asarray(t) * _ROWS / (weights @ K @ weights), _ROWS)
 
-    return Claim(
-        id=f"jaxkern:shortcut-{name}",
-        paper=PAPER,
-        where="how trials are drawn (ours)",
-        kind="law",
-        tex=r"\|V^{\top}Sf\|^2\sim\sum_{c}P(c)\,\langle f,\Sigma_c^3f\rangle\chi^2_d/d\text{ over all counts }c",
-        hypotheses="Three atoms with probabilities .5, .3 and .2, a Gaussian kernel, samples of $n=4$, $d=2$ and one "
-        "$f$: small enough to list all samples.",
-        because="The literal construction and the one by multinomial counts have the same exact law, "
-        "which is what lets n reach 10^12 in the trials above.",
-        corrected=Form(Law(trial, _shortcut_cdf), settings, "certified"),
+    return Check(
+        corrected=Form(Law(trial, _shortcut_cdf), settings),
         controls=(Control("the law without Sigma_n^3", Law(trial, single), settings, "wrong operator"), control),
     )

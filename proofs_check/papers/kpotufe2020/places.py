@@ -5,19 +5,28 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 from jaxkern.bounds import Bound
 from proofs_check.claim import Setting
+from proofs_check.papers import populations, shared
 from proofs_check.papers.populations import Population
 
 
-@dataclasses.dataclass(frozen=True)
-class Places:
-    """The settings of one run: populations, and the values of tau."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class Scope(shared.Scope):
+    """Populations and values of tau, and the settings that are made of them."""
 
-    people: Sequence[Population]
-    taus: tuple[float, ...]
+    @cached_property
+    def people(self) -> Sequence[Population]:
+        """The synthetic populations, or that of the user's data."""
+        return populations.synthetic() if self.data is None else (self.data,)
+
+    @property
+    def taus(self) -> tuple[float, ...]:
+        """The values of tau."""
+        return (2.0, 3.0, 5.0) if self.full else (3.0,)
 
     def at(
         self,
@@ -97,7 +106,7 @@ def fixed(d: int) -> Callable[[Population, float], int]:
     return lambda p, tau: d
 
 
-def rough(places: Places) -> tuple[Population, ...]:
+def rough(places: Scope) -> tuple[Population, ...]:
     """Return the populations whose covariance operator really varies with the sample."""
     return tuple(p for p in places.people if p.rank > 1.01)[:2]
 

@@ -18,10 +18,10 @@ from scipy import integrate, special, stats
 from jaxkern._spectral import matmul, operator_norm
 from jaxkern.bounds import Bound, sketching
 from proofs_check import controls
-from proofs_check.claim import Calibrated, Claim, Control, Exact, Form, Setting, Tail
+from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Setting, Tail
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.deviation import for_every_n
-from proofs_check.papers.kpotufe2020.places import Places, fixed, rough
+from proofs_check.papers.kpotufe2020.places import Scope, fixed, rough
 
 PAPER = "kpotufe2020"
 C = sketching.KOLTCHINSKII_LOUNICI
@@ -30,11 +30,6 @@ SPECTRA = {
     "isotropic": 8 * (1.0,),
     "geometric": tuple(0.5**i for i in range(8)),
 }
-
-
-def claims(places: Places) -> list[Claim]:
-    """Return the claims about Appendix C, and those that follow from it with better constants."""
-    return [_theorem_c1(places), _theorem_c1_lower(), _theorem_c2(), _lemma_b2_sharp(places), _every_n(places)]
 
 
 # -------------------------------------------------------------------------------------------------------- Theorem C.1
@@ -72,20 +67,20 @@ def _c1_bound(constant: float) -> Callable[[Setting], Bound]:
     return bound
 
 
-def _c1_settings(places: Places) -> tuple[Setting, ...]:
+def _c1_settings(scope: Scope) -> tuple[Setting, ...]:
     settings = []
     for name, spectrum in SPECTRA.items():
         rank = effective_rank(spectrum)
         population = {"spectrum": jnp.asarray(spectrum, jax.dtypes.canonicalize_dtype(float))}
-        for tau in places.taus:
+        for tau in scope.taus:
             for rows in (math.ceil(max(rank, tau)), 64):
                 label = f"{name}, r={rank:.3g}, tau={tau:g}, n={rows}"
                 settings.append(Setting(label, population, {"tau": tau, "rank": rank}, {"rows": rows}))
     return tuple(settings)
 
 
-def _theorem_c1(places: Places) -> Claim:
-    settings = _c1_settings(places)
+def _theorem_c1(scope: Scope) -> Check:
+    settings = _c1_settings(scope)
     wide = controls.changed(settings[-1:], "one draw repeated 4096 times", shapes={"rows": 1})
 
     def repeated(setting: Setting) -> Bound:
@@ -93,24 +88,9 @@ def _theorem_c1(places: Places) -> Claim:
         value = C * (math.sqrt(rank) + math.sqrt(tau)) / math.sqrt(4096)
         return Bound(value, 1 - math.exp(-tau), True, "kpotufe2020, Theorem C.1")
 
-    return Claim(
-        id="kpotufe2020:thmC.1",
-        paper=PAPER,
-        where="Theorem C.1",
-        kind="tail bound",
-        tex=r"\|\hat\Sigma-\Sigma\|\le C\|\Sigma\|\frac{\sqrt{r(\Sigma)}+\sqrt\tau}{\sqrt n}\text{ w.p. }1-e^{-\tau},\ "
-        r"r(\Sigma)=\frac{(\mathbb E\|X\|)^2}{\|\Sigma\|},\ n\ge r(\Sigma)\vee\tau",
-        hypotheses=r"Independent centred Gaussian $X_i$ in a separable Hilbert space, $\tau\ge1$, "
-        r"$n\ge r(\Sigma)\vee\tau$. Tried in eight dimensions, at the smallest such $n$ and at 64, with the exact "
-        r"$r(\Sigma)$ and not its upper bound $\operatorname{tr}\Sigma/\|\Sigma\|$.",
-        because="The constant is not named. C = 5.92 is proved with this effective rank (Theorem A), and no constant "
-        "below 3.505 will do (jaxkern:thmC.1-lower).",
-        printed=Form(
-            Calibrated(covariance_error, _c1_bound(1.0), sketching.KOLTCHINSKII_LOUNICI_LOWER, C),
-            settings,
-            "calibrated",
-        ),
-        corrected=Form(Tail(covariance_error, _c1_bound(C)), settings, "certified", "C = 5.92"),
+    return Check(
+        printed=Form(Calibrated(covariance_error, _c1_bound(1.0), sketching.KOLTCHINSKII_LOUNICI_LOWER, C), settings),
+        corrected=Form(Tail(covariance_error, _c1_bound(C)), settings),
         controls=(Control("one draw repeated 4096 times", Tail(covariance_error, repeated), wide, "reused key"),),
     )
 
@@ -121,7 +101,7 @@ def _log_tail_below(d: int, x: float) -> float:
     return float((a - 1) * math.log(y) - y - special.gammaln(a))
 
 
-def _theorem_c1_lower() -> Claim:
+def _theorem_c1_lower() -> Check:
     """With rank one, r = 2 / pi, and tau = n the deviation over |Sigma| is |chi2_n / n - 1|."""
 
     def probability(setting: Setting) -> tuple[float, float]:
@@ -135,17 +115,8 @@ def _theorem_c1_lower() -> Claim:
             for c, n in zip(constants, (1e3, 1e4, 1e10), strict=False)
         )
 
-    return Claim(
-        id="jaxkern:thmC.1-lower",
-        paper=PAPER,
-        where="after Theorem C.1 (ours)",
-        kind="lower bound on a constant",
-        tex=r"e^{-\tau}<P\Big(\|\hat\Sigma-\Sigma\|>C\|\Sigma\|\tfrac{\sqrt{r(\Sigma)}+\sqrt\tau}{\sqrt n}\Big)"
-        r"\text{ for }C<3.505\text{ and some }\Sigma,\ \tau=n",
-        hypotheses=r"$\Sigma$ of rank one and $\tau=n$, which Theorem C.1 allows; $n$ large for $C$ close to 3.505.",
-        because="Cramer: chi2_n / n exceeds 1 + u with probability exp(-n (u - log(1 + u)) / 2), and the rate is below "
-        "1 for u < 3.5052. The check takes a lower bound of the tail, in logs.",
-        corrected=Form(Exact(probability), places((3.3, 3.45, 3.505)), "certified"),
+    return Check(
+        corrected=Form(Exact(probability), places((3.3, 3.45, 3.505))),
         controls=(Control("C = 3.6", Exact(probability), places((3.6, 3.6, 3.6)), "wrong factor"),),
     )
 
@@ -179,7 +150,7 @@ def _c2_bound(setting: Setting) -> Bound:
     return sketching.hilbert_mean(theta=math.sqrt(2), scale=1.0, n=setting.shapes["n"], tau=setting.numbers["tau"])
 
 
-def _theorem_c2() -> Claim:
+def _theorem_c2() -> Check:
     settings = tuple(
         Setting(f"E u in R^{dim}, n={n}, tau={tau:g}", None, {"tau": tau}, {"dim": dim, "n": n})
         for dim in (1, 5)
@@ -195,23 +166,9 @@ def _theorem_c2() -> Claim:
         right = _c2_bound(setting)
         return Bound(setting.numbers["tau"] / setting.shapes["n"], right.probability, right.valid, right.source)
 
-    return Claim(
-        id="kpotufe2020:thmC.2",
-        paper=PAPER,
-        where="Theorem C.2",
-        kind="tail bound",
-        tex=r"\mathbb E\|\xi\|^m\le\tfrac{m!}2\theta^2B^{m-2}\ \forall m>2\ \Rightarrow\ "
-        r"P\Big(\big\|\tfrac1n\sum\xi_i\big\|\ge\tfrac{2B\tau}n+\sqrt{\tfrac{2\theta^2\tau}n}\Big)\le2e^{-\tau}",
-        hypotheses=r"Independent copies $\xi_i$ of a centred $\xi$ in a separable Hilbert space, $\tau>0$, with the "
-        r"moment condition for every $m>2$; the corrected form asks for it at $m=2$, too. Tried, as printed, for "
-        r"random signs on the line and, as corrected, for a law with $\mathbb E\|\xi\|^m=m!$.",
-        because="Without m = 2 the condition does not control the variance: for random signs it holds with theta^2 = "
-        "1/3, a third of the variance, and the binomial law exceeds the bound. The source surely has m >= 2, which "
-        "Lemma B.2 meets. With it the theorem holds, even with B tau / n for 2 B tau / n.",
-        printed=Form(Exact(_rademacher), printed, "refuted"),
-        corrected=Form(
-            Tail(laplace_mean, _c2_bound), settings, "certified", r"\tfrac{B\tau}n+\sqrt{2\theta^2\tau/n}\ (m\ge2)"
-        ),
+    return Check(
+        printed=Form(Exact(_rademacher), printed),
+        corrected=Form(Tail(laplace_mean, _c2_bound), settings),
         controls=(
             Control(
                 "the linear term alone",
@@ -226,52 +183,30 @@ def _theorem_c2() -> Claim:
 # ------------------------------------------------------------------------------------------------ sharper consequences
 
 
-def _lemma_b2_sharp(places: Places) -> Claim:
-    bound = places.bound(sketching.covariance_deviation_sharp, "kappa", "trace", "hs_norm", "n", "tau")
-    return Claim(
-        id="jaxkern:lemB.2-sharp",
-        paper=PAPER,
-        where="after Lemma B.2 (ours)",
-        kind="tail bound",
-        tex=r"\|\Sigma_n-\Sigma\|_{HS}\le\sqrt{\frac{2(\kappa\operatorname{tr}\Sigma-\|\Sigma\|_{HS}^2)\tau}n}"
-        r"+\frac{\sqrt{\kappa^2+\|\Sigma\|_{HS}^2}\,\tau}{3n}\quad\text{w.p. }1-2e^{-\tau},\ n\ge1",
-        hypotheses=r"$\kappa=\sup_xK(x,x)<\infty$, independent $X_i\sim\rho$, $\tau>0$ and any $n\ge1$.",
-        because="Proposition H: the exponential moment of a sum in a Hilbert space, the exact variance, and B = M/3 "
-        "for a variable bounded by M. The second term is at least 8 times smaller than before, and at large n the "
-        "whole bound 4 times smaller than Lemma B.2.",
-        **for_every_n(places, bound),
-    )
+def _lemma_b2_sharp(scope: Scope) -> Check:
+    bound = scope.bound(sketching.covariance_deviation_sharp, "kappa", "trace", "hs_norm", "n", "tau")
+    return Check(**for_every_n(scope, bound))
 
 
-def _every_n(places: Places) -> Claim:
+def _every_n(scope: Scope) -> Check:
     names = ("kappa", "op_norm", "trace", "trace3", "hs_norm", "n", "d", "tau")
-    bound = places.bound(sketching.inner_products_every_n, *names)
+    bound = scope.bound(sketching.inner_products_every_n, *names)
 
     def n_of(value: float) -> Callable[[Any, float], float]:
         return lambda p, tau: value
 
-    return Claim(
-        id="jaxkern:thm1-every-n",
-        paper=PAPER,
-        where="after Theorem 1 (ours)",
-        kind="tail bound",
-        tex=r"\|S^*VV^{\top}S-\Sigma^3\|\le2oD+D^2+e\quad\text{w.p. }1-4e^{-\tau},\ n\ge1,\ d\ge1",
-        hypotheses=r"A bounded kernel, independent $X_i\sim\rho$, $\tau>0$, and no condition on $n$ or $d$. Tried at "
-        r"$n=1$ and 1,000 with $d=1$, and at $n=10^{10}$ with $d=32$ on laws with finitely many atoms.",
-        because="Theorem E: Theorem C with Proposition H in place of Lemma B.2. No condition is left, and the n-term "
-        "is below |Sigma|^3 from about 35 kappa s tau / |Sigma| landmarks on, where Theorem C needs 1568.",
+    return Check(
         corrected=Form(
             Tail(trials.sketch, bound),
-            places.at(n_of(1.0), d=fixed(1), rows=fixed(1))
-            + places.at(n_of(1e3), d=fixed(1), rows=fixed(1))
-            + places.at(n_of(1e10), d=fixed(32), rows=fixed(32)),
-            "certified",
+            scope.at(n_of(1.0), d=fixed(1), rows=fixed(1))
+            + scope.at(n_of(1e3), d=fixed(1), rows=fixed(1))
+            + scope.at(n_of(1e10), d=fixed(32), rows=fixed(32)),
         ),
         controls=(
             Control(
                 "Sigma^2 in place of Sigma^3",
                 Tail(trials.sketch, bound),
-                places.at(n_of(1e10), d=fixed(1024), rows=fixed(1024), people=rough(places), target=2),
+                scope.at(n_of(1e10), d=fixed(1024), rows=fixed(1024), people=rough(scope), target=2),
                 "wrong power",
             ),
         ),

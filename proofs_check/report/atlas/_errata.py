@@ -1,16 +1,12 @@
-"""The errata of the papers, from the registry of claims and the list in errata.toml.
+"""The errata of the papers, from the register.
 
-The registry says what is wrong, what holds and which verdicts are expected; the list adds what is printed in words,
-and where the proof of the corrected form stands. A statement that is expected to be refuted as printed, and is not in
-the list, is an error, and so is an entry for a claim that does not exist: the page cannot fall behind the registry.
+A statement is in the errata where the register has its printed form in words (`says`). One that is expected to be
+refuted as printed and has none is an error.
 """
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from importlib import resources
 
 from proofs_check.claim import Claim
 from proofs_check.report.atlas._pages import FORMS, slug
@@ -21,50 +17,28 @@ FALSE = ("refuted", "vacuous")
 UNNAMED = "calibrated"
 
 
-@dataclass(frozen=True)
-class Entry:
-    """What the list says of a claim: the printed statement in words, and where the correction is proved (Markdown)."""
-
-    printed: str
-    proof: str
-
-
-def entries() -> dict[str, Entry]:
-    """Return the list, by id of the claim."""
-    text = resources.files(__package__).joinpath("errata.toml").read_text(encoding="utf-8")
-    return {name: Entry(**entry) for name, entry in tomllib.loads(text).items()}
-
-
-def checked(claims: Sequence[Claim], listed: dict[str, Entry]) -> None:
-    """Raise a ValueError if the list lacks a statement that is refuted as printed, or names what is no claim."""
-    known = {claim.id: claim for claim in claims}
-    false = {name for name, claim in known.items() if _expected(claim, "printed") in FALSE}
-    faults = {
-        "are no claims": set(listed) - set(known),
-        "are false as printed and are not in errata.toml": false - set(listed),
-        "are in errata.toml without a printed form": {n for n in listed if n in known and known[n].printed is None},
-    }
-    for fault, names in faults.items():
-        if names:
-            raise ValueError(f"{', '.join(sorted(names))}: these {fault}")
+def listed(claims: Sequence[Claim]) -> dict[str, Claim]:
+    """Return the claims that are in the errata. Raise a ValueError if one is false as printed and not among them."""
+    false = [c.id for c in claims if _expected(c, "printed") in FALSE and not (c.says and c.proof)]
+    if false:
+        raise ValueError(f"{', '.join(false)}: false as printed, but the register lacks `says` or `proof`")
+    return {claim.id: claim for claim in claims if claim.says}
 
 
 def anchors(claims: Sequence[Claim]) -> dict[str, str]:
     """Return the anchors of the errata on their page, by id of the claim."""
-    listed = entries()
-    return {claim.id: slug(_heading(claim)) for claim in claims if claim.id in listed}
+    return {name: slug(_heading(claim)) for name, claim in listed(claims).items()}
 
 
 def page(claims: Sequence[Claim]) -> str:
     """Return the page of errata."""
-    listed = entries()
-    checked(claims, listed)
+    among = listed(claims)
     false = sum(_expected(claim, "printed") in FALSE for claim in claims)
     lines = [
         "# Errata",
         "",
         f"What is false or imprecise in the four papers as printed: {false} statements, displays and steps of proofs "
-        f"that are false, and {len(listed) - false} that are true but for a slip, a hypothesis or their proof. Most "
+        f"that are false, and {len(among) - false} that are true but for a slip, a hypothesis or their proof. Most "
         "are repaired by a constant, a sign or a hypothesis, and the main results of all four papers survive in the "
         "form that is given here.",
         "",
@@ -78,25 +52,24 @@ def page(claims: Sequence[Claim]) -> str:
     for paper in PAPERS:
         own = [claim for claim in claims if claim.paper == paper]
         wrong = [claim for claim in own if _expected(claim, "printed") in FALSE]
-        rest = [claim for claim in own if claim.id in listed and claim not in wrong]
-        lines += _section(f"{paper}: false as printed", "Wrong", wrong, listed)
-        lines += _section(f"{paper}: imprecise", "Note", rest, listed)
+        rest = [claim for claim in own if claim.id in among and claim not in wrong]
+        lines += _section(f"{paper}: false as printed", "Wrong", wrong)
+        lines += _section(f"{paper}: imprecise", "Note", rest)
         lines += _unnamed(f"{paper}: constants that are not named", own)
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def _section(title: str, label: str, claims: Sequence[Claim], listed: dict[str, Entry]) -> list[str]:
+def _section(title: str, label: str, claims: Sequence[Claim]) -> list[str]:
     """Return the errata of one kind; `label` is what the reason of the registry is called."""
     if not claims:
         return []
     lines = [f"## {title}", ""]
     for claim in claims:
-        entry = listed[claim.id]
-        lines += [f"### {_heading(claim)}", "", f"- *Printed.* {entry.printed}"]
+        lines += [f"### {_heading(claim)}", "", f"- *Printed.* {claim.says}"]
         lines.append(f"- *{label}.* {_cell(claim.because)}")
         if claim.corrected is not None:
             lines.append(f"- *Holds.* {_tex(claim.corrected.tex or claim.tex)}")
-        lines.append(f"- *Proof.* {entry.proof}.")
+        lines.append(f"- *Proof.* {claim.proof}.")
         verdicts = [f"{_expected(claim, form)} as {form}" for form in FORMS if _expected(claim, form)]
         lines += [f"- *Claim.* {_link(claim)}: {', '.join(verdicts)}.", ""]
     return lines

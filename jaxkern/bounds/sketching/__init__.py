@@ -1,0 +1,69 @@
+r"""Right-hand sides of kpotufe2020 (Kernel JL), as printed and as corrected.
+
+Words: op_norm = |Sigma|_op = S, trace = tr Sigma, trace3 = tr Sigma^3, hs_norm = |Sigma|_HS, kappa = sup K(x, x),
+n = number of landmarks, d = number of sketch rows, and tau sets the failure probability. Effective ranks are
+s = trace / S and s3 = trace3 / S^3. Python floats give exact float64; arrays and tracers give `jax.numpy`.
+
+The paper leaves the constant of its d-term open. Here it has the value `KOLTCHINSKII_LOUNICI` = 5.92, proved in
+docs/theory/kpotufe2020.md (Theorem A there), where the corrections are derived too.
+"""
+
+from __future__ import annotations
+
+from jaxkern.bounds.sketching._covariance import (
+    KOLTCHINSKII_LOUNICI,
+    KOLTCHINSKII_LOUNICI_LOWER,
+    covariance_deviation,
+    covariance_deviation_bernstein,
+    covariance_deviation_sharp,
+    cube_deviation,
+    cube_trace,
+    gaussian_covariance,
+    hilbert_mean,
+)
+from jaxkern.bounds.sketching._difference import (
+    weak_difference,
+    weak_difference_coupled,
+    weak_difference_given,
+)
+from jaxkern.bounds.sketching._inner_products import (
+    conditional_sketch,
+    inner_products,
+    inner_products_all_d,
+    inner_products_every_n,
+    projected_inner_products,
+    projected_inner_products_all_d,
+    relative_norms,
+)
+from jaxkern.bounds.sketching._separation import (
+    largest_stretch,
+    mean_separation_shortfall,
+    relative_separation,
+    separation_shortfall,
+)
+
+__all__ = [
+    "KOLTCHINSKII_LOUNICI",
+    "KOLTCHINSKII_LOUNICI_LOWER",
+    "conditional_sketch",
+    "covariance_deviation",
+    "covariance_deviation_bernstein",
+    "covariance_deviation_sharp",
+    "cube_deviation",
+    "cube_trace",
+    "gaussian_covariance",
+    "hilbert_mean",
+    "inner_products",
+    "inner_products_all_d",
+    "inner_products_every_n",
+    "largest_stretch",
+    "mean_separation_shortfall",
+    "projected_inner_products",
+    "projected_inner_products_all_d",
+    "relative_norms",
+    "relative_separation",
+    "separation_shortfall",
+    "weak_difference",
+    "weak_difference_coupled",
+    "weak_difference_given",
+]

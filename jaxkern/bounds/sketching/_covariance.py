@@ -1,0 +1,139 @@
+"""The covariance of a sample: kpotufe2020, (7), (8), Lemma B.2, and Theorems C.1 and C.2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxkern.bounds._bound import Bound, formula, xp
+
+KOLTCHINSKII_LOUNICI = 5.92
+"""A value of the universal constant for Gaussian covariance operators (kpotufe2020, Theorem C.1): Theorem A."""
+
+KOLTCHINSKII_LOUNICI_LOWER = 3.505
+"""No smaller universal constant works: P(chi2_n / n >= 1 + u) > exp(-n) for u - log(1 + u) < 2 and n large."""
+
+
+@formula
+def gaussian_covariance(*, op_norm: Any, rank: Any, n: Any, tau: Any, constant: Any = KOLTCHINSKII_LOUNICI) -> Bound:
+    """Bound |Sigma_hat - Sigma|_op for n draws from N(0, Sigma) by C |Sigma| (sqrt(r) + sqrt(tau)) / sqrt(n).
+
+    Returns
+    -------
+    Bound with probability 1 - exp(-tau), valid for tau >= 1 and n >= max(r, tau).
+
+    Source: kpotufe2020, Theorem C.1, with its constant made explicit; claim kpotufe2020:thmC.1.
+    """
+    value = constant * op_norm * (xp.sqrt(rank) + xp.sqrt(tau)) / xp.sqrt(n)
+    valid = (tau >= 1) & (n >= xp.maximum(rank, tau))
+    return Bound(value, 1 - xp.exp(-tau), valid, "kpotufe2020, Theorem C.1")
+
+
+@formula
+def hilbert_mean(*, theta: Any, scale: Any, n: Any, tau: Any, as_printed: bool = False) -> Bound:
+    """Bound |(xi_1 + ... + xi_n) / n| by sqrt(2 theta^2 tau / n) + B tau / n, xi_i in a Hilbert space (B is `scale`).
+
+    The xi_i are independent copies of a centred xi with E |xi|^m <= (m! / 2) theta^2 B^(m - 2) for every m >= 2; for
+    |xi| <= M and E |xi|^2 <= theta^2 that is B = M / 3. The paper prints 2 B tau / n, which is larger, and asks for
+    m > 2 only, which is not enough (claim kpotufe2020:thmC.2).
+
+    Returns
+    -------
+    Bound with probability 1 - 2 exp(-tau), valid for n >= 1 and tau > 0.
+
+    Source: kpotufe2020, Theorem C.2; Proposition H of docs/theory/kpotufe2020.md.
+    """
+    value = xp.sqrt(2 * theta * theta * tau / n) + (2 if as_printed else 1) * scale * tau / n
+    valid = (tau > 0) & (n >= 1)
+    return Bound(value, 1 - 2 * xp.exp(-tau), valid, "kpotufe2020, Theorem C.2" + (" (printed)" if as_printed else ""))
+
+
+@formula
+def covariance_deviation(*, kappa: Any, trace: Any, n: Any, tau: Any) -> Bound:
+    """Bound |Sigma_n - Sigma|_HS by 4 sqrt(2 kappa tr(Sigma) tau / n).
+
+    Returns
+    -------
+    Bound with probability 1 - 2 exp(-tau), valid for n >= 8 kappa tau / (9 tr Sigma) and tau > 0.
+
+    Source: kpotufe2020, Lemma B.2; claim kpotufe2020:lemB.2.
+    """
+    value = 4 * xp.sqrt(2 * kappa * trace * tau / n)
+    valid = (tau > 0) & (n >= 8 * kappa * tau / (9 * trace))
+    return Bound(value, 1 - 2 * xp.exp(-tau), valid, "kpotufe2020, Lemma B.2")
+
+
+@formula
+def covariance_deviation_bernstein(*, kappa: Any, trace: Any, n: Any, tau: Any) -> Bound:
+    """Bound |Sigma_n - Sigma|_HS by sqrt(2 kappa tr(Sigma) tau / n) + 4 kappa tau / n, for every n >= 1.
+
+    It is what Bernstein's inequality gives before it is simplified to Lemma B.2: never larger under the condition of
+    that lemma, and up to four times smaller.
+
+    Source: kpotufe2020, Theorem C.2 with B = 2 kappa and theta^2 = kappa tr Sigma; claim jaxkern:lemB.2-bernstein.
+    """
+    value = xp.sqrt(2 * kappa * trace * tau / n) + 4 * kappa * tau / n
+    valid = (tau > 0) & (n >= 1)
+    return Bound(value, 1 - 2 * xp.exp(-tau), valid, "jaxkern, from kpotufe2020, Theorem C.2")
+
+
+@formula
+def covariance_deviation_sharp(*, kappa: Any, trace: Any, hs_norm: Any, n: Any, tau: Any) -> Bound:
+    """Bound |Sigma_n - Sigma|_HS by sqrt(2 (kappa tr Sigma - h^2) tau / n) + sqrt(kappa^2 + h^2) tau / (3 n).
+
+    Here h = |Sigma|_HS. Never larger than `covariance_deviation_bernstein`; its second term is at least eight times
+    smaller.
+
+    Returns
+    -------
+    Bound with probability 1 - 2 exp(-tau), valid for n >= 1 and tau > 0.
+
+    Source: Proposition H of docs/theory/kpotufe2020.md; claim jaxkern:lemB.2-sharp.
+    """
+    valid = (tau > 0) & (n >= 1)
+    value = sharp(kappa, trace, hs_norm, n, tau)
+    return Bound(value, 1 - 2 * xp.exp(-tau), valid, "jaxkern, Proposition H")
+
+
+@formula
+def cube_deviation(*, kappa: Any, op_norm: Any, trace: Any, n: Any, tau: Any) -> Bound:
+    """Bound |Sigma_n^3 - Sigma^3|_op by 28 S^2 sqrt(2 kappa tr(Sigma) tau / n).
+
+    Returns
+    -------
+    Bound with probability 1 - 2 exp(-tau), valid for n >= 32 kappa s tau / S and tau > 0.
+
+    Source: kpotufe2020, (7) (which prints Sigma_n^3 - Sigma_n^3); claim kpotufe2020:eq7.
+    """
+    value = 28 * op_norm**2 * xp.sqrt(2 * kappa * trace * tau / n)
+    return Bound(value, 1 - 2 * xp.exp(-tau), enough(kappa, op_norm, trace, n, tau, 32.0), "kpotufe2020, (7)")
+
+
+@formula
+def cube_trace(
+    *, kappa: Any, op_norm: Any, trace: Any, trace3: Any, hs_norm: Any, n: Any, tau: Any, as_printed: bool = False
+) -> Bound:
+    """Bound tr Sigma_n^3 by tr Sigma^3 + 28 S |Sigma|_HS sqrt(2 kappa tr(Sigma) tau / n).
+
+    As printed the last term has |Sigma|_HS^2 for S |Sigma|_HS, which is never smaller.
+
+    Returns
+    -------
+    Bound with probability 1 - 2 exp(-tau), on the same event as `cube_deviation`; valid for n >= 32 kappa s tau / S.
+
+    Source: kpotufe2020, (8); claim kpotufe2020:eq8.
+    """
+    factor = hs_norm * (hs_norm if as_printed else op_norm)
+    value = trace3 + 28 * factor * xp.sqrt(2 * kappa * trace * tau / n)
+    source = "kpotufe2020, (8)" + (" (printed)" if as_printed else "")
+    return Bound(value, 1 - 2 * xp.exp(-tau), enough(kappa, op_norm, trace, n, tau, 32.0), source)
+
+
+def sharp(kappa: Any, trace: Any, hs_norm: Any, n: Any, tau: Any) -> Any:
+    """Return the bound of `covariance_deviation_sharp`."""
+    variance = xp.maximum(kappa * trace - hs_norm**2, 0.0)
+    return xp.sqrt(2 * variance * tau / n) + xp.sqrt(kappa**2 + hs_norm**2) * tau / (3 * n)
+
+
+def enough(kappa: Any, op_norm: Any, trace: Any, n: Any, tau: Any, factor: float) -> Any:
+    """Return whether tau > 0 and n >= factor kappa s tau / S, with room for the rounding of a size computed from it."""
+    return (tau > 0) & (n >= factor * kappa * trace * tau / op_norm**2 * (1 - 1e-12))

@@ -1,0 +1,180 @@
+"""Inner products that Kernel JL keeps: kpotufe2020, Proposition 1, Lemma B.3 and Theorem 1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxkern.bounds._bound import Bound, formula, xp
+from jaxkern.bounds.sketching._covariance import KOLTCHINSKII_LOUNICI, enough, sharp
+
+_SLACK = 0.51
+"""Bounds (sqrt(n) - E|h|) + E(E|h| - |h|)_+ for a standard normal h in R^n, every n >= 1."""
+
+
+@formula
+def projected_inner_products(
+    *, op_norm: Any, trace3: Any, d: Any, tau: Any, constant: Any = KOLTCHINSKII_LOUNICI
+) -> Bound:
+    """Bound |Theta* Theta - Sigma^3|_op by C S^3 (sqrt(s3) + sqrt(tau)) / sqrt(d).
+
+    Returns
+    -------
+    Bound with probability 1 - exp(-tau), valid for tau >= 1 and d >= max(s3, tau). `constant=1` gives its shape.
+
+    Source: kpotufe2020, Proposition 1, with its constant made explicit; claim kpotufe2020:prop1.
+    """
+    rank = trace3 / op_norm**3
+    value = constant * op_norm**3 * (xp.sqrt(rank) + xp.sqrt(tau)) / xp.sqrt(d)
+    valid = (tau >= 1) & (d >= xp.maximum(rank, tau))
+    return Bound(value, 1 - xp.exp(-tau), valid, "kpotufe2020, Proposition 1")
+
+
+@formula
+def projected_inner_products_all_d(*, op_norm: Any, trace3: Any, d: Any, tau: Any) -> Bound:
+    """Bound |Theta* Theta - Sigma^3|_op by S^3 (2 D + D^2), D = (sqrt(s3) + .51 + sqrt(2 tau)) / sqrt(d), for all d.
+
+    Returns
+    -------
+    Bound with probability 1 - 2 exp(-tau), valid for every d >= 1 and tau > 0.
+
+    Source: Theorem A of docs/theory/kpotufe2020.md; claim jaxkern:prop1-explicit.
+    """
+    deviation = (xp.sqrt(trace3 / op_norm**3) + _SLACK + xp.sqrt(2 * tau)) / xp.sqrt(d)
+    value = op_norm**3 * (2 * deviation + deviation**2)
+    return Bound(value, 1 - 2 * xp.exp(-tau), tau > 0, "jaxkern, Theorem A")
+
+
+@formula
+def conditional_sketch(*, op_norm3: Any, trace3: Any, d: Any, tau: Any, constant: Any = KOLTCHINSKII_LOUNICI) -> Bound:
+    """Bound |S* V V^T S - Sigma_n^3|_op given the sample by C (sqrt(t o / d) + o sqrt(tau / d)).
+
+    Here o = |Sigma_n^3|_op and t = tr Sigma_n^3 are those of the sample.
+
+    Returns
+    -------
+    Bound with probability 1 - exp(-tau) given the sample, valid for tau >= 1 and d >= max(t / o, tau).
+
+    Source: kpotufe2020, Lemma B.3, with its constant made explicit; claim kpotufe2020:lemB.3.
+    """
+    value = constant * (xp.sqrt(trace3 * op_norm3 / d) + op_norm3 * xp.sqrt(tau / d))
+    valid = (tau >= 1) & (d >= xp.maximum(trace3 / op_norm3, tau))
+    return Bound(value, 1 - xp.exp(-tau), valid, "kpotufe2020, Lemma B.3")
+
+
+@formula
+def inner_products(
+    *,
+    kappa: Any,
+    op_norm: Any,
+    trace: Any,
+    trace3: Any,
+    n: Any,
+    d: Any,
+    tau: Any,
+    constant: Any = KOLTCHINSKII_LOUNICI,
+    as_printed: bool = False,
+) -> Bound:
+    """Bound sup |<V^T S g, V^T S f> - <g, Sigma^3 f>| over unit f, g: Kernel JL preserves <., Sigma^3 .>.
+
+    As printed: 3 C S^3 (sqrt(2 s3) + sqrt(tau)) / sqrt(d) + 28 S^(5/2) sqrt(2 kappa s tau / n) with probability
+    1 - 5 exp(-tau) for n >= 6272 kappa s^5 tau / S and *every* d; that is false for every constant C when d is small
+    (claim kpotufe2020:thm1). Corrected, with better constants: C S^3 (sqrt(3 s3) + 1.5 sqrt(tau)) / sqrt(d) plus the
+    same n-term, with probability 1 - 3 exp(-tau), for n >= 6272 kappa s max(1, sqrt(s) / 4) tau / S and
+    d >= max(4 s3, tau).
+
+    Returns
+    -------
+    Bound, with `valid` the hypotheses of the form asked for.
+
+    Source: kpotufe2020, Theorem 1; Theorem B of docs/theory/kpotufe2020.md.
+    """
+    rank, rank3 = trace / op_norm, trace3 / op_norm**3
+    n_term = 28 * op_norm**2.5 * xp.sqrt(2 * kappa * rank * tau / n)
+    unit = kappa * tau / op_norm
+    if as_printed:
+        d_term = 3 * constant * op_norm**3 * (xp.sqrt(2 * rank3) + xp.sqrt(tau)) / xp.sqrt(d)
+        valid = (tau >= 1) & (n >= 6272 * rank**5 * unit)
+        return Bound(d_term + n_term, 1 - 5 * xp.exp(-tau), valid, "kpotufe2020, Theorem 1 (printed)")
+    d_term = constant * op_norm**3 * (xp.sqrt(3 * rank3) + 1.5 * xp.sqrt(tau)) / xp.sqrt(d)
+    enough_n = n >= 6272 * rank * xp.maximum(1.0, xp.sqrt(rank) / 4) * unit
+    enough_d = d >= xp.maximum(4 * rank3, tau)
+    valid = (tau >= 1) & enough_n & enough_d
+    return Bound(d_term + n_term, 1 - 3 * xp.exp(-tau), valid, "kpotufe2020, Theorem 1 (corrected)")
+
+
+@formula
+def inner_products_all_d(
+    *, kappa: Any, op_norm: Any, trace: Any, trace3: Any, hs_norm: Any, n: Any, d: Any, tau: Any
+) -> Bound:
+    """Bound the quantity of `inner_products` for every d >= 1 and far fewer landmarks, all constants explicit.
+
+    With D' = 28 S^2 sqrt(2 kappa tr(Sigma) tau / n), o^2 = S^3 + D', t = tr Sigma^3 + D' |Sigma|_HS / S and
+    D = (sqrt(t) + o (.51 + sqrt(2 tau))) / sqrt(d), the bound is 2 o D + D^2 + D'.
+
+    Returns
+    -------
+    Bound with probability 1 - 4 exp(-tau), valid for n >= 32 kappa s tau / S and every d >= 1.
+
+    Source: Theorem C of docs/theory/kpotufe2020.md; claim jaxkern:thm1-all-d.
+    """
+    n_term = 28 * op_norm**2 * xp.sqrt(2 * kappa * trace * tau / n)
+    root = xp.sqrt(op_norm**3 + n_term)
+    total = xp.sqrt(trace3 + n_term * hs_norm / op_norm)
+    deviation = (total + root * (_SLACK + xp.sqrt(2 * tau))) / xp.sqrt(d)
+    value = 2 * root * deviation + deviation**2 + n_term
+    return Bound(value, 1 - 4 * xp.exp(-tau), enough(kappa, op_norm, trace, n, tau, 32.0), "jaxkern, Theorem C")
+
+
+@formula
+def inner_products_every_n(
+    *, kappa: Any, op_norm: Any, trace: Any, trace3: Any, hs_norm: Any, n: Any, d: Any, tau: Any
+) -> Bound:
+    """Bound the quantity of `inner_products` for every n >= 1 and every d >= 1, all constants explicit.
+
+    With x the value of `covariance_deviation_sharp`, e = x^3 + 3 x^2 S + 3 x S^2, o^2 = S^3 + e,
+    t = tr Sigma^3 + x^3 + 3 x^2 S + 3 x S |Sigma|_HS and D = (sqrt(t) + o (.51 + sqrt(2 tau))) / sqrt(d), the bound is
+    2 o D + D^2 + e.
+
+    Returns
+    -------
+    Bound with probability 1 - 4 exp(-tau), valid for tau > 0, n >= 1 and d >= 1.
+
+    Source: Theorem E of docs/theory/kpotufe2020.md; claim jaxkern:thm1-every-n.
+    """
+    value = every_n(kappa, op_norm, trace, trace3, hs_norm, n, d, tau)
+    return Bound(value, 1 - 4 * xp.exp(-tau), some(n, d, tau), "jaxkern, Theorem E")
+
+
+@formula
+def relative_norms(*, num_functions: Any, d: Any, tau: Any) -> Bound:
+    """Bound | |V^T S f|^2 / <f, Sigma_n^3 f> - 1 | over finitely many f by 2 sqrt(x / d) + 2 x / d.
+
+    Here x = log(num_functions) + tau. A Johnson-Lindenstrauss lemma in the usual, relative form, given the landmarks:
+    the functions may depend on them, not on Z. No property of the kernel enters, and functions with
+    <f, Sigma_n^3 f> = 0 are mapped to 0.
+
+    Returns
+    -------
+    Bound with probability 1 - 2 exp(-tau), valid for tau > 0, d >= 1 and num_functions >= 1.
+
+    Source: Proposition J of docs/theory/kpotufe2020.md; claim jaxkern:relative.
+    """
+    x = xp.log(num_functions) + tau
+    valid = (tau > 0) & (d >= 1) & (num_functions >= 1)
+    return Bound(2 * xp.sqrt(x / d) + 2 * x / d, 1 - 2 * xp.exp(-tau), valid, "jaxkern, Proposition J")
+
+
+def every_n(kappa: Any, op_norm: Any, trace: Any, trace3: Any, hs_norm: Any, n: Any, d: Any, tau: Any) -> Any:
+    """Return the bound of `inner_products_every_n`."""
+    x = sharp(kappa, trace, hs_norm, n, tau)
+    rest = x**3 + 3 * x**2 * op_norm
+    n_term = rest + 3 * x * op_norm**2
+    root = xp.sqrt(op_norm**3 + n_term)
+    total = xp.sqrt(trace3 + rest + 3 * x * op_norm * hs_norm)
+    deviation = (total + root * (_SLACK + xp.sqrt(2 * tau))) / xp.sqrt(d)
+    return 2 * root * deviation + deviation**2 + n_term
+
+
+def some(n: Any, d: Any, tau: Any) -> Any:
+    """Return whether tau > 0, n >= 1 and d >= 1."""
+    return (tau > 0) & (n >= 1) & (d >= 1)

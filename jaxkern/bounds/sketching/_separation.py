@@ -1,0 +1,121 @@
+"""What Kernel JL keeps of a separation: kpotufe2020, (10) to (12), and the example announced after Example 1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxkern.bounds._bound import Bound, formula, xp
+from jaxkern.bounds.sketching._inner_products import every_n, relative_norms, some
+
+
+@formula
+def separation_shortfall(
+    *,
+    kappa: Any,
+    op_norm: Any,
+    trace: Any,
+    trace3: Any,
+    hs_norm: Any,
+    n: Any,
+    d: Any,
+    tau: Any,
+    eigenvalue: Any,
+    epsilon: Any,
+    num_points: Any,
+    eta: Any,
+) -> Bound:
+    """Bound lambda_k^3 Delta - inf |V^T S (f - g)|^2 over f, g in two sets of features whose distances^2 are >= Delta.
+
+    It is 4 kappa (epsilon lambda_k^3 + e), e the value of `inner_products_every_n`: what Kernel JL may lose of a
+    separation. `eigenvalue` is lambda_k; Assumption 1 holds with epsilon and eta; both sets are features of the same
+    `num_points` draws from the law. The paper has 2 kappa epsilon lambda_k^3, which is false (claim kpotufe2020:eq10).
+
+    Returns
+    -------
+    Bound with probability 1 - 4 exp(-tau) - num_points eta, valid for tau > 0, n >= 1, d >= 1 and 0 <= epsilon <= 1.
+
+    Source: kpotufe2020, (10), corrected; docs/theory/kpotufe2020.md.
+    """
+    e = every_n(kappa, op_norm, trace, trace3, hs_norm, n, d, tau)
+    valid = some(n, d, tau) & (epsilon >= 0) & (epsilon <= 1)
+    probability = 1 - 4 * xp.exp(-tau) - num_points * eta
+    return Bound(4 * kappa * (epsilon * eigenvalue**3 + e), probability, valid, "kpotufe2020, (10) (corrected)")
+
+
+@formula
+def largest_stretch(
+    *, kappa: Any, op_norm: Any, trace: Any, trace3: Any, hs_norm: Any, n: Any, d: Any, tau: Any
+) -> Bound:
+    """Bound sup |V^T S h|^2 over unit h by lambda_1^3 + e, e the value of `inner_products_every_n`.
+
+    Returns
+    -------
+    Bound with probability 1 - 4 exp(-tau), valid for tau > 0, n >= 1 and d >= 1.
+
+    Source: kpotufe2020, (11), corrected; claim kpotufe2020:eq11.
+    """
+    value = op_norm**3 + every_n(kappa, op_norm, trace, trace3, hs_norm, n, d, tau)
+    return Bound(value, 1 - 4 * xp.exp(-tau), some(n, d, tau), "kpotufe2020, (11) (corrected)")
+
+
+@formula
+def mean_separation_shortfall(
+    *,
+    kappa: Any,
+    op_norm: Any,
+    trace: Any,
+    trace3: Any,
+    hs_norm: Any,
+    n: Any,
+    d: Any,
+    tau: Any,
+    sigma: Any,
+    weight: Any,
+    mean_gap: Any,
+) -> Bound:
+    """Bound lambda_1^3 |mu_1 - mu_2|^2 - |V^T S (mu_1 - mu_2)|^2 for a mixture of two laws whose features are centred.
+
+    It is lambda_1^3 sigma / (pi_1 pi_2) + e |mu_1 - mu_2|^2, e the value of `inner_products_every_n`; `sigma` is the
+    largest eigenvalue of the components' covariances, `weight` is pi_1 = 1 - pi_2 and `mean_gap` |mu_1 - mu_2|^2. The
+    paper does not ask for E K(., X) = 0, without which it is false (claim kpotufe2020:eq12).
+
+    Returns
+    -------
+    Bound with probability 1 - 4 exp(-tau), valid for tau > 0, n >= 1, d >= 1 and 0 < weight < 1.
+
+    Source: kpotufe2020, (12), corrected; docs/theory/kpotufe2020.md.
+    """
+    e = every_n(kappa, op_norm, trace, trace3, hs_norm, n, d, tau)
+    value = op_norm**3 * sigma / (weight * (1 - weight)) + e * mean_gap
+    valid = some(n, d, tau) & (weight > 0) & (weight < 1)
+    return Bound(value, 1 - 4 * xp.exp(-tau), valid, "kpotufe2020, (12) (corrected)")
+
+
+@formula
+def relative_separation(
+    *,
+    num_pairs: Any,
+    d: Any,
+    tau: Any,
+    kappa: Any,
+    op_norm: Any,
+    eigenvalue: Any,
+    epsilon: Any,
+    squared_diameter: Any,
+    squared_distance: Any,
+) -> Bound:
+    """Bound the larger squared diameter over the squared distance, of the images of two sets of features.
+
+    (1 + u) / (1 - u) (S / lambda_k)^3 D / (Delta - 4 epsilon kappa), u the value of `relative_norms`: a separation that
+    does not depend on the scale of the kernel grows by (S / lambda_k)^3 at most, given the landmarks.
+
+    Returns
+    -------
+    Bound with probability 1 - 2 exp(-tau), valid for u < 1 and Delta > 4 epsilon kappa.
+
+    Source: Proposition K of docs/theory/kpotufe2020.md; claim jaxkern:scale-free.
+    """
+    norms = relative_norms(num_functions=num_pairs, d=d, tau=tau)
+    u, room = norms.value, squared_distance - 4 * epsilon * kappa
+    value = (1 + u) / (1 - u) * (op_norm / eigenvalue) ** 3 * squared_diameter / room
+    return Bound(value, norms.probability, norms.valid & (u < 1) & (room > 0), "jaxkern, Proposition K")

@@ -1,0 +1,114 @@
+"""Eigen-decompositions of symmetric matrices: sorted, with cut-offs relative to the dtype.
+
+Every decomposition of the package goes through here, so that the order, the cut-off and the gradients are decided once.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+HIGHEST = lax.Precision.HIGHEST
+
+
+def matmul(A: jax.Array, B: jax.Array) -> jax.Array:
+    """Return A @ B in the full precision of the dtype on every platform."""
+    return jnp.matmul(A, B, precision=HIGHEST)
+
+
+def eigh(A: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return the eigenvalues (n,) of a symmetric A in descending order and the eigenvectors as columns (n, n)."""
+    values, vectors = jnp.linalg.eigh(_all_or_none(A))
+    return values[::-1], vectors[:, ::-1]
+
+
+def eigvalsh(A: jax.Array) -> jax.Array:
+    """Return the eigenvalues (n,) of a symmetric A in descending order."""
+    return jnp.linalg.eigvalsh(_all_or_none(A))[::-1]
+
+
+def _all_or_none(A: jax.Array) -> jax.Array:
+    """Return A, or NaN alone where an entry is not finite: in a row of zeros it would not spread to the others."""
+    return A + lax.stop_gradient(0 * jnp.max(jnp.abs(A)))
+
+
+def cutoff(values: jax.Array) -> jax.Array:
+    """Return the size below which an eigenvalue is rounding: eps(dtype) * n * the largest in absolute value."""
+    return jnp.finfo(values.dtype).eps * values.shape[0] * jnp.max(jnp.abs(values))
+
+
+def psd_eigvalsh(A: jax.Array) -> jax.Array:
+    """Return the eigenvalues of a positive semidefinite A, descending, with rounding below the cut-off set to zero."""
+    values = eigvalsh(A)
+    return jnp.where(values <= cutoff(values), 0, values)  # NaN is no rounding
+
+
+def psd_power(A: jax.Array, power: float) -> jax.Array:
+    """Return A^power for a positive semidefinite A; a negative power is that of the pseudo-inverse.
+
+    Whole powers up to 4 are matrix products, which need no decomposition. Every power has the right derivative where
+    eigenvalues are equal, too.
+    """
+    whole = round(power)
+    if power == whole and 0 <= whole <= 4:
+        result = jnp.eye(A.shape[0], dtype=A.dtype)
+        for _ in range(whole):
+            result = matmul(result, A)
+        return result
+    return _eigen_power(A, float(power))
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _eigen_power(A: jax.Array, power: float) -> jax.Array:
+    values, vectors = eigh(A)
+    kept = values > cutoff(values)
+    powers = jnp.where(kept, jnp.where(kept, values, 1) ** power, 0)
+    return matmul(vectors * powers[None, :], vectors.T)
+
+
+@_eigen_power.defjvp
+def _eigen_power_jvp(power: float, primals: Any, tangents: Any) -> Any:
+    """Daleckii-Krein: the derivative is V (D o V' dA V) V' with divided differences D of the function.
+
+    The derivatives of single eigenvectors, which do not exist where eigenvalues are equal, never enter.
+    """
+    (A,), (tangent,) = primals, tangents
+    values, vectors = eigh(A)
+    kept = values > cutoff(values)
+    values = jnp.where(kept, values, 0)
+    # Descending order: in row i and column j the larger value is that of the smaller index.
+    order = jnp.arange(values.shape[0])
+    large = values[jnp.minimum(order[:, None], order[None, :])]
+    small = values[jnp.maximum(order[:, None], order[None, :])]
+    base = jnp.where(large > 0, large, 1)
+    apart = jnp.where((small > 0) & (small < large), (small - base) / base, -0.5)
+    difference = jnp.expm1(power * jnp.log1p(apart)) / apart
+    slope = jnp.where(small == 0, 1, jnp.where(small < large, difference, power)) * base ** (power - 1)
+    slope = jnp.where(large > 0, slope, 0)
+    rotated = matmul(matmul(vectors.T, (tangent + tangent.T) / 2), vectors)
+    powers = jnp.where(kept, jnp.where(kept, values, 1) ** power, 0)
+    return (
+        matmul(vectors * powers[None, :], vectors.T),
+        matmul(matmul(vectors, slope * rotated), vectors.T),
+    )
+
+
+def trace_power(A: jax.Array, power: int) -> jax.Array:
+    """Return tr A^power of a symmetric A for a whole power >= 1, by products only."""
+    if power == 1:
+        return jnp.trace(A)
+    half = A
+    for _ in range(power // 2 - 1):
+        half = matmul(half, A)
+    other = half if power % 2 == 0 else matmul(half, A)
+    return jnp.sum(half * other)
+
+
+def operator_norm(A: jax.Array) -> jax.Array:
+    """Return the largest absolute eigenvalue of a symmetric A."""
+    values = eigvalsh(A)
+    return jnp.maximum(jnp.abs(values[0]), jnp.abs(values[-1]))

@@ -1,0 +1,169 @@
+"""A few eigenpairs of a symmetric matrix that is given by its entries, with safe derivatives."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxkern.linalg._dense import eigh, matmul
+from jaxkern.linalg._krylov import BLOCKS, Priority, eigenpairs, signed, start_block
+
+
+def leading_eigh(A: jax.Array, *, num_values: int) -> tuple[jax.Array, jax.Array]:
+    """Return the largest eigenvalues (num_values,) of a symmetric A (n, n), descending, and eigenvectors as columns.
+
+    The partial solver runs where it is faster, by n and num_values alone, see `prefers_partial`. Where it does not
+    converge within 2 n products, a full decomposition follows.
+
+    Derivatives are those of the eigenpairs where eigenvalues are apart. Where some coincide, eigenvectors have none;
+    what is returned is right for sums of a function over these eigenvalues and for the projector V V', unless the cut
+    divides equal eigenvalues, and finite always. A function of both, V f(Lambda) V', has its right derivative as
+    V f(V' A V) V', with `psd_power` for f, say: numerically V' A V is Lambda, but it carries what Lambda alone cannot
+    know. The rule decomposes A in full. Second derivatives are right where all eigenvalues are apart.
+    """
+    return _leading(A, num_values, signed)
+
+
+def leading_modulus_eigh(A: jax.Array, *, num_values: int) -> tuple[jax.Array, jax.Array]:
+    """Return the eigenvalues of a symmetric A (n, n) largest in modulus, in that order, and eigenvectors as columns.
+
+    As `leading_eigh`, also in its derivatives, for a matrix that need not be positive semidefinite.
+    """
+    return _leading(A, num_values, jnp.abs)
+
+
+def eigen_rows(
+    A: jax.Array, num_rows: int, *, power: float, largest: jax.Array | float = 0.0
+) -> tuple[jax.Array, jax.Array]:
+    """Return the leading rows of Lambda^power V', (num_rows, n), and of Lambda, (num_rows,), for a PSD A = V Lambda V'.
+
+    Both are zero where the eigenvalue is rounding: at most eps * sqrt(n) * the largest, or eps * n * `largest`, the
+    largest entry of what A was computed from. Rounding errors of the n^2 entries are as good as independent, so their
+    norm grows like sqrt(n); a cut-off with n would throw away directions that float32 still knows.
+
+    Derivatives are those of the eigenvectors where eigenvalues are apart. Where they coincide an eigenvector has none;
+    there the rows R turn as A^power does, so that whatever depends on R' R = A^(2 power) alone, A restricted to the
+    leading eigenvectors, has its right derivative. The cost is that of `leading_eigh`.
+    """
+    return _eigen_rows(A, jnp.asarray(largest, A.dtype), num_rows, power)
+
+
+def prefers_partial(n: int, num_values: int) -> bool:
+    """Tell whether few eigenpairs of a dense (n, n) matrix come faster from the partial solver: by sizes alone.
+
+    Measured by benchmarks/eigensolvers.py on Gaussian Gram matrices on CPU.
+    """
+    return n >= 400 and 40 * num_values <= n
+
+
+def dense_restarts(n: int, width: int) -> int:
+    """Return the restarts allowed for a dense (n, n) matrix: 2 n products, which cost about a full decomposition."""
+    return max(2 * n // ((BLOCKS - 1) * width), 1)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1, 2))
+def _leading(A: jax.Array, num_values: int, priority: Priority) -> tuple[jax.Array, jax.Array]:
+    n = A.shape[0]
+    if not prefers_partial(n, num_values):
+        return _dense(A, num_values, priority)
+    start = start_block(n, num_values, A.dtype)
+    found = eigenpairs(lambda V: matmul(A, V), start, num_values, dense_restarts(*start.shape), None, priority)
+    # A loop of at most one turn, not a cond: under vmap a cond would decompose every matrix, converged or not.
+    state = (found.values, found.vectors, found.converged)
+    values, vectors, _ = lax.while_loop(
+        lambda state: ~state[2], lambda _: (*_dense(A, num_values, priority), jnp.ones((), bool)), state
+    )
+    return values, vectors
+
+
+def _dense(A: jax.Array, num_values: int, priority: Priority) -> tuple[jax.Array, jax.Array]:
+    values, vectors = eigh(A)
+    if priority is not signed:
+        order = jnp.argsort(-priority(values))[:num_values]
+        return values[order], vectors[:, order]
+    return values[:num_values], vectors[:, :num_values]
+
+
+@_leading.defjvp
+def _leading_jvp(num_values: int, priority: Priority, primals: Any, tangents: Any) -> Any:
+    values, vectors, moves = _moves(primals[0], tangents[0], num_values, priority)
+    slope = jnp.where(moves.apart, 1 / jnp.where(moves.apart, moves.gap, 1), 0)
+    shifts = jnp.sum(matmul(tangents[0], vectors) * vectors, axis=0)
+    return (values, vectors), (shifts, matmul(moves.basis, (slope * moves.turned).T))
+
+
+class _Moves(NamedTuple):
+    """How eigenpairs i = 1, ..., k move against all eigenvectors u_1, ..., u_n, the columns of `basis`.
+
+    `gap` (k, n) holds the differences of eigenvalues, `apart` whether it is more than rounding, and `turned` (k, n) the
+    entries v_i' dA u_j.
+    """
+
+    basis: jax.Array
+    gap: jax.Array
+    apart: jax.Array
+    turned: jax.Array
+
+
+def _moves(
+    A: jax.Array, tangent: jax.Array, num_values: int, priority: Priority
+) -> tuple[jax.Array, jax.Array, _Moves]:
+    """Return the leading eigenpairs and how they move, by a full decomposition.
+
+    The pairs themselves are those that are returned without a derivative, signs included.
+    """
+    n, eps = A.shape[0], float(jnp.finfo(A.dtype).eps)
+    values, vectors = _leading(A, num_values, priority)
+    every, basis = values, vectors
+    if num_values < n and not prefers_partial(n, num_values):
+        every, basis = _leading(A, n, priority)
+        values, vectors = every[:num_values], basis[:, :num_values]
+    elif num_values < n:
+        # The sum makes one decomposition wait for the other: two at a time can block each other's threads on CPU.
+        every, basis = _leading(A + 0 * jnp.sum(values), n, priority)
+    # The same eigenvalue has to have the same rounding on both sides, or it would seem apart from itself.
+    own = every[jnp.argmin(jnp.abs(values[:, None] - every[None, :]), axis=1)]
+    gap = own[:, None] - every[None, :]
+    size = jnp.max(jnp.abs(every))
+    # Among the leading ones nothing is lost by taking close eigenvalues for equal, but the second order of the gap:
+    # best where that weighs as much as the rounding of the gap. Across the cut the gap is needed wherever it is known.
+    close = jnp.sqrt(eps * size) * jnp.sqrt(jnp.maximum(jnp.abs(own)[:, None], jnp.abs(every)[None, :]))
+    rounding = 4 * n**0.5 * eps * size
+    apart = jnp.abs(gap) > jnp.where(jnp.arange(n)[None, :] < num_values, close, rounding)
+    tangent = (tangent + tangent.T) / 2
+    return values, vectors, _Moves(basis, gap, apart, matmul(matmul(vectors.T, tangent), basis))
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(2, 3))
+def _eigen_rows(A: jax.Array, largest: jax.Array, num_rows: int, power: float) -> tuple[jax.Array, jax.Array]:
+    values, vectors = _leading(A, num_rows, signed)
+    values = _without_rounding(values, A, largest)
+    return _power(values, power)[:, None] * vectors.T, values
+
+
+@_eigen_rows.defjvp
+def _eigen_rows_jvp(num_rows: int, power: float, primals: Any, tangents: Any) -> Any:
+    A, largest = primals
+    values, vectors, moves = _moves(A, tangents[0], num_rows, signed)
+    values = _without_rounding(values, A, largest)
+    kept, powers, inside = values > 0, _power(values, power), power * _power(values, power - 1)
+    slope = jnp.where(moves.apart, powers[:, None] / jnp.where(moves.apart, moves.gap, 1), inside[:, None])
+    shifts = jnp.sum(matmul(tangents[0], vectors) * vectors, axis=0)
+    turned = jnp.where(kept[:, None], slope * moves.turned, 0)
+    return (powers[:, None] * vectors.T, values), (matmul(turned, moves.basis.T), jnp.where(kept, shifts, 0))
+
+
+def _without_rounding(values: jax.Array, A: jax.Array, largest: jax.Array) -> jax.Array:
+    eps, size = float(jnp.finfo(A.dtype).eps), A.shape[0]
+    floor = eps * jnp.maximum(size**0.5 * jnp.max(jnp.abs(values)), size * largest)
+    return jnp.where(values <= floor, 0, values)  # NaN is no rounding
+
+
+def _power(values: jax.Array, power: float) -> jax.Array:
+    """Return values^power where they are positive, zero where they are not, and NaN where they are NaN."""
+    positive = values > 0
+    return jnp.where(positive, jnp.where(positive, values, 1) ** power, 0 * values)

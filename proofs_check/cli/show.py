@@ -1,0 +1,103 @@
+"""What `show` prints of a claim: what it says, what is expected, and where its check, its bound and its proof are."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from proofs_check.claim import Calibrated, Claim, Exact, Form, Identity, Inequality, Rare, Tail
+from proofs_check.engine import samples
+from proofs_check.register import function_of
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def lines(claim: Claim) -> list[str]:
+    """Return the lines that describe a claim."""
+    marginal = ", in the margin: only --all runs it" if claim.marginal else ""
+    told = [f"{claim.id}: {claim.title}", f"{claim.paper}, {claim.where} ({claim.kind}{marginal})", f"  {claim.tex}"]
+    for name, form in (("as printed", claim.printed), ("as corrected", claim.corrected)):
+        if form is not None:
+            told.append(f"{name}: of the class {type(form.statement).__name__}, expected {form.expect}")
+            told += [f"  {form.tex}"] if form.tex else []
+            told += [f"  tried at: {'; '.join(setting.name for setting in form.settings)}"] if form.settings else []
+    told += [f"hypotheses: {claim.hypotheses}"] if claim.hypotheses else []
+    told.append(f"controls: {'; '.join(control.name for control in claim.controls) or 'none'}")
+    told.append(f"because: {claim.because}")
+    return told + _places(claim)
+
+
+def _places(claim: Claim) -> list[str]:
+    """Return where the check, the bounds that it compares with, and the proof are."""
+    told = []
+    if claim.check:
+        function = function_of(claim.paper, claim.check)
+        told.append(f"check: {_place(function.__code__)}, {function.__name__}")
+        told += [f"bound: {_place(code)}, {code.co_name}" for code in bounds_of(claim)]
+    told += [f"proof: {place}" for place in _proofs(claim)]
+    return told
+
+
+def bounds_of(claim: Claim) -> list[Any]:
+    """Return the code of the public functions of `jaxkern.bounds` that a claim's forms call at their first settings."""
+    seen: dict[Any, None] = {}
+
+    def watch(frame: FrameType, event: str, argument: Any) -> None:
+        module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name
+        if event == "call" and module.startswith("jaxkern.bounds.") and name[0] not in "_<":
+            seen.setdefault(frame.f_code)
+
+    before = sys.getprofile()
+    try:
+        sys.setprofile(watch)
+        for form in (claim.printed, claim.corrected):
+            if form is not None and form.settings:
+                _right_side(claim, form)
+    finally:
+        sys.setprofile(before)
+    return [code for code in seen if not code.co_filename.endswith("_bound.py")]
+
+
+def _right_side(claim: Claim, form: Form) -> None:
+    setting = form.settings[0]
+    match form.statement:
+        case Tail(bound=bound) | Calibrated(shape=bound) | Exact(probability=bound) | Rare(log_claimed=bound):
+            bound(setting)
+        case Inequality() | Identity():
+            samples.Samples(claim.id, 0).on_the_host("", form, setting)
+
+
+def _place(code: Any) -> str:
+    return f"{_relative(Path(code.co_filename))}:{code.co_firstlineno}"
+
+
+def _relative(path: Path) -> Path:
+    return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+
+
+def _proofs(claim: Claim) -> list[str]:
+    """Return where the documentation proves the corrected form: its words, and file and line of each label in them."""
+    if not claim.proof:
+        return []
+    words = re.sub(r"\{ref\}`([^<`]*?) ?<[^>]*>`|\[([^]]*)\]\([^)]*\)", lambda m: m[1] or m[2], claim.proof)
+    told = [words]
+    pages = sorted((ROOT / "docs" / "theory").glob("*.md"))
+    for label in re.findall(r"<([\w-]+)>`", claim.proof):
+        for page in pages:
+            for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+                if line.strip() == f"({label})=":
+                    told.append(f"{_relative(page)}:{number}")
+    for target, anchor in re.findall(r"\]\(([^)#]*)#([^)]*)\)", claim.proof):
+        page = ROOT / "docs" / target
+        if page.is_file():
+            for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+                slug = re.sub(r"[^\w -]", "", line.lstrip("# ").lower()).replace(" ", "-")
+                if line.startswith("#") and slug == anchor:
+                    told.append(f"{_relative(page)}:{number}")
+    return told
+
+
+__all__ = ["bounds_of", "lines"]
