@@ -7,11 +7,10 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from proofs_check.cli import cache
-from proofs_check.cli.usage import BAD_USAGE, INTERRUPTED, NOT_WRITTEN, PROG, UsageError, positive
 from proofs_check.report import console
+from proofs_check.usage import BAD_USAGE, INTERRUPTED, NOT_WRITTEN, PROG, Parser, UsageError, positive, whole
 
 # All else is imported by the commands, after the arguments are read, so that --help is instant.
 
@@ -49,11 +48,6 @@ REPORT_EXAMPLES = """examples:
 
 exit status: 0 both files are written, 2 there is no report that this version can read, and nothing is written,
 3 a file cannot be written."""
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message} (try {self.prog} --help)")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -108,8 +102,8 @@ def _command(argv: Sequence[str] | None) -> int:
         return NOT_WRITTEN
 
 
-def _kept() -> _Parser:
-    parser = _Parser(prog=PROG, add_help=False, allow_abbrev=False)
+def _kept() -> Parser:
+    parser = Parser(prog=PROG, add_help=False, allow_abbrev=False)
     parser.add_argument(
         "--cache", type=Path, metavar="DIR", help="keep compiled programs here, in a folder of your own"
     )
@@ -118,7 +112,7 @@ def _kept() -> _Parser:
 
 
 def _parser(chosen: str = "run") -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog=PROG,
         description="Run the theorems of the papers as checks that can fail.",
         epilog=EPILOG,
@@ -126,9 +120,9 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="store_true", help="show the version and exit")
-    commands = parser.add_subparsers(title="commands (run is the default)", required=True, parser_class=_Parser)
+    commands = parser.add_subparsers(title="commands (run is the default)", required=True, parser_class=Parser)
 
-    choice = _Parser(add_help=False)
+    choice = Parser(add_help=False)
     choice.add_argument("--paper", metavar="KEY", help="only the claims of this paper, such as kpotufe2020")
     choice.add_argument(
         "--claim", metavar="ID", action="append", default=[], help="only this claim, or all that begin so; repeatable"
@@ -142,7 +136,7 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
     )  # fmt: skip
     run.add_argument("--all", action="store_true", help="steps of proofs, remarks and facts in passing, too")
     run.add_argument("--profile", choices=("quick", "full"), default="quick", help="how much to run (default: quick)")
-    run.add_argument("--seed", type=_seed, default=0, metavar="INT", help="a whole number, below 2^32 (default: 0)")
+    run.add_argument("--seed", type=whole, default=0, metavar="INT", help="a whole number, below 2^32 (default: 0)")
     run.add_argument("--data", type=Path, metavar="FILE", help="your own points: .npz (with X), .npy or .csv")
     run.add_argument("--lengthscale", type=positive, metavar="FLOAT", help="of the kernel; only with --data")
     run.add_argument("--dtype", choices=("float64", "float32"), default="float64", help="precision of the trials")
@@ -201,12 +195,6 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
     page.add_argument("folder", type=Path, metavar="DIR", help="the folder of a run, with report.json in it")
     page.set_defaults(command=_report)
     return parser
-
-
-def _seed(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 12 and int(text) < 2**32):
-        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {2**32 - 1}, got {text[:30]!r}")
-    return int(text)
 
 
 def _run(options: argparse.Namespace) -> int:

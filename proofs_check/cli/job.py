@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from proofs_check.cli import folders
-from proofs_check.cli.usage import (
+from proofs_check.engine import checkpoint as checkpoints
+from proofs_check.usage import (
     AS_EXPECTED,
     INTERRUPTED,
     NOT_AS_EXPECTED,
@@ -29,7 +30,6 @@ from proofs_check.cli.usage import (
     StorageError,
     UsageError,
 )
-from proofs_check.engine import checkpoint as checkpoints
 
 if TYPE_CHECKING:
     from proofs_check.claim import Claim
@@ -166,11 +166,20 @@ def set_precision(dtype: str) -> None:
 
 
 def write_pages(folder: Path, found: Mapping[str, Any]) -> list[str]:
-    """Write those of the two pages that are not as they follow from a report; return their names. StorageError."""
-    from proofs_check.engine import files
-    from proofs_check.report import html, markdown
+    """Write those of the pages that are not as they follow from a report; return their names. StorageError.
 
-    pages = {"report.html": html.render(found), "report.md": markdown.render(found)}
+    report.html needs jinja2; where that is not installed, there is report.md alone.
+    """
+    from proofs_check.engine import files
+    from proofs_check.report import markdown
+
+    pages = {"report.md": markdown.render(found)}
+    try:
+        from proofs_check.report import page
+    except ImportError:
+        print(f"{PROG}: no report.html without jinja2: pip install jaxkern-verified[check]", file=sys.stderr)
+    else:
+        pages["report.html"] = page.render(found)
     missing = [name for name, text in pages.items() if not files.holds(folder / name, text)]
     for name in missing:
         files.write(folder / name, pages[name])

@@ -28,8 +28,8 @@ from jax import lax
 
 from jaxkern import _checks
 from proofs_check.claim import Exact, Form, Inequality, Tail, Verdict
-from proofs_check.cli.usage import UsageError
 from proofs_check.engine import draws, files, judge
+from proofs_check.usage import UsageError
 
 Params = Any
 """A PyTree of arrays: a floating leaf moves by gradients; a leaf of integers is a permutation, and moves by swaps."""

@@ -32,9 +32,9 @@ from typing import Any
 
 import numpy as np
 
-from proofs_check.cli.usage import StorageError
 from proofs_check.engine import files
 from proofs_check.report.document import ReportError, read_json
+from proofs_check.usage import StorageError
 
 MANIFEST = "manifest.json"
 CHECKPOINT = "checkpoint.records"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ import numpy as np
 
 from proofs_check.engine import files
 from proofs_check.engine.reading import one_line, place, plain
+from proofs_check.report.text import is_number
 
 if TYPE_CHECKING:
     from proofs_check.claim import Claim, Control, Form, Verdict
@@ -349,22 +349,6 @@ def _strict(value: Any) -> Any:
     if hasattr(value, "dtype"):  # NumPy and JAX
         return _strict(np.asarray(value).tolist())
     return str(value)
-
-
-def is_number(value: Any) -> bool:
-    """Tell whether a value of a document is a number: null stands for NaN, two strings for the infinities."""
-    return value is None or value in ("inf", "-inf") or (isinstance(value, int | float) and not isinstance(value, bool))
-
-
-def words_and_formulas(text: str) -> list[tuple[str, bool]]:
-    """Return text cut at its dollar signs: pieces, and whether a piece is a formula in TeX.
-
-    A dollar sign behind a backslash is a word. Text in which the others do not pair up is all words.
-    """
-    pieces = re.split(r"(?<!\\)\$", text)
-    if len(pieces) % 2 == 0:
-        return [(text, False)]
-    return [(piece, True) if i % 2 else (piece.replace("\\$", "$"), False) for i, piece in enumerate(pieces) if piece]
 
 
 def kinds_of(report: Mapping[str, Any]) -> list[str]:

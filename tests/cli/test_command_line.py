@@ -19,11 +19,11 @@ from jaxkern.bounds import Bound
 from proofs_check.claim import Claim, Control, Form, Setting, Tail
 from proofs_check.cli import folders, job
 from proofs_check.cli.command import main
-from proofs_check.cli.usage import StorageError, UsageError
 from proofs_check.engine import judge, reading
 from proofs_check.engine.draws import QUICK
 from proofs_check.engine.run import run
 from proofs_check.report import terminal
+from proofs_check.usage import StorageError, UsageError
 
 
 def uniform(key, population, numbers):

@@ -16,13 +16,13 @@ from scipy import integrate, special, stats
 
 from jaxkern.bounds import Bound
 from proofs_check.claim import Form, Identity, Inequality, Setting, Tail
-from proofs_check.cli.usage import StorageError, UsageError
 from proofs_check.engine import adversary, draws, files
 from proofs_check.engine.adversary import Target
 from proofs_check.papers import adversaries as _parts
 from proofs_check.papers import targets
 from proofs_check.papers.ghashami2016 import adversary as ghashami2016
 from proofs_check.papers.kpotufe2020 import adversary as kpotufe2020
+from proofs_check.usage import StorageError, UsageError
 
 CENTRE = np.array([3.0, 4.0])
 SIZE = 8

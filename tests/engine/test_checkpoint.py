@@ -18,8 +18,9 @@ import numpy as np
 import pytest
 
 from jaxkern.bounds import Bound
+from proofs_check import usage
 from proofs_check.claim import Claim, Control, Expectation, Form, Identity, Rate, Setting, Tail
-from proofs_check.cli import job, usage
+from proofs_check.cli import job
 from proofs_check.cli.command import main
 from proofs_check.engine import checkpoint, draws, files, run
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from proofs_check.cli import job
-from proofs_check.cli.usage import BAD_USAGE, NOT_WRITTEN, StorageError, UsageError
 from proofs_check.engine.files import write
 from proofs_check.papers import figures as _command
 from proofs_check.report import document
 from proofs_check.report.atlas import _errata, _pages
+from proofs_check.usage import BAD_USAGE, NOT_WRITTEN, StorageError, UsageError
 
 PROG = "python -m proofs_check.report.atlas"
 
