@@ -23,9 +23,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxkern import _checks
-from jaxkern.features._map import as_map
-from jaxkern.kernels._base import psd_kernel
+from jaxkern import checks
+from jaxkern.features import as_map
+from jaxkern.kernels import psd_kernel
 from proofs_check.certify._features import embed
 from proofs_check.certify._rows import Rows, distinct, rows_of
 from proofs_check.certify._tiles import (
@@ -117,7 +117,7 @@ class Distance:
     def __post_init__(self) -> None:
         """Check what can be checked without points."""
         object.__setattr__(self, "kernel", psd_kernel(self.kernel))
-        object.__setattr__(self, "eps", _checks.open_unit("eps", self.eps))
+        object.__setattr__(self, "eps", checks.open_unit("eps", self.eps))
 
     def refuses(self, map_name: str) -> str:
         """Return why a map is not meant to keep kernel distances, "" for all others; centred maps keep them too."""
@@ -134,7 +134,7 @@ class Distance:
         Raises ValueError if points are not a floating matrix of finite numbers.
         """
         rows = rows_of(points)
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(_checks.key(key))).ravel().tolist())
+        rng = np.random.default_rng(np.asarray(jax.random.key_data(checks.key(key))).ravel().tolist())
         if not np.isfinite(rows.points).all():
             raise ValueError("points must be finite")
         size = len(rows.points)
@@ -305,5 +305,3 @@ def _number(value: Any) -> float | None:
 def _off(squared_ratio: float) -> float:
     """Return | sqrt(squared_ratio) - 1 |; rounding may have made a ratio of zero a little less."""
     return abs(math.sqrt(max(squared_ratio, 0.0)) - 1) if math.isfinite(squared_ratio) else squared_ratio
-
-

@@ -19,7 +19,7 @@ from proofs_check.certify._hypotheses import hypotheses
 from proofs_check.certify._model import EXACT, Demand, Facts, Family, Rounding
 from proofs_check.certify._request import Request
 from proofs_check.certify._search import median_interval, quantiles
-from proofs_check.certify._theory import rounding_share
+from proofs_check.certify._statements import rounding_share
 from proofs_check.certify._trials import Trials
 from proofs_check.engine.versions import versions
 

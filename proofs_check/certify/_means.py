@@ -12,9 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxkern._eigensolvers import largest_eigenpairs, start_block
-from jaxkern._spectral import matmul
 from jaxkern.gram import gram, gram_matmul
+from jaxkern.linalg import largest_eigenpairs, matmul, start_block
 from proofs_check.certify._features import scaled
 
 _DENSE = 2**24

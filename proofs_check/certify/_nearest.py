@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxkern._spectral import matmul
 from jaxkern.gram import kernel_distance
+from jaxkern.linalg import matmul
 from proofs_check.certify._features import ranged, scaled
 
 

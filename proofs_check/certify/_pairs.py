@@ -14,7 +14,7 @@ import numpy as np
 from jax import lax
 
 from jaxkern import kernels
-from jaxkern._spectral import matmul
+from jaxkern.linalg import matmul
 from proofs_check.certify._clock import CELLS
 from proofs_check.certify._rows import distinct
 from proofs_check.certify._table import Table

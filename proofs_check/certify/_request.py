@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import jax
 import numpy as np
 
-from jaxkern import _checks, kernels
+from jaxkern import checks, kernels
 from proofs_check.certify._maps import NAMES
 
 GOALS = ("distance", "spectral", "clustering", "separation")
@@ -63,7 +64,7 @@ class Request:
     def __post_init__(self) -> None:
         """Raise ValueError for what is out of range, and for names that are not known."""
         for name in ("eps", "delta", "confidence"):
-            _checks.open_unit(name, getattr(self, name))
+            checks.open_unit(name, getattr(self, name))
         _positive("time", self.time)
         if self.lengthscale is not None:
             _positive("lengthscale", self.lengthscale)
@@ -81,9 +82,9 @@ class Request:
 
 
 def _positive(name: str, value: Any) -> None:
-    if not _checks.is_static(value):
+    if not isinstance(value, Real):
         raise ValueError(f"{name} must be a positive number, got {value!r}")
-    _checks.positive(name, value)
+    checks.positive(name, value)
 
 
 def _one_of(name: str, value: Any, known: Any) -> None:

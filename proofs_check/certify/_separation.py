@@ -55,7 +55,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxkern.kernels._base import psd_kernel
+from jaxkern.kernels import psd_kernel
 from proofs_check.certify import _means, _nearest
 from proofs_check.certify._features import features
 from proofs_check.certify._request import SEPARATIONS

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 
 from jaxkern import kernels, plan
 from jaxkern.bounds import Bound, fourier, streaming
-from jaxkern.plan import _least
+from jaxkern.plan import smallest_size
 from proofs_check.certify._maps import FOURIER, families
 from proofs_check.certify._model import Demand, Facts, Rounding
 from proofs_check.certify._request import STATIONARY, Request
@@ -106,7 +106,7 @@ def _kernel_pca(facts: Facts, eps: float, delta: float) -> Demand:
             return Bound(eps, -math.inf, False, "")
         return Bound(eps, 1.0, True, "") if points >= rows else _drawn(rest, points)
 
-    size = _least(certificate, delta)
+    size = smallest_size(certificate, delta)
     source = f"{NYSTROM}, with a rank"
     if size is None or size > family.largest:
         return Demand("kernel_pca", source, f"It would need more components than {family.largest:,}, the most here.")
@@ -137,7 +137,7 @@ def _components(name: str, facts: Facts, request: Request, rounding: float) -> D
                 best = max(best, direct - share * delta, free.probability - share * delta if free.valid else -math.inf)
         return Bound(eps, best, best > 0, "")
 
-    size = _least(certificate, delta)
+    size = smallest_size(certificate, delta)
     rank, points = rank_and_points(size or family.largest)
     source = "Theorem E of docs/theory/ghashami2016.md"
     if points < n:

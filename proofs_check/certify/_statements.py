@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from jaxkern.bounds import Bound, sketching
-from jaxkern.plan import _least
+from jaxkern.plan import smallest_size
 from proofs_check.certify._maps import FOURIER, LANDMARKS_A_FEATURE
 from proofs_check.certify._model import Demand, Facts, Rounding
 
@@ -35,7 +35,7 @@ def smallest(statement: Callable[[int], Bound], eps: float, delta: float) -> tup
         # exp(-log(1 / delta)) may round to the other side of delta.
         return Bound(bound.value, bound.probability + 1e-12, bound.valid and bound.value <= eps, bound.source)
 
-    size = _least(judged, delta)
+    size = smallest_size(judged, delta)
     return (LARGEST if size is None else size), statement(size or 1).source
 
 
@@ -53,7 +53,7 @@ def needed_landmarks(facts: Facts, eps: float, delta: float) -> int | None:
             bound.value, bound.probability, bound.valid and bound.value <= eps * facts.op_norm**3, bound.source
         )
 
-    return _least(certificate, delta)
+    return smallest_size(certificate, delta)
 
 
 def share_of_pairs(facts: Facts, low: float = 0.0, high: float = math.inf) -> float | None:

@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxkern._spectral import matmul
 from jaxkern.gram import gram, kernel_distance
+from jaxkern.linalg import matmul
 
 KERNEL_CANCELLATION = 2e3
 """Kernel distances take differences of points where float64 products would move the ratio by 0.1 % of eps or so."""

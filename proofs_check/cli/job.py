@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from proofs_check.cli import folders
 from proofs_check.engine import checkpoint as checkpoints
+from proofs_check.engine.versions import versions
 from proofs_check.usage import (
     AS_EXPECTED,
     INTERRUPTED,
@@ -385,25 +386,6 @@ def _population(rows: Any, request: Request) -> Any:
         return from_rows(rows, lengthscale=request.lengthscale, seed=request.seed)
     except ValueError as error:
         raise UsageError(f"{request.data}: {error}") from None
-
-
-def versions() -> dict[str, str]:
-    """Return the versions on which numbers may depend."""
-    import platform
-
-    import jax
-    import numpy
-    import scipy
-
-    from jaxkern import __version__
-
-    return {
-        "jaxkern-verified": __version__,
-        "python": platform.python_version(),
-        "jax": jax.__version__,
-        "numpy": numpy.__version__,
-        "scipy": scipy.__version__,
-    }
 
 
 def flags() -> dict[str, Any]:
