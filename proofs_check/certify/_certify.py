@@ -22,12 +22,13 @@ from proofs_check.certify._entries import GROWTH
 from proofs_check.certify._facts import facts
 from proofs_check.certify._maps import families
 from proofs_check.certify._model import LARGEST_SAMPLE, Goal
+from proofs_check.certify._open import from_array
 from proofs_check.certify._plan import find
 from proofs_check.certify._precision import trials_for
 from proofs_check.certify._request import KERNELS, Request
 from proofs_check.certify._separation import Separation
 from proofs_check.certify._spectral import Spectral
-from proofs_check.certify._table import Table, from_array, rows_for
+from proofs_check.certify._table import Table, rows_for
 from proofs_check.certify._theory import demands
 
 PAIRS = 100_000

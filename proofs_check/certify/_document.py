@@ -15,10 +15,10 @@ import numpy as np
 from jaxkern import __version__
 from proofs_check.certify._clock import Clock
 from proofs_check.certify._entries import Entry
+from proofs_check.certify._errors import quantiles, summary
 from proofs_check.certify._hypotheses import hypotheses
 from proofs_check.certify._model import EXACT, Demand, Facts, Family, Rounding
 from proofs_check.certify._request import Request
-from proofs_check.certify._search import median_interval, quantiles
 from proofs_check.certify._statements import rounding_share
 from proofs_check.certify._trials import Trials
 from proofs_check.engine.versions import versions
@@ -171,22 +171,12 @@ def described(trials: Trials, entry: Entry, seconds: float | None, clock: Clock)
         "failures": last.failures if last else 0,
         "rate_upper": outcome.upper if outcome is not None and last else None,
         "alpha": outcome.alpha if outcome is not None else 0.0,
-        "error": error_summary(np.concatenate([probe.errors for probe in chosen]) if chosen else np.empty(0)),
+        "error": summary(np.concatenate([probe.errors for probe in chosen]) if chosen else np.empty(0)),
         "seconds_per_million": seconds,
         "map_bytes": None if entry.size is None else trials.map_bytes(family, entry.size),
         "feature_bytes_per_million": None if width is None else 1_000_000 * width * np.dtype(trials.dtype).itemsize,
         "curve": curve(trials, entry, clock),
     }
-
-
-def error_summary(errors: np.ndarray) -> dict[str, float] | None:
-    """Return median, its interval and the largest of some errors; None where they are too few, or not all finite."""
-    if not len(errors) or not np.isfinite(errors).all():
-        return None
-    low, high = median_interval(errors)
-    if not math.isfinite(low):
-        return None
-    return {"median": float(np.median(errors)), "low": low, "high": high, "largest": float(errors.max())}
 
 
 def curve(trials: Trials, entry: Entry, clock: Clock) -> list[dict[str, Any]]:
