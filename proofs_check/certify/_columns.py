@@ -175,16 +175,10 @@ def classified(columns: Columns, cells: Sequence[str], codes: np.ndarray, name: 
     ]
     if any(isinstance(value, str) and not gone for value, gone in zip(values, missing, strict=True)):
         values = [cell.strip() for cell in cells]
-    order = {
-        value: i for i, value in enumerate(sorted({v for v, gone in zip(values, missing, strict=True) if not gone}))
-    }
-    index = [-1 if gone else order[value] for value, gone in zip(values, missing, strict=True)]
-    return replace(
-        columns,
-        classes=np.array(index, np.int32)[codes],
-        class_names=tuple(plain(value) for value in order),
-        label=name,
-    )
+    distinct = sorted({value for value, gone in zip(values, missing, strict=True) if not gone})
+    order = {value: i for i, value in enumerate(distinct)}
+    index = np.array([-1 if gone else order[value] for value, gone in zip(values, missing, strict=True)], np.int32)
+    return replace(columns, classes=index[codes], class_names=tuple(map(plain, distinct)), label=name)
 
 
 def _class(cell: str) -> int | float | str:

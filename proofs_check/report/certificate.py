@@ -10,7 +10,7 @@ from proofs_check.engine import files
 from proofs_check.report import certificate_document
 from proofs_check.report.certificate_plots import effective_dimensions, pair_errors, spectrum, tradeoff
 from proofs_check.report.page import Table, badge, page
-from proofs_check.report.text import Json, number, time_of
+from proofs_check.report.text import Json, number, time_of, visible
 
 BASES = {
     "draws": "random draws of the map",
@@ -59,7 +59,7 @@ def render(document: Json) -> str:
         commands=[(name, command) for name, command in named.items() if command],
         maps=_maps(document),
         evidence=_evidence(document),
-        in_words=[(entry["map"], _status(entry) + f" {entry['words']}") for entry in document["maps"]],
+        in_words=[(entry["map"], _status(entry) + " " + visible(entry["words"])) for entry in document["maps"]],
         tradeoff=tradeoff(document),
         theory=_theory(document),
         spectrum=spectrum(document),
@@ -68,9 +68,8 @@ def render(document: Json) -> str:
         classes=_classes(document),
         hypotheses=_hypotheses(document),
         data=_data(document["data"]),
-        left_out=Table(
-            "Columns that are left out", "column|why", [*document["data"]["left_out"].items()], kind="narrow"
-        ),
+        left_out=_left_out(document),
+        columns=", ".join(document["data"]["columns"]),
         about=_about(document),
     )
 

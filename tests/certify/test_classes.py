@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxkern import features, kernels
-from proofs_check.certify import _clustering, _separation
+from proofs_check.certify import _clustering, _means, _nearest, _separation
 from proofs_check.certify._clustering import Clustering
 from proofs_check.certify._separation import Separation
 
@@ -213,7 +213,7 @@ def test_the_separation_is_that_of_dense_sums(mixed, rng, kind, dtype):
 
 @pytest.mark.slow
 def test_large_classes_need_no_gram_matrix(mixed, rng, monkeypatch):
-    monkeypatch.setattr(_separation, "_DENSE", 0)
+    monkeypatch.setattr(_means, "_DENSE", 0)
     assert_separation(mixed, rng, "means", jnp.float32)
 
 
@@ -353,7 +353,7 @@ def test_classes_that_are_too_small_are_said(mixed):
 
 
 def test_distances_are_known_where_they_are_more_than_rounding():
-    means = _separation._Means(np.array([[0.0, 1.0], [1.0 + 1e-9, 2.0]]), np.array([0.0, 3.0]), 1.0)
+    means = _means.Means(np.array([[0.0, 1.0], [1.0 + 1e-9, 2.0]]), np.array([0.0, 3.0]), 1.0)
     np.testing.assert_array_equal(means.apart, [[0, 0], [1 + 1e-9, 2]])
 
 
@@ -365,7 +365,7 @@ def test_no_more_than_ten_names_are_told():
 
 def test_separation_compiles_once_for_many_draws(mixed):
     X, truth = np.float32(mixed[0]), mixed[1]
-    programs = _separation._features_means, _separation._gram_spread, _separation._features_points
+    programs = _means.features_means, _means.gram_spread, _nearest.features_points
 
     def sizes():
         return [program._cache_size() for program in programs]
