@@ -47,7 +47,6 @@ class Clusters:
     ----------
     points : (s, dim), as maps get them.
     labels : (s,) int32, the best partition of two sets of restarts.
-    within : its share of the variance that lies within clusters, in [0, 1].
     own_disagreement : misclassification rate between the best partitions of the two sets. Where it is large, several
         partitions are nearly as good as the best, and an error of this size need not be the map's.
     num_restarts : seedings of each set.
@@ -55,7 +54,6 @@ class Clusters:
 
     points: jax.Array
     labels: jax.Array
-    within: float
     own_disagreement: float
     num_restarts: int
 
@@ -135,30 +133,16 @@ class Clustering:
         if not math.isfinite(first_within + second_within):
             raise ValueError("kernel k-means of the points is not finite; look for NaN or huge entries in the points")
         better = first if first_within <= second_within else second
-        within = min(first_within, second_within)
-        return Clusters(rows.inputs, better, within, self._disagreement(first, second), self.num_restarts + 1)
+        return Clusters(rows.inputs, better, self._disagreement(first, second), self.num_restarts + 1)
 
     def error(self, key: Any, phi: Any, prepared: Clusters) -> float:
         """Return the share of points that the map's partition has elsewhere; NaN for features that are not finite."""
         labels, within = self._best(checks.key(key), _gram_of(phi, prepared.points), prepared.labels)
         return self._disagreement(prepared.labels, labels) if math.isfinite(within) else math.nan
 
-    def detail(self, phi: Any, prepared: Clusters) -> dict[str, Any]:
-        """Return the sizes of the exact clusters, how reliable they are, and what the map makes of that partition.
-
-        `within_exact` and `within_map` are the shares of the variance within the clusters of the exact partition.
-        """
-        sizes = np.bincount(np.asarray(prepared.labels), minlength=self.num_clusters)
-        G = _gram_of(phi, prepared.points)
-        with jax.enable_x64(True):
-            within = float(_within(G, prepared.labels, num_clusters=self.num_clusters))
-        return {
-            "own_disagreement": prepared.own_disagreement,
-            "words": prepared.words,
-            "sizes": sorted((int(size) for size in sizes), reverse=True),
-            "within_exact": prepared.within,
-            "within_map": within if math.isfinite(within) else None,
-        }
+    def detail(self, _phi: Any, prepared: Clusters) -> dict[str, Any]:
+        """Return how reliable the exact partition is, in words."""
+        return {"words": prepared.words}
 
     def _best(self, key: jax.Array, G: jax.Array, start: jax.Array) -> tuple[jax.Array, float]:
         with jax.enable_x64(True):
@@ -279,6 +263,3 @@ def _variance_within(G: jax.Array, labels: jax.Array, num_clusters: int) -> jax.
     averages, counts = _averages(labels, num_clusters, G.dtype)
     between = (averages * matmul(averages, G)).sum(axis=1)
     return jnp.mean(jnp.diagonal(G)) - (counts / len(G) * between).sum()
-
-
-_within = jax.jit(_variance_within, static_argnames="num_clusters")

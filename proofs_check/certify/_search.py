@@ -21,20 +21,8 @@ A fixed number is better by 15% where no draw ever fails. Elsewhere it is no bet
 for, and the rate is not known. So the evidence is sequential.
 
 *Which size to attempt?* A larger one fails less often and is certified by fewer draws. The search aims at a rate of
-`TARGET` * delta, as far as the errors that it saw tell. With errors eps (m0 / size)^(1/2) exp(s z), z standard normal,
-delta = 0.05 and alpha = 0.001, means of 1,000 simulated searches from size 4 on, m0 = 700:
-
-    s                                                    0.05  0.1   0.2   0.3
-    certified size over the smallest good one, less 1    10%   20%   39%   58%
-    draws                                                249   273   315   359
-    of these, draws of the search                        40    38    45    53
-    sizes                                                6.6   6.4   7.6   8.9
-    attempts                                             1.14  1.17  1.29  1.44
-
-The excess is close to exp(1.7 s) - 1, which is what a rate of delta / 8 in place of delta costs: it is the price of few
-draws, and not of the grid. Aiming at 0.3 delta gives 14% for s = 0.1, with a quarter more draws; at 0.06 delta, 25%
-with a tenth less. For alpha = 0.0001 the excess is the same, with a quarter more draws. Errors with a heavier tail than
-the search believes in cost attempts: 2 where z has the Gumbel law. Errors that are all equal at a size are bisected.
+`TARGET` * delta, as far as the errors that it saw tell; docs/certificates.md shows what that costs. Errors that are all
+equal at a size are bisected.
 """
 
 from __future__ import annotations

@@ -8,32 +8,7 @@ of its covariance. "points" (Example 1): R = min |f - g|^2 over f in a and g in 
 pairs of points. In both, R(phi) / R(H) is what phi *keeps*, and the error is the largest *loss* of a pair of classes,
 max(0, 1 - R(phi) / R(H)): a map may separate better than the kernel, which is no error.
 
-What the paper says of it, for Kernel JL in the population (n and d without limit, when |phi(h)|^2 = <h, Sigma^3 h>).
-Let lambda_i be the eigenvalues of Sigma = E K_X (x) K_X, and Sigma_c the covariance less the mean.
-
-* Points. The squared distances of all pairs have the means 2 tr Sigma_c in H and 2 tr(Sigma^3 Sigma_c) in the
-  features, so the pair with h = f - g keeps q(h) = (<h, Sigma^3 h> / |h|^2) tr Sigma_c / tr(Sigma^3 Sigma_c) of its
-  relative distance. If Assumption 1's inequality holds for f and g with k and epsilon, (10) as corrected in
-  docs/theory/kpotufe2020.md gives <h, Sigma^3 h> >= lambda_k^3 (|h|^2 - 4 epsilon kappa), and (11) gives
-  tr(Sigma^3 Sigma_c) <= lambda_1^3 tr Sigma_c: two classes at squared distance at least Delta lose at most
-
-      1 - (lambda_k / lambda_1)^3 (1 - 4 epsilon kappa / Delta),
-
-  which is near 1 where the condition number lambda_1 / lambda_k is large. That is no weakness of the proof: distances
-  along the k-th eigenfunction are rescaled by lambda_k^3 exactly, and if the mean is zero they keep lambda_k^3 over the
-  mean of lambda_i^3 with weights lambda_i. On most data Kernel JL fails this goal for every size, and that is reported.
-* Means. If the features have mean zero, as those of `centered=True` do, the two classes are the whole law, of weights
-  pi_a and pi_b, and sigma = max(sigma_a, sigma_b), then (12) gives lambda_1^3 (|m_a - m_b|^2 - sigma / (pi_a pi_b)) for
-  the squared distance of the means, and the covariances grow by lambda_1^3 at most: the loss is at most
-  1 / (pi_a pi_b R(H)), whatever the condition number. For finite n and d, where E K_X = 0 for the kernel itself, which
-  none that is never negative has, let e be the value of `bounds.sketching.inner_products_every_n`: on its event the
-  loss is at most 1 - (lambda_1^3 (1 - 1 / (pi_a pi_b R(H))) - e) / (lambda_1^3 + e). Without centring (12) is false,
-  and the loss may be near 1. For more than two classes the paper says nothing.
-
-For a map that keeps all distances |f - g| up to a factor in [1 - r, 1 + r], the loss of points is at most
-1 - ((1 - r) / (1 + r))^2. Means are not differences of two points, and a bound on distances says nothing of sigma.
-
-Where there is nothing to divide by:
+What the paper says of it for Kernel JL is in docs/certificates.md. Where there is nothing to divide by:
 
 * spreads sigma below rounding, 32 eps(dtype) times the mean squared length of a feature, count as that; where both
   classes of a pair have none in H and in the features (all their points coincide), all is kept if the means differ in
@@ -201,7 +176,7 @@ class Separation:
             }
             for share, i, j in pairs[:_MOST_PAIRS]
         ]
-        return {"classes": classes, "kind": self.kind, "words": prepared.words}
+        return {"classes": classes, "words": prepared.words}
 
     def _classes(
         self, labels: np.ndarray | None, num_points: int

@@ -78,10 +78,6 @@ class Table:
                 out[part] = self._finished(self._view.rows_from(start + part.start, start + part.stop))
             yield out
 
-    def sample_rows(self, key: Any, count: int) -> np.ndarray:
-        """Return indices of `count` distinct rows, see `rows_for`."""
-        return rows_for(key, self.rows, count)
-
     def fits(self, dtype: Any) -> bool:
         """Tell whether every value of the table is in the range of a dtype."""
         return self._largest <= float(np.finfo(dtype).max)

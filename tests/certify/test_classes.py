@@ -68,7 +68,6 @@ def test_kernel_kmeans_finds_the_best_of_all_partitions(rng, dtype):
     best = min(variance_within(G, np.array(one)[copies]) for one in itertools.product(range(CLASSES), repeat=8))
     found = Clustering(KERNEL, CLASSES).prepare(key(0), X)
     tolerance = 100 * float(jnp.finfo(dtype).eps)
-    assert found.within == pytest.approx(best, abs=tolerance)
     assert variance_within(G, np.asarray(found.labels)) == pytest.approx(best, abs=tolerance)
 
 
@@ -83,9 +82,7 @@ def test_maps_that_keep_distances_find_the_clusters(blobs, rng, dtype):
     turned = np.float64(phi(X)) @ np.linalg.qr(rng.normal(size=(N, N)))[0] + 1
     for scale in (1e-12, 1e12):
         assert goal.error(key(1), fixed(jnp.asarray(scale * turned, dtype)), prepared) == 0
-    detail = goal.detail(phi, prepared)
-    assert detail["sizes"] == [N // CLASSES] * CLASSES
-    assert detail["within_map"] == pytest.approx(detail["within_exact"], abs=1e-4)
+    assert goal.detail(phi, prepared) == {"words": prepared.words}
 
 
 def test_kernel_jl_finds_the_clusters(blobs):

@@ -161,7 +161,6 @@ def test_rows_of_a_key_are_distinct_sorted_and_a_function_of_the_key():
         assert np.array_equal(rows, rows_for(jax.random.key(0), num_rows, count))
         assert not np.array_equal(rows, rows_for(jax.random.key(1), num_rows, count))
     assert np.array_equal(rows_for(key, 7, 7), np.arange(7))
-    assert np.array_equal(from_array(np.eye(9)).sample_rows(key, 4), rows_for(key, 9, 4))
     for wrong, words in ((0, "count"), (8, "number of rows"), (2.5, "whole number")):
         with pytest.raises(ValueError, match=words):
             rows_for(key, 7, wrong)
