@@ -1,4 +1,4 @@
-"""What is said of the errors of some draws."""
+"""Quantiles of the errors of some draws, and the interval of their median."""
 
 from __future__ import annotations
 

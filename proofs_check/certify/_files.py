@@ -260,8 +260,8 @@ def _codes(arrow: Any, cells: Any, classes: dict[str, int]) -> np.ndarray:
     """Return the class of every cell, and enter the new ones; text is decoded once for each distinct cell."""
     held = cells if arrow.types.is_dictionary(cells.type) else cells.dictionary_encode()
     used, index = np.unique(held.indices.fill_null(-1).to_numpy(zero_copy_only=False), return_inverse=True)
-    words = ("" if i < 0 else held.dictionary[int(i)].as_py() for i in used)
-    numbers = [classes.setdefault("" if word is None else str(word).strip(), len(classes)) for word in words]
+    cells = ("" if i < 0 else held.dictionary[int(i)].as_py() for i in used)
+    numbers = [classes.setdefault("" if cell is None else str(cell).strip(), len(classes)) for cell in cells]
     return np.array(numbers, np.int64)[index]
 
 

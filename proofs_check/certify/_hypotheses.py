@@ -228,8 +228,8 @@ def _chen(facts: Facts, eps: float, delta: float) -> Iterator[Hypothesis]:
     have = f"{kernel}; eps' = {relative:.3g}"
     if relative < 0.25:
         limit = fourier.dimension_limit(eps=relative, dim=facts.dim, radius=max(facts.diameter / 2, 1e-9))
-        told = f"no map of norm 1 has fewer than {limit.value:.3g} features for all of the ball of the same diameter"
-        have += f"; {told if limit.valid else 'the ball is too small for it to say anything'}"
+        least = f"no map of norm 1 has fewer than {limit.value:.3g} features for all of the ball of the same diameter"
+        have += f"; {least if limit.valid else 'the ball is too small for it to say anything'}"
     yield Hypothesis(
         "chen2016, Theorem 6.1 (corrected)",
         "the Gaussian kernel, and eps' = (2 eps - eps^2) / (1 - eps)^2 < 1/4, that is eps < 0.1056",

@@ -46,7 +46,7 @@ class Means:
             ratio = self.apart / np.where(self.spread > self.rounding, self.spread, 0.0)
         return np.where(self.apart > 0, ratio, np.nan)
 
-    def kept(self, exact: Means) -> np.ndarray:
+    def share_kept(self, exact: Means) -> np.ndarray:
         """Return R over the exact R for all pairs, NaN where that has nothing to lose."""
         with np.errstate(divide="ignore", invalid="ignore"):
             truth = exact.apart / np.maximum(exact.spread, exact.rounding)
@@ -73,11 +73,11 @@ def prepared(
     return (*layout, exact), exact.separation, 0
 
 
-def kept(Z: jax.Array, layout: tuple[jax.Array, jax.Array, Means], rounding: float) -> np.ndarray:
+def share_kept(Z: jax.Array, layout: tuple[jax.Array, jax.Array, Means], rounding: float) -> np.ndarray:
     """Return R of the features over the exact R for all pairs of classes; NaN where features are not finite."""
     rows, inside, exact = layout
     measured = _means(features_means, _features_spreads, (Z,), rows, inside, rounding)
-    return np.full(exact.gaps.shape, np.nan) if measured is None else measured.kept(exact)
+    return np.full(exact.gaps.shape, np.nan) if measured is None else measured.share_kept(exact)
 
 
 def _means(means: Any, spreads: Any, space: Any, rows: jax.Array, inside: jax.Array, eps: float) -> Means | None:

@@ -25,7 +25,7 @@ class Goal(Protocol):
     """What the error is, in one sentence."""
 
     def refuses(self, map_name: str, /) -> str:
-        """Return why this goal makes no sense for a map, in words; "" where it does."""
+        """Return why this goal makes no sense for a map; "" where it does."""
 
     def prepare(self, key: Any, points: Any, labels: np.ndarray | None, /) -> Any:
         """Return what the errors of all maps on these points share."""
@@ -107,7 +107,7 @@ class Demand:
     source : the statement.
     words : one or two plain sentences: what it promises, or why it says nothing on these data.
     size : smallest certified size in the map's own unit (see `Family.sizes`), None where the statement is vacuous here.
-    worst_case : whether it holds for all data of so many rows, and not for these data alone.
+    worst_case : whether it holds for all data with this number of rows, and not for these data alone.
     """
 
     map: str

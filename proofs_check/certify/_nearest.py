@@ -31,7 +31,7 @@ def prepared(
     return (classes, apart, nearest), separation, int(np.asarray(coincident, np.int64).sum()) // 2
 
 
-def kept(Z: jax.Array, layout: tuple[jax.Array, jax.Array, jax.Array], separation: np.ndarray) -> np.ndarray:
+def share_kept(Z: jax.Array, layout: tuple[jax.Array, jax.Array, jax.Array], separation: np.ndarray) -> np.ndarray:
     """Return R of the features over `separation` for all pairs of classes; NaN where features are not finite."""
     classes, apart, nearest = layout
     num_classes = len(separation)

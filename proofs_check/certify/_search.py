@@ -149,12 +149,12 @@ class _Sizes:
             # Down by half of what is left at most, so that errors that tell nothing end in a bisection.
             middle = (self._low + high + 1) // 2
             index = min(max(wanted, middle), high + _MOST_STEPS, self._top)
-            told = wanted >= middle or middle == high
+            informative = wanted >= middle or middle == high
             if not np.ptp(self._draws.logs(self._sizes[high])):
-                index, told = middle, False
-            if index in self._clear or (told and pooled >= 3 * self._quick):
+                index, informative = middle, False
+            if index in self._clear or (informative and pooled >= 3 * self._quick):
                 return index
-            if told and abs(index - high) <= _WINDOW:
+            if informative and abs(index - high) <= _WINDOW:
                 index = high  # more draws tell as much there, and nothing has to be compiled
             needed = self._fewest * self._draws.cost(self._sizes[high])
             if needed <= self._draws.left() < needed + self._quick * self._draws.cost(self._sizes[index]):

@@ -65,20 +65,20 @@ class Classes:
     @property
     def words(self) -> str:
         """Return what was left out, in plain sentences; "" where nothing was."""
-        said = []
+        sentences = []
         if self.single:
-            said.append(
+            sentences.append(
                 f"Classes with a single point among the {len(self.points)} were left out: {_some(self.single)}."
             )
         if self.missing:
-            said.append(f"Classes without a point among the {len(self.points)}: {_some(self.missing)}.")
+            sentences.append(f"Classes without a point among the {len(self.points)}: {_some(self.missing)}.")
         if self.coincident:
-            said.append(f"{self.coincident} pairs of points of different classes coincide, and were left out.")
+            sentences.append(f"{self.coincident} pairs of points of different classes coincide, and were left out.")
         first, second = np.triu_indices(len(self.names), 1)
         nothing = int(np.isnan(self.separation[first, second]).sum())
         if nothing:
-            said.append(f"{nothing} pairs of classes are not separated by the kernel, and have nothing to lose.")
-        return " ".join(said)
+            sentences.append(f"{nothing} pairs of classes are not separated by the kernel, and have nothing to lose.")
+        return " ".join(sentences)
 
 
 @dataclass
@@ -151,18 +151,18 @@ class Separation:
     def error(self, _key: Any, phi: Any, prepared: Classes) -> float:
         """Return the largest loss; NaN for features that are not finite. The key is not used."""
         first, second = np.triu_indices(len(prepared.names), 1)
-        kept = self._kept(phi, prepared)[first, second]
-        kept = kept[~np.isnan(prepared.separation[first, second])]
-        return float(np.max(np.maximum(1 - kept, 0)))
+        shares = self._share_kept(phi, prepared)[first, second]
+        shares = shares[~np.isnan(prepared.separation[first, second])]
+        return float(np.max(np.maximum(1 - shares, 0)))
 
     def detail(self, phi: Any, prepared: Classes) -> dict[str, Any]:
         """Return the pairs of classes, those that keep least first and 500 of them at most.
 
         `exact` is R(H), None where it is infinite, and `kept` is R(phi) / R(H), which may exceed 1.
         """
-        kept = self._kept(phi, prepared)
+        shares = self._share_kept(phi, prepared)
         pairs = [
-            (float(kept[i, j]), i, j)
+            (float(shares[i, j]), i, j)
             for i, j in zip(*np.triu_indices(len(prepared.names), 1), strict=True)
             if not np.isnan(prepared.separation[i, j])
         ]
@@ -204,14 +204,14 @@ class Separation:
             tuple(sorted({str(name) for name in self.classes} - set(names))),
         )
 
-    def _kept(self, phi: Any, prepared: Classes) -> np.ndarray:
+    def _share_kept(self, phi: Any, prepared: Classes) -> np.ndarray:
         Z = features(phi, prepared.points)
         rounding = float(jnp.finfo(Z.dtype).eps)
         with jax.enable_x64(True):
             Z = Z.astype(jnp.float64)
             if self.kind == "means":
-                return _means.kept(Z, prepared.layout, rounding)
-            return _nearest.kept(Z, prepared.layout, prepared.separation)
+                return _means.share_kept(Z, prepared.layout, rounding)
+            return _nearest.share_kept(Z, prepared.layout, prepared.separation)
 
 
 def _finite(value: float) -> float | None:

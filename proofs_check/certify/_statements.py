@@ -16,7 +16,7 @@ from proofs_check.certify._model import Demand, Facts, Rounding
 NYSTROM = "Theorem G of docs/theory/ghashami2016.md"
 T = TypeVar("T")
 LARGEST = 2**53
-"""No size from here on is told apart from the next one."""
+"""From here on a float64 does not tell a size from the next one."""
 
 
 def planned(make: Callable[[], T]) -> tuple[T | None, str]:

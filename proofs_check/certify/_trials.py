@@ -106,7 +106,7 @@ class Trials:
         return seconds[0], seconds[1] + seconds[2]
 
     def preparing(self, count: int, growth: float) -> float:
-        """Return about the seconds of preparing so many rows, by those of the largest sample; 0 before one."""
+        """Return about the seconds of preparing `count` rows, judged by the largest sample so far; 0 before one."""
         known = max(self._prepares, default=count)
         return self._prepares.get(known, 0.0) * (count / known) ** growth
 
