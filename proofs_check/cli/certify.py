@@ -113,7 +113,7 @@ def command(options: argparse.Namespace) -> int:
     import jax
 
     from proofs_check.certify import Request, certify
-    from proofs_check.cli.job import set_precision
+    from proofs_check.cli.request import set_precision
     from proofs_check.report import certificate_terminal
 
     set_precision("float64")

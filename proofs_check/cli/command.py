@@ -163,7 +163,7 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
     attack = commands.add_parser("attack", parents=[kept], help="search the worst case of a claim", allow_abbrev=False)
     attack.set_defaults(command=_attack)
     if chosen == "attack":
-        from proofs_check.engine.adversary import add_arguments
+        from proofs_check.cli.attack import add_arguments
 
         add_arguments(attack)
 
@@ -199,8 +199,9 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace) -> int:
     from proofs_check.cli import job
+    from proofs_check.cli.request import Request
 
-    request = job.Request(
+    request = Request(
         profile=options.profile,
         seed=options.seed,
         dtype=options.dtype,
@@ -221,9 +222,9 @@ def _resume(options: argparse.Namespace) -> int:
 
 
 def _attack(options: argparse.Namespace) -> int:
-    from proofs_check.engine import adversary
+    from proofs_check.cli import attack
 
-    return adversary.command(options)
+    return attack.command(options)
 
 
 def _certify(options: argparse.Namespace) -> int:
@@ -233,14 +234,13 @@ def _certify(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from proofs_check.cli import job
-
-    job.set_precision("float64")
-    claims = job.select(job.known_claims(), options.paper, options.claim)
     import json
 
-    from proofs_check.report.terminal import describe
+    from proofs_check.cli import request
+    from proofs_check.report.record import describe
 
+    request.set_precision("float64")
+    claims = request.select(request.known_claims(), options.paper, options.claim)
     described = [describe(claim) for claim in claims]
     if options.json:
         print(json.dumps(described, indent=1, allow_nan=False))
@@ -254,10 +254,10 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    from proofs_check.cli import job
+    from proofs_check.cli import request
 
-    job.set_precision("float64")
-    chosen = job.select(job.known_claims(), None, [options.id])
+    request.set_precision("float64")
+    chosen = request.select(request.known_claims(), None, [options.id])
     if len(chosen) > 1:
         raise UsageError(f"{options.id!r} begins several claims: {', '.join(claim.id for claim in chosen)}")
     from proofs_check.cli.show import lines
@@ -268,6 +268,7 @@ def _show(options: argparse.Namespace) -> int:
 
 def _report(options: argparse.Namespace) -> int:
     from proofs_check.cli import job
+    from proofs_check.engine import documents
     from proofs_check.report import document
 
     folder = options.folder
@@ -278,7 +279,7 @@ def _report(options: argparse.Namespace) -> int:
         raise UsageError(f"{folder} holds no report.json; give the folder of a run")
     try:
         job.write_pages(folder, document.read(path))
-    except document.ReportError as error:
+    except documents.DocumentError as error:
         raise UsageError(str(error)) from None
     print(f"Report: {folder / 'report.html'} (and report.md)")
     return 0

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import platform
 
+import jax
+import numpy
+import scipy
+
+from jaxkern import __version__
+
 
 def versions() -> dict[str, str]:
-    """Return the versions of this package, of Python, and of what computes. JAX is imported when this is called."""
-    import jax
-    import numpy
-    import scipy
-
-    from jaxkern import __version__
-
+    """Return the versions of this package, of Python, and of what computes."""
     return {
         "jaxkern-verified": __version__,
         "python": platform.python_version(),

@@ -55,7 +55,7 @@ def write(path: Path | None, document: Mapping[str, Any]) -> None:
     """Write the JSON file, if one was asked for."""
     if path is None:
         return
-    from proofs_check.report.terminal import write_json
+    from proofs_check.engine.documents import write_json
 
     write_json(path, dict(document))
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from proofs_check.report.document import fault_of, load, write_json
+from proofs_check.engine.documents import fault_of, load, write_json
 from proofs_check.report.text import is_finite
 
 SCHEMA = 1
@@ -19,7 +19,7 @@ Test = Callable[[Any], bool]
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return the certificate that a file holds. Raises ReportError, in one line, where it holds none to be read."""
+    """Return the certificate that a file holds. Raises DocumentError, in one line, where it holds none to be read."""
     return load(path, "certificate", "certificate", SCHEMA, find_fault)
 
 

@@ -12,14 +12,14 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from pages import Page
+from support.pages import Page
 
 from proofs_check.certify._request import GOALS
+from proofs_check.engine.documents import DocumentError
 from proofs_check.report import certificate_document as documents
 from proofs_check.report import certificate_plots as plots
 from proofs_check.report import certificate_terminal, console, draw
 from proofs_check.report.certificate import render
-from proofs_check.report.document import ReportError
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 EVIL = """<script>alert("1")</script> & 'x' # \u202e \x1b[31m</section>"""
@@ -391,7 +391,7 @@ def test_what_is_no_certificate_is_one_line(found, tmp_path, content, message):
         content = json.dumps(found).replace('"HERE"', odd)
     if content is not None:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(ReportError) as error:
+    with pytest.raises(DocumentError) as error:
         documents.read(path)
     assert message in str(error.value) and "\n" not in str(error.value)
 

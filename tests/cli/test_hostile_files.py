@@ -21,14 +21,14 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from pages import Page
+from support.pages import Page
 
 import jaxkern.io
 from jaxkern.kernels import Gaussian
 from proofs_check.certify import _document, _page, open_table
 from proofs_check.certify import _table as tables
 from proofs_check.cli.command import main
-from proofs_check.engine import checkpoint, files, reading
+from proofs_check.engine import checkpoint, documents, files, reading
 from proofs_check.report import document, markdown
 from proofs_check.report import formulas as mathml
 from proofs_check.report import page as report_page
@@ -181,8 +181,8 @@ READERS = {
     "table.csv": (open_table, reading.DataError),
     "table.parquet": (open_table, reading.DataError),
     "map": (jaxkern.io.load, ValueError),
-    "report.json": (document.read, document.ReportError),
-    "certificate.json": (_document.read, document.ReportError),
+    "report.json": (document.read, documents.DocumentError),
+    "certificate.json": (_document.read, documents.DocumentError),
     "manifest.json": (manifest_of, checkpoint.CheckpointError),
 }
 FOREIGN = {
@@ -557,7 +557,7 @@ def test_a_page_is_written_beside_a_link_and_not_through_it(tmp_path):
     for name in ("report.html", "report.html.tmp", ".report.html.tmp", "report.json"):
         (folder / name).symlink_to(victim)
     files.write(folder / "report.html", "page")
-    document.write_json(folder / "report.json", {})
+    documents.write_json(folder / "report.json", {})
     assert victim.read_text() == "mine" and (folder / "report.html").read_text() == "page"
     assert not (folder / "report.html").is_symlink() and not list(folder.glob(".*[0-9a-f].tmp"))
     (folder / "report.md").mkdir()
@@ -664,7 +664,7 @@ def test_flipped_bytes_are_an_error_or_do_no_harm(name, tmp_path, run):
     elif name == "map":
         jaxkern.io.save(path, [Gaussian(0.5), jnp.arange(3.0), "text"])
     elif name.endswith(".json"):
-        document.write_json(path, {"schema": 3 if name == "report.json" else 2, "seed": 1, "claims": [], "x": 1.5})
+        documents.write_json(path, {"schema": 3 if name == "report.json" else 2, "seed": 1, "claims": [], "x": 1.5})
     whole, draw, refused = path.read_bytes(), random.Random(7), 0
     for _ in range(150 if name != "checkpoint.records" else 60):
         broken = bytearray(whole)
@@ -771,7 +771,7 @@ def test_files_that_would_fill_the_memory_are_refused_with_little_of_it(tmp_path
         _, _, message, growth = found
         error = message.partition(":")[0]
         assert words in message and error in (
-            "Table", "DataError", "ValueError", "ReportError", "CheckpointError"
+            "Table", "DataError", "ValueError", "DocumentError", "CheckpointError"
         ), found  # fmt: skip
         # The largest is an array of 48 MiB that is read before it is found to be eight times as long as numbers.
         assert growth < 100, found
@@ -943,7 +943,7 @@ def test_the_report_of_a_run_is_text_whatever_it_is_called(written):
         assert_markdown_is_text(markdown.render(evil))
     deep = json.loads("[" * 480 + "]" * 480)  # about as many levels as are read
     found["claims"][0]["forms"][0]["evidence"][0]["facts"]["deep"] = deep
-    document.write_json(written / "report.json", found)
+    documents.write_json(written / "report.json", found)
     assert main(["report", str(written)]) == 0
 
 

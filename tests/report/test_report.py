@@ -17,7 +17,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from pages import Page
+from support.pages import Page
 
 from jaxkern.bounds import Bound
 from proofs_check.claim import (
@@ -37,11 +37,12 @@ from proofs_check.claim import (
 )
 from proofs_check.cli.command import _parser, main
 from proofs_check.controls import KINDS
-from proofs_check.engine import judge
+from proofs_check.engine import documents, judge
 from proofs_check.engine.draws import QUICK
-from proofs_check.engine.run import ClaimResult, run
+from proofs_check.engine.result import ClaimResult
+from proofs_check.engine.run import run
 from proofs_check.report import commands as rerun
-from proofs_check.report import document, draw, formulas, margins, markdown, terminal
+from proofs_check.report import document, draw, formulas, margins, markdown, record, terminal
 from proofs_check.report.page import _anchors, power_of_ten, render, unseen
 from proofs_check.report.text import real, words_and_formulas
 
@@ -96,7 +97,7 @@ def result(name):
     return ClaimResult(claim, verdict, verdict, controls, 0.25, True, ("a note",), ())
 
 
-ABOUT = document.About("quick", 7, 1e-3, "float64")
+ABOUT = record.About("quick", 7, 1e-3, "float64")
 RUN = {"command": {"claim": [], "data": None}, "started": "20200101T000000Z", "versions": {"jax": "0"}}
 RUN |= {"budget_minutes": 2.5, "resumed": 3}
 
@@ -104,7 +105,7 @@ RUN |= {"budget_minutes": 2.5, "resumed": 3}
 @pytest.fixture(scope="module")
 def pure():
     """A document of one claim of every class, made without a trial."""
-    return document.as_json([result(name) for name in CASES], ABOUT, run=RUN)
+    return record.as_json([result(name) for name in CASES], ABOUT, run=RUN)
 
 
 @pytest.fixture
@@ -117,7 +118,7 @@ def uniform(key, population, numbers, *, d):
 
 
 REAL = Claim(
-    "toy2020:thm1", "toy2020", "Theorem 1", "tail bound", r"U \le 1", "half is lost",
+    id="toy2020:thm1", paper="toy2020", where="Theorem 1", kind="tail bound", tex=r"U \le 1", because="half is lost",
     printed=Form(Tail(uniform, bound(0.3)), FIRST, "refuted"),
     corrected=Form(Tail(uniform, bound(0.99)), FIRST, "certified"),
     controls=(Control("half", Tail(uniform, bound(0.4)), FIRST),),
@@ -125,9 +126,9 @@ REAL = Claim(
 
 
 def test_a_real_run_is_what_the_schema_says(tmp_path):
-    found = document.as_json(run([REAL], profile=QUICK, seed=3), ABOUT, run={})
+    found = record.as_json(run([REAL], profile=QUICK, seed=3), ABOUT, run={})
     assert document.find_fault(found) == "" and found["schema"] == 3
-    document.write_json(tmp_path / "report.json", found)
+    documents.write_json(tmp_path / "report.json", found)
     assert document.read(tmp_path / "report.json") == found
     printed, corrected = found["claims"][0]["forms"]
     assert (printed["class"], printed["worst_setting"], corrected["worst_setting"]) == ("Tail", "size 1", "size 1")
@@ -154,7 +155,7 @@ def test_a_refuted_mean_has_a_margin_below_one():
     form = Form(Expectation(nothing, lambda s: 1.0, lambda s: 1.0), FIRST, "refuted")
     verdict = judge.judge(form, [np.array([1.019, 1.021] * 200)], 1e-3)
     assert verdict.status == "refuted"  # although it is within the precision asked for
-    assert document._verdict(form, verdict)["evidence"][0]["margin"] < 1
+    assert record._verdict(form, verdict)["evidence"][0]["margin"] < 1
 
 
 def test_what_could_have_been_seen_is_the_rate_that_every_setting_would_have_shown():
@@ -162,13 +163,11 @@ def test_what_could_have_been_seen_is_the_rate_that_every_setting_would_have_sho
     samples = [np.ones(400), np.ones(50), *[np.ones(0)] * 3]  # where no probability is claimed there is no rate
     verdict = judge.judge(form, samples, 1e-3)
     rates = [e.facts.get("detectable") for e in verdict.evidence]
-    assert (
-        rates[0] < rates[1] and rates[2:] == [None] * 3 and document._verdict(form, verdict)["detectable"] == rates[1]
-    )
+    assert rates[0] < rates[1] and rates[2:] == [None] * 3 and record._verdict(form, verdict)["detectable"] == rates[1]
     few = judge.judge(form, [np.ones(2), *samples[1:]], 1e-3)
-    assert document._strict(document._verdict(form, few))["detectable"] == "inf"
+    assert documents.strict(record._verdict(form, few))["detectable"] == "inf"
     none = judge.judge(Form(Identity(nothing), FIRST, "identity"), [np.zeros(1)], 1e-3)
-    assert document._strict(document._verdict(form, none))["detectable"] is None
+    assert documents.strict(record._verdict(form, none))["detectable"] is None
 
 
 def test_the_page_says_what_the_evidence_could_not_have_seen(found):
@@ -290,7 +289,7 @@ def test_what_is_not_as_expected_is_open_and_listed_first(found):
 @pytest.mark.parametrize(("stopped", "said"), [("out of time", "was out of time"), ("interrupted", "was interrupted")])
 def test_a_run_that_was_stopped_says_why(stopped, said):
     about = dataclasses.replace(ABOUT, stopped=stopped, rule="fixed")
-    found = document.as_json([result("Exact")], about, run={}, complete=False)
+    found = record.as_json([result("Exact")], about, run={}, complete=False)
     assert document.find_fault(found) == "" and found["stopped"] == stopped and found["rule"] == "fixed"
     text = render(found)
     assert f"all as expected. The run {said}" in text and "fixed: the numbers of trials" in text
@@ -631,7 +630,7 @@ def test_markdown_has_one_table_a_paper(pure):
 
 
 def test_report_makes_the_pages_again_without_jax(pure, tmp_path):
-    document.write_json(tmp_path / "report.json", pure)
+    documents.write_json(tmp_path / "report.json", pure)
     script = (
         "import sys\nfrom proofs_check.cli.command import main\n"
         f"assert main(['report', {str(tmp_path)!r}]) == 0\nassert 'jax' not in sys.modules"
@@ -646,7 +645,7 @@ def test_report_makes_the_pages_again_without_jax(pure, tmp_path):
 
 def test_a_name_that_is_no_unicode_does_not_stop_a_report(found, tmp_path):
     found["run"]["command"]["data"] = found["note"] = "x\udcff.npy"
-    document.write_json(tmp_path / "report.json", found)
+    documents.write_json(tmp_path / "report.json", found)
     assert main(["report", str(tmp_path)]) == 0
     assert "x\\udcff.npy" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
