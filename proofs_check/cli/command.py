@@ -172,7 +172,7 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
     )
     certify.set_defaults(command=_certify)
     if chosen == "certify":
-        from proofs_check.certify._command import add_arguments as add_certify_arguments
+        from proofs_check.cli.certify import add_arguments as add_certify_arguments
 
         add_certify_arguments(certify)
 
@@ -228,9 +228,9 @@ def _attack(options: argparse.Namespace) -> int:
 
 
 def _certify(options: argparse.Namespace) -> int:
-    from proofs_check.certify import _command
+    from proofs_check.cli import certify
 
-    return _command.command(options)
+    return certify.command(options)
 
 
 def _list(options: argparse.Namespace) -> int:
