@@ -252,7 +252,7 @@ def test_pages_that_cannot_be_written_are_one_line(registry, monkeypatch, capsys
     assert main(["--output", "o", "--claim", "toy2020:thm10"]) == 0
     capsys.readouterr()
     assert main(["report", "o"]) == 0
-    assert "report.html (and report.md)" in capsys.readouterr().out
+    assert "report.html (and report.md, report.json)" in capsys.readouterr().out
     monkeypatch.setattr(job, "write_pages", full)
     assert main(["report", "o"]) == 3
     assert "o/report.html cannot be written (No space left on device)" in one_line(capsys)

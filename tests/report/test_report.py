@@ -607,6 +607,11 @@ def test_report_makes_the_pages_again_without_jax(pure, tmp_path):
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == render(pure)
     assert (tmp_path / "report.md").read_text(encoding="utf-8") == markdown.render(pure)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "report.json", "report.md"]
+    (tmp_path / "report.html").unlink()
+    script = f"import sys\nsys.modules['jinja2'] = None\n{script.removeprefix('import sys')}"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "no report.html without jinja2" in done.stderr and "report.md" in done.stdout
+    assert not (tmp_path / "report.html").exists()
 
 
 def test_a_name_that_is_no_unicode_does_not_stop_a_report(found, tmp_path):
