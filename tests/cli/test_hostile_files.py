@@ -381,7 +381,7 @@ def test_a_row_over_many_lines_has_an_end(tmp_path, monkeypatch):
 
 def test_a_million_columns_are_counted_before_they_have_names(tmp_path, monkeypatch):
     path = write(tmp_path / "x.csv", "a," * 10**6 + "\n" + "1," * 10**6 + "\n")
-    monkeypatch.setattr("proofs_check.certify._columns._distinct", None)
+    monkeypatch.setattr("proofs_check.certify._columns._distinct_names", None)
     one_line(lambda: open_table(path), reading.DataError, "100,000 columns or more, which is too wide")
 
 

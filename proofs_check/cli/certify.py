@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from proofs_check.certify._model import GOALS
 from proofs_check.cli import folders
 from proofs_check.engine import files
 from proofs_check.engine.checkpoint import MANIFEST
@@ -29,6 +28,7 @@ from proofs_check.usage import (
     check_file,
     number,
     positive,
+    whole,
 )
 
 EXAMPLES = f"""examples:
@@ -40,7 +40,7 @@ EXAMPLES = f"""examples:
 Writes certificate.json and certificate.html. With --save, the lines that load the map stand below the table. No file
 that exists is replaced without --overwrite, and the table that is read never is.
 
-exit status: 0 a map is certified, 1 none is, 2 bad usage or input, 3 a file cannot be written (what was found is
+exit status: 0 a map is certified, 1 none is, 2 bad usage or input, 3 a file cannot be written (the certificate is
 printed), 130 interrupted."""
 FILES = ("certificate.html", "certificate.json")
 LOCK = ".certify.lock"
@@ -58,6 +58,10 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
+ASKED = ("eps", "delta", "confidence", "goal", "kernel", "lengthscale", "maps", "time", "separation", "dtype")
+"""Options that are attributes of a `Request` of the same name."""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `certify` to its parser, with a description and examples."""
     parser.description = (
@@ -67,13 +71,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     known = "gaussian, laplacian, cauchy, exponential, matern32 or matern52"
-    unit, whole = {"type": _unit, "metavar": "FLOAT"}, {"type": _count}
+    unit, count = {"type": _unit, "metavar": "FLOAT"}, {"type": _count}
     add: Any = parser.add_argument
     add("data", type=Path, metavar="DATA", help=".npy (any size), .npz (X, and y for labels), .csv or .parquet")
     add("--eps", **unit, help="the largest error (default: %(default)s)")
     add("--delta", **unit, help="the largest probability that a draw of the map fails (default: %(default)s)")
     add("--confidence", **unit, help="of the certificate (default: %(default)s)")
-    add("--goal", choices=GOALS, help="what the map shall keep (default: %(default)s)")
+    goals = ("distance", "spectral", "clustering", "separation")
+    add("--goal", choices=goals, help="what the map shall keep (default: %(default)s)")
     add("--kernel", metavar="NAME", help=f"{known} (default: %(default)s)")
     add("--lengthscale", type=positive, metavar="FLOAT", help="of the kernel (default: the median distance)")
     add("--maps", type=_names, metavar="A,B", help="only these maps, such as paired_fourier,nystrom")
@@ -85,12 +90,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--columns", type=_names, metavar="A,B", help="only these: names, numbers from 1 on, ranges such as 2-5")
     add("--labels", metavar="COLUMN", help="the column of classes (.npz: an array, default y)")
-    add("--rows", **whole, metavar="N", help="only the first N rows")
+    add("--rows", **count, metavar="N", help="only the first N rows")
     add("--standardize", "--standardise", action="store_true", help="scale columns to mean 0 and deviation 1")
     add("--missing", choices=("error", "drop"), help="rows that lack a value (default: %(default)s)")
-    add("--clusters", **whole, metavar="K", help="for the goal clustering (default: the number of classes)")
+    add("--clusters", **count, metavar="K", help="for the goal clustering (default: the number of classes)")
     add("--separation", choices=("means", "points"), help="what stays apart (default: %(default)s)")
-    add("--seed", type=int, metavar="INT", help="a whole number, below 2^32 (default: %(default)s)")
+    add("--seed", type=whole, metavar="INT", help="a whole number, below 2^32 (default: %(default)s)")
     add("--dtype", choices=("float32", "float64"), help="of points and maps (default: what rounding asks for)")
     add("--output", type=Path, metavar="DIR", help="a new or empty folder (default: a new one)")
     add("--save", type=Path, metavar="FILE", help="save the recommended map, as .npz; nothing is appended to the name")
@@ -101,68 +106,68 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def command(options: argparse.Namespace) -> int:
     """Certify, write the files, print the summary and return the exit status. Raises UsageError in one line."""
     began = time.monotonic()
-    if not 0 <= options.seed < 2**32:
-        raise UsageError(f"--seed must be a whole number from 0 to {2**32 - 1}, got {options.seed}")
     if options.output is not None:
         _check_folder(options.output, options.overwrite)
     if options.save is not None:
         _check_save(options)
     import jax
 
-    from proofs_check.certify import certify, open_table
-    from proofs_check.certify._terminal import show
+    from proofs_check.certify import Request, certify
     from proofs_check.cli.request import set_precision
 
-    set_precision("float64")
-    reading: dict[str, Any] = {
-        "columns": options.columns,
-        "labels": options.labels,
-        "rows": options.rows,
-        "standardize": options.standardize,
-        "missing": options.missing,
-    }
     try:
-        table = open_table(options.data, **reading, until=began + 60 * options.time)
-    except DataError as error:
+        from proofs_check.report import certificate_terminal
+    except ImportError as error:
+        raise UsageError(f'certify needs {error.name}: pip install "jaxkern-verified[check]"') from None
+
+    set_precision("float64")
+    asked = {name: getattr(options, name) for name in ASKED if getattr(options, name) is not None}
+    try:
+        request = Request(**asked, num_clusters=options.clusters)
+    except ValueError as error:
         raise UsageError(str(error)) from None
-    shown = {name: value for name, value in reading.items() if value not in (None, False, "error")}
-    arguments = "".join(f", {name}={value!r}" for name, value in shown.items())
+    table, opened = _read(options, began)
     left = 60 * options.time - (time.monotonic() - began)
     if left <= 0:
         raise UsageError(f"reading {options.data} took longer than --time {options.time:g} minutes")
     folder = folders.make(options.output, "proofs_certificate", folders.now(), options.seed)
     with _locked(folder, options.overwrite):
         try:
-            found = certify(
+            certificate = certify(
                 jax.random.key(options.seed),
                 table,
-                eps=options.eps,
-                delta=options.delta,
-                confidence=options.confidence,
-                goal=options.goal,
-                kernel=options.kernel,
-                lengthscale=options.lengthscale,
-                maps=options.maps,
+                request,
                 time=left / 60,
-                num_clusters=options.clusters,
-                separation=options.separation,
-                dtype=options.dtype,
                 say=_progress(time.monotonic()),
-                command=shlex.join([PROG, *_asked(options)]),
-                opened=f"table = open_table({str(options.data)!r}{arguments})",
+                command=shlex.join([PROG, *_arguments(options)]),
+                opened=opened,
             )
         except ValueError as error:
             raise UsageError(f"{options.data}: {' '.join(str(error).split())}") from None
-        found.document["run"]["minutes_allowed"] = options.time
-        found.document["run"]["seconds"] = time.monotonic() - began
-        written, refused = _write(found, folder, options)
-    show(found.document, files=written)
+        certificate.document["run"]["minutes_allowed"] = options.time
+        certificate.document["run"]["seconds"] = time.monotonic() - began
+        written, refused = _write(certificate, folder, options)
+    certificate_terminal.show(certificate.document, files=written)
     if refused:
         if folder / FILES[-1] not in written:  # so that nothing is lost
-            print(json.dumps(found.document, indent=1, allow_nan=False), flush=True)
+            print(json.dumps(certificate.document, indent=1, allow_nan=False), flush=True)
         print("\n".join(f"{PROG}: {line}" for line in refused), file=sys.stderr)
         return NOT_WRITTEN
-    return AS_EXPECTED if found.map is not None else NOT_AS_EXPECTED
+    return AS_EXPECTED if certificate.map is not None else NOT_AS_EXPECTED
+
+
+def _read(options: argparse.Namespace, began: float) -> tuple[Any, str]:
+    """Return the table, and the line of Python that opens it."""
+    from proofs_check.certify import open_table
+
+    reading = {name: getattr(options, name) for name in ("columns", "labels", "rows", "standardize", "missing")}
+    try:
+        table = open_table(options.data, **reading, until=began + 60 * options.time)
+    except DataError as error:
+        raise UsageError(str(error)) from None
+    shown = {name: value for name, value in reading.items() if value not in (None, False, "error")}
+    arguments = "".join(f", {name}={value!r}" for name, value in shown.items())
+    return table, f"table = open_table({str(options.data)!r}{arguments})"
 
 
 def _check_folder(folder: Path, overwrite: bool) -> None:
@@ -210,25 +215,25 @@ def _locked(folder: Path, overwrite: bool) -> Iterator[None]:
         os.close(handle)
 
 
-def _write(found: Any, folder: Path, options: argparse.Namespace) -> tuple[list[Path], list[str]]:
+def _write(certificate: Any, folder: Path, options: argparse.Namespace) -> tuple[list[Path], list[str]]:
     """Write the map and the certificate; return what was written, and a line for each thing that could not be."""
     written, refused = [], []
-    if options.save is not None and found.map is not None:
+    if options.save is not None and certificate.map is not None:
         try:
             _check_save(options)  # it may be there by now
             with files.failing(options.save):
-                found.save(options.save)
+                certificate.save(options.save)
                 files.sync_folder(options.save.absolute().parent)
         except (UsageError, StorageError) as error:
             refused.append(f"{error}; the map can be drawn with the lines of Python in the certificate")
         else:
             written.append(options.save)
             lines = ["from jaxkern import io", f"phi = io.load({str(options.save)!r})"]
-            if found.dtype == "float64":
+            if certificate.dtype == "float64":
                 lines[:0] = ["import jax", 'jax.config.update("jax_enable_x64", True)']
-            found.document["commands"]["load"] = "\n".join(lines)
+            certificate.document["commands"]["load"] = "\n".join(lines)
     try:
-        found.write(folder)
+        certificate.write(folder)
         written = [*(folder / name for name in FILES), *written]
     except (StorageError, ValueError) as error:
         refused.append(str(error))
@@ -249,23 +254,16 @@ def _progress(began: float) -> Callable[[str], None]:
     return say
 
 
-def _asked(options: argparse.Namespace) -> list[str]:
+def _arguments(options: argparse.Namespace) -> list[str]:
     """Return the arguments that make the same certificate again."""
-    words = ["certify", str(options.data)]
-    for name in ("eps", "delta", "confidence", "goal", "kernel", "lengthscale", "time", "labels", "rows", "missing"):
-        words += _option(name, getattr(options, name))
-    for name in ("clusters", "separation", "seed", "dtype"):
-        words += _option(name, getattr(options, name))
-    for name in ("maps", "columns"):
+    arguments = ["certify", str(options.data)]
+    names = "eps delta confidence goal kernel lengthscale time labels rows missing clusters separation seed dtype"
+    for name in (*names.split(), "maps", "columns"):
         value = getattr(options, name)
-        words += [] if value is None else [f"--{name}", ",".join(value)]
-    return words + (["--standardize"] if options.standardize else [])
-
-
-def _option(name: str, value: Any) -> list[str]:
-    if value is None or value == DEFAULTS.get(name):
-        return []
-    return [f"--{name}", f"{value:.10g}" if isinstance(value, float) else str(value)]
+        if value is not None and value != DEFAULTS.get(name):
+            text = f"{value:.10g}" if isinstance(value, float) else str(value)
+            arguments += [f"--{name}", ",".join(value) if isinstance(value, list) else text]
+    return arguments + (["--standardize"] if options.standardize else [])
 
 
 def _unit(text: str) -> float:
