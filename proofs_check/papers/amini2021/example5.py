@@ -105,7 +105,7 @@ def _limit() -> Check:
         """| d (1 - psi(u)^power / psi(2 u)) / u^2 - target |, at most exp(2 u^2 / d) - 1 by Theorem E."""
         u, d = setting.numbers["u"], setting.shapes["d"]
         value = -math.expm1(power * _log_psi(u, d) - _log_psi(2 * u, d)) * d / u**2
-        return [(abs(value - target), always(math.expm1(2 * u**2 / d), "amini2021, before (32)"))]
+        return [(abs(value - target), always(math.expm1(2 * u**2 / d), "amini2021, Example 5, the numerator of (32)"))]
 
     settings = _small(0.5, 3.0)
     mixed = sides(power=2, target=0.75)
