@@ -16,7 +16,7 @@ from proofs_check.papers.amini2021 import laws, trials
 from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.places import NOISE, Scope, around
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import always, parametrized, rng_of
+from proofs_check.papers.shared import always, parametrized, real, rng_of
 
 TAU = 2.0
 
@@ -76,18 +76,18 @@ def _mean_kernel(scope: Scope) -> Check:
         true = np.ones((len(means), len(means)))
         for i, j in zip(*np.where(~np.eye(len(means), dtype=bool)), strict=True):
             true[i, j] = laws.mean_of_gaussian(means[i] - means[j], variances[i] + variances[j], tau)
-        return np.asarray(mean - trials.real(true))
+        return np.asarray(mean - real(true))
 
     @parametrized(Identity)
     def library(setting: Setting, factor: float = 1.0, power: int = 1) -> np.ndarray:
         means, noise, tau = (setting.population[name] for name in ("means", "noise", "tau"))
-        mean = measures.mean_gaussian_kernel(trials.real(means), trials.real(factor * noise**power), tau)
+        mean = measures.mean_gaussian_kernel(real(means), real(factor * noise**power), tau)
         return error(mean, setting)
 
     def between(setting: Setting) -> np.ndarray:
         """The printed function of mu_i and mu_j, on the diagonal as well."""
         means, noise, tau = (setting.population[name] for name in ("means", "noise", "tau"))
-        X = trials.real(means)
+        X = real(means)
         return error(measures.mean_kernel_between(kernels.Gaussian(tau), X, X, float(noise[0])), setting)
 
     settings = _means_and_noise(scope.data)

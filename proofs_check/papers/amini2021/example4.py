@@ -9,10 +9,10 @@ import numpy as np
 from jaxkern import kernels, measures
 from jaxkern.bounds import concentration
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting
-from proofs_check.papers.amini2021 import laws, trials
+from proofs_check.papers.amini2021 import laws
 from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.places import NOISE, TAU, blocks, two_spheres
-from proofs_check.papers.shared import always, parametrized
+from proofs_check.papers.shared import always, parametrized, real
 
 
 def _noiseless() -> Check:
@@ -56,9 +56,9 @@ def _eq28() -> Check:
 
     def library(setting: Setting) -> np.ndarray:
         r, q, d = setting.numbers["r"], setting.numbers["q"], setting.shapes["d"]
-        true = trials.real([laws.radial_quadrature(a, r, q, NOISE, TAU, d) for a in COSINES])
+        true = real([laws.radial_quadrature(a, r, q, NOISE, TAU, d) for a in COSINES])
         others = np.stack([q * np.array(COSINES), q * np.sqrt(1 - np.array(COSINES) ** 2)], axis=1)
-        first, second = (trials.real(points @ np.eye(2, d)) for points in (np.array([[r, 0.0]]), others))
+        first, second = (real(points @ np.eye(2, d)) for points in (np.array([[r, 0.0]]), others))
         mean = measures.mean_kernel_between(kernels.Gaussian(TAU), first, second, measures.RadialNoise(NOISE))
         return np.asarray(mean[0] / true - 1)
 

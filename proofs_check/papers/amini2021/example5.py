@@ -14,10 +14,10 @@ import numpy as np
 from jaxkern import measures
 from jaxkern.bounds import Bound, concentration
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting
-from proofs_check.papers.amini2021 import laws, trials
+from proofs_check.papers.amini2021 import laws
 from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.places import NOISE, TAU, sphere_parameters, two_spheres
-from proofs_check.papers.shared import always, parametrized
+from proofs_check.papers.shared import always, parametrized, real
 
 # ------------------------------------------------------------------------------------------- two spheres and their psi
 
@@ -36,9 +36,9 @@ def _block_mean() -> Check:
     @parametrized(Identity)
     def residual(setting: Setting, power: float = 1.0, noise: float = NOISE) -> np.ndarray:
         mean, _, x = moments(setting)
-        psi = measures.sphere_mgf(trials.real([x]), setting.shapes["d"])
+        psi = measures.sphere_mgf(real([x]), setting.shapes["d"])
         unit = concentration.isotropic_block_mean(**{**sphere_parameters(setting), "noise": noise}, psi=1.0).value
-        return np.asarray(psi**power * trials.real(unit / mean) - 1)
+        return np.asarray(psi**power * real(unit / mean) - 1)
 
     settings = two_spheres(10, 50)
     variance = residual(noise=NOISE**2)
@@ -55,10 +55,10 @@ def _block_variance() -> Check:
     @parametrized(Identity)
     def residual(setting: Setting, as_printed: bool = False, factor: float = 1.0, centred: bool = True) -> np.ndarray:
         _, variance, x = moments(setting)
-        psi, double = (float(v) for v in np.asarray(measures.sphere_mgf(trials.real([x, 2 * x]), setting.shapes["d"])))
+        psi, double = (float(v) for v in np.asarray(measures.sphere_mgf(real([x, 2 * x]), setting.shapes["d"])))
         given = {**sphere_parameters(setting), "psi": psi if centred else 0.0, "psi_double": double}
         right = concentration.isotropic_block_variance(**given, as_printed=as_printed)
-        return np.asarray([factor * right.value / variance - 1], trials.real(0).dtype)
+        return np.asarray([factor * right.value / variance - 1], real(0).dtype)
 
     settings = two_spheres(10, 50)
     second_moment = residual(centred=False)
@@ -73,7 +73,7 @@ def _block_variance() -> Check:
 
 
 def _log_psi(u: float, d: int) -> float:
-    return float(measures.log_sphere_mgf(trials.real(u), d))
+    return float(measures.log_sphere_mgf(real(u), d))
 
 
 def _small(*values: float) -> tuple[Setting, ...]:

@@ -17,6 +17,7 @@ from jaxkern.bounds import Bound, concentration
 from proofs_check.claim import Setting
 from proofs_check.papers import shared
 from proofs_check.papers.amini2021 import trials
+from proofs_check.papers.shared import real
 
 NOISE, TAU = 1.5, math.sqrt(3.25)
 """Of Section 3.5, with alpha = 1."""
@@ -129,7 +130,7 @@ def blocks(mean: Any, labels: np.ndarray, *, off_diagonal: bool) -> Any:
     """Return the parameters of the blocks of a mean kernel matrix, averages over all entries or over those off it."""
     count = int(labels.max()) + 1
     return concentration.block_parameters(
-        trials.real(mean), jnp.asarray(labels), num_clusters=count, off_diagonal=off_diagonal
+        real(mean), jnp.asarray(labels), num_clusters=count, off_diagonal=off_diagonal
     )
 
 

@@ -18,7 +18,7 @@ from proofs_check.claim import Check, Control, Exact, Form, Inequality, Rate, Se
 from proofs_check.papers.amini2021 import laws, trials
 from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.places import LIPSCHITZ, Scope, around, clipped, per_point
-from proofs_check.papers.shared import always, parametrized, rng_of
+from proofs_check.papers.shared import always, parametrized, real, rng_of
 
 # ------------------------------------------------------------------------------------------ (2), (3) and Definition 2
 
@@ -69,7 +69,6 @@ def _lipschitz_kernels() -> Check:
             steps = 10.0 ** np.random.default_rng(1).uniform(-1, 0.5, (300, 1))
             y1, y2 = x1 + steps * first, x2 + np.where(np.arange(300) % 2, 1, 0)[:, None] * steps * second
             apart = np.sum(np.linalg.norm([x1 - y1, x2 - y2], axis=2), axis=0)
-            real = trials.real
             change = _values(kernel, real(x1), real(x2)) - _values(kernel, real(y1), real(y2))
             change = np.abs(np.asarray(change, np.float64))
             right = always(factor * float(kernels.lipschitz(kernel, dim)), "amini2021, (3)")

@@ -26,13 +26,13 @@ from proofs_check.papers.amini2021.places import (
     distances_on_spheres,
 )
 from proofs_check.papers.amini2021.section3_1 import leading
-from proofs_check.papers.shared import always, op_norm, parametrized, rng_of
+from proofs_check.papers.shared import always, op_norm, parametrized, real, rng_of
 
 
 def _separations() -> Check:
     def parameters(rng: np.random.Generator, shares: np.ndarray) -> tuple[float, float]:
         A = rng.standard_normal((len(shares), len(shares)))
-        psi, real = A + A.T, trials.real
+        psi = A + A.T
         found = concentration.population_parameters(real(psi), real(np.ones_like(psi)), real(shares))
         return float(found.gamma2), float(found.gamma_tilde2)
 

@@ -29,7 +29,7 @@ from proofs_check.papers.amini2021.places import (
     with_form,
 )
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import parametrized, rng_of
+from proofs_check.papers.shared import parametrized, real, rng_of
 
 # -------------------------------------------------------------------------------------------------------- Section 4.1
 
@@ -81,7 +81,7 @@ def _displacements(formula: Callable[..., Bound], factor: float = 1.0) -> Inequa
         pairs = []
         for X, Y in setting.population["pairs"](key):
             unit = math.sqrt(len(X)) * float(np.linalg.norm(X - Y))
-            change = np.asarray(gram(kernel, trials.real(X)) - gram(kernel, trials.real(Y)), np.float64)
+            change = np.asarray(gram(kernel, real(X)) - gram(kernel, real(Y)), np.float64)
             right = formula(lipschitz=constant, num_points=len(X), displacement=float(np.linalg.norm(X - Y)))
             pairs.append((float(np.linalg.norm(change)) / unit, laws.rescaled(right, factor / unit)))
         return pairs

@@ -13,11 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxkern import clustering, kernels, measures, metrics, problems
-from jaxkern._spectral import eigvalsh, matmul
 from jaxkern.bounds import concentration
 from jaxkern.gram import gram
+from jaxkern.linalg import eigvalsh, matmul
 from proofs_check.claim import Setting
 from proofs_check.papers.populations import Population
+from proofs_check.papers.shared import real
 
 POINTS = 48
 GAUSSIAN = problems.GaussianLaw()
@@ -102,11 +103,6 @@ class Model:
 
 
 jax.tree_util.register_pytree_node(Model, lambda model: ((model.arrays,), None), lambda _, arrays: arrays[0])
-
-
-def real(x: Any) -> jax.Array:
-    """Return an array of the default float dtype."""
-    return jnp.asarray(x, jnp.result_type(float))
 
 
 def simplex(num_points: int, dim: int, side: float) -> np.ndarray:

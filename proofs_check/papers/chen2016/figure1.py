@@ -25,8 +25,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from proofs_check.cli.usage import UsageError
 from proofs_check.papers import figures as _command
+from proofs_check.usage import UsageError
 
 if TYPE_CHECKING:  # everything that imports jax waits until the arguments are read, so that --help is instant
     import numpy as np
@@ -138,9 +138,9 @@ def _check(reading: str) -> None:
 
 
 def _draw(key: Any, points: Any, *, lengthscale: float, frequencies: int, kept: int, centred: bool) -> Any:
-    from jaxkern._spectral import matmul
     from jaxkern.features import paired_fourier
     from jaxkern.kernels import Gaussian
+    from jaxkern.linalg import matmul
 
     phi = paired_fourier(key, Gaussian(lengthscale), points.shape[1], num_frequencies=frequencies, dtype=points.dtype)
     Z = phi(points)
@@ -151,7 +151,7 @@ def _draw(key: Any, points: Any, *, lengthscale: float, frequencies: int, kept: 
 
 def _tail(A: Any, kept: int) -> Any:
     """Return the sum of the eigenvalues after the first ones: the trace less the first, which are the accurate ones."""
-    from jaxkern._spectral import eigvalsh
+    from jaxkern.linalg import eigvalsh
 
     return A.trace() - eigvalsh(A)[:kept].sum()
 

@@ -21,8 +21,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from proofs_check.cli.usage import UsageError
 from proofs_check.papers import figures as _command
+from proofs_check.usage import UsageError
 
 if TYPE_CHECKING:  # everything that imports jax waits until the arguments are read, so that --help is instant
     import numpy as np
@@ -58,9 +58,9 @@ def relative_errors(
     import jax.numpy as jnp
     import numpy as np
 
-    from jaxkern._spectral import matmul
     from jaxkern.features import paired_fourier
     from jaxkern.kernels import Gaussian
+    from jaxkern.linalg import matmul
 
     key_map, key_direction, key_place, key_radius = jax.random.split(key, 4)
     phi = paired_fourier(key_map, Gaussian(1.0), dim, num_frequencies=frequencies, dtype=dtype)

@@ -32,9 +32,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from proofs_check.cli import folders
-from proofs_check.cli.usage import UsageError
 from proofs_check.papers import figures as _command
+from proofs_check.usage import UsageError, check_file
 
 if TYPE_CHECKING:  # everything that imports jax waits until the arguments are read, so that --help is instant
     import numpy as np
@@ -159,9 +158,8 @@ def _errors() -> Callable[[Any, Any], tuple[Any, Any, Any]]:
     import jax.numpy as jnp
     from jax import lax
 
-    from jaxkern._draws import normal_rows
-    from jaxkern._eigensolvers import largest_modulus_eigenpairs
-    from jaxkern._spectral import matmul
+    from jaxkern.draws import normal_rows
+    from jaxkern.linalg import largest_modulus_eigenpairs, matmul
 
     @jax.jit
     def spectral(G: jax.Array, Ys: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -268,12 +266,12 @@ def figure(
     import jax
     import jax.numpy as jnp
 
-    from jaxkern import _checks
+    from jaxkern import checks
 
-    X = _checks.matrix("X", X, min_rows=2)
-    test = _checks.points("test", test, dim=X.shape[1])
+    X = checks.matrix("X", X, min_rows=2)
+    test = checks.points("test", test, dim=X.shape[1])
     for size in sizes:
-        _checks.count("sizes", size, maximum=X.shape[0], limit="the number of points")
+        checks.count("sizes", size, maximum=X.shape[0], limit="the number of points")
     G = gram_matrix(kernel, X)
     found = []
     for size in sizes:
@@ -454,7 +452,7 @@ def _run(options: argparse.Namespace) -> None:
     drawings: dict[str, Path] = {}
     for name in () if options.plots is None else options.datasets:
         drawings[name] = options.plots / f"ghashami2016_figure{SOURCES[name].figure}.svg"
-        folders.check_file("--plot", drawings[name], overwrite=options.overwrite)
+        check_file("--plot", drawings[name], overwrite=options.overwrite)
     import jax
     import numpy as np
 

@@ -22,8 +22,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from proofs_check.cli.usage import UsageError
 from proofs_check.papers import figures as _command
+from proofs_check.usage import UsageError
 
 if TYPE_CHECKING:  # everything that imports jax waits until the arguments are read, so that --help is instant
     import numpy as np
@@ -118,10 +118,10 @@ def figure1(
     import jax
     import numpy as np
 
-    from jaxkern import _checks
+    from jaxkern import checks
     from jaxkern.kernels import quantile_lengthscale
 
-    _checks.count("num_landmarks", n, maximum=num_points, limit="num_points")
+    checks.count("num_landmarks", n, maximum=num_points, limit="num_points")
     found = {}
     for name in SETS:
         X, labels = data(name, num_points=num_points, seed=seed, dtype=dtype)
@@ -132,7 +132,7 @@ def figure1(
                 found[name, d, method] = np.asarray(
                     [
                         separation(embed(jax.random.fold_in(key, i), X, method=method, n=n, d=d, width=width), labels)
-                        for i in range(_checks.count("draws", draws))
+                        for i in range(checks.count("draws", draws))
                     ]
                 )
     return found
