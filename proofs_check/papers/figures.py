@@ -1,17 +1,142 @@
-"""What the command lines of all tables share: arguments, one-line errors, printing, writing."""
+"""What the figures and tables of the papers share: a record of each, its command line, tables, files and pictures."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import math
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
+
+import jax
+import numpy as np
 
 from proofs_check.cli import folders
 from proofs_check.cli.usage import BAD_USAGE, NOT_WRITTEN, StorageError, UsageError
 from proofs_check.engine import files
+from proofs_check.report.document import write_json
+
+SCHEMA = 1
+
+Option = tuple[str, dict[str, Any]]
+Say = Callable[[str], None]
+Draw = Callable[[Any], Any]
+"""Takes `matplotlib.pyplot` and returns the picture."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table to print: its cells are text, and its first `names` columns are words."""
+
+    title: str
+    columns: Sequence[str]
+    cells: Sequence[Sequence[str]]
+    names: int = 1
+
+
+@dataclass(frozen=True)
+class Result:
+    """What is computed: tables and lines to print, what they were computed from, the numbers, and pictures.
+
+    `pictures` are (option, path or None, function that draws).
+    """
+
+    printed: Sequence[Table | str]
+    about: Mapping[str, Any]
+    numbers: Mapping[str, Any]
+    pictures: Sequence[tuple[str, Path | None, Draw]] = ()
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure or a table of a paper, computed again.
+
+    name : the paper and the module, as in "kpotufe2020_figure1".
+    where : its place in the paper.
+    compute : takes the options and a function that says a line, and returns the result; or yields one whenever a part
+        is complete, so that what is interrupted leaves the parts before it.
+    options : those that it has besides --seed, --dtype, --output and --overwrite.
+    timed : whether the whole is timed; otherwise `about` says what the run took.
+    """
+
+    name: str
+    where: str
+    description: str
+    compute: Callable[[argparse.Namespace, Say], Result | Iterator[Result]]
+    options: Sequence[Option] = ()
+    timed: bool = True
+    dpi: int = 150
+
+    def main(self, argv: Sequence[str] | None = None) -> int:
+        """Run the command line: 0 when all is made, 2 for bad usage or input, 3 where a file cannot be written.
+
+        It sets jax_enable_x64 by --dtype.
+        """
+        parser = Parser(prog=self.name, description=self.description, allow_abbrev=False)
+        for name, about in (*self.options, *_COMMON):
+            parser.add_argument(name, **about)
+        try:
+            options = parser.parse_args(argv)
+            _check_files(options)
+            self._run(options)
+        except (UsageError, StorageError) as error:
+            print(f"{self.name}: {error}", file=sys.stderr)
+            return BAD_USAGE if isinstance(error, UsageError) else NOT_WRITTEN
+        return 0
+
+    def _run(self, options: argparse.Namespace) -> None:
+        jax.config.update("jax_enable_x64", options.dtype == "float64")
+        start = time.monotonic()
+        results = self.compute(options, self._say)
+        for result in [results] if isinstance(results, Result) else results:
+            show(result.printed)
+            about = dict(result.about)
+            if self.timed:
+                seconds = round(time.monotonic() - start, 1)
+                self._say(f"{seconds} s")
+                about["run"] = {"seconds": seconds}
+            if options.output is not None:
+                write_json(options.output, self.document(about, result.numbers))
+            for option, path, draw in result.pictures:
+                if path is not None:
+                    self.draw(path, draw, option)
+
+    def _say(self, line: str) -> None:
+        print(f"{self.name}: {line}", file=sys.stderr)
+
+    def document(self, about: Mapping[str, Any], numbers: Mapping[str, Any]) -> dict[str, Any]:
+        """Return every number, ready for JSON."""
+        return {"schema": SCHEMA, "paper": self.name.split("_")[0], "where": self.where, **about, **numbers}
+
+    def draw(self, path: Path, draw: Draw, option: str = "--plot") -> None:
+        """Draw a picture into a file, whose ending says the format: the same file every time."""
+        try:
+            import matplotlib
+
+            matplotlib.use("Agg")
+            # Letters as letters: smaller, and readable by machines.
+            matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": self.name}
+            from matplotlib import pyplot
+
+            picture = draw(pyplot)
+            with tempfile.TemporaryDirectory() as folder:
+                drawn, metadata = Path(folder) / path.name, {"Date": None} if path.suffix == ".svg" else None
+                picture.savefig(drawn, dpi=self.dpi, metadata=metadata)
+                pyplot.close(picture)
+                files.write(path, drawn.read_bytes())
+        except ImportError:
+            raise UsageError(f'{option} needs matplotlib: pip install "jaxkern-verified[check]"') from None
+        except ValueError as error:  # an ending that names no format
+            raise UsageError(f"{option} {path}: {error}") from None
+
+
+# ---------------------------------------------------------------------------------------------------------- the options
 
 
 class Parser(argparse.ArgumentParser):
@@ -22,93 +147,115 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message} (try {self.prog} --help)")
 
 
-def parser(prog: str, description: str) -> Parser:
-    """Return a parser with the options that every table has: --seed, --dtype, --output and --overwrite."""
-    made = Parser(prog=prog, description=description, allow_abbrev=False)
-    made.add_argument("--seed", type=whole, default=0, metavar="INT", help="below 2^32 (default: 0)")
-    made.add_argument("--dtype", choices=("float32", "float64"), default="float32", help="default: float32")
-    made.add_argument("--output", type=Path, metavar="FILE", help="write the table as JSON, too")
-    made.add_argument("--overwrite", action="store_true", help="replace files that exist")
-    return made
-
-
-def whole(text: str) -> int:
+def _whole(text: str) -> int:
     """Return the whole number below 2^32 that a text spells."""
     if not (text.isascii() and text.isdigit() and len(text) < 12 and int(text) < 2**32):
         raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {2**32 - 1}, got {text[:30]!r}")
     return int(text)
 
 
-def wholes(text: str) -> tuple[int, ...]:
+def _wholes(text: str) -> tuple[int, ...]:
     """Return the whole numbers of a list with commas."""
-    return tuple(dict.fromkeys(whole(part) for part in text.split(",")))
+    return tuple(dict.fromkeys(_whole(part) for part in text.split(",")))
 
 
-def check_files(options: argparse.Namespace) -> None:
-    """Raise a UsageError if a file that was asked for cannot be written, or would replace one that is to be kept."""
-    read = [*options.data_dir.glob("*.npz")] if "data_dir" in options else []
+def _some(text: str, *, choices: Sequence[str], what: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(text.split(",")))
+    unknown = [name for name in names if name not in choices]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"unknown {what} {unknown[0]!r}; there are {', '.join(choices)}")
+    return names
+
+
+def number(name: str, default: int, about: str = "") -> Option:
+    """Return an option that takes a whole number."""
+    return name, {"type": _whole, "default": default, "metavar": "INT", "help": f"{about} (default: {default})".strip()}
+
+
+def numbers(name: str, default: Sequence[int], about: str) -> Option:
+    """Return an option that takes a list of whole numbers."""
+    every = ",".join(map(str, default))
+    return name, {"type": _wholes, "default": default, "metavar": "LIST", "help": f"{about} (default: {every})"}
+
+
+def some(name: str, choices: Sequence[str], what: str) -> Option:
+    """Return an option that takes some of several names, by default all."""
+    every = tuple(choices)
+    parse = partial(_some, choices=every, what=what)
+    return name, {"type": parse, "default": every, "metavar": "LIST", "help": ",".join(every)}
+
+
+def data_dir(*names: str) -> Option:
+    """Return the option for the folder that holds these files."""
+    return "--data-dir", {"type": Path, "default": Path("data"), "metavar": "DIR", "help": f"holds {', '.join(names)}"}
+
+
+def plot(name: str = "--plot", what: str = "the figure") -> Option:
+    """Return the option for the file of a picture."""
+    return name, {"type": Path, "metavar": "FILE", "help": f"draw {what} (needs matplotlib), too"}
+
+
+_COMMON: Sequence[Option] = (
+    ("--seed", {"type": _whole, "default": 0, "metavar": "INT", "help": "below 2^32 (default: 0)"}),
+    ("--dtype", {"choices": ("float32", "float64"), "default": "float32", "help": "default: float32"}),
+    ("--output", {"type": Path, "metavar": "FILE", "help": "write the table as JSON, too"}),
+    ("--overwrite", {"action": "store_true", "help": "replace files that exist"}),
+)
+
+
+def _check_files(options: argparse.Namespace) -> None:
+    """Raise a UsageError if a file that was asked for cannot be written, or would replace one that must stay."""
+    inputs = [*options.data_dir.glob("*.npz")] if "data_dir" in options else []
     for name in ("output", "plot", "plot1", "plot2"):
         if getattr(options, name, None) is not None:
             path, named = getattr(options, name), name != "output"
-            folders.check_file(f"--{name}", path, overwrite=options.overwrite, inputs=read, named=named)
+            folders.check_file(f"--{name}", path, overwrite=options.overwrite, inputs=inputs, named=named)
 
 
-def terminal(
-    title: str,
-    columns: Sequence[str],
-    cells: Sequence[Sequence[str]],
-    *,
-    names: int,
-    file: TextIO | None = None,
-) -> None:
-    """Print a table, by rich where that is installed, as plain text otherwise; the first `names` columns are words."""
+@contextlib.contextmanager
+def as_usage() -> Iterator[None]:
+    """Turn the ValueError of data or sizes that do not fit into a UsageError."""
+    try:
+        yield
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+# --------------------------------------------------------------------------------------------------- numbers and tables
+
+
+def deviation(values: np.ndarray) -> float:
+    """Return the standard deviation, 0 for a single value."""
+    return float(values.std(ddof=1)) if len(values) > 1 else 0.0
+
+
+def standard_error(values: np.ndarray) -> float:
+    """Return the standard error of the mean, 0 for a single value."""
+    return deviation(values) / math.sqrt(len(values))
+
+
+def show(printed: Sequence[Table | str], file: TextIO | None = None) -> None:
+    """Print tables, by rich where that is installed, as plain text otherwise, and lines."""
     file = sys.stdout if file is None else file
+    for part in printed:
+        if isinstance(part, str):
+            print(part, file=file)
+        else:
+            _show(part, file)
+
+
+def _show(table: Table, file: TextIO) -> None:
     try:
         from rich.console import Console
-        from rich.table import Table
+        from rich.table import Table as Rich
     except ImportError:
-        widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
-        for line in (columns, *cells):
+        widths = [max(map(len, column)) for column in zip(table.columns, *table.cells, strict=True)]
+        for line in (table.columns, *table.cells):
             print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip(), file=file)
         return
-    table = Table(title=title)
-    for i, name in enumerate(columns):
-        table.add_column(name, justify="left" if i < names else "right")
-    for line in cells:
-        table.add_row(*line)
-    Console(file=file, width=None if file.isatty() else 120).print(table)
-
-
-def write(path: Path | None, document: Mapping[str, Any]) -> None:
-    """Write the JSON file, if one was asked for."""
-    if path is None:
-        return
-    from proofs_check.report.terminal import write_json
-
-    write_json(path, dict(document))
-
-
-def draw(path: Path | None, plot: Callable[[Path], None], option: str = "--plot") -> None:
-    """Draw the figure, if one was asked for."""
-    if path is None:
-        return
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            plot(Path(folder) / path.name)
-            files.write(path, Path(folder, path.name).read_bytes())
-    except ImportError:
-        raise UsageError(f'{option} needs matplotlib: pip install "jaxkern-verified[check]"') from None
-    except ValueError as error:  # an ending that names no format
-        raise UsageError(f"{option} {path}: {error}") from None
-
-
-def main(parser: Parser, run: Callable[[argparse.Namespace], None], argv: Sequence[str] | None) -> int:
-    """Run a command line: 0 when the table is made, 2 for bad usage or input, 3 where a file cannot be written."""
-    try:
-        options = parser.parse_args(argv)
-        check_files(options)
-        run(options)
-    except (UsageError, StorageError) as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        return BAD_USAGE if isinstance(error, UsageError) else NOT_WRITTEN
-    return 0
+    rich = Rich(title=table.title)
+    for i, name in enumerate(table.columns):
+        rich.add_column(name, justify="left" if i < table.names else "right")
+    for line in table.cells:
+        rich.add_row(*line)
+    Console(file=file, width=None if file.isatty() else 120).print(rich)

@@ -31,7 +31,8 @@ def metric() -> Check:
             D = all_distances(X) ** power
             i, j, k = (a.ravel() for a in np.meshgrid(*[np.arange(len(X))] * 3, indexing="ij"))
             distinct = (i < k) & (j != i) & (j != k)
-            return all_at_most_one((D[i, k] / (D[i, j] + D[j, k]))[distinct], "triangle inequality")
+            left, right = D[i, k][distinct], (D[i, j] + D[j, k])[distinct]
+            return all_at_most_one(left / right, "triangle inequality")
 
         return Inequality(triangles)
 
