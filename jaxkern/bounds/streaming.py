@@ -16,7 +16,7 @@ import math
 from typing import Any
 
 from jaxkern.bounds import fourier
-from jaxkern.bounds._bound import Bound, certain, formula, note_of, xp
+from jaxkern.bounds._bound import Bound, Real, certain, formula, note_of, xp
 
 __all__ = [
     "best_rank",
@@ -37,11 +37,16 @@ __all__ = [
 
 
 @formula
-def frequent_directions(*, residual_energy: Any, sketch_size: Any, rank: Any, as_printed: bool = False) -> Bound:
+def frequent_directions(*, residual_energy: Real, sketch_size: Real, rank: Real, as_printed: bool = False) -> Bound:
     """Bound |A'A - B'B|_2, hence max |A x|^2 over unit x with B x = 0, for Algorithm 1, which shrinks at h.
 
     |A - A_k|_F^2 / (h - k). As printed |A - A_k|_F^2 / (l - k), which belongs to `frequent_directions_rowwise` and
     fails here by any factor.
+
+    Parameters
+    ----------
+    residual_energy, sketch_size, rank : |A - A_k|_F^2, l rows of the sketch, and k.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -56,8 +61,12 @@ def frequent_directions(*, residual_energy: Any, sketch_size: Any, rank: Any, as
 
 
 @formula
-def frequent_directions_rowwise(*, residual_energy: Any, sketch_size: Any, rank: Any) -> Bound:
+def frequent_directions_rowwise(*, residual_energy: Real, sketch_size: Real, rank: Real) -> Bound:
     """Bound |A'A - B'B|_2 by |A - A_k|_F^2 / (l - k) when the buffer of l rows is shrunk at l, at every row.
+
+    Parameters
+    ----------
+    residual_energy, sketch_size, rank : |A - A_k|_F^2, l rows of the sketch, and k.
 
     Returns
     -------
@@ -69,10 +78,14 @@ def frequent_directions_rowwise(*, residual_energy: Any, sketch_size: Any, rank:
 
 
 @formula
-def frequent_directions_buffered(*, residual_energy: Any, sketch_size: Any, rank: Any) -> Bound:
+def frequent_directions_buffered(*, residual_energy: Real, sketch_size: Real, rank: Real) -> Bound:
     """Bound |A'A - B'B|_2 by |A - A_k|_F^2 / (l + 1 - k) for a buffer of 2 l rows shrunk at l + 1.
 
     It is what `jaxkern.frequent_directions` does by default: the better bound at one decomposition per l rows.
+
+    Parameters
+    ----------
+    residual_energy, sketch_size, rank : |A - A_k|_F^2, l rows of the sketch, and k.
 
     Returns
     -------
@@ -84,11 +97,15 @@ def frequent_directions_buffered(*, residual_energy: Any, sketch_size: Any, rank
 
 
 @formula
-def leftover_rows(*, energy: Any, sketch_size: Any, row_energy: Any) -> Bound:
+def leftover_rows(*, energy: Real, sketch_size: Real, row_energy: Real) -> Bound:
     """Bound |Ghat - Gtilde|_2 for the literal Algorithm 1, which returns the W of the last decomposition.
 
-    Up to l rows that came later do not enter W: |Z|_F^2 / h + l max |z|^2, where row_energy = max |z|^2. Valid once
-    a decomposition was made; before that W does not exist.
+    Up to l rows that came later do not enter W: |Z|_F^2 / h + l max |z|^2. Valid once a decomposition was made; before
+    that W does not exist.
+
+    Parameters
+    ----------
+    energy, sketch_size, row_energy : |Z|_F^2, l rows of the sketch, and max |z|^2.
 
     Returns
     -------
@@ -102,11 +119,16 @@ def leftover_rows(*, energy: Any, sketch_size: Any, row_energy: Any) -> Bound:
 
 
 @formula
-def projection(*, num_points: Any, sketch_size: Any, row_energy: Any = 2.0, as_printed: bool = False) -> Bound:
+def projection(*, num_points: Real, sketch_size: Real, row_energy: Real = 2.0, as_printed: bool = False) -> Bound:
     """Bound |Ghat - Gtilde|_2 by row_energy n / h for Algorithm 1 with a last decomposition of the buffer.
 
-    row_energy bounds |z|^2: 2 for shifted features, 1 for paired ones. As printed 2 n / l, whatever the features; twice
-    that is attained with shifted features.
+    As printed 2 n / l, whatever the features; twice that is attained with shifted features.
+
+    Parameters
+    ----------
+    num_points, sketch_size : n points, and l rows of the sketch.
+    row_energy : max |z|^2: 2 for shifted features, 1 for paired ones.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -122,8 +144,12 @@ def projection(*, num_points: Any, sketch_size: Any, row_energy: Any = 2.0, as_p
 
 
 @formula
-def projection_buffered(*, num_points: Any, sketch_size: Any, row_energy: Any = 1.0) -> Bound:
+def projection_buffered(*, num_points: Real, sketch_size: Real, row_energy: Real = 1.0) -> Bound:
     """Bound |Ghat - Gtilde|_2 by row_energy n / (l + 1) for a buffer of 2 l rows shrunk at l + 1.
+
+    Parameters
+    ----------
+    num_points, sketch_size, row_energy : as in `projection`.
 
     Returns
     -------
@@ -137,12 +163,17 @@ def projection_buffered(*, num_points: Any, sketch_size: Any, row_energy: Any = 
 
 @formula
 def streaming_gram(
-    *, eps: Any, num_features: Any, num_points: Any, sketch_size: Any, as_printed: bool = False
+    *, eps: Real, num_features: Real, num_points: Real, sketch_size: Real, as_printed: bool = False
 ) -> Bound:
     """Bound |G - Gtilde|_2 / n for Algorithm 1 with shifted features by eps + 2 / h: features, then the sketch.
 
     eps is the share of the features, whose probability is that of `gram_spectral_shifted`. As printed l = 4 / eps' and
     m = O(log(n / delta) / eps'^2) give eps': a share of 2 / l for the sketch. It needs a last decomposition.
+
+    Parameters
+    ----------
+    eps, num_features, num_points, sketch_size : share of the features, and m features, n points, l rows of the sketch.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -161,10 +192,14 @@ def streaming_gram(
 
 
 @formula
-def streaming_gram_buffered(*, eps: Any, num_frequencies: Any, num_points: Any, sketch_size: Any) -> Bound:
+def streaming_gram_buffered(*, eps: Real, num_frequencies: Real, num_points: Real, sketch_size: Real) -> Bound:
     """Bound |G - Gtilde|_2 / n by eps + 1 / (l + 1) for paired features and a buffer of 2 l rows.
 
     The probability is the larger of those of `gram_spectral_paired` and `gram_spectral_paired_all_n`.
+
+    Parameters
+    ----------
+    eps, num_frequencies, num_points, sketch_size : share of the features, and t frequencies, n points, l rows.
 
     Returns
     -------
@@ -182,8 +217,12 @@ def streaming_gram_buffered(*, eps: Any, num_frequencies: Any, num_points: Any, 
 
 
 @formula
-def frobenius_from_spectral(*, spectral: Any, num_points: Any) -> Bound:
+def frobenius_from_spectral(*, spectral: Real, num_points: Real) -> Bound:
     """Bound |G - G'|_F by sqrt(n) |G - G'|_2.
+
+    Parameters
+    ----------
+    spectral, num_points : |G - G'|_2, and n points.
 
     Returns
     -------
@@ -196,10 +235,15 @@ def frobenius_from_spectral(*, spectral: Any, num_points: Any) -> Bound:
 
 
 @formula
-def best_rank(*, tail: Any, spectral: Any, rank: Any, as_printed: bool = False) -> Bound:
-    """Bound |G - G'_k|_F by |G - G_k|_F + 2 sqrt(2 k) |G - G'|_2, for symmetric G and G'; tail is |G - G_k|_F.
+def best_rank(*, tail: Real, spectral: Real, rank: Real, as_printed: bool = False) -> Bound:
+    """Bound |G - G'_k|_F by |G - G_k|_F + 2 sqrt(2 k) |G - G'|_2, for symmetric G and G'.
 
     As printed with 1 for 2 sqrt(2), which is false: sqrt(5) is attained.
+
+    Parameters
+    ----------
+    tail, spectral, rank : |G - G_k|_F, |G - G'|_2 and k.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -213,10 +257,14 @@ def best_rank(*, tail: Any, spectral: Any, rank: Any, as_printed: bool = False) 
 
 
 @formula
-def nystrom_best_rank(*, num_landmarks: Any, rank: Any, tau: Any) -> Bound:
+def nystrom_best_rank(*, num_landmarks: Real, rank: Real, tau: Real) -> Bound:
     """Bound (|G - Gbar_k| - |G - G_k|) / (kappa n) by 2 (1 + sqrt(tau)) / sqrt(c), in spectral and Frobenius norm.
 
     Gbar_k = C W_k^+ C' for c landmarks drawn uniformly from the n points with replacement, kappa = max K(x, x).
+
+    Parameters
+    ----------
+    num_landmarks, rank, tau : c landmarks, k, and exponent of the failure probability.
 
     Returns
     -------
@@ -230,11 +278,19 @@ def nystrom_best_rank(*, num_landmarks: Any, rank: Any, tau: Any) -> Bound:
 
 
 @formula
-def nystrom_coherence(*, eps: Any, coherence: Any, rank: Any, num_landmarks: Any, num_points: Any, tau: Any) -> Bound:
+def nystrom_coherence(
+    *, eps: Real, coherence: Real, rank: Real, num_landmarks: Real, num_points: Real, tau: Real
+) -> Bound:
     """Bound |G - Gbar|_2 / |G - G_k|_2 by 1 + n / ((1 - eps) c) for Nystrom of full rank with c landmarks.
 
     They are drawn uniformly without replacement. The paper has Gbar_k for Gbar, of which no proof is known to us, and
     leaves the constant of c open.
+
+    Parameters
+    ----------
+    eps, num_landmarks, num_points : free, c landmarks, and n points.
+    coherence, rank : (n / k) max_i |U_i|^2, U the k leading eigenvectors of G, and k.
+    tau : exponent of the failure probability.
 
     Returns
     -------
@@ -251,10 +307,14 @@ def nystrom_coherence(*, eps: Any, coherence: Any, rank: Any, num_landmarks: Any
 
 
 @formula
-def nystrom_frobenius_mean(*, mean_square: Any, num_landmarks: Any) -> Bound:
+def nystrom_frobenius_mean(*, mean_square: Real, num_landmarks: Real) -> Bound:
     """Bound E |G - Gbar|_F^2 / n^2 by (1 - mean_square) / c for Nystrom with c landmarks, where K(x, x) = 1.
 
     They are drawn uniformly with replacement. c shifted features have a mean square error of at least as much.
+
+    Parameters
+    ----------
+    mean_square, num_landmarks : |G|_F^2 / n^2, and c landmarks.
 
     Returns
     -------
@@ -267,11 +327,15 @@ def nystrom_frobenius_mean(*, mean_square: Any, num_landmarks: Any) -> Bound:
 
 
 @formula
-def nystrom_spectral(*, eps: Any, num_landmarks: Any) -> Bound:
+def nystrom_spectral(*, eps: Real, num_landmarks: Real) -> Bound:
     """Bound |G - Gbar|_2 / (kappa n) by eps for Nystrom with c landmarks drawn uniformly from the n points.
 
     Gbar = C W^+ C' of full rank, kappa = max K(x, x). The probability is 1 - 20 exp(-eps^2 c / (1/2 + 2 eps / 3)) for
     draws with or without replacement, whatever n. Nothing is said of Nystrom cut to a smaller rank.
+
+    Parameters
+    ----------
+    eps, num_landmarks : error, and c landmarks.
 
     Returns
     -------
@@ -284,18 +348,18 @@ def nystrom_spectral(*, eps: Any, num_landmarks: Any) -> Bound:
     return Bound(eps, 1 - failure, valid, "jaxkern, Theorem G of ghashami2016")
 
 
-def _half(sketch_size: Any) -> Any:
+def _half(sketch_size: Real) -> Any:
     """Return the number of the singular value at which Algorithm 1 shrinks, floor(l / 2)."""
     return xp.floor(sketch_size / 2)
 
 
-def _even(bound: Bound, sketch_size: Any, half: Any) -> Bound:
+def _even(bound: Bound, sketch_size: Real, half: Real) -> Bound:
     """Return a printed bound, valid for even l only: otherwise the paper's singular value number l / 2 is none."""
     valid = bound.valid & (2 * half == sketch_size)
     return dataclasses.replace(bound, valid=valid)
 
 
-def _shrunk(residual_energy: Any, rows: Any, rank: Any, source: str) -> Bound:
+def _shrunk(residual_energy: Real, rows: Real, rank: Real, source: str) -> Bound:
     """Return residual_energy / (rows - rank), valid for 0 <= rank < rows."""
     valid = (rank >= 0) & (rank < rows)
     value = residual_energy / xp.maximum(rows - rank, 1e-30)

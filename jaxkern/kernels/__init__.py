@@ -5,9 +5,19 @@ Every kernel holds one word of bandwidth, `lengthscale`, and knows its Gram tile
 under `+`, `*` and scaling by a non-negative number. A user's own two-argument function works wherever a kernel does.
 """
 
-from jaxkern.kernels._algebra import Product, Scaled, Sum
 from jaxkern.kernels._bandwidth import quantile_lengthscale, sampled_quantile_lengthscale
-from jaxkern.kernels._base import FromFunction, Kernel, as_kernel, kappa, lipschitz, psd_kernel
+from jaxkern.kernels._base import (
+    FromFunction,
+    Kernel,
+    KernelLike,
+    Product,
+    Scaled,
+    Sum,
+    as_kernel,
+    kappa,
+    lipschitz,
+    psd_kernel,
+)
 from jaxkern.kernels._inner import Distance, Linear, Polynomial
 from jaxkern.kernels._stationary import Cauchy, Exponential, Gaussian, Laplacian, Matern32, Matern52
 
@@ -18,6 +28,7 @@ __all__ = [
     "FromFunction",
     "Gaussian",
     "Kernel",
+    "KernelLike",
     "Laplacian",
     "Linear",
     "Matern32",

@@ -1,16 +1,17 @@
-"""The kernel interface: one pair of points in, one number out; and a user's own function behind it."""
+"""The kernel interface: one pair of points in, one number out; sums, products, and a user's own function behind it."""
 
 from __future__ import annotations
 
 import abc
+import math
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxkern import checks
+from jaxkern._types import Array, ArrayLike, Float
 from jaxkern.pytrees import pytree, static
 
 
@@ -28,6 +29,10 @@ class Kernel(abc.ABC):
     `k(x, y)` takes two points of shape (d,) and returns a scalar of their dtype; `gram.gram(k, X, Y)` evaluates all
     pairs of two sets by the fast route. Kernels are frozen PyTrees whose parameters are leaves: they pass through
     `jit`, `vmap` and `grad`, and a kernel with stacked parameters is many kernels under `vmap`.
+
+    A kernel of your own is a class that derives from this one, is decorated with `pytrees.pytree` and has the one
+    method `evaluate(x, y)`. It may also say `psd = False`, its `kappa`, the supremum of K(x, x), and its
+    `lipschitz(dim)`; what needs one of the two says so where it is missing.
     """
 
     psd: ClassVar[bool] = True
@@ -35,7 +40,7 @@ class Kernel(abc.ABC):
     __array_ufunc__ = None
     """A NumPy array times a kernel is left to the kernel, and not made an array of kernels."""
 
-    def __call__(self, x: Any, y: Any) -> jax.Array:
+    def __call__(self, x: Float[ArrayLike, " d"], y: Float[ArrayLike, " d"]) -> Float[Array, ""]:
         """Return K(x, y) for two points of shape (d,).
 
         Raises
@@ -48,12 +53,37 @@ class Kernel(abc.ABC):
         return self._value(x, y)
 
     @abc.abstractmethod
-    def _value(self, x: jax.Array, y: jax.Array) -> jax.Array:
-        """Return K(x, y) by direct differences."""
+    def evaluate(self, x: Float[Array, " d"], y: Float[Array, " d"]) -> Float[Array, ""]:
+        """Return K(x, y) of two points of one dtype, written with jax.numpy."""
 
-    @abc.abstractmethod
+    @property
+    def kappa(self) -> Any:
+        """The supremum of K(x, x)."""
+        raise ValueError(self._unknown("kappa", "sup", "kappa"))
+
+    def lipschitz(self, dim: int | None) -> Any:
+        """Return the smallest known L with |K(x1, x2) - K(y1, y2)| <= L (|x1 - y1| + |x2 - y2|)."""
+        raise ValueError(self._unknown("the Lipschitz constant", "slope", "lipschitz(dim)"))
+
+    def _unknown(self, what: str, field: str, member: str) -> str:
+        function = isinstance(self, FromFunction | FromPyTree)
+        advice = f"wrap it as kernels.FromFunction(f, {field}=...)" if function else f"give its class a {member}"
+        return f"kernel: {what} of {self._named()} is not known; {advice}"
+
+    def _named(self) -> str:
+        return "a user's function" if isinstance(self, FromFunction | FromPyTree) else type(self).__name__
+
+    def _value(self, x: jax.Array, y: jax.Array) -> jax.Array:
+        """Return K(x, y), a scalar of the dtype of the points, or raise."""
+        value = jnp.asarray(self.evaluate(x, y))
+        if value.shape != ():
+            raise ValueError(f"kernel: {self._named()} must return a scalar for two points, got shape {value.shape}")
+        return value.astype(x.dtype)
+
     def _pair(self, x: jax.Array, y: jax.Array) -> Pair:
-        """Return the diagonal and the gap of one pair, accurate for coincident and for close points."""
+        """Return the diagonal and the gap of one pair; built-in kernels are accurate for close points, too."""
+        a, b, c = self._value(x, x), self._value(y, y), self._value(x, y)
+        return Pair((a + b) / 2, (a - b) / 2, (a + b) / 2 - c)
 
     def _tile(self, X: jax.Array, Y: jax.Array) -> jax.Array:
         """Return K(X, Y), shape (n, m)."""
@@ -67,63 +97,29 @@ class Kernel(abc.ABC):
         """Return (K(x_i, x_i))_i for the rows of X, (n,)."""
         return jax.vmap(lambda x: self._value(x, x))(X)
 
-    @property
-    @abc.abstractmethod
-    def _kappa(self) -> Any:
-        """The supremum of K(x, x)."""
-
-    @abc.abstractmethod
-    def _lipschitz(self, dim: int | None) -> Any:
-        """The smallest known L with |K(x1, x2) - K(y1, y2)| <= L (|x1 - y1| + |x2 - y2|)."""
-
-    def __add__(self, other: Any) -> Kernel:
+    def __add__(self, other: KernelLike) -> Kernel:
         """Return the kernel K + other."""
-        return algebra().Sum(self, as_kernel(other))
+        return Sum(self, as_kernel(other))
 
-    def __radd__(self, other: Any) -> Kernel:
+    def __radd__(self, other: KernelLike) -> Kernel:
         """Return the kernel other + K."""
-        return algebra().Sum(as_kernel(other), self)
+        return Sum(as_kernel(other), self)
 
     def __mul__(self, other: Any) -> Kernel:
         """Return the product with another kernel, or the kernel scaled by a non-negative number."""
-        if callable(other):
-            return algebra().Product(self, as_kernel(other))
-        return algebra().Scaled(self, other)
+        return Product(self, as_kernel(other)) if callable(other) else Scaled(self, other)
 
     def __rmul__(self, other: Any) -> Kernel:
         """Return the product with another kernel, or the kernel scaled by a non-negative number."""
-        if callable(other):
-            return algebra().Product(as_kernel(other), self)
-        return algebra().Scaled(self, other)
+        return Product(as_kernel(other), self) if callable(other) else Scaled(self, other)
 
 
-def algebra() -> ModuleType:
-    """Return the module of sums and products, which builds on this one."""
-    from jaxkern.kernels import _algebra
-
-    return _algebra
-
-
-class _UserKernel(Kernel):
-    """What a user's own function lacks: series and constants."""
-
-    def _pair(self, x: jax.Array, y: jax.Array) -> Pair:
-        a, b, c = self._value(x, x), self._value(y, y), self._value(x, y)
-        return Pair((a + b) / 2, (a - b) / 2, (a + b) / 2 - c)
-
-    @property
-    def _kappa(self) -> Any:
-        raise ValueError("kernel: kappa of a user's function is not known; wrap it as kernels.FromFunction(f, sup=...)")
-
-    def _lipschitz(self, dim: int | None) -> Any:
-        raise ValueError(
-            "kernel: the Lipschitz constant of a user's function is not known; "
-            "wrap it as kernels.FromFunction(f, slope=...)"
-        )
+KernelLike = Kernel | Callable[[jax.Array, jax.Array], Any]
+"""What is taken for a kernel everywhere: one of this package, or a function of two points."""
 
 
 @pytree
-class FromFunction(_UserKernel):
+class FromFunction(Kernel):
     """A user's own `function(x, y) -> scalar` of two points of shape (d,), written with jax.numpy.
 
     Parameters
@@ -138,36 +134,163 @@ class FromFunction(_UserKernel):
     sup: float | None = static(default=None)
     slope: float | None = static(default=None)
 
-    def _value(self, x: jax.Array, y: jax.Array) -> jax.Array:
-        return _scalar_result(self.function(x, y), x)
+    def evaluate(self, x: jax.Array, y: jax.Array) -> jax.Array:
+        """Return function(x, y)."""
+        return self.function(x, y)
 
     @property
-    def _kappa(self) -> Any:
-        return super()._kappa if self.sup is None else self.sup
+    def kappa(self) -> Any:
+        """The field `sup`, where it is given."""
+        return super().kappa if self.sup is None else self.sup
 
-    def _lipschitz(self, dim: int | None) -> Any:
-        return super()._lipschitz(dim) if self.slope is None else self.slope
+    def lipschitz(self, dim: int | None) -> Any:
+        """Return the field `slope`, where it is given."""
+        return super().lipschitz(dim) if self.slope is None else self.slope
 
 
 @pytree
-class FromPyTree(_UserKernel):
+class FromPyTree(Kernel):
     """A user's own PyTree with a `__call__(x, y) -> scalar`."""
 
     function: Any
 
-    def _value(self, x: jax.Array, y: jax.Array) -> jax.Array:
-        return _scalar_result(self.function(x, y), x)
+    def evaluate(self, x: jax.Array, y: jax.Array) -> jax.Array:
+        """Return function(x, y)."""
+        return self.function(x, y)
 
 
-def _scalar_result(value: Any, x: jax.Array) -> jax.Array:
-    value = jnp.asarray(value)
-    if value.shape != ():
-        raise ValueError(f"kernel: a user's function must return a scalar for two points, got shape {value.shape}")
-    return value.astype(x.dtype)
+def product(a: Pair, b: Pair) -> Pair:
+    """Return what is known of the product of two kernels: no difference of close numbers is taken."""
+    mean = a.mean * b.mean + a.half * b.half
+    half = a.mean * b.half + a.half * b.mean
+    return Pair(mean, half, a.gap * b.mean + (a.mean - a.gap) * b.gap + a.half * b.half)
 
 
-def as_kernel(kernel: Any) -> Kernel:
+def _times(factor: Any, constant: Any) -> Any:
+    """Return the constant of a scaled kernel: that of the zero kernel is zero, be the other one infinite."""
+    return 0.0 if checks.is_static(factor) and factor == 0 else factor * constant
+
+
+@pytree
+class Sum(Kernel):
+    """K = first + second."""
+
+    first: Any
+    second: Any
+
+    @property
+    def psd(self) -> bool:  # type: ignore[override]
+        """Whether both terms are positive semidefinite."""
+        return self.first.psd and self.second.psd
+
+    def evaluate(self, x: jax.Array, y: jax.Array) -> jax.Array:
+        return self.first._value(x, y) + self.second._value(x, y)
+
+    def _pair(self, x: jax.Array, y: jax.Array) -> Pair:
+        a, b = self.first._pair(x, y), self.second._pair(x, y)
+        return Pair(a.mean + b.mean, a.half + b.half, a.gap + b.gap)
+
+    def _tile(self, X: jax.Array, Y: jax.Array) -> jax.Array:
+        return self.first._tile(X, Y) + self.second._tile(X, Y)
+
+    def _rounding(self, X: jax.Array, Y: jax.Array) -> jax.Array:
+        # sqrt(a b) + sqrt(c d) <= sqrt((a + c) (b + d))
+        first, second = self.first._rounding(X, Y), self.second._rounding(X, Y)
+        return jnp.maximum(first, second) + jnp.finfo(X.dtype).eps
+
+    @property
+    def kappa(self) -> Any:
+        """The sum of the two."""
+        return self.first.kappa + self.second.kappa
+
+    def lipschitz(self, dim: int | None) -> Any:
+        return self.first.lipschitz(dim) + self.second.lipschitz(dim)
+
+
+@pytree
+class Product(Kernel):
+    """K = first * second."""
+
+    first: Any
+    second: Any
+
+    @property
+    def psd(self) -> bool:  # type: ignore[override]
+        """Whether both factors are positive semidefinite."""
+        return self.first.psd and self.second.psd
+
+    def evaluate(self, x: jax.Array, y: jax.Array) -> jax.Array:
+        return self.first._value(x, y) * self.second._value(x, y)
+
+    def _pair(self, x: jax.Array, y: jax.Array) -> Pair:
+        return product(self.first._pair(x, y), self.second._pair(x, y))
+
+    def _tile(self, X: jax.Array, Y: jax.Array) -> jax.Array:
+        return self.first._tile(X, Y) * self.second._tile(X, Y)
+
+    def _rounding(self, X: jax.Array, Y: jax.Array) -> jax.Array:
+        first, second = self.first._rounding(X, Y), self.second._rounding(X, Y)
+        return first + second + first * second + jnp.finfo(X.dtype).eps
+
+    @property
+    def kappa(self) -> Any:
+        """The product of the two."""
+        return self.first.kappa * self.second.kappa
+
+    def lipschitz(self, dim: int | None) -> Any:
+        # |K| <= kappa for a positive semidefinite kernel; one that is not may be unbounded.
+        first, second = (k.kappa if k.psd else math.inf for k in (self.first, self.second))
+        return first * self.second.lipschitz(dim) + second * self.first.lipschitz(dim)
+
+
+@pytree
+class Scaled(Kernel):
+    """K = factor * kernel, factor >= 0."""
+
+    kernel: Any
+    factor: Any
+
+    def __post_init__(self) -> None:
+        checks.non_negative("factor", self.factor)
+
+    @property
+    def psd(self) -> bool:  # type: ignore[override]
+        """Whether the scaled kernel is positive semidefinite."""
+        return self.kernel.psd
+
+    def evaluate(self, x: jax.Array, y: jax.Array) -> jax.Array:
+        return self.kernel._value(x, y) * checks.scalar("factor", self.factor, x.dtype)
+
+    def _pair(self, x: jax.Array, y: jax.Array) -> Pair:
+        factor = checks.scalar("factor", self.factor, x.dtype)
+        mean, half, gap = self.kernel._pair(x, y)
+        return Pair(factor * mean, factor * half, factor * gap)
+
+    def _tile(self, X: jax.Array, Y: jax.Array) -> jax.Array:
+        return self.kernel._tile(X, Y) * checks.scalar("factor", self.factor, X.dtype)
+
+    def _rounding(self, X: jax.Array, Y: jax.Array) -> jax.Array:
+        return self.kernel._rounding(X, Y) + jnp.finfo(X.dtype).eps
+
+    @property
+    def kappa(self) -> Any:
+        """That of the kernel, scaled."""
+        return _times(self.factor, self.kernel.kappa)
+
+    def lipschitz(self, dim: int | None) -> Any:
+        return _times(self.factor, self.kernel.lipschitz(dim))
+
+
+def as_kernel(kernel: KernelLike) -> Kernel:
     """Return `kernel` itself, or a user's two-argument function wrapped as one.
+
+    Parameters
+    ----------
+    kernel : a kernel, or a function of two points.
+
+    Returns
+    -------
+    Kernel.
 
     Raises
     ------
@@ -182,8 +305,22 @@ def as_kernel(kernel: Any) -> Kernel:
     return FromFunction(kernel) if len(leaves) == 1 and leaves[0] is kernel else FromPyTree(kernel)
 
 
-def psd_kernel(kernel: Any) -> Kernel:
-    """Return a kernel that has an RKHS, or raise."""
+def psd_kernel(kernel: KernelLike) -> Kernel:
+    """Return a kernel that has an RKHS, or raise.
+
+    Parameters
+    ----------
+    kernel : a kernel, or a function of two points, which is taken at its word.
+
+    Returns
+    -------
+    Kernel.
+
+    Raises
+    ------
+    ValueError
+        As `as_kernel`, and if the kernel is known not to be positive semidefinite.
+    """
     kernel = as_kernel(kernel)
     if not kernel.psd:
         raise ValueError(
@@ -192,18 +329,26 @@ def psd_kernel(kernel: Any) -> Kernel:
     return kernel
 
 
-def kappa(kernel: Any) -> Any:
+def kappa(kernel: KernelLike) -> Any:
     """Return kappa = sup_x K(x, x) over the whole space: 1 for a stationary kernel, inf for an unbounded one.
+
+    Parameters
+    ----------
+    kernel : a kernel.
+
+    Returns
+    -------
+    A number, or an array where a parameter of the kernel is one.
 
     Raises
     ------
     ValueError
-        For a user's function that does not state it.
+        For a user's kernel or function that does not state it.
     """
-    return as_kernel(kernel)._kappa
+    return as_kernel(kernel).kappa
 
 
-def lipschitz(kernel: Any, dim: int | None = None) -> Any:
+def lipschitz(kernel: KernelLike, dim: int | None = None) -> Any:
     """Return an L with |K(x1, x2) - K(y1, y2)| <= L (|x1 - y1| + |x2 - y2|) for all points (amini2021, (2)).
 
     The constant is the smallest one for the kernels of this package, and an upper bound for sums and products.
@@ -213,9 +358,13 @@ def lipschitz(kernel: Any, dim: int | None = None) -> Any:
     kernel : a kernel.
     dim : dimension of the points; needed by the kernels that are products over coordinates.
 
+    Returns
+    -------
+    A number, or an array where a parameter of the kernel is one.
+
     Raises
     ------
     ValueError
-        If `dim` is needed and missing, or for a user's function that does not state its constant.
+        If `dim` is needed and missing, or for a user's kernel or function that does not state its constant.
     """
-    return as_kernel(kernel)._lipschitz(None if dim is None else checks.count("dim", dim))
+    return as_kernel(kernel).lipschitz(None if dim is None else checks.count("dim", dim))

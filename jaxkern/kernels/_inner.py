@@ -10,8 +10,7 @@ import jax.numpy as jnp
 
 from jaxkern import checks
 from jaxkern._distances import HIGHEST, safe_sqrt, squared_distances_direct
-from jaxkern.kernels._algebra import product
-from jaxkern.kernels._base import Kernel, Pair
+from jaxkern.kernels._base import Kernel, Pair, product
 from jaxkern.pytrees import pytree, static
 
 
@@ -19,7 +18,9 @@ from jaxkern.pytrees import pytree, static
 class Linear(Kernel):
     """K(x, y) = <x, y>."""
 
-    def _value(self, x: jax.Array, y: jax.Array) -> jax.Array:
+    kappa: ClassVar[float] = math.inf
+
+    def evaluate(self, x: jax.Array, y: jax.Array) -> jax.Array:
         return jnp.sum(x * y)
 
     def _pair(self, x: jax.Array, y: jax.Array) -> Pair:
@@ -32,11 +33,7 @@ class Linear(Kernel):
     def _rounding(self, X: jax.Array, Y: jax.Array) -> jax.Array:
         return X.shape[1] * _half_eps(X)
 
-    @property
-    def _kappa(self) -> float:
-        return math.inf
-
-    def _lipschitz(self, dim: int | None) -> float:
+    def lipschitz(self, dim: int | None) -> float:
         return math.inf
 
 
@@ -54,6 +51,7 @@ class Polynomial(Kernel):
     degree: int = static(default=2)
     offset: Any = 1.0
     lengthscale: Any = 1.0
+    kappa: ClassVar[float] = math.inf
 
     def __post_init__(self) -> None:
         checks.count("degree", self.degree)
@@ -63,7 +61,7 @@ class Polynomial(Kernel):
     def _base(self, dtype: Any) -> tuple[jax.Array, jax.Array]:
         return checks.scalar("lengthscale", self.lengthscale, dtype), checks.scalar("offset", self.offset, dtype)
 
-    def _value(self, x: jax.Array, y: jax.Array) -> jax.Array:
+    def evaluate(self, x: jax.Array, y: jax.Array) -> jax.Array:
         scale, offset = self._base(x.dtype)
         return (jnp.sum(x / scale * (y / scale)) + offset) ** self.degree
 
@@ -85,11 +83,7 @@ class Polynomial(Kernel):
         # |<x, y>| + offset is at most the root of the product of the same for (x, x) and (y, y).
         return jnp.expm1(self.degree * (X.shape[1] + 4) * _half_eps(X))
 
-    @property
-    def _kappa(self) -> float:
-        return math.inf
-
-    def _lipschitz(self, dim: int | None) -> float:
+    def lipschitz(self, dim: int | None) -> float:
         return math.inf
 
 
@@ -98,8 +92,9 @@ class Distance(Kernel):
     """K(x, y) = |x - y|: symmetric and 1-Lipschitz, not positive semidefinite (amini2021, the distance kernel)."""
 
     psd: ClassVar[bool] = False
+    kappa: ClassVar[float] = 0.0
 
-    def _value(self, x: jax.Array, y: jax.Array) -> jax.Array:
+    def evaluate(self, x: jax.Array, y: jax.Array) -> jax.Array:
         return safe_sqrt(jnp.sum((x - y) ** 2))
 
     def _pair(self, x: jax.Array, y: jax.Array) -> Pair:
@@ -108,11 +103,7 @@ class Distance(Kernel):
     def _tile(self, X: jax.Array, Y: jax.Array) -> jax.Array:
         return safe_sqrt(squared_distances_direct(X, Y, jnp.ones((), X.dtype)))
 
-    @property
-    def _kappa(self) -> float:
-        return 0.0
-
-    def _lipschitz(self, dim: int | None) -> float:
+    def lipschitz(self, dim: int | None) -> float:
         return 1.0
 
 

@@ -26,8 +26,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxkern.draws import normal_rows
-from jaxkern.kernels._algebra import Scaled
-from jaxkern.kernels._base import Kernel
+from jaxkern.kernels._base import Kernel, Scaled
 from jaxkern.kernels._stationary import Cauchy, Exponential, Gaussian, Laplacian, Matern32, Matern52
 
 

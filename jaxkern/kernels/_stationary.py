@@ -11,6 +11,7 @@ import jax.numpy as jnp
 
 from jaxkern import checks
 from jaxkern._distances import coordinate_sums, rounding, safe_sqrt, squared_distances, squared_distances_direct
+from jaxkern._types import ArrayLike, Float
 from jaxkern.kernels._base import Kernel, Pair
 from jaxkern.kernels._profiles import erlang_tail, matern32, matern52
 from jaxkern.pytrees import pytree
@@ -20,16 +21,13 @@ class _Stationary(Kernel):
     """A kernel with K(x, x) = 1 that depends on x - y and a lengthscale."""
 
     lengthscale: Any
+    kappa: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         checks.positive("lengthscale", self.lengthscale)
 
     def _scale(self, dtype: Any) -> jax.Array:
         return checks.scalar("lengthscale", self.lengthscale, dtype)
-
-    @property
-    def _kappa(self) -> float:
-        return 1.0
 
     def _pair(self, x: jax.Array, y: jax.Array) -> Pair:
         one = jnp.ones((), x.dtype)
@@ -52,7 +50,7 @@ class _Radial(_Stationary):
     def _profile(s: jax.Array) -> jax.Array:
         """Return the kernel as a function of the scaled squared distance."""
 
-    def _value(self, x: jax.Array, y: jax.Array) -> jax.Array:
+    def evaluate(self, x: jax.Array, y: jax.Array) -> jax.Array:
         u = (x - y) / self._scale(x.dtype)
         return self._profile(jnp.sum(u * u))
 
@@ -79,12 +77,12 @@ class Gaussian(_Radial):
     _slope: ClassVar[float | None] = 0.5
 
     @classmethod
-    def from_gamma(cls, gamma: Any) -> Gaussian:
+    def from_gamma(cls, gamma: Float[ArrayLike, ""]) -> Gaussian:
         """Return exp(-gamma |x - y|^2), scikit-learn's convention: lengthscale = 1 / sqrt(2 gamma)."""
         return cls(_inverse_root(checks.positive("gamma", checks.real("gamma", gamma)), 2.0))
 
     @classmethod
-    def from_width(cls, width: Any) -> Gaussian:
+    def from_width(cls, width: Float[ArrayLike, ""]) -> Gaussian:
         """Return exp(-|x - y|^2 / width^2), the convention of kpotufe2020: lengthscale = width / sqrt(2)."""
         return cls(checks.positive("width", checks.real("width", width)) / math.sqrt(2.0))
 
@@ -95,7 +93,7 @@ class Gaussian(_Radial):
     def _gap(self, u: jax.Array) -> jax.Array:
         return -jnp.expm1(-jnp.sum(u * u) / 2)
 
-    def _lipschitz(self, dim: int | None) -> Any:
+    def lipschitz(self, dim: int | None) -> Any:
         return math.exp(-0.5) / self.lengthscale
 
 
@@ -110,7 +108,7 @@ class Exponential(_Radial):
     _slope: ClassVar[float | None] = None
 
     @classmethod
-    def from_gamma(cls, gamma: Any) -> Exponential:
+    def from_gamma(cls, gamma: Float[ArrayLike, ""]) -> Exponential:
         """Return exp(-gamma |x - y|): lengthscale = 1 / gamma."""
         return cls(1 / checks.positive("gamma", checks.real("gamma", gamma)))
 
@@ -121,7 +119,7 @@ class Exponential(_Radial):
     def _gap(self, u: jax.Array) -> jax.Array:
         return -jnp.expm1(-_norm(u))
 
-    def _lipschitz(self, dim: int | None) -> Any:
+    def lipschitz(self, dim: int | None) -> Any:
         return 1 / self.lengthscale
 
 
@@ -139,7 +137,7 @@ class Matern32(_Radial):
     def _gap(self, u: jax.Array) -> jax.Array:
         return erlang_tail(math.sqrt(3.0) * _norm(u), 2)
 
-    def _lipschitz(self, dim: int | None) -> Any:
+    def lipschitz(self, dim: int | None) -> Any:
         return math.sqrt(3.0) * math.exp(-1.0) / self.lengthscale
 
 
@@ -158,7 +156,7 @@ class Matern52(_Radial):
         a = math.sqrt(5.0) * _norm(u)
         return erlang_tail(a, 3) + a * a / 6 * jnp.exp(-a)
 
-    def _lipschitz(self, dim: int | None) -> Any:
+    def lipschitz(self, dim: int | None) -> Any:
         # The slope a (1 + a) exp(-a) / 3 is largest at the golden ratio.
         a = (1 + math.sqrt(5.0)) / 2
         return math.sqrt(5.0) * a * (1 + a) * math.exp(-a) / 3 / self.lengthscale
@@ -172,7 +170,7 @@ class _Coordinatewise(_Stationary):
     def _term(u: jax.Array) -> jax.Array:
         """Return what a scaled difference of one coordinate adds to -log K."""
 
-    def _value(self, x: jax.Array, y: jax.Array) -> jax.Array:
+    def evaluate(self, x: jax.Array, y: jax.Array) -> jax.Array:
         return jnp.exp(-jnp.sum(self._term((x - y) / self._scale(x.dtype))))
 
     def _gap(self, u: jax.Array) -> jax.Array:
@@ -192,7 +190,7 @@ class Laplacian(_Coordinatewise):
     lengthscale: Any
 
     @classmethod
-    def from_gamma(cls, gamma: Any) -> Laplacian:
+    def from_gamma(cls, gamma: Float[ArrayLike, ""]) -> Laplacian:
         """Return exp(-gamma |x - y|_1), scikit-learn's convention: lengthscale = 1 / gamma."""
         return cls(1 / checks.positive("gamma", checks.real("gamma", gamma)))
 
@@ -200,7 +198,7 @@ class Laplacian(_Coordinatewise):
     def _term(u: jax.Array) -> jax.Array:
         return jnp.abs(u)
 
-    def _lipschitz(self, dim: int | None) -> Any:
+    def lipschitz(self, dim: int | None) -> Any:
         return math.sqrt(_needs_dim("Laplacian", dim)) / self.lengthscale
 
 
@@ -214,7 +212,7 @@ class Cauchy(_Coordinatewise):
     def _term(u: jax.Array) -> jax.Array:
         return jnp.log1p(u * u)
 
-    def _lipschitz(self, dim: int | None) -> Any:
+    def lipschitz(self, dim: int | None) -> Any:
         # On the diagonal of R^d the gradient is sqrt(d) 2 t / (1 + t^2)^(d + 1), largest at t^2 = 1 / (2 d + 1).
         d = _needs_dim("Cauchy", dim)
         t2 = 1 / (2 * d + 1)

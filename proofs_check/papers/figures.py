@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import Any, TextIO
 
 import jax
 import numpy as np
 
-from proofs_check.cli import folders
-from proofs_check.cli.usage import BAD_USAGE, NOT_WRITTEN, StorageError, UsageError
 from proofs_check.engine import files
-from proofs_check.report.document import write_json
+from proofs_check.engine.documents import write_json
+from proofs_check.report import console
+from proofs_check.usage import BAD_USAGE, NOT_WRITTEN, Parser, StorageError, UsageError, check_file, whole
 
 SCHEMA = 1
 
@@ -139,24 +139,9 @@ class Figure:
 # ---------------------------------------------------------------------------------------------------------- the options
 
 
-class Parser(argparse.ArgumentParser):
-    """A parser that raises instead of leaving."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raise a UsageError."""
-        raise UsageError(f"{message} (try {self.prog} --help)")
-
-
-def _whole(text: str) -> int:
-    """Return the whole number below 2^32 that a text spells."""
-    if not (text.isascii() and text.isdigit() and len(text) < 12 and int(text) < 2**32):
-        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {2**32 - 1}, got {text[:30]!r}")
-    return int(text)
-
-
 def _wholes(text: str) -> tuple[int, ...]:
     """Return the whole numbers of a list with commas."""
-    return tuple(dict.fromkeys(_whole(part) for part in text.split(",")))
+    return tuple(dict.fromkeys(whole(part) for part in text.split(",")))
 
 
 def _some(text: str, *, choices: Sequence[str], what: str) -> tuple[str, ...]:
@@ -169,7 +154,7 @@ def _some(text: str, *, choices: Sequence[str], what: str) -> tuple[str, ...]:
 
 def number(name: str, default: int, about: str = "") -> Option:
     """Return an option that takes a whole number."""
-    return name, {"type": _whole, "default": default, "metavar": "INT", "help": f"{about} (default: {default})".strip()}
+    return name, {"type": whole, "default": default, "metavar": "INT", "help": f"{about} (default: {default})".strip()}
 
 
 def numbers(name: str, default: Sequence[int], about: str) -> Option:
@@ -196,7 +181,7 @@ def plot(name: str = "--plot", what: str = "the figure") -> Option:
 
 
 _COMMON: Sequence[Option] = (
-    ("--seed", {"type": _whole, "default": 0, "metavar": "INT", "help": "below 2^32 (default: 0)"}),
+    ("--seed", {"type": whole, "default": 0, "metavar": "INT", "help": "below 2^32 (default: 0)"}),
     ("--dtype", {"choices": ("float32", "float64"), "default": "float32", "help": "default: float32"}),
     ("--output", {"type": Path, "metavar": "FILE", "help": "write the table as JSON, too"}),
     ("--overwrite", {"action": "store_true", "help": "replace files that exist"}),
@@ -209,7 +194,7 @@ def _check_files(options: argparse.Namespace) -> None:
     for name in ("output", "plot", "plot1", "plot2"):
         if getattr(options, name, None) is not None:
             path, named = getattr(options, name), name != "output"
-            folders.check_file(f"--{name}", path, overwrite=options.overwrite, inputs=inputs, named=named)
+            check_file(f"--{name}", path, overwrite=options.overwrite, inputs=inputs, named=named)
 
 
 @contextlib.contextmanager
@@ -235,27 +220,11 @@ def standard_error(values: np.ndarray) -> float:
 
 
 def show(printed: Sequence[Table | str], file: TextIO | None = None) -> None:
-    """Print tables, by rich where that is installed, as plain text otherwise, and lines."""
+    """Print tables and lines."""
     file = sys.stdout if file is None else file
     for part in printed:
         if isinstance(part, str):
             print(part, file=file)
         else:
-            _show(part, file)
-
-
-def _show(table: Table, file: TextIO) -> None:
-    try:
-        from rich.console import Console
-        from rich.table import Table as Rich
-    except ImportError:
-        widths = [max(map(len, column)) for column in zip(table.columns, *table.cells, strict=True)]
-        for line in (table.columns, *table.cells):
-            print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip(), file=file)
-        return
-    rich = Rich(title=table.title)
-    for i, name in enumerate(table.columns):
-        rich.add_column(name, justify="left" if i < table.names else "right")
-    for line in table.cells:
-        rich.add_row(*line)
-    Console(file=file, width=None if file.isatty() else 120).print(rich)
+            numeric = part.columns[part.names :]
+            console.show(part.columns, part.cells, (), numeric=numeric, title=part.title, file=file)

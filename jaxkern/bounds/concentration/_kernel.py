@@ -5,28 +5,34 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, formula, note_of, xp
+from jaxkern.bounds._bound import Bound, Real, formula, note_of, xp
 from jaxkern.bounds.concentration._variance import SPREAD
 
 
 @formula
 def lipschitz_kernel(
     *,
-    lipschitz: Any,
-    omega: Any,
-    scale: Any,
-    num_points: Any,
-    t: Any,
-    mean_scale: Any = None,
-    c: Any = 0.5,
+    lipschitz: Real,
+    omega: Real,
+    scale: Real,
+    num_points: Real,
+    t: Real,
+    mean_scale: Real | None = None,
+    c: Real = 0.5,
     as_printed: bool = False,
 ) -> Bound:
     """Bound |K - E K|_F, hence |K - E K|, in class LC by L omega (mean_scale sqrt(2 n (n + 1)) + 2 scale sqrt(n) t).
 
-    mean_scale is the root mean square of |Sigma_i|^(1/2), by default their maximum, scale. As printed the operator norm
-    is bounded by 2 L omega scale (n / sqrt(c) + sqrt(n) t) with probability 1 - exp(-c t^2) for a universal c; it is
-    false for case (b) of LC with a gap in the support, and otherwise c = 1/2 is right. mean_scale is not used there,
-    and c only there.
+    As printed the operator norm is bounded by 2 L omega scale (n / sqrt(c) + sqrt(n) t) with probability 1 - exp(-c
+    t^2) for a universal c; it is false for case (b) of LC with a gap in the support, and otherwise c = 1/2 is right.
+
+    Parameters
+    ----------
+    lipschitz, omega, scale : L in the sense of (2), the constant of LC, and max |Sigma_i|^(1/2).
+    num_points, t : n points, and the size of the deviation.
+    mean_scale : root mean square of |Sigma_i|^(1/2), or None for scale. Not used as printed.
+    c : the universal constant, used as printed only.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -46,12 +52,16 @@ def lipschitz_kernel(
 
 @formula
 def distance_kernel(
-    *, lipschitz: Any, omega: Any, scale: Any, num_points: Any, t: Any, mean_scale: Any = None
+    *, lipschitz: Real, omega: Real, scale: Real, num_points: Real, t: Real, mean_scale: Real | None = None
 ) -> Bound:
     """Bound |K - E K|_F in class LC for K(x, y) = g(x - y) with L-Lipschitz g, such as f(|x - y|).
 
     L omega (mean_scale sqrt(2 n (n - 1)) + scale sqrt(2 n) t): the diagonal is constant, and a common shift of all
-    points changes nothing. mean_scale as in `lipschitz_kernel`.
+    points changes nothing.
+
+    Parameters
+    ----------
+    lipschitz, omega, scale, num_points, t, mean_scale : as in `lipschitz_kernel`.
 
     Returns
     -------
@@ -68,12 +78,16 @@ def distance_kernel(
 
 @formula
 def distance_kernel_from_variance(
-    *, total_variance: Any, lipschitz: Any, omega: Any, scale: Any, num_points: Any, t: Any
+    *, total_variance: Real, lipschitz: Real, omega: Real, scale: Real, num_points: Real, t: Real
 ) -> Bound:
     """Bound the quantity of `distance_kernel` by sqrt(total_variance) + L omega scale sqrt(2 n) t.
 
-    total_variance = sum of var K(X_i, X_j) over all i and j, or any upper bound of it; for the Gaussian kernel it is
-    known exactly, by `gaussian_pair_variance`.
+    For the Gaussian kernel total_variance is known exactly, by `gaussian_pair_variance`.
+
+    Parameters
+    ----------
+    total_variance : sum of var K(X_i, X_j) over all i and j, or any upper bound of it.
+    lipschitz, omega, scale, num_points, t : as in `lipschitz_kernel`.
 
     Returns
     -------
@@ -88,12 +102,18 @@ def distance_kernel_from_variance(
 
 @formula
 def concentrated_data(
-    *, lipschitz: Any, omega: Any, scale: Any, num_points: Any, t: Any, c: Any, as_printed: bool = False
+    *, lipschitz: Real, omega: Real, scale: Real, num_points: Real, t: Real, c: Real, as_printed: bool = False
 ) -> Bound:
     """Bound |K - E K|_F under property (33) alone, in which the points need not be independent.
 
     L omega scale (sqrt(2 (1 + log 2) n (n + 1) / c) + 2 sqrt(n) t). As printed 2 L omega scale (n / sqrt(c) +
     sqrt(n) t), from Proposition 4, which is false for n = 1; this is the larger of the two for n >= 6.
+
+    Parameters
+    ----------
+    lipschitz, omega, scale, c : L, omega and c of property (33), and max |Sigma_i|^(1/2).
+    num_points, t : n points, and the size of the deviation.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -110,11 +130,16 @@ def concentrated_data(
 
 
 @formula
-def deviation(*, lipschitz: Any, omega: Any, scale: Any, num_points: Any, t: Any, c: Any = 0.5) -> Bound:
+def deviation(*, lipschitz: Real, omega: Real, scale: Real, num_points: Real, t: Real, c: Real = 0.5) -> Bound:
     """Bound V - E V for V = |K - E K| under property (33) by 2 sqrt(n) L scale omega t.
 
     The sentence that follows in the paper, that the sub-Gaussian norm of V is of this order, is false: E V may be of
     order n (`lower_limit`). It holds for V - E V.
+
+    Parameters
+    ----------
+    lipschitz, omega, scale, c : L, omega and c of property (33), and max |Sigma_i|^(1/2).
+    num_points, t : n points, and the size of the deviation.
 
     Returns
     -------
@@ -127,11 +152,15 @@ def deviation(*, lipschitz: Any, omega: Any, scale: Any, num_points: Any, t: Any
 
 
 @formula
-def lower_limit(*, lipschitz: Any, scale: Any, num_points: Any) -> Bound:
+def lower_limit(*, lipschitz: Real, scale: Real, num_points: Real) -> Bound:
     """Bound |K - E K| from *below* by L scale n / 8, for points and a kernel that show Theorem 1 to be of right order.
 
     The points are independent copies of a symmetric X with P(|X| > scale) = 1/2, and K(x, y) = h(x) h(y) with
     h(x) = sqrt(L / scale) times x clipped to [-scale, scale].
+
+    Parameters
+    ----------
+    lipschitz, scale, num_points : L, the median of |X|, and n points.
 
     Returns
     -------
@@ -145,13 +174,19 @@ def lower_limit(*, lipschitz: Any, scale: Any, num_points: Any) -> Bound:
 
 @formula
 def gaussian_kernel(
-    *, noise: Any, lengthscale: Any, dim: Any, num_points: Any, t: Any, as_printed: bool = False
+    *, noise: Real, lengthscale: Real, dim: Real, num_points: Real, t: Real, as_printed: bool = False
 ) -> Bound:
     """Bound |K - E K| / n for the Gaussian kernel and noise N(0, noise^2 I / dim) around any centres.
 
     exp(-1/2) (noise / lengthscale) dim^(-1/2) (sqrt(2 (1 - 1 / n)) + 2 t / sqrt(n)). As printed
     (4 / e) (noise / lengthscale) dim^(-1/2) (1 + t / sqrt(n)): that holds, as it is larger, though it is derived from a
     wrong Lipschitz constant.
+
+    Parameters
+    ----------
+    noise, lengthscale, dim : sigma, the lengthscale of the kernel, and the dimension.
+    num_points, t : n points, and the size of the deviation.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -170,12 +205,18 @@ def gaussian_kernel(
 
 @formula
 def anisotropic_noise(
-    *, lipschitz: Any, op_norm: Any, dim: Any, num_points: Any, t: Any, as_printed: bool = False
+    *, lipschitz: Real, op_norm: Real, dim: Real, num_points: Real, t: Real, as_printed: bool = False
 ) -> Bound:
-    """Bound |K - E K| / n for noise N(0, Sigma / dim) around any centres; op_norm = |Sigma|.
+    """Bound |K - E K| / n for noise N(0, Sigma / dim) around any centres.
 
     L sqrt(op_norm / dim) (sqrt(2 (1 + 1 / n)) + 2 sqrt(2) t / sqrt(n)). As printed
     2 sqrt(2) L sqrt(op_norm / dim) (1 + t / sqrt(n)), which holds, as it is larger.
+
+    Parameters
+    ----------
+    lipschitz, op_norm, dim : L, |Sigma|, and the dimension.
+    num_points, t : n points, and the size of the deviation.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -190,6 +231,6 @@ def anisotropic_noise(
     return Bound(value, 1 - xp.exp(-(t**2)), valid, "amini2021, (12)" + note_of(as_printed, "sharper"))
 
 
-def _printed(lipschitz: Any, omega: Any, scale: Any, n: Any, t: Any, c: Any) -> Any:
+def _printed(lipschitz: Real, omega: Real, scale: Real, n: Real, t: Real, c: Real) -> Any:
     """Return the right-hand side of amini2021, (4)."""
     return 2 * lipschitz * omega * scale * (n / xp.sqrt(c) + xp.sqrt(n) * t)

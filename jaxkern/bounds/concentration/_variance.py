@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from jaxkern.bounds._bound import Bound, certain, formula, note_of, xp
+from jaxkern.bounds._bound import Bound, Real, certain, formula, note_of, xp
 
 SPREAD = 1 + math.log(2.0)
 """E f^2 <= SPREAD / c where P(|f| > s) <= 2 exp(-c s^2): the integral of min(1, 2 exp(-c s^2)) d(s^2)."""
 
 
 @formula
-def gaussian_lipschitz(*, lengthscale: Any, as_printed: bool = False) -> Bound:
+def gaussian_lipschitz(*, lengthscale: Real, as_printed: bool = False) -> Bound:
     """Bound the constant L of the Gaussian kernel in (2) by exp(-1/2) / lengthscale, which no smaller number replaces.
 
     As printed sqrt(2) / (e lengthscale), which is the slope at the distance sqrt(2) lengthscale; the steepest is at
     one lengthscale.
+
+    Parameters
+    ----------
+    lengthscale : of the kernel.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -30,8 +34,12 @@ def gaussian_lipschitz(*, lengthscale: Any, as_printed: bool = False) -> Bound:
 
 
 @formula
-def gram_displacement(*, lipschitz: Any, num_points: Any, displacement: Any) -> Bound:
+def gram_displacement(*, lipschitz: Real, num_points: Real, displacement: Real) -> Bound:
     """Bound |K(X) - K(X')|_F, hence the change of |K(X) - A| for any matrix A, by 2 sqrt(n) L |X - X'|_F.
+
+    Parameters
+    ----------
+    lipschitz, num_points, displacement : L, n points, and |X - X'|_F.
 
     Returns
     -------
@@ -44,8 +52,12 @@ def gram_displacement(*, lipschitz: Any, num_points: Any, displacement: Any) -> 
 
 
 @formula
-def gram_displacement_distance(*, lipschitz: Any, num_points: Any, displacement: Any) -> Bound:
+def gram_displacement_distance(*, lipschitz: Real, num_points: Real, displacement: Real) -> Bound:
     """Bound the quantity of `gram_displacement` for K(x, y) = g(x - y) with L-Lipschitz g by sqrt(2 n) L |X - X'|_F.
+
+    Parameters
+    ----------
+    lipschitz, num_points, displacement : L, n points, and |X - X'|_F.
 
     Returns
     -------
@@ -58,10 +70,15 @@ def gram_displacement_distance(*, lipschitz: Any, num_points: Any, displacement:
 
 
 @formula
-def pair_variance(*, lipschitz: Any, omega: Any, scale: Any, c: Any, as_printed: bool = False) -> Bound:
+def pair_variance(*, lipschitz: Real, omega: Real, scale: Real, c: Real, as_printed: bool = False) -> Bound:
     """Bound var K(X_1, X_2) under property (33) with constant c by 2 (1 + log 2) L^2 omega^2 scale^2 / c.
 
     As printed 4 for 2 (1 + log 2) = 3.39, which holds too.
+
+    Parameters
+    ----------
+    lipschitz, omega, scale, c : L, omega and c of property (33), and max |Sigma_i|^(1/2).
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -74,8 +91,12 @@ def pair_variance(*, lipschitz: Any, omega: Any, scale: Any, c: Any, as_printed:
 
 
 @formula
-def pair_variance_lc(*, lipschitz: Any, omega: Any, scale: Any) -> Bound:
+def pair_variance_lc(*, lipschitz: Real, omega: Real, scale: Real) -> Bound:
     """Bound var K(X_1, X_2) in class LC by 2 L^2 omega^2 scale^2: the Poincare inequality.
+
+    Parameters
+    ----------
+    lipschitz, omega, scale : L in the sense of (2), the constant of LC, and max |Sigma_i|^(1/2).
 
     Returns
     -------
@@ -88,10 +109,15 @@ def pair_variance_lc(*, lipschitz: Any, omega: Any, scale: Any) -> Bound:
 
 
 @formula
-def diagonal_variance(*, lipschitz: Any, omega: Any, scale: Any, c: Any, as_printed: bool = False) -> Bound:
+def diagonal_variance(*, lipschitz: Real, omega: Real, scale: Real, c: Real, as_printed: bool = False) -> Bound:
     """Bound var K(X_1, X_1) under property (33) with constant c by 4 (1 + log 2) L^2 omega^2 scale^2 / c.
 
     As printed 4 for 4 (1 + log 2) = 6.77, which is false: K(x, x) is 2 L-Lipschitz, not sqrt(2) L.
+
+    Parameters
+    ----------
+    lipschitz, omega, scale, c : L, omega and c of property (33), and max |Sigma_i|^(1/2).
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -104,8 +130,12 @@ def diagonal_variance(*, lipschitz: Any, omega: Any, scale: Any, c: Any, as_prin
 
 
 @formula
-def diagonal_variance_lc(*, lipschitz: Any, omega: Any, scale: Any) -> Bound:
+def diagonal_variance_lc(*, lipschitz: Real, omega: Real, scale: Real) -> Bound:
     """Bound var K(X_1, X_1) in class LC by 4 L^2 omega^2 scale^2: the Poincare inequality.
+
+    Parameters
+    ----------
+    lipschitz, omega, scale : L in the sense of (2), the constant of LC, and max |Sigma_i|^(1/2).
 
     Returns
     -------
@@ -119,11 +149,17 @@ def diagonal_variance_lc(*, lipschitz: Any, omega: Any, scale: Any) -> Bound:
 
 @formula
 def frobenius_mean_square(
-    *, lipschitz: Any, omega: Any, scale: Any, num_points: Any, c: Any, as_printed: bool = False
+    *, lipschitz: Real, omega: Real, scale: Real, num_points: Real, c: Real, as_printed: bool = False
 ) -> Bound:
     """Bound E |K - E K|_F^2 / n^2 under property (33) by 2 (1 + log 2) (1 + 1 / n) L^2 omega^2 scale^2 / c.
 
     As printed 4 for 2 (1 + log 2) (1 + 1 / n), which is false for n = 1 and true for n >= 6.
+
+    Parameters
+    ----------
+    lipschitz, omega, scale, c : L, omega and c of property (33), and max |Sigma_i|^(1/2).
+    num_points : n points.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -139,11 +175,17 @@ def frobenius_mean_square(
 
 @formula
 def frobenius_mean(
-    *, lipschitz: Any, omega: Any, scale: Any, num_points: Any, c: Any, as_printed: bool = False
+    *, lipschitz: Real, omega: Real, scale: Real, num_points: Real, c: Real, as_printed: bool = False
 ) -> Bound:
     """Bound E |K - E K|_F under property (33) by L omega scale sqrt(2 (1 + log 2) n (n + 1) / c).
 
     As printed 2 n / sqrt(c) for the root, which is false for n = 1 and true for n >= 6.
+
+    Parameters
+    ----------
+    lipschitz, omega, scale, c : L, omega and c of property (33), and max |Sigma_i|^(1/2).
+    num_points : n points.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -158,10 +200,14 @@ def frobenius_mean(
 
 
 @formula
-def frobenius_mean_lc(*, lipschitz: Any, omega: Any, scale: Any, num_points: Any) -> Bound:
+def frobenius_mean_lc(*, lipschitz: Real, omega: Real, scale: Real, num_points: Real) -> Bound:
     """Bound the root of E |K - E K|_F^2 in class LC by L omega scale sqrt(2 n (n + 1)).
 
-    scale may be the root mean square of |Sigma_i|^(1/2) over the points instead of their maximum.
+    Parameters
+    ----------
+    lipschitz, omega, scale : L in the sense of (2), the constant of LC, and max |Sigma_i|^(1/2), or its root mean
+        square.
+    num_points : n points.
 
     Returns
     -------
@@ -174,12 +220,16 @@ def frobenius_mean_lc(*, lipschitz: Any, omega: Any, scale: Any, num_points: Any
 
 
 @formula
-def gaussian_pair_variance(*, squared_distance: Any, noise_variance: Any, lengthscale: Any, dim: Any) -> Bound:
+def gaussian_pair_variance(*, squared_distance: Real, noise_variance: Real, lengthscale: Real, dim: Real) -> Bound:
     """Give var K(X_i, X_j) of the Gaussian kernel exactly, for X_i - X_j ~ N(m, noise_variance I), |m|^2 given.
 
     With a = noise_variance / lengthscale^2 it is (E K)^2 (exp(g) - 1) = E K^2 (1 - exp(-g)), where
     (E K)^2 = (1 + a)^(-dim) exp(-|m|^2 / (lengthscale^2 (1 + a))) and
     g = dim / 2 log(1 + a^2 / (1 + 2 a)) + |m|^2 a / (lengthscale^2 (1 + a) (1 + 2 a)).
+
+    Parameters
+    ----------
+    squared_distance, noise_variance, lengthscale, dim : |m|^2, variance of a coordinate of X_i - X_j, and as above.
 
     Returns
     -------

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from jaxkern.bounds._bound import Bound, formula, note_of, xp
+from jaxkern.bounds._bound import Bound, Real, formula, note_of, xp
 from jaxkern.bounds.sketching._covariance import enough
 
 
 @formula
-def weak_difference_given(*, energy: Any, d: Any, tau: Any, as_printed: bool = False) -> Bound:
+def weak_difference_given(*, energy: Real, d: Real, tau: Real, as_printed: bool = False) -> Bound:
     """Bound |<alpha, V^T S f> - <alpha, Theta f>| given the sample, for unit alpha, by sqrt(2 tau energy / d).
 
     V and Theta are independent. As printed the probability is 1 - 2 exp(-tau), which holds.
+
+    Parameters
+    ----------
+    energy, d, tau : <f, (Sigma^3 + Sigma_n^3) f>, rows, and exponent of the failure probability.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -28,7 +32,7 @@ def weak_difference_given(*, energy: Any, d: Any, tau: Any, as_printed: bool = F
 
 @formula
 def weak_difference(
-    *, kappa: Any, op_norm: Any, trace: Any, n: Any, d: Any, tau: Any, as_printed: bool = False
+    *, kappa: Real, op_norm: Real, trace: Real, n: Real, d: Real, tau: Real, as_printed: bool = False
 ) -> Bound:
     """Bound |<alpha, V^T S f> - <alpha, Theta f>| for fixed unit alpha and f and *independent* V and Theta.
 
@@ -36,6 +40,12 @@ def weak_difference(
     but is not covariant under scaling of the kernel; the default is 3 sqrt(2 tau) S^(3/2) / sqrt(d) for
     n >= 32 kappa s tau / S. Neither says that the two operators are close: both sides are of the size of either
     operator, and replacing Theta by zero makes the difference smaller. `weak_difference_coupled` does.
+
+    Parameters
+    ----------
+    kappa, op_norm, trace : sup K(x, x), S = |Sigma|_op, tr Sigma.
+    n, d, tau : landmarks, rows of the sketch, and exponent of the failure probability.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -53,11 +63,15 @@ def weak_difference(
 
 
 @formula
-def weak_difference_coupled(*, kappa: Any, op_norm: Any, trace: Any, n: Any, d: Any, tau: Any) -> Bound:
+def weak_difference_coupled(*, kappa: Real, op_norm: Real, trace: Real, n: Real, d: Real, tau: Real) -> Bound:
     """Bound |<alpha, V^T S f> - <alpha, Theta f>| for unit alpha and f when both operators share their Gaussians.
 
     With v_i = Sigma^(3/2) g_i and S* vhat_i / n = Sigma_n^(3/2) g_i the difference is at most
     12 sqrt(2) tau S sqrt(kappa s / (n d)): it vanishes as n grows, for every d.
+
+    Parameters
+    ----------
+    kappa, op_norm, trace, n, d, tau : as in `weak_difference`.
 
     Returns
     -------

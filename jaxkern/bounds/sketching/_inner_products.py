@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, formula, xp
+from jaxkern.bounds._bound import Bound, Real, formula, xp
 from jaxkern.bounds.sketching._covariance import KOLTCHINSKII_LOUNICI, enough, sharp
 
 _SLACK = 0.51
@@ -13,13 +13,19 @@ _SLACK = 0.51
 
 @formula
 def projected_inner_products(
-    *, op_norm: Any, trace3: Any, d: Any, tau: Any, constant: Any = KOLTCHINSKII_LOUNICI
+    *, op_norm: Real, trace3: Real, d: Real, tau: Real, constant: Real = KOLTCHINSKII_LOUNICI
 ) -> Bound:
     """Bound |Theta* Theta - Sigma^3|_op by C S^3 (sqrt(s3) + sqrt(tau)) / sqrt(d).
 
+    Parameters
+    ----------
+    op_norm, trace3 : S = |Sigma|_op and tr Sigma^3.
+    d, tau : rows of the projection, and exponent of the failure probability.
+    constant : C, which the paper does not name; 1 gives the shape of the bound.
+
     Returns
     -------
-    Bound with probability 1 - exp(-tau), valid for tau >= 1 and d >= max(s3, tau). `constant=1` gives its shape.
+    Bound with probability 1 - exp(-tau), valid for tau >= 1 and d >= max(s3, tau).
 
     Source: kpotufe2020, Proposition 1, with its constant made explicit; claim kpotufe2020:prop1.
     """
@@ -30,8 +36,12 @@ def projected_inner_products(
 
 
 @formula
-def projected_inner_products_all_d(*, op_norm: Any, trace3: Any, d: Any, tau: Any) -> Bound:
+def projected_inner_products_all_d(*, op_norm: Real, trace3: Real, d: Real, tau: Real) -> Bound:
     """Bound |Theta* Theta - Sigma^3|_op by S^3 (2 D + D^2), D = (sqrt(s3) + .51 + sqrt(2 tau)) / sqrt(d), for all d.
+
+    Parameters
+    ----------
+    op_norm, trace3, d, tau : as in `projected_inner_products`.
 
     Returns
     -------
@@ -45,10 +55,16 @@ def projected_inner_products_all_d(*, op_norm: Any, trace3: Any, d: Any, tau: An
 
 
 @formula
-def conditional_sketch(*, op_norm3: Any, trace3: Any, d: Any, tau: Any, constant: Any = KOLTCHINSKII_LOUNICI) -> Bound:
+def conditional_sketch(
+    *, op_norm3: Real, trace3: Real, d: Real, tau: Real, constant: Real = KOLTCHINSKII_LOUNICI
+) -> Bound:
     """Bound |S* V V^T S - Sigma_n^3|_op given the sample by C (sqrt(t o / d) + o sqrt(tau / d)).
 
-    Here o = |Sigma_n^3|_op and t = tr Sigma_n^3 are those of the sample.
+    Parameters
+    ----------
+    op_norm3, trace3 : o = |Sigma_n^3|_op and t = tr Sigma_n^3, of the sample.
+    d, tau : rows of the sketch, and exponent of the failure probability.
+    constant : C, which the paper does not name; 1 gives the shape of the bound.
 
     Returns
     -------
@@ -64,14 +80,14 @@ def conditional_sketch(*, op_norm3: Any, trace3: Any, d: Any, tau: Any, constant
 @formula
 def inner_products(
     *,
-    kappa: Any,
-    op_norm: Any,
-    trace: Any,
-    trace3: Any,
-    n: Any,
-    d: Any,
-    tau: Any,
-    constant: Any = KOLTCHINSKII_LOUNICI,
+    kappa: Real,
+    op_norm: Real,
+    trace: Real,
+    trace3: Real,
+    n: Real,
+    d: Real,
+    tau: Real,
+    constant: Real = KOLTCHINSKII_LOUNICI,
     as_printed: bool = False,
 ) -> Bound:
     """Bound sup |<V^T S g, V^T S f> - <g, Sigma^3 f>| over unit f, g: Kernel JL preserves <., Sigma^3 .>.
@@ -81,6 +97,13 @@ def inner_products(
     (claim kpotufe2020:thm1). Corrected, with better constants: C S^3 (sqrt(3 s3) + 1.5 sqrt(tau)) / sqrt(d) plus the
     same n-term, with probability 1 - 3 exp(-tau), for n >= 6272 kappa s max(1, sqrt(s) / 4) tau / S and
     d >= max(4 s3, tau).
+
+    Parameters
+    ----------
+    kappa, op_norm, trace, trace3 : sup K(x, x), S = |Sigma|_op, tr Sigma and tr Sigma^3.
+    n, d, tau : landmarks, rows of the sketch, and exponent of the failure probability.
+    constant : C, which the paper does not name; 1 gives the shape of the bound.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -104,12 +127,17 @@ def inner_products(
 
 @formula
 def inner_products_all_d(
-    *, kappa: Any, op_norm: Any, trace: Any, trace3: Any, hs_norm: Any, n: Any, d: Any, tau: Any
+    *, kappa: Real, op_norm: Real, trace: Real, trace3: Real, hs_norm: Real, n: Real, d: Real, tau: Real
 ) -> Bound:
     """Bound the quantity of `inner_products` for every d >= 1 and far fewer landmarks, all constants explicit.
 
     With D' = 28 S^2 sqrt(2 kappa tr(Sigma) tau / n), o^2 = S^3 + D', t = tr Sigma^3 + D' |Sigma|_HS / S and
     D = (sqrt(t) + o (.51 + sqrt(2 tau))) / sqrt(d), the bound is 2 o D + D^2 + D'.
+
+    Parameters
+    ----------
+    kappa, op_norm, trace, trace3, hs_norm : sup K(x, x), S = |Sigma|_op, tr Sigma, tr Sigma^3 and |Sigma|_HS.
+    n, d, tau : landmarks, rows of the sketch, and exponent of the failure probability.
 
     Returns
     -------
@@ -127,13 +155,18 @@ def inner_products_all_d(
 
 @formula
 def inner_products_every_n(
-    *, kappa: Any, op_norm: Any, trace: Any, trace3: Any, hs_norm: Any, n: Any, d: Any, tau: Any
+    *, kappa: Real, op_norm: Real, trace: Real, trace3: Real, hs_norm: Real, n: Real, d: Real, tau: Real
 ) -> Bound:
     """Bound the quantity of `inner_products` for every n >= 1 and every d >= 1, all constants explicit.
 
     With x the value of `covariance_deviation_sharp`, e = x^3 + 3 x^2 S + 3 x S^2, o^2 = S^3 + e,
     t = tr Sigma^3 + x^3 + 3 x^2 S + 3 x S |Sigma|_HS and D = (sqrt(t) + o (.51 + sqrt(2 tau))) / sqrt(d), the bound is
     2 o D + D^2 + e.
+
+    Parameters
+    ----------
+    kappa, op_norm, trace, trace3, hs_norm : sup K(x, x), S = |Sigma|_op, tr Sigma, tr Sigma^3 and |Sigma|_HS.
+    n, d, tau : landmarks, rows of the sketch, and exponent of the failure probability.
 
     Returns
     -------
@@ -146,12 +179,16 @@ def inner_products_every_n(
 
 
 @formula
-def relative_norms(*, num_functions: Any, d: Any, tau: Any) -> Bound:
+def relative_norms(*, num_functions: Real, d: Real, tau: Real) -> Bound:
     """Bound | |V^T S f|^2 / <f, Sigma_n^3 f> - 1 | over finitely many f by 2 sqrt(x / d) + 2 x / d.
 
     Here x = log(num_functions) + tau. A Johnson-Lindenstrauss lemma in the usual, relative form, given the landmarks:
     the functions may depend on them, not on Z. No property of the kernel enters, and functions with
     <f, Sigma_n^3 f> = 0 are mapped to 0.
+
+    Parameters
+    ----------
+    num_functions, d, tau : functions f, rows of the sketch, and exponent of the failure probability.
 
     Returns
     -------
@@ -164,7 +201,7 @@ def relative_norms(*, num_functions: Any, d: Any, tau: Any) -> Bound:
     return Bound(2 * xp.sqrt(x / d) + 2 * x / d, 1 - 2 * xp.exp(-tau), valid, "jaxkern, Proposition J")
 
 
-def every_n(kappa: Any, op_norm: Any, trace: Any, trace3: Any, hs_norm: Any, n: Any, d: Any, tau: Any) -> Any:
+def every_n(kappa: Real, op_norm: Real, trace: Real, trace3: Real, hs_norm: Real, n: Real, d: Real, tau: Real) -> Any:
     """Return the bound of `inner_products_every_n`."""
     x = sharp(kappa, trace, hs_norm, n, tau)
     rest = x**3 + 3 * x**2 * op_norm
@@ -175,6 +212,6 @@ def every_n(kappa: Any, op_norm: Any, trace: Any, trace3: Any, hs_norm: Any, n: 
     return 2 * root * deviation + deviation**2 + n_term
 
 
-def some(n: Any, d: Any, tau: Any) -> Any:
+def some(n: Real, d: Real, tau: Real) -> Any:
     """Return whether tau > 0, n >= 1 and d >= 1."""
     return (tau > 0) & (n >= 1) & (d >= 1)

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from jaxkern.bounds._bound import Bound, formula, xp
+from jaxkern.bounds._bound import Bound, Real, formula, xp
 from jaxkern.bounds.sketching._inner_products import every_n, relative_norms, some
 
 
 @formula
 def separation_shortfall(
     *,
-    kappa: Any,
-    op_norm: Any,
-    trace: Any,
-    trace3: Any,
-    hs_norm: Any,
-    n: Any,
-    d: Any,
-    tau: Any,
-    eigenvalue: Any,
-    epsilon: Any,
-    num_points: Any,
-    eta: Any,
+    kappa: Real,
+    op_norm: Real,
+    trace: Real,
+    trace3: Real,
+    hs_norm: Real,
+    n: Real,
+    d: Real,
+    tau: Real,
+    eigenvalue: Real,
+    epsilon: Real,
+    num_points: Real,
+    eta: Real,
 ) -> Bound:
     """Bound lambda_k^3 Delta - inf |V^T S (f - g)|^2 over f, g in two sets of features whose distances^2 are >= Delta.
 
     It is 4 kappa (epsilon lambda_k^3 + e), e the value of `inner_products_every_n`: what Kernel JL may lose of a
-    separation. `eigenvalue` is lambda_k; Assumption 1 holds with epsilon and eta; both sets are features of the same
-    `num_points` draws from the law. The paper has 2 kappa epsilon lambda_k^3, which is false (claim kpotufe2020:eq10).
+    separation. The paper has 2 kappa epsilon lambda_k^3, which is false (claim kpotufe2020:eq10).
+
+    Parameters
+    ----------
+    kappa, op_norm, trace, trace3, hs_norm : sup K(x, x), S = |Sigma|_op, tr Sigma, tr Sigma^3 and |Sigma|_HS.
+    n, d, tau : landmarks, rows of the sketch, and exponent of the failure probability.
+    eigenvalue, epsilon, eta : lambda_k, and the two numbers with which Assumption 1 holds.
+    num_points : draws from the law whose features the two sets are.
 
     Returns
     -------
@@ -44,9 +48,14 @@ def separation_shortfall(
 
 @formula
 def largest_stretch(
-    *, kappa: Any, op_norm: Any, trace: Any, trace3: Any, hs_norm: Any, n: Any, d: Any, tau: Any
+    *, kappa: Real, op_norm: Real, trace: Real, trace3: Real, hs_norm: Real, n: Real, d: Real, tau: Real
 ) -> Bound:
     """Bound sup |V^T S h|^2 over unit h by lambda_1^3 + e, e the value of `inner_products_every_n`.
+
+    Parameters
+    ----------
+    kappa, op_norm, trace, trace3, hs_norm : sup K(x, x), S = |Sigma|_op, tr Sigma, tr Sigma^3 and |Sigma|_HS.
+    n, d, tau : landmarks, rows of the sketch, and exponent of the failure probability.
 
     Returns
     -------
@@ -61,23 +70,29 @@ def largest_stretch(
 @formula
 def mean_separation_shortfall(
     *,
-    kappa: Any,
-    op_norm: Any,
-    trace: Any,
-    trace3: Any,
-    hs_norm: Any,
-    n: Any,
-    d: Any,
-    tau: Any,
-    sigma: Any,
-    weight: Any,
-    mean_gap: Any,
+    kappa: Real,
+    op_norm: Real,
+    trace: Real,
+    trace3: Real,
+    hs_norm: Real,
+    n: Real,
+    d: Real,
+    tau: Real,
+    sigma: Real,
+    weight: Real,
+    mean_gap: Real,
 ) -> Bound:
     """Bound lambda_1^3 |mu_1 - mu_2|^2 - |V^T S (mu_1 - mu_2)|^2 for a mixture of two laws whose features are centred.
 
-    It is lambda_1^3 sigma / (pi_1 pi_2) + e |mu_1 - mu_2|^2, e the value of `inner_products_every_n`; `sigma` is the
-    largest eigenvalue of the components' covariances, `weight` is pi_1 = 1 - pi_2 and `mean_gap` |mu_1 - mu_2|^2. The
-    paper does not ask for E K(., X) = 0, without which it is false (claim kpotufe2020:eq12).
+    It is lambda_1^3 sigma / (pi_1 pi_2) + e |mu_1 - mu_2|^2, e the value of `inner_products_every_n`. The paper does
+    not ask for E K(., X) = 0, without which it is false (claim kpotufe2020:eq12).
+
+    Parameters
+    ----------
+    kappa, op_norm, trace, trace3, hs_norm : sup K(x, x), S = |Sigma|_op, tr Sigma, tr Sigma^3 and |Sigma|_HS.
+    n, d, tau : landmarks, rows of the sketch, and exponent of the failure probability.
+    sigma : the largest eigenvalue of the covariances of the two components.
+    weight, mean_gap : pi_1 = 1 - pi_2 in (0, 1), and |mu_1 - mu_2|^2.
 
     Returns
     -------
@@ -94,20 +109,27 @@ def mean_separation_shortfall(
 @formula
 def relative_separation(
     *,
-    num_pairs: Any,
-    d: Any,
-    tau: Any,
-    kappa: Any,
-    op_norm: Any,
-    eigenvalue: Any,
-    epsilon: Any,
-    squared_diameter: Any,
-    squared_distance: Any,
+    num_pairs: Real,
+    d: Real,
+    tau: Real,
+    kappa: Real,
+    op_norm: Real,
+    eigenvalue: Real,
+    epsilon: Real,
+    squared_diameter: Real,
+    squared_distance: Real,
 ) -> Bound:
     """Bound the larger squared diameter over the squared distance, of the images of two sets of features.
 
     (1 + u) / (1 - u) (S / lambda_k)^3 D / (Delta - 4 epsilon kappa), u the value of `relative_norms`: a separation that
     does not depend on the scale of the kernel grows by (S / lambda_k)^3 at most, given the landmarks.
+
+    Parameters
+    ----------
+    num_pairs, d, tau : pairs of features, rows of the sketch, and exponent of the failure probability.
+    kappa, op_norm, eigenvalue : sup K(x, x), S and lambda_k.
+    epsilon : of Assumption 1, which both sets meet.
+    squared_diameter, squared_distance : D, the larger of the sets', and Delta, of one set from the other.
 
     Returns
     -------

@@ -32,8 +32,8 @@ from jaxkern.gram import gram
 from jaxkern.kernels import Distance, Gaussian
 from jaxkern.kmeans import kmeans
 from jaxkern.metrics import normalized_mutual_info
-from proofs_check.cli.usage import UsageError
 from proofs_check.papers import figures
+from proofs_check.usage import UsageError
 
 METHODS = ("Gaussian, alpha = 1", "Gaussian, alpha = 2", "pairwise distance", "Lloyd")
 MODELS = ("isotropic", "radial")

@@ -37,8 +37,8 @@ from jaxkern.clustering import spectral_from_gram
 from jaxkern.gram import gram
 from jaxkern.kernels import Distance, Gaussian
 from jaxkern.metrics import misclassification_rate
-from proofs_check.cli.usage import UsageError
 from proofs_check.papers import figures
+from proofs_check.usage import UsageError
 
 CIRCLES, LEVELS = (1.0, 3.0), (0.0, 0.3, 0.7, 1.5)
 RADII, NOISE, DIMS = (1.0, 5.0, 10.0), 1.5, (2, 10, 100, 1000)

@@ -35,9 +35,9 @@ from jaxkern.features import paired_fourier
 from jaxkern.gram import center, gram
 from jaxkern.kernels import Gaussian
 from jaxkern.linalg import eigvalsh, matmul
-from proofs_check.cli.usage import UsageError
 from proofs_check.engine.reading import read_npz, reading
 from proofs_check.papers import figures
+from proofs_check.usage import UsageError
 
 READINGS = ("uncentred", "centred")
 LENGTHSCALES = (4.0, 8.0, 16.0)

@@ -29,8 +29,8 @@ import numpy as np
 from jaxkern.features import paired_fourier
 from jaxkern.kernels import Gaussian
 from jaxkern.linalg import matmul
-from proofs_check.cli.usage import UsageError
 from proofs_check.papers import figures
+from proofs_check.usage import UsageError
 
 FREQUENCIES = (50, 100, 200, 400, 800, 1600)
 DIMS = (2, 10, 100)

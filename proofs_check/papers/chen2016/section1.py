@@ -18,8 +18,8 @@ from proofs_check import controls
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers import flops
 from proofs_check.papers.chen2016 import trials
-from proofs_check.papers.chen2016.places import DELTA, all_at_most_one, all_distances, bound_of, cloud, fewest
-from proofs_check.papers.shared import as_residual, real
+from proofs_check.papers.chen2016.places import DELTA, all_at_most_one, all_distances, cloud, fewest
+from proofs_check.papers.shared import as_residual, bound_of, real
 
 
 def metric() -> Check:

@@ -18,8 +18,8 @@ from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
 from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers.chen2016 import laws, trials
-from proofs_check.papers.chen2016.places import DELTA, PointSet, Scope, ball, bound_of, fewest, pairs_of, point_sets
-from proofs_check.papers.shared import as_residual, at_most_one
+from proofs_check.papers.chen2016.places import DELTA, PointSet, Scope, ball, fewest, pairs_of, point_sets
+from proofs_check.papers.shared import as_residual, at_most_one, bound_of
 
 
 def shifted_features(scope: Scope) -> Check:
@@ -106,7 +106,7 @@ def additive_ball(scope: Scope) -> Check:
             t = fewest(functools.partial(fourier.ball_additive, **options), delta)
             corrected.append(over(dim, diameter, delta, t))
     single = math.ceil(2 / 0.3**2 * math.log(2 / DELTA))
-    bound = bound_of(fourier.ball_additive, dim="d", diameter="M", tau="tau")
+    bound = bound_of(fourier.ball_additive, num_frequencies="t", dim="d", diameter="M")
     return Check(
         printed=Form(Exact(one_feature), tuple(printed)),
         corrected=Form(Tail(trials.kernel_error_over_ball, bound), tuple(corrected)),

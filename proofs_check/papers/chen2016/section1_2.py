@@ -21,12 +21,11 @@ from proofs_check.papers.chen2016.places import (
     Scope,
     all_at_most_one,
     all_distances,
-    bound_of,
     cloud,
     fewest,
     pairs_by_difference,
 )
-from proofs_check.papers.shared import as_residual, real
+from proofs_check.papers.shared import as_residual, bound_of, real
 
 
 def unit_vectors(scope: Scope) -> Check:
@@ -86,7 +85,7 @@ def minimum_distance(scope: Scope) -> Check:
         t = fewest(functools.partial(unit_disc, eps=0.3, tau=tau), delta)
         numbers = {"eps": 0.3, "t": float(t), "tau": tau}
         settings.append(Setting(f"d=2, eps=0.3, delta={delta:g}, t={t}", population, numbers, {"rows": t}))
-    statement = Tail(trials.minimum_error, bound_of(unit_disc, tau="tau"))
+    statement = Tail(trials.minimum_error, bound_of(unit_disc, num_frequencies="t"))
     return Check(
         corrected=Form(statement, tuple(settings)),
         controls=(Control("one frequency, repeated", statement, controls.one_draw(settings[:1]), "reused key"),),

@@ -27,12 +27,9 @@ from proofs_check.papers.chen2016.places import (
     relative,
     valid,
 )
-
-COPIES = 128
-"""Frequencies of claims on tiny probabilities: one number, so that all settings share their compiled trials."""
+from proofs_check.papers.shared import COPIES, LOG2, tail_of_mean
 
 MANY_COPIES = 384
-LOG2 = math.log(2.0)
 
 
 def lemma_2_1(scope: Scope) -> Check:
@@ -138,7 +135,7 @@ def _log_sub_gaussian(rate: Callable[[float], float], hypotheses: Callable[..., 
             valid(hypotheses(eps=eps, num_frequencies=t), setting)
         return LOG2 - t * eps**2 * rate(setting.numbers["r"])
 
-    return Rare(tilting.sum_estimate, log_claimed, tilting.log_ceiling)
+    return tail_of_mean(log_claimed)
 
 
 def corollary_2_2_rare(scope: Scope) -> Check:

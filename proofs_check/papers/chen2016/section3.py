@@ -31,9 +31,7 @@ from proofs_check.papers.chen2016.places import (
     pair_settings,
     valid,
 )
-from proofs_check.papers.shared import always, as_residual, at_most_one, real
-
-LOG2 = math.log(2.0)
+from proofs_check.papers.shared import LOG2, always, as_residual, at_most_one, real
 
 
 def display_before_2() -> Check:

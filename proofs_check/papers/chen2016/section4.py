@@ -24,7 +24,6 @@ from proofs_check.papers.chen2016.places import (
     PointSet,
     Scope,
     below,
-    bound_of,
     distances_of,
     fewest,
     pair_settings,
@@ -32,9 +31,8 @@ from proofs_check.papers.chen2016.places import (
     relative,
     valid,
 )
-from proofs_check.papers.chen2016.section2 import COPIES, LOG2
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import always, as_residual
+from proofs_check.papers.shared import COPIES, LOG2, always, as_residual, bound_of, lines, tail_of_mean
 
 
 def lemma_4_1() -> Check:
@@ -76,7 +74,7 @@ def lemma_4_1_taylor() -> Check:
             left = [np.exp(-x) / scale, np.maximum(1 - z**2 / 2, -50), y - y**2 / 2]
             right = [series / scale, np.maximum(np.cos(z), -50), np.log1p(y)]
             pairs = zip(np.concatenate(left), np.concatenate(right), strict=True)
-            return [(float(a), always(b, "chen2016, proof of Lemma 4.1")) for a, b in pairs]
+            return lines(pairs, "chen2016, proof of Lemma 4.1")
 
         return Inequality(both)
 
@@ -186,7 +184,7 @@ def lemma_4_2_rare(scope: Scope) -> Check:
             valid(fourier.near_distance(eps=eps, num_frequencies=t, distance=r, as_printed=as_printed), setting)
             return times * log_failure(eps, r)
 
-        return Rare(tilting.sum_estimate, log_claimed, tilting.log_ceiling)
+        return tail_of_mean(log_claimed)
 
     settings = tiny_ratios((0.3, 1.0), scope.logs, chernoff)
     return Check(
@@ -264,7 +262,7 @@ def fewer_frequencies(bound: OfSetting, setting: Setting, data: Population | Non
 
 def theorem_4_1(scope: Scope) -> Check:
     """Return the check of the relative errors over all pairs of n points."""
-    bound = bound_of(fourier.relative_distances, num_points="n")
+    bound = bound_of(fourier.relative_distances, num_frequencies="t", num_points="n")
     settings = all_pairs_settings(fourier.relative_distances, scope.point_sets, scope.deltas, 0.25)
 
     def shape(setting: Setting) -> Bound:

@@ -23,7 +23,6 @@ from proofs_check.papers.chen2016.places import (
     PointSet,
     Scope,
     all_at_most_one,
-    bound_of,
     differences_of,
     pair_settings,
     pair_tail,
@@ -31,9 +30,8 @@ from proofs_check.papers.chen2016.places import (
     relative,
     valid,
 )
-from proofs_check.papers.chen2016.section2 import COPIES
 from proofs_check.papers.chen2016.section4 import all_pairs_settings, fewer_frequencies, tiny_ratio, tiny_ratios
-from proofs_check.papers.shared import real
+from proofs_check.papers.shared import COPIES, bound_of, real, tail_of_mean
 
 LEVELS = (0.05, 0.3, 0.8, 1.0, 1.5, 2.5, 5.0, 9.0)
 SLOPES = (-20.0, -1.0, 0.2, 0.4)
@@ -104,7 +102,7 @@ def relative_distances_pair(scope: Scope) -> Check:
 def relative_distances(scope: Scope) -> Check:
     """Return the check of Theorem B for all pairs of n points."""
     sharp = fourier.relative_distances_sharp
-    bound = bound_of(sharp, num_points="n")
+    bound = bound_of(sharp, num_frequencies="t", num_points="n")
     # The bound is within a factor 3 of the truth for n points: few trials tell the two apart only where delta is large.
     errors = (0.2, 0.4) if scope.full else (0.2,)
     settings = tuple(s for eps in errors for s in all_pairs_settings(sharp, scope.point_sets, (0.5,), eps))
@@ -132,7 +130,7 @@ def relative_distances_rare(scope: Scope) -> Check:
             valid(fourier.relative_distances_sharp(eps=eps, num_frequencies=t, num_points=2.0), setting)
             return _log_sharp(eps, scaled=scaled)
 
-        return Rare(tilting.sum_estimate, log_claimed, tilting.log_ceiling)
+        return tail_of_mean(log_claimed)
 
     settings = tiny_ratios((0.3,), scope.logs, lambda eps, r: _log_sharp(eps))
     name = "stop-loss means that are not divided by u - c"
@@ -287,7 +285,7 @@ def given_pair_rare(scope: Scope) -> Check:
             )
             return math.log(1 - valid(right, setting).probability) - log_pairs
 
-        return Rare(tilting.sum_estimate, log_claimed, tilting.log_ceiling)
+        return tail_of_mean(log_claimed)
 
     sizes = ((1.0, 0.25), (2.5, 0.3), (1.0, 0.4), (2.5, 0.17)) if scope.full else ((1.0, 0.25), (2.5, 0.3))
     settings = tuple(tiny_ratio(f"r={r:g}, eps={eps:g}, t={COPIES}", r, eps) for r, eps in sizes)

@@ -26,13 +26,13 @@ from proofs_check.papers.chen2016.places import (
     Scope,
     ball,
     below,
-    bound_of,
     fewest,
     half_circle,
 )
-from proofs_check.papers.shared import always, as_residual, at_most_one, real
+from proofs_check.papers.shared import always, as_residual, at_most_one, bound_of, real
 
-FOR_THE_BALL = bound_of(fourier.ball, dim="d", diameter="M", tau="tau")
+FOR_THE_BALL = bound_of(fourier.ball, num_frequencies="t", dim="d", diameter="M")
+FOR_ONE_PAIR = bound_of(fourier.near_distance, num_frequencies="t", distance=1.0)
 
 
 @jax.jit
@@ -236,11 +236,6 @@ def eq7() -> Check:
     )
 
 
-def _one_pair(setting: Setting) -> Bound:
-    n = setting.numbers
-    return fourier.near_distance(eps=n["eps"], num_frequencies=n["t"], distance=1.0)
-
-
 def _single() -> int:
     """Return the frequencies that a single pair needs."""
     return fewest(functools.partial(fourier.near_distance, eps=0.3, distance=1.0), DELTA)
@@ -276,7 +271,7 @@ def corollary_5_2(scope: Scope) -> Check:
         t, tau = _frequencies_for_the_ball(1, 1.0, delta)
         corrected.append(_ball_setting(f"d=1, eps=0.3, delta={delta:g}, t={t}", 1, 1.0, t, tau))
     eight = (_ball_setting(f"d=8, eps=0.3, t={_single()}", 8, 1.0, _single(), 1.0),)
-    control = Tail(trials.error_over_ball, _one_pair)
+    control = Tail(trials.error_over_ball, FOR_ONE_PAIR)
     return Check(
         printed=Form(Exact(too_few), tuple(printed)),
         corrected=Form(Tail(trials.error_over_ball, FOR_THE_BALL), tuple(corrected)),
@@ -315,7 +310,7 @@ def theorem_5_1(scope: Scope) -> Check:
             Control("one frequency, repeated", statement, controls.one_draw(corrected[:1]), "reused key"),
             Control(
                 "the frequencies of a single pair, in 8 dimensions",
-                Tail(trials.error_over_ball, _one_pair),
+                Tail(trials.error_over_ball, FOR_ONE_PAIR),
                 eight,
                 "term left out",
             ),

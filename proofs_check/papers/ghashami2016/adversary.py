@@ -13,9 +13,9 @@ import numpy as np
 from scipy import stats
 
 from jaxkern import features, kernels
-from jaxkern._spectral import eigvalsh, matmul
 from jaxkern.bounds import Bound
 from jaxkern.bounds import fourier as bounds
+from jaxkern.linalg import eigvalsh, matmul
 from proofs_check.claim import Form, Setting, Tail
 from proofs_check.engine.adversary import Target
 from proofs_check.papers.adversaries import FOUND, between, gaussian, length, registered_at, removed, squared_distances

@@ -42,10 +42,9 @@ from jaxkern.gram import gram
 from jaxkern.kernels import Gaussian, sampled_quantile_lengthscale
 from jaxkern.linalg import largest_modulus_eigenpairs, matmul
 from jaxkern.problems import random_noisy
-from proofs_check.cli import folders
-from proofs_check.cli.usage import UsageError, number
 from proofs_check.engine.reading import load
 from proofs_check.papers import figures
+from proofs_check.usage import UsageError, check_file, number
 
 SIZES = (50, 100, 200, 500, 1000)
 ROWS = (2, 5, 10, 20, 30, 50)
@@ -341,7 +340,7 @@ def _compute(options: argparse.Namespace, say: figures.Say) -> Iterator[figures.
     pictures: dict[str, Path] = {}
     for name in () if options.plots is None else options.datasets:
         pictures[name] = options.plots / f"ghashami2016_figure{SOURCES[name].figure}.svg"
-        folders.check_file("--plot", pictures[name], overwrite=options.overwrite)
+        check_file("--plot", pictures[name], overwrite=options.overwrite)
     curves: dict[str, list[Row]] = {}
     data: dict[str, Any] = {}
     seconds = {}

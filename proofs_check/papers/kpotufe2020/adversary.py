@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special, stats
 
-from jaxkern._spectral import eigvalsh, matmul
 from jaxkern.bounds import sketching
+from jaxkern.linalg import eigvalsh, matmul
 from proofs_check.claim import Exact, Form, Setting
 from proofs_check.engine.adversary import Target
 from proofs_check.papers.adversaries import FOUND, gaussian, simplex, squared_distances

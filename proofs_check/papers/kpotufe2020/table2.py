@@ -35,7 +35,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxkern import checks
-from proofs_check.cli.usage import UsageError
 from proofs_check.papers import figures
 from proofs_check.papers.kpotufe2020.rand_indices import (
     BATCH_ELEMENTS,
@@ -48,6 +47,7 @@ from proofs_check.papers.kpotufe2020.rand_indices import (
     read,
     standardise,
 )
+from proofs_check.usage import UsageError
 
 NAMES = {"avila": "Avila Bible", "iot": "IoT", "banknote": "Bank Notes"}
 LANDMARKS = {"iot": 400}  # where N differs from the paper's
