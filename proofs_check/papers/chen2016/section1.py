@@ -22,9 +22,7 @@ from proofs_check.papers.chen2016.places import DELTA, all_at_most_one, all_dist
 from proofs_check.papers.shared import as_residual, bound_of, real
 
 
-def metric() -> Check:
-    """Return the check of the triangle inequality at all triples of three sets."""
-
+def _metric() -> Check:
     def holds(power: int) -> Inequality:
         def triangles(setting: Setting) -> list[Any]:
             X = real(setting.population)
@@ -53,9 +51,7 @@ def _factor(X: jax.Array) -> jax.Array:
     return vectors * jnp.sqrt(jnp.maximum(values, 0))[None]
 
 
-def embedding() -> Check:
-    """Return the check of the distances of a factor of the Gram matrix."""
-
+def _embedding() -> Check:
     def residual(dropped: int) -> Identity:
         def distances_of_images(setting: Setting) -> np.ndarray:
             X = real(setting.population)
@@ -72,8 +68,7 @@ def embedding() -> Check:
     )
 
 
-def johnson_lindenstrauss() -> Check:
-    """Return the check of Gaussian projections of the exact embedding of 16 points."""
+def _johnson_lindenstrauss() -> Check:
     n = 16
     F = _factor(real(cloud(n)))
     first, second = np.triu_indices(n, 1)
@@ -93,9 +88,7 @@ def johnson_lindenstrauss() -> Check:
     )
 
 
-def cost() -> Check:
-    """Return the check of the multiply-adds of features and of a Gram matrix."""
-
+def _cost() -> Check:
     def residual(per_frequency: int) -> Identity:
         def spent(setting: Setting) -> np.ndarray:
             n, d, t = (setting.shapes[name] for name in ("n", "d", "t"))

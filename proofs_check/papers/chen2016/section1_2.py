@@ -28,9 +28,7 @@ from proofs_check.papers.chen2016.places import (
 from proofs_check.papers.shared import as_residual, bound_of, real
 
 
-def unit_vectors(scope: Scope) -> Check:
-    """Return the check of lengths of features, and of errors of inner products and of squared distances."""
-
+def _unit_vectors(scope: Scope) -> Check:
     def residual(shifted: bool) -> Identity:
         def relations(key: jax.Array, setting: Setting) -> np.ndarray:
             kernel, pair, K = setting.population["kernel"], setting.population["pair"], setting.numbers["K"]
@@ -49,9 +47,7 @@ def unit_vectors(scope: Scope) -> Check:
     )
 
 
-def gram_error() -> Check:
-    """Return the check of norms of the error of a Gram matrix against the errors of squared distances."""
-
+def _gram_error() -> Check:
     def holds(share: float) -> Inequality:
         def both(key: jax.Array, setting: Setting) -> list[Any]:
             X, kernel = real(setting.population), kernels.Gaussian(1.0)
@@ -72,8 +68,7 @@ def gram_error() -> Check:
     )
 
 
-def minimum_distance(scope: Scope) -> Check:
-    """Return the check of the least distance of points to a curve."""
+def _minimum_distance(scope: Scope) -> Check:
     angles = np.arange(24) * 2 * math.pi / 24
     curve = 0.5 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
     training = np.concatenate([[[0.0, 0.0]], 0.45 * np.random.default_rng(2).uniform(-0.7, 0.7, (7, 2))])

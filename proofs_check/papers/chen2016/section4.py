@@ -35,9 +35,7 @@ from proofs_check.papers.populations import Population
 from proofs_check.papers.shared import COPIES, LOG2, always, as_residual, bound_of, lines, tail_of_mean
 
 
-def lemma_4_1() -> Check:
-    """Return the check of the moment generating function of 1 - cos."""
-
+def _lemma_4_1() -> Check:
     def holds(bound: Callable[..., Bound], slopes: Callable[[float], Sequence[float]]) -> Inequality:
         def both(setting: Setting) -> list[Any]:
             r = setting.numbers["r"]
@@ -63,9 +61,7 @@ def lemma_4_1() -> Check:
     )
 
 
-def lemma_4_1_taylor() -> Check:
-    """Return the check of the elementary inequalities in the proof of Lemma 4.1."""
-
+def _lemma_4_1_taylor() -> Check:
     def holds(low: float, order: int = 2) -> Inequality:
         def both() -> list[Any]:
             x, y, z = np.linspace(low, 5, 201), np.linspace(0, 0.5, 51), np.linspace(-9, 9, 301)
@@ -86,9 +82,7 @@ def lemma_4_1_taylor() -> Check:
     )
 
 
-def lemma_4_1_proof() -> Check:
-    """Return the check of the chain of inequalities in the proof of Lemma 4.1."""
-
+def _lemma_4_1_proof() -> Check:
     def holds(log_of: Callable[[float], float], shares: Sequence[float]) -> Inequality:
         def both(setting: Setting) -> list[Any]:
             r, source = setting.numbers["r"], "chen2016, proof of Lemma 4.1"
@@ -106,9 +100,7 @@ def lemma_4_1_proof() -> Check:
     )
 
 
-def eq5() -> Check:
-    """Return the check of (5), the tail of a mean of sub-exponential variables."""
-
+def _eq5() -> Check:
     def statement(share: float = 1.0) -> Exact:
         def probability(setting: Setting) -> tuple[float, float]:
             eps, p, q, t = (setting.numbers[k] for k in ("eps", "p", "q", "t"))
@@ -134,8 +126,7 @@ def eq5() -> Check:
     )
 
 
-def lemma_4_2(scope: Scope) -> Check:
-    """Return the check of the relative error of a near pair."""
+def _lemma_4_2(scope: Scope) -> Check:
     bound = fourier.near_distance
     printed = functools.partial(bound, as_printed=True)
     errors, near = (0.1, 0.3), scope.distances((1e-3, 0.3, 1.0), 1e-6, 1.0)
@@ -169,9 +160,7 @@ def tiny_ratio(name: str, r: float, eps: float) -> Setting:
     return tilting.sums(name, law, copies=COPIES, above=(1 + eps) ** 2, below=(1 - eps) ** 2, numbers=numbers)
 
 
-def lemma_4_2_rare(scope: Scope) -> Check:
-    """Return the check of Lemma 4.2 where the probability is tiny."""
-
+def _lemma_4_2_rare(scope: Scope) -> Check:
     def printed(eps: float, r: float) -> float:
         return LOG2 - COPIES * eps**2 * (-2 * math.expm1(-(r**2) / 2) / r**2) ** 2 / 6
 
@@ -194,9 +183,7 @@ def lemma_4_2_rare(scope: Scope) -> Check:
     )
 
 
-def lemma_4_2_mean() -> Check:
-    """Return the check of the mean of X in the proof of Lemma 4.2."""
-
+def _lemma_4_2_mean() -> Check:
     def residual(factor: float) -> Identity:
         def relative_error(setting: Setting) -> np.ndarray:
             r = setting.numbers["r"]
@@ -214,9 +201,7 @@ def lemma_4_2_mean() -> Check:
     )
 
 
-def lemma_4_2_proof() -> Check:
-    """Return the check of the last display of the proof of Lemma 4.2."""
-
+def _lemma_4_2_proof() -> Check:
     def statement(log_claimed: Callable[[float, float, float], float]) -> Exact:
         def probability(setting: Setting) -> tuple[float, float]:
             eps, t, r = (setting.numbers[k] for k in ("eps", "t", "r"))
@@ -260,8 +245,7 @@ def fewer_frequencies(bound: OfSetting, setting: Setting, data: Population | Non
     return Control(name, Tail(trials.largest_error_of_part, bound), fewer, "wrong factor")
 
 
-def theorem_4_1(scope: Scope) -> Check:
-    """Return the check of the relative errors over all pairs of n points."""
+def _theorem_4_1(scope: Scope) -> Check:
     bound = bound_of(fourier.relative_distances, num_frequencies="t", num_points="n")
     settings = all_pairs_settings(fourier.relative_distances, scope.point_sets, scope.deltas, 0.25)
 

@@ -41,9 +41,7 @@ EDGES = np.append(0.0, 2.0 ** (np.arange(-16, 9) / 2))
 # ----------------------------------------------------------------------------------------------------- Theorems A and B
 
 
-def convex_order(scope: Scope) -> Check:
-    """Return the check of Theorem A by stop-loss means."""
-
+def _convex_order(scope: Scope) -> Check:
     def holds(degrees: int) -> Inequality:
         def both(setting: Setting) -> list[Any]:
             r = setting.numbers["r"]
@@ -62,8 +60,7 @@ def convex_order(scope: Scope) -> Check:
     )
 
 
-def pair_law() -> Check:
-    """Return the check of the law by which pairs are decided."""
+def _pair_law() -> Check:
     r, t = 2.0, 16
     settings = []
     for dim in (1, 5):
@@ -81,9 +78,7 @@ def pair_law() -> Check:
     )
 
 
-def relative_distances_pair(scope: Scope) -> Check:
-    """Return the check of Theorem B for one pair."""
-
+def _relative_distances_pair(scope: Scope) -> Check:
     def bound(*, distance: float, eps: float, num_frequencies: float) -> Bound:
         return fourier.relative_distances_sharp(eps=eps, num_frequencies=num_frequencies, num_points=2)
 
@@ -99,8 +94,7 @@ def relative_distances_pair(scope: Scope) -> Check:
     )
 
 
-def relative_distances(scope: Scope) -> Check:
-    """Return the check of Theorem B for all pairs of n points."""
+def _relative_distances(scope: Scope) -> Check:
     sharp = fourier.relative_distances_sharp
     bound = bound_of(sharp, num_frequencies="t", num_points="n")
     # The bound is within a factor 3 of the truth for n points: few trials tell the two apart only where delta is large.
@@ -121,9 +115,7 @@ def _log_sharp(eps: float, *, scaled: bool = True) -> float:
     return math.log(upper / (u - above) + lower / (below - v) if scaled else upper + lower)
 
 
-def relative_distances_rare(scope: Scope) -> Check:
-    """Return the check of Theorem B for one pair where the probability is tiny."""
-
+def _relative_distances_rare(scope: Scope) -> Check:
     def statement(scaled: bool) -> Rare:
         def log_claimed(setting: Setting) -> float:
             eps, t = setting.numbers["eps"], setting.numbers["t"]
@@ -143,9 +135,7 @@ def relative_distances_rare(scope: Scope) -> Check:
 # ----------------------------------------------------------------------------------------------------- Theorems E and F
 
 
-def far_convex_order(scope: Scope) -> Check:
-    """Return the check of Theorem E by means of convex functions."""
-
+def _far_convex_order(scope: Scope) -> Check:
     def spreads(r: float, scaled: bool) -> np.ndarray:
         """Return means of convex functions of Y = X / E X, or of X: E (Y - c)_+, and log E exp(s (Y - E Y))."""
         mu = -math.expm1(-(r**2) / 2)
@@ -183,9 +173,7 @@ def _frequencies(eps: float, delta: float, squared: Any, pairs: Any) -> int:
     return size
 
 
-def given_pair(scope: Scope) -> Check:
-    """Return the check of Theorem F for one pair."""
-
+def _given_pair(scope: Scope) -> Check:
     def bound(*, distance: float, eps: float, num_frequencies: float, stretched: float = 1.0) -> Bound:
         squared = np.array([(stretched * distance) ** 2])
         return fourier.relative_distances_given(
@@ -251,8 +239,7 @@ def _planned(points: PointSet, eps: float, delta: float) -> Setting:
     return Setting(f"{name}, eps={eps:g}, delta={delta:g}, t={t}", arrays, numbers, {"rows": t})
 
 
-def given_pairs(scope: Scope) -> Check:
-    """Return the check of Theorem F for all pairs of a set."""
+def _given_pairs(scope: Scope) -> Check:
     # Few trials tell the bound from the truth only where delta is large. The errors make the three plans at delta = .5
     # equal, and equal to that of `jaxkern:relative-distances`, so that all share one compiled trial.
     sets = [(points, 0.25) for points in scope.point_sets]
@@ -272,9 +259,7 @@ def given_pairs(scope: Scope) -> Check:
     return Check(corrected=Form(Tail(trials.largest_error, _of_histogram), settings), controls=sabotaged)
 
 
-def given_pair_rare(scope: Scope) -> Check:
-    """Return the check of Theorem F for one pair where the probability is tiny."""
-
+def _given_pair_rare(scope: Scope) -> Check:
     def statement(stretched: float = 1.0) -> Rare:
         def log_claimed(setting: Setting) -> float:
             # So many pairs that the bound for all of them is of order 1, and keeps its digits.

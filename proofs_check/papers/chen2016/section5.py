@@ -59,9 +59,7 @@ def gradient_sides(key: jax.Array, setting: Setting, *, bound: Any) -> list[Any]
     return [below(slope, bound(w, float(np.linalg.norm(delta)))) for slope, w, delta in draws]
 
 
-def lemma_5_1() -> Check:
-    """Return the check of the bound for the gradient."""
-
+def _lemma_5_1() -> Check:
     def holds(as_printed: bool) -> Inequality:
         def bound(w: np.ndarray, distance: float) -> Bound:
             energy, (t, dim) = float(np.sum(w**2)), w.shape
@@ -83,9 +81,7 @@ def lemma_5_1() -> Check:
     )
 
 
-def lemma_5_1_proof() -> Check:
-    """Return the check of the gradient in the proof of Lemma 5.1."""
-
+def _lemma_5_1_proof() -> Check:
     def residual(gradient: Callable[[np.ndarray, np.ndarray], float]) -> Identity:
         def relative(setting: Setting) -> np.ndarray:
             w, delta = setting.population
@@ -113,9 +109,7 @@ def lemma_5_1_proof() -> Check:
     )
 
 
-def corollary_5_1(scope: Scope) -> Check:
-    """Return the check of the Lipschitz constant of the squared distance."""
-
+def _corollary_5_1(scope: Scope) -> Check:
     def one_frequency(setting: Setting) -> tuple[float, float]:
         """For t = 1 the Lipschitz constant over |Delta| <= c tends to 2 c |w|^2 as c shrinks."""
         d, n, constant = (setting.numbers[k] for k in ("d", "n", "C"))
@@ -146,9 +140,7 @@ def corollary_5_1(scope: Scope) -> Check:
     )
 
 
-def corollary_5_1_proof() -> Check:
-    """Return the check of the lengths of the frequencies in the proof of Corollary 5.1."""
-
+def _corollary_5_1_proof() -> Check:
     def statement(limit: Callable[..., float]) -> Exact:
         def probability(setting: Setting) -> tuple[float, float]:
             s = setting.numbers
@@ -174,9 +166,7 @@ def corollary_5_1_proof() -> Check:
     )
 
 
-def lemma_5_2(scope: Scope) -> Check:
-    """Return the check of Lemma 5.2, for a radius and constants of our own."""
-
+def _lemma_5_2(scope: Scope) -> Check:
     def bound(setting: Setting) -> Bound:
         s = setting.numbers
         radius = fourier.vanishing_ball(eps=s["eps"], num_frequencies=s["t"], dim=s["d"], tau=s["tau"])
@@ -206,9 +196,7 @@ def lemma_5_2(scope: Scope) -> Check:
     )
 
 
-def eq7() -> Check:
-    """Return the check of (7), and of what takes the place of (6)."""
-
+def _eq7() -> Check:
     def holds(squared: bool) -> Inequality:
         def both(key: jax.Array) -> list[Any]:
             """Return the sides for D_K and for Dhat, at random pairs of differences."""
@@ -253,9 +241,7 @@ def _frequencies_for_the_ball(dim: int, diameter: float, delta: float) -> tuple[
     return fewest(functools.partial(fourier.ball, eps=0.3, dim=dim, diameter=diameter, tau=tau), delta), tau
 
 
-def corollary_5_2(scope: Scope) -> Check:
-    """Return the check of the relative error over the unit ball."""
-
+def _corollary_5_2(scope: Scope) -> Check:
     def too_few(setting: Setting) -> tuple[float, float]:
         """In the limit of small differences, one dimension: the ratio of squares is chi2_t / t."""
         s = setting.numbers
@@ -279,9 +265,7 @@ def corollary_5_2(scope: Scope) -> Check:
     )
 
 
-def theorem_5_1(scope: Scope) -> Check:
-    """Return the check of the relative error over a ball."""
-
+def _theorem_5_1(scope: Scope) -> Check:
     def too_few(setting: Setting) -> tuple[float, float]:
         """One frequency, and differences that shrink to 0; in two dimensions some difference is orthogonal to it."""
         d, eps, delta = (setting.numbers[k] for k in ("d", "eps", "delta"))
