@@ -9,17 +9,16 @@ from pathlib import Path
 from proofs_check.cli import request
 from proofs_check.engine import documents
 from proofs_check.engine.files import write
-from proofs_check.papers import figures as _command
 from proofs_check.report import document
 from proofs_check.report.atlas import _errata, _pages
-from proofs_check.usage import BAD_USAGE, NOT_WRITTEN, StorageError, UsageError
+from proofs_check.usage import BAD_USAGE, NOT_WRITTEN, Parser, StorageError, UsageError
 
 PROG = "python -m proofs_check.report.atlas"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the atlas of a run and the errata into the documentation; print what was written."""
-    parser = _command.Parser(
+    parser = Parser(
         prog=PROG, description="Write DIR/errata.md, and from the report of a run DIR/atlas/.", allow_abbrev=False
     )
     parser.add_argument(
