@@ -109,7 +109,11 @@ expected = { printed = 'identity' }
 
 @pytest.mark.parametrize(
     ("change", "fault"),
-    [(("kind = 'identity'", "kind = 'guess'"), "guess"), (("printed =", "print ="), "unknown"), (("id =", "reason ="), "")],
+    [
+        (("kind = 'identity'", "kind = 'guess'"), "guess"),
+        (("printed =", "print ="), "unknown"),
+        (("id =", "reason ="), ""),
+    ],
 )
 def test_a_register_with_unknown_fields_or_kinds_is_refused(monkeypatch, tmp_path, change, fault):
     (tmp_path / "register.toml").write_text(ENTRY.replace(*change), encoding="utf-8")
