@@ -15,10 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxkern import _eigensolvers as solvers
-from jaxkern._spectral import eigh, matmul
+from jaxkern import linalg as solvers
 from jaxkern.gram import gram, gram_matmul
 from jaxkern.kernels import Distance, Gaussian
+from jaxkern.linalg import eigh, matmul
 
 DIM = 5
 

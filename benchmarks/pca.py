@@ -16,8 +16,8 @@ from benchmarks._data import gamma, lengthscale, points
 from benchmarks._floor import decomposition, small_products
 from benchmarks._numpy import frequent_directions
 from jaxkern import features
-from jaxkern._pytree import pytree, static
 from jaxkern.kernels import Gaussian
+from jaxkern.pytrees import pytree, static
 
 
 @pytree

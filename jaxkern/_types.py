@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from jax import Array
-from jax.typing import ArrayLike
+from jax.sharding import Mesh, NamedSharding
+from jax.typing import ArrayLike, DTypeLike
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int, PRNGKeyArray
@@ -21,4 +23,10 @@ else:
     Bool = Int = Float
     PRNGKeyArray = Array
 
-__all__ = ["Array", "ArrayLike", "Bool", "Float", "Int", "PRNGKeyArray"]
+FeatureMap = Callable[[Any], Array]
+"""Points (..., dim) in, features (..., num_features) out: a PyTree of `features`, or a function."""
+
+Sharding = Mesh | NamedSharding
+"""The devices that share the rows."""
+
+__all__ = ["Array", "ArrayLike", "Bool", "DTypeLike", "FeatureMap", "Float", "Int", "PRNGKeyArray", "Sharding"]

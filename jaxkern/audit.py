@@ -12,9 +12,10 @@ from jax import lax
 
 from jaxkern import checks
 from jaxkern._distances import safe_sqrt
+from jaxkern._types import ArrayLike, FeatureMap, Float, PRNGKeyArray
 from jaxkern.draws import normal_rows, pairs
-from jaxkern.gram import gram_matmul, kernel_distance
-from jaxkern.kernels import Kernel, as_kernel
+from jaxkern.gram import _product, kernel_distance
+from jaxkern.kernels import Kernel, KernelLike, as_kernel
 from jaxkern.linalg import eigvalsh, matmul
 from jaxkern.pytrees import pytree, static
 
@@ -49,7 +50,9 @@ class DistanceError:
         return -jnp.expm1(jnp.log(delta) / jnp.maximum(self.counted, 1).astype(self.largest.dtype))
 
 
-def distance_error(phi: Any, kernel: Any, X: Any, Y: Any) -> DistanceError:
+def distance_error(
+    phi: FeatureMap, kernel: KernelLike, X: Float[ArrayLike, "n dim"], Y: Float[ArrayLike, "n dim"]
+) -> DistanceError:
     """Return the relative errors of the distances |phi(x_i) - phi(y_i)| of a map, pair by pair.
 
     Parameters
@@ -71,7 +74,9 @@ def distance_error(phi: Any, kernel: Any, X: Any, Y: Any) -> DistanceError:
     return _distance_error(phi, distances, jnp.asarray(X), jnp.asarray(Y))
 
 
-def sampled_distance_error(key: Any, phi: Any, kernel: Any, X: Any, *, num_pairs: int = 10_000) -> DistanceError:
+def sampled_distance_error(
+    key: PRNGKeyArray, phi: FeatureMap, kernel: KernelLike, X: Float[ArrayLike, "N dim"], *, num_pairs: int = 10_000
+) -> DistanceError:
     """Return the relative errors of the distances of a map over random pairs of different rows of X.
 
     Pairs are independent, so `exceeding(delta)` bounds the fraction of all pairs that are worse than the worst one
@@ -129,10 +134,10 @@ class SpectralError:
 
 
 def spectral_error(
-    key: Any,
-    phi: Any,
-    kernel: Any,
-    X: Any,
+    key: PRNGKeyArray,
+    phi: FeatureMap,
+    kernel: KernelLike,
+    X: Float[ArrayLike, "n dim"],
     *,
     num_steps: int = 8,
     num_probes: int = 8,
@@ -181,6 +186,7 @@ def spectral_error(
     num_steps = checks.count("num_steps", num_steps)
     num_probes = checks.count("num_probes", num_probes, maximum=X.shape[0], limit="the number of points")
     checks.open_unit("probability", probability)
+    block_size = None if block_size is None else checks.count("block_size", block_size)
     quantile = 2 * float(scipy.special.gammaincinv(num_probes / 2, 1 - probability))
     lower, upper = _spectral_error(
         key, phi, as_kernel(kernel), X, quantile, num_steps=num_steps, num_probes=num_probes, block_size=block_size
@@ -203,7 +209,7 @@ def _spectral_error(
     Z = phi(X)
 
     def apply(V: jax.Array) -> jax.Array:
-        return gram_matmul(kernel, X, None, V, block_size=block_size) - matmul(Z, matmul(Z.T, V))
+        return _product(kernel, X, X, V, block_size) - matmul(Z, matmul(Z.T, V))
 
     def step(state: tuple[jax.Array, jax.Array], _: Any) -> tuple[tuple[jax.Array, jax.Array], None]:
         V, log_size = state

@@ -28,6 +28,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxkern import checks
+from jaxkern._types import Array, ArrayLike, DTypeLike, Float
 from jaxkern.linalg import eigh, matmul
 from jaxkern.pytrees import pytree, static
 
@@ -94,12 +95,12 @@ class Sketch:
     finite: jax.Array
 
     @property
-    def rows(self) -> jax.Array:
+    def rows(self) -> Float[Array, "sketch_size dim"]:
         """The matrix B, (sketch_size, dim)."""
         return self.singular_values[:, None] * self.basis.T
 
 
-def init(sketch_size: int, dim: int, dtype: Any = jnp.float32, *, shrink_at: int | None = None) -> State:
+def init(sketch_size: int, dim: int, dtype: DTypeLike = jnp.float32, *, shrink_at: int | None = None) -> State:
     """Return the state of an empty stream.
 
     Parameters
@@ -152,7 +153,7 @@ def init(sketch_size: int, dim: int, dtype: Any = jnp.float32, *, shrink_at: int
     )
 
 
-def update(state: State, rows: Any, weights: Any = None) -> State:
+def update(state: State, rows: Float[ArrayLike, "b dim"], weights: Float[ArrayLike, " b"] | None = None) -> State:
     """Append rows to the stream: A'A grows by sum_i weights_i a_i a_i'.
 
     The state after several calls depends on the rows in their order, and not on how they were divided into batches, up

@@ -12,7 +12,8 @@ from jax import lax
 from jaxkern import checks
 from jaxkern._blocks import by_blocks
 from jaxkern._distances import HIGHEST, safe_sqrt
-from jaxkern.kernels import Kernel, as_kernel
+from jaxkern._types import Array, ArrayLike, Float
+from jaxkern.kernels import Kernel, KernelLike, as_kernel
 
 __all__ = ["center", "gram", "gram_matmul", "kernel_distance", "rounding"]
 
@@ -20,7 +21,9 @@ _TILE_ENTRIES = 512 * 1024
 _TILE_SIDE = 1024
 
 
-def gram(kernel: Any, X: Any, Y: Any = None) -> jax.Array:
+def gram(
+    kernel: KernelLike, X: Float[ArrayLike, "n d"], Y: Float[ArrayLike, "m d"] | None = None
+) -> Float[Array, "n m"]:
     """Return the Gram matrix (K(x_i, y_j))_ij; with Y left out, that of X with itself.
 
     Values of the stationary kernels are within 1e-5 of exact in float32 (1e-11 in float64), whatever the points, and 1
@@ -58,7 +61,9 @@ def gram(kernel: Any, X: Any, Y: Any = None) -> jax.Array:
     return _gram(*_arguments(kernel, X, Y))
 
 
-def rounding(kernel: Any, X: Any, Y: Any = None) -> jax.Array:
+def rounding(
+    kernel: KernelLike, X: Float[ArrayLike, "n d"], Y: Float[ArrayLike, "m d"] | None = None
+) -> Float[Array, ""]:
     """Return a bound of |gram(kernel, X, Y) - K|, for all entries and relative to sqrt(K(x, x) K(y, y)).
 
     The exact K is that of the points and parameters as they are, in their dtype. For the stationary kernels the bound
@@ -87,7 +92,14 @@ def rounding(kernel: Any, X: Any, Y: Any = None) -> jax.Array:
     return _rounding(*_arguments(kernel, X, Y))
 
 
-def gram_matmul(kernel: Any, X: Any, Y: Any, V: Any, *, block_size: int | None = None) -> jax.Array:
+def gram_matmul(
+    kernel: KernelLike,
+    X: Float[ArrayLike, "n d"],
+    Y: Float[ArrayLike, "m d"] | None,
+    V: Float[ArrayLike, "m ..."],
+    *,
+    block_size: int | None = None,
+) -> Float[Array, "n ..."]:
     """Return K(X, Y) V without ever holding K: tile by tile.
 
     Parameters
@@ -115,16 +127,10 @@ def gram_matmul(kernel: Any, X: Any, Y: Any, V: Any, *, block_size: int | None =
     Y = checks.matrix("Y", X if Y is None else Y, dim=X.shape[1])
     checks.same_dtype("Y", Y, "X", X)
     V = checks.same_dtype("V", checks.columns("V", V, rows=Y.shape[0]), "X", X)
-    if X.shape[0] == 0:
-        return jnp.zeros((0, *V.shape[1:]), X.dtype)
-    if block_size is not None:
-        block_size = checks.count("block_size", block_size)
-    flat = V.ndim == 1
-    product = _gram_matmul(kernel, X, Y, V[:, None] if flat else V, block_size=block_size)
-    return product[:, 0] if flat else product
+    return _product(kernel, X, Y, V, None if block_size is None else checks.count("block_size", block_size))
 
 
-def center(K: Any) -> jax.Array:
+def center(K: Float[ArrayLike, "n n"]) -> Float[Array, "n n"]:
     """Return H K H with H = I - 11'/n: the Gram matrix of the features less their mean.
 
     Parameters
@@ -139,7 +145,7 @@ def center(K: Any) -> jax.Array:
     return _center(checks.square("K", K))
 
 
-def kernel_distance(kernel: Any, X: Any, Y: Any) -> jax.Array:
+def kernel_distance(kernel: KernelLike, X: Float[ArrayLike, "n d"], Y: Float[ArrayLike, "n d"]) -> Float[Array, " n"]:
     """Return |K_x - K_y| = sqrt(K(x, x) + K(y, y) - 2 K(x, y)) for every row x of X and y of Y.
 
     Relative accuracy holds however close the points are: built-in kernels carry a series for the difference, and
@@ -177,6 +183,15 @@ def kernel_distance(kernel: Any, X: Any, Y: Any) -> jax.Array:
     return _kernel_distance(kernel, X, Y)
 
 
+def _product(kernel: Kernel, X: jax.Array, Y: jax.Array, V: jax.Array, block_size: int | None = None) -> jax.Array:
+    """Return K(X, Y) V, V (m,) or (m, r), of arguments that are valid."""
+    if X.shape[0] == 0:
+        return jnp.zeros((0, *V.shape[1:]), X.dtype)
+    flat = V.ndim == 1
+    product = _gram_matmul(kernel, X, Y, V[:, None] if flat else V, block_size=block_size)
+    return product[:, 0] if flat else product
+
+
 def _arguments(kernel: Any, X: Any, Y: Any) -> tuple[Kernel, jax.Array, jax.Array | None]:
     same = Y is None or Y is X
     kernel, X = as_kernel(kernel), checks.matrix("X", X)
@@ -188,7 +203,7 @@ def _other(name: str, value: Any, X: jax.Array) -> jax.Array:
 
 
 @jax.jit
-def _gram(kernel: Kernel, X: jax.Array, Y: jax.Array | None) -> jax.Array:
+def _gram(kernel: Kernel, X: jax.Array, Y: jax.Array | None = None) -> jax.Array:
     return kernel._tile(X, X if Y is None else Y)
 
 

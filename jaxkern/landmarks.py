@@ -16,17 +16,17 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxkern import checks
-from jaxkern.gram import gram
-from jaxkern.kernels import Kernel
-from jaxkern.kernels._base import psd_kernel
-from jaxkern.kmeans import _plus_plus
+from jaxkern._types import Array, ArrayLike, Float, PRNGKeyArray
+from jaxkern.gram import _gram
+from jaxkern.kernels import Kernel, KernelLike, psd_kernel
+from jaxkern.kmeans._seeding import plus_plus
 from jaxkern.linalg import HIGHEST
 from jaxkern.pytrees import pytree
 
 __all__ = ["Reservoir", "kmeans_plus_plus", "leverage", "pivoted_cholesky", "reservoir", "uniform"]
 
 
-def uniform(key: Any, X: Any, *, num_landmarks: int) -> jax.Array:
+def uniform(key: PRNGKeyArray, X: Float[ArrayLike, "N d"], *, num_landmarks: int) -> Float[Array, "n d"]:
     """Return `num_landmarks` rows of X, drawn uniformly without replacement and in random order.
 
     Parameters
@@ -78,7 +78,9 @@ def _uniform_indices(key: jax.Array, num_points: int, num_draws: int) -> jax.Arr
     return jnp.where(chosen < num_points - start, chosen + start, chosen - (num_points - start))
 
 
-def kmeans_plus_plus(key: Any, X: Any, *, num_landmarks: int, num_candidates: int | None = 1) -> jax.Array:
+def kmeans_plus_plus(
+    key: PRNGKeyArray, X: Float[ArrayLike, "N d"], *, num_landmarks: int, num_candidates: int | None = 1
+) -> Float[Array, "n d"]:
     """Return `num_landmarks` rows of X that k-means++ seeding chooses: spread out, and close to the data.
 
     The first row is uniform, each further one is drawn with probability proportional to the squared distance to the
@@ -115,7 +117,7 @@ def kmeans_plus_plus(key: Any, X: Any, *, num_landmarks: int, num_candidates: in
 
 @partial(jax.jit, static_argnames=("num_landmarks", "num_candidates"))
 def _kmeans_plus_plus(key: jax.Array, X: jax.Array, *, num_landmarks: int, num_candidates: int) -> jax.Array:
-    return _rows(X, _plus_plus(key, X, None, num_landmarks, num_candidates), X)
+    return _rows(X, plus_plus(key, X, None, num_landmarks, num_candidates), X)
 
 
 def _rows(X: jax.Array, chosen: jax.Array, numbers: jax.Array) -> jax.Array:
@@ -123,7 +125,9 @@ def _rows(X: jax.Array, chosen: jax.Array, numbers: jax.Array) -> jax.Array:
     return jnp.where(jnp.isfinite(numbers).all(), X[chosen], jnp.nan)
 
 
-def pivoted_cholesky(key: Any, kernel: Any, X: Any, *, num_landmarks: int) -> jax.Array:
+def pivoted_cholesky(
+    key: PRNGKeyArray, kernel: KernelLike, X: Float[ArrayLike, "N d"], *, num_landmarks: int
+) -> Float[Array, "n d"]:
     """Return `num_landmarks` rows of X chosen by randomly pivoted Cholesky: what the others explain is not taken again.
 
     Each row is drawn with probability proportional to its residual K(x, x) - |P K_x|^2, P the projection onto the
@@ -176,9 +180,10 @@ def _pivots(key: jax.Array, kernel: Kernel, X: jax.Array, *, num_landmarks: int)
         pivot = lax.argmax(
             scores + jax.random.gumbel(jax.random.fold_in(key, step), scores.shape, X.dtype), 0, jnp.int32
         )
-        column = gram(kernel, X, X[pivot][None, :])[:, 0]
+        column = _gram(kernel, X, X[pivot][None, :])[:, 0]
         column = column - jnp.matmul(factor, factor[pivot], precision=HIGHEST)
-        scale = jnp.where(exhausted, 0, 1 / jnp.sqrt(jnp.where(exhausted, 1, residual[pivot])))
+        # 0, or NaN where a value on the diagonal is: then nothing seems to be left, at any pivot.
+        scale = jnp.where(exhausted, 0 * nothing, 1 / jnp.sqrt(jnp.where(exhausted, 1, residual[pivot])))
         column = column * scale
         factor = factor.at[:, step].set(column)
         residual = jnp.maximum(residual - column * column, 0).at[pivot].set(0)
@@ -190,8 +195,14 @@ def _pivots(key: jax.Array, kernel: Kernel, X: jax.Array, *, num_landmarks: int)
 
 
 def leverage(
-    key: Any, kernel: Any, X: Any, *, num_landmarks: int, regularization: Any = None, num_pilots: int | None = None
-) -> jax.Array:
+    key: PRNGKeyArray,
+    kernel: KernelLike,
+    X: Float[ArrayLike, "N d"],
+    *,
+    num_landmarks: int,
+    regularization: Float[ArrayLike, ""] | None = None,
+    num_pilots: int | None = None,
+) -> Float[Array, "n d"]:
     """Return `num_landmarks` rows of X drawn without replacement by ridge leverage scores.
 
     The score of x_i is (K (K + lambda I)^{-1})_ii = min over w of |K_{x_i} - sum_j w_j K_{x_j}|^2 / lambda + |w|^2: how
@@ -261,12 +272,12 @@ def _scores(
     kernel: Kernel, X: jax.Array, pilots: jax.Array, diagonal: jax.Array, regularization: jax.Array
 ) -> jax.Array:
     """Return upper bounds of the ridge leverage scores, (N,), which are exact where every row is a pilot."""
-    K = gram(kernel, pilots)
+    K = _gram(kernel, pilots)
     # A smaller ridge than the rounding of K would leave nothing to factorise where points repeat.
     least = 4 * pilots.shape[0] * jnp.finfo(X.dtype).eps * jnp.max(jnp.diagonal(K))
     least, regularization = (jnp.where(each == 0, 1, each) for each in (least, regularization))  # where K is zero
     ridge = K + jnp.maximum(regularization, least) * jnp.eye(pilots.shape[0], dtype=X.dtype)
-    half = jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(ridge), gram(kernel, pilots, X), lower=True)
+    half = jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(ridge), _gram(kernel, pilots, X), lower=True)
     # At least what rounding leaves of K(x, x), so that every row keeps some odds.
     floor = jnp.finfo(X.dtype).eps * diagonal
     return jnp.maximum(diagonal - jnp.sum(half * half, axis=0), floor) / regularization

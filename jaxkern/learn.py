@@ -16,8 +16,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxkern import checks
-from jaxkern.gram import center, gram
-from jaxkern.kernels import as_kernel
+from jaxkern._types import Array, ArrayLike, Float, Int
+from jaxkern.gram import _center, _gram
+from jaxkern.kernels import KernelLike, as_kernel
 from jaxkern.linalg import eigvalsh
 from jaxkern.pytrees import pytree
 
@@ -42,7 +43,9 @@ class Fit:
     finite: jax.Array
 
 
-def alignment(kernel: Any, X: Any, labels: Any, *, num_labels: int) -> jax.Array:
+def alignment(
+    kernel: KernelLike, X: Float[ArrayLike, "n dim"], labels: Int[ArrayLike, " n"], *, num_labels: int
+) -> Float[Array, ""]:
     """Return the centred alignment of a kernel with labels, <H K H, Y Y'>_F / (|H K H|_F |H Y Y' H|_F) in [-1, 1].
 
     Y (n, num_labels) marks the labels and H = I - 1 1'/n centres. It is 1 for a kernel that only tells the labels
@@ -79,7 +82,7 @@ def alignment(kernel: Any, X: Any, labels: Any, *, num_labels: int) -> jax.Array
     return _alignment(kernel, X, labels, num_labels=num_labels)
 
 
-def eigengap(kernel: Any, X: Any, *, num_components: int) -> jax.Array:
+def eigengap(kernel: KernelLike, X: Float[ArrayLike, "n dim"], *, num_components: int) -> Float[Array, ""]:
     """Return (lambda_R - lambda_{R+1}) / tr K for the eigenvalues of the Gram matrix, R = num_components, in [0, 1].
 
     A wide gap is what keeps the span of the first R eigenvectors, and with it spectral clustering, apart from noise.
@@ -114,7 +117,7 @@ def eigengap(kernel: Any, X: Any, *, num_components: int) -> jax.Array:
 
 
 def fit_lengthscale(
-    kernel: Any,
+    kernel: KernelLike,
     X: Any,
     objective: Callable[[Any, Any], Any],
     *,
@@ -191,7 +194,7 @@ def _alignment(kernel: Any, X: jax.Array, labels: jax.Array, *, num_labels: int)
     numbers = jnp.arange(num_labels)
     marks = (labels.astype(numbers.dtype)[:, None] == numbers[None, :]).astype(X.dtype)
     marks = marks - marks.mean(axis=0, keepdims=True)
-    K = center(gram(kernel, X))
+    K = _center(_gram(kernel, X))
     both = jnp.sum(marks * jnp.matmul(K, marks, precision=lax.Precision.HIGHEST))
     inner = jnp.matmul(marks.T, marks, precision=lax.Precision.HIGHEST)
     square = jnp.sum(K * K) * jnp.sum(inner * inner)
@@ -202,7 +205,7 @@ def _alignment(kernel: Any, X: jax.Array, labels: jax.Array, *, num_labels: int)
 
 @partial(jax.jit, static_argnames="num_components")
 def _eigengap(kernel: Any, X: jax.Array, *, num_components: int) -> jax.Array:
-    K = gram(kernel, X)
+    K = _gram(kernel, X)
     values = eigvalsh(K)
     return (values[num_components - 1] - values[num_components]) / jnp.trace(K)
 

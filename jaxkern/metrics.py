@@ -21,6 +21,7 @@ import numpy as np
 from jax import lax
 
 from jaxkern import checks
+from jaxkern._types import ArrayLike, Float, Int
 
 __all__ = [
     "adjusted_rand_index",
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 
-def rand_index(labels_true: Any, labels_pred: Any) -> jax.Array:
+def rand_index(labels_true: Int[ArrayLike, " n"], labels_pred: Int[ArrayLike, " n"]) -> jax.Array:
     """Return the fraction of pairs of points on which two partitions agree.
 
     A pair counts as agreement where both partitions put it together or both keep it apart:
@@ -51,7 +52,7 @@ def rand_index(labels_true: Any, labels_pred: Any) -> jax.Array:
     return _rand_index(*_cell_sizes(*_two_labelings(labels_true, labels_pred)))
 
 
-def adjusted_rand_index(labels_true: Any, labels_pred: Any) -> jax.Array:
+def adjusted_rand_index(labels_true: Int[ArrayLike, " n"], labels_pred: Int[ArrayLike, " n"]) -> jax.Array:
     """Return the Rand index corrected for chance: 1 for agreement, 0 in expectation for a random relabelling.
 
     (RI - E RI) / (max RI - E RI), where E is over all partitions with the same cell sizes. 1 where the partitions are
@@ -70,7 +71,7 @@ def adjusted_rand_index(labels_true: Any, labels_pred: Any) -> jax.Array:
     return _adjusted_rand_index(*_cell_sizes(*_two_labelings(labels_true, labels_pred)))
 
 
-def normalized_mutual_info(labels_true: Any, labels_pred: Any) -> jax.Array:
+def normalized_mutual_info(labels_true: Int[ArrayLike, " n"], labels_pred: Int[ArrayLike, " n"]) -> jax.Array:
     """Return the mutual information of two partitions over the arithmetic mean of their entropies.
 
     I(a, b) / ((H(a) + H(b)) / 2), with the empirical distribution of the n points; the base of the logarithm cancels.
@@ -89,7 +90,9 @@ def normalized_mutual_info(labels_true: Any, labels_pred: Any) -> jax.Array:
     return _normalized_mutual_info(*_cell_sizes(*_two_labelings(labels_true, labels_pred)))
 
 
-def misclassification_rate(labels_true: Any, labels_pred: Any, *, num_labels: int | None = None) -> jax.Array:
+def misclassification_rate(
+    labels_true: Int[ArrayLike, " n"], labels_pred: Int[ArrayLike, " n"], *, num_labels: int | None = None
+) -> jax.Array:
     """Return the smallest fraction of mismatches over all one-to-one matchings of predicted to true labels.
 
     1 - max_matching #{i : labels_pred_i is matched to labels_true_i} / n, by linear assignment. Where one side has more
@@ -131,7 +134,7 @@ def misclassification_rate(labels_true: Any, labels_pred: Any, *, num_labels: in
     return _misclassification_rate(first, second, num_labels=min(num_labels, first.shape[0]))
 
 
-def spectral_error(K: Any, Khat: Any) -> jax.Array:
+def spectral_error(K: Float[ArrayLike, "n n"], Khat: Float[ArrayLike, "n n"]) -> jax.Array:
     """Return the error of an approximate Gram matrix in the spectral norm, |K - Khat|_2 / n.
 
     The norm is the largest singular value, so the matrices may also be unsymmetric.
@@ -149,7 +152,7 @@ def spectral_error(K: Any, Khat: Any) -> jax.Array:
     return _spectral_error(*_two_grams(K, Khat))
 
 
-def frobenius_error(K: Any, Khat: Any) -> jax.Array:
+def frobenius_error(K: Float[ArrayLike, "n n"], Khat: Float[ArrayLike, "n n"]) -> jax.Array:
     """Return the error of an approximate Gram matrix in the Frobenius norm, |K - Khat|_F / n^2.
 
     K, Khat : (n, n), the same floating dtype.

@@ -15,10 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxkern import _checks
-from jaxkern._pytree import pytree, static
+from jaxkern import checks
+from jaxkern._types import Array, Float
+from jaxkern.pytrees import pytree, static
 
-Real = float | jax.Array
+Real = float | Float[Array, "..."]
 """What a bound takes: a number of Python or NumPy, or an array of numbers, which broadcasts against the others."""
 
 
@@ -65,7 +66,7 @@ def formula(function: Callable[_P, Bound]) -> Callable[_P, Bound]:
         return _told(in_floats(args, given), given)
 
     def in_floats(args: Any, given: dict[str, Any]) -> Bound:
-        plain: Any = {name: float(v) if _checks.is_static(v) else v for name, v in given.items()}
+        plain: Any = {name: float(v) if checks.is_static(v) else v for name, v in given.items()}
         try:
             bound = function(*args, **plain)
             if not any(isinstance(v, complex) for v in (bound.value, bound.probability)):
@@ -90,7 +91,7 @@ def _number(name: str, value: Any, default: Any) -> Any:
             array = np.asarray(value)
             if array.dtype.kind in "fiu" and (array.size or name in _VECTORS):
                 return array.astype(float)
-    return _checks.real(name, value)
+    return checks.real(name, value)
 
 
 def _told(bound: Bound, given: dict[str, Any]) -> Bound:
@@ -99,7 +100,7 @@ def _told(bound: Bound, given: dict[str, Any]) -> Bound:
     arguments = {k: v for k, v in given.items() if not (v is None or isinstance(v, bool)) and jnp.shape(v) in shapes}
     numbers = [bound.value, bound.probability, *arguments.values()]
     sizes = [v for name, v in arguments.items() if name in _SIZES or name.startswith("num_")]
-    if all(map(_checks.is_static, numbers)) and isinstance(bound.valid, bool | np.bool_):
+    if all(map(checks.is_static, numbers)) and isinstance(bound.valid, bool | np.bool_):
         told = all(v == v for v in numbers) and all(v >= 1 for v in sizes)
         return bound if told else dataclasses.replace(bound, valid=False)
     known = [*(jnp.logical_not(jnp.isnan(v)) for v in numbers), *(jnp.asarray(v) >= 1 for v in sizes)]
@@ -113,12 +114,12 @@ def _plain(value: Any) -> Any:
 
 def certain(value: Any) -> Any:
     """Return the probability 1 of a deterministic statement, of the kind of its value."""
-    return 1.0 if _checks.is_static(value) else jnp.ones_like(value)
+    return 1.0 if checks.is_static(value) else jnp.ones_like(value)
 
 
 def note_of(as_printed: bool, otherwise: str) -> str:
     """Return what to add to a source."""
-    return " (printed)" if _checks.flag("as_printed", as_printed) else f" ({otherwise})"
+    return " (printed)" if checks.flag("as_printed", as_printed) else f" ({otherwise})"
 
 
 def _of_kind(name: str, exact: Callable[..., Any] | None = None) -> Callable[..., Any]:

@@ -11,10 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxkern._types import Array, ArrayLike, DTypeLike, Float, PRNGKeyArray
 from jaxkern.draws import normal_rows
 from jaxkern.features._fourier import _Fourier, _paired_rows, draw_arguments, turns_by_digits
 from jaxkern.features._map import apply_rows
-from jaxkern.kernels import Kernel
+from jaxkern.kernels import Kernel, KernelLike
 from jaxkern.kernels._spectra import spectral_law
 from jaxkern.linalg import matmul
 from jaxkern.pytrees import pytree
@@ -58,7 +59,7 @@ class Fastfood(_Fourier):
         return 2 * self.num_frequencies
 
     @property
-    def frequencies(self) -> jax.Array:  # type: ignore[override]
+    def frequencies(self) -> Float[Array, "num_frequencies dim"]:  # type: ignore[override]
         """Frequencies for lengthscale 1, (num_frequencies, dim): formed at every access, while the map never does."""
         return _frequencies(self)
 
@@ -74,14 +75,15 @@ class Fastfood(_Fourier):
         lengths = jnp.pad(self.lengths, (0, num_blocks * size - self.num_frequencies)).reshape(num_blocks, size)
 
         def block(parts: Any) -> jax.Array:
-            one = Fastfood(self.kernel, *(part[None] for part in parts[:-1]), parts[-1])
-            return turns_by_digits(X, (_along_directions(one, eye) * (parts[-1] / turn)[None, :]).T, turn)
+            signs, permutations, gains, lengths = parts
+            one = Fastfood(self.kernel, signs[None], permutations[None], gains[None], lengths)
+            return turns_by_digits(X, (_along_directions(one, eye) * (lengths / turn)[None, :]).T, turn)
 
         # A block of frequencies at a time: all of them are never formed.
         turns = lax.map(block, (self.signs, self.permutations, self.gains, lengths))
         return jnp.swapaxes(turns, 0, 1).reshape(X.shape[0], num_blocks * size)[:, : self.num_frequencies]
 
-    def __call__(self, X: Any) -> jax.Array:
+    def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
         """Return phi(X), (..., num_features) for X (..., dim).
 
         Raises
@@ -92,7 +94,9 @@ class Fastfood(_Fourier):
         return apply_rows(partial(_paired_rows, self), X, self.signs)
 
 
-def fastfood(key: Any, kernel: Any, dim: int, *, num_frequencies: int, dtype: Any = None) -> Fastfood:
+def fastfood(
+    key: PRNGKeyArray, kernel: KernelLike, dim: int, *, num_frequencies: int, dtype: DTypeLike | None = None
+) -> Fastfood:
     """Draw the map of `paired_fourier` with frequencies that are the rows of blocks S H G Pi H B.
 
     A block has size D, the least power of two that is at least dim; points are padded with zeros. B is a diagonal of

@@ -14,8 +14,9 @@ from jax import lax
 from jaxkern import checks
 from jaxkern._blocks import by_blocks
 from jaxkern._distances import everywhere
+from jaxkern._types import Array, ArrayLike, DTypeLike, Float, PRNGKeyArray
 from jaxkern.features._map import apply_rows
-from jaxkern.kernels import Kernel, as_kernel
+from jaxkern.kernels import Kernel, KernelLike, as_kernel
 from jaxkern.kernels._spectra import spectral_law, unscaled
 from jaxkern.linalg import matmul
 from jaxkern.pytrees import pytree
@@ -84,7 +85,7 @@ class PairedFourier(_Fourier):
         """Number of features, two for each frequency."""
         return 2 * self.num_frequencies
 
-    def __call__(self, X: Any) -> jax.Array:
+    def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
         """Return phi(X), (..., num_features) for X (..., dim).
 
         Raises
@@ -115,7 +116,7 @@ class ShiftedFourier(_Fourier):
         """Number of features, one for each frequency."""
         return self.num_frequencies
 
-    def __call__(self, X: Any) -> jax.Array:
+    def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
         """Return phi(X), (..., num_features) for X (..., dim).
 
         Raises
@@ -126,7 +127,9 @@ class ShiftedFourier(_Fourier):
         return apply_rows(partial(_shifted_rows, self), X, self.frequencies)
 
 
-def paired_fourier(key: Any, kernel: Any, dim: int, *, num_frequencies: int, dtype: Any = None) -> PairedFourier:
+def paired_fourier(
+    key: PRNGKeyArray, kernel: KernelLike, dim: int, *, num_frequencies: int, dtype: DTypeLike | None = None
+) -> PairedFourier:
     """Draw the map phi(x) = (cos<w_1, x>, ..., cos<w_m, x>, sin<w_1, x>, ..., sin<w_m, x>) / sqrt(m).
 
     The w_j are independent and drawn from the spectral law of the kernel, so that E cos<w_j, x - y> = K(x, y). As
@@ -183,7 +186,9 @@ def paired_fourier(key: Any, kernel: Any, dim: int, *, num_frequencies: int, dty
     return _paired(*draw_arguments(key, kernel, dim, num_frequencies, dtype))
 
 
-def shifted_fourier(key: Any, kernel: Any, dim: int, *, num_frequencies: int, dtype: Any = None) -> ShiftedFourier:
+def shifted_fourier(
+    key: PRNGKeyArray, kernel: KernelLike, dim: int, *, num_frequencies: int, dtype: DTypeLike | None = None
+) -> ShiftedFourier:
     """Draw the map phi(x) = sqrt(2/m) (cos(<w_1, x> + b_1), ..., cos(<w_m, x> + b_m)).
 
     The w_j are independent and drawn from the spectral law of the kernel, the b_j uniform on [0, 2 pi). Then

@@ -8,14 +8,17 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxkern._types import DTypeLike, PRNGKeyArray
 from jaxkern.features._fourier import PairedFourier, draw_arguments
-from jaxkern.kernels import Kernel
+from jaxkern.kernels import Kernel, KernelLike
 from jaxkern.kernels._spectra import spectral_law
 
 __all__ = ["orthogonal_fourier"]
 
 
-def orthogonal_fourier(key: Any, kernel: Any, dim: int, *, num_frequencies: int, dtype: Any = None) -> PairedFourier:
+def orthogonal_fourier(
+    key: PRNGKeyArray, kernel: KernelLike, dim: int, *, num_frequencies: int, dtype: DTypeLike | None = None
+) -> PairedFourier:
     """Draw the map of `paired_fourier` with frequencies that are orthogonal within blocks of `dim`.
 
     Each block holds the rows of a uniformly distributed orthogonal matrix times independent lengths |w_j|, w_j drawn

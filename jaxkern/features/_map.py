@@ -9,9 +9,10 @@ from typing import Any
 import jax
 
 from jaxkern import checks
+from jaxkern._types import FeatureMap
 
 
-def as_map(phi: Any) -> Any:
+def as_map(phi: FeatureMap) -> Any:
     """Return a map as a PyTree: a plain function becomes part of the tree structure."""
     leaves = jax.tree.leaves(phi)
     return jax.tree_util.Partial(phi) if len(leaves) == 1 and leaves[0] is phi else phi

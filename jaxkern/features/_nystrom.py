@@ -10,10 +10,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxkern import checks
+from jaxkern._types import ArrayLike, Float
 from jaxkern.features._projection import Projection
-from jaxkern.gram import gram, gram_matmul
-from jaxkern.kernels import Kernel
-from jaxkern.kernels._base import psd_kernel
+from jaxkern.gram import _gram, _product
+from jaxkern.kernels import Kernel, KernelLike, psd_kernel
 from jaxkern.linalg import eigen_rows
 from jaxkern.pytrees import pytree
 
@@ -48,7 +48,13 @@ class Nystrom(Projection):
     trace_residual: jax.Array
 
 
-def nystrom(kernel: Any, landmarks: Any, *, rank: int | None = None, X: Any = None) -> Nystrom:
+def nystrom(
+    kernel: KernelLike,
+    landmarks: Float[ArrayLike, "n dim"],
+    *,
+    rank: int | None = None,
+    X: Float[ArrayLike, "N dim"] | None = None,
+) -> Nystrom:
     """Fit the Nystrom map phi(x) = Lambda^{-1/2} V^T k(x), k(x) = (K(x, X_1), ..., K(x, X_n)).
 
     K = V Lambda V^T is the Gram matrix of the landmarks X_1, ..., X_n, or its `rank` largest eigenpairs. Inner products
@@ -106,7 +112,7 @@ def nystrom(kernel: Any, landmarks: Any, *, rank: int | None = None, X: Any = No
 
 @partial(jax.jit, static_argnames="num_features")
 def _nystrom(kernel: Kernel, landmarks: jax.Array, X: jax.Array | None, *, num_features: int) -> Nystrom:
-    K = gram(kernel, landmarks)
+    K = _gram(kernel, landmarks)
     projection, eigenvalues = eigen_rows(K, num_features, power=-0.5)
     residual = jnp.trace(K) - jnp.sum(eigenvalues) if X is None else _trace_residual(kernel, landmarks, projection, X)
     rank = jnp.sum(eigenvalues > 0, dtype=jnp.int32)
@@ -122,7 +128,7 @@ def _trace_residual(kernel: Kernel, landmarks: jax.Array, projection: jax.Array,
 
     def add(total: jax.Array, block: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
         points, counted = block
-        features = gram_matmul(kernel, points, landmarks, projection.T)
+        features = _product(kernel, points, landmarks, projection.T)
         left = kernel._diagonal(points) - jnp.sum(features * features, axis=1)
         return total + jnp.sum(jnp.where(counted, left, 0)), None
 

@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 
 from jaxkern import checks
+from jaxkern._types import Array, ArrayLike, Float
 from jaxkern.features._projection import OffsetProjection
-from jaxkern.gram import center, gram, gram_matmul
-from jaxkern.kernels import Kernel
-from jaxkern.kernels._base import psd_kernel
+from jaxkern.gram import _center, _gram, _product
+from jaxkern.kernels import Kernel, KernelLike, psd_kernel
 from jaxkern.linalg import eigen_rows, matmul
 from jaxkern.pytrees import pytree, static
 
@@ -54,7 +54,7 @@ class KernelPCA(OffsetProjection):
     normalized: bool = static(default=True)
 
     @property
-    def explained_variance(self) -> jax.Array:
+    def explained_variance(self) -> Float[Array, " num_features"]:
         """Variances of the landmarks along the components, (num_features,): eigenvalues / n."""
         return self.eigenvalues / self.landmarks.shape[0]
 
@@ -64,7 +64,7 @@ class KernelPCA(OffsetProjection):
         none = self.total_variance == 0
         return jnp.where(none, 0, self.explained_variance / jnp.where(none, 1, self.total_variance))
 
-    def reconstruction_residual(self, X: Any) -> jax.Array:
+    def reconstruction_residual(self, X: Float[ArrayLike, "N dim"]) -> Float[Array, " N"]:
         """Return the squared distance in the RKHS of K_x - mu_n from its projection on the components, (N,).
 
         The mean over the landmarks is `total_variance` less the sum of `explained_variance`.
@@ -78,7 +78,7 @@ class KernelPCA(OffsetProjection):
         checks.same_dtype("X", X, "the fitted map", self.landmarks)
         return _residual(self, X)
 
-    def coefficients(self, Z: Any) -> jax.Array:
+    def coefficients(self, Z: Float[ArrayLike, "N num_features"]) -> Float[Array, "n N"]:
         """Return weights (n, N) on the landmarks' sections of the functions with features Z (N, num_features).
 
         They include those of mu_n: `Function(kernel, landmarks, coefficients(phi(X)))` projects the sections of X.
@@ -95,7 +95,12 @@ class KernelPCA(OffsetProjection):
 
 
 def kernel_pca(
-    kernel: Any, landmarks: Any, *, num_components: int, centered: bool = True, normalized: bool = True
+    kernel: KernelLike,
+    landmarks: Float[ArrayLike, "n dim"],
+    *,
+    num_components: int,
+    centered: bool = True,
+    normalized: bool = True,
 ) -> KernelPCA:
     """Fit kernel PCA: phi(x) = Lambda^{-1/2} V^T H (k(x) - K 1/n), k(x) = (K(x, X_1), ..., K(x, X_n)).
 
@@ -159,9 +164,9 @@ def kernel_pca(
 def _kernel_pca(
     kernel: Kernel, landmarks: jax.Array, *, num_components: int, centered: bool, normalized: bool
 ) -> KernelPCA:
-    K = gram(kernel, landmarks)
+    K = _gram(kernel, landmarks)
     # Centring leaves the rounding of the entries of K, however small what remains is.
-    C = center(K) if centered else K
+    C = _center(K) if centered else K
     projection, eigenvalues = eigen_rows(
         C, num_components, power=-0.5 if normalized else 0.0, largest=jnp.max(jnp.abs(K))
     )
@@ -204,7 +209,7 @@ def _inverse_gram(kernel: Any, landmarks: jax.Array, projection: jax.Array, eige
 @_inverse_gram.defjvp
 def _inverse_gram_jvp(primals: Any, tangents: Any) -> Any:
     def of_rows(kernel: Any, landmarks: jax.Array, projection: jax.Array) -> jax.Array:
-        return matmul(projection, gram_matmul(kernel, landmarks, None, projection.T))
+        return matmul(projection, _product(kernel, landmarks, landmarks, projection.T))
 
     inverse = _inverse_gram(*primals)
     _, change = jax.jvp(of_rows, primals[:3], tangents[:3])
@@ -217,5 +222,5 @@ def _residual(phi: KernelPCA, X: jax.Array) -> jax.Array:
     size = phi.kernel._diagonal(X)
     if phi.centered:
         weights = jnp.full((phi.landmarks.shape[0],), 1 / phi.landmarks.shape[0], X.dtype)
-        size = size - 2 * gram_matmul(phi.kernel, X, phi.landmarks, weights) + phi.mean_square
+        size = size - 2 * _product(phi.kernel, X, phi.landmarks, weights) + phi.mean_square
     return jnp.maximum(size - jnp.sum(features * _normalizing(phi, features), axis=1), 0)

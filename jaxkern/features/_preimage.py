@@ -10,8 +10,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxkern import checks
+from jaxkern._types import ArrayLike, Float
 from jaxkern.features._pca import KernelPCA
-from jaxkern.gram import gram
+from jaxkern.gram import _gram
 from jaxkern.kernels import Gaussian
 from jaxkern.linalg import matmul
 from jaxkern.pytrees import pytree
@@ -35,7 +36,7 @@ class PreImage:
     converged: jax.Array
 
 
-def preimage(phi: KernelPCA, Z: Any, *, num_steps: int = 200) -> PreImage:
+def preimage(phi: KernelPCA, Z: Float[ArrayLike, "N num_features"], *, num_steps: int = 200) -> PreImage:
     """Return points whose kernel PCA features are close to Z: local minima of |K_x - f_z|^2 over x.
 
     f_z is the function of the span of the components with features z (plus the mean). For the Gaussian kernel a minimum
@@ -82,13 +83,13 @@ def preimage(phi: KernelPCA, Z: Any, *, num_steps: int = 200) -> PreImage:
 def _preimage(phi: KernelPCA, Z: jax.Array, num_steps: int) -> PreImage:
     weights = phi.coefficients(Z)  # (n, N)
     landmarks, kernel = phi.landmarks, phi.kernel
-    values = matmul(gram(kernel, landmarks), weights)
+    values = matmul(_gram(kernel, landmarks), weights)
     start = landmarks[jnp.argmax(values, axis=0)]
     size = jnp.sum(weights * values, axis=0)
 
     def closeness(x: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Return f_z(x) for each row and the kernel's rows times the weights, (N, n)."""
-        pulls = gram(kernel, x, landmarks) * weights.T
+        pulls = _gram(kernel, x, landmarks) * weights.T
         return jnp.sum(pulls, axis=1), pulls
 
     def step(state: tuple[jax.Array, jax.Array, jax.Array, jax.Array], _: Any) -> tuple[Any, None]:

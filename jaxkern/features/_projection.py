@@ -6,11 +6,12 @@ from typing import Any
 
 import jax
 
+from jaxkern._types import Array, ArrayLike, Float
 from jaxkern.features._map import apply_rows
-from jaxkern.gram import gram_matmul
+from jaxkern.gram import _product
 from jaxkern.kernels import as_kernel
 from jaxkern.linalg import matmul
-from jaxkern.rkhs import Function, _same_space
+from jaxkern.rkhs._function import Function, same_space
 
 
 class Projection:
@@ -25,7 +26,7 @@ class Projection:
         """Number of features."""
         return self.projection.shape[0]
 
-    def __call__(self, X: Any) -> jax.Array:
+    def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
         """Return phi(X), (..., num_features) for X (..., dim), in blocks: the kernel matrix is never held.
 
         Raises
@@ -40,9 +41,9 @@ class Projection:
         return apply_rows(self._rows, X, self.landmarks)
 
     def _rows(self, X: jax.Array) -> jax.Array:
-        return gram_matmul(self.kernel, X, self.landmarks, self.projection.T)
+        return _product(self.kernel, X, self.landmarks, self.projection.T)
 
-    def embed(self, f: Function) -> jax.Array:
+    def embed(self, f: Function) -> Float[Array, "... num_features"]:
         """Return P S f, (num_features,) for one function and (r, num_features) for r of them; linear in f.
 
         Raises
@@ -50,7 +51,7 @@ class Projection:
         ValueError
             If f does not belong to the kernel of the map.
         """
-        values = _same_space(f, as_kernel(self.kernel))(self.landmarks)
+        values = same_space(f, as_kernel(self.kernel))(self.landmarks)
         return matmul(self.projection, values).T
 
 

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxkern import checks
+from jaxkern._types import Array, ArrayLike, FeatureMap, Float
 from jaxkern.features._map import as_map
 from jaxkern.linalg import eigen_rows, matmul
 from jaxkern.pytrees import pytree, static
@@ -46,7 +47,7 @@ class RandomFeaturePCA:
         return self.basis.shape[1]
 
     @property
-    def explained_variance(self) -> jax.Array:
+    def explained_variance(self) -> Float[Array, " num_features"]:
         """Variances of the features of X along the components, (num_features,): the eigenvalues."""
         return self.eigenvalues
 
@@ -56,7 +57,7 @@ class RandomFeaturePCA:
         none = self.total_variance == 0
         return jnp.where(none, 0, self.eigenvalues / jnp.where(none, 1, self.total_variance))
 
-    def __call__(self, X: Any) -> jax.Array:
+    def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
         """Return (phi(X) - mean) basis, (..., num_features) for X (..., dim).
 
         Raises
@@ -68,7 +69,9 @@ class RandomFeaturePCA:
         return _project(self.basis, self.mean, checks.same_dtype("features of X", Z, "the fitted map", self.basis))
 
 
-def random_feature_pca(phi: Any, X: Any, *, num_components: int, centered: bool = True) -> RandomFeaturePCA:
+def random_feature_pca(
+    phi: FeatureMap, X: Float[ArrayLike, "N dim"], *, num_components: int, centered: bool = True
+) -> RandomFeaturePCA:
     """Fit principal components of features: x -> B^T (phi(x) - mean), B the leading eigenvectors of their covariance.
 
     The covariance is C = (1/N) sum_i (z_i - mean)(z_i - mean)^T, z_i = phi(X_i), mean that of the z_i, or 0 with

@@ -9,10 +9,11 @@ import jax
 import jax.numpy as jnp
 
 from jaxkern import checks
+from jaxkern._types import ArrayLike, Float, PRNGKeyArray
 from jaxkern.draws import normal_rows
 from jaxkern.features._projection import OffsetProjection
-from jaxkern.gram import center, gram
-from jaxkern.kernels import Kernel, as_kernel
+from jaxkern.gram import _center, _gram
+from jaxkern.kernels import Kernel, KernelLike, as_kernel
 from jaxkern.linalg import HIGHEST, matmul
 from jaxkern.pytrees import pytree, static
 
@@ -42,7 +43,14 @@ class KernelJL(OffsetProjection):
     centered: bool = static(default=False)
 
 
-def kernel_jl(key: Any, kernel: Any, landmarks: Any, *, num_features: int, centered: bool = False) -> KernelJL:
+def kernel_jl(
+    key: PRNGKeyArray,
+    kernel: KernelLike,
+    landmarks: Float[ArrayLike, "n dim"],
+    *,
+    num_features: int,
+    centered: bool = False,
+) -> KernelJL:
     """Draw the Kernel JL map phi(x) = Z K k(x) / (n sqrt(n d)), k(x) = (K(x, X_1), ..., K(x, X_n)).
 
     Z is d x n with independent standard normal entries and K the Gram matrix of the landmarks X_1, ..., X_n. Given the
@@ -94,9 +102,9 @@ def kernel_jl(key: Any, kernel: Any, landmarks: Any, *, num_features: int, cente
 @partial(jax.jit, static_argnums=(3, 4))
 def _kernel_jl(key: jax.Array, kernel: Kernel, landmarks: jax.Array, d: int, centered: bool) -> KernelJL:
     n = landmarks.shape[0]
-    K = gram(kernel, landmarks)
+    K = _gram(kernel, landmarks)
     Z = normal_rows(key, d, n, landmarks.dtype)
     # One factor 1/n goes with K, so that float32 keeps its range for large n.
-    weights = matmul(Z, (center(K) if centered else K) / n) / (n * d) ** 0.5
+    weights = matmul(Z, (_center(K) if centered else K) / n) / (n * d) ** 0.5
     mean = jnp.mean(K, axis=1) if centered else jnp.zeros((n,), K.dtype)
     return KernelJL(kernel, landmarks, weights, jnp.matmul(weights, mean, precision=HIGHEST), centered)

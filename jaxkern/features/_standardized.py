@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxkern import checks
+from jaxkern._types import Array, ArrayLike, FeatureMap, Float
 from jaxkern.features._map import as_map
 from jaxkern.pytrees import pytree
 
@@ -33,7 +34,7 @@ class Standardized:
         """Number of features, that of the feature map."""
         return self.feature_map.num_features
 
-    def __call__(self, X: Any) -> jax.Array:
+    def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
         """Return phi((X - mean) / scale), (..., num_features) for X (..., dim).
 
         Raises
@@ -46,7 +47,7 @@ class Standardized:
         return self.feature_map((X - jnp.expand_dims(self.mean, axes)) / jnp.expand_dims(self.scale, axes))
 
 
-def standardized(phi: Any, mean: Any, scale: Any) -> Standardized:
+def standardized(phi: FeatureMap, mean: Float[ArrayLike, " dim"], scale: Float[ArrayLike, " dim"]) -> Standardized:
     """Return the map x -> phi((x - mean) / scale), so that a map travels with the scaling that it was made for.
 
     Parameters

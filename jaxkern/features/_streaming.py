@@ -13,6 +13,7 @@ from jax import lax
 
 from jaxkern import checks
 from jaxkern import frequent_directions as fd
+from jaxkern._types import Array, ArrayLike, FeatureMap, Float
 from jaxkern.linalg import matmul
 from jaxkern.pytrees import pytree, static
 
@@ -83,7 +84,7 @@ class StreamingMap:
         return self.components.shape[0]
 
     @property
-    def variances(self) -> jax.Array:
+    def variances(self) -> Float[Array, " num_features"]:
         """The eigenvalues over n, (num_features,); those of Z'Z / n are larger by `relative_shrinkage` at most."""
         return self._per_weight(self.eigenvalues)
 
@@ -101,7 +102,7 @@ class StreamingMap:
         none = self.weight == 0
         return jnp.where(none, 0, value / jnp.where(none, 1, self.weight))
 
-    def __call__(self, X: Any) -> jax.Array:
+    def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
         """Return W' (phi(x) - mean), (..., num_features) for X (..., dim).
 
         Raises
@@ -140,7 +141,9 @@ class StreamingPCA(NamedTuple):
     finalize: _Finalize
 
 
-def streaming_pca(phi: Any, *, sketch_size: int, centered: bool = False, shrink_at: int | None = None) -> StreamingPCA:
+def streaming_pca(
+    phi: FeatureMap, *, sketch_size: int, centered: bool = False, shrink_at: int | None = None
+) -> StreamingPCA:
     """Return (init, update, merge, finalize) of principal components of the features phi(x) of a stream of points.
 
     - `init(dtype=None)` -> StreamingState, by default of the dtype of phi's parameters;
@@ -268,7 +271,7 @@ def _update(state: StreamingState, phi: Any, X: jax.Array, weights: jax.Array | 
     added = jnp.cumsum(weights)
     weight = fd._add(state.weight, added[-1])
     if not state.centered:
-        return dataclasses.replace(state, sketch=fd.update(state.sketch, Z, given), weight=weight)
+        return dataclasses.replace(state, sketch=fd._update(state.sketch, Z, given), weight=weight)
     # The scatter about the mean grows by one outer product a point: with W and mu the weight and the mean before it,
     #     S + w W / (W + w) (z - mu)(z - mu)'.
     # For a set with scatter S about mu, sum w_i |v'(z_i - c)|^2 = v'S v + W (v'(mu - c))^2. The new mean c is
@@ -291,7 +294,7 @@ def _update(state: StreamingState, phi: Any, X: jax.Array, weights: jax.Array | 
         # Means before each point, less the shift. Before the first one there is none; its share is zero.
         means = sums / jnp.where(W > 0, W, 1)[:, None]
         rows = jnp.sqrt(w * part)[:, None] * (moved - means)
-        return fd.update(sketch, rows), summed + weighed.sum(axis=0)
+        return fd._update(sketch, rows, None), summed + weighed.sum(axis=0)
 
     # In blocks that a cache holds.
     blocks, rest = divmod(Z.shape[0], _BLOCK_ROWS)
@@ -305,7 +308,7 @@ def _update(state: StreamingState, phi: Any, X: jax.Array, weights: jax.Array | 
 
 @jax.jit
 def _merge(a: StreamingState, b: StreamingState) -> StreamingState:
-    sketch = fd.merge(a.sketch, b.sketch)
+    sketch = fd._merge(a.sketch, b.sketch)
     weight = fd._add(fd._add(a.weight, b.weight[0]), b.weight[1])
     if not a.centered:
         return dataclasses.replace(a, sketch=sketch, weight=weight)
@@ -314,7 +317,7 @@ def _merge(a: StreamingState, b: StreamingState) -> StreamingState:
     first, second, both = jnp.sum(a.weight), jnp.sum(b.weight), jnp.sum(weight)
     share = jnp.where(both > 0, second / jnp.where(both > 0, both, 1), 0)
     gap = b.mean - a.mean
-    moved = fd.update(sketch, gap[None, :], (first * share)[None])
+    moved = fd._update(sketch, gap[None, :], (first * share)[None])
     # The correction is not one of the points.
     moved = dataclasses.replace(moved, num_rows=sketch.num_rows)
     return dataclasses.replace(a, sketch=moved, mean=a.mean + share * gap, weight=weight)
@@ -322,7 +325,7 @@ def _merge(a: StreamingState, b: StreamingState) -> StreamingState:
 
 @partial(jax.jit, static_argnames="num_components")
 def _finalize(state: StreamingState, *, num_components: int) -> StreamingMap:
-    sketch = fd.finalize(state.sketch)
+    sketch = fd._finalize(state.sketch)
     squares = sketch.singular_values**2
     following = squares[num_components] if num_components < squares.shape[0] else jnp.zeros_like(squares[0])
     weight = jnp.sum(state.weight)

@@ -18,6 +18,7 @@ from jax import lax
 
 from jaxkern import checks
 from jaxkern._distances import FEW, centered, everywhere, product_form, safe_sqrt, squared_distances_direct
+from jaxkern._types import Array, ArrayLike, Float, PRNGKeyArray
 from jaxkern.draws import pairs
 
 Reduce = Callable[..., Any]
@@ -29,7 +30,7 @@ _NEAR = 1e-2
 _MOST_POINTS = 65_536
 
 
-def quantile_lengthscale(X: Any, q: Any = 0.5) -> jax.Array:
+def quantile_lengthscale(X: Float[ArrayLike, "n d"], q: Float[ArrayLike, ""] = 0.5) -> Float[Array, ""]:
     """Return the q-quantile of |x_i - x_j| over all pairs i < j, exactly.
 
     The definition is that of `numpy.quantile` (linear interpolation between order statistics). Use it as
@@ -69,7 +70,9 @@ def quantile_lengthscale(X: Any, q: Any = 0.5) -> jax.Array:
     return _exact(X, *_position(q, X.shape[0] * (X.shape[0] - 1) // 2, X.dtype))
 
 
-def sampled_quantile_lengthscale(key: Any, X: Any, q: Any = 0.5, *, num_pairs: int = 100_000) -> jax.Array:
+def sampled_quantile_lengthscale(
+    key: PRNGKeyArray, X: Float[ArrayLike, "n d"], q: Float[ArrayLike, ""] = 0.5, *, num_pairs: int = 100_000
+) -> Float[Array, ""]:
     """Return the q-quantile of |x_i - x_j| over random pairs of different rows, drawn with replacement.
 
     The quantile level is met to within sqrt(q (1 - q) / num_pairs), one standard error.

@@ -179,7 +179,7 @@ class Sum(Kernel):
     second: Any
 
     @property
-    def psd(self) -> bool:
+    def psd(self) -> bool:  # type: ignore[override]
         """Whether both terms are positive semidefinite."""
         return self.first.psd and self.second.psd
 
@@ -215,7 +215,7 @@ class Product(Kernel):
     second: Any
 
     @property
-    def psd(self) -> bool:
+    def psd(self) -> bool:  # type: ignore[override]
         """Whether both factors are positive semidefinite."""
         return self.first.psd and self.second.psd
 
@@ -254,7 +254,7 @@ class Scaled(Kernel):
         checks.non_negative("factor", self.factor)
 
     @property
-    def psd(self) -> bool:
+    def psd(self) -> bool:  # type: ignore[override]
         """Whether the scaled kernel is positive semidefinite."""
         return self.kernel.psd
 

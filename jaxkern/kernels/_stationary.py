@@ -11,6 +11,7 @@ import jax.numpy as jnp
 
 from jaxkern import checks
 from jaxkern._distances import coordinate_sums, rounding, safe_sqrt, squared_distances, squared_distances_direct
+from jaxkern._types import ArrayLike, Float
 from jaxkern.kernels._base import Kernel, Pair
 from jaxkern.kernels._profiles import erlang_tail, matern32, matern52
 from jaxkern.pytrees import pytree
@@ -76,12 +77,12 @@ class Gaussian(_Radial):
     _slope: ClassVar[float | None] = 0.5
 
     @classmethod
-    def from_gamma(cls, gamma: Any) -> Gaussian:
+    def from_gamma(cls, gamma: Float[ArrayLike, ""]) -> Gaussian:
         """Return exp(-gamma |x - y|^2), scikit-learn's convention: lengthscale = 1 / sqrt(2 gamma)."""
         return cls(_inverse_root(checks.positive("gamma", checks.real("gamma", gamma)), 2.0))
 
     @classmethod
-    def from_width(cls, width: Any) -> Gaussian:
+    def from_width(cls, width: Float[ArrayLike, ""]) -> Gaussian:
         """Return exp(-|x - y|^2 / width^2), the convention of kpotufe2020: lengthscale = width / sqrt(2)."""
         return cls(checks.positive("width", checks.real("width", width)) / math.sqrt(2.0))
 
@@ -107,7 +108,7 @@ class Exponential(_Radial):
     _slope: ClassVar[float | None] = None
 
     @classmethod
-    def from_gamma(cls, gamma: Any) -> Exponential:
+    def from_gamma(cls, gamma: Float[ArrayLike, ""]) -> Exponential:
         """Return exp(-gamma |x - y|): lengthscale = 1 / gamma."""
         return cls(1 / checks.positive("gamma", checks.real("gamma", gamma)))
 
@@ -189,7 +190,7 @@ class Laplacian(_Coordinatewise):
     lengthscale: Any
 
     @classmethod
-    def from_gamma(cls, gamma: Any) -> Laplacian:
+    def from_gamma(cls, gamma: Float[ArrayLike, ""]) -> Laplacian:
         """Return exp(-gamma |x - y|_1), scikit-learn's convention: lengthscale = 1 / gamma."""
         return cls(1 / checks.positive("gamma", checks.real("gamma", gamma)))
 

@@ -12,21 +12,23 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jaxkern._types import Array, Float
+
 HIGHEST = lax.Precision.HIGHEST
 
 
-def matmul(A: jax.Array, B: jax.Array) -> jax.Array:
+def matmul(A: Float[Array, "... n m"], B: Float[Array, "m ..."]) -> Float[Array, ...]:
     """Return A @ B in the full precision of the dtype on every platform."""
     return jnp.matmul(A, B, precision=HIGHEST)
 
 
-def eigh(A: jax.Array) -> tuple[jax.Array, jax.Array]:
+def eigh(A: Float[Array, "n n"]) -> tuple[Float[Array, " n"], Float[Array, "n n"]]:
     """Return the eigenvalues (n,) of a symmetric A in descending order and the eigenvectors as columns (n, n)."""
     values, vectors = jnp.linalg.eigh(_all_or_none(A))
     return values[::-1], vectors[:, ::-1]
 
 
-def eigvalsh(A: jax.Array) -> jax.Array:
+def eigvalsh(A: Float[Array, "n n"]) -> Float[Array, " n"]:
     """Return the eigenvalues (n,) of a symmetric A in descending order."""
     return jnp.linalg.eigvalsh(_all_or_none(A))[::-1]
 
@@ -41,13 +43,13 @@ def cutoff(values: jax.Array) -> jax.Array:
     return jnp.finfo(values.dtype).eps * values.shape[0] * jnp.max(jnp.abs(values))
 
 
-def psd_eigvalsh(A: jax.Array) -> jax.Array:
+def psd_eigvalsh(A: Float[Array, "n n"]) -> Float[Array, " n"]:
     """Return the eigenvalues of a positive semidefinite A, descending, with rounding below the cut-off set to zero."""
     values = eigvalsh(A)
     return jnp.where(values <= cutoff(values), 0, values)  # NaN is no rounding
 
 
-def psd_power(A: jax.Array, power: float) -> jax.Array:
+def psd_power(A: Float[Array, "n n"], power: float) -> Float[Array, "n n"]:
     """Return A^power for a positive semidefinite A; a negative power is that of the pseudo-inverse.
 
     Whole powers up to 4 are matrix products, which need no decomposition. Every power has the right derivative where
@@ -97,7 +99,7 @@ def _eigen_power_jvp(power: float, primals: Any, tangents: Any) -> Any:
     )
 
 
-def trace_power(A: jax.Array, power: int) -> jax.Array:
+def trace_power(A: Float[Array, "n n"], power: int) -> Float[Array, ""]:
     """Return tr A^power of a symmetric A for a whole power >= 1, by products only."""
     if power == 1:
         return jnp.trace(A)
@@ -108,7 +110,7 @@ def trace_power(A: jax.Array, power: int) -> jax.Array:
     return jnp.sum(half * other)
 
 
-def operator_norm(A: jax.Array) -> jax.Array:
+def operator_norm(A: Float[Array, "n n"]) -> Float[Array, ""]:
     """Return the largest absolute eigenvalue of a symmetric A."""
     values = eigvalsh(A)
     return jnp.maximum(jnp.abs(values[0]), jnp.abs(values[-1]))

@@ -6,13 +6,14 @@ Only products, eigen-decompositions of small matrices and orthonormalisation by 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from jaxkern import checks
+from jaxkern._types import Array, DTypeLike, Float
 from jaxkern.draws import normal_rows
 from jaxkern.linalg._dense import eigh, matmul
 
@@ -42,7 +43,7 @@ class Eigenpairs(NamedTuple):
     num_products: jax.Array
 
 
-def start_block(num_rows: int, num_values: int, dtype: Any) -> jax.Array:
+def start_block(num_rows: int, num_values: int, dtype: DTypeLike) -> Float[Array, "num_rows width"]:
     """Return the start (num_rows, width) that the package uses: normal draws of one fixed key.
 
     What converges does not depend on it, so results stay deterministic and no caller needs a key. The width exceeds
@@ -54,7 +55,7 @@ def start_block(num_rows: int, num_values: int, dtype: Any) -> jax.Array:
 
 def largest_eigenpairs(
     product: Callable[[jax.Array], jax.Array],
-    start: jax.Array,
+    start: Float[Array, "n width"],
     *,
     num_values: int,
     max_restarts: int = 100,

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxkern import checks
+from jaxkern._types import Array, ArrayLike, DTypeLike, Float, PRNGKeyArray
 from jaxkern.draws import invert
 from jaxkern.pytrees import pytree
 
@@ -31,7 +32,7 @@ class Discrete:
         """The mass, 1 for a probability measure; NaN if a weight is negative, or if it is not positive and finite."""
         return checks.mass(checks.vector("weights", checks.non_negative("weights", self.weights)))
 
-    def sample(self, key: Any, *, num_points: int) -> jax.Array:
+    def sample(self, key: PRNGKeyArray, *, num_points: int) -> Float[Array, "num_points d"]:
         """Return (num_points, d) independent draws, with the odds of the weights; NaN where `total` is.
 
         Raises
@@ -51,7 +52,9 @@ def _sample(key: jax.Array, points: jax.Array, weights: jax.Array, *, num_points
     return points[invert(weights, jax.random.uniform(key, (num_points,), weights.dtype))] + unknown.astype(points.dtype)
 
 
-def gaussian_grid(num_points: int, *, width: float = 6.0, std: Any = 1.0, dtype: Any = float) -> Discrete:
+def gaussian_grid(
+    num_points: int, *, width: float = 6.0, std: Float[ArrayLike, ""] = 1.0, dtype: DTypeLike = float
+) -> Discrete:
     """Return the Gaussian density N(0, std^2) on `num_points` evenly spaced atoms of [-width std, width std].
 
     The trapezoidal rule converges faster than any power for smooth kernels, so that population quantities agree with

@@ -13,12 +13,15 @@ from jax import lax
 
 from jaxkern import checks
 from jaxkern._distances import safe_sqrt, squared_distances, squared_distances_direct
-from jaxkern.kernels import Distance, Gaussian, Kernel, Linear, Scaled, Sum
+from jaxkern._types import Array, ArrayLike, Float
+from jaxkern.kernels import Distance, Gaussian, Kernel, KernelLike, Linear, Scaled, Sum
 from jaxkern.linalg import matmul
 from jaxkern.measures._noise import LogMean, Noise, model_of
 
 
-def mean_gaussian_kernel(means: Any, noise: Any, lengthscale: Any) -> jax.Array:
+def mean_gaussian_kernel(
+    means: Float[ArrayLike, "n d"], noise: Noise | Float[ArrayLike, ...], lengthscale: Float[ArrayLike, ""]
+) -> Float[Array, "n n"]:
     """Return E K(X), (n, n), of the Gaussian kernel for independent X_i = mu_i + Gaussian noise.
 
     **A number as noise is amini2021's sigma_i: X_i ~ N(mu_i, (sigma_i^2 / d) I)**, the same word and scaling as in
@@ -64,7 +67,7 @@ def mean_gaussian_kernel(means: Any, noise: Any, lengthscale: Any) -> jax.Array:
     return mean_kernel(Gaussian(scale), means, noise)
 
 
-def mean_kernel(kernel: Any, means: Any, noise: Any) -> jax.Array:
+def mean_kernel(kernel: KernelLike, means: Float[ArrayLike, "n d"], noise: Any) -> Float[Array, "n n"]:
     """Return E K(X), (n, n), for independent X_i = mu_i + Gaussian noise, with E K(X_i, X_i) on the diagonal.
 
     Parameters
@@ -94,7 +97,13 @@ def mean_kernel(kernel: Any, means: Any, noise: Any) -> jax.Array:
     return _mean(kernel, means, means, *(model_of(noise, means),) * 2, same=True)
 
 
-def mean_kernel_between(kernel: Any, U: Any, V: Any, noise: Any, other_noise: Any = None) -> jax.Array:
+def mean_kernel_between(
+    kernel: KernelLike,
+    U: Float[ArrayLike, "r d"],
+    V: Float[ArrayLike, "q d"],
+    noise: Any,
+    other_noise: Noise | Float[ArrayLike, ...] | None = None,
+) -> Float[Array, "r q"]:
     """Return E K(u_i + noise, v_j + other noise), (r, q), for independent Gaussian noise on the two sides.
 
     This is amini2021's mean kernel function (18) on two sets of centres: the noise is independent also where u = v.

@@ -19,6 +19,7 @@ from jax.scipy.linalg import solve_triangular
 
 from jaxkern import checks
 from jaxkern._distances import squared_distances
+from jaxkern._types import Array, ArrayLike, Float
 from jaxkern.linalg import HIGHEST, matmul, psd_power
 from jaxkern.pytrees import pytree
 
@@ -61,7 +62,7 @@ class Noise(abc.ABC):
         For small t the result keeps its relative accuracy.
         """
 
-    def op_norm(self, means: Any) -> jax.Array:
+    def op_norm(self, means: Float[ArrayLike, "n d"]) -> Float[Array, " n"]:
         """Return the operator norms |Sigma_i| of the covariances, (n,); amini2021's sigma_inf^2 is their maximum.
 
         Raises

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from jaxkern import checks
+from jaxkern._types import Array, ArrayLike, Float
 from jaxkern.pytrees import pytree
 
 
@@ -48,7 +48,7 @@ class GaussianSpectrum:
         near = self.gap < 0.5
         return jnp.where(near, -jnp.expm1(power * jnp.log1p(-jnp.where(near, self.gap, 0))), 1 - self.ratio**power)
 
-    def eigenvalues(self, num: int) -> jax.Array:
+    def eigenvalues(self, num: int) -> Float[Array, " num"]:
         """Return the `num` largest eigenvalues, (num,), in descending order with their multiplicities.
 
         Raises
@@ -66,7 +66,7 @@ class GaussianSpectrum:
         return values
 
 
-def gaussian_spectrum(lengthscale: Any, std: Any) -> GaussianSpectrum:
+def gaussian_spectrum(lengthscale: Float[ArrayLike, ""], std: Float[ArrayLike, " d"]) -> GaussianSpectrum:
     """Return the spectrum of the covariance operator of the Gaussian kernel under N(mean, diag(std^2)).
 
     In one dimension, with a = 1 / (4 std^2), b = 1 / (2 lengthscale^2), c = sqrt(a^2 + 2 a b) and A = a + b + c, the
@@ -91,7 +91,7 @@ def gaussian_spectrum(lengthscale: Any, std: Any) -> GaussianSpectrum:
     checks.positive("lengthscale", lengthscale)
     checks.positive("std", std)
     if checks.is_static(std):
-        std = float(std)
+        std = float(std)  # type: ignore[arg-type]
     scales = jnp.atleast_1d(checks.floating("std", std))
     if scales.ndim != 1:
         raise ValueError(f"std must have shape (d,), got {scales.shape}")

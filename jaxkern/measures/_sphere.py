@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cache, partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from jaxkern import checks
+from jaxkern._types import ArrayLike, Float
 
 _ORDER = 64
 """Least dimension of the asymptotic series: its terms up to `_TERMS` then leave less than rounding in float64."""
 _TERMS = 8
 
 
-def sphere_mgf(u: Any, dim: int) -> jax.Array:
+def sphere_mgf(u: Float[ArrayLike, ...], dim: int) -> jax.Array:
     """Return psi_d(u) = E exp(u <theta, theta'>) for independent directions theta, theta' uniform on the unit sphere.
 
     It is 0F1(; d/2; u^2/4) = Gamma(d/2) (2/u)^(d/2 - 1) I_(d/2 - 1)(u), for every d >= 1: cosh u for d = 1, I_0(u) for
@@ -52,7 +52,7 @@ def sphere_mgf(u: Any, dim: int) -> jax.Array:
     return jnp.exp(log_sphere_mgf(u, dim))
 
 
-def log_sphere_mgf(u: Any, dim: int) -> jax.Array:
+def log_sphere_mgf(u: Float[ArrayLike, ...], dim: int) -> jax.Array:
     """Return log E exp(u <theta, theta'>) for independent directions uniform on the unit sphere of R^d.
 
     The value keeps its relative accuracy as u goes to zero, where it is u^2 / (2 d), and as u grows.

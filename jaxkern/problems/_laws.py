@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxkern import checks
+from jaxkern._types import Array, DTypeLike, Float, PRNGKeyArray
 from jaxkern.draws import normal_rows
 from jaxkern.pytrees import pytree
 
@@ -42,7 +43,9 @@ class Law(abc.ABC):
     def _rows(self, key: jax.Array, num_points: int, dim: int, dtype: Any) -> jax.Array:
         """Return (num_points, dim) independent draws; row i depends on the key and i alone."""
 
-    def sample(self, key: Any, *, num_points: int, dim: int, dtype: Any = float) -> jax.Array:
+    def sample(
+        self, key: PRNGKeyArray, *, num_points: int, dim: int, dtype: DTypeLike = float
+    ) -> Float[Array, "num_points dim"]:
         """Return independent draws of W as rows, (num_points, dim).
 
         Raises

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxkern import checks, measures
+from jaxkern._types import Array, ArrayLike, Float, Int, PRNGKeyArray
+from jaxkern.kernels import KernelLike
 from jaxkern.measures._noise import Noise, model_of
 from jaxkern.problems._laws import GaussianLaw, Law
 from jaxkern.pytrees import pytree
@@ -43,7 +45,7 @@ class Problem:
         """Return amini2021's sigma_infinity, the square root of the largest |Sigma_i|."""
         return jnp.sqrt(jnp.max(self.noise.op_norm(self.means)))
 
-    def mean_kernel(self, kernel: Any) -> jax.Array:
+    def mean_kernel(self, kernel: KernelLike) -> Float[Array, "n n"]:
         """Return E K(X) given the means, (n, n), as `measures.mean_kernel` does.
 
         Raises
@@ -56,7 +58,14 @@ class Problem:
         return measures.mean_kernel(kernel, self.means, self.noise)
 
 
-def perturb(key: Any, means: Any, noise: Any, *, law: Law = GAUSSIAN, labels: Any = None) -> Problem:
+def perturb(
+    key: PRNGKeyArray,
+    means: Float[ArrayLike, "n d"],
+    noise: Noise | Float[ArrayLike, ...],
+    *,
+    law: Law = GAUSSIAN,
+    labels: Int[ArrayLike, " n"] | None = None,
+) -> Problem:
     """Return the problem X_i = mu_i + sqrt(Sigma_i) W_i around given means (amini2021, Definition 2 and (15)).
 
     Parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxkern import checks
+from jaxkern._types import ArrayLike, DTypeLike, Float, PRNGKeyArray
 from jaxkern.draws import invert, normal_rows
 from jaxkern.linalg import matmul
 from jaxkern.measures._noise import IsotropicNoise, RadialNoise, per_point
@@ -18,15 +20,15 @@ from jaxkern.problems._problem import Problem, perturb
 
 
 def nested_spheres(
-    key: Any,
+    key: PRNGKeyArray,
     *,
     num_points: int,
     dim: int,
-    radii: Any,
+    radii: Float[ArrayLike, " R"] | Sequence[float],
     noise: Any,
     radial: bool,
-    weights: Any = None,
-    dtype: Any = float,
+    weights: Float[ArrayLike, " R"] | None = None,
+    dtype: DTypeLike = float,
 ) -> Problem:
     """Return points on concentric spheres with Gaussian noise, amini2021's running example (Sections 3.2 to 3.5).
 
@@ -76,7 +78,7 @@ def nested_spheres(
 
 
 def circles(
-    key: Any, *, num_points: int = 500, radii: Any = (1.0, 3.0), noise: Any = 0.3, dtype: Any = float
+    key: PRNGKeyArray, *, num_points: int = 500, radii: Any = (1.0, 3.0), noise: Any = 0.3, dtype: DTypeLike = float
 ) -> Problem:
     """Return noisy concentric circles in the plane: `nested_spheres` with dim 2 and isotropic noise.
 
@@ -97,13 +99,13 @@ def circles(
 
 
 def cluster_in_cluster(
-    key: Any,
+    key: PRNGKeyArray,
     *,
     num_points: int = 5000,
     radius: Any = 1.0,
     ring: tuple[Any, Any] = (4.0, 5.0),
     noise: Any = 0.1,
-    dtype: Any = float,
+    dtype: DTypeLike = float,
 ) -> Problem:
     """Return a disc (label 0) inside a ring (label 1), in the plane: the shape of kpotufe2020, Figure 1 (left).
 
@@ -132,13 +134,13 @@ def cluster_in_cluster(
 
 
 def crescent_full_moon(
-    key: Any,
+    key: PRNGKeyArray,
     *,
     num_points: int = 5000,
     radius: Any = 1.0,
     crescent: tuple[Any, Any] = (2.0, 3.0),
     noise: Any = 0.1,
-    dtype: Any = float,
+    dtype: DTypeLike = float,
 ) -> Problem:
     """Return a disc (label 0) above a half ring (label 1) around it: the shape of kpotufe2020, Figure 1 (right).
 
@@ -167,16 +169,16 @@ def crescent_full_moon(
 
 
 def gaussian_mixture(
-    key: Any,
+    key: PRNGKeyArray,
     *,
     num_points: int = 500,
     dim: int = 2,
     num_clusters: int = 3,
     separation: Any = 5.0,
     noise: Any = 1.0,
-    centers: Any = None,
-    weights: Any = None,
-    dtype: Any = float,
+    centers: Float[ArrayLike, "num_clusters dim"] | None = None,
+    weights: Float[ArrayLike, " num_clusters"] | None = None,
+    dtype: DTypeLike = float,
 ) -> Problem:
     """Return a mixture of Gaussians N(center_k, (noise^2 / d) I).
 
@@ -215,18 +217,18 @@ def gaussian_mixture(
     if centers.shape[0] != num_clusters:
         raise ValueError(f"centers must have shape ({num_clusters}, {dim}), got {centers.shape}")
     weights = _weights(weights, num_clusters, centers.dtype)
-    labels, centers = _labels(label_key, weights, centers, num_points=num_points)
-    return perturb(noise_key, centers[labels], noise, labels=labels)
+    labels, known = _labels(label_key, weights, centers, num_points=num_points)
+    return perturb(noise_key, known[labels], noise, labels=labels)
 
 
 def random_noisy(
-    key: Any,
+    key: PRNGKeyArray,
     *,
     num_points: int = 20_000,
     dim: int = 1000,
     signal_dim: int = 50,
     zeta: Any = 10.0,
-    dtype: Any = float,
+    dtype: DTypeLike = float,
 ) -> Problem:
     """Return A = S D U + F / zeta, the data set RandomNoisy of ghashami2016 (Section 4).
 

@@ -15,6 +15,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxkern import checks
+from jaxkern._types import FeatureMap, Sharding
 from jaxkern.features._map import as_map
 from jaxkern.scale import _mesh
 from jaxkern.scale._resume import Record, fingerprint
@@ -24,11 +25,11 @@ _BLOCK_BYTES = 2**22
 
 
 def embed(
-    phi: Any,
+    phi: FeatureMap,
     X: Any,
     *,
     block_size: int | None = None,
-    sharding: Any = None,
+    sharding: Sharding | None = None,
     out: Any = None,
     progress: str | os.PathLike[str] | None = None,
 ) -> Any:
@@ -108,7 +109,7 @@ def embed(
     if out is None:
         out = np.empty(shape, np.dtype(X.dtype))
     _check_out(out, shape, X.dtype)
-    rows = _mesh.local_rows(X.shape[0], sharding) if many else slice(0, X.shape[0])
+    rows = _mesh.local_rows(X.shape[0], sharding) if many and sharding is not None else slice(0, X.shape[0])
     if many:
         # Processes that have met notice at once when one of them ends; strangers wait for its heartbeat.
         _mesh.wait_for_all("start")

@@ -12,21 +12,23 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxkern import checks
-from jaxkern.kmeans import KMeansResult, _kmeans, _Share, _sizes, table_width
+from jaxkern._types import ArrayLike, Float, PRNGKeyArray, Sharding
+from jaxkern.kmeans._kmeans import KMeansResult, Sizes, _kmeans, arguments
+from jaxkern.kmeans._share import Share, table_width
 from jaxkern.scale import _mesh
 from jaxkern.scale._embed import host_matrix
 
 
 def kmeans(
-    key: jax.Array,
+    key: PRNGKeyArray,
     X: Any,
     num_clusters: int,
     *,
-    sharding: Any,
-    weights: Any = None,
+    sharding: Sharding,
+    weights: Float[ArrayLike, " N"] | None = None,
     num_restarts: int = 1,
     max_iterations: int = 300,
-    tolerance: Any = 1e-4,
+    tolerance: Float[ArrayLike, ""] = 1e-4,
     num_candidates: int | None = None,
     block_size: int | None = None,
 ) -> KMeansResult:
@@ -78,7 +80,7 @@ def kmeans(
     mesh = Mesh(np.array(devices), _mesh.AXIS)
     width = table_width(max(X.shape[0], 1))
     rows = -(-X.shape[0] // (width * len(devices))) * width  # of one device
-    sizes, max_iterations = _sizes(
+    sizes, max_iterations = arguments(
         X.shape[0], rows, num_clusters, num_restarts, max_iterations, tolerance, num_candidates, block_size
     )
     with _mesh.together("cluster with the others"):
@@ -90,8 +92,8 @@ def kmeans(
             np.asarray(tolerance, X.dtype),
             impl=str(jax.random.key_impl(key)),
             mesh=mesh,
-            share=_Share(X.shape[0], _mesh.AXIS),
-            sizes=tuple(sizes.items()),
+            share=Share(X.shape[0], _mesh.AXIS),
+            sizes=sizes,
         )
         # Programs with sums over several devices of a CPU must not queue up: they could wait for each other for ever.
         found = jax.tree.map(np.asarray, jax.block_until_ready(found))
@@ -109,11 +111,11 @@ def _on_mesh(
     *,
     impl: str,
     mesh: Mesh,
-    share: _Share,
-    sizes: tuple[tuple[str, int], ...],
+    share: Share,
+    sizes: Sizes,
 ) -> KMeansResult:
     def one(key: jax.Array, X: jax.Array, weights: jax.Array | None, *numbers: jax.Array) -> KMeansResult:
-        found = _kmeans(key, X, weights, *numbers, share=share, **dict(sizes))
+        found = _kmeans(key, X, weights, *numbers, sizes=sizes, share=share)
         return dataclasses.replace(found, labels=share.gather(found.labels))
 
     everywhere, divided = PartitionSpec(), PartitionSpec(_mesh.AXIS)

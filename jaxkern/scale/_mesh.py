@@ -11,6 +11,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 
 from jaxkern import checks
+from jaxkern._types import Sharding
 
 AXIS = "rows"
 """The one axis of the meshes made here."""
@@ -46,7 +47,7 @@ def spans_processes(sharding: Any) -> bool:
     return sharding is not None and any(d.process_index != jax.process_index() for d in devices_of(sharding))
 
 
-def local_rows(num_rows: int, sharding: Any) -> slice:
+def local_rows(num_rows: int, sharding: Sharding) -> slice:
     """Return which of `num_rows` rows are the share of this process, a range after that of the process before.
 
     Parameters

@@ -14,6 +14,7 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxkern import checks
+from jaxkern._types import Sharding
 from jaxkern.features import StreamingPCA, StreamingState
 from jaxkern.scale import _mesh
 from jaxkern.scale._embed import host_matrix
@@ -69,7 +70,7 @@ def merge_tree(merge: Callable[[_State, _State], _State], states: Iterable[_Stat
 
 
 def stream(
-    pca: StreamingPCA, X: Any, *, num_streams: int = 8, block_size: int | None = None, sharding: Any = None
+    pca: StreamingPCA, X: Any, *, num_streams: int = 8, block_size: int | None = None, sharding: Sharding | None = None
 ) -> StreamingState:
     """Return the state of streaming principal components after all rows of X, by streams side by side.
 

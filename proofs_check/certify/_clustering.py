@@ -27,11 +27,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxkern import _checks
-from jaxkern._draws import invert
-from jaxkern._spectral import matmul
+from jaxkern import checks
+from jaxkern.draws import invert
 from jaxkern.gram import center, gram
-from jaxkern.kernels._base import psd_kernel
+from jaxkern.kernels import psd_kernel
+from jaxkern.linalg import matmul
 from jaxkern.metrics import misclassification_rate
 from proofs_check.certify._rows import rows_of
 
@@ -111,8 +111,8 @@ class Clustering:
     def __post_init__(self) -> None:
         """Check what can be checked without points."""
         self.kernel = psd_kernel(self.kernel)
-        self.num_clusters = _checks.count("num_clusters", self.num_clusters, minimum=2)
-        self.num_restarts = _checks.count("num_restarts", self.num_restarts)
+        self.num_clusters = checks.count("num_clusters", self.num_clusters, minimum=2)
+        self.num_restarts = checks.count("num_restarts", self.num_restarts)
 
     def refuses(self, map_name: str) -> str:
         """Return "": distances may have any scale, so that every map can be asked."""
@@ -132,7 +132,7 @@ class Clustering:
             )
         with jax.enable_x64(True):
             G = _kernel_gram(self.kernel, rows.points)
-        first_key, second_key = jax.random.split(_checks.key(key))
+        first_key, second_key = jax.random.split(checks.key(key))
         nothing = jnp.full(len(rows.points), -1, jnp.int32)
         (first, first_within), (second, second_within) = (
             self._best(one, G, nothing) for one in (first_key, second_key)
@@ -145,7 +145,7 @@ class Clustering:
 
     def error(self, key: Any, phi: Any, prepared: Clusters) -> float:
         """Return the share of points that the map's partition has elsewhere; NaN for features that are not finite."""
-        labels, within = self._best(_checks.key(key), _gram_of(phi, prepared.points), prepared.labels)
+        labels, within = self._best(checks.key(key), _gram_of(phi, prepared.points), prepared.labels)
         return self._disagreement(prepared.labels, labels) if math.isfinite(within) else math.nan
 
     def detail(self, phi: Any, prepared: Clusters) -> dict[str, Any]:

@@ -24,11 +24,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxkern import _checks
-from jaxkern._spectral import matmul
-from jaxkern.features._map import as_map
+from jaxkern import checks
+from jaxkern.features import as_map
 from jaxkern.gram import gram, kernel_distance
-from jaxkern.kernels._base import psd_kernel
+from jaxkern.kernels import psd_kernel
+from jaxkern.linalg import matmul
 from proofs_check.certify._rows import Rows, rows_of
 
 __all__ = ["Distance", "Pairs", "embed"]
@@ -152,7 +152,7 @@ class Distance:
     def __post_init__(self) -> None:
         """Check what can be checked without points."""
         object.__setattr__(self, "kernel", psd_kernel(self.kernel))
-        object.__setattr__(self, "eps", _checks.open_unit("eps", self.eps))
+        object.__setattr__(self, "eps", checks.open_unit("eps", self.eps))
 
     def refuses(self, map_name: str) -> str:
         """Return why a map is not meant to keep kernel distances, "" for all others; centred maps keep them too."""
@@ -169,7 +169,7 @@ class Distance:
         Raises ValueError if points are not a floating matrix of finite numbers.
         """
         rows = rows_of(points)
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(_checks.key(key))).ravel().tolist())
+        rng = np.random.default_rng(np.asarray(jax.random.key_data(checks.key(key))).ravel().tolist())
         if not np.isfinite(rows.points).all():
             raise ValueError("points must be finite")
         size = len(rows.points)

@@ -15,8 +15,8 @@ import scipy.linalg
 from jax import lax
 
 from jaxkern import kernels
-from jaxkern._spectral import matmul
 from jaxkern.gram import gram
+from jaxkern.linalg import matmul
 from proofs_check.certify._model import Facts
 from proofs_check.certify._table import rows_for
 

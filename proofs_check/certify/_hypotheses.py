@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxkern import kernels, plan
 from jaxkern.bounds import fourier
-from jaxkern.plan import _least
+from jaxkern.plan import smallest_size
 from proofs_check.certify._model import Facts, Hypothesis
 from proofs_check.certify._theory import NYSTROM, STATIONARY, needed_landmarks, planned, share_of_pairs
 
@@ -251,8 +251,12 @@ def _ghashami(facts: Facts, eps: float, delta: float) -> Iterator[Hypothesis]:
     kernel = f"the kernel is {type(facts.kernel).__name__}"
     n = facts.rows
     sizes = {
-        "Lemma 3.1": _least(lambda m: fourier.gram_spectral_shifted(eps=eps, num_features=m, num_points=n), delta),
-        "Theorem 3.1 (corrected)": _least(lambda m: fourier.quadratic_form_shifted(eps=eps, num_features=m), delta),
+        "Lemma 3.1": smallest_size(
+            lambda m: fourier.gram_spectral_shifted(eps=eps, num_features=m, num_points=n), delta
+        ),
+        "Theorem 3.1 (corrected)": smallest_size(
+            lambda m: fourier.quadratic_form_shifted(eps=eps, num_features=m), delta
+        ),
     }
     for statement, size in sizes.items():
         found = kernel if size is None else f"{kernel}; {size:,} shifted features for eps n"

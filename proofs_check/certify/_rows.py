@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxkern import _checks
+from jaxkern import checks
 from jaxkern.gram import kernel_distance
 
 
@@ -42,7 +42,7 @@ def rows_of(points: Any) -> Rows:
     """Return `Rows` as they are, and points as both sides of them. Raises ValueError if not a floating matrix."""
     if isinstance(points, Rows):
         return points
-    given = _checks.matrix("points", points)
+    given = checks.matrix("points", points)
     return Rows(np.asarray(points, np.float64), given)
 
 

@@ -9,7 +9,7 @@ the evidence of `engine.sequential` certifies a size that is not good with proba
 does an attempt that may give up early. The levels add up to alpha. The upper limit of the failure probability comes
 from the same evidence at the same level and holds at any time, so it is false with probability at most alpha as well.
 
-*Sequential or fixed?* Draws until a size is certified, for delta = 0.05; exact, by `sequential.stopping_law`. The fixed
+*Sequential or fixed?* Draws until a size is certified, for delta = 0.05; exact, by `stopping.stopping_law`. The fixed
 number is the smallest one with which exact limits certify that rate with probability 0.9; it must be chosen first.
 
     alpha                        0.001                        0.0001

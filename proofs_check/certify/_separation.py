@@ -57,10 +57,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxkern._eigensolvers import largest_eigenpairs, start_block
-from jaxkern._spectral import matmul
 from jaxkern.gram import gram, gram_matmul, kernel_distance
-from jaxkern.kernels._base import psd_kernel
+from jaxkern.kernels import psd_kernel
+from jaxkern.linalg import largest_eigenpairs, matmul, start_block
 from proofs_check.certify._clustering import features, ranged
 from proofs_check.certify._rows import rows_of
 

@@ -34,13 +34,12 @@ from jax import lax
 from scipy import special
 from scipy.linalg import eigh_tridiagonal
 
-from jaxkern import _checks
-from jaxkern._draws import normal_rows
-from jaxkern._spectral import matmul, operator_norm
-from jaxkern.features._map import as_map
+from jaxkern import checks
+from jaxkern.draws import normal_rows
+from jaxkern.features import as_map
 from jaxkern.gram import gram, gram_matmul
-from jaxkern.kernels import kappa
-from jaxkern.kernels._base import psd_kernel
+from jaxkern.kernels import kappa, psd_kernel
+from jaxkern.linalg import matmul, operator_norm
 from proofs_check.certify._distance import embed
 from proofs_check.certify._rows import rows_of
 
@@ -106,8 +105,8 @@ class Spectral:
     def __post_init__(self) -> None:
         """Check what can be checked without points."""
         object.__setattr__(self, "kernel", psd_kernel(self.kernel))
-        object.__setattr__(self, "eps", _checks.open_unit("eps", self.eps))
-        object.__setattr__(self, "slack", _checks.open_unit("slack", self.slack))
+        object.__setattr__(self, "eps", checks.open_unit("eps", self.eps))
+        object.__setattr__(self, "slack", checks.open_unit("slack", self.slack))
         if not 0 < float(kappa(self.kernel)) < math.inf:
             raise ValueError(f"kernel must have a finite and positive sup K(x, x), got {type(self.kernel).__name__}")
 
@@ -149,7 +148,7 @@ class Spectral:
         phi : a feature map.
         prepared : what `prepare` returned.
         """
-        key = _checks.key(key)
+        key = checks.key(key)
         points = prepared.points
         n = points.shape[0]
         scale = n * float(kappa(self.kernel))

@@ -179,10 +179,10 @@ def rows_for(key: Any, num_rows: int, count: int) -> np.ndarray:
     """
     import jax
 
-    from jaxkern import _checks
+    from jaxkern import checks
 
-    words = np.asarray(jax.random.key_data(_checks.key(key))).ravel().tolist()
-    count = _checks.count("count", count, maximum=num_rows, limit="the number of rows")
+    words = np.asarray(jax.random.key_data(checks.key(key))).ravel().tolist()
+    count = checks.count("count", count, maximum=num_rows, limit="the number of rows")
     if count == num_rows:
         return np.arange(num_rows)
     rng = np.random.default_rng(np.random.SeedSequence(words))

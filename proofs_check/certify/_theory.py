@@ -20,7 +20,7 @@ import numpy as np
 
 from jaxkern import kernels, plan
 from jaxkern.bounds import Bound, fourier, sketching, streaming
-from jaxkern.plan import _least
+from jaxkern.plan import smallest_size
 from proofs_check.certify._facts import without_pairs
 from proofs_check.certify._maps import FOURIER, LANDMARKS_A_FEATURE, NAMES, families
 from proofs_check.certify._model import EXACT, GOALS, Demand, Facts, Rounding
@@ -256,7 +256,7 @@ def _kernel_pca(facts: Facts, eps: float, delta: float) -> Demand:
             return Bound(eps, -math.inf, False, "")
         return Bound(eps, 1.0, True, "") if points >= rows else _drawn(rest, points)
 
-    size = _least(certificate, delta)
+    size = smallest_size(certificate, delta)
     source = f"{NYSTROM}, with a rank"
     if size is None or size > family.largest:
         return Demand("kernel_pca", source, f"It would need more components than {family.largest:,}, the most here.")
@@ -284,7 +284,7 @@ def _components(name: str, facts: Facts, eps: float, delta: float, rounding: flo
                 best = max(best, direct - share * delta, free.probability - share * delta if free.valid else -math.inf)
         return Bound(eps, best, best > 0, "")
 
-    size = _least(certificate, delta)
+    size = smallest_size(certificate, delta)
     sizes = family.sizes(size or family.largest)
     kept, points = sizes.get("sketch_size", sizes.get("num_components", 0)), sizes["num_points"]
     source = "Theorem E of docs/theory/ghashami2016.md"
@@ -390,7 +390,7 @@ def needed_landmarks(facts: Facts, eps: float, delta: float) -> int | None:
             bound.value, bound.probability, bound.valid and bound.value <= eps * facts.op_norm**3, bound.source
         )
 
-    return _least(certificate, delta)
+    return smallest_size(certificate, delta)
 
 
 # ------------------------------------------------------------------------------------------------------------- shared
@@ -404,7 +404,7 @@ def _smallest(statement: Callable[[int], Bound], eps: float, delta: float) -> tu
         # exp(-log(1 / delta)) may round to the other side of delta.
         return Bound(bound.value, bound.probability + 1e-12, bound.valid and bound.value <= eps, bound.source)
 
-    size = _least(judged, delta)
+    size = smallest_size(judged, delta)
     return (2**53 if size is None else size), statement(size or 1).source
 
 

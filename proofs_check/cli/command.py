@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from proofs_check.cli import cache
-from proofs_check.engine import documents
 from proofs_check.report import console
 from proofs_check.usage import BAD_USAGE, INTERRUPTED, NOT_WRITTEN, PROG, Parser, UsageError, positive, whole
 
@@ -269,6 +268,7 @@ def _show(options: argparse.Namespace) -> int:
 
 def _report(options: argparse.Namespace) -> int:
     from proofs_check.cli import job
+    from proofs_check.engine import documents
     from proofs_check.report import document
 
     folder = options.folder

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxkern import _checks
+from jaxkern import checks
 from proofs_check.claim import Exact, Form, Inequality, Tail, Verdict
 from proofs_check.engine import draws, judge
 
@@ -140,8 +140,8 @@ def search(target: Target, key: jax.Array, *, restarts: int = 32, steps: int = 3
     restarts * (steps + 1) evaluations of `excess` with its gradient, and `SWAPS` + 1 times as many where there is a
     permutation. Search in float64 (`jax.enable_x64`) where the limit may be attained.
     """
-    key = _checks.key(key)
-    restarts, steps = _checks.count("restarts", restarts), _checks.count("steps", steps)
+    key = checks.key(key)
+    restarts, steps = checks.count("restarts", restarts), checks.count("steps", steps)
     keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(restarts, dtype=jnp.uint32))
     best, params = _climb(keys, target=target, steps=steps)
     return Search(np.asarray(best, np.float64), jax.tree.map(_on_host, params))
@@ -253,11 +253,11 @@ def attack(
     ValueError
         If a number is out of range, or a place is outside the hypotheses, which is a mistake in `target.project`.
     """
-    _checks.open_unit("alpha", alpha)
+    checks.open_unit("alpha", alpha)
     names = (target.claim, target.form)
     reached = search(target, draws.derive_key(seed, *names, "search"), restarts=restarts, steps=steps)
     ranked = np.argsort(-reached.best)  # NaN last
-    ranked = ranked[~np.isnan(reached.best[ranked])][: _checks.count("most", most)]
+    ranked = ranked[~np.isnan(reached.best[ranked])][: checks.count("most", most)]
     verdicts = []
     for rank, index in enumerate(ranked):
         key = draws.derive_key(seed, *names, "recheck", str(rank))

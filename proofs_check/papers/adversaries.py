@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxkern._spectral import matmul
+from jaxkern.linalg import matmul
 from proofs_check.claim import Claim, Form, Inequality, Setting
 from proofs_check.papers.shared import always
 

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxkern._draws import normal_rows
-from jaxkern._spectral import HIGHEST, eigh, matmul, operator_norm
+from jaxkern.draws import normal_rows
+from jaxkern.linalg import HIGHEST, eigh, matmul, operator_norm
 
 Apply = Callable[[jax.Array], jax.Array]
 Population = Mapping[str, jax.Array]

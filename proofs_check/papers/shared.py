@@ -8,6 +8,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+
 from jaxkern.bounds import Bound
 from proofs_check.claim import Rare, Setting
 from proofs_check.engine import tilting
@@ -88,3 +92,18 @@ def claimed(right: Bound, log_delta: float, setting: Setting) -> float:
 def tail_of_mean(log_claimed: Callable[[Setting], float]) -> Rare:
     """Return the statement that the tail of a mean of copies, by `tilting.sums`, has at most the claimed log."""
     return Rare(tilting.sum_estimate, log_claimed, tilting.log_ceiling)
+
+
+def at_most_one(ratio: Any, source: str) -> tuple[float, Bound]:
+    """Return the two sides of ratio <= 1."""
+    return float(ratio), always(1.0, source)
+
+
+def real(x: Any) -> jax.Array:
+    """Return an array of the default float dtype."""
+    return jnp.asarray(x, jnp.result_type(float))
+
+
+def as_residual(errors: Any) -> np.ndarray:
+    """Return errors of computations of the default dtype in that dtype, which says what rounding is allowed for."""
+    return np.abs(np.asarray(errors, jnp.result_type(float)))

@@ -11,7 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from pages import Page
+from support.pages import Page
 
 from proofs_check.certify import _document, _page, _plots, _terminal, _tradeoff
 from proofs_check.certify._model import GOALS

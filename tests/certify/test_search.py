@@ -11,7 +11,7 @@ from scipy import special, stats
 from proofs_check.certify import _search
 from proofs_check.certify._model import Outcome, Probe
 from proofs_check.certify._search import certify_size, failure_limits, grid, median_interval, quantiles, search
-from proofs_check.engine import sequential
+from proofs_check.engine import sequential, stopping
 
 FALSE_ALARM = 1e-5
 DELTA, ALPHA = 0.05, 1e-3
@@ -77,7 +77,7 @@ def test_the_grid_holds_both_ends_and_steps_by_an_eighth_of_a_doubling():
 
 def law(rate, delta, alpha, patient):
     plan = _search._plan(delta, alpha, patient=patient)
-    return sequential.law_of_ends(rate, plan.looks, plan.certified, plan.hopeless)
+    return stopping.law_of_ends(rate, plan.looks, plan.certified, plan.hopeless)
 
 
 @pytest.mark.parametrize("patient", [False, True])
@@ -111,7 +111,7 @@ def test_a_good_size_is_certified_soon_and_a_bad_one_left_soon():
 def test_what_the_module_says_of_sequential_and_fixed_numbers():
     for alpha, means, fixed in ((1e-3, (158, 219, 363), (135, 220, 417)), (1e-4, (205, 287, 480), (180, 312, 547))):
         for rate, mean, number in zip((0, DELTA / 10, DELTA / 4), means, fixed, strict=True):
-            run = sequential.stopping_law(rate, DELTA, alpha, np.arange(1, 1501))
+            run = stopping.stopping_law(rate, DELTA, alpha, np.arange(1, 1501))
             assert round(run.expected_trials) == mean
             numbers = np.arange(100, 600)
             last = sequential.limits.largest_certified(numbers, DELTA, alpha)

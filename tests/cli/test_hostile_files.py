@@ -21,7 +21,7 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from pages import Page
+from support.pages import Page
 
 import jaxkern.io
 from jaxkern.kernels import Gaussian

@@ -7,17 +7,10 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from proofs_check.engine import limits, sequential
-from proofs_check.engine.sequential import (
-    betting_limits,
-    binomial_limits,
-    detectable_rate,
-    empirical_bernstein_limits,
-    log_evidence_above,
-    log_evidence_below,
-    stopping_law,
-    trials_needed,
-)
+from proofs_check.engine import limits, sequential, stopping
+from proofs_check.engine.betting import betting_limits, empirical_bernstein_limits
+from proofs_check.engine.sequential import binomial_limits, log_evidence_above, log_evidence_below
+from proofs_check.engine.stopping import detectable_rate, stopping_law, trials_needed
 
 DELTAS = [0.5, 0.1, 1e-3, 1e-10, 0.99]
 ROUNDING = 1e-12
@@ -197,7 +190,7 @@ def test_looking_after_every_trial_keeps_the_level_exactly(delta, horizon):
     assert stopping_law(1.2 * delta, delta, alpha, looks).certified.sum() < at_the_edge.certified.sum()
     # The control: the limits for a fixed number of trials, looked at as often, do not keep it.
     fixed = limits.largest_certified(looks, delta, alpha), limits.smallest_refuted(looks, delta, alpha)
-    assert sequential.law_of_ends(delta, looks, *fixed).refuted.sum() > 2 * alpha
+    assert stopping.law_of_ends(delta, looks, *fixed).refuted.sum() > 2 * alpha
 
 
 def test_the_stopping_law_is_that_of_all_sequences():
@@ -286,7 +279,7 @@ def test_nonsense_is_refused():
         with pytest.raises(ValueError, match="horizon must be at least 1"):
             limit([0.0], 0.05, horizon=0)
     with pytest.raises(ValueError, match="certified below refuted"):
-        sequential.law_of_ends(0.1, [3, 4], [1, 1], [2, 1])
+        stopping.law_of_ends(0.1, [3, 4], [1, 1], [2, 1])
 
 
 def last(limit):

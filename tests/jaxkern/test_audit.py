@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jaxprs import largest_intermediate
 from scipy import stats
+from support.jaxprs import largest_intermediate
 
 from jaxkern import audit, features, metrics
 from jaxkern.gram import gram

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from edges import wrong_edges
 from scipy import integrate, special, stats
+from support.edges import wrong_edges
 
 from jaxkern.bounds import Bound, concentration
 

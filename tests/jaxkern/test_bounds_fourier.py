@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import registry
-from edges import wrong_edges
 from scipy import optimize, special, stats
+from support.bounds import ARGUMENTS, named
+from support.edges import wrong_edges
 
-from jaxkern.bounds import Bound, concentration, fourier, sketching, streaming
+from jaxkern.bounds import Bound, fourier, sketching
 from jaxkern.bounds.fourier import _given
 
 FALSE_ALARM = 1e-6
@@ -752,20 +752,12 @@ def test_an_argument_that_is_not_a_number_shows_also_where_it_is_not_used():
 
 
 def test_no_bound_is_valid_where_less_than_one_thing_is_counted():
-    tables = (
-        (sketching, registry.BOUNDS, registry.QUANTITIES),
-        (fourier, registry.FOURIER_BOUNDS, registry.FOURIER_QUANTITIES),
-        (streaming, registry.STREAMING_BOUNDS, registry.FOURIER_QUANTITIES),
-        (concentration, registry.CONCENTRATION_BOUNDS, registry.CONCENTRATION_QUANTITIES),
-    )
     tried, wrong = 0, []
-    for module, table, quantities in tables:
-        for name, names in table.items():
-            words, bound = {word: quantities[word] for word in names}, getattr(module, name)
-            for size in (word for word in names if word in ("n", "d", "sketch_size") or word[:4] == "num_"):
-                tried += bound(**words).valid
-                wrong += [f"{name}, {size}"] if bound(**words | {size: 0.99}).valid else []
+    for name, words in ARGUMENTS.items():
+        for size in (word for word in words if word in ("n", "d", "sketch_size") or word[:4] == "num_"):
+            tried += named(name)(**words).valid
+            wrong += [f"{name}, {size}"] if named(name)(**words | {size: 0.99}).valid else []
     assert tried > 80 and not wrong, wrong
-    words = {word: registry.QUANTITIES[word] for word in registry.BOUNDS["inner_products_all_d"]}
+    words = ARGUMENTS["bounds.sketching.inner_products_all_d"]
     few = jax.vmap(lambda d: sketching.inner_products_all_d(**words | {"d": d}).valid)(jnp.array([0.99, 1.0]))
     assert few.tolist() == [False, True]

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from edges import wrong_edges
+from support.edges import wrong_edges
 
 from jaxkern.bounds import Bound, sketching
 from jaxkern.bounds._bound import xp

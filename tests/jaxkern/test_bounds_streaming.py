@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from edges import wrong_edges
 from scipy import stats
+from support.edges import wrong_edges
 
 from jaxkern.bounds import Bound, fourier, streaming
 

@@ -10,9 +10,9 @@ import pytest
 
 from jaxkern import features
 from jaxkern import frequent_directions as fd
-from jaxkern._pytree import pytree
 from jaxkern.features import streaming_pca
 from jaxkern.kernels import Gaussian
+from jaxkern.pytrees import pytree
 
 N, M, SIZE = 60, 12, 6
 BATCH = 20

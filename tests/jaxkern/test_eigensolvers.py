@@ -6,13 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jaxprs import largest_intermediate
 from scipy.sparse.linalg import eigsh
+from support.jaxprs import largest_intermediate
 
-from jaxkern import _eigensolvers as solvers
-from jaxkern._spectral import matmul, psd_power
+from jaxkern import linalg as solvers
 from jaxkern.gram import gram, gram_matmul
 from jaxkern.kernels import Distance, Gaussian
+from jaxkern.linalg import matmul, psd_power
+from jaxkern.linalg._krylov import _orthonormal
 
 N, VALUES = 96, 6
 """Small, and more than 4 blocks of the start's 12 columns: the iteration runs."""
@@ -360,7 +361,7 @@ def test_columns_that_say_nothing_new_become_zero(dtype, rng):
     W, Q = np.c_[a, a @ [1.0, 2.0], a[:, 0]], np.eye(20, 3) * [1, 0, 0]
     W[0] *= 100
     tiny = float(jnp.finfo(dtype).eps)
-    found = solvers._orthonormal(jnp.asarray(W, dtype), jnp.asarray(Q, dtype), jnp.asarray(20 * tiny, dtype))
+    found = _orthonormal(jnp.asarray(W, dtype), jnp.asarray(Q, dtype), jnp.asarray(20 * tiny, dtype))
     assert found.dtype == dtype
     found = np.asarray(found, float)
     lengths = np.linalg.norm(found, axis=0)

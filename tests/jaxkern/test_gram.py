@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jaxprs import equations, largest_intermediate
+from support.jaxprs import equations, largest_intermediate
 
 from jaxkern._distances import squared_distances
 from jaxkern.gram import center, gram, gram_matmul, kernel_distance, rounding

@@ -18,9 +18,9 @@ import pytest
 
 from jaxkern import features, io, kernels, rkhs
 from jaxkern import frequent_directions as fd
-from jaxkern._pytree import CLASSES, public_name, pytree, remember, static
 from jaxkern.bounds import sketching
 from jaxkern.kmeans import kmeans
+from jaxkern.pytrees import CLASSES, public_name, pytree, remember, static
 
 
 def points(dtype="float32", seed=0, num=20):

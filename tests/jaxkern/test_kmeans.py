@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jaxprs import intermediates
+from support.jaxprs import intermediates
 
 from jaxkern import kmeans as module
-from jaxkern._draws import invert
+from jaxkern.draws import invert
 from jaxkern.kmeans import KMeansResult, kmeans
 from jaxkern.metrics import rand_index
 

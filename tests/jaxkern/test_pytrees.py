@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import pytest
 
 import jaxkern
-from jaxkern import _pytree
-from jaxkern._pytree import pytree, static
+from jaxkern import pytrees
 from jaxkern.kernels import Gaussian, Matern32, Polynomial
+from jaxkern.pytrees import pytree, static
 from jaxkern.rkhs import Covariance, Function, RandomProjection
 
 
@@ -135,7 +135,7 @@ def test_a_class_of_ones_own_declares_leaves_and_static_fields():
     assert jax.vmap(lambda line: line.slope * 2)(Line(jnp.arange(3.0))).tolist() == [0, 2, 4]
     assert dataclasses.replace(line, name="other").name == "other"
     assert line != Line(2.0) and hash(line) is not None  # compared by identity: leaves may be arrays
-    assert _pytree.static().metadata["static"] is True
+    assert pytrees.static().metadata["static"] is True
 
 
 def test_instances_survive_pickling_and_copies(rng):

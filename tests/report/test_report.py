@@ -17,7 +17,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from pages import Page
+from support.pages import Page
 
 from jaxkern.bounds import Bound
 from proofs_check.claim import (
@@ -118,7 +118,7 @@ def uniform(key, population, numbers, *, d):
 
 
 REAL = Claim(
-    "toy2020:thm1", "toy2020", "Theorem 1", "tail bound", r"U \le 1", "half is lost",
+    id="toy2020:thm1", paper="toy2020", where="Theorem 1", kind="tail bound", tex=r"U \le 1", because="half is lost",
     printed=Form(Tail(uniform, bound(0.3)), FIRST, "refuted"),
     corrected=Form(Tail(uniform, bound(0.99)), FIRST, "certified"),
     controls=(Control("half", Tail(uniform, bound(0.4)), FIRST),),

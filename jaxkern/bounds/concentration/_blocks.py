@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from jaxkern import _checks
-from jaxkern._pytree import pytree
-from jaxkern._spectral import matmul
+from jaxkern import checks
+from jaxkern._types import Array, Float, Int
+from jaxkern.linalg import matmul
+from jaxkern.pytrees import pytree
 
 
 @pytree
@@ -29,18 +29,18 @@ class BlockParameters:
     mean_gap : a bound of |E K - K*| / n, K* the block matrix of psi.
     """
 
-    psi: Any
-    v2: Any
-    shares: Any
-    vbar2: Any
-    separations: Any
-    gamma2: Any
-    gamma_tilde2: Any
-    mean_gap: Any
+    psi: Float[Array, "R R"]
+    v2: Float[Array, "R R"]
+    shares: Float[Array, " R"]
+    vbar2: Float[Array, ""]
+    separations: Float[Array, "R R"]
+    gamma2: Float[Array, ""]
+    gamma_tilde2: Float[Array, ""]
+    mean_gap: Float[Array, ""]
 
 
 def block_parameters(
-    mean_kernel: Any, labels: Any, *, num_clusters: int, off_diagonal: bool = False
+    mean_kernel: Float[Array, "n n"], labels: Int[Array, " n"], *, num_clusters: int, off_diagonal: bool = False
 ) -> BlockParameters:
     """Return the empirical block parameters of E K, which holds E K(X_i, X_i) on its diagonal.
 
@@ -66,13 +66,15 @@ def block_parameters(
 
     Source: amini2021, (20) to (22); Theorem C of docs/theory/amini2021.md; claim amini2021:sec3.4.
     """
-    matrix = _checks.square("mean_kernel", mean_kernel)
-    found = _checks.labels("labels", labels, size=matrix.shape[0])
-    count = _checks.count("num_clusters", num_clusters, minimum=2)
-    return _blocks(matrix, found, num_clusters=count, off_diagonal=_checks.flag("off_diagonal", off_diagonal))
+    matrix = checks.square("mean_kernel", mean_kernel)
+    found = checks.labels("labels", labels, size=matrix.shape[0])
+    count = checks.count("num_clusters", num_clusters, minimum=2)
+    return _blocks(matrix, found, num_clusters=count, off_diagonal=checks.flag("off_diagonal", off_diagonal))
 
 
-def population_parameters(psi: Any, v2: Any, shares: Any) -> BlockParameters:
+def population_parameters(
+    psi: Float[Array, "R R"], v2: Float[Array, "R R"], shares: Float[Array, " R"]
+) -> BlockParameters:
     """Return the block parameters that follow from the means and the variances of the blocks.
 
     Parameters
@@ -91,12 +93,12 @@ def population_parameters(psi: Any, v2: Any, shares: Any) -> BlockParameters:
 
     Source: amini2021, (21), (22) and Section 3.3.
     """
-    means = _checks.square("psi", psi)
-    size = _checks.count("the number of clusters, rows of psi,", means.shape[0], minimum=2)
-    variances = _checks.square("v2", v2)
+    means = checks.square("psi", psi)
+    size = checks.count("the number of clusters, rows of psi,", means.shape[0], minimum=2)
+    variances = checks.square("v2", v2)
     if variances.shape != means.shape:
         raise ValueError(f"v2 must have the shape of psi, {means.shape}, got {variances.shape}")
-    weights = _checks.vector("shares", shares, size=size)
+    weights = checks.vector("shares", shares, size=size)
     return _finish(means, variances, weights, jnp.zeros((), means.dtype))
 
 

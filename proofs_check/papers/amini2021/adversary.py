@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxkern._spectral import eigvalsh
 from jaxkern.bounds import concentration
+from jaxkern.linalg import eigvalsh
 from proofs_check.claim import Form
 from proofs_check.engine.adversary import Target
 from proofs_check.papers.adversaries import (

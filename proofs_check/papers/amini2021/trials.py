@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxkern import clustering, kernels, measures, metrics, problems
-from jaxkern._spectral import eigvalsh, matmul
 from jaxkern.bounds import Bound, concentration
 from jaxkern.gram import gram
+from jaxkern.linalg import eigvalsh, matmul
 from proofs_check.claim import Setting
 from proofs_check.papers.populations import Population
 

@@ -10,12 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxkern._spectral import matmul
 from jaxkern.bounds import fourier
+from jaxkern.linalg import matmul
 from proofs_check.claim import Form
 from proofs_check.engine.adversary import Target
 from proofs_check.papers.adversaries import between, inequality, length
-from proofs_check.papers.chen2016 import sides
+from proofs_check.papers.chen2016 import laws
 
 Params = Mapping[str, jax.Array]
 Found = Mapping[str, np.ndarray]
@@ -150,7 +150,7 @@ def _recheck_log_mgf(params: Found, *, form: str) -> Form:
     bound = fourier.log_mgf(s=s, distance=r, as_printed=printed)
     if not bound.valid:
         raise ValueError(f"the hypotheses of {bound.source} do not hold at s = {s}, r = {r}")
-    left = sides.log_mgf(s, r) / float(bound.value)
+    left = laws.log_mgf(s, r) / float(bound.value)
     return inequality(left, 1.0, bound.source)
 
 

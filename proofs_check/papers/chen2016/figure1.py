@@ -138,9 +138,9 @@ def _check(reading: str) -> None:
 
 
 def _draw(key: Any, points: Any, *, lengthscale: float, frequencies: int, kept: int, centred: bool) -> Any:
-    from jaxkern._spectral import matmul
     from jaxkern.features import paired_fourier
     from jaxkern.kernels import Gaussian
+    from jaxkern.linalg import matmul
 
     phi = paired_fourier(key, Gaussian(lengthscale), points.shape[1], num_frequencies=frequencies, dtype=points.dtype)
     Z = phi(points)
@@ -151,7 +151,7 @@ def _draw(key: Any, points: Any, *, lengthscale: float, frequencies: int, kept: 
 
 def _tail(A: Any, kept: int) -> Any:
     """Return the sum of the eigenvalues after the first ones: the trace less the first, which are the accurate ones."""
-    from jaxkern._spectral import eigvalsh
+    from jaxkern.linalg import eigvalsh
 
     return A.trace() - eigvalsh(A)[:kept].sum()
 

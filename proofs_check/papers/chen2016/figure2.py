@@ -58,9 +58,9 @@ def relative_errors(
     import jax.numpy as jnp
     import numpy as np
 
-    from jaxkern._spectral import matmul
     from jaxkern.features import paired_fourier
     from jaxkern.kernels import Gaussian
+    from jaxkern.linalg import matmul
 
     key_map, key_direction, key_place, key_radius = jax.random.split(key, 4)
     phi = paired_fourier(key_map, Gaussian(1.0), dim, num_frequencies=frequencies, dtype=dtype)

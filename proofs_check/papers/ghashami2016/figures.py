@@ -158,9 +158,8 @@ def _errors() -> Callable[[Any, Any], tuple[Any, Any, Any]]:
     import jax.numpy as jnp
     from jax import lax
 
-    from jaxkern._draws import normal_rows
-    from jaxkern._eigensolvers import largest_modulus_eigenpairs
-    from jaxkern._spectral import matmul
+    from jaxkern.draws import normal_rows
+    from jaxkern.linalg import largest_modulus_eigenpairs, matmul
 
     @jax.jit
     def spectral(G: jax.Array, Ys: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -267,12 +266,12 @@ def figure(
     import jax
     import jax.numpy as jnp
 
-    from jaxkern import _checks
+    from jaxkern import checks
 
-    X = _checks.matrix("X", X, min_rows=2)
-    test = _checks.points("test", test, dim=X.shape[1])
+    X = checks.matrix("X", X, min_rows=2)
+    test = checks.points("test", test, dim=X.shape[1])
     for size in sizes:
-        _checks.count("sizes", size, maximum=X.shape[0], limit="the number of points")
+        checks.count("sizes", size, maximum=X.shape[0], limit="the number of points")
     G = gram_matrix(kernel, X)
     found = []
     for size in sizes:

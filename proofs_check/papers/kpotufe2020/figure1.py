@@ -118,10 +118,10 @@ def figure1(
     import jax
     import numpy as np
 
-    from jaxkern import _checks
+    from jaxkern import checks
     from jaxkern.kernels import quantile_lengthscale
 
-    _checks.count("num_landmarks", n, maximum=num_points, limit="num_points")
+    checks.count("num_landmarks", n, maximum=num_points, limit="num_points")
     found = {}
     for name in SETS:
         X, labels = data(name, num_points=num_points, seed=seed, dtype=dtype)
@@ -132,7 +132,7 @@ def figure1(
                 found[name, d, method] = np.asarray(
                     [
                         separation(embed(jax.random.fold_in(key, i), X, method=method, n=n, d=d, width=width), labels)
-                        for i in range(_checks.count("draws", draws))
+                        for i in range(checks.count("draws", draws))
                     ]
                 )
     return found

@@ -58,15 +58,15 @@ def figure2(
     import jax.numpy as jnp
     import numpy as np
 
-    from jaxkern import _checks
+    from jaxkern import checks
     from jaxkern.kernels import Gaussian, quantile_lengthscale
     from proofs_check.papers import clusterings as _clustering
 
-    X = _checks.matrix("X", X, min_rows=2)
-    classes, numbered = np.unique(np.asarray(_checks.labels("labels", labels, size=X.shape[0])), return_inverse=True)
-    repetitions = _checks.count("repetitions", repetitions)
+    X = checks.matrix("X", X, min_rows=2)
+    classes, numbered = np.unique(np.asarray(checks.labels("labels", labels, size=X.shape[0])), return_inverse=True)
+    repetitions = checks.count("repetitions", repetitions)
     for n, d in sizes:
-        _checks.count("num_features", d, maximum=_checks.count("num_landmarks", n, maximum=X.shape[0]), limit="n")
+        checks.count("num_features", d, maximum=checks.count("num_landmarks", n, maximum=X.shape[0]), limit="n")
     kernel = Gaussian.from_width(quantile_lengthscale(X, 0.25) if width is None else width)
     key, truth = jax.random.key(seed), jnp.asarray(numbered.reshape(-1), jnp.int32)
     numbers = jnp.arange(repetitions, dtype=jnp.uint32)

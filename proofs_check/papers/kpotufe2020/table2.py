@@ -142,26 +142,26 @@ def table2(
     import jax.numpy as jnp
     import numpy as np
 
-    from jaxkern import _checks
+    from jaxkern import checks
     from jaxkern.kernels import Gaussian, quantile_lengthscale
     from proofs_check.papers import clusterings as _clustering
 
-    X = _checks.matrix("X", X, min_rows=2)
-    classes, numbered = np.unique(np.asarray(_checks.labels("labels", labels, size=X.shape[0])), return_inverse=True)
-    repetitions = _checks.count("repetitions", repetitions)
+    X = checks.matrix("X", X, min_rows=2)
+    classes, numbered = np.unique(np.asarray(checks.labels("labels", labels, size=X.shape[0])), return_inverse=True)
+    repetitions = checks.count("repetitions", repetitions)
     unknown = [method for method in methods if method not in METHODS]
     if unknown or not methods:
         raise ValueError(f"methods must be some of {', '.join(METHODS)}, got {methods!r}")
     if num_landmarks is None:
         num_landmarks = min(X.shape[0], max(200, X.shape[0] // 100))
-    num_landmarks = _checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
+    num_landmarks = checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
     k = len(classes)
     sizes = _clustering.Sizes(k=k, n=num_landmarks, d=min(10 * k, num_landmarks))
     kernel = Gaussian.from_width(quantile_lengthscale(X, 0.25) if width is None else width)
     if batch_size is None:
         batch_size = max(1, _clustering.BATCH_ELEMENTS // (X.shape[0] * sizes.d))
     # Equal batches: the last one is filled up with repetitions that are thrown away.
-    batches = -(-repetitions // _checks.count("batch_size", batch_size))
+    batches = -(-repetitions // checks.count("batch_size", batch_size))
     batch = -(-repetitions // batches)
     key, truth = jax.random.key(seed), jnp.asarray(numbered.reshape(-1), jnp.int32)
     numbers = jnp.arange(batches * batch, dtype=jnp.uint32).reshape(batches, batch)

@@ -1,0 +1,111 @@
+"""Kernel k-means: k-means in the coordinates of a Nystrom map."""
+
+from __future__ import annotations
+
+import jax
+
+from jaxkern import checks, landmarks
+from jaxkern._types import Array, ArrayLike, Float, Int, PRNGKeyArray
+from jaxkern.clustering._labels import arguments, nearest
+from jaxkern.features._nystrom import Nystrom, nystrom
+from jaxkern.kernels import KernelLike
+from jaxkern.kmeans._kmeans import partition_of
+from jaxkern.pytrees import pytree
+
+MOST_LANDMARKS = 1_000
+"""Up to this many points `kernel_kmeans` is exact; beyond, it takes that many landmarks."""
+
+
+@pytree
+class KernelKMeans:
+    """Clusters of `kernel_kmeans`.
+
+    Attributes
+    ----------
+    phi : the Nystrom map in whose coordinates the clusters were found.
+    labels : (n,) int32 in [0, num_clusters).
+    centers : (num_clusters, rank) in the coordinates of phi.
+    objective : scalar, sum_i w_i |phi(x_i) - center|^2. The same sum in the space H is at least this, and at most this
+        plus max_i w_i times `phi.trace_residual`, which is rounding where the method is exact.
+    converged : scalar bool.
+    """
+
+    phi: Nystrom
+    labels: jax.Array
+    centers: jax.Array
+    objective: jax.Array
+    converged: jax.Array
+
+    def predict(self, X: Float[ArrayLike, "... dim"]) -> Int[Array, ...]:
+        """Return the label of every point, (...,) for X (..., dim): that of the nearest centre.
+
+        The label is -1 where no distance to a centre is finite, as for NaN.
+        """
+        return nearest(self.phi(X), self.centers)
+
+
+def kernel_kmeans(
+    key: PRNGKeyArray,
+    kernel: KernelLike,
+    X: Float[ArrayLike, "n dim"],
+    num_clusters: int,
+    *,
+    weights: Float[ArrayLike, " n"] | None = None,
+    num_landmarks: int | None = None,
+    rank: int | None = None,
+    num_restarts: int = 10,
+) -> KernelKMeans:
+    """Cluster points by k-means in the RKHS: min over partitions and centres of sum_i w_i |K_{x_i} - c_{l_i}|_H^2.
+
+    With all points as landmarks the coordinates of the Nystrom map give all distances exactly; with fewer, drawn
+    uniformly, those of the projections onto their span.
+
+    Parameters
+    ----------
+    key : a typed random key.
+    kernel : a positive semidefinite kernel, or a function of two points.
+    X : (n, dim) points, floating.
+    num_clusters : in [1, n].
+    weights : (n,) at least 0, in the dtype of X; by default all 1.
+    num_landmarks : in [1, n]; by default all points up to n = 1,000, and 1,000 beyond.
+    rank : number of coordinates, in [1, num_landmarks]; by default all of them.
+    num_restarts : seedings of k-means, of which the best is taken.
+
+    Returns
+    -------
+    KernelKMeans, with labels and `predict`. NaN in X gives `converged` False.
+
+    Raises
+    ------
+    ValueError
+        If the kernel is known not to be positive semidefinite, X is not a floating matrix, or a size is out of range.
+
+    Notes
+    -----
+    O(n m rank + m^3) time for m landmarks beyond k-means in `rank` coordinates, O(n rank + m^2) memory.
+
+    References
+    ----------
+    kpotufe2020, Section 5.2.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from jaxkern.kernels import Gaussian
+    >>> X = jax.random.normal(jax.random.key(0), (50, 2))
+    >>> kernel_kmeans(jax.random.key(1), Gaussian(1.0), X, 3).labels.shape
+    (50,)
+    """
+    key = checks.key(key)
+    X = checks.matrix("X", X)
+    num_clusters, weights = arguments(num_clusters, weights, X, "X")
+    if num_landmarks is None:
+        num_landmarks = min(X.shape[0], MOST_LANDMARKS)
+    num_landmarks = checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
+    num_restarts = checks.count("num_restarts", num_restarts)
+    key_landmarks, key_clusters = jax.random.split(key)
+    everything = num_landmarks == X.shape[0]
+    points = X if everything else landmarks.uniform(key_landmarks, X, num_landmarks=num_landmarks)
+    phi = nystrom(kernel, points, rank=rank, X=None if everything else X)
+    found = partition_of(key_clusters, phi(X), weights, num_clusters, num_restarts)
+    return KernelKMeans(phi, found.labels, found.centers, found.objective, found.converged)

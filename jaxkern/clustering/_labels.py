@@ -1,0 +1,24 @@
+"""What clusterings share: their arguments, and labels of new points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxkern import checks
+
+
+def arguments(num_clusters: Any, weights: Any, rows: jax.Array, name: str) -> tuple[int, jax.Array | None]:
+    """Return the number of clusters and the weights, checked against the rows."""
+    num_clusters = checks.count("num_clusters", num_clusters, maximum=rows.shape[0], limit="the number of points")
+    return num_clusters, checks.weights(weights, name, rows)
+
+
+def nearest(rows: jax.Array, centers: jax.Array) -> jax.Array:
+    """Return the index of the centre nearest to each row, (...,) int32, by direct differences; -1 where none is."""
+    gaps = rows[..., None, :] - centers.reshape((1,) * (rows.ndim - 1) + centers.shape)
+    distances = (gaps * gaps).sum(axis=-1)
+    found = jnp.isfinite(distances.min(axis=-1))
+    return jnp.where(found, jnp.argmin(distances, axis=-1), -1).astype(jnp.int32)

@@ -1,0 +1,286 @@
+"""Kernel spectral clustering, of a kernel matrix or of points: Algorithm 1 of amini2021."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxkern import checks
+from jaxkern._types import Array, ArrayLike, Float, Int, PRNGKeyArray
+from jaxkern.clustering._labels import arguments, nearest
+from jaxkern.features._projection import Projection
+from jaxkern.gram import _gram, _product
+from jaxkern.kernels import KernelLike, as_kernel
+from jaxkern.kmeans._kmeans import partition_of
+from jaxkern.linalg import largest_modulus_eigenpairs, leading_modulus_eigh, matmul, start_block
+from jaxkern.pytrees import pytree
+
+MOST_DENSE = 5_000
+"""Beyond this many points `kernel_spectral` does not hold the Gram matrix."""
+
+
+@pytree
+class SpectralPartition:
+    """Clusters found from a kernel matrix: the partition, and how to label rows of further kernel values.
+
+    Attributes
+    ----------
+    labels : (n,) int32 in [0, num_clusters).
+    centers : (num_clusters, num_clusters), in the coordinates of the embedding.
+    objective : scalar, the k-means objective of the embedded points, weighted if the points are.
+    converged : scalar bool, whether the eigenvectors and k-means are final. False wherever a number is not finite.
+    eigenvalues : (num_clusters,) of K / n, those of largest modulus, by modulus, descending.
+    projection : (num_clusters, n), with `projection @ k` the embedding of a point whose kernel values at the n points
+        are k: U' / n for the eigenvectors U, so that the points themselves have the rows of U Lambda.
+    """
+
+    labels: jax.Array
+    centers: jax.Array
+    objective: jax.Array
+    converged: jax.Array
+    eigenvalues: jax.Array
+    projection: jax.Array
+
+    def predict(self, values: Float[ArrayLike, "q n"]) -> Int[Array, " q"]:
+        """Return the labels (q,) of points with kernel values (q, n) at the n points that were clustered.
+
+        The label is -1 where no distance to a centre is finite, as for NaN. Raises ValueError if the shape or dtype of
+        the values is another.
+        """
+        values = checks.matrix("values", values, dim=self.projection.shape[1], min_rows=0)
+        checks.same_dtype("values", values, "projection", self.projection)
+        return nearest(matmul(values, self.projection.T), self.centers)
+
+
+@pytree
+class KernelSpectral(Projection):
+    """Clusters of `kernel_spectral`, which label new points by `predict(X)` and embed them by calling.
+
+    Attributes
+    ----------
+    kernel : the kernel.
+    landmarks : (n, dim), the points that were clustered.
+    projection : (num_clusters, n), as in `SpectralPartition`.
+    labels : (n,) int32 in [0, num_clusters), as in `SpectralPartition`, and so are these:
+    centers : (num_clusters, num_clusters).
+    objective, converged, eigenvalues : as there.
+    """
+
+    kernel: Any
+    landmarks: jax.Array
+    projection: jax.Array
+    labels: jax.Array
+    centers: jax.Array
+    objective: jax.Array
+    converged: jax.Array
+    eigenvalues: jax.Array
+
+    def predict(self, X: Float[ArrayLike, "... dim"]) -> Int[Array, ...]:
+        """Return the label of every point, (...,) for X (..., dim): that of the nearest centre of its embedding.
+
+        The label is -1 where no distance to a centre is finite, as for NaN.
+        """
+        return nearest(self(X), self.centers)
+
+
+def spectral_from_gram(
+    key: PRNGKeyArray,
+    K: Float[ArrayLike, "n n"],
+    num_clusters: int,
+    *,
+    weights: Float[ArrayLike, " n"] | None = None,
+    num_restarts: int = 10,
+) -> SpectralPartition:
+    """Cluster n points by their kernel matrix: k-means of the rows of U Lambda, the leading eigenpairs of K / n.
+
+    Leading are the eigenvalues of largest modulus, so K need not be positive semidefinite.
+
+    Parameters
+    ----------
+    key : a typed random key.
+    K : (n, n) kernel values, symmetric; of a matrix that is not, (K + K') / 2 counts.
+    num_clusters : R, in [1, n].
+    weights : (n,) at least 0, in the dtype of K; by default all 1. A point of weight 2 counts as two copies, one of
+        weight 0 has no influence and still gets a label; its row and column must be finite.
+    num_restarts : seedings of k-means, of which the best is taken.
+
+    Returns
+    -------
+    SpectralPartition, whose `predict` labels further points. NaN in K gives `converged` False.
+
+    Raises
+    ------
+    ValueError
+        If K is not a square floating matrix, num_clusters is not in [1, n], or key, weights or num_restarts are unfit.
+
+    Notes
+    -----
+    O(n^2 R) time for each step of a block iteration, or O(n^3) where R is not small; O(n^2) memory.
+
+    References
+    ----------
+    amini2021, Algorithm 1; Theorem 3 bounds its misclassification.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from jaxkern.gram import gram
+    >>> from jaxkern.kernels import Gaussian
+    >>> X = jax.random.normal(jax.random.key(0), (50, 2))
+    >>> spectral_from_gram(jax.random.key(1), gram(Gaussian(1.0), X), 3).labels.shape
+    (50,)
+    """
+    key = checks.key(key)
+    K = checks.square("K", K)
+    num_clusters, weights = arguments(num_clusters, weights, K, "K")
+    num_restarts = checks.count("num_restarts", num_restarts)
+    return _from_gram(key, K, weights, num_clusters=num_clusters, num_restarts=num_restarts)
+
+
+def kernel_spectral(
+    key: PRNGKeyArray,
+    kernel: KernelLike,
+    X: Float[ArrayLike, "n dim"],
+    num_clusters: int,
+    *,
+    weights: Float[ArrayLike, " n"] | None = None,
+    num_restarts: int = 10,
+    matrix_free: bool | None = None,
+) -> KernelSpectral:
+    """Cluster points by k-means of the rows of U Lambda, the leading eigenpairs of K(X) / n.
+
+    Leading are the eigenvalues of largest modulus: the kernel need not be positive semidefinite (`kernels.Distance`).
+
+    Parameters
+    ----------
+    key : a typed random key.
+    kernel : a kernel, or a function of two points.
+    X : (n, dim) points, floating.
+    num_clusters : R, in [1, n].
+    weights : (n,) at least 0, in the dtype of X; by default all 1. A point of weight 2 counts as two copies, one of
+        weight 0 has no influence and still gets a label; its row must be finite.
+    num_restarts : seedings of k-means, of which the best is taken.
+    matrix_free : whether to compute products with K in blocks instead of holding K; by default for n > 5,000.
+
+    Returns
+    -------
+    KernelSpectral, a map to the R coordinates of the embedding, with labels and `predict`. NaN in X, or eigenvectors
+    that the iteration did not settle, give `converged` False.
+
+    Raises
+    ------
+    ValueError
+        If X is not a floating matrix, num_clusters is not in [1, n], or key, weights, num_restarts or matrix_free are
+        unfit.
+
+    Notes
+    -----
+    O(n^2 (dim + R)) time for each step of a block iteration. Memory O(n^2), or O(n R) and a few tiles if matrix-free.
+
+    References
+    ----------
+    amini2021, Algorithm 1; Theorem 3 bounds its misclassification.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from jaxkern.kernels import Distance
+    >>> X = jax.random.normal(jax.random.key(0), (50, 2))
+    >>> clusters = kernel_spectral(jax.random.key(1), Distance(), X, 3)
+    >>> clusters.labels.shape, clusters.predict(X[:4]).shape
+    ((50,), (4,))
+    """
+    key = checks.key(key)
+    kernel = as_kernel(kernel)
+    X = checks.matrix("X", X)
+    num_clusters, weights = arguments(num_clusters, weights, X, "X")
+    num_restarts = checks.count("num_restarts", num_restarts)
+    if matrix_free is None:
+        matrix_free = X.shape[0] > MOST_DENSE
+    return _spectral(
+        key,
+        kernel,
+        X,
+        weights,
+        num_clusters=num_clusters,
+        num_restarts=num_restarts,
+        matrix_free=checks.flag("matrix_free", matrix_free),
+    )
+
+
+@partial(jax.jit, static_argnames=("num_clusters", "num_restarts"))
+def _from_gram(
+    key: jax.Array, K: jax.Array, weights: jax.Array | None, *, num_clusters: int, num_restarts: int
+) -> SpectralPartition:
+    K = (K + K.T) / 2
+    values, projection, settled = _dense_pairs(K, weights, num_clusters)
+    found = partition_of(key, matmul(K, projection.T), weights, num_clusters, num_restarts)
+    return SpectralPartition(
+        found.labels, found.centers, found.objective, found.converged & settled, values, projection
+    )
+
+
+@partial(jax.jit, static_argnames=("num_clusters", "num_restarts", "matrix_free"))
+def _spectral(
+    key: jax.Array,
+    kernel: Any,
+    X: jax.Array,
+    weights: jax.Array | None,
+    *,
+    num_clusters: int,
+    num_restarts: int,
+    matrix_free: bool,
+) -> KernelSpectral:
+    if matrix_free:
+        values, projection, settled = _products_pairs(kernel, X, weights, num_clusters)
+        rows = _product(kernel, X, X, projection.T)
+    else:
+        K = _gram(kernel, X)
+        values, projection, settled = _dense_pairs(K, weights, num_clusters)
+        rows = matmul(K, projection.T)
+    found = partition_of(key, rows, weights, num_clusters, num_restarts)
+    return KernelSpectral(
+        kernel,
+        X,
+        projection,
+        found.labels,
+        found.centers,
+        found.objective,
+        found.converged & settled,
+        values,
+    )
+
+
+def _dense_pairs(K: jax.Array, weights: jax.Array | None, num_clusters: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return the eigenvalues (R,), the projection (R, n), and whether they are numbers.
+
+    With weights w of sum W the matrix is D K D / W, D = diag(sqrt(w)): for whole weights its eigenvectors, divided by
+    sqrt(w), are those of the matrix in which every point is repeated w times.
+    """
+    roots, total = _roots(K, weights)
+    values, vectors = leading_modulus_eigh(roots[:, None] * K * roots[None, :] / total, num_values=num_clusters)
+    return values, (roots[:, None] * vectors).T / total, jnp.isfinite(values).all()
+
+
+def _products_pairs(
+    kernel: Any, X: jax.Array, weights: jax.Array | None, num_clusters: int
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return the same from blocked products with K, and whether the iteration has converged."""
+    roots, total = _roots(X, weights)
+
+    def product(V: jax.Array) -> jax.Array:
+        return roots[:, None] * _product(kernel, X, X, roots[:, None] * V) / total
+
+    start = start_block(X.shape[0], num_clusters, X.dtype)
+    found = largest_modulus_eigenpairs(product, start, num_values=num_clusters)
+    return found.values, (roots[:, None] * found.vectors).T / total, found.converged
+
+
+def _roots(rows: jax.Array, weights: jax.Array | None) -> tuple[jax.Array, jax.Array]:
+    """Return the square roots of the weights, (n,), and their sum."""
+    if weights is None:
+        return jnp.ones(rows.shape[0], rows.dtype), jnp.asarray(rows.shape[0], rows.dtype)
+    return jnp.sqrt(weights), checks.mass(weights)

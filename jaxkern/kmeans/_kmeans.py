@@ -1,0 +1,203 @@
+"""k-means by seeding, Lloyd iterations and restarts: the result, the public function and its program."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxkern import checks
+from jaxkern._types import ArrayLike, Float, PRNGKeyArray
+from jaxkern.kmeans._lloyd import Blocks, lloyd, partition, row_norms
+from jaxkern.kmeans._seeding import plus_plus
+from jaxkern.kmeans._share import Share
+from jaxkern.pytrees import pytree
+
+_BLOCK_ELEMENTS = 2**18  # of the k x block scores: 1 MB in float32, which a core's cache holds
+_TOLERANCE = 1e-4
+
+
+@pytree
+class KMeansResult:
+    """A partition of N points, of weights w_i (1 unless given), into k clusters.
+
+    Attributes
+    ----------
+    labels : (N,) int32 in [0, k), the nearest centre of each point.
+    centers : (k, d), in the dtype of the points.
+    objective : scalar, sum_i w_i |x_i - centers[labels_i]|^2 for the fields above.
+    converged : scalar bool, whether the last iteration moved the centres by no more than the tolerance.
+    iterations : scalar int32, how many Lloyd iterations the returned restart took.
+    """
+
+    labels: jax.Array
+    centers: jax.Array
+    objective: jax.Array
+    converged: jax.Array
+    iterations: jax.Array
+
+
+def kmeans(
+    key: PRNGKeyArray,
+    X: Float[ArrayLike, "N d"],
+    num_clusters: int,
+    *,
+    weights: Float[ArrayLike, " N"] | None = None,
+    num_restarts: int = 1,
+    max_iterations: int = 300,
+    tolerance: Float[ArrayLike, ""] = 1e-4,
+    num_candidates: int | None = None,
+    block_size: int | None = None,
+) -> KMeansResult:
+    """Cluster points around `num_clusters` centres, to a local minimum of the sum of squared distances.
+
+    min over c_1, ..., c_k of sum_i w_i min_j |x_i - c_j|^2. k-means++ seeding, then Lloyd iterations until the
+    centres move by sum_j |c_j' - c_j|^2 <= tolerance * (mean variance of a coordinate), as in scikit-learn; labels that
+    no longer change move nothing. A cluster that loses all points starts again at the point farthest from its centre
+    (several of them at different points); where fewer than `num_clusters` points are distinct, some stay empty. A point
+    of weight 2 counts as two copies; one of weight 0 has no influence and gets the label of its nearest centre, so that
+    data sets of different sizes, filled up with rows of weight 0, can go through one vmap.
+
+    Parameters
+    ----------
+    key : a typed random key. Restart r uses `fold_in(key, r)`, so more restarts never give a worse objective.
+    X : (N, d) points, float32 or float64, N >= num_clusters.
+    num_clusters : k, a Python int in [1, N].
+    weights : (N,) at least 0, in the dtype of X; by default all 1. Where one is negative, or their sum is not positive
+        and finite, the objective is not finite and `converged` is False; NumPy arrays are refused.
+    num_restarts : independent seedings, at least 1; the one with the smallest objective is returned.
+    max_iterations : Lloyd iterations of each restart, at least 1.
+    tolerance : at least 0; 0 goes on until the centres stand still.
+    num_candidates : how many points are drawn for each seed, of which the best is taken, at least 1; by default
+        2 + log k, rounded down (greedy k-means++). 1 is k-means++ as published, with its guarantee in expectation.
+    block_size : rows whose distances to all centres are held at once; by default as many as fit a cache.
+
+    Returns
+    -------
+    KMeansResult. NaN or infinite points give an objective that is not finite, and `converged` False.
+
+    Raises
+    ------
+    ValueError
+        For a bad key, rank, dtype, size, count or negative tolerance, naming the argument.
+
+    Notes
+    -----
+    O(N d k) time for each iteration and O(N d k num_candidates) for each seeding; O(N (d + num_candidates) +
+    block_size k) memory.
+
+    References
+    ----------
+    Lloyd (1982), Arthur and Vassilvitskii (2007).
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp
+    >>> kmeans(jax.random.key(0), jnp.arange(6.0)[:, None], 2).centers.shape
+    (2, 1)
+    """
+    key = checks.key(key)
+    X = checks.matrix("X", X)
+    weights = checks.weights(weights, "X", X)
+    sizes, max_iterations = arguments(
+        X.shape[0], X.shape[0], num_clusters, num_restarts, max_iterations, tolerance, num_candidates, block_size
+    )
+    return _kmeans(key, X, weights, max_iterations, checks.scalar("tolerance", tolerance, X.dtype), sizes=sizes)
+
+
+def partition_of(
+    key: jax.Array, rows: jax.Array, weights: jax.Array | None, num_clusters: int, num_restarts: int
+) -> KMeansResult:
+    """Cluster rows inside a program whose arguments are valid, with the defaults of `kmeans`."""
+    sizes, max_iterations = arguments(rows.shape[0], rows.shape[0], num_clusters, num_restarts)
+    return _kmeans(key, rows, weights, max_iterations, checks.scalar("tolerance", _TOLERANCE, rows.dtype), sizes=sizes)
+
+
+class Sizes(NamedTuple):
+    """What a program is compiled for, beside the shapes of the points."""
+
+    num_clusters: int
+    num_restarts: int
+    num_candidates: int
+    block_size: int
+
+
+def arguments(
+    num_points: int,
+    num_rows: int,
+    num_clusters: Any,
+    num_restarts: Any,
+    max_iterations: Any = 300,
+    tolerance: Any = _TOLERANCE,
+    num_candidates: Any = None,
+    block_size: Any = None,
+) -> tuple[Sizes, int]:
+    """Return the sizes, for points of which a device has `num_rows`, and max_iterations, validated."""
+    num_clusters = checks.count("num_clusters", num_clusters, maximum=num_points, limit="the number of points")
+    num_restarts = checks.count("num_restarts", num_restarts)
+    max_iterations = checks.count("max_iterations", max_iterations)
+    if checks.is_static(tolerance) and not tolerance >= 0:
+        raise ValueError(f"tolerance must be at least 0, got {tolerance!r}")
+    if num_candidates is None:
+        num_candidates = 2 + int(math.log(num_clusters))
+    num_candidates = checks.count("num_candidates", num_candidates)
+    if block_size is None:
+        block_size = max(_BLOCK_ELEMENTS // num_clusters, 128)
+        # Equal blocks: the last one would otherwise be padded by up to a whole block.
+        block_size = -(-num_rows // -(-num_rows // block_size))
+    block_size = min(checks.count("block_size", block_size), num_rows)
+    return Sizes(num_clusters, num_restarts, num_candidates, block_size), max_iterations
+
+
+@partial(jax.jit, static_argnames=("sizes", "share"))
+def _kmeans(
+    key: jax.Array,
+    X: jax.Array,
+    weights: jax.Array | None,
+    max_iterations: Any,
+    tolerance: jax.Array,
+    *,
+    sizes: Sizes,
+    share: Share | None = None,
+) -> KMeansResult:
+    share = Share(X.shape[0]) if share is None else share
+    # Parts of the total, in which neither the mean nor the spread can overflow.
+    part = None if weights is None else (weights / checks.mass(weights, lambda w: share.sum(w.sum())))[:, None]
+
+    def average(rows: jax.Array) -> jax.Array:
+        if part is None:
+            return share.sum(rows.sum(axis=0, keepdims=True)) / share.num_points
+        return share.sum((part * rows).sum(axis=0, keepdims=True))
+
+    mean = average(X)
+    centred = share.points(X - mean)
+    spread = average(centred * centred).mean()
+    blocks = Blocks.cut(centred, weights, sizes.block_size, share)
+
+    def restart(number: jax.Array) -> KMeansResult:
+        seeds = plus_plus(jax.random.fold_in(key, number), X, weights, sizes.num_clusters, sizes.num_candidates, share)
+        centers, converged, iterations = lloyd(blocks, share.take(X, seeds) - mean, max_iterations, tolerance * spread)
+        labels = partition(blocks, centers)[0][: X.shape[0]]
+        centers = centers + mean
+        distances = share.points(row_norms(X - centers[labels]))
+        objective = share.sum((distances if weights is None else weights * distances).sum())
+        return KMeansResult(labels, centers, objective, converged & jnp.isfinite(objective), iterations)
+
+    def better(best: KMeansResult, number: jax.Array) -> tuple[KMeansResult, None]:
+        other = restart(number)
+        return jax.tree.map(partial(jnp.where, other.objective < best.objective), other, best), None
+
+    if sizes.num_restarts == 1:
+        return restart(jnp.array(0, jnp.uint32))
+    nothing = KMeansResult(
+        labels=jnp.zeros(X.shape[0], jnp.int32),
+        centers=jnp.full((sizes.num_clusters, X.shape[1]), jnp.nan, X.dtype),
+        objective=jnp.array(jnp.inf, X.dtype),
+        converged=jnp.array(False),
+        iterations=jnp.array(0, jnp.int32),
+    )
+    return lax.scan(better, nothing, lax.iota(jnp.uint32, sizes.num_restarts))[0]

@@ -1,0 +1,145 @@
+"""Lloyd iterations: nearest centres and means in turns, in blocks of rows that a cache holds."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxkern._distances import FEW, coordinate_sums, everywhere, product_rounding
+from jaxkern.kmeans._share import Share
+
+
+class Blocks(NamedTuple):
+    """The points (b, B, d), zero rows at the end, and what each counts (b, B); None where all of them count once."""
+
+    rows: jax.Array
+    weights: jax.Array | None
+    num_points: Any
+    share: Share
+
+    @staticmethod
+    def cut(X: jax.Array, weights: jax.Array | None, block_size: int, share: Share | None = None) -> Blocks:
+        share = Share(X.shape[0]) if share is None else share
+        num_points = share.count(X.shape[0])
+        padding = -X.shape[0] % block_size
+        if padding:
+            X = jnp.concatenate([X, jnp.zeros((padding, X.shape[1]), X.dtype)])
+            weights = weights if weights is None else jnp.concatenate([weights, jnp.zeros(padding, weights.dtype)])
+        weights = weights if weights is None else weights.reshape(-1, block_size)
+        return Blocks(X.reshape(-1, block_size, X.shape[1]), weights, num_points, share)
+
+    @property
+    def padded(self) -> jax.Array:
+        """Which rows are none of the points, (b, B)."""
+        shape = self.rows.shape[:2]
+        return (lax.iota(jnp.int32, shape[0] * shape[1]) >= self.num_points).reshape(shape)
+
+
+def row_norms(rows: jax.Array) -> jax.Array:
+    """Return the squared Euclidean norm of every row."""
+    return (rows * rows).sum(axis=1)
+
+
+def lloyd(
+    blocks: Blocks, centers: jax.Array, max_iterations: Any, threshold: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Alternate between nearest centres and means; return the centres, if they stopped, and after how many steps."""
+
+    def unfinished(state: tuple[jax.Array, jax.Array, jax.Array, jax.Array]) -> jax.Array:
+        return ~state[2] & (state[3] < max_iterations)
+
+    def step(
+        state: tuple[jax.Array, jax.Array, jax.Array, jax.Array],
+    ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+        centers, old_labels, _, iteration = state
+        labels, sums, counts = partition(blocks, centers)
+        sums, counts = blocks.share.sum(sums), blocks.share.sum(counts)
+        empty = (counts == 0)[:, None]
+        means = jnp.where(empty, centers, sums / jnp.where(empty, 1, counts[:, None]))
+        means = lax.cond(empty.any(), lambda: _reseed(blocks, centers, labels, means, empty[:, 0]), lambda: means)
+        # Labels that repeat give the same means, but not always to the last bit: compilers fuse and reorder.
+        repeats = blocks.share.all(labels == old_labels) & ~(empty & (means != centers)).any()
+        # Not "<=": where points are NaN there is nothing to wait for.
+        return means, labels, repeats | ~(row_norms(means - centers).sum() > threshold), iteration + 1
+
+    labels = jnp.full(blocks.rows.shape[0] * blocks.rows.shape[1], -1, jnp.int32)
+    state = lax.while_loop(unfinished, step, (centers, labels, jnp.array(False), jnp.array(0, jnp.int32)))
+    return state[0], state[2], state[3]
+
+
+def partition(blocks: Blocks, centers: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return every row's nearest centre, and the weighted sum and the weight of the rows of every cluster.
+
+    Rows that are none of the points get the label k, which no sum contains.
+    """
+    num_clusters, dtype = centers.shape[0], centers.dtype
+    lengths = row_norms(centers)[:, None]
+
+    def one_block(
+        totals: tuple[jax.Array, jax.Array], block: tuple[jax.Array, jax.Array | None, jax.Array]
+    ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
+        rows, weights, padded = block
+        labels = jnp.where(padded, num_clusters, lax.argmin(_scores(centers, lengths, rows, padded), 0, jnp.int32))
+        # Scattered sums are the faster ones on a CPU; elsewhere they are slow, and depend on the order of threads.
+        sums = lax.platform_dependent(
+            rows if weights is None else weights[:, None] * rows,
+            labels,
+            cpu=partial(_scattered_sums, num_clusters=num_clusters),
+            default=partial(_matmul_sums, num_clusters=num_clusters),
+        )
+        ones = jnp.ones(labels.shape, jnp.int32) if weights is None else weights
+        counts = jax.ops.segment_sum(ones, labels, num_clusters)
+        return (totals[0] + sums, totals[1] + counts), labels
+
+    zero = jnp.zeros(centers.shape, dtype), jnp.zeros(num_clusters, jnp.int32 if blocks.weights is None else dtype)
+    (sums, counts), labels = lax.scan(one_block, zero, (blocks.rows, blocks.weights, blocks.padded))
+    return labels.reshape(-1), sums, counts.astype(dtype)
+
+
+def _scores(centers: jax.Array, lengths: jax.Array, rows: jax.Array, padded: jax.Array) -> jax.Array:
+    """Return (k, B) numbers whose order in a column is that of the distances of a row to the centres.
+
+    Squared distances less the squared norm of the row, by a product, unless rounding may be more than a hundredth of
+    the squared distance to the nearest centre: clusters far apart for their size. By direct differences then.
+    """
+    direct = partial(coordinate_sums, jnp.square, centers, rows, jnp.ones((), rows.dtype))
+    if rows.shape[1] <= FEW:
+        return direct()
+    scores = lengths - 2 * jnp.matmul(centers, rows.T, precision=lax.Precision.HIGHEST)
+    sizes = row_norms(rows)
+    error = product_rounding(sizes, jnp.max(lengths), rows.shape[1])
+    fine = jnp.all(padded | (100 * error <= jnp.min(scores, axis=0) + sizes))
+    return lax.cond(everywhere(fine), lambda: scores, direct)
+
+
+def _scattered_sums(rows: jax.Array, labels: jax.Array, *, num_clusters: int) -> jax.Array:
+    return jax.ops.segment_sum(rows, labels, num_clusters)
+
+
+def _matmul_sums(rows: jax.Array, labels: jax.Array, *, num_clusters: int) -> jax.Array:
+    members = (labels[None, :] == lax.iota(jnp.int32, num_clusters)[:, None]).astype(rows.dtype)
+    return jnp.matmul(members, rows, precision=lax.Precision.HIGHEST)
+
+
+def _reseed(blocks: Blocks, centers: jax.Array, labels: jax.Array, means: jax.Array, empty: jax.Array) -> jax.Array:
+    """Move the e-th empty cluster's centre to the e-th farthest point, unless that one stands on its centre already.
+
+    A mean of equal points differs from them by rounding. Were that distance to count, two clusters could take the same
+    points from each other for ever; so a distance below sqrt(N) eps |x| is none.
+    """
+    rows = blocks.rows.reshape(-1, blocks.rows.shape[2])
+    own = centers.at[labels].get(mode="clip")
+    counted = ~blocks.padded if blocks.weights is None else blocks.weights > 0
+    distances = jnp.where(counted.reshape(-1), row_norms(rows - own), -1)
+    # Which of two almost equally far points comes first does not matter, and float64 top_k is slow.
+    farthest = lax.top_k(distances.astype(jnp.float32), min(centers.shape[0], rows.shape[0]))[1]
+    far, distances = blocks.share.gather(rows[farthest]), blocks.share.gather(distances[farthest])
+    order = lax.top_k(distances.astype(jnp.float32), centers.shape[0])[1]
+    chosen = order[jnp.maximum(jnp.cumsum(empty) - 1, 0)]
+    largest = blocks.share.max(row_norms(rows).max())
+    rounding = blocks.share.num_points * float(jnp.finfo(rows.dtype).eps) ** 2 * largest
+    return jnp.where((empty & (distances[chosen] > rounding))[:, None], far[chosen], means)

@@ -1,0 +1,70 @@
+"""k-means++ seeding, greedy or plain."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxkern.draws import invert
+from jaxkern.kmeans._share import Share, table_width
+
+
+def plus_plus(
+    key: jax.Array,
+    X: jax.Array,
+    weights: jax.Array | None,
+    num_seeds: int,
+    num_candidates: int,
+    share: Share | None = None,
+) -> jax.Array:
+    """Choose `num_seeds` rows of X by k-means++ and return their indices, (num_seeds,) int32, all different.
+
+    The first is drawn by weight. Each further one is the best, for the sum over points of weight times squared distance
+    to the nearest seed, of `num_candidates` drawn with probability proportional to that product. Distances are direct
+    differences, so copies of a seed are at distance exactly 0 and never drawn; when no other points are left, the rest
+    are drawn by weight from the rows not chosen yet, and last come those of weight 0. O(N d num_seeds num_candidates)
+    time, O(N (d + num_candidates)) memory.
+
+    X : (N, d) floating with N >= num_seeds; weights : (N,) or None. The key is consumed.
+    """
+    num_rows = X.shape[0]
+    share = Share(num_rows) if share is None else share
+
+    def distances(points: jax.Array) -> jax.Array:
+        """Return the squared distances (N, L) to L points: one pass over X for all of them."""
+        gaps = X[:, None, :] - points[None, :, :]
+        return (gaps * gaps).sum(axis=-1)
+
+    def weighed(values: jax.Array) -> jax.Array:
+        return values if weights is None else weights.reshape(-1, *(1,) * (values.ndim - 1)) * values
+
+    def choose(state: tuple[jax.Array, jax.Array], number: jax.Array) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
+        nearest, free = state
+        gains = weighed(nearest)
+        total = share.sum(gains.sum())
+        # Not finite before the first seed, and zero when all that is left are copies.
+        told = (total > 0) & jnp.isfinite(total)
+        rest = weighed(free)
+        rest = rest if weights is None else jnp.where(share.sum(rest.sum()) > 0, rest, free)
+        candidates = _draw(jax.random.fold_in(key, number), jnp.where(told, gains, rest), num_candidates, share)
+        left = jnp.minimum(nearest[:, None], distances(share.take(X, candidates)))
+        chosen = jnp.where(told, lax.argmin(share.sum(weighed(left).sum(axis=0)), 0, jnp.int32), 0)
+        best = candidates[chosen]
+        return (left[:, chosen], free.at[share.local(best, num_rows)].set(0)), best
+
+    nothing = share.points(jnp.full(num_rows, jnp.inf, X.dtype)), share.points(jnp.ones(num_rows, X.dtype))
+    return lax.scan(choose, nothing, lax.iota(jnp.uint32, num_seeds))[1]
+
+
+def _draw(key: jax.Array, weights: jax.Array, num_draws: int, share: Share | None = None) -> jax.Array:
+    """Draw indices with probability proportional to weights (N,): first a row of a square table, then an entry of it.
+
+    One uniform float32 number has too few values to choose among millions of points.
+    """
+    share = Share(weights.shape[0]) if share is None else share
+    width = table_width(share.num_points)
+    table = jnp.pad(weights, (0, -weights.shape[0] % width)).reshape(-1, width)
+    uniform = jax.random.uniform(key, (num_draws, 2), weights.dtype)
+    rows = jax.vmap(invert, (None, 0))(share.gather(table.sum(axis=1)), uniform[:, 0])
+    return rows * width + jax.vmap(invert)(share.take(table, rows), uniform[:, 1])

@@ -1,0 +1,130 @@
+"""Plans of Kernel JL, for finitely many functions or for all of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import scipy  # its parts load when they are used first
+
+from jaxkern import checks
+from jaxkern.bounds import Bound, sketching
+from jaxkern.plan._plan import LARGEST, Plan, certifies, smallest, static_positive
+
+
+def kernel_jl(
+    eps: float,
+    delta: float,
+    *,
+    num_functions: int | None = None,
+    kappa: float | None = None,
+    op_norm: float | None = None,
+    trace: float | None = None,
+    trace3: float | None = None,
+    hs_norm: float | None = None,
+    num_landmarks: int | None = None,
+) -> Plan:
+    """Plan Kernel JL, for finitely many functions or for all of them.
+
+    With `num_functions`: for so many functions f, which may depend on the landmarks but not on the sketch,
+    | |V' S f|^2 - <f, Sigma_n^3 f> | <= eps <f, Sigma_n^3 f>. The ratio has the law chi2_d / d exactly. To keep the
+    distances of N functions take num_functions = N (N - 1) / 2.
+
+    With the population quantities: |<V' S g, V' S f> - <g, Sigma^3 f>| <= eps S^3 |f| |g| for all f and g, S = op_norm.
+
+    Parameters
+    ----------
+    eps : relative error, in (0, 1).
+    delta : failure probability, in (0, 1).
+    num_functions : number of functions.
+    kappa, op_norm, trace, trace3, hs_norm : sup K(x, x), |Sigma|_op, tr Sigma, tr Sigma^3, |Sigma|_HS; all or none.
+    num_landmarks : n, where it is given. By default the n with the least n * num_features.
+
+    Returns
+    -------
+    Plan with num_features = d, and num_landmarks where the population quantities are given.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, both or none of the two sets are given, or no d suffices for num_landmarks.
+
+    Notes
+    -----
+    The second kind is honest, and large: n grows like 1,568 kappa s log(4 / delta) / (S eps^2) with s = trace / S.
+
+    References
+    ----------
+    kpotufe2020, Theorem 1; Theorems B and C of docs/theory/kpotufe2020.md, and (0) there for finitely many functions.
+
+    Examples
+    --------
+    >>> from jaxkern import plan
+    >>> plan.kernel_jl(0.3, 0.01, num_functions=1770).num_features < 700
+    True
+    """
+    eps, delta = checks.open_unit("eps", eps), checks.open_unit("delta", delta)
+    population = {"kappa": kappa, "op_norm": op_norm, "trace": trace, "trace3": trace3, "hs_norm": hs_norm}
+    given = [name for name, value in population.items() if value is not None]
+    if num_functions is not None:
+        if given or num_landmarks is not None:
+            raise ValueError("num_functions must be given alone, without population quantities or num_landmarks")
+        count = checks.count("num_functions", num_functions)
+        size, bound = smallest([lambda d: _functions(eps, count, d)], delta)
+        return Plan(bound.source, bound.probability, num_features=size)
+    missing = [name for name in population if name not in given]
+    if missing:
+        raise ValueError(
+            f"{missing[0]} must be given: pass num_functions, or all of {', '.join(population)}; "
+            f"got {', '.join(given) or 'none of them'}"
+        )
+    words = {name: float(static_positive(name, value)) for name, value in population.items()}
+    if num_landmarks is not None:
+        n = checks.count("num_landmarks", num_landmarks)
+        found = _rows(eps, delta, words, float(n))
+        if found is None:
+            raise ValueError(f"num_landmarks must be larger: no number of features reaches eps={eps:g} with {n}")
+        return Plan(found[1].source, found[1].probability, num_features=found[0], num_landmarks=n)
+    # The n-term of the error alone is 28 S^2 sqrt(2 kappa trace tau / n); let it have a share of eps.
+    scale = 1568 * words["kappa"] * words["trace"] * math.log(4 / delta) / (words["op_norm"] * eps) ** 2
+    best: tuple[float, int, int, Bound] | None = None
+    for share in np.linspace(0.3, 0.98, 69):
+        n = math.ceil(scale / share**2)
+        if n > LARGEST:
+            continue
+        found = _rows(eps, delta, words, float(n))
+        if found is not None and (best is None or n * found[0] < best[0]):
+            best = (float(n) * found[0], n, found[0], found[1])
+    if best is None:
+        raise ValueError(f"eps must be larger: no statement reaches eps={eps:g} with fewer than 2^53 landmarks")
+    return Plan(best[3].source, best[3].probability, num_features=best[2], num_landmarks=best[1])
+
+
+def _functions(eps: float, count: int, size: int) -> Bound:
+    """Return the exact chi-square law of the squared length of one function, times the number of functions."""
+    half = size / 2
+    outside = scipy.special.gammaincc(half, half * (1 + eps)) + scipy.special.gammainc(half, half * (1 - eps))
+    source = "kpotufe2020, Kernel JL given the landmarks: chi-square, exact"
+    return Bound(eps, float(1 - count * outside), True, source)
+
+
+def _rows(eps: float, delta: float, words: dict[str, float], n: float) -> tuple[int, Bound] | None:
+    """Return the fewest sketch rows that Theorem B or Theorem C certifies with n landmarks, or None."""
+    shared: dict[str, Any] = {name: words[name] for name in ("kappa", "op_norm", "trace", "trace3")}
+    norm = words["op_norm"]
+    target = eps * norm * norm * norm  # a power would raise where it leaves the range
+
+    def judged(bound: Bound) -> Bound:
+        return dataclasses.replace(bound, valid=bound.valid and bound.value <= target)
+
+    def theorem_b(d: int) -> Bound:
+        return judged(sketching.inner_products(**shared, n=n, d=d, tau=math.log(3 / delta) + 1e-12))
+
+    def theorem_c(d: int) -> Bound:
+        tau = math.log(4 / delta) + 1e-12
+        return judged(sketching.inner_products_all_d(**shared, hs_norm=words["hs_norm"], n=n, d=d, tau=tau))
+
+    able = [c for c in (theorem_b, theorem_c) if certifies(c(LARGEST), delta)]
+    return smallest(able, delta) if able else None

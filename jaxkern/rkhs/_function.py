@@ -1,0 +1,162 @@
+"""Functions of the span of kernel sections, and the operator that takes their values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxkern import checks
+from jaxkern._types import Array, ArrayLike, Float
+from jaxkern.gram import _product, gram
+from jaxkern.kernels import Kernel, KernelLike, as_kernel
+from jaxkern.linalg import HIGHEST
+from jaxkern.pytrees import pytree
+
+
+@pytree
+class Function:
+    """A function f = sum_i weights_i K(., points_i) of the RKHS, or several of them on common points.
+
+    Parameters
+    ----------
+    kernel : a kernel, or a function of two points.
+    points : (p, d) points.
+    weights : (p,) for one function, or (p, r) for r of them.
+
+    Calling f(X) with X (n, d) returns (n,) or (n, r). Functions add, subtract and scale.
+    """
+
+    kernel: Any
+    points: Any
+    weights: Any
+
+    def __call__(self, X: Float[ArrayLike, "n d"]) -> Float[Array, "n ..."]:
+        """Return the values f(X), (n,) or (n, r), tile by tile.
+
+        Raises
+        ------
+        ValueError
+            If X is not a floating matrix with the dimension and dtype of the points.
+        """
+        kernel, points, weights = _parts(self)
+        X = checks.matrix("X", X, dim=points.shape[1], min_rows=0)
+        checks.same_dtype("X", X, "the points", points)
+        return _product(kernel, X, points, weights)
+
+    def __add__(self, other: Function) -> Function:
+        """Return f + g; both need the same kernel, and the same number of functions."""
+        kernel, points, weights = _parts(self)
+        _, other_points, other_weights = _parts(same_space(other, kernel))
+        checks.matrix("points", other_points, dim=points.shape[1])
+        checks.same_dtype("points of the second function", other_points, "those of the first", points)
+        if weights.shape[1:] != other_weights.shape[1:]:
+            raise ValueError(f"weights of the two functions do not match: {weights.shape} and {other_weights.shape}")
+        return Function(
+            kernel, jnp.concatenate([points, other_points]), jnp.concatenate([weights, other_weights], axis=0)
+        )
+
+    def __neg__(self) -> Function:
+        """Return -f."""
+        return Function(self.kernel, self.points, -jnp.asarray(self.weights))
+
+    def __sub__(self, other: Function) -> Function:
+        """Return f - g."""
+        return self + (-other)
+
+    def __mul__(self, factor: Any) -> Function:
+        """Return factor * f."""
+        return Function(self.kernel, self.points, jnp.asarray(self.weights) * factor)
+
+    __rmul__ = __mul__
+
+
+def section(kernel: KernelLike, X: Float[ArrayLike, "n d"]) -> Function:
+    """Return the kernel sections K(., x) of all rows x of X, (n, d), as n functions."""
+    X = checks.matrix("X", X)
+    return Function(as_kernel(kernel), X, jnp.eye(X.shape[0], dtype=X.dtype))
+
+
+def inner(f: Function, g: Function) -> Float[Array, ...]:
+    """Return <f, g> in H: a scalar, or all pairs (r_f, r_g) where f or g stand for several functions.
+
+    Raises
+    ------
+    ValueError
+        If the two belong to different kernels, or shapes do not match.
+
+    Notes
+    -----
+    Time O(p_f p_g (d + r_g)); no p_f x p_g matrix is held.
+    """
+    kernel, points, weights = _parts(f)
+    values = same_space(g, kernel)(points)
+    return contract(weights, values)
+
+
+def norm(f: Function) -> Float[Array, ...]:
+    """Return |f| in H, () or (r,)."""
+    kernel, points, weights = _parts(f)
+    values = _product(kernel, points, points, weights)
+    return jnp.sqrt(jnp.maximum(jnp.sum(weights * values, axis=0), 0))
+
+
+@pytree
+class SamplingOperator:
+    """S: H -> R^n, f -> (f(X_1), ..., f(X_n)) (kpotufe2020, (3)).
+
+    Parameters
+    ----------
+    kernel : a kernel, or a function of two points.
+    points : (n, d) points X_1, ..., X_n.
+    """
+
+    kernel: Any
+    points: Any
+
+    def __call__(self, f: Function) -> Float[Array, "n ..."]:
+        """Return S f, (n,) or (n, r)."""
+        return same_space(f, as_kernel(self.kernel))(self.points)
+
+    def adjoint(self, beta: Float[ArrayLike, "n ..."]) -> Function:
+        """Return S* beta = sum_i beta_i K(., X_i) for beta (n,) or (n, r); <S f, beta> = <f, S* beta>."""
+        return _validated(Function(as_kernel(self.kernel), self.points, beta), "beta")
+
+    def gram(self) -> Float[Array, "n n"]:
+        """Return the Gram matrix S S*, (n, n)."""
+        return gram(self.kernel, self.points)
+
+
+def _parts(f: Function) -> tuple[Kernel, jax.Array, jax.Array]:
+    points = checks.matrix("points", f.points)
+    weights = checks.columns("weights", f.weights, rows=points.shape[0])
+    return as_kernel(f.kernel), points, checks.same_dtype("weights", weights, "points", points)
+
+
+def _validated(f: Function, name: str) -> Function:
+    points = checks.matrix("points", f.points)
+    weights = checks.columns(name, f.weights, rows=points.shape[0])
+    return Function(f.kernel, points, checks.same_dtype(name, weights, "points", points))
+
+
+def same_space(f: Any, kernel: Kernel) -> Function:
+    if not isinstance(f, Function):
+        raise ValueError(
+            f"f must be a Function of the RKHS, got {type(f).__name__}; pass Function(kernel, points, weights)"
+        )
+    own = as_kernel(f.kernel)
+    same = jax.tree.structure(own) == jax.tree.structure(kernel)  # type: ignore[operator]
+    if not same or any(map(_differ, jax.tree.leaves(own), jax.tree.leaves(kernel))):
+        raise ValueError(f"f must belong to the same kernel, got {f.kernel!r} next to {kernel!r}")
+    return f
+
+
+def _differ(a: Any, b: Any) -> bool:
+    """Tell whether two parameters are known to differ; arrays and tracers may not be looked at."""
+    return checks.is_static(a) and checks.is_static(b) and a != b
+
+
+def contract(a: jax.Array, b: jax.Array) -> jax.Array:
+    """Return a' b with vectors as single functions."""
+    return jnp.tensordot(a, b, axes=(0, 0), precision=HIGHEST)

@@ -1,0 +1,507 @@
+"""Kernels against literal formulas, SciPy and scikit-learn; their constants, algebra, positivity and gradients."""
+
+import math
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from sklearn.gaussian_process.kernels import Matern
+from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
+
+from jaxkern import rkhs
+from jaxkern.features import kernel_jl
+from jaxkern.gram import gram, gram_matmul, kernel_distance
+from jaxkern.kernels import (
+    Cauchy,
+    Distance,
+    Exponential,
+    FromFunction,
+    Gaussian,
+    Kernel,
+    Laplacian,
+    Linear,
+    Matern32,
+    Matern52,
+    Polynomial,
+    as_kernel,
+    kappa,
+    lipschitz,
+)
+from jaxkern.pytrees import pytree
+
+N, DIM = 12, 3
+
+STATIONARY = [Gaussian, Laplacian, Exponential, Cauchy, Matern32, Matern52]
+SMOOTH = [Gaussian, Cauchy, Matern32, Matern52]
+
+
+def matern52_literal(x, y):
+    a = math.sqrt(5) * math.dist(x, y) / 1.3
+    return (1 + a + a * a / 3) * math.exp(-a)
+
+
+def matern32_literal(x, y):
+    a = math.sqrt(3) * math.dist(x, y) / 1.3
+    return (1 + a) * math.exp(-a)
+
+
+@pytree
+class Weighted(Kernel):
+    """Not used as a kernel of the package: a literal subclass with nothing but values and pairs."""
+
+    def _value(self, x, y):
+        return jnp.sum(x * y)
+
+    def _pair(self, x, y):
+        return Linear()._pair(x, y)
+
+    @property
+    def _kappa(self):
+        return math.inf
+
+    def _lipschitz(self, dim):
+        return math.inf
+
+
+@jax.tree_util.register_pytree_node_class
+class Diagonal:
+    """A user's own callable PyTree: exp(-sum_j w_j (x_j - y_j)^2)."""
+
+    def __init__(self, weights):
+        self.weights = weights
+
+    def __call__(self, x, y):
+        return jnp.exp(-jnp.sum(self.weights * (x - y) ** 2))
+
+    def tree_flatten(self):
+        return (self.weights,), None
+
+    @classmethod
+    def tree_unflatten(cls, _, children):
+        return cls(*children)
+
+
+def own(x, y):
+    return 1 / (1 + jnp.sum((x - y) ** 2))
+
+
+LITERAL = {
+    "gaussian": (Gaussian(1.3), lambda x, y: math.exp(-(math.dist(x, y) ** 2) / (2 * 1.3**2))),
+    "laplacian": (Laplacian(1.3), lambda x, y: math.exp(-sum(abs(x - y)) / 1.3)),
+    "exponential": (Exponential(1.3), lambda x, y: math.exp(-math.dist(x, y) / 1.3)),
+    "cauchy": (Cauchy(1.3), lambda x, y: math.prod(1 / (1 + (x - y) ** 2 / 1.3**2))),
+    "matern32": (Matern32(1.3), matern32_literal),
+    "matern52": (Matern52(1.3), matern52_literal),
+    "linear": (Linear(), lambda x, y: sum(x * y)),
+    "polynomial": (Polynomial(3, 0.5, 1.3), lambda x, y: (sum(x * y) / 1.3**2 + 0.5) ** 3),
+    "distance": (Distance(), math.dist),
+    "sum": (Gaussian(1.3) + Linear(), lambda x, y: math.exp(-(math.dist(x, y) ** 2) / (2 * 1.3**2)) + sum(x * y)),
+    "product": (Laplacian(1.3) * Linear(), lambda x, y: math.exp(-sum(abs(x - y)) / 1.3) * sum(x * y)),
+    "scaled": (2.5 * Distance(), lambda x, y: 2.5 * math.dist(x, y)),
+    "function": (as_kernel(own), lambda x, y: 1 / (1 + math.dist(x, y) ** 2)),
+    "pytree": (as_kernel(Diagonal(0.3)), lambda x, y: math.exp(-0.3 * math.dist(x, y) ** 2)),
+    "sum_with_function": (own + Gaussian(1.3) * 0.5, lambda x, y: 1 / (1 + math.dist(x, y) ** 2)
+                          + 0.5 * math.exp(-(math.dist(x, y) ** 2) / (2 * 1.3**2))),
+    "product_with_function": (own * Linear(), lambda x, y: sum(x * y) / (1 + math.dist(x, y) ** 2)),
+}  # fmt: skip
+PSD = [name for name in LITERAL if "distance" not in name and name != "scaled"]
+
+
+def eps(dtype):
+    return float(jnp.finfo(dtype).eps)
+
+
+def points(rng, dtype, n=N, dim=DIM):
+    return jnp.asarray(rng.normal(size=(n, dim)), dtype)
+
+
+def literal_gram(function, X, Y):
+    return np.array([[function(x, y) for y in np.float64(Y)] for x in np.float64(X)])
+
+
+@pytest.mark.parametrize("name", LITERAL)
+def test_values_and_gram_matrices_are_the_literal_formula(name, dtype, rng):
+    kernel, literal = LITERAL[name]
+    X, Y = points(rng, dtype), points(rng, dtype, n=7)
+    expected = literal_gram(literal, X, Y)
+    # Products of coordinates enter exponents and powers: their rounding counts in units of |x|^2.
+    tolerance = 20 * eps(dtype) * (1 + float((X**2).sum(1).max())) * max(1, np.abs(expected).max())
+    dense, square, one = jax.jit(lambda X, Y: (gram(kernel, X, Y), gram(kernel, X), kernel(X[0], Y[0])))(X, Y)
+    assert dense.dtype == dtype and dense.shape == (N, 7)
+    np.testing.assert_allclose(dense, expected, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(square, literal_gram(literal, X, X), rtol=0, atol=tolerance)
+    assert one.dtype == dtype and one.shape == ()
+    assert abs(float(one) - expected[0, 0]) <= tolerance
+
+
+def test_peers_agree(x64, rng):
+    X, Y = rng.normal(size=(N, DIM)), rng.normal(size=(7, DIM))
+    pairs = [
+        (Gaussian.from_gamma(0.3), rbf_kernel(X, Y, gamma=0.3)),
+        (Gaussian.from_width(0.8), np.exp(-(cdist(X, Y) ** 2) / 0.8**2)),
+        (Exponential.from_gamma(0.3), np.exp(-0.3 * cdist(X, Y))),
+        (Laplacian.from_gamma(0.3), laplacian_kernel(X, Y, gamma=0.3)),
+        (Polynomial(3, 0.5, 2.0), polynomial_kernel(X, Y, degree=3, gamma=0.25, coef0=0.5)),
+        (Exponential(0.8), Matern(0.8, nu=0.5)(X, Y)),
+        (Matern32(0.8), Matern(0.8, nu=1.5)(X, Y)),
+        (Matern52(0.8), Matern(0.8, nu=2.5)(X, Y)),
+        (Distance(), cdist(X, Y)),
+        (Linear(), X @ Y.T),
+    ]
+    for kernel, expected in pairs:
+        np.testing.assert_allclose(gram(kernel, X, Y), expected, rtol=1e-12, atol=1e-13)
+
+
+def test_three_ways_to_state_a_bandwidth_agree():
+    lengthscale = 0.8
+    assert Gaussian.from_gamma(1 / (2 * lengthscale**2)).lengthscale == pytest.approx(lengthscale, rel=1e-15)
+    assert Gaussian.from_width(math.sqrt(2) * lengthscale).lengthscale == pytest.approx(lengthscale, rel=1e-15)
+    assert Laplacian.from_gamma(1 / lengthscale).lengthscale == pytest.approx(lengthscale, rel=1e-15)
+    stacked = Gaussian.from_gamma(jnp.array([0.5, 2.0]))
+    np.testing.assert_allclose(stacked.lengthscale, [1.0, 0.5], rtol=4 * eps("float32"))
+
+
+# --- constants -------------------------------------------------------------------------------------------------------
+
+
+def test_kappa_is_the_largest_diagonal_entry(x64, rng):
+    X = points(rng, "float64")
+    for name in ("gaussian", "laplacian", "exponential", "cauchy", "matern32", "matern52", "distance"):
+        kernel = LITERAL[name][0]
+        assert (np.diag(gram(kernel, X)) == kappa(kernel)).all()
+        assert float(kernel(X[0], X[0])) == kappa(kernel)
+    assert kappa(3.0 * Gaussian(2.0) + Laplacian(1.0)) == 4.0
+    assert kappa(Gaussian(2.0) * 3.0 * Cauchy(1.0)) == 3.0
+    assert kappa(Linear()) == kappa(Polynomial()) == kappa(Linear() + Gaussian(1.0)) == math.inf
+    assert kappa(0 * Linear()) == 0 and lipschitz(0 * Linear()) == 0
+    assert kappa(FromFunction(own, sup=1.0)) == 1.0
+
+
+@pytest.mark.parametrize("dim", [1, 3])
+@pytest.mark.parametrize("family", [*STATIONARY, lambda _: Distance()])
+def test_lipschitz_constant_is_attained_and_never_exceeded(family, dim, x64, rng):
+    """Along the diagonal of R^d every kernel of the package is steepest; elsewhere the slope is at most that."""
+    kernel = family(0.7)
+    constant = float(lipschitz(kernel, dim))
+    t = np.linspace(0, 1, 5001)[:, None] * np.ones((1, dim)) / math.sqrt(dim)
+    values = np.asarray(gram(kernel, t, np.zeros((1, dim))))[:, 0]
+    slope = np.abs(np.diff(values)).max() * 5000
+    assert 0.999 * constant <= slope <= constant * (1 + 1e-9)
+    quadruple = rng.normal(size=(4, 400, dim)) * np.array([1, 1, 0, 0])[:, None, None]
+    quadruple[2:] = quadruple[:2] + rng.normal(size=(2, 400, dim)) * rng.choice([1e-3, 0.1, 1], size=(1, 400, 1))
+    x1, x2, y1, y2 = map(jnp.asarray, quadruple)
+    values = jax.jit(jax.vmap(kernel))
+    change = np.abs(np.asarray(values(x1, x2) - values(y1, y2)))
+    moved = np.linalg.norm(x1 - y1, axis=1) + np.linalg.norm(x2 - y2, axis=1)
+    assert (change <= constant * moved * (1 + 1e-9)).all()
+
+
+def test_lipschitz_constants_of_sums_and_products_are_upper_bounds(x64, rng):
+    gaussian, matern = Gaussian(0.5), Matern32(0.8)
+    L1, L2 = lipschitz(gaussian), lipschitz(matern)
+    assert lipschitz(gaussian) == pytest.approx(math.exp(-0.5) / 0.5, rel=1e-15)
+    assert lipschitz(3.0 * gaussian + matern) == pytest.approx(3 * L1 + L2, rel=1e-15)
+    assert lipschitz(gaussian * matern) == pytest.approx(L1 + L2, rel=1e-15)
+    assert lipschitz(2.0 * gaussian * matern) == pytest.approx(2 * (L1 + L2), rel=1e-15)
+    assert lipschitz(Distance() * gaussian) == math.inf
+    assert lipschitz(FromFunction(own, slope=2.0)) == 2.0
+    t = np.linspace(0, 2, 2001)[:, None]
+    for kernel in (3.0 * gaussian + matern, gaussian * matern):
+        values = np.asarray(gram(kernel, t, np.zeros((1, 1))))[:, 0]
+        assert np.abs(np.diff(values)).max() * 1000 <= lipschitz(kernel)
+
+
+def test_unknown_constants_are_refused():
+    for call in (kappa, lipschitz):
+        with pytest.raises(ValueError, match=r"not known; wrap it as kernels\.FromFunction"):
+            call(own)
+    for kernel in (Laplacian(1.0), Cauchy(1.0)):
+        with pytest.raises(ValueError, match="dim is needed for the Lipschitz constant"):
+            lipschitz(kernel)
+    with pytest.raises(ValueError, match="dim must be at least 1"):
+        lipschitz(Laplacian(1.0), dim=0)
+
+
+# --- positivity ------------------------------------------------------------------------------------------------------
+
+
+def degenerate(rng, dim):
+    """Points on a line with exact and near copies, far from the origin: rank-deficient for every kernel."""
+    line = rng.normal(size=(N, 1)) * rng.normal(size=(1, dim)) + 1
+    return np.concatenate([line[:4], line[:4] + 1e-6, line[4:8]])
+
+
+@pytest.mark.parametrize("name", PSD)
+def test_gram_matrices_are_positive_semidefinite(name, dtype, rng):
+    kernel, dim = LITERAL[name][0], 10 if dtype == "float32" else 2
+    for X in (rng.normal(size=(N, dim)), degenerate(rng, dim)):
+        K = np.float64(gram(kernel, jnp.asarray(X, dtype)))
+        values = np.linalg.eigvalsh((K + K.T) / 2)
+        rounding = 20 * N * eps(dtype) * (1 + (X**2).sum(1).max()) * max(1, values[-1])
+        assert values[0] >= -rounding
+        assert np.abs(K - K.T).max() <= rounding
+
+
+def test_distance_kernel_is_not_positive_semidefinite(x64, rng):
+    """The control of the test above."""
+    assert np.linalg.eigvalsh(gram(Distance(), points(rng, "float64")))[0] < -0.1
+    assert not Distance().psd and not (Distance() + Gaussian(1.0)).psd and not (2 * Distance() * Linear()).psd
+    assert (Linear() + Gaussian(1.0) * Laplacian(2.0) * 3).psd
+
+
+def test_stationary_kernels_do_not_exceed_one_at_near_copies(dtype, rng):
+    """Clipping: the product form alone gives negative squared distances here."""
+    X = points(rng, dtype)
+    Y = X * (1 + 2 * eps(dtype))
+    for family in STATIONARY:
+        K = np.asarray(gram(family(0.05), X, Y))
+        assert K.max() <= 1 and K.min() >= 0
+        assert (np.diag(gram(family(0.05), X)) == 1).all()
+
+
+# --- algebra and users' functions -----------------------------------------------------------------------------------
+
+
+def test_sums_products_and_multiples_act_on_gram_matrices(rng):
+    dtype = jnp.float32
+    X, Y = points(rng, dtype), points(rng, dtype, n=7)
+    a, b = Gaussian(1.3), Polynomial(2, 0.5, 2.0)
+    A, B = gram(a, X, Y), gram(b, X, Y)
+    for kernel, expected in [
+        (a + b, A + B),
+        (a * b, A * B),
+        (2 * a, 2 * A),
+        (a * 2.0, 2 * A),
+        (np.float64(2) * a, 2 * A),
+        (a * np.float32(2), 2 * A),
+        (jnp.asarray(2.0, dtype) * a, 2 * A),
+        (0 * a + b, B),
+        ((a + b) * (a + own), (A + B) * (A + gram(own, X, Y))),
+    ]:
+        value = gram(kernel, X, Y)
+        assert value.dtype == dtype
+        np.testing.assert_allclose(value, expected, rtol=20 * eps(dtype))
+
+
+@pytest.mark.parametrize("factor", [-1, -0.5, math.nan, math.inf])
+def test_negative_and_infinite_factors_are_refused(factor):
+    with pytest.raises(ValueError, match="factor must be non-negative and finite"):
+        Gaussian(1.0) * factor
+
+
+def users_kernels(dtype):
+    weights = jnp.asarray([0.1, 0.2, 0.3], dtype)
+    literal = Diagonal(weights)
+    return {
+        "closure": lambda x, y: jnp.exp(-jnp.sum(weights * (x - y) ** 2)),
+        "pytree": literal,
+        "pytree of a NumPy array": Diagonal(np.asarray(weights)),
+        "partial": partial(lambda w, x, y: jnp.exp(-jnp.sum(w * (x - y) ** 2)), weights),
+        "jitted": jax.jit(lambda x, y: jnp.exp(-jnp.sum(weights * (x - y) ** 2))),
+        "bound method": literal.__call__,
+        "subclass": Gaussian(1.0) * 0 + literal,
+    }
+
+
+def test_a_users_function_works_wherever_a_kernel_does(rng):
+    dtype = jnp.float32
+    X, Y = points(rng, dtype), points(rng, dtype, n=7)
+    scale = np.sqrt([0.1, 0.2, 0.3])
+    twin = Gaussian.from_gamma(1.0)  # the same kernel on scaled coordinates
+    A, B = X * jnp.asarray(scale, dtype)[None], Y * jnp.asarray(scale, dtype)[None]
+    V, weights = jnp.ones((7, 2), dtype), jnp.ones(N, dtype)
+    close = partial(np.testing.assert_allclose, rtol=200 * eps(dtype), atol=100 * eps(dtype))
+
+    @partial(jax.jit, static_argnums=0)
+    def everything(make, X, Y):
+        kernel = make()
+        f = rkhs.Function(kernel, X, weights)
+        Sigma = rkhs.Covariance(kernel, X)
+        phi = kernel_jl(jax.random.key(1), kernel, X, num_features=2)
+        distances = kernel_distance(kernel, X[:7], Y)
+        return gram(kernel, X, Y), gram_matmul(kernel, X, Y, V), f(Y), Sigma.inner(f, f), phi(Y), distances
+
+    expected = everything(lambda: twin, A, B)
+    for name, kernel in users_kernels(dtype).items():
+        close(gram(kernel, X, Y), expected[0])
+        if name in ("closure", "pytree"):
+            for value, wanted in zip(everything(lambda kernel=kernel: kernel, X, Y), expected, strict=True):
+                assert value.dtype == dtype
+                close(value, wanted)
+
+
+def test_a_closure_over_a_traced_array_has_gradients(rng):
+    """The same derivative through a closure, through a PyTree, and by hand."""
+    X = points(rng, "float32")
+
+    def through_closure(w):
+        return gram(lambda x, y: jnp.exp(-jnp.sum(w * (x - y) ** 2)), X).sum()
+
+    w = jnp.full(DIM, 0.3)
+    squares = (np.float64(X)[:, None] - np.float64(X)[None]) ** 2
+    by_hand = -(np.exp(-0.3 * squares.sum(-1))[:, :, None] * squares).sum((0, 1))
+    for derivative in (jax.grad(through_closure), jax.jit(jax.grad(through_closure))):
+        np.testing.assert_allclose(derivative(w), by_hand, rtol=1e-5)
+    through_pytree = jax.grad(lambda kernel: gram_matmul(kernel, X, None, jnp.ones(N)).sum())(Diagonal(w))
+    np.testing.assert_allclose(through_pytree.weights, by_hand, rtol=1e-5)
+    stacked = jax.vmap(through_closure)(jnp.stack([w, 2 * w]))
+    np.testing.assert_allclose(stacked, [through_closure(w), through_closure(2 * w)], rtol=1e-5)
+
+
+def test_what_is_no_kernel_is_refused(rng):
+    X = points(rng, "float32")
+    for wrong in (None, 3.0, "gaussian", Gaussian, X):
+        with pytest.raises(ValueError, match="kernel must be a kernel such as Gaussian"):
+            gram(wrong, X)
+    with pytest.raises(ValueError, match=r"must return a scalar for two points, got shape \(3,\)"):
+        gram(lambda x, y: x * y, X)
+
+
+def test_a_subclass_needs_values_and_pairs_only(rng):
+    X = points(rng, "float32")
+    np.testing.assert_allclose(gram(Weighted(), X), gram(Linear(), X), rtol=1e-5, atol=1e-5)
+
+
+# --- gradients -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in LITERAL if "with_function" not in name])
+def test_gradients_are_finite_at_coincident_points(name, rng):
+    """For a pair, and for a Gram matrix with exact copies among its points, in every argument and parameter."""
+    kernel = jax.tree.map(jnp.float32, LITERAL[name][0])
+    X = points(rng, "float32").at[3].set(0).at[4].set(0)
+    X = X.at[1].set(X[0])
+
+    @jax.jit
+    def gradients(kernel, X):
+        def total(kernel, X, Y):
+            distances = kernel_distance(kernel, X[:2], Y[:2]).sum() if kernel.psd else 0
+            product = gram_matmul(kernel, X, None, X, block_size=6)
+            return kernel(X[0], Y[1]) + gram(kernel, X).sum() + gram(kernel, X, Y).sum() + product.sum() + distances
+
+        return jax.grad(total, (0, 1, 2))(kernel, X, X)
+
+    leaves = jax.tree.leaves(gradients(kernel, X))
+    assert len(leaves) == 2 + len(jax.tree.leaves(kernel))
+    for leaf in leaves:
+        assert np.isfinite(leaf).all()
+
+
+@pytest.mark.parametrize("name", LITERAL)
+def test_gradients_are_those_of_the_literal_formula(name, x64, rng):
+    kernel, literal = LITERAL[name]
+    x, y = rng.normal(size=(2, DIM))
+    steps = 1e-6 * np.eye(DIM)
+    expected = [(literal(x + step, y) - literal(x - step, y)) / 2e-6 for step in steps]
+    pair, tile = (lambda x, y: kernel(x, y)), (lambda x, y: gram(kernel, x[None], y[None])[0, 0])
+    for found in jax.jit(lambda x, y: (jax.grad(pair)(x, y), jax.grad(tile)(x, y)))(x, y):
+        np.testing.assert_allclose(found, expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("family", STATIONARY)
+def test_lengthscale_derivatives_are_those_of_differences(family, x64, rng):
+    x, y = jnp.asarray(rng.normal(size=(2, DIM)))
+    value = jax.jit(lambda kernel: kernel(x, y))
+    slope = jax.jit(jax.grad(value))(family(0.9)).lengthscale
+    difference = (value(family(0.9 + 1e-6)) - value(family(0.9 - 1e-6))) / 2e-6
+    assert float(slope) == pytest.approx(float(difference), abs=1e-8)
+
+
+@pytest.mark.parametrize(("family", "curvature"), list(zip(SMOOTH, [1, 2, 3, 5 / 3], strict=True)))
+def test_curvature_at_coincident_points_is_exact(family, curvature, dtype):
+    """The Hessian of K(., y) at y is -curvature / lengthscale^2 times the identity."""
+    y = jnp.asarray([0.3, -2.0, 5.0], dtype)
+    hessian = jax.jit(jax.hessian(family(0.5)))(y, y)
+    np.testing.assert_allclose(hessian, -curvature / 0.25 * np.eye(DIM), rtol=8 * eps(dtype), atol=8 * eps(dtype))
+
+
+# --- transformations and precision -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", STATIONARY)
+def test_a_stacked_kernel_is_many_kernels_under_vmap(family, rng):
+    X, Y = points(rng, "float32"), points(rng, "float32", n=7)
+    scales = jnp.array([0.5, 2.0])
+    stacked = jax.jit(jax.vmap(gram, (0, None, None)))(family(scales), X, Y)
+    datasets = jax.vmap(gram)(family(scales), jnp.stack([X, X + 1]), jnp.stack([Y, Y]))
+    for i, scale in enumerate([0.5, 2.0]):
+        np.testing.assert_allclose(stacked[i], gram(family(scale), X, Y), rtol=0, atol=50 * eps("float32"))
+        np.testing.assert_allclose(datasets[i], gram(family(scale), X + i, Y), rtol=0, atol=50 * eps("float32"))
+    with pytest.raises(ValueError, match=r"lengthscale must be a scalar .* got shape \(2,\); .*vmap"):
+        gram(family(scales), X)
+
+
+def test_kernels_pass_through_jit_as_arguments(rng):
+    X = points(rng, "float32")
+    traces = []
+
+    @jax.jit
+    def program(kernel, X):
+        traces.append(kernel)
+        return gram(kernel, X)
+
+    for scale in (0.5, 2.0):
+        np.testing.assert_allclose(program(Matern32(scale), X), gram(Matern32(scale), X), rtol=0, atol=1e-6)
+    program(Matern52(0.5), X)
+    assert len(traces) == 2  # once for each class, not for each lengthscale
+
+
+@pytest.mark.parametrize("name", LITERAL)
+def test_float32_points_meet_no_float64(name, x64):
+    kernel, X = LITERAL[name][0], jnp.ones((N, DIM), jnp.float32)
+    text = str(jax.make_jaxpr(lambda X: (gram(kernel, X), kernel(X[0], X[1]), gram_matmul(kernel, X, None, X)))(X))
+    assert not [word for word in text.split() if "f64[" in word and "f64[]" not in word]
+    assert gram(kernel, X).dtype == kernel(X[0], X[1]).dtype == jnp.float32
+
+
+def test_radial_kernels_are_invariant_under_rotation(x64, rng):
+    X, Q = rng.normal(size=(N, DIM)), np.linalg.qr(rng.normal(size=(DIM, DIM)))[0]
+    radial = (Gaussian, Exponential, Matern32, Matern52)
+    for family in radial:
+        np.testing.assert_allclose(gram(family(0.8), X @ Q), gram(family(0.8), X), atol=1e-13)
+    for family in (Laplacian, Cauchy):  # controls: products over coordinates are not
+        assert np.abs(gram(family(0.8), X @ Q) - gram(family(0.8), X)).max() > 1e-2
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [0, 0.0, -1.0, math.nan, math.inf, np.float32(-2), np.int64(0), True, "1"])
+def test_bad_lengthscales_are_refused_by_name(value):
+    for family in STATIONARY:
+        with pytest.raises(ValueError, match="lengthscale must be positive and finite"):
+            family(value)
+    with pytest.raises(ValueError, match="lengthscale must be positive and finite"):
+        Polynomial(2, 1.0, value)
+    for family in (Gaussian, Laplacian, Exponential):
+        with pytest.raises(ValueError, match=r"gamma must be (positive and finite|a real number)"):
+            family.from_gamma(value)
+    with pytest.raises(ValueError, match=r"width must be (positive and finite|a real number)"):
+        Gaussian.from_width(value)
+
+
+def test_bad_polynomials_are_refused_by_name():
+    for degree in (0, -1, 1.5, True):
+        with pytest.raises(ValueError, match="degree must be"):
+            Polynomial(degree)
+    with pytest.raises(ValueError, match="offset must be non-negative"):
+        Polynomial(2, -1.0)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        (np.ones((2, 3), np.float32), np.ones(3, np.float32), "x must have shape"),
+        (np.ones(3, np.float32), np.ones(4, np.float32), r"y must have shape \(3,\), got \(4,\)"),
+        (np.ones(3, np.int32), np.ones(3, np.float32), "x must have dtype float32 or float64, got int32"),
+        (np.ones(3, np.float32), np.ones(3, np.float16), "y must have dtype float32 or float64, got float16"),
+        (np.float32(1), np.ones(3, np.float32), "x must have shape"),
+    ],
+)
+def test_bad_points_are_refused_by_name(x, y, message):
+    for kernel in (Gaussian(1.0), as_kernel(own)):
+        with pytest.raises(ValueError, match=message):
+            kernel(x, y)
