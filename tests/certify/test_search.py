@@ -11,7 +11,7 @@ from scipy import special, stats
 from proofs_check.certify import _search
 from proofs_check.certify._model import Outcome, Probe
 from proofs_check.certify._search import certify_size, failure_limits, grid, median_interval, quantiles, search
-from proofs_check.engine import sequential, stopping
+from proofs_check.engine import limits, sequential, stopping
 
 FALSE_ALARM = 1e-5
 DELTA, ALPHA = 0.05, 1e-3
@@ -114,7 +114,7 @@ def test_what_the_module_says_of_sequential_and_fixed_numbers():
             run = stopping.stopping_law(rate, DELTA, alpha, np.arange(1, 1501))
             assert round(run.expected_trials) == mean
             numbers = np.arange(100, 600)
-            last = sequential.limits.largest_certified(numbers, DELTA, alpha)
+            last = limits.largest_certified(numbers, DELTA, alpha)
             assert numbers[np.argmax(stats.binom.cdf(last, numbers, rate) >= 0.9)] == number
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from proofs_check.claim import Claim
-from proofs_check.report.atlas._pages import FORMS, slug
+from proofs_check.report.atlas import FORMS, slug
 from proofs_check.report.document import PAPERS
-from proofs_check.report.markdown import _cell, _row, _tex
+from proofs_check.report.markdown import cell, table, tex
 
 FALSE = ("refuted", "vacuous")
 UNNAMED = "calibrated"
@@ -44,9 +44,10 @@ def page(claims: Sequence[Claim]) -> str:
         "",
         "An entry says what is printed, in our words; what is wrong with it, and the counterexample; and what holds "
         "instead, with the place of its proof. The id is that of the claim that refutes the printed form and checks "
-        "the corrected one; it leads to the {doc}`atlas <atlas/index>`, which has the formula as printed, the "
-        "hypotheses, and what a run found. `python -m proofs_check --claim ID` runs it. The page is made from the "
-        "registry of claims, and a test compares the two.",
+        "the corrected one; the {doc}`atlas <atlas/index>` has the formula as printed, the hypotheses, and what a run "
+        "found of it. `python -m proofs_check show ID` says where the check and the proof are, and "
+        "`python -m proofs_check --claim ID` runs it. The page is made from the "
+        "register, and a test compares the two.",
         "",
     ]
     for paper in PAPERS:
@@ -60,38 +61,34 @@ def page(claims: Sequence[Claim]) -> str:
 
 
 def _section(title: str, label: str, claims: Sequence[Claim]) -> list[str]:
-    """Return the errata of one kind; `label` is what the reason of the registry is called."""
+    """Return the errata of one kind; `label` is what the reason in the register is called."""
     if not claims:
         return []
     lines = [f"## {title}", ""]
     for claim in claims:
         lines += [f"### {_heading(claim)}", "", f"- *Printed.* {claim.says}"]
-        lines.append(f"- *{label}.* {_cell(claim.because)}")
+        lines.append(f"- *{label}.* {cell(claim.because)}")
         if claim.corrected is not None:
-            lines.append(f"- *Holds.* {_tex(claim.corrected.tex or claim.tex)}")
+            lines.append(f"- *Holds.* {tex(claim.corrected.tex or claim.tex)}")
         lines.append(f"- *Proof.* {claim.proof}.")
         verdicts = [f"{_expected(claim, form)} as {form}" for form in FORMS if _expected(claim, form)]
-        lines += [f"- *Claim.* {_link(claim)}: {', '.join(verdicts)}.", ""]
+        lines += [f"- *Claim.* `{claim.id}`: {', '.join(verdicts)}.", ""]
     return lines
 
 
 def _unnamed(title: str, claims: Sequence[Claim]) -> list[str]:
     """Return the table of statements that are true up to a constant which the paper does not name."""
     rows = [
-        [_cell(claim.where), _link(claim), _cell(claim.because)]
+        [cell(claim.where), f"`{claim.id}`", cell(claim.because)]
         for claim in claims
         if _expected(claim, "printed") == UNNAMED
     ]
     head = ["place", "claim", "what is known of the constant"]
-    return [f"## {title}", "", _row(head), _row(["---"] * len(head)), *map(_row, rows), ""] if rows else []
-
-
-def _link(claim: Claim) -> str:
-    return f"[`{claim.id}`](atlas/{claim.paper}.md#{slug(claim.id)})"
+    return [f"## {title}", "", table(head, rows), ""] if rows else []
 
 
 def _heading(claim: Claim) -> str:
-    return f"{_cell(claim.where)} (`{claim.id}`)"
+    return f"{cell(claim.where)} (`{claim.id}`)"
 
 
 def _expected(claim: Claim, form: str) -> str:
