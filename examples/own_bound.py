@@ -21,7 +21,7 @@ from jaxkern.bounds import Bound
 from proofs_check.claim import Claim, Control, Form, Setting, Tail
 from proofs_check.engine.draws import QUICK
 from proofs_check.engine.run import run
-from proofs_check.report import terminal
+from proofs_check.report import record, terminal
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--draws", type=int, default=20_000, help="for the figure alone")
@@ -75,7 +75,7 @@ claim = Claim(
 
 # %% Run it. It draws until the evidence decides; a true bound is refuted with probability 0.1 % at most.
 results = run([claim], profile=QUICK, seed=0)
-terminal.terminal(results, terminal.About("quick", 0, 1e-3, "float32"))
+terminal.terminal(results, record.About("quick", 0, 1e-3, "float32"))
 assert results[0].as_expected
 
 # %% Draw what was bounded.

@@ -112,7 +112,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "proofs_check/papers/amini2021/figure3.py": ("figure3",),
     "proofs_check/papers/kpotufe2020/table2.py": ("table2", "tables_kpotufe2020"),
     "proofs_check/targets": ("attack",),
-    "proofs_check/cli/usage.py": ("verdicts",),
+    "proofs_check/usage.py": ("verdicts",),
 }
 """The modules of tests that try a file or a folder: the longest name counts. Without one, `tests_of` goes by names."""
 

@@ -764,7 +764,7 @@ FOURIER_QUANTITIES = {
     "num_frequencies": 700.0,
     "num_features": 900.0,
     "num_points": 50.0,
-    "distance": 0.7,
+    "distance": 0.1,
     "second_moment": 1.1,
     "fourth_moment": 3.2,
     "s": 0.4,
@@ -814,6 +814,7 @@ FOURIER_BOUNDS = {
     "relative_distances": ("eps", "num_frequencies", "num_points"),
     "relative_distances_closed_form": ("eps", "num_frequencies", "num_points"),
     "relative_distances_sharp": ("eps", "num_frequencies", "num_points"),
+    "segment": ("num_frequencies", "distance", "tau"),
     "squared_distance_lower": ("eps", "distance"),
     "sub_exponential": ("eps", "mean", "p", "q", "num_frequencies"),
     "success_limit": ("eps", "num_frequencies", "num_points"),
@@ -845,14 +846,6 @@ for module, table in ((fourier, FOURIER_BOUNDS), (streaming, STREAMING_BOUNDS)):
 
             values = [FOURIER_QUANTITIES[n] * (1 + 0.05 * i * seed) for i, n in enumerate(names, 1)]
             return bound, tuple(jnp.asarray(value, dtype) for value in values)
-
-
-@entry("bounds.fourier.segment")
-def _(dtype, seed):
-    def bound(size, distance, tau):
-        return fourier.segment(num_frequencies=size, distance=distance, tau=tau)
-
-    return bound, tuple(jnp.asarray(value, dtype) * (1 + 0.05 * seed) for value in (700.0, 0.1, 4.0))
 
 
 @entry("bounds.fourier.relative_distances_given")

@@ -43,6 +43,11 @@ def frequent_directions(*, residual_energy: Any, sketch_size: Any, rank: Any, as
     |A - A_k|_F^2 / (h - k). As printed |A - A_k|_F^2 / (l - k), which belongs to `frequent_directions_rowwise` and
     fails here by any factor.
 
+    Parameters
+    ----------
+    residual_energy, sketch_size, rank : |A - A_k|_F^2, l rows of the sketch, and k.
+    as_printed : take the statement as printed. Static.
+
     Returns
     -------
     Bound, deterministic, valid for 0 <= k < h; as printed for 0 <= k < l (the paper allows k = l) and even l.
@@ -59,6 +64,10 @@ def frequent_directions(*, residual_energy: Any, sketch_size: Any, rank: Any, as
 def frequent_directions_rowwise(*, residual_energy: Any, sketch_size: Any, rank: Any) -> Bound:
     """Bound |A'A - B'B|_2 by |A - A_k|_F^2 / (l - k) when the buffer of l rows is shrunk at l, at every row.
 
+    Parameters
+    ----------
+    residual_energy, sketch_size, rank : |A - A_k|_F^2, l rows of the sketch, and k.
+
     Returns
     -------
     Bound, deterministic, valid for 0 <= k < l.
@@ -74,6 +83,10 @@ def frequent_directions_buffered(*, residual_energy: Any, sketch_size: Any, rank
 
     It is what `jaxkern.frequent_directions` does by default: the better bound at one decomposition per l rows.
 
+    Parameters
+    ----------
+    residual_energy, sketch_size, rank : |A - A_k|_F^2, l rows of the sketch, and k.
+
     Returns
     -------
     Bound, deterministic, valid for 0 <= k <= l.
@@ -87,8 +100,12 @@ def frequent_directions_buffered(*, residual_energy: Any, sketch_size: Any, rank
 def leftover_rows(*, energy: Any, sketch_size: Any, row_energy: Any) -> Bound:
     """Bound |Ghat - Gtilde|_2 for the literal Algorithm 1, which returns the W of the last decomposition.
 
-    Up to l rows that came later do not enter W: |Z|_F^2 / h + l max |z|^2, where row_energy = max |z|^2. Valid once
-    a decomposition was made; before that W does not exist.
+    Up to l rows that came later do not enter W: |Z|_F^2 / h + l max |z|^2. Valid once a decomposition was made; before
+    that W does not exist.
+
+    Parameters
+    ----------
+    energy, sketch_size, row_energy : |Z|_F^2, l rows of the sketch, and max |z|^2.
 
     Returns
     -------
@@ -105,8 +122,13 @@ def leftover_rows(*, energy: Any, sketch_size: Any, row_energy: Any) -> Bound:
 def projection(*, num_points: Any, sketch_size: Any, row_energy: Any = 2.0, as_printed: bool = False) -> Bound:
     """Bound |Ghat - Gtilde|_2 by row_energy n / h for Algorithm 1 with a last decomposition of the buffer.
 
-    row_energy bounds |z|^2: 2 for shifted features, 1 for paired ones. As printed 2 n / l, whatever the features; twice
-    that is attained with shifted features.
+    As printed 2 n / l, whatever the features; twice that is attained with shifted features.
+
+    Parameters
+    ----------
+    num_points, sketch_size : n points, and l rows of the sketch.
+    row_energy : max |z|^2: 2 for shifted features, 1 for paired ones.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -124,6 +146,10 @@ def projection(*, num_points: Any, sketch_size: Any, row_energy: Any = 2.0, as_p
 @formula
 def projection_buffered(*, num_points: Any, sketch_size: Any, row_energy: Any = 1.0) -> Bound:
     """Bound |Ghat - Gtilde|_2 by row_energy n / (l + 1) for a buffer of 2 l rows shrunk at l + 1.
+
+    Parameters
+    ----------
+    num_points, sketch_size, row_energy : as in `projection`.
 
     Returns
     -------
@@ -143,6 +169,11 @@ def streaming_gram(
 
     eps is the share of the features, whose probability is that of `gram_spectral_shifted`. As printed l = 4 / eps' and
     m = O(log(n / delta) / eps'^2) give eps': a share of 2 / l for the sketch. It needs a last decomposition.
+
+    Parameters
+    ----------
+    eps, num_features, num_points, sketch_size : share of the features, and m features, n points, l rows of the sketch.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -166,6 +197,10 @@ def streaming_gram_buffered(*, eps: Any, num_frequencies: Any, num_points: Any, 
 
     The probability is the larger of those of `gram_spectral_paired` and `gram_spectral_paired_all_n`.
 
+    Parameters
+    ----------
+    eps, num_frequencies, num_points, sketch_size : share of the features, and t frequencies, n points, l rows.
+
     Returns
     -------
     Bound, valid for eps > 0 and l >= 1.
@@ -185,6 +220,10 @@ def streaming_gram_buffered(*, eps: Any, num_frequencies: Any, num_points: Any, 
 def frobenius_from_spectral(*, spectral: Any, num_points: Any) -> Bound:
     """Bound |G - G'|_F by sqrt(n) |G - G'|_2.
 
+    Parameters
+    ----------
+    spectral, num_points : |G - G'|_2, and n points.
+
     Returns
     -------
     Bound, deterministic. For Fourier features `fourier.gram_frobenius_paired` is smaller, by the factor sqrt(n).
@@ -197,9 +236,14 @@ def frobenius_from_spectral(*, spectral: Any, num_points: Any) -> Bound:
 
 @formula
 def best_rank(*, tail: Any, spectral: Any, rank: Any, as_printed: bool = False) -> Bound:
-    """Bound |G - G'_k|_F by |G - G_k|_F + 2 sqrt(2 k) |G - G'|_2, for symmetric G and G'; tail is |G - G_k|_F.
+    """Bound |G - G'_k|_F by |G - G_k|_F + 2 sqrt(2 k) |G - G'|_2, for symmetric G and G'.
 
     As printed with 1 for 2 sqrt(2), which is false: sqrt(5) is attained.
+
+    Parameters
+    ----------
+    tail, spectral, rank : |G - G_k|_F, |G - G'|_2 and k.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -218,6 +262,10 @@ def nystrom_best_rank(*, num_landmarks: Any, rank: Any, tau: Any) -> Bound:
 
     Gbar_k = C W_k^+ C' for c landmarks drawn uniformly from the n points with replacement, kappa = max K(x, x).
 
+    Parameters
+    ----------
+    num_landmarks, rank, tau : c landmarks, k, and exponent of the failure probability.
+
     Returns
     -------
     Bound with probability 1 - exp(-tau) for both norms at once, valid for tau >= 0 and 1 <= k <= c.
@@ -235,6 +283,12 @@ def nystrom_coherence(*, eps: Any, coherence: Any, rank: Any, num_landmarks: Any
 
     They are drawn uniformly without replacement. The paper has Gbar_k for Gbar, of which no proof is known to us, and
     leaves the constant of c open.
+
+    Parameters
+    ----------
+    eps, num_landmarks, num_points : free, c landmarks, and n points.
+    coherence, rank : (n / k) max_i |U_i|^2, U the k leading eigenvectors of G, and k.
+    tau : exponent of the failure probability.
 
     Returns
     -------
@@ -256,6 +310,10 @@ def nystrom_frobenius_mean(*, mean_square: Any, num_landmarks: Any) -> Bound:
 
     They are drawn uniformly with replacement. c shifted features have a mean square error of at least as much.
 
+    Parameters
+    ----------
+    mean_square, num_landmarks : |G|_F^2 / n^2, and c landmarks.
+
     Returns
     -------
     Bound, deterministic, valid for mean_square <= 1.
@@ -272,6 +330,10 @@ def nystrom_spectral(*, eps: Any, num_landmarks: Any) -> Bound:
 
     Gbar = C W^+ C' of full rank, kappa = max K(x, x). The probability is 1 - 20 exp(-eps^2 c / (1/2 + 2 eps / 3)) for
     draws with or without replacement, whatever n. Nothing is said of Nystrom cut to a smaller rank.
+
+    Parameters
+    ----------
+    eps, num_landmarks : error, and c landmarks.
 
     Returns
     -------

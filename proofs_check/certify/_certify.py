@@ -28,7 +28,7 @@ from proofs_check.certify._spectral import Spectral
 from proofs_check.certify._table import Table, from_array, rows_for
 from proofs_check.certify._theory import STATIONARY, demands
 from proofs_check.certify._trials import Trials
-from proofs_check.cli.job import versions
+from proofs_check.engine.versions import versions
 
 KERNELS: dict[str, Callable[[Any], kernels.Kernel]] = {kernel.__name__.lower(): kernel for kernel in STATIONARY}
 PAIRS = 100_000

@@ -16,19 +16,20 @@ from typing import Any
 
 from proofs_check.certify._model import GOALS
 from proofs_check.cli import folders
-from proofs_check.cli.usage import (
+from proofs_check.engine import files
+from proofs_check.engine.checkpoint import MANIFEST
+from proofs_check.engine.reading import DataError
+from proofs_check.usage import (
     AS_EXPECTED,
     NOT_AS_EXPECTED,
     NOT_WRITTEN,
     PROG,
     StorageError,
     UsageError,
+    check_file,
     number,
     positive,
 )
-from proofs_check.engine import files
-from proofs_check.engine.checkpoint import MANIFEST
-from proofs_check.engine.reading import DataError
 
 EXAMPLES = f"""examples:
   {PROG} certify points.csv --standardize                    kernel distances to 10 %, every map, ten minutes
@@ -110,7 +111,7 @@ def command(options: argparse.Namespace) -> int:
 
     from proofs_check.certify import certify, open_table
     from proofs_check.certify._terminal import show
-    from proofs_check.cli.job import set_precision
+    from proofs_check.cli.request import set_precision
 
     set_precision("float64")
     reading: dict[str, Any] = {
@@ -177,7 +178,7 @@ def _check_folder(folder: Path, overwrite: bool) -> None:
 
 def _check_save(options: argparse.Namespace) -> None:
     """Raise UsageError where the map cannot be saved without loss."""
-    folders.check_file("--save", options.save, overwrite=options.overwrite, inputs=[options.data])
+    check_file("--save", options.save, overwrite=options.overwrite, inputs=[options.data])
     made = () if options.output is None else (options.output / name for name in (*FILES, LOCK))
     if options.save.resolve() in {path.resolve() for path in made}:
         raise UsageError(f"--save {options.save} is a file of the certificate; choose another one")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from proofs_check.certify._model import GOALS
-from proofs_check.report.document import fault_of, load, write_json
+from proofs_check.engine.documents import fault_of, load, write_json
 
 SCHEMA = 1
 Test = Callable[[Any], bool]
@@ -19,7 +19,7 @@ _HUGE = 1e300  # sums and products of a few numbers below that are finite floats
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return the certificate that a file holds. Raises ReportError, in one line, where it holds none to be read."""
+    """Return the certificate that a file holds. Raises DocumentError, in one line, where it holds none to be read."""
     return load(path, "certificate", "certificate", SCHEMA, find_fault)
 
 

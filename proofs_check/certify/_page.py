@@ -35,7 +35,7 @@ _STATUS_TONES = {"certified": "good", "not certified": "bad", "out of time": "op
 
 def render(document: Json) -> str:
     """Return the page of a certificate that `proofs_check.certify._document.find_fault` accepts."""
-    style = resources.files("proofs_check.report.html").joinpath("page.css").read_text(encoding="utf-8")
+    style = resources.files("proofs_check.report").joinpath("templates/page.css").read_text(encoding="utf-8")
     style += resources.files(__package__).joinpath("page.css").read_text(encoding="utf-8")
     sections = [
         ("run", "What to run", _commands(document)),

@@ -14,7 +14,7 @@ import sys
 import zlib
 from pathlib import Path
 
-from proofs_check.cli.usage import PROG, UsageError
+from proofs_check.usage import PROG, UsageError
 
 LARGEST = 2**28
 """Bytes that may be kept; the programs of all quick runs are a tenth of it."""

@@ -7,11 +7,11 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from proofs_check.cli import cache
-from proofs_check.cli.usage import BAD_USAGE, INTERRUPTED, NOT_WRITTEN, PROG, UsageError, positive
+from proofs_check.engine import documents
 from proofs_check.report import console
+from proofs_check.usage import BAD_USAGE, INTERRUPTED, NOT_WRITTEN, PROG, Parser, UsageError, positive, whole
 
 # All else is imported by the commands, after the arguments are read, so that --help is instant.
 
@@ -49,11 +49,6 @@ REPORT_EXAMPLES = """examples:
 
 exit status: 0 both files are written, 2 there is no report that this version can read, and nothing is written,
 3 a file cannot be written."""
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message} (try {self.prog} --help)")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -108,8 +103,8 @@ def _command(argv: Sequence[str] | None) -> int:
         return NOT_WRITTEN
 
 
-def _kept() -> _Parser:
-    parser = _Parser(prog=PROG, add_help=False, allow_abbrev=False)
+def _kept() -> Parser:
+    parser = Parser(prog=PROG, add_help=False, allow_abbrev=False)
     parser.add_argument(
         "--cache", type=Path, metavar="DIR", help="keep compiled programs here, in a folder of your own"
     )
@@ -118,7 +113,7 @@ def _kept() -> _Parser:
 
 
 def _parser(chosen: str = "run") -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog=PROG,
         description="Run the theorems of the papers as checks that can fail.",
         epilog=EPILOG,
@@ -126,9 +121,9 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="store_true", help="show the version and exit")
-    commands = parser.add_subparsers(title="commands (run is the default)", required=True, parser_class=_Parser)
+    commands = parser.add_subparsers(title="commands (run is the default)", required=True, parser_class=Parser)
 
-    choice = _Parser(add_help=False)
+    choice = Parser(add_help=False)
     choice.add_argument("--paper", metavar="KEY", help="only the claims of this paper, such as kpotufe2020")
     choice.add_argument(
         "--claim", metavar="ID", action="append", default=[], help="only this claim, or all that begin so; repeatable"
@@ -142,7 +137,7 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
     )  # fmt: skip
     run.add_argument("--all", action="store_true", help="steps of proofs, remarks and facts in passing, too")
     run.add_argument("--profile", choices=("quick", "full"), default="quick", help="how much to run (default: quick)")
-    run.add_argument("--seed", type=_seed, default=0, metavar="INT", help="a whole number, below 2^32 (default: 0)")
+    run.add_argument("--seed", type=whole, default=0, metavar="INT", help="a whole number, below 2^32 (default: 0)")
     run.add_argument("--data", type=Path, metavar="FILE", help="your own points: .npz (with X), .npy or .csv")
     run.add_argument("--lengthscale", type=positive, metavar="FLOAT", help="of the kernel; only with --data")
     run.add_argument("--dtype", choices=("float64", "float32"), default="float64", help="precision of the trials")
@@ -169,7 +164,7 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
     attack = commands.add_parser("attack", parents=[kept], help="search the worst case of a claim", allow_abbrev=False)
     attack.set_defaults(command=_attack)
     if chosen == "attack":
-        from proofs_check.engine.adversary import add_arguments
+        from proofs_check.cli.attack import add_arguments
 
         add_arguments(attack)
 
@@ -203,16 +198,11 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
     return parser
 
 
-def _seed(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 12 and int(text) < 2**32):
-        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {2**32 - 1}, got {text[:30]!r}")
-    return int(text)
-
-
 def _run(options: argparse.Namespace) -> int:
     from proofs_check.cli import job
+    from proofs_check.cli.request import Request
 
-    request = job.Request(
+    request = Request(
         profile=options.profile,
         seed=options.seed,
         dtype=options.dtype,
@@ -233,9 +223,9 @@ def _resume(options: argparse.Namespace) -> int:
 
 
 def _attack(options: argparse.Namespace) -> int:
-    from proofs_check.engine import adversary
+    from proofs_check.cli import attack
 
-    return adversary.command(options)
+    return attack.command(options)
 
 
 def _certify(options: argparse.Namespace) -> int:
@@ -245,14 +235,13 @@ def _certify(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from proofs_check.cli import job
-
-    job.set_precision("float64")
-    claims = job.select(job.known_claims(), options.paper, options.claim)
     import json
 
-    from proofs_check.report.terminal import describe
+    from proofs_check.cli import request
+    from proofs_check.report.record import describe
 
+    request.set_precision("float64")
+    claims = request.select(request.known_claims(), options.paper, options.claim)
     described = [describe(claim) for claim in claims]
     if options.json:
         print(json.dumps(described, indent=1, allow_nan=False))
@@ -266,10 +255,10 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    from proofs_check.cli import job
+    from proofs_check.cli import request
 
-    job.set_precision("float64")
-    chosen = job.select(job.known_claims(), None, [options.id])
+    request.set_precision("float64")
+    chosen = request.select(request.known_claims(), None, [options.id])
     if len(chosen) > 1:
         raise UsageError(f"{options.id!r} begins several claims: {', '.join(claim.id for claim in chosen)}")
     from proofs_check.cli.show import lines
@@ -290,7 +279,7 @@ def _report(options: argparse.Namespace) -> int:
         raise UsageError(f"{folder} holds no report.json; give the folder of a run")
     try:
         job.write_pages(folder, document.read(path))
-    except document.ReportError as error:
+    except documents.DocumentError as error:
         raise UsageError(str(error)) from None
     print(f"Report: {folder / 'report.html'} (and report.md)")
     return 0

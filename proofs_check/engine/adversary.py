@@ -12,13 +12,9 @@ constant cannot be improved, the best excess should be close to zero, which show
 
 from __future__ import annotations
 
-import argparse
 import functools
-import json
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -28,8 +24,7 @@ from jax import lax
 
 from jaxkern import checks
 from proofs_check.claim import Exact, Form, Inequality, Tail, Verdict
-from proofs_check.cli.usage import UsageError
-from proofs_check.engine import draws, files, judge
+from proofs_check.engine import draws, judge
 
 Params = Any
 """A PyTree of arrays: a floating leaf moves by gradients; a leaf of integers is a permutation, and moves by swaps."""
@@ -38,14 +33,6 @@ ALPHA = 1e-3
 RECHECKED = 3
 SWAPS = 4
 PROBE = 1e-4
-EXAMPLES = """examples:
-  python -m proofs_check attack ghashami2016:lem3.5                    both forms, as printed and as corrected
-  python -m proofs_check attack chen2016:lem4.1 --form printed         one form
-  python -m proofs_check attack ghashami2016:lem3.2 --restarts 128 --steps 1000 --seed 7
-  python -m proofs_check attack ghashami2016:thm3.1 --json found.json  the worst case found, as numbers
-
-exit status: 0 a violation was found where the claim is expected to be refuted, and none elsewhere; 1 otherwise;
-2 bad usage, 3 a file cannot be written."""
 
 
 @dataclass(frozen=True)
@@ -315,149 +302,3 @@ def recheck(target: Target, params: Params, key: jax.Array, *, alpha: float) -> 
 
 def _at(params: Params, index: int) -> Params:
     return jax.tree.map(lambda leaf: leaf[index], params)
-
-
-# -------------------------------------------------------------------------------------------------------- command line
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `attack` to its parser, with a description and examples."""
-    parser.description = (
-        "Search the worst case of a claim by gradient ascent from random starts, within its hypotheses,\n"
-        "and evaluate what is found again on fresh randomness. Without CLAIM, list the claims that can be attacked."
-    )
-    parser.epilog = EXAMPLES
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("claim", metavar="CLAIM", nargs="?", help="the id of a claim, such as ghashami2016:lem3.5")
-    parser.add_argument(
-        "--form", choices=("printed", "corrected", "both"), default="both", help="which form (default: both)"
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="INT", help="a whole number from 0 on (default: 0)")
-    parser.add_argument("--restarts", type=int, default=32, metavar="INT", help="random starts (default: 32)")
-    parser.add_argument("--steps", type=int, default=300, metavar="INT", help="steps of each (default: 300)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found into a new file")
-
-
-def command(options: argparse.Namespace) -> int:
-    """Attack the forms of a claim, print what was found, and return 0 if it is what the claim expects, else 1.
-
-    Runs in float64. Raises UsageError, in one line, where the options cannot be followed.
-    """
-    for name, least in (("seed", 0), ("restarts", 1), ("steps", 1)):
-        if getattr(options, name) < least:
-            raise UsageError(f"--{name} must be at least {least}, got {getattr(options, name)}")
-    if options.json is not None and options.json.exists():
-        raise UsageError(f"--json {options.json} exists; choose a new file")
-    if options.json is not None and not options.json.parent.is_dir():
-        raise UsageError(f"--json {options.json} is in no folder; make it first")
-    from proofs_check.papers import targets
-
-    with jax.enable_x64(True):
-        if options.claim is None:
-            _list(targets.targets())
-            return 0
-        chosen = _choose(targets.targets(), options.claim, options.form)
-        expected = {target.form: _expected(target) for target in chosen}
-        attacks = []
-        for target in chosen:
-            found = attack(target, seed=options.seed, restarts=options.restarts, steps=options.steps)
-            _print(target, found, expected[target.form])
-            attacks.append(found)
-    if options.json is not None:
-        described = [as_json(found, expected[found.form]) for found in attacks]
-        files.write(options.json, json.dumps(described, indent=1, allow_nan=False) + "\n")
-    return 0 if all(found.found == (expected[found.form] == "refuted") for found in attacks) else 1
-
-
-def as_json(found: Attack, expected: str) -> dict[str, Any]:
-    """Return an attack as what JSON can hold; a number that is not finite becomes None."""
-    verdict = found.verdict
-    return {
-        "claim": found.claim,
-        "form": found.form,
-        "expected": expected,
-        "found": found.found,
-        "as_expected": found.found == (expected == "refuted"),
-        "excess": _number(found.excess),
-        "verdict": None if verdict is None else {"status": verdict.status, "because": verdict.because},
-        "rechecked": [v.status for v in found.rechecked],
-        "params": {
-            _name(path): _number(np.asarray(leaf)) for path, leaf in jax.tree_util.tree_leaves_with_path(found.params)
-        },
-        "best": _number(found.best),
-        "restarts": found.restarts,
-        "steps": found.steps,
-        "failures": found.failures,
-        "seed": found.seed,
-        "alpha": found.alpha,
-    }
-
-
-def _name(path: Any) -> str:
-    return jax.tree_util.keystr(path, simple=True, separator="/")
-
-
-def _number(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return _number(value.tolist())
-    if isinstance(value, list):
-        return [_number(v) for v in value]
-    return value if isinstance(value, int) or math.isfinite(value) else None
-
-
-def _choose(known: Sequence[Target], claim: str, form: str) -> list[Target]:
-    """Return the targets of a claim. Raises UsageError where there is none."""
-    of_claim = [target for target in known if target.claim == claim]
-    if not of_claim:
-        ids = sorted({target.claim for target in known})
-        raise UsageError(f"no attack on {claim!r}; there are attacks on {', '.join(ids)}")
-    chosen = [target for target in of_claim if form in ("both", target.form)]
-    if not chosen:
-        raise UsageError(f"{claim} has no attack on the form as {form}; leave --form out")
-    return chosen
-
-
-def _expected(target: Target) -> str:
-    """Return the verdict that the claim of a target expects of the form."""
-    from proofs_check.papers.targets import registered
-
-    return registered(target.claim, target.form).expect
-
-
-def _list(known: Sequence[Target]) -> None:
-    width = max(len(target.claim) for target in known)
-    for target in known:
-        print(f"{target.claim.ljust(width)}  {target.form.ljust(9)}  {target.moves}")
-
-
-def _print(target: Target, found: Attack, expected: str) -> None:
-    differs = "" if found.found == (expected == "refuted") else ", which is not as expected"
-    print(f"{target.claim} as {target.form} (expected {expected}): {_headline(found)}{differs}")
-    print(f"  searched   {target.moves}")
-    dropped = f", {found.failures} of them dropped" if found.failures else ""
-    print(f"  budget     {found.restarts} restarts{dropped}, {found.steps} steps, seed {found.seed}")
-    if found.verdict is None:
-        return
-    kept = np.sort(found.best[~np.isnan(found.best)])
-    print(f"  excess     {found.excess:.6g} there; all restarts {_five(kept)} (0 is the limit; a surrogate)")
-    print(f"  rechecked  {found.verdict.because}")
-    for path, leaf in jax.tree_util.tree_leaves_with_path(found.params):
-        text = np.array2string(
-            leaf, precision=5, suppress_small=True, separator=", ", threshold=200, max_line_width=100
-        )
-        name = _name(path)
-        print(f"  {name} =", text.replace("\n", "\n" + " " * (len(name) + 5)))
-
-
-def _headline(found: Attack) -> str:
-    if found.verdict is None:
-        return "nothing to judge, as every restart was dropped"
-    refuted = sum(verdict.status == "refuted" for verdict in found.rechecked)
-    if found.found:
-        return f"VIOLATED at {refuted} of the {len(found.rechecked)} best places"
-    return f"no violation at the {len(found.rechecked)} best places"
-
-
-def _five(kept: np.ndarray) -> str:
-    low, middle, high = (float(np.quantile(kept, q)) for q in (0, 0.5, 1))
-    return f"{low:.3g} to {high:.3g}, median {middle:.3g}"

@@ -32,9 +32,9 @@ from typing import Any
 
 import numpy as np
 
-from proofs_check.cli.usage import StorageError
 from proofs_check.engine import files
-from proofs_check.report.document import ReportError, read_json
+from proofs_check.engine.documents import DocumentError, read_json
+from proofs_check.usage import StorageError
 
 MANIFEST = "manifest.json"
 CHECKPOINT = "checkpoint.records"
@@ -91,7 +91,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{folder} holds no {MANIFEST}; give the folder of a run")
     try:
         manifest = read_json(path)
-    except ReportError as error:
+    except DocumentError as error:
         raise CheckpointError(str(error)) from None
     version = manifest.get("schema") if isinstance(manifest, dict) else None
     if version != SCHEMA or isinstance(version, bool):

@@ -17,8 +17,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from proofs_check.cli.usage import StorageError
 from proofs_check.engine.reading import place
+from proofs_check.usage import StorageError
 
 if sys.platform == "win32":
     import msvcrt

@@ -19,9 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from proofs_check.cli import folders
-from proofs_check.cli.usage import UsageError
 from proofs_check.engine import limits, sequential
+from proofs_check.usage import UsageError, check_file
 
 DELTAS = (0.5, 0.1, 0.01, 0.001)
 ALPHA, BETA = 0.01, 0.01
@@ -209,7 +208,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     if options.figure is not None:
         try:
-            folders.check_file("--figure", options.figure, overwrite=options.overwrite, named=True)
+            check_file("--figure", options.figure, overwrite=options.overwrite, named=True)
         except UsageError as error:
             parser.error(str(error))
     for cells in (COLUMNS, ["---"] * len(COLUMNS), *rows(runs=options.runs, seed=options.seed)):

@@ -7,19 +7,11 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import Any, TextIO
 
-from proofs_check.cli import folders
-from proofs_check.cli.usage import BAD_USAGE, NOT_WRITTEN, StorageError, UsageError
 from proofs_check.engine import files
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser that raises instead of leaving."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raise a UsageError."""
-        raise UsageError(f"{message} (try {self.prog} --help)")
+from proofs_check.report import console
+from proofs_check.usage import BAD_USAGE, NOT_WRITTEN, Parser, StorageError, UsageError, check_file, whole
 
 
 def parser(prog: str, description: str) -> Parser:
@@ -30,13 +22,6 @@ def parser(prog: str, description: str) -> Parser:
     made.add_argument("--output", type=Path, metavar="FILE", help="write the table as JSON, too")
     made.add_argument("--overwrite", action="store_true", help="replace files that exist")
     return made
-
-
-def whole(text: str) -> int:
-    """Return the whole number below 2^32 that a text spells."""
-    if not (text.isascii() and text.isdigit() and len(text) < 12 and int(text) < 2**32):
-        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {2**32 - 1}, got {text[:30]!r}")
-    return int(text)
 
 
 def wholes(text: str) -> tuple[int, ...]:
@@ -50,7 +35,7 @@ def check_files(options: argparse.Namespace) -> None:
     for name in ("output", "plot", "plot1", "plot2"):
         if getattr(options, name, None) is not None:
             path, named = getattr(options, name), name != "output"
-            folders.check_file(f"--{name}", path, overwrite=options.overwrite, inputs=read, named=named)
+            check_file(f"--{name}", path, overwrite=options.overwrite, inputs=read, named=named)
 
 
 def terminal(
@@ -62,28 +47,15 @@ def terminal(
     file: TextIO | None = None,
 ) -> None:
     """Print a table, by rich where that is installed, as plain text otherwise; the first `names` columns are words."""
-    file = sys.stdout if file is None else file
-    try:
-        from rich.console import Console
-        from rich.table import Table
-    except ImportError:
-        widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
-        for line in (columns, *cells):
-            print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip(), file=file)
-        return
-    table = Table(title=title)
-    for i, name in enumerate(columns):
-        table.add_column(name, justify="left" if i < names else "right")
-    for line in cells:
-        table.add_row(*line)
-    Console(file=file, width=None if file.isatty() else 120).print(table)
+    numeric = columns[names:]
+    console.show(columns, cells, (), numeric=numeric, title=title, file=sys.stdout if file is None else file)
 
 
 def write(path: Path | None, document: Mapping[str, Any]) -> None:
     """Write the JSON file, if one was asked for."""
     if path is None:
         return
-    from proofs_check.report.terminal import write_json
+    from proofs_check.engine.documents import write_json
 
     write_json(path, dict(document))
 

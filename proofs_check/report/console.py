@@ -10,6 +10,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TextIO
 
 NO_RICH = "(plain text: install jaxkern-verified[check] for the coloured table)"
@@ -71,10 +72,11 @@ def show(
     lines: Sequence[str],
     *,
     numeric: Collection[str],
-    colours: Mapping[str, Mapping[str, str]],
     file: TextIO,
+    colours: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+    title: str | None = None,
 ) -> None:
-    """Print a table with these columns, and lines below it.
+    """Print a table with these columns, under its title, and lines below it.
 
     The columns in `numeric` stand to the right; `colours` has, by column, the colours of its words. There are none
     where `file` is not a terminal.
@@ -84,11 +86,12 @@ def show(
         from rich.table import Table
         from rich.text import Text
     except ImportError:
-        print("\n".join([NO_RICH, *_plain([columns, *rows]), "", *lines]), file=file)
+        below = ["", *lines] if lines else []
+        print("\n".join([NO_RICH, *([title] if title else []), *_plain([columns, *rows]), *below]), file=file)
         return
     # A pipe has no width; text that a person or grep will read must not be cut at 80 columns.
     console = Console(file=file, width=None if file.isatty() else 200)
-    table = Table()
+    table = Table(title=title)
     for name in columns:
         table.add_column(name, justify="right" if name in numeric else "left")
     for row in rows:

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from proofs_check.report.commands import run_command
-from proofs_check.report.document import kinds_of, rejections, what_stopped, words_and_formulas
-from proofs_check.report.html._mathml import is_formula
-from proofs_check.report.html._parts import visible
+from proofs_check.report.document import kinds_of, rejections, what_stopped
+from proofs_check.report.text import visible, words_and_formulas
 
 HEAD = (
     "claim", "where", "statement", "hypotheses", "printed", "corrected", "slack", "detectable rate",
@@ -122,7 +121,7 @@ def _words(text: str) -> str:
 
 def _tex(tex: str) -> str:
     """Return a formula for a cell: no bar, which would end the cell, and no sign of HTML."""
-    if "$" in tex or "`" in tex or not tex.strip() or not is_formula(tex):
+    if "$" in tex or "`" in tex or not tex.strip():
         return f"`{_plain(tex) or ' '}`"
     # The last one is a link for readers of Markdown that know no formulas.
     for old, new in ((r"\|", r"\Vert "), ("|", r"\vert "), ("<", r"\lt "), (">", r"\gt "), ("](", "]{}(")):

@@ -12,12 +12,9 @@ from typing import TextIO
 
 from proofs_check.claim import Verdict
 from proofs_check.engine.draws import Progress
-from proofs_check.engine.run import ClaimResult, rejected
+from proofs_check.engine.result import ClaimResult, rejected
 from proofs_check.report import console
-from proofs_check.report.console import NO_RICH
-from proofs_check.report.document import About, as_json, describe, write_json
-
-__all__ = ["NO_RICH", "About", "as_json", "describe", "progress", "terminal", "write_json"]
+from proofs_check.report.record import About
 
 COLUMNS = ("claim", "where", "form", "verdict", "expected", "slack", "trials", "controls", "seconds")
 COLOURS = {
@@ -99,6 +96,7 @@ class TimeLeft:
     """
 
     def __init__(self) -> None:
+        """Begin with no report."""
         self._start = math.nan
         self._most = 0
         self._seen: collections.deque[tuple[float, int]] = collections.deque()

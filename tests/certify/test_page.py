@@ -15,8 +15,8 @@ from pages import Page
 
 from proofs_check.certify import _document, _page, _plots, _terminal, _tradeoff
 from proofs_check.certify._model import GOALS
+from proofs_check.engine.documents import DocumentError
 from proofs_check.report import console
-from proofs_check.report.document import ReportError
 from proofs_check.report.html._plot import Axis
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -389,7 +389,7 @@ def test_what_is_no_certificate_is_one_line(found, tmp_path, content, message):
         content = json.dumps(found).replace('"HERE"', odd)
     if content is not None:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(ReportError) as error:
+    with pytest.raises(DocumentError) as error:
         _document.read(path)
     assert message in str(error.value) and "\n" not in str(error.value)
 

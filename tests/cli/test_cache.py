@@ -12,7 +12,7 @@ import pytest
 
 from proofs_check.cli import cache
 from proofs_check.cli.command import main
-from proofs_check.cli.usage import UsageError
+from proofs_check.usage import UsageError
 
 ROOT = Path(__file__).resolve().parents[1]
 ON, FOLDER = "JAX_ENABLE_COMPILATION_CACHE", "JAX_COMPILATION_CACHE_DIR"

@@ -19,11 +19,11 @@ from jaxkern.bounds import Bound
 from proofs_check.claim import Claim, Control, Form, Setting, Tail
 from proofs_check.cli import folders, job
 from proofs_check.cli.command import main
-from proofs_check.cli.usage import StorageError, UsageError
 from proofs_check.engine import judge, reading
 from proofs_check.engine.draws import QUICK
 from proofs_check.engine.run import run
-from proofs_check.report import terminal
+from proofs_check.report import console, record, terminal
+from proofs_check.usage import StorageError, UsageError
 
 
 def uniform(key, population, numbers):
@@ -415,7 +415,7 @@ def without_rich(monkeypatch):
 def test_plain_text_stands_in_for_rich(registry, without_rich, capsys):
     assert main(["--output", "o"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == terminal.NO_RICH
+    assert lines[0] == console.NO_RICH
     assert lines[1].split() == list(terminal.COLUMNS)
     assert lines[2].split()[:2] == ["toy2020:thm1", "Theorem"] and "refuted" in lines[2]
 
@@ -453,7 +453,7 @@ def test_progress_is_a_bar_on_a_terminal(monkeypatch):
 def test_the_terminal_table_is_not_read_as_markup():
     results = run([dataclasses.replace(THM1, where="[red]Theorem[/red] :smile:")], profile=QUICK, seed=0)
     file = io.StringIO()
-    terminal.terminal(results, terminal.About("quick", 0, 1e-3, "float64", "[bold]a note"), file=file)
+    terminal.terminal(results, record.About("quick", 0, 1e-3, "float64", "[bold]a note"), file=file)
     assert "[red]Theorem[/red] :smile:" in file.getvalue() and "[bold]a note" in file.getvalue()
 
 

@@ -16,13 +16,14 @@ from scipy import integrate, special, stats
 
 from jaxkern.bounds import Bound
 from proofs_check.claim import Form, Identity, Inequality, Setting, Tail
-from proofs_check.cli.usage import StorageError, UsageError
+from proofs_check.cli import attack
 from proofs_check.engine import adversary, draws, files
 from proofs_check.engine.adversary import Target
 from proofs_check.papers import adversaries as _parts
 from proofs_check.papers import targets
 from proofs_check.papers.ghashami2016 import adversary as ghashami2016
 from proofs_check.papers.kpotufe2020 import adversary as kpotufe2020
+from proofs_check.usage import StorageError, UsageError
 
 CENTRE = np.array([3.0, 4.0])
 SIZE = 8
@@ -140,10 +141,10 @@ def test_a_slope_that_is_not_a_number_drops_a_restart_too(capsys, monkeypatch, t
     target = toy(start=lambda key: {"x": jnp.zeros(2)}, excess=lambda params, key: jnp.linalg.norm(params["x"]))
     found = adversary.attack(target, restarts=2, steps=2)
     assert found.failures == 2 and found.verdict is None and not found.found and found.rechecked == ()
-    assert adversary.as_json(found, "refuted")["as_expected"] is False
-    assert json.loads(json.dumps(adversary.as_json(found, "refuted"), allow_nan=False))["excess"] is None
+    assert attack.as_json(found, "refuted")["as_expected"] is False
+    assert json.loads(json.dumps(attack.as_json(found, "refuted"), allow_nan=False))["excess"] is None
     # The command says so, and what it could not write.
-    monkeypatch.setattr(adversary, "attack", lambda *args, **options: found)
+    monkeypatch.setattr(attack, "attack", lambda *args, **options: found)
     monkeypatch.setattr(files, "_write", lambda *args: raise_no_space())
     with pytest.raises(StorageError, match=r"found\.json cannot be written \(No space left"):
         run("ghashami2016:lem3.5", "--form", "printed", "--json", str(tmp_path / "found.json"))
@@ -573,8 +574,8 @@ def test_every_target_gives_what_its_claim_expects(target):
 
 def run(*words):
     parser = argparse.ArgumentParser()
-    adversary.add_arguments(parser)
-    return adversary.command(parser.parse_args(words))
+    attack.add_arguments(parser)
+    return attack.command(parser.parse_args(words))
 
 
 BUDGET = ("--restarts", "8", "--steps", "120")
@@ -626,5 +627,5 @@ def test_bad_usage_is_one_line(words, message, tmp_path, monkeypatch):
 
 def test_the_help_has_examples():
     parser = argparse.ArgumentParser()
-    adversary.add_arguments(parser)
+    attack.add_arguments(parser)
     assert "examples:" in parser.format_help() and "exit status:" in parser.format_help()

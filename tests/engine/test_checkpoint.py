@@ -18,8 +18,9 @@ import numpy as np
 import pytest
 
 from jaxkern.bounds import Bound
+from proofs_check import usage
 from proofs_check.claim import Claim, Control, Expectation, Form, Identity, Rate, Setting, Tail
-from proofs_check.cli import job, usage
+from proofs_check.cli import job, request
 from proofs_check.cli.command import main
 from proofs_check.engine import checkpoint, draws, files, run
 
@@ -354,9 +355,9 @@ def test_a_run_is_not_resumed_under_other_settings_of_jax(setting, name, interru
         assert main(["resume", "o"]) == 2
     one_line(capsys, f"it was started with {name}; set this variable as it was, or start a new run")
     assert contents(interrupted) == before
-    assert report("o")[0]["flags"] == json.loads(before["manifest.json"])["flags"] == job.flags()
+    assert report("o")[0]["flags"] == json.loads(before["manifest.json"])["flags"] == request.flags()
     monkeypatch.setenv("XLA_FLAGS", f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_enable_fast_math=true")
-    assert job.flags() != json.loads(before["manifest.json"])["flags"]
+    assert request.flags() != json.loads(before["manifest.json"])["flags"]
 
 
 @pytest.mark.parametrize(
@@ -441,7 +442,7 @@ def test_a_budget_goes_on_where_a_verdict_is_open_and_only_there():
 
 def test_a_budget_ends_in_time_and_yields_what_changed():
     clock = Clock()
-    found = list(run.iterate([CLOSE], profile=FEW, seed=0, budget=run.Budget(8.0, clock)))
+    found = list(run.iterate([CLOSE], run.Options(profile=FEW, seed=0, budget=run.Budget(8.0, clock))))
     assert clock.now < 12
     trials = [result.corrected.evidence[0].trials for result in found]
     assert trials == sorted(set(trials)) and len(trials) > 1

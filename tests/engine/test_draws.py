@@ -30,7 +30,8 @@ from proofs_check.claim import (
 from proofs_check.engine import draws, limits, sequential
 from proofs_check.engine import judge as judging
 from proofs_check.engine.draws import FULL, QUICK, Profile, derive_key, sample
-from proofs_check.engine.run import iterate, rejected, run
+from proofs_check.engine.result import rejected
+from proofs_check.engine.run import Options, iterate, run
 from proofs_check.engine.samples import Samples, evaluate
 
 TINY = Profile("quick", max_trials=100, max_draws=300, max_control=100, lenient=True)
@@ -221,7 +222,7 @@ def test_progress_reaches_the_total_once_for_shared_samples():
 
 
 def test_results_come_one_after_the_other():
-    results = iterate([CLAIM, dataclasses.replace(CLAIM, id="toy2020:thm2")], profile=TINY, seed=0)
+    results = iterate([CLAIM, dataclasses.replace(CLAIM, id="toy2020:thm2")], Options(profile=TINY, seed=0))
     assert next(results).claim.id == "toy2020:thm1" and next(results).claim.id == "toy2020:thm2"
 
 

@@ -17,6 +17,7 @@ import pytest
 from scipy import stats
 
 from jaxkern.bounds import Bound
+from proofs_check import usage
 from proofs_check.claim import (
     Calibrated,
     Claim,
@@ -34,7 +35,6 @@ from proofs_check.claim import (
     Tail,
     Undecided,
 )
-from proofs_check.cli import usage
 from proofs_check.engine import checkpoint, draws, judge, sequential
 from proofs_check.engine.run import FAMILY_ALPHA, run
 from proofs_check.papers import populations

@@ -1,7 +1,6 @@
 """The architecture: each module of jaxkern imports only modules above it, and never proofs_check."""
 
 import ast
-import importlib
 import pathlib
 import subprocess
 import sys
@@ -9,7 +8,6 @@ import sys
 import pytest
 
 import jaxkern
-import proofs_check
 
 ROOT = pathlib.Path(jaxkern.__file__).parent
 LAYERS = (
@@ -89,14 +87,6 @@ def test_importing_the_library_loads_neither_the_checks_nor_the_optional_package
     code = f"import sys, {', '.join(modules)}; print([m for m in {unwanted} if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
-
-
-def test_the_checks_import_as_a_whole():
-    folder = pathlib.Path(proofs_check.__file__).parent
-    for path in folder.rglob("*.py"):
-        parts = path.relative_to(folder.parent).with_suffix("").parts
-        if parts[-1] != "__main__":
-            importlib.import_module(".".join(p for p in parts if p != "__init__"))
 
 
 def test_the_package_gives_its_modules_when_they_are_used():

@@ -202,7 +202,7 @@ def test_a_line_repeats_a_case(capsys):
     assert case == stress.draw(3, 141) != stress.draw(4, 141)
     assert stress.main(["--case", Case("gram.center", seed=5).line()]) is False
     assert "as it should be" in capsys.readouterr().out
-    drawn = [stress.draw(1, number) for number in range(4 * len(NAMES))]
+    drawn = [stress.draw(1, number) for number in range(6 * len(NAMES))]
     assert {c.name for c in drawn} == set(NAMES)
     assert {c.family for c in drawn} == set(FAMILIES) and {c.ratio for c in drawn} == set(RATIOS)
     assert {c.form for c in drawn} == {*ACCEPTED, *REFUSED} and {(c.n, c.dim) for c in drawn} == set(stress_data.SIZES)

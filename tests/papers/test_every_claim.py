@@ -61,7 +61,7 @@ def parts(claims, paper):
     """Yield the name of every form and control of a paper's claims, and what it is."""
     for claim in claims:
         if claim.id.startswith(f"{paper}:"):
-            for name, part in run._parts(claim):
+            for name, part in run.parts_of(claim):
                 yield f"{claim.id}, {name}", part
 
 
@@ -181,13 +181,13 @@ def test_what_needs_no_draws_is_as_expected(paper):
 def test_no_true_statement_is_refuted_in_float32_and_every_control_is(paper):
     """Three seeds, at the levels of a run of all claims: each seed has a false alarm with probability 0.001 at most."""
     claims, wrong, judged = claims_in("float32"), [], 0
-    alpha = run.FAMILY_ALPHA / sum(len(run._parts(claim)) for claim in claims)
+    alpha = run.FAMILY_ALPHA / sum(len(run.parts_of(claim)) for claim in claims)
     for claim in claims:
         if not claim.id.startswith(f"{paper}:"):
             continue
         with as_in_a_run("float32"):
             for seed in range(3):
-                share = alpha * len(run._parts(claim))
+                share = alpha * len(run.parts_of(claim))
                 (found,) = run.run([claim], profile=draws.QUICK, seed=seed, family_alpha=share)
                 judged += len(found.forms)
                 if not found.as_expected:

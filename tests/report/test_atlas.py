@@ -12,7 +12,7 @@ import pytest
 from proofs_check.engine.draws import QUICK
 from proofs_check.engine.run import run
 from proofs_check.register import claims
-from proofs_check.report import document
+from proofs_check.report import record
 from proofs_check.report.atlas import __main__ as command
 from proofs_check.report.atlas import _errata, _pages, _plot
 
@@ -34,7 +34,7 @@ def ran(registered):
     """A report of a few claims, and as a second paper what has no margin."""
     with jax.enable_x64(True):
         results = run([registered[name] for name in QUICKLY], profile=QUICK, seed=0)
-    return document.as_json(results, document.About("quick", 0, 1e-3, "float64"), run={"device": "cpu", "versions": {}})
+    return record.as_json(results, record.About("quick", 0, 1e-3, "float64"), run={"device": "cpu", "versions": {}})
 
 
 @pytest.fixture

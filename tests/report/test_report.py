@@ -37,12 +37,14 @@ from proofs_check.claim import (
 )
 from proofs_check.cli.command import _parser, main
 from proofs_check.controls import KINDS
-from proofs_check.engine import judge
+from proofs_check.engine import documents, judge
 from proofs_check.engine.draws import QUICK
-from proofs_check.engine.run import ClaimResult, run
+from proofs_check.engine.result import ClaimResult
+from proofs_check.engine.run import run
 from proofs_check.report import commands as rerun
-from proofs_check.report import document, html, markdown, terminal
-from proofs_check.report.html import _mathml, _parts, _plot
+from proofs_check.report import document, draw, formulas, margins, markdown, record, terminal
+from proofs_check.report.page import _anchors, power_of_ten, render, unseen
+from proofs_check.report.text import real, words_and_formulas
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 EVIL = """<script>alert("1")</script> & 'x' | `y` $z$ </details>\n\\q"""
@@ -95,7 +97,7 @@ def result(name):
     return ClaimResult(claim, verdict, verdict, controls, 0.25, True, ("a note",), ())
 
 
-ABOUT = document.About("quick", 7, 1e-3, "float64")
+ABOUT = record.About("quick", 7, 1e-3, "float64")
 RUN = {"command": {"claim": [], "data": None}, "started": "20200101T000000Z", "versions": {"jax": "0"}}
 RUN |= {"budget_minutes": 2.5, "resumed": 3}
 
@@ -103,7 +105,7 @@ RUN |= {"budget_minutes": 2.5, "resumed": 3}
 @pytest.fixture(scope="module")
 def pure():
     """A document of one claim of every class, made without a trial."""
-    return document.as_json([result(name) for name in CASES], ABOUT, run=RUN)
+    return record.as_json([result(name) for name in CASES], ABOUT, run=RUN)
 
 
 @pytest.fixture
@@ -124,22 +126,22 @@ REAL = Claim(
 
 
 def test_a_real_run_is_what_the_schema_says(tmp_path):
-    found = document.as_json(run([REAL], profile=QUICK, seed=3), ABOUT, run={})
+    found = record.as_json(run([REAL], profile=QUICK, seed=3), ABOUT, run={})
     assert document.find_fault(found) == "" and found["schema"] == 3
-    document.write_json(tmp_path / "report.json", found)
+    documents.write_json(tmp_path / "report.json", found)
     assert document.read(tmp_path / "report.json") == found
     printed, corrected = found["claims"][0]["forms"]
     assert (printed["class"], printed["worst_setting"], corrected["worst_setting"]) == ("Tail", "size 1", "size 1")
     assert printed["evidence"][0]["margin"] < 1 < corrected["evidence"][0]["margin"]
     assert printed["evidence"][0]["numbers"] == {"n": 1.0} and printed["evidence"][0]["shapes"] == {"d": 2}
     assert found["claims"][0]["hypotheses"] == "" and found["kinds"] == {"other": ""}
-    assert "those in the statement" in html.render(found) and r"| $U \le 1$ | – | refuted |" in markdown.render(found)
+    assert "those in the statement" in render(found) and r"| $U \le 1$ | – | refuted |" in markdown.render(found)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_margin_is_one_at_the_limit_of_the_claim(pure, name):
     (claim,) = (c for c in pure["claims"] if c["id"] == f"toy2020:{name}")
-    margins = [_parts.real(e["margin"]) for e in claim["forms"][0]["evidence"]]
+    margins = [real(e["margin"]) for e in claim["forms"][0]["evidence"]]
     expected = CASES[name][3]
     if name == "Law":  # the empirical distribution function is 0.005 away at every step
         expected = [math.sqrt(math.log(2 / 1e-3) / 200) / 0.005]
@@ -153,7 +155,7 @@ def test_a_refuted_mean_has_a_margin_below_one():
     form = Form(Expectation(nothing, lambda s: 1.0, lambda s: 1.0), FIRST, "refuted")
     verdict = judge.judge(form, [np.array([1.019, 1.021] * 200)], 1e-3)
     assert verdict.status == "refuted"  # although it is within the precision asked for
-    assert document._verdict(form, verdict)["evidence"][0]["margin"] < 1
+    assert record._verdict(form, verdict)["evidence"][0]["margin"] < 1
 
 
 def test_what_could_have_been_seen_is_the_rate_that_every_setting_would_have_shown():
@@ -161,24 +163,22 @@ def test_what_could_have_been_seen_is_the_rate_that_every_setting_would_have_sho
     samples = [np.ones(400), np.ones(50), *[np.ones(0)] * 3]  # where no probability is claimed there is no rate
     verdict = judge.judge(form, samples, 1e-3)
     rates = [e.facts.get("detectable") for e in verdict.evidence]
-    assert (
-        rates[0] < rates[1] and rates[2:] == [None] * 3 and document._verdict(form, verdict)["detectable"] == rates[1]
-    )
+    assert rates[0] < rates[1] and rates[2:] == [None] * 3 and record._verdict(form, verdict)["detectable"] == rates[1]
     few = judge.judge(form, [np.ones(2), *samples[1:]], 1e-3)
-    assert document._strict(document._verdict(form, few))["detectable"] == "inf"
+    assert documents.strict(record._verdict(form, few))["detectable"] == "inf"
     none = judge.judge(Form(Identity(nothing), FIRST, "identity"), [np.zeros(1)], 1e-3)
-    assert document._strict(document._verdict(form, none))["detectable"] is None
+    assert documents.strict(record._verdict(form, none))["detectable"] is None
 
 
 def test_the_page_says_what_the_evidence_could_not_have_seen(found):
     (form,) = (c["forms"][1] for c in found["claims"] if c["id"] == "toy2020:Tail")
     form["detectable"] = 0.375
-    shown = Page(html.render(found)).texts
+    shown = Page(render(found)).texts
     assert "a violation rate of 0.375 would have been refuted with probability 0.99" in shown
     form["detectable"] = "inf"
-    assert "no violation rate could have been refuted with so few trials" in Page(html.render(found)).texts
+    assert "no violation rate could have been refuted with so few trials" in Page(render(found)).texts
     assert "| none | 0/2 |" in markdown.render(found)
-    assert _parts.unseen({"detectable": 0.5, "status": "refuted"}) == _parts.unseen({**form, "detectable": None}) == ""
+    assert unseen({"detectable": 0.5, "status": "refuted"}) == unseen({**form, "detectable": None}) == ""
 
 
 @pytest.mark.parametrize(
@@ -195,11 +195,11 @@ def test_the_page_says_what_the_evidence_could_not_have_seen(found):
     ],
 )
 def test_a_logarithm_is_shown_as_a_power_of_ten(log, shown):
-    assert _parts.power_of_ten(log) == shown
+    assert power_of_ten(log) == shown
 
 
 def test_probabilities_too_small_to_write_out_are_readable(pure):
-    text = html.render(pure)
+    text = render(pure)
     assert "claimed 1.36·10<sup>−391</sup>" in text and "log claimed" not in text
     assert "probability claimed over probability estimated" in text
 
@@ -243,7 +243,7 @@ def test_the_schema_page_names_every_key_and_no_other(pure):
 
 
 def test_the_page_is_self_contained_and_can_be_read_without_eyes_or_mouse(pure):
-    text = html.render(pure)
+    text = render(pure)
     page = Page(text)
     names = {name for name, _ in page.tags}
     assert not names & {"script", "link", "img", "iframe", "object", "form", "base"}
@@ -266,7 +266,7 @@ def test_the_page_is_self_contained_and_can_be_read_without_eyes_or_mouse(pure):
 
 
 def test_the_page_says_what_a_reader_asks(pure):
-    shown = " ".join(Page(html.render(pure)).texts)
+    shown = " ".join(Page(render(pure)).texts)
     told = ("Lemma Tail", "it is a toy", "a note", "size 16", "sabotage", "0.001: the probability", "jax 0")
     for text in (*told, "over all claims, settings and looks", "2.5 min, resumed 3 time(s)", "sequential: trials stop"):
         assert text in shown, text
@@ -279,7 +279,7 @@ def test_what_is_not_as_expected_is_open_and_listed_first(found):
     found["claims"][1]["as_expected"] = found["claims"][1]["forms"][1]["as_expected"] = False
     found["claims"][1]["forms"][1]["expected"] = "refuted"
     found["complete"] = found["as_expected"] = False
-    text = html.render(found)
+    text = render(found)
     assert text.count("<details open>") == 1 and "(expected refuted)" in text
     assert "1 not as expected. The run was interrupted" in text
     assert text.index("Not as expected:") < text.index('id="verdicts"')
@@ -289,23 +289,23 @@ def test_what_is_not_as_expected_is_open_and_listed_first(found):
 @pytest.mark.parametrize(("stopped", "said"), [("out of time", "was out of time"), ("interrupted", "was interrupted")])
 def test_a_run_that_was_stopped_says_why(stopped, said):
     about = dataclasses.replace(ABOUT, stopped=stopped, rule="fixed")
-    found = document.as_json([result("Exact")], about, run={}, complete=False)
+    found = record.as_json([result("Exact")], about, run={}, complete=False)
     assert document.find_fault(found) == "" and found["stopped"] == stopped and found["rule"] == "fixed"
-    text = html.render(found)
+    text = render(found)
     assert f"all as expected. The run {said}" in text and "fixed: the numbers of trials" in text
     assert f"The run {said}" in markdown.render(found)
     shown = io.StringIO()
     terminal.terminal([result("Exact")], about, file=shown)
     assert f"The run {said}" in shown.getvalue()
     found["complete"] = True
-    assert "after every claim was tried" in html.render(found) and 'class="result good"' in html.render(found)
+    assert "after every claim was tried" in render(found) and 'class="result good"' in render(found)
     found |= {"complete": False, "stopped": ""}  # only `complete` is known
-    assert "The run was interrupted: claims" in html.render(found)
+    assert "The run was interrupted: claims" in render(found)
 
 
 def test_hypotheses_are_words_with_formulas_between(pure):
     pytest.importorskip("latex2mathml")
-    text = html.render(pure)
+    text = render(pure)
     (shown,) = set(re.findall(r'aria-label="hypotheses" tabindex="0">(.*?)</div>', text))
     assert shown.startswith("it costs $1, <math><mrow><mi>U</mi>") and shown.count("<math>") == 2
     assert "&lt;" in shown and " and <math>" in shown
@@ -323,7 +323,7 @@ def test_hypotheses_are_words_with_formulas_between(pure):
     ],
 )
 def test_words_are_cut_at_their_dollar_signs(text, pieces):
-    assert document.words_and_formulas(text) == pieces
+    assert words_and_formulas(text) == pieces
 
 
 def cells_of_the_matrix(text):
@@ -341,7 +341,7 @@ def test_a_matrix_shows_which_claim_was_tried_with_which_kind(found):
     for control in found["claims"][2]["controls"]:
         control["rejected"] = True
     found["claims"][3]["controls"][0]["kind"] = "a new one"
-    text = html.render(found)
+    text = render(found)
     table, (head, *rows, every) = cells_of_the_matrix(text)
     assert [re.sub("<[^>]*>", "", cell) for cell in head] == ["claim", "wrong factor", "other", "a new one"]
     assert f'<abbr title="{KINDS["wrong factor"]}">' in head[1] and head[3] == "<abbr>a new one</abbr>"
@@ -361,7 +361,7 @@ def test_a_matrix_shows_which_claim_was_tried_with_which_kind(found):
 def test_a_run_without_controls_has_no_matrix(found):
     for claim in found["claims"]:
         claim["controls"] = []
-    assert "matrix" not in html.render(found).split("</style>")[1] and "## Controls" not in markdown.render(found)
+    assert "matrix" not in render(found).split("</style>")[1] and "## Controls" not in markdown.render(found)
 
 
 def test_the_terminal_counts_controls_and_kinds():
@@ -452,7 +452,7 @@ def test_hostile_names_stay_text(found):
     found["papers"] = {EVIL + key: EVIL for key in found["papers"]}
     evil = poison(found)
     assert document.find_fault(evil) == ""
-    text = html.render(evil)
+    text = render(evil)
     page = Page(text)
     assert "script" not in {name for name, _ in page.tags} and "<script" not in text
     assert sum("<script>" in data for data in page.texts) > 100
@@ -476,11 +476,11 @@ def test_what_the_schema_leaves_free_may_be_anything(found, odd):
         for evidence in claim["forms"][0]["evidence"]:
             evidence |= {"facts": {"mean": odd, "odd": odd}, "numbers": {"odd": odd}}
     assert document.find_fault(found) == ""
-    Page(html.render(found)), markdown.render(found)
+    Page(render(found)), markdown.render(found)
 
 
 def test_claims_whose_names_differ_in_signs_have_their_own_anchors():
-    assert html._anchors(["a:b", "a b", "a/b", "", "a-b-2"]) == [
+    assert _anchors(["a:b", "a b", "a/b", "", "a-b-2"]) == [
         "claim-a-b", "claim-a-b-2", "claim-a-b-3", "claim-unnamed", "claim-a-b-2-2"
     ]  # fmt: skip
 
@@ -489,7 +489,7 @@ def test_the_page_of_a_hundred_claims_is_small(pure):
     big = {**pure, "claims": [{**claim, "id": f"{claim['id']}{i}"} for claim in pure["claims"] for i in range(13)]}
     for claim in big["claims"]:
         claim["forms"] = [{**form, "evidence": form["evidence"][:1] * 6} for form in claim["forms"]]
-    assert len(html.render(big).encode()) < 1.5e6
+    assert len(render(big).encode()) < 1.5e6
 
 
 @pytest.mark.parametrize(
@@ -506,14 +506,14 @@ def test_the_page_of_a_hundred_claims_is_small(pure):
 )
 def test_formulas_are_repaired_where_the_converter_leaves_something(tex, parts):
     pytest.importorskip("latex2mathml")
-    found = _mathml.formula(tex)
+    found = formulas.formula(tex)
     assert all(part in found for part in parts), found
 
 
 def test_a_long_formula_can_break_where_it_has_wide_spaces():
     pytest.importorskip("latex2mathml")
-    assert _mathml.formula(r"a\quad b,\ c\text{ w.p. }d").count("<math") == 4
-    assert _mathml.formula(r"\sqrt{a\quad b}").count("<math") == 1
+    assert formulas.formula(r"a\quad b,\ c\text{ w.p. }d").count("<math") == 4
+    assert formulas.formula(r"\sqrt{a\quad b}").count("<math") == 1
 
 
 @pytest.mark.parametrize(
@@ -531,7 +531,7 @@ def test_a_long_formula_can_break_where_it_has_wide_spaces():
 )
 def test_what_is_no_formula_is_shown_as_its_source(tex):
     pytest.importorskip("latex2mathml")
-    found = _mathml.formula(tex)
+    found = formulas.formula(tex)
     page = Page(found)
     assert "script" not in {name for name, _ in page.tags} and ("<math" in found) != ("<code" in found)
     if tex != "<script>alert(1)</script>":
@@ -541,17 +541,17 @@ def test_what_is_no_formula_is_shown_as_its_source(tex):
 def test_without_the_converter_the_page_shows_tex(pure, monkeypatch):
     monkeypatch.setitem(sys.modules, "latex2mathml", None)
     monkeypatch.setitem(sys.modules, "latex2mathml.converter", None)
-    _mathml.formula.cache_clear()
+    formulas.formula.cache_clear()
     try:
-        text = html.render(pure)
+        text = render(pure)
     finally:
-        _mathml.formula.cache_clear()
+        formulas.formula.cache_clear()
     assert "<math" not in text and r'<code class="tex">\|U\| \le 1 \text{ w.p. } 1 - \delta</code>' in text
 
 
 def plot(values, **options):
     names = [f"s{i}" for i in range(len(values))]
-    return _plot.dots(
+    return margins.of_form(
         values, names, **{"ident": "p", "title": "t", "axis": "a", "worst": "s1", "limit": True} | options
     )
 
@@ -568,7 +568,7 @@ def test_a_plot_puts_points_on_a_log_axis_around_the_line_at_one():
 def test_what_does_not_fit_is_an_arrow_at_the_edge():
     found = plot([math.inf, 0.0, -1.0, 1e-300, 2.0])
     assert found.count("<path") == 4 and found.count("<circle") == 1
-    assert all(0 <= float(y) <= _plot.HEIGHT for y in re.findall(r' (?:y|y1|y2|cy)="([-\d.]+)"', found))
+    assert all(0 <= float(y) <= draw.HEIGHT for y in re.findall(r' (?:y|y1|y2|cy)="([-\d.]+)"', found))
 
 
 @pytest.mark.parametrize("values", [[], [math.nan], [math.inf, math.inf]])
@@ -578,9 +578,9 @@ def test_nothing_to_draw_is_no_plot(values):
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 0.0), (0.1, 0.2), (-0.4, 1.2), (-14.0, 14.0), (3.0, 3.3), (-0.5, 6.7)])
 def test_ticks_are_few_round_and_around_the_data(low, high):
-    ticks = _plot._ticks(low, high)
+    ticks = draw.log_ticks(low, high)
     assert ticks[0] <= low and ticks[-1] >= high and 2 <= len(ticks) <= 8 and ticks == sorted(set(ticks))
-    assert all(re.fullmatch(r"[125]0*|0\.0*[125]|[125]e-?\d+", _plot._label(tick)) for tick in ticks)
+    assert all(re.fullmatch(r"[125]0*|0\.0*[125]|[125]e-?\d+", draw._label(tick)) for tick in ticks)
 
 
 def luminance(colour):
@@ -590,7 +590,7 @@ def luminance(colour):
 
 
 def test_text_has_contrast_in_both_schemes():
-    css = resources.files("proofs_check.report.html").joinpath("page.css").read_text(encoding="utf-8")
+    css = resources.files("proofs_check.report").joinpath("templates/page.css").read_text(encoding="utf-8")
     light, dark = css.split("@media (prefers-color-scheme: dark)")
     for scheme in (light, dark.split("* {")[0]):
         colours = dict(re.findall(r"--([\w-]+): (#\w{6});", scheme))
@@ -630,7 +630,7 @@ def test_markdown_has_one_table_a_paper(pure):
 
 
 def test_report_makes_the_pages_again_without_jax(pure, tmp_path):
-    document.write_json(tmp_path / "report.json", pure)
+    documents.write_json(tmp_path / "report.json", pure)
     script = (
         "import sys\nfrom proofs_check.cli.command import main\n"
         f"assert main(['report', {str(tmp_path)!r}]) == 0\nassert 'jax' not in sys.modules"
@@ -638,14 +638,14 @@ def test_report_makes_the_pages_again_without_jax(pure, tmp_path):
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert str(tmp_path / "report.html") in done.stdout
-    assert (tmp_path / "report.html").read_text(encoding="utf-8") == html.render(pure)
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == render(pure)
     assert (tmp_path / "report.md").read_text(encoding="utf-8") == markdown.render(pure)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "report.json", "report.md"]
 
 
 def test_a_name_that_is_no_unicode_does_not_stop_a_report(found, tmp_path):
     found["run"]["command"]["data"] = found["note"] = "x\udcff.npy"
-    document.write_json(tmp_path / "report.json", found)
+    documents.write_json(tmp_path / "report.json", found)
     assert main(["report", str(tmp_path)]) == 0
     assert "x\\udcff.npy" in (tmp_path / "report.html").read_text(encoding="utf-8")
 

@@ -17,9 +17,14 @@ def truncation(*, spectral: Any, num_clusters: Any, as_printed: bool = False) ->
 
     As printed sqrt(8 R), which holds. No number below sqrt(5) will do.
 
+    Parameters
+    ----------
+    spectral, num_clusters : |A - B|, and R.
+    as_printed : take the statement as printed. Static.
+
     Returns
     -------
-    Bound, deterministic, valid for R >= 1; spectral = |A - B|.
+    Bound, deterministic, valid for R >= 1.
 
     Source: amini2021, (41); Theorem C of docs/theory/amini2021.md; claim amini2021:eq41.
     """
@@ -36,6 +41,13 @@ def kmeans_step(
 
     4 (1 + sqrt(kmeans_factor))^2 error^2 / gamma2; as printed without the root, which holds and is the same for exact
     k-means.
+
+    Parameters
+    ----------
+    error : Frobenius distance of the rows from those of K* / n.
+    gamma2, gamma_tilde2 : separations of the clusters, as in `BlockParameters`.
+    kmeans_factor : factor by which k-means may miss the optimal cost, at least 1.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -68,10 +80,18 @@ def misclassification(
 ) -> Bound:
     """Bound the misclassification rate of Algorithm 1 by C1 F(gamma2), C1 = 4 (1 + kmeans_factor)^2.
 
-    F(g) = 16 R / g (8 L^2 noise^2 op_norm / dim (1 + t / sqrt(n))^2 + vbar2), op_norm = max |Sigma(mu_i)|. As printed 4
-    for 8, which the proof does not give; it is right for distance kernels. vbar2 must be taken over all entries of E K,
-    the diagonal E K(X_i, X_i) included (`block_parameters`), so that F does not vanish as dim grows:
-    `misclassification_operator` does better.
+    F(g) = 16 R / g (8 L^2 noise^2 op_norm / dim (1 + t / sqrt(n))^2 + vbar2). As printed 4 for 8, which the proof does
+    not give; it is right for distance kernels. vbar2 must be taken over all entries of E K, the diagonal E K(X_i, X_i)
+    included (`block_parameters`), so that F does not vanish as dim grows: `misclassification_operator` does better.
+
+    Parameters
+    ----------
+    gamma2, gamma_tilde2 : separations of the clusters, as in `BlockParameters`.
+    vbar2, num_clusters, num_points, t : mean variance within blocks, R clusters, n points, and the size of the
+        deviation.
+    lipschitz, noise, op_norm, dim : L, and of the model above, with max |Sigma(mu_i)|.
+    kmeans_factor : factor by which k-means may miss the optimal cost, at least 1.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -106,9 +126,15 @@ def misclassification_population(
 ) -> Bound:
     """Bound the misclassification rate of Algorithm 1 by 2 C1 F(gamma*^2) + C3 / sqrt(n), from population parameters.
 
-    F and C1 are those of `misclassification`, |E K| <= bound entrywise, and min_share is the smallest share of
-    a cluster. C3 = 288 R C1 bound^2 t / (sqrt(min_share) gamma*^2). As printed 18 for 288 R C1, the condition has F for
-    2 F, and n need only exceed a multiple of 1 / gamma*^2, which is not named and not checked here.
+    F and C1 are those of `misclassification`, C3 = 288 R C1 bound^2 t / (sqrt(min_share) gamma*^2). As printed 18 for
+    288 R C1, the condition has F for 2 F, and n need only exceed a multiple of 1 / gamma*^2, which is not named and not
+    checked here.
+
+    Parameters
+    ----------
+    bound, min_share : largest |E K|, and share of the smallest cluster.
+    gamma2, gamma_tilde2, vbar2 : of the population, otherwise as in `misclassification`.
+    num_clusters, lipschitz, noise, op_norm, dim, num_points, t, kmeans_factor, as_printed : as there.
 
     Returns
     -------
@@ -160,11 +186,19 @@ def misclassification_operator(
 ) -> Bound:
     """Bound the misclassification rate of Algorithm 1 with everything in operator norm: Theorem 3 made sharper.
 
-    4 (1 + sqrt(kmeans_factor))^2 truncation_factor R / gamma2 times
-    (L omega scale (sqrt(2 (1 + 1 / n)) + 2 sqrt(2) t / sqrt(n)) + mean_gap)^2. Here mean_gap bounds |E K - K*| / n, and
-    K* is the block matrix of *any* Psi, from which gamma2 and gamma_tilde2 are computed: `BlockParameters.mean_gap`
-    with off_diagonal=True, or the operator norm itself, which is smaller. In the words of `misclassification` scale is
-    noise sqrt(op_norm / dim). truncation_factor is 5, or the paper's 8.
+    4 (1 + sqrt(kmeans_factor))^2 truncation_factor R / gamma2 times (L omega scale (sqrt(2 (1 + 1 / n)) + 2 sqrt(2) t /
+    sqrt(n)) + mean_gap)^2. K* is the block matrix of *any* Psi, from which gamma2 and gamma_tilde2 are computed:
+    `BlockParameters.mean_gap` with off_diagonal=True, or the operator norm itself, which is smaller. In the words of
+    `misclassification` scale is noise sqrt(op_norm / dim).
+
+    Parameters
+    ----------
+    gamma2, gamma_tilde2 : separations of the clusters, as in `BlockParameters`.
+    mean_gap : a bound of |E K - K*| / n.
+    lipschitz, omega, scale : L in the sense of (2), the constant of LC, and max |Sigma_i|^(1/2).
+    num_clusters, num_points, t : R clusters, n points, and the size of the deviation.
+    kmeans_factor : factor by which k-means may miss the optimal cost, at least 1.
+    truncation_factor : 5, or the paper's 8.
 
     Returns
     -------
@@ -197,6 +231,11 @@ def misclassification_operator_distance(
     """Bound the quantity of `misclassification_operator` for K(x, y) = g(x - y) with L-Lipschitz g.
 
     The first bracket becomes sqrt(2 (1 - 1 / n)) + 2 t / sqrt(n).
+
+    Parameters
+    ----------
+    gamma2, gamma_tilde2, mean_gap, num_clusters, lipschitz, omega, scale : as in `misclassification_operator`.
+    num_points, t, kmeans_factor, truncation_factor : as there.
 
     Returns
     -------

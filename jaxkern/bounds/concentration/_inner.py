@@ -28,6 +28,13 @@ def inner_product_kernel(
     of `quadratic_form`, which the paper does not name, and c1 > 0 is free. As printed C = 1, with probability
     1 - 4 n^(-c1) exp(-c2 u^2): false for random signs and n = dim large, whatever c1 and c2 are.
 
+    Parameters
+    ----------
+    kappa, scale : largest sub-Gaussian norm of a coordinate of W_i, and max |Sigma_i|^(1/2).
+    mean_norm, dim, num_points : |M|, the dimension, and n points.
+    u, c1, c2 : deviation, and the two constants.
+    as_printed : take the statement as printed. Static.
+
     Returns
     -------
     Bound, valid for u >= 0, n >= 1 and c1 and c2 > 0.
@@ -48,8 +55,12 @@ def inner_product_kernel(
 def inner_product_gaussian(*, scale: Any, mean_norm: Any, mean_rank: Any, dim: Any, num_points: Any, u: Any) -> Bound:
     """Bound |K - E K| for K = X'X and X_i ~ N(mu_i, scale^2 I): Theorem 2 with every constant.
 
-    With x = sqrt(n) + u it is scale^2 (2 sqrt(dim) x + x^2) + 2 scale mean_norm (x + sqrt(mean_rank)), where mean_norm
-    and mean_rank are the norm and the rank of the matrix of means.
+    With x = sqrt(n) + u it is scale^2 (2 sqrt(dim) x + x^2) + 2 scale mean_norm (x + sqrt(mean_rank)).
+
+    Parameters
+    ----------
+    scale, mean_norm, mean_rank : standard deviation of a coordinate, norm and rank of the matrix M of means.
+    dim, num_points, u : dimension, n points, and the size of the deviation.
 
     Returns
     -------
@@ -64,9 +75,14 @@ def inner_product_gaussian(*, scale: Any, mean_norm: Any, mean_rank: Any, dim: A
 
 @formula
 def inner_product_gaussian_any(*, scale: Any, frobenius: Any, mean_norm: Any, num_points: Any, tau: Any) -> Bound:
-    """Bound |K - E K| for K = X'X and X_i ~ N(mu_i, Sigma_i) with any covariances; frobenius = max |Sigma_i|_F.
+    """Bound |K - E K| for K = X'X and X_i ~ N(mu_i, Sigma_i) with any covariances.
 
     4/3 times `quadratic_form_gaussian` at tau + n log 17, from a net of the unit sphere.
+
+    Parameters
+    ----------
+    scale, frobenius, mean_norm : max |Sigma_i|^(1/2), max |Sigma_i|_F, and |M|.
+    num_points, tau : n points, and exponent of the failure probability.
 
     Returns
     -------
@@ -84,6 +100,10 @@ def inner_product_lower(*, mean_norm: Any, mean_rank: Any, num_points: Any, u: A
 
     It is the limit of |K - E K| for X = M / s + s W as s tends to 0, so the term with |M| in Theorem 2 is needed. The
     paper has 2 |M'W| for the limit, up to twice too much, and sqrt(2 n) mean_norm for the lower bound, which fails.
+
+    Parameters
+    ----------
+    mean_norm, mean_rank, num_points, u : |M|, the rank of M, n points, and the size of the deviation.
 
     Returns
     -------
@@ -103,6 +123,10 @@ def inner_product_lower_centred(*, scale: Any, dim: Any, num_points: Any, u: Any
     """Bound |K - E K| from *below* for K = X'X and X_i ~ N(0, scale^2 I): the order of Theorem 2 without means.
 
     scale^2 times the larger of (sqrt(dim - 1/2) - u) (sqrt(n - 3/2) - u) and (sqrt(n + dim - 3/2) - u)^2 - dim.
+
+    Parameters
+    ----------
+    scale, dim, num_points, u : standard deviation of a coordinate, dimension, n points, and the size of the deviation.
 
     Returns
     -------
@@ -126,6 +150,11 @@ def quadratic_form(*, kappa: Any, scale: Any, mean_norm: Any, dim: Any, t: Any, 
     The probability is 1 - 4 exp(-c min(t^2 / (dim + (mean_norm / (kappa scale))^2), t)), for a constant c that the
     paper does not name. For Gaussian coordinates `quadratic_form_gaussian` has none.
 
+    Parameters
+    ----------
+    kappa, scale, mean_norm, dim : as in `inner_product_kernel`.
+    t, c : deviation, and the constant.
+
     Returns
     -------
     Bound, valid for t >= 0 and c > 0.
@@ -141,8 +170,12 @@ def quadratic_form(*, kappa: Any, scale: Any, mean_norm: Any, dim: Any, t: Any, 
 def quadratic_form_gaussian(*, scale: Any, frobenius: Any, mean_norm: Any, tau: Any) -> Bound:
     """Bound |z'(K - E K) z| for K = X'X, X_i ~ N(mu_i, Sigma_i) and one unit vector z, with every constant.
 
-    2 sqrt(v tau) + 2 scale^2 tau with v = frobenius^2 + 2 scale^2 mean_norm^2; frobenius = max |Sigma_i|_F, which is
-    at most scale^2 sqrt(dim).
+    2 sqrt(v tau) + 2 scale^2 tau with v = frobenius^2 + 2 scale^2 mean_norm^2.
+
+    Parameters
+    ----------
+    scale, frobenius, mean_norm : max |Sigma_i|^(1/2), max |Sigma_i|_F (at most scale^2 sqrt(dim)), and |M|.
+    tau : exponent of the failure probability.
 
     Returns
     -------
@@ -159,7 +192,13 @@ def hanson_wright(*, kappa: Any, frobenius: Any, op_norm: Any, mean_frobenius: A
     """Bound |Z - E Z| for Z = sum a_ij <X_i, X_j> and independent sub-Gaussian coordinates by kappa^2 t.
 
     The probability is 1 - 4 exp(-c min(t^2 / (dim frobenius^2 + mean_frobenius^2 / kappa^2), t / op_norm)), for a
-    constant c that the paper does not name. frobenius = |A|_F, op_norm = |A|, mean_frobenius = |M (A + A') / 2|_F.
+    constant c that the paper does not name.
+
+    Parameters
+    ----------
+    kappa, dim : largest sub-Gaussian norm of a coordinate, and the dimension.
+    frobenius, op_norm, mean_frobenius : |A|_F, |A|, and |M (A + A') / 2|_F.
+    t, c : deviation, and the constant.
 
     Returns
     -------
@@ -178,8 +217,13 @@ def hanson_wright_gaussian(
 ) -> Bound:
     """Bound |Z - E Z| for Z = sum a_ij <X_i, X_j> and X_i ~ N(mu_i, Sigma_i), |Sigma_i| <= scale^2.
 
-    2 sqrt(v tau) + 2 scale^2 op_norm tau with v = scale^4 dim frobenius^2 + 2 scale^2 mean_frobenius^2. Here frobenius
-    and op_norm may be those of (A + A') / 2. For Sigma_i = scale^2 I the variance of Z is 2 v then.
+    2 sqrt(v tau) + 2 scale^2 op_norm tau with v = scale^4 dim frobenius^2 + 2 scale^2 mean_frobenius^2. For Sigma_i =
+    scale^2 I and a symmetric A the variance of Z is 2 v.
+
+    Parameters
+    ----------
+    scale, dim, tau : max |Sigma_i|^(1/2), the dimension, and exponent of the failure probability.
+    frobenius, op_norm, mean_frobenius : |A|_F, |A|, and |M (A + A') / 2|_F; the first two may be those of (A + A') / 2.
 
     Returns
     -------
@@ -198,6 +242,11 @@ def sub_exponential(*, t: Any, v: Any, alpha: Any, as_printed: bool = False) -> 
 
     The exponent of each tail is t^2 / (2 v^2) for t <= v^2 / alpha and t / alpha - v^2 / (2 alpha^2) beyond. As
     printed min(t^2 / v^2, t / alpha) / 2, which holds and is up to twice smaller.
+
+    Parameters
+    ----------
+    t, v, alpha : deviation, and the two numbers of the hypothesis.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------

@@ -23,10 +23,16 @@ def lipschitz_kernel(
 ) -> Bound:
     """Bound |K - E K|_F, hence |K - E K|, in class LC by L omega (mean_scale sqrt(2 n (n + 1)) + 2 scale sqrt(n) t).
 
-    mean_scale is the root mean square of |Sigma_i|^(1/2), by default their maximum, scale. As printed the operator norm
-    is bounded by 2 L omega scale (n / sqrt(c) + sqrt(n) t) with probability 1 - exp(-c t^2) for a universal c; it is
-    false for case (b) of LC with a gap in the support, and otherwise c = 1/2 is right. mean_scale is not used there,
-    and c only there.
+    As printed the operator norm is bounded by 2 L omega scale (n / sqrt(c) + sqrt(n) t) with probability 1 - exp(-c
+    t^2) for a universal c; it is false for case (b) of LC with a gap in the support, and otherwise c = 1/2 is right.
+
+    Parameters
+    ----------
+    lipschitz, omega, scale : L in the sense of (2), the constant of LC, and max |Sigma_i|^(1/2).
+    num_points, t : n points, and the size of the deviation.
+    mean_scale : root mean square of |Sigma_i|^(1/2), or None for scale. Not used as printed.
+    c : the universal constant, used as printed only.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -51,7 +57,11 @@ def distance_kernel(
     """Bound |K - E K|_F in class LC for K(x, y) = g(x - y) with L-Lipschitz g, such as f(|x - y|).
 
     L omega (mean_scale sqrt(2 n (n - 1)) + scale sqrt(2 n) t): the diagonal is constant, and a common shift of all
-    points changes nothing. mean_scale as in `lipschitz_kernel`.
+    points changes nothing.
+
+    Parameters
+    ----------
+    lipschitz, omega, scale, num_points, t, mean_scale : as in `lipschitz_kernel`.
 
     Returns
     -------
@@ -72,8 +82,12 @@ def distance_kernel_from_variance(
 ) -> Bound:
     """Bound the quantity of `distance_kernel` by sqrt(total_variance) + L omega scale sqrt(2 n) t.
 
-    total_variance = sum of var K(X_i, X_j) over all i and j, or any upper bound of it; for the Gaussian kernel it is
-    known exactly, by `gaussian_pair_variance`.
+    For the Gaussian kernel total_variance is known exactly, by `gaussian_pair_variance`.
+
+    Parameters
+    ----------
+    total_variance : sum of var K(X_i, X_j) over all i and j, or any upper bound of it.
+    lipschitz, omega, scale, num_points, t : as in `lipschitz_kernel`.
 
     Returns
     -------
@@ -94,6 +108,12 @@ def concentrated_data(
 
     L omega scale (sqrt(2 (1 + log 2) n (n + 1) / c) + 2 sqrt(n) t). As printed 2 L omega scale (n / sqrt(c) +
     sqrt(n) t), from Proposition 4, which is false for n = 1; this is the larger of the two for n >= 6.
+
+    Parameters
+    ----------
+    lipschitz, omega, scale, c : L, omega and c of property (33), and max |Sigma_i|^(1/2).
+    num_points, t : n points, and the size of the deviation.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -116,6 +136,11 @@ def deviation(*, lipschitz: Any, omega: Any, scale: Any, num_points: Any, t: Any
     The sentence that follows in the paper, that the sub-Gaussian norm of V is of this order, is false: E V may be of
     order n (`lower_limit`). It holds for V - E V.
 
+    Parameters
+    ----------
+    lipschitz, omega, scale, c : L, omega and c of property (33), and max |Sigma_i|^(1/2).
+    num_points, t : n points, and the size of the deviation.
+
     Returns
     -------
     Bound with probability 1 - exp(-c t^2), valid for t >= 0 and c > 0.
@@ -132,6 +157,10 @@ def lower_limit(*, lipschitz: Any, scale: Any, num_points: Any) -> Bound:
 
     The points are independent copies of a symmetric X with P(|X| > scale) = 1/2, and K(x, y) = h(x) h(y) with
     h(x) = sqrt(L / scale) times x clipped to [-scale, scale].
+
+    Parameters
+    ----------
+    lipschitz, scale, num_points : L, the median of |X|, and n points.
 
     Returns
     -------
@@ -153,6 +182,12 @@ def gaussian_kernel(
     (4 / e) (noise / lengthscale) dim^(-1/2) (1 + t / sqrt(n)): that holds, as it is larger, though it is derived from a
     wrong Lipschitz constant.
 
+    Parameters
+    ----------
+    noise, lengthscale, dim : of the model above.
+    num_points, t : n points, and the size of the deviation.
+    as_printed : take the statement as printed. Static.
+
     Returns
     -------
     Bound with probability 1 - exp(-t^2), valid for t >= 0 and n >= 1.
@@ -172,10 +207,16 @@ def gaussian_kernel(
 def anisotropic_noise(
     *, lipschitz: Any, op_norm: Any, dim: Any, num_points: Any, t: Any, as_printed: bool = False
 ) -> Bound:
-    """Bound |K - E K| / n for noise N(0, Sigma / dim) around any centres; op_norm = |Sigma|.
+    """Bound |K - E K| / n for noise N(0, Sigma / dim) around any centres.
 
     L sqrt(op_norm / dim) (sqrt(2 (1 + 1 / n)) + 2 sqrt(2) t / sqrt(n)). As printed
     2 sqrt(2) L sqrt(op_norm / dim) (1 + t / sqrt(n)), which holds, as it is larger.
+
+    Parameters
+    ----------
+    lipschitz, op_norm, dim : L, |Sigma|, and the dimension.
+    num_points, t : n points, and the size of the deviation.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------

@@ -22,6 +22,11 @@ def sphere_moment(*, u: Any, dim: Any, as_printed: bool = False) -> Bound:
     It is what psi is about for u << dim. As printed exp(u^2 / (4 dim)), from Lemma 6, where a variance is half of what
     it is: that is below psi.
 
+    Parameters
+    ----------
+    u, dim : argument of psi, and dimension.
+    as_printed : take the statement as printed. Static.
+
     Returns
     -------
     Bound, deterministic, valid for every u and dim >= 1.
@@ -39,6 +44,11 @@ def isotropic_block_mean(*, radius: Any, other_radius: Any, noise: Any, lengthsc
     """Give Psi*_kl for isotropic noise: u_k u_l psi(x), x = radius other_radius / (s lengthscale)^2.
 
     With s^2 = 1 + 2 noise^2 / (dim lengthscale^2) and u_k = s^(-dim / 2) exp(-radius^2 / (2 s^2 lengthscale^2)).
+
+    Parameters
+    ----------
+    radius, other_radius, noise, lengthscale, dim : r_k, r_l, and of the model above.
+    psi : psi(x).
 
     Returns
     -------
@@ -68,6 +78,12 @@ def isotropic_block_variance(
     As printed psi(x) for psi(x)^2. In high dimensions the difference cancels; `isotropic_block_variance_upper` does
     not.
 
+    Parameters
+    ----------
+    radius, other_radius, noise, lengthscale, dim : r_k, r_l, and of the model above.
+    psi, psi_double : psi(x) and psi(2 x).
+    as_printed : take the statement as printed. Static.
+
     Returns
     -------
     Bound, deterministic, an equality.
@@ -82,6 +98,10 @@ def isotropic_block_variance(
 @formula
 def isotropic_block_variance_upper(*, radius: Any, other_radius: Any, noise: Any, lengthscale: Any, dim: Any) -> Bound:
     """Bound v*_kl^2 for isotropic noise by u_k^2 u_l^2 x^2 / dim exp(2 x^2 / (dim + 2)): (32) with its constants.
+
+    Parameters
+    ----------
+    radius, other_radius, noise, lengthscale, dim : r_k, r_l, and of the model above.
 
     Returns
     -------
@@ -99,6 +119,10 @@ def isotropic_block_variance_upper(*, radius: Any, other_radius: Any, noise: Any
 @formula
 def isotropic_block_variance_lower(*, radius: Any, other_radius: Any, noise: Any, lengthscale: Any, dim: Any) -> Bound:
     """Bound v*_kl^2 for isotropic noise from *below* by u_k^2 u_l^2 x^2 / dim.
+
+    Parameters
+    ----------
+    radius, other_radius, noise, lengthscale, dim : r_k, r_l, and of the model above.
 
     Returns
     -------
@@ -119,6 +143,10 @@ def radial_mean_gap(*, noise: Any, lengthscale: Any, dim: Any) -> Bound:
     exp(-(r_k^2 + r_l^2) / (2 lengthscale^2)) psi(r_k r_l / lengthscale^2), and v*_kl by no more from the standard
     deviation without noise. The paper has C / dim with C not named.
 
+    Parameters
+    ----------
+    noise, lengthscale, dim : of the model above.
+
     Returns
     -------
     Bound, deterministic, valid for every cosine and all radii.
@@ -138,6 +166,11 @@ def radial_block_variance(
 
     With x = radius other_radius / lengthscale^2 and w = exp(-(radius^2 + other_radius^2) / (2 lengthscale^2)). As
     printed w^2 / (lengthscale^4 dim), up to a constant that must depend on the radii.
+
+    Parameters
+    ----------
+    radius, other_radius, noise, lengthscale, dim : r_k, r_l, and of the model above.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------

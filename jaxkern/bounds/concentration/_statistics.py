@@ -15,6 +15,11 @@ def u_statistic(*, bound: Any, num_points: Any, t: Any, as_printed: bool = False
     2 bound t / sqrt(n - 1), by Hoeffding. As printed sqrt(8) bound t / sqrt(n), by bounded differences; it holds, and
     is larger for n >= 3.
 
+    Parameters
+    ----------
+    bound, num_points, t : sup |h|, n points, and the size of the deviation.
+    as_printed : take the statement as printed. Static.
+
     Returns
     -------
     Bound with probability 1 - 2 exp(-t^2), valid for t >= 0 and n >= 2.
@@ -33,6 +38,11 @@ def two_sample_statistic(*, bound: Any, num_points: Any, num_others: Any, t: Any
 
     sqrt(2) bound t / sqrt(min(n, m)), by Hoeffding. As printed sqrt(8) for sqrt(2), which holds.
 
+    Parameters
+    ----------
+    bound, num_points, num_others, t : sup |h|, n and m points, and the size of the deviation.
+    as_printed : take the statement as printed. Static.
+
     Returns
     -------
     Bound with probability 1 - 2 exp(-t^2), valid for t >= 0 and n and m >= 1.
@@ -49,8 +59,13 @@ def two_sample_statistic(*, bound: Any, num_points: Any, num_others: Any, t: Any
 def block_means(*, bound: Any, smallest: Any, num_clusters: Any, t: Any, as_printed: bool = False) -> Bound:
     """Bound |Psi_kl - Psi*_kl|, empirical against population, for a mean kernel bounded by `bound`.
 
-    smallest = min(n_k, n_l). 2 bound (t / sqrt(smallest) + 1 / smallest); the last part is the bias of the diagonal,
-    which the paper's proof leaves out. As printed 3 bound t / sqrt(smallest), which holds all the same.
+    2 bound (t / sqrt(smallest) + 1 / smallest); the last part is the bias of the diagonal, which the paper's proof
+    leaves out. As printed 3 bound t / sqrt(smallest), which holds all the same.
+
+    Parameters
+    ----------
+    bound, smallest, num_clusters, t : sup |E K|, min(n_k, n_l), R clusters, and the size of the deviation.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -70,6 +85,11 @@ def block_variances(*, bound: Any, smallest: Any, num_clusters: Any, t: Any, as_
 
     5 bound^2 (t / sqrt(smallest) + 1 / smallest). As printed 9 bound^2 t / sqrt(smallest), which holds.
 
+    Parameters
+    ----------
+    bound, smallest, num_clusters, t : sup |E K|, min(n_k, n_l), R clusters, and the size of the deviation.
+    as_printed : take the statement as printed. Static.
+
     Returns
     -------
     Bound with probability 1 - 4 R^2 exp(-t^2), for all k and l and together with `block_means`.
@@ -87,8 +107,14 @@ def empirical_separation(
 ) -> Bound:
     """Bound the empirical gamma^2 from *below* by gamma*^2 minus 8 bound times `block_means` of the smallest cluster.
 
-    gamma2 is the population's gamma*^2, with the empirical shares of the clusters, and min_share their minimum. As
-    printed gamma*^2 - 24 bound^2 t / sqrt(min_share n), which holds.
+    As printed gamma*^2 - 24 bound^2 t / sqrt(min_share n), which holds.
+
+    Parameters
+    ----------
+    gamma2 : gamma*^2 of the population, with the empirical shares of the clusters.
+    bound, min_share, num_points, num_clusters, t : sup |E K|, share of the smallest cluster, n points, R clusters, and
+        deviation.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -109,6 +135,13 @@ def empirical_variance(
     """Bound the empirical vbar^2 by the population's vbar*^2 plus `block_variances` of the smallest cluster.
 
     As printed vbar*^2 + 9 bound^2 t / sqrt(min_share n), which holds.
+
+    Parameters
+    ----------
+    vbar2 : vbar*^2 of the population.
+    bound, min_share, num_points, num_clusters, t : sup |E K|, share of the smallest cluster, n points, R clusters, and
+        deviation.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------

@@ -18,6 +18,11 @@ def gaussian_lipschitz(*, lengthscale: Any, as_printed: bool = False) -> Bound:
     As printed sqrt(2) / (e lengthscale), which is the slope at the distance sqrt(2) lengthscale; the steepest is at
     one lengthscale.
 
+    Parameters
+    ----------
+    lengthscale : of the kernel.
+    as_printed : take the statement as printed. Static.
+
     Returns
     -------
     Bound, deterministic, valid for lengthscale > 0.
@@ -33,6 +38,10 @@ def gaussian_lipschitz(*, lengthscale: Any, as_printed: bool = False) -> Bound:
 def gram_displacement(*, lipschitz: Any, num_points: Any, displacement: Any) -> Bound:
     """Bound |K(X) - K(X')|_F, hence the change of |K(X) - A| for any matrix A, by 2 sqrt(n) L |X - X'|_F.
 
+    Parameters
+    ----------
+    lipschitz, num_points, displacement : L, n points, and |X - X'|_F.
+
     Returns
     -------
     Bound, deterministic. K = L (x + y) attains it.
@@ -46,6 +55,10 @@ def gram_displacement(*, lipschitz: Any, num_points: Any, displacement: Any) -> 
 @formula
 def gram_displacement_distance(*, lipschitz: Any, num_points: Any, displacement: Any) -> Bound:
     """Bound the quantity of `gram_displacement` for K(x, y) = g(x - y) with L-Lipschitz g by sqrt(2 n) L |X - X'|_F.
+
+    Parameters
+    ----------
+    lipschitz, num_points, displacement : L, n points, and |X - X'|_F.
 
     Returns
     -------
@@ -63,6 +76,11 @@ def pair_variance(*, lipschitz: Any, omega: Any, scale: Any, c: Any, as_printed:
 
     As printed 4 for 2 (1 + log 2) = 3.39, which holds too.
 
+    Parameters
+    ----------
+    lipschitz, omega, scale, c : L, omega and c of property (33), and max |Sigma_i|^(1/2).
+    as_printed : take the statement as printed. Static.
+
     Returns
     -------
     Bound, deterministic, valid for c > 0.
@@ -76,6 +94,10 @@ def pair_variance(*, lipschitz: Any, omega: Any, scale: Any, c: Any, as_printed:
 @formula
 def pair_variance_lc(*, lipschitz: Any, omega: Any, scale: Any) -> Bound:
     """Bound var K(X_1, X_2) in class LC by 2 L^2 omega^2 scale^2: the Poincare inequality.
+
+    Parameters
+    ----------
+    lipschitz, omega, scale : L in the sense of (2), the constant of LC, and max |Sigma_i|^(1/2).
 
     Returns
     -------
@@ -93,6 +115,11 @@ def diagonal_variance(*, lipschitz: Any, omega: Any, scale: Any, c: Any, as_prin
 
     As printed 4 for 4 (1 + log 2) = 6.77, which is false: K(x, x) is 2 L-Lipschitz, not sqrt(2) L.
 
+    Parameters
+    ----------
+    lipschitz, omega, scale, c : L, omega and c of property (33), and max |Sigma_i|^(1/2).
+    as_printed : take the statement as printed. Static.
+
     Returns
     -------
     Bound, deterministic, valid for c > 0.
@@ -106,6 +133,10 @@ def diagonal_variance(*, lipschitz: Any, omega: Any, scale: Any, c: Any, as_prin
 @formula
 def diagonal_variance_lc(*, lipschitz: Any, omega: Any, scale: Any) -> Bound:
     """Bound var K(X_1, X_1) in class LC by 4 L^2 omega^2 scale^2: the Poincare inequality.
+
+    Parameters
+    ----------
+    lipschitz, omega, scale : L in the sense of (2), the constant of LC, and max |Sigma_i|^(1/2).
 
     Returns
     -------
@@ -124,6 +155,12 @@ def frobenius_mean_square(
     """Bound E |K - E K|_F^2 / n^2 under property (33) by 2 (1 + log 2) (1 + 1 / n) L^2 omega^2 scale^2 / c.
 
     As printed 4 for 2 (1 + log 2) (1 + 1 / n), which is false for n = 1 and true for n >= 6.
+
+    Parameters
+    ----------
+    lipschitz, omega, scale, c : L, omega and c of property (33), and max |Sigma_i|^(1/2).
+    num_points : n points.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -145,6 +182,12 @@ def frobenius_mean(
 
     As printed 2 n / sqrt(c) for the root, which is false for n = 1 and true for n >= 6.
 
+    Parameters
+    ----------
+    lipschitz, omega, scale, c : L, omega and c of property (33), and max |Sigma_i|^(1/2).
+    num_points : n points.
+    as_printed : take the statement as printed. Static.
+
     Returns
     -------
     Bound, deterministic, valid for c > 0 and n >= 1.
@@ -161,7 +204,11 @@ def frobenius_mean(
 def frobenius_mean_lc(*, lipschitz: Any, omega: Any, scale: Any, num_points: Any) -> Bound:
     """Bound the root of E |K - E K|_F^2 in class LC by L omega scale sqrt(2 n (n + 1)).
 
-    scale may be the root mean square of |Sigma_i|^(1/2) over the points instead of their maximum.
+    Parameters
+    ----------
+    lipschitz, omega, scale : L in the sense of (2), the constant of LC, and max |Sigma_i|^(1/2), or its root mean
+        square.
+    num_points : n points.
 
     Returns
     -------
@@ -180,6 +227,10 @@ def gaussian_pair_variance(*, squared_distance: Any, noise_variance: Any, length
     With a = noise_variance / lengthscale^2 it is (E K)^2 (exp(g) - 1) = E K^2 (1 - exp(-g)), where
     (E K)^2 = (1 + a)^(-dim) exp(-|m|^2 / (lengthscale^2 (1 + a))) and
     g = dim / 2 log(1 + a^2 / (1 + 2 a)) + |m|^2 a / (lengthscale^2 (1 + a) (1 + 2 a)).
+
+    Parameters
+    ----------
+    squared_distance, noise_variance, lengthscale, dim : |m|^2, variance of a coordinate of X_i - X_j, and as above.
 
     Returns
     -------

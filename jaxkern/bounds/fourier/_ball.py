@@ -22,10 +22,16 @@ _SHARES = np.linspace(0.05, 0.95, 37).tolist()
 def gradient(
     *, frequency_energy: Any, distance: Any, dim: Any, num_frequencies: Any, as_printed: bool = False
 ) -> Bound:
-    """Bound |grad Dhat^2| by (2 / t) sum |w_i|^2 times the distance; frequency_energy is sum |w_i|^2.
+    """Bound |grad Dhat^2| by (2 / t) sum |w_i|^2 times the distance.
 
     As printed sqrt(dim) sum |w_i|^2 times the distance: the factor 2 / t is missing, which makes it false for
     t sqrt(dim) < 2.
+
+    Parameters
+    ----------
+    frequency_energy, num_frequencies : sum |w_i|^2, and t frequencies.
+    distance, dim : |x - y|, and the dimension of the points, which counts only as printed.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -46,6 +52,11 @@ def lipschitz_squared(*, radius: Any, dim: Any, num_frequencies: Any, tau: Any) 
 
     And |A| <= (1 + (sqrt(dim) + sqrt(2 tau)) / sqrt(t))^2. The paper has O(radius t sqrt(dim) log n), from
     |w_i|^2 = O(log n), which is false in high dimensions.
+
+    Parameters
+    ----------
+    radius, dim : largest length of a difference, and dimension of the points.
+    num_frequencies, tau : t frequencies, and exponent of the failure probability.
 
     Returns
     -------
@@ -71,9 +82,14 @@ def ball(
     """Bound |Dhat / D - 1| by eps for *all* points of R^dim at distance <= diameter, uncountably many.
 
     Near zero the extreme eigenvalues of A = sum w w' / t decide; elsewhere a net of differences on which the error is
-    inner * eps, joined by |Dhat(a) - Dhat(b)| <= sqrt|A| |a - b|. tau, inner (in (0, 1)) and shell (> 1, the ratio of
-    radii of neighbouring shells) are free: every value gives a true statement, and `jaxkern.plan.fourier` looks for
-    good ones. The formula is in Theorem C of docs/theory/chen2016.md.
+    inner * eps, joined by |Dhat(a) - Dhat(b)| <= sqrt|A| |a - b|. Every value of tau, inner and shell gives a true
+    statement, and `jaxkern.plan.fourier` looks for good ones. The formula is in Theorem C of docs/theory/chen2016.md.
+
+    Parameters
+    ----------
+    eps, num_frequencies, dim, diameter : relative error, t frequencies, dimension, and largest distance.
+    tau, inner, shell : free. A share of the failure probability, the share in (0, 1) of the error that the net has, and
+        the ratio > 1 of radii of neighbouring shells.
 
     Returns
     -------
@@ -109,6 +125,10 @@ def vanishing_ball(*, eps: Any, num_frequencies: Any, dim: Any, tau: Any) -> Bou
 
     The part of `ball` near zero: the extreme eigenvalues of A = sum w w' / t decide, and no net is needed.
 
+    Parameters
+    ----------
+    eps, num_frequencies, dim, tau : relative error, t frequencies, dimension, and exponent of the failure probability.
+
     Returns
     -------
     Bound whose value the radius is at least, with probability 1 - 3 exp(-tau); valid for tau > 0 and
@@ -125,6 +145,11 @@ def vanishing_ball(*, eps: Any, num_frequencies: Any, dim: Any, tau: Any) -> Bou
 @formula
 def ball_additive(*, eps: Any, num_frequencies: Any, dim: Any, diameter: Any, tau: Any) -> Bound:
     """Bound |Khat - K| by eps for *all* differences of R^dim of length <= diameter, by a net of the best mesh.
+
+    Parameters
+    ----------
+    eps, num_frequencies, dim, diameter : error, t frequencies, dimension, and largest distance.
+    tau : free, a share of the failure probability.
 
     Returns
     -------
@@ -149,6 +174,10 @@ def dimension_limit(*, eps: Any, dim: Any, radius: Any) -> Bound:
 
     With n = (radius / sqrt(2 log(1 / eps)))^dim, the size of a packing, it is the largest over k = 1, ..., 32 of
     (k / e) (min(n, (2 eps)^(-2 k)) / 2)^(1 / k) - k + 1, from the rank of the k-th Hadamard power of the Gram matrix.
+
+    Parameters
+    ----------
+    eps, dim, radius : error, dimension of the ball, and its radius.
 
     Returns
     -------

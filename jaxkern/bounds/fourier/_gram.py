@@ -14,6 +14,11 @@ def gram_spectral_shifted(*, eps: Any, num_features: Any, num_points: Any, as_pr
 
     As printed the exponent is eps^2 m / (9 + 8 eps), from a weaker inequality and two triangle inequalities.
 
+    Parameters
+    ----------
+    eps, num_features, num_points : error, m features and n points.
+    as_printed : take the statement as printed. Static.
+
     Returns
     -------
     Bound, valid for eps > 0 and every shift-invariant kernel with K(x, x) = 1.
@@ -31,6 +36,10 @@ def gram_spectral_paired(*, eps: Any, num_frequencies: Any, num_points: Any) -> 
 
     At equal numbers of features, m = 2 t, this is about half of what shifted features need.
 
+    Parameters
+    ----------
+    eps, num_frequencies, num_points : error, t frequencies and n points.
+
     Returns
     -------
     Bound, valid for eps > 0 and every shift-invariant kernel with K(x, x) = 1.
@@ -47,6 +56,10 @@ def gram_spectral_paired_all_n(*, eps: Any, num_frequencies: Any) -> Bound:
 
     The intrinsic dimension of the variance, at most 5, replaces n.
 
+    Parameters
+    ----------
+    eps, num_frequencies : error, and t frequencies.
+
     Returns
     -------
     Bound, valid for eps >= 1 / (2 sqrt(t)) + 1 / (3 t) and every shift-invariant kernel with K(x, x) = 1.
@@ -62,8 +75,13 @@ def gram_spectral_paired_all_n(*, eps: Any, num_frequencies: Any) -> Bound:
 def gram_frobenius_shifted(*, num_features: Any, tau: Any, variance: Any = 1.5) -> Bound:
     """Bound |G - Ghat|_F / n for shifted features by (sqrt(variance) + 2 sqrt(tau)) / sqrt(m), whatever n.
 
-    Equivalently m = (sqrt(1.5) + 2 sqrt(log(1 / delta)))^2 / eps^2 features give an error of eps n. variance is the
-    largest of 1 + K(2 d) / 2 - K(d)^2 over differences d: at most 3/2 for every kernel, 1 for the Gaussian one.
+    Equivalently m = (sqrt(1.5) + 2 sqrt(log(1 / delta)))^2 / eps^2 features give an error of eps n.
+
+    Parameters
+    ----------
+    num_features, tau : m features, and exponent of the failure probability.
+    variance : the largest of 1 + K(2 d) / 2 - K(d)^2 over differences d: at most 3/2 for every kernel, 1 for the
+        Gaussian one.
 
     Returns
     -------
@@ -79,8 +97,11 @@ def gram_frobenius_shifted(*, num_features: Any, tau: Any, variance: Any = 1.5) 
 def gram_frobenius_paired(*, num_frequencies: Any, tau: Any, variance: Any = 1.0) -> Bound:
     """Bound |G - Ghat|_F / n for paired features by (sqrt(variance) + sqrt(tau)) / sqrt(t), whatever n.
 
-    variance is the largest of (1 + K(2 d)) / 2 - K(d)^2 over differences d: at most 1 for every kernel, 1/2 for the
-    Gaussian and every other kernel with K(2 d) <= 2 K(d)^2.
+    Parameters
+    ----------
+    num_frequencies, tau : t frequencies, and exponent of the failure probability.
+    variance : the largest of (1 + K(2 d)) / 2 - K(d)^2 over differences d: at most 1 for every kernel, 1/2 for the
+        Gaussian and every other kernel with K(2 d) <= 2 K(d)^2.
 
     Returns
     -------
@@ -96,7 +117,12 @@ def gram_frobenius_paired(*, num_frequencies: Any, tau: Any, variance: Any = 1.0
 def gram_frobenius_paired_bernstein(*, eps: Any, num_frequencies: Any, variance: Any = 1.0) -> Bound:
     """Bound |G - Ghat|_F / n by eps for paired features, whatever n: 2 exp(-eps^2 t / (2 v + 2 sqrt(2) eps / 3)).
 
-    v is the `variance` of `gram_frobenius_paired`. The smaller of the two bounds for small failure probabilities.
+    v is the variance. The smaller of the two bounds for small failure probabilities.
+
+    Parameters
+    ----------
+    eps, num_frequencies : error, and t frequencies.
+    variance : v, as in `gram_frobenius_paired`.
 
     Returns
     -------
@@ -114,6 +140,11 @@ def quadratic_form_shifted(*, eps: Any, num_features: Any, as_printed: bool = Fa
 
     As printed 2 exp(-2 eps^2 m), a factor 4 too much in the exponent, and false.
 
+    Parameters
+    ----------
+    eps, num_features : error, and m features.
+    as_printed : take the statement as printed. Static.
+
     Returns
     -------
     Bound, valid for eps > 0 and every shift-invariant kernel with K(x, x) = 1.
@@ -130,6 +161,10 @@ def quadratic_form_paired(*, eps: Any, num_frequencies: Any) -> Bound:
     """Bound |x' (G - Ghat) x| / n by eps for one unit vector x and paired features: 2 exp(-2 eps^2 t).
 
     The exponent printed for m shifted features holds for t pairs of them.
+
+    Parameters
+    ----------
+    eps, num_frequencies : error, and t frequencies.
 
     Returns
     -------

@@ -17,6 +17,11 @@ def kernel_value(*, eps: Any, num_frequencies: Any, as_printed: bool = False) ->
 
     As printed the terms are said to lie in [-2, 2], which gives 1 - 2 exp(-t eps^2 / 8); they lie in [-1, 1].
 
+    Parameters
+    ----------
+    eps, num_frequencies : error, and t frequencies.
+    as_printed : take the statement as printed. Static.
+
     Returns
     -------
     Bound, valid for eps > 0; as printed, for 0 < eps < 1/2.
@@ -37,6 +42,11 @@ def far_distance(*, eps: Any, num_frequencies: Any, distance: Any, as_printed: b
     As printed the proof asks for |K - Khat| <= eps / 4, whose probability is `kernel_value(eps=eps / 4)` as printed.
     Corrected: |Dhat^2 / D^2 - 1| <= eps follows from |K - Khat| <= (1 - exp(-1/2)) eps.
 
+    Parameters
+    ----------
+    eps, num_frequencies, distance : relative error, t frequencies, and |x - y|.
+    as_printed : take the statement as printed. Static.
+
     Returns
     -------
     Bound, valid for distance >= 1 and 0 < eps < 1; as printed, for 0 < eps < 1/10.
@@ -55,6 +65,11 @@ def far_distance(*, eps: Any, num_frequencies: Any, distance: Any, as_printed: b
 def distance_lower(*, distance: Any, as_printed: bool = False) -> Bound:
     """Bound D from *below* by .887 times the distance, sqrt(2 - 2 / sqrt(e)) exactly; as printed by .86 times it.
 
+    Parameters
+    ----------
+    distance : |x - y|.
+    as_printed : take the statement as printed. Static.
+
     Returns
     -------
     Bound whose value D is at least; deterministic, valid for distance <= 1.
@@ -70,6 +85,10 @@ def distance_lower(*, distance: Any, as_printed: bool = False) -> Bound:
 def squared_distance_lower(*, eps: Any, distance: Any) -> Bound:
     """Bound D^2 from *below* by (1 - eps) distance^2.
 
+    Parameters
+    ----------
+    eps, distance : relative loss, and |x - y|.
+
     Returns
     -------
     Bound whose value D^2 is at least; deterministic, valid for distance <= 2 sqrt(eps).
@@ -82,9 +101,14 @@ def squared_distance_lower(*, eps: Any, distance: Any) -> Bound:
 
 @formula
 def ratio_upper(*, second_moment: Any, distance: Any, as_printed: bool = False) -> Bound:
-    """Bound Dhat^2 / D^2 by S2 / (1 - r^2 / 4), S2 the mean of w^2 over the frequencies along x - y, r the distance.
+    """Bound Dhat^2 / D^2 by S2 / (1 - r^2 / 4).
 
     As printed the denominator is 1 - r^2 / 2, and all |w| r <= 1 is assumed; the assumption is not needed.
+
+    Parameters
+    ----------
+    second_moment, distance : S2, the mean of w^2 over the frequencies along x - y, and r = |x - y|.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -101,7 +125,11 @@ def ratio_upper(*, second_moment: Any, distance: Any, as_printed: bool = False) 
 
 @formula
 def ratio_lower(*, second_moment: Any, fourth_moment: Any, distance: Any) -> Bound:
-    """Bound Dhat^2 / D^2 from *below* by S2 - r^2 S4 / 12, S2 and S4 the means of w^2 and w^4 along x - y.
+    """Bound Dhat^2 / D^2 from *below* by S2 - r^2 S4 / 12.
+
+    Parameters
+    ----------
+    second_moment, fourth_moment, distance : S2 and S4, the means of w^2 and w^4 along x - y, and r = |x - y|.
 
     Returns
     -------
@@ -119,6 +147,11 @@ def chi_square_mean(*, eps: Any, num_frequencies: Any, as_printed: bool = False)
 
     The probability is 1 - exp(-t (eps - log(1 + eps)) / 2) - exp(-t (-eps - log(1 - eps)) / 2). As printed:
     1 - 2 exp(-t eps^2 / 8), which holds and is two to six times too pessimistic in t.
+
+    Parameters
+    ----------
+    eps, num_frequencies : error, and t frequencies.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -139,6 +172,11 @@ def log_mgf(*, s: Any, distance: Any, as_printed: bool = False) -> Bound:
 
     Here mu = E X = 1 - exp(-r^2 / 2). As printed: s^2 r^4 / 4, which is false: as r tends to 0
     with s r^2 = y fixed the left side tends to -log(1 - y) / 2 - y / 2 = y^2 / 4 + y^3 / 6 + ...
+
+    Parameters
+    ----------
+    s, distance : argument of the moment generating function, and r = |x - y|.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -162,6 +200,11 @@ def sub_exponential(*, eps: Any, mean: Any, p: Any, q: Any, num_frequencies: Any
     The probability is 1 - 2 exp(-t min(eps^2 mean^2 / (2 p), eps mean / (2 q))). The paper asks for the hypothesis on
     0 <= s <= 1 / q only; then only the upper tail, without the factor 2, follows.
 
+    Parameters
+    ----------
+    eps, num_frequencies : relative deviation, and t copies.
+    mean, p, q : of one copy: its mean, and the constants of its hypothesis.
+
     Returns
     -------
     Bound, valid for eps, p and q > 0.
@@ -179,6 +222,11 @@ def near_distance(*, eps: Any, num_frequencies: Any, distance: Any, as_printed: 
 
     As printed, for distance <= 1, the proof has 1 - 2 exp(-t eps^2 D^4 / (6 distance^4)). The statement holds, though
     the proof rests on Lemma 4.1, which does not.
+
+    Parameters
+    ----------
+    eps, num_frequencies, distance : relative error, t frequencies, and |x - y|.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -200,6 +248,10 @@ def segment(*, num_frequencies: Any, distance: Any, tau: Any) -> Bound:
     """Bound |Dhat^2 / D^2 - 1| by sqrt(12 tau / t) at every point of the segment from x to y at once.
 
     Both sides of (4) are monotone along the segment, so that its two ends decide.
+
+    Parameters
+    ----------
+    num_frequencies, distance, tau : t frequencies, |x - y|, and exponent of the failure probability.
 
     Returns
     -------

@@ -19,6 +19,10 @@ SMALLEST = 1e-4
 def kernel_values(*, eps: Any, num_frequencies: Any, num_points: Any) -> Bound:
     """Bound max |K(x, y) - Khat(x, y)| over all pairs of n points by eps: `kernel_value` and a union bound.
 
+    Parameters
+    ----------
+    eps, num_frequencies, num_points : error, t frequencies and n points.
+
     Returns
     -------
     Bound with probability 1 - n (n - 1) exp(-t eps^2 / 2), valid for eps > 0.
@@ -32,6 +36,10 @@ def kernel_values(*, eps: Any, num_frequencies: Any, num_points: Any) -> Bound:
 @formula
 def kernel_values_shifted(*, eps: Any, num_features: Any, num_points: Any) -> Bound:
     """Bound max |K(x, y) - Khat(x, y)| over n points by eps for shifted features, a point with itself included.
+
+    Parameters
+    ----------
+    eps, num_features, num_points : error, m features and n points.
 
     Returns
     -------
@@ -50,6 +58,10 @@ def success_limit(*, eps: Any, num_frequencies: Any, num_points: Any) -> Bound:
     Let n / 2 pairs of points have orthogonal differences, and let the set shrink to a point. The n / 2 ratios become
     independent chi2_t / t, so the probability of success tends to (1 - p)^(n / 2), where p is the exact probability
     that chi2_t / t leaves [(1 - eps)^2, (1 + eps)^2]. It needs at least n / 2 dimensions.
+
+    Parameters
+    ----------
+    eps, num_frequencies, num_points : relative error, t frequencies and n points.
 
     Returns
     -------
@@ -71,6 +83,10 @@ def relative_distances_closed_form(*, eps: Any, num_frequencies: Any, num_points
 
     N is the number of pairs. `relative_distances` is sharper, and `relative_distances_sharp` more so.
 
+    Parameters
+    ----------
+    eps, num_frequencies, num_points : relative error, t frequencies and n points.
+
     Returns
     -------
     Bound with probability 1 - 2 N exp(-t eps^2 (1 - eps / 2)^2), valid for 0 < eps < 1.
@@ -88,6 +104,10 @@ def relative_distances(*, eps: Any, num_frequencies: Any, num_points: Any) -> Bo
 
     With u = (1 + eps)^2 and v = (1 - eps)^2 a pair fails with probability at most exp(-t (u - 1 - log u) / 2) +
     exp(-t (v - 1 - log v) / 2), whatever its distance and dimension.
+
+    Parameters
+    ----------
+    eps, num_frequencies, num_points : relative error, t frequencies and n points.
 
     Returns
     -------
@@ -109,6 +129,10 @@ def relative_distances_sharp(*, eps: Any, num_frequencies: Any, num_points: Any)
     v = (1 - eps)^2, and c is where the exponent of Y has fallen by one, at u - 2 u / (t (u - 1)) and
     v + 2 v / (t (1 - v)). The means are incomplete gamma functions. In float32 they lose digits when t is large; for
     sizes pass Python floats.
+
+    Parameters
+    ----------
+    eps, num_frequencies, num_points : relative error, t frequencies and n points.
 
     Returns
     -------

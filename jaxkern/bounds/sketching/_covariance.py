@@ -17,6 +17,12 @@ KOLTCHINSKII_LOUNICI_LOWER = 3.505
 def gaussian_covariance(*, op_norm: Any, rank: Any, n: Any, tau: Any, constant: Any = KOLTCHINSKII_LOUNICI) -> Bound:
     """Bound |Sigma_hat - Sigma|_op for n draws from N(0, Sigma) by C |Sigma| (sqrt(r) + sqrt(tau)) / sqrt(n).
 
+    Parameters
+    ----------
+    op_norm, rank : |Sigma|, and r = (E |X|)^2 / |Sigma|, at most tr Sigma / |Sigma|.
+    n, tau : draws, and exponent of the failure probability.
+    constant : C, which the paper does not name; 1 gives the shape of the bound.
+
     Returns
     -------
     Bound with probability 1 - exp(-tau), valid for tau >= 1 and n >= max(r, tau).
@@ -36,6 +42,12 @@ def hilbert_mean(*, theta: Any, scale: Any, n: Any, tau: Any, as_printed: bool =
     |xi| <= M and E |xi|^2 <= theta^2 that is B = M / 3. The paper prints 2 B tau / n, which is larger, and asks for
     m > 2 only, which is not enough (claim kpotufe2020:thmC.2).
 
+    Parameters
+    ----------
+    theta, scale : theta^2 bounds E |xi|^2; B.
+    n, tau : copies, and exponent of the failure probability.
+    as_printed : take the statement as printed. Static.
+
     Returns
     -------
     Bound with probability 1 - 2 exp(-tau), valid for n >= 1 and tau > 0.
@@ -50,6 +62,10 @@ def hilbert_mean(*, theta: Any, scale: Any, n: Any, tau: Any, as_printed: bool =
 @formula
 def covariance_deviation(*, kappa: Any, trace: Any, n: Any, tau: Any) -> Bound:
     """Bound |Sigma_n - Sigma|_HS by 4 sqrt(2 kappa tr(Sigma) tau / n).
+
+    Parameters
+    ----------
+    kappa, trace, n, tau : sup K(x, x), tr Sigma, landmarks, and exponent of the failure probability.
 
     Returns
     -------
@@ -69,6 +85,14 @@ def covariance_deviation_bernstein(*, kappa: Any, trace: Any, n: Any, tau: Any) 
     It is what Bernstein's inequality gives before it is simplified to Lemma B.2: never larger under the condition of
     that lemma, and up to four times smaller.
 
+    Parameters
+    ----------
+    kappa, trace, n, tau : as in `covariance_deviation`.
+
+    Returns
+    -------
+    Bound with probability 1 - 2 exp(-tau), valid for n >= 1 and tau > 0.
+
     Source: kpotufe2020, Theorem C.2 with B = 2 kappa and theta^2 = kappa tr Sigma; claim jaxkern:lemB.2-bernstein.
     """
     value = xp.sqrt(2 * kappa * trace * tau / n) + 4 * kappa * tau / n
@@ -80,8 +104,12 @@ def covariance_deviation_bernstein(*, kappa: Any, trace: Any, n: Any, tau: Any) 
 def covariance_deviation_sharp(*, kappa: Any, trace: Any, hs_norm: Any, n: Any, tau: Any) -> Bound:
     """Bound |Sigma_n - Sigma|_HS by sqrt(2 (kappa tr Sigma - h^2) tau / n) + sqrt(kappa^2 + h^2) tau / (3 n).
 
-    Here h = |Sigma|_HS. Never larger than `covariance_deviation_bernstein`; its second term is at least eight times
-    smaller.
+    Never larger than `covariance_deviation_bernstein`; its second term is at least eight times smaller.
+
+    Parameters
+    ----------
+    kappa, trace, n, tau : as in `covariance_deviation`.
+    hs_norm : h = |Sigma|_HS.
 
     Returns
     -------
@@ -97,6 +125,11 @@ def covariance_deviation_sharp(*, kappa: Any, trace: Any, hs_norm: Any, n: Any, 
 @formula
 def cube_deviation(*, kappa: Any, op_norm: Any, trace: Any, n: Any, tau: Any) -> Bound:
     """Bound |Sigma_n^3 - Sigma^3|_op by 28 S^2 sqrt(2 kappa tr(Sigma) tau / n).
+
+    Parameters
+    ----------
+    kappa, op_norm, trace : sup K(x, x), S = |Sigma|_op, tr Sigma.
+    n, tau : landmarks, and exponent of the failure probability.
 
     Returns
     -------
@@ -115,6 +148,12 @@ def cube_trace(
     """Bound tr Sigma_n^3 by tr Sigma^3 + 28 S |Sigma|_HS sqrt(2 kappa tr(Sigma) tau / n).
 
     As printed the last term has |Sigma|_HS^2 for S |Sigma|_HS, which is never smaller.
+
+    Parameters
+    ----------
+    kappa, op_norm, trace, trace3, hs_norm : sup K(x, x), S = |Sigma|_op, tr Sigma, tr Sigma^3 and |Sigma|_HS.
+    n, tau : landmarks, and exponent of the failure probability.
+    as_printed : take the statement as printed. Static.
 
     Returns
     -------

@@ -15,6 +15,11 @@ def weak_difference_given(*, energy: Any, d: Any, tau: Any, as_printed: bool = F
 
     V and Theta are independent. As printed the probability is 1 - 2 exp(-tau), which holds.
 
+    Parameters
+    ----------
+    energy, d, tau : <f, (Sigma^3 + Sigma_n^3) f>, rows, and exponent of the failure probability.
+    as_printed : take the statement as printed. Static.
+
     Returns
     -------
     Bound with probability 1 - exp(-tau), valid for tau > 0 and d >= 1.
@@ -37,6 +42,12 @@ def weak_difference(
     n >= 32 kappa s tau / S. Neither says that the two operators are close: both sides are of the size of either
     operator, and replacing Theta by zero makes the difference smaller. `weak_difference_coupled` does.
 
+    Parameters
+    ----------
+    kappa, op_norm, trace : sup K(x, x), S = |Sigma|_op, tr Sigma.
+    n, d, tau : landmarks, rows of the sketch, and exponent of the failure probability.
+    as_printed : take the statement as printed. Static.
+
     Returns
     -------
     Bound with probability 1 - 3 exp(-tau), or 1 - 4 exp(-tau) as printed.
@@ -58,6 +69,10 @@ def weak_difference_coupled(*, kappa: Any, op_norm: Any, trace: Any, n: Any, d: 
 
     With v_i = Sigma^(3/2) g_i and S* vhat_i / n = Sigma_n^(3/2) g_i the difference is at most
     12 sqrt(2) tau S sqrt(kappa s / (n d)): it vanishes as n grows, for every d.
+
+    Parameters
+    ----------
+    kappa, op_norm, trace, n, d, tau : as in `weak_difference`.
 
     Returns
     -------

@@ -17,9 +17,15 @@ def projected_inner_products(
 ) -> Bound:
     """Bound |Theta* Theta - Sigma^3|_op by C S^3 (sqrt(s3) + sqrt(tau)) / sqrt(d).
 
+    Parameters
+    ----------
+    op_norm, trace3 : S = |Sigma|_op and tr Sigma^3.
+    d, tau : rows of the projection, and exponent of the failure probability.
+    constant : C, which the paper does not name; 1 gives the shape of the bound.
+
     Returns
     -------
-    Bound with probability 1 - exp(-tau), valid for tau >= 1 and d >= max(s3, tau). `constant=1` gives its shape.
+    Bound with probability 1 - exp(-tau), valid for tau >= 1 and d >= max(s3, tau).
 
     Source: kpotufe2020, Proposition 1, with its constant made explicit; claim kpotufe2020:prop1.
     """
@@ -32,6 +38,10 @@ def projected_inner_products(
 @formula
 def projected_inner_products_all_d(*, op_norm: Any, trace3: Any, d: Any, tau: Any) -> Bound:
     """Bound |Theta* Theta - Sigma^3|_op by S^3 (2 D + D^2), D = (sqrt(s3) + .51 + sqrt(2 tau)) / sqrt(d), for all d.
+
+    Parameters
+    ----------
+    op_norm, trace3, d, tau : as in `projected_inner_products`.
 
     Returns
     -------
@@ -48,7 +58,11 @@ def projected_inner_products_all_d(*, op_norm: Any, trace3: Any, d: Any, tau: An
 def conditional_sketch(*, op_norm3: Any, trace3: Any, d: Any, tau: Any, constant: Any = KOLTCHINSKII_LOUNICI) -> Bound:
     """Bound |S* V V^T S - Sigma_n^3|_op given the sample by C (sqrt(t o / d) + o sqrt(tau / d)).
 
-    Here o = |Sigma_n^3|_op and t = tr Sigma_n^3 are those of the sample.
+    Parameters
+    ----------
+    op_norm3, trace3 : o = |Sigma_n^3|_op and t = tr Sigma_n^3, of the sample.
+    d, tau : rows of the sketch, and exponent of the failure probability.
+    constant : C, which the paper does not name; 1 gives the shape of the bound.
 
     Returns
     -------
@@ -82,6 +96,13 @@ def inner_products(
     same n-term, with probability 1 - 3 exp(-tau), for n >= 6272 kappa s max(1, sqrt(s) / 4) tau / S and
     d >= max(4 s3, tau).
 
+    Parameters
+    ----------
+    kappa, op_norm, trace, trace3 : sup K(x, x), S = |Sigma|_op, tr Sigma and tr Sigma^3.
+    n, d, tau : landmarks, rows of the sketch, and exponent of the failure probability.
+    constant : C, which the paper does not name; 1 gives the shape of the bound.
+    as_printed : take the statement as printed. Static.
+
     Returns
     -------
     Bound, with `valid` the hypotheses of the form asked for.
@@ -111,6 +132,11 @@ def inner_products_all_d(
     With D' = 28 S^2 sqrt(2 kappa tr(Sigma) tau / n), o^2 = S^3 + D', t = tr Sigma^3 + D' |Sigma|_HS / S and
     D = (sqrt(t) + o (.51 + sqrt(2 tau))) / sqrt(d), the bound is 2 o D + D^2 + D'.
 
+    Parameters
+    ----------
+    kappa, op_norm, trace, trace3, hs_norm : sup K(x, x), S = |Sigma|_op, tr Sigma, tr Sigma^3 and |Sigma|_HS.
+    n, d, tau : landmarks, rows of the sketch, and exponent of the failure probability.
+
     Returns
     -------
     Bound with probability 1 - 4 exp(-tau), valid for n >= 32 kappa s tau / S and every d >= 1.
@@ -135,6 +161,11 @@ def inner_products_every_n(
     t = tr Sigma^3 + x^3 + 3 x^2 S + 3 x S |Sigma|_HS and D = (sqrt(t) + o (.51 + sqrt(2 tau))) / sqrt(d), the bound is
     2 o D + D^2 + e.
 
+    Parameters
+    ----------
+    kappa, op_norm, trace, trace3, hs_norm : sup K(x, x), S = |Sigma|_op, tr Sigma, tr Sigma^3 and |Sigma|_HS.
+    n, d, tau : landmarks, rows of the sketch, and exponent of the failure probability.
+
     Returns
     -------
     Bound with probability 1 - 4 exp(-tau), valid for tau > 0, n >= 1 and d >= 1.
@@ -152,6 +183,10 @@ def relative_norms(*, num_functions: Any, d: Any, tau: Any) -> Bound:
     Here x = log(num_functions) + tau. A Johnson-Lindenstrauss lemma in the usual, relative form, given the landmarks:
     the functions may depend on them, not on Z. No property of the kernel enters, and functions with
     <f, Sigma_n^3 f> = 0 are mapped to 0.
+
+    Parameters
+    ----------
+    num_functions, d, tau : functions f, rows of the sketch, and exponent of the failure probability.
 
     Returns
     -------

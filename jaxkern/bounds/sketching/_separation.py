@@ -27,8 +27,14 @@ def separation_shortfall(
     """Bound lambda_k^3 Delta - inf |V^T S (f - g)|^2 over f, g in two sets of features whose distances^2 are >= Delta.
 
     It is 4 kappa (epsilon lambda_k^3 + e), e the value of `inner_products_every_n`: what Kernel JL may lose of a
-    separation. `eigenvalue` is lambda_k; Assumption 1 holds with epsilon and eta; both sets are features of the same
-    `num_points` draws from the law. The paper has 2 kappa epsilon lambda_k^3, which is false (claim kpotufe2020:eq10).
+    separation. The paper has 2 kappa epsilon lambda_k^3, which is false (claim kpotufe2020:eq10).
+
+    Parameters
+    ----------
+    kappa, op_norm, trace, trace3, hs_norm : sup K(x, x), S = |Sigma|_op, tr Sigma, tr Sigma^3 and |Sigma|_HS.
+    n, d, tau : landmarks, rows of the sketch, and exponent of the failure probability.
+    eigenvalue, epsilon, eta : lambda_k, and the two numbers with which Assumption 1 holds.
+    num_points : draws from the law whose features the two sets are.
 
     Returns
     -------
@@ -47,6 +53,11 @@ def largest_stretch(
     *, kappa: Any, op_norm: Any, trace: Any, trace3: Any, hs_norm: Any, n: Any, d: Any, tau: Any
 ) -> Bound:
     """Bound sup |V^T S h|^2 over unit h by lambda_1^3 + e, e the value of `inner_products_every_n`.
+
+    Parameters
+    ----------
+    kappa, op_norm, trace, trace3, hs_norm : sup K(x, x), S = |Sigma|_op, tr Sigma, tr Sigma^3 and |Sigma|_HS.
+    n, d, tau : landmarks, rows of the sketch, and exponent of the failure probability.
 
     Returns
     -------
@@ -75,9 +86,15 @@ def mean_separation_shortfall(
 ) -> Bound:
     """Bound lambda_1^3 |mu_1 - mu_2|^2 - |V^T S (mu_1 - mu_2)|^2 for a mixture of two laws whose features are centred.
 
-    It is lambda_1^3 sigma / (pi_1 pi_2) + e |mu_1 - mu_2|^2, e the value of `inner_products_every_n`; `sigma` is the
-    largest eigenvalue of the components' covariances, `weight` is pi_1 = 1 - pi_2 and `mean_gap` |mu_1 - mu_2|^2. The
-    paper does not ask for E K(., X) = 0, without which it is false (claim kpotufe2020:eq12).
+    It is lambda_1^3 sigma / (pi_1 pi_2) + e |mu_1 - mu_2|^2, e the value of `inner_products_every_n`. The paper does
+    not ask for E K(., X) = 0, without which it is false (claim kpotufe2020:eq12).
+
+    Parameters
+    ----------
+    kappa, op_norm, trace, trace3, hs_norm : sup K(x, x), S = |Sigma|_op, tr Sigma, tr Sigma^3 and |Sigma|_HS.
+    n, d, tau : landmarks, rows of the sketch, and exponent of the failure probability.
+    sigma : the largest eigenvalue of the covariances of the two components.
+    weight, mean_gap : pi_1 = 1 - pi_2 in (0, 1), and |mu_1 - mu_2|^2.
 
     Returns
     -------
@@ -108,6 +125,13 @@ def relative_separation(
 
     (1 + u) / (1 - u) (S / lambda_k)^3 D / (Delta - 4 epsilon kappa), u the value of `relative_norms`: a separation that
     does not depend on the scale of the kernel grows by (S / lambda_k)^3 at most, given the landmarks.
+
+    Parameters
+    ----------
+    num_pairs, d, tau : pairs of features, rows of the sketch, and exponent of the failure probability.
+    kappa, op_norm, eigenvalue : sup K(x, x), S and lambda_k.
+    epsilon : of Assumption 1, which both sets meet.
+    squared_diameter, squared_distance : D, the larger of the sets', and Delta, of one set from the other.
 
     Returns
     -------

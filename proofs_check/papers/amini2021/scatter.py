@@ -29,8 +29,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from proofs_check.cli.usage import UsageError
 from proofs_check.papers import figures as _command
+from proofs_check.usage import UsageError
 
 if TYPE_CHECKING:  # everything that imports jax or SciPy waits until the arguments are read, so that --help is instant
     import numpy as np

@@ -32,9 +32,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from proofs_check.cli import folders
-from proofs_check.cli.usage import UsageError
 from proofs_check.papers import figures as _command
+from proofs_check.usage import UsageError, check_file
 
 if TYPE_CHECKING:  # everything that imports jax waits until the arguments are read, so that --help is instant
     import numpy as np
@@ -453,7 +452,7 @@ def _run(options: argparse.Namespace) -> None:
     drawings: dict[str, Path] = {}
     for name in () if options.plots is None else options.datasets:
         drawings[name] = options.plots / f"ghashami2016_figure{SOURCES[name].figure}.svg"
-        folders.check_file("--plot", drawings[name], overwrite=options.overwrite)
+        check_file("--plot", drawings[name], overwrite=options.overwrite)
     import jax
     import numpy as np
 

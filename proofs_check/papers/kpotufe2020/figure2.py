@@ -16,9 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from proofs_check.cli.usage import UsageError
 from proofs_check.papers import figures as _command
 from proofs_check.papers.kpotufe2020.table2 import FILES, METHODS, iot_sample, read, standardise
+from proofs_check.usage import UsageError
 
 if TYPE_CHECKING:  # everything that imports jax waits until the arguments are read, so that --help is instant
     import numpy as np

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from proofs_check.cli.usage import UsageError
 from proofs_check.papers import figures as _command
 from proofs_check.papers.kpotufe2020.table2 import FILES, NAMES, iot_sample, read
+from proofs_check.usage import UsageError
 
 PROG = "kpotufe2020_table1"
 PRINTED = {"avila": (20867, 10, 12), "iot": (40000, 115, 5), "banknote": (1372, 4, 2)}

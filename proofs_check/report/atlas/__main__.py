@@ -6,12 +6,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from proofs_check.cli import job
-from proofs_check.cli.usage import BAD_USAGE, NOT_WRITTEN, StorageError, UsageError
+from proofs_check.cli import request
+from proofs_check.engine import documents
 from proofs_check.engine.files import write
 from proofs_check.papers import figures as _command
 from proofs_check.report import document
 from proofs_check.report.atlas import _errata, _pages
+from proofs_check.usage import BAD_USAGE, NOT_WRITTEN, StorageError, UsageError
 
 PROG = "python -m proofs_check.report.atlas"
 
@@ -31,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             path.parent.mkdir(exist_ok=True)
             write(path, text)
             print(f"{path}: {len(text.encode()):,} bytes")
-    except (UsageError, document.ReportError, StorageError) as error:
+    except (UsageError, documents.DocumentError, StorageError) as error:
         print(f"{PROG}: {error}", file=sys.stderr)
         return NOT_WRITTEN if isinstance(error, StorageError) else BAD_USAGE
     return 0
@@ -41,8 +42,8 @@ def files(run: Path | None, docs: Path) -> dict[Path, str]:
     """Return what is to be written, by path; a note on standard error says what the run lacks."""
     if not docs.is_dir():
         raise UsageError(f"--docs {docs} is no folder")
-    job.set_precision("float64")
-    claims = job.known_claims()
+    request.set_precision("float64")
+    claims = request.known_claims()
     found = {docs / "errata.md": _errata.page(claims)}
     if run is None:
         return found

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from proofs_check.report.document import is_number
+from proofs_check.report.text import is_number
 
 Json = Mapping[str, Any]
 

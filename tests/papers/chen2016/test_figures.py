@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from proofs_check.cli.usage import UsageError
 from proofs_check.papers.chen2016 import figure1 as one
 from proofs_check.papers.chen2016 import figure2 as two
+from proofs_check.usage import UsageError
 
 USPS = Path(__file__).resolve().parents[4] / "shared" / "data" / "usps.npz"
 

@@ -1,4 +1,4 @@
-"""TeX as MathML for a page: by latex2mathml, then checked, cleaned and cut where a line may break.
+"""TeX as MathML for a page: by latex2mathml, then cleaned and cut where a line may break.
 
 Only elements and attributes of MathML Core pass, so that no TeX can bring a script or a link into the page.
 """
@@ -6,10 +6,11 @@ Only elements and attributes of MathML Core pass, so that no TeX can bring a scr
 from __future__ import annotations
 
 import functools
-import re
 from xml.etree import ElementTree
 
-from proofs_check.report.html._parts import text_of
+from markupsafe import Markup
+
+from proofs_check.report.text import escaped
 
 _ELEMENTS = {
     "math", "mrow", "mi", "mn", "mo", "mtext", "mspace", "msub", "msup", "msubsup", "munder", "mover", "munderover",
@@ -42,67 +43,36 @@ _OLDER = {
     "fraktur": dict(zip("CHIRZ", "ℭℌℑℜℨ", strict=True)),
 }
 
-# What may stand behind a backslash. All else could be more than a formula to MathJax, KaTeX or a reader of theirs: a
-# link, HTML, a style, a definition, a picture.
-_COMMANDS = frozenset(
-    r"""
-    alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi pi rho varrho sigma tau
-    upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega ell Re Im aleph partial
-    nabla infty emptyset forall exists neg angle prime top bot perp dagger ddagger star ast circ bullet cdot times
-    div pm mp oplus ominus otimes odot cap cup wedge vee land lor setminus le leq ge geq lt gt ll gg ne neq equiv sim
-    simeq approx cong asymp propto lesssim gtrsim leqslant geqslant prec preceq succ succeq in notin ni subset subseteq
-    supset supseteq mid parallel vdash models to gets mapsto rightarrow leftarrow leftrightarrow longrightarrow
-    Rightarrow Leftarrow Leftrightarrow Longrightarrow implies iff sum prod coprod int iint oint bigcup
-    bigcap bigoplus bigotimes lim limsup liminf max min sup inf arg det dim ker deg gcd Pr exp log ln sin cos tan cot
-    arcsin arccos arctan sinh cosh tanh operatorname limits nolimits frac dfrac tfrac binom dbinom tbinom sqrt substack
-    stackrel overset underset overline underline overbrace underbrace bar hat widehat tilde widetilde vec dot ddot check
-    not mathbb mathbf mathcal mathfrak mathit mathrm mathscr mathsf mathtt boldsymbol bm rm bf it text textbf textit
-    textrm mbox displaystyle textstyle scriptstyle left right middle big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr
-    Biggl Biggr langle rangle lceil rceil lfloor rfloor lbrace rbrace lvert rvert lVert rVert vert Vert dots ldots cdots
-    vdots ddots quad qquad begin end tag
-    """.split()  # noqa: SIM905
-) | set(" ,;:!>\\{}|_%#&")
-_ENVIRONMENTS = {"aligned", "cases", "gathered", "matrix", "pmatrix", "bmatrix", "vmatrix", "smallmatrix", "array"}
-
 
 class _NoFormula(Exception):
     """The converter gave something that does not belong into a page."""
 
 
-def is_formula(tex: str) -> bool:
-    """Tell whether TeX has no commands but those of formulas."""
-    commands = re.findall(r"\\([a-zA-Z]+|.|$)", tex, re.DOTALL)
-    environments = re.findall(r"\\(?:begin|end)(?![a-zA-Z])\s*(?:\{(\w+)\*?\})?", tex)
-    return _COMMANDS.issuperset(commands) and _ENVIRONMENTS.issuperset(environments)
-
-
 @functools.lru_cache(maxsize=4096)
-def formula(tex: str, *, inline: bool = False) -> str:
+def formula(tex: str, *, inline: bool = False) -> Markup:
     """Return HTML for a formula: MathML in pieces between which a line may break, or the TeX source as code.
 
     With `inline` it is as low as a line of text. The source stands where latex2mathml is not installed, and where it
     cannot read the formula or does not know a command in it.
     """
-    if not is_formula(tex):
-        return _source(tex)
     try:
         from latex2mathml.converter import convert
     except ImportError:
         return _source(tex)
     try:
         xml = convert(tex)
-    except Exception:  # the converter raises many kinds of errors, and no formula is worth a page
+    except Exception:  # it raises many kinds of errors, and no formula is worth a page
         return _source(tex)
     try:
         pieces = _pieces(ElementTree.fromstring(xml))
     except (_NoFormula, ElementTree.ParseError, RecursionError, UnicodeEncodeError):  # the last: half a character
         return _source(tex)
     style = "" if inline else ' displaystyle="true"'
-    return " ".join(f"<math{style}>{piece}</math>" for piece in pieces)
+    return Markup(" ".join(f"<math{style}>{piece}</math>" for piece in pieces))
 
 
-def _source(tex: str) -> str:
-    return f'<code class="tex">{text_of(tex)}</code>'
+def _source(tex: str) -> Markup:
+    return Markup(f'<code class="tex">{escaped(tex)}</code>')
 
 
 def _pieces(root: ElementTree.Element) -> list[str]:
@@ -154,8 +124,8 @@ def _clean(node: ElementTree.Element) -> str:
     if variant != "normal":
         text = "".join(_letter(variant, character) for character in text)
         del attributes["mathvariant"]
-    shown = "".join(f' {key}="{text_of(value)}"' for key, value in attributes.items())
-    return f"<{name}{shown}>{text_of(text)}{inner}</{name}>"
+    shown = "".join(f' {key}="{escaped(value)}"' for key, value in attributes.items())
+    return f"<{name}{shown}>{escaped(text)}{inner}</{name}>"
 
 
 def _letter(variant: str, character: str) -> str:

@@ -1,0 +1,251 @@
+"""One claim at work: how its forms and controls get their trials, and what the verdicts on them say together."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import jax.numpy as jnp
+
+from proofs_check.claim import Claim, Control, Exact, Form, Identity, Inequality, Tail, Undecided, Verdict
+from proofs_check.engine import judge
+from proofs_check.engine.checkpoint import Checkpoint
+from proofs_check.engine.draws import Profile, Progress
+from proofs_check.engine.result import ClaimResult, count_not_finite, rejected
+from proofs_check.engine.samples import Samples
+
+FAMILY_ALPHA = 1e-3
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Time for a run that goes on where verdicts are open.
+
+    Attributes
+    ----------
+    seconds : after so long no claim or round is begun any more, and no look but the first one at a setting.
+    clock : seconds from some beginning on.
+    """
+
+    seconds: float
+    clock: Callable[[], float] = time.monotonic
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How claims are run.
+
+    Attributes
+    ----------
+    profile, seed : how much is run, and the seed from which all keys come.
+    family_alpha : the probability, at most, that any true form is refuted, over all claims, settings and looks.
+    data : whether the settings are a user's own population.
+    progress : `progress(done, total)` counts trials; the total shrinks where some are not needed.
+    checkpoint : holds blocks of trials that are not drawn again, and keeps every new one.
+    budget : time to go on where verdicts are open.
+    workers : so many claims are under way at once, each in a thread.
+    """
+
+    profile: Profile
+    seed: int
+    family_alpha: float = FAMILY_ALPHA
+    data: bool = False
+    progress: Progress | None = None
+    checkpoint: Checkpoint | None = None
+    budget: Budget | None = None
+    workers: int = 1
+
+
+@dataclass
+class _Part:
+    """A form or a control at work: the trials that count, one a setting, and where the evidence is still open."""
+
+    name: str
+    part: Form | Control
+    alpha: float
+    most: tuple[int, ...] = ()
+    counts: list[int] = field(default_factory=list)
+    open: list[bool] = field(default_factory=list)
+    look: int = 0
+    refused: str = ""
+    verdict: Verdict | None = None
+
+
+class Work:
+    """One claim at work: `advance` takes its parts further by a round, `result` says what is known."""
+
+    def __init__(self, claim: Claim, options: Options, alpha: float, late: Callable[[], bool]) -> None:
+        """Register what every part wants; `late` tells whether the time is over."""
+        self.claim, self.round = claim, 0
+        self.samples = Samples(claim.id, options.seed, options.checkpoint or Checkpoint())
+        self._options, self._late, self._seconds = options, late, 0.0
+        names = [control.name for control in claim.controls]
+        if len(set(names)) < len(names):
+            raise ValueError(f"the controls of claim {claim.id} must have different names, got {names}")
+        self._parts = [_Part(name, part, alpha) for name, part in parts_of(claim)]
+        for part in self._parts:
+            with _named(claim, part.name):
+                try:
+                    part.most = options.profile.trials(part.part, alpha)
+                except judge.InvalidSetting as error:
+                    if not options.data:
+                        raise
+                    part.refused = str(error)
+                else:
+                    part.counts, part.open = [0] * len(part.most), [most > 0 for most in part.most]
+                    self.samples.want(part.part, part.most)
+
+    @property
+    def open(self) -> bool:
+        """Tell whether more trials could change a verdict."""
+        return any(any(part.open) for part in self._parts)
+
+    def advance(self) -> bool:
+        """Take every open part to twice the trials of the round before; tell whether a verdict was judged anew."""
+        start, changed = time.perf_counter(), False
+        for part in self._parts:
+            with _named(self.claim, part.name):
+                changed |= self._advance(part)
+        self.round += 1
+        self._seconds += time.perf_counter() - start
+        return changed
+
+    def result(self) -> ClaimResult:
+        """Return what is known after one round or more."""
+        verdicts = {part.name: part.verdict for part in self._parts if part.verdict is not None}
+        return _result(self.claim, verdicts, self._seconds, self._options)
+
+    def _advance(self, part: _Part) -> bool:
+        if part.refused:
+            part.verdict = _not_testable(part.refused, part.alpha)
+            return self.round == 0
+        if self.round and not any(part.open):
+            return False
+        if isinstance(part.part.statement, Tail):
+            bound = part.part.statement
+            changed = [self._count_further(part, bound, i) for i, is_open in enumerate(part.open) if is_open]
+            if self.round and not any(changed):
+                return False
+        elif self.round:
+            counts = [most << self.round for most in part.most]
+            if not self._drawn_in_time(part, counts):
+                return False
+            part.counts, part.look = counts, self.round
+        else:
+            part.counts = list(part.most)
+        self._judge(part)
+        return True
+
+    def _count_further(self, part: _Part, statement: Tail, index: int) -> bool:
+        """Add looks at one setting of a tail bound until it is decided, the round is over or the time is."""
+        setting = part.part.settings[index]
+        value, delta = judge.checked_bound(statement.bound, setting)
+        level, most, before = part.alpha / len(part.most), part.most[index] << self.round, part.counts[index]
+        while part.open[index] and part.counts[index] < most and not (part.counts[index] and self._late()):
+            count = min(part.counts[index] + judge.LOOK, most)
+            found = self.samples.first(part.part, setting, count)
+            part.counts[index] = count
+            # What is looked at anew is the end alone: the looks before it did not decide.
+            part.open[index] = not judge.decides(found, value, delta, level, eps=_eps())
+        return part.counts[index] > before
+
+    def _drawn_in_time(self, part: _Part, counts: Sequence[int]) -> bool:
+        for setting, count in zip(part.part.settings, counts, strict=True):
+            for reached in range(judge.LOOK, count + judge.LOOK, judge.LOOK):
+                if self._late():
+                    return False
+                self.samples.first(part.part, setting, min(reached, count))
+        return True
+
+    def _judge(self, part: _Part) -> None:
+        form = part.part
+        if isinstance(form.statement, Identity | Inequality | Exact | Undecided):
+            try:
+                found = [self.samples.on_the_host(part.name, form, setting) for setting in form.settings]
+            except judge.InvalidSetting as error:
+                if not self._options.data:
+                    raise
+                part.verdict = _not_testable(str(error), part.alpha)
+                return
+        else:
+            asked = zip(form.settings, part.counts, strict=True)
+            found = [self.samples.first(form, setting, count) for setting, count in asked]
+        part.verdict = judge.judge(form, found, part.alpha, eps=_eps(), rule="sequential", look=part.look)
+        if not isinstance(form.statement, Tail):
+            goes_on = part.verdict.status == "consistent" and any(part.most)
+            part.open = [goes_on] * len(part.open)
+        elif self.round == 0:  # what holds always is not shown by more examples, and an empty bound by none
+            facts = [evidence.facts for evidence in part.verdict.evidence]
+            pairs = zip(part.open, facts, strict=True)
+            part.open = [is_open and f["delta"] > 0 and not f["says_nothing"] for is_open, f in pairs]
+
+
+def _not_testable(because: str, alpha: float) -> Verdict:
+    return Verdict("not testable", because, math.nan, alpha, (), {"not_finite": 0})
+
+
+def _eps() -> float:
+    return float(jnp.finfo(jnp.result_type(float)).eps)
+
+
+def parts_of(claim: Claim) -> list[tuple[str, Form | Control]]:
+    """Return the forms and the controls of a claim, with names that differ."""
+    forms = (("printed", claim.printed), ("corrected", claim.corrected))
+    named = [(name, form) for name, form in forms if form is not None]
+    return [*named, *((f"control {control.name}", control) for control in claim.controls)]
+
+
+@contextlib.contextmanager
+def _named(claim: Claim, name: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"raised by claim {claim.id}, {name}")
+        raise
+
+
+def _result(claim: Claim, verdicts: dict[str, Verdict], seconds: float, options: Options) -> ClaimResult:
+    controls = tuple((control.name, verdicts[f"control {control.name}"]) for control in claim.controls)
+    odd = {name: count for name, verdict in verdicts.items() if (count := count_not_finite(verdict))}
+    notes = [f"{name}: {count} statistics are not finite" for name, count in odd.items()]
+    powerless = [name for name, verdict in controls if not rejected(verdict)]
+    notes += [f"control {name} not rejected: the check has no power here" for name in powerless]
+    forms, unexpected = {}, []
+    for name, form in (("printed", claim.printed), ("corrected", claim.corrected)):
+        if form is None:
+            continue
+        verdict = verdicts[name]
+        if options.data and powerless and verdict.status == "certified":
+            because = f"{verdict.because}; but a control is not rejected, so the check has no power here"
+            verdict = dataclasses.replace(verdict, status="consistent", because=because)
+        forms[name] = verdict
+        lenient = options.profile.lenient
+        if _fails_on_data(name, form, verdict) if options.data else not _expected(form, verdict, lenient):
+            unexpected.append(name)
+    fine = not unexpected and (options.data or not powerless)
+    return ClaimResult(
+        claim,
+        forms.get("printed"),
+        forms.get("corrected"),
+        controls,
+        seconds,
+        fine,
+        tuple(notes),
+        tuple(unexpected),
+    )
+
+
+def _expected(form: Form, verdict: Verdict, lenient: bool) -> bool:
+    accepted = {form.expect} | ({"certified"} if form.expect == "consistent" else set())
+    if lenient and form.expect == "certified":
+        accepted.add("consistent")
+    return verdict.status in accepted and not count_not_finite(verdict)
+
+
+def _fails_on_data(name: str, form: Form, verdict: Verdict) -> bool:
+    counts = name == "corrected" or form.expect == "identity"
+    return counts and verdict.status == "refuted" and form.expect != "refuted"

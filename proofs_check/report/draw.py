@@ -1,0 +1,320 @@
+"""Every drawing of the reports, of the atlas and of certificates, as SVG text.
+
+`chart` draws series of points between two axes; `tag`, `svg` and `Axis` are what it is made of. Equal data give equal
+text: there are no dates and no random ids, and coordinates are rounded to a tenth of a unit. The style sheets of the
+pages colour the classes, in the light and in the dark scheme.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from proofs_check.report.text import escaped
+
+Point = tuple[float, float]
+
+WIDTH, HEIGHT = 480, 320
+LEFT, RIGHT, TOP, BOTTOM = 50, 18, 24, 40
+COLOURS = 9
+"""So many colours the style sheet has for series."""
+
+_STRIP = 46  # height of the strip with bars below a chart
+_DASHES = ("", "7 3", "2 3", "9 3 2 3")
+# Markers of the series: corners, inner radius over outer radius, first angle in turns. Without corners: a circle.
+_MARKERS = (
+    (0, 1, 0), (4, 1, 1 / 8), (3, 1, 0), (4, 1, 0), (3, 1, 1 / 2), (4, 0.4, 0), (4, 0.4, 1 / 8), (5, 1, 0), (5, 0.4, 0)
+)  # fmt: skip
+_MOST_TICKS = 7
+
+
+def tag(name: str, *inside: str, **attributes: object) -> str:
+    """Return an element; `inside` is XML, attributes are values, and `kind` is the class."""
+    values = {{"kind": "class"}.get(key, key.replace("_", "-")): value for key, value in attributes.items()}
+    shown = "".join(
+        f' {key}="{f"{value:.1f}" if isinstance(value, float) else escaped(value)}"' for key, value in values.items()
+    )
+    return f"<{name}{shown}>{''.join(inside)}</{name}>" if inside else f"<{name}{shown}/>"
+
+
+def tip_of(text: str) -> tuple[str, ...]:
+    """Return what a pointer that rests on an element is told."""
+    return (tag("title", escaped(text)),) if text else ()
+
+
+def words(text: object, x: float, y: float, anchor: str = "", **attributes: object) -> str:
+    """Return text at a place; `anchor` is "middle" or "end" where the place is not its beginning."""
+    return tag("text", escaped(text), **attributes, x=x, y=y, **({"text_anchor": anchor} if anchor else {}))
+
+
+def svg(ident: str, title: str, description: str, width: int, height: int, kind: str, parts: Sequence[str]) -> Markup:
+    """Return a drawing with the title and the description that screen readers get; ids begin with `ident`."""
+    head = tag("title", escaped(title), id=f"{ident}-t") + tag("desc", escaped(description), id=f"{ident}-d")
+    attributes = {"role": "img", "viewBox": f"0 0 {width} {height}", "aria_labelledby": f"{ident}-t {ident}-d"}
+    return Markup(tag("svg", head, *parts, kind=kind, **attributes))
+
+
+# ---------------------------------------------------------------------------------------------------------------- axes
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis: `ticks` from its first value to its last, drawn from `start` to `stop`; on a log axis they are logs."""
+
+    ticks: Sequence[float]
+    start: float
+    stop: float
+    log: bool = True
+
+    @classmethod
+    def around(cls, values: Sequence[float], start: float, stop: float, *, log: bool) -> Axis:
+        """Return an axis with round ticks around finite values, which are positive where it is log."""
+        low, high = min(values), max(values)
+        ticks = log_ticks(math.log10(low), math.log10(high), at_most=10) if log else _even_ticks(low, high)
+        return cls(ticks, start, stop, log)
+
+    @classmethod
+    def across(cls, values: Sequence[float], *, log: bool) -> Axis:
+        """Return the horizontal axis of a chart."""
+        return cls.around(values, float(LEFT), float(WIDTH - RIGHT), log=log)
+
+    @classmethod
+    def upright(cls, values: Sequence[float], *, log: bool = True, strip: bool = False) -> Axis:
+        """Return the vertical axis of a chart, shorter where there is a strip of bars below it."""
+        return cls.around(values, float(HEIGHT - BOTTOM - _STRIP * strip), float(TOP), log=log)
+
+    def at(self, value: float) -> float:
+        """Return where a value is drawn: at the edge where it lies beyond, or is no positive number on a log axis."""
+        return self.place(min(max(self._tick(value), self.ticks[0]), self.ticks[-1]))
+
+    def holds(self, value: float) -> bool:
+        """Tell whether a value lies on the axis."""
+        return self.ticks[0] <= self._tick(value) <= self.ticks[-1]
+
+    def place(self, tick: float) -> float:
+        """Return where a tick is drawn."""
+        low, high = self.ticks[0], self.ticks[-1]
+        return self.start + (self.stop - self.start) * (tick - low) / (high - low)
+
+    def labels(self) -> list[tuple[float, str]]:
+        """Return where the ticks are drawn, and what is written there."""
+        return [(self.place(tick), _label(tick) if self.log else f"{tick + 0.0:.6g}") for tick in self.ticks]
+
+    def _tick(self, value: float) -> float:
+        if not self.log:
+            return value
+        return -math.inf if value <= 0 else math.log10(value) if value < math.inf else math.inf
+
+
+def log_ticks(least: float, most: float, *, at_most: int = _MOST_TICKS) -> list[float]:
+    """Return logs of round numbers from one at or below `least` to one at or above `most`: 1, 2, 5 or powers of ten."""
+    first, last = math.floor(least), math.ceil(most)
+    fine = [power + math.log10(m) for power in range(first, max(last, first + 1)) for m in (1, 2, 5)]
+    fine.append(float(max(last, first + 1)))
+    start = max(i for i, tick in enumerate(fine) if tick <= least)
+    stop = min(i for i, tick in enumerate(fine) if tick >= most)
+    chosen = fine[start : max(stop, start + 1) + 1]
+    if len(chosen) <= at_most:
+        return chosen
+    step = math.ceil((last - first) / (at_most - 1))
+    return [float(power) for power in range(first // step * step, last + step, step)]
+
+
+def _even_ticks(least: float, most: float) -> list[float]:
+    """Return round numbers in even steps, from one at or below `least` to one at or above `most`."""
+    span = max(most - least, 1e-9 * abs(most))
+    span = span if span > 1e-300 else 1.0
+    power = 10.0 ** math.floor(math.log10(span / _MOST_TICKS))
+    step = next(power * m for m in (1, 2, 5, 10, 20) if span / (power * m) <= _MOST_TICKS - 2)
+    first = math.floor(least / step + 1e-9)
+    return [step * i for i in range(first, max(math.ceil(most / step - 1e-9), first + 1) + 1)]
+
+
+def _label(tick: float) -> str:
+    if abs(tick) < 4:
+        return f"{10.0**tick:.4g}"
+    exponent = math.floor(tick + 1e-9)  # 10 to such a power may be no float
+    return f"{round(10.0 ** (tick - exponent))}e{exponent}"
+
+
+def levels(axis: Axis, left: float, right: float) -> list[str]:
+    """Return the lines of the grid across a drawing, at the ticks of a vertical axis, and their labels."""
+    parts = []
+    for y, label in axis.labels():
+        parts.append(tag("line", kind="grid", x1=left, x2=right, y1=y, y2=y))
+        parts.append(words(label, left - 6, y + 4, "end"))
+    return parts
+
+
+# --------------------------------------------------------------------------------------------------------------- chart
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points of a chart in the colour, with the marker and the dashes of a series of this number.
+
+    `points` are values, `tips` what a pointer that rests on one is told. `band` is the range (low, high) around each
+    of them, and `rings` are the places of those in a ring. `kind` is "line", "best" for a thick one, "hollow" for
+    markers alone that are not filled, or "dots" for small dots alone.
+    """
+
+    number: int
+    points: Sequence[Point]
+    tips: Sequence[str] = ()
+    band: Sequence[Point] = ()
+    rings: Collection[int] = ()
+    kind: str = "line"
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar in the strip below a chart, from `low` to `high` on its horizontal axis."""
+
+    low: float
+    high: float
+    height: float
+    tip: str
+
+
+def chart(
+    ident: str,
+    title: str,
+    description: str,
+    x: tuple[str, Axis],
+    y: tuple[str, Axis],
+    series: Sequence[Series],
+    *,
+    limit: tuple[str, float] | None = None,
+    guides: Sequence[tuple[str, float, str]] = (),
+    bars: Sequence[Bar] = (),
+    bars_name: str = "",
+) -> Markup:
+    """Return a chart of series, in a box that scrolls sideways where the screen is too narrow for its words.
+
+    `x` and `y` are names of axes and the axes, made by `Axis.across` and `Axis.upright`. `limit` is the name and the
+    value of a dashed horizontal line, `guides` are short names, values and tips of vertical ones. `bars` stand in a
+    strip of their own below the chart, named `bars_name`.
+    """
+    (x_name, across), (y_name, upright) = x, y
+    strip = None
+    if bars:
+        bottom = float(HEIGHT + 22 - BOTTOM)
+        strip = Axis.around([1, *(bar.height for bar in bars)], bottom, bottom - _STRIP, log=True)
+    parts = _frame(across, upright, x_name, y_name, upright.start if strip is None else strip.start)
+    for group in series:
+        parts += _band(group, across, upright)
+    if strip is not None:
+        parts += _bars(bars, bars_name, across, strip)
+    if limit is not None:
+        at = upright.at(limit[1])
+        parts.append(tag("line", kind="limit", x1=across.start, x2=across.stop, y1=at, y2=at))
+        parts.append(words(limit[0], across.stop - 2, at - 5, "end", kind="halo"))
+    parts += _guides(guides, across, upright)
+    for group in series:
+        parts += _drawn(group, across, upright)
+    height = HEIGHT + 22 * bool(bars)
+    return boxed(title, svg(ident, title, description, WIDTH, height, "plot large", parts))
+
+
+def boxed(name: str, drawing: Markup) -> Markup:
+    """Return a drawing in a box that scrolls sideways, by keyboard too."""
+    return Markup('<div class="scroll" role="group" aria-label="{}" tabindex="0">{}</div>\n').format(name, drawing)
+
+
+def swatch(number: int, *, kind: str = "line", ring: bool = False) -> Markup:
+    """Return a sample of a series for a legend: its marker, with its line unless the kind has none, or in a ring."""
+    line = [_curve(number, [(1.0, 9.0), (39.0, 9.0)])] if kind in ("line", "best") else []
+    parts = [*line, *([_ring(number, 20.0, 9.0)] if ring else []), _mark(number, 20.0, 9.0, kind=kind)]
+    return Markup(tag("svg", *parts, kind="swatch", viewBox="0 0 40 18", aria_hidden="true"))
+
+
+def _frame(x: Axis, y: Axis, x_name: str, y_name: str, bottom: float) -> list[str]:
+    parts = levels(y, x.start, x.stop)
+    for at, label in x.labels():
+        parts.append(tag("line", kind="grid", x1=at, x2=at, y1=y.stop, y2=bottom))
+        parts.append(words(label, at, bottom + 15, "middle"))
+    parts.append(words(x_name, (x.start + x.stop) / 2, bottom + 32, "middle", kind="axis"))
+    parts.append(words(y_name, 4, y.stop - 11, kind="axis"))
+    return parts
+
+
+def _joined(points: Sequence[Point]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+
+
+def _curve(number: int, points: Sequence[Point], kind: str = "") -> str:
+    dashes = _DASHES[(number + number // COLOURS) % len(_DASHES)]
+    pattern = {"stroke_dasharray": dashes} if dashes else {}
+    return tag("polyline", kind=f"curve s{number % COLOURS}{kind}", **pattern, points=_joined(points))
+
+
+def _ring(number: int, x: float, y: float) -> str:
+    return tag("circle", kind=f"ring s{number % COLOURS}", cx=x, cy=y, r=8)
+
+
+def _mark(number: int, x: float, y: float, tip: str = "", kind: str = "") -> str:
+    if kind == "dots":
+        return tag("circle", *tip_of(tip), kind="dot", cx=x, cy=y, r=2.5)
+    classes = f"mark s{number % COLOURS}" + (" theory" if kind == "hollow" else "")
+    corners, inner, turn = _MARKERS[number % len(_MARKERS)]
+    if not corners:
+        return tag("circle", *tip_of(tip), kind=classes, cx=x, cy=y, r=4)
+    steps = corners if inner == 1 else 2 * corners
+    angles = [2 * math.pi * (turn + i / steps) for i in range(steps)]
+    radii = [5.0 if inner == 1 or i % 2 == 0 else 5.0 * inner for i in range(steps)]
+    shape = [(x + r * math.sin(a), y - r * math.cos(a)) for r, a in zip(radii, angles, strict=True)]
+    return tag("polygon", *tip_of(tip), kind=classes, points=_joined(shape))
+
+
+def _band(series: Series, x: Axis, y: Axis) -> list[str]:
+    if not series.band:
+        return []
+    pairs = list(zip(series.points, series.band, strict=True))
+    lower = [(x.at(at), y.at(low)) for (at, _), (low, _) in pairs]
+    upper = [(x.at(at), y.at(high)) for (at, _), (_, high) in pairs]
+    colour = f"s{series.number % COLOURS}"
+    if len(pairs) == 1:  # a band of one point is a line
+        return [tag("polyline", kind=f"whisker {colour}", points=_joined(upper + lower))]
+    return [tag("polygon", kind=f"band {colour}", points=_joined(upper + lower[::-1]))]
+
+
+def _drawn(series: Series, x: Axis, y: Axis) -> list[str]:
+    places = [(x.at(a), y.at(b)) for a, b in series.points]
+    parts = []
+    if series.kind in ("line", "best"):
+        parts.append(_curve(series.number, places, " best" if series.kind == "best" else ""))
+    for i, (across, up) in enumerate(places):
+        if i in series.rings:
+            parts.append(_ring(series.number, across, up))
+        parts.append(_mark(series.number, across, up, series.tips[i] if series.tips else "", series.kind))
+    return parts
+
+
+def _guides(guides: Sequence[tuple[str, float, str]], x: Axis, y: Axis) -> list[str]:
+    """Return vertical lines with letters beside them, low, where few points are; near ones are in rows of their own."""
+    parts: list[str] = []
+    ends: list[float] = []  # by row, from the bottom: where its last letter ends
+    shown = sorted((x.at(value), letter, tip) for letter, value, tip in guides if x.holds(value))
+    for at, letter, tip in shown:
+        parts.append(tag("line", *tip_of(tip), kind="guide", x1=at, x2=at, y1=y.stop, y2=y.start))
+        row = next((row for row, end in enumerate(ends) if end <= at), len(ends))
+        ends[row : row + 1] = [at + 16]
+        parts.append(words(letter, at + 4, max(y.start - 6 - 13 * row, y.stop + 12), kind="halo"))
+    return parts
+
+
+def _bars(bars: Sequence[Bar], name: str, x: Axis, strip: Axis) -> list[str]:
+    parts = [
+        words(name, x.start + 4, strip.stop - 6, kind="halo"),
+        tag("line", kind="grid", x1=x.start, x2=x.stop, y1=strip.start, y2=strip.start),
+    ]
+    parts += [words(label, x.start - 6, at + 4, "end") for at, label in (strip.labels()[0], strip.labels()[-1])]
+    for bar in bars:
+        left, right, top = x.at(bar.low), x.at(bar.high), strip.at(bar.height)
+        wide, high = max(right - left - 1, 1.0), max(strip.start - top, 2.0)
+        box = {"x": left, "y": strip.start - high, "width": wide, "height": high}
+        parts.append(tag("rect", *tip_of(bar.tip), kind="bar", **box))
+    return parts

@@ -1,0 +1,195 @@
+"""The report of a run as a JSON document (docs/report_schema.md), made from the results of its claims."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from proofs_check.claim import Claim, Control, Form, Verdict
+from proofs_check.controls import KINDS
+from proofs_check.engine.documents import strict
+from proofs_check.engine.result import ClaimResult, rejected
+from proofs_check.report.document import PAPERS, SCHEMA
+
+
+@dataclass(frozen=True)
+class About:
+    """What a run was asked for: everything its numbers depend on.
+
+    `note` says what was done to the user's data. `rule` is "sequential" where trials stop as soon as the evidence
+    decides, "fixed" where their numbers are fixed before the first one. `stopped` says why a run ended before its
+    time: "interrupted" or "out of time"; it is empty where nothing stopped it. `flags` are the settings of JAX and XLA.
+    """
+
+    profile: str
+    seed: int
+    family_alpha: float
+    dtype: str
+    note: str = ""
+    rule: str = "sequential"
+    stopped: str = ""
+    flags: Mapping[str, Any] = field(default_factory=dict)
+
+
+def as_json(
+    results: Sequence[ClaimResult], about: About, *, run: Mapping[str, Any], complete: bool = True
+) -> dict[str, Any]:
+    """Return the report as strict JSON: NaN is null, infinities are the strings "inf" and "-inf".
+
+    Two runs with equal settings agree in everything but the key `run`, which holds the entries of the argument and
+    the seconds that each claim took. `complete` is False where the run was stopped before its end.
+    """
+    papers = {result.claim.paper for result in results}
+    report = {
+        "schema": SCHEMA,
+        "profile": about.profile,
+        "seed": about.seed,
+        "dtype": about.dtype,
+        "family_alpha": about.family_alpha,
+        "rule": about.rule,
+        "flags": about.flags,
+        "note": about.note,
+        "complete": complete,
+        "stopped": about.stopped,
+        "as_expected": all(result.as_expected for result in results),
+        "papers": {key: source for key, source in PAPERS.items() if key in papers},
+        "kinds": _kinds(results),
+        "claims": [_claim(result, about.seed) for result in results],
+        "run": {**run, "seconds": {result.claim.id: result.seconds for result in results}},
+    }
+    return dict(strict(report))
+
+
+def _kinds(results: Sequence[ClaimResult]) -> dict[str, str]:
+    """Return the kinds of controls that occur, in the order of `KINDS` and then by name, with what each one is."""
+    found = {control.kind for result in results for control in result.claim.controls}
+    known = [kind for kind in KINDS if kind in found]
+    return {kind: KINDS.get(kind, "") for kind in (*known, *sorted(found - set(known)))}
+
+
+def describe(claim: Claim) -> dict[str, Any]:
+    """Return what `list --json` says of a claim."""
+    return {
+        "id": claim.id,
+        "paper": claim.paper,
+        "where": claim.where,
+        "kind": claim.kind,
+        "statement": claim.tex,
+        "expected_printed": None if claim.printed is None else claim.printed.expect,
+        "expected_corrected": None if claim.corrected is None else claim.corrected.expect,
+        "because": claim.because,
+        "title": claim.title,
+        "marginal": claim.marginal,
+    }
+
+
+def _claim(result: ClaimResult, seed: int) -> dict[str, Any]:
+    return {
+        **describe(result.claim),
+        "hypotheses": result.claim.hypotheses,
+        "as_expected": result.as_expected,
+        "notes": result.notes,
+        "forms": [
+            {
+                "form": name,
+                "statement": form.tex or result.claim.tex,
+                "expected": form.expect,
+                "as_expected": name not in result.unexpected,
+                "seed": seed,
+                **_verdict(form, verdict),
+            }
+            for name, form, verdict in result.forms
+        ],
+        "controls": [
+            {
+                "name": name,
+                "kind": control.kind,
+                "rejected": rejected(verdict),
+                "seed": seed,
+                **_verdict(control, verdict),
+            }
+            for control, (name, verdict) in zip(result.claim.controls, result.controls, strict=True)
+        ],
+    }
+
+
+def _verdict(part: Form | Control, verdict: Verdict) -> dict[str, Any]:
+    name = type(part.statement).__name__
+    margin_is, margin = _MARGINS.get(name, ("", None))
+    margins = [math.nan if margin is None else margin({**verdict.facts, **e.facts}) for e in verdict.evidence]
+    settings = {setting.name: setting for setting in part.settings}
+    finite = [(value, e.setting) for value, e in zip(margins, verdict.evidence, strict=True) if value < math.inf]
+    return {
+        "class": name,
+        "status": verdict.status,
+        "because": verdict.because,
+        "alpha": verdict.alpha,
+        "slack": verdict.slack,
+        "trials": sum(evidence.trials for evidence in verdict.evidence),
+        "detectable": _detectable(verdict),
+        "margin_is": margin_is,
+        "worst_setting": verdict.facts.get("worst_setting") or (min(finite)[1] if finite else None),
+        "facts": verdict.facts,
+        "evidence": [
+            {
+                "setting": e.setting,
+                "trials": e.trials,
+                "numbers": settings[e.setting].numbers,
+                "shapes": settings[e.setting].shapes,
+                "margin": value,
+                "facts": e.facts,
+            }
+            for e, value in zip(verdict.evidence, margins, strict=True)
+        ],
+    }
+
+
+def _detectable(verdict: Verdict) -> float:
+    """Return the violation rate that every setting with such a number would have shown, NaN without one."""
+    rates = [float(e.facts["detectable"]) for e in verdict.evidence if e.facts.get("detectable") is not None]
+    return max((rate for rate in rates if not math.isnan(rate)), default=math.nan)
+
+
+def _over(allowed: float, found: float) -> float:
+    """Return what is allowed over what was found; infinite where nothing was found."""
+    return allowed / found if found > 0 else math.inf if found == 0 and allowed > 0 else math.nan
+
+
+def _log_margin(claimed: float, found: float) -> float:
+    """Return the ratio of two probabilities from their logs."""
+    logs = claimed - found
+    return math.exp(logs) if logs < 700 else math.inf if logs > 0 else math.nan
+
+
+def _calibrated_margin(facts: Mapping[str, Any]) -> float:
+    return _over(facts["proved_upper"], facts["needed"]) if "needed" in facts else math.nan
+
+
+def _expectation_margin(facts: Mapping[str, Any]) -> float:
+    gap, half = facts["gap"], facts["half_width"]
+    return _over(half, gap) if facts["excludes_target"] else _over(facts["allowed"], gap + half)
+
+
+# By class of statement: what the margin of a setting is, and how it follows from the facts. 1 is the limit of the
+# claim, and more is room.
+_MARGINS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], float]]] = {
+    "Tail": ("bound over the (1 - delta)-quantile of what it bounds", lambda f: f.get("slack", math.nan)),
+    "Inequality": ("right side over left side, the smallest ratio", lambda f: f.get("slack", math.nan)),
+    "Calibrated": ("constant proved over constant needed", _calibrated_margin),
+    "Identity": ("error allowed for rounding over largest error", lambda f: _over(f["limit"], f["worst_residual"])),
+    "Exact": (
+        "probability claimed over probability computed",
+        lambda f: _log_margin(f["log_claimed"], f["log_probability"]),
+    ),
+    "Rare": (
+        "probability claimed over probability estimated",
+        lambda f: _log_margin(f["log_claimed"], f["log_estimate"]),
+    ),
+    "Expectation": (
+        "precision asked for over distance and half-width; half-width over distance where it is refuted",
+        _expectation_margin,
+    ),
+    "Law": ("distance that would be refuted over distance found", lambda f: _over(f["resolution"], f["distance"])),
+}
