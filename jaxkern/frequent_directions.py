@@ -205,6 +205,10 @@ def merge(a: State, b: State) -> State:
     Its certificate obeys the same bound as that of one stream with all the rows; merging is associative and commutative
     within the certificates, and exact as long as no more rows than the buffer holds were seen.
 
+    Parameters
+    ----------
+    a, b : State, started by the same `init`.
+
     Raises
     ------
     ValueError

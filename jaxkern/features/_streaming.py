@@ -133,7 +133,12 @@ class _Finalize(Protocol):
 
 
 class StreamingPCA(NamedTuple):
-    """The pure functions that `streaming_pca` returns."""
+    """The pure functions that `streaming_pca` returns, which says what they do.
+
+    Attributes
+    ----------
+    init, update, merge, finalize : functions.
+    """
 
     init: _Init
     update: _Update
