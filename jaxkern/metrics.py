@@ -54,11 +54,7 @@ def rand_index(labels_true: Int[ArrayLike, " n"], labels_pred: Int[ArrayLike, " 
 
     Notes
     -----
-    Two sorts, O(n log n) time, O(n) memory.
-
-    References
-    ----------
-    Rand (1971).
+    Two sorts, O(n log n) time, O(n) memory. Source: Rand (1971).
 
     Examples
     --------
@@ -90,11 +86,7 @@ def adjusted_rand_index(labels_true: Int[ArrayLike, " n"], labels_pred: Int[Arra
 
     Notes
     -----
-    Two sorts, O(n log n) time, O(n) memory.
-
-    References
-    ----------
-    Hubert and Arabie (1985).
+    Two sorts, O(n log n) time, O(n) memory. Source: Hubert and Arabie (1985).
 
     Examples
     --------
@@ -126,11 +118,7 @@ def normalized_mutual_info(labels_true: Int[ArrayLike, " n"], labels_pred: Int[A
 
     Notes
     -----
-    Two sorts, O(n log n) time, O(n) memory.
-
-    References
-    ----------
-    Vinh, Epps and Bailey (2010), with their NMI_sum.
+    Two sorts, O(n log n) time, O(n) memory. Source: Vinh, Epps and Bailey (2010), with their NMI_sum.
 
     Examples
     --------

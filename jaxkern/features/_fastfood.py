@@ -146,11 +146,8 @@ def fastfood(
     Why the mean is exact: let h_j be row j of H. The vector G h_j has the entries of g with fixed signs, so that it is
     uniform on a sphere whatever B and Pi are; H B / sqrt(D) and Pi are orthogonal, so (B H Pi^T) G h_j is uniform on
     the unit sphere of R^D, and S multiplies it by an independent length with the right law. The first dim coordinates
-    of a vector with the law in R^D are one with the law in R^dim, as both are s z with z normal.
-
-    References
-    ----------
-    le2013, whose G has the length of g and whose S divides by it.
+    of a vector with the law in R^D are one with the law in R^dim, as both are s z with z normal. Source: le2013, whose
+    G has the length of g and whose S divides by it.
 
     Examples
     --------

@@ -168,11 +168,7 @@ def paired_fourier(
 
     Inner products of features keep their digits however far points are from the origin; phases that one product would
     round by more than 3e-5 (float32) take three to four times as long: subtract the mean first, which changes no inner
-    product.
-
-    References
-    ----------
-    rahimi2007; chen2016, Section 1.1, the map with a hat.
+    product. Source: rahimi2007; chen2016, Section 1.1, the map with a hat.
 
     Examples
     --------
@@ -222,10 +218,8 @@ def shifted_fourier(
     -----
     m uniform draws beside the normal ones of `paired_fourier`; mapping N points takes N m dim multiply-adds and N m
     cosines. Memory O(m dim) to keep. Moving the points changes inner products of these features, but not their law.
-
-    References
-    ----------
-    rahimi2007; ghashami2016, Section 2 (RFFMaps); chen2016, Section 1.1, the map with a tilde, there without sqrt(2).
+    Source: rahimi2007; ghashami2016, Section 2 (RFFMaps); chen2016, Section 1.1, the map with a tilde, there without
+    sqrt(2).
 
     Examples
     --------
