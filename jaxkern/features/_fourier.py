@@ -42,6 +42,28 @@ class _Fourier:
         """Number of frequencies."""
         return self.frequencies.shape[0]
 
+    @property
+    def num_features(self) -> int:
+        """Number of features, two for each frequency."""
+        return 2 * self.num_frequencies
+
+    def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
+        """Return phi(X), (..., num_features) for X (..., dim).
+
+        Raises
+        ------
+        ValueError
+            If the last axis of X is not dim, or X is not of the dtype of the map.
+        """
+        return apply_rows(self._rows, X, self._like())
+
+    def _rows(self, X: jax.Array) -> jax.Array:
+        return _paired_rows(self, X)
+
+    def _like(self) -> jax.Array:
+        """Return an array of dim columns in the dtype of the map."""
+        return self.frequencies
+
     def _turns(self, X: jax.Array) -> jax.Array:
         """Return the phases <w_j, x_i> / lengthscale in turns, that is divided by 2 pi, (n, num_frequencies)."""
         return matmul(X, (self.frequencies / self._turn(X.dtype)).T)
@@ -80,21 +102,6 @@ class PairedFourier(_Fourier):
     kernel: Any
     frequencies: jax.Array
 
-    @property
-    def num_features(self) -> int:
-        """Number of features, two for each frequency."""
-        return 2 * self.num_frequencies
-
-    def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
-        """Return phi(X), (..., num_features) for X (..., dim).
-
-        Raises
-        ------
-        ValueError
-            If the last axis of X is not dim, or X is not of the dtype of the frequencies.
-        """
-        return apply_rows(partial(_paired_rows, self), X, self.frequencies)
-
 
 @pytree
 class ShiftedFourier(_Fourier):
@@ -116,15 +123,8 @@ class ShiftedFourier(_Fourier):
         """Number of features, one for each frequency."""
         return self.num_frequencies
 
-    def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
-        """Return phi(X), (..., num_features) for X (..., dim).
-
-        Raises
-        ------
-        ValueError
-            If the last axis of X is not dim, or X is not of the dtype of the frequencies.
-        """
-        return apply_rows(partial(_shifted_rows, self), X, self.frequencies)
+    def _rows(self, X: jax.Array) -> jax.Array:
+        return _shifted_rows(self, X)
 
 
 def paired_fourier(
