@@ -104,6 +104,7 @@ def codes():
     return found
 
 
+@pytest.mark.timeout(900)  # every program is traced
 def test_every_public_function_and_method_is_called_or_explained():
     for name in ALL:
         traced(name)
