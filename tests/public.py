@@ -8,6 +8,8 @@ program whose arguments are the arrays that `make` asks its case for: `ENTRIES` 
 
 import contextlib
 import dataclasses
+import importlib
+import inspect
 import os
 import tempfile
 from collections.abc import Callable
@@ -62,38 +64,6 @@ MODULES = (
     "bounds.streaming",
     "bounds.concentration",
 )
-RESULTS = {
-    "kernels.Kernel": "the base class",
-    "kernels.KernelLike": "a type",
-    "features.Fastfood": "what fastfood returns",
-    "features.KernelJL": "what kernel_jl returns",
-    "features.KernelPCA": "what kernel_pca returns",
-    "features.Nystrom": "what nystrom returns",
-    "features.PreImage": "what preimage returns",
-    "landmarks.Reservoir": "the state of a reservoir",
-    "features.PairedFourier": "what paired_fourier and orthogonal_fourier return",
-    "features.RandomFeaturePCA": "what random_feature_pca returns",
-    "features.ShiftedFourier": "what shifted_fourier returns",
-    "features.Standardized": "what standardized returns",
-    "features.StreamingMap": "what finalize of streaming_pca returns",
-    "features.StreamingPCA": "what streaming_pca returns",
-    "features.StreamingState": "what init of streaming_pca returns",
-    "frequent_directions.Sketch": "what finalize returns",
-    "frequent_directions.State": "what init returns",
-    "audit.DistanceError": "what distance_error returns",
-    "audit.SpectralError": "what spectral_error returns",
-    "problems.Law": "the base class",
-    "problems.Problem": "what the samplers return",
-    "clustering.KernelKMeans": "what kernel_kmeans returns",
-    "clustering.KernelSpectral": "what kernel_spectral returns",
-    "clustering.SpectralPartition": "what spectral_from_gram returns",
-    "learn.Fit": "what fit_lengthscale returns",
-    "kmeans.KMeansResult": "what kmeans returns",
-    "bounds.concentration.BlockParameters": "what block_parameters returns",
-    "bounds.sketching.KOLTCHINSKII_LOUNICI": "a number",
-    "bounds.sketching.KOLTCHINSKII_LOUNICI_LOWER": "a number",
-}
-"""What is public and not called: what functions return, base classes and numbers."""
 LONG = {  # to compile; their own modules map them, too
     "audit.sampled_distance_error",
     "audit.spectral_error",
@@ -1304,6 +1274,20 @@ estimator_entry("StreamingPCA", lambda c: 2, n_frequencies=4, sketch_size=3)
 
 # ------------------------------------------------------------------------------------------------------- programs
 
+
+def public_names(*modules):
+    return {f"{module}.{name}" for module in modules for name in importlib.import_module(f"jaxkern.{module}").__all__}
+
+
+def is_no_call(name):
+    """Tell whether a public name is none to call: a class that functions return, a base class, a type or a number."""
+    value = named(name)
+    if not inspect.isclass(value):
+        return not callable(value)
+    return name not in TABLE and (value in BASES or not issubclass(value, BASES))
+
+
+BASES = (kernels.Kernel, problems.Law)
 ENTRIES = {}
 """By public name, `make(dtype, seed) -> (function, arguments)`: all arrays, keys and kernels are arguments, so that the
 function can be jitted, vmapped over stacked arguments, lowered and differentiated as it is."""
