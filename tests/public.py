@@ -2,8 +2,8 @@
 
 `make(case)` returns {word: (value, shape)}; `check(case, values)` yields what is wrong with finite values. The stress
 (`support.stress`) makes cases of data that hurt, and judges what holds of all functions there: shapes, dtypes, finite
-numbers where the data allow it, missing data that show. For the contracts (`jaxkern/test_contract.py`) a function is a
-program whose arguments are the arrays that `make` asks its case for: `ENTRIES` and `WAYS`.
+numbers where the data allow it, missing data that show. For the contracts (`tests/jaxkern/test_contract.py`) a
+function is a program whose arguments are the arrays that `make` asks its case for: `ENTRIES` and `WAYS`.
 """
 
 import contextlib

@@ -113,7 +113,7 @@ def test_every_public_function_and_method_is_called_or_explained():
 
 @pytest.mark.parametrize("name", [name for name in names() if name in LONG])
 def test_it_lowers_without_the_hardware(name, x64):
-    """What is too long to export by default; tests/test_portability.py exports the rest."""
+    """What is too long to export by default; tests/jaxkern/test_portability.py exports the rest."""
     for platform in ("cpu", "cuda", "tpu"):
         assert traced(name).lower(lowering_platforms=(platform,)).as_text(), platform
 
