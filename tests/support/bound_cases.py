@@ -179,6 +179,8 @@ vanishing_ball | eps=0.3, num_frequencies=900, dim=2, tau=5 | radius_literal(0.3
     eps < 1; eps >~ (sqrt(2) + sqrt(10)) / 30; tau > 0
 ball_additive | eps=0.3, num_frequencies=600, dim=2, diameter=10, tau=5 | 0.3 |
     exp(-5) + min(net_literal(0.3, 600, 2, 10, 5, i / 40) for i in range(2, 39)) | eps > 0; tau > 0; diameter > 0
+ball_additive wide | eps=0.3, num_frequencies=600, dim=6, diameter=10, tau=5 | 0.3 |
+    exp(-5) + min(net_literal(0.3, 600, 6, 10, 5, i / 40) for i in range(2, 39))
 dimension_limit | eps=0.05, dim=10, radius=100 | hadamard(0.05, 10, 100) | 0 |
     eps > 0; eps < 0.25; radius >~ sqrt(2 * log(20))
 gram_spectral_shifted | eps=0.3, num_features=400, num_points=50 | 0.3 | 100 * exp(-0.09 * 400 / 2.4) | eps > 0
