@@ -77,8 +77,7 @@ def formula(function: Callable[_P, Bound]) -> Callable[_P, Bound]:
         scalars: Any = {name: np.float64(v) if isinstance(v, float) else v for name, v in plain.items()}
         with np.errstate(all="ignore"):
             bound = function(*args, **scalars)
-        parts = (bound.value, bound.probability, bound.valid)
-        return Bound(*(v.item() if isinstance(v, np.generic) else v for v in parts), bound.source)
+        return jax.tree.map(lambda v: v.item() if isinstance(v, np.generic) else v, bound)
 
     return with_floats
 
