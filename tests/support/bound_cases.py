@@ -41,7 +41,7 @@ def bound_of(module, name):
 
 def cases(module, text, names):
     """Return the cases of a table; names are those of its expressions, beside those of `math`."""
-    known, found, above = vars(math) | names, {}, [""] * 5
+    known, table, above = vars(math) | names, {}, [""] * 5
     for row in text.strip().replace("\n    ", " ").split("\n"):
         cells = [cell.strip() for cell in f"{row} | | |".split("|")[:5]]
         above = name, words, value, failure, hypotheses = [
@@ -49,8 +49,8 @@ def cases(module, text, names):
         ]
         value = eval(value, known)
         edges = edges_of(hypotheses, known | {"value": value})
-        found[name] = Case(bound_of(module, name), eval(f"dict({words})", known), value, eval(failure, known), edges)
-    return found
+        table[name] = Case(bound_of(module, name), eval(f"dict({words})", known), value, eval(failure, known), edges)
+    return table
 
 
 def edges_of(hypotheses, known):
@@ -419,8 +419,8 @@ def numbers(**changes):
     flat = all_d(28 * S**2 * unit, w["trace3"] + 28 * S * w["hs_norm"] * unit)
     D = (math.sqrt(w["trace3"] / S**3) + 0.51 + math.sqrt(2 * tau)) / math.sqrt(d)
     least = w["kappa"] * w["trace"] * tau / S**2
-    found = dict(S=S, s=w["trace"] / S, s3=w["trace3"] / S**3, C=5.92, D=D, x=x, e=e, unit=unit, least=least)
-    return w | found | dict(all_d=flat, relative=relative)
+    derived = dict(S=S, s=w["trace"] / S, s3=w["trace3"] / S**3, C=5.92, D=D, x=x, e=e, unit=unit, least=least)
+    return w | derived | dict(all_d=flat, relative=relative)
 
 
 def words_of(bound, **changes):
@@ -468,16 +468,16 @@ weak_difference_coupled | 12 * sqrt(2) * tau * S * sqrt(kappa * s / (n * d)) | 3
 
 def sketches():
     """Return the cases of kpotufe2020 at every setting, and the fewest landmarks that each asks for there."""
-    found, fewest = {}, {}
+    table, fewest = {}, {}
     for row in ROWS.strip().replace("\n    ", " ").split("\n"):
         name, value, failure, hypotheses, least = (cell.strip() for cell in f"{row} | |".split("|")[:5])
         for i, changes in enumerate(SETTINGS):
             bound, known = bound_of(sketching, name), vars(math) | numbers(**changes)
             label = name if i == 0 else f"{name.split()[0]} at {i} {name.partition(' ')[2]}".strip()
             edges = edges_of(hypotheses, known) if i == 0 else []
-            found[label] = Case(bound, words_of(bound, **changes), eval(value, known), eval(failure, known), edges)
+            table[label] = Case(bound, words_of(bound, **changes), eval(value, known), eval(failure, known), edges)
             fewest[label] = eval(least, known) if least else None
-    return found, fewest
+    return table, fewest
 
 
 SKETCHING, FEWEST = sketches()
