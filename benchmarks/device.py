@@ -48,10 +48,10 @@ def named(device: Any) -> str:
 
 def commands(platform: str) -> dict[str, list[str]]:
     """Return the parts: modules of Python with their arguments."""
-    tests = [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("tests/**/test_property_*.py"))]
+    tests = [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("tests/jaxkern/property/test_*.py"))]
     claims = [word for claim in CLAIMS.split() for word in ("--claim", claim)]
     return {
-        "tests": ["pytest", "-q", "--float32", *tests, "tests/jaxkern/test_float32.py"],
+        "tests": ["pytest", "-q", "--float32", *tests, "tests/tools/test_float32_budget.py"],
         "claims": ["proofs_check", "--dtype", "float32", "--no-cache", *claims],
         "benchmarks": ["benchmarks.gpu", "--platform", platform, *(["--small"] if platform == "cpu" else [])],
     }

@@ -182,7 +182,8 @@ def _pivots(key: jax.Array, kernel: Kernel, X: jax.Array, *, num_landmarks: int)
         )
         column = _gram(kernel, X, X[pivot][None, :])[:, 0]
         column = column - jnp.matmul(factor, factor[pivot], precision=HIGHEST)
-        scale = jnp.where(exhausted, 0, 1 / jnp.sqrt(jnp.where(exhausted, 1, residual[pivot])))
+        # 0, or NaN where a value on the diagonal is: then nothing seems to be left, at any pivot.
+        scale = jnp.where(exhausted, 0 * nothing, 1 / jnp.sqrt(jnp.where(exhausted, 1, residual[pivot])))
         column = column * scale
         factor = factor.at[:, step].set(column)
         residual = jnp.maximum(residual - column * column, 0).at[pivot].set(0)

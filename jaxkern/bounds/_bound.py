@@ -16,9 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxkern import checks
+from jaxkern._types import Array, Float
 from jaxkern.pytrees import pytree, static
 
-Real = float | jax.Array
+Real = float | Float[Array, "..."]
 """What a bound takes: a number of Python or NumPy, or an array of numbers, which broadcasts against the others."""
 
 

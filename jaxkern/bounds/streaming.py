@@ -16,7 +16,7 @@ import math
 from typing import Any
 
 from jaxkern.bounds import fourier
-from jaxkern.bounds._bound import Bound, certain, formula, note_of, xp
+from jaxkern.bounds._bound import Bound, Real, certain, formula, note_of, xp
 
 __all__ = [
     "best_rank",
@@ -37,7 +37,7 @@ __all__ = [
 
 
 @formula
-def frequent_directions(*, residual_energy: Any, sketch_size: Any, rank: Any, as_printed: bool = False) -> Bound:
+def frequent_directions(*, residual_energy: Real, sketch_size: Real, rank: Real, as_printed: bool = False) -> Bound:
     """Bound |A'A - B'B|_2, hence max |A x|^2 over unit x with B x = 0, for Algorithm 1, which shrinks at h.
 
     |A - A_k|_F^2 / (h - k). As printed |A - A_k|_F^2 / (l - k), which belongs to `frequent_directions_rowwise` and
@@ -61,7 +61,7 @@ def frequent_directions(*, residual_energy: Any, sketch_size: Any, rank: Any, as
 
 
 @formula
-def frequent_directions_rowwise(*, residual_energy: Any, sketch_size: Any, rank: Any) -> Bound:
+def frequent_directions_rowwise(*, residual_energy: Real, sketch_size: Real, rank: Real) -> Bound:
     """Bound |A'A - B'B|_2 by |A - A_k|_F^2 / (l - k) when the buffer of l rows is shrunk at l, at every row.
 
     Parameters
@@ -78,7 +78,7 @@ def frequent_directions_rowwise(*, residual_energy: Any, sketch_size: Any, rank:
 
 
 @formula
-def frequent_directions_buffered(*, residual_energy: Any, sketch_size: Any, rank: Any) -> Bound:
+def frequent_directions_buffered(*, residual_energy: Real, sketch_size: Real, rank: Real) -> Bound:
     """Bound |A'A - B'B|_2 by |A - A_k|_F^2 / (l + 1 - k) for a buffer of 2 l rows shrunk at l + 1.
 
     It is what `jaxkern.frequent_directions` does by default: the better bound at one decomposition per l rows.
@@ -97,7 +97,7 @@ def frequent_directions_buffered(*, residual_energy: Any, sketch_size: Any, rank
 
 
 @formula
-def leftover_rows(*, energy: Any, sketch_size: Any, row_energy: Any) -> Bound:
+def leftover_rows(*, energy: Real, sketch_size: Real, row_energy: Real) -> Bound:
     """Bound |Ghat - Gtilde|_2 for the literal Algorithm 1, which returns the W of the last decomposition.
 
     Up to l rows that came later do not enter W: |Z|_F^2 / h + l max |z|^2. Valid once a decomposition was made; before
@@ -119,7 +119,7 @@ def leftover_rows(*, energy: Any, sketch_size: Any, row_energy: Any) -> Bound:
 
 
 @formula
-def projection(*, num_points: Any, sketch_size: Any, row_energy: Any = 2.0, as_printed: bool = False) -> Bound:
+def projection(*, num_points: Real, sketch_size: Real, row_energy: Real = 2.0, as_printed: bool = False) -> Bound:
     """Bound |Ghat - Gtilde|_2 by row_energy n / h for Algorithm 1 with a last decomposition of the buffer.
 
     As printed 2 n / l, whatever the features; twice that is attained with shifted features.
@@ -144,7 +144,7 @@ def projection(*, num_points: Any, sketch_size: Any, row_energy: Any = 2.0, as_p
 
 
 @formula
-def projection_buffered(*, num_points: Any, sketch_size: Any, row_energy: Any = 1.0) -> Bound:
+def projection_buffered(*, num_points: Real, sketch_size: Real, row_energy: Real = 1.0) -> Bound:
     """Bound |Ghat - Gtilde|_2 by row_energy n / (l + 1) for a buffer of 2 l rows shrunk at l + 1.
 
     Parameters
@@ -163,7 +163,7 @@ def projection_buffered(*, num_points: Any, sketch_size: Any, row_energy: Any = 
 
 @formula
 def streaming_gram(
-    *, eps: Any, num_features: Any, num_points: Any, sketch_size: Any, as_printed: bool = False
+    *, eps: Real, num_features: Real, num_points: Real, sketch_size: Real, as_printed: bool = False
 ) -> Bound:
     """Bound |G - Gtilde|_2 / n for Algorithm 1 with shifted features by eps + 2 / h: features, then the sketch.
 
@@ -192,7 +192,7 @@ def streaming_gram(
 
 
 @formula
-def streaming_gram_buffered(*, eps: Any, num_frequencies: Any, num_points: Any, sketch_size: Any) -> Bound:
+def streaming_gram_buffered(*, eps: Real, num_frequencies: Real, num_points: Real, sketch_size: Real) -> Bound:
     """Bound |G - Gtilde|_2 / n by eps + 1 / (l + 1) for paired features and a buffer of 2 l rows.
 
     The probability is the larger of those of `gram_spectral_paired` and `gram_spectral_paired_all_n`.
@@ -217,7 +217,7 @@ def streaming_gram_buffered(*, eps: Any, num_frequencies: Any, num_points: Any, 
 
 
 @formula
-def frobenius_from_spectral(*, spectral: Any, num_points: Any) -> Bound:
+def frobenius_from_spectral(*, spectral: Real, num_points: Real) -> Bound:
     """Bound |G - G'|_F by sqrt(n) |G - G'|_2.
 
     Parameters
@@ -235,7 +235,7 @@ def frobenius_from_spectral(*, spectral: Any, num_points: Any) -> Bound:
 
 
 @formula
-def best_rank(*, tail: Any, spectral: Any, rank: Any, as_printed: bool = False) -> Bound:
+def best_rank(*, tail: Real, spectral: Real, rank: Real, as_printed: bool = False) -> Bound:
     """Bound |G - G'_k|_F by |G - G_k|_F + 2 sqrt(2 k) |G - G'|_2, for symmetric G and G'.
 
     As printed with 1 for 2 sqrt(2), which is false: sqrt(5) is attained.
@@ -257,7 +257,7 @@ def best_rank(*, tail: Any, spectral: Any, rank: Any, as_printed: bool = False) 
 
 
 @formula
-def nystrom_best_rank(*, num_landmarks: Any, rank: Any, tau: Any) -> Bound:
+def nystrom_best_rank(*, num_landmarks: Real, rank: Real, tau: Real) -> Bound:
     """Bound (|G - Gbar_k| - |G - G_k|) / (kappa n) by 2 (1 + sqrt(tau)) / sqrt(c), in spectral and Frobenius norm.
 
     Gbar_k = C W_k^+ C' for c landmarks drawn uniformly from the n points with replacement, kappa = max K(x, x).
@@ -278,7 +278,9 @@ def nystrom_best_rank(*, num_landmarks: Any, rank: Any, tau: Any) -> Bound:
 
 
 @formula
-def nystrom_coherence(*, eps: Any, coherence: Any, rank: Any, num_landmarks: Any, num_points: Any, tau: Any) -> Bound:
+def nystrom_coherence(
+    *, eps: Real, coherence: Real, rank: Real, num_landmarks: Real, num_points: Real, tau: Real
+) -> Bound:
     """Bound |G - Gbar|_2 / |G - G_k|_2 by 1 + n / ((1 - eps) c) for Nystrom of full rank with c landmarks.
 
     They are drawn uniformly without replacement. The paper has Gbar_k for Gbar, of which no proof is known to us, and
@@ -305,7 +307,7 @@ def nystrom_coherence(*, eps: Any, coherence: Any, rank: Any, num_landmarks: Any
 
 
 @formula
-def nystrom_frobenius_mean(*, mean_square: Any, num_landmarks: Any) -> Bound:
+def nystrom_frobenius_mean(*, mean_square: Real, num_landmarks: Real) -> Bound:
     """Bound E |G - Gbar|_F^2 / n^2 by (1 - mean_square) / c for Nystrom with c landmarks, where K(x, x) = 1.
 
     They are drawn uniformly with replacement. c shifted features have a mean square error of at least as much.
@@ -325,7 +327,7 @@ def nystrom_frobenius_mean(*, mean_square: Any, num_landmarks: Any) -> Bound:
 
 
 @formula
-def nystrom_spectral(*, eps: Any, num_landmarks: Any) -> Bound:
+def nystrom_spectral(*, eps: Real, num_landmarks: Real) -> Bound:
     """Bound |G - Gbar|_2 / (kappa n) by eps for Nystrom with c landmarks drawn uniformly from the n points.
 
     Gbar = C W^+ C' of full rank, kappa = max K(x, x). The probability is 1 - 20 exp(-eps^2 c / (1/2 + 2 eps / 3)) for
@@ -346,18 +348,18 @@ def nystrom_spectral(*, eps: Any, num_landmarks: Any) -> Bound:
     return Bound(eps, 1 - failure, valid, "jaxkern, Theorem G of ghashami2016")
 
 
-def _half(sketch_size: Any) -> Any:
+def _half(sketch_size: Real) -> Any:
     """Return the number of the singular value at which Algorithm 1 shrinks, floor(l / 2)."""
     return xp.floor(sketch_size / 2)
 
 
-def _even(bound: Bound, sketch_size: Any, half: Any) -> Bound:
+def _even(bound: Bound, sketch_size: Real, half: Real) -> Bound:
     """Return a printed bound, valid for even l only: otherwise the paper's singular value number l / 2 is none."""
     valid = bound.valid & (2 * half == sketch_size)
     return dataclasses.replace(bound, valid=valid)
 
 
-def _shrunk(residual_energy: Any, rows: Any, rank: Any, source: str) -> Bound:
+def _shrunk(residual_energy: Real, rows: Real, rank: Real, source: str) -> Bound:
     """Return residual_energy / (rows - rank), valid for 0 <= rank < rows."""
     valid = (rank >= 0) & (rank < rows)
     value = residual_energy / xp.maximum(rows - rank, 1e-30)

@@ -23,7 +23,7 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from proofs_check.claim import Calibrated, Control, Expectation, Form, Law, Rare, Rate, Setting, Tail, Trial
-from proofs_check.engine import judge, limits, sequential
+from proofs_check.engine import judge, limits, stopping
 
 BLOCK = judge.LOOK
 BATCH = 16
@@ -89,7 +89,7 @@ def _counting(
 
 
 def _sequential(delta: float, level: float) -> int:
-    return sequential.trials_needed(delta, level, block=judge.LOOK)
+    return stopping.trials_needed(delta, level, block=judge.LOOK)
 
 
 QUICK = Profile("quick", max_trials=4 * BLOCK, max_draws=2_000, max_control=4 * BLOCK, lenient=True)

@@ -1,12 +1,29 @@
-"""What the papers share: what a run tries their statements on, and the right-hand side of what holds always."""
+"""What the papers share: what a run tries their statements on, bounds of settings, and probabilities below e^-10."""
 
 from __future__ import annotations
 
+import functools
+import inspect
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+
 from jaxkern.bounds import Bound
+from proofs_check.claim import Rare, Setting
+from proofs_check.engine import tilting
 from proofs_check.papers.populations import Population
+
+Sides = Callable[..., list[tuple[float, Bound]]]
+"""What an Inequality compares at a setting: left-hand sides and the bounds of each."""
+
+LOG2 = math.log(2.0)
+COPIES = 128
+"""Frequencies or features in a mean whose tiny tail is estimated: one number, so that all settings share a program."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,3 +42,88 @@ class Scope:
 def always(value: Any, source: str) -> Bound:
     """Return a bound that is claimed to hold always."""
     return Bound(float(value), 1.0, True, source)
+
+
+def lines(pairs: Iterable[tuple[float, float]], source: str) -> list[tuple[float, Bound]]:
+    """Return pairs (left, right) with left <= right always as what an Inequality compares."""
+    return [(float(left), always(right, source)) for left, right in pairs]
+
+
+def one(setting: Setting) -> float:
+    """Return 1, the mean of a statistic that is divided by its mean."""
+    return 1.0
+
+
+def bound_of(
+    formula: Callable[..., Bound], *, of: Callable[[Setting], Any] | None = None, **options: Any
+) -> Callable[[Setting], Bound]:
+    """Return the bound of a setting by a formula of `jaxkern.bounds`.
+
+    Each argument is the number or the shape of the setting with its name, or with the name that `options` has for it;
+    what the setting does not have is an attribute of `of(setting)`. Options that are no names are passed on.
+    """
+    renamed = {name: value for name, value in options.items() if isinstance(value, str)}
+    passed = {name: value for name, value in options.items() if not isinstance(value, str)}
+    parameters = inspect.signature(formula).parameters.values()
+    names = [p.name for p in parameters if p.name not in passed and (p.default is p.empty or p.name in renamed)]
+
+    def evaluate(setting: Setting) -> Bound:
+        given = {**setting.numbers, **setting.shapes}
+        values = {}
+        for name in names:
+            source = renamed.get(name, name)
+            values[name] = given[source] if source in given or of is None else getattr(of(setting), source)
+        return formula(**values, **passed)
+
+    return evaluate
+
+
+# ----------------------------------------------------------------------------------------------- tiny probabilities
+# A probability 1 - delta has lost all digits of delta below 1e-16, so the log of delta comes from the formula in the
+# exponent; the bounds of `jaxkern.bounds` say whether the hypotheses hold, and give every value.
+
+
+def claimed(right: Bound, log_delta: float, setting: Setting) -> float:
+    """Return the log of the failure probability of a bound whose hypotheses hold, or raise ValueError."""
+    if not right.valid:
+        raise ValueError(f"the hypotheses of {right.source} do not hold at setting {setting.name!r}")
+    return log_delta
+
+
+def tail_of_mean(log_claimed: Callable[[Setting], float]) -> Rare:
+    """Return the statement that the tail of a mean of copies, by `tilting.sums`, has at most the claimed log."""
+    return Rare(tilting.sum_estimate, log_claimed, tilting.log_ceiling)
+
+
+def at_most_one(ratio: Any, source: str) -> tuple[float, Bound]:
+    """Return the two sides of ratio <= 1."""
+    return float(ratio), always(1.0, source)
+
+
+def real(x: Any) -> jax.Array:
+    """Return an array of the default float dtype."""
+    return jnp.asarray(x, jnp.result_type(float))
+
+
+def as_residual(errors: Any) -> np.ndarray:
+    """Return errors of computations of the default dtype in that dtype, which says what rounding is allowed for."""
+    return np.abs(np.asarray(errors, jnp.result_type(float)))
+
+
+def rng_of(key: jax.Array) -> np.random.Generator:
+    """Return NumPy's generator with the bits of a key as its seed."""
+    return np.random.default_rng(np.asarray(jax.random.key_data(key)))
+
+
+def op_norm(A: np.ndarray) -> float:
+    """Return the operator norm of a matrix."""
+    return float(np.linalg.norm(A, 2))
+
+
+def parametrized(kind: Callable[..., Any], **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Turn a function of a setting and of parameters into one of the parameters alone that makes a statement."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda **parameters: kind(functools.partial(function, **parameters), **options)
+
+    return decorate

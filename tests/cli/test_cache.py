@@ -14,7 +14,7 @@ from proofs_check.cli import cache
 from proofs_check.cli.command import main
 from proofs_check.usage import UsageError
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 ON, FOLDER = "JAX_ENABLE_COMPILATION_CACHE", "JAX_COMPILATION_CACHE_DIR"
 
 needs_owners = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="this system does not tell who owns a folder")

@@ -16,59 +16,15 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from support.toys import CLAIM, CLAIMS, OTHERS, PROFILE, SIZES, bound, report, uniform
 
-from jaxkern.bounds import Bound
 from proofs_check import usage
-from proofs_check.claim import Claim, Control, Expectation, Form, Identity, Rate, Setting, Tail
+from proofs_check.claim import Form, Tail
 from proofs_check.cli import job, request
 from proofs_check.cli.command import main
-from proofs_check.engine import checkpoint, draws, files, run
+from proofs_check.engine import checkpoint, documents, draws, files, run
 
 FILES = {"manifest.json", "checkpoint.records"}
-
-
-def uniform(key, population, numbers):
-    return jax.random.uniform(key, dtype=numbers["size"].dtype) / numbers["size"]
-
-
-def bound(value, delta):
-    return lambda setting: Bound(value / setting.numbers["size"], 1 - delta, True, "toy2020:1")
-
-
-def rounding(key, setting):
-    return 1e-15 * jax.random.uniform(key, (3,))
-
-
-SIZES = tuple(Setting(f"size={n}", numbers={"size": float(n)}) for n in (1, 2, 4, 8, 16))
-CLAIM = Claim(
-    id="toy2020:thm1",
-    paper="toy2020",
-    where="Theorem 1",
-    kind="tail bound",
-    tex="U < 1",
-    because="it is so",
-    printed=Form(Tail(uniform, bound(0.85, 0.1)), SIZES[:2], "refuted"),
-    corrected=Form(Tail(uniform, bound(0.92, 0.1)), SIZES[:2], "certified"),
-    controls=(Control("half", Tail(uniform, bound(0.5, 0.1)), SIZES[:1], "wrong factor"),),
-)
-OTHERS = (
-    dataclasses.replace(
-        CLAIM,
-        id="toy2020:rate",
-        printed=Form(Rate(uniform, "size", -1.0), SIZES, "certified"),
-        corrected=Form(Identity(rounding), SIZES[:1], "identity"),
-        controls=(),
-    ),
-    dataclasses.replace(
-        CLAIM,
-        id="toy2020:mean",
-        printed=None,
-        corrected=Form(Expectation(uniform, lambda s: 0.5, lambda s: 1.0), SIZES[:1], "certified"),
-        controls=(),
-    ),
-)
-CLAIMS = [CLAIM, *OTHERS]
-PROFILE = draws.Profile("quick", max_trials=16 * 128, max_draws=700, max_control=128, lenient=True)
 
 
 pytestmark = pytest.mark.usefixtures("own_precision")
@@ -83,12 +39,6 @@ def registry(monkeypatch, tmp_path):
     monkeypatch.setattr(draws, "PROFILES", {"quick": PROFILE})
     monkeypatch.chdir(tmp_path)
     return toy
-
-
-def report(folder):
-    """Return a report without what may differ between equal runs."""
-    found = json.loads((Path(folder) / "report.json").read_text())
-    return {key: value for key, value in found.items() if key != "run"}, found["run"]
 
 
 def records(folder):
@@ -248,13 +198,11 @@ def test_a_run_in_another_thread_leaves_signals_alone():
 
 
 def test_a_report_that_cannot_be_written_is_written_by_resuming(registry, monkeypatch, capsys):
-    from proofs_check.report import terminal as reports
-
     def full(path, found):
         raise usage.StorageError("report.json cannot be written (No space left on device)")
 
     with monkeypatch.context() as patch:
-        patch.setattr(reports, "write_json", full)
+        patch.setattr(documents, "write_json", full)
         assert main(["--output", "o"]) == 3
     out, error = capsys.readouterr()
     assert "3 claim(s), all as expected." in out and error.count("\n") == 1  # what could not be written is printed
@@ -498,7 +446,7 @@ def test_an_expectation_is_looked_at_again_with_less_of_its_error_rate():
 SCRIPT = """
 import os, sys, types
 sys.path.insert(0, {tests!r})
-import test_checkpoint as toys
+from support import toys
 import jax, jax.numpy as jnp, time
 from proofs_check.engine import draws, checkpoint
 toy = types.ModuleType("proofs_check.register")
@@ -517,7 +465,7 @@ sys.exit(main({arguments!r}))
 
 
 def start(arguments, pause=0.0, **environment):
-    script = SCRIPT.format(tests=str(Path(__file__).parent), arguments=arguments, pause=pause)
+    script = SCRIPT.format(tests=str(Path(__file__).resolve().parents[1]), arguments=arguments, pause=pause)
     known = {**os.environ, "JAX_PLATFORMS": "cpu", **environment}
     return subprocess.Popen(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=known

@@ -27,7 +27,7 @@ from proofs_check.claim import (
     Setting,
     Tail,
 )
-from proofs_check.engine import draws, limits, sequential
+from proofs_check.engine import draws, limits, stopping
 from proofs_check.engine import judge as judging
 from proofs_check.engine.draws import FULL, QUICK, Profile, derive_key, sample
 from proofs_check.engine.result import rejected
@@ -153,10 +153,10 @@ def test_a_derived_key_belongs_to_its_seed_and_names():
 def test_a_profile_gives_what_decides_up_to_its_cap():
     alpha = 1e-5
     tried = Form(TWICE, (place(delta=0.3), place(delta=0.01), place(delta=1e-9), place(delta=2.0)), "certified")
-    needed = sequential.trials_needed(1 - (1 - 0.3), alpha / 4, block=128)
+    needed = stopping.trials_needed(1 - (1 - 0.3), alpha / 4, block=128)
     assert needed < 512
     assert QUICK.trials(tried, alpha) == (needed, 512, 512, 0)
-    most = sequential.trials_needed(1 - (1 - 0.01), alpha / 4, block=128)
+    most = stopping.trials_needed(1 - (1 - 0.01), alpha / 4, block=128)
     assert FULL.trials(tried, alpha) == (needed, most, 20_480, 0) and most % 128 == 0
     constant = Form(Calibrated(waiting_time, log_bound, 0.0, 1.0), (place(delta=0.3),), "calibrated")
     assert QUICK.trials(constant, alpha) == (limits.trials_needed(1 - (1 - 0.3), alpha),)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import test_checkpoint as toys
+from support import toys
 
 from jaxkern import scale
 from jaxkern.scale import _resume
@@ -225,8 +225,8 @@ def test_a_power_cut_takes_nothing_that_was_forced_to_the_disk(cuts, whole, caps
 
 FOREVER = f"""
 import itertools, sys, time
-sys.path.insert(0, {str(Path(__file__).parent)!r})
-import test_files as t
+sys.path.insert(0, {str(Path(__file__).resolve().parents[1])!r})
+from engine import test_files as t
 t.checkpoint.digest_of_program = lambda: "0"
 sys.modules["proofs_check.register"] = t.types.SimpleNamespace(claims=lambda **options: [t.CLAIM])
 t.draws.PROFILES = {{"quick": t.toys.PROFILE}}

@@ -25,8 +25,8 @@ from proofs_check.claim import (
     Tail,
     Undecided,
 )
+from proofs_check.engine import betting, limits, sequential, stopping
 from proofs_check.engine import judge as judging
-from proofs_check.engine import limits, sequential
 from proofs_check.engine.draws import FULL, QUICK, derive_key, sample
 from proofs_check.engine.judge import judge, two_sides
 from proofs_check.engine.limits import binomial_limits, certifiable, detectable, trials_needed
@@ -493,7 +493,7 @@ def test_a_run_stops_and_is_judged_at_the_critical_counts_of_the_sequential_rule
         assert (facts["lower_limit"], facts["upper_limit"]) == sequential.binomial_limits(count, trials, ALPHA)
         assert facts["p_value"] <= ALPHA if status == "refuted" else facts["p_value"] > ALPHA
         assert facts["certifiable"] == sequential.binomial_limits(0, trials, ALPHA)[1]
-        assert facts["detectable"] == sequential.detectable_rate(trials, delta, ALPHA)
+        assert facts["detectable"] == stopping.detectable_rate(trials, delta, ALPHA)
 
 
 @pytest.mark.parametrize("delta", [0.05, 0.3])
@@ -502,14 +502,14 @@ def test_stopping_at_the_looks_of_a_run_costs_nothing(delta):
     level = 0.01
     refuted = np.array([first_refuted(int(trials), delta, level) for trials in LOOKS])
     np.testing.assert_array_equal(refuted, sequential.smallest_refuted(LOOKS, delta, level))
-    at_the_edge = sequential.stopping_law(delta, delta, level, LOOKS)
-    never_certified = sequential.law_of_ends(delta, LOOKS, np.full(LOOKS.size, -1), refuted)
+    at_the_edge = stopping.stopping_law(delta, delta, level, LOOKS)
+    never_certified = stopping.law_of_ends(delta, LOOKS, np.full(LOOKS.size, -1), refuted)
     for law in (at_the_edge, never_certified):  # neither end may be more likely for a run that ignores the other one
         assert level / 50 < law.refuted.sum() <= level
     assert at_the_edge.certified.sum() <= level
     # The control: the fixed rule, looked at as often.
     fixed = limits.smallest_refuted(LOOKS, delta, level)
-    assert sequential.law_of_ends(delta, LOOKS, np.full(LOOKS.size, -1), fixed).refuted.sum() > 1.5 * level
+    assert stopping.law_of_ends(delta, LOOKS, np.full(LOOKS.size, -1), fixed).refuted.sum() > 1.5 * level
 
 
 def test_what_holds_always_is_decided_by_one_violation_and_what_claims_nothing_by_none():
@@ -591,7 +591,7 @@ def test_a_constant_may_be_looked_at_again_and_again(delta):
         facts = judge(tried, [np.arange(1.0, trials + 1)], alpha, rule="sequential").facts
         counts.append(trials + 1 - int(facts["needed_lower_limit"]))  # so many trials reach it
     np.testing.assert_array_equal(counts, sequential.smallest_refuted(LOOKS, delta, alpha))
-    assert sequential.law_of_ends(delta, LOOKS, np.full(LOOKS.size, -1), counts).refuted.sum() <= alpha
+    assert stopping.law_of_ends(delta, LOOKS, np.full(LOOKS.size, -1), counts).refuted.sum() <= alpha
     nothing = judge(tried, [[7.0]], alpha, rule="sequential")
     assert nothing.facts["needed_lower_limit"] == -math.inf
     always = form(Calibrated(no_trial, says(1.0, 0.0), 0.0, 2.0))
@@ -626,7 +626,7 @@ def test_the_limits_of_a_bounded_mean_are_those_of_betting():
     low, high, sample_ = -1.0, 3.0, np.linspace(-1, 3, 101)[(np.arange(400) * 37) % 101]
     tried = form(Expectation(no_trial, lambda s: 1.0, lambda s: 1.0, 0.3, limits=lambda s: (low, high)))
     verdict = judge(tried, [sample_], ALPHA)
-    limit = sequential.betting_limits(sample_, ALPHA / 2, low=low, high=high, horizon=400)
+    limit = betting.betting_limits(sample_, ALPHA / 2, low=low, high=high, horizon=400)
     half = max(sample_.mean() - limit[0], limit[1] - sample_.mean())
     np.testing.assert_allclose(verdict.evidence[0].facts["half_width"], half, rtol=1e-12)
     assert judge(tried, [sample_ * (1 + 1e-13)], ALPHA).status == verdict.status  # to rounding
@@ -650,7 +650,7 @@ def test_a_rare_probability(log_claimed, status, rule):
     assert verdict.status == status
     facts = verdict.evidence[0].facts
     spent = ALPHA / 2 if rule == "sequential" else ALPHA
-    lower, upper = sequential.betting_limits(ESTIMATES, spent, horizon=ESTIMATES.size)
+    lower, upper = betting.betting_limits(ESTIMATES, spent, horizon=ESTIMATES.size)
     np.testing.assert_allclose(facts["log_lower_limit"], math.log(lower) - 40, rtol=1e-12)
     np.testing.assert_allclose(facts["log_upper_limit"], math.log(upper) - 40, rtol=1e-12)
     np.testing.assert_allclose(facts["log_estimate"], math.log(0.5) - 40, rtol=1e-12)
@@ -1047,7 +1047,7 @@ def test_a_bounded_mean_goes_by_its_farther_limit(sign):
     low, high = min(sign, 0.0), max(sign, 0.0)
     tried = form(Expectation(no_trial, lambda s: sign / 8, lambda s: 1.0, limits=lambda s: (low, high)))
     facts = judge(tried, [skewed], ALPHA).evidence[0].facts
-    lower, upper = sequential.betting_limits(skewed, ALPHA / 2, low=low, high=high, horizon=400)
+    lower, upper = betting.betting_limits(skewed, ALPHA / 2, low=low, high=high, horizon=400)
     alike(facts["half_width"], float(max(sign / 8 - lower, upper - sign / 8)))
     assert (sign / 8 - lower > upper - sign / 8) == (sign < 0)
     for outermost in (low - ROUND, high + ROUND):
@@ -1076,7 +1076,7 @@ def test_a_rare_probability_says_all_it_found(claims, status, worst):
     evidence = []
     for name, trials in (("a", 1000), ("b", 500)):
         lower, upper = (
-            float(v) for v in sequential.betting_limits(ESTIMATES[:trials], ALPHA / 2, low=0, high=1, horizon=trials)
+            float(v) for v in betting.betting_limits(ESTIMATES[:trials], ALPHA / 2, low=0, high=1, horizon=trials)
         )
         facts = {"log_claimed": claims[name], "log_ceiling": ceilings[name], "not_finite": 0}
         facts |= {"says_nothing": claims[name] >= 0, "log_estimate": math.log(0.5) + ceilings[name]}

@@ -35,7 +35,7 @@ from proofs_check.claim import (
     Tail,
     Undecided,
 )
-from proofs_check.engine import checkpoint, draws, judge, sequential
+from proofs_check.engine import checkpoint, draws, judge, sequential, stopping
 from proofs_check.engine.run import FAMILY_ALPHA, run
 from proofs_check.papers import populations
 from proofs_check.report import terminal
@@ -263,7 +263,7 @@ def test_what_no_computation_decides_is_not_testable_and_says_why():
     form = Form(Undecided("it speaks of all maps"), (), "not testable")
     verdict = judge.judge(form, [], ALPHA, rule="sequential")
     assert (verdict.status, verdict.because, verdict.evidence) == (ROWS["U1"].verdict, form.statement.reason, ())
-    claim = Claim("toy:1", "toy", "Lemma 1", "lower bound", "x", "", printed=form)
+    claim = Claim(id="toy:1", paper="toy", where="Lemma 1", kind="lower bound", tex="x", because="", printed=form)
     (result,) = run([claim], profile=draws.QUICK, seed=0)
     assert result.as_expected and result.printed.status == "not testable"
 
@@ -414,9 +414,9 @@ def test_constants_on_the_page_are_those_of_the_code():
 
 def test_examples_on_the_page_are_what_the_rule_computes():
     delta, level = 0.05, 1e-6
-    most = sequential.trials_needed(delta, level, block=judge.LOOK)
+    most = stopping.trials_needed(delta, level, block=judge.LOOK)
     looks = range(judge.LOOK, most + 1, judge.LOOK)
-    mean_trials = sequential.stopping_law(delta / 4, delta, level, looks).expected_trials
+    mean_trials = stopping.stopping_law(delta / 4, delta, level, looks).expected_trials
     assert f"level $10^{{-6}}$ it is {most:,}; a bound that is violated at a quarter of its rate" in WORDS
     assert f"certified after {mean_trials:.0f} on" in WORDS
     for profile, words in (
@@ -424,7 +424,7 @@ def test_examples_on_the_page_are_what_the_rule_computes():
         (draws.FULL, "of the full profile $\\delta={}$, and a rate of {}."),
     ):
         smallest = float(sequential.binomial_limits(0, profile.max_trials, level)[1])
-        rate = sequential.detectable_rate(profile.max_trials, delta, level)
+        rate = stopping.detectable_rate(profile.max_trials, delta, level)
         rounded = [
             f"{math.ceil(x * 10**digits) / 10**digits:.{digits}f}"
             for x, digits in ((smallest, 3 if smallest > 0.01 else 5), (rate, 2 if rate > 0.1 else 3))

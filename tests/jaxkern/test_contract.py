@@ -12,93 +12,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jaxprs import equations
-from registry import ENTRIES, NO_GRADIENT, OF_LABELS, OF_OPTAX, WAYS
+from public import ENTRIES, LONG, MODULES, NO_GRADIENT, ON_THE_HOST, RESULTS, TABLE, WAYS
+from support.jaxprs import doubles, imprecise
 
 from jaxkern import scale
 
-HIGHEST = jax.lax.Precision.HIGHEST
-MODULES = (
-    "kernels",
-    "gram",
-    "measures",
-    "problems",
-    "rkhs",
-    "landmarks",
-    "features",
-    "audit",
-    "scale",
-    "kmeans",
-    "clustering",
-    "learn",
-    "metrics",
-    "frequent_directions",
-    "io",
-    "bounds.sketching",
-    "bounds.fourier",
-    "bounds.streaming",
-    "bounds.concentration",
-)
-NOT_CALLED = {
-    "kernels.Kernel": "the base class",
-    "kernels.KernelLike": "a type",
-    "kernels.psd_kernel": "what as_kernel does, or a refusal",
-    "features.as_map": "returns what it gets, or a wrapped function",
-    "features.Fastfood": "what fastfood returns",
-    "features.KernelJL": "what kernel_jl returns",
-    "features.KernelPCA": "what kernel_pca returns",
-    "features.Nystrom": "what nystrom returns",
-    "features.PreImage": "what preimage returns",
-    "landmarks.Reservoir": "the state of a reservoir",
-    "features.PairedFourier": "what paired_fourier and orthogonal_fourier return",
-    "features.RandomFeaturePCA": "what random_feature_pca returns",
-    "features.ShiftedFourier": "what shifted_fourier returns",
-    "features.Standardized": "what standardized returns",
-    "features.StreamingMap": "what finalize of streaming_pca returns",
-    "features.StreamingPCA": "what streaming_pca returns",
-    "features.StreamingState": "what init of streaming_pca returns",
-    "frequent_directions.Sketch": "what finalize returns",
-    "frequent_directions.State": "what init returns",
-    "audit.DistanceError": "what distance_error returns",
-    "audit.SpectralError": "what spectral_error returns",
-    "problems.Law": "the base class",
-    "problems.Problem": "what the samplers return",
-    "scale.embed": "a loop on the host",
-    "scale.kmeans": "a run on a mesh; tests/test_scale_devices.py",
-    "scale.local_rows": "a range of rows",
-    "scale.merge_tree": "a loop on the host",
-    "scale.stream": "a loop on the host",
-    "io.load": "reads a file",
-    "io.save": "writes a file",
-    "clustering.KernelKMeans": "what kernel_kmeans returns",
-    "clustering.KernelSpectral": "what kernel_spectral returns",
-    "clustering.SpectralPartition": "what spectral_from_gram returns",
-    "learn.Fit": "what fit_lengthscale returns",
-    "kmeans.KMeansResult": "what kmeans returns",
-    "bounds.concentration.BlockParameters": "what block_parameters returns",
-    "bounds.sketching.KOLTCHINSKII_LOUNICI": "a number",
-    "bounds.sketching.KOLTCHINSKII_LOUNICI_LOWER": "a number",
-}
 OPERATORS = {"__call__", "__add__", "__sub__", "__neg__", "__mul__", "__rmul__"}
 OF_STREAMS = {"init", "update", "merge", "finalize"}
 
-LONG = {  # to compile; their own modules map them, too
-    "audit.sampled_distance_error",
-    "audit.spectral_error",
-    "clustering.kernel_kmeans",
-    "clustering.kernel_spectral",
-    "clustering.spectral_from_gram",
-    "features.fastfood",
-    "features.streaming_pca",
-    "kernels.sampled_quantile_lengthscale",
-    "kmeans.kmeans",
-    "learn.fit_lengthscale",
-    "problems.gaussian_mixture",
-}
+OF_OTHER_DTYPE = {name for name in TABLE if TABLE[name].any_dtype} | {"learn.fit_lengthscale"}
+"""Functions of labels, and one in which optax computes scalars from its step count, in float64 where that is on."""
 
 
 def names(*, gradient=False, floating=False):
-    left_out = (NO_GRADIENT if gradient else set()) | (OF_LABELS | OF_OPTAX if floating else set())
+    left_out = (NO_GRADIENT if gradient else set()) | (OF_OTHER_DTYPE if floating else set())
     return [name for name in ENTRIES if name not in left_out]
 
 
@@ -133,12 +60,6 @@ def traced(name):
         sys.setprofile(before)
 
 
-def imprecise(jaxpr):
-    """Return the matrix products that do not ask for the full precision of their dtype."""
-    products = (e for e in equations(jaxpr) if e.primitive.name == "dot_general")
-    return [e for e in products if e.params["precision"] not in (HIGHEST, (HIGHEST, HIGHEST))]
-
-
 def numeric(tree):
     return [np.asarray(leaf) for leaf in jax.tree.leaves(tree) if not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)]
 
@@ -150,11 +71,12 @@ def stack(first, second):
     return jnp.stack([first, second])
 
 
-def test_the_registry_holds_everything_public():
+def test_the_table_holds_everything_public():
     public = {f"{module}.{name}" for module in MODULES for name in importlib.import_module(f"jaxkern.{module}").__all__}
-    registered = {name for name in ENTRIES if not name.split(".")[-2][0].isupper()}  # the rest are methods
-    assert registered | set(NOT_CALLED) == public
-    assert not registered & set(NOT_CALLED)
+    called = {name for name in (*ENTRIES, *TABLE) if not name.split(".")[-2][0].isupper()}  # the rest are methods
+    called = {name for name in called if not name.startswith("sklearn.")}
+    assert called | set(RESULTS) == public
+    assert not called & set(RESULTS)
 
 
 def codes():
@@ -180,8 +102,8 @@ def test_every_public_function_and_method_is_called_or_explained():
     for name in ALL:
         traced(name)
     public = codes()
-    idle = {name for name in public if name.endswith(tuple(IDLE))}
-    assert {name for name, code in public.items() if code not in CALLED} | idle == set(NOT_CALLED) & set(public) | idle
+    idle = {name for name in public if name.endswith(tuple(IDLE)) or name.startswith(ON_THE_HOST)}
+    assert {name for name, code in public.items() if code not in CALLED} | idle == set(RESULTS) & set(public) | idle
 
 
 @pytest.mark.parametrize("name", [name for name in names() if name in LONG])
@@ -189,13 +111,6 @@ def test_it_lowers_without_the_hardware(name, x64):
     """What is too long to export by default; tests/test_portability.py exports the rest."""
     for platform in ("cpu", "cuda", "tpu"):
         assert traced(name).lower(lowering_platforms=(platform,)).as_text(), platform
-
-
-def doubles(jaxpr):
-    """Return what a program computes in float64; a scalar written in the source is weak and takes any dtype."""
-    outs = (out.aval for e in equations(jaxpr) for out in e.outvars)
-    found = [aval for aval in outs if getattr(aval, "dtype", None) == jnp.float64]
-    return [aval for aval in found if aval.shape or not aval.weak_type]
 
 
 @pytest.mark.parametrize("name", names(floating=True))

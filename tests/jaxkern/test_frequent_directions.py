@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jaxprs import equations, largest_intermediate
+from support.jaxprs import equations, largest_intermediate
 
 from jaxkern import frequent_directions as fd
 

@@ -1,8 +1,8 @@
 """Every public function on data that hurt: results that are right or show what is missing, or refusals by name.
 
-`stress` says what a call may end in, `stress_table` and `stress_numbers` how each function is called and what must be
-true. Here hypothesis draws data of one shape, so that every function compiles once; all shapes, both dtypes and 20,000
-cases are slow, and `python tests/stress.py` runs as many as one likes.
+`support.stress` says what a call may end in, `public` and `support.stress_numbers` how each function is called and what
+must be true. Here hypothesis draws data of one shape, so that every function compiles once; all shapes, both dtypes and
+20,000 cases are slow, and `python tools/stress.py` runs as many as one likes.
 """
 
 import importlib
@@ -10,21 +10,20 @@ import warnings
 
 import jax.numpy as jnp
 import numpy as np
+import public
 import pytest
-import stress
-import stress_data
-import stress_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stress import NAMES, judge
-from stress_data import ACCEPTED, EXTREME, FAMILIES, MISSING, OF_NO_ROWS, ORDINARY, RATIOS, REFUSED, Case
-from stress_numbers import NUMBERS
-from stress_table import TABLE, Operation
-from test_contract import MODULES, NOT_CALLED
+from public import TABLE, Operation
+from support import cases, stress
+from support.cases import ACCEPTED, EXTREME, FAMILIES, MISSING, OF_NO_ROWS, ORDINARY, RATIOS, REFUSED, Case
+from support.stress import NAMES, judge
+from support.stress_numbers import NUMBERS
 
 from jaxkern import bounds, features, kernels, measures, scale
 from jaxkern.bounds import concentration, sketching
 from jaxkern.gram import gram
+from tools.stress import main
 
 SLOW_TOTAL = 20_000
 EXAMPLES = settings(max_examples=8, deadline=None, derandomize=True, database=None)
@@ -37,13 +36,10 @@ def complaints_of(case):
 
 
 def test_the_table_holds_everything_public():
-    modules = (*MODULES, "plan", "sklearn")
-    public = {f"{module}.{name}" for module in modules for name in importlib.import_module(f"jaxkern.{module}").__all__}
-    called_elsewhere = {  # loops on the host and files: not in the contract, and stressed here
-        name for name in NOT_CALLED if name in TABLE
-    }
-    left_out = set(NOT_CALLED) - called_elsewhere | {"plan.Plan", "plan.smallest_size"}
-    assert set(NAMES) | left_out == public
+    modules = (*public.MODULES, "plan", "sklearn")
+    names = {f"{module}.{name}" for module in modules for name in importlib.import_module(f"jaxkern.{module}").__all__}
+    left_out = {*public.RESULTS, "plan.Plan", "plan.smallest_size"}
+    assert set(NAMES) | left_out == names
     assert not set(NAMES) & left_out and not set(TABLE) & set(NUMBERS)
 
 
@@ -91,7 +87,7 @@ def test_numbers_that_hurt(name):
 # -------------------------------------------------------------------------------------------- the judge can fail
 
 
-def sabotaged(monkeypatch, make, check=stress_table.nothing_more, **words):
+def sabotaged(monkeypatch, make, check=public.nothing_more, **words):
     """Return what is said of an operation of our own in the place of `gram.gram`."""
     monkeypatch.setitem(TABLE, "gram.gram", Operation(make, check, **words))
     return lambda **case: " ".join(judge(Case("gram.gram", **case))[0])
@@ -166,9 +162,9 @@ def test_wrong_numbers_are_seen(monkeypatch):
 
         return {"K": (K(X, X), (c.n, c.n)), "K(X, Y)": (K(X, Y), (c.n, c.n + 1))}
 
-    wrong = sabotaged(monkeypatch, uncentred, stress_table.check_gram)
+    wrong = sabotaged(monkeypatch, uncentred, public.check_gram)
     assert "off by" in wrong(family="offset 1e3")
-    own = sabotaged(monkeypatch, stress_table.TABLE["gram.gram"].make, stress_table.check_gram)
+    own = sabotaged(monkeypatch, public.TABLE["gram.gram"].make, public.check_gram)
     assert own(family="offset 1e3")  # the same sabotage, and not the library again
 
 
@@ -192,20 +188,20 @@ def test_every_form_holds_the_same_numbers():
     case = Case("", "plain")
     for form, make in ACCEPTED.items():
         np.testing.assert_array_equal(np.asarray(make(case.plain)), case.plain, err_msg=form)
-    assert not stress_data._strided(case.plain).flags["C_CONTIGUOUS"]
-    assert stress_data._reversed(case.plain).strides[0] < 0
-    assert not stress_data._read_only(case.plain).flags.writeable
+    assert not cases._strided(case.plain).flags["C_CONTIGUOUS"]
+    assert cases._reversed(case.plain).strides[0] < 0
+    assert not cases._read_only(case.plain).flags.writeable
 
 
 def test_a_line_repeats_a_case(capsys):
     case = stress.draw(3, 141)
     assert case == stress.draw(3, 141) != stress.draw(4, 141)
-    assert stress.main(["--case", Case("gram.center", seed=5).line()]) is False
+    assert main(["--case", Case("gram.center", seed=5).line()]) is False
     assert "as it should be" in capsys.readouterr().out
     drawn = [stress.draw(1, number) for number in range(6 * len(NAMES))]
     assert {c.name for c in drawn} == set(NAMES)
     assert {c.family for c in drawn} == set(FAMILIES) and {c.ratio for c in drawn} == set(RATIOS)
-    assert {c.form for c in drawn} == {*ACCEPTED, *REFUSED} and {(c.n, c.dim) for c in drawn} == set(stress_data.SIZES)
+    assert {c.form for c in drawn} == {*ACCEPTED, *REFUSED} and {(c.n, c.dim) for c in drawn} == set(cases.SIZES)
 
 
 # ------------------------------------------------------------------------------------------- what it has found

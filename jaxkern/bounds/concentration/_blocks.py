@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from jaxkern import checks
+from jaxkern._types import Array, Float, Int
 from jaxkern.linalg import matmul
 from jaxkern.pytrees import pytree
 
@@ -29,18 +29,18 @@ class BlockParameters:
     mean_gap : a bound of |E K - K*| / n, K* the block matrix of psi.
     """
 
-    psi: Any
-    v2: Any
-    shares: Any
-    vbar2: Any
-    separations: Any
-    gamma2: Any
-    gamma_tilde2: Any
-    mean_gap: Any
+    psi: Float[Array, "R R"]
+    v2: Float[Array, "R R"]
+    shares: Float[Array, " R"]
+    vbar2: Float[Array, ""]
+    separations: Float[Array, "R R"]
+    gamma2: Float[Array, ""]
+    gamma_tilde2: Float[Array, ""]
+    mean_gap: Float[Array, ""]
 
 
 def block_parameters(
-    mean_kernel: Any, labels: Any, *, num_clusters: int, off_diagonal: bool = False
+    mean_kernel: Float[Array, "n n"], labels: Int[Array, " n"], *, num_clusters: int, off_diagonal: bool = False
 ) -> BlockParameters:
     """Return the empirical block parameters of E K, which holds E K(X_i, X_i) on its diagonal.
 
@@ -72,7 +72,9 @@ def block_parameters(
     return _blocks(matrix, found, num_clusters=count, off_diagonal=checks.flag("off_diagonal", off_diagonal))
 
 
-def population_parameters(psi: Any, v2: Any, shares: Any) -> BlockParameters:
+def population_parameters(
+    psi: Float[Array, "R R"], v2: Float[Array, "R R"], shares: Float[Array, " R"]
+) -> BlockParameters:
     """Return the block parameters that follow from the means and the variances of the blocks.
 
     Parameters

@@ -1,18 +1,15 @@
-"""Misclassification of kernel spectral clustering: amini2021, Theorem 3 and Corollary 1.
-
-kmeans_factor is the factor by which the k-means step may miss the optimal cost, 1 for an exact one.
-"""
+"""Misclassification of kernel spectral clustering: amini2021, Theorem 3 and Corollary 1."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, certain, formula, note_of, xp
+from jaxkern.bounds._bound import Bound, Real, certain, formula, note_of, xp
 
 
 @formula
-def truncation(*, spectral: Any, num_clusters: Any, as_printed: bool = False) -> Bound:
+def truncation(*, spectral: Real, num_clusters: Real, as_printed: bool = False) -> Bound:
     """Bound |A_R - B|_F by sqrt(5 R) |A - B| for symmetric A, its R eigenvalues of largest size A_R, and rank B <= R.
 
     As printed sqrt(8 R), which holds. No number below sqrt(5) will do.
@@ -35,7 +32,7 @@ def truncation(*, spectral: Any, num_clusters: Any, as_printed: bool = False) ->
 
 @formula
 def kmeans_step(
-    *, error: Any, gamma2: Any, gamma_tilde2: Any, kmeans_factor: Any = 1.0, as_printed: bool = False
+    *, error: Real, gamma2: Real, gamma_tilde2: Real, kmeans_factor: Real = 1.0, as_printed: bool = False
 ) -> Bound:
     """Bound the misclassification rate of k-means on rows at Frobenius distance `error` from those of K* / n.
 
@@ -65,17 +62,17 @@ def kmeans_step(
 @formula
 def misclassification(
     *,
-    gamma2: Any,
-    gamma_tilde2: Any,
-    vbar2: Any,
-    num_clusters: Any,
-    lipschitz: Any,
-    noise: Any,
-    op_norm: Any,
-    dim: Any,
-    num_points: Any,
-    t: Any,
-    kmeans_factor: Any = 1.0,
+    gamma2: Real,
+    gamma_tilde2: Real,
+    vbar2: Real,
+    num_clusters: Real,
+    lipschitz: Real,
+    noise: Real,
+    op_norm: Real,
+    dim: Real,
+    num_points: Real,
+    t: Real,
+    kmeans_factor: Real = 1.0,
     as_printed: bool = False,
 ) -> Bound:
     """Bound the misclassification rate of Algorithm 1 by C1 F(gamma2), C1 = 4 (1 + kmeans_factor)^2.
@@ -87,9 +84,9 @@ def misclassification(
     Parameters
     ----------
     gamma2, gamma_tilde2 : separations of the clusters, as in `BlockParameters`.
-    vbar2, num_clusters, num_points, t : mean variance within blocks, R clusters, n points, and the size of the
-        deviation.
-    lipschitz, noise, op_norm, dim : L, and of the model above, with max |Sigma(mu_i)|.
+    vbar2 : mean variance within blocks.
+    num_clusters, num_points, t : R clusters, n points, and the size of the deviation.
+    lipschitz, noise, op_norm, dim : L, sigma, max |Sigma(mu_i)|, and the dimension.
     kmeans_factor : factor by which k-means may miss the optimal cost, at least 1.
     as_printed : take the statement as printed. Static.
 
@@ -99,9 +96,8 @@ def misclassification(
 
     Source: amini2021, Theorem 3; claim amini2021:thm3.
     """
-    factor = 4.0 if as_printed else 8.0
-    error = factor * (lipschitz * noise) ** 2 * op_norm / dim * (1 + t / xp.sqrt(num_points)) ** 2 + vbar2
-    cost = 4 * (1 + kmeans_factor) ** 2 * 16 * num_clusters * error
+    spread = _spread(lipschitz, noise, op_norm, dim, num_points, t, as_printed)
+    cost = 4 * (1 + kmeans_factor) ** 2 * 16 * num_clusters * (spread + vbar2)
     source = "amini2021, Theorem 3" + note_of(as_printed, "corrected")
     return Bound(cost / gamma2, 1 - xp.exp(-(t**2)), _separated(cost, gamma_tilde2, t), source)
 
@@ -109,19 +105,19 @@ def misclassification(
 @formula
 def misclassification_population(
     *,
-    gamma2: Any,
-    gamma_tilde2: Any,
-    vbar2: Any,
-    bound: Any,
-    min_share: Any,
-    num_clusters: Any,
-    lipschitz: Any,
-    noise: Any,
-    op_norm: Any,
-    dim: Any,
-    num_points: Any,
-    t: Any,
-    kmeans_factor: Any = 1.0,
+    gamma2: Real,
+    gamma_tilde2: Real,
+    vbar2: Real,
+    bound: Real,
+    min_share: Real,
+    num_clusters: Real,
+    lipschitz: Real,
+    noise: Real,
+    op_norm: Real,
+    dim: Real,
+    num_points: Real,
+    t: Real,
+    kmeans_factor: Real = 1.0,
     as_printed: bool = False,
 ) -> Bound:
     """Bound the misclassification rate of Algorithm 1 by 2 C1 F(gamma*^2) + C3 / sqrt(n), from population parameters.
@@ -143,27 +139,15 @@ def misclassification_population(
 
     Source: amini2021, Corollary 1; Theorem D of docs/theory/amini2021.md; claim amini2021:cor1.
     """
-    theorem = misclassification(
-        gamma2=gamma2,
-        gamma_tilde2=gamma_tilde2,
-        vbar2=vbar2,
-        num_clusters=num_clusters,
-        lipschitz=lipschitz,
-        noise=noise,
-        op_norm=op_norm,
-        dim=dim,
-        num_points=num_points,
-        t=t,
-        kmeans_factor=kmeans_factor,
-        as_printed=as_printed,
-    )
+    spread = _spread(lipschitz, noise, op_norm, dim, num_points, t, as_printed)
     constant = 4 * (1 + kmeans_factor) ** 2
+    theorem = constant * 16 * num_clusters * (spread + vbar2) / gamma2
     extra = 18 * bound**2 * t / xp.sqrt(min_share * num_points) / gamma2
     probability = 1 - 5 * num_clusters**2 * xp.exp(-(t**2))
     if as_printed:
-        valid = (t >= 0) & (theorem.value * gamma2 / gamma_tilde2 + constant * extra <= 1)
-        return Bound(2 * theorem.value + extra, probability, valid, "amini2021, Corollary 1 (printed)")
-    value = 2 * theorem.value + 16 * num_clusters * constant * extra
+        valid = (t >= 0) & (theorem * gamma2 / gamma_tilde2 + constant * extra <= 1)
+        return Bound(2 * theorem + extra, probability, valid, "amini2021, Corollary 1 (printed)")
+    value = 2 * theorem + 16 * num_clusters * constant * extra
     enough = num_points * min_share * gamma2**2 >= (48 * bound**2 * t) ** 2
     valid = (t >= 0) & enough & (value * gamma2 <= gamma_tilde2)
     return Bound(value, probability, valid, "amini2021, Corollary 1 (corrected)")
@@ -172,29 +156,29 @@ def misclassification_population(
 @formula
 def misclassification_operator(
     *,
-    gamma2: Any,
-    gamma_tilde2: Any,
-    mean_gap: Any,
-    num_clusters: Any,
-    lipschitz: Any,
-    omega: Any,
-    scale: Any,
-    num_points: Any,
-    t: Any,
-    kmeans_factor: Any = 1.0,
-    truncation_factor: Any = 5.0,
+    gamma2: Real,
+    gamma_tilde2: Real,
+    mean_gap: Real,
+    num_clusters: Real,
+    lipschitz: Real,
+    omega: Real,
+    scale: Real,
+    num_points: Real,
+    t: Real,
+    kmeans_factor: Real = 1.0,
+    truncation_factor: Real = 5.0,
 ) -> Bound:
     """Bound the misclassification rate of Algorithm 1 with everything in operator norm: Theorem 3 made sharper.
 
-    4 (1 + sqrt(kmeans_factor))^2 truncation_factor R / gamma2 times (L omega scale (sqrt(2 (1 + 1 / n)) + 2 sqrt(2) t /
-    sqrt(n)) + mean_gap)^2. K* is the block matrix of *any* Psi, from which gamma2 and gamma_tilde2 are computed:
-    `BlockParameters.mean_gap` with off_diagonal=True, or the operator norm itself, which is smaller. In the words of
-    `misclassification` scale is noise sqrt(op_norm / dim).
+    4 (1 + sqrt(kmeans_factor))^2 truncation_factor R / gamma2 times
+    (L omega scale (sqrt(2 (1 + 1 / n)) + 2 sqrt(2) t / sqrt(n)) + mean_gap)^2. K* is the block matrix of *any* Psi,
+    from which gamma2 and gamma_tilde2 are computed. In the words of `misclassification` scale is
+    noise sqrt(op_norm / dim).
 
     Parameters
     ----------
     gamma2, gamma_tilde2 : separations of the clusters, as in `BlockParameters`.
-    mean_gap : a bound of |E K - K*| / n.
+    mean_gap : a bound of |E K - K*| / n: `BlockParameters.mean_gap` with off_diagonal=True, or the norm itself.
     lipschitz, omega, scale : L in the sense of (2), the constant of LC, and max |Sigma_i|^(1/2).
     num_clusters, num_points, t : R clusters, n points, and the size of the deviation.
     kmeans_factor : factor by which k-means may miss the optimal cost, at least 1.
@@ -204,8 +188,7 @@ def misclassification_operator(
     -------
     Bound with probability 1 - exp(-t^2), valid where the same with gamma_tilde2 for gamma2 is at most 1.
 
-    Source: Theorem C of docs/theory/amini2021.md; claim jaxkern:misclassification-operator, for distance
-    kernels.
+    Source: Theorem C of docs/theory/amini2021.md; claim jaxkern:misclassification-operator, for distance kernels.
     """
     root = xp.sqrt(2 * (1 + 1 / num_points)) + 2 * math.sqrt(2.0) * t / xp.sqrt(num_points)
     spectral = lipschitz * omega * scale * root + mean_gap
@@ -216,17 +199,17 @@ def misclassification_operator(
 @formula
 def misclassification_operator_distance(
     *,
-    gamma2: Any,
-    gamma_tilde2: Any,
-    mean_gap: Any,
-    num_clusters: Any,
-    lipschitz: Any,
-    omega: Any,
-    scale: Any,
-    num_points: Any,
-    t: Any,
-    kmeans_factor: Any = 1.0,
-    truncation_factor: Any = 5.0,
+    gamma2: Real,
+    gamma_tilde2: Real,
+    mean_gap: Real,
+    num_clusters: Real,
+    lipschitz: Real,
+    omega: Real,
+    scale: Real,
+    num_points: Real,
+    t: Real,
+    kmeans_factor: Real = 1.0,
+    truncation_factor: Real = 5.0,
 ) -> Bound:
     """Bound the quantity of `misclassification_operator` for K(x, y) = g(x - y) with L-Lipschitz g.
 
@@ -249,18 +232,23 @@ def misclassification_operator_distance(
     return _operator(spectral, gamma2, gamma_tilde2, num_clusters, t, kmeans_factor, truncation_factor, source)
 
 
+def _spread(lipschitz: Real, noise: Real, op_norm: Real, dim: Real, n: Real, t: Real, as_printed: bool) -> Any:
+    """Return the part of the noise in F(g), times g / (16 R)."""
+    return (4.0 if as_printed else 8.0) * (lipschitz * noise) ** 2 * op_norm / dim * (1 + t / xp.sqrt(n)) ** 2
+
+
 def _operator(
-    spectral: Any, gamma2: Any, gamma_tilde2: Any, clusters: Any, t: Any, kmeans_factor: Any, factor: Any, source: str
+    spectral: Real, gamma2: Real, gamma_tilde2: Real, clusters: Real, t: Real, kmeans: Real, factor: Real, source: str
 ) -> Bound:
     """Return the bound that follows from |K - K*| / n <= spectral."""
-    cost = _kmeans_constant(kmeans_factor, False) * factor * clusters * spectral**2
+    cost = _kmeans_constant(kmeans, False) * factor * clusters * spectral**2
     return Bound(cost / gamma2, 1 - xp.exp(-(t**2)), _separated(cost, gamma_tilde2, t), source)
 
 
-def _kmeans_constant(kmeans_factor: Any, as_printed: bool) -> Any:
+def _kmeans_constant(kmeans_factor: Real, as_printed: bool) -> Any:
     return 4 * (1 + (kmeans_factor if as_printed else xp.sqrt(kmeans_factor))) ** 2
 
 
-def _separated(cost: Any, gamma_tilde2: Any, t: Any) -> Any:
+def _separated(cost: Real, gamma_tilde2: Real, t: Real) -> Any:
     """Return whether the clusters are far enough apart for every cluster to keep a well-placed point."""
     return (t >= 0) & (gamma_tilde2 > 0) & (cost <= gamma_tilde2)

@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, formula, note_of, xp
+from jaxkern.bounds._bound import Bound, Real, formula, note_of, xp
 
 
 @formula
 def inner_product_kernel(
     *,
-    kappa: Any,
-    scale: Any,
-    mean_norm: Any,
-    dim: Any,
-    num_points: Any,
-    u: Any,
-    c1: Any,
-    c2: Any,
+    kappa: Real,
+    scale: Real,
+    mean_norm: Real,
+    dim: Real,
+    num_points: Real,
+    u: Real,
+    c1: Real,
+    c2: Real,
     as_printed: bool = False,
 ) -> Bound:
     """Bound |K - E K| for K = X'X and independent sub-Gaussian coordinates of norm <= kappa; mean_norm = |M|.
@@ -52,7 +52,9 @@ def inner_product_kernel(
 
 
 @formula
-def inner_product_gaussian(*, scale: Any, mean_norm: Any, mean_rank: Any, dim: Any, num_points: Any, u: Any) -> Bound:
+def inner_product_gaussian(
+    *, scale: Real, mean_norm: Real, mean_rank: Real, dim: Real, num_points: Real, u: Real
+) -> Bound:
     """Bound |K - E K| for K = X'X and X_i ~ N(mu_i, scale^2 I): Theorem 2 with every constant.
 
     With x = sqrt(n) + u it is scale^2 (2 sqrt(dim) x + x^2) + 2 scale mean_norm (x + sqrt(mean_rank)).
@@ -74,7 +76,7 @@ def inner_product_gaussian(*, scale: Any, mean_norm: Any, mean_rank: Any, dim: A
 
 
 @formula
-def inner_product_gaussian_any(*, scale: Any, frobenius: Any, mean_norm: Any, num_points: Any, tau: Any) -> Bound:
+def inner_product_gaussian_any(*, scale: Real, frobenius: Real, mean_norm: Real, num_points: Real, tau: Real) -> Bound:
     """Bound |K - E K| for K = X'X and X_i ~ N(mu_i, Sigma_i) with any covariances.
 
     4/3 times `quadratic_form_gaussian` at tau + n log 17, from a net of the unit sphere.
@@ -95,7 +97,7 @@ def inner_product_gaussian_any(*, scale: Any, frobenius: Any, mean_norm: Any, nu
 
 
 @formula
-def inner_product_lower(*, mean_norm: Any, mean_rank: Any, num_points: Any, u: Any) -> Bound:
+def inner_product_lower(*, mean_norm: Real, mean_rank: Real, num_points: Real, u: Real) -> Bound:
     """Bound |M'W + W'M| from *below* by mean_norm (sqrt(n - mean_rank - 1/2) - u), W of independent standard normals.
 
     It is the limit of |K - E K| for X = M / s + s W as s tends to 0, so the term with |M| in Theorem 2 is needed. The
@@ -119,7 +121,7 @@ def inner_product_lower(*, mean_norm: Any, mean_rank: Any, num_points: Any, u: A
 
 
 @formula
-def inner_product_lower_centred(*, scale: Any, dim: Any, num_points: Any, u: Any) -> Bound:
+def inner_product_lower_centred(*, scale: Real, dim: Real, num_points: Real, u: Real) -> Bound:
     """Bound |K - E K| from *below* for K = X'X and X_i ~ N(0, scale^2 I): the order of Theorem 2 without means.
 
     scale^2 times the larger of (sqrt(dim - 1/2) - u) (sqrt(n - 3/2) - u) and (sqrt(n + dim - 3/2) - u)^2 - dim.
@@ -144,7 +146,7 @@ def inner_product_lower_centred(*, scale: Any, dim: Any, num_points: Any, u: Any
 
 
 @formula
-def quadratic_form(*, kappa: Any, scale: Any, mean_norm: Any, dim: Any, t: Any, c: Any) -> Bound:
+def quadratic_form(*, kappa: Real, scale: Real, mean_norm: Real, dim: Real, t: Real, c: Real) -> Bound:
     """Bound |z'(K - E K) z| for K = X'X and one unit vector z by kappa^2 scale^2 t.
 
     The probability is 1 - 4 exp(-c min(t^2 / (dim + (mean_norm / (kappa scale))^2), t)), for a constant c that the
@@ -167,7 +169,7 @@ def quadratic_form(*, kappa: Any, scale: Any, mean_norm: Any, dim: Any, t: Any, 
 
 
 @formula
-def quadratic_form_gaussian(*, scale: Any, frobenius: Any, mean_norm: Any, tau: Any) -> Bound:
+def quadratic_form_gaussian(*, scale: Real, frobenius: Real, mean_norm: Real, tau: Real) -> Bound:
     """Bound |z'(K - E K) z| for K = X'X, X_i ~ N(mu_i, Sigma_i) and one unit vector z, with every constant.
 
     2 sqrt(v tau) + 2 scale^2 tau with v = frobenius^2 + 2 scale^2 mean_norm^2.
@@ -188,7 +190,9 @@ def quadratic_form_gaussian(*, scale: Any, frobenius: Any, mean_norm: Any, tau: 
 
 
 @formula
-def hanson_wright(*, kappa: Any, frobenius: Any, op_norm: Any, mean_frobenius: Any, dim: Any, t: Any, c: Any) -> Bound:
+def hanson_wright(
+    *, kappa: Real, frobenius: Real, op_norm: Real, mean_frobenius: Real, dim: Real, t: Real, c: Real
+) -> Bound:
     """Bound |Z - E Z| for Z = sum a_ij <X_i, X_j> and independent sub-Gaussian coordinates by kappa^2 t.
 
     The probability is 1 - 4 exp(-c min(t^2 / (dim frobenius^2 + mean_frobenius^2 / kappa^2), t / op_norm)), for a
@@ -213,7 +217,7 @@ def hanson_wright(*, kappa: Any, frobenius: Any, op_norm: Any, mean_frobenius: A
 
 @formula
 def hanson_wright_gaussian(
-    *, scale: Any, frobenius: Any, op_norm: Any, mean_frobenius: Any, dim: Any, tau: Any
+    *, scale: Real, frobenius: Real, op_norm: Real, mean_frobenius: Real, dim: Real, tau: Real
 ) -> Bound:
     """Bound |Z - E Z| for Z = sum a_ij <X_i, X_j> and X_i ~ N(mu_i, Sigma_i), |Sigma_i| <= scale^2.
 
@@ -237,7 +241,7 @@ def hanson_wright_gaussian(
 
 
 @formula
-def sub_exponential(*, t: Any, v: Any, alpha: Any, as_printed: bool = False) -> Bound:
+def sub_exponential(*, t: Real, v: Real, alpha: Real, as_printed: bool = False) -> Bound:
     """Bound |X| by t for a centred X with E exp(s X) <= exp(s^2 v^2 / 2) for |s| <= 1 / alpha.
 
     The exponent of each tail is t^2 / (2 v^2) for t <= v^2 / alpha and t / alpha - v^2 / (2 alpha^2) beyond. As
@@ -264,6 +268,6 @@ def sub_exponential(*, t: Any, v: Any, alpha: Any, as_printed: bool = False) -> 
     return Bound(t, 1 - 2 * xp.exp(-exponent), valid, source)
 
 
-def _chaos(v: Any, b: Any, tau: Any) -> Any:
+def _chaos(v: Real, b: Real, tau: Real) -> Any:
     """Return 2 sqrt(v tau) + 2 b tau, the deviation of a Gaussian quadratic form."""
     return 2 * xp.sqrt(v * tau) + 2 * b * tau

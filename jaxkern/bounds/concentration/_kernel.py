@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, formula, note_of, xp
+from jaxkern.bounds._bound import Bound, Real, formula, note_of, xp
 from jaxkern.bounds.concentration._variance import SPREAD
 
 
 @formula
 def lipschitz_kernel(
     *,
-    lipschitz: Any,
-    omega: Any,
-    scale: Any,
-    num_points: Any,
-    t: Any,
-    mean_scale: Any = None,
-    c: Any = 0.5,
+    lipschitz: Real,
+    omega: Real,
+    scale: Real,
+    num_points: Real,
+    t: Real,
+    mean_scale: Real | None = None,
+    c: Real = 0.5,
     as_printed: bool = False,
 ) -> Bound:
     """Bound |K - E K|_F, hence |K - E K|, in class LC by L omega (mean_scale sqrt(2 n (n + 1)) + 2 scale sqrt(n) t).
@@ -52,7 +52,7 @@ def lipschitz_kernel(
 
 @formula
 def distance_kernel(
-    *, lipschitz: Any, omega: Any, scale: Any, num_points: Any, t: Any, mean_scale: Any = None
+    *, lipschitz: Real, omega: Real, scale: Real, num_points: Real, t: Real, mean_scale: Real | None = None
 ) -> Bound:
     """Bound |K - E K|_F in class LC for K(x, y) = g(x - y) with L-Lipschitz g, such as f(|x - y|).
 
@@ -78,7 +78,7 @@ def distance_kernel(
 
 @formula
 def distance_kernel_from_variance(
-    *, total_variance: Any, lipschitz: Any, omega: Any, scale: Any, num_points: Any, t: Any
+    *, total_variance: Real, lipschitz: Real, omega: Real, scale: Real, num_points: Real, t: Real
 ) -> Bound:
     """Bound the quantity of `distance_kernel` by sqrt(total_variance) + L omega scale sqrt(2 n) t.
 
@@ -102,7 +102,7 @@ def distance_kernel_from_variance(
 
 @formula
 def concentrated_data(
-    *, lipschitz: Any, omega: Any, scale: Any, num_points: Any, t: Any, c: Any, as_printed: bool = False
+    *, lipschitz: Real, omega: Real, scale: Real, num_points: Real, t: Real, c: Real, as_printed: bool = False
 ) -> Bound:
     """Bound |K - E K|_F under property (33) alone, in which the points need not be independent.
 
@@ -130,7 +130,7 @@ def concentrated_data(
 
 
 @formula
-def deviation(*, lipschitz: Any, omega: Any, scale: Any, num_points: Any, t: Any, c: Any = 0.5) -> Bound:
+def deviation(*, lipschitz: Real, omega: Real, scale: Real, num_points: Real, t: Real, c: Real = 0.5) -> Bound:
     """Bound V - E V for V = |K - E K| under property (33) by 2 sqrt(n) L scale omega t.
 
     The sentence that follows in the paper, that the sub-Gaussian norm of V is of this order, is false: E V may be of
@@ -152,7 +152,7 @@ def deviation(*, lipschitz: Any, omega: Any, scale: Any, num_points: Any, t: Any
 
 
 @formula
-def lower_limit(*, lipschitz: Any, scale: Any, num_points: Any) -> Bound:
+def lower_limit(*, lipschitz: Real, scale: Real, num_points: Real) -> Bound:
     """Bound |K - E K| from *below* by L scale n / 8, for points and a kernel that show Theorem 1 to be of right order.
 
     The points are independent copies of a symmetric X with P(|X| > scale) = 1/2, and K(x, y) = h(x) h(y) with
@@ -174,7 +174,7 @@ def lower_limit(*, lipschitz: Any, scale: Any, num_points: Any) -> Bound:
 
 @formula
 def gaussian_kernel(
-    *, noise: Any, lengthscale: Any, dim: Any, num_points: Any, t: Any, as_printed: bool = False
+    *, noise: Real, lengthscale: Real, dim: Real, num_points: Real, t: Real, as_printed: bool = False
 ) -> Bound:
     """Bound |K - E K| / n for the Gaussian kernel and noise N(0, noise^2 I / dim) around any centres.
 
@@ -184,7 +184,7 @@ def gaussian_kernel(
 
     Parameters
     ----------
-    noise, lengthscale, dim : of the model above.
+    noise, lengthscale, dim : sigma, the lengthscale of the kernel, and the dimension.
     num_points, t : n points, and the size of the deviation.
     as_printed : take the statement as printed. Static.
 
@@ -205,7 +205,7 @@ def gaussian_kernel(
 
 @formula
 def anisotropic_noise(
-    *, lipschitz: Any, op_norm: Any, dim: Any, num_points: Any, t: Any, as_printed: bool = False
+    *, lipschitz: Real, op_norm: Real, dim: Real, num_points: Real, t: Real, as_printed: bool = False
 ) -> Bound:
     """Bound |K - E K| / n for noise N(0, Sigma / dim) around any centres.
 
@@ -231,6 +231,6 @@ def anisotropic_noise(
     return Bound(value, 1 - xp.exp(-(t**2)), valid, "amini2021, (12)" + note_of(as_printed, "sharper"))
 
 
-def _printed(lipschitz: Any, omega: Any, scale: Any, n: Any, t: Any, c: Any) -> Any:
+def _printed(lipschitz: Real, omega: Real, scale: Real, n: Real, t: Real, c: Real) -> Any:
     """Return the right-hand side of amini2021, (4)."""
     return 2 * lipschitz * omega * scale * (n / xp.sqrt(c) + xp.sqrt(n) * t)

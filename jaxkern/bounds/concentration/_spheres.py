@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, certain, formula, note_of, xp
+from jaxkern.bounds._bound import Bound, Real, certain, formula, note_of, xp
 
 _MOST = 600.0
 """Larger exponents are cut here, and the bound is then not valid: float64 ends at exp(709)."""
 
 
 @formula
-def sphere_moment(*, u: Any, dim: Any, as_printed: bool = False) -> Bound:
+def sphere_moment(*, u: Real, dim: Real, as_printed: bool = False) -> Bound:
     """Bound psi_dim(u) = E exp(u a), a the inner product of two uniform directions, by exp(u^2 / (2 dim)).
 
     It is what psi is about for u << dim. As printed exp(u^2 / (4 dim)), from Lemma 6, where a variance is half of what
@@ -40,14 +40,16 @@ def sphere_moment(*, u: Any, dim: Any, as_printed: bool = False) -> Bound:
 
 
 @formula
-def isotropic_block_mean(*, radius: Any, other_radius: Any, noise: Any, lengthscale: Any, dim: Any, psi: Any) -> Bound:
+def isotropic_block_mean(
+    *, radius: Real, other_radius: Real, noise: Real, lengthscale: Real, dim: Real, psi: Real
+) -> Bound:
     """Give Psi*_kl for isotropic noise: u_k u_l psi(x), x = radius other_radius / (s lengthscale)^2.
 
     With s^2 = 1 + 2 noise^2 / (dim lengthscale^2) and u_k = s^(-dim / 2) exp(-radius^2 / (2 s^2 lengthscale^2)).
 
     Parameters
     ----------
-    radius, other_radius, noise, lengthscale, dim : r_k, r_l, and of the model above.
+    radius, other_radius, noise, lengthscale, dim : r_k, r_l, sigma, the lengthscale of the kernel, and the dimension.
     psi : psi(x).
 
     Returns
@@ -64,13 +66,13 @@ def isotropic_block_mean(*, radius: Any, other_radius: Any, noise: Any, lengthsc
 @formula
 def isotropic_block_variance(
     *,
-    radius: Any,
-    other_radius: Any,
-    noise: Any,
-    lengthscale: Any,
-    dim: Any,
-    psi: Any,
-    psi_double: Any,
+    radius: Real,
+    other_radius: Real,
+    noise: Real,
+    lengthscale: Real,
+    dim: Real,
+    psi: Real,
+    psi_double: Real,
     as_printed: bool = False,
 ) -> Bound:
     """Give v*_kl^2 for isotropic noise: u_k^2 u_l^2 (psi(2 x) - psi(x)^2), in the words of `isotropic_block_mean`.
@@ -80,7 +82,7 @@ def isotropic_block_variance(
 
     Parameters
     ----------
-    radius, other_radius, noise, lengthscale, dim : r_k, r_l, and of the model above.
+    radius, other_radius, noise, lengthscale, dim : r_k, r_l, sigma, the lengthscale of the kernel, and the dimension.
     psi, psi_double : psi(x) and psi(2 x).
     as_printed : take the statement as printed. Static.
 
@@ -96,12 +98,14 @@ def isotropic_block_variance(
 
 
 @formula
-def isotropic_block_variance_upper(*, radius: Any, other_radius: Any, noise: Any, lengthscale: Any, dim: Any) -> Bound:
+def isotropic_block_variance_upper(
+    *, radius: Real, other_radius: Real, noise: Real, lengthscale: Real, dim: Real
+) -> Bound:
     """Bound v*_kl^2 for isotropic noise by u_k^2 u_l^2 x^2 / dim exp(2 x^2 / (dim + 2)): (32) with its constants.
 
     Parameters
     ----------
-    radius, other_radius, noise, lengthscale, dim : r_k, r_l, and of the model above.
+    radius, other_radius, noise, lengthscale, dim : r_k, r_l, sigma, the lengthscale of the kernel, and the dimension.
 
     Returns
     -------
@@ -117,12 +121,14 @@ def isotropic_block_variance_upper(*, radius: Any, other_radius: Any, noise: Any
 
 
 @formula
-def isotropic_block_variance_lower(*, radius: Any, other_radius: Any, noise: Any, lengthscale: Any, dim: Any) -> Bound:
+def isotropic_block_variance_lower(
+    *, radius: Real, other_radius: Real, noise: Real, lengthscale: Real, dim: Real
+) -> Bound:
     """Bound v*_kl^2 for isotropic noise from *below* by u_k^2 u_l^2 x^2 / dim.
 
     Parameters
     ----------
-    radius, other_radius, noise, lengthscale, dim : r_k, r_l, and of the model above.
+    radius, other_radius, noise, lengthscale, dim : r_k, r_l, sigma, the lengthscale of the kernel, and the dimension.
 
     Returns
     -------
@@ -136,7 +142,7 @@ def isotropic_block_variance_lower(*, radius: Any, other_radius: Any, noise: Any
 
 
 @formula
-def radial_mean_gap(*, noise: Any, lengthscale: Any, dim: Any) -> Bound:
+def radial_mean_gap(*, noise: Real, lengthscale: Real, dim: Real) -> Bound:
     """Bound |f_d(a) - exp(-(r_k^2 + r_l^2 - 2 a r_k r_l) / (2 lengthscale^2))| by noise^2 / (dim lengthscale^2).
 
     f_d is the mean kernel of radial noise as a function of the cosine a. Hence Psi*_kl differs by no more from
@@ -145,7 +151,7 @@ def radial_mean_gap(*, noise: Any, lengthscale: Any, dim: Any) -> Bound:
 
     Parameters
     ----------
-    noise, lengthscale, dim : of the model above.
+    noise, lengthscale, dim : sigma, the lengthscale of the kernel, and the dimension.
 
     Returns
     -------
@@ -160,7 +166,7 @@ def radial_mean_gap(*, noise: Any, lengthscale: Any, dim: Any) -> Bound:
 
 @formula
 def radial_block_variance(
-    *, radius: Any, other_radius: Any, noise: Any, lengthscale: Any, dim: Any, as_printed: bool = False
+    *, radius: Real, other_radius: Real, noise: Real, lengthscale: Real, dim: Real, as_printed: bool = False
 ) -> Bound:
     """Bound v*_kl^2 for radial noise by (w x / sqrt(dim) exp(x^2 / (dim + 2)) + noise^2 / (dim lengthscale^2))^2.
 
@@ -169,7 +175,7 @@ def radial_block_variance(
 
     Parameters
     ----------
-    radius, other_radius, noise, lengthscale, dim : r_k, r_l, and of the model above.
+    radius, other_radius, noise, lengthscale, dim : r_k, r_l, sigma, the lengthscale of the kernel, and the dimension.
     as_printed : take the statement as printed. Static.
 
     Returns
@@ -190,7 +196,7 @@ def radial_block_variance(
     return Bound(value, certain(value), (dim >= 2) & (exponent <= _MOST), source)
 
 
-def _isotropic(radius: Any, other: Any, noise: Any, lengthscale: Any, dim: Any) -> tuple[Any, Any]:
+def _isotropic(radius: Real, other: Real, noise: Real, lengthscale: Real, dim: Real) -> tuple[Any, Any]:
     """Return u_k u_l and x."""
     stretched = lengthscale**2 + 2 * noise**2 / dim
     shrunk = dim / 2 * xp.log1p(2 * noise**2 / (dim * lengthscale**2))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, formula, note_of, xp
+from jaxkern.bounds._bound import Bound, Real, formula, note_of, xp
 
 
 @formula
-def u_statistic(*, bound: Any, num_points: Any, t: Any, as_printed: bool = False) -> Bound:
+def u_statistic(*, bound: Real, num_points: Real, t: Real, as_printed: bool = False) -> Bound:
     """Bound |U - E U| for the mean U of h(Y_i, Y_j) over pairs of n independent points, |h| <= bound, h symmetric.
 
     2 bound t / sqrt(n - 1), by Hoeffding. As printed sqrt(8) bound t / sqrt(n), by bounded differences; it holds, and
@@ -33,7 +33,9 @@ def u_statistic(*, bound: Any, num_points: Any, t: Any, as_printed: bool = False
 
 
 @formula
-def two_sample_statistic(*, bound: Any, num_points: Any, num_others: Any, t: Any, as_printed: bool = False) -> Bound:
+def two_sample_statistic(
+    *, bound: Real, num_points: Real, num_others: Real, t: Real, as_printed: bool = False
+) -> Bound:
     """Bound |V - E V| for the mean V of h(Y_i, Z_j) over n and m independent points, |h| <= bound.
 
     sqrt(2) bound t / sqrt(min(n, m)), by Hoeffding. As printed sqrt(8) for sqrt(2), which holds.
@@ -56,7 +58,7 @@ def two_sample_statistic(*, bound: Any, num_points: Any, num_others: Any, t: Any
 
 
 @formula
-def block_means(*, bound: Any, smallest: Any, num_clusters: Any, t: Any, as_printed: bool = False) -> Bound:
+def block_means(*, bound: Real, smallest: Real, num_clusters: Real, t: Real, as_printed: bool = False) -> Bound:
     """Bound |Psi_kl - Psi*_kl|, empirical against population, for a mean kernel bounded by `bound`.
 
     2 bound (t / sqrt(smallest) + 1 / smallest); the last part is the bias of the diagonal, which the paper's proof
@@ -64,7 +66,7 @@ def block_means(*, bound: Any, smallest: Any, num_clusters: Any, t: Any, as_prin
 
     Parameters
     ----------
-    bound, smallest, num_clusters, t : sup |E K|, min(n_k, n_l), R clusters, and the size of the deviation.
+    bound, smallest, num_clusters, t : sup |E K|, min(n_k, n_l), R clusters, and the deviation.
     as_printed : take the statement as printed. Static.
 
     Returns
@@ -80,14 +82,14 @@ def block_means(*, bound: Any, smallest: Any, num_clusters: Any, t: Any, as_prin
 
 
 @formula
-def block_variances(*, bound: Any, smallest: Any, num_clusters: Any, t: Any, as_printed: bool = False) -> Bound:
+def block_variances(*, bound: Real, smallest: Real, num_clusters: Real, t: Real, as_printed: bool = False) -> Bound:
     """Bound |v_kl^2 - v*_kl^2|, empirical against population, for a mean kernel bounded by `bound`.
 
     5 bound^2 (t / sqrt(smallest) + 1 / smallest). As printed 9 bound^2 t / sqrt(smallest), which holds.
 
     Parameters
     ----------
-    bound, smallest, num_clusters, t : sup |E K|, min(n_k, n_l), R clusters, and the size of the deviation.
+    bound, smallest, num_clusters, t : sup |E K|, min(n_k, n_l), R clusters, and the deviation.
     as_printed : take the statement as printed. Static.
 
     Returns
@@ -103,7 +105,14 @@ def block_variances(*, bound: Any, smallest: Any, num_clusters: Any, t: Any, as_
 
 @formula
 def empirical_separation(
-    *, gamma2: Any, bound: Any, min_share: Any, num_points: Any, num_clusters: Any, t: Any, as_printed: bool = False
+    *,
+    gamma2: Real,
+    bound: Real,
+    min_share: Real,
+    num_points: Real,
+    num_clusters: Real,
+    t: Real,
+    as_printed: bool = False,
 ) -> Bound:
     """Bound the empirical gamma^2 from *below* by gamma*^2 minus 8 bound times `block_means` of the smallest cluster.
 
@@ -112,8 +121,7 @@ def empirical_separation(
     Parameters
     ----------
     gamma2 : gamma*^2 of the population, with the empirical shares of the clusters.
-    bound, min_share, num_points, num_clusters, t : sup |E K|, share of the smallest cluster, n points, R clusters, and
-        deviation.
+    bound, min_share, num_points, num_clusters, t : sup |E K|, smallest share, n points, R clusters, and the deviation.
     as_printed : take the statement as printed. Static.
 
     Returns
@@ -130,7 +138,14 @@ def empirical_separation(
 
 @formula
 def empirical_variance(
-    *, vbar2: Any, bound: Any, min_share: Any, num_points: Any, num_clusters: Any, t: Any, as_printed: bool = False
+    *,
+    vbar2: Real,
+    bound: Real,
+    min_share: Real,
+    num_points: Real,
+    num_clusters: Real,
+    t: Real,
+    as_printed: bool = False,
 ) -> Bound:
     """Bound the empirical vbar^2 by the population's vbar*^2 plus `block_variances` of the smallest cluster.
 
@@ -139,8 +154,7 @@ def empirical_variance(
     Parameters
     ----------
     vbar2 : vbar*^2 of the population.
-    bound, min_share, num_points, num_clusters, t : sup |E K|, share of the smallest cluster, n points, R clusters, and
-        deviation.
+    bound, min_share, num_points, num_clusters, t : sup |E K|, smallest share, n points, R clusters, and the deviation.
     as_printed : take the statement as printed. Static.
 
     Returns
@@ -155,11 +169,11 @@ def empirical_variance(
     return _all_blocks(vbar2 + added, smallest, num_clusters, t, source)
 
 
-def _rate(smallest: Any, t: Any) -> Any:
+def _rate(smallest: Real, t: Real) -> Any:
     return t / xp.sqrt(smallest) + 1 / smallest
 
 
-def _all_blocks(value: Any, smallest: Any, num_clusters: Any, t: Any, source: str) -> Bound:
+def _all_blocks(value: Real, smallest: Real, num_clusters: Real, t: Real, source: str) -> Bound:
     """Return the bound with the probability of Proposition 2; where it is positive, t is large enough for the proof."""
     probability = 1 - 4 * num_clusters**2 * xp.exp(-(t**2))
     valid = (smallest >= 1) & (num_clusters >= 1) & (t >= 0)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from jaxkern.bounds._bound import Bound, certain, formula, note_of, xp
+from jaxkern.bounds._bound import Bound, Real, certain, formula, note_of, xp
 
 SPREAD = 1 + math.log(2.0)
 """E f^2 <= SPREAD / c where P(|f| > s) <= 2 exp(-c s^2): the integral of min(1, 2 exp(-c s^2)) d(s^2)."""
 
 
 @formula
-def gaussian_lipschitz(*, lengthscale: Any, as_printed: bool = False) -> Bound:
+def gaussian_lipschitz(*, lengthscale: Real, as_printed: bool = False) -> Bound:
     """Bound the constant L of the Gaussian kernel in (2) by exp(-1/2) / lengthscale, which no smaller number replaces.
 
     As printed sqrt(2) / (e lengthscale), which is the slope at the distance sqrt(2) lengthscale; the steepest is at
@@ -35,7 +34,7 @@ def gaussian_lipschitz(*, lengthscale: Any, as_printed: bool = False) -> Bound:
 
 
 @formula
-def gram_displacement(*, lipschitz: Any, num_points: Any, displacement: Any) -> Bound:
+def gram_displacement(*, lipschitz: Real, num_points: Real, displacement: Real) -> Bound:
     """Bound |K(X) - K(X')|_F, hence the change of |K(X) - A| for any matrix A, by 2 sqrt(n) L |X - X'|_F.
 
     Parameters
@@ -53,7 +52,7 @@ def gram_displacement(*, lipschitz: Any, num_points: Any, displacement: Any) -> 
 
 
 @formula
-def gram_displacement_distance(*, lipschitz: Any, num_points: Any, displacement: Any) -> Bound:
+def gram_displacement_distance(*, lipschitz: Real, num_points: Real, displacement: Real) -> Bound:
     """Bound the quantity of `gram_displacement` for K(x, y) = g(x - y) with L-Lipschitz g by sqrt(2 n) L |X - X'|_F.
 
     Parameters
@@ -71,7 +70,7 @@ def gram_displacement_distance(*, lipschitz: Any, num_points: Any, displacement:
 
 
 @formula
-def pair_variance(*, lipschitz: Any, omega: Any, scale: Any, c: Any, as_printed: bool = False) -> Bound:
+def pair_variance(*, lipschitz: Real, omega: Real, scale: Real, c: Real, as_printed: bool = False) -> Bound:
     """Bound var K(X_1, X_2) under property (33) with constant c by 2 (1 + log 2) L^2 omega^2 scale^2 / c.
 
     As printed 4 for 2 (1 + log 2) = 3.39, which holds too.
@@ -92,7 +91,7 @@ def pair_variance(*, lipschitz: Any, omega: Any, scale: Any, c: Any, as_printed:
 
 
 @formula
-def pair_variance_lc(*, lipschitz: Any, omega: Any, scale: Any) -> Bound:
+def pair_variance_lc(*, lipschitz: Real, omega: Real, scale: Real) -> Bound:
     """Bound var K(X_1, X_2) in class LC by 2 L^2 omega^2 scale^2: the Poincare inequality.
 
     Parameters
@@ -110,7 +109,7 @@ def pair_variance_lc(*, lipschitz: Any, omega: Any, scale: Any) -> Bound:
 
 
 @formula
-def diagonal_variance(*, lipschitz: Any, omega: Any, scale: Any, c: Any, as_printed: bool = False) -> Bound:
+def diagonal_variance(*, lipschitz: Real, omega: Real, scale: Real, c: Real, as_printed: bool = False) -> Bound:
     """Bound var K(X_1, X_1) under property (33) with constant c by 4 (1 + log 2) L^2 omega^2 scale^2 / c.
 
     As printed 4 for 4 (1 + log 2) = 6.77, which is false: K(x, x) is 2 L-Lipschitz, not sqrt(2) L.
@@ -131,7 +130,7 @@ def diagonal_variance(*, lipschitz: Any, omega: Any, scale: Any, c: Any, as_prin
 
 
 @formula
-def diagonal_variance_lc(*, lipschitz: Any, omega: Any, scale: Any) -> Bound:
+def diagonal_variance_lc(*, lipschitz: Real, omega: Real, scale: Real) -> Bound:
     """Bound var K(X_1, X_1) in class LC by 4 L^2 omega^2 scale^2: the Poincare inequality.
 
     Parameters
@@ -150,7 +149,7 @@ def diagonal_variance_lc(*, lipschitz: Any, omega: Any, scale: Any) -> Bound:
 
 @formula
 def frobenius_mean_square(
-    *, lipschitz: Any, omega: Any, scale: Any, num_points: Any, c: Any, as_printed: bool = False
+    *, lipschitz: Real, omega: Real, scale: Real, num_points: Real, c: Real, as_printed: bool = False
 ) -> Bound:
     """Bound E |K - E K|_F^2 / n^2 under property (33) by 2 (1 + log 2) (1 + 1 / n) L^2 omega^2 scale^2 / c.
 
@@ -176,7 +175,7 @@ def frobenius_mean_square(
 
 @formula
 def frobenius_mean(
-    *, lipschitz: Any, omega: Any, scale: Any, num_points: Any, c: Any, as_printed: bool = False
+    *, lipschitz: Real, omega: Real, scale: Real, num_points: Real, c: Real, as_printed: bool = False
 ) -> Bound:
     """Bound E |K - E K|_F under property (33) by L omega scale sqrt(2 (1 + log 2) n (n + 1) / c).
 
@@ -201,7 +200,7 @@ def frobenius_mean(
 
 
 @formula
-def frobenius_mean_lc(*, lipschitz: Any, omega: Any, scale: Any, num_points: Any) -> Bound:
+def frobenius_mean_lc(*, lipschitz: Real, omega: Real, scale: Real, num_points: Real) -> Bound:
     """Bound the root of E |K - E K|_F^2 in class LC by L omega scale sqrt(2 n (n + 1)).
 
     Parameters
@@ -221,7 +220,7 @@ def frobenius_mean_lc(*, lipschitz: Any, omega: Any, scale: Any, num_points: Any
 
 
 @formula
-def gaussian_pair_variance(*, squared_distance: Any, noise_variance: Any, lengthscale: Any, dim: Any) -> Bound:
+def gaussian_pair_variance(*, squared_distance: Real, noise_variance: Real, lengthscale: Real, dim: Real) -> Bound:
     """Give var K(X_i, X_j) of the Gaussian kernel exactly, for X_i - X_j ~ N(m, noise_variance I), |m|^2 given.
 
     With a = noise_variance / lengthscale^2 it is (E K)^2 (exp(g) - 1) = E K^2 (1 - exp(-g)), where

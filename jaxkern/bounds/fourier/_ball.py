@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxkern.bounds._bound import Bound, certain, formula, xp
+from jaxkern.bounds._bound import Bound, Real, certain, formula, xp
 from jaxkern.bounds.fourier._pair import FARTHEST, inside
 from jaxkern.bounds.fourier._pairs import SMALLEST
 
@@ -20,7 +20,7 @@ _SHARES = np.linspace(0.05, 0.95, 37).tolist()
 
 @formula
 def gradient(
-    *, frequency_energy: Any, distance: Any, dim: Any, num_frequencies: Any, as_printed: bool = False
+    *, frequency_energy: Real, distance: Real, dim: Real, num_frequencies: Real, as_printed: bool = False
 ) -> Bound:
     """Bound |grad Dhat^2| by (2 / t) sum |w_i|^2 times the distance.
 
@@ -47,7 +47,7 @@ def gradient(
 
 
 @formula
-def lipschitz_squared(*, radius: Any, dim: Any, num_frequencies: Any, tau: Any) -> Bound:
+def lipschitz_squared(*, radius: Real, dim: Real, num_frequencies: Real, tau: Real) -> Bound:
     """Bound the Lipschitz constant of Dhat^2 over differences of length <= radius by 2 radius |A|, A = sum w w' / t.
 
     And |A| <= (1 + (sqrt(dim) + sqrt(2 tau)) / sqrt(t))^2. The paper has O(radius t sqrt(dim) log n), from
@@ -71,13 +71,13 @@ def lipschitz_squared(*, radius: Any, dim: Any, num_frequencies: Any, tau: Any) 
 @formula
 def ball(
     *,
-    eps: Any,
-    num_frequencies: Any,
-    dim: Any,
-    diameter: Any,
-    tau: Any = 5.0,
-    inner: Any = 0.85,
-    shell: Any = 1.5,
+    eps: Real,
+    num_frequencies: Real,
+    dim: Real,
+    diameter: Real,
+    tau: Real = 5.0,
+    inner: Real = 0.85,
+    shell: Real = 1.5,
 ) -> Bound:
     """Bound |Dhat / D - 1| by eps for *all* points of R^dim at distance <= diameter, uncountably many.
 
@@ -120,7 +120,7 @@ def ball(
 
 
 @formula
-def vanishing_ball(*, eps: Any, num_frequencies: Any, dim: Any, tau: Any) -> Bound:
+def vanishing_ball(*, eps: Real, num_frequencies: Real, dim: Real, tau: Real) -> Bound:
     """Bound from *below* the largest radius at which |Dhat / D - 1| <= eps for all differences within it.
 
     The part of `ball` near zero: the extreme eigenvalues of A = sum w w' / t decide, and no net is needed.
@@ -143,7 +143,7 @@ def vanishing_ball(*, eps: Any, num_frequencies: Any, dim: Any, tau: Any) -> Bou
 
 
 @formula
-def ball_additive(*, eps: Any, num_frequencies: Any, dim: Any, diameter: Any, tau: Any) -> Bound:
+def ball_additive(*, eps: Real, num_frequencies: Real, dim: Real, diameter: Real, tau: Real) -> Bound:
     """Bound |Khat - K| by eps for *all* differences of R^dim of length <= diameter, by a net of the best mesh.
 
     Parameters
@@ -169,7 +169,7 @@ def ball_additive(*, eps: Any, num_frequencies: Any, dim: Any, diameter: Any, ta
 
 
 @formula
-def dimension_limit(*, eps: Any, dim: Any, radius: Any) -> Bound:
+def dimension_limit(*, eps: Real, dim: Real, radius: Real) -> Bound:
     """Bound from *below* the dimension of any unit-norm map h with |K(x, y) - <h(x), h(y)>| <= eps on a ball.
 
     With n = (radius / sqrt(2 log(1 / eps)))^dim, the size of a packing, it is the largest over k = 1, ..., 32 of
@@ -196,13 +196,13 @@ def dimension_limit(*, eps: Any, dim: Any, radius: Any) -> Bound:
     return Bound(value, certain(value), valid, "chen2016, Lemma 6.1 (explicit)")
 
 
-def _extremes(dim: Any, t: Any, tau: Any) -> tuple[Any, Any]:
+def _extremes(dim: Real, t: Real, tau: Real) -> tuple[Any, Any]:
     """Return how far |A|^(1/2) may be from 1, and the length of the longest frequency."""
     b = (xp.sqrt(dim) + xp.sqrt(2 * xp.maximum(tau, 0.0))) / xp.sqrt(t)
     return b, xp.sqrt(dim) + xp.sqrt(2 * xp.maximum(tau + xp.log(t), 0.0))
 
 
-def _near(eps: Any, b: Any, longest: Any) -> Any:
+def _near(eps: Real, b: Real, longest: Real) -> Any:
     """Return the radius up to which those two keep Dhat / D within eps of 1."""
     error = inside(eps)
     near = xp.minimum(b, error * (1 - 1e-9))

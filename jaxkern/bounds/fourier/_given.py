@@ -11,7 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxkern.bounds._bound import Bound, formula
+from jaxkern._types import ArrayLike, Float
+from jaxkern.bounds._bound import Bound, Real, formula
 from jaxkern.bounds.fourier._pair import inside
 from jaxkern.bounds.fourier._pairs import SMALLEST, stop_loss
 
@@ -29,7 +30,9 @@ _STEPS = 6
 
 
 @formula
-def relative_distances_given(*, eps: Any, num_frequencies: Any, squared_distances: Any, pairs: Any) -> Bound:
+def relative_distances_given(
+    *, eps: Real, num_frequencies: Real, squared_distances: Float[ArrayLike, " b"], pairs: Float[ArrayLike, " b"]
+) -> Bound:
     """Bound max |Dhat / D - 1| by eps over pairs of points, pairs[i] of which are at least so far apart.
 
     squared_distances holds |x - y|^2 / lengthscale^2, or anything smaller, such as the lower edges of the bins of a
@@ -72,14 +75,18 @@ def relative_distances_given(*, eps: Any, num_frequencies: Any, squared_distance
     return _bound(xp, eps, num_frequencies, squared, counts, rates)
 
 
-def certificate(eps: float, squared_distances: Any, pairs: Any) -> Callable[[int], Bound]:
+def certificate(
+    eps: float, squared_distances: Float[ArrayLike, " b"], pairs: Float[ArrayLike, " b"]
+) -> Callable[[int], Bound]:
     """Return `relative_distances_given` as a function of num_frequencies, with the rates computed once."""
     squared, counts = (np.asarray(v, float) for v in (squared_distances, pairs))
     rates = _rates(np, inside(eps), squared)
     return lambda size: _bound(np, eps, float(size), squared, counts, rates)
 
 
-def _bound(xp: ModuleType, eps: Any, num_frequencies: Any, squared: Any, counts: Any, rates: tuple[Any, Any]) -> Bound:
+def _bound(
+    xp: ModuleType, eps: Real, num_frequencies: Real, squared: Any, counts: Any, rates: tuple[Any, Any]
+) -> Bound:
     sharp = stop_loss(eps, num_frequencies)
     failure = xp.minimum(sharp, sum(xp.exp(-num_frequencies * rate) for rate in rates))
     probability = 1 - xp.sum(counts * failure)
@@ -89,7 +96,7 @@ def _bound(xp: ModuleType, eps: Any, num_frequencies: Any, squared: Any, counts:
     return Bound(eps, probability, valid, "jaxkern, Theorem F of chen2016")
 
 
-def _rates(xp: ModuleType, eps: Any, squared: Any) -> tuple[Any, Any]:
+def _rates(xp: ModuleType, eps: Real, squared: Any) -> tuple[Any, Any]:
     """Return I+ and I- at every squared distance, (b,) each, from below.
 
     X = 1 - cos(phi) with phi = r w on the circle, where its density, the wrapped normal one, is a sum of positive

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from jaxkern.bounds._bound import Bound, formula, note_of, xp
+from jaxkern.bounds._bound import Bound, Real, formula, note_of, xp
 
 
 @formula
-def gram_spectral_shifted(*, eps: Any, num_features: Any, num_points: Any, as_printed: bool = False) -> Bound:
+def gram_spectral_shifted(*, eps: Real, num_features: Real, num_points: Real, as_printed: bool = False) -> Bound:
     """Bound |G - Ghat|_2 / n by eps for shifted features: matrix Bernstein, 2 n exp(-eps^2 m / (2 + 4 eps / 3)).
 
     As printed the exponent is eps^2 m / (9 + 8 eps), from a weaker inequality and two triangle inequalities.
@@ -31,7 +30,7 @@ def gram_spectral_shifted(*, eps: Any, num_features: Any, num_points: Any, as_pr
 
 
 @formula
-def gram_spectral_paired(*, eps: Any, num_frequencies: Any, num_points: Any) -> Bound:
+def gram_spectral_paired(*, eps: Real, num_frequencies: Real, num_points: Real) -> Bound:
     """Bound |G - Ghat|_2 / n by eps for paired features: 2 n exp(-eps^2 t / (1/2 + 2 eps / 3)).
 
     At equal numbers of features, m = 2 t, this is about half of what shifted features need.
@@ -51,7 +50,7 @@ def gram_spectral_paired(*, eps: Any, num_frequencies: Any, num_points: Any) -> 
 
 
 @formula
-def gram_spectral_paired_all_n(*, eps: Any, num_frequencies: Any) -> Bound:
+def gram_spectral_paired_all_n(*, eps: Real, num_frequencies: Real) -> Bound:
     """Bound |G - Ghat|_2 / n by eps for paired features, whatever n: 40 exp(-eps^2 t / (1/2 + 2 eps / 3)).
 
     The intrinsic dimension of the variance, at most 5, replaces n.
@@ -72,7 +71,7 @@ def gram_spectral_paired_all_n(*, eps: Any, num_frequencies: Any) -> Bound:
 
 
 @formula
-def gram_frobenius_shifted(*, num_features: Any, tau: Any, variance: Any = 1.5) -> Bound:
+def gram_frobenius_shifted(*, num_features: Real, tau: Real, variance: Real = 1.5) -> Bound:
     """Bound |G - Ghat|_F / n for shifted features by (sqrt(variance) + 2 sqrt(tau)) / sqrt(m), whatever n.
 
     Equivalently m = (sqrt(1.5) + 2 sqrt(log(1 / delta)))^2 / eps^2 features give an error of eps n.
@@ -94,7 +93,7 @@ def gram_frobenius_shifted(*, num_features: Any, tau: Any, variance: Any = 1.5) 
 
 
 @formula
-def gram_frobenius_paired(*, num_frequencies: Any, tau: Any, variance: Any = 1.0) -> Bound:
+def gram_frobenius_paired(*, num_frequencies: Real, tau: Real, variance: Real = 1.0) -> Bound:
     """Bound |G - Ghat|_F / n for paired features by (sqrt(variance) + sqrt(tau)) / sqrt(t), whatever n.
 
     Parameters
@@ -114,7 +113,7 @@ def gram_frobenius_paired(*, num_frequencies: Any, tau: Any, variance: Any = 1.0
 
 
 @formula
-def gram_frobenius_paired_bernstein(*, eps: Any, num_frequencies: Any, variance: Any = 1.0) -> Bound:
+def gram_frobenius_paired_bernstein(*, eps: Real, num_frequencies: Real, variance: Real = 1.0) -> Bound:
     """Bound |G - Ghat|_F / n by eps for paired features, whatever n: 2 exp(-eps^2 t / (2 v + 2 sqrt(2) eps / 3)).
 
     v is the variance. The smaller of the two bounds for small failure probabilities.
@@ -135,7 +134,7 @@ def gram_frobenius_paired_bernstein(*, eps: Any, num_frequencies: Any, variance:
 
 
 @formula
-def quadratic_form_shifted(*, eps: Any, num_features: Any, as_printed: bool = False) -> Bound:
+def quadratic_form_shifted(*, eps: Real, num_features: Real, as_printed: bool = False) -> Bound:
     """Bound |x' (G - Ghat) x| / n by eps for one unit vector x and shifted features: 2 exp(-eps^2 m / 2).
 
     As printed 2 exp(-2 eps^2 m), a factor 4 too much in the exponent, and false.
@@ -157,7 +156,7 @@ def quadratic_form_shifted(*, eps: Any, num_features: Any, as_printed: bool = Fa
 
 
 @formula
-def quadratic_form_paired(*, eps: Any, num_frequencies: Any) -> Bound:
+def quadratic_form_paired(*, eps: Real, num_frequencies: Real) -> Bound:
     """Bound |x' (G - Ghat) x| / n by eps for one unit vector x and paired features: 2 exp(-2 eps^2 t).
 
     The exponent printed for m shifted features holds for t pairs of them.

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, certain, formula, xp
+from jaxkern.bounds._bound import Bound, Real, certain, formula, xp
 
 FARTHEST = math.sqrt(2 - 2 * math.exp(-0.5))
 """The kernel distance at distance 1: D(r) >= .887 r for r <= 1."""
 
 
 @formula
-def kernel_value(*, eps: Any, num_frequencies: Any, as_printed: bool = False) -> Bound:
+def kernel_value(*, eps: Real, num_frequencies: Real, as_printed: bool = False) -> Bound:
     """Bound |K(x, y) - Khat(x, y)| by eps for one pair, with probability 1 - 2 exp(-t eps^2 / 2).
 
     As printed the terms are said to lie in [-2, 2], which gives 1 - 2 exp(-t eps^2 / 8); they lie in [-1, 1].
@@ -36,7 +36,7 @@ def kernel_value(*, eps: Any, num_frequencies: Any, as_printed: bool = False) ->
 
 
 @formula
-def far_distance(*, eps: Any, num_frequencies: Any, distance: Any, as_printed: bool = False) -> Bound:
+def far_distance(*, eps: Real, num_frequencies: Real, distance: Real, as_printed: bool = False) -> Bound:
     """Bound |Dhat / D - 1| by eps for one pair at distance >= 1: an additive error of K is a relative one of D.
 
     As printed the proof asks for |K - Khat| <= eps / 4, whose probability is `kernel_value(eps=eps / 4)` as printed.
@@ -62,7 +62,7 @@ def far_distance(*, eps: Any, num_frequencies: Any, distance: Any, as_printed: b
 
 
 @formula
-def distance_lower(*, distance: Any, as_printed: bool = False) -> Bound:
+def distance_lower(*, distance: Real, as_printed: bool = False) -> Bound:
     """Bound D from *below* by .887 times the distance, sqrt(2 - 2 / sqrt(e)) exactly; as printed by .86 times it.
 
     Parameters
@@ -82,7 +82,7 @@ def distance_lower(*, distance: Any, as_printed: bool = False) -> Bound:
 
 
 @formula
-def squared_distance_lower(*, eps: Any, distance: Any) -> Bound:
+def squared_distance_lower(*, eps: Real, distance: Real) -> Bound:
     """Bound D^2 from *below* by (1 - eps) distance^2.
 
     Parameters
@@ -100,7 +100,7 @@ def squared_distance_lower(*, eps: Any, distance: Any) -> Bound:
 
 
 @formula
-def ratio_upper(*, second_moment: Any, distance: Any, as_printed: bool = False) -> Bound:
+def ratio_upper(*, second_moment: Real, distance: Real, as_printed: bool = False) -> Bound:
     """Bound Dhat^2 / D^2 by S2 / (1 - r^2 / 4).
 
     As printed the denominator is 1 - r^2 / 2, and all |w| r <= 1 is assumed; the assumption is not needed.
@@ -124,7 +124,7 @@ def ratio_upper(*, second_moment: Any, distance: Any, as_printed: bool = False) 
 
 
 @formula
-def ratio_lower(*, second_moment: Any, fourth_moment: Any, distance: Any) -> Bound:
+def ratio_lower(*, second_moment: Real, fourth_moment: Real, distance: Real) -> Bound:
     """Bound Dhat^2 / D^2 from *below* by S2 - r^2 S4 / 12.
 
     Parameters
@@ -142,7 +142,7 @@ def ratio_lower(*, second_moment: Any, fourth_moment: Any, distance: Any) -> Bou
 
 
 @formula
-def chi_square_mean(*, eps: Any, num_frequencies: Any, as_printed: bool = False) -> Bound:
+def chi_square_mean(*, eps: Real, num_frequencies: Real, as_printed: bool = False) -> Bound:
     """Bound |chi2_t / t - 1| by eps, by the exact exponents of the two tails.
 
     The probability is 1 - exp(-t (eps - log(1 + eps)) / 2) - exp(-t (-eps - log(1 - eps)) / 2). As printed:
@@ -167,7 +167,7 @@ def chi_square_mean(*, eps: Any, num_frequencies: Any, as_printed: bool = False)
 
 
 @formula
-def log_mgf(*, s: Any, distance: Any, as_printed: bool = False) -> Bound:
+def log_mgf(*, s: Real, distance: Real, as_printed: bool = False) -> Bound:
     """Bound log E exp(s (X - E X)) for X = 1 - cos(w r): the logarithm for E X chi2_1, -log(1 - 2 s mu) / 2 - s mu.
 
     Here mu = E X = 1 - exp(-r^2 / 2). As printed: s^2 r^4 / 4, which is false: as r tends to 0
@@ -194,7 +194,7 @@ def log_mgf(*, s: Any, distance: Any, as_printed: bool = False) -> Bound:
 
 
 @formula
-def sub_exponential(*, eps: Any, mean: Any, p: Any, q: Any, num_frequencies: Any) -> Bound:
+def sub_exponential(*, eps: Real, mean: Real, p: Real, q: Real, num_frequencies: Real) -> Bound:
     """Bound the relative deviation of a mean of t copies by eps, given log M(s) <= s^2 p / 2 for |s| <= 1 / q.
 
     The probability is 1 - 2 exp(-t min(eps^2 mean^2 / (2 p), eps mean / (2 q))). The paper asks for the hypothesis on
@@ -217,7 +217,7 @@ def sub_exponential(*, eps: Any, mean: Any, p: Any, q: Any, num_frequencies: Any
 
 
 @formula
-def near_distance(*, eps: Any, num_frequencies: Any, distance: Any, as_printed: bool = False) -> Bound:
+def near_distance(*, eps: Real, num_frequencies: Real, distance: Real, as_printed: bool = False) -> Bound:
     """Bound |Dhat / D - 1| by eps for one pair: `relative_distances` for two points, at any distance.
 
     As printed, for distance <= 1, the proof has 1 - 2 exp(-t eps^2 D^4 / (6 distance^4)). The statement holds, though
@@ -244,7 +244,7 @@ def near_distance(*, eps: Any, num_frequencies: Any, distance: Any, as_printed: 
 
 
 @formula
-def segment(*, num_frequencies: Any, distance: Any, tau: Any) -> Bound:
+def segment(*, num_frequencies: Real, distance: Real, tau: Real) -> Bound:
     """Bound |Dhat^2 / D^2 - 1| by sqrt(12 tau / t) at every point of the segment from x to y at once.
 
     Both sides of (4) are monotone along the segment, so that its two ends decide.
@@ -264,12 +264,12 @@ def segment(*, num_frequencies: Any, distance: Any, tau: Any) -> Bound:
     return Bound(value, 1 - 4 * xp.exp(-tau), valid, "jaxkern, Lemma 3.3 of chen2016")
 
 
-def chernoff(t: Any, u: Any, v: Any) -> Any:
+def chernoff(t: Real, u: Real, v: Real) -> Any:
     """Return Chernoff's bound of P(chi2_t / t >= u) + P(chi2_t / t <= v), for v < 1 < u; the second is 0 for v <= 0."""
     u, v = xp.maximum(u, 1e-30), xp.maximum(v, 1e-30)
     return xp.exp(-t * (u - 1 - xp.log(u)) / 2) + xp.exp(-t * (v - 1 - xp.log(v)) / 2)
 
 
-def inside(eps: Any, most: float = 1.0) -> Any:
+def inside(eps: Real, most: float = 1.0) -> Any:
     """Return eps moved into (0, most), where formulas are defined; `valid` says where it was."""
     return xp.minimum(xp.maximum(eps, 1e-6), most - 1e-6)

@@ -8,7 +8,7 @@ from typing import Any
 import jax.scipy.special
 import scipy  # its parts load when they are used first
 
-from jaxkern.bounds._bound import Bound, certain, formula, xp
+from jaxkern.bounds._bound import Bound, Real, certain, formula, xp
 from jaxkern.bounds.fourier._pair import chernoff, inside
 
 SMALLEST = 1e-4
@@ -16,7 +16,7 @@ SMALLEST = 1e-4
 
 
 @formula
-def kernel_values(*, eps: Any, num_frequencies: Any, num_points: Any) -> Bound:
+def kernel_values(*, eps: Real, num_frequencies: Real, num_points: Real) -> Bound:
     """Bound max |K(x, y) - Khat(x, y)| over all pairs of n points by eps: `kernel_value` and a union bound.
 
     Parameters
@@ -34,7 +34,7 @@ def kernel_values(*, eps: Any, num_frequencies: Any, num_points: Any) -> Bound:
 
 
 @formula
-def kernel_values_shifted(*, eps: Any, num_features: Any, num_points: Any) -> Bound:
+def kernel_values_shifted(*, eps: Real, num_features: Real, num_points: Real) -> Bound:
     """Bound max |K(x, y) - Khat(x, y)| over n points by eps for shifted features, a point with itself included.
 
     Parameters
@@ -52,7 +52,7 @@ def kernel_values_shifted(*, eps: Any, num_features: Any, num_points: Any) -> Bo
 
 
 @formula
-def success_limit(*, eps: Any, num_frequencies: Any, num_points: Any) -> Bound:
+def success_limit(*, eps: Real, num_frequencies: Real, num_points: Real) -> Bound:
     """Bound the probability that |Dhat / D - 1| <= eps holds for all pairs of the worst n points: a lower bound on t.
 
     Let n / 2 pairs of points have orthogonal differences, and let the set shrink to a point. The n / 2 ratios become
@@ -78,7 +78,7 @@ def success_limit(*, eps: Any, num_frequencies: Any, num_points: Any) -> Bound:
 
 
 @formula
-def relative_distances_closed_form(*, eps: Any, num_frequencies: Any, num_points: Any) -> Bound:
+def relative_distances_closed_form(*, eps: Real, num_frequencies: Real, num_points: Real) -> Bound:
     """Bound max |Dhat / D - 1| over all pairs by eps, for t >= log(2 N / delta) / (eps^2 (1 - eps / 2)^2).
 
     N is the number of pairs. `relative_distances` is sharper, and `relative_distances_sharp` more so.
@@ -99,7 +99,7 @@ def relative_distances_closed_form(*, eps: Any, num_frequencies: Any, num_points
 
 
 @formula
-def relative_distances(*, eps: Any, num_frequencies: Any, num_points: Any) -> Bound:
+def relative_distances(*, eps: Real, num_frequencies: Real, num_points: Real) -> Bound:
     """Bound max |Dhat / D - 1| over all pairs of n points by eps, by Chernoff's bound for chi2_t / t.
 
     With u = (1 + eps)^2 and v = (1 - eps)^2 a pair fails with probability at most exp(-t (u - 1 - log u) / 2) +
@@ -121,7 +121,7 @@ def relative_distances(*, eps: Any, num_frequencies: Any, num_points: Any) -> Bo
 
 
 @formula
-def relative_distances_sharp(*, eps: Any, num_frequencies: Any, num_points: Any) -> Bound:
+def relative_distances_sharp(*, eps: Real, num_frequencies: Real, num_points: Real) -> Bound:
     """Bound max |Dhat / D - 1| over all pairs of n points by eps, at a loss of about a factor e to chi2_t / t.
 
     A convex order bounds the tails of Z = Dhat^2 / D^2 by those means of Y = chi2_t / t: for every c < u,
@@ -146,7 +146,7 @@ def relative_distances_sharp(*, eps: Any, num_frequencies: Any, num_points: Any)
     return Bound(bound.value, bound.probability, bound.valid & (eps >= SMALLEST), bound.source)
 
 
-def stop_loss(eps: Any, t: Any) -> Any:
+def stop_loss(eps: Real, t: Real) -> Any:
     """Return the two bounds of `relative_distances_sharp` for one pair, added up."""
     half, error = t / 2, inside(eps)
     u, v = (1 + error) ** 2, (1 - error) ** 2
@@ -156,23 +156,23 @@ def stop_loss(eps: Any, t: Any) -> Any:
     return above + (c * _lower_gamma(half, half * c) - _lower_gamma(half + 1, half * c)) / (c - v)
 
 
-def _all_pairs(eps: Any, num_points: Any, failure: Any, source: str) -> Bound:
+def _all_pairs(eps: Real, num_points: Real, failure: Real, source: str) -> Bound:
     """Return the bound eps with the failure probability of a pair times the number of pairs."""
     valid = (eps > 0) & (eps < 1) & (num_points >= 1)
     return Bound(eps, 1 - num_points * (num_points - 1) / 2 * failure, valid, source)
 
 
-def _lower_gamma(a: Any, x: Any) -> Any:
+def _lower_gamma(a: Real, x: Real) -> Any:
     """Return the regularised lower incomplete gamma function."""
     return _gamma("gammainc", a, x)
 
 
-def _upper_gamma(a: Any, x: Any) -> Any:
+def _upper_gamma(a: Real, x: Real) -> Any:
     """Return 1 - `_lower_gamma`, accurate where it is small."""
     return _gamma("gammaincc", a, x)
 
 
-def _gamma(name: str, a: Any, x: Any) -> Any:
+def _gamma(name: str, a: Real, x: Real) -> Any:
     if any(isinstance(v, jax.Array) for v in (a, x)):
         return getattr(jax.scipy.special, name)(a, x)
     return float(getattr(scipy.special, name)(a, x))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, formula, xp
+from jaxkern.bounds._bound import Bound, Real, formula, xp
 
 KOLTCHINSKII_LOUNICI = 5.92
 """A value of the universal constant for Gaussian covariance operators (kpotufe2020, Theorem C.1): Theorem A."""
@@ -14,7 +14,9 @@ KOLTCHINSKII_LOUNICI_LOWER = 3.505
 
 
 @formula
-def gaussian_covariance(*, op_norm: Any, rank: Any, n: Any, tau: Any, constant: Any = KOLTCHINSKII_LOUNICI) -> Bound:
+def gaussian_covariance(
+    *, op_norm: Real, rank: Real, n: Real, tau: Real, constant: Real = KOLTCHINSKII_LOUNICI
+) -> Bound:
     """Bound |Sigma_hat - Sigma|_op for n draws from N(0, Sigma) by C |Sigma| (sqrt(r) + sqrt(tau)) / sqrt(n).
 
     Parameters
@@ -35,7 +37,7 @@ def gaussian_covariance(*, op_norm: Any, rank: Any, n: Any, tau: Any, constant: 
 
 
 @formula
-def hilbert_mean(*, theta: Any, scale: Any, n: Any, tau: Any, as_printed: bool = False) -> Bound:
+def hilbert_mean(*, theta: Real, scale: Real, n: Real, tau: Real, as_printed: bool = False) -> Bound:
     """Bound |(xi_1 + ... + xi_n) / n| by sqrt(2 theta^2 tau / n) + B tau / n, xi_i in a Hilbert space (B is `scale`).
 
     The xi_i are independent copies of a centred xi with E |xi|^m <= (m! / 2) theta^2 B^(m - 2) for every m >= 2; for
@@ -60,7 +62,7 @@ def hilbert_mean(*, theta: Any, scale: Any, n: Any, tau: Any, as_printed: bool =
 
 
 @formula
-def covariance_deviation(*, kappa: Any, trace: Any, n: Any, tau: Any) -> Bound:
+def covariance_deviation(*, kappa: Real, trace: Real, n: Real, tau: Real) -> Bound:
     """Bound |Sigma_n - Sigma|_HS by 4 sqrt(2 kappa tr(Sigma) tau / n).
 
     Parameters
@@ -79,7 +81,7 @@ def covariance_deviation(*, kappa: Any, trace: Any, n: Any, tau: Any) -> Bound:
 
 
 @formula
-def covariance_deviation_bernstein(*, kappa: Any, trace: Any, n: Any, tau: Any) -> Bound:
+def covariance_deviation_bernstein(*, kappa: Real, trace: Real, n: Real, tau: Real) -> Bound:
     """Bound |Sigma_n - Sigma|_HS by sqrt(2 kappa tr(Sigma) tau / n) + 4 kappa tau / n, for every n >= 1.
 
     It is what Bernstein's inequality gives before it is simplified to Lemma B.2: never larger under the condition of
@@ -101,7 +103,7 @@ def covariance_deviation_bernstein(*, kappa: Any, trace: Any, n: Any, tau: Any) 
 
 
 @formula
-def covariance_deviation_sharp(*, kappa: Any, trace: Any, hs_norm: Any, n: Any, tau: Any) -> Bound:
+def covariance_deviation_sharp(*, kappa: Real, trace: Real, hs_norm: Real, n: Real, tau: Real) -> Bound:
     """Bound |Sigma_n - Sigma|_HS by sqrt(2 (kappa tr Sigma - h^2) tau / n) + sqrt(kappa^2 + h^2) tau / (3 n).
 
     Never larger than `covariance_deviation_bernstein`; its second term is at least eight times smaller.
@@ -123,7 +125,7 @@ def covariance_deviation_sharp(*, kappa: Any, trace: Any, hs_norm: Any, n: Any, 
 
 
 @formula
-def cube_deviation(*, kappa: Any, op_norm: Any, trace: Any, n: Any, tau: Any) -> Bound:
+def cube_deviation(*, kappa: Real, op_norm: Real, trace: Real, n: Real, tau: Real) -> Bound:
     """Bound |Sigma_n^3 - Sigma^3|_op by 28 S^2 sqrt(2 kappa tr(Sigma) tau / n).
 
     Parameters
@@ -143,7 +145,15 @@ def cube_deviation(*, kappa: Any, op_norm: Any, trace: Any, n: Any, tau: Any) ->
 
 @formula
 def cube_trace(
-    *, kappa: Any, op_norm: Any, trace: Any, trace3: Any, hs_norm: Any, n: Any, tau: Any, as_printed: bool = False
+    *,
+    kappa: Real,
+    op_norm: Real,
+    trace: Real,
+    trace3: Real,
+    hs_norm: Real,
+    n: Real,
+    tau: Real,
+    as_printed: bool = False,
 ) -> Bound:
     """Bound tr Sigma_n^3 by tr Sigma^3 + 28 S |Sigma|_HS sqrt(2 kappa tr(Sigma) tau / n).
 
@@ -167,12 +177,12 @@ def cube_trace(
     return Bound(value, 1 - 2 * xp.exp(-tau), enough(kappa, op_norm, trace, n, tau, 32.0), source)
 
 
-def sharp(kappa: Any, trace: Any, hs_norm: Any, n: Any, tau: Any) -> Any:
+def sharp(kappa: Real, trace: Real, hs_norm: Real, n: Real, tau: Real) -> Any:
     """Return the bound of `covariance_deviation_sharp`."""
     variance = xp.maximum(kappa * trace - hs_norm**2, 0.0)
     return xp.sqrt(2 * variance * tau / n) + xp.sqrt(kappa**2 + hs_norm**2) * tau / (3 * n)
 
 
-def enough(kappa: Any, op_norm: Any, trace: Any, n: Any, tau: Any, factor: float) -> Any:
+def enough(kappa: Real, op_norm: Real, trace: Real, n: Real, tau: Real, factor: float) -> Any:
     """Return whether tau > 0 and n >= factor kappa s tau / S, with room for the rounding of a size computed from it."""
     return (tau > 0) & (n >= factor * kappa * trace * tau / op_norm**2 * (1 - 1e-12))

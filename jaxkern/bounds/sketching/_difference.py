@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from jaxkern.bounds._bound import Bound, formula, note_of, xp
+from jaxkern.bounds._bound import Bound, Real, formula, note_of, xp
 from jaxkern.bounds.sketching._covariance import enough
 
 
 @formula
-def weak_difference_given(*, energy: Any, d: Any, tau: Any, as_printed: bool = False) -> Bound:
+def weak_difference_given(*, energy: Real, d: Real, tau: Real, as_printed: bool = False) -> Bound:
     """Bound |<alpha, V^T S f> - <alpha, Theta f>| given the sample, for unit alpha, by sqrt(2 tau energy / d).
 
     V and Theta are independent. As printed the probability is 1 - 2 exp(-tau), which holds.
@@ -33,7 +32,7 @@ def weak_difference_given(*, energy: Any, d: Any, tau: Any, as_printed: bool = F
 
 @formula
 def weak_difference(
-    *, kappa: Any, op_norm: Any, trace: Any, n: Any, d: Any, tau: Any, as_printed: bool = False
+    *, kappa: Real, op_norm: Real, trace: Real, n: Real, d: Real, tau: Real, as_printed: bool = False
 ) -> Bound:
     """Bound |<alpha, V^T S f> - <alpha, Theta f>| for fixed unit alpha and f and *independent* V and Theta.
 
@@ -64,7 +63,7 @@ def weak_difference(
 
 
 @formula
-def weak_difference_coupled(*, kappa: Any, op_norm: Any, trace: Any, n: Any, d: Any, tau: Any) -> Bound:
+def weak_difference_coupled(*, kappa: Real, op_norm: Real, trace: Real, n: Real, d: Real, tau: Real) -> Bound:
     """Bound |<alpha, V^T S f> - <alpha, Theta f>| for unit alpha and f when both operators share their Gaussians.
 
     With v_i = Sigma^(3/2) g_i and S* vhat_i / n = Sigma_n^(3/2) g_i the difference is at most

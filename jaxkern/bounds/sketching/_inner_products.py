@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, formula, xp
+from jaxkern.bounds._bound import Bound, Real, formula, xp
 from jaxkern.bounds.sketching._covariance import KOLTCHINSKII_LOUNICI, enough, sharp
 
 _SLACK = 0.51
@@ -13,7 +13,7 @@ _SLACK = 0.51
 
 @formula
 def projected_inner_products(
-    *, op_norm: Any, trace3: Any, d: Any, tau: Any, constant: Any = KOLTCHINSKII_LOUNICI
+    *, op_norm: Real, trace3: Real, d: Real, tau: Real, constant: Real = KOLTCHINSKII_LOUNICI
 ) -> Bound:
     """Bound |Theta* Theta - Sigma^3|_op by C S^3 (sqrt(s3) + sqrt(tau)) / sqrt(d).
 
@@ -36,7 +36,7 @@ def projected_inner_products(
 
 
 @formula
-def projected_inner_products_all_d(*, op_norm: Any, trace3: Any, d: Any, tau: Any) -> Bound:
+def projected_inner_products_all_d(*, op_norm: Real, trace3: Real, d: Real, tau: Real) -> Bound:
     """Bound |Theta* Theta - Sigma^3|_op by S^3 (2 D + D^2), D = (sqrt(s3) + .51 + sqrt(2 tau)) / sqrt(d), for all d.
 
     Parameters
@@ -55,7 +55,9 @@ def projected_inner_products_all_d(*, op_norm: Any, trace3: Any, d: Any, tau: An
 
 
 @formula
-def conditional_sketch(*, op_norm3: Any, trace3: Any, d: Any, tau: Any, constant: Any = KOLTCHINSKII_LOUNICI) -> Bound:
+def conditional_sketch(
+    *, op_norm3: Real, trace3: Real, d: Real, tau: Real, constant: Real = KOLTCHINSKII_LOUNICI
+) -> Bound:
     """Bound |S* V V^T S - Sigma_n^3|_op given the sample by C (sqrt(t o / d) + o sqrt(tau / d)).
 
     Parameters
@@ -78,14 +80,14 @@ def conditional_sketch(*, op_norm3: Any, trace3: Any, d: Any, tau: Any, constant
 @formula
 def inner_products(
     *,
-    kappa: Any,
-    op_norm: Any,
-    trace: Any,
-    trace3: Any,
-    n: Any,
-    d: Any,
-    tau: Any,
-    constant: Any = KOLTCHINSKII_LOUNICI,
+    kappa: Real,
+    op_norm: Real,
+    trace: Real,
+    trace3: Real,
+    n: Real,
+    d: Real,
+    tau: Real,
+    constant: Real = KOLTCHINSKII_LOUNICI,
     as_printed: bool = False,
 ) -> Bound:
     """Bound sup |<V^T S g, V^T S f> - <g, Sigma^3 f>| over unit f, g: Kernel JL preserves <., Sigma^3 .>.
@@ -125,7 +127,7 @@ def inner_products(
 
 @formula
 def inner_products_all_d(
-    *, kappa: Any, op_norm: Any, trace: Any, trace3: Any, hs_norm: Any, n: Any, d: Any, tau: Any
+    *, kappa: Real, op_norm: Real, trace: Real, trace3: Real, hs_norm: Real, n: Real, d: Real, tau: Real
 ) -> Bound:
     """Bound the quantity of `inner_products` for every d >= 1 and far fewer landmarks, all constants explicit.
 
@@ -153,7 +155,7 @@ def inner_products_all_d(
 
 @formula
 def inner_products_every_n(
-    *, kappa: Any, op_norm: Any, trace: Any, trace3: Any, hs_norm: Any, n: Any, d: Any, tau: Any
+    *, kappa: Real, op_norm: Real, trace: Real, trace3: Real, hs_norm: Real, n: Real, d: Real, tau: Real
 ) -> Bound:
     """Bound the quantity of `inner_products` for every n >= 1 and every d >= 1, all constants explicit.
 
@@ -177,7 +179,7 @@ def inner_products_every_n(
 
 
 @formula
-def relative_norms(*, num_functions: Any, d: Any, tau: Any) -> Bound:
+def relative_norms(*, num_functions: Real, d: Real, tau: Real) -> Bound:
     """Bound | |V^T S f|^2 / <f, Sigma_n^3 f> - 1 | over finitely many f by 2 sqrt(x / d) + 2 x / d.
 
     Here x = log(num_functions) + tau. A Johnson-Lindenstrauss lemma in the usual, relative form, given the landmarks:
@@ -199,7 +201,7 @@ def relative_norms(*, num_functions: Any, d: Any, tau: Any) -> Bound:
     return Bound(2 * xp.sqrt(x / d) + 2 * x / d, 1 - 2 * xp.exp(-tau), valid, "jaxkern, Proposition J")
 
 
-def every_n(kappa: Any, op_norm: Any, trace: Any, trace3: Any, hs_norm: Any, n: Any, d: Any, tau: Any) -> Any:
+def every_n(kappa: Real, op_norm: Real, trace: Real, trace3: Real, hs_norm: Real, n: Real, d: Real, tau: Real) -> Any:
     """Return the bound of `inner_products_every_n`."""
     x = sharp(kappa, trace, hs_norm, n, tau)
     rest = x**3 + 3 * x**2 * op_norm
@@ -210,6 +212,6 @@ def every_n(kappa: Any, op_norm: Any, trace: Any, trace3: Any, hs_norm: Any, n: 
     return 2 * root * deviation + deviation**2 + n_term
 
 
-def some(n: Any, d: Any, tau: Any) -> Any:
+def some(n: Real, d: Real, tau: Real) -> Any:
     """Return whether tau > 0, n >= 1 and d >= 1."""
     return (tau > 0) & (n >= 1) & (d >= 1)

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from jaxkern.bounds._bound import Bound, formula, xp
+from jaxkern.bounds._bound import Bound, Real, formula, xp
 from jaxkern.bounds.sketching._inner_products import every_n, relative_norms, some
 
 
 @formula
 def separation_shortfall(
     *,
-    kappa: Any,
-    op_norm: Any,
-    trace: Any,
-    trace3: Any,
-    hs_norm: Any,
-    n: Any,
-    d: Any,
-    tau: Any,
-    eigenvalue: Any,
-    epsilon: Any,
-    num_points: Any,
-    eta: Any,
+    kappa: Real,
+    op_norm: Real,
+    trace: Real,
+    trace3: Real,
+    hs_norm: Real,
+    n: Real,
+    d: Real,
+    tau: Real,
+    eigenvalue: Real,
+    epsilon: Real,
+    num_points: Real,
+    eta: Real,
 ) -> Bound:
     """Bound lambda_k^3 Delta - inf |V^T S (f - g)|^2 over f, g in two sets of features whose distances^2 are >= Delta.
 
@@ -50,7 +48,7 @@ def separation_shortfall(
 
 @formula
 def largest_stretch(
-    *, kappa: Any, op_norm: Any, trace: Any, trace3: Any, hs_norm: Any, n: Any, d: Any, tau: Any
+    *, kappa: Real, op_norm: Real, trace: Real, trace3: Real, hs_norm: Real, n: Real, d: Real, tau: Real
 ) -> Bound:
     """Bound sup |V^T S h|^2 over unit h by lambda_1^3 + e, e the value of `inner_products_every_n`.
 
@@ -72,17 +70,17 @@ def largest_stretch(
 @formula
 def mean_separation_shortfall(
     *,
-    kappa: Any,
-    op_norm: Any,
-    trace: Any,
-    trace3: Any,
-    hs_norm: Any,
-    n: Any,
-    d: Any,
-    tau: Any,
-    sigma: Any,
-    weight: Any,
-    mean_gap: Any,
+    kappa: Real,
+    op_norm: Real,
+    trace: Real,
+    trace3: Real,
+    hs_norm: Real,
+    n: Real,
+    d: Real,
+    tau: Real,
+    sigma: Real,
+    weight: Real,
+    mean_gap: Real,
 ) -> Bound:
     """Bound lambda_1^3 |mu_1 - mu_2|^2 - |V^T S (mu_1 - mu_2)|^2 for a mixture of two laws whose features are centred.
 
@@ -111,15 +109,15 @@ def mean_separation_shortfall(
 @formula
 def relative_separation(
     *,
-    num_pairs: Any,
-    d: Any,
-    tau: Any,
-    kappa: Any,
-    op_norm: Any,
-    eigenvalue: Any,
-    epsilon: Any,
-    squared_diameter: Any,
-    squared_distance: Any,
+    num_pairs: Real,
+    d: Real,
+    tau: Real,
+    kappa: Real,
+    op_norm: Real,
+    eigenvalue: Real,
+    epsilon: Real,
+    squared_diameter: Real,
+    squared_distance: Real,
 ) -> Bound:
     """Bound the larger squared diameter over the squared distance, of the images of two sets of features.
 

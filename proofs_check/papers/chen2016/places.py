@@ -14,36 +14,23 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import stats
 
 from jaxkern import kernels
 from jaxkern.bounds import Bound
+from jaxkern.gram import kernel_distance
 from proofs_check.claim import Exact, Setting
 from proofs_check.papers import shared
-from proofs_check.papers.chen2016 import trials
+from proofs_check.papers.chen2016 import laws
 from proofs_check.papers.populations import Population
+from proofs_check.papers.shared import at_most_one, real
 
-PAPER = "chen2016"
 DELTA = 0.05
 ROWS = 24
 
 Numbers = Mapping[str, float]
-PairBound = Callable[..., Bound]
+OfSetting = Callable[[Setting], Bound]
 PointSet = tuple[str, int, dict[str, jax.Array]]
 """Name, number of points, differences of all pairs."""
-
-
-def rows_of(data: Population, most: int) -> np.ndarray:
-    """Return at most so many different rows, centred, in units of the lengthscale."""
-    X = np.unique(data.points, axis=0)
-    X = X[np.unique(np.linspace(0, len(X) - 1, most).astype(int))]
-    return (X - X.mean(axis=0)) / float(data.kernel.lengthscale)
-
-
-def differences_of(X: np.ndarray) -> np.ndarray:
-    """Return x_i - x_j for all pairs i < j, one a row."""
-    first, second = np.triu_indices(len(X), 1)
-    return X[first] - X[second]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,24 +48,44 @@ class Scope(shared.Scope):
         return pairs_of(self.data)
 
     @cached_property
-    def people(self) -> list[PointSet]:
+    def point_sets(self) -> list[PointSet]:
         """Sets of points of one shape."""
         return point_sets(self.data)
 
-
-def distances(data: Population | None, otherwise: Sequence[float], low: float, high: float) -> list[float]:
-    """Return three quantiles of the distances of the data that lie within [low, high], or else other distances."""
-    if data is not None:
-        found = np.linalg.norm(differences_of(rows_of(data, ROWS)), axis=1)
-        found = found[(found >= low) & (found <= high)]
-        if len(found):
-            return sorted({float(f"{q:.4g}") for q in np.quantile(found, [0.05, 0.5, 0.95], method="nearest")})
-    return list(otherwise)
+    def distances(self, otherwise: Sequence[float], low: float, high: float) -> list[float]:
+        """Return three quantiles of the distances of the data that lie within [low, high], or else other distances."""
+        return quantiles_of_distances(self.data, low, high) or list(otherwise)
 
 
-def real(x: Any) -> jax.Array:
-    """Return an array of the default float dtype."""
-    return jnp.asarray(x, jnp.result_type(float))
+# ------------------------------------------------------------------------------------------------ points and distances
+
+
+def rows_of(data: Population, most: int) -> np.ndarray:
+    """Return at most so many different rows, centred, in units of the lengthscale."""
+    X = np.unique(data.points, axis=0)
+    X = X[np.unique(np.linspace(0, len(X) - 1, most).astype(int))]
+    return (X - X.mean(axis=0)) / float(data.kernel.lengthscale)
+
+
+def differences_of(X: np.ndarray) -> np.ndarray:
+    """Return x_i - x_j for all pairs i < j, one a row."""
+    first, second = np.triu_indices(len(X), 1)
+    return X[first] - X[second]
+
+
+def pairs_by_difference(differences: np.ndarray) -> dict[str, jax.Array]:
+    """Return what trials need of pairs of points, whose differences are (..., d)."""
+    return {"differences": real(differences), "squared": real(np.sum(differences**2, axis=-1))}
+
+
+def quantiles_of_distances(data: Population | None, low: float, high: float) -> list[float]:
+    """Return three quantiles of the distances of the data that lie within [low, high], if there are any."""
+    if data is None:
+        return []
+    r = np.linalg.norm(differences_of(rows_of(data, ROWS)), axis=1)
+    r = r[(r >= low) & (r <= high)]
+    quantiles = np.quantile(r, [0.05, 0.5, 0.95], method="nearest") if len(r) else []
+    return sorted({float(f"{q:.4g}") for q in quantiles})
 
 
 def pairs_of(data: Population | None) -> tuple[Setting, ...]:
@@ -86,11 +93,11 @@ def pairs_of(data: Population | None) -> tuple[Setting, ...]:
     lengthscale, name, wanted = 1.5, "a pair", (0.3, 1.0, 2.5)
     directions = np.random.default_rng(5).standard_normal((3, 3))
     differences = directions / np.linalg.norm(directions, axis=1, keepdims=True) * np.array(wanted)[:, None]
-    found = distances(data, (), 0.1, 12.0)
-    if data is not None and found:
+    quantiles = quantiles_of_distances(data, 0.1, 12.0)
+    if data is not None and quantiles:
         lengthscale, name, every = float(data.kernel.lengthscale), "rows", differences_of(rows_of(data, ROWS))
         sizes = np.linalg.norm(every, axis=1)
-        differences = np.stack([every[np.argmin(np.abs(sizes - r))] for r in found])
+        differences = np.stack([every[np.argmin(np.abs(sizes - r))] for r in quantiles])
     settings = []
     for difference in differences:
         r = float(np.linalg.norm(difference))
@@ -104,25 +111,52 @@ def point_sets(data: Population | None) -> list[PointSet]:
     """Return sets of points of one shape."""
     if data is not None:
         X = rows_of(data, ROWS)
-        return [(f"{len(X)} rows", len(X), _all_differences(X))]
+        return [(f"{len(X)} rows", len(X), pairs_by_difference(differences_of(X)))]
     n = 16
     line = np.concatenate([[0.0], np.geomspace(1e-4, 1e4, n - 1)])[:, None] @ np.eye(1, n)
     cloud = np.random.default_rng(6).standard_normal((n, 3)) @ np.eye(3, n)
     sets = {"orthonormal points, shrunk to 1e-3": 1e-3 * np.eye(n), "a cloud in 3 dimensions": cloud}
     sets["a line, distances 1e-4 to 1e4"] = line
-    return [(name, n, _all_differences(X)) for name, X in sets.items()]
+    return [(name, n, pairs_by_difference(differences_of(X))) for name, X in sets.items()]
 
 
-def _all_differences(X: np.ndarray) -> dict[str, jax.Array]:
-    differences = differences_of(X)
-    return {"differences": real(differences), "squared": real(np.sum(differences**2, axis=1))}
+def cloud(n: int, spacing: float = 1.0) -> np.ndarray:
+    """Return n points in three dimensions whose typical distance is about two spacings."""
+    return spacing * np.random.default_rng(3).standard_normal((n, 3))
 
 
-def fewest(bound: Callable[[float], Bound], delta: float, least: int = 16) -> int:
-    """Return the smallest number of frequencies, at least `least`, whose bound holds with probability 1 - delta."""
+def half_circle() -> np.ndarray:
+    """Return 12 directions of the plane, none opposite to another."""
+    angles = np.arange(12) * math.pi / 12
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+def ball(directions: np.ndarray, radii: np.ndarray) -> dict[str, jax.Array]:
+    """Return differences within a ball, for trials: directions over a half sphere, and radii up to the largest."""
+    return {"directions": real(directions), "radii": real(radii)}
+
+
+def distances_of(r: np.ndarray) -> np.ndarray:
+    """Return the kernel distance at each distance r, by the library and in its default precision."""
+    points = real(r[:, None])
+    return np.asarray(kernel_distance(kernels.Gaussian(1.0), jnp.zeros_like(points), points), float)
+
+
+def all_distances(X: jax.Array) -> np.ndarray:
+    """Return the kernel distances (n, n) of points (n, d), by the library."""
+    n = X.shape[0]
+    rows = kernel_distance(kernels.Gaussian(1.0), jnp.repeat(X, n, axis=0), jnp.tile(X, (n, 1)))
+    return np.asarray(rows, float).reshape(n, n)
+
+
+# -------------------------------------------------------------------------------------------------- numbers and bounds
+
+
+def fewest(bound: Callable[..., Bound], delta: float, least: int = 16) -> int:
+    """Return the smallest num_frequencies, at least `least`, whose bound holds with probability 1 - delta."""
 
     def enough(t: int) -> bool:
-        b = bound(float(t))
+        b = bound(num_frequencies=float(t))
         return bool(b.valid) and b.probability >= 1 - delta
 
     high = least
@@ -135,36 +169,36 @@ def fewest(bound: Callable[[float], Bound], delta: float, least: int = 16) -> in
     return high
 
 
-def at(
-    bound: PairBound, distances: Sequence[float], errors: Sequence[float], deltas: Sequence[float]
+def valid(right: Bound, setting: Setting) -> Bound:
+    """Return a bound whose hypotheses hold, or raise ValueError."""
+    if not right.valid:
+        raise ValueError(f"the hypotheses of {right.source} do not hold at setting {setting.name!r}")
+    return right
+
+
+def pair_settings(
+    bound: Callable[..., Bound], distances: Sequence[float], errors: Sequence[float], deltas: Sequence[float]
 ) -> tuple[Setting, ...]:
     """Return one setting for every distance, error and delta, with as many frequencies as the bound asks for."""
     settings = []
     for r in distances:
         for eps in errors:
             for delta in deltas:
-                t = fewest(lambda t, r=r, eps=eps: bound(r=r, eps=eps, t=t), delta)  # type: ignore[misc]
+                t = fewest(lambda r=r, eps=eps, **t: bound(distance=r, eps=eps, **t), delta)
                 name = f"r={r:g}, eps={eps:g}, delta={delta:g}, t={t}"
                 settings.append(Setting(name, numbers={"r": r, "eps": eps, "t": float(t)}))
     return tuple(settings)
 
 
-def fewer(settings: tuple[Setting, ...], times: int) -> tuple[Setting, ...]:
-    """Return the settings with so many times fewer frequencies."""
-    return tuple(
-        Setting(f"{s.name} over {times}", numbers={**s.numbers, "t": float(s.numbers["t"] // times)}) for s in settings
-    )
-
-
-def pair(bound: PairBound, interval: Callable[[Numbers], tuple[float, float]], times: float = 1.0) -> Exact:
+def pair_tail(
+    bound: Callable[..., Bound], interval: Callable[[Numbers], tuple[float, float]], times: float = 1.0
+) -> Exact:
     """Return the statement that Dhat^2 / D^2 leaves the interval no more often than the bound of `times` t says."""
 
     def probability(setting: Setting) -> tuple[float, float]:
         n = setting.numbers
-        right = bound(r=n["r"], eps=n["eps"], t=times * n["t"])
-        if not right.valid:
-            raise ValueError(f"the hypotheses of {right.source} do not hold at setting {setting.name!r}")
-        return trials.log_outside(n["r"], int(n["t"]), *interval(n)), math.log(1 - right.probability)
+        right = valid(bound(distance=n["r"], eps=n["eps"], num_frequencies=times * n["t"]), setting)
+        return laws.log_outside(n["r"], int(n["t"]), *interval(n)), math.log(1 - right.probability)
 
     return Exact(probability)
 
@@ -174,6 +208,16 @@ def relative(n: Numbers) -> tuple[float, float]:
     return (1 - n["eps"]) ** 2, (1 + n["eps"]) ** 2
 
 
-def chi_square_outside(t: float, low: float, high: float) -> float:
-    """Return log P(chi2_t / t outside [low, high])."""
-    return float(np.logaddexp(stats.chi2.logsf(t * high, t), stats.chi2.logcdf(t * low, t)))
+def all_at_most_one(ratios: Any, source: str) -> list[tuple[float, Bound]]:
+    """Return the two sides of ratio <= 1 for each ratio."""
+    return [at_most_one(ratio, source) for ratio in ratios]
+
+
+def below(value: Any, bound: Bound) -> tuple[float, Bound]:
+    """Return the two sides of value <= bound, relative to the bound."""
+    return float(value) / float(bound.value), Bound(1.0, 1.0, bound.valid, bound.source)
+
+
+def above(value: Any, bound: Bound) -> tuple[float, Bound]:
+    """Return the two sides of value >= bound, relative to the value."""
+    return float(bound.value) / float(value), Bound(1.0, 1.0, bound.valid, bound.source)

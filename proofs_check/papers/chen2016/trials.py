@@ -1,4 +1,4 @@
-"""chen2016: the exact law of a pair of points, and one trial each of what is bounded.
+"""chen2016: one trial each of what is bounded.
 
 Distances are in units of the lengthscale. Trials draw their frequencies by the library. Where points are close, the
 distance of two features is taken from the difference of the points, 2 sin(<w, x - y> / 2), which loses no digits;
@@ -7,14 +7,11 @@ the claim `jaxkern:fourier-pair-law` certifies the distances of the features the
 
 from __future__ import annotations
 
-import functools
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxkern import features, kernels
 from jaxkern.gram import center
@@ -22,55 +19,6 @@ from jaxkern.linalg import HIGHEST, eigvalsh, matmul
 
 Arrays = Mapping[str, Any]
 Numbers = Mapping[str, jax.Array]
-
-RESOLUTION = 1e-11
-"""Probabilities by quadrature have errors below this, which is added to them."""
-
-# ---------------------------------------------------------------------------------------------------- the law of a pair
-
-
-def pair_cdf(distance: float, t: int, x: Any) -> np.ndarray:
-    """Return P(Dhat^2 / D^2 <= x) for one pair of points and t >= 16 frequencies, to an absolute error of 1e-11.
-
-    The ratio is the mean of t copies of Y = (1 - cos(r w)) / mu with mean 1. Its characteristic function is a power of
-    that of Y, which the trapezoidal rule gives to rounding, and
-    P(S <= x) = 1/2 - int_0^oo Im(e^(-ivx) f(v)) / v dv / pi is summed over midpoints.
-    """
-    x = np.atleast_1d(np.asarray(x, float))
-    mu = -math.expm1(-(distance**2) / 2)
-    # Where the law of Y is that of chi-square or of a cosine, |f(v)| is at most of the order of v^(-t/2).
-    most = 10 ** (30 / t) - 1 + 9 / math.sqrt(t * min(2.0, 0.5 / mu**2))
-    period = 20 * math.sqrt(2 / t) + 120 / t + 2 * float(np.max(np.abs(x - 1)))
-    step = 2 * math.pi / (t * period)
-    v = (np.arange(math.ceil(most / step)) + 0.5) * step
-    # Either of two steps is fine enough for exp(i v Y): by its local frequency, or by its Fourier series in w.
-    local, series = math.pi / (9 * most * distance**2 / (2 * mu)), 2 * math.pi / ((most / mu + 20) * distance + 20)
-    fine = min(0.1, max(local, series))
-    w = (np.arange(math.ceil(9 / fine)) + 0.5) * fine
-    weights = np.exp(-(w**2) / 2)
-    characteristic = (np.exp(1j * np.outer(v, 2 * np.sin(distance * w / 2) ** 2 / mu)) @ (weights / weights.sum())) ** t
-    waves = np.exp(-1j * t * np.outer(x, v))
-    return np.asarray(0.5 - np.imag(waves @ (characteristic / v)) * step / math.pi)
-
-
-def log_outside(distance: float, t: int, low: float, high: float) -> float:
-    """Return the log-probability that Dhat^2 / D^2 of one pair of points leaves [low, high]."""
-    below, above = pair_cdf(distance, t, [low, high])
-    return math.log(max(below if low > 0 else 0.0, 0.0) + max(1 - above, 0.0) + RESOLUTION)
-
-
-@functools.cache
-def _law_on_a_grid(distance: float, t: int) -> tuple[np.ndarray, np.ndarray]:
-    x = np.linspace(0, 2 / -math.expm1(-(distance**2) / 2), 501)
-    return x, pair_cdf(distance, t, x)
-
-
-def interpolated_cdf(distance: float, t: int, x: Any) -> np.ndarray:
-    """Return `pair_cdf` interpolated between 501 points, for large samples."""
-    return np.interp(np.asarray(x, float), *_law_on_a_grid(distance, t))
-
-
-# --------------------------------------------------------------------------------------------------------------- trials
 
 
 def frequencies(key: jax.Array, dim: int, rows: int, dtype: Any) -> jax.Array:
@@ -86,7 +34,6 @@ def _ratio(phases: jax.Array, squared: jax.Array) -> jax.Array:
 
 def inner_product(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
     """<phi(x), phi(y)> by the library."""
-    del numbers
     pair = population["pair"]
     phi = features.paired_fourier(key, population["kernel"], pair.shape[1], num_frequencies=rows, dtype=pair.dtype)
     x, y = phi(pair)
@@ -113,7 +60,6 @@ def distance_to_one(key: jax.Array, population: Arrays, numbers: Numbers, *, row
 
 
 def _line(key: jax.Array, population: Arrays, numbers: Numbers, rows: int) -> tuple[jax.Array, jax.Array]:
-    del population
     r = numbers["r"]
     w = frequencies(key, 1, rows, r.dtype)[:, 0]
     return w, _ratio(w * r, r**2)
@@ -121,7 +67,6 @@ def _line(key: jax.Array, population: Arrays, numbers: Numbers, rows: int) -> tu
 
 def largest_error(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
     """max |Dhat / D - 1| over the pairs whose differences (N, d) the population holds."""
-    del numbers
     differences = population["differences"]
     w = frequencies(key, differences.shape[1], rows, differences.dtype)
     return jnp.max(jnp.abs(jnp.sqrt(_ratio(matmul(w, differences.T), population["squared"])) - 1))
@@ -134,7 +79,6 @@ def largest_error_of_part(key: jax.Array, population: Arrays, numbers: Numbers, 
 
 def projection_error(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, part: int = 1) -> jax.Array:
     """max |(|R u| / sqrt(m)) - 1| over unit vectors u (N, n), for a Gaussian R of m = rows / part rows."""
-    del numbers
     units = population["units"]
     R = jax.random.normal(key, (rows // part, units.shape[1]), units.dtype)
     return jnp.max(jnp.abs(jnp.sqrt(jnp.mean(matmul(R, units.T) ** 2, axis=0)) - 1))
@@ -142,7 +86,6 @@ def projection_error(key: jax.Array, population: Arrays, numbers: Numbers, *, ro
 
 def kernel_error(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, part: int = 1) -> jax.Array:
     """max |Khat - K| over the pairs whose differences (N, d) the population holds."""
-    del numbers
     differences = population["differences"]
     w = frequencies(key, differences.shape[1], rows // part, differences.dtype)
     # K and Khat are both 1 less a multiple of Dhat^2 / D^2 and D^2.
@@ -152,7 +95,6 @@ def kernel_error(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: 
 
 def kernel_error_over_ball(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
     """max |Khat - K| over a grid of differences, at most that of the ball."""
-    del numbers
     radii = population["radii"]
     w = frequencies(key, population["directions"].shape[1], rows, radii.dtype)
     phases = matmul(w, population["directions"].T)[:, :, None] * radii[None, None, :]
@@ -161,13 +103,12 @@ def kernel_error_over_ball(key: jax.Array, population: Arrays, numbers: Numbers,
 
 def minimum_error(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
     """max over x of |min_y Dhat / min_y D - 1| for differences x - y (number of x, number of y, d)."""
-    del numbers
     differences = population["differences"]
     w = frequencies(key, differences.shape[2], rows, differences.dtype)
     phases = matmul(differences.reshape(-1, differences.shape[2]), w.T)
-    found = jnp.mean(2 * jnp.sin(phases / 2) ** 2, axis=1).reshape(differences.shape[:2]).min(axis=1)
+    images = jnp.mean(2 * jnp.sin(phases / 2) ** 2, axis=1).reshape(differences.shape[:2]).min(axis=1)
     true = -jnp.expm1(-population["squared"].min(axis=1) / 2)
-    return jnp.max(jnp.abs(jnp.sqrt(found / true) - 1))
+    return jnp.max(jnp.abs(jnp.sqrt(images / true) - 1))
 
 
 def largest_along(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
@@ -180,7 +121,6 @@ def largest_along(key: jax.Array, population: Arrays, numbers: Numbers, *, rows:
 
 def chi_square(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
     """Sum over the frequencies of <w, u>^2 for a unit vector u."""
-    del numbers
     unit = population["unit"]
     w = frequencies(key, unit.shape[0], rows, unit.dtype)
     return jnp.sum(matmul(w, unit[:, None]) ** 2)
@@ -196,17 +136,16 @@ def distance_to_linear(key: jax.Array, population: Arrays, numbers: Numbers, *, 
     return jnp.max(jnp.abs(jnp.sqrt(_ratio(phases, numbers["scale"] ** 2 * population["squared"])) - norms))
 
 
-def tail_ratio(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, kept: int) -> jax.Array:
-    """|Rhat_k / R_k - 1| of k + 1 points of a line that shrinks to a point, in the limit, k = `kept`.
+def tail_ratio(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, components: int) -> jax.Array:
+    """|Rhat_k / R_k - 1| of k + 1 points of a line that shrinks to a point, in the limit, k = `components`.
 
     It is the product of the recurrence coefficients of the orthogonal polynomials of the measure that puts 1 / (2 t)
     on every w and -w, over k!, the same product for the normal law.
     """
-    del population, numbers
     w = frequencies(key, 1, rows, jnp.result_type(float))[:, 0]
     before, now, last, ratio = jnp.zeros_like(w), jnp.ones_like(w), jnp.ones((), w.dtype), jnp.ones((), w.dtype)
     coefficient = jnp.zeros((), w.dtype)
-    for j in range(1, kept + 1):
+    for j in range(1, components + 1):
         before, now = now, w * now - coefficient * before
         energy = jnp.mean(now**2)
         coefficient, last = energy / last, energy
@@ -219,13 +158,12 @@ def largest_inverse_error(key: jax.Array, population: Arrays, numbers: Numbers, 
     differences = population["differences"]
     w = frequencies(key, differences.shape[1], most, differences.dtype)
     used = (jnp.arange(most, dtype=differences.dtype) < numbers["t"])[:, None]
-    found = jnp.sum(jnp.where(used, 2 * jnp.sin(matmul(w, differences.T) / 2) ** 2, 0), axis=0) / numbers["t"]
-    return jnp.max(jnp.abs(jnp.sqrt(-jnp.expm1(-population["squared"] / 2) / found) - 1))
+    images = jnp.sum(jnp.where(used, 2 * jnp.sin(matmul(w, differences.T) / 2) ** 2, 0), axis=0) / numbers["t"]
+    return jnp.max(jnp.abs(jnp.sqrt(-jnp.expm1(-population["squared"] / 2) / images) - 1))
 
 
 def lipschitz(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, dim: int) -> jax.Array:
     """2 c |A| with A = sum w w' / t: the Lipschitz constant of Dhat^2 over |Delta| <= c, in the limit of small c."""
-    del population
     w = frequencies(key, dim, rows, numbers["radius"].dtype)
     return 2 * numbers["radius"] * eigvalsh(matmul(w.T, w) / rows)[0]
 
@@ -241,11 +179,11 @@ def error_over_ball(key: jax.Array, population: Arrays, numbers: Numbers, *, row
     return jnp.maximum(jnp.max(jnp.abs(jnp.sqrt(ratios) - 1)), jnp.max(jnp.abs(jnp.sqrt(values) - 1)))
 
 
-def residual_bias(key: jax.Array, population: Arrays, numbers: Numbers, *, most: int, kept: int) -> jax.Array:
-    """1 - Rhat_k / R_k of centred kernel PCA with k = `kept`, from the first t of `most` frequencies."""
+def residual_bias(key: jax.Array, population: Arrays, numbers: Numbers, *, most: int, components: int) -> jax.Array:
+    """1 - Rhat_k / R_k of centred kernel PCA with k = `components`, from the first t of `most` frequencies."""
     X = population["points"]
     phi = features.paired_fourier(key, kernels.Gaussian(1.0), X.shape[1], num_frequencies=most, dtype=X.dtype)
     used = jnp.tile(jnp.arange(most, dtype=X.dtype) < numbers["t"], 2)
     Z = phi(X) * jnp.where(used, jnp.sqrt(most / numbers["t"]), 0)[None]
     values = eigvalsh(center(matmul(Z, Z.T)))
-    return 1 - jnp.sum(values[kept:]) / numbers["residual"]
+    return 1 - jnp.sum(values[components:]) / numbers["residual"]

@@ -1,91 +1,20 @@
-"""What the claims of ghashami2016 are tried on, the errors that their trials return, and its Algorithm 1 literally."""
+"""ghashami2016: one trial each of the errors that its statements bound, and means that are known exactly."""
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
-from scipy import linalg, special
+from scipy import special
 
 from jaxkern import features, kernels, landmarks
-from jaxkern.gram import gram
 from jaxkern.linalg import eigh, eigvalsh, matmul
-from proofs_check.claim import Setting
-from proofs_check.papers.populations import Population
-
-MOST_POINTS = 128
-
-# ------------------------------------------------------------------------------------------------------------- points
-
-
-@dataclass(frozen=True, eq=False)
-class Cloud:
-    """Points, in the order in which a stream brings them, and a kernel with K(x, x) = 1 of a known spectral law."""
-
-    name: str
-    kernel: Any
-    points: np.ndarray
-
-    @property
-    def num_points(self) -> int:
-        """n."""
-        return len(self.points)
-
-    @functools.cached_property
-    def population(self) -> dict[str, Any]:
-        """What trials need: the kernel, the points (n, d) and their Gram matrix (n, n), in the default dtype."""
-        points = jnp.asarray(self.points, jax.dtypes.canonicalize_dtype(float))
-        return {"kernel": self.kernel, "points": points, "gram": gram(self.kernel, points)}
-
-    def setting(self, label: str, numbers: Mapping[str, float], shapes: Mapping[str, int]) -> Setting:
-        """Return a setting on these points; its numbers have their number, n."""
-        name = f"{self.name}, n={self.num_points}, {label}"
-        return Setting(name, self.population, {"n": float(self.num_points), **numbers}, shapes)
-
-
-def clusters(first: int, second: int) -> Cloud:
-    """Return a cluster of points in the plane and, after it, one that is far away."""
-    rng = np.random.default_rng(11)
-    centres = np.repeat([[0.0, 0.0], [20.0, 20.0]], [first, second], axis=0)
-    return Cloud(
-        f"clusters of {first} and {second}", kernels.Gaussian(1.0), centres + 0.1 * rng.standard_normal(centres.shape)
-    )
-
-
-def clouds(data: Population | None, num_points: int = 32) -> tuple[Cloud, ...]:
-    """Return copies of a point, two clusters and skewed points in the plane, or the user's own rows."""
-    if data is not None:
-        return (own(data),)
-    plane = np.random.default_rng(12).standard_normal((num_points, 2)) * [2.0, 0.5] + [100.0, -40.0]
-    return (
-        Cloud("copies of a point", kernels.Gaussian(1.0), np.zeros((num_points, 2))),
-        clusters(num_points * 5 // 8, num_points - num_points * 5 // 8),
-        Cloud("skewed plane", kernels.Gaussian(1.0), plane),
-    )
-
-
-def grid_then_cluster(first: int, second: int) -> Cloud:
-    """Return points of a grid, whose features are far from dependent, and copies of a point far away after them."""
-    side = math.isqrt(first - 1) + 1
-    grid = 2.0 * np.stack(np.divmod(np.arange(first), side), axis=1)
-    return Cloud("grid, then a point", kernels.Gaussian(1.0), np.concatenate([grid, np.full((second, 2), 50.0)]))
-
-
-def own(data: Population) -> Cloud:
-    """Return the user's rows in their order, or 128 of them at equal distances."""
-    rows = np.linspace(0, len(data.points) - 1, min(len(data.points), MOST_POINTS)).astype(int)
-    return Cloud(data.name, data.kernel, data.points[rows])
-
-
-# ---------------------------------------------------------------------------------------------- errors of feature maps
 
 
 def draw(key: jax.Array, population: Mapping[str, Any], size: int, paired: int) -> Any:
@@ -132,7 +61,7 @@ def form_error(key: jax.Array, population: Any, numbers: Any, *, size: int, pair
 def stream_error(
     key: jax.Array, population: Any, numbers: Any, *, size: int, paired: int, rows: int, shrink_at: int
 ) -> jax.Array:
-    """|G - Z W W'Z'|_2 / n for streaming kernel PCA of the first `numbers["kept"]` points, by the library."""
+    """|G - Z W W'Z'|_2 / n for streaming kernel PCA of the first `numbers["seen"]` points, by the library."""
     Y = _streamed(key, population, numbers, size, paired, rows, shrink_at)
     return _norm((population["gram"] - matmul(Y, Y.T)) / Y.shape[0])
 
@@ -140,12 +69,12 @@ def stream_error(
 def _streamed(
     key: jax.Array, population: Any, numbers: Any, size: int, paired: int, rows: int, shrink_at: int
 ) -> jax.Array:
-    """Z W for streaming kernel PCA of the first `numbers["kept"]` points, by the library."""
+    """Z W for streaming kernel PCA of the first `numbers["seen"]` points, by the library."""
     points = population["points"]
     phi = draw(key, population, size, paired)
     pca = features.streaming_pca(phi, sketch_size=rows, shrink_at=shrink_at)
-    seen = (jnp.arange(points.shape[0], dtype=points.dtype) < numbers["kept"]).astype(points.dtype)
-    return pca.finalize(pca.update(pca.init(), points, seen), num_components=rows)(points)
+    weights = (jnp.arange(points.shape[0], dtype=points.dtype) < numbers["seen"]).astype(points.dtype)
+    return pca.finalize(pca.update(pca.init(), points, weights), num_components=rows)(points)
 
 
 def literal_stream_error(key: jax.Array, population: Any, numbers: Any, *, size: int, rows: int) -> jax.Array:
@@ -270,32 +199,6 @@ def copies_tail(m: float, eps: float) -> float:
     return 1 - 2 / math.pi * float(np.trapezoid(values, dx=float(s[0])))
 
 
-def tails(cloud: Cloud, rank: int) -> tuple[float, float]:
-    """Return |G - G_k|_2 and |G - G_k|_F."""
-    values = np.linalg.eigvalsh(np.asarray(cloud.population["gram"], np.float64))[::-1][rank:]
-    return float(np.max(np.abs(values))), float(np.linalg.norm(values))
-
-
-def coherence(cloud: Cloud, rank: int) -> float:
-    """Return n / k times the largest squared row of the k leading eigenvectors of G."""
-    vectors = np.linalg.eigh(np.asarray(cloud.population["gram"], np.float64))[1][:, ::-1][:, :rank]
-    return float(np.max(np.sum(vectors**2, axis=1))) * cloud.num_points / rank
-
-
-def small_grams() -> tuple[Setting, ...]:
-    """Return Gram matrices of 8 points, with those of the doubled differences, at three lengthscales."""
-    rng = np.random.default_rng(21)
-    clouds = {"line": np.arange(8.0)[:, None], "plane": rng.standard_normal((8, 2)) * [2.0, 0.5]}
-    clouds["two clusters"] = np.repeat([[0.0], [20.0]], 4, axis=0) + 0.1 * rng.standard_normal((8, 1))
-    settings = []
-    for name, X in clouds.items():
-        squares = np.sum((X[:, None] - X[None]) ** 2, axis=-1)
-        for scale in (0.3, 1.0, 3.0):
-            population = {"gram": np.exp(-squares / (2 * scale**2)), "doubled": np.exp(-2 * squares / scale**2)}
-            settings.append(Setting(f"{name}, lengthscale {scale:g}", population))
-    return tuple(settings)
-
-
 def landmark_loss(G: np.ndarray, chosen: Iterable[int]) -> float:
     """Return |G - C W^+ C'|_F^2 for these landmarks."""
     index = list(chosen)
@@ -321,101 +224,3 @@ def nystrom_mean_squares(G: np.ndarray) -> list[float]:
 def features_mean_square(G: np.ndarray, doubled: np.ndarray, m: int) -> float:
     """Return E |G - Ghat|_F^2 for m shifted features; `doubled` has the kernel at twice the differences."""
     return (len(G) ** 2 + float(np.sum(doubled)) / 2 - float(np.sum(G**2))) / m
-
-
-# -------------------------------------------------------------------------------------------- Algorithm 1, literally
-
-
-def algorithm_1(
-    rows: np.ndarray, sketch_size: int, *, shrink_at: int | None = None, last: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return (B, W) of Algorithm 1 with l = `sketch_size` rows, one row at a time, in float64.
-
-    B (l, m) is decomposed as soon as none of its rows is free, and the square of its singular value number `shrink_at`,
-    by default l // 2, is subtracted. W (m, r) has the right singular vectors, with a positive singular value, of the
-    last decomposition; `last` decomposes once more what came after it.
-    """
-    half = sketch_size // 2 if shrink_at is None else shrink_at
-    B, filled, fresh = np.zeros((sketch_size, rows.shape[1])), 0, False
-    W = np.zeros((rows.shape[1], 0))
-    for row in np.asarray(rows, np.float64):
-        B[filled], fresh = row, True
-        filled += 1
-        if filled == sketch_size:
-            _, s, Vt = np.linalg.svd(B, full_matrices=False)
-            W, fresh = Vt[s > 1e-9 * s[0]].T, False
-            squares = np.maximum(s**2 - s[half - 1] ** 2, 0)
-            squares[squares < 1e-12 * s[0] ** 2] = 0  # rounding must not keep a row
-            B = np.zeros_like(B)
-            B[: len(s)] = np.sqrt(squares)[:, None] * Vt
-            filled = int(np.count_nonzero(squares))
-    return B, row_space(B) if last and fresh else W
-
-
-def row_space(B: np.ndarray) -> np.ndarray:
-    """Return an orthonormal basis of the span of the rows of B, as columns."""
-    _, s, Vt = np.linalg.svd(B, full_matrices=False)
-    return Vt[s > 1e-9 * max(s[0], 1e-300)].T
-
-
-def lost(A: np.ndarray, W: np.ndarray) -> float:
-    """|A A' - A W W'A'|_2, which is |A (I - W W')|_2^2."""
-    return float(np.linalg.norm(A - A @ W @ W.T, 2) ** 2)
-
-
-def lost_in_lemma_3_2(A: np.ndarray, B: np.ndarray) -> float:
-    """The largest |y'A|^2 over unit vectors y with y'A B^+ B = 0."""
-    W = row_space(B)
-    N = linalg.null_space((A @ W).T, rcond=1e-9) if W.size else np.eye(len(A))
-    return float(np.linalg.norm(N.T @ A, 2) ** 2) if N.size else 0.0
-
-
-# ------------------------------------------------------------------------------------------------------------ streams
-
-
-def feature_rows(key: jax.Array, cloud: Cloud, size: int) -> np.ndarray:
-    """Return Z (n, size) of the library's shifted features, in float64."""
-    phi = draw(key, cloud.population, size, 0)
-    return np.asarray(phi(cloud.population["points"]), np.float64)
-
-
-def pairs_of_rows(sketch_size: int) -> np.ndarray:
-    """Return (96, 24) rows: batches of l / 2 orthonormal ones, each twice. Every shrink at l / 2 loses all it sees."""
-    batch = np.repeat(np.eye(24)[: sketch_size // 2], 2, axis=0)
-    return np.tile(batch, (96 // sketch_size, 1))
-
-
-def low_rank(rank: int) -> np.ndarray:
-    """Return (96, 24) rows of this rank."""
-    rng = np.random.default_rng(3)
-    return rng.standard_normal((96, rank)) @ rng.standard_normal((rank, 24))
-
-
-def decaying() -> np.ndarray:
-    """Return (96, 24) rows with an offset and exponentially decaying singular values."""
-    return (np.random.default_rng(4).standard_normal((96, 24)) + 0.5) * 0.7 ** np.arange(24)
-
-
-def sign_rows(which: Any) -> np.ndarray:
-    """Return 64 shifted Fourier features, all of whose cosines are 1 or -1, of points chosen after the features.
-
-    Row i has the signs of row which[i] of a Hadamard matrix: |z|^2 = 2, and different rows are orthogonal. The points,
-    in dimension 64, solve <w_j, x> + gamma_j = 0 or pi.
-    """
-    size = 64
-    phi = features.shifted_fourier(jax.random.key(5), kernels.Gaussian(1.0), size, num_frequencies=size)
-    W, shifts = np.asarray(phi.frequencies, np.float64), np.asarray(phi.shifts, np.float64)
-    phases = np.where(linalg.hadamard(size) > 0, 0, math.pi)
-    points = np.linalg.solve(W, phases.T - shifts[:, None]).T
-    return (math.sqrt(2 / size) * np.cos(points @ W.T + shifts))[np.asarray(which)]
-
-
-def doubled_then_elsewhere(sketch_size: int, batches: int) -> np.ndarray:
-    """Return sign rows in the pattern of `pairs_of_rows`, and l rows in other directions after them."""
-    half = sketch_size // 2
-    return sign_rows(np.concatenate([np.tile(np.repeat(np.arange(half), 2), batches), half + np.arange(sketch_size)]))
-
-
-def then_one_direction(sketch_size: int, late: int) -> np.ndarray:
-    """Return sign rows: l different ones, which fill the buffer, and one more direction `late` times after them."""
-    return sign_rows(np.minimum(np.arange(sketch_size + late), sketch_size))

@@ -1,4 +1,4 @@
-"""Where claims are tried: populations, values of tau, and sample sizes that meet the hypotheses."""
+"""Where the statements of kpotufe2020 are tried: populations, values of tau, sizes that meet the hypotheses."""
 
 from __future__ import annotations
 
@@ -8,10 +8,22 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxkern import rkhs
 from jaxkern.bounds import Bound
-from proofs_check.claim import Setting
+from proofs_check import controls
+from proofs_check.claim import Control, Setting, Statement
 from proofs_check.papers import populations, shared
 from proofs_check.papers.populations import Population
+
+LANDMARKS = 60
+FUNCTIONS = 3
+
+Size = Callable[[Population, float], float]
+"""A size as a function of the population and tau."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -19,60 +31,110 @@ class Scope(shared.Scope):
     """Populations and values of tau, and the settings that are made of them."""
 
     @cached_property
-    def people(self) -> Sequence[Population]:
+    def populations(self) -> Sequence[Population]:
         """The synthetic populations, or that of the user's data."""
         return populations.synthetic() if self.data is None else (self.data,)
+
+    @property
+    def rough(self) -> tuple[Population, ...]:
+        """The first two populations whose covariance operator really varies with the sample."""
+        return tuple(p for p in self.populations if p.rank > 1.01)[:2]
 
     @property
     def taus(self) -> tuple[float, ...]:
         """The values of tau."""
         return (2.0, 3.0, 5.0) if self.full else (3.0,)
 
+    @cached_property
+    def each(self) -> tuple[Setting, ...]:
+        """One setting for every population."""
+        return tuple(Setting(p.name, p.arrays) for p in self.populations)
+
+    @property
+    def varying(self) -> tuple[Setting, ...]:
+        """Those of them in which Sigma is not of rank one."""
+        return tuple(s for s in self.each if self.population_of(s).rank > 1.01)
+
+    @cached_property
+    def literals(self) -> tuple[Setting, ...]:
+        """Settings with the library's objects: a kernel, landmarks, and a few functions of the RKHS."""
+        return tuple(map(_literal, self.populations))
+
     def at(
         self,
-        n: Callable[[Population, float], float] | None,
+        n: Size | float | None,
         *,
-        d: Callable[[Population, float], int] | None = None,
-        rows: Callable[[Population, float], int] | None = None,
-        people: Sequence[Population] | None = None,
-        taus: tuple[float, ...] | None = None,
+        d: Size | int | None = None,
+        rows: Size | int | None = None,
+        populations: Sequence[Population] | None = None,
         **shapes: int,
     ) -> tuple[Setting, ...]:
-        """Return one setting for every population and tau: n and d by formula, `rows` the rows that are drawn."""
+        """Return one setting for every population and tau.
+
+        n and d are numbers, or formulas of both; `rows` is the d of a trial that draws all rows.
+        """
         settings = []
-        for person in people or self.people:
-            for tau in taus or self.taus:
+        for population in populations or self.populations:
+            for tau in self.taus:
                 numbers = {"tau": float(tau), "d": 1.0, "n": 1.0}
-                label = f"{person.name}, tau={tau:g}"
-                if n is not None:
-                    numbers["n"] = float(math.ceil(n(person, tau)))
-                    label += f", n={numbers['n']:.4g}"
+                label = f"{population.name}, tau={tau:g}"
                 static = dict(shapes)
-                if d is not None:
-                    numbers["d"] = float(d(person, tau))
+                if n is not None:
+                    numbers["n"] = float(math.ceil(n(population, tau) if callable(n) else n))
+                    label += f", n={numbers['n']:.4g}"
+                size = d if rows is None else rows
+                if size is not None:
+                    numbers["d"] = float(size(population, tau) if callable(size) else size)
                     label += f", d={numbers['d']:g}"
-                    if rows is not None:
-                        static["rows"] = rows(person, tau)
-                settings.append(Setting(label, person.arrays, numbers, static))
+                if rows is not None:
+                    static["rows"] = int(numbers["d"])
+                settings.append(Setting(label, population.arrays, numbers, static))
         return tuple(settings)
 
-    def person(self, setting: Setting) -> Population:
+    def population_of(self, setting: Setting) -> Population:
         """Return the population of a setting."""
-        return next(p for p in self.people if p.arrays is setting.population)
+        return next(p for p in self.populations if p.arrays is setting.population)
 
-    def bound(self, formula: Callable[..., Bound], *names: str, **options: Any) -> Callable[[Setting], Bound]:
+    def bound(self, formula: Callable[..., Bound], **options: Any) -> Callable[[Setting], Bound]:
         """Return the bound of a setting: population quantities by name, n, d and tau from its numbers."""
-
-        def evaluate(setting: Setting) -> Bound:
-            person = self.person(setting)
-            numbers = {k: setting.numbers[k] for k in ("n", "d", "tau") if k in names}
-            return formula(**{k: getattr(person, k) for k in names if k not in numbers}, **numbers, **options)
-
-        return evaluate
+        return shared.bound_of(formula, of=self.population_of, **options)
 
     def ceiling(self, power: int) -> Callable[[Setting], float]:
         """Return the most that a difference of powers of covariance operators can be."""
-        return lambda setting: self.person(setting).kappa ** power
+        return lambda setting: self.population_of(setting).kappa ** power
+
+    def squared(self, statement: Statement, n: Size | float, rows: int | None = None) -> Control:
+        """Return the control in which the trial compares with Sigma^2 in place of Sigma^3."""
+        settings = self.at(n, rows=rows, populations=self.rough, target=2)
+        return Control("Sigma^2 in place of Sigma^3", statement, settings, "wrong power")
+
+    def repeated(
+        self, statement: Statement, n: Size | None = None, populations: Sequence[Population] | None = None
+    ) -> Control:
+        """Return the control in which 1024 rows are all the same one."""
+        wide = controls.one_draw(self.at(n, rows=1024, populations=populations or self.rough))
+        return Control("one direction repeated 1024 times", statement, wide, "reused key")
+
+
+def _literal(population: Population) -> Setting:
+    rng = np.random.default_rng(3)
+    count = min(LANDMARKS, 4 * len(population.points))
+    chosen = rng.choice(len(population.points), count, p=population.weights)
+    dtype = jax.dtypes.canonicalize_dtype(float)
+    landmarks = jnp.asarray(population.points[chosen], dtype)
+    # Functions of the span of the landmarks and of points beside them.
+    beside = landmarks + 0.1 * jnp.std(landmarks, axis=0, keepdims=True)
+    weights = jnp.asarray(rng.standard_normal((2 * count, FUNCTIONS)), dtype)
+    f = rkhs.Function(population.kernel, jnp.concatenate([landmarks, beside]), weights)
+    arrays = {"kernel": population.kernel, "landmarks": landmarks, "f": f}
+    return Setting(f"{population.name}, n={count}", arrays, {"d": 40.0}, {"rows": 40})
+
+
+def path(population: Population, sizes: Sequence[float]) -> tuple[Setting, ...]:
+    """Return settings on one population with n = d."""
+    return tuple(
+        Setting(f"{population.name}, n=d={n:g}", population.arrays, {"n": n, "d": n, "tau": 1.0}) for n in sizes
+    )
 
 
 def lemma_n(p: Population, tau: float) -> float:
@@ -90,7 +152,7 @@ def theorem_n(p: Population, tau: float) -> float:
     return 6272 * p.kappa * p.rank * max(1.0, math.sqrt(p.rank) / 4) * tau / p.op_norm
 
 
-def times(factor: float, n: Callable[[Population, float], float]) -> Callable[[Population, float], float]:
+def times(factor: float, n: Size) -> Size:
     """Return a multiple of a sample size."""
     return lambda p, tau: factor * n(p, tau)
 
@@ -99,16 +161,6 @@ def enough_d(p: Population, tau: float) -> int:
     """Return a number of sketch rows of at least 4 s3 and tau."""
     # Powers of two keep the number of compiled shapes small.
     return 2 ** math.ceil(math.log2(max(4 * p.rank3, tau, 8)))
-
-
-def fixed(d: int) -> Callable[[Population, float], int]:
-    """Return a constant number of sketch rows."""
-    return lambda p, tau: d
-
-
-def rough(places: Scope) -> tuple[Population, ...]:
-    """Return the populations whose covariance operator really varies with the sample."""
-    return tuple(p for p in places.people if p.rank > 1.01)[:2]
 
 
 def safe_d(p: Population, tau: float) -> int:

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxkern.bounds import sketching
-from jaxkern.linalg import matmul, operator_norm
+from jaxkern.linalg import HIGHEST, matmul, operator_norm
 from proofs_check.papers import operators as op
+from proofs_check.papers.populations import Population
 
 Arrays = Mapping[str, jax.Array]
 Numbers = Mapping[str, jax.Array]
@@ -105,9 +107,32 @@ def scales(key: jax.Array, population: Arrays, numbers: Numbers, target: int = 3
     """<f, Sigma_n^3 f>^(1/2) and <f, Sigma^3 f>^(1/2), or the latter for another power; from fold_in(key, 0)."""
     frequencies = op.frequencies(jax.random.fold_in(key, 0), population, numbers["n"])
     f = population["f"]
-    sample = jnp.vdot(f, op.cube(op.covariance(population, frequencies))(f), precision=op.HIGHEST)
-    exact = jnp.vdot(f, op.exact_power(population, target)(f), precision=op.HIGHEST)
+    sample = jnp.vdot(f, op.cube(op.covariance(population, frequencies))(f), precision=HIGHEST)
+    exact = jnp.vdot(f, op.exact_power(population, target)(f), precision=HIGHEST)
     return jnp.sqrt(sample), jnp.sqrt(exact)
+
+
+# --------------------------------------------------------------------------------- the cube of the sample's operator
+
+
+def sampled_cube(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+    """<f, Sigma_n^3 f> over <f, Sigma^3 f>."""
+    f = population["f"]
+    sample = op.covariance(population, op.frequencies(key, population, numbers["n"]))
+    exact = jnp.vdot(f, op.exact_power(population, 3)(f), precision=HIGHEST)
+    return jnp.vdot(f, op.cube(sample)(f), precision=HIGHEST) / exact
+
+
+def mean_cube(population: Population, f: np.ndarray, n: float) -> float:
+    """Return E <f, Sigma_n^3 f>: the terms of (A_1 + ... + A_n)^3 / n^3, A_i = K_i x K_i, by which indices agree."""
+    features, weights = population.features, population.weights
+    sigma, lengths, values = population.eigenvalues, np.sum(features**2, axis=1), features @ f
+    square = features.T @ (weights * lengths * values)  # E[A^2] f
+    twice = float(square @ (sigma * f))  # <f, E[A^2] Sigma f>
+    inner = float(np.sum(weights * values**2 * np.sum(features**2 * sigma, axis=1)))  # <f, E[A Sigma A] f>
+    alone = float(np.sum(weights * lengths**2 * values**2))  # <f, E[A^3] f>
+    cubed = float(np.sum(sigma**3 * f**2))
+    return (n * (n - 1) * (n - 2) * cubed + n * (n - 1) * (2 * twice + inner) + n * alone) / n**3
 
 
 # ----------------------------------------------------------------------- Section 5: distances, any number of rows

@@ -1,0 +1,71 @@
+"""Limits at any time for the mean of bounded variables, which bet against every candidate of the mean.
+
+Source: Waudby-Smith and Ramdas (2024).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from proofs_check.engine.limits import open_unit
+
+MOST_BET = 0.5
+"""No bet risks more than this part of the capital."""
+
+
+def betting_limits(
+    sample: ArrayLike, alpha: float, *, low: float = 0.0, high: float = 1.0, horizon: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return (lower, upper) limits of the mean of bounded variables, each at level `alpha`, by betting against means.
+
+    `sample` has shape (..., n), streams of values in [low, high], each with the same mean given those before it; the
+    results have shape (...), the best limits after all n values, and those of every shorter stream hold at the same
+    time. `horizon` is the number of values for which to be tightest; by default none is preferred. Cost: 106 passes.
+    Raises ValueError for values that are not in [low, high], and for a horizon below 1.
+
+    The capital prod (1 + t_i (x_i - m)), with t_i chosen before x_i and at most c / m, c < 1, stays positive and is a
+    supermartingale where the mean is at most m. Each factor falls in m, also where t_i = c / m, so the means that were
+    ever refuted are an interval [0, limit]. Source: section 4 of Waudby-Smith and Ramdas (2024); here the two sides
+    are separate, each with its own level.
+    """
+    open_unit(alpha=alpha)
+    values = _unit(sample, low, high)
+
+    def lower(x: np.ndarray) -> np.ndarray:
+        bets = _bets(x, alpha, horizon)
+        below, above = np.zeros(x.shape[:-1]), np.ones(x.shape[:-1])
+        for _ in range(53):
+            mean = ((below + above) / 2)[..., None]
+            gains = np.log1p(np.minimum(bets, MOST_BET / mean) * (x - mean))
+            refuted = np.max(np.cumsum(gains, -1), -1, initial=0.0) >= -math.log(alpha)
+            below, above = np.where(refuted, mean[..., 0], below), np.where(refuted, above, mean[..., 0])
+        return below
+
+    return low + (high - low) * lower(values), high - (high - low) * lower(1 - values)
+
+
+def _unit(sample: ArrayLike, low: float, high: float) -> np.ndarray:
+    values = np.asarray(sample, np.float64)
+    if not low < high:
+        raise ValueError(f"low must be below high, got [{low!r}, {high!r}]")
+    if values.ndim < 1 or values.shape[-1] < 1 or not np.all((values >= low) & (values <= high)):
+        raise ValueError(f"sample must hold at least one value a stream, all in [{low:g}, {high:g}]")
+    return (values - low) / (high - low)
+
+
+def _bets(x: np.ndarray, alpha: float, horizon: int | None) -> np.ndarray:
+    """Return the bet on each value, from the values before it alone, shape (..., n).
+
+    It would be best for n values of the variance so far, n the horizon or else t log(1 + t) at time t.
+    """
+    if horizon is not None and horizon < 1:
+        raise ValueError(f"horizon must be at least 1, got {horizon}")
+    time = np.arange(1, x.shape[-1] + 1)
+    mean = (0.5 + np.cumsum(x, -1)) / (time + 1)
+    variance = (0.25 + np.cumsum((x - mean) ** 2, -1)) / (time + 1)
+    before = np.concatenate([np.full((*x.shape[:-1], 1), 0.25), variance[..., :-1]], -1)
+    span = time * np.log1p(time) if horizon is None else horizon
+    return np.sqrt(-2 * math.log(alpha) / (before * span))

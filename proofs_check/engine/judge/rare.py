@@ -1,0 +1,65 @@
+"""Probabilities too small to count: limits from unbiased estimates, by betting."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from proofs_check.claim import Evidence, Verdict
+from proofs_check.engine import betting
+from proofs_check.engine.judge.evidence import (
+    ROUNDING,
+    Case,
+    at_least,
+    count_not_finite,
+    log,
+    smallest,
+)
+
+
+def rare(case: Case) -> Verdict:
+    """Return the verdict on a probability of which the statistics are unbiased estimates."""
+    level = case.level
+    evidence: list[Evidence] = []
+    for setting, raw in case.pairs():
+        claimed, ceiling = float(case.statement.log_claimed(setting)), float(case.statement.log_ceiling(setting))
+        if math.isnan(claimed) or not ceiling < math.inf:
+            raise ValueError(
+                f"log_claimed and log_ceiling must be numbers at {setting.name!r}, got {claimed}, {ceiling}"
+            )
+        sample = at_least(setting, raw, 1)
+        bad = count_not_finite(sample)
+        if bad == 0 and not np.all((sample >= 0) & (sample <= 1 + ROUNDING * case.eps)):
+            raise ValueError(f"the estimates must lie in [0, 1] at setting {setting.name!r}")
+        lower, upper = (
+            (0.0, 1.0) if bad else betting.betting_limits(np.minimum(sample, 1.0), level, horizon=sample.size)
+        )
+        facts = {"log_claimed": claimed, "log_ceiling": ceiling, "not_finite": bad, "says_nothing": claimed >= 0}
+        facts |= {"log_estimate": math.nan if bad else log(float(np.mean(sample))) + ceiling}
+        facts |= {"log_lower_limit": log(float(lower)) + ceiling, "log_upper_limit": log(float(upper)) + ceiling}
+        facts |= {
+            "slack": math.exp(min(claimed - facts["log_estimate"], 700.0))
+            if facts["log_estimate"] > -math.inf
+            else math.nan
+        }
+        evidence.append(Evidence(setting.name, sample.size, facts))
+    slack = smallest([e.facts["slack"] for e in evidence])
+    wrong = [e for e in evidence if e.facts["log_lower_limit"] > e.facts["log_claimed"] or e.facts["not_finite"]]
+    worst = max(wrong or evidence, key=lambda e: e.facts["log_upper_limit"] - e.facts["log_claimed"])
+    f = worst.facts
+    because = (
+        f"the log of the probability lies in [{f['log_lower_limit']:.4g}, {f['log_upper_limit']:.4g}] at "
+        f"{worst.setting}, claimed is at most {f['log_claimed']:.4g}"
+    )
+    if wrong:
+        status = "refuted"
+    elif all(e.facts["says_nothing"] for e in evidence):
+        status = "vacuous"
+    else:
+        status = (
+            "certified"
+            if all(e.facts["says_nothing"] or e.facts["log_upper_limit"] <= e.facts["log_claimed"] for e in evidence)
+            else "consistent"
+        )
+    return case.verdict(status, because, evidence, slack, worst_setting=worst.setting)

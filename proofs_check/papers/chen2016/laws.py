@@ -1,0 +1,194 @@
+"""chen2016: the exact law of a pair of points, and exact expectations over quadrature nodes.
+
+Distances are in units of the lengthscale.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import special, stats
+
+from jaxkern import features
+from jaxkern.linalg import HIGHEST, matmul
+from proofs_check.claim import Setting
+
+OfKernel = Callable[[Any], Any]
+
+RESOLUTION = 1e-11
+"""Probabilities by quadrature have errors below this, which is added to them."""
+
+# ---------------------------------------------------------------------------------------------------- the law of a pair
+
+
+def pair_cdf(distance: float, t: int, x: Any) -> np.ndarray:
+    """Return P(Dhat^2 / D^2 <= x) for one pair of points and t >= 16 frequencies, to an absolute error of 1e-11.
+
+    The ratio is the mean of t copies of Y = (1 - cos(r w)) / mu with mean 1. Its characteristic function is a power of
+    that of Y, which the trapezoidal rule gives to rounding, and
+    P(S <= x) = 1/2 - int_0^oo Im(e^(-ivx) f(v)) / v dv / pi is summed over midpoints.
+    """
+    x = np.atleast_1d(np.asarray(x, float))
+    mu = -math.expm1(-(distance**2) / 2)
+    # Where the law of Y is that of chi-square or of a cosine, |f(v)| is at most of the order of v^(-t/2).
+    most = 10 ** (30 / t) - 1 + 9 / math.sqrt(t * min(2.0, 0.5 / mu**2))
+    period = 20 * math.sqrt(2 / t) + 120 / t + 2 * float(np.max(np.abs(x - 1)))
+    step = 2 * math.pi / (t * period)
+    v = (np.arange(math.ceil(most / step)) + 0.5) * step
+    # Either of two steps is fine enough for exp(i v Y): by its local frequency, or by its Fourier series in w.
+    local, series = math.pi / (9 * most * distance**2 / (2 * mu)), 2 * math.pi / ((most / mu + 20) * distance + 20)
+    fine = min(0.1, max(local, series))
+    w = (np.arange(math.ceil(9 / fine)) + 0.5) * fine
+    weights = np.exp(-(w**2) / 2)
+    characteristic = (np.exp(1j * np.outer(v, 2 * np.sin(distance * w / 2) ** 2 / mu)) @ (weights / weights.sum())) ** t
+    waves = np.exp(-1j * t * np.outer(x, v))
+    return np.asarray(0.5 - np.imag(waves @ (characteristic / v)) * step / math.pi)
+
+
+def log_outside(distance: float, t: int, low: float, high: float) -> float:
+    """Return the log-probability that Dhat^2 / D^2 of one pair of points leaves [low, high]."""
+    below, above = pair_cdf(distance, t, [low, high])
+    return math.log(max(below if low > 0 else 0.0, 0.0) + max(1 - above, 0.0) + RESOLUTION)
+
+
+@functools.cache
+def _law_on_a_grid(distance: float, t: int) -> tuple[np.ndarray, np.ndarray]:
+    x = np.linspace(0, 2 / -math.expm1(-(distance**2) / 2), 501)
+    return x, pair_cdf(distance, t, x)
+
+
+def interpolated_cdf(distance: float, t: int, x: Any) -> np.ndarray:
+    """Return `pair_cdf` interpolated between 501 points, for large samples."""
+    return np.interp(np.asarray(x, float), *_law_on_a_grid(distance, t))
+
+
+def chi_square_outside(t: float, low: float, high: float) -> float:
+    """Return log P(chi2_t / t outside [low, high])."""
+    return float(np.logaddexp(stats.chi2.logsf(t * high, t), stats.chi2.logcdf(t * low, t)))
+
+
+def log_chernoff(t: float, *levels: float) -> float:
+    """Return the log of the sum of Chernoff's bounds for chi2_t / t beyond each of the levels."""
+    return float(special.logsumexp([-t * (x - 1 - math.log(x)) / 2 for x in levels]))
+
+
+# --------------------------------------------------------------------------------------------------------- expectations
+
+
+def _same(kernel: Any) -> Any:
+    return kernel
+
+
+def nodes() -> tuple[np.ndarray, np.ndarray]:
+    """Return points and weights with sum p f(w) = E f(w) to rounding, for f(w) = cos(r w) and r <= 20."""
+    w = np.linspace(-12, 12, 121)
+    weights = np.exp(-(w**2) / 2)
+    return w, weights / weights.sum()
+
+
+def _along(pair: jax.Array, key: jax.Array, scale: float) -> tuple[jax.Array, jax.Array]:
+    """Return frequencies (121, d) whose components along x - y are the nodes, and their weights.
+
+    The components across x - y, which enter no kernel value, are random.
+    """
+    points, weights = nodes()
+    difference = pair[0] - pair[1]
+    unit = difference / jnp.linalg.norm(difference)
+    across = jax.random.normal(key, (len(points), pair.shape[1]), pair.dtype)
+    across = across - jnp.outer(matmul(across, unit), unit)
+    return across + jnp.outer(jnp.asarray(scale * points, pair.dtype), unit), jnp.asarray(weights, pair.dtype)
+
+
+def paired_mean(
+    key: jax.Array, setting: Setting, *, scale: float = 1.0, drawn: OfKernel = _same, normalised: bool = True
+) -> np.ndarray:
+    """Return the difference of E <f(x), f(y)> for one pair (cosine, sine) and K(x, y), by the library's map.
+
+    The map is that of the kernel drawn(K); without `normalised` its factor 1/sqrt(t) is taken off.
+    """
+    kernel, pair = setting.population["kernel"], setting.population["pair"]
+    w, weights = _along(pair, key, scale)
+    x, y = features.PairedFourier(drawn(kernel), w)(pair)
+    product = (x * y).reshape(2, -1).sum(axis=0) * w.shape[0] * (1 if normalised else w.shape[0])
+    return np.asarray(jnp.abs(jnp.vdot(weights, product, precision=HIGHEST) - kernel(pair[0], pair[1])))[None]
+
+
+def shifted_mean(
+    key: jax.Array, setting: Setting, *, factor: float = 1.0, shifted: bool = True, drawn: OfKernel = _same
+) -> np.ndarray:
+    """Return the difference of E <phi(x), phi(y)> for shifted features times `factor` and K(x, y).
+
+    Four equally spaced shifts have the mean over all shifts exactly. The map is that of the kernel drawn(K).
+    """
+    kernel, pair = setting.population["kernel"], setting.population["pair"]
+    w, weights = _along(pair, key, 1.0)
+    shifts = jnp.asarray(np.arange(4) * math.pi / 2 * shifted, pair.dtype)
+    phi = features.ShiftedFourier(drawn(kernel), jnp.repeat(w, 4, axis=0), jnp.tile(shifts, w.shape[0]))
+    x, y = factor * phi(pair)
+    product = (x * y).reshape(-1, 4).mean(axis=1) * 4 * w.shape[0]
+    return np.asarray(jnp.abs(jnp.vdot(weights, product, precision=HIGHEST) - kernel(pair[0], pair[1])))[None]
+
+
+def variances(key: jax.Array, setting: Setting, *, distance: bool) -> tuple[float, float]:
+    """Return m times the variance for paired and for shifted features of one pair, m the number of features.
+
+    Of the inner product, or of the squared distance. Both are exact: quadrature nodes for the frequencies, and eight
+    equally spaced shifts, which have the mean of every trigonometric polynomial of degree below 8.
+    """
+    kernel, pair = setting.population["kernel"], setting.population["pair"]
+    w, chances = _along(pair, key, 1.0)
+    count, weights = w.shape[0], np.asarray(chances, float)
+    x, y = np.asarray(features.PairedFourier(kernel, w)(pair), float).reshape(2, 2, count) * math.sqrt(count)
+    paired = np.sum((x - y) ** 2 if distance else x * y, axis=0)
+    shifts = jnp.asarray(np.arange(8) * math.pi / 4, pair.dtype)
+    phi = features.ShiftedFourier(kernel, jnp.repeat(w, 8, axis=0), jnp.tile(shifts, count))
+    x, y = np.asarray(phi(pair), float) * math.sqrt(8 * count)
+    shifted = (x - y) ** 2 if distance else x * y
+
+    def variance(values: np.ndarray, weights: np.ndarray) -> float:
+        mean = weights @ values
+        return float(weights @ (values - mean) ** 2)
+
+    return 2 * variance(paired, weights), variance(shifted, np.repeat(weights / 8, 8))
+
+
+def log_mgf(s: float, r: float) -> float:
+    """Return log E exp(s (X - E X)) for X = 1 - cos(r w), to rounding for s r^2 <= .9."""
+    step = min(0.02, 0.1 / r)
+    w = np.arange(-40, 40, step)
+    X = 2 * np.sin(r * w / 2) ** 2
+    mean = -math.expm1(-(r**2) / 2)
+    return float(special.logsumexp(s * (X - mean) - w**2 / 2)) + math.log(step) - math.log(2 * math.pi) / 2
+
+
+def stop_loss(c: float, r: float) -> float:
+    """Return E (Y - c)_+ for Y = (1 - cos(r w)) / mu by Gauss-Legendre rules between the kinks, to rounding."""
+    mu = -math.expm1(-(r**2) / 2)
+    if c * mu >= 2:
+        return 0.0
+    kink = math.acos(1 - c * mu)
+    abscissas, weights = np.polynomial.legendre.leggauss(60)
+    total = 0.0
+    for k in itertools.count():  # cos(r w) < 1 - c mu between these two
+        left, right = (2 * math.pi * k + kink) / r, (2 * math.pi * (k + 1) - kink) / r
+        if left > 12:
+            return total
+        edges = np.linspace(left, min(right, 14.0), 1 + math.ceil(min(right, 14.0) - left))
+        for a, b in itertools.pairwise(edges):
+            w = (a + b) / 2 + (b - a) / 2 * abscissas
+            excess = 2 * np.sin(r * w / 2) ** 2 / mu - c
+            total += (b - a) * float(weights @ (excess * np.exp(-(w**2) / 2))) / math.sqrt(2 * math.pi)
+    raise AssertionError
+
+
+def chi_square_stop_loss(c: float, degrees: int) -> float:
+    """Return E (Y - c)_+ for Y = chi2 / degrees."""
+    half = degrees / 2
+    return float(special.gammaincc(half + 1, half * c) - c * special.gammaincc(half, half * c))

@@ -1,0 +1,150 @@
+"""chen2016, Section 1.1: the two feature maps compared, and additive errors for n points and for a ball.
+
+Constants that the section leaves in O(.) are proved in `docs/theory/chen2016.md`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from scipy import stats
+
+from jaxkern.bounds import Bound, fourier
+from proofs_check import controls
+from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity, Inequality, Setting, Tail
+from proofs_check.papers.chen2016 import laws, trials
+from proofs_check.papers.chen2016.places import DELTA, PointSet, Scope, ball, fewest, pairs_of, point_sets
+from proofs_check.papers.shared import as_residual, at_most_one, bound_of
+
+
+def _shifted_features(scope: Scope) -> Check:
+    def residual(**options: Any) -> Identity:
+        return Identity(functools.partial(laws.shifted_mean, **options))
+
+    gamma = residual(drawn=controls.gamma_for_lengthscale)
+    return Check(
+        printed=Form(residual(factor=1 / math.sqrt(2)), scope.pairs),
+        corrected=Form(residual(), scope.pairs),
+        controls=(
+            Control("no random shift", residual(shifted=False), scope.pairs, "wrong law"),
+            Control("gamma for the lengthscale", gamma, scope.pairs, "swapped constants"),
+        ),
+    )
+
+
+def _all_points(scope: Scope) -> Check:
+    def bound(setting: Setting) -> Bound:
+        s = setting.numbers
+        failure = s["n"] * (s["n"] - 1) * math.exp(-s["t"] * s["eps"] ** 2 / 2)
+        return Bound(s["eps"], 1 - failure, failure < 1, "chen2016, Section 1.1 (explicit)")
+
+    def shape(setting: Setting) -> Bound:
+        s = setting.numbers
+        return Bound(math.sqrt(math.log(s["n"] / s["delta"]) / s["t"]), 1 - s["delta"], True, "chen2016, Section 1.1")
+
+    def of(sets: Sequence[PointSet]) -> tuple[Setting, ...]:
+        settings = []
+        for name, n, arrays in sets:
+            for delta in scope.deltas:
+                t = math.ceil(2 / 0.3**2 * math.log(n * (n - 1) / delta) + 1e-9)
+                numbers = {"eps": 0.3, "t": float(t), "n": float(n), "delta": delta}
+                settings.append(Setting(f"{name}, delta={delta:g}, t={t}", arrays, numbers, {"rows": t}))
+        return tuple(settings)
+
+    settings = of(scope.point_sets)
+    # Not on a table, whose rows may be so close that no number of frequencies is too small.
+    few = controls.changed(of(point_sets(None))[-1:], "a sixteenth of the frequencies", shapes={"part": 16})
+    return Check(
+        printed=Form(Calibrated(trials.kernel_error, shape, 1.0, 2.0), settings),
+        corrected=Form(Tail(trials.kernel_error, bound), settings),
+        controls=(Control("a sixteenth of the frequencies", Tail(trials.kernel_error, bound), few, "wrong factor"),),
+    )
+
+
+def _differences(dim: int, diameter: float) -> dict[str, jax.Array]:
+    """Return directions over a half sphere (the axes and 200 more, but for a line) and 32 radii up to the diameter."""
+    more = np.random.default_rng(4).standard_normal((200, dim))
+    directions = np.eye(1) if dim == 1 else np.concatenate([np.eye(dim), more])
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    return ball(directions, diameter * np.linspace(1 / 32, 1, 32))
+
+
+def _additive_ball(scope: Scope) -> Check:
+    def one_feature(setting: Setting) -> tuple[float, float]:
+        """A single frequency w has cos(<w, Delta>) = -1 somewhere in the ball if |w| M >= pi, where K > .99."""
+        s = setting.numbers
+        return float(stats.chi2.logsf((math.pi / s["M"]) ** 2, s["d"])), math.log(s["delta"])
+
+    def one_pair(setting: Setting) -> Bound:
+        return Bound(setting.numbers["eps"], 1 - setting.numbers["delta"], True, "Hoeffding for one pair")
+
+    def over(dim: int, diameter: float, delta: float, t: int) -> Setting:
+        numbers = {"d": float(dim), "M": diameter, "eps": 0.3, "t": float(t), "tau": math.log(2 / delta)}
+        name = f"d={dim}, M={diameter:g}, eps=0.3, delta={delta:g}, t={t}"
+        return Setting(name, _differences(dim, diameter), {**numbers, "delta": delta}, {"rows": t})
+
+    printed = []
+    for M in (1e-2, 1e-3):
+        d = math.ceil(2 * (math.pi / M) ** 2)
+        numbers = {"M": M, "d": float(d), "delta": DELTA}
+        printed.append(Setting(f"M={M:g}, d={d}, delta=0.05: a negative number of features", numbers=numbers))
+    corrected = []
+    for dim, diameter in ((1, 5.0), (2, 3.0)):
+        for delta in scope.deltas:
+            options = {"eps": 0.3, "dim": dim, "diameter": diameter, "tau": math.log(2 / delta)}
+            t = fewest(functools.partial(fourier.ball_additive, **options), delta)
+            corrected.append(over(dim, diameter, delta, t))
+    single = math.ceil(2 / 0.3**2 * math.log(2 / DELTA))
+    bound = bound_of(fourier.ball_additive, num_frequencies="t", dim="d", diameter="M")
+    return Check(
+        printed=Form(Exact(one_feature), tuple(printed)),
+        corrected=Form(Tail(trials.kernel_error_over_ball, bound), tuple(corrected)),
+        controls=(
+            Control(
+                "the frequencies of a single pair, in 20 dimensions",
+                Tail(trials.kernel_error_over_ball, one_pair),
+                (over(20, 6.0, DELTA, single),),
+                "term left out",
+            ),
+        ),
+    )
+
+
+def _variance(scope: Scope) -> Check:
+    def holds(distance: bool) -> Inequality:
+        def both(key: jax.Array, setting: Setting) -> list[Any]:
+            paired, shifted = laws.variances(key, setting, distance=distance)
+            return [at_most_one(paired / shifted, "the variance of the map with a tilde")]
+
+        return Inequality(both)
+
+    # A table may have no close rows.
+    close = tuple(s for s in scope.pairs if s.numbers["K"] > 0.5) or pairs_of(None)[:2]
+    return Check(
+        printed=Form(holds(distance=False), scope.pairs),
+        controls=(Control("the squared distances of close points", holds(distance=True), close, "wrong operator"),),
+    )
+
+
+def _both_variances(scope: Scope) -> Check:
+    def residual(closed: Callable[[float], tuple[float, float]]) -> Identity:
+        def relative(key: jax.Array, setting: Setting) -> np.ndarray:
+            K = setting.numbers["K"]
+            variances = np.asarray(laws.variances(key, setting, distance=True)) / (2 - 2 * K) ** 2
+            return as_residual(variances / np.asarray(closed(K)) - 1)
+
+        return Identity(relative)
+
+    def both(K: float) -> tuple[float, float]:
+        return (1 + K) ** 2, 0.5 + 0.75 * (1 + K) ** 2
+
+    swapped = residual(lambda K: both(K)[::-1])
+    return Check(
+        corrected=Form(residual(both), scope.pairs),
+        controls=(Control("the two maps exchanged", swapped, scope.pairs, "swapped constants"),),
+    )

@@ -1,0 +1,348 @@
+"""chen2016, Section 3: very small distances, where the ratio of distances is a mean of squares of normal variables.
+
+`docs/theory/chen2016.md` derives every correction.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import optimize, stats
+
+from jaxkern import features, kernels
+from jaxkern.bounds import Bound, fourier
+from proofs_check import controls
+from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity, Inequality, Law, Rate, Setting, Tail
+from proofs_check.papers.chen2016 import trials
+from proofs_check.papers.chen2016.laws import chi_square_outside, log_chernoff
+from proofs_check.papers.chen2016.places import (
+    Scope,
+    above,
+    all_at_most_one,
+    below,
+    distances_of,
+    pair_settings,
+    valid,
+)
+from proofs_check.papers.shared import LOG2, always, as_residual, at_most_one, real
+
+
+def _display_before_2() -> Check:
+    def holds(squared: Callable[[np.ndarray], np.ndarray], share: float = 0.25) -> Inequality:
+        def both() -> list[Any]:
+            r = np.linspace(0.05, 1, 60)
+            ratios, source = squared(r) / r**2, "chen2016, before (2)"
+            lower = [(float(1 - share * x**2), always(ratio, source)) for ratio, x in zip(ratios, r, strict=True)]
+            return [*lower, *all_at_most_one(ratios, source)]
+
+        return Inequality(both)
+
+    def library(r: np.ndarray) -> np.ndarray:
+        return distances_of(r) ** 2
+
+    settings = (Setting("lengths from .05 to 1"),)
+    return Check(
+        printed=Form(holds(lambda r: 2 - 2 * np.exp(r**2 / 2)), settings),
+        corrected=Form(holds(library), settings),
+        controls=(Control("half of the fourth-order term", holds(library, 0.125), settings, "wrong factor"),),
+    )
+
+
+def _eq2() -> Check:
+    def half_precision(r: np.ndarray) -> np.ndarray:
+        return np.sqrt(2 - 2 * controls.in_half(np.exp(-(r**2) / 2)))
+
+    def holds(lower: Callable[..., Bound], distances: Callable[[np.ndarray], np.ndarray] = distances_of) -> Inequality:
+        def both(setting: Setting) -> list[Any]:
+            r = np.asarray(setting.population)
+            D = distances(r)
+            lowers = [above(d, lower(distance=float(x))) for d, x in zip(D, r, strict=True)]
+            return lowers + all_at_most_one(D / r, "chen2016, (2), right")
+
+        return Inequality(both)
+
+    settings = (
+        Setting("distances from 1e-4 to 1", np.concatenate([np.geomspace(1e-4, 1, 200), np.linspace(0.5, 1, 200)])),
+    )
+    # Below about .02 the kernel value would be rounded to 1, and the distance to 0.
+    larger = (Setting("distances from .05 to 1", np.geomspace(0.05, 1, 200)),)
+    constant = holds(lambda distance: always(0.89 * distance, "the constant .89"))
+    return Check(
+        printed=Form(holds(functools.partial(fourier.distance_lower, as_printed=True)), settings),
+        corrected=Form(holds(fourier.distance_lower), settings),
+        controls=(
+            Control("the constant .89", constant, settings, "wrong factor"),
+            Control("K in float16", holds(fourier.distance_lower, half_precision), larger, "low precision"),
+        ),
+    )
+
+
+def _eq3() -> Check:
+    def holds(lower: Callable[..., Bound]) -> Inequality:
+        def both() -> list[Any]:
+            eps = np.repeat(np.geomspace(1e-3, 0.99, 40), 10)
+            r = 2 * np.sqrt(eps) * np.tile(np.linspace(0.1, 1 - 1e-9, 10), 40)
+            D = distances_of(r)
+            return [above(d**2, lower(eps=float(e), distance=float(x))) for d, e, x in zip(D, eps, r, strict=True)]
+
+        return Inequality(both)
+
+    def quarter(*, eps: float, distance: float) -> Bound:
+        return always((1 - eps / 4) * distance**2, "1 - eps / 4")
+
+    settings = (Setting("eps from .001 to .99, distances up to 2 sqrt(eps)"),)
+    return Check(
+        printed=Form(holds(fourier.squared_distance_lower), settings),
+        controls=(Control("a quarter of the error", holds(quarter), settings, "wrong factor"),),
+    )
+
+
+def _expansions() -> Check:
+    def residual(sign: float, halved: bool = True) -> Identity:
+        def ratio(key: jax.Array, setting: Setting) -> np.ndarray:
+            pair = setting.population
+            phi = features.paired_fourier(key, kernels.Gaussian(1.0), 2, num_frequencies=8, dtype=pair.dtype)
+            x, y = phi(pair)
+            difference = pair[0] - pair[1]
+            r = float(jnp.linalg.norm(difference))
+            components = np.asarray(phi.frequencies, float) @ np.asarray(difference, float) / r
+            cosines = float(np.mean(np.cos(components * r)))
+            computed = float(jnp.sum((x - y) ** 2)) / (-2 * math.expm1(-(r**2) / 2))
+            expanded = (1 - cosines) / (-math.expm1(sign * r**2 / 2)) * (1 if halved else 2)
+            return as_residual([expanded / computed - 1])
+
+        return Identity(ratio)
+
+    settings = tuple(
+        Setting(f"r={r:g}", real(np.array([[0.3, 0.1], [0.3 + 0.6 * r, 0.1 - 0.8 * r]]))) for r in (0.5, 1.0)
+    )
+    return Check(
+        printed=Form(residual(1.0), settings),
+        corrected=Form(residual(-1.0), settings),
+        controls=(Control("a factor 2", residual(-1.0, halved=False), settings, "wrong factor"),),
+    )
+
+
+@jax.jit
+def _feature_distances(W: jax.Array, r: jax.Array) -> jax.Array:
+    """Return |phi(r_i) - phi(0)| on a line for each row of frequencies W (n, t) and distance r (n,), by the library."""
+
+    def one(w: jax.Array, r: jax.Array) -> jax.Array:
+        x, y = features.PairedFourier(kernels.Gaussian(1.0), w[:, None])(jnp.stack([jnp.zeros_like(r), r])[:, None])
+        return jnp.linalg.norm(x - y)
+
+    return jax.vmap(one)(W, r)
+
+
+def taylor_sides(key: jax.Array, setting: Setting, *, as_printed: bool, fourth: float = 1.0) -> list[Any]:
+    """Return the sides of (4): S2 - r^2 S4 / 12 <= Dhat^2 / D^2 <= S2 / (1 - r^2 / 4), Dhat by the library.
+
+    The frequencies are far larger than Gaussian ones in two of three draws. As printed |w| r <= 1 for all of them.
+    """
+    t = setting.shapes["t"]
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    draws = rng.standard_normal((120, t)) * np.repeat([0.5, 3.0, 10.0], 40)[:, None]
+    r = rng.uniform(0.2, 1.0 if as_printed else 1.9, 120)
+    if as_printed:
+        draws *= np.minimum(1, 0.999 / (r * np.max(np.abs(draws), axis=1)))[:, None]
+    W = real(draws)
+
+    ratios = np.asarray(_feature_distances(W, real(r)), float) ** 2 / distances_of(r) ** 2
+    sides = []
+    for ratio, w, distance in zip(ratios, np.asarray(W, float), r, strict=True):
+        second, fourth_moment = float(np.mean(w**2)), fourth * float(np.mean(w**4))
+        upper = fourier.ratio_upper(second_moment=second, distance=distance, as_printed=as_printed)
+        lower = fourier.ratio_lower(second_moment=second, fourth_moment=fourth_moment, distance=distance)
+        sides += [below(ratio, upper), (lower.value / second, Bound(ratio / second, 1.0, lower.valid, lower.source))]
+    return sides
+
+
+def _eq4() -> Check:
+    def holds(**options: Any) -> Inequality:
+        return Inequality(functools.partial(taylor_sides, **options))
+
+    settings = tuple(Setting(f"{t} frequencies", shapes={"t": t}) for t in (1, 5))
+    half = holds(as_printed=False, fourth=0.5)
+    return Check(
+        printed=Form(holds(as_printed=True), settings),
+        corrected=Form(holds(as_printed=False), settings),
+        controls=(Control("half of the fourth-order term", half, settings, "wrong factor"),),
+    )
+
+
+def _lemma_3_1() -> Check:
+    settings = tuple(Setting(f"r={r:g}", numbers={"r": r}, shapes={"rows": 20}) for r in (0.02, 0.04, 0.08, 0.16, 0.32))
+    return Check(
+        printed=Form(Rate(trials.distance_to_the_limit, "r", 2.0, 0.15), settings),
+        controls=(Control("the limit 1", Rate(trials.distance_to_one, "r", 2.0, 0.15), settings, "wrong operator"),),
+    )
+
+
+def _chi_square() -> Check:
+    def law(degrees: int) -> Law:
+        return Law(trials.chi_square, functools.partial(stats.chi2.cdf, df=degrees))
+
+    unit = np.arange(1.0, 6) / np.linalg.norm(np.arange(1.0, 6))
+    settings = (Setting("t=20, d=5", {"unit": real(unit)}, {}, {"rows": 20}),)
+    return Check(
+        printed=Form(law(20), settings),
+        controls=(Control("t - 1 degrees of freedom", law(19), settings, "n for n - 1"),),
+    )
+
+
+def _lemma_3_2(scope: Scope) -> Check:
+    def bound(*, distance: float = 0.0, as_printed: bool = False, **options: float) -> Bound:
+        return fourier.chi_square_mean(**options, as_printed=as_printed)
+
+    def statement(of: Callable[..., Bound], times: float = 1.0) -> Exact:
+        def probability(setting: Setting) -> tuple[float, float]:
+            t, eps = setting.numbers["t"], setting.numbers["eps"]
+            claimed = 1 - of(eps=eps, num_frequencies=times * t).probability
+            return chi_square_outside(t, 1 - eps, 1 + eps), math.log(claimed)
+
+        return Exact(probability)
+
+    printed = functools.partial(bound, as_printed=True)
+    errors = (0.1, 0.5, 0.9)
+    corrected = pair_settings(bound, (0.0,), errors, scope.deltas)
+    return Check(
+        printed=Form(statement(printed), pair_settings(printed, (0.0,), errors, scope.deltas)),
+        corrected=Form(statement(bound), corrected),
+        controls=(Control("half of the frequencies", statement(bound, times=2), corrected, "wrong factor"),),
+    )
+
+
+def _lemma_3_2_rare(scope: Scope) -> Check:
+    def printed(t: float, eps: float) -> float:
+        return LOG2 - t * eps**2 / 8
+
+    def chernoff(t: float, eps: float) -> float:
+        return log_chernoff(t, 1 + eps, 1 - eps)
+
+    def statement(log_failure: Callable[[float, float], float], as_printed: bool = False, times: float = 1.0) -> Exact:
+        def probability(setting: Setting) -> tuple[float, float]:
+            t, eps = setting.numbers["t"], setting.numbers["eps"]
+            valid(fourier.chi_square_mean(eps=eps, num_frequencies=t, as_printed=as_printed), setting)
+            return chi_square_outside(t, 1 - eps, 1 + eps), log_failure(times * t, eps)
+
+        return Exact(probability)
+
+    def settings(log_failure: Callable[[float, float], float]) -> tuple[Setting, ...]:
+        settings = []
+        for eps, log in itertools.product((0.1, 0.5, 0.9), scope.logs):
+            root = optimize.brentq(lambda t, eps=eps, log=log: log_failure(t, eps) + log, 1.0, 1e6)
+            t = float(math.ceil(root))
+            settings.append(Setting(f"eps={eps:g}, delta=e^-{log:g}, t={t:g}", numbers={"t": t, "eps": eps}))
+        return tuple(settings)
+
+    corrected = settings(chernoff)
+    return Check(
+        printed=Form(statement(printed, as_printed=True), settings(printed)),
+        corrected=Form(statement(chernoff), corrected),
+        controls=(Control("half of the frequencies", statement(chernoff, times=2), corrected, "wrong factor"),),
+    )
+
+
+def _lemma_3_2_proof() -> Check:
+    def statement(root: float) -> Exact:
+        def probability(setting: Setting) -> tuple[float, float]:
+            t, x = setting.numbers["t"], setting.numbers["x"]
+            low, high = 1 - root * math.sqrt(x / t), 1 + root * math.sqrt(x / t) + 2 * x / t
+            return chi_square_outside(t, max(low, 0.0), high), LOG2 - x
+
+        return Exact(probability)
+
+    settings = tuple(
+        Setting(f"t={t:g}, x={x:g}", numbers={"t": t, "x": x})
+        for t in (1.0, 10.0, 1000.0, 1e6)
+        for x in (1.0, 5.0, 30.0)
+    )
+    return Check(
+        printed=Form(statement(2.0), settings),
+        controls=(Control("sqrt(2) for 2", statement(math.sqrt(2) * 0.9), settings, "wrong factor"),),
+    )
+
+
+def _lemma_3_3() -> Check:
+    scales = real(np.geomspace(0.05, 1, 8))
+
+    def shape(setting: Setting) -> Bound:
+        s = setting.numbers
+        value = math.sqrt(s["log"] / s["t"])
+        near = s["r"] ** 2 <= 2 * value / s["log"] ** 2
+        return Bound(value, 1 - 4 * math.exp(-s["log"]), near, "chen2016, Lemma 3.3")
+
+    def bound(setting: Setting) -> Bound:
+        s = setting.numbers
+        eps = math.sqrt(12 * s["log"] / s["t"])
+        near = eps < 1 and s["r"] ** 2 <= eps / s["log"] ** 2 and s["log"] > math.log(4)
+        return Bound(eps, 1 - 4 * math.exp(-s["log"]), near, "jaxkern, Lemma 3.3 of chen2016")
+
+    def setting(delta: float, eps: float) -> Setting:
+        log = math.log(1 / delta)
+        t = math.ceil(12 * log / eps**2)
+        r = 0.999 * math.sqrt(2 * math.sqrt(log / t)) / log
+        numbers = {"log": log, "t": float(t), "r": r}
+        name = f"eps={eps:g}, delta={delta:g}, t={t}, |Delta|={r:.3g}"
+        return Setting(name, {"scales": scales}, numbers, {"rows": t})
+
+    settings = (setting(0.05, 0.4), setting(0.0125, 0.4))
+    few = controls.changed(
+        settings[1:], "a sixteenth of the frequencies", shapes={"rows": settings[1].shapes["rows"] // 16}
+    )
+    return Check(
+        printed=Form(Calibrated(trials.largest_along, shape, 2.0, math.sqrt(12)), settings),
+        corrected=Form(Tail(trials.largest_along, bound), settings),
+        controls=(Control("a sixteenth of the frequencies", Tail(trials.largest_along, bound), few, "wrong factor"),),
+    )
+
+
+def _lemma_3_3_proof() -> Check:
+    def statement(limit: Callable[[float, float], float]) -> Exact:
+        def probability(setting: Setting) -> tuple[float, float]:
+            t, delta = setting.numbers["t"], setting.numbers["delta"]
+            one = LOG2 + stats.norm.logsf(limit(t, delta))
+            return math.log(-math.expm1(t * math.log1p(-math.exp(one)))), math.log(delta)
+
+        return Exact(probability)
+
+    settings = []
+    for delta in (0.1, 1e-2, 1e-4, 1e-8):
+        for eps in (0.1, 0.5):
+            t = math.ceil(8 / eps**2 * math.log(2 / delta))
+            settings.append(Setting(f"eps={eps:g}, delta={delta:g}, t={t}", numbers={"t": float(t), "delta": delta}))
+    no_union = statement(lambda t, delta: math.sqrt(2 * math.log(2 / delta)))
+    return Check(
+        printed=Form(statement(lambda t, delta: math.sqrt(math.log(1 / delta))), tuple(settings)),
+        corrected=Form(statement(lambda t, delta: math.sqrt(2 * math.log(2 * t / delta))), tuple(settings)),
+        controls=(Control("no union over the frequencies", no_union, tuple(settings), "term left out"),),
+    )
+
+
+def _lemma_3_3_display() -> Check:
+    def holds(as_printed: bool, power: float = 0.5) -> Inequality:
+        def both(setting: Setting) -> list[Any]:
+            log = math.log(1 / setting.numbers["delta"])
+            sides = []
+            for eps, share in itertools.product((0.1, 0.9), (0.1, 0.5, 1.0)):
+                r = share * math.sqrt(eps) / log
+                # All frequencies as large as the truncation allows: w r, or w itself.
+                w = math.sqrt(eps / log) / r if as_printed else log**power
+                sides.append(at_most_one(r**2 / 12 * w**4 / (eps / 12), "chen2016, proof of Lemma 3.3"))
+            return sides
+
+        return Inequality(both)
+
+    settings = tuple(Setting(f"delta={delta:g}", numbers={"delta": delta}) for delta in (0.1, 1e-3))
+    return Check(
+        printed=Form(holds(as_printed=True), settings),
+        corrected=Form(holds(as_printed=False), settings),
+        controls=(Control("|w| <= ln(1 / delta)", holds(as_printed=False, power=1.0), settings, "wrong power"),),
+    )

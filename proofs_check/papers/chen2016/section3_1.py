@@ -1,0 +1,136 @@
+"""chen2016, Section 3.1: how many features small distances need at least.
+
+`docs/theory/chen2016.md` derives every correction.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import stats
+
+from jaxkern import features, kernels
+from jaxkern.bounds import fourier
+from jaxkern.gram import gram
+from proofs_check import controls
+from proofs_check.claim import Check, Control, Exact, Form, Identity, Inequality, Rate, Setting
+from proofs_check.papers.chen2016 import trials
+from proofs_check.papers.chen2016.places import (
+    Scope,
+    all_at_most_one,
+    all_distances,
+    differences_of,
+    pairs_by_difference,
+)
+from proofs_check.papers.shared import as_residual, real
+
+
+def _norms() -> Check:
+    def residual(as_printed: bool, mean: bool = True) -> Identity:
+        def relative(key: jax.Array, setting: Setting) -> np.ndarray:
+            """Return the error of each of: the middle term of the display, and the mean of the left one over draws."""
+            scale, t = setting.numbers["scale"], 7
+            w = np.asarray(trials.frequencies(key, 3, t, jnp.result_type(float)), float)
+            difference = np.array([0.3, -0.2, 0.7])
+            r = float(np.linalg.norm(difference))
+            components = w @ difference / r
+            per = t if mean and not as_printed else 1
+            left = math.sqrt(np.sum((w @ (scale * difference)) ** 2) / per)
+            power = 1 if as_printed else 2
+            middle = math.sqrt(np.sum(components**2) * scale**power * r**2 / t ** (not as_printed))
+            return as_residual([left / middle - 1])
+
+        return Identity(relative)
+
+    settings = tuple(Setting(f"lambda={scale:g}", numbers={"scale": scale}) for scale in (0.1, 3.0))
+    return Check(
+        printed=Form(residual(as_printed=True), settings),
+        corrected=Form(residual(as_printed=False), settings),
+        controls=(Control("without 1 / t", residual(as_printed=False, mean=False), settings, "missing normalisation"),),
+    )
+
+
+def _lemma_3_4() -> Check:
+    differences = differences_of(np.random.default_rng(7).standard_normal((10, 4)))
+    differences /= np.max(np.linalg.norm(differences, axis=1))
+    population = pairs_by_difference(differences)
+    settings = tuple(
+        Setting(f"lambda={scale:g}", population, {"scale": scale}, {"rows": 20})
+        for scale in (0.04, 0.08, 0.16, 0.32, 0.64)
+    )
+    statement = Rate(trials.distance_to_linear, "scale", 2.0, 0.15)
+    other = controls.changed(settings, "other frequencies", shapes={"same": 0})
+    return Check(
+        corrected=Form(statement, settings),
+        controls=(Control("other frequencies in the linear map", statement, other, "wrong operator"),),
+    )
+
+
+def _theorem_3_1(scope: Scope) -> Check:
+    def on_a_line(setting: Setting) -> tuple[float, float]:
+        """On a shrinking line all ratios tend to the same chi2_t / t, whatever n is."""
+        t, eps = setting.numbers["t"], setting.numbers["eps"]
+        inside = stats.chi2.cdf(t * (1 + eps) ** 2, t) - stats.chi2.cdf(t * (1 - eps) ** 2, t)
+        return math.log(inside), math.log(0.5)
+
+    def orthogonal(setting: Setting) -> tuple[float, float]:
+        n, eps, t = (setting.numbers[k] for k in ("n", "eps", "t"))
+        success = fourier.success_limit(eps=eps, num_frequencies=t, num_points=n).value
+        return math.log(max(success, 1e-300)), math.log(0.5)
+
+    def sized(c: float) -> tuple[Setting, ...]:
+        settings = []
+        for n in (1e2, 1e3, 1e4, 1e6, 1e9, 1e12) if scope.full else (1e2, 1e4, 1e9):
+            for eps in (0.05, 0.2, 0.5):
+                t = math.floor(c * math.log(n) / eps**2)
+                name = f"{n:g} points in {n / 2:g} dimensions, eps={eps:g}, t={t}"
+                settings.append(Setting(name, numbers={"n": n, "eps": eps, "t": float(t)}))
+        return tuple(settings)
+
+    line = []
+    for c in (0.1, 0.01, 0.001):  # t < c ln n / eps^2
+        n = 1.01 * 30 * 0.1**2 / c
+        line.append(Setting(f"exp({n:.3g}) points on a line, eps=0.1, t=30, c={c:g}", numbers={"t": 30.0, "eps": 0.1}))
+    return Check(
+        printed=Form(Exact(on_a_line), tuple(line)),
+        corrected=Form(Exact(orthogonal), sized(0.6)),
+        controls=(Control("the same for t <= ln n / eps^2", Exact(orthogonal), sized(1.0), "wrong factor"),),
+    )
+
+
+def _small_copies() -> Check:
+    def holds(curvature: bool) -> Inequality:
+        def both(key: jax.Array, setting: Setting) -> list[Any]:
+            X, slack = setting.population, setting.numbers["slack"]
+            first, second = np.triu_indices(len(X), 1)
+            r = np.linalg.norm(X[first] - X[second], axis=1)
+            scale = 2 * math.sqrt(slack) / np.max(r)
+            small, kernel = real(scale * X), kernels.Gaussian(1.0)
+            D = all_distances(small)[first, second]
+            values, vectors = np.linalg.eigh(np.asarray(gram(kernel, small), float))
+            phi = features.paired_fourier(key, kernel, X.shape[1], num_frequencies=50, dtype=small.dtype)
+            lower = math.sqrt(1 - slack) if curvature else 1.0
+            exact = vectors * np.sqrt(np.maximum(values, 0))
+            sides = []
+            for h in (exact, np.asarray(phi(small), float), np.asarray(small, float)):
+                images = np.linalg.norm(h[first] - h[second], axis=1)
+                eps_up, eps_down = float(np.max(images / D - 1)), float(np.max(1 - images / D))
+                ratios = images / (scale * r)
+                sides += all_at_most_one(ratios / (1 + eps_up), "jaxkern, small copies")
+                sides += all_at_most_one((1 - eps_down) * lower / ratios, "jaxkern, small copies")
+            return sides
+
+        return Inequality(both)
+
+    sets = {"orthonormal points": np.eye(6), "a cloud": np.random.default_rng(1).standard_normal((8, 3))}
+    settings = tuple(
+        Setting(f"{name}, eps'={slack:g}", X, {"slack": slack}) for slack in (0.04, 0.2) for name, X in sets.items()
+    )
+    return Check(
+        corrected=Form(holds(curvature=True), settings),
+        controls=(Control("without sqrt(1 - eps')", holds(curvature=False), settings, "term left out"),),
+    )

@@ -1,0 +1,260 @@
+"""chen2016, Section 4: one pair of near points, and all pairs of n points.
+
+`docs/theory/chen2016.md` derives every correction.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import optimize
+
+from jaxkern.bounds import Bound, fourier
+from proofs_check import controls
+from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity, Inequality, Rare, Setting, Tail
+from proofs_check.engine import tilting
+from proofs_check.papers.chen2016 import trials
+from proofs_check.papers.chen2016.laws import chi_square_outside, log_chernoff, log_mgf, nodes
+from proofs_check.papers.chen2016.places import (
+    OfSetting,
+    PointSet,
+    Scope,
+    below,
+    distances_of,
+    fewest,
+    pair_settings,
+    pair_tail,
+    relative,
+    valid,
+)
+from proofs_check.papers.populations import Population
+from proofs_check.papers.shared import COPIES, LOG2, always, as_residual, bound_of, lines, tail_of_mean
+
+
+def _lemma_4_1() -> Check:
+    def holds(bound: Callable[..., Bound], slopes: Callable[[float], Sequence[float]]) -> Inequality:
+        def both(setting: Setting) -> list[Any]:
+            r = setting.numbers["r"]
+            return [below(log_mgf(s, r), bound(s=s, distance=r)) for s in slopes(r)]
+
+        return Inequality(both)
+
+    def printed_slopes(r: float) -> list[float]:
+        return [y / r**2 for y in (0.05, 0.2, 0.4, 0.499)]
+
+    def slopes(r: float) -> list[float]:
+        return [y / (-2 * math.expm1(-(r**2) / 2)) for y in (-50.0, -3.0, -0.3, 0.1, 0.5, 0.9)]
+
+    def variance_only(*, s: float, distance: float) -> Bound:
+        return always((s * math.expm1(-(distance**2) / 2)) ** 2, "s^2 mu^2")
+
+    settings = tuple(Setting(f"r={r:g}", numbers={"r": r}) for r in (0.01, 0.1, 1.0, 2.0, 6.0))
+    control = holds(variance_only, slopes)
+    return Check(
+        printed=Form(holds(functools.partial(fourier.log_mgf, as_printed=True), printed_slopes), settings[:3]),
+        corrected=Form(holds(fourier.log_mgf, slopes), settings),
+        controls=(Control("the variance of chi-square alone", control, settings, "term left out"),),
+    )
+
+
+def _lemma_4_1_taylor() -> Check:
+    def holds(low: float, order: int = 2) -> Inequality:
+        def both() -> list[Any]:
+            x, y, z = np.linspace(low, 5, 201), np.linspace(0, 0.5, 51), np.linspace(-9, 9, 301)
+            series = 1 - x + (x**2 / 2 if order == 2 else 0)
+            scale = np.maximum(series, 1)
+            left = [np.exp(-x) / scale, np.maximum(1 - z**2 / 2, -50), y - y**2 / 2]
+            right = [series / scale, np.maximum(np.cos(z), -50), np.log1p(y)]
+            pairs = zip(np.concatenate(left), np.concatenate(right), strict=True)
+            return lines(pairs, "chen2016, proof of Lemma 4.1")
+
+        return Inequality(both)
+
+    settings = (Setting("grids of numbers"),)
+    return Check(
+        printed=Form(holds(-5.0), settings),
+        corrected=Form(holds(0.0), settings),
+        controls=(Control("without x^2 / 2", holds(0.0, order=1), settings, "term left out"),),
+    )
+
+
+def _lemma_4_1_proof() -> Check:
+    def holds(log_of: Callable[[float], float], shares: Sequence[float]) -> Inequality:
+        def both(setting: Setting) -> list[Any]:
+            r, source = setting.numbers["r"], "chen2016, proof of Lemma 4.1"
+            return [(log_mgf(y / r**2, r), always(y * r**2 / 8 - y / 2 - log_of(y), source)) for y in shares]
+
+        return Inequality(both)
+
+    settings = tuple(Setting(f"r={r:g}", numbers={"r": r}) for r in (0.01, 0.3, 1.0))
+    near = tuple(Setting(f"r={r:g}, no quartic term", numbers={"r": r}) for r in (0.01, 0.3, 1.0))
+    half = holds(lambda y: math.log1p(-y) / 4, (0.4,))
+    return Check(
+        printed=Form(holds(lambda y: math.log1p(y) / 2, (0.1, 0.3, 0.499)), settings),
+        corrected=Form(holds(lambda y: math.log1p(-y) / 2, (0.1, 0.3, 0.499)), settings),
+        controls=(Control("half of the logarithm", half, near, "wrong factor"),),
+    )
+
+
+def _eq5() -> Check:
+    def statement(share: float = 1.0) -> Exact:
+        def probability(setting: Setting) -> tuple[float, float]:
+            eps, p, q, t = (setting.numbers[k] for k in ("eps", "p", "q", "t"))
+            valid(fourier.sub_exponential(eps=eps, mean=1.0, p=share * p, q=q, num_frequencies=t), setting)
+            # 1 - probability would lose all digits of so small a number.
+            exponent = min(eps**2 / (2 * share * p), eps / (2 * q))
+            return chi_square_outside(t, 1 - eps, 1 + eps), LOG2 - t * exponent
+
+        return Exact(probability)
+
+    def setting(t: float, eps: float, p: float, q: float) -> Setting:
+        return Setting(f"t={t:g}, eps={eps:g}, p={p:.4g}, q={q:g}", numbers={"t": t, "eps": eps, "p": p, "q": q})
+
+    # Of chi2_1 - 1 the log-mgf is -log(1 - 2 s) / 2 - s, which over s^2 increases in s: p by its value at s = 1 / q.
+    both = {q: 2 * q**2 * (-math.log1p(-2 / q) / 2 - 1 / q) for q in (3.0, 4.0, 8.0)}
+    one_sided = tuple(setting(t, 0.5, 2.0, 0.01) for t in (400.0, 1000.0))
+    sizes = ((50.0, 0.5), (400.0, 0.25), (4000.0, 0.1))
+    two_sided = tuple(setting(t, eps, both[q], q) for q in both for t, eps in sizes)
+    return Check(
+        printed=Form(statement(), one_sided),
+        corrected=Form(statement(), two_sided),
+        controls=(Control("half of p", statement(0.5), two_sided, "wrong factor"),),
+    )
+
+
+def _lemma_4_2(scope: Scope) -> Check:
+    bound = fourier.near_distance
+    printed = functools.partial(bound, as_printed=True)
+    errors, near = (0.1, 0.3), scope.distances((1e-3, 0.3, 1.0), 1e-6, 1.0)
+    settings = pair_settings(bound, scope.distances((1e-3, 0.3, 1.0, 3.0), 1e-6, 12.0), errors, scope.deltas)
+    half = pair_tail(bound, relative, times=2)
+    nearest = pair_settings(bound, (1e-3, 0.3), errors, scope.deltas)
+    return Check(
+        printed=Form(pair_tail(printed, relative), pair_settings(printed, near, errors, scope.deltas)),
+        corrected=Form(pair_tail(bound, relative), settings),
+        controls=(Control("half of the frequencies", half, nearest, "wrong factor"),),
+    )
+
+
+def tiny_ratios(
+    distances: Sequence[float], logs: Sequence[float], log_failure: Callable[[float, float], float]
+) -> tuple[Setting, ...]:
+    """Return settings for |Dhat / D - 1| >= eps, with the eps < 1 at which log_failure(eps, r) is -log."""
+    settings = []
+    for r in distances:
+        for log in logs:
+            if log_failure(0.999, r) > -log:
+                continue
+            eps = float(optimize.brentq(lambda eps, r=r, log=log: log_failure(eps, r) + log, 1e-3, 0.999))
+            settings.append(tiny_ratio(f"r={r:g}, eps={eps:.3g}, delta=e^-{log:g}, t={COPIES}", r, eps))
+    return tuple(settings)
+
+
+def tiny_ratio(name: str, r: float, eps: float) -> Setting:
+    """Return the setting of the tilted trial of |Dhat / D - 1| >= eps."""
+    numbers, law = {"r": r, "eps": eps, "t": float(COPIES)}, tilting.FourierPair(r)
+    return tilting.sums(name, law, copies=COPIES, above=(1 + eps) ** 2, below=(1 - eps) ** 2, numbers=numbers)
+
+
+def _lemma_4_2_rare(scope: Scope) -> Check:
+    def printed(eps: float, r: float) -> float:
+        return LOG2 - COPIES * eps**2 * (-2 * math.expm1(-(r**2) / 2) / r**2) ** 2 / 6
+
+    def chernoff(eps: float, r: float) -> float:
+        return log_chernoff(COPIES, (1 + eps) ** 2, (1 - eps) ** 2)
+
+    def statement(log_failure: Callable[[float, float], float], as_printed: bool = False, times: float = 1.0) -> Rare:
+        def log_claimed(setting: Setting) -> float:
+            r, eps, t = (setting.numbers[k] for k in ("r", "eps", "t"))
+            valid(fourier.near_distance(eps=eps, num_frequencies=t, distance=r, as_printed=as_printed), setting)
+            return times * log_failure(eps, r)
+
+        return tail_of_mean(log_claimed)
+
+    settings = tiny_ratios((0.3, 1.0), scope.logs, chernoff)
+    return Check(
+        printed=Form(statement(printed, as_printed=True), tiny_ratios((0.3, 1.0), scope.logs, printed)),
+        corrected=Form(statement(chernoff), settings),
+        controls=(Control("twice the exponent", statement(chernoff, times=2.0), settings, "wrong factor"),),
+    )
+
+
+def _lemma_4_2_mean() -> Check:
+    def residual(factor: float) -> Identity:
+        def relative_error(setting: Setting) -> np.ndarray:
+            r = setting.numbers["r"]
+            w, weights = nodes()
+            squared = float(distances_of(np.array([r]))[0]) ** 2
+            return as_residual([weights @ (2 * np.sin(r * w / 2) ** 2) / (factor * squared) - 1])
+
+        return Identity(relative_error)
+
+    settings = tuple(Setting(f"r={r:g}", numbers={"r": r}) for r in (0.1, 0.5, 1.0))
+    return Check(
+        printed=Form(residual(1.0), settings),
+        corrected=Form(residual(0.5), settings),
+        controls=(Control("a quarter", residual(0.25), settings, "wrong factor"),),
+    )
+
+
+def _lemma_4_2_proof() -> Check:
+    def statement(log_claimed: Callable[[float, float, float], float]) -> Exact:
+        def probability(setting: Setting) -> tuple[float, float]:
+            eps, t, r = (setting.numbers[k] for k in ("eps", "t", "r"))
+            return chi_square_outside(t, 1 - eps, 1 + eps), log_claimed(eps, t, r)
+
+        return Exact(probability)
+
+    def printed(eps: float, t: float, r: float) -> float:
+        ratio = -math.expm1(-(r**2) / 2) / r**2  # E X / |Delta|^2
+        return LOG2 - min(t * eps**2 * ratio**2, t * eps * ratio / 4)
+
+    settings = tuple(
+        Setting(f"t={t:g}, eps={eps:g}, |Delta| to 0", numbers={"t": t, "eps": eps, "r": 1e-4})
+        for t, eps in ((400.0, 0.5), (1000.0, 0.5), (20_000.0, 0.2))
+    )
+    squares = statement(lambda eps, t, r: LOG2 - t * eps**2 / 4)
+    return Check(
+        printed=Form(statement(printed), settings),
+        corrected=Form(statement(lambda eps, t, r: log_chernoff(t, 1 + eps, 1 - eps)), settings),
+        controls=(Control("the exponent of the lower tail for both", squares, settings, "wrong power"),),
+    )
+
+
+def all_pairs_settings(
+    bound: Callable[..., Bound], sets: Sequence[PointSet], deltas: tuple[float, ...], eps: float
+) -> tuple[Setting, ...]:
+    """Return one setting for every set of points and delta, with as many frequencies as the bound asks for."""
+    settings = []
+    for name, n, arrays in sets:
+        for delta in deltas:
+            t = fewest(functools.partial(bound, eps=eps, num_points=n), delta)
+            numbers = {"eps": eps, "t": float(t), "n": float(n)}
+            settings.append(Setting(f"{name}, eps={eps:g}, delta={delta:g}, t={t}", arrays, numbers, {"rows": t}))
+    return tuple(settings)
+
+
+def fewer_frequencies(bound: OfSetting, setting: Setting, data: Population | None) -> Control:
+    """Return the control of a bound for all pairs; the distances of a table may be too large for a half to show."""
+    name, part = ("half of the frequencies", 2) if data is None else ("one frequency", setting.shapes["rows"])
+    fewer = controls.changed((setting,), name, shapes={"part": part})
+    return Control(name, Tail(trials.largest_error_of_part, bound), fewer, "wrong factor")
+
+
+def _theorem_4_1(scope: Scope) -> Check:
+    bound = bound_of(fourier.relative_distances, num_frequencies="t", num_points="n")
+    settings = all_pairs_settings(fourier.relative_distances, scope.point_sets, scope.deltas, 0.25)
+
+    def shape(setting: Setting) -> Bound:
+        n, t = setting.numbers["n"], setting.numbers["t"]
+        return Bound(math.sqrt(math.log(n) / t), 1 - 1 / n, n >= 2, "chen2016, Theorem 4.1 (shape)")
+
+    return Check(
+        printed=Form(Calibrated(trials.largest_error, shape, math.sqrt(2), math.sqrt(6)), settings),
+        corrected=Form(Tail(trials.largest_error, bound), settings),
+        controls=(fewer_frequencies(bound, settings[0], scope.data),),
+    )

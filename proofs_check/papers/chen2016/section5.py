@@ -1,0 +1,302 @@
+"""chen2016, Section 5: the gradient of the squared distance, and whole balls of points.
+
+`docs/theory/chen2016.md` derives every correction.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import stats
+
+from jaxkern import features, kernels
+from jaxkern.bounds import Bound, fourier
+from proofs_check import controls
+from proofs_check.claim import Check, Control, Exact, Form, Identity, Inequality, Setting, Tail
+from proofs_check.papers.chen2016 import trials
+from proofs_check.papers.chen2016.laws import chi_square_outside
+from proofs_check.papers.chen2016.places import (
+    DELTA,
+    Scope,
+    ball,
+    below,
+    fewest,
+    half_circle,
+)
+from proofs_check.papers.shared import always, as_residual, at_most_one, bound_of, real
+
+FOR_THE_BALL = bound_of(fourier.ball, num_frequencies="t", dim="d", diameter="M")
+FOR_ONE_PAIR = bound_of(fourier.near_distance, num_frequencies="t", distance=1.0)
+
+
+@jax.jit
+def _gradients(deltas: jax.Array, W: jax.Array) -> jax.Array:
+    """Return grad Dhat^2 at deltas (n, d) for frequencies W (n, t, d), by automatic differentiation of the library."""
+
+    def squared(delta: jax.Array, w: jax.Array) -> jax.Array:
+        x, y = features.PairedFourier(kernels.Gaussian(1.0), w)(jnp.stack([delta, jnp.zeros_like(delta)]))
+        return jnp.sum((x - y) ** 2)
+
+    return jax.vmap(jax.grad(squared))(deltas, W)
+
+
+def gradient_sides(key: jax.Array, setting: Setting, *, bound: Any) -> list[Any]:
+    """Return the sides of |grad Dhat^2| <= bound at random differences."""
+    t, dim = setting.shapes["t"], setting.shapes["dim"]
+    key_w, key_delta = jax.random.split(key)
+    dtype = jnp.result_type(float)
+    W = jax.random.normal(key_w, (100, t, dim), dtype)
+    deltas = jax.random.normal(key_delta, (100, dim), dtype) * jnp.repeat(jnp.asarray([0.1, 1.0], dtype), 50)[:, None]
+
+    slopes = jnp.linalg.norm(_gradients(deltas, W), axis=1)
+    draws = zip(np.asarray(slopes, float), np.asarray(W, float), np.asarray(deltas, float), strict=True)
+    return [below(slope, bound(w, float(np.linalg.norm(delta)))) for slope, w, delta in draws]
+
+
+def _lemma_5_1() -> Check:
+    def holds(as_printed: bool) -> Inequality:
+        def bound(w: np.ndarray, distance: float) -> Bound:
+            energy, (t, dim) = float(np.sum(w**2)), w.shape
+            return fourier.gradient(
+                frequency_energy=energy, distance=distance, dim=dim, num_frequencies=t, as_printed=as_printed
+            )
+
+        return Inequality(functools.partial(gradient_sides, bound=bound))
+
+    def without_the_square(w: np.ndarray, distance: float) -> Bound:
+        return always(2 * float(np.mean(np.linalg.norm(w, axis=1))) * distance, "|w| for |w|^2")
+
+    settings = tuple(Setting(f"t={t}, d={d}", shapes={"t": t, "dim": d}) for t, d in ((1, 1), (4, 3)))
+    control = Inequality(functools.partial(gradient_sides, bound=without_the_square))
+    return Check(
+        printed=Form(holds(as_printed=True), settings),
+        corrected=Form(holds(as_printed=False), settings),
+        controls=(Control("|w| for its square", control, settings, "wrong power"),),
+    )
+
+
+def _lemma_5_1_proof() -> Check:
+    def residual(gradient: Callable[[np.ndarray, np.ndarray], float]) -> Identity:
+        def relative(setting: Setting) -> np.ndarray:
+            w, delta = setting.population
+            slope = float(np.linalg.norm(np.asarray(_gradients(real(delta)[None], real(w)[None]), float)))
+            return as_residual([gradient(w, delta) / slope - 1])
+
+        return Identity(relative)
+
+    def coordinates(w: np.ndarray, delta: np.ndarray) -> float:
+        return float(abs(np.sum(w * np.sin(w @ delta)[:, None])))
+
+    def norm(w: np.ndarray, delta: np.ndarray) -> float:
+        return float(np.linalg.norm(2 / len(w) * np.sin(w @ delta) @ w))
+
+    rng = np.random.default_rng(3)
+    settings = (
+        Setting("w = (1, -1), t=1", (np.array([[1.0, -1.0]]), np.array([0.4, 0.1]))),
+        Setting("random, t=5, d=3", (rng.standard_normal((5, 3)), rng.standard_normal(3))),
+    )
+    half = residual(lambda w, delta: norm(w, delta) / 2)
+    return Check(
+        printed=Form(residual(coordinates), settings),
+        corrected=Form(residual(norm), settings),
+        controls=(Control("half of it", half, settings, "wrong factor"),),
+    )
+
+
+def _corollary_5_1(scope: Scope) -> Check:
+    def one_frequency(setting: Setting) -> tuple[float, float]:
+        """For t = 1 the Lipschitz constant over |Delta| <= c tends to 2 c |w|^2 as c shrinks."""
+        d, n, constant = (setting.numbers[k] for k in ("d", "n", "C"))
+        return float(stats.chi2.logsf(constant * math.sqrt(d) * math.log(n) / 2, d)), -math.log(n)
+
+    def statement(dimensions: float) -> Tail:
+        def bound(setting: Setting) -> Bound:
+            n = setting.numbers
+            dim, tau = dimensions * n["d"], math.log(1 / n["delta"])
+            return fourier.lipschitz_squared(radius=n["radius"], dim=dim, num_frequencies=n["t"], tau=tau)
+
+        return Tail(trials.lipschitz, bound)
+
+    printed = []
+    for constant in (1.0, 10.0, 1000.0):
+        d = float(math.ceil((constant * math.log(1000)) ** 2))
+        printed.append(Setting(f"t=1, d={d:g}, n=1000, C={constant:g}", numbers={"d": d, "n": 1e3, "C": constant}))
+    settings = []
+    for t, d in ((40, 1), (100, 20)):
+        for delta in scope.deltas:
+            numbers = {"t": float(t), "d": float(d), "delta": delta, "radius": 1.0}
+            settings.append(Setting(f"t={t}, d={d}, delta={delta:g}", None, numbers, {"rows": t, "dim": d}))
+    many = tuple(settings[len(scope.deltas) :])
+    return Check(
+        printed=Form(Exact(one_frequency), tuple(printed)),
+        corrected=Form(statement(1.0), tuple(settings)),
+        controls=(Control("no dimension", statement(0.0), many, "term left out"),),
+    )
+
+
+def _corollary_5_1_proof() -> Check:
+    def statement(limit: Callable[..., float]) -> Exact:
+        def probability(setting: Setting) -> tuple[float, float]:
+            s = setting.numbers
+            one = float(stats.chi2.logsf(limit(**s), s["d"]))
+            return math.log(-math.expm1(s["t"] * math.log1p(-math.exp(min(one, -1e-12))))), math.log(s["delta"])
+
+        return Exact(probability)
+
+    def setting(d: float, t: float, n: float, constant: float) -> Setting:
+        numbers = {"d": d, "t": t, "n": n, "C": constant, "delta": 1 / n}
+        return Setting(f"d={d:g}, t={t:g}, n={n:g}, C={constant:g}", numbers=numbers)
+
+    def union(*, t: float, delta: float, d: float = 0.0, **_: float) -> float:
+        return (math.sqrt(d) + math.sqrt(2 * math.log(t / delta))) ** 2
+
+    printed = tuple(setting(float(math.ceil(2 * c * math.log(100) + 10)), 1.0, 100.0, c) for c in (1.0, 10.0, 1e3))
+    settings = tuple(setting(d, t, 100.0, 0.0) for d in (1.0, 10.0, 1000.0) for t in (1.0, 100.0))
+    no_dimension = statement(lambda d, **numbers: union(**numbers))
+    return Check(
+        printed=Form(statement(lambda C, n, **_: C * math.log(n)), printed),
+        corrected=Form(statement(union), settings),
+        controls=(Control("no dimension", no_dimension, settings, "term left out"),),
+    )
+
+
+def _lemma_5_2(scope: Scope) -> Check:
+    def bound(setting: Setting) -> Bound:
+        s = setting.numbers
+        radius = fourier.vanishing_ball(eps=s["eps"], num_frequencies=s["t"], dim=s["d"], tau=s["tau"])
+        if not s["M"] <= radius.value:
+            raise ValueError(f"the ball of {setting.name!r} is larger than {radius.value}")
+        return Bound(s["eps"], radius.probability, radius.valid, radius.source)
+
+    def without_dimension(setting: Setting) -> Bound:
+        s = setting.numbers
+        return Bound(math.sqrt(2 * s["tau"] / s["t"]), 1 - 3 * math.exp(-s["tau"]), True, "without sqrt(d)")
+
+    settings = []
+    for dim, directions in ((1, np.eye(1)), (2, half_circle())):
+        for delta in scope.deltas:
+            eps, tau = 0.3, math.log(3 / delta)
+            t = math.ceil(2 * (math.sqrt(dim) + math.sqrt(2 * tau)) ** 2 / eps**2)
+            radius = float(fourier.vanishing_ball(eps=eps, num_frequencies=t, dim=dim, tau=tau).value)
+            numbers = {"d": float(dim), "M": radius, "eps": eps, "t": float(t), "tau": tau}
+            name = f"d={dim}, |Delta| <= {radius:.3g}, eps=0.3, delta={delta:g}, t={t}"
+            differences = ball(directions, radius * np.geomspace(1e-2, 1, 32))
+            settings.append(Setting(name, differences, numbers, {"rows": t}))
+    many = controls.changed(settings[-1:], "d=30", population=lambda p: {**p, "directions": real(np.eye(30))})
+    control = Tail(trials.error_over_ball, without_dimension)
+    return Check(
+        corrected=Form(Tail(trials.error_over_ball, bound), tuple(settings)),
+        controls=(Control("the error without sqrt(d)", control, many, "term left out"),),
+    )
+
+
+def _eq7() -> Check:
+    def holds(squared: bool) -> Inequality:
+        def both(key: jax.Array) -> list[Any]:
+            """Return the sides for D_K and for Dhat, at random pairs of differences."""
+            t, dim = 6, 3
+            w = np.asarray(trials.frequencies(key, dim, t, jnp.result_type(float)), float)
+            most = math.sqrt(np.linalg.eigvalsh(w.T @ w / t)[-1])
+            rng, power = np.random.default_rng(0), 2 if squared else 1
+            sides = []
+            for scale in np.repeat((0.01, 0.5, 3.0), 60):
+                a = scale * rng.standard_normal(dim)
+                b = a + scale * 0.3 * rng.standard_normal(dim)
+                true = [math.sqrt(-2 * math.expm1(-(x @ x) / 2)) for x in (a, b, a - b)]
+                image = [math.sqrt(np.mean(4 * np.sin(w @ x / 2) ** 2)) for x in (a, b, a - b)]
+                for (first, second, gap), longest in ((true, 1.0), (image, most)):
+                    sides.append(at_most_one(abs(first**power - second**power) / gap**power, "chen2016, (7)"))
+                    sides.append(at_most_one(gap / (longest * np.linalg.norm(a - b)), "chen2016, (7)"))
+            return sides
+
+        return Inequality(both)
+
+    settings = (Setting("random differences in three dimensions"),)
+    return Check(
+        printed=Form(holds(squared=False), settings),
+        controls=(Control("squared distances", holds(squared=True), settings, "wrong power"),),
+    )
+
+
+def _single() -> int:
+    """Return the frequencies that a single pair needs."""
+    return fewest(functools.partial(fourier.near_distance, eps=0.3, distance=1.0), DELTA)
+
+
+def _ball_setting(name: str, dim: int, diameter: float, t: int, tau: float) -> Setting:
+    """Return a ball at eps = .3, by directions over a half sphere and 32 radii up to the diameter."""
+    differences = ball(half_circle() if dim == 2 else np.eye(dim), diameter * np.geomspace(1e-2, 1, 32))
+    numbers = {"d": float(dim), "M": diameter, "eps": 0.3, "t": float(t), "tau": tau}
+    return Setting(name, differences, numbers, {"rows": t})
+
+
+def _frequencies_for_the_ball(dim: int, diameter: float, delta: float) -> tuple[int, float]:
+    tau = math.log(6 / delta)
+    return fewest(functools.partial(fourier.ball, eps=0.3, dim=dim, diameter=diameter, tau=tau), delta), tau
+
+
+def _corollary_5_2(scope: Scope) -> Check:
+    def too_few(setting: Setting) -> tuple[float, float]:
+        """In the limit of small differences, one dimension: the ratio of squares is chi2_t / t."""
+        s = setting.numbers
+        return chi_square_outside(s["t"], (1 - s["eps"]) ** 2, (1 + s["eps"]) ** 2), s["log_delta"]
+
+    printed = []
+    for constant in (1.0, 10.0, 100.0):
+        t = math.ceil(constant * 4 * math.log(2))
+        numbers = {"t": float(t), "eps": 0.5, "log_delta": -2.0 * t}
+        printed.append(Setting(f"d=1, eps=0.5, C={constant:g}, t={t}, delta=exp({-2.0 * t:g})", numbers=numbers))
+    corrected = []
+    for delta in scope.deltas:
+        t, tau = _frequencies_for_the_ball(1, 1.0, delta)
+        corrected.append(_ball_setting(f"d=1, eps=0.3, delta={delta:g}, t={t}", 1, 1.0, t, tau))
+    eight = (_ball_setting(f"d=8, eps=0.3, t={_single()}", 8, 1.0, _single(), 1.0),)
+    control = Tail(trials.error_over_ball, FOR_ONE_PAIR)
+    return Check(
+        printed=Form(Exact(too_few), tuple(printed)),
+        corrected=Form(Tail(trials.error_over_ball, FOR_THE_BALL), tuple(corrected)),
+        controls=(Control("the frequencies of a single pair, in 8 dimensions", control, eight, "term left out"),),
+    )
+
+
+def _theorem_5_1(scope: Scope) -> Check:
+    def too_few(setting: Setting) -> tuple[float, float]:
+        """One frequency, and differences that shrink to 0; in two dimensions some difference is orthogonal to it."""
+        d, eps, delta = (setting.numbers[k] for k in ("d", "eps", "delta"))
+        inside = stats.chi2.cdf(1 + eps, 1) - stats.chi2.cdf(1 - eps, 1) if d == 1 else 0.0
+        return math.log1p(-inside), math.log(delta)
+
+    def over(dim: int, diameter: float, delta: float, t: int, tau: float) -> Setting:
+        return _ball_setting(f"d={dim}, M={diameter:g}, eps=0.3, delta={delta:g}, t={t}", dim, diameter, t, tau)
+
+    printed = []
+    for d in (1.0, 2.0):
+        size = d / 0.04 * math.log(d * 1e-3 / (0.2 * 0.1))
+        name = f"d={d:g}, M=0.001, eps=0.2, delta=0.1: {size:.3g} C frequencies asked for, t=1"
+        printed.append(Setting(name, numbers={"d": d, "eps": 0.2, "delta": 0.1}))
+    corrected = tuple(
+        over(dim, diameter, delta, *_frequencies_for_the_ball(dim, diameter, delta))
+        for dim, diameter in ((1, 5.0), (2, 1.0))
+        for delta in scope.deltas
+    )
+    statement = Tail(trials.error_over_ball, FOR_THE_BALL)
+    eight = (over(8, 0.1, DELTA, _single(), math.log(6 / DELTA)),)
+    return Check(
+        printed=Form(Exact(too_few), tuple(printed)),
+        corrected=Form(statement, corrected),
+        controls=(
+            Control("one frequency, repeated", statement, controls.one_draw(corrected[:1]), "reused key"),
+            Control(
+                "the frequencies of a single pair, in 8 dimensions",
+                Tail(trials.error_over_ball, FOR_ONE_PAIR),
+                eight,
+                "term left out",
+            ),
+        ),
+    )

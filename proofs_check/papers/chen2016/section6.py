@@ -1,0 +1,190 @@
+"""chen2016, Section 6: how many dimensions any map needs.
+
+`docs/theory/chen2016.md` derives every correction.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import linalg, special
+
+from jaxkern import features, kernels
+from jaxkern.bounds import fourier
+from jaxkern.gram import gram
+from proofs_check.claim import Check, Control, Form, Inequality, Setting
+from proofs_check.papers.chen2016.places import above, all_distances
+from proofs_check.papers.shared import always, at_most_one, real
+
+
+def least_rank(n: int, eps: float, power: float = 2.0) -> int:
+    """Return the smallest r with binom(r + k - 1, k) >= n / (1 + (n - 1) eps^(power k)) for k = 1, ..., 32."""
+    r = 1
+    while any(special.comb(r + k - 1, k) < n / (1 + (n - 1) * eps ** (power * k)) * (1 - 1e-9) for k in range(1, 33)):
+        r += 1
+    return r
+
+
+def near_orthogonal(name: str) -> np.ndarray:
+    """Return unit vectors, one a row, whose inner products are all small."""
+    if name == "simplex":
+        values, vectors = np.linalg.eigh(np.eye(13) - 1 / 13)
+        return np.asarray(vectors[:, values > 0.5] * math.sqrt(13 / 12))
+    if name == "6 lines in 3 dimensions":
+        golden = (1 + math.sqrt(5)) / 2
+        rows = [np.roll([0, 1, s * golden], k) for k in range(3) for s in (1, -1)]
+        return np.array(rows) / math.sqrt(1 + golden**2)
+    if name == "28 lines in 7 dimensions":
+        pairs = itertools.combinations(range(8), 2)
+        return np.array([[3.0 if i in pair else -1.0 for i in range(8)] for pair in pairs]) / math.sqrt(24)
+    return np.concatenate([np.eye(64), linalg.hadamard(64) / 8])
+
+
+def _rank() -> Check:
+    def holds(power: float) -> Inequality:
+        def both(setting: Setting) -> list[Any]:
+            V = near_orthogonal(setting.name)
+            B = V @ V.T
+            eps = float(np.max(np.abs(B - np.eye(len(B)))))
+            least = least_rank(len(B), eps, power)
+            return [at_most_one(least / np.linalg.matrix_rank(B), "jaxkern, the rank of Hadamard powers")]
+
+        return Inequality(both)
+
+    names = ("simplex", "6 lines in 3 dimensions", "28 lines in 7 dimensions", "two bases of 64 dimensions")
+    settings = tuple(Setting(name) for name in names)
+    return Check(
+        corrected=Form(holds(2.0), settings),
+        controls=(Control("eps^(3 k) for eps^(2 k)", holds(3.0), settings, "wrong power"),),
+    )
+
+
+def _on_a_line(key: jax.Array, setting: Setting) -> tuple[jax.Array, np.ndarray, np.ndarray]:
+    """Return equally spaced points of a line, their Gram matrix, and Fourier features of them (n, 2 t)."""
+    kernel = kernels.Gaussian(1.0)
+    X = jnp.arange(setting.shapes["n"], dtype=jnp.result_type(float))[:, None] * setting.numbers["spacing"]
+    phi = features.paired_fourier(key, kernel, 1, num_frequencies=setting.shapes["t"], dtype=X.dtype)
+    return X, np.asarray(gram(kernel, X), float), np.asarray(phi(X), float)
+
+
+def map_dimensions(key: jax.Array, setting: Setting) -> tuple[int, int, float, float]:
+    """Return (dimension, points, largest error, spacing) of a unit-norm map of equally spaced points of a line.
+
+    With `t` in the setting the map has Fourier features; with as many dimensions as points it is exact; and with half
+    as many it takes the points to two bases whose inner products are the roots of 1 / dim.
+    """
+    n, spacing = setting.shapes["n"], float(setting.numbers["spacing"])
+    if "t" in setting.shapes:
+        _, K, h = _on_a_line(key, setting)
+    else:
+        K = np.asarray(gram(kernels.Gaussian(1.0), real(np.arange(n)[:, None] * spacing)), float)
+        if setting.shapes["dim"] == n:
+            h = np.linalg.cholesky(K)
+        else:
+            h = np.concatenate([np.eye(n // 2), linalg.hadamard(n // 2) / math.sqrt(n // 2)])
+    error = float(np.max(np.abs(K - h @ h.T)[~np.eye(n, dtype=bool)]))
+    return h.shape[1], n, error, spacing
+
+
+def _lemma_6_1() -> Check:
+    def limit(key: jax.Array, setting: Setting) -> list[Any]:
+        dimension, n, error, spacing = map_dimensions(key, setting)
+        eps = max(error, math.exp(-(spacing**2) / 2))
+        bound = fourier.dimension_limit(eps=eps, dim=1, radius=n * math.sqrt(2 * math.log(1 / eps)))
+        return [above(dimension, bound)]
+
+    def points(key: jax.Array, setting: Setting) -> list[Any]:
+        dimension, n, _, _ = map_dimensions(key, setting)
+        return [at_most_one(n / dimension, "as many dimensions as points")]
+
+    settings = (
+        Setting("exact features of 200 points", None, {"spacing": 3.5}, {"n": 200, "dim": 200}),
+        Setting("two bases of 256 dimensions, 512 points", None, {"spacing": 6.0}, {"n": 512, "dim": 256}),
+        Setting("Fourier features, t=400, 1000 points", None, {"spacing": 3.0}, {"n": 1000, "t": 400}),
+    )
+    return Check(
+        corrected=Form(Inequality(limit), settings),
+        controls=(Control("as many dimensions as points", Inequality(points), settings[1:], "wrong power"),),
+    )
+
+
+def packing(dim: int, ratio: float, seed: int) -> int:
+    """Return how many of 30,000 random points of a ball of radius `ratio` keep distances above 1, chosen greedily."""
+    rng = np.random.default_rng(seed)
+    points = rng.standard_normal((30_000, dim))
+    points *= ratio * rng.uniform(0, 1, (30_000, 1)) ** (1 / dim) / np.linalg.norm(points, axis=1, keepdims=True)
+    count = 0
+    while len(points):
+        points = points[np.sum((points - points[0]) ** 2, axis=1) > 1]
+        count += 1
+    return count
+
+
+def _lemma_6_1_proof() -> Check:
+    def grid(setting: Setting) -> list[Any]:
+        """ln of the claimed number of points, and of the volume that cubes around the points of the grid fill."""
+        d, radius, eps = (setting.numbers[k] for k in ("d", "M", "eps"))
+        volume = d / 2 * math.log(math.pi) - special.gammaln(d / 2 + 1)
+        most = volume + d * math.log(radius / math.sqrt(2 * math.log(1 / eps)) + math.sqrt(d) / 2)
+        claimed = d * math.log(radius / math.log(1 / eps))
+        return [(claimed / d, always(most / d, "points of a grid in a ball"))]
+
+    def packed(factor: float) -> Inequality:
+        def holds(setting: Setting) -> list[Any]:
+            d, ratio = int(setting.numbers["d"]), setting.numbers["ratio"]
+            return [at_most_one((factor * ratio) ** d / packing(d, ratio, 0), "points of a packing")]
+
+        return Inequality(holds)
+
+    far = tuple(
+        Setting(f"d={d:g}, M={M:g}, eps=0.05", numbers={"d": d, "M": M, "eps": 0.05})
+        for d in (100.0, 400.0)
+        for M in (1e3, 1e9)
+    )
+    near = tuple(
+        Setting(f"d={d:g}, radius {ratio:g} spacings", numbers={"d": d, "ratio": ratio})
+        for d, ratio in ((1.0, 20.0), (2.0, 6.0), (3.0, 3.0))
+    )
+    return Check(
+        printed=Form(Inequality(grid), far),
+        corrected=Form(packed(1.0), near),
+        controls=(Control("three times as dense", packed(3.0), near, "wrong factor"),),
+    )
+
+
+def _theorem_6_1() -> Check:
+    def holds(loss: Callable[[float], float], limit: bool) -> Inequality:
+        def both(key: jax.Array, setting: Setting) -> list[Any]:
+            X, K, h = _on_a_line(key, setting)
+            n, spacing = len(h), setting.numbers["spacing"]
+            first, second = np.triu_indices(n, 1)
+            ratios = all_distances(X)[first, second] / np.linalg.norm(h[first] - h[second], axis=1)
+            eps = float(np.max(np.abs(ratios - 1)))
+            additive = np.abs(K - h @ h.T)[first, second] / (1 - K[first, second])
+            sides = [(float(np.max(additive)), always(loss(eps), "chen2016, proof of Theorem 6.1"))]
+            error = max(loss(eps), math.exp(-(spacing**2) / 2))
+            if limit and error < 0.25:
+                radius = n * math.sqrt(2 * math.log(1 / error))
+                sides.append(above(h.shape[1], fourier.dimension_limit(eps=error, dim=1, radius=radius)))
+            return sides
+
+        return Inequality(both)
+
+    def loss(eps: float) -> float:
+        return (2 * eps - eps**2) / (1 - eps) ** 2
+
+    settings = tuple(
+        Setting(f"{n} points, t={t}, spacing {spacing:g}", None, {"spacing": spacing}, {"n": n, "t": t})
+        for n, t, spacing in ((60, 400, 0.3), (120, 2000, 2.5))
+    )
+    control = holds(lambda eps: eps, limit=False)
+    return Check(
+        corrected=Form(holds(loss, limit=True), settings),
+        controls=(Control("eps for 2 eps", control, settings, "wrong factor"),),
+    )

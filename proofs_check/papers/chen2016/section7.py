@@ -1,0 +1,187 @@
+"""chen2016, Section 7: residuals of principal components, and the figure on pairs of points."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxkern import features, kernels
+from jaxkern.bounds import Bound
+from jaxkern.gram import center, gram
+from jaxkern.linalg import eigh, eigvalsh, matmul
+from proofs_check.claim import Check, Control, Form, Identity, Inequality, Rate, Setting, Tail
+from proofs_check.papers.chen2016 import trials
+from proofs_check.papers.chen2016.laws import nodes
+from proofs_check.papers.chen2016.places import Scope, pairs_by_difference, rows_of
+from proofs_check.papers.shared import always, as_residual, real
+
+
+def _residual() -> Check:
+    def relative(extra: int) -> Identity:
+        def both(key: jax.Array, setting: Setting) -> np.ndarray:
+            X, k = setting.population, setting.shapes["components"]
+            phi = features.paired_fourier(key, kernels.Gaussian(1.0), 3, num_frequencies=12, dtype=X.dtype)
+            Z = phi(X)
+            if setting.shapes["centred"]:
+                Z = Z - Z.mean(axis=0)[None]
+            _, vectors = eigh(matmul(Z.T, Z))
+            V = vectors[:, :k]
+            left = float(jnp.sum((Z - matmul(matmul(Z, V), V.T)) ** 2))
+            values = eigvalsh(matmul(Z, Z.T))
+            return as_residual([left / float(jnp.sum(values[k + extra :])) - 1])
+
+        return Identity(both)
+
+    X = real(np.random.default_rng(2).standard_normal((30, 3)))
+    settings = tuple(
+        Setting(f"k={k}, {'centred' if centred else 'uncentred'}", X, {}, {"components": k, "centred": centred})
+        for k in (1, 6)
+        for centred in (0, 1)
+    )
+    return Check(
+        printed=Form(relative(0), settings),
+        controls=(Control("the sum from k + 2 on", relative(1), settings, "n for n - 1"),),
+    )
+
+
+def _relative_residual() -> Check:
+    def bound(setting: Setting) -> Bound:
+        s = setting.numbers
+        return Bound(s["eps"], 1 - 1 / s["n"], True, "chen2016, Section 7.1")
+
+    def additive(times: bool) -> Inequality:
+        def both(key: jax.Array, setting: Setting) -> list[Any]:
+            X, kernel = setting.population, kernels.Gaussian(1.0)
+            phi = features.paired_fourier(key, kernel, 3, num_frequencies=setting.shapes["t"], dtype=X.dtype)
+            Z, G = np.asarray(phi(X), float), np.asarray(gram(kernel, X), float)
+            exact, approximate = np.linalg.eigvalsh(G), np.linalg.eigvalsh(Z @ Z.T)
+            error, n = float(np.max(np.abs(np.linalg.eigvalsh(G - Z @ Z.T)))), len(X)
+            sides = []
+            for k in (5, 10, 20):
+                left, right = abs(approximate[:-k].sum() - exact[:-k].sum()), (k if times else 1) * error
+                sides.append((left / n, always(right / n, "jaxkern, Section 7.1 of chen2016")))
+            return sides
+
+        return Inequality(both)
+
+    printed = []
+    for constant, k in ((6.0, 6), (60.0, 8), (600.0, 11)):
+        eps, n = 0.3, k + 1
+        t = math.ceil(constant * math.log(n) / eps**2)
+        name = f"{n} points of a line, k={k}, eps=0.3, t={t}, C={constant:g}"
+        printed.append(Setting(name, None, {"eps": eps, "n": float(n)}, {"rows": t, "components": k}))
+    X = real(np.random.default_rng(3).standard_normal((40, 3)))
+    settings = tuple(Setting(f"40 points, t={t}", X, {}, {"t": t}) for t in (15, 60))
+    return Check(
+        printed=Form(Tail(trials.tail_ratio, bound), tuple(printed)),
+        corrected=Form(additive(times=True), settings),
+        controls=(Control("without the factor k", additive(times=False), settings, "term left out"),),
+    )
+
+
+def _rate_of_residuals() -> Check:
+    k = 2
+    X = np.repeat(4 * np.eye(3, 6), 5, axis=0) + 0.5 * np.random.default_rng(8).standard_normal((15, 6))
+    points = real(X)
+    values = np.linalg.eigvalsh(np.asarray(center(gram(kernels.Gaussian(1.0), points)), float))
+    residual = float(np.sum(values[:-k]))
+    settings = tuple(
+        Setting(f"t={t}", {"points": points}, {"t": float(t), "residual": residual}, {"most": 200, "components": k})
+        for t in (12, 25, 50, 100, 200)
+    )
+
+    def rate(exponent: float) -> Rate:
+        return Rate(trials.residual_bias, "t", exponent, 0.15)
+
+    return Check(
+        printed=Form(rate(-2.0), settings),
+        corrected=Form(rate(-1.0), settings),
+        controls=(Control("a rate of 1 / sqrt(t), that of noise", rate(-0.5), settings, "wrong power"),),
+    )
+
+
+def residual_sides(key: jax.Array, setting: Setting, *, of_features: bool = True) -> list[Any]:
+    """Return the sides of E Rhat_k <= R_k, both over n, the expectation over all draws of t of 12 frequencies.
+
+    G is the mean over the 12 frequencies, which the library draws, so that it is the expectation of Ghat exactly. For
+    `of_features=False`, Rhat_k is the residual of G itself outside the k leading directions of the draw.
+    """
+    X, t = setting.population["points"], setting.shapes["t"]
+    count = 12
+    phi = features.paired_fourier(key, setting.population["kernel"], X.shape[1], num_frequencies=count, dtype=X.dtype)
+    Z = np.asarray(phi(X), float).reshape(len(X), 2, count) * math.sqrt(count)
+    parts = np.einsum("iaj,kaj->jik", Z, Z)
+    draws = list(itertools.combinations_with_replacement(range(count), t))
+    chances = np.array([math.factorial(t) / math.prod(math.factorial(d.count(i)) for i in set(d)) for d in draws])
+    drawn = parts[np.array(draws)].mean(axis=1)
+    n = len(X)
+    sides = []
+    for H in (np.eye(n), np.eye(n) - 1 / n):
+        G = H @ parts.mean(axis=0) @ H
+        values, vectors = np.linalg.eigh(H @ drawn @ H)
+        if not of_features:
+            values = np.einsum("dik,ij,djk->dk", vectors, G, vectors)
+        exact = np.linalg.eigvalsh(G)
+        for k in (1, 2, 4):
+            k = min(k, n - 1)
+            residuals = np.trace(G) - values[:, -k:].sum(axis=1) if not of_features else values[:, :-k].sum(axis=1)
+            mean = float(chances @ residuals) / count**t / n
+            sides.append((mean, always(float(exact[:-k].sum()) / n, "jaxkern, Ky Fan")))
+    return sides
+
+
+def _pca_bias(scope: Scope) -> Check:
+    if scope.data is None:
+        kernel: Any = kernels.Gaussian(1.5)
+        X = np.random.default_rng(9).standard_normal((12, 2)) * [2.0, 1.0]
+        name = "12 points"
+    else:
+        kernel, X = scope.data.kernel, rows_of(scope.data, 12) * float(scope.data.kernel.lengthscale)
+        name = f"{len(X)} rows"
+    population = {"kernel": kernel, "points": real(X)}
+    settings = tuple(Setting(f"{name}, t={t}", population, shapes={"t": t}) for t in (2, 3))
+    of_gram = Inequality(functools.partial(residual_sides, of_features=False))
+    return Check(
+        corrected=Form(Inequality(residual_sides), settings),
+        controls=(Control("the residual of G outside the subspace of the draw", of_gram, settings, "wrong operator"),),
+    )
+
+
+def _largest_errors() -> Check:
+    directions = np.random.default_rng(12).standard_normal((64, 10))
+    differences = np.geomspace(1e-4, 1e4, 64)[:, None] * directions / np.linalg.norm(directions, axis=1)[:, None]
+    population = pairs_by_difference(differences)
+    settings = tuple(
+        Setting(f"t={t}", population, {"t": float(t)}, {"most": 1600}) for t in (200, 400, 600, 1000, 1600)
+    )
+
+    def rate(exponent: float) -> Rate:
+        return Rate(trials.largest_inverse_error, "t", exponent, 0.1)
+
+    return Check(printed=Form(rate(-0.5), settings), controls=(Control("1 / t", rate(-1.0), settings, "wrong power"),))
+
+
+def _errors_by_distance() -> Check:
+    def law(step: bool) -> Identity:
+        def relative(setting: Setting) -> np.ndarray:
+            r = setting.numbers["r"]
+            w, weights = nodes()
+            X = 2 * np.sin(r * w / 2) ** 2
+            mean = weights @ X
+            K = float(np.asarray(gram(kernels.Gaussian(1.0), real(np.array([[0.0], [r]]))))[0, 1])
+            claimed = (1 + K) ** 2 / 2 if step else 2.0
+            return as_residual([weights @ (X - mean) ** 2 / mean**2 / claimed - 1])
+
+        return Identity(relative)
+
+    settings = tuple(Setting(f"r={r:g}", numbers={"r": r}) for r in (0.05, 0.5, 1.18, 3.0, 8.0))
+    return Check(
+        corrected=Form(law(step=True), settings),
+        controls=(Control("the plateau of small distances everywhere", law(step=False), settings, "wrong operator"),),
+    )

@@ -1,0 +1,109 @@
+"""Algorithm 1 of ghashami2016 to the letter, what it loses, and the rows that it is given."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import numpy as np
+from scipy import linalg
+
+from jaxkern import features, kernels
+from proofs_check.papers.ghashami2016.clouds import Cloud
+from proofs_check.papers.ghashami2016.trials import draw
+
+
+def algorithm_1(
+    rows: np.ndarray, sketch_size: int, *, shrink_at: int | None = None, last: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return (B, W) of Algorithm 1 with l = `sketch_size` rows, one row at a time, in float64.
+
+    B (l, m) is decomposed as soon as none of its rows is free, and the square of its singular value number `shrink_at`,
+    by default l // 2, is subtracted. W (m, r) has the right singular vectors, with a positive singular value, of the
+    last decomposition; `last` decomposes once more what came after it.
+    """
+    half = sketch_size // 2 if shrink_at is None else shrink_at
+    B, filled, fresh = np.zeros((sketch_size, rows.shape[1])), 0, False
+    W = np.zeros((rows.shape[1], 0))
+    for row in np.asarray(rows, np.float64):
+        B[filled], fresh = row, True
+        filled += 1
+        if filled == sketch_size:
+            _, s, Vt = np.linalg.svd(B, full_matrices=False)
+            W, fresh = Vt[s > 1e-9 * s[0]].T, False
+            squares = np.maximum(s**2 - s[half - 1] ** 2, 0)
+            squares[squares < 1e-12 * s[0] ** 2] = 0  # rounding must not keep a row
+            B = np.zeros_like(B)
+            B[: len(s)] = np.sqrt(squares)[:, None] * Vt
+            filled = int(np.count_nonzero(squares))
+    return B, row_space(B) if last and fresh else W
+
+
+def row_space(B: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis of the span of the rows of B, as columns."""
+    _, s, Vt = np.linalg.svd(B, full_matrices=False)
+    return Vt[s > 1e-9 * max(s[0], 1e-300)].T
+
+
+def lost(A: np.ndarray, W: np.ndarray) -> float:
+    """|A A' - A W W'A'|_2, which is |A (I - W W')|_2^2."""
+    return float(np.linalg.norm(A - A @ W @ W.T, 2) ** 2)
+
+
+def lost_in_lemma_3_2(A: np.ndarray, B: np.ndarray) -> float:
+    """The largest |y'A|^2 over unit vectors y with y'A B^+ B = 0."""
+    W = row_space(B)
+    N = linalg.null_space((A @ W).T, rcond=1e-9) if W.size else np.eye(len(A))
+    return float(np.linalg.norm(N.T @ A, 2) ** 2) if N.size else 0.0
+
+
+# ---------------------------------------------------------------------------------------------------- rows of streams
+
+
+def feature_rows(key: jax.Array, cloud: Cloud, size: int) -> np.ndarray:
+    """Return Z (n, size) of the library's shifted features, in float64."""
+    phi = draw(key, cloud.population, size, 0)
+    return np.asarray(phi(cloud.population["points"]), np.float64)
+
+
+def pairs_of_rows(sketch_size: int) -> np.ndarray:
+    """Return (96, 24) rows: batches of l / 2 orthonormal ones, each twice. Every shrink at l / 2 loses all it sees."""
+    batch = np.repeat(np.eye(24)[: sketch_size // 2], 2, axis=0)
+    return np.tile(batch, (96 // sketch_size, 1))
+
+
+def low_rank(rank: int) -> np.ndarray:
+    """Return (96, 24) rows of this rank."""
+    rng = np.random.default_rng(3)
+    return rng.standard_normal((96, rank)) @ rng.standard_normal((rank, 24))
+
+
+def decaying() -> np.ndarray:
+    """Return (96, 24) rows with an offset and exponentially decaying singular values."""
+    return (np.random.default_rng(4).standard_normal((96, 24)) + 0.5) * 0.7 ** np.arange(24)
+
+
+def sign_rows(which: Any) -> np.ndarray:
+    """Return 64 shifted Fourier features, all of whose cosines are 1 or -1, of points chosen after the features.
+
+    Row i has the signs of row which[i] of a Hadamard matrix: |z|^2 = 2, and different rows are orthogonal. The points,
+    in dimension 64, solve <w_j, x> + gamma_j = 0 or pi.
+    """
+    size = 64
+    phi = features.shifted_fourier(jax.random.key(5), kernels.Gaussian(1.0), size, num_frequencies=size)
+    W, shifts = np.asarray(phi.frequencies, np.float64), np.asarray(phi.shifts, np.float64)
+    phases = np.where(linalg.hadamard(size) > 0, 0, math.pi)
+    points = np.linalg.solve(W, phases.T - shifts[:, None]).T
+    return (math.sqrt(2 / size) * np.cos(points @ W.T + shifts))[np.asarray(which)]
+
+
+def doubled_then_elsewhere(sketch_size: int, batches: int) -> np.ndarray:
+    """Return sign rows in the pattern of `pairs_of_rows`, and l rows in other directions after them."""
+    half = sketch_size // 2
+    return sign_rows(np.concatenate([np.tile(np.repeat(np.arange(half), 2), batches), half + np.arange(sketch_size)]))
+
+
+def then_one_direction(sketch_size: int, late: int) -> np.ndarray:
+    """Return sign rows: l different ones, which fill the buffer, and one more direction `late` times after them."""
+    return sign_rows(np.minimum(np.arange(sketch_size + late), sketch_size))

@@ -1,0 +1,195 @@
+"""ghashami2016, Section 1.1: what it quotes of Frequent Directions, of Nystrom and of random features.
+
+With Theorem H, which has the two bounds of Nystrom in one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxkern import kernels
+from jaxkern.bounds import Bound, streaming
+from proofs_check import controls
+from proofs_check.claim import Calibrated, Check, Control, Expectation, Form, Inequality, Rate, Setting, Tail
+from proofs_check.papers.ghashami2016 import algorithm1, clouds, trials
+from proofs_check.papers.ghashami2016.places import Scope, badly_scaled
+from proofs_check.papers.shared import bound_of
+
+
+def _sketch_fact() -> Check:
+    def loses(shrink_at: Callable[[int], int]) -> Inequality:
+        """Return the check of |A'A - B'B|_2 <= eps |A|_F^2 for the sketch that shrinks at shrink_at(l)."""
+
+        def sides(setting: Setting) -> list[tuple[float, Bound]]:
+            A, size = setting.population["rows"], setting.shapes["l"]
+            B, _ = algorithm1.algorithm_1(A, size, shrink_at=shrink_at(size))
+            energy = float(np.sum(A**2))
+            right = streaming.frequent_directions(residual_energy=1.0, sketch_size=size, rank=0)
+            return [(float(np.linalg.norm(A.T @ A - B.T @ B, 2)) / energy, right)]
+
+        return Inequality(sides)
+
+    settings = tuple(
+        Setting(f"{name}, l={size}, eps={2 / size:g}", {"rows": A}, shapes={"l": size})
+        for size in (8, 16)
+        for name, A in (
+            ("orthonormal rows twice", algorithm1.pairs_of_rows(size)),
+            ("decaying", algorithm1.decaying()),
+        )
+    )
+    return Check(
+        printed=Form(loses(lambda size: size // 2), settings),
+        controls=(Control("the largest one subtracted", loses(lambda size: 1), settings, "wrong operator"),),
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------- Nystrom
+
+
+def _nystrom_at(cloud: clouds.Cloud, size: int, rank: int, spectral: bool, delta: float) -> Setting:
+    gram = cloud.population["gram"]
+    tail = jnp.asarray(clouds.tails(cloud, rank)[0 if spectral else 1], gram.dtype)
+    return Setting(
+        f"{cloud.name}, n={cloud.num_points}, c={size}, k={rank}, delta={delta:g}",
+        {**cloud.population, "tail": tail},
+        {"delta": delta, "tau": math.log(1 / delta), "from": float(cloud.num_points), "scale": 1.0},
+        {"size": size, "rank": rank, "spectral": int(spectral)},
+    )
+
+
+def _nystrom_settings(spectral: bool, delta: float, size: int) -> tuple[Setting, ...]:
+    tried = (clouds.clusters(32, 32), clouds.clusters(60, 4), clouds.clouds(None, 64)[2])
+    return tuple(_nystrom_at(cloud, size, 2, spectral, delta) for cloud in tried)
+
+
+def _first_half(statement: Tail, settings: Sequence[Setting]) -> Control:
+    half = {"from": settings[0].numbers["from"] / 2}
+    changed = controls.changed(settings[:1], "of the first half", numbers=half)
+    return Control("landmarks from the first half", statement, changed, "wrong law")
+
+
+def _nystrom_spectral(scope: Scope) -> Check:
+    return _nystrom_fact(True, scope.deltas)
+
+
+def _nystrom_frobenius(scope: Scope) -> Check:
+    return _nystrom_fact(False, scope.deltas)
+
+
+def _nystrom_fact(spectral: bool, deltas: Sequence[float]) -> Check:
+    def shape(setting: Setting) -> Bound:
+        delta, c, k = setting.numbers["delta"], setting.shapes["size"], setting.shapes["rank"]
+        value = ((1 if spectral else k) * math.log(1 / delta) / c) ** power
+        return Bound(value, 1 - delta, k <= c and delta <= math.exp(-1), "ghashami2016, Section 1.1 (Nystrom)")
+
+    power, upper = (1 / 2, 4.0) if spectral else (1 / 4, 2.0)
+    settings = tuple(setting for delta in deltas for setting in _nystrom_settings(spectral, delta, 30))
+    statement = Calibrated(trials.nystrom_excess, shape, 0.0, upper)
+    name = "n times the error, of 8 landmarks that often miss a cluster"
+    wrong = controls.changed(settings[1:2], "not divided by n", numbers={"scale": 64.0}, shapes={"size": 8})
+    return Check(
+        printed=Form(statement, settings),
+        controls=(Control(name, statement, wrong, "missing normalisation"),),
+    )
+
+
+def _nystrom_best_rank(scope: Scope) -> Check:
+    bound = bound_of(streaming.nystrom_best_rank, num_landmarks="size")
+    tail = Tail(trials.nystrom_excess, bound, lambda setting: 1.0)
+    settings = tuple(
+        setting
+        for delta in scope.deltas
+        for spectral in (True, False)
+        for setting in _nystrom_settings(spectral, delta, 150)
+    )
+    return Check(corrected=Form(tail, settings), controls=(_first_half(tail, settings),))
+
+
+def _nystrom_coherence(scope: Scope) -> Check:
+    cloud, rank, eps = clouds.clusters(64, 64), 2, 0.5
+    coherence = clouds.coherence(cloud, rank)
+
+    def at(delta: float, full: bool) -> Setting:
+        size = math.ceil(2 * coherence * rank * math.log(rank / delta) / eps**2)
+        setting = _nystrom_at(cloud, size, rank, True, delta)
+        name = setting.name + (", full rank" if full else "")
+        return Setting(name, setting.population, setting.numbers, {"size": size, "rank": size if full else rank})
+
+    exact = {"eps": eps, "coherence": coherence, "rank": rank, "num_points": cloud.num_points}
+    tail = Tail(trials.nystrom_ratio, bound_of(streaming.nystrom_coherence, num_landmarks="size", **exact))
+    full = tuple(at(delta, True) for delta in scope.deltas)
+    return Check(
+        printed=Form(tail, tuple(at(delta, False) for delta in scope.deltas)),
+        corrected=Form(tail, full),
+        controls=(_first_half(tail, full),),
+    )
+
+
+# ----------------------------------------------------------------------------------------------------- random features
+
+
+def _features_mean() -> Check:
+    points = jnp.asarray([[0.3, -0.2], [0.9, 0.6]], jnp.result_type(float))  # at distance 1, away from the origin
+
+    def two_points(scale: float) -> tuple[Setting, ...]:
+        population = {"kernel": kernels.Gaussian(1.0), "points": points}
+        return (Setting("two points", population, {"scale": scale}, {"size": 8}),)
+
+    def target(setting: Setting) -> float:
+        return math.exp(-1 / 2)
+
+    mean = Expectation(trials.inner_product, target, lambda setting: 1.0, limits=lambda setting: (-2.0, 2.0))
+    settings = two_points(1.0)
+    swapped = controls.changed(settings, "gamma", population=lambda p: {**p, "kernel": kernels.Gaussian(0.5)})
+    return Check(
+        printed=Form(mean, settings),
+        controls=(
+            Control("features without the root of two", mean, two_points(0.5), "wrong factor"),
+            Control("gamma for the lengthscale", mean, swapped, "swapped constants"),
+        ),
+    )
+
+
+def _features_entries(scope: Scope) -> Check:
+    size = 1024
+
+    def shape(setting: Setting) -> Bound:
+        n, delta = setting.numbers["n"], setting.numbers["delta"]
+        dim = setting.population["points"].shape[1]
+        value = math.sqrt(dim * math.log(n / delta) / size)
+        return Bound(value, 1 - delta, n >= 1 and delta <= 0.5, "ghashami2016, Section 1.1 (random features)")
+
+    def bound(setting: Setting) -> Bound:
+        n, delta = setting.numbers["n"], setting.numbers["delta"]
+        value = math.sqrt(8 * math.log(n * (n + 1) / delta) / size)
+        return Bound(value, 1 - delta, n >= 1, "ghashami2016, Section 1.1 (random features, n points)")
+
+    settings = tuple(
+        cloud.setting(f"m={size}, delta={delta:g}", {"delta": delta, "scale": 1}, {"size": size, "paired": 0})
+        for cloud in scope.clouds
+        for delta in scope.deltas
+    )
+    return Check(
+        printed=Form(Calibrated(trials.entry_error, shape, 0.0, 4.0), settings),
+        corrected=Form(Tail(trials.entry_error, bound), settings),
+        controls=badly_scaled(Tail(trials.entry_error, bound), settings[:1], size),
+    )
+
+
+def _rnca_mean() -> Check:
+    def falls(exponent: float) -> Rate:
+        return Rate(trials.copies_error, "m", exponent)
+
+    settings = tuple(
+        Setting(f"copies of a point, m={m}", numbers={"m": float(m)}, shapes={"most": 4096})
+        for m in (16, 64, 256, 1024, 4096)
+    )
+    return Check(
+        printed=Form(falls(-1.0), settings),
+        corrected=Form(falls(-0.5), settings),
+        controls=(Control("m^(-1/4)", falls(-0.25), settings, "wrong power"),),
+    )

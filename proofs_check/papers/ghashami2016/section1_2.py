@@ -1,0 +1,283 @@
+"""ghashami2016, Section 1.2: RNCA and Nystrom at constant probability, Table 1, and who wins when."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxkern import features, kernels
+from jaxkern.bounds import Bound, streaming
+from proofs_check.claim import Check, Control, Exact, Form, Identity, Inequality, Setting, Tail
+from proofs_check.papers import flops
+from proofs_check.papers.ghashami2016 import clouds, trials
+from proofs_check.papers.ghashami2016.places import Scope
+from proofs_check.papers.shared import bound_of, lines
+
+SOURCE = "ghashami2016, Section 1.2"
+DATA_SETS = (("RandomNoisy", 1000), ("CPU", 21), ("Adult", 123), ("Forest", 54))
+"""The data of the paper's experiments, with their dimensions."""
+
+Costs = Mapping[str, float]
+
+
+def _rnca_markov() -> Check:
+    n, delta = 100, 0.5
+
+    def probability(setting: Setting) -> tuple[float, float]:
+        tail = trials.copies_tail(setting.numbers["m"], setting.numbers["eps"])
+        return math.log(tail), math.log(setting.numbers["delta"])
+
+    def copies(formula: Callable[[float], float]) -> tuple[Setting, ...]:
+        sizes = {eps: math.ceil(formula(eps)) for eps in (1e-3, 1e-4)}
+        return tuple(
+            Setting(
+                f"{n} copies of a point, eps={eps:g}, m={m}, delta={delta:g}",
+                numbers={"eps": eps, "delta": delta, "m": float(m)},
+            )
+            for eps, m in sizes.items()
+        )
+
+    few = copies(lambda eps: 0.05 / (delta * eps**2))
+    return Check(
+        printed=Form(Exact(probability), copies(lambda eps: 10 * math.log(n) / eps)),
+        corrected=Form(Exact(probability), copies(lambda eps: 1.5 / (delta * eps**2))),
+        controls=(Control("a thirtieth of that", Exact(probability), few, "wrong factor"),),
+    )
+
+
+def _nystrom(scope: Scope) -> Check:
+    # A cluster of 4 in 64 is missed often enough to show; one half of the points is what a bad choice may miss.
+    tried = (scope.stream, clouds.clusters(60, 4)) if scope.data is None else (scope.stream,)
+    size = min(30, tried[0].num_points)
+
+    def at(cloud: clouds.Cloud, delta: float, first: int) -> Setting:
+        log = math.log(20 / delta)
+        eps = (2 * log / 3 + math.sqrt(4 * log**2 / 9 + 2 * size * log)) / (2 * size)  # eps^2 c = log (1/2 + 2 eps / 3)
+        which = "the first ones" if first else "uniform"
+        label = f"c={size} landmarks, {which}, delta={delta:g}"
+        return cloud.setting(label, {"eps": eps, "first": first}, {"size": size})
+
+    bound = bound_of(streaming.nystrom_spectral, num_landmarks="size")
+    tail = Tail(trials.nystrom_error, bound, lambda setting: 1.0)
+    first = (at(tried[0], scope.deltas[0], 1),)
+    return Check(
+        corrected=Form(tail, tuple(at(cloud, delta, 0) for cloud in tried for delta in scope.deltas)),
+        controls=(Control("landmarks from the first points", tail, first, "wrong law"),),
+    )
+
+
+# --------------------------------------------------------------------------------------- costs, counted in the library
+
+
+def _baselines() -> Check:
+    """Count the library's programs: the orders that Table 1 rests on."""
+
+    def counts(n: int, d: int, c: int, k: int, q: int) -> dict[str, tuple[int, int]]:
+        """Return multiply-adds of the library, and the formula, for c = m."""
+        kernel, dtype = kernels.Gaussian(1.0), jnp.result_type(float)
+        key = jax.eval_shape(lambda: jax.random.key(0))
+        X, L, Q = (jax.ShapeDtypeStruct((rows, d), dtype) for rows in (n, c, q))
+
+        def nystrom(landmarks: jax.Array) -> Any:
+            return features.nystrom(kernel, landmarks)  # for KPCA all points are landmarks, and all directions kept
+
+        def rnca(key: jax.Array, X: jax.Array) -> Any:
+            phi = features.shifted_fourier(key, kernel, d, num_frequencies=c)
+            return features.random_feature_pca(phi, X, num_components=k, centered=False)
+
+        programs: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int, int]] = {
+            "Nystrom": (nystrom, (L,), c * c * d, q * (c * d + c * c)),
+            "RNCA": (rnca, (key, X), n * d * c + n * c * c, q * (d * c + c * k)),
+            "KPCA": (nystrom, (X,), n * n * d, q * (n * d + n * n)),
+        }
+        found = {}
+        for name, (fit, inputs, train, test) in programs.items():
+            fitting = flops.multiply_adds(fit, *inputs)
+            both = flops.multiply_adds(lambda Q, *inputs, fit=fit: fit(*inputs)(Q), Q, *inputs)
+            found |= {f"{name}, train": (fitting, train), f"{name}, test": (both - fitting, test)}
+        return found
+
+    def exact(power: int) -> Identity:
+        def residual(setting: Setting) -> np.ndarray:
+            counted = counts(**setting.shapes)
+            c, d, q = (setting.shapes[name] for name in ("c", "d", "q"))
+            counted["Nystrom, test"] = (counted["Nystrom, test"][0], q * (c * d + c**power))
+            return np.array([program / formula - 1 for program, formula in counted.values()])
+
+        return Identity(residual)
+
+    settings = tuple(
+        Setting(f"n={n}, d={d}, c=m={c}, k={k}", shapes={"n": n, "d": d, "c": c, "k": k, "q": 7})
+        for n, d, c, k in ((100, 10, 32, 8), (300, 50, 64, 3))
+    )
+    return Check(
+        printed=Form(exact(2), settings),
+        controls=(Control("Nystrom without its projection", exact(1), settings, "wrong cost"),),
+    )
+
+
+def _fastfood() -> Check:
+    def holds(make: Callable[..., Any]) -> Inequality:
+        def sides(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
+            d, m = setting.shapes["d"], setting.shapes["m"]
+            phi = jax.eval_shape(lambda key: make(key, kernels.Gaussian(1.0), d, num_frequencies=m), key)
+            held = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(phi))
+            return [(held / m, Bound(5.0, 1.0, m >= d, SOURCE))]
+
+        return Inequality(sides)
+
+    sizes = ((16, 64), (256, 1024), (1000, 4096))
+    settings = tuple(Setting(f"d={d}, m={m}", shapes={"d": d, "m": m}) for d, m in sizes)
+    dense = holds(features.shifted_fourier)
+    return Check(
+        printed=Form(holds(features.fastfood), settings),
+        controls=(Control("frequencies without structure", dense, settings, "wrong cost"),),
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------- Table 1
+
+
+def _text(n: float, d: float, eps: float, k: float) -> dict[str, float]:
+    """Return the costs of Sections 1.2 and 2 with constants 1, at c = m = (log n) / eps^2 and l = 1 / eps."""
+    log, m, l = math.log(n), math.log(n) / eps**2, 1 / eps  # noqa: E741, the paper's letter
+    return {
+        "Nystrom, train": n * m + d * m**2 * log + m**3,
+        "Nystrom, test": m * d + m**2,
+        "Nystrom, space": m * d + m**2,
+        "RNCA, train": n * m * d + n * m**2 + m**3,
+        "RNCA, test": d * m + m * k,
+        "RNCA, space": d * m + m**2,
+        "SKPCA, train": n * d * m + n * m * l,
+        "SKPCA, test": d * m + m * l,
+        "SKPCA, space": d * m + m * l,
+    }
+
+
+def _printed(n: float, d: float, eps: float, k: float) -> dict[str, float]:
+    """Return the entries of Table 1, with constants 1."""
+    log = math.log(n)
+    return {
+        "Nystrom, train": n * log / eps**2 + d * log**3 / eps**4 + log**3 / eps**6,
+        "Nystrom, test": d * log / eps**2 + log**2 / eps**4,
+        "Nystrom, space": d * log / eps**2 + log**2 / eps**4,
+        "RNCA, train": n * d * log / eps**2 + n * log**2 / eps**4 + log**3 / eps**6,
+        "RNCA, test": d * log / eps**2 + k * log / eps**2,
+        "RNCA, space": d * log / eps**2 + log**2 / eps**4,
+        "SKPCA, train": n * d * log / eps**2 + n * log / eps**3,
+        "SKPCA, test": d * log / eps**2 + k * log / eps**2,
+        "SKPCA, space": d * log / eps**2 + log / eps**3,
+    }
+
+
+def _sizes() -> tuple[Setting, ...]:
+    sizes = ((20_000, 1000, 0.1, 10), (7373, 21, 0.05, 3), (523_910, 54, 0.01, 5))
+    return tuple(
+        Setting(f"n={n}, d={d}, eps={eps:g}, k={k}", numbers={"n": n, "d": d, "eps": eps, "k": k})
+        for n, d, eps, k in sizes
+    )
+
+
+def _table() -> Check:
+    def agrees(text: Callable[..., Costs], table: Callable[..., Costs] = _printed) -> Identity:
+        def residual(setting: Setting) -> np.ndarray:
+            derived, entries = text(**setting.numbers), table(**setting.numbers)
+            return np.array([derived[name] / entries[name] - 1 for name in entries])
+
+        return Identity(residual)
+
+    def onto_k(n: float, d: float, eps: float, k: float) -> Costs:
+        m = math.log(n) / eps**2
+        return _text(n, d, eps, k) | {"SKPCA, test": d * m + k * m}
+
+    def linear(n: float, d: float, eps: float, k: float) -> Costs:
+        return _printed(n, d, eps, k) | {"SKPCA, space": d * math.log(n) / eps**2 + math.log(n) / eps**2}
+
+    settings = _sizes()
+    return Check(
+        printed=Form(agrees(_text), settings),
+        corrected=Form(agrees(onto_k), settings),
+        controls=(Control("space without 1/eps", agrees(onto_k, linear), settings, "wrong power"),),
+    )
+
+
+# --------------------------------------------------------------------------------------------------------- comparisons
+
+
+def _advantage() -> Check:
+    def ratios(factors: Callable[[float, float, float, float], list[float]]) -> Identity:
+        def residual(setting: Setting) -> np.ndarray:
+            d, m, l, k = (setting.numbers[name] for name in ("d", "m", "l", "k"))  # noqa: E741, the paper's letter
+            space = (d * m + m * m) / (d * m + m * l)  # of RNCA, and of Nystrom with c = m
+            test = (d * m + m * m) / (d * m + m * k)  # of Nystrom
+            return np.array([space, test]) / np.array(factors(d, m, l, k)) - 1
+
+        return Identity(residual)
+
+    settings = tuple(
+        Setting(f"{name}, d={d}, m=1000, l=50, k=10", numbers={"d": float(d), "m": 1000.0, "l": 50.0, "k": 10.0})
+        for name, d in DATA_SETS
+    )
+    squared = ratios(lambda d, m, rows, k: [(d + m * m) / (d + rows), m / k])
+    return Check(
+        printed=Form(ratios(lambda d, m, rows, k: [m / rows, m / k]), settings),
+        corrected=Form(ratios(lambda d, m, rows, k: [(d + m) / (d + rows), (d + m) / (d + k)]), settings),
+        controls=(Control("m^2 / l", squared, settings, "wrong power"),),
+    )
+
+
+def _crossover_train() -> Check:
+    def holds(power: float) -> Inequality:
+        def sides(setting: Setting) -> list[tuple[float, Bound]]:
+            n, d = setting.numbers["n"], setting.numbers["d"]
+            pairs = []
+            for share in (0.9, 0.5, 0.1):
+                eps = share * (math.log(n) ** 2 / n) ** power
+                costs = _printed(n, d, eps, 1.0)
+                # The last terms, and the whole: d n log n / eps^2 is d times a term of Nystrom's.
+                last = n * math.log(n) / eps**3 / (math.log(n) ** 3 / eps**6)
+                whole = costs["SKPCA, train"] / costs["Nystrom, train"]
+                pairs += [(ratio, Bound(1.0, 1.0, eps < 1, SOURCE)) for ratio in (last, whole / d)]
+            return pairs
+
+        return Inequality(sides)
+
+    settings = tuple(
+        Setting(f"n={n:g}, d={d}", numbers={"n": float(n), "d": float(d)}) for n in (1e4, 1e6, 1e9) for d in (1, 21)
+    )
+    return Check(
+        printed=Form(holds(1 / 3), settings),
+        controls=(Control("the fourth root", holds(1 / 4), settings, "wrong power"),),
+    )
+
+
+def _first() -> Check:
+    def grows(method: str) -> Inequality:
+        """Return the check that costs grow by 2^3 at most when eps is halved, and space like log n."""
+
+        def sides(setting: Setting) -> list[tuple[float, Bound]]:
+            numbers = dict(setting.numbers)
+            finer = _text(**{**numbers, "eps": numbers["eps"] / 2})
+            longer, costs = _text(**{**numbers, "n": numbers["n"] ** 2}), _text(**numbers)
+            space, train = f"{method}, space", f"{method}, train"
+            return lines(
+                [
+                    (finer[space] / costs[space], 8.0),
+                    (finer[train] / costs[train], 8.0),
+                    (longer[space] / costs[space], 2.0),
+                ],
+                SOURCE,
+            )
+
+        return Inequality(sides)
+
+    settings = _sizes()
+    return Check(
+        corrected=Form(grows("SKPCA"), settings),
+        controls=(Control("RNCA", grows("RNCA"), settings, "wrong cost"),),
+    )

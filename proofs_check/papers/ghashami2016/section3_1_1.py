@@ -1,0 +1,126 @@
+"""ghashami2016, Section 3.1.1: the error of random features in all directions; Lemma 3.1, Theorems A, B and C."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import jax.numpy as jnp
+import numpy as np
+from scipy import stats
+
+from jaxkern import kernels
+from jaxkern.bounds import Bound
+from jaxkern.bounds import fourier as bounds
+from jaxkern.gram import gram
+from proofs_check import controls
+from proofs_check.claim import Check, Control, Exact, Expectation, Form, Setting, Tail, Trial
+from proofs_check.papers.ghashami2016 import trials
+from proofs_check.papers.ghashami2016.places import PAIRED, SHIFTED, Scope, all_points, badly_scaled, two_sided
+from proofs_check.papers.shared import bound_of
+
+
+def _bernstein() -> Check:
+    def holds(linear: float) -> Exact:
+        """Return the check with `linear` R t in the place of 2 R t, for diagonal matrices of centred coins."""
+
+        def probability(setting: Setting) -> tuple[float, float]:
+            d, n, q, x = (setting.numbers[name] for name in ("d", "n", "q", "t"))
+            # |sum of d centred coins| >= t, in one of n independent places.
+            one = stats.binom(d, q)
+            low, high = math.floor(d * q - x + 1e-9), math.ceil(d * q + x - 1e-9)
+            tail = np.logaddexp(one.logsf(high - 1), one.logcdf(low) if low >= 0 else -math.inf)
+            log_any = math.log(-math.expm1(n * math.log1p(-math.exp(tail)))) if tail > -30 else math.log(n) + tail
+            variance, largest = d * q * (1 - q), max(q, 1 - q)
+            return float(log_any), math.log(2 * n) - x**2 / (3 * variance + linear * largest * x)
+
+        return Exact(probability)
+
+    settings = tuple(
+        Setting(f"n={n}, {d} coins of {q:g}, t={x:g}", numbers={"d": d, "n": n, "q": q, "t": x})
+        for n in (1, 16)
+        for d, q, x in ((400, 0.5, 40), (400, 0.5, 80), (1000, 0.001, 15), (1000, 0.01, 30))
+    )
+    return Check(
+        printed=Form(holds(2.0), settings),
+        controls=(Control("without 2 R t", holds(0.0), settings, "term left out"),),
+    )
+
+
+def _lem3_1(scope: Scope) -> Check:
+    def tail(as_printed: bool) -> Tail:
+        names = {"num_features": "size", "num_points": "n"}
+        return Tail(trials.spectral_error, bound_of(bounds.gram_spectral_shifted, **names, as_printed=as_printed))
+
+    corrected = scope.features(SHIFTED, 2, 4 / 3, all_points)
+    return Check(
+        printed=Form(tail(as_printed=True), scope.features(SHIFTED, 9, 8, all_points)),
+        corrected=Form(tail(as_printed=False), corrected),
+        controls=badly_scaled(tail(as_printed=False), corrected[:1], SHIFTED["size"]),
+    )
+
+
+def _ours(trial: Trial, bound: Callable[[Setting], Bound], settings: tuple[Setting, ...]) -> Check:
+    tail = Tail(trial, bound)
+    return Check(corrected=Form(tail, settings), controls=badly_scaled(tail, settings[:1], settings[0].shapes["size"]))
+
+
+def _gram_spectral(scope: Scope) -> Check:
+    bound = bound_of(bounds.gram_spectral_paired, num_frequencies="size", num_points="n")
+    return _ours(trials.spectral_error, bound, scope.features(PAIRED, 1 / 2, 2 / 3, all_points))
+
+
+def _gram_spectral_all_n(scope: Scope) -> Check:
+    bound = bound_of(bounds.gram_spectral_paired_all_n, num_frequencies="size")
+    settings = scope.features(PAIRED, 1 / 2, 2 / 3, lambda delta, n: math.log(40 / delta))
+    return _ours(trials.spectral_error, bound, settings)
+
+
+def _variance(scope: Scope) -> float:
+    """Return v of Theorem A for shifted features, and twice that for paired ones: 1, or 2 where K is not Gaussian."""
+    return 1.0 if all(isinstance(cloud.kernel, kernels.Gaussian) for cloud in scope.clouds) else 2.0
+
+
+def _gram_frobenius(scope: Scope) -> Check:
+    bound = bound_of(bounds.gram_frobenius_shifted, num_features="size", variance=_variance(scope))
+    return _ours(trials.frobenius_error, bound, scope.features(SHIFTED, 0, 0, two_sided))
+
+
+def _gram_frobenius_paired(scope: Scope) -> Check:
+    bound = bound_of(bounds.gram_frobenius_paired, num_frequencies="size", variance=_variance(scope) / 2)
+    return _ours(trials.frobenius_error, bound, scope.features(PAIRED, 0, 0, two_sided))
+
+
+def _gram_frobenius_bernstein(scope: Scope) -> Check:
+    v = _variance(scope)
+    bound = bound_of(bounds.gram_frobenius_paired_bernstein, num_frequencies="size", variance=v / 2)
+    return _ours(trials.frobenius_error, bound, scope.features(PAIRED, v, 2 * math.sqrt(2) / 3, two_sided))
+
+
+def _second_moment(scope: Scope) -> Check:
+    settings = []
+    for cloud in scope.clouds:
+        for paired in (0, 1):
+            double = float(jnp.mean(gram(cloud.kernel, 2 * cloud.population["points"])))
+            square = float(jnp.mean(cloud.population["gram"] ** 2))
+            target = ((1 + double) / 2 if paired else 1 + double / 2) - square
+            if target > 1e-3:  # pairs reproduce the Gram matrix of copies of a point exactly
+                numbers, shapes = {"scale": 1, "target": target / 8}, {"size": 8, "paired": paired}
+                settings.append(cloud.setting("t=8" if paired else "m=8", numbers, shapes))
+
+    def target_of(setting: Setting) -> float:
+        return setting.numbers["target"]
+
+    mean = Expectation(trials.frobenius_square, target_of, target_of)
+    repeated = controls.one_draw(settings[:1], "size")
+    swapped = controls.changed(
+        settings[-1:], "gamma", population=lambda p: {**p, "kernel": controls.gamma_for_lengthscale(p["kernel"])}
+    )
+    return Check(
+        corrected=Form(mean, tuple(settings)),
+        controls=(
+            *badly_scaled(mean, settings[:1], 8),
+            Control("one feature repeated 8 times", mean, repeated, "reused key"),
+            Control("gamma for the lengthscale", mean, swapped, "swapped constants"),
+        ),
+    )

@@ -1,0 +1,128 @@
+"""ghashami2016, Section 3.1.2: the error of random features in one direction; Theorem 3.1, also at tiny delta."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from scipy import stats
+
+from jaxkern import features, kernels
+from jaxkern.bounds import fourier as bounds
+from proofs_check.claim import Check, Control, Exact, Form, Rare, Setting, Tail
+from proofs_check.engine import tilting
+from proofs_check.papers.ghashami2016 import trials
+from proofs_check.papers.ghashami2016.places import PAIRED, Scope, badly_scaled, two_sided
+from proofs_check.papers.shared import COPIES, LOG2, bound_of, claimed, tail_of_mean
+
+UNIFORM = tilting.UniformCosine()
+
+
+def _hoeffding() -> Check:
+    def holds(factor: float) -> Exact:
+        def probability(setting: Setting) -> tuple[float, float]:
+            r, step, alpha = (setting.numbers[name] for name in ("r", "step", "alpha"))
+            # M = step * Bin(r, 1/2): P(|M - E M| > alpha) = 2 P(Bin > r / 2 + alpha / step).
+            above = math.floor(r / 2 + alpha / step + 1e-9)
+            log_tail = math.log(2) + float(stats.binom(r, 0.5).logsf(above))
+            return log_tail, math.log(2) - factor * alpha**2 / (r * step**2)
+
+        return Exact(probability)
+
+    def coins(r: int, step: float, alpha: float) -> Setting:
+        name = f"{r} coins of 0 or {step:.3g}, alpha={alpha:g}"
+        return Setting(name, numbers={"r": r, "step": step, "alpha": alpha})
+
+    small = (coins(100, 0.02, 0.2), coins(100, 0.02, 0.4))
+    # As in Theorem 3.1: r = m, Delta = 2 n / m and alpha = eps n.
+    used = (coins(265, 200 / 265, 10.0), coins(1060, 200 / 1060, 10.0), coins(400, 0.5, 60.0))
+    return Check(
+        printed=Form(holds(2.0), small),
+        corrected=Form(holds(2.0), small + used),
+        controls=(Control("4 for 2 in the exponent", holds(4.0), used[2:], "wrong factor"),),
+    )
+
+
+def _violation(setting: Setting) -> tuple[float, float]:
+    """Return the log-probability that |mean of m independent cos U| exceeds eps, U uniform, and the log of delta."""
+    tail = trials.copies_tail(setting.numbers["m"], setting.numbers["eps"])
+    return math.log(tail), math.log(setting.numbers["delta"])
+
+
+def _deviation(key: jax.Array, population: Any, numbers: Any, *, rows: int) -> jax.Array:
+    """| |Phi' x|^2 - |Z' x|^2 | / n for n copies of a point and x = (1, ..., 1) / sqrt(n), by the library.
+
+    That is |1 - |z|^2| for the features z of the point.
+    """
+    del population
+    dtype = jnp.result_type(float)
+    phi = features.shifted_fourier(key, kernels.Gaussian(1.0), 1, num_frequencies=rows, dtype=dtype)
+    return jnp.abs(1 - numbers["scale"] * jnp.sum(phi(jnp.zeros((1, 1), dtype)) ** 2))
+
+
+def _thm3_1(scope: Scope) -> Check:
+    def copies(eps: float, delta: float, factor: float) -> Setting:
+        m = math.ceil(factor * math.log(2 / delta) / eps**2)
+        name = f"copies of a point, eps={eps:g}, delta={delta:g}, m={m}"
+        return Setting(name, numbers={"eps": eps, "delta": delta, "m": float(m), "scale": 1}, shapes={"rows": m})
+
+    tail = Tail(_deviation, bound_of(bounds.quadratic_form_shifted, num_features="m"))
+    printed = tuple(copies(eps, delta, 1 / 2) for eps in (0.05, 0.1) for delta in (1e-2, 1e-3))
+    corrected = tuple(copies(eps, delta, 2) for eps in ((0.1, 0.2) if scope.full else (0.2,)) for delta in scope.deltas)
+    return Check(
+        printed=Form(Exact(_violation), printed),
+        corrected=Form(tail, corrected),
+        controls=badly_scaled(tail, corrected[:1], corrected[0].numbers["m"]),
+    )
+
+
+def _quadratic_form_paired(scope: Scope) -> Check:
+    tail = Tail(trials.form_error, bound_of(bounds.quadratic_form_paired, num_frequencies="size"))
+    settings = scope.features(PAIRED, 1 / 2, 0, two_sided)
+    return Check(corrected=Form(tail, settings), controls=badly_scaled(tail, settings[:1], PAIRED["size"]))
+
+
+# ---------------------------------------------------------------------------------------------------------- tiny delta
+
+
+def _rare(rate: float, as_printed: bool = False) -> Rare:
+    """Return the statement that a deviation of eps has a probability of at most 2 exp(-rate eps^2 m)."""
+
+    def log_claimed(setting: Setting) -> float:
+        eps, m = setting.numbers["eps"], setting.numbers["m"]
+        right = bounds.quadratic_form_shifted(eps=eps, num_features=m, as_printed=as_printed)
+        return claimed(right, LOG2 - rate * eps**2 * m, setting)
+
+    return tail_of_mean(log_claimed)
+
+
+def _deviations(logs: Sequence[float], rate: float) -> tuple[Setting, ...]:
+    """Return settings for |mean cos U_i| >= eps: the deviation of a quadratic form for copies of a point."""
+    settings = []
+    for log in logs:
+        eps = math.sqrt((log + LOG2) / (COPIES * rate))
+        name = f"copies of a point, eps={eps:.3g}, delta=e^-{log:g}, m={COPIES}"
+        numbers = {"eps": eps, "m": float(COPIES)}
+        settings.append(tilting.sums(name, UNIFORM, copies=COPIES, above=eps, below=-eps, numbers=numbers))
+    return tuple(settings)
+
+
+def _thm3_1_rare(scope: Scope) -> Check:
+    settings = _deviations([log for log in scope.logs if log <= 40], 0.5)
+    return Check(
+        printed=Form(_rare(2.0, as_printed=True), _deviations(scope.logs, 2.0)),
+        corrected=Form(_rare(0.5), settings),
+        controls=(Control("three times the exponent", _rare(1.5), settings, "wrong factor"),),
+    )
+
+
+def _copies(scope: Scope) -> Check:
+    settings = _deviations(scope.logs, 1.0)
+    smaller = tuple(s for s in settings if s.numbers["eps"] < 0.6)[-1:]
+    return Check(
+        corrected=Form(_rare(1.0), settings),
+        controls=(Control("one and a half times the exponent", _rare(1.5), smaller, "wrong factor"),),
+    )

@@ -1,0 +1,162 @@
+"""ghashami2016, Section 3.2: from spectral errors to Frobenius errors and to those of best approximations."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxkern.bounds import Bound, streaming
+from proofs_check import controls
+from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
+from proofs_check.papers.ghashami2016 import trials
+from proofs_check.papers.ghashami2016.clouds import Cloud, clusters, tails
+from proofs_check.papers.ghashami2016.places import Scope, enough_features, stream_that_ends_late
+from proofs_check.papers.shared import bound_of
+
+
+def _bullet(scope: Scope) -> Check:
+    rank = 1
+
+    def with_tail(cloud: Cloud, label: str, numbers: dict[str, float], shapes: dict[str, int]) -> Setting:
+        tail = jnp.asarray(tails(cloud, rank)[1], cloud.population["gram"].dtype)
+        numbers, shapes = {**numbers, "seen": float(cloud.num_points)}, {**shapes, "rank": rank}
+        setting = cloud.setting(f"{label}, k={rank}", numbers, shapes)
+        return dataclasses.replace(setting, population={**setting.population, "tail": tail})
+
+    def tail_of(as_printed: bool) -> Tail:
+        names = {"num_features": "size", "num_points": "n", "sketch_size": "rows"}
+        stream = bound_of(streaming.streaming_gram, **names, as_printed=as_printed)
+
+        def bound(setting: Setting) -> Bound:
+            spectral = stream(setting)
+            right = streaming.best_rank(tail=0.0, spectral=spectral.value, rank=rank, as_printed=as_printed)
+            return Bound(right.value, spectral.probability, spectral.valid, "ghashami2016, Section 3")
+
+        return Tail(trials.stream_rank_excess, bound)
+
+    def at(delta: float) -> Setting:
+        # The larger cluster comes last, so that it is the first direction of G.
+        cloud, share, rows = clusters(12, 116), 0.12, 64
+        m = enough_features(share, delta, cloud.num_points, 2, 4 / 3)
+        shapes = {"size": m, "rows": rows, "shrink_at": rows // 2}
+        return with_tail(cloud, f"l={rows}, m={m}, delta={delta:g}", {"eps": share}, shapes)
+
+    literal, label, numbers, shapes = stream_that_ends_late(20)
+    corrected, settings = tail_of(as_printed=False), tuple(map(at, scope.deltas))
+    dropped = controls.changed(settings[:1], "the first cluster seen", numbers={"seen": 12.0})
+    return Check(
+        printed=Form(tail_of(as_printed=True), (with_tail(literal, label, numbers, {**shapes, "shrink_at": 0}),)),
+        corrected=Form(corrected, settings),
+        controls=(Control("the last rows dropped", corrected, dropped, "rows dropped"),),
+    )
+
+
+def _approximated(clouds: Sequence[Cloud]) -> tuple[Setting, ...]:
+    """Return settings with a Gram matrix, 16 features of whose points approximate it."""
+    return tuple(cloud.setting("m=16", {}, {"size": 16, "paired": 0}) for cloud in clouds)
+
+
+def _matrices(key: jax.Array, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
+    """Return G and the features Z, divided by sqrt(n): their eigenvalues are at most 1 and 2."""
+    n = setting.numbers["n"]
+    Z = trials.draw(key, setting.population, **setting.shapes)(setting.population["points"])
+    return np.asarray(setting.population["gram"], np.float64) / n, np.asarray(Z, np.float64) / math.sqrt(n)
+
+
+def _lem3_4(scope: Scope) -> Check:
+    def holds(power: int = 2, of: Callable[[np.ndarray], np.ndarray] = np.asarray) -> Identity:
+        """Return the check with another power of the lengths, and with of(Phi) for Phi."""
+
+        def residual(key: jax.Array, setting: Setting) -> np.ndarray:
+            G, Y = _matrices(key, setting)
+            values, vectors = np.linalg.eigh(G)
+            Phi = vectors * np.sqrt(np.maximum(values, 0))
+            G = Phi @ Phi.T  # without the eigenvalues below zero that rounding made
+            Phi = of(Phi)
+            spectral = np.linalg.norm(G - Y @ Y.T, 2)
+            largest = []
+            for X in (np.linalg.eigh(G - Y @ Y.T)[1], np.random.default_rng(0).standard_normal(G.shape)):
+                X = X / np.linalg.norm(X, axis=0)
+                first, second = (np.linalg.norm(A.T @ X, axis=0) ** power for A in (Phi, Y))
+                largest.append(float(np.max(np.abs(first - second))))
+            # The largest is attained at an eigenvector, and no other direction exceeds it.
+            return np.array([largest[0] - spectral, max(largest[1] - spectral, 0)]) / spectral
+
+        return Identity(residual)
+
+    settings = _approximated(scope.clouds)
+    return Check(
+        printed=Form(holds(), settings),
+        controls=(
+            Control("lengths that are not squared", holds(power=1), settings, "wrong power"),
+            Control("Phi for its adjoint", holds(of=np.transpose), settings, "transpose for adjoint"),
+            Control("Phi in float16", holds(of=controls.in_half), settings, "low precision"),
+        ),
+    )
+
+
+def _frobenius(scope: Scope) -> Check:
+    def sides(power: float) -> Inequality:
+        def check(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
+            G, Z = _matrices(key, setting)
+            pairs = []
+            for E in (G - Z @ Z.T, np.eye(len(G))):  # the identity attains it
+                spectral = float(np.linalg.norm(E, 2))
+                right = streaming.frobenius_from_spectral(spectral=spectral, num_points=len(E) ** power)
+                pairs.append((float(np.linalg.norm(E)), right))
+            return pairs
+
+        return Inequality(check)
+
+    settings = _approximated(scope.clouds)
+    return Check(
+        printed=Form(sides(1), settings),
+        controls=(Control("the fourth root of n for the square root", sides(0.5), settings, "wrong power"),),
+    )
+
+
+def _best(A: np.ndarray, rank: int) -> np.ndarray:
+    """Return the best approximation of this rank of a symmetric matrix in the Frobenius norm."""
+    values, vectors = np.linalg.eigh(A)
+    largest = np.argsort(-np.abs(values))[:rank]
+    return (vectors[:, largest] * values[largest]) @ vectors[:, largest].T
+
+
+def _lem3_5(scope: Scope) -> Check:
+    def sides(factor: float | None) -> Inequality:
+        """Return the check with a constant of its own, or with that of the corrected lemma."""
+
+        def pair(G: np.ndarray, H: np.ndarray, rank: int) -> tuple[float, Bound]:
+            exact: dict[str, Any] = {
+                "tail": float(np.linalg.norm(G - _best(G, rank))),
+                "spectral": float(np.linalg.norm(G - H, 2)),
+                "rank": rank,
+            }
+            right = streaming.best_rank(**exact, as_printed=factor is not None)
+            if factor is not None:  # the printed bound is tail + sqrt(k) spectral
+                more = (factor - 1) * math.sqrt(rank) * exact["spectral"]
+                right = dataclasses.replace(right, value=right.value + more)
+            return float(np.linalg.norm(G - _best(H, rank))), right
+
+        def check(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
+            if "k" in setting.shapes:
+                return [pair(setting.population["G"], setting.population["H"], setting.shapes["k"])]
+            G, Z = _matrices(key, setting)
+            return [pair(G, Z @ Z.T, rank) for rank in (1, 2, 3)]
+
+        return Inequality(check)
+
+    pairs = [("diag(1, 0.81), k=1", [1, 0.81], [0.9, 0.91], 1)]
+    pairs += [(f"sqrt(5) attained, k={k}", [2.0] * k + [0.0] * k, [1.0] * k + [1 + 1e-9] * k, k) for k in (1, 3)]
+    diagonal = tuple(Setting(name, {"G": np.diag(g), "H": np.diag(h)}, shapes={"k": k}) for name, g, h, k in pairs)
+    return Check(
+        printed=Form(sides(1.0), diagonal),
+        corrected=Form(sides(None), diagonal + _approximated(scope.clouds)),
+        controls=(Control("the constant 2", sides(2.0), diagonal, "wrong factor"),),
+    )

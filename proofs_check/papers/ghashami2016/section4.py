@@ -1,0 +1,107 @@
+"""ghashami2016, Section 4: what the experiments say of Nystrom, and Theorem I."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from jaxkern.bounds import Bound, streaming
+from proofs_check.claim import Check, Control, Expectation, Form, Identity, Inequality, Setting
+from proofs_check.papers.ghashami2016 import clouds, trials
+from proofs_check.papers.ghashami2016.section1_2 import DATA_SETS
+from proofs_check.papers.shared import lines
+
+
+def _reservoir() -> Check:
+    c, n = 8, 64
+
+    def exact(setting: Setting) -> float:
+        return c * (1 + sum(1 / i for i in range(c + 1, n + 1)))
+
+    def holds(target: Callable[[Setting], float]) -> Expectation:
+        return Expectation(trials.reservoir_updates, target, exact)
+
+    settings = (Setting(f"c={c}, n={n}", shapes={"size": c, "length": n}),)
+    logarithm = holds(lambda setting: c * math.log(n))
+    from_c = holds(lambda setting: c * (1 + sum(1 / i for i in range(c, n + 1))))
+    return Check(
+        corrected=Form(holds(exact), settings),
+        controls=(
+            Control("c log n as a number", logarithm, settings, "term left out"),
+            Control("H with c - 1 for c", from_c, settings, "n for n - 1"),
+        ),
+    )
+
+
+def _losses(G: np.ndarray, first: bool) -> list[float]:
+    """Return the mean squared errors of Nystrom with 1, 2, ... landmarks or, `first`, those of the first points."""
+    if first:
+        return [trials.landmark_loss(G, range(c)) for c in range(1, len(G) + 1)]
+    return trials.nystrom_mean_squares(G)
+
+
+def _crossover_frobenius() -> Check:
+    def ratios(setting: Setting, first: bool = False) -> list[float]:
+        """Return Nystrom's mean squares over those of RNCA at the same size."""
+        G, doubled = setting.population["gram"], setting.population["doubled"]
+        return [loss / trials.features_mean_square(G, doubled, c) for c, loss in enumerate(_losses(G, first), 1)]
+
+    def somewhere(setting: Setting) -> list[tuple[float, Bound]]:
+        """Return the smallest ratio of RNCA's mean square to Nystrom's, which a crossing brings to 1 at most."""
+        return lines([(min(1 / ratio for ratio in ratios(setting)), 1.0)], "ghashami2016, Section 4")
+
+    def everywhere(first: bool) -> Inequality:
+        def sides(setting: Setting) -> list[tuple[float, Bound]]:
+            return lines([(ratio, 1.0) for ratio in ratios(setting, first)], "jaxkern, Theorem I of ghashami2016")
+
+        return Inequality(sides)
+
+    settings = clouds.small_grams()
+    return Check(
+        printed=Form(Inequality(somewhere), settings),
+        corrected=Form(everywhere(first=False), settings),
+        controls=(Control("the first points as landmarks", everywhere(first=True), settings, "wrong law"),),
+    )
+
+
+def _nystrom_mean() -> Check:
+    def holds(first: bool) -> Inequality:
+        def sides(setting: Setting) -> list[tuple[float, Bound]]:
+            G, n = setting.population["gram"], len(setting.population["gram"])
+            mean_square = float(np.sum(G**2)) / n**2
+            return [
+                (loss / n**2, streaming.nystrom_frobenius_mean(mean_square=mean_square, num_landmarks=c))
+                for c, loss in enumerate(_losses(G, first), 1)
+            ]
+
+        return Inequality(sides)
+
+    settings = clouds.small_grams()
+    return Check(
+        corrected=Form(holds(first=False), settings),
+        controls=(Control("the first points as landmarks", holds(first=True), settings, "wrong law"),),
+    )
+
+
+def _test_ratio() -> Check:
+    def ratio(d: float, m: float) -> float:
+        return (m * d + m * m) / (d * m)
+
+    def orders_of_magnitude(setting: Setting) -> list[tuple[float, Bound]]:
+        return lines([(1.0, ratio(**setting.numbers) / 100)], "ghashami2016, Section 4")
+
+    def exact(offset: float) -> Identity:
+        def residual(setting: Setting) -> np.ndarray:
+            d, m = setting.numbers["d"], setting.numbers["m"]
+            return np.array([ratio(d, m) / (offset + m / d) - 1])
+
+        return Identity(residual)
+
+    settings = tuple(Setting(f"{name}, d={d}, c=m=1000", numbers={"d": float(d), "m": 1000.0}) for name, d in DATA_SETS)
+    return Check(
+        printed=Form(Inequality(orders_of_magnitude), settings),
+        corrected=Form(exact(1.0), settings),
+        controls=(Control("c / d", exact(0.0), settings, "term left out"),),
+    )

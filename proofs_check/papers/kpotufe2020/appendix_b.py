@@ -1,0 +1,141 @@
+"""kpotufe2020, Appendix B: the values of a Gaussian draw, and Lemmas B.2 and B.3 with our sharper forms."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import special, stats
+
+from jaxkern import rkhs
+from jaxkern.bounds import Bound, sketching
+from jaxkern.linalg import HIGHEST
+from proofs_check import controls
+from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Law, Setting, Tail
+from proofs_check.papers.kpotufe2020 import trials
+from proofs_check.papers.kpotufe2020.places import Scope, lemma_n, safe_d, small_n, times
+from proofs_check.papers.shared import LOG2, claimed
+
+C = sketching.KOLTCHINSKII_LOUNICI
+
+
+def _projected_values(
+    key: jax.Array, population: Mapping[str, Any], numbers: Any, *, rows: int, power: int
+) -> jax.Array:
+    """A random linear form of (w(x_j))_j, w drawn from N_H(0, Sigma^power), over the deviation that (4) says."""
+    del numbers, rows
+    key_form, key_draw = jax.random.split(key)
+    landmarks = population["landmarks"]
+    sigma = rkhs.Covariance(population["kernel"], landmarks)
+    form = jax.random.normal(key_form, (landmarks.shape[0],), landmarks.dtype)
+    values = rkhs.draw_gaussian(key_draw, sigma, power=power)(landmarks)[:, 0]
+    g = rkhs.Function(population["kernel"], landmarks, form)
+    return jnp.vdot(form, values, precision=HIGHEST) / jnp.sqrt(sigma.inner(g, g, power=1))
+
+
+def _values_of_a_draw(scope: Scope) -> Check:
+    def with_power(power: int) -> tuple[Setting, ...]:
+        return tuple(dataclasses.replace(s, shapes={**s.shapes, "power": power}) for s in scope.literals[:2])
+
+    law = Law(_projected_values, stats.norm.cdf)
+    return Check(
+        printed=Form(law, with_power(1)),
+        controls=(Control("draws from N(0, Sigma^3)", law, with_power(3), "wrong law"),),
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------- Lemma B.2
+
+
+def _faster(scope: Scope, bound: Callable[[Setting], Bound]) -> Control:
+    """Return the control of a bound on |Sigma_n - Sigma|_HS; a constant kernel, which never deviates, has none."""
+    wrong = Tail(trials.covariance_deviation, controls.scaled(bound, lambda s: s.numbers["n"] ** -0.5))
+    large = scope.at(times(1e6, lemma_n), populations=scope.rough)
+    return Control("a bound that falls like 1/n", wrong, large, "wrong power")
+
+
+def _lemma_b2(scope: Scope) -> Check:
+    bound = scope.bound(sketching.covariance_deviation)
+    tail = Tail(trials.covariance_deviation, bound, lambda s: math.sqrt(2) * scope.population_of(s).kappa)
+    settings = scope.at(lemma_n) + scope.at(times(1e6, lemma_n))
+    return Check(printed=Form(tail, settings), controls=(_faster(scope, bound),))
+
+
+def _lemma_b2_rare(scope: Scope) -> Check:
+    def exact(formula: Callable[..., Bound], part: float = 1.0) -> Exact:
+        def probability(setting: Setting) -> tuple[float, float]:
+            n, w, tau = (setting.numbers[k] for k in ("n", "w", "tau"))
+            right = formula(kappa=1.0, trace=1.0, n=n, tau=tau)
+            gap = part * right.value / math.sqrt(2)  # |Sigma_n - Sigma|_HS = sqrt(2) |share of the first atom - w|
+            counts = np.arange(n + 1)
+            outside = counts[np.abs(counts / n - w) >= gap]
+            tail = float(special.logsumexp(stats.binom.logpmf(outside, n, w)))
+            return tail, claimed(right, LOG2 - tau, setting)
+
+        return Exact(probability)
+
+    settings = tuple(
+        Setting(f"two orthogonal atoms, w={w:g}, n=1e4, tau={tau:g}", numbers={"n": 1e4, "w": w, "tau": tau})
+        for w in (0.5, 0.02)
+        for tau in scope.logs
+    )
+    equal = tuple(s for s in settings if s.numbers["w"] == 0.5)
+    half = exact(sketching.covariance_deviation_bernstein, 0.5)
+    return Check(
+        printed=Form(exact(sketching.covariance_deviation), settings),
+        corrected=Form(exact(sketching.covariance_deviation_bernstein), settings),
+        controls=(Control("half of Bernstein's bound", half, equal, "wrong factor"),),
+    )
+
+
+def _for_every_n(scope: Scope, formula: Callable[..., Bound]) -> Check:
+    bound = scope.bound(formula)
+    settings = scope.at(1.0) + scope.at(times(1e6, lemma_n))
+    return Check(corrected=Form(Tail(trials.covariance_deviation, bound), settings), controls=(_faster(scope, bound),))
+
+
+def _lemma_b2_bernstein(scope: Scope) -> Check:
+    return _for_every_n(scope, sketching.covariance_deviation_bernstein)
+
+
+def _lemma_b2_sharp(scope: Scope) -> Check:
+    return _for_every_n(scope, sketching.covariance_deviation_sharp)
+
+
+# ----------------------------------------------------------------------------------------------------------- Lemma B.3
+
+
+def _conditional(constant: float, power: float = 0.0) -> Callable[[Setting], Bound]:
+    """Return the bound of Lemma B.3 over its shape, which depends on the sample, with a factor n^power."""
+
+    def bound(setting: Setting) -> Bound:
+        probability = 1 - math.exp(-setting.numbers["tau"])
+        # d is at least the number of atoms or 4 s3, so that d >= r_n holds for every sample that matters.
+        return Bound(constant * setting.numbers["n"] ** power, probability, True, "kpotufe2020, Lemma B.3")
+
+    return bound
+
+
+def _lemma_b3(scope: Scope) -> Check:
+    settings = scope.at(small_n, rows=safe_d)
+    least, tail = sketching.KOLTCHINSKII_LOUNICI_LOWER, Tail(trials.conditional_ratio, _conditional(C))
+    return Check(
+        printed=Form(Calibrated(trials.conditional_ratio, _conditional(1.0), least, C), settings),
+        corrected=Form(tail, settings),
+        controls=(scope.repeated(tail, small_n),),
+    )
+
+
+def _lemma_b3_proof(scope: Scope) -> Check:
+    settings = scope.at(small_n, rows=safe_d, populations=scope.populations[:1])
+    tail = Tail(trials.conditional_ratio, _conditional(C))
+    return Check(
+        printed=Form(Tail(trials.conditional_ratio, _conditional(C, power=-2.0)), settings),
+        corrected=Form(tail, settings),
+        controls=(scope.repeated(tail, small_n, scope.populations[:1]),),
+    )

@@ -1,0 +1,143 @@
+"""kpotufe2020, Appendix C: Theorem C.1 with the exact effective rank, and Theorem C.2 where its condition is tight."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import integrate, special, stats
+
+from jaxkern.bounds import Bound, sketching
+from jaxkern.linalg import matmul, operator_norm
+from proofs_check import controls
+from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Setting, Tail
+from proofs_check.papers.kpotufe2020.places import Scope
+from proofs_check.papers.shared import bound_of
+
+SPECTRA = {
+    "rank one": (1.0, *7 * (0.0,)),
+    "isotropic": 8 * (1.0,),
+    "geometric": tuple(0.5**i for i in range(8)),
+}
+
+
+def effective_rank(spectrum: Any) -> float:
+    """Return (E|X|)^2 / |Sigma| for X Gaussian with these eigenvalues.
+
+    E sqrt(Q) = (4 pi)^(-1/2) int_0^inf (1 - E exp(-t Q)) t^(-3/2) dt, with E exp(-t Q) = prod (1 + 2 lambda t)^(-1/2).
+    """
+    values = np.asarray(spectrum, float)
+
+    def integrand(u: float) -> float:  # t = u^2
+        log_laplace = -0.5 * float(np.sum(np.log1p(2 * values * u * u)))
+        return -2 * math.expm1(log_laplace) / (u * u)
+
+    mean = integrate.quad(integrand, 0, np.inf, limit=200)[0] / math.sqrt(4 * math.pi)
+    return float(mean**2 / values.max())
+
+
+def covariance_error(key: jax.Array, population: Mapping[str, jax.Array], numbers: Any, *, rows: int) -> jax.Array:
+    """|Sigma_hat - Sigma| over |Sigma| for `rows` draws from N(0, Sigma)."""
+    del numbers
+    spectrum = population["spectrum"]
+    drawn = jax.random.normal(key, (rows, spectrum.shape[0]), spectrum.dtype) * jnp.sqrt(spectrum)
+    return operator_norm(matmul(drawn.T, drawn) / rows - jnp.diag(spectrum)) / jnp.max(spectrum)
+
+
+def _theorem_c1(scope: Scope) -> Check:
+    settings = []
+    for name, spectrum in SPECTRA.items():
+        rank = effective_rank(spectrum)
+        population = {"spectrum": jnp.asarray(spectrum, jax.dtypes.canonicalize_dtype(float))}
+        for tau in scope.taus:
+            for rows in (math.ceil(max(rank, tau)), 64):
+                label = f"{name}, r={rank:.3g}, tau={tau:g}, n={rows}"
+                numbers = {"tau": tau, "rank": rank, "n": float(rows), "op_norm": 1.0}
+                settings.append(Setting(label, population, numbers, {"rows": rows}))
+    bound = bound_of(sketching.gaussian_covariance)
+    shape = bound_of(sketching.gaussian_covariance, constant=1.0)
+    name, tail = "one draw repeated 4096 times", Tail(covariance_error, bound)
+    repeated = controls.changed(settings[-1:], name, numbers={"n": 4096.0}, shapes={"rows": 1})
+    least, most = sketching.KOLTCHINSKII_LOUNICI_LOWER, sketching.KOLTCHINSKII_LOUNICI
+    return Check(
+        printed=Form(Calibrated(covariance_error, shape, least, most), tuple(settings)),
+        corrected=Form(tail, tuple(settings)),
+        controls=(Control(name, tail, repeated, "reused key"),),
+    )
+
+
+def _log_tail_below(d: int, x: float) -> float:
+    """Return a lower bound of log P(chi2_d > x), d >= 2: Gamma(a, y) >= y^(a - 1) e^-y for a >= 1."""
+    a, y = d / 2, x / 2
+    return float((a - 1) * math.log(y) - y - special.gammaln(a))
+
+
+def _theorem_c1_lower() -> Check:
+    """With rank one, r = 2 / pi, and tau = n the deviation over |Sigma| is |chi2_n / n - 1|."""
+
+    def probability(setting: Setting) -> tuple[float, float]:
+        constant, n = setting.numbers["C"], int(setting.numbers["n"])
+        threshold = n * (1 + constant * (1 + math.sqrt(2 / (math.pi * n))))
+        return -float(n), _log_tail_below(n, threshold)
+
+    def rank_one(*constants: float) -> tuple[Setting, ...]:
+        return tuple(
+            Setting(f"rank one, C={c:g}, tau=n={n:g}", numbers={"C": c, "n": n})
+            for c, n in zip(constants, (1e3, 1e4, 1e10), strict=True)
+        )
+
+    return Check(
+        corrected=Form(Exact(probability), rank_one(3.3, 3.45, 3.505)),
+        controls=(Control("C = 3.6", Exact(probability), rank_one(3.6, 3.6, 3.6), "wrong factor"),),
+    )
+
+
+def _rademacher(setting: Setting) -> tuple[float, float]:
+    """Return the log-probability that the mean of n signs reaches the printed bound, and what is allowed.
+
+    |xi| = 1, so that E|xi|^m = 1 <= (m! / 2) theta^2 B^(m - 2) with B = 1 and theta^2 = 1/3 for every m > 2 (equality
+    at m = 3), but not for m = 2.
+    """
+    n, tau = int(setting.numbers["n"]), setting.numbers["tau"]
+    bound = sketching.hilbert_mean(theta=math.sqrt(1 / 3), scale=1.0, n=n, tau=tau, as_printed=True).value
+    heads = math.ceil(n * (1 + bound) / 2)  # (2 heads - n) / n >= bound
+    return math.log(2) + float(stats.binom.logsf(heads - 1, n, 0.5)), math.log(2) - tau
+
+
+def laplace_mean(key: jax.Array, population: Any, numbers: Any, *, dim: int, n: int) -> jax.Array:
+    """|mean of n copies of E u|, E exponential and u uniform on the sphere: E|xi|^m = m!, theta^2 = 2 and B = 1."""
+    del population, numbers
+    key_length, key_direction = jax.random.split(key)
+    dtype = jax.dtypes.canonicalize_dtype(float)
+    direction = jax.random.normal(key_direction, (n, dim), dtype)
+    direction = direction / jnp.linalg.norm(direction, axis=1, keepdims=True)
+    return jnp.linalg.norm(jnp.mean(jax.random.exponential(key_length, (n, 1), dtype) * direction, axis=0))
+
+
+def _theorem_c2() -> Check:
+    bound = bound_of(sketching.hilbert_mean, theta=math.sqrt(2), scale=1.0)
+
+    def linear_alone(setting: Setting) -> Bound:
+        return dataclasses.replace(bound(setting), value=setting.numbers["tau"] / setting.shapes["n"])
+
+    settings = tuple(
+        Setting(f"E u in R^{dim}, n={n}, tau={tau:g}", None, {"tau": tau}, {"dim": dim, "n": n})
+        for dim in (1, 5)
+        for n in (1, 40)
+        for tau in (1.0, 3.0)
+    )
+    signs = tuple(
+        Setting(f"signs, theta^2=1/3, B=1, n={n:g}, tau={tau:g}", numbers={"n": n, "tau": tau})
+        for n, tau in ((1e4, 5.0), (1e6, 5.0), (1e6, 20.0), (1e8, 200.0))
+    )
+    many = tuple(s for s in settings if s.shapes["n"] == 40 and s.numbers["tau"] == 3)
+    return Check(
+        printed=Form(Exact(_rademacher), signs),
+        corrected=Form(Tail(laplace_mean, bound), settings),
+        controls=(Control("the linear term alone", Tail(laplace_mean, linear_alone), many, "term left out"),),
+    )

@@ -1,0 +1,129 @@
+"""kpotufe2020, Section 1: what Kernel JL preserves on average, at which rate, and what it costs.
+
+(1) and the costs are tried on the library itself, on landmarks that are atoms of a population.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxkern import features, kernels, rkhs
+from jaxkern.draws import normal_rows
+from jaxkern.linalg import matmul
+from proofs_check.claim import Check, Control, Expectation, Form, Identity, Rate, Setting
+from proofs_check.papers import flops
+from proofs_check.papers.kpotufe2020 import laws, trials
+from proofs_check.papers.kpotufe2020.places import Scope, path
+from proofs_check.papers.shared import one
+
+
+def _first(f: rkhs.Function) -> rkhs.Function:
+    return rkhs.Function(f.kernel, f.points, f.weights[:, 0])
+
+
+def _relative_square(key: jax.Array, population: Mapping[str, Any], numbers: Any, *, rows: int) -> jax.Array:
+    """|phi.embed(f)|^2 over <f, Sigma_n^3 f>, by the library."""
+    del numbers
+    phi = features.kernel_jl(key, population["kernel"], population["landmarks"], num_features=rows)
+    f = _first(population["f"])
+    exact = rkhs.Covariance(population["kernel"], population["landmarks"]).inner(f, f, power=3)
+    return jnp.sum(phi.embed(f) ** 2) / exact
+
+
+def _relative_square_without_k(key: jax.Array, population: Mapping[str, Any], numbers: Any, *, rows: int) -> jax.Array:
+    """The same with Z in place of Z K / n."""
+    del numbers
+    f, landmarks = _first(population["f"]), population["landmarks"]
+    n = landmarks.shape[0]
+    image = matmul(normal_rows(key, rows, n, landmarks.dtype), f(landmarks)) / math.sqrt(n * rows)
+    exact = rkhs.Covariance(population["kernel"], landmarks).inner(f, f, power=3)
+    return jnp.sum(image**2) / exact
+
+
+def _eq1(scope: Scope) -> Check:
+    without = Expectation(_relative_square_without_k, one, one)
+    return Check(
+        printed=Form(Expectation(_relative_square, one, one), scope.literals),
+        controls=(Control("Z in place of Z K", without, scope.literals, "wrong operator"),),
+    )
+
+
+def _mean_cube(scope: Scope) -> Check:
+    def exact(setting: Setting) -> float:
+        population = scope.population_of(setting)
+        f = np.asarray(population.arrays["f"], float)
+        cubed = float(np.sum(population.eigenvalues**3 * f**2))
+        return trials.mean_cube(population, f, setting.numbers["n"]) / cubed
+
+    settings = tuple(Setting(f"{p.name}, n={n:g}", p.arrays, {"n": n}) for p in scope.rough for n in (30.0, 300.0))
+    unbiased = Expectation(trials.sampled_cube, one, one)
+    return Check(
+        corrected=Form(Expectation(trials.sampled_cube, exact, exact), settings),
+        controls=(Control("no bias", unbiased, settings[::2], "term left out"),),
+    )
+
+
+def _rate() -> Check:
+    # Any number of rows is drawn as a matrix over the atoms, of which a user's table may have thousands.
+    sizes = path(laws.two_clusters(), (1e4, 1e5, 1e6, 1e7, 1e8))
+    return Check(
+        printed=Form(Rate(trials.sketch_error, "n", -0.5), sizes),
+        controls=(Control("a rate of 1/n", Rate(trials.sketch_error, "n", -1.0), sizes, "wrong power"),),
+    )
+
+
+def _cost() -> Check:
+    """Kernel evaluations are kept free of matrix products by a kernel of direct differences."""
+    kernel = kernels.Laplacian(1.0)
+
+    def counted(n: int, d: int, points: int) -> float:
+        dtype = jax.dtypes.canonicalize_dtype(float)
+        landmarks, X = jax.ShapeDtypeStruct((n, 3), dtype), jax.ShapeDtypeStruct((points, 3), dtype)
+        key = jax.eval_shape(lambda: jax.random.key(0))
+
+        def fit_and_map(key: jax.Array, landmarks: jax.Array, X: jax.Array) -> jax.Array:
+            return features.kernel_jl(key, kernel, landmarks, num_features=d)(X)
+
+        # The offset of the centred map, Z K 1 / n, costs d n in either case.
+        return float(flops.multiply_adds(fit_and_map, key, landmarks, X) - d * n)
+
+    def costs(claimed: Callable[[int, int, int], float]) -> Identity:
+        def residual(setting: Setting) -> np.ndarray:
+            n, d, points = (int(setting.numbers[k]) for k in ("n", "d", "N"))
+            return np.asarray([abs(counted(n, d, points) / claimed(n, d, points) - 1)])
+
+        return Identity(residual)
+
+    # Sizes that split into equal tiles: a padded last one costs a little more.
+    settings = tuple(
+        Setting(f"n={n}, d={d}, N={points}", numbers={"n": n, "d": d, "N": points})
+        for n, d, points in ((200, 20, 1_000), (256, 120, 12_288), (400, 10, 104_000))
+    )
+    cubic = costs(lambda n, d, N: n**3 + N * d * n)
+    return Check(
+        printed=Form(costs(lambda n, d, N: d * n**2 + N * d * n), settings),
+        controls=(Control("an eigen-decomposition of n^3", cubic, settings, "wrong cost"),),
+    )
+
+
+def _worst_case(scope: Scope) -> Check:
+    def cubed(power: int) -> Identity:
+        def residual(setting: Setting) -> np.ndarray:
+            population = scope.population_of(setting)
+            # Sigma from the atoms, not from the eigenvalues that are claimed.
+            sigma = population.features.T @ (population.weights[:, None] * population.features)
+            weighted = np.diag(np.linalg.matrix_power(sigma, power))
+            return np.abs(weighted - population.eigenvalues**3) / population.op_norm**3
+
+        return Identity(residual)
+
+    return Check(
+        printed=Form(cubed(3), scope.each),
+        controls=(Control("Sigma^2 in place of Sigma^3", cubed(2), scope.varying, "wrong power"),),
+    )

@@ -1,0 +1,233 @@
+"""kpotufe2020, Section 3: the random projection Theta, the sampling operator, and where Z K / (n sqrt(n d)) is from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import stats
+
+from jaxkern import features, kernels, rkhs
+from jaxkern.gram import center, gram
+from jaxkern.linalg import HIGHEST, matmul
+from proofs_check import controls
+from proofs_check.claim import Check, Control, Exact, Form, Identity, Law, Rate, Setting
+from proofs_check.papers import operators as op
+from proofs_check.papers.kpotufe2020.places import Scope
+
+
+def projected_square(key: jax.Array, population: Mapping[str, jax.Array], numbers: Any, *, rows: int) -> jax.Array:
+    """d |Theta f|^2 over <f, Sigma^3 f>, d = 2 (`rows` of them drawn)."""
+    f = population["f"]
+    exact = jnp.vdot(f, op.exact_power(population, 3)(f), precision=HIGHEST)
+    return numbers["d"] * jnp.vdot(f, op.exact_sketch(key, population, rows)(f), precision=HIGHEST) / exact
+
+
+def _eq2(scope: Scope) -> Check:
+    law = Law(projected_square, lambda t: stats.chi2.cdf(t, 2))
+    numbers = {"n": 1.0, "d": 2.0, "tau": 1.0}
+    settings = tuple(Setting(f"{p.name}, d=2", p.arrays, numbers, {"rows": 2}) for p in scope.populations)
+    unscaled = controls.changed(settings, "d = 1", numbers={"d": 1.0})
+    return Check(
+        printed=Form(law, settings),
+        controls=(
+            Control("one direction for both", law, controls.one_draw(settings), "reused key"),
+            Control("d = 1 in the factor", law, unscaled, "missing normalisation"),
+        ),
+    )
+
+
+def _no_identity() -> Check:
+    """Chernoff: P(chi2_r <= B) <= exp(-(B/r - 1 - log(B/r)) r / 2) for B < r."""
+
+    def probability(setting: Setting, degrees: float | None = None) -> tuple[float, float]:
+        r, B = setting.numbers["r"], setting.numbers["B"]
+        log_small = stats.chi2.logcdf(B, r if degrees is None else degrees)
+        return float(log_small), -(B / r - 1 - math.log(B / r)) * r / 2
+
+    settings = tuple(
+        Setting(f"{r:g} coordinates, B={B:g}", numbers={"r": r, "B": B})
+        for B in (1.0, 10.0)
+        for r in (20.0, 60.0, 200.0)
+    )
+    rank_one = Exact(lambda setting: probability(setting, 1.0))
+    return Check(
+        printed=Form(Exact(probability), settings),
+        controls=(Control("a covariance of rank one", rank_one, settings, "wrong operator"),),
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------ (3), (4)
+
+
+def sampled_product(key: jax.Array, population: Mapping[str, jax.Array], numbers: Any) -> jax.Array:
+    """The squared error of (3) over |u|^2_L2 |f|^2_L2, for u = f."""
+    weights = population["weights"]
+    values = matmul(population["features"], population["f"]) ** 2
+    error = jnp.vdot(op.frequencies(key, population, numbers["n"]) - weights, values, precision=HIGHEST)
+    return (error / jnp.vdot(weights, values, precision=HIGHEST)) ** 2
+
+
+def _eq3(scope: Scope) -> Check:
+    def residual(adjoint: Callable[[rkhs.SamplingOperator, jax.Array], jax.Array]) -> Identity:
+        def check(key: jax.Array, setting: Setting) -> np.ndarray:
+            """<Sigma u, f> = int f u drho on all atoms, and <S f, beta> = <f, S* beta> on a few."""
+            population = scope.population_of(setting)
+            kernel, (key_u, key_f, key_beta) = population.kernel, jax.random.split(key, 3)
+            dtype = jax.dtypes.canonicalize_dtype(float)
+            points, weights = jnp.asarray(population.points, dtype), jnp.asarray(population.weights, dtype)
+            u, f = (rkhs.Function(kernel, points, jax.random.normal(k, (len(points),), dtype)) for k in (key_u, key_f))
+            integral = jnp.sum(weights * u(points) * f(points))
+            # Sigma u = sum w_i u(x_i) K(., x_i), an integral that is a finite sum here.
+            applied = rkhs.inner(rkhs.Function(kernel, points, weights * u(points)), f)
+            size = jnp.sum(weights * jnp.abs(u(points) * f(points)))
+            sample = rkhs.SamplingOperator(kernel, points[:10])
+            beta = jax.random.normal(key_beta, (10,), dtype)
+            left, right = jnp.vdot(sample(f), beta), rkhs.inner(sample.adjoint(adjoint(sample, beta)), f)
+            scale = jnp.sum(jnp.abs(sample(f) * beta))
+            return np.asarray([jnp.abs(integral - applied) / size, jnp.abs(left - right) / scale])
+
+        return Identity(check)
+
+    # A table of the user's may have thousands of atoms, which an exact sum over all pairs need not have.
+    settings = tuple(s for s in scope.each if len(scope.population_of(s).points) <= 64) or scope.each[:1]
+    rough = scope.rough[0]
+    sizes = tuple(Setting(f"{rough.name}, n={n:g}", rough.arrays, {"n": n}) for n in (1e2, 1e3, 1e4, 1e5, 1e6))
+    transposed = residual(lambda sample, beta: sample(sample.adjoint(beta)))
+    return Check(
+        printed=Form(residual(lambda sample, beta: beta), settings),
+        corrected=Form(Rate(sampled_product, "n", -1.0), sizes),
+        controls=(
+            Control("K S* for S*", transposed, settings[:1], "transpose for adjoint"),
+            Control("an error that falls like 1 / n^2", Rate(sampled_product, "n", -2.0), sizes, "wrong power"),
+        ),
+    )
+
+
+def _eq4(scope: Scope) -> Check:
+    def holds(power: float) -> Identity:
+        def residual(setting: Setting) -> np.ndarray:
+            population = scope.population_of(setting)
+            features = population.features
+            K = features @ features.T
+            left = (features * population.eigenvalues**power) @ features.T
+            right = K @ (population.weights[:, None] * K)
+            return np.abs(left - right).ravel() / np.abs(right).max()
+
+        return Identity(residual)
+
+    return Check(
+        printed=Form(holds(1.0), scope.each),
+        controls=(Control("Sigma^2 in place of Sigma", holds(2.0), scope.varying, "wrong power"),),
+    )
+
+
+def _eq5(scope: Scope) -> Check:
+    def holds(claimed: Callable[[Any, jax.Array], jax.Array]) -> Identity:
+        def residual(setting: Setting) -> np.ndarray:
+            kernel, landmarks = setting.population["kernel"], setting.population["landmarks"]
+            sections = rkhs.section(kernel, landmarks)
+            exact = rkhs.Covariance(kernel, landmarks).inner(sections, sections, power=1)
+            return np.asarray(jnp.abs(claimed(kernel, landmarks) - exact) / jnp.max(jnp.abs(exact))).ravel()
+
+        return Identity(residual)
+
+    def printed(kernel: Any, landmarks: jax.Array) -> jax.Array:
+        K = gram(kernel, landmarks)
+        return matmul(K, K) / landmarks.shape[0]
+
+    def without_square(kernel: Any, landmarks: jax.Array) -> jax.Array:
+        return gram(kernel, landmarks) / landmarks.shape[0]
+
+    def transposed(kernel: Any, landmarks: jax.Array) -> jax.Array:
+        """In coordinates f = sum a_i K(., X_i) S is the matrix K; its transpose is K too, but its adjoint is I."""
+        K = gram(kernel, landmarks)
+        return matmul(K, matmul(K, K)) / landmarks.shape[0]
+
+    def over_n_minus_one(kernel: Any, landmarks: jax.Array) -> jax.Array:
+        n = landmarks.shape[0]
+        return printed(kernel, landmarks) * n / (n - 1)
+
+    def swapped(kernel: Any, landmarks: jax.Array) -> jax.Array:
+        return printed(controls.gamma_for_lengthscale(kernel), landmarks)
+
+    def rounded(kernel: Any, landmarks: jax.Array) -> jax.Array:
+        return printed(kernel, controls.in_half(landmarks))
+
+    # K^2 and K are proportional when the kernel is constant or its atoms are orthogonal and equally frequent.
+    telling = tuple(s for s in scope.literals if s.name.startswith(("gauss", "skewed", "data")))
+    gaussian = tuple(s for s in telling if isinstance(s.population["kernel"], kernels.Gaussian))
+    return Check(
+        printed=Form(holds(printed), scope.literals),
+        controls=(
+            Control("K in place of K^2", holds(without_square), telling, "wrong power"),
+            Control("the transpose of S for its adjoint", holds(transposed), telling, "transpose for adjoint"),
+            Control("1 / (n - 1) for 1 / n", holds(over_n_minus_one), scope.literals, "n for n - 1"),
+            Control("gamma for the lengthscale", holds(swapped), gaussian, "swapped constants"),
+            Control("points in float16", holds(rounded), telling[-1:], "low precision"),
+        ),
+    )
+
+
+# ------------------------------------------------------------------------------------------------------- normalisation
+
+
+def _projected(projection: Callable[[jax.Array, jax.Array], jax.Array], *, centered: bool = False) -> Identity:
+    """Return <V^T S g, V^T S f> = <g, Sigma_n^3 f> for V^T = projection(Z, K) with Z'Z = d I.
+
+    An orthogonal Z times sqrt(n) has the second moments of a Gaussian one exactly, so the expectation over Z becomes
+    an identity.
+    """
+
+    def residual(key: jax.Array, setting: Setting) -> np.ndarray:
+        kernel, landmarks, f = (setting.population[k] for k in ("kernel", "landmarks", "f"))
+        n = landmarks.shape[0]
+        Z = jnp.linalg.qr(jax.random.normal(key, (n, n), landmarks.dtype))[0] * math.sqrt(n)
+        V, offset = projection(Z, gram(kernel, landmarks)), jnp.zeros((n,), landmarks.dtype)
+        images = features.KernelJL(kernel, landmarks, V, offset, centered).embed(f)
+        exact = rkhs.Covariance(kernel, landmarks, centered=centered).inner(f, f, power=3)
+        return np.asarray(jnp.abs(matmul(images, images.T) - exact) / jnp.max(jnp.abs(exact))).ravel()
+
+    return Identity(residual)
+
+
+def _normalised(Z: jax.Array, K: jax.Array) -> jax.Array:
+    n, d = K.shape[0], Z.shape[0]
+    return matmul(Z, K) / (n * math.sqrt(n * d))
+
+
+def _normalised_and_centred(Z: jax.Array, K: jax.Array) -> jax.Array:
+    return _normalised(Z, center(K))
+
+
+def _normalisation(scope: Scope) -> Check:
+    twice = _projected(lambda Z, K: _normalised(Z, K) / K.shape[0])
+    centred = _projected(_normalised_and_centred)
+    return Check(
+        printed=Form(_projected(_normalised), scope.literals),
+        controls=(
+            Control("a further factor 1/n", twice, scope.literals, "missing normalisation"),
+            Control("K centred", centred, scope.literals, "centred for uncentred"),
+        ),
+    )
+
+
+def _centred(scope: Scope) -> Check:
+    def with_n_minus_one(Z: jax.Array, K: jax.Array) -> jax.Array:
+        n = K.shape[0]
+        return _normalised_and_centred(Z, K) * (n / (n - 1)) ** 1.5
+
+    uncentred, fewer = (_projected(V, centered=True) for V in (_normalised, with_n_minus_one))
+    # A constant kernel has nothing left once it is centred.
+    varying = tuple(s for s in scope.literals if not s.name.startswith("constant"))
+    return Check(
+        corrected=Form(_projected(_normalised_and_centred, centered=True), varying),
+        controls=(
+            Control("K not centred", uncentred, varying, "centred for uncentred"),
+            Control("a covariance over n - 1", fewer, varying, "n for n - 1"),
+        ),
+    )

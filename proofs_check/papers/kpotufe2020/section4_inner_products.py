@@ -1,0 +1,291 @@
+"""kpotufe2020, Section 4: Proposition 1, Theorem 1 and its proof, and our sharper forms of both.
+
+Population quantities are exact; a sample enters through multinomial counts, and the sketch given the sample through its
+Gaussian law N(0, Sigma_n^3). `docs/theory/kpotufe2020.md` derives every correction.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+
+import jax
+import numpy as np
+from scipy import stats
+
+from jaxkern.bounds import Bound, sketching
+from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Inequality, Rare, Setting, Tail
+from proofs_check.engine import tilting
+from proofs_check.papers.kpotufe2020 import trials
+from proofs_check.papers.kpotufe2020.places import Scope, enough_d, small_n, theorem_n, times
+from proofs_check.papers.populations import Population
+from proofs_check.papers.shared import LOG2, Sides, claimed, lines
+
+C = sketching.KOLTCHINSKII_LOUNICI
+MOST_COORDINATES = 64
+USED = 100
+"""The landmarks that the remark after Theorem 1 calls often sufficient."""
+
+
+# ------------------------------------------------------------------------------------------------------- Proposition 1
+
+
+def _prop1(scope: Scope) -> Check:
+    settings = scope.at(None, rows=enough_d)
+    shape = scope.bound(sketching.projected_inner_products, constant=1.0)
+    tail = Tail(trials.projection, scope.bound(sketching.projected_inner_products))
+    return Check(
+        printed=Form(Calibrated(trials.projection, shape, sketching.KOLTCHINSKII_LOUNICI_LOWER, C), settings),
+        corrected=Form(tail, settings),
+        controls=(scope.repeated(tail),),
+    )
+
+
+def _prop1_rare(scope: Scope) -> Check:
+    def exceeded(constant: float) -> Exact:
+        def probability(setting: Setting) -> tuple[float, float]:
+            d, tau = setting.numbers["d"], setting.numbers["tau"]
+            right = sketching.projected_inner_products(op_norm=1.0, trace3=1.0, d=d, tau=tau, constant=constant)
+            if right.value < 1:
+                raise ValueError(f"the lower tail counts at setting {setting.name!r}")
+            return tilting.log_chi_square_tail(int(d), d * (1 + right.value)), claimed(right, -tau, setting)
+
+        return Exact(probability)
+
+    def one_atom(taus: Sequence[float], factors: Sequence[int]) -> tuple[Setting, ...]:
+        return tuple(
+            Setting(f"one atom, tau={tau:g}, d={f * tau:g}", numbers={"tau": tau, "d": f * tau})
+            for tau in taus
+            for f in factors
+        )
+
+    return Check(
+        corrected=Form(exceeded(C), one_atom((*scope.logs, 160.0), (1, 4))),
+        controls=(Control("C = 3", exceeded(3.0), one_atom((400.0,), (1,)), "wrong factor"),),
+    )
+
+
+def _prop1_all_d(scope: Scope) -> Check:
+    tail = Tail(trials.projection, scope.bound(sketching.projected_inner_products_all_d))
+    return Check(
+        corrected=Form(tail, scope.at(None, rows=1) + scope.at(None, rows=enough_d)),
+        controls=(scope.repeated(tail),),
+    )
+
+
+def _prop1_all_d_rare(scope: Scope) -> Check:
+    def explicit(q: float, tau: float) -> Bound:
+        return sketching.projected_inner_products_all_d(op_norm=1.0, trace3=1.0 + q, d=2.0, tau=tau)
+
+    def two_rows(taus: Sequence[float], seconds: Sequence[float], part: float = 1.0) -> tuple[Setting, ...]:
+        """Return settings with Sigma^3 = diag(1, q) and two rows; `part` multiplies the tau of the threshold.
+
+        |Theta' Theta - Sigma^3| >= x > 1 can only come from above: Theta' Theta - Sigma^3 - x has an eigenvalue that
+        is not negative, and so C G' G C one of at least d, C^2 = Sigma^3 (Sigma^3 + x)^-1.
+        """
+        settings = []
+        for tau in taus:
+            for q in seconds:
+                cubed = np.array([1.0, q])
+                scales = np.sqrt(cubed / (cubed + explicit(q, part * tau).value))
+                name = f"Sigma^3 = diag(1, {q:g}), d=2, tau={tau:g}" + (f" with {part:g} tau" if part != 1 else "")
+                settings.append(tilting.radial(name, scales, rows=2, level=2.0, numbers={"q": q, "tau": tau}))
+        return tuple(settings)
+
+    def log_claimed(setting: Setting) -> float:
+        q, tau = setting.numbers["q"], setting.numbers["tau"]
+        return claimed(explicit(q, tau), LOG2 - tau, setting)
+
+    rare = Rare(tilting.radial_estimate, log_claimed, tilting.log_ceiling)
+    return Check(
+        corrected=Form(rare, two_rows(sorted({*scope.logs, 80.0}), (1.0, 0.5))),
+        controls=(Control("tau for 2 tau", rare, two_rows((80.0, 120.0), (1.0,), 0.5), "wrong factor"),),
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------- Theorem 1
+
+
+def _chi_square_violation(setting: Setting) -> tuple[float, float]:
+    """Return the log-probability that the printed Theorem 1 fails, and the log of the failure it allows.
+
+    Orthogonal atoms of equal weight, one of them for the constant kernel: with d = 1 the deviation is
+    S^3 (chi2_p - 1), exactly for p = 1 and in the limit of large n otherwise.
+    """
+    p, tau, constant = (setting.numbers[k] for k in ("p", "tau", "C"))
+    n_term = 28 * math.sqrt(2 / 6272) / p**2
+    threshold = 1 + 3 * constant * (math.sqrt(2 * p) + math.sqrt(tau)) + n_term
+    # The tail of chi2_1 is that of a normal variable, whose logarithm is known far beyond what underflows.
+    tail = math.log(2) + stats.norm.logsf(math.sqrt(threshold)) if p == 1 else stats.chi2.logsf(threshold, p)
+    return float(tail), math.log(5) - tau
+
+
+def _thm1(scope: Scope) -> Check:
+    tail = Tail(trials.sketch, scope.bound(sketching.inner_products))
+    taus = {c: math.ceil((3 * c) ** 2) + 12.0 for c in (1.0, 3.505, C, 100.0)}
+    printed = [
+        Setting(f"one atom, d=1, C={c:g}, tau={tau:g}", numbers={"p": 1.0, "tau": tau, "C": c})
+        for c, tau in taus.items()
+    ]
+    printed += [
+        Setting(f"{p:g} orthogonal atoms, d=1, n large, C={C}, tau=3", numbers={"p": p, "tau": 3.0, "C": C})
+        for p in (1e4, 1e6)
+    ]
+    large = scope.at(times(1e4, theorem_n), rows=enough_d, populations=scope.rough)
+    return Check(
+        printed=Form(Exact(_chi_square_violation), tuple(printed)),
+        corrected=Form(tail, scope.at(theorem_n, rows=enough_d) + large),
+        controls=(scope.squared(tail, times(100, theorem_n), rows=1024),),
+    )
+
+
+def _thm1_all_d(scope: Scope) -> Check:
+    tail = Tail(trials.sketch, scope.bound(sketching.inner_products_all_d))
+    return Check(
+        corrected=Form(tail, scope.at(small_n, rows=1) + scope.at(times(1e4, small_n), rows=enough_d)),
+        controls=(scope.squared(tail, times(1e6, small_n), rows=1024),),
+    )
+
+
+def _every_n(scope: Scope) -> Check:
+    tail = Tail(trials.sketch, scope.bound(sketching.inner_products_every_n))
+    return Check(
+        corrected=Form(tail, scope.at(1.0, rows=1) + scope.at(1e3, rows=1) + scope.at(1e10, rows=32)),
+        controls=(scope.squared(tail, 1e10, rows=1024),),
+    )
+
+
+def _remark(scope: Scope) -> Check:
+    source = "kpotufe2020, Remark after Theorem 1"
+
+    def least_landmarks(p: Population) -> float:
+        """Return the least n of the printed Theorem 1: its probability is positive for tau > ln 5."""
+        return 6272 * p.kappa * p.rank**5 * math.log(5) / p.op_norm
+
+    def small(setting: Setting) -> list[tuple[float, Bound]]:
+        return lines([(least_landmarks(scope.population_of(setting)) / USED, 1.0)], source)
+
+    def holds(least: float) -> Inequality:
+        def sides(setting: Setting) -> list[tuple[float, Bound]]:
+            p = scope.population_of(setting)
+            ratios = (p.op_norm / p.kappa, p.rank3 / p.rank, least / least_landmarks(p))
+            return lines([(ratio, 1.0) for ratio in ratios], source)
+
+        return Inequality(sides)
+
+    atom = tuple(s for s in scope.each if scope.population_of(s).rank < 1.01) or scope.each[:1]
+    return Check(
+        printed=Form(Inequality(small), scope.each),
+        corrected=Form(holds(6272 * math.log(5)), scope.each),
+        controls=(Control("at least 11,000 landmarks", holds(11_000.0), atom, "wrong factor"),),
+    )
+
+
+# ------------------------------------------------------------------------------------------------- proof of Theorem 1
+
+
+def _norm(A: np.ndarray) -> float:
+    return float(np.linalg.norm(A, 2))
+
+
+def _eq6(scope: Scope) -> Check:
+    def sides(drop: float) -> Inequality:
+        def check(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
+            """Every line of (6) and of the displays after it, for several samples and sketches; units of |Sigma|."""
+            population = scope.population_of(setting)
+            rng = np.random.default_rng(int(jax.random.randint(key, (), 0, 2**31 - 1)))
+            S = population.op_norm
+            # The leading coordinates are a law of their own, with matrices that a table of thousands of rows needs.
+            features = population.features[:, :MOST_COORDINATES] / math.sqrt(S)
+            sigma = np.diag(population.eigenvalues[:MOST_COORDINATES] / S)
+            pairs = []
+            for n in (3, 30, 3000):
+                for d in (1, 10):
+                    frequencies = rng.multinomial(n, population.weights) / n
+                    sample = features.T @ (frequencies[:, None] * features)
+                    half = sample @ features.T * np.sqrt(frequencies)
+                    drawn = half @ rng.standard_normal((len(frequencies), d))
+                    compared = _compared(sigma, sample, drawn @ drawn.T / d, d, drop)
+                    scale = max(1.0, *(right for _, right in compared))
+                    pairs += [(left / scale, right / scale) for left, right in compared]
+            return lines(pairs, "kpotufe2020, (6)")
+
+        return Inequality(check)
+
+    return Check(
+        printed=Form(sides(1.0), scope.each),
+        controls=(Control("without the square of the deviation", sides(0.0), scope.each, "term left out"),),
+    )
+
+
+def _compared(
+    sigma: np.ndarray, sample: np.ndarray, sketch: np.ndarray, d: int, drop: float
+) -> tuple[tuple[float, float], ...]:
+    """Return left and right of the lines of (6) and of the displays after it, with `drop` before one of the terms."""
+    third, cube, tau = np.linalg.matrix_power(sample, 3), sigma**3, 2.0
+    e, o, t = _norm(third - cube), _norm(third), float(np.trace(third))
+    D, H, h = _norm(sample - sigma), float(np.linalg.norm(sample - sigma)), float(np.linalg.norm(sigma))
+    constant = 5.92
+    given = constant * (math.sqrt(t * o / d) + o * math.sqrt(tau / d))
+    split = constant * (math.sqrt(t * e / d) + math.sqrt(t / d) + math.sqrt(tau / d))
+    return (
+        (_norm(sketch - cube), _norm(sketch - third) + e),
+        (given + e, split + e * (1 + constant * math.sqrt(tau / d))),
+        (e, D**3 + drop * 3 * D**2 + 3 * D),
+        (D**3 + 3 * D**2 + 3 * D, H**3 + 3 * H**2 + 3 * H),
+        (t, float(np.trace(cube)) + H**3 + 3 * h * H**2 + 3 * h**2 * H),
+    )
+
+
+def _eq7(scope: Scope) -> Check:
+    bound = scope.bound(sketching.cube_deviation)
+    large = times(1e5, small_n)
+    return Check(
+        printed=Form(Tail(trials.cube_deviation, bound, scope.ceiling(3)), scope.at(small_n) + scope.at(large)),
+        controls=(scope.squared(Tail(trials.cube_deviation, bound), large),),
+    )
+
+
+def _eq8(scope: Scope) -> Check:
+    def tail(bound: Callable[[Setting], Bound]) -> Tail:
+        return Tail(trials.cube_trace, bound, scope.ceiling(3))
+
+    def without_term(setting: Setting) -> Bound:
+        b = bound(setting)
+        return Bound(scope.population_of(setting).trace3, b.probability, b.valid, b.source)
+
+    bound = scope.bound(sketching.cube_trace)
+    settings = scope.at(small_n) + scope.at(times(1e5, small_n))
+    wrong, rough = Tail(trials.cube_trace, without_term), scope.at(small_n, populations=scope.rough)
+    return Check(
+        printed=Form(tail(scope.bound(sketching.cube_trace, as_printed=True)), settings),
+        corrected=Form(tail(bound), settings),
+        controls=(Control("without the deviation term", wrong, rough, "term left out"),),
+    )
+
+
+def _loose_ends(scope: Scope) -> Check:
+    """The last paragraph of the proof, in units of |Sigma|^3."""
+
+    def sides(compared: Callable[[float, float, float], Sequence[tuple[float, float]]]) -> Sides:
+        """Return the check of what is compared of s3, of the n-term and of that of the trace."""
+
+        def check(setting: Setting) -> list[tuple[float, Bound]]:
+            p = scope.population_of(setting)
+            n_term = 28 * math.sqrt(2 * p.kappa * p.trace / theorem_n(p, 1.0)) / p.op_norm
+            trace_term = n_term * p.hs_norm / p.op_norm
+            return lines(compared(p.rank3, n_term, trace_term), "kpotufe2020, proof of Theorem 1")
+
+        return check
+
+    def corrected(s3: float, n_term: float, trace_term: float, most: float) -> Sequence[tuple[float, float]]:
+        largest = (s3 + trace_term) / (1 - n_term) / (most * s3)
+        return (2 * n_term, 1.0), (trace_term / s3, 1.0), (largest, 1.0)
+
+    four, three = (Inequality(sides(functools.partial(corrected, most=most))) for most in (4.0, 3.0))
+    return Check(
+        printed=Form(Inequality(sides(lambda s3, n_term, trace_term: [(s3, trace_term)])), scope.each),
+        corrected=Form(four, scope.each),
+        controls=(Control("3 s3 for 4 s3", three, scope.each, "wrong factor"),),
+    )

@@ -1,0 +1,120 @@
+"""kpotufe2020, Section 5.2: Example 2, the means of two clusters after Kernel JL, with (12), (13) and (14)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from jaxkern.bounds import Bound, sketching
+from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
+from proofs_check.papers.kpotufe2020 import trials
+from proofs_check.papers.kpotufe2020.laws import FEW, MANY, Mixture, four_atoms, two_atoms, two_clusters
+from proofs_check.papers.shared import bound_of, lines
+
+
+def _random_mixtures(seed: int, count: int = 300) -> list[Mixture]:
+    """Return centred mixtures: mu_2 = -gamma mu_1, covariances of random rank and size."""
+    rng, mixtures = np.random.default_rng(seed), []
+    for _ in range(count):
+        dim = int(rng.integers(2, 6))
+        weight = float(rng.uniform(0.05, 0.95))
+        mean = rng.standard_normal(dim)
+        roots = [10 ** rng.uniform(-2, 0.3) * rng.standard_normal((dim, int(rng.integers(1, dim + 1)))) for _ in "12"]
+        first, second = (R @ R.T for R in roots)
+        mixtures.append(Mixture(weight, (mean, -weight / (1 - weight) * mean), (first, second)))
+    return mixtures
+
+
+def _centred_mixtures() -> tuple[Setting, ...]:
+    return (
+        *(Setting(f"300 random centred mixtures, seed {seed}", _random_mixtures(seed)) for seed in range(3)),
+        *(Setting(law.name, [law.mixture]) for law in (four_atoms(), two_clusters())),
+    )
+
+
+def _uncentred_mixtures(weights: Sequence[float], cluster: float) -> tuple[Setting, ...]:
+    laws = (*(two_atoms(w) for w in weights), two_clusters(cluster, centred=False))
+    return tuple(Setting(law.name, [law.mixture]) for law in laws)
+
+
+def _holds(compared: Callable[[Mixture], tuple[float, float]], source: str) -> Inequality:
+    def sides(setting: Setting) -> list[tuple[float, Bound]]:
+        return lines(map(compared, setting.population), f"kpotufe2020, {source}")
+
+    return Inequality(sides)
+
+
+def _mixture() -> Check:
+    def holds(sign: float, *, swapped: bool = False) -> Identity:
+        def residual(setting: Setting) -> np.ndarray:
+            errors = []
+            for m in setting.population:
+                gamma = 1 / m.gamma if swapped else m.gamma
+                first, second = m.means
+                within = m.weight * m.covariances[0] + (1 - m.weight) * m.covariances[1]
+                rest = m.operator - within - gamma * np.outer(first, first)
+                errors += [
+                    np.linalg.norm(second - sign * gamma * first) / np.linalg.norm(second),
+                    np.linalg.norm(rest) / np.linalg.norm(m.operator),
+                    abs((1 + gamma) ** 2 / gamma * m.weight * (1 - m.weight) - 1),
+                ]
+            return np.asarray(errors)
+
+        return Identity(residual)
+
+    centred = _centred_mixtures()
+    return Check(
+        printed=Form(holds(1.0), centred),
+        corrected=Form(holds(-1.0), centred),
+        controls=(Control("gamma = pi_2 / pi_1", holds(-1.0, swapped=True), centred, "swapped constants"),),
+    )
+
+
+def _eq12() -> Check:
+    def compared(m: Mixture) -> tuple[float, float]:
+        largest, _ = m.leading()
+        square = float(m.gap @ m.gap)
+        left = 1 - m.sigma / (m.weight * (1 - m.weight) * square)
+        return left, float(m.gap @ np.linalg.matrix_power(m.operator, 3) @ m.gap) / (largest**3 * square)
+
+    tail = Tail(trials.mean_separation_loss, bound_of(sketching.mean_separation_shortfall))
+    laws = (four_atoms(), two_clusters(), two_clusters(0.5))
+    loose = (two_atoms(0.9).setting(MANY), two_clusters(0.7, centred=False).setting(MANY))
+    return Check(
+        printed=Form(_holds(compared, "(12)"), _uncentred_mixtures((0.9, 0.6), 0.7)),
+        corrected=Form(tail, tuple(law.setting(sizes) for law in laws for sizes in (MANY, FEW))),
+        controls=(Control("not centred", tail, loose, "centred for uncentred"),),
+    )
+
+
+def _eq13() -> Check:
+    def holds(with_sigma: bool = True) -> Inequality:
+        def compared(m: Mixture) -> tuple[float, float]:
+            largest, leading = m.leading()
+            right = m.gamma * float(leading @ m.means[0]) ** 2 + (m.sigma if with_sigma else 0.0)
+            return 1.0, right / largest
+
+        return _holds(compared, "(13)")
+
+    centred = _centred_mixtures()
+    return Check(
+        printed=Form(holds(), _uncentred_mixtures((0.1, 0.4), 0.3)),
+        corrected=Form(holds(), centred),
+        controls=(Control("without sigma", holds(with_sigma=False), centred, "term left out"),),
+    )
+
+
+def _eq14() -> Check:
+    def holds(factor: float = 1.0) -> Inequality:
+        def compared(m: Mixture) -> tuple[float, float]:
+            return factor * m.gamma * float(m.means[0] @ m.means[0]) / m.leading()[0], 1.0
+
+        return _holds(compared, "(14)")
+
+    centred = _centred_mixtures()
+    return Check(
+        printed=Form(holds(), _uncentred_mixtures((0.9, 0.6), 0.7)),
+        corrected=Form(holds(), centred),
+        controls=(Control("2 gamma", holds(2.0), centred, "wrong factor"),),
+    )

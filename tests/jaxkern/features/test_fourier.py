@@ -1,0 +1,579 @@
+"""Random Fourier features: exact identities, spectral laws by quadrature and by sampling, moments in closed form."""
+
+import math
+from fractions import Fraction
+from functools import cache, partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import integrate, special, stats
+from sklearn.kernel_approximation import RBFSampler
+from support.jaxprs import largest_intermediate
+
+from jaxkern import features, kernels
+from jaxkern._blocks import by_blocks
+from jaxkern.features import fastfood, orthogonal_fourier, paired_fourier, shifted_fourier
+from jaxkern.features._fourier import _cos_of_turns, _shifted_block, turns_by_digits
+from jaxkern.gram import gram
+from jaxkern.kernels import Cauchy, Exponential, Gaussian, Laplacian, Matern32, Matern52
+from jaxkern.kernels._spectra import LAWS
+
+N, M, DIM = 20, 11, 3
+LENGTHSCALE = 1.5
+MAPS = (paired_fourier, shifted_fourier, orthogonal_fourier)
+KERNELS = (Gaussian, Laplacian, Exponential, Cauchy, Matern32, Matern52)
+RADIAL = (Gaussian, Exponential, Matern32, Matern52)
+DEGREES = {Exponential: 1, Matern32: 3, Matern52: 5}
+"""Degrees of freedom of the multivariate t."""
+
+
+def eps(dtype):
+    return float(jnp.finfo(dtype).eps)
+
+
+def data(rng, dtype, offset=0.0):
+    return jnp.asarray(rng.normal(size=(N, DIM)) + offset, dtype)
+
+
+def draw(make, kernel=None, m=M, seed=0, dim=DIM, **options):
+    return make(jax.random.key(seed), kernel or Matern32(LENGTHSCALE), dim, num_frequencies=m, **options)
+
+
+def by_name(function):
+    return function.__name__
+
+
+def phases(phi, X):
+    """Return <w_j, x_i> / lengthscale in float64 and the rounding that computing them in the dtype of X leaves."""
+    W = np.float64(phi.frequencies) / LENGTHSCALE
+    X64 = np.float64(X)
+    size = np.abs(X64) @ np.abs(W).T
+    return X64 @ W.T, (DIM + 3) * eps(X.dtype) * size
+
+
+def literal(kernel, u):
+    """The kernels written out, in float64, at scaled differences u (..., dim)."""
+    r, one = np.sqrt((u**2).sum(-1)), np.abs(u).sum(-1)
+    return {
+        Gaussian: lambda: np.exp(-(r**2) / 2),
+        Laplacian: lambda: np.exp(-one),
+        Exponential: lambda: np.exp(-r),
+        Cauchy: lambda: (1 / (1 + u**2)).prod(-1),
+        Matern32: lambda: (1 + math.sqrt(3) * r) * np.exp(-math.sqrt(3) * r),
+        Matern52: lambda: (1 + math.sqrt(5) * r + 5 * r**2 / 3) * np.exp(-math.sqrt(5) * r),
+    }[kernel]()
+
+
+# --- exact identities ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3])
+@pytest.mark.parametrize("make", MAPS, ids=by_name)
+def test_features_are_the_literal_cosines(make, offset, dtype, rng):
+    """Also far from the origin, where phases have the rounding of <w, x> and cosines none beyond it."""
+    X = data(rng, dtype, offset)
+    phi = draw(make, dtype=dtype)
+    exact, rounding = phases(phi, X)
+    if make is shifted_fourier:
+        expected = math.sqrt(2 / M) * np.cos(exact + np.float64(phi.shifts))
+        allowed = math.sqrt(2 / M) * (rounding + 8 * eps(dtype))
+    else:
+        expected = np.concatenate([np.cos(exact), np.sin(exact)], axis=1) / math.sqrt(M)
+        allowed = math.sqrt(1 / M) * (np.tile(rounding, 2) + 8 * eps(dtype))
+    Z = phi(X)
+    assert Z.dtype == dtype and Z.shape == expected.shape == (N, phi.num_features)
+    assert phi.frequencies.shape == (M, DIM) and phi.frequencies.dtype == dtype and phi.num_frequencies == M
+    assert (np.abs(np.float64(Z) - expected) <= allowed).all()
+    assert allowed.mean() < 0.3 * math.sqrt(1 / M)
+
+
+def test_cosines_of_turns_have_the_accuracy_of_a_library_function(dtype):
+    """Against NumPy in float64 where whole turns are subtracted exactly; the derivative is minus the sine."""
+    sizes = np.asarray([0.0, 1e-30, 1e-4, 0.1, 0.25, 0.5, 0.75, 1.0, 3.0, 1e3, 2.0**21 + 0.25, 1e30])
+    turns = jnp.asarray(np.concatenate([sizes, -sizes, np.linspace(-1, 1, 2001)]), dtype)
+    exact = np.float64(turns)
+    exact = 2 * math.pi * (exact - np.round(exact))
+    cosines, slopes = jax.jvp(_cos_of_turns, (turns,), (jnp.ones_like(turns),))
+    assert cosines.dtype == dtype
+    assert np.abs(np.float64(cosines) - np.cos(exact)).max() <= 2 * eps(dtype)
+    assert np.abs(np.float64(slopes) / (2 * math.pi) + np.sin(exact)).max() <= 2 * eps(dtype)
+    assert np.isnan(_cos_of_turns(jnp.asarray([jnp.inf, -jnp.inf, jnp.nan], dtype))).all()
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3])
+@pytest.mark.parametrize("lengthscale", [LENGTHSCALE, 1e-6])
+def test_the_diagonal_of_paired_features_is_exactly_one(lengthscale, offset, dtype, rng):
+    """Whatever the phase: |cos^2 + sin^2 - 1| <= 2 eps each, summed here in float64."""
+    X = data(rng, dtype, offset)
+    for make in (paired_fourier, orthogonal_fourier):
+        Z = np.float64(draw(make, Matern32(lengthscale), dtype=dtype)(X))
+        np.testing.assert_allclose((Z**2).sum(1), 1, rtol=0, atol=4 * eps(dtype))
+
+
+@pytest.mark.parametrize("make", [paired_fourier, orthogonal_fourier], ids=by_name)
+def test_the_paired_gram_matrix_is_the_mean_cosine_of_differences(make, dtype, rng):
+    X, Y = data(rng, dtype), data(rng, dtype)
+    phi = draw(make, dtype=dtype)
+    differences = np.float64(X)[:, None] - np.float64(Y)[None]
+    expected = np.cos(differences @ np.float64(phi.frequencies).T / LENGTHSCALE).mean(-1)
+    allowed = 10 * eps(dtype) + phases(phi, X)[1].mean(1)[:, None] + phases(phi, Y)[1].mean(1)[None]
+    found = np.float64(phi(X)) @ np.float64(phi(Y)).T
+    assert (np.abs(found - expected) <= allowed).all() and allowed.max() < 1e-4
+
+
+@pytest.mark.parametrize("make", [paired_fourier, orthogonal_fourier, fastfood], ids=by_name)
+def test_far_points_keep_the_inner_products_of_those_near_them(make, dtype, rng):
+    """Exact differences in extended precision; also a row alone, and a slope that a far row does not lose."""
+    limit, phi = (1e-5 if dtype == "float32" else 1e-11), draw(make, m=40, dtype=dtype)
+    W, plain = np.float64(phi.frequencies) / LENGTHSCALE, rng.normal(size=(N, DIM))
+    for far in (10.0, 1e3, 1e6, 1e12):
+        for where in (np.ones((N, 1)), np.eye(1, DIM) * (np.arange(N) >= N // 2)[:, None], np.eye(N, DIM)):
+            X = np.asarray(plain + far * where, dtype)
+            differences = np.float64(X[:, None].astype(np.longdouble) - X[None])
+            close = np.linalg.norm(differences, axis=-1) < 10 * LENGTHSCALE
+            Z = np.float64(phi(X))
+            error = np.abs(Z @ Z.T - np.cos(differences @ W.T).mean(axis=-1))
+            assert close.sum() >= N and error[close].max() <= limit
+            np.testing.assert_allclose(phi(X[:1])[0], Z[0], rtol=0, atol=limit)
+    slope = jax.grad(lambda x: phi(x)[0])(jnp.full((DIM,), 1e3, dtype))
+    expected = -np.sin(np.full(DIM, 1e3) @ W[0]) * W[0] / math.sqrt(40)
+    np.testing.assert_allclose(slope, expected, rtol=0, atol=3e3 * eps(dtype) * np.abs(W[0]).sum())
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e30])
+def test_turns_by_digits_are_those_of_exact_fractions(unit, dtype, rng):
+    """Beyond 24 or 53 bits of whole turns, and near the end of the range; the control is one product."""
+    turn = np.asarray(0.7 * unit, dtype)
+    X = np.asarray(rng.normal(size=(8, DIM)) * 10.0 ** rng.integers(-3, 8, size=(8, DIM)) * unit, dtype)
+    rate = np.asarray(rng.normal(size=(5, DIM)) / 0.7 / unit, dtype)
+    exact = [[sum(Fraction(float(a)) * Fraction(float(b)) for a, b in zip(x, w, strict=True)) for w in rate] for x in X]
+    found, product = np.float64(turns_by_digits(X, rate, turn)), np.float64(jnp.asarray(X) @ jnp.asarray(rate).T)
+
+    def apart(turns):
+        errors = [
+            [Fraction(float(t)) - e for t, e in zip(*rows, strict=True)] for rows in zip(turns, exact, strict=True)
+        ]
+        return max(abs(error - round(error)) for row in errors for error in row)
+
+    assert apart(found) <= 4 * eps(dtype) < 1e4 * eps(dtype) < apart(product)
+
+
+def test_moving_all_points_changes_no_paired_inner_product(x64, rng):
+    X, phi = data(rng, "float64"), draw(paired_fourier)
+    moved = phi(X + 7.0)
+    np.testing.assert_allclose(moved @ moved.T, phi(X) @ phi(X).T, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("make", MAPS, ids=by_name)
+def test_constants_in_front_of_the_kernel_multiply_features_by_their_root(make, rng):
+    X = data(rng, "float32")
+    plain = draw(make)
+    scaled = draw(make, 3.0 * (Matern32(LENGTHSCALE) * 0.7))
+    assert np.array_equal(scaled.frequencies, plain.frequencies)
+    np.testing.assert_allclose(scaled(X), math.sqrt(2.1) * plain(X), rtol=8 * eps("float32"), atol=0)
+    assert not np.asarray(draw(make, 0.0 * (Matern32(LENGTHSCALE) * 0.7))(X)).any()
+
+
+@pytest.mark.parametrize("make", MAPS, ids=by_name)
+def test_a_rescaled_lengthscale_is_rescaled_data(make, dtype, rng):
+    """A power of two, so that not a digit changes."""
+    X = data(rng, dtype)
+    near, far = draw(make, Matern32(0.5), dtype=dtype), draw(make, Matern32(2.0), dtype=dtype)
+    assert np.array_equal(near(X), far(4 * X)) and np.array_equal(near.frequencies, far.frequencies)
+
+
+# --- draws -----------------------------------------------------------------------------------------------------------
+
+GOLDEN = {
+    Gaussian: [[1.00401425, -0.906337202], [-2.44245577, -2.03568053]],
+    Laplacian: [[1.34195602, -0.773743212], [-11.8828716, -5.75782585]],
+    Exponential: [[1.34195602, -1.21140182], [-11.8828716, -9.90385628]],
+    Cauchy: [[1.39549387, -0.953067362], [-0.998860419, -2.85691547]],
+    Matern32: [[1.06011021, -0.956975818], [-4.89192677, -4.07720804]],
+    Matern52: [[1.18958485, -1.07385433], [-2.93813944, -2.44881129]],
+}
+"""The first two frequencies in the plane under jax.random.key(0) in float32, as first released."""
+
+
+def golden(value, expected):
+    np.testing.assert_allclose(value, np.asarray(expected), rtol=16 * eps("float32"), atol=0)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=by_name)
+def test_the_first_frequencies_are_those_of_the_first_release(kernel):
+    golden(draw(paired_fourier, kernel(LENGTHSCALE), m=2, dim=2).frequencies, GOLDEN[kernel])
+
+
+def test_the_first_shifts_and_orthogonal_frequencies_are_those_of_the_first_release():
+    kernel = Gaussian(LENGTHSCALE)
+    shifted = draw(shifted_fourier, kernel, m=2, dim=2)
+    golden(shifted.frequencies, [[-0.574780166, 0.799836636], [-1.25747764, -0.401604414]])
+    golden(shifted.shifts, [3.63691115, 0.570738971])
+    orthogonal = draw(orthogonal_fourier, kernel, m=2, dim=2)
+    golden(orthogonal.frequencies, [[1.00401425, -0.906337202], [-2.13054752, -2.36015952]])
+
+
+@pytest.mark.parametrize("make", MAPS, ids=by_name)
+def test_a_larger_map_repeats_the_frequencies_of_a_smaller_one(make, rng):
+    """Also where the last block of orthogonal ones is cut, as it is in both maps."""
+    m = DIM + 1
+    small, large = draw(make, m=m), draw(make)
+    assert np.array_equal(small.frequencies, large.frequencies[:m])
+    X = data(rng, "float32")
+    columns = math.sqrt(M) * large(X)[:, :m]
+    np.testing.assert_allclose(math.sqrt(m) * small(X)[:, :m], columns, rtol=0, atol=1e2 * eps("float32"))
+    if make is shifted_fourier:
+        assert np.array_equal(small.shifts, large.shifts[:m])
+        assert ((large.shifts >= 0) & (large.shifts < 2 * np.pi)).all()
+    assert len(np.unique(large.frequencies)) == large.frequencies.size
+
+
+def test_heavy_tails_stay_finite(dtype):
+    """Normals below eps in the denominator are taken for eps."""
+    for kernel in (Exponential, Laplacian, Matern52):
+        law = LAWS[kernel]
+        scale = law.scale(jnp.zeros((2, law.num_normals), dtype))
+        np.testing.assert_allclose(scale, 1 / eps(dtype), rtol=eps(dtype))
+    wide = features.PairedFourier(Laplacian(1e-3), jnp.asarray(many(Laplacian, 4), dtype))
+    assert float(jnp.abs(wide.frequencies).max()) > 1e4
+    assert jnp.isfinite(wide(jnp.full((1, 4), 1e3, dtype))).all()
+
+
+# --- spectral laws ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("t", [0.1, 1.0, 3.0])
+def test_characteristic_functions_are_the_kernels_by_quadrature(t):
+    """On a line, which is enough: every projection of a multivariate t is a t, and the others are products."""
+
+    def transform(density):
+        return 2 * integrate.quad(density, 0, np.inf, weight="cos", wvar=t, limlst=500)[0]
+
+    u = np.array([t])
+    for kernel, degrees in DEGREES.items():
+        assert transform(stats.t(degrees).pdf) == pytest.approx(literal(kernel, u), abs=1e-7)
+    assert transform(stats.cauchy.pdf) == pytest.approx(literal(Laplacian, u), abs=1e-7)
+    assert transform(stats.laplace.pdf) == pytest.approx(literal(Cauchy, u), abs=1e-7)
+    assert transform(stats.norm.pdf) == pytest.approx(literal(Gaussian, u), abs=1e-7)
+    mixture = integrate.quad(lambda s: stats.chi(2).pdf(s) * np.exp(-((t * s) ** 2) / 2), 0, np.inf)[0]
+    assert mixture == pytest.approx(literal(Cauchy, u), abs=1e-7)
+
+
+@cache
+def many(kernel, dim, make=paired_fourier):
+    """Return 100,000 frequencies, drawn in float32."""
+    phi = draw(make, kernel(1.0), m=100_000, seed=11, dim=dim, dtype="float32")
+    return np.float64(phi.frequencies)
+
+
+def excess(W, u, truth):
+    """Return |mean cos<w, u> - truth| in standard errors, for each row u."""
+    cosines = np.cos(W @ u.T)
+    return np.abs(cosines.mean(0) - truth) / (cosines.std(0) / len(W) ** 0.5)
+
+
+@pytest.mark.parametrize(("kernel", "dim"), [*((kernel, 4) for kernel in KERNELS), (Laplacian, 1), (Matern52, 1)])
+def test_mean_cosines_are_the_kernel(kernel, dim, rng):
+    """100,000 frequencies at five distances, 40 comparisons in all at 5 standard errors: false alarms below 3e-5.
+
+    A standard error is below 0.0032; a lengthscale wrong by 8 % is found.
+    """
+    W = many(kernel, dim)
+    directions = rng.normal(size=(5, dim))
+    u = directions / np.linalg.norm(directions, axis=1)[:, None] * np.array([0.1, 0.4, 0.8, 1.5, 3.0])[:, None]
+    assert (excess(W, u, literal(kernel, u)) < 5).all()
+    assert excess(W / 1.08, u, literal(kernel, u)).max() > 5
+
+
+def fits(sample, law):
+    """Kolmogorov-Smirnov at level 1e-7; fewer than 60 such tests in this module: false alarms below 6e-6.
+
+    100,000 draws at a distance of distribution functions above 0.02 are rejected, but for a chance below 1e-7.
+    """
+    return stats.kstest(sample, law.cdf).pvalue > 1e-7
+
+
+@pytest.mark.parametrize("kernel", RADIAL, ids=by_name)
+@pytest.mark.parametrize("make", [paired_fourier, orthogonal_fourier], ids=by_name)
+def test_lengths_and_directions_have_their_laws(make, kernel):
+    W, dim = many(kernel, 4, make), 4
+    lengths = np.linalg.norm(W, axis=1)
+    radial = stats.chi2(dim) if kernel is Gaussian else stats.f(dim, DEGREES[kernel], scale=dim)
+    wrong = stats.chi2(dim, scale=1.1) if kernel is Gaussian else stats.f(dim, DEGREES[kernel], scale=1.2 * dim)
+    assert fits(lengths**2, radial) and not fits(lengths**2, wrong)
+    uniform = stats.beta((dim - 1) / 2, (dim - 1) / 2, loc=-1, scale=2)
+    for i in range(dim):  # each row of a block, in another coordinate
+        assert fits((W / lengths[:, None])[i::dim, i], uniform)
+
+
+@pytest.mark.parametrize("kernel", [Laplacian, Cauchy], ids=by_name)
+def test_coordinates_of_product_kernels_are_independent_with_their_laws(kernel):
+    W = many(kernel, 4)[:, 1:3]
+    law = stats.cauchy() if kernel is Laplacian else stats.laplace()
+    wrong = stats.cauchy(scale=1.1) if kernel is Laplacian else stats.laplace(scale=1.1)
+    ranks = law.cdf(W)
+    for i in range(2):
+        assert fits(W[:, i], law) and not fits(W[:, i], wrong)
+    # Sums and products of independent uniforms have known laws; for a common scale |w_1| and |w_2| rise together.
+    assert fits(ranks.sum(1), stats.triang(0.5, scale=2))
+    assert fits(-np.log(np.abs(2 * ranks - 1)).sum(1), stats.gamma(2))
+
+
+def test_shifts_are_uniform():
+    phi = draw(shifted_fourier, Gaussian(1.0), m=100_000, seed=12, dim=1)
+    assert fits(np.float64(phi.shifts), stats.uniform(scale=2 * np.pi))
+    assert abs(np.corrcoef(phi.shifts, phi.frequencies[:, 0])[0, 1]) < 5 / 100_000**0.5
+
+
+# --- moments of the kernel estimate ----------------------------------------------------------------------------------
+
+
+@partial(jax.jit, static_argnames=("make", "m", "count"))
+def estimates(key, make, kernel, x, y, *, m, count=20_000):
+    """Return <phi(x), phi(y)> for `count` independent maps."""
+
+    def one(key):
+        phi = make(key, kernel, x.shape[0], num_frequencies=m)
+        return phi(x) @ phi(y)
+
+    return jax.vmap(one)(jax.random.split(key, count))
+
+
+def moments(values):
+    """Return mean and variance with their standard errors."""
+    values = np.float64(values)
+    squares = (values - values.mean()) ** 2
+    root = len(values) ** 0.5
+    return np.array([values.mean(), squares.mean()]), np.array([values.std(), squares.std()]) / root
+
+
+def paired_variance(k, k2, m):
+    return (1 + k2 - 2 * k**2) / (2 * m)
+
+
+def shifted_variance(k, k2, m):
+    return (1 + k2 / 2 - k**2) / m
+
+
+@pytest.mark.parametrize("distance", [0.5, 2.0])
+@pytest.mark.parametrize("kernel", [Gaussian, Laplacian], ids=by_name)
+def test_estimates_have_the_mean_and_variance_in_closed_form(kernel, distance, rng):
+    """20,000 maps of 4 frequencies, 16 comparisons at 5 standard errors: false alarms below 1e-5.
+
+    The standard error of a variance is below 3 % of it, and the formula of the one map fails for the other.
+    """
+    x = jnp.asarray(rng.normal(size=DIM), jnp.float32)
+    direction = rng.normal(size=DIM)
+    y = x + jnp.asarray(distance * LENGTHSCALE * direction / np.linalg.norm(direction), jnp.float32)
+    u = (np.float64(x) - np.float64(y)) / LENGTHSCALE
+    k, k2 = literal(kernel, u), literal(kernel, 2 * u)
+    formulas = {paired_fourier: paired_variance(k, k2, 4), shifted_fourier: shifted_variance(k, k2, 4)}
+    for make, variance in formulas.items():
+        values, errors = moments(estimates(jax.random.key(13), make, kernel(LENGTHSCALE), x, y, m=4))
+        assert (np.abs(values - [k, variance]) < 5 * errors).all()
+        assert errors[1] < 0.03 * variance
+        other = next(v for f, v in formulas.items() if f is not make)
+        assert abs(values[1] - other) > 5 * errors[1]
+
+
+def test_on_the_diagonal_shifted_features_vary_and_paired_ones_do_not(rng):
+    """Variance 1 / (2m), within 5 standard errors: false alarms below 1e-6."""
+    x = jnp.asarray(rng.normal(size=DIM), jnp.float32)
+    values, errors = moments(estimates(jax.random.key(13), shifted_fourier, Gaussian(1.0), x, x, m=4))
+    assert (np.abs(values - [1, 1 / 8]) < 5 * errors).all()
+
+
+@pytest.mark.parametrize(("lengthscale", "dim"), [(0.7, 2), (2.0, 5)])
+def test_scikit_learn_has_the_same_moments(lengthscale, dim, rng):
+    """1,000 maps of its RBFSampler, 8 comparisons at 5 standard errors: false alarms below 1e-5."""
+    x, y = rng.normal(size=(2, dim)).astype(np.float32)
+    peer = RBFSampler(gamma=1 / (2 * lengthscale**2), n_components=16)
+    theirs = []
+    for seed in range(1_000):
+        a, b = peer.set_params(random_state=seed).fit(x[None]).transform(np.stack([x, y]))
+        theirs.append(a @ b)
+    found, error = moments(theirs)
+    u = (np.float64(x) - np.float64(y)) / lengthscale
+    k, k2 = literal(Gaussian, u), literal(Gaussian, 2 * u)
+    assert (np.abs(found - [k, shifted_variance(k, k2, 16)]) < 5 * error).all()
+    kernel = Gaussian.from_gamma(1 / (2 * lengthscale**2))
+    ours = moments(estimates(jax.random.key(14), shifted_fourier, kernel, jnp.asarray(x), jnp.asarray(y), m=16))
+    assert (np.abs(ours[0] - found) < 5 * np.hypot(ours[1], error)).all()
+
+
+# --- orthogonal frequencies ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", [Matern32, Exponential], ids=by_name)
+def test_blocks_are_orthogonal_with_the_lengths_of_independent_draws(kernel, dtype):
+    """The last of four blocks is cut."""
+    W, V = (
+        np.float64(draw(make, kernel(1.0), dtype=dtype).frequencies) for make in (orthogonal_fourier, paired_fourier)
+    )
+    lengths = np.linalg.norm(V, axis=1)
+    np.testing.assert_allclose(np.linalg.norm(W, axis=1), lengths, rtol=20 * eps(dtype))
+    directions = W / lengths[:, None]
+    for first in range(0, M, DIM):
+        block = directions[first : first + DIM]
+        np.testing.assert_allclose(block @ block.T, np.eye(len(block)), rtol=0, atol=20 * eps(dtype))
+    np.testing.assert_allclose(directions[::DIM], (V / lengths[:, None])[::DIM], rtol=0, atol=20 * eps(dtype))
+    assert abs(directions[0] @ directions[DIM]) > 1e-3
+
+
+@pytest.mark.parametrize("kernel", RADIAL, ids=by_name)
+def test_mean_cosines_of_orthogonal_frequencies_are_the_kernel(kernel, rng):
+    """Of the second and the last row of 25,000 blocks: 16 comparisons at 5 standard errors, false alarms below 1e-5."""
+    W = many(kernel, 4, orthogonal_fourier)
+    u = rng.normal(size=(2, 4)) / 2
+    for row in (1, 3):
+        assert (excess(W[row::4], u, literal(kernel, u)) < 5).all()
+
+
+@pytest.mark.parametrize("distance", [0.5, 1.5])
+@pytest.mark.parametrize("dim", [2, 4])
+def test_orthogonality_lowers_the_variance_by_what_theory_says(dim, distance, rng):
+    """20,000 maps of two blocks, 16 comparisons at 5 standard errors: false alarms below 1e-5.
+
+    Blocks are independent: with c the covariance of two cosines of one block, the variance is that of independent
+    frequencies plus (dim - 1) c / (2 dim).
+    """
+    x = jnp.asarray(rng.normal(size=dim), jnp.float32)
+    y = x + jnp.asarray(distance / dim**0.5, jnp.float32)
+    r2 = float(((np.float64(x) - np.float64(y)) ** 2).sum())
+    k, k2, m = math.exp(-r2 / 2), math.exp(-2 * r2), 2 * dim
+    independent = paired_variance(k, k2, m)
+    expected = independent + (special.hyp1f1(dim, dim / 2, -r2 / 2) - math.exp(-r2)) * (dim - 1) / m
+    values, errors = moments(estimates(jax.random.key(15), orthogonal_fourier, Gaussian(1.0), x, y, m=m))
+    assert (np.abs(values - [k, expected]) < 5 * errors).all()
+    assert values[1] + 5 * errors[1] < independent
+
+
+@pytest.mark.parametrize("kernel", [Laplacian(1.0), Cauchy(1.0), 2.0 * Laplacian(1.0)])
+def test_kernels_without_rotation_invariance_have_no_orthogonal_features(kernel):
+    message = "rotation invariant spectral law for .* fastfood, got (Laplacian|Cauchy).* use paired_fourier"
+    with pytest.raises(ValueError, match=message):
+        draw(orthogonal_fourier, kernel)
+
+
+def test_on_a_line_orthogonal_frequencies_are_independent_ones():
+    W, V = (draw(make, Matern32(1.0), dim=1).frequencies for make in (orthogonal_fourier, paired_fourier))
+    np.testing.assert_allclose(W, V, rtol=4 * eps("float32"))
+
+
+# --- transformations -------------------------------------------------------------------------------------------------
+
+
+def test_maps_of_stacked_keys_and_kernels_are_many_maps(rng):
+    X = data(rng, "float32")
+
+    def fit(key, kernel):
+        return paired_fourier(key, kernel, DIM, num_frequencies=M)
+
+    kernel = Matern32(jnp.array([0.5, LENGTHSCALE], jnp.float32))
+    shared = jax.vmap(fit, (None, 0), out_axes=features.PairedFourier(0, None))(jax.random.key(0), kernel)
+    assert shared.frequencies.shape == (M, DIM)
+    own = jax.vmap(fit, (0, None))(jax.random.split(jax.random.key(3), 2), Matern32(LENGTHSCALE))
+    assert own.frequencies.shape == (2, M, DIM) and not np.array_equal(*own.frequencies)
+    images = jax.jit(jax.vmap(lambda phi: phi(X), in_axes=(features.PairedFourier(0, None),)))(shared)
+    np.testing.assert_allclose(images[1], draw(paired_fourier)(X), rtol=0, atol=50 * eps("float32"))
+    with pytest.raises(ValueError, match="lengthscale must be a scalar where the kernel is evaluated"):
+        fit(jax.random.key(0), kernel)(X)
+
+
+def test_gradients_through_lengthscale_and_constant_are_the_derivatives(x64, rng):
+    """Of <phi(x), phi(y)> = a mean cos(<w, x - y> / l): sines in l, the mean itself in a, and -sin w / l in x."""
+    x, y = jnp.asarray(rng.normal(size=(2, DIM)))
+    W = np.asarray(draw(paired_fourier, dtype="float64").frequencies)
+
+    def product(lengthscale, factor, x):
+        phi = paired_fourier(jax.random.key(0), factor * Matern32(lengthscale), DIM, num_frequencies=M)
+        return phi(x) @ phi(y)
+
+    slopes = jax.jit(jax.grad(product, (0, 1, 2)))(LENGTHSCALE, 0.7, x)
+    p = W @ (x - y)
+    np.testing.assert_allclose(slopes[0], 0.7 * np.mean(np.sin(p / LENGTHSCALE) * p) / LENGTHSCALE**2, rtol=1e-12)
+    np.testing.assert_allclose(slopes[1], np.mean(np.cos(p / LENGTHSCALE)), rtol=1e-12)
+    np.testing.assert_allclose(slopes[2], -0.7 * np.sin(p / LENGTHSCALE) @ W / M / LENGTHSCALE, rtol=1e-12)
+
+
+def test_blocks_change_neither_values_nor_derivatives(rng):
+    """Sizes that divide the number of rows and others; also where many maps are stacked."""
+    X, phi = data(rng, "float32"), draw(shifted_fourier)
+    weights = jnp.asarray(rng.normal(size=(N, M)), jnp.float32)
+
+    def total(size, phi, X):
+        return jnp.sum(weights * by_blocks(_shifted_block, phi, X, block_size=size))
+
+    slopes = jax.grad(partial(total, N), (0, 1))(phi, X)
+    stacked = jax.vmap(lambda key: shifted_fourier(key, Gaussian(1.0), DIM, num_frequencies=M))
+    maps = stacked(jax.random.split(jax.random.key(1), 3))
+    for size in (1, 5, 7, 19):
+        blocks = jax.jit(partial(by_blocks, _shifted_block, block_size=size))
+        np.testing.assert_allclose(blocks(phi, X), phi(X), rtol=0, atol=8 * eps("float32"))
+        found = jax.grad(partial(total, size), (0, 1))(phi, X)
+        jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-4), found, slopes)
+        one_by_one = [phi(X) for phi in (jax.tree.map(lambda leaf, i=i: leaf[i], maps) for i in range(3))]
+        np.testing.assert_allclose(jax.vmap(blocks, (0, None))(maps, X), one_by_one, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("make", MAPS, ids=by_name)
+def test_nothing_larger_than_the_result_is_computed(make, rng):
+    X, phi = jnp.zeros((500, DIM), jnp.float32), draw(make)
+    assert largest_intermediate(phi, X) == 500 * phi.num_features
+
+
+def test_many_frequencies_give_the_gram_matrix_of_the_package(rng):
+    """4,000 frequencies: by Hoeffding, an error of one entry above 7 / sqrt(4000) has probability below 5e-11.
+
+    There are 1,140 entries in all: false alarms below 6e-8.
+    """
+    X = jnp.asarray(rng.normal(size=(N, 4)), jnp.float32)
+    for kernel in KERNELS:
+        phi = features.PairedFourier(kernel(LENGTHSCALE), jnp.asarray(many(kernel, 4)[:4_000], jnp.float32))
+        Z = np.float64(phi(X))
+        assert np.abs(Z @ Z.T - np.float64(gram(kernel(LENGTHSCALE), X))).max() < 7 / 4_000**0.5
+
+
+# --- dtypes and errors -----------------------------------------------------------------------------------------------
+
+
+def test_the_dtype_is_that_of_the_lengthscale_where_it_has_one(x64):
+    def found(lengthscale, **options):
+        drawn = jax.eval_shape(lambda: draw(paired_fourier, 2.0 * Gaussian(lengthscale), **options))
+        return drawn.frequencies.dtype
+
+    assert found(1) == found(1.0) == found(np.float64(1)) == found(jnp.ones(3)) == "float64"
+    assert found(jnp.float32(1)) == found(1.0, dtype="float32") == found(1.0, dtype=jnp.float32) == "float32"
+    assert found(jnp.float32(1), dtype=float) == "float64"
+
+
+def test_without_double_precision_everything_is_single():
+    assert draw(paired_fourier, Matern32(np.float64(1))).frequencies.dtype == "float32"
+    with pytest.raises(ValueError, match="dtype must be float32, got 'float64'"):
+        draw(paired_fourier, dtype="float64")
+
+
+@pytest.mark.parametrize("make", MAPS, ids=by_name)
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"key": 0}, "key must be a typed random key, got int"),
+        ({"kernel": 3.0}, "kernel must be a kernel"),
+        ({"kernel": kernels.Linear()}, "kernel must have a known spectral law, got Linear; pass one of Cauchy, Exp"),
+        ({"kernel": Gaussian(1.0) + Matern32(1.0)}, "kernel must have a known spectral law, got Sum.* side by side"),
+        ({"kernel": 2.0 * (Gaussian(1.0) * Gaussian(1.0))}, "kernel must have a known spectral law, got Product"),
+        ({"kernel": lambda x, y: x @ y}, "kernel must have a known spectral law, got FromFunction"),
+        ({"dim": 0}, "dim must be at least 1, got 0"),
+        ({"dim": 2.0}, "dim must be a static whole number"),
+        ({"num_frequencies": 0}, "num_frequencies must be at least 1, got 0"),
+        ({"num_frequencies": 2.5}, "num_frequencies must be a static whole number"),
+        ({"dtype": int}, "dtype must be float32, got <class 'int'>"),
+        ({"dtype": "double trouble"}, "dtype must be float32, got 'double trouble'"),
+    ],
+)
+def test_bad_arguments_are_refused_by_name(make, changes, message):
+    arguments = {"key": jax.random.key(0), "kernel": Gaussian(1.0), "dim": 2, "num_frequencies": 3} | changes
+    with pytest.raises(ValueError, match=message):
+        make(**arguments)

@@ -1,0 +1,259 @@
+"""The Nystrom map: the projection onto the landmarks' span, against textbook formulas and scikit-learn."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from sklearn.kernel_approximation import Nystroem
+
+from jaxkern import features, rkhs
+from jaxkern.gram import gram
+from jaxkern.kernels import Distance, Gaussian, Linear, Matern32
+
+N, n, DIM, RANK = 40, 12, 3, 5
+LENGTHSCALE = 1.5
+
+
+def eps(dtype):
+    return float(jnp.finfo(dtype).eps)
+
+
+def data(rng, dtype):
+    """Points and landmarks, the latter spread enough for a Gram matrix with condition number below 1e3."""
+    X, L = rng.normal(size=(N, DIM)), 2 * rng.normal(size=(n, DIM))
+    return jnp.asarray(X, dtype), jnp.asarray(L, dtype)
+
+
+def literal_gram(X, Y):
+    X, Y = np.float64(X), np.float64(Y)
+    return np.exp(-((X[:, None] - Y[None]) ** 2).sum(-1) / (2 * LENGTHSCALE**2))
+
+
+def literal_map(X, L, rank):
+    values, vectors = np.linalg.eigh(literal_gram(L, L))
+    return literal_gram(X, L) @ vectors[:, ::-1][:, :rank] / np.sqrt(values[::-1][:rank])
+
+
+def up_to_sign(Z, like):
+    return np.asarray(Z) * np.sign((np.asarray(Z) * np.asarray(like)).sum(0))
+
+
+def products(phi, X, Y):
+    return np.float64(phi(X)) @ np.float64(phi(Y)).T
+
+
+def tolerance(dtype):
+    """Rounding of the kernel, n eps, through the inverse of a Gram matrix with condition number 1e3."""
+    return 1e3 * n * eps(dtype)
+
+
+def test_features_are_the_textbook_ones(dtype, rng):
+    X, L = data(rng, dtype)
+    phi = features.nystrom(Gaussian(LENGTHSCALE), L, rank=RANK)
+    expected = literal_map(X, L, RANK)
+    Z = phi(X)
+    assert Z.shape == (N, RANK) == (N, phi.num_features) and Z.dtype == dtype
+    np.testing.assert_allclose(up_to_sign(Z, expected), expected, atol=tolerance(dtype))
+    assert int(phi.rank) == RANK and phi.rank.dtype == jnp.int32
+    values = np.linalg.eigvalsh(literal_gram(L, L))[::-1]
+    np.testing.assert_allclose(phi.eigenvalues, values[:RANK], atol=10 * n * eps(dtype))
+
+
+def test_inner_products_are_those_of_scikit_learn(dtype, rng):
+    X, L = data(rng, dtype)
+    peer = Nystroem(gamma=1 / (2 * LENGTHSCALE**2), n_components=n, random_state=0).fit(np.float64(L))
+    theirs = peer.transform(np.float64(X))
+    ours = features.nystrom(Gaussian(LENGTHSCALE), L)
+    np.testing.assert_allclose(products(ours, X, X), theirs @ theirs.T, atol=tolerance(dtype))
+
+
+def test_products_with_a_landmark_are_exact(dtype, rng):
+    X, L = data(rng, dtype)
+    phi = features.nystrom(Gaussian(LENGTHSCALE), L)
+    np.testing.assert_allclose(products(phi, L, X), literal_gram(L, X), atol=tolerance(dtype))
+    np.testing.assert_allclose(products(phi, L, L), literal_gram(L, L), atol=tolerance(dtype))
+
+
+def test_norms_never_exceed_the_kernel_and_grow_with_the_rank(dtype, rng):
+    X, L = data(rng, dtype)
+    norms = [(features.nystrom(Gaussian(LENGTHSCALE), L, rank=rank)(X) ** 2).sum(1) for rank in (RANK, n)]
+    assert (norms[0] <= norms[1] + tolerance(dtype)).all()
+    assert (norms[1] <= 1 + tolerance(dtype)).all() and float(norms[1].min()) < 0.9
+
+
+def test_functions_have_coordinates_in_an_orthonormal_system(dtype, rng):
+    X, L = data(rng, dtype)
+    kernel = Gaussian(LENGTHSCALE)
+    phi = features.nystrom(kernel, L, rank=RANK)
+    np.testing.assert_allclose(phi.embed(rkhs.section(kernel, X)), phi(X), atol=tolerance(dtype))
+    system = rkhs.Function(kernel, L, phi.projection.T)
+    np.testing.assert_allclose(rkhs.inner(system, system), np.eye(RANK), atol=tolerance(dtype))
+    np.testing.assert_allclose(phi.embed(system), np.eye(RANK), atol=tolerance(dtype))
+    one = rkhs.Function(kernel, X, jnp.asarray(rng.normal(size=N), dtype))
+    scale = float(rkhs.norm(one))
+    np.testing.assert_allclose(phi.embed(one), rkhs.inner(system, one), atol=tolerance(dtype) * scale)
+    rest = one - rkhs.Function(kernel, L, phi.projection.T @ phi.embed(one))
+    distance = float(rkhs.norm(one)) ** 2 - float((phi.embed(one) ** 2).sum())
+    assert distance == pytest.approx(float(rkhs.norm(rest)) ** 2, abs=tolerance(dtype) * scale**2)
+
+
+def test_landmarks_may_repeat(dtype, rng):
+    """Three copies of each: the same span, so the same inner products, and the same number of directions."""
+    X, L = data(rng, dtype)
+    once = features.nystrom(Gaussian(LENGTHSCALE), L)
+    thrice = features.nystrom(Gaussian(LENGTHSCALE), jnp.concatenate([L, L, L]))
+    assert int(once.rank) == int(thrice.rank) == n
+    assert not np.asarray(thrice(X))[:, n:].any() and not np.asarray(thrice.eigenvalues)[n:].any()
+    np.testing.assert_allclose(products(thrice, X, X), products(once, X, X), atol=3 * tolerance(dtype))
+    np.testing.assert_allclose(thrice.eigenvalues[:n], 3 * once.eigenvalues, atol=10 * 3 * n * eps(dtype))
+
+
+def test_close_landmarks_do_not_spoil_the_map():
+    """200 landmarks on a segment, numerically of rank about six: in float32 an absolute cut-off fails here."""
+    L = jnp.asarray(np.linspace(0, 1, 200)[:, None], jnp.float32)
+    truth = literal_gram(L, L)
+    phi = features.nystrom(Gaussian(LENGTHSCALE), L)
+    assert 3 <= int(phi.rank) <= 12
+    # What is dropped has norm eps n^2 at most, so eps n in an entry; at the ends of the segment a few times that.
+    allowed = 10 * 200 * eps("float32")
+    np.testing.assert_allclose(products(phi, L, L), truth, atol=allowed)
+    values, vectors = map(np.asarray, jnp.linalg.eigh(gram(Gaussian(LENGTHSCALE), L)))
+    absolute = truth.astype(np.float32) @ vectors / np.sqrt(np.maximum(values, np.float32(1e-12)))
+    assert np.abs(absolute @ absolute.T - truth).max() > 10 * allowed
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e12])
+def test_the_cut_off_does_not_depend_on_the_size_of_the_kernel(size, rng):
+    X, L = data(rng, "float32")
+    L = jnp.concatenate([L, L])
+    plain, scaled = features.nystrom(Gaussian(LENGTHSCALE), L), features.nystrom(size * Gaussian(LENGTHSCALE), L)
+    assert int(plain.rank) == int(scaled.rank) == n
+    np.testing.assert_allclose(products(scaled, X, X) / size, products(plain, X, X), atol=2 * tolerance("float32"))
+
+
+def test_a_linear_kernel_has_as_many_directions_as_dimensions(dtype, rng):
+    X, L = data(rng, dtype)
+    phi = features.nystrom(Linear(), L)
+    assert int(phi.rank) == DIM
+    expected = np.float64(X) @ np.float64(X).T
+    np.testing.assert_allclose(products(phi, X, X), expected, atol=10 * n * eps(dtype) * np.abs(expected).max())
+
+
+def test_one_landmark_is_enough(dtype, rng):
+    X, L = data(rng, dtype)
+    phi = features.nystrom(Gaussian(LENGTHSCALE), L[:1])
+    np.testing.assert_allclose(np.abs(phi(X)), literal_gram(X, L[:1]), atol=10 * eps(dtype))
+
+
+# --- gradients -------------------------------------------------------------------------------------------------------
+
+
+def slope(f, x, direction, step=1e-5):
+    return (f(x + step * direction) - f(x - step * direction)) / (2 * step)
+
+
+def test_gradients_of_single_features_match_differences(rng, x64):
+    X, L = data(rng, "float64")
+    direction, target = jnp.asarray(rng.normal(size=L.shape)), jnp.asarray(rng.normal(size=(N, RANK)))
+
+    @jax.jit
+    def loss(L):
+        Z = features.nystrom(Gaussian(LENGTHSCALE), L, rank=RANK)(X)
+        return ((Z * jnp.sign(Z[:1])) * target).sum()  # whatever the sign of the eigenvectors
+
+    assert float((jax.grad(loss)(L) * direction).sum()) == pytest.approx(float(slope(loss, L, direction)), rel=1e-6)
+
+
+@pytest.mark.parametrize("rank", [None, 3])
+def test_gradients_of_inner_products_hold_for_equal_eigenvalues(rank, rng, x64):
+    """The corners of a square: the second and the third eigenvalue coincide, and both or none are kept."""
+    L = jnp.array([[0.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]])
+    x, y = jnp.asarray(rng.normal(size=(2, 2)))
+    direction = jnp.asarray(rng.normal(size=L.shape))
+
+    @jax.jit
+    def loss(L):
+        phi = features.nystrom(Gaussian(1.0), L, rank=rank)
+        return phi(x) @ phi(y)
+
+    values = np.linalg.eigvalsh(gram(Gaussian(1.0), L))
+    assert abs(values[1] - values[2]) < 1e-15 < values[2] - values[0]
+    assert float((jax.grad(loss)(L) * direction).sum()) == pytest.approx(float(slope(loss, L, direction)), rel=1e-6)
+
+
+def test_gradients_stay_finite_for_copies_and_for_landmarks_far_apart(rng):
+    X, L = data(rng, "float32")
+
+    @jax.jit
+    def loss(lengthscale, L):
+        return (features.nystrom(Gaussian(lengthscale), jnp.concatenate([L, L]))(X) ** 2).sum()
+
+    gradient = jax.jit(jax.grad(loss, (0, 1)))
+    for spread in (1.0, 1e3):
+        assert all(jnp.isfinite(g).all() for g in gradient(jnp.float32(LENGTHSCALE), spread * L))
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kernel": Distance()}, "kernel must be positive semidefinite to have an RKHS, got Distance"),
+        ({"kernel": 3.0}, "kernel must be a kernel"),
+        ({"landmarks": np.zeros(5, np.float32)}, "landmarks must have rank 2"),
+        ({"landmarks": np.zeros((5, 2), np.int32)}, "landmarks must have dtype float32 or float64"),
+        ({"landmarks": np.zeros((0, 2), np.float32)}, "landmarks must have at least 1 row"),
+        ({"rank": 0}, "rank must be at least 1, got 0"),
+        ({"rank": 6}, "rank must be at most 5 .the number of landmarks., got 6"),
+        ({"rank": 2.0}, "rank must be a static whole number"),
+    ],
+)
+def test_bad_arguments_are_refused_by_name(changes, message):
+    arguments = {"kernel": Gaussian(1.0), "landmarks": np.zeros((5, 2), np.float32)} | changes
+    with pytest.raises(ValueError, match=message):
+        features.nystrom(**arguments)
+
+
+def test_a_map_refuses_other_functions(rng):
+    X, L = data(rng, "float32")
+    phi = features.nystrom(Gaussian(LENGTHSCALE), L, rank=RANK)
+    with pytest.raises(ValueError, match="f must belong to the same kernel"):
+        phi.embed(rkhs.section(Linear(), X))
+    with pytest.raises(ValueError, match="f must be a Function"):
+        phi.embed(X)
+
+
+def test_the_trace_residual_is_that_of_the_gram_matrices(dtype, rng):
+    """Over the data in one pass, with a padded last block; over the landmarks the dropped eigenvalues."""
+    from jaxkern.features import _nystrom as module
+
+    X = jnp.asarray(rng.normal(size=(50, 3)), dtype)
+    kernel = Matern32(1.0)
+    K = np.float64(gram(kernel, X))
+    tolerance = 20 * 50 * float(jnp.finfo(dtype).eps)
+    for rank in (None, 4):
+        phi = features.nystrom(kernel, X[:10], rank=rank, X=X)
+        exact = np.trace(K) - np.sum(np.float64(phi(X)) ** 2)
+        assert abs(float(phi.trace_residual) - exact) <= tolerance
+        own = features.nystrom(kernel, X[:10], rank=rank)
+        dropped = np.linalg.eigvalsh(K[:10, :10])[: 10 - (rank or 10)].sum()
+        assert abs(float(own.trace_residual) - dropped) <= tolerance
+    assert module._BLOCK > 50
+    blocks = module._trace_residual(kernel, X[:10], phi.projection, jnp.tile(X, (25, 1))[:1201])
+    repeated = np.float64(K[np.arange(1201) % 50, np.arange(1201) % 50]).sum()
+    exact = repeated - np.sum(np.float64(phi(jnp.tile(X, (25, 1))[:1201])) ** 2)
+    assert abs(float(blocks) - exact) <= 25 * tolerance
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_float32_errors_fall_with_more_landmarks_also_with_copies(copies, rng):
+    """A cut-off that does not go with the dtype lets rounding in, and the error grows with more landmarks."""
+    data = rng.normal(size=(400, 2))
+    K = np.exp(-((data[:, None] - data[None]) ** 2).sum(-1) / 2)
+    errors = []
+    for size in (50, 200, 400):
+        chosen = jnp.tile(jnp.asarray(data[: size // copies], jnp.float32), (copies, 1))
+        Z = np.float64(features.nystrom(Gaussian(1.0), chosen)(jnp.asarray(data, jnp.float32)))
+        errors.append(np.linalg.norm(Z @ Z.T - K, 2) / 400)
+    assert errors[0] > 2 * errors[1] > 2 * errors[2] and errors[2] < 1e-3

@@ -1,0 +1,277 @@
+"""Kernel PCA: against scikit-learn, textbook formulas, ordinary PCA and the Nystrom map."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from sklearn.decomposition import KernelPCA as Peer
+
+from jaxkern import features, rkhs
+from jaxkern.gram import gram
+from jaxkern.kernels import Distance, Gaussian, Linear
+from jaxkern.linalg import prefers_partial
+
+N, n, DIM, COMPONENTS = 40, 12, 3, 4
+MANY = 400
+"""Landmarks of which a few components come from the partial solver."""
+LENGTHSCALE = 1.5
+
+
+def eps(dtype):
+    return float(jnp.finfo(dtype).eps)
+
+
+def data(rng, dtype):
+    return jnp.asarray(rng.normal(size=(N, DIM)), dtype), jnp.asarray(2 * rng.normal(size=(n, DIM)), dtype)
+
+
+def literal_gram(X, Y):
+    X, Y = np.float64(X), np.float64(Y)
+    return np.exp(-((X[:, None] - Y[None]) ** 2).sum(-1) / (2 * LENGTHSCALE**2))
+
+
+def up_to_sign(Z, like):
+    return np.asarray(Z) * np.sign((np.asarray(Z) * np.asarray(like)).sum(0))
+
+
+def tolerance(dtype):
+    """Rounding of the kernel, n eps, through leading eigenvectors with gaps and values of at least 1e-2."""
+    return 1e2 * n * eps(dtype)
+
+
+def fit(landmarks, **options):
+    return features.kernel_pca(Gaussian(LENGTHSCALE), landmarks, **{"num_components": COMPONENTS} | options)
+
+
+def test_new_points_go_where_scikit_learn_sends_them(dtype, rng):
+    X, L = data(rng, dtype)
+    peer = Peer(COMPONENTS, kernel="rbf", gamma=1 / (2 * LENGTHSCALE**2), eigen_solver="dense").fit(np.float64(L))
+    phi = fit(L)
+    expected = peer.transform(np.float64(X))
+    Z = phi(X)
+    assert Z.shape == (N, COMPONENTS) and Z.dtype == dtype and phi.num_features == COMPONENTS == int(phi.rank)
+    np.testing.assert_allclose(up_to_sign(Z, expected), expected, atol=tolerance(dtype))
+    np.testing.assert_allclose(phi.eigenvalues, peer.eigenvalues_, atol=tolerance(dtype))
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+def test_few_components_of_many_landmarks_are_those_of_scikit_learn(normalized, x64, rng):
+    """By the partial solver; totals and residuals do not need the other eigenvalues."""
+    L, X = jnp.asarray(rng.normal(size=(MANY, DIM))), jnp.asarray(rng.normal(size=(N, DIM)))
+    assert prefers_partial(MANY, COMPONENTS)
+    peer = Peer(COMPONENTS, kernel="rbf", gamma=1 / (2 * LENGTHSCALE**2), eigen_solver="dense").fit(np.asarray(L))
+    phi = fit(L, normalized=normalized)
+    expected = peer.transform(np.asarray(X)) * (1 if normalized else peer.eigenvalues_**0.5)
+    np.testing.assert_allclose(up_to_sign(phi(X), expected), expected, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(phi.eigenvalues, peer.eigenvalues_, rtol=1e-11)
+    H = np.eye(MANY) - 1 / MANY
+    total = np.trace(H @ literal_gram(L, L) @ H)
+    np.testing.assert_allclose(phi.explained_variance_ratio, peer.eigenvalues_ / total, rtol=1e-11)
+    residual = phi.reconstruction_residual(L)
+    assert float(residual.sum()) == pytest.approx(total - peer.eigenvalues_.sum(), rel=1e-10)
+
+
+def test_landmarks_as_new_points_give_the_training_projections(dtype, rng):
+    _, L = data(rng, dtype)
+    H = np.eye(n) - 1 / n
+    values, vectors = np.linalg.eigh(H @ literal_gram(L, L) @ H)
+    training = vectors[:, ::-1][:, : n - 1] * np.sqrt(values[::-1][: n - 1])
+    Z = fit(L, num_components=n)(L)
+    assert tolerance("float32") <= 1.5e-4
+    np.testing.assert_allclose(up_to_sign(Z[:, : n - 1], training), training, atol=tolerance(dtype))
+    assert not np.asarray(Z)[:, n - 1].any()  # the direction of 1, which centring removes
+
+
+def test_unit_eigenvectors_are_those_of_the_paper(dtype, rng):
+    """x goes to sum_i alpha_i K(x, x_i), alpha a unit eigenvector of H K H, up to one translation of all points."""
+    X, L = data(rng, dtype)
+    H, K, k = np.eye(n) - 1 / n, literal_gram(L, L), literal_gram(X, L)
+    alpha = np.linalg.eigh(H @ K @ H)[1][:, ::-1][:, :COMPONENTS]
+    Z = fit(L, normalized=False)(X)
+    expected = (k - K.mean(1)) @ H @ alpha
+    np.testing.assert_allclose(up_to_sign(Z, expected), expected, atol=tolerance(dtype))
+    moved = up_to_sign(Z, expected) - k @ alpha
+    np.testing.assert_allclose(moved - moved[:1], 0, atol=tolerance(dtype))
+
+
+@pytest.mark.parametrize("centered", [True, False])
+def test_unit_eigenvectors_weigh_components_by_the_root_of_their_eigenvalues(centered, rng):
+    X, L = data(rng, "float32")
+    phi, unit = (fit(L, centered=centered, normalized=normalized) for normalized in (True, False))
+    expected = phi(X) * jnp.sqrt(phi.eigenvalues)[None, :]
+    np.testing.assert_allclose(up_to_sign(unit(X), expected), expected, atol=tolerance("float32"))
+    assert np.array_equal(phi.eigenvalues, unit.eigenvalues)
+
+
+def test_uncentred_components_are_nystrom_features(dtype, rng):
+    X, L = data(rng, dtype)
+    expected = features.nystrom(Gaussian(LENGTHSCALE), L, rank=COMPONENTS)(X)
+    np.testing.assert_allclose(up_to_sign(fit(L, centered=False)(X), expected), expected, atol=tolerance(dtype))
+
+
+def test_a_linear_kernel_gives_ordinary_principal_components(dtype, rng):
+    X, L = data(rng, dtype)
+    phi = features.kernel_pca(Linear(), L, num_components=n)
+    mean = np.float64(L).mean(0)
+    axes = np.linalg.svd(np.float64(L) - mean)[2]
+    expected = (np.float64(X) - mean) @ axes.T
+    size = 10 * n * eps(dtype) * float(jnp.max(jnp.abs(L))) ** 2
+    assert int(phi.rank) == DIM
+    np.testing.assert_allclose(up_to_sign(phi(X)[:, :DIM], expected), expected, atol=size)
+    assert not np.asarray(phi(X))[:, DIM:].any()
+
+
+def test_features_of_the_landmarks_are_centred_and_uncorrelated(dtype, rng):
+    _, L = data(rng, dtype)
+    phi = fit(L)
+    Z = np.float64(phi(L))
+    np.testing.assert_allclose(Z.mean(0), 0, atol=tolerance(dtype))
+    np.testing.assert_allclose(Z.T @ Z, np.diag(phi.eigenvalues), atol=tolerance(dtype))
+
+
+@pytest.mark.parametrize("centered", [True, False])
+def test_functions_have_coordinates_in_orthonormal_eigenfunctions(centered, dtype, rng):
+    X, L = data(rng, dtype)
+    kernel = Gaussian(LENGTHSCALE)
+    phi = fit(L, centered=centered)
+    np.testing.assert_allclose(phi.embed(rkhs.section(kernel, X)) - phi.offset[None, :], phi(X), atol=tolerance(dtype))
+    system = rkhs.Function(kernel, L, phi.projection.T)
+    np.testing.assert_allclose(phi.embed(system), np.eye(COMPONENTS), atol=tolerance(dtype))
+    # Eigenfunctions of the covariance operator, with the eigenvalues over n.
+    images = rkhs.Covariance(kernel, L, centered=centered).inner(system, system, power=1)
+    np.testing.assert_allclose(images, np.diag(phi.eigenvalues) / n, atol=tolerance(dtype))
+    mean = rkhs.Function(kernel, L, jnp.full(n, centered / n, dtype))
+    np.testing.assert_allclose(phi.embed(mean), phi.offset, atol=tolerance(dtype))
+
+
+# --- rank ------------------------------------------------------------------------------------------------------------
+
+
+def test_landmarks_may_repeat(dtype, rng):
+    X, L = data(rng, dtype)
+    once, thrice = fit(L, num_components=n), fit(jnp.concatenate([L, L, L]), num_components=3 * n)
+    assert int(once.rank) == int(thrice.rank) == n - 1
+    assert not np.asarray(thrice(X))[:, n - 1 :].any()
+    np.testing.assert_allclose(thrice.eigenvalues[:n], 3 * once.eigenvalues, atol=3 * tolerance(dtype))
+    expected = once(X)[:, :COMPONENTS]
+    np.testing.assert_allclose(up_to_sign(thrice(X)[:, :COMPONENTS], expected), expected, atol=3 * tolerance(dtype))
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e12])
+def test_the_cut_off_does_not_depend_on_the_size_of_the_kernel(size, rng):
+    X, L = data(rng, "float32")
+    scaled = features.kernel_pca(size * Gaussian(LENGTHSCALE), L, num_components=n)
+    plain = fit(L, num_components=n)
+    assert int(scaled.rank) == int(plain.rank) == n - 1
+    Z, expected = scaled(X)[:, :COMPONENTS] / size**0.5, plain(X)[:, :COMPONENTS]
+    np.testing.assert_allclose(up_to_sign(Z, expected), expected, atol=tolerance("float32"))
+
+
+def test_equal_landmarks_have_no_component():
+    for rows in (1, n):
+        phi = features.kernel_pca(0.1 * Gaussian(1.0), jnp.full((rows, DIM), 0.3, jnp.float32), num_components=rows)
+        assert int(phi.rank) == 0 and not phi(jnp.ones((2, DIM), jnp.float32)).any()
+    alone = fit(jnp.ones((1, DIM), jnp.float32), num_components=1)
+    assert float(alone.total_variance) == 0 and not np.asarray(alone.explained_variance_ratio)
+
+
+def test_what_centring_leaves_of_rounding_is_no_component(rng):
+    """Points of a line far from the origin: K is 1e6 times larger than H K H, whose rounding is in every direction."""
+    along = np.array([3.0, -1.0, 2.0]) / 14**0.5
+    L = jnp.asarray(1000 + 10 * rng.normal(size=(n, 1)) * along, jnp.float32)
+    assert int(features.kernel_pca(Linear(), L, num_components=n).rank) == 1
+
+
+# --- programs, gradients and errors ----------------------------------------------------------------------------------
+
+
+def test_leading_axes_are_kept_and_no_rows_give_no_rows(rng):
+    X, L = data(rng, "float32")
+    phi = fit(L)
+    assert np.array_equal(phi(X.reshape(4, 10, DIM)), phi(X).reshape(4, 10, COMPONENTS))
+    assert phi(X[0]).shape == (COMPONENTS,) and phi(X[:0]).shape == (0, COMPONENTS)
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+def test_gradients_match_differences(normalized, rng, x64):
+    """Of inner products of features, for landmarks whose second and third eigenvalue coincide."""
+    L = jnp.array([[0.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]])
+    x, y = jnp.asarray(rng.normal(size=(2, 2)))
+    direction = jnp.asarray(rng.normal(size=L.shape))
+
+    @jax.jit
+    def loss(L):
+        phi = features.kernel_pca(Gaussian(1.0), L, num_components=4, normalized=normalized)
+        return phi(x) @ phi(y)
+
+    step = 1e-5 * direction
+    difference = float(loss(L + step) - loss(L - step)) / 2e-5
+    assert float((jax.grad(loss)(L) * direction).sum()) == pytest.approx(difference, rel=1e-6)
+
+
+def polygon(corners, repeated=1):
+    angles = 2 * np.pi * np.arange(corners) / corners
+    return np.tile(np.stack([np.cos(angles), np.sin(angles)], axis=1), (repeated, 1))
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+@pytest.mark.parametrize(
+    ("landmarks", "num_components", "centered"),
+    [(polygon(5), 2, True), (polygon(6), 3, False), (polygon(3, repeated=2), 2, True)],
+)
+def test_gradients_match_differences_on_regular_polygons(landmarks, num_components, centered, normalized, rng, x64):
+    """Leading eigenvalues coincide in pairs, and the number of components divides no pair."""
+    landmarks, X = jnp.asarray(landmarks), jnp.asarray(rng.normal(size=(3, 2)))
+    direction, weights = jnp.asarray(rng.normal(size=landmarks.shape)), jnp.asarray(rng.normal(size=(3, 3)))
+
+    def projected(phi):
+        """Values at X of the projections of its sections, by their weights on the landmarks."""
+        return jnp.sum(weights * (phi.coefficients(phi(X)).T @ gram(phi.kernel, phi.landmarks, X)))
+
+    quantities = {
+        "residuals": lambda phi: jnp.sum(phi.reconstruction_residual(X) ** 2),
+        "variances": lambda phi: jnp.sum(phi.explained_variance**2) + jnp.sum(phi.explained_variance_ratio),
+        "products": lambda phi: jnp.sum(weights * (phi(X) @ phi(X).T)),
+        "projections": projected,
+    }
+
+    @jax.jit
+    def loss(L):
+        options = {"num_components": num_components, "centered": centered, "normalized": normalized}
+        phi = features.kernel_pca(Gaussian(1.0), L, **options)
+        return jnp.stack([quantity(phi) for quantity in quantities.values()])
+
+    K = np.asarray(gram(Gaussian(1.0), landmarks))
+    values = np.linalg.eigvalsh(K - K.mean(0) if centered else K)[::-1]
+    assert values[num_components - 2] - values[num_components - 1] < 1e-14
+    assert values[num_components - 1] - values[num_components] > 1e-2
+    step = 1e-5 * direction
+    difference = (loss(landmarks + step) - loss(landmarks - step)) / 2e-5
+    found = (jax.jit(jax.jacrev(loss))(landmarks) * direction[None]).sum((1, 2))
+    np.testing.assert_allclose(found, difference, rtol=1e-6, atol=1e-8)
+
+
+def test_float32_data_meet_no_float64(rng, x64):
+    X, L = data(rng, "float32")
+    text = jax.jit(lambda L, X: fit(L)(X)).lower(L, X).as_text()
+    assert "f32" in text and "xf64" not in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kernel": Distance()}, "kernel must be positive semidefinite to have an RKHS, got Distance"),
+        ({"landmarks": np.zeros(5, np.float32)}, "landmarks must have rank 2"),
+        ({"landmarks": np.zeros((5, 2), np.int32)}, "landmarks must have dtype float32 or float64"),
+        ({"landmarks": np.zeros((0, 2), np.float32)}, "landmarks must have at least 1 row"),
+        ({"num_components": 0}, "num_components must be at least 1, got 0"),
+        ({"num_components": 6}, "num_components must be at most 5 .the number of landmarks., got 6"),
+        ({"num_components": 2.0}, "num_components must be a static whole number"),
+        ({"centered": 1}, "centered must be True or False"),
+        ({"normalized": "yes"}, "normalized must be True or False"),
+    ],
+)
+def test_bad_arguments_are_refused_by_name(changes, message):
+    arguments = {"kernel": Gaussian(1.0), "landmarks": np.zeros((5, 2), np.float32), "num_components": 2} | changes
+    with pytest.raises(ValueError, match=message):
+        features.kernel_pca(**arguments)

@@ -1,0 +1,275 @@
+"""Principal components in a stream: the mean, weights, and what is certified. (Orders: test_composition.py.)"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from support.jaxprs import largest_intermediate
+
+from jaxkern import features
+from jaxkern.features import StreamingMap, paired_fourier, streaming_pca
+from jaxkern.kernels import Gaussian
+from jaxkern.pytrees import pytree
+
+N, DIM, M, SIZE = 61, 3, 12, 6
+CUTS = [1, 31]  # batches of 1, 30 and 30 points: few sizes, few compilations
+
+
+@pytree
+class Identity:
+    """A feature map that leaves points as they are, so that streams of features can be made at will."""
+
+    matrix: jax.Array
+
+    @property
+    def num_features(self):
+        return self.matrix.shape[1]
+
+    def __call__(self, X):
+        return jnp.matmul(X, self.matrix, precision=jax.lax.Precision.HIGHEST)
+
+
+def eps(dtype):
+    return float(jnp.finfo(dtype).eps)
+
+
+def points(dtype, seed=0, num=N):
+    return jnp.asarray(np.random.default_rng([seed, 7]).normal((1.0, 0.0, -2.0), size=(num, DIM)), dtype)
+
+
+def nystrom(dtype):
+    return features.nystrom(Gaussian(jnp.asarray(2.0, dtype)), points(dtype, 1, M))
+
+
+def raw(dtype, dim=M):
+    return Identity(jnp.eye(dim, dtype=dtype))
+
+
+def low_rank(dtype, offset=0.0):
+    rng = np.random.default_rng(11)
+    return jnp.asarray(rng.normal(size=(N, 4)) @ rng.normal(size=(4, M)) + offset * rng.normal(size=M), dtype)
+
+
+def rows(phi, X, centered, weights=None):
+    """Return Z in float64: what the components are those of."""
+    Z = np.float64(phi(X))
+    w = np.ones(len(Z)) if weights is None else np.float64(weights)
+    return np.sqrt(w)[:, None] * (Z - centered * (w @ Z) / w.sum())
+
+
+def squared(Z):
+    return float((np.float64(Z) ** 2).sum())
+
+
+def noise(phi, X, centered=False):
+    """The rounding of the sketch, and what centring leaves of features of this size."""
+    Z = np.float64(phi(X))
+    return 2 * eps(X.dtype) * (N * squared(rows(phi, X, centered)) + 10 * centered * squared(Z))
+
+
+def fit(pca, X, cuts=(), weights=None, num_components=SIZE):
+    state = pca.init()
+    for part in np.split(np.arange(len(X)), list(cuts)):
+        state = pca.update(state, X[part], None if weights is None else weights[part])
+    return pca.finalize(state, num_components=num_components)
+
+
+def scatter(fitted):
+    W = np.float64(fitted.components)
+    return W.T @ (np.float64(fitted.eigenvalues)[:, None] * W)
+
+
+def assert_certified(fitted, Z, tolerance):
+    """Check everything that the fields of a map promise of the rows Z."""
+    shrinkage, residual = float(fitted.shrinkage), float(fitted.residual)
+    values = np.linalg.eigvalsh(Z.T @ Z)[::-1][: fitted.num_features]
+    found = np.float64(fitted.eigenvalues)
+    assert (found <= values + tolerance).all() and (values <= found + shrinkage + tolerance).all()
+    W = np.float64(fitted.components)
+    assert np.linalg.norm(Z - Z @ W.T @ W, 2) ** 2 <= residual + tolerance
+    assert float(fitted.squared_norm) == pytest.approx(squared(Z), abs=tolerance)
+    assert shrinkage <= squared(Z) / (SIZE + 1) + tolerance and bool(fitted.finite)
+
+
+# --- what is fitted --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("centered", [False, True])
+@pytest.mark.parametrize("num_components", [2, SIZE])
+def test_the_map_carries_a_certificate_that_holds(num_components, centered, dtype):
+    phi, X = nystrom(dtype), points(dtype)
+    fitted = fit(streaming_pca(phi, sketch_size=SIZE, centered=centered), X, num_components=num_components)
+    Z = rows(phi, X, centered)
+    assert_certified(fitted, Z, noise(phi, X, centered))
+    assert isinstance(fitted, StreamingMap) and fitted.num_features == num_components == int(fitted.rank)
+    assert fitted(X).shape == (N, num_components) and fitted(X).dtype == dtype
+    np.testing.assert_allclose(fitted(X), Z @ np.float64(fitted.components).T, atol=50 * eps(dtype))
+    # The spectral error of the inner products, as jaxkern.metrics has it.
+    ours = np.float64(fitted(X))
+    error = np.linalg.norm(Z @ Z.T - ours @ ours.T, 2) / N
+    assert 0.2 * float(fitted.relative_residual) < error <= float(fitted.relative_residual) + noise(phi, X, centered)
+    assert float(fitted.weight) == N
+    np.testing.assert_allclose(fitted.variances, fitted.eigenvalues / N, rtol=2 * eps(dtype))
+    assert float(fitted.relative_shrinkage) == pytest.approx(float(fitted.shrinkage) / N, rel=2 * eps(dtype))
+
+
+@pytest.mark.parametrize("centered", [False, True])
+def test_a_certificate_of_half_the_size_would_be_wrong(centered, x64):
+    phi, X = nystrom("float64"), points("float64")
+    fitted = fit(streaming_pca(phi, sketch_size=SIZE, centered=centered), X)
+    Z, W = rows(phi, X, centered), np.float64(fitted.components)
+    assert np.linalg.norm(Z - Z @ W.T @ W, 2) ** 2 > float(fitted.shrinkage) / 2
+
+
+def test_the_other_variant_is_passed_on(x64):
+    phi, X = nystrom("float64"), points("float64")
+    pca = streaming_pca(phi, sketch_size=SIZE, shrink_at=SIZE // 2)
+    assert pca.init().sketch.shrink_at == SIZE // 2 and pca.init().sketch.buffer.shape == (SIZE, M)
+    half, whole = fit(pca, X), fit(streaming_pca(phi, sketch_size=SIZE), X)
+    assert float(half.shrinkage) > float(whole.shrinkage)
+
+
+# --- weights and offsets ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("centered", [False, True])
+def test_weights_count_points_several_times(centered, x64, rng):
+    phi, X = raw("float64"), low_rank("float64", 2.0)
+    weights = jnp.asarray(rng.integers(0, 4, N), "float64")
+    pca = streaming_pca(phi, sketch_size=SIZE, centered=centered)
+    Z = rows(phi, X, centered, weights)
+    fitted = fit(pca, X, (), weights)
+    np.testing.assert_allclose(scatter(fitted), Z.T @ Z, rtol=0, atol=4 * noise(phi, X, centered))
+    assert float(fitted.weight) == float(weights.sum())
+    assert not bool(fit(pca, X, (), -weights).finite)
+    nothing = pca.update(pca.init(), X, jnp.zeros_like(weights))
+    later = pca.finalize(pca.update(nothing, X, weights), num_components=SIZE)
+    np.testing.assert_allclose(scatter(later), Z.T @ Z, rtol=0, atol=4 * noise(phi, X, centered))
+
+
+def test_a_common_offset_does_no_harm_where_centred():
+    """Points 1e3 away from the origin in float32: the squares of the features are 1e6 times those of what matters."""
+    X = low_rank("float32")
+    far = X + jnp.float32(1000.0)
+    Z = rows(raw("float32"), far, True)
+    fitted = fit(streaming_pca(raw("float32"), sketch_size=SIZE, centered=True), far, CUTS)
+    # Each point is known to 1e3 eps, and a scatter is linear in that.
+    tolerance = 10 * N * 1e3 * eps("float32") * float(np.abs(Z).max())
+    np.testing.assert_allclose(scatter(fitted), Z.T @ Z, rtol=0, atol=tolerance)
+    assert tolerance < 0.03 * np.linalg.norm(Z, 2) ** 2
+
+
+# --- small and bad streams -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("centered", [False, True])
+def test_empty_streams_and_single_points(centered):
+    phi, X = nystrom("float32"), points("float32")
+    pca = streaming_pca(phi, sketch_size=SIZE, centered=centered)
+    empty = pca.init()
+    for state in (empty, pca.update(empty, X[:0]), pca.merge(empty, empty)):
+        fitted = pca.finalize(state, num_components=2)
+        assert int(fitted.rank) == 0 == float(fitted.weight) == float(fitted.relative_shrinkage)
+        assert not np.asarray(fitted(X)).any() and not np.asarray(fitted.variances).any() and bool(fitted.finite)
+    one = pca.update(empty, X[:1])
+    for state in (one, pca.merge(one, empty), pca.merge(empty, one)):
+        fitted = pca.finalize(state, num_components=2)
+        assert int(fitted.rank) == (0 if centered else 1) and float(fitted.weight) == 1
+        expected = 0 if centered else squared(phi(X[:1]))
+        assert float(fitted.eigenvalues[0]) == pytest.approx(expected, abs=20 * eps("float32"))
+        if centered:
+            np.testing.assert_allclose(fitted.mean, phi(X[0]), atol=4 * eps("float32"))
+
+
+@pytest.mark.parametrize("centered", [False, True])
+def test_a_point_that_is_not_finite_is_said(centered):
+    phi, X = nystrom("float32"), points("float32")
+    pca = streaming_pca(phi, sketch_size=SIZE, centered=centered)
+    for place in (0, 40):
+        fitted = fit(pca, X.at[place, 1].set(jnp.nan))
+        assert not bool(fitted.finite) and np.isnan(float(fitted.shrinkage))
+
+
+# --- programs --------------------------------------------------------------------------------------------------------
+
+
+def test_jit_scan_and_vmap_give_the_eager_fit():
+    phi, data = nystrom("float32"), jnp.stack([points("float32", seed, 60) for seed in (2, 3)])
+    pca = streaming_pca(phi, sketch_size=SIZE, centered=True)
+
+    @jax.jit
+    @jax.vmap
+    def run(X):
+        state, _ = jax.lax.scan(lambda s, batch: (pca.update(s, batch), None), pca.init(), X.reshape(2, 30, DIM))
+        return pca.finalize(state, num_components=SIZE)
+
+    mapped = run(data)
+    for i in range(2):
+        one = jax.tree.map(lambda leaf, i=i: leaf[i], dataclass_without_features(mapped))
+        eager = fit(pca, data[i], [30])
+        tolerance = noise(phi, data[i], True)
+        np.testing.assert_allclose(scatter(one), scatter(eager), rtol=0, atol=tolerance)
+        assert float(one.shrinkage) == pytest.approx(float(eager.shrinkage), abs=tolerance)
+
+
+def dataclass_without_features(fitted):
+    leaves = {name: getattr(fitted, name) for name in type(fitted).__dataclass_fields__}
+    return type(fitted)(**(leaves | {"features": None}))
+
+
+def test_memory_does_not_grow_with_the_stream():
+    phi = nystrom("float32")
+    pca = streaming_pca(phi, sketch_size=SIZE, centered=True)
+    state, X = pca.init(), points("float32", 0, 1000)
+    assert largest_intermediate(pca.update, state, X) <= 1000 * M
+    assert sum(leaf.size for leaf in jax.tree.leaves(state)) <= (2 * SIZE + 1) * M + 10
+    again = pca.update(state, X)
+    assert jax.tree.structure(again) == jax.tree.structure(state)
+    assert [leaf.shape for leaf in jax.tree.leaves(again)] == [leaf.shape for leaf in jax.tree.leaves(state)]
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+
+def test_bad_arguments_are_refused_by_name(x64):
+    phi, X = nystrom("float32"), points("float32")
+    pca = streaming_pca(phi, sketch_size=SIZE)
+    state = pca.update(pca.init(), X)
+    other = streaming_pca(phi, sketch_size=SIZE, centered=True)
+    calls = [
+        (lambda: streaming_pca(Gaussian(1.0), sketch_size=2), "phi must be a feature map"),
+        (lambda: streaming_pca(lambda X: X, sketch_size=2), "phi must be a feature map"),
+        (lambda: streaming_pca(phi, sketch_size=0), "sketch_size must be at least 1, got 0"),
+        (lambda: streaming_pca(phi, sketch_size=2, shrink_at=9), "shrink_at must be at most 3"),
+        (lambda: streaming_pca(phi, sketch_size=2, centered=1), "centered must be True or False, got 1"),
+        (lambda: pca.finalize(state, num_components=SIZE + 1), r"num_components must be at most 6 .the sketch size."),
+        (lambda: pca.finalize(state, num_components=0), "num_components must be at least 1"),
+        (lambda: pca.finalize(state.sketch, num_components=1), "state must be a StreamingState, got State"),
+        (lambda: other.update(state, X), "state must be a state of this stream"),
+        (lambda: pca.merge(state, other.init()), "b must be a state of this stream"),
+        (lambda: pca.update(state, X[0]), "X must have rank 2"),
+        (lambda: pca.update(state, X[:, :2]), r"X must have shape \(..., 3\)"),
+        (lambda: pca.update(pca.init("float64"), X), "must have the dtype of the state"),
+        (lambda: pca.update(state, X, X[:4, 0]), r"weights must have shape \(61,\)"),
+        (lambda: pca.update(state, X, -np.ones(N, np.float32)), "weights must be non-negative and finite"),
+    ]
+    for call, message in calls:
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_the_map_is_a_feature_map_like_any_other():
+    """A stream of images of a stream: as long as no component is left out nothing changes but the axes."""
+    phi, X = nystrom("float32"), points("float32")
+    fitted = fit(streaming_pca(phi, sketch_size=SIZE), X)
+    again = fit(streaming_pca(fitted, sketch_size=SIZE), X)
+    Z, W = np.float64(fitted(X)), np.float64(again(X))
+    np.testing.assert_allclose(W @ W.T, Z @ Z.T, rtol=0, atol=noise(fitted, X))
+
+
+@pytest.mark.usefixtures("x64")
+def test_a_lengthscale_that_was_a_python_number_does_not_choose_the_dtype():
+    phi = paired_fourier(jax.random.key(0), Gaussian(1.5), 3, num_frequencies=4, dtype="float32")
+    pca = streaming_pca(phi, sketch_size=2)
+    state = pca.update(pca.init(), jnp.ones((5, 3), "float32"))
+    assert state.sketch.buffer.dtype == jnp.float32

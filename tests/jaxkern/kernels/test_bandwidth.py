@@ -1,0 +1,154 @@
+"""Quantiles of pairwise distances against numpy.quantile of all pairs; sampled ones with a stated false-alarm rate."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist
+from support.jaxprs import largest_intermediate
+
+from jaxkern.kernels import _bandwidth as module
+from jaxkern.kernels import quantile_lengthscale, sampled_quantile_lengthscale
+
+LEVELS = (0.0, 0.01, 0.25, 0.5, 0.9, 1.0)
+
+
+def eps(dtype):
+    return float(jnp.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize(("n", "dim"), [(2, 1), (12, 3), pytest.param(600, 5, marks=pytest.mark.slow)])
+def test_exact_quantiles_are_those_of_numpy(n, dim, dtype, rng):
+    """600 points are two tiles: padded, and with pairs across. Kept squares are accurate to about 100 eps."""
+    X = np.asarray(rng.normal(size=(n, dim)) * [1, 3, 0.2, 5, 1][:dim], dtype)
+    distances = pdist(np.float64(X))
+    for q in LEVELS:
+        value = quantile_lengthscale(X, q)
+        assert value.dtype == dtype and value.shape == ()
+        np.testing.assert_allclose(value, np.quantile(distances, q), rtol=200 * eps(dtype))
+    assert float(quantile_lengthscale(X)) == float(quantile_lengthscale(X, 0.5))
+
+
+def test_high_dimension_takes_products_and_close_pairs_direct_differences(rng):
+    """200 coordinates keep random pairs apart; one close pair far from the origin must not be lost."""
+    X = np.float32(rng.normal(size=(40, 200)) + 10)
+    for q in (0.0, 0.5, 1.0):
+        np.testing.assert_allclose(quantile_lengthscale(X, q), np.quantile(pdist(np.float64(X)), q), rtol=1e-5)
+    X[7] = X[20] + np.float32(2.0**-12)
+    shortest = pdist(np.float64(X)).min()
+    np.testing.assert_allclose(quantile_lengthscale(X, 0.0), shortest, rtol=1e-5)
+
+
+def test_copies_are_at_distance_zero(dtype, rng):
+    """More than the fraction q of the pairs coincide: the quantile is exactly zero, far from the origin, too."""
+    X = np.repeat(rng.normal(size=(2, 5)) * 3 + 7, [9, 3], axis=0).astype(dtype)  # 39 of 66 pairs coincide
+    assert float(quantile_lengthscale(X, 0.5)) == 0
+    np.testing.assert_allclose(quantile_lengthscale(X, 0.7), np.linalg.norm(np.float64(X[0] - X[-1])), rtol=1e-5)
+    assert float(quantile_lengthscale(np.ones((5, 1), dtype), 1.0)) == 0
+
+
+def test_a_common_offset_and_the_order_of_points_do_not_matter(rng):
+    X = np.round(rng.normal(size=(60, 3)) * 512) / 512
+    expected = float(quantile_lengthscale(np.float32(X), 0.3))
+    assert float(quantile_lengthscale(np.float32(X + 1024), 0.3)) == pytest.approx(expected, rel=1e-5)
+    assert float(quantile_lengthscale(np.float32(X[::-1]), 0.3)) == pytest.approx(expected, rel=1e-6)
+    assert float(quantile_lengthscale(np.float32(X * 2), 0.3)) == pytest.approx(2 * expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("total", [1, 2, 3, 66, 2**25 + 1, 8193 * 8192 // 2, 65_536 * 65_535 // 2])
+def test_ranks_stay_within_the_pairs_however_many_there_are(total):
+    """float32 rounds numbers of pairs above 2^24: the largest of them must not count as one beyond the last."""
+    for q in (*LEVELS, 0.3):
+        exact = q * (total - 1)
+        rank, weight = module._position(q, total, jnp.float32)
+        assert rank.dtype == jnp.int32 and weight.dtype == jnp.float32
+        assert 0 <= int(rank) <= max(total - 2, 0) and 0 <= float(weight) <= 1
+        assert int(rank) + float(weight) == pytest.approx(exact, abs=1e-6)
+        rank, weight = module._position(jnp.float32(q), total, jnp.float32)
+        assert 0 <= int(rank) <= max(total - 2, 0) and 0 <= float(weight) <= 1
+        assert int(rank) + float(weight) == pytest.approx(exact, rel=2 * eps("float32"), abs=1e-5)
+
+
+@pytest.mark.slow
+def test_gradients_are_those_of_the_pair_that_attains_the_quantile(x64, rng):
+    """Of exact and sampled quantiles, in the points and in the level; zero where the pair is a copy."""
+    X, way = jnp.asarray(rng.normal(size=(2, 12, 3)))
+    exact = jax.jit(quantile_lengthscale)
+    sampled = jax.jit(lambda X, q: sampled_quantile_lengthscale(jax.random.key(0), X, q, num_pairs=50))
+    for quantile in (exact, sampled):
+        for q in (0.0, 0.3, 1.0):
+            difference = (quantile(X + 1e-6 * way, q) - quantile(X - 1e-6 * way, q)) / 2e-6
+            slope = jnp.vdot(jax.grad(quantile)(X, q), way)
+            assert abs(float(slope)) > 1e-3 and float(slope) == pytest.approx(float(difference), rel=1e-6)
+        inside = (quantile(X, 0.3 + 1e-5) - quantile(X, 0.3)) / 1e-5
+        assert float(jax.grad(quantile, 1)(X, 0.3)) == pytest.approx(float(inside), rel=1e-6)
+    copies = jnp.repeat(X[:4], 3, axis=0)
+    assert (jax.grad(exact)(copies, 0.0) == 0).all()
+
+
+def test_missing_values_show_wherever_they_sit(rng):
+    X = jnp.asarray(rng.normal(size=(12, 3)), jnp.float32)
+    for row in (0, 11):
+        for q in (0.0, 0.5):
+            assert jnp.isnan(quantile_lengthscale(X.at[row, 1].set(jnp.nan), q))
+    assert jnp.isnan(sampled_quantile_lengthscale(jax.random.key(0), X.at[3].set(jnp.nan), 0.1, num_pairs=1000))
+
+
+def test_nothing_of_the_size_of_all_pairs_is_held():
+    n, dim = 3000, 2
+    largest = largest_intermediate(quantile_lengthscale, jnp.zeros((n, dim)))
+    assert 500 * 500 <= largest <= 512 * 512 * dim < n * (n - 1) // 2
+
+
+@pytest.mark.parametrize("q", [0.1, 0.5, 0.95])
+def test_sampled_quantiles_meet_their_level(q, dtype, rng):
+    """Each false alarm has probability below 1e-9: Hoeffding for the empirical distribution at two thresholds."""
+    X = np.asarray(rng.normal(size=(40, 3)) * [1, 5, 0.1], dtype)
+    num_pairs = 20_000
+    slack = math.sqrt(math.log(2e9) / (2 * num_pairs))
+    low, high = np.quantile(pdist(np.float64(X)), [max(q - slack, 0), min(q + slack, 1)])
+    values = {float(sampled_quantile_lengthscale(jax.random.key(s), X, q, num_pairs=num_pairs)) for s in range(3)}
+    assert all(low * (1 - 1e-5) <= value <= high * (1 + 1e-5) for value in values)
+    assert high / low < 1.5
+    assert sampled_quantile_lengthscale(jax.random.key(0), X, q, num_pairs=num_pairs).dtype == dtype
+
+
+def test_sampled_pairs_are_different_rows_and_all_of_them(rng):
+    """3 distances, 1000 draws: one is missed with probability 3 (2/3)^1000; a row with itself would be at zero."""
+    X = np.float32([[0.0], [1.0], [10.0]])
+    draw = jax.jit(jax.vmap(lambda key, q: sampled_quantile_lengthscale(key, X, q, num_pairs=1000), (None, 0)))
+    assert draw(jax.random.key(1), jnp.array([0.0, 0.5, 1.0])).tolist() == [1.0, 9.0, 10.0]
+    over_keys = jax.vmap(lambda key: sampled_quantile_lengthscale(key, X, 0.5, num_pairs=1))
+    assert set(over_keys(jax.random.split(jax.random.key(2), 50)).tolist()) == {1.0, 9.0, 10.0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"X": np.ones(5, np.float32)}, "X must have rank 2"),
+        ({"X": np.ones((1, 2), np.float32)}, r"X must have at least 2 row\(s\)"),
+        ({"X": np.ones((5, 2), np.int32)}, "X must have dtype float32 or float64"),
+        ({"q": -0.1}, r"q must lie in \[0, 1\], got -0.1"),
+        ({"q": 2}, r"q must lie in \[0, 1\], got 2"),
+        ({"q": math.nan}, r"q must lie in \[0, 1\], got nan"),
+        ({"q": np.array([0.1, 0.2])}, "q must be a scalar"),
+    ],
+)
+def test_bad_arguments_are_refused_by_name(changes, message):
+    arguments = {"X": np.ones((5, 2), np.float32), "q": 0.5} | changes
+    with pytest.raises(ValueError, match=message):
+        quantile_lengthscale(**arguments)
+    with pytest.raises(ValueError, match=message):
+        sampled_quantile_lengthscale(jax.random.key(0), **arguments)
+
+
+def test_bad_keys_and_sizes_are_refused_by_name():
+    X = np.ones((5, 2), np.float32)
+    with pytest.raises(ValueError, match="key must be a typed random key"):
+        sampled_quantile_lengthscale(np.zeros(2, np.uint32), X)
+    with pytest.raises(ValueError, match="num_pairs must be at least 1"):
+        sampled_quantile_lengthscale(jax.random.key(0), X, num_pairs=0)
+    with pytest.raises(ValueError, match="X must have at most 65536 rows for the exact quantile"):
+        quantile_lengthscale(np.ones((65_537, 1), np.float32))

@@ -1,0 +1,373 @@
+"""A few eigenpairs: against NumPy and SciPy, in degenerate regimes, without n x n, and their derivatives."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.sparse.linalg import eigsh
+from support.jaxprs import largest_intermediate
+
+from jaxkern import linalg as solvers
+from jaxkern.gram import gram, gram_matmul
+from jaxkern.kernels import Distance, Gaussian
+from jaxkern.linalg import matmul, psd_power
+from jaxkern.linalg._krylov import _orthonormal
+
+N, VALUES = 96, 6
+"""Small, and more than 4 blocks of the start's 12 columns: the iteration runs."""
+LARGE = 400
+"""The smallest size at which a dense matrix is given to the partial solver."""
+REST = np.linspace(-0.9, 0.9, N)
+SPECTRA = {
+    "zero": np.zeros(N),
+    "identity": np.ones(N),
+    "minus the identity": -np.ones(N),
+    "rank 1": np.r_[5.0, np.zeros(N - 1)],
+    "rank 1, negative": np.r_[-5.0, np.zeros(N - 1)],
+    "rank 3": np.r_[3.0, 2.0, -1.0, np.zeros(N - 3)],
+    "a cluster of the number wanted": np.r_[np.full(VALUES, 2.0), REST[VALUES:]],
+    "a cluster wider than the block": np.r_[np.full(30, 2.0), REST[30:]],
+    "pairs of equal modulus": np.r_[3.0, -3.0, 2.0, -2.0, 1.0, -1.0, REST[6:]],
+    "half plus, half minus": np.r_[np.ones(N // 2), -np.ones(N // 2)],
+    "tightly clustered": np.r_[1 + 1e-5 * np.arange(8), np.linspace(0, 0.5, N - 8)],
+    "equally spaced": np.linspace(-1, 2, N),
+    "negative definite": np.linspace(-3, -1, N),
+    "decaying": 10.0 ** -np.linspace(0, 16, N),
+}
+
+
+def eps(dtype):
+    return float(jnp.finfo(dtype).eps)
+
+
+def matrix(rng, values, dtype):
+    Q = np.linalg.qr(rng.normal(size=(len(values), len(values))))[0]
+    A = (Q * values) @ Q.T
+    return jnp.asarray((A + A.T) / 2, dtype)
+
+
+def modulus_first(values):
+    return values[np.argsort(-np.abs(values), kind="stable")]
+
+
+@partial(jax.jit, static_argnames=("solver", "num_values", "max_restarts"))
+def iterate(A, start, solver, num_values, max_restarts=100):
+    return solver(lambda V: matmul(A, V), start, num_values=num_values, max_restarts=max_restarts)
+
+
+def solve(A, solver=solvers.largest_eigenpairs, num_values=VALUES, **options):
+    return iterate(A, solvers.start_block(A.shape[-1], num_values, A.dtype), solver, num_values, **options)
+
+
+def assert_eigenpairs(found, A, *, converged=True):
+    """The pairs are what they say: orthonormal, with the residuals given, in the order and with the values of NumPy."""
+    scale = float(np.abs(A).max()) or 1.0
+    exact = np.float64(A) / scale
+    values, vectors, residuals = (np.float64(x) for x in (found.values, found.vectors, found.residuals))
+    values, residuals = values / scale, residuals / scale
+    norm = np.abs(np.linalg.eigvalsh(exact)).max()
+    small = 4 * len(exact) ** 0.5 * eps(A.dtype)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(len(values)), atol=small)
+    literal = np.linalg.norm(exact @ vectors - vectors * values, axis=0)
+    np.testing.assert_allclose(residuals, literal, rtol=1e-2, atol=small * norm)
+    assert bool(found.converged) is converged
+    assert not converged or (literal <= 1.5 * small * norm).all()
+    assert found.values.dtype == found.vectors.dtype == found.residuals.dtype == A.dtype
+    return values, np.linalg.eigvalsh(exact)[::-1], small * norm
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+def test_both_ends_and_the_largest_are_those_of_a_full_decomposition(name, dtype, rng):
+    A = matrix(rng, SPECTRA[name], dtype)
+    values, exact, allowed = assert_eigenpairs(solve(A), A)
+    np.testing.assert_allclose(values, exact[:VALUES], rtol=0, atol=allowed)
+    values, exact, allowed = assert_eigenpairs(solve(A, solvers.largest_modulus_eigenpairs), A)
+    # Two of equal modulus and opposite sign may stand in either order.
+    np.testing.assert_allclose(np.abs(values), np.abs(modulus_first(exact))[:VALUES], rtol=0, atol=allowed)
+    assert np.abs(values[:, None] - exact[None, :]).min(1).max() <= allowed
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e30])
+def test_entries_may_be_tiny_or_huge(size, rng):
+    """Their squares are neither zero nor infinite in float32 because they are never taken."""
+    A = size * matrix(rng, SPECTRA["equally spaced"], "float32")
+    for solver in (solvers.largest_eigenpairs, solvers.largest_modulus_eigenpairs):
+        values, exact, allowed = assert_eigenpairs(solve(A, solver), A)
+        np.testing.assert_allclose(values, exact[:VALUES], rtol=0, atol=allowed)
+
+
+def test_few_rows_or_all_values_are_decomposed_in_full(dtype, rng):
+    for n, k in ((1, 1), (10, 10)):
+        A = matrix(rng, np.linspace(-2, 1, n), dtype)
+        found = solve(A, num_values=k)
+        values, exact, allowed = assert_eigenpairs(found, A)
+        np.testing.assert_allclose(values, exact[:k], rtol=0, atol=allowed)
+        assert int(found.num_products) == n
+
+
+def test_scipy_finds_the_same_without_the_matrix_being_held(x64, rng):
+    """An indefinite and a positive definite kernel; the program holds no n x n array."""
+    X = jnp.asarray(rng.normal(size=(300, 3)))
+    cases = ((Gaussian(0.7), "LA", solvers.largest_eigenpairs), (Distance(), "LM", solvers.largest_modulus_eigenpairs))
+    for kernel, which, solver in cases:
+
+        @jax.jit
+        def run(X, kernel=kernel, solver=solver):
+            start = solvers.start_block(X.shape[0], VALUES, X.dtype)
+            product = partial(gram_matmul, kernel, X, None, block_size=128)
+            return solver(product, start, num_values=VALUES)
+
+        found = run(X)
+        values, vectors = eigsh(np.asarray(gram(kernel, X)), VALUES, which=which)
+        order = np.argsort(-values if which == "LA" else -np.abs(values))
+        assert bool(found.converged)
+        np.testing.assert_allclose(found.values, values[order], rtol=0, atol=1e-12 * np.abs(values).max())
+        np.testing.assert_allclose(found.vectors @ found.vectors.T, vectors @ vectors.T, atol=1e-9)
+        assert largest_intermediate(run, X) < 300 * 300
+
+
+def test_products_are_counted_and_fewer_where_less_is_asked_for(rng):
+    A = matrix(rng, SPECTRA["equally spaced"], "float32")
+    widths = []
+
+    @jax.jit
+    def run(A):
+        def product(V):
+            jax.debug.callback(lambda _: widths.append(V.shape[1]), V[0, 0])
+            return matmul(A, V)
+
+        start = solvers.start_block(N, VALUES, A.dtype)
+        return solvers.largest_eigenpairs(product, start, num_values=VALUES, tolerance=0.01)
+
+    found = run(A)
+    jax.effects_barrier()
+    assert int(found.num_products) == sum(widths) > 4 * VALUES
+    assert bool(found.converged) and int(found.num_products) < int(solve(A).num_products)
+
+
+def test_what_did_not_converge_says_so_and_how_far_it_is(rng):
+    A = matrix(rng, SPECTRA["equally spaced"], "float32")
+    found = solve(A, max_restarts=1)
+    assert_eigenpairs(found, A, converged=False)
+    assert float(found.residuals.max()) > 1e-3
+
+
+def test_what_is_not_a_number_ends_the_iteration_unconverged(rng):
+    A = matrix(rng, SPECTRA["equally spaced"], "float32").at[3, 3].set(jnp.nan)
+    found = solve(A)
+    assert not bool(found.converged) and int(found.num_products) < 100
+
+
+def test_eigenpairs_do_not_depend_on_the_start(x64, rng):
+    A = matrix(rng, SPECTRA["equally spaced"], "float64")
+    start = solvers.start_block(N, VALUES, A.dtype)
+    found, other = solve(A), iterate(A, jnp.asarray(rng.normal(size=start.shape)), solvers.largest_eigenpairs, VALUES)
+    np.testing.assert_allclose(other.values, found.values, rtol=1e-13)
+    np.testing.assert_allclose(np.abs(np.sum(other.vectors * found.vectors, axis=0)), 1, rtol=1e-12)
+
+
+def test_a_stack_gives_what_each_gives_alone(rng):
+    """Also where they need different numbers of restarts."""
+    A = jnp.stack([matrix(rng, SPECTRA[name], "float32") for name in ("zero", "decaying", "equally spaced")])
+    stacked = jax.vmap(solve)(A)
+    for i, one in enumerate(A):
+        alone = solve(one)
+        np.testing.assert_allclose(stacked.values[i], alone.values, rtol=0, atol=40 * eps("float32"))
+        # Near the tolerance the last digit may decide on one restart more.
+        assert abs(int(stacked.num_products[i]) - int(alone.num_products)) <= 36
+
+
+# --- dense matrices --------------------------------------------------------------------------------------------------
+
+SLOW = 1 - (np.arange(LARGE) / LARGE) ** 4
+"""Eigenvalues that crowd at the upper end: the 2 n products allowed do not separate them."""
+GAPPED = np.r_[4.0, -3.0, 2.0, 2.0, 0.9 * np.linspace(-1, 1, LARGE - 4)]
+"""Two eigenvalues and two equal ones, apart from the others."""
+
+
+def assert_leading(values, vectors, A, priority):
+    exact, basis = np.linalg.eigh(np.float64(A))
+    order = np.argsort(-priority(exact))[: len(values)]
+    allowed = 10 * LARGE**0.5 * eps(A.dtype) * np.abs(exact).max()
+    # Two of equal modulus and opposite sign may stand in either order.
+    np.testing.assert_allclose(priority(values), priority(exact)[order], rtol=0, atol=allowed)
+    literal = np.float64(vectors)
+    np.testing.assert_allclose(exact @ (basis.T @ literal) ** 2, values, rtol=0, atol=allowed)
+    return literal @ literal.T, basis[:, order] @ basis[:, order].T, allowed
+
+
+@partial(jax.jit, static_argnames="k")
+def leading_modulus(A, k):
+    return solvers.leading_modulus_eigh(A, num_values=k)
+
+
+def test_dense_matrices_give_the_same_by_either_solver(dtype, rng):
+    """Four eigenpairs of 400 rows come from the partial solver, 30 of them do not."""
+    assert solvers.prefers_partial(LARGE, 4) and not solvers.prefers_partial(LARGE, 30)
+    A = matrix(rng, GAPPED, dtype)
+    found, projector, allowed = assert_leading(*leading_modulus(A, 4), A, np.abs)
+    np.testing.assert_allclose(found, projector, atol=allowed)
+    assert_leading(*leading_modulus(A, 30), A, np.abs)
+
+
+def test_what_does_not_converge_is_decomposed_in_full(x64, rng):
+    """Alone and in a stack with a matrix that does converge."""
+    slow, fast = matrix(rng, SLOW, "float64"), matrix(rng, GAPPED, "float64")
+    limit = solvers.dense_restarts(*solvers.start_block(LARGE, 3, slow.dtype).shape)
+    assert not bool(solve(slow, num_values=3, max_restarts=limit).converged)
+    assert bool(solve(fast, num_values=3, max_restarts=limit).converged)
+    stacked = jax.jit(jax.vmap(partial(solvers.leading_eigh, num_values=3)))(jnp.stack([slow, fast]))
+    for i, A in enumerate((slow, fast)):
+        found, projector, allowed = assert_leading(stacked[0][i], stacked[1][i], A, np.asarray)
+        np.testing.assert_allclose(found, projector, atol=1e4 * allowed if A is slow else allowed)
+
+
+# --- derivatives -----------------------------------------------------------------------------------------------------
+
+
+def symmetric(rng, n):
+    B = rng.normal(size=(n, n))
+    return jnp.asarray((B + B.T) / 2)
+
+
+@partial(jax.jit, static_argnames=("solver", "k"))
+def spectral_functions(A, weights, solver, k):
+    """Return what no choice of a basis within a cluster changes."""
+    values, V = solver(A, num_values=k)
+    # |.| of A on the leading space, from the rotated matrix.
+    inner = matmul(V.T, matmul(A, V))
+    part = matmul(matmul(V, psd_power(matmul(inner, inner), 0.5)), V.T)
+    rows, _ = solvers.eigen_rows(A, k, power=-0.5)
+    of_matrices = [jnp.sum(weights * M) for M in (matmul(V, V.T), part, matmul(rows.T, rows))]
+    return jnp.stack([jnp.sum(jnp.sin(values)), *of_matrices])
+
+
+@partial(jax.jit, static_argnames=("solver", "k"))
+def derivatives(A, weights, direction, solver, k):
+    gradients = jax.jacrev(spectral_functions)(A, weights, solver, k)
+    return jnp.sum(gradients * direction[None], axis=(1, 2))
+
+
+def assert_derivatives(rng, values, solver, k, *, step, psd=True):
+    A, weights, direction = matrix(rng, values, "float64"), symmetric(rng, 6), symmetric(rng, 6)
+    ahead, behind = (spectral_functions(A + sign * step * direction, weights, solver, k) for sign in (1, -1))
+    found = derivatives(A, weights, direction, solver, k)
+    functions = slice(None) if psd else slice(3)
+    np.testing.assert_allclose(found[functions], ((ahead - behind) / (2 * step))[functions], rtol=2e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("values", "k"),
+    [
+        ([3.0, 3.0, 3.0, 1.0, 1.0, 0.5], 3),
+        ([5.0, 2.0, 2.0, 1.0, 1.0, 1.0], 3),
+        ([4.0, 3.0, 2.0, 1.0, 0.5, 0.2], 3),
+        ([2.0, 2.0, 2.0, 2.0, 2.0, 2.0], 6),
+    ],
+)
+def test_derivatives_of_spectral_functions_match_differences_where_eigenvalues_are_equal(values, k, x64, rng):
+    assert_derivatives(rng, values, solvers.leading_eigh, k, step=1e-5)
+
+
+def test_derivatives_where_small_eigenvalues_are_equal(x64, rng):
+    """Their rounding is that of the largest."""
+    assert_derivatives(rng, [1.0, 3e-4, 3e-4, 1e-4, 0.0, 0.0], solvers.leading_eigh, 3, step=1e-9)
+
+
+def test_derivatives_at_either_end_of_the_spectrum(x64, rng):
+    """Without the rows, which are for positive semidefinite matrices."""
+    values = [3.0, -3.0, -3.0, 1.0, -1.0, 0.0]
+    assert_derivatives(rng, values, solvers.leading_modulus_eigh, 3, step=1e-5, psd=False)
+
+
+def test_derivatives_through_the_partial_solver(x64, rng):
+    """And the value that comes with a derivative is the value without, signs of eigenvectors included."""
+    A = matrix(rng, GAPPED, "float64")
+    weights, direction = symmetric(rng, LARGE), symmetric(rng, LARGE) / 20
+
+    def loss(A):
+        values, V = solvers.leading_modulus_eigh(A, num_values=4)
+        return jnp.sum(jnp.sin(values)) + jnp.sum(weights * matmul(V, V.T)), (values, V)
+
+    (_, found), gradient = jax.jit(jax.value_and_grad(loss, has_aux=True))(A)
+    value = jax.jit(lambda A: loss(A)[0])
+    difference = float(value(A + 1e-5 * direction) - value(A - 1e-5 * direction)) / 2e-5
+    assert float(jnp.sum(gradient * direction)) == pytest.approx(difference, rel=1e-6)
+    alone = leading_modulus(A, 4)
+    np.testing.assert_allclose(found[0], alone[0], rtol=1e-13)
+    # The two equal ones may turn with the last digit; the others keep their signs.
+    np.testing.assert_allclose(found[1][:, :2], alone[1][:, :2], atol=1e-12)
+
+
+def test_second_derivatives_match_differences_of_the_first_where_eigenvalues_are_apart(x64, rng):
+    A, weights, direction = matrix(rng, [3.0, 2.0, 1.0, 0.5, 0.0], "float64"), symmetric(rng, 5), symmetric(rng, 5)
+
+    def of_projector(A):
+        V = solvers.leading_eigh(A, num_values=2)[1]
+        return jnp.sum(weights * matmul(V, V.T))
+
+    slope = jax.jit(jax.grad(of_projector))
+    _, found = jax.jit(lambda A, B: jax.jvp(jax.grad(of_projector), (A,), (B,)))(A, direction)
+    difference = (slope(A + 1e-5 * direction) - slope(A - 1e-5 * direction)) / 2e-5
+    np.testing.assert_allclose(found, difference, rtol=0, atol=1e-6 * float(jnp.abs(difference).max()))
+
+
+@pytest.mark.parametrize("name", ["zero", "identity", "half plus, half minus", "rank 3"])
+def test_gradients_are_finite_even_where_the_cut_divides_equal_eigenvalues(name, rng):
+    A = matrix(rng, SPECTRA[name][:: N // 12], "float32")
+
+    @jax.jit
+    def loss(A):
+        values, vectors = solvers.leading_eigh(A, num_values=5)
+        return jnp.sum(values) + jnp.sum(vectors**3) + jnp.sum(solvers.eigen_rows(A, 5, power=-0.5)[0])
+
+    assert np.isfinite(jax.grad(loss)(A)).all()
+
+
+# --- programs and errors ---------------------------------------------------------------------------------------------
+
+
+def test_other_platforms_get_a_float32_program_of_full_precision_products(x64, rng):
+    A = matrix(rng, SPECTRA["decaying"], "float32")
+    start = solvers.start_block(N, VALUES, A.dtype)
+    traced = iterate.trace(A, start, solvers.largest_modulus_eigenpairs, VALUES)
+    for platform in ("cpu", "cuda", "tpu"):
+        assert "xf64" not in traced.lower(lowering_platforms=(platform,)).as_text()
+    text = str(traced.jaxpr)
+    assert text.count("dot_general") == text.count("precision=(Precision.HIGHEST, Precision.HIGHEST)") >= 8
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"start": np.zeros(5, np.float32)}, "start must have rank 2"),
+        ({"start": np.zeros((5, 2), np.int32)}, "start must have dtype float32 or float64"),
+        ({"num_values": 0}, "num_values must be at least 1"),
+        ({"num_values": 3}, "num_values must be at most 2 .the rows and columns of start., got 3"),
+        ({"max_restarts": 0}, "max_restarts must be at least 1"),
+    ],
+)
+def test_bad_arguments_are_refused_by_name(changes, message):
+    arguments = {"start": np.ones((5, 2), np.float32), "num_values": 1} | changes
+    with pytest.raises(ValueError, match=message):
+        solvers.largest_eigenpairs(lambda V: V, **arguments)
+
+
+def test_columns_that_say_nothing_new_become_zero(dtype, rng):
+    """Two directions in four columns, and one direction that is there already."""
+    a = rng.standard_normal((20, 2))
+    W, Q = np.c_[a, a @ [1.0, 2.0], a[:, 0]], np.eye(20, 3) * [1, 0, 0]
+    W[0] *= 100
+    tiny = float(jnp.finfo(dtype).eps)
+    found = _orthonormal(jnp.asarray(W, dtype), jnp.asarray(Q, dtype), jnp.asarray(20 * tiny, dtype))
+    assert found.dtype == dtype
+    found = np.asarray(found, float)
+    lengths = np.linalg.norm(found, axis=0)
+    assert np.count_nonzero(lengths) == 2
+    left = found[:, lengths > 0]
+    np.testing.assert_allclose(left.T @ left, np.eye(2), atol=20 * tiny)
+    assert np.abs(found[0]).max() <= 20 * tiny
+    inside = a[1:] - left[1:] @ (left[1:].T @ a[1:])
+    assert np.abs(inside).max() <= 100 * tiny * np.abs(W).max()

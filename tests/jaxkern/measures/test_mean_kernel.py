@@ -1,0 +1,428 @@
+"""Mean kernels against quadrature that shares no code, and the directions' generating function against its series."""
+
+import math
+from decimal import Decimal, localcontext
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.polynomial.hermite_e import hermegauss
+from numpy.polynomial.legendre import leggauss
+from scipy import special
+from support.jaxprs import largest_intermediate
+
+from jaxkern.gram import gram
+from jaxkern.kernels import Distance, Gaussian, Linear, Matern32
+from jaxkern.measures import (
+    DiagonalNoise,
+    GeneralNoise,
+    IsotropicNoise,
+    RadialNoise,
+    log_sphere_mgf,
+    mean_gaussian_kernel,
+    mean_kernel,
+    mean_kernel_between,
+    sphere_mgf,
+)
+
+NODES, WEIGHTS = hermegauss(140)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
+
+
+def eps(dtype):
+    return float(jnp.finfo(dtype).eps)
+
+
+# --- directions ------------------------------------------------------------------------------------------------------
+
+
+def log_series(u, dim):
+    """log 0F1(; d/2; u^2/4) to 40 digits: every term of the series is positive."""
+    with localcontext() as context:
+        context.prec = 45
+        x, term, total, k = Decimal(u) ** 2 / 4, Decimal(1), Decimal(1), 0
+        while term > total * Decimal(10) ** -40:
+            k += 1
+            term *= x / (k * (Decimal(dim) / 2 + k - 1))
+            total += term
+        return total.ln()
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 10, 63, 64, 65, 1000, 10_000])
+def test_the_generating_function_is_its_series(dim, x64):
+    """Relative errors, also of the logarithm near zero, where it is u^2 / (2 d)."""
+    u = [1e-7, 1e-3, 0.4, 3.0, 11.0, 18.0, 70.0, 900.0] + ([1e4] if dim in (2, 10_000) else [])
+    for value, log_value, exact in zip(
+        sphere_mgf(np.array(u), dim), log_sphere_mgf(np.array(u), dim), (log_series(x, dim) for x in u), strict=True
+    ):
+        assert abs(float(Decimal(float(log_value)) / exact - 1)) <= 1e-14
+        if exact < 700:
+            assert abs(float(Decimal(float(value)) / exact.exp() - 1)) <= 1e-14 * max(1, float(exact))
+
+
+def test_the_generating_function_is_that_of_two_directions(x64):
+    """By Gauss-Jacobi quadrature for <theta, theta'>, whose density is proportional to (1 - t^2)^((d - 3)/2)."""
+    u = np.array([-4.0, 0.0, 0.3, 2.0, 9.0])
+    for dim in (2, 5, 40):
+        t, w = special.roots_jacobi(60, (dim - 3) / 2, (dim - 3) / 2)
+        np.testing.assert_allclose(sphere_mgf(u, dim), np.exp(np.outer(u, t)) @ w / w.sum(), rtol=1e-12)
+
+
+def test_three_dimensions_have_elementary_values(dtype):
+    u = jnp.asarray([0.01, 0.5, 2.0, 9.0], dtype)
+    expected = np.array([0.01, 0.5, 2.0, 9.0])
+    for dim, value in ((1, np.cosh(expected)), (2, special.i0(expected)), (3, np.sinh(expected) / expected)):
+        found = sphere_mgf(u, dim)
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, value, rtol=30 * eps(dtype))
+        np.testing.assert_array_equal(sphere_mgf(-u, dim), found)
+        np.testing.assert_allclose(log_sphere_mgf(u, dim), np.log(value), rtol=1e-3 if dtype == "float32" else 1e-10)
+
+
+def test_slopes_of_the_generating_function(x64):
+    """d/du log psi_d = (u/d) psi_(d+2) / psi_d, an identity of Bessel functions; zero at zero, finite far out."""
+    u = jnp.array([-1e4, -30.0, 0.0, 1e-5, 0.7, 25.0, 1e4])
+    for dim in (1, 9):
+        slope = jax.jit(jax.grad(lambda x, dim=dim: jnp.sum(log_sphere_mgf(x, dim))))(u)
+        ratio = jnp.exp(log_sphere_mgf(u, dim + 2) - log_sphere_mgf(u, dim))
+        np.testing.assert_allclose(slope, u / dim * ratio, rtol=1e-10)
+
+
+def test_the_variance_of_the_inner_product_is_one_over_the_dimension(x64):
+    """amini2021, Lemma 6, has half of it; then psi would be exp(u^2 / (4 d)) for u far below d."""
+    u, dim = 300.0, 10_000
+    assert float(log_sphere_mgf(u, dim)) == pytest.approx(u**2 / (2 * dim), rel=1e-3)
+    assert float(log_sphere_mgf(u, dim)) / (u**2 / (4 * dim)) > 1.99
+
+
+# --- the Gaussian kernel ---------------------------------------------------------------------------------------------
+
+
+def hermite_product(delta, variances, lengthscale):
+    """E exp(-|delta + N(0, diag(variances))|^2 / (2 l^2)), one Gauss-Hermite rule per coordinate."""
+    z = delta[:, None] + np.sqrt(variances)[:, None] * NODES
+    return np.prod(np.exp(-(z**2) / (2 * lengthscale**2)) @ WEIGHTS)
+
+
+def literal(means, variances, lengthscale):
+    """The matrix by a double loop, from variances (n, d)."""
+    n = len(means)
+    K = np.ones((n, n))
+    for i in range(n):
+        for j in range(n):
+            if i != j:
+                K[i, j] = hermite_product(means[i] - means[j], variances[i] + variances[j], lengthscale)
+    return K
+
+
+def test_isotropic_noise_is_scaled_by_the_dimension(x64, rng):
+    """Noise sigma_i means variance sigma_i^2 / d in every coordinate, and the diagonal is K(x, x) = 1."""
+    means, level = rng.normal(size=(5, 4)), np.array([0.0, 0.3, 1.0, 2.0, 1.5])
+    K = mean_gaussian_kernel(means, level, 1.3)
+    np.testing.assert_allclose(K, literal(means, np.outer(level**2 / 4, np.ones(4)), 1.3), rtol=1e-12)
+    assert np.array_equal(np.diagonal(K), np.ones(5))
+    common = mean_gaussian_kernel(means, 0.8, 1.3)
+    np.testing.assert_allclose(common, literal(means, np.full((5, 4), 0.64 / 4), 1.3), rtol=1e-12)
+    np.testing.assert_allclose(
+        mean_gaussian_kernel(means, 0.0, 1.3), gram(Gaussian(1.3), jnp.asarray(means)), rtol=1e-12
+    )
+
+
+def test_the_diagonal_is_not_that_of_the_mean_kernel_function(dtype):
+    """s^-d = .502 at d = 100: what amini2021's 'itself a kernel matrix' would put there."""
+    means = jnp.zeros((3, 100), dtype)
+    K = mean_gaussian_kernel(means, 1.5, 1.8)
+    s = math.sqrt(1 + 2 * 1.5**2 / (100 * 1.8**2))
+    assert float(K[0, 0]) == 1
+    assert float(K[0, 1]) == pytest.approx(s**-100, rel=100 * eps(dtype))
+    assert s**-100 == pytest.approx(0.502, abs=1e-3)
+    between = mean_kernel_between(Gaussian(1.8), means[:1], means[:1], 1.5)
+    assert float(between[0, 0]) == float(K[0, 1])
+
+
+def test_ten_thousand_dimensions_are_close_to_their_limit(dtype, rng):
+    """s^-d -> exp(-sigma^2/tau^2), with an error of the order 1/d; rounding stays below it in float32 too."""
+    directions = rng.normal(size=(4, 10_000))
+    means = jnp.asarray(2 * directions / np.linalg.norm(directions, axis=1)[:, None], dtype)
+    for noise in (IsotropicNoise(1.5), DiagonalNoise(jnp.full(10_000, 1.5**2 / 10_000, dtype))):
+        ratio = mean_gaussian_kernel(means, noise, 1.8) / gram(Gaussian(1.8), means)
+        off = np.asarray(ratio)[~np.eye(4, dtype=bool)]
+        exact = math.exp(-5000 * math.log1p(2 * 1.5**2 / (10_000 * 1.8**2)))
+        np.testing.assert_allclose(off, exact, rtol=5e-4)
+        np.testing.assert_allclose(exact, math.exp(-((1.5 / 1.8) ** 2)), rtol=1e-3)
+
+
+def covariances_of(noise, means):
+    """Covariance matrices (n, d, d), written out."""
+    n, d = means.shape
+    if isinstance(noise, GeneralNoise):
+        return np.broadcast_to(noise.covariances, (n, d, d))
+    if isinstance(noise, DiagonalNoise):
+        return np.stack([np.diag(v) for v in np.broadcast_to(noise.variances, (n, d))])
+    level = np.broadcast_to(noise.level, n)
+    if isinstance(noise, IsotropicNoise):
+        return np.stack([s**2 / d * np.eye(d) for s in level])
+    unit = [mu / np.linalg.norm(mu) if mu.any() else mu for mu in means]
+    return np.stack([s**2 / d * np.outer(mu, mu) for s, mu in zip(level, unit, strict=True)])
+
+
+def models(rng, n, dim):
+    roots = rng.normal(size=(n, dim, dim))
+    stack = roots @ roots.transpose(0, 2, 1) / dim
+    variances = rng.uniform(0, 2, size=(n, dim))
+    level = rng.uniform(0, 3, size=n)
+    return [
+        IsotropicNoise(1.2),
+        IsotropicNoise(jnp.asarray(level)),
+        RadialNoise(2.0),
+        RadialNoise(jnp.asarray(level)),
+        DiagonalNoise(jnp.asarray(variances[0])),
+        DiagonalNoise(jnp.asarray(variances)),
+        GeneralNoise(jnp.asarray(stack[0])),
+        GeneralNoise(jnp.asarray(stack)),
+    ]
+
+
+def hermite_general(delta, covariance, lengthscale):
+    values, vectors = np.linalg.eigh(covariance)
+    return hermite_product(vectors.T @ delta, np.maximum(values, 0), lengthscale)
+
+
+def test_every_model_agrees_with_quadrature(x64, rng):
+    """In the eigenbasis of each pair's covariance; one mean is the origin, which has no direction."""
+    means = rng.normal(size=(4, 3))
+    means[2] = 0
+    for noise in models(rng, 4, 3):
+        C = covariances_of(noise, means)
+        expected = np.array(
+            [[hermite_general(means[i] - means[j], C[i] + C[j], 0.9) for j in range(4)] for i in range(4)]
+        )
+        np.fill_diagonal(expected, 1)
+        np.testing.assert_allclose(mean_gaussian_kernel(means, noise, 0.9), expected, rtol=1e-11)
+        np.testing.assert_allclose(noise.op_norm(means), [np.linalg.norm(c, 2) for c in C], rtol=1e-11, atol=1e-15)
+
+
+def test_the_two_sides_may_differ(x64, rng):
+    U, V = rng.normal(size=(4, 3)), rng.normal(size=(2, 3))
+    for own, other in zip(models(rng, 4, 3), models(rng, 2, 3), strict=True):
+        C, D = covariances_of(own, U), covariances_of(other, V)
+        expected = [[hermite_general(U[i] - V[j], C[i] + D[j], 1.1) for j in range(2)] for i in range(4)]
+        np.testing.assert_allclose(mean_kernel_between(Gaussian(1.1), U, V, own, other), expected, rtol=1e-11)
+
+
+# --- radial noise ----------------------------------------------------------------------------------------------------
+
+
+def hermite_radial(function, norms, alpha, deviations):
+    """E function(|A u - B v|) for unit vectors with <u, v> = alpha and normal A, B, on a grid of nodes."""
+    A = norms[0] + deviations[0] * NODES[:, None]
+    B = norms[1] + deviations[1] * NODES[None, :]
+    return WEIGHTS @ function(np.sqrt(np.maximum(A * A + B * B - 2 * alpha * A * B, 0))) @ WEIGHTS
+
+
+def pair(norms, alpha, dim):
+    U = np.zeros((2, dim))
+    U[0, 0] = norms[0]
+    U[1, :2] = norms[1] * alpha, norms[1] * math.sqrt(1 - alpha**2)
+    return U
+
+
+def printed(norms, alpha, sigma, lengthscale, dim, sign=None):
+    """amini2021 (28), with the sign of alpha as NumPy has it unless given."""
+    sign = np.sign(alpha) if sign is None else sign
+    low, high = (norms[0] - sign * norms[1]) ** 2, (norms[0] + sign * norms[1]) ** 2
+    lam = 1 + abs(alpha), 1 - abs(alpha)
+    s = [1 + sigma**2 * x / (lengthscale**2 * dim) for x in lam]
+    exponent = lam[0] / (2 * s[0]) * low + lam[1] / (2 * s[1]) * high
+    return math.exp(-exponent / (2 * lengthscale**2)) / math.sqrt(s[0] * s[1])
+
+
+ALPHAS = (-1.0, -0.6, -1e-9, 0.0, 1e-9, 0.3, 1.0)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_radial_noise_in_any_direction(alpha, x64):
+    """Parallel, opposite and orthogonal means are no exceptions, nor are levels that differ."""
+    sigma, norms = 1.5, (1.4, 0.9)
+
+    def profile(r):
+        return np.exp(-(r**2) / (2 * 0.8**2))
+
+    U = pair(norms, alpha, 4)
+    K = mean_gaussian_kernel(U, RadialNoise(sigma), 0.8)
+    expected = hermite_radial(profile, norms, alpha, (sigma / 2, sigma / 2))
+    assert float(K[0, 1]) == pytest.approx(expected, rel=1e-12)
+    assert float(K[0, 1]) == pytest.approx(printed(norms, alpha, sigma, 0.8, 4, 1 if alpha == 0 else None), rel=1e-12)
+    uneven = mean_gaussian_kernel(U, RadialNoise(np.array([1.5, 0.4])), 0.8)
+    assert float(uneven[0, 1]) == pytest.approx(hermite_radial(profile, norms, alpha, (0.75, 0.2)), rel=1e-12)
+
+
+def test_the_printed_radial_kernel_fails_at_right_angles(x64):
+    """With sign(0) = 0 amini2021 (28) is off by half; either sign is right."""
+    U = pair((1.4, 0.9), 0.0, 4)
+    value = float(mean_gaussian_kernel(U, RadialNoise(1.5), 0.8)[0, 1])
+    assert printed((1.4, 0.9), 0.0, 1.5, 0.8, 4, -1) == pytest.approx(value, rel=1e-12)
+    assert abs(printed((1.4, 0.9), 0.0, 1.5, 0.8, 4) / value - 1) > 0.1
+
+
+def test_the_angle_matters_in_high_dimension(x64):
+    """amini2021 says that the dependence on alpha mostly goes away as d grows; here the ratio is 940 at d = 10^6."""
+    values = [float(mean_gaussian_kernel(pair((5, 5), a, 10**6), RadialNoise(1.5), 1.8)[0, 1]) for a in (0.01, 0.9)]
+    assert values == pytest.approx([4.9e-4, 0.463], rel=0.02)
+
+
+# --- distances -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dim", [1, 2, 7, 50])
+def test_the_mean_distance_is_a_hypergeometric_function(dim, x64):
+    """E |N(delta, v I)| = sqrt(2 v) Gamma((d+1)/2) / Gamma(d/2) 1F1(-1/2; d/2; -delta^2 / (2 v))."""
+    V = np.zeros((5, dim))
+    V[:, 0] = [0, 1e-3, 0.7, 3, 40]
+    for level in (0.02, 1.5, 30.0):
+        v = 2 * level**2 / dim
+        factor = math.sqrt(2 * v) * math.exp(math.lgamma((dim + 1) / 2) - math.lgamma(dim / 2))
+        expected = factor * special.hyp1f1(-0.5, dim / 2, -(V[:, 0] ** 2) / (2 * v))
+        found = mean_kernel_between(Distance(), np.zeros((1, dim)), V, level)[0]
+        np.testing.assert_allclose(found, expected, rtol=1e-13 * max(1, dim / 5))
+
+
+def test_the_mean_distance_in_ten_thousand_dimensions(dtype):
+    """E sqrt(Q) = sqrt(E Q) (1 - Var Q / (8 (E Q)^2) + ...), with a next term of the order 1/d^2."""
+    means = jnp.zeros((3, 10_000), dtype).at[:, 0].set(jnp.asarray([0, 1, 7], dtype))
+    K = np.asarray(mean_kernel(Distance(), means, 1.5), float)
+    delta, v = np.subtract.outer([0, 1, 7], [0, 1, 7]), 2 * 1.5**2 / 10_000
+    mean = delta**2 + 10_000 * v
+    variance = 2 * 10_000 * v**2 + 4 * v * delta**2
+    expected = np.sqrt(mean) * (1 - variance / (8 * mean**2))
+    off = ~np.eye(3, dtype=bool)
+    np.testing.assert_allclose(K[off], expected[off], rtol=max(1e-7, 20 * eps(dtype)))
+    assert np.array_equal(np.diagonal(K), np.zeros(3))
+
+
+def test_without_noise_the_mean_distance_is_the_distance(dtype, rng):
+    """To rounding, and exactly at coincident means."""
+    X = jnp.asarray(rng.normal(size=(6, 3)), dtype).at[1].set(0).at[4].set(0)
+    for noise in (0.0, RadialNoise(0.0)):
+        found = mean_kernel(Distance(), X, noise)
+        np.testing.assert_allclose(found, gram(Distance(), X), rtol=2 * jnp.finfo(dtype).eps)
+
+
+def polar(delta, covariance):
+    """E |N(delta, C)| in the plane: Gauss-Legendre in the radius, trapezoidal in the angle."""
+    r, w = leggauss(200)
+    reach = np.linalg.norm(delta) + 12 * math.sqrt(np.linalg.norm(covariance, 2))
+    r, w = reach * (r + 1) / 2, w * reach / 2
+    angle = 2 * np.pi * np.arange(400) / 400
+    z = r[:, None, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1) - delta
+    density = np.exp(-0.5 * np.einsum("rak,kl,ral->ra", z, np.linalg.inv(covariance), z))
+    return (2 * np.pi / 400) * (w * r**2) @ density.sum(1) / (2 * np.pi * math.sqrt(np.linalg.det(covariance)))
+
+
+def test_the_mean_distance_under_every_model(x64, rng):
+    """Three points of the plane, against quadrature in polar coordinates; radial noise where it is not singular."""
+    means = np.array([[1.0, 0.2], [-0.7, 0.6], [0.3, -1.1]])
+    candidates = models(rng, 3, 2)
+    for noise in (candidates[k] for k in (1, 3, 4, 5, 7)):
+        C = covariances_of(noise, means)
+        K = mean_kernel(Distance(), means, noise)
+        for i, j in ((0, 1), (0, 2), (1, 2)):
+            assert float(K[i, j]) == pytest.approx(polar(means[i] - means[j], C[i] + C[j]), rel=1e-10)
+        np.testing.assert_array_equal(np.diagonal(K), np.zeros(3))
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_the_mean_distance_with_radial_noise(alpha, x64):
+    """Where the points are apart quadrature converges; on one line the distance is a folded normal variable."""
+    U = pair((9.0, 3.0), alpha, 100)
+    found = float(mean_kernel(Distance(), U, RadialNoise(1.5))[0, 1])
+    assert found == pytest.approx(hermite_radial(lambda r: r, (9.0, 3.0), alpha, (0.15, 0.15)), rel=1e-12)
+    line = pair((1.0, 1.0), 1.0, 2)
+    folded = math.sqrt(2 / math.pi) * math.sqrt(2 * 1.5**2 / 2)
+    assert float(mean_kernel(Distance(), line, RadialNoise(1.5))[0, 1]) == pytest.approx(folded, rel=1e-13)
+
+
+# --- other kernels, gradients, memory --------------------------------------------------------------------------------
+
+
+def test_the_linear_kernel_gains_its_noise_on_the_diagonal(x64, rng):
+    means = rng.normal(size=(4, 3))
+    for noise in models(rng, 4, 3):
+        C = covariances_of(noise, means)
+        expected = means @ means.T + np.diag([np.trace(c) for c in C])
+        np.testing.assert_allclose(mean_kernel(Linear(), means, noise), expected, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(mean_kernel_between(Linear(), means, means, 1.0), means @ means.T, atol=1e-13)
+
+
+def test_means_are_linear_in_the_kernel(x64, rng):
+    means = rng.normal(size=(4, 3))
+    K = mean_kernel(2.0 * Gaussian(0.7) + (Linear() + 0.5 * Gaussian(2.0)), means, 1.1)
+    parts = 2 * mean_gaussian_kernel(means, 1.1, 0.7) + 0.5 * mean_gaussian_kernel(means, 1.1, 2.0)
+    np.testing.assert_allclose(K, parts + mean_kernel(Linear(), means, 1.1), rtol=1e-14)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(1.3), Distance()], ids=["gaussian", "distance"])
+def test_gradients_are_finite_where_means_coincide_and_noise_vanishes(kernel, x64):
+    """Coincident, opposite and orthogonal means, the origin; levels zero and not; equal eigenvalues."""
+    means = jnp.array([[1.0, 0], [1, 0], [-1, 0], [0, 2], [0, 0], [2, 0]])
+    level = jnp.array([0.0, 0, 1, 1, 2, 0])
+    stack = jnp.broadcast_to(jnp.eye(2), (6, 2, 2)) * level[:, None, None]
+    candidates = [IsotropicNoise(level), RadialNoise(level), GeneralNoise(stack)]
+    if isinstance(kernel, Gaussian):  # the only one with another way for parameters that all points share
+        candidates += [GeneralNoise(jnp.eye(2))]
+
+    def total(means, noise):
+        return jnp.sum(jnp.sin(mean_kernel(kernel, means, noise)))
+
+    for noise in candidates:
+        gradients = jax.jit(jax.grad(total, (0, 1)))(means, noise)
+        assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradients)), noise
+
+
+def test_memory_does_not_grow_with_pairs_times_dimensions(rng):
+    means = jnp.asarray(rng.normal(size=(20, 30)), jnp.float32)
+
+    def largest(kernel, noise):
+        def total(means, noise):
+            return jnp.sum(mean_kernel(kernel, means, noise))
+
+        return largest_intermediate(jax.grad(total), means, noise)
+
+    level = jnp.ones(20, jnp.float32)
+    for noise in (IsotropicNoise(level), RadialNoise(level), DiagonalNoise(jnp.ones((20, 30), jnp.float32))):
+        assert largest(Gaussian(1.0), noise) <= 20 * 32  # eight coordinates at a time
+    assert largest(Gaussian(1.0), GeneralNoise(jnp.ones((20, 30, 30), jnp.float32))) <= 20 * 30 * 30
+    assert largest(Gaussian(1.0), GeneralNoise(jnp.ones((30, 30), jnp.float32))) <= 20 * 2 * 30 * 30
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+
+def test_bad_means_and_noise_are_refused_by_name():
+    X = np.ones((3, 2), np.float32)
+    for level in (-1.0, np.inf, np.array([1.0, -1.0, 1.0], np.float32), [1.0, 1.0, -2.0]):
+        with pytest.raises(ValueError, match="noise must be non-negative and finite"):
+            mean_gaussian_kernel(X, level, 1.0)
+    with pytest.raises(ValueError, match=r"noise must have shape \(\) or \(3,\), one number per point, got \(2,\)"):
+        mean_gaussian_kernel(X, np.ones(2, np.float32), 1.0)
+    with pytest.raises(ValueError, match="lengthscale must be positive"):
+        mean_gaussian_kernel(X, 1.0, 0.0)
+    with pytest.raises(ValueError, match="means must have rank 2"):
+        mean_gaussian_kernel(X[0], 1.0, 1.0)
+    with pytest.raises(ValueError, match=r"variances must have shape \(2,\) or \(3, 2\), got \(3,\)"):
+        mean_gaussian_kernel(X, DiagonalNoise(np.ones(3, np.float32)), 1.0)
+    with pytest.raises(ValueError, match=r"covariances must have shape \(2, 2\) or \(3, 2, 2\)"):
+        mean_gaussian_kernel(X, GeneralNoise(np.ones((2, 3), np.float32)), 1.0)
+    with pytest.raises(ValueError, match=r"kernel must be Gaussian, Linear, Distance, or sums .*, got Matern32"):
+        mean_kernel(Gaussian(1.0) + 2.0 * Matern32(1.0), X, 1.0)
+    with pytest.raises(ValueError, match="other_noise must be given"):
+        mean_kernel_between(Gaussian(1.0), X, X, np.ones(3, np.float32))
+    with pytest.raises(ValueError, match="other_noise must be of the kind of noise, IsotropicNoise, got RadialNoise"):
+        mean_kernel_between(Gaussian(1.0), X, X, 1.0, RadialNoise(1.0))
+    with pytest.raises(ValueError, match="V must have 2 columns"):
+        mean_kernel_between(Gaussian(1.0), X, X[:, :1], 1.0)
+    with pytest.raises(ValueError, match="dim must be at least 1"):
+        sphere_mgf(1.0, 0)
+    with pytest.raises(ValueError, match="u must have dtype float32 or float64"):
+        log_sphere_mgf(np.arange(3), 2)

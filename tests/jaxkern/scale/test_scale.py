@@ -1,0 +1,354 @@
+"""Mapping in blocks: the same numbers for every block size and container, one compilation, nothing lost; resuming."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+from jaxkern import features, io, scale
+from jaxkern import frequent_directions as fd
+from jaxkern.kernels import Gaussian
+from jaxkern.scale import _embed, _mesh, _stream
+
+N, DIM = 103, 3
+
+
+@pytest.fixture
+def phi(rng):
+    landmarks = jnp.asarray(rng.normal(size=(9, DIM)), jnp.float32)
+    return features.kernel_jl(jax.random.key(0), Gaussian(1.0), landmarks, num_features=5, centered=True)
+
+
+@pytest.fixture
+def X(rng):
+    return rng.normal(size=(N, DIM)).astype(np.float32)
+
+
+def one_device():
+    return jax.make_mesh((1,), ("rows",), axis_types=(AxisType.Auto,))
+
+
+def stream_of(phi, **options):
+    return features.streaming_pca(phi, sketch_size=3, **options)
+
+
+def tolerance(Z):
+    return 100 * np.finfo(np.float32).eps * np.abs(Z).max()
+
+
+@pytest.mark.parametrize("block_size", [1, 10, 50, N, 1000, None])
+def test_block_sizes_do_not_change_the_numbers(phi, X, block_size):
+    Z = np.asarray(phi(X))
+    found = scale.embed(phi, X, block_size=block_size)
+    assert isinstance(found, np.ndarray) and found.dtype == np.float32
+    np.testing.assert_allclose(found, Z, atol=tolerance(Z))
+
+
+def test_a_process_without_devices_has_no_rows_and_the_others_none_for_it(monkeypatch):
+    mesh = one_device()
+    assert _mesh.local_mesh(None).devices.shape == (1,) and not _mesh.spans_processes(mesh)
+    assert scale.local_rows(7, mesh) == slice(0, 7)
+    monkeypatch.setattr(jax, "process_index", lambda: 1)
+    with pytest.raises(ValueError, match="must have devices of every process, got none of process 1"):
+        _mesh.local_mesh(mesh)
+    assert _mesh.spans_processes(mesh) and scale.local_rows(7, mesh) == slice(7, 7)
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, ValueError])
+def test_what_fails_together_names_the_process_and_what_fails_alone_stays_as_it_is(kind, monkeypatch):
+    def failing():
+        with _mesh.together("exchange arrays"):
+            raise kind("connection reset")
+
+    with pytest.raises(kind, match=r"^connection reset$"):
+        failing()
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    with pytest.raises(
+        RuntimeError, match=r"^process 0 of 2 could not exchange arrays: another process has ended"
+    ) as error:
+        failing()
+    assert isinstance(error.value.__cause__, kind)
+
+
+def test_jax_arrays_files_and_iterators_give_the_same(phi, X, tmp_path):
+    Z = scale.embed(phi, X, block_size=20)
+    assert np.array_equal(scale.embed(phi, jnp.asarray(X), block_size=20), Z)
+    np.save(tmp_path / "points.npy", X)
+    mapped = np.load(tmp_path / "points.npy", mmap_mode="r")
+    out = np.lib.format.open_memmap(tmp_path / "features.npy", "w+", np.float32, (N, 5))
+    assert scale.embed(phi, mapped, block_size=20, out=out) is out
+    out.flush()
+    assert np.array_equal(np.load(tmp_path / "features.npy"), Z)
+    pieces = [X[:1], X[1:1], X[1:40], X[40:]]
+    blocks = scale.embed(phi, iter(pieces), block_size=20)
+    found = list(blocks)
+    assert [len(b) for b in found] == [1, 0, 39, 63]
+    np.testing.assert_allclose(np.concatenate(found), Z, atol=tolerance(Z))
+    again = scale.embed(phi, (p for p in pieces), block_size=20, out=np.empty((N, 5), np.float32))
+    assert np.array_equal(again, np.concatenate(found))
+
+
+def test_one_program_serves_every_number_of_points(phi, X):
+    before = _embed._apply._cache_size()
+    for count in (20, 1, 39, 77, N):
+        scale.embed(phi, X[:count], block_size=23)
+    list(scale.embed(phi, [X[:7], X[7:50]], block_size=23))
+    assert _embed._apply._cache_size() == before + 1
+
+
+def test_close_numbers_of_points_share_a_program_by_default(phi, X):
+    Z = np.asarray(phi(X))
+    np.testing.assert_allclose(scale.embed(phi, X[:97]), Z[:97], atol=tolerance(Z))
+    before = _embed._apply._cache_size()
+    for count in (98, 101, 103):
+        np.testing.assert_allclose(scale.embed(phi, X[:count]), Z[:count], atol=tolerance(Z))
+    assert _embed._apply._cache_size() == before
+
+
+def test_iterators_are_read_one_block_ahead(phi, X):
+    taken = []
+
+    def source():
+        for start in range(0, N, 10):
+            taken.append(start)
+            yield X[start : start + 10]
+
+    blocks = scale.embed(phi, source())
+    assert taken == []
+    next(blocks)
+    assert taken == [0, 10]
+    next(blocks)
+    assert taken == [0, 10, 20]
+
+
+def test_the_next_block_is_read_while_one_is_computed(phi, X, monkeypatch):
+    """Every block is handed to the device before the features of the one before are waited for."""
+    events = []
+    begin, end = _embed._Engine._begin, _embed._Engine._end
+    monkeypatch.setattr(_embed._Engine, "_begin", lambda self, rows: (events.append("begin"), begin(self, rows))[1])
+    monkeypatch.setattr(_embed._Engine, "_end", staticmethod(lambda *begun: (events.append("end"), end(*begun))[1]))
+    scale.embed(phi, X, block_size=30)
+    assert events == ["begin", "begin", "end", "begin", "end", "begin", "end", "end"]
+
+
+def test_a_plain_function_is_a_map(X):
+    found = scale.embed(lambda x: jnp.cos(x[:, :2]), X, block_size=20)
+    np.testing.assert_allclose(found, np.cos(X[:, :2]), atol=1e-6)
+
+
+def test_no_points_give_no_features(phi, X):
+    assert scale.embed(phi, X[:0]).shape == (0, 5)
+
+
+def test_float64_is_kept(rng, x64):
+    X = rng.normal(size=(30, DIM))
+    phi = features.nystrom(Gaussian(1.0), jnp.asarray(X[:9]))
+    Z = scale.embed(phi, X, block_size=7)
+    assert Z.dtype == np.float64
+    np.testing.assert_allclose(Z, phi(X), atol=1e-12)
+
+
+def test_what_does_not_fit_is_named(phi, X):
+    bad = {
+        "block_size": lambda: scale.embed(phi, X, block_size=0),
+        "rank 2": lambda: scale.embed(phi, X[0]),
+        "floating|float32": lambda: scale.embed(phi, X.astype(int)),
+        "enable float64": lambda: scale.embed(phi, X.astype(np.float64)),
+        "iterable": lambda: scale.embed(phi, 3.0),
+        "feature map": lambda: scale.embed(None, X),
+        "out must": lambda: scale.embed(phi, X, out=np.empty((N, 4), np.float32)),
+        "out must have as many rows": lambda: scale.embed(phi, [X], out=np.empty((N + 1, 5), np.float32)),
+        "room": lambda: scale.embed(phi, [X], out=np.empty((N - 1, 5), np.float32)),
+        "dtype": lambda: scale.embed(phi, X, out=np.empty((N, 5), np.float64)),
+        "map \\(n, dim\\)": lambda: scale.embed(jnp.sum, X),
+        "Mesh or NamedSharding": lambda: scale.embed(phi, X, sharding=3),
+        "rows and nothing else": lambda: scale.embed(phi, X, sharding=NamedSharding(one_device(), PartitionSpec())),
+        "not an iterable": lambda: scale.embed(phi, [X], progress="p"),
+        "mode 'r\\+' or 'w\\+' where": lambda: scale.embed(phi, X, progress="p", out=np.empty((N, 5), np.float32)),
+        "file where processes share it or progress": lambda: scale.embed(phi, X, progress="p"),
+        "whole number": lambda: scale.local_rows(1.5, one_device()),
+        "streaming_pca": lambda: scale.stream(phi, X),
+        "at least one row": lambda: scale.stream(stream_of(phi), X[:0]),
+        "num_streams": lambda: scale.stream(stream_of(phi), X, num_streams=0),
+        "at least one state": lambda: scale.merge_tree(fd.merge, []),
+        "number of points": lambda: scale.kmeans(jax.random.key(0), X, N + 1, sharding=one_device()),
+        "weights must have shape": lambda: scale.kmeans(
+            jax.random.key(0), X, 2, sharding=one_device(), weights=np.ones(3, np.float32)
+        ),
+        "typed random key": lambda: scale.kmeans(0, X, 2, sharding=one_device()),
+    }
+    for message, call in bad.items():
+        with pytest.raises(ValueError, match=message):
+            call()
+    frozen = np.empty((N, 5), np.float32)
+    frozen.flags.writeable = False
+    with pytest.raises(ValueError, match="writable"):
+        scale.embed(phi, X, out=frozen)
+
+
+class Read:
+    """Points as in a file, that notes which rows are read, and dies instead of reading from row `fatal` on."""
+
+    def __init__(self, X, fatal=None):
+        self.X, self.shape, self.dtype, self.fatal, self.starts = X, X.shape, X.dtype, fatal, []
+
+    def __getitem__(self, rows):
+        if rows.stop - rows.start > 1:  # not the first or the last row
+            self.starts.append(rows.start)
+            if self.fatal is not None and rows.start >= self.fatal:
+                raise OSError("the disk is gone")
+        return self.X[rows]
+
+
+def new_file(path):
+    return np.lib.format.open_memmap(path, "w+", np.float32, (N, 5))
+
+
+def test_a_run_cut_short_goes_on_where_it_stopped(phi, X, tmp_path):
+    whole = scale.embed(phi, X, block_size=10)
+    record = tmp_path / "progress"
+    out = new_file(tmp_path / "features.npy")
+    with pytest.raises(OSError, match="disk"):
+        scale.embed(phi, Read(X, fatal=50), block_size=10, out=out, progress=record)
+    # Block 40 was begun, and block 30 had been written and recorded when reading failed.
+    assert [json.loads(line)[0] for line in record.read_bytes().splitlines()[1:]] == [0, 10, 20, 30]
+    rest = Read(X)
+    assert scale.embed(phi, rest, block_size=10, out=out, progress=record) is out
+    assert rest.starts == [40, 50, 60, 70, 80, 90, 100]
+    assert np.array_equal(out, whole)
+    again = Read(X)
+    scale.embed(phi, again, block_size=10, out=out, progress=record)
+    assert again.starts == []
+
+
+def test_what_a_record_says_of_another_file_is_not_believed(phi, X, tmp_path):
+    """The file was made anew, or a block of it is damaged: its checksum is another one."""
+    record = tmp_path / "progress"
+    out = new_file(tmp_path / "features.npy")
+    whole = scale.embed(phi, X, block_size=10, out=out, progress=record).copy()
+    out[33] += 1
+    rest = Read(X)
+    scale.embed(phi, rest, block_size=10, out=out, progress=record)
+    assert rest.starts == [30] and np.array_equal(out, whole)
+    out = new_file(tmp_path / "features.npy")
+    rest = Read(X)
+    scale.embed(phi, rest, block_size=10, out=out, progress=record)
+    assert len(rest.starts) == 11 and np.array_equal(out, whole)
+
+
+def test_a_line_that_was_cut_short_counts_for_nothing(phi, X, tmp_path):
+    record = tmp_path / "progress"
+    out = new_file(tmp_path / "features.npy")
+    scale.embed(phi, X, block_size=20, out=out, progress=record)
+    full = record.read_bytes()
+    for length in (0, 7, full.index(b"\n") + 1, len(full) - 1):
+        record.write_bytes(full[:length])
+        rest = Read(X)
+        scale.embed(phi, rest, block_size=20, out=out, progress=record)
+        assert record.read_bytes() == full
+        assert rest.starts == ([100] if length == len(full) - 1 else [0, 20, 40, 60, 80, 100])
+
+
+def test_the_record_of_another_run_is_refused(phi, X, tmp_path):
+    record = tmp_path / "progress"
+    out = new_file(tmp_path / "features.npy")
+    scale.embed(phi, X, block_size=20, out=out, progress=record)
+    kept = record.read_bytes(), out.copy()
+    leaves, structure = jax.tree.flatten(phi)
+    other = jax.tree.unflatten(structure, [np.nextafter(np.float32(leaf), np.float32(9)) for leaf in leaves])
+    moved = X.copy()
+    moved[-1] += 1
+    cases = {
+        "belongs to another run: map": lambda: scale.embed(other, X, block_size=20, out=out, progress=record),
+        "block_size is 30, there 20": lambda: scale.embed(phi, X, block_size=30, out=out, progress=record),
+        "last row of X": lambda: scale.embed(phi, moved, block_size=20, out=out, progress=record),
+    }
+    for message, call in cases.items():
+        with pytest.raises(ValueError, match=message):
+            call()
+    assert (record.read_bytes(), out.tolist()) == (kept[0], kept[1].tolist())
+    for damaged in (b"no record\n", b"[1]\n", b"{}\n", kept[0].replace(b"[40,", b"[40, 1,")):
+        record.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"damaged|no record of a run"):
+            scale.embed(phi, X, block_size=20, out=out, progress=record)
+        assert record.read_bytes() == damaged
+
+
+KILLED = """
+import os, signal, sys
+import numpy as np
+from jaxkern import io, scale
+class Fatal:
+    def __init__(self, X):
+        self.X, self.shape, self.dtype = X, X.shape, X.dtype
+    def __getitem__(self, rows):
+        if 50 <= rows.start < 100:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self.X[rows]
+X = Fatal(np.load("points.npy", mmap_mode="r"))
+out = np.lib.format.open_memmap("features.npy", "w+", np.float32, (X.shape[0], 5))
+scale.embed(io.load("map.npz"), X, block_size=10, out=out, progress="progress")
+"""
+
+
+def test_a_killed_process_is_taken_up_to_the_last_bit(phi, X, tmp_path):
+    if jax.default_backend() != "cpu":
+        pytest.skip("the process that is killed runs on the CPU, whose bits are others")
+    np.save(tmp_path / "points.npy", X)
+    io.save(tmp_path / "map.npz", phi)
+    # Compiled as here: the bits are those of one program.
+    flags = {"JAX_DISABLE_MOST_OPTIMIZATIONS": str(jax.config.values["jax_disable_most_optimizations"])}
+    command = [sys.executable, "-c", KILLED]
+    root = str(Path(__file__).resolve().parents[3])
+    environment = os.environ | flags | {"PYTHONPATH": root}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, timeout=120, check=False)
+    assert done.returncode == -signal.SIGKILL
+    out = np.load(tmp_path / "features.npy", mmap_mode="r+")
+    rest = Read(X)
+    scale.embed(phi, rest, block_size=10, out=out, progress=tmp_path / "progress")
+    assert rest.starts == [40, 50, 60, 70, 80, 90, 100]
+    assert np.array_equal(out, scale.embed(phi, X, block_size=10))
+
+
+def test_a_tree_of_merges_is_balanced_and_keeps_the_order():
+    def merge(a, b):
+        return a[0] + b[0], 1 + max(a[1], b[1])
+
+    for count in range(1, 40):
+        whole, depth = scale.merge_tree(merge, ([(i,), 0] for i in range(count)))
+        assert whole == tuple(range(count)) and depth == (count - 1).bit_length()
+
+
+def test_streams_side_by_side_are_certified_and_exact_where_the_sketch_is(phi, X, monkeypatch):
+    shares = []
+
+    def merge_tree(merge, states):
+        states = list(states)
+        shares.append([int(state.sketch.num_rows) for state in states])
+        return scale.merge_tree(merge, states)
+
+    monkeypatch.setattr(_stream, "merge_tree", merge_tree)
+    Z = np.float64(phi(X))
+    wide = features.streaming_pca(phi, sketch_size=8, centered=True)  # more than the 5 features
+    moved = Z - Z.mean(axis=0)
+    found = wide.finalize(scale.stream(wide, X, num_streams=4, block_size=10), num_components=5)
+    expected = np.linalg.eigvalsh(moved.T @ moved)[::-1]
+    np.testing.assert_allclose(found.eigenvalues, expected, atol=1e-5 * expected[0])
+    np.testing.assert_allclose(found.mean, Z.mean(axis=0), atol=1e-5)
+    assert float(found.weight) == N
+    narrow = stream_of(phi)
+    state = scale.stream(narrow, X, num_streams=4, block_size=10)
+    assert int(state.sketch.num_rows) == N and shares == [[26, 26, 26, 25]] * 2
+    sketch = fd.finalize(state.sketch)
+    error = np.linalg.norm(Z.T @ Z - np.float64(sketch.rows).T @ np.float64(sketch.rows), 2)
+    assert error <= float(sketch.shrinkage) * (1 + 1e-5)
+    values = np.linalg.eigvalsh(Z.T @ Z)[::-1]
+    assert float(sketch.shrinkage) <= 1.001 * min(values[k:].sum() / (4 - k) for k in range(4))

@@ -1,0 +1,221 @@
+"""The judge, judged: how often each rule errs where the true violation rate is known.
+
+Runs are simulated at the edge (the rate is delta itself) and beyond it (1.5 delta), for the fixed rule of
+`limits`, for the sequential rule of `sequential`, and for two rules that no one should use:
+the limits for a fixed number of trials, looked at after every block; and "the proportion exceeds delta". Beside
+each measured number stands the exact one, by binomial sums and by `stopping.stopping_law`.
+
+`python -m tools.judge_study --figure FILE` prints the table of the documentation and draws its figure,
+in seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from proofs_check.engine import limits, sequential, stopping
+from proofs_check.usage import UsageError, check_file
+
+DELTAS = (0.5, 0.1, 0.01, 0.001)
+ALPHA, BETA = 0.01, 0.01
+BAD = 1.5
+RUNS = 20_000
+LOOKS = 100
+"""About so many looks in as many trials as the fixed rule takes."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When to look, and the counts that decide there: at most `certified`, at least `refuted`; all of shape (k,)."""
+
+    looks: np.ndarray
+    certified: np.ndarray
+    refuted: np.ndarray
+
+    def law(self, rate: float) -> stopping.StoppingLaw:
+        """Return the exact law of the end of a run."""
+        return stopping.law_of_ends(rate, self.looks, self.certified, self.refuted)
+
+
+def fixed_rule(delta: float, alpha: float = ALPHA, *, beta: float = BETA, bad: float = BAD) -> Rule:
+    """Return the rule of the package: one look, after the number of trials that the two error rates ask for."""
+    looks = np.array([limits.trials_needed(delta, alpha, beta=beta, bad=bad)])
+    return Rule(looks, limits.largest_certified(looks, delta, alpha), limits.smallest_refuted(looks, delta, alpha))
+
+
+def peeked_rule(delta: float, looks: np.ndarray, alpha: float = ALPHA) -> Rule:
+    """Return the limits for a fixed number of trials, looked at again and again: a mistake."""
+    return Rule(looks, limits.largest_certified(looks, delta, alpha), limits.smallest_refuted(looks, delta, alpha))
+
+
+def sequential_rule(delta: float, looks: np.ndarray, alpha: float = ALPHA) -> Rule:
+    """Return the e-processes of both sides, which may be looked at again and again."""
+    certified, refuted = sequential.largest_certified, sequential.smallest_refuted
+    return Rule(looks, certified(looks, delta, alpha), refuted(looks, delta, alpha))
+
+
+def naive_rule(delta: float, trials: int) -> Rule:
+    """Return "refuted if the proportion of violations exceeds delta, certified if not": no error rate at all."""
+    last = np.array([int(np.floor(delta * trials * (1 + 1e-12)))])
+    return Rule(np.array([trials]), last, last + 1)
+
+
+def block_of(delta: float, alpha: float = ALPHA) -> int:
+    """Return the block after which this study looks: about 100 of them in the trials of the fixed rule."""
+    return max(int(fixed_rule(delta, alpha).looks[0]) // LOOKS, 1)
+
+
+def looks_of(delta: float, alpha: float = ALPHA) -> np.ndarray:
+    """Return the looks by which the sequential rule has the power of the fixed one."""
+    block = block_of(delta, alpha)
+    needed = stopping.trials_needed(delta, alpha, beta=BETA, bad=BAD, block=block)
+    return np.arange(block, needed + 1, block)
+
+
+@dataclass(frozen=True)
+class Ends:
+    """How simulated runs ended: counts of verdicts, and the mean number of trials."""
+
+    runs: int
+    refuted: int
+    certified: int
+    mean_trials: float
+
+
+def simulate(rng: np.random.Generator, rate: float, rule: Rule, *, runs: int = RUNS) -> Ends:
+    """Return the ends of independent runs whose trials violate with probability `rate`."""
+    counts, ends, spent, previous = np.zeros(runs, np.int64), {"refuted": 0, "certified": 0}, 0, 0
+    for look, last, first in zip(rule.looks.tolist(), rule.certified.tolist(), rule.refuted.tolist(), strict=True):
+        counts = counts + rng.binomial(look - previous, rate, counts.size)
+        spent += (look - previous) * counts.size
+        ends["refuted"] += int(np.count_nonzero(counts >= first))
+        ends["certified"] += int(np.count_nonzero(counts <= last))
+        counts = counts[(counts > last) & (counts < first)]
+        previous = look
+    return Ends(runs, ends["refuted"], ends["certified"], spent / runs)
+
+
+COLUMNS = (
+    "delta",
+    "rule",
+    "trials",
+    "false refutations",
+    "their rate",
+    "exact",
+    "found at 1.5 delta",
+    "exact",
+    "mean trials there",
+    "exact",
+)
+
+
+def rows(deltas: Sequence[float] = DELTAS, *, runs: int = RUNS, seed: int = 0) -> list[tuple[str, ...]]:
+    """Return the cells of the table; limits of a measured rate are at level 0.005 on either side."""
+    found = []
+    for number, delta in enumerate(deltas):
+        looks = looks_of(delta)
+        rules = {
+            "fixed": fixed_rule(delta),
+            "sequential": sequential_rule(delta, looks),
+            "fixed, peeked at": peeked_rule(delta, looks),
+            "proportion": naive_rule(delta, int(fixed_rule(delta).looks[0])),
+        }
+        for place, (name, rule) in enumerate(rules.items()):
+            rng = np.random.default_rng([seed, number, place])
+            edge, beyond = simulate(rng, delta, rule, runs=runs), simulate(rng, BAD * delta, rule, runs=runs)
+            low, high = limits.binomial_limits(edge.refuted, runs, 0.005)
+            exact_edge, exact_beyond = rule.law(delta), rule.law(BAD * delta)
+            cells = [f"{delta:g}", name, f"{rule.looks[-1]:,}", f"{edge.refuted:,}"]
+            cells += [f"{low:.2%} to {high:.2%}", f"{exact_edge.refuted.sum():.2%}"]
+            cells += [f"{beyond.refuted / runs:.2%}", f"{exact_beyond.refuted.sum():.2%}"]
+            cells += [f"{beyond.mean_trials:,.0f}", f"{exact_beyond.expected_trials:,.0f}"]
+            found.append(tuple(cells))
+    return found
+
+
+def draw(path: Path) -> None:
+    """Draw the figure: power at delta = 0.2, and what looking and stopping do at delta = 0.1; all of it exact."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    style: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "judge", "font.size": 9}
+    with pyplot.rc_context(style):
+        figure, axes = pyplot.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
+        _draw_power(axes[0], 0.2)
+        _draw_peeking(axes[1], 0.1)
+        _draw_sizes(axes[2], 0.1)
+        for axis in axes:
+            axis.grid(alpha=0.3)
+            axis.legend(fontsize=8)
+        figure.savefig(path, metadata={"Date": None})
+        pyplot.close(figure)
+
+
+def _draw_power(axis: Any, delta: float) -> None:
+    rules = {
+        "proportion": (naive_rule(delta, 100), "C3"),
+        "fixed": (fixed_rule(delta), "C0"),
+        "sequential": (sequential_rule(delta, looks_of(delta)), "C1"),
+    }
+    rates = np.linspace(0.5, 1.75, 51) * delta
+    for name, (rule, colour) in rules.items():
+        power = [rule.law(rate).refuted.sum() for rate in rates]
+        axis.plot(rates, power, color=colour, label=f"{name}, {rule.looks[-1]} trials")
+    axis.axvline(delta, color="grey", linewidth=0.8)
+    axis.set(xlabel="true violation rate", ylabel="probability of refuting", title=f"claimed: at most {delta:g}")
+
+
+def _draw_peeking(axis: Any, delta: float) -> None:
+    looks = np.arange(5, 4001, 5)
+    shown = np.unique(np.geomspace(1, looks.size, 80).astype(int)) - 1
+    rules = {"fixed, peeked at": (peeked_rule(delta, looks), "C0"), "sequential": (sequential_rule(delta, looks), "C1")}
+    for name, (rule, colour) in rules.items():
+        axis.plot(looks[shown], np.cumsum(rule.law(delta).refuted)[shown], color=colour, label=name)
+    axis.axhline(ALPHA, color="grey", linestyle="--", linewidth=0.8, label="declared")
+    axis.set(xlabel="trials, one look every 5", ylabel="refuted so far", title=f"true rate {delta:g} = claimed")
+    axis.set(xscale="log", ylim=(0, None))
+
+
+def _draw_sizes(axis: Any, delta: float) -> None:
+    fixed = int(fixed_rule(delta).looks[0])
+    rule = sequential_rule(delta, np.arange(10, 8 * fixed, 10))
+    for rates in (np.linspace(0, 0.7, 15) * delta, np.linspace(1.35, 3, 23) * delta):
+        ends = [rule.law(rate) for rate in rates]
+        (mean,) = axis.plot(rates, [law.expected_trials for law in ends], color="C1")
+        (most,) = axis.plot(rates, [law.quantile(0.99) for law in ends], color="C1", linestyle=":")
+    mean.set_label("sequential, mean")
+    most.set_label("sequential, 99 of 100 runs")
+    axis.axhline(fixed, color="C0", label="fixed, for 1.5 delta")
+    axis.set(xlabel="true violation rate", ylabel="trials", yscale="log", title=f"claimed: at most {delta:g}")
+    axis.set_ylim(top=50 * fixed)  # room for the legend
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Print the table as Markdown, and draw the figure where a file is named."""
+    parser = argparse.ArgumentParser(prog="judge_study", description="The judge, judged by simulation and exactly.")
+    parser.add_argument("--runs", type=int, default=RUNS, metavar="INT", help=f"default: {RUNS}")
+    parser.add_argument("--seed", type=int, default=0, metavar="INT", help="default: 0")
+    parser.add_argument("--figure", type=Path, metavar="FILE", help="draw the figure, as FILE.svg or another format")
+    parser.add_argument("--overwrite", action="store_true", help="replace a figure that exists")
+    options = parser.parse_args(argv)
+    if options.figure is not None:
+        try:
+            check_file("--figure", options.figure, overwrite=options.overwrite, named=True)
+        except UsageError as error:
+            parser.error(str(error))
+    for cells in (COLUMNS, ["---"] * len(COLUMNS), *rows(runs=options.runs, seed=options.seed)):
+        print("| " + " | ".join(cells) + " |")
+    if options.figure is not None:
+        draw(options.figure)
+
+
+if __name__ == "__main__":
+    main()
