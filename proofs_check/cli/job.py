@@ -101,11 +101,11 @@ def write_pages(folder: Path, found: Mapping[str, Any]) -> list[str]:
 
     pages = {"report.md": markdown.render(found)}
     try:
-        from proofs_check.report import page
+        from proofs_check.report import run_page
     except ImportError:
         print(f"{PROG}: no report.html without jinja2: pip install jaxkern-verified[check]", file=sys.stderr)
     else:
-        pages["report.html"] = page.render(found)
+        pages["report.html"] = run_page.render(found)
     missing = [name for name, text in pages.items() if not files.holds(folder / name, text)]
     for name in missing:
         files.write(folder / name, pages[name])
