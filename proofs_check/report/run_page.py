@@ -181,7 +181,7 @@ def _matrix(claims: Claims, report: Json) -> Table:
     titles = [joined(' title="{}"', meanings[kind]) if meanings.get(kind) else Markup("") for kind in kinds]
     heads = [joined("<abbr{}>{}</abbr>", title, kind) for title, kind in zip(titles, kinds, strict=True)]
     tried = [(anchor, claim) for anchor, claim in claims if claim["controls"]]
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (_link(anchor, claim).replace(":", Markup(":<wbr>")), *_rejected(claim["controls"], kinds))
         for anchor, claim in tried
     ]
