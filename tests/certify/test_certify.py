@@ -165,7 +165,7 @@ def test_close_pairs_are_looked_for_among_all_rows_of_a_table_that_is_small_enou
 def test_every_map_of_the_library_is_known():
     from jaxkern import features
 
-    public = {name for name in features.__all__ if name.islower()} - {"preimage", "standardized"}
+    public = {name for name in features.__all__ if name.islower()} - {"as_map", "preimage", "standardized"}
     assert set(NAMES) == set(families(100, 3, 0.1)) == public
 
 
@@ -257,7 +257,7 @@ def test_command_line(csv, tmp_path, capsys):
         (("--goal", "clustering"), "num_clusters"),
         (("--columns", "nosuch"), "nosuch"),
         (("--save", "no/such/folder/map.npz"), "there is no folder"),
-        (("--seed", "-1"), "--seed must be"),
+        (("--seed", "-1"), "--seed: must be a whole number"),
         (("--lengthscale", "0"), "must be a positive number"),
         (("--rows", "0"), "must be a positive whole number"),
     ],

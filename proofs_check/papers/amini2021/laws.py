@@ -1,16 +1,18 @@
-"""amini2021: laws and expectations that its claims know exactly, in float64 on the host."""
+"""amini2021: laws and expectations in closed form or by quadrature, in float64 on the host."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy import special
 
 from jaxkern.bounds import Bound
+from proofs_check.claim import Inequality, Setting
 
 Pairs = list[tuple[float, Bound]]
 
@@ -60,6 +62,28 @@ def sum_errors(num_points: int) -> tuple[float, float]:
     """Return E |K - E K|_F^2 and E |K - E K|_F for the same."""
     chances, norms = sum_norms(num_points)
     return float(chances @ norms**2), float(chances @ norms)
+
+
+UNIT = {"lipschitz": 1.0, "omega": 1.0, "scale": 1.0}
+"""The constants of K = x + y with noise of one coordinate of this law, or a standard normal one."""
+
+
+def ten_points(*counts: int) -> tuple[Setting, ...]:
+    """Return settings with n points of that law; without counts, one that names no n."""
+    name = "ten points, c=1, K=x+y"
+    return tuple(Setting(f"{name}, n={n}", shapes={"n": n}) for n in counts) or (Setting(name),)
+
+
+def under_33(left: Callable[[int], float], formula: Callable[..., Bound], factor: float = 1.0) -> Inequality:
+    """Return the check of a quantity of n points of that law, in units of n, against a bound for c = 1."""
+
+    def check(setting: Setting) -> Pairs:
+        n = setting.shapes.get("n", 1)
+        size = {"num_points": n} if "n" in setting.shapes else {}
+        right = rescaled(formula(**UNIT, **size, c=1.0), factor)
+        return [(left(n), dataclasses.replace(right, valid=bool(right.valid) and has_property_33(1.0)))]
+
+    return Inequality(check)
 
 
 # -------------------------------------------------------------------------------------------------------- Gaussian laws

@@ -102,13 +102,6 @@ def test_the_cut_off_grows_with_the_size_and_the_largest_eigenvalue(dtype):
     assert float(cutoff(-values)) == pytest.approx(12 * eps(dtype))
 
 
-def test_powers_vmap(rng):
-    A = jnp.stack([matrix(rng, values, "float32")[0] for values in SPECTRA.values()])
-    batched = jax.vmap(lambda A: linalg.psd_power(A, 0.5))(A)
-    for one, root in zip(A, batched, strict=True):
-        np.testing.assert_allclose(root @ root, one, atol=1e-4)
-
-
 def test_products_run_at_the_highest_precision():
     text = str(jax.make_jaxpr(lambda A: (linalg.psd_power(A, 0.5), linalg.psd_power(A, 3)))(jnp.eye(3)))
     assert text.count("dot_general") == text.count("precision=(Precision.HIGHEST, Precision.HIGHEST)") >= 3
