@@ -1,7 +1,7 @@
 """The report as a JSON document: its shape, how it is read back, and what all pages ask of it.
 
-The pages (`run_page`, `markdown`) are made from this document alone; `record` makes it from the results of a run. Its keys
-are explained in docs/report_schema.md. Nothing here imports jax, so that reading a report is quick.
+The pages (`run_page`, `markdown`) are made from this document alone; `record` makes it from the results of a run. Its
+keys are explained in docs/report_schema.md. Nothing here imports jax, so that reading a report is quick.
 """
 
 from __future__ import annotations
