@@ -47,9 +47,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _stored(report: Mapping[str, Any]) -> str:
     """Return the evidence of a report as JSON, a line a claim, so that a comparison shows what changed."""
-    kept = atlas.kept(report)
-    claims = ",\n".join(f" {json.dumps(name)}: {json.dumps(found)}" for name, found in kept.pop("claims").items())
-    head = json.dumps(kept, indent=1, allow_nan=False).removesuffix("\n}")
+    stored = atlas.evidence_of(report)
+    claims = ",\n".join(
+        f" {json.dumps(name)}: {json.dumps(evidence)}" for name, evidence in stored.pop("claims").items()
+    )
+    head = json.dumps(stored, indent=1, allow_nan=False).removesuffix("\n}")
     return f'{head},\n "claims": {{\n{claims}\n }}\n}}\n'
 
 
