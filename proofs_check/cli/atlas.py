@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from proofs_check.cli import request
 from proofs_check.engine import documents, files
@@ -44,11 +45,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _stored(report: atlas.Json) -> str:
+def _stored(report: Mapping[str, Any]) -> str:
     """Return the evidence of a report as JSON, a line a claim, so that a comparison shows what changed."""
-    kept = atlas.kept(report)
-    claims = ",\n".join(f" {json.dumps(name)}: {json.dumps(found)}" for name, found in kept.pop("claims").items())
-    head = json.dumps(kept, indent=1, allow_nan=False).removesuffix("\n}")
+    stored = atlas.evidence_of(report)
+    claims = ",\n".join(
+        f" {json.dumps(name)}: {json.dumps(evidence)}" for name, evidence in stored.pop("claims").items()
+    )
+    head = json.dumps(stored, indent=1, allow_nan=False).removesuffix("\n}")
     return f'{head},\n "claims": {{\n{claims}\n }}\n}}\n'
 
 

@@ -88,8 +88,10 @@ def _command(argv: Sequence[str] | None) -> int:
         arguments.insert(0, "run")
     try:
         if arguments[0] in COMPILING and not {"-h", "--help"} & set(arguments):
-            kept, _ = _kept().parse_known_args(arguments)  # before JAX is imported, which some arguments need
-            cache.prepare(kept.cache, off=kept.no_cache)
+            chosen, _ = _cache_options().parse_known_args(
+                arguments
+            )  # before JAX is imported, which some arguments need
+            cache.prepare(chosen.cache, off=chosen.no_cache)
         options = _parser(arguments[0]).parse_args(arguments)
         return int(options.command(options))
     except UsageError as error:
@@ -104,7 +106,7 @@ def _command(argv: Sequence[str] | None) -> int:
         return NOT_WRITTEN
 
 
-def _kept() -> Parser:
+def _cache_options() -> Parser:
     parser = Parser(prog=PROG, add_help=False, allow_abbrev=False)
     parser.add_argument(
         "--cache", type=Path, metavar="DIR", help="keep compiled programs here, in a folder of your own"
@@ -128,7 +130,7 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
         made.set_defaults(command=command)
         return made
 
-    choice, kept = Parser(add_help=False), _kept()
+    choice, caching = Parser(add_help=False), _cache_options()
     choice.add_argument("--paper", metavar="KEY", help="only the claims of this paper, such as kpotufe2020")
     choice.add_argument(
         "--claim", metavar="ID", action="append", default=[], help="only this claim, or all that begin so; repeatable"
@@ -138,7 +140,7 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
         "--budget", type=positive, metavar="MINUTES", help="go on where verdicts are open until this time is over"
     )
 
-    run = add("run", _run, "run the checks", choice, kept, budget, examples=RUN_EXAMPLES + EPILOG)
+    run = add("run", _run, "run the checks", choice, caching, budget, examples=RUN_EXAMPLES + EPILOG)
     run.add_argument("--all", action="store_true", help="steps of proofs, remarks and facts in passing, too")
     run.add_argument("--profile", choices=("quick", "full"), default="quick", help="how much to run (default: quick)")
     run.add_argument("--seed", type=whole, default=0, metavar="INT", help="a whole number, below 2^32 (default: 0)")
@@ -150,8 +152,8 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
     listing.add_argument("--json", action="store_true", help="as a list of objects")
     show = add("show", _show, "show one claim", examples=SHOW_EXAMPLES)
     show.add_argument("id", metavar="ID", help="the id of a claim, or its beginning")
-    attack = add("attack", _attack, "search the worst case of a claim", kept)
-    certify = add("certify", _certify, "certify a feature map for your own table", kept)
+    attack = add("attack", _attack, "search the worst case of a claim", caching)
+    certify = add("certify", _certify, "certify a feature map for your own table", caching)
     if chosen == "attack":
         from proofs_check.cli.attack import add_arguments
 
@@ -161,7 +163,7 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
 
         add_certify_arguments(certify)
     again = add(
-        "resume", _resume, "go on with a run that was interrupted", kept, budget, examples=RESUME_EXAMPLES + EPILOG
+        "resume", _resume, "go on with a run that was interrupted", caching, budget, examples=RESUME_EXAMPLES + EPILOG
     )
     again.add_argument("folder", type=Path, metavar="DIR", help="the folder of a run")
     page = add("report", _report, "make report.html and report.md of a run again", examples=REPORT_EXAMPLES)
