@@ -9,8 +9,8 @@ the evidence of `engine.sequential` certifies a size that is not good with proba
 does an attempt that may give up early. The levels add up to alpha. The upper limit of the failure probability comes
 from the same evidence at the same level and holds at any time, so it is false with probability at most alpha as well.
 
-*Sequential or fixed?* A fixed number of draws is better by 15 % where no draw ever fails. Elsewhere it is no better even
-for the rate that it was chosen for, and the rate is not known. So the evidence is sequential.
+*Sequential or fixed?* A fixed number of draws is better by 15 % where no draw ever fails. Elsewhere it is no better,
+even for the rate for which it was chosen, and the rate is not known. So the evidence is sequential.
 
 *Which size to attempt?* A larger one fails less often and is certified by fewer draws. The search aims at a rate of
 `TARGET` * delta, as far as the errors that it saw tell; docs/certificates.md shows what both cost. Errors that are all

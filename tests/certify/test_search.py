@@ -16,7 +16,7 @@ from proofs_check.certify._draws import SEARCH, Draws, OutOfTime
 from proofs_check.certify._errors import median_interval, quantiles
 from proofs_check.certify._model import Probe
 from proofs_check.certify._search import grid, search
-from proofs_check.engine import sequential, stopping
+from proofs_check.engine import limits, sequential, stopping
 
 FALSE_ALARM = 1e-5
 DELTA, ALPHA = 0.05, 1e-3
@@ -119,7 +119,7 @@ def test_what_the_docs_say_of_sequential_and_fixed_numbers():
             run = stopping.stopping_law(rate, DELTA, alpha, np.arange(1, 1501))
             assert round(run.expected_trials) == mean
             numbers = np.arange(100, 600)
-            last = sequential.limits.largest_certified(numbers, DELTA, alpha)
+            last = limits.largest_certified(numbers, DELTA, alpha)
             assert numbers[np.argmax(stats.binom.cdf(last, numbers, rate) >= 0.9)] == number
 
 
