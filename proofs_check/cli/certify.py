@@ -114,7 +114,11 @@ def command(options: argparse.Namespace) -> int:
 
     from proofs_check.certify import Request, certify
     from proofs_check.cli.request import set_precision
-    from proofs_check.report import certificate_terminal
+
+    try:
+        from proofs_check.report import certificate_terminal
+    except ImportError as error:
+        raise UsageError(f'certify needs {error.name}: pip install "jaxkern-verified[check]"') from None
 
     set_precision("float64")
     asked = {name: getattr(options, name) for name in ASKED if getattr(options, name) is not None}
