@@ -24,7 +24,7 @@ _TONES = {"certified": "good", "not certified": "bad", "out of time": "open", "n
 
 def write(folder: Path, document: Mapping[str, Any]) -> None:
     """Write certificate.html and then certificate.json, each in one step. Raises OSError."""
-    files.write(folder / "certificate.html", render(document) + "\n")
+    files.write(folder / "certificate.html", render(document))
     certificate_document.write(folder / "certificate.json", document)
 
 
