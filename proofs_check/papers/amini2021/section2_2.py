@@ -111,7 +111,7 @@ def _any_covariance(scope: Scope) -> Check:
             settings.append(model.setting(f"delta={delta:g}", numbers))
     return Check(
         corrected=Form(tail(1.0), tuple(settings)),
-        # Of the sphere of one dimension, next to none: for no point there is no bound.
+        # A net of the sphere in one dimension: without any point there would be no bound at all.
         controls=(Control("without the net", tail(1 / n), tuple(settings), "term left out"),),
     )
 

@@ -33,8 +33,8 @@ def _separations() -> Check:
     def parameters(rng: np.random.Generator, shares: np.ndarray) -> tuple[float, float]:
         A = rng.standard_normal((len(shares), len(shares)))
         psi = A + A.T
-        found = concentration.population_parameters(real(psi), real(np.ones_like(psi)), real(shares))
-        return float(found.gamma2), float(found.gamma_tilde2)
+        population = concentration.population_parameters(real(psi), real(np.ones_like(psi)), real(shares))
+        return float(population.gamma2), float(population.gamma_tilde2)
 
     def balanced(key: jax.Array, setting: Setting) -> np.ndarray:
         gamma2, gamma_tilde2 = parameters(rng_of(key), setting.population)
