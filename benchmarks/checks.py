@@ -11,10 +11,8 @@ import numpy as np
 from benchmarks._case import Case, Work, agree
 from proofs_check.claim import Setting
 from proofs_check.engine.draws import Draw
-from proofs_check.papers.kpotufe2020 import theorems as kpotufe2020
-from proofs_check.papers.populations import synthetic
-
-CLAIM = "kpotufe2020:thm1"
+from proofs_check.papers.kpotufe2020 import section4_inner_products
+from proofs_check.papers.kpotufe2020.places import Scope
 
 
 def _literal(setting: Setting, trials: int) -> np.ndarray:
@@ -37,8 +35,7 @@ def _literal(setting: Setting, trials: int) -> np.ndarray:
 
 def _trials(small: bool) -> Work:
     with jax.enable_x64(True):
-        claim = next(claim for claim in kpotufe2020.claims(synthetic()) if claim.id == CLAIM)
-        form: Any = claim.corrected
+        form: Any = section4_inner_products._thm1(Scope()).corrected
         settings, trial = form.settings, form.statement.trial
         setting = min(settings, key=_size) if small else max(settings, key=_size)
         block = 64 if small else 128

@@ -70,7 +70,15 @@ def _skip(app, what, name, obj, skip, options):
     return True if name in ("tree_flatten_with_keys", "tree_unflatten") else skip
 
 
+def _atlas(app):
+    """Write the pages of the atlas, from one stored run and from the register."""
+    from proofs_check.cli import atlas
+
+    atlas.build(Path(app.srcdir))
+
+
 def setup(app):
-    """Escape before napoleon reads the docstrings."""
+    """Make the generated pages, and escape before napoleon reads the docstrings."""
+    app.connect("builder-inited", _atlas)
     app.connect("autodoc-process-docstring", _plain_text, priority=100)
     app.connect("autodoc-skip-member", _skip)

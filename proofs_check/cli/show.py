@@ -37,7 +37,7 @@ def _places(claim: Claim) -> list[str]:
         function = function_of(claim.paper, claim.check)
         told.append(f"check: {_place(function.__code__)}, {function.__name__}")
         told += [f"bound: {_place(code)}, {code.co_name}" for code in bounds_of(claim)]
-    told += [f"proof: {place}" for place in _proofs(claim)]
+    told += [f"proof: {place}" for place in proofs_of(claim)]
     return told
 
 
@@ -78,7 +78,7 @@ def _relative(path: Path) -> Path:
     return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
 
 
-def _proofs(claim: Claim) -> list[str]:
+def proofs_of(claim: Claim) -> list[str]:
     """Return where the documentation proves the corrected form: its words, and file and line of each label in them."""
     if not claim.proof:
         return []
@@ -100,4 +100,4 @@ def _proofs(claim: Claim) -> list[str]:
     return told
 
 
-__all__ = ["bounds_of", "lines"]
+__all__ = ["bounds_of", "lines", "proofs_of"]

@@ -28,8 +28,8 @@ def render(report: Mapping[str, Any]) -> str:
     lines = [
         "# Verdicts of a run",
         "",
-        f"{len(report['claims'])} claim(s), {head}. Profile {_cell(report['profile'])}, seed {report['seed']}, "
-        f"{_cell(report['dtype'])}. A true statement is refuted with probability at most {report['family_alpha']} in "
+        f"{len(report['claims'])} claim(s), {head}. Profile {cell(report['profile'])}, seed {report['seed']}, "
+        f"{cell(report['dtype'])}. A true statement is refuted with probability at most {report['family_alpha']} in "
         "the whole run, over all claims, settings and looks. A violation rate above the detectable one would have been "
         "refuted with probability 0.99.",
         "",
@@ -40,10 +40,10 @@ def render(report: Mapping[str, Any]) -> str:
         fence,
     ]
     for paper, claims in papers.items():
-        lines += ["", f"## {_cell(paper)}", ""]
+        lines += ["", f"## {cell(paper)}", ""]
         if paper in report["papers"]:
             lines += [_line(report["papers"][paper]), ""]
-        lines += [_row(HEAD), _row(["---"] * len(HEAD)), *(_row(_claim(claim)) for claim in claims)]
+        lines.append(table(HEAD, [_claim(claim) for claim in claims]))
     return "\n".join([*lines, *_controls(report)]) + "\n"
 
 
@@ -53,9 +53,9 @@ def _controls(report: Mapping[str, Any]) -> list[str]:
     if not kinds:
         return []
     rows = [[f"`{_plain(claim['id'])}`", *_marks(claim, kinds)] for claim in report["claims"] if claim["controls"]]
-    head = ["claim", *map(_cell, kinds)]
+    head = ["claim", *map(cell, kinds)]
     lines = ["", "## Controls", "", "How many of the sabotaged variants of each kind the check rejected.", ""]
-    return [*lines, _row(head), _row(["---"] * len(head)), *map(_row, rows)]
+    return [*lines, table(head, rows)]
 
 
 def _marks(claim: Mapping[str, Any], kinds: Sequence[str]) -> list[str]:
@@ -67,8 +67,14 @@ def _marks(claim: Mapping[str, Any], kinds: Sequence[str]) -> list[str]:
     return marks
 
 
-def _row(cells: Sequence[str]) -> str:
+def row(cells: Sequence[str]) -> str:
+    """Return a row of a table, from cells that are Markdown."""
     return f"| {' | '.join(cells)} |"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table, from cells that are Markdown."""
+    return "\n".join(map(row, (head, ["---"] * len(head), *rows)))
 
 
 def _claim(claim: Mapping[str, Any]) -> list[str]:
@@ -76,9 +82,9 @@ def _claim(claim: Mapping[str, Any]) -> list[str]:
     last = claim["forms"][-1] if claim["forms"] else {"slack": None, "detectable": None}
     return [
         f"`{_plain(claim['id'])}`",
-        _cell(claim["where"]),
-        _tex(claim["statement"]),
-        _words(claim["hypotheses"]),
+        cell(claim["where"]),
+        tex(claim["statement"]),
+        with_formulas(claim["hypotheses"]),
         *(_verdict(forms.get(name)) for name in ("printed", "corrected")),
         _number(last["slack"]),
         "none" if last["detectable"] == "inf" else _number(last["detectable"]),
@@ -89,7 +95,7 @@ def _claim(claim: Mapping[str, Any]) -> list[str]:
 def _verdict(form: Mapping[str, Any] | None) -> str:
     if form is None:
         return "–"
-    return form["status"] if form["as_expected"] else f"**{form['status']}** (expected {_cell(form['expected'])})"
+    return form["status"] if form["as_expected"] else f"**{form['status']}** (expected {cell(form['expected'])})"
 
 
 def _number(value: Any) -> str:
@@ -101,7 +107,7 @@ def _plain(text: Any) -> str:
     return visible(re.sub(r"\s+", " ", str(text))).replace("`", "'").replace("|", "¦")
 
 
-def _cell(text: Any) -> str:
+def cell(text: Any) -> str:
     """Return text for a cell: on one line, with nothing in it that Markdown or HTML would read as more than text."""
     line = visible(re.sub(r"\s+", " ", str(text))).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_\[\]|$~])", r"\\\1", line)
@@ -109,22 +115,22 @@ def _cell(text: Any) -> str:
 
 def _line(text: Any) -> str:
     """Return text for a line of its own, which does not begin a heading, a list, a comment or the like."""
-    return re.sub(r"^(?=[-+#=%:{(!])|^(\d+)(?=[.)])", r"\1\\", _cell(text).strip())
+    return re.sub(r"^(?=[-+#=%:{(!])|^(\d+)(?=[.)])", r"\1\\", cell(text).strip())
 
 
-def _words(text: str) -> str:
+def with_formulas(text: str) -> str:
     """Return words for a cell, with the formulas between their dollar signs."""
     if not text.strip():
         return "–"
-    return "".join(_tex(piece) if is_tex else _cell(piece) for piece, is_tex in words_and_formulas(text))
+    return "".join(tex(piece) if is_tex else cell(piece) for piece, is_tex in words_and_formulas(text))
 
 
-def _tex(tex: str) -> str:
+def tex(formula: str) -> str:
     """Return a formula for a cell: no bar, which would end the cell, and no sign of HTML."""
-    if "$" in tex or "`" in tex or not tex.strip():
-        return f"`{_plain(tex) or ' '}`"
+    if "$" in formula or "`" in formula or not formula.strip():
+        return f"`{_plain(formula) or ' '}`"
     # The last one is a link for readers of Markdown that know no formulas.
     for old, new in ((r"\|", r"\Vert "), ("|", r"\vert "), ("<", r"\lt "), (">", r"\gt "), ("](", "]{}(")):
-        tex = tex.replace(old, new)
-    line = visible(re.sub(r"\s+", " ", tex)).strip()
+        formula = formula.replace(old, new)
+    line = visible(re.sub(r"\s+", " ", formula)).strip()
     return f"${line}$"

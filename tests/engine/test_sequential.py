@@ -8,7 +8,7 @@ import pytest
 from scipy import special, stats
 
 from proofs_check.engine import limits, sequential, stopping
-from proofs_check.engine.betting import betting_limits, empirical_bernstein_limits
+from proofs_check.engine.betting import betting_limits
 from proofs_check.engine.sequential import binomial_limits, log_evidence_above, log_evidence_below
 from proofs_check.engine.stopping import detectable_rate, stopping_law, trials_needed
 
@@ -269,45 +269,29 @@ def test_nonsense_is_refused():
         stopping_law(1.1, 0.1, 0.1, [3])
     with pytest.raises(ValueError, match="block must be positive"):
         detectable_rate(10, 0.1, 0.1, block=0)
-    for limit in (empirical_bernstein_limits, betting_limits):
-        with pytest.raises(ValueError, match=r"all in \[0, 1\]"):
-            limit([0.1, math.nan], 0.05)
-        with pytest.raises(ValueError, match="at least one value"):
-            limit([], 0.05)
-        with pytest.raises(ValueError, match="low must be below high"):
-            limit([0.0], 0.05, low=1.0, high=1.0)
-        with pytest.raises(ValueError, match="horizon must be at least 1"):
-            limit([0.0], 0.05, horizon=0)
+    with pytest.raises(ValueError, match=r"all in \[0, 1\]"):
+        betting_limits([0.1, math.nan], 0.05)
+    with pytest.raises(ValueError, match="at least one value"):
+        betting_limits([], 0.05)
+    with pytest.raises(ValueError, match="low must be below high"):
+        betting_limits([0.0], 0.05, low=1.0, high=1.0)
+    with pytest.raises(ValueError, match="horizon must be at least 1"):
+        betting_limits([0.0], 0.05, horizon=0)
     with pytest.raises(ValueError, match="certified below refuted"):
         stopping.law_of_ends(0.1, [3, 4], [1, 1], [2, 1])
 
 
-def last(limit):
-    """Return limits after all values, whichever function gives them."""
-
-    def found(*args, **kwargs):
-        lower, upper = limit(*args, **kwargs)
-        return (lower, upper) if limit is betting_limits else (lower[..., -1], upper[..., -1])
-
-    return found
-
-
-BOUNDED = [last(empirical_bernstein_limits), last(betting_limits)]
-
-
-@pytest.mark.parametrize("limit", BOUNDED, ids=["bernstein", "betting"])
 @pytest.mark.parametrize("mean", [0.05, 0.5, 0.8])
-def test_mean_limits_ever_fail_with_probability_at_most_alpha_over_all_sequences(limit, mean):
+def test_mean_limits_ever_fail_with_probability_at_most_alpha_over_all_sequences(mean):
     alpha, n = 0.3, 12
     sequences = np.array(list(itertools.product((0.0, 1.0), repeat=n)))
     law = np.prod(np.where(sequences == 1, mean, 1 - mean), axis=1)
-    lower, upper = limit(sequences, alpha)  # the best so far: one failure at any time is seen at the end
+    lower, upper = betting_limits(sequences, alpha)  # the best so far: one failure at any time is seen at the end
     assert law @ (lower > mean) <= alpha and law @ (upper < mean) <= alpha
     assert law @ (lower > mean) + law @ (upper < mean) > 0
 
 
-@pytest.mark.parametrize("limit", BOUNDED, ids=["bernstein", "betting"])
-def test_mean_limits_cover_where_values_depend_on_the_past(limit, rng):
+def test_mean_limits_cover_where_values_depend_on_the_past(rng):
     """10,000 streams whose variance follows their past, alpha = 0.05: a right rule fails here with probability 1e-4."""
     alpha, streams, n = 0.05, 10_000, 100
     x, mean = np.empty((streams, n)), 0.3
@@ -315,32 +299,25 @@ def test_mean_limits_cover_where_values_depend_on_the_past(limit, rng):
         calm = x[:, i - 1] > mean if i else np.zeros(streams, bool)
         wild = np.where(rng.random(streams) < mean, 1.0, 0.0)
         x[:, i] = np.where(calm, mean + 0.1 * rng.uniform(-1, 1, streams), wild)
-    lower, upper = limit(2 + 3 * x, alpha, low=2.0, high=5.0)
+    lower, upper = betting_limits(2 + 3 * x, alpha, low=2.0, high=5.0)
     for missed in (np.sum(lower > 2 + 3 * mean), np.sum(upper < 2 + 3 * mean)):
         assert limits.binomial_limits(int(missed), streams, 1e-4 / 2)[0] <= alpha
     assert np.all((lower >= 2) & (upper <= 5))
 
 
-def test_mean_limits_shrink_and_betting_is_the_tighter_one(rng):
+def test_mean_limits_shrink_and_are_near_those_of_a_normal_law(rng):
     x = rng.beta(2, 8, (20, 2000))
-    lower, upper = empirical_bernstein_limits(x, 1e-3)
-    assert lower.shape == upper.shape == x.shape
-    assert np.all(np.diff(lower) >= 0) and np.all(np.diff(upper) <= 0)
-    early = empirical_bernstein_limits(x[:, :300], 1e-3)
-    np.testing.assert_allclose(early[0], lower[:, :300], rtol=1e-12)
-    by_bets = betting_limits(x, 1e-3)
-    assert by_bets[0].shape == (20,)
-    widths = [np.mean(high - low) for low, high in (by_bets, (lower[:, -1], upper[:, -1]))]
-    assert widths[0] < widths[1] < 2.5 * 2 * stats.norm.isf(1e-3) * x.std() / math.sqrt(2000)
-    assert np.all(betting_limits(x[:, :300], 1e-3)[0] <= by_bets[0] + 1e-12)
+    lower, upper = betting_limits(x, 1e-3)
+    assert lower.shape == upper.shape == (20,)
+    assert np.mean(upper - lower) < 2.5 * 2 * stats.norm.isf(1e-3) * x.std() / math.sqrt(2000)
+    assert np.all(betting_limits(x[:, :300], 1e-3)[0] <= lower + 1e-12)
     planned = betting_limits(x, 1e-3, horizon=2000)
-    assert np.mean(planned[1] - planned[0]) < widths[0]
+    assert np.mean(planned[1] - planned[0]) < np.mean(upper - lower)
 
 
 def test_mean_limits_are_equivariant(rng):
     x = rng.uniform(0.2, 0.9, (3, 200))
-    for limit in BOUNDED:
-        lower, upper = limit(x, 0.05)
-        moved = limit(5 - 4 * x, 0.05, low=1.0, high=5.0)
-        np.testing.assert_allclose(moved[0], 5 - 4 * upper, atol=1e-12)
-        np.testing.assert_allclose(moved[1], 5 - 4 * lower, atol=1e-12)
+    lower, upper = betting_limits(x, 0.05)
+    moved = betting_limits(5 - 4 * x, 0.05, low=1.0, high=5.0)
+    np.testing.assert_allclose(moved[0], 5 - 4 * upper, atol=1e-12)
+    np.testing.assert_allclose(moved[1], 5 - 4 * lower, atol=1e-12)

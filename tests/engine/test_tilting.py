@@ -282,7 +282,7 @@ def test_the_relative_variance_is_as_stated(x64):
 
 
 def test_draws_that_are_not_finished_are_nan_and_the_judge_says_so(x64, monkeypatch):
-    monkeypatch.setattr(tilting, "MOST_BLOCKS", 3)
+    monkeypatch.setattr(laws, "MOST_BLOCKS", 3)
 
     def propose(key, size):  # nothing is ever accepted
         return jax.random.uniform(key, (size,)), jnp.full((size,), -jnp.inf)

@@ -1,4 +1,4 @@
-"""The theorem atlas and the errata: the committed pages say what the registry says, and what the generator writes."""
+"""The theorem atlas and the errata: what is stored of a run fits the register, and the pages say what both say."""
 
 import copy
 import json
@@ -9,15 +9,13 @@ from xml.etree import ElementTree
 import jax
 import pytest
 
+from proofs_check.cli import atlas as command
 from proofs_check.engine.draws import QUICK
 from proofs_check.engine.run import run
-from proofs_check.register import claims
-from proofs_check.report import record
-from proofs_check.report.atlas import __main__ as command
-from proofs_check.report.atlas import _errata, _pages, _plot
+from proofs_check.register import PAPERS, claims
+from proofs_check.report import atlas, errata, margins, record
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAPERS = ("kpotufe2020", "chen2016", "ghashami2016", "amini2021")
 QUICKLY = ("kpotufe2020:mixture", "kpotufe2020:eq13", "chen2016:lem4.1", "chen2016:lem4.1-taylor", "chen2016:sec6-rank")
 """Claims without trials: an identity, inequalities, and what no computation decides."""
 SVG = "{http://www.w3.org/2000/svg}"
@@ -30,20 +28,27 @@ def registered():
 
 
 @pytest.fixture(scope="module")
-def ran(registered):
-    """A report of a few claims, and as a second paper what has no margin."""
+def chosen(registered):
+    return [claim for name, claim in registered.items() if name in QUICKLY]
+
+
+@pytest.fixture(scope="module")
+def report(chosen):
     with jax.enable_x64(True):
-        results = run([registered[name] for name in QUICKLY], profile=QUICK, seed=0)
+        results = run(chosen, profile=QUICK, seed=0)
     return record.as_json(results, record.About("quick", 0, 1e-3, "float64"), run={"device": "cpu", "versions": {}})
 
 
 @pytest.fixture
-def report(ran):
-    return copy.deepcopy(ran)
+def kept(report):
+    return copy.deepcopy(atlas.kept(report))
 
 
-def read(name):
-    return (DOCS / name).read_text(encoding="utf-8")
+@pytest.fixture(scope="module")
+def pages(registered):
+    stored = json.loads((DOCS / command.STORED).read_text(encoding="utf-8"))
+    everything = list(registered.values())
+    return atlas.files(stored, everything, errata.anchors(everything))
 
 
 def expected(claim):
@@ -68,117 +73,91 @@ def rows(text):
 def dots(svg):
     """Return the places of all dots of a drawing, and the number of its arrows."""
     tree = ElementTree.fromstring(svg)
-    groups = [path.get("d") for path in tree.iter(f"{SVG}path") if path.get("d").startswith("M")][2:]  # the legend
+    groups = [path.get("d") for path in tree.iter(f"{SVG}path")][2:]  # the first ones are the legend
     return [float(x) for group in groups for x in re.findall(r"M(\S+) ", group)], len(list(tree.iter(f"{SVG}polygon")))
 
 
-# The committed pages.
+# What is committed.
 
 
-def test_the_atlas_lists_the_claims_of_the_registry_and_what_is_expected_of_them(registered):
-    found = {paper: sections(read(f"atlas/{paper}.md")) for paper in PAPERS}
-    listed = {paper: [name for name, claim in registered.items() if claim.paper == paper] for paper in PAPERS}
-    assert {paper: list(claims) for paper, claims in found.items()} == listed
-    errata = _errata.entries()
-    for paper in PAPERS:
-        for name, text in found[paper].items():
-            claim = registered[name]
-            verdicts = {cells[0]: cells[2] for cells in rows(text)}
-            assert verdicts == expected(claim), name
-            assert all(
-                cells[1] == cells[2] or (cells[1], cells[2]) == ("certified", "consistent") for cells in rows(text)
-            )
-            assert text.count("$$") >= 2 or "`" in text, name
-            assert _pages._cell(claim.because) in text, name
-            assert _pages._cell(claim.where) in text, name
-            assert f"--claim {name} " in text
-            assert ("[Erratum]" in text) == (name in errata), name
-
-
-def test_the_atlas_is_that_of_a_full_run_with_all_verdicts_as_expected(registered):
-    text = read("atlas/index.md")
-    assert "| profile | full |" in text and "| precision | float64 |" in text
-    assert f"{len(registered)} claims, " in text
+def test_the_stored_run_is_of_the_claims_of_the_register_and_all_is_as_expected(registered, pages):
+    text = pages["index.md"]
+    assert f"{len(registered)} claims, " in text and "Not in this run" not in text
     assert "Not as expected" not in text and "Every verdict is as expected" in text
     counts = {cells[0].strip("[").split("]")[0]: cells[1] for cells in rows(text)}
     assert counts == {paper: str(sum(c.paper == paper for c in registered.values())) for paper in PAPERS}
+    for paper in PAPERS:
+        found = sections(pages[f"{paper}.md"])
+        assert list(found) == [name for name, claim in registered.items() if claim.paper == paper]
+        for name, section in found.items():
+            assert {cells[0]: cells[2].strip("*") for cells in rows(section)} == expected(registered[name]), name
+            assert ("[Erratum]" in section) == bool(registered[name].says), name
+            assert f"--claim {name} " in section
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_drawings_are_small_and_still(paper):
-    svg = read(f"atlas/{paper}.svg")
+def test_drawings_are_small_and_still(pages, paper):
+    svg = pages[f"{paper}.svg"]
     assert len(svg.encode()) < 150_000
     assert not re.search(r"<script|https?://(?!www\.w3\.org/2000/svg\")|\d{4}-\d\d-\d\d", svg)
     places, _ = dots(svg)
-    assert len(places) > 50
-    assert f"({paper}.svg)" in read(f"atlas/{paper}.md")
+    assert len(places) > 50 and f"({paper}.svg)" in pages[f"{paper}.md"]
 
 
-def test_the_errata_are_what_the_registry_and_the_list_say(registered):
-    assert read("errata.md") == _errata.page(list(registered.values())), (
-        "the page is out of date: python -m proofs_check.report.atlas"
+def test_links_of_the_atlas_lead_somewhere(pages):
+    text = (DOCS / "errata.md").read_text(encoding="utf-8").replace("\\", "")
+    anchors = {f"../errata.md#{atlas.slug(heading)}" for heading in re.findall(r"^### (.+)$", text, re.MULTILINE)}
+    for name, text in pages.items():
+        anchors |= {f"{name}#{atlas.slug(title)}" for title in re.findall(r"^### `(.+)`$", text, re.MULTILINE)}
+    for name, text in pages.items():
+        if name.endswith(".md"):
+            for target in re.findall(r"\]\(([^()\s]+)\)", text):
+                full = f"{name}{target}" if target.startswith("#") else target
+                assert full in anchors or full in pages, (name, target)
+            for target in re.findall(r"\{doc\}`([^`]+)`", text):
+                assert f"{target}.md" in pages or (DOCS / "atlas" / f"{target}.md").resolve().exists(), target
+
+
+def test_the_errata_are_what_the_register_says(registered):
+    assert (DOCS / "errata.md").read_text(encoding="utf-8") == errata.page(list(registered.values())), (
+        "the page is out of date: python -m proofs_check.cli.atlas"
     )
 
 
 def test_every_statement_that_is_false_as_printed_has_an_erratum(registered):
     # By the page alone, which the generator above could have got wrong.
-    found = sections(read("errata.md"))
+    text = (DOCS / "errata.md").read_text(encoding="utf-8")
+    found = sections(text)
     false = {name for name, claim in registered.items() if expected(claim).get("printed") in ("refuted", "vacuous")}
     assert false <= set(found) <= set(registered)
-    for name, text in found.items():
+    for name, section in found.items():
         verdicts = ", ".join(f"{status} as {form}" for form, status in expected(registered[name]).items())
-        assert f"(atlas/{registered[name].paper}.md#{_pages.slug(name)}): {verdicts}." in text
-        assert all(f"- *{part}.* " in text for part in ("Printed", "Proof", "Claim"))
+        assert f"`{name}`: {verdicts}." in section
+        assert all(f"- *{part}.* " in section for part in ("Printed", "Proof", "Claim"))
     constants = {name for name, claim in registered.items() if expected(claim).get("printed") == "calibrated"}
-    assert all(f"| [`{name}`]" in read("errata.md") for name in constants)
-
-
-def test_paraphrases_are_short():
-    for name, entry in _errata.entries().items():
-        assert 5 <= len(entry.printed.split()) <= 45, name
-        assert entry.printed.endswith(".") and not entry.proof.endswith("."), name
+    assert all(f"| `{name}` |" in text for name in constants)
 
 
 # The generator.
 
 
-def test_a_list_that_lacks_or_invents_a_statement_is_refused(registered):
-    listed = _errata.entries()
-    everything = list(registered.values())
-    _errata.checked(everything, listed)
-    entry = listed.pop("kpotufe2020:thm1")
-    with pytest.raises(ValueError, match=r"kpotufe2020:thm1: these are false as printed and are not in errata\.toml"):
-        _errata.checked(everything, listed)
-    with pytest.raises(ValueError, match="toy:1: these are no claims"):
-        _errata.checked(everything, {**listed, "kpotufe2020:thm1": entry, "toy:1": entry})
-    with pytest.raises(ValueError, match=r"jaxkern:thm1-all-d: these are in errata\.toml without a printed form"):
-        _errata.checked(everything, {**listed, "kpotufe2020:thm1": entry, "jaxkern:thm1-all-d": entry})
+def test_what_is_kept_of_a_run_does_not_depend_on_when_and_where_it_ran(report, chosen, kept):
+    other = copy.deepcopy(report)
+    other["run"] |= {"started": "20300101T000000Z", "platform": "elsewhere", "folder": "/x", "seconds": {}}
+    assert atlas.kept(other) == kept == json.loads(command._stored(report))
+    files = atlas.files(kept, chosen, {})
+    assert set(files) == {"index.md", "kpotufe2020.md", "kpotufe2020.svg", "chen2016.md", "chen2016.svg"}
 
 
-def test_pages_follow_from_the_report_and_not_from_when_and_where_it_ran(report):
-    before = _pages.files(report, {})
-    assert set(before) == {"index.md", "kpotufe2020.md", "kpotufe2020.svg", "chen2016.md", "chen2016.svg"}
-    report["run"] |= {"started": "20300101T000000Z", "platform": "elsewhere", "folder": "/x", "seconds": {}}
-    assert _pages.files(report, {}) == before
-    for name in ("elsewhere", "/x"):
-        assert all(name not in text for text in before.values())
-
-
-def test_a_section_has_all_that_was_found(report, registered):
-    text = sections(_pages.files(report, {"kpotufe2020:eq13": "here"})["kpotufe2020.md"])["kpotufe2020:eq13"]
+def test_a_section_has_all_that_was_found(report, kept, chosen):
+    text = sections(atlas.files(kept, chosen, {"kpotufe2020:eq13": "here"})["kpotufe2020.md"])["kpotufe2020:eq13"]
     found = next(claim for claim in report["claims"] if claim["id"] == "kpotufe2020:eq13")
-    printed, corrected = found["forms"]
-    least = [min(e["margin"] for e in form["evidence"]) for form in (printed, corrected)]
     assert [[cells[0], *cells[1:3], *cells[4:]] for cells in rows(text)] == [
         [
-            form["form"],
-            form["status"],
-            form["expected"],
-            f"{margin:.3g}",
-            str(len(form["evidence"])),
-            f"{form['trials']:,}",
+            *(form["form"], form["status"], form["expected"], f"{min(e['margin'] for e in form['evidence']):.3g}"),
+            *(str(len(form["evidence"])), f"{form['trials']:,}"),
         ]
-        for form, margin in zip((printed, corrected), least, strict=True)
+        for form in found["forms"]
     ]
     assert "[Erratum](../errata.md#here)" in text
     assert re.search(r"As corrected:\n\n\$\$\n", text)
@@ -186,91 +165,75 @@ def test_a_section_has_all_that_was_found(report, registered):
     assert "python -m proofs_check --claim kpotufe2020:eq13 --seed 0 --profile quick" in text
 
 
-def test_links_stay_on_the_page_of_a_paper_or_lead_to_it():
-    claim = {"id": "chen2016:eq2", "paper": "chen2016"}
-    here, there = _pages._link(claim), _pages._link(claim, page=True)
-    assert here.startswith("[`chen2016:eq2`](#") and there == here.replace("(#", "(chen2016.md#")
-
-
-def test_what_is_not_as_expected_stands_out(report):
-    claim = report["claims"][0]
-    claim["as_expected"] = claim["forms"][0]["as_expected"] = False
-    claim["forms"][0]["expected"] = "certified"
-    claim["controls"][0]["rejected"] = False
-    claim["notes"] = ["an *odd* note"]
-    files = _pages.files(report, {})
-    assert f"Not as expected: [`{claim['id']}`](kpotufe2020.md#{_pages.slug(claim['id'])})." in files["index.md"]
-    text = sections(files["kpotufe2020.md"])[claim["id"]]
-    assert "**Not as expected.**" in text and f"| **{claim['forms'][0]['status']}** | certified |" in text
+def test_what_is_not_as_expected_or_not_there_stands_out(kept, chosen):
+    name, gone = "kpotufe2020:eq13", "chen2016:lem4.1"
+    evidence = kept["claims"][name]
+    evidence["forms"][0]["as_expected"] = False
+    evidence["controls"] = dict.fromkeys(evidence["controls"], False)
+    evidence["notes"] = ["an *odd* note"]
+    del kept["claims"][gone]
+    kept |= {"complete": False, "stopped": "interrupted"}
+    files = atlas.files(kept, chosen, {})
+    assert f"Not as expected: [`{name}`](kpotufe2020.md#{atlas.slug(name)})." in files["index.md"]
+    assert f"Not in this run: [`{gone}`](chen2016.md#" in files["index.md"]
+    assert "The run was interrupted" in files["index.md"]
+    text = sections(files["kpotufe2020.md"])[name]
+    assert "**Not as expected.**" in text and f"| **{evidence['forms'][0]['status']}** | " in text
     assert ", **not refuted**)" in text and r"*Note:* an \*odd\* note" in text
+    assert "Not in the run that is stored." in sections(files["chen2016.md"])[gone]
 
 
-def test_a_run_that_was_stopped_says_so(report):
-    report |= {"complete": False, "stopped": "interrupted"}
-    assert "The run was interrupted" in _pages.index(report)
+def test_every_setting_is_a_dot_or_beyond_an_edge():
+    def drawn(values):
+        return dots(margins.overview("a paper", [("a claim", {"printed": values})]))
 
-
-def test_every_setting_is_a_dot_or_beyond_an_edge(report):
-    (claim,) = (claim for claim in report["claims"] if claim["id"] == "chen2016:lem4.1")
-    form = claim["forms"][0]
-    claim["forms"] = [form]
-
-    def drawn(margins):
-        form["evidence"] = [{**form["evidence"][0], "margin": margin} for margin in margins]
-        return dots(_plot.overview("chen2016", [claim]))
-
-    axis_start, axis_stop = drawn([1e-3])[0][0], drawn([1e6])[0][0]
-    assert drawn([10**-1.5])[0] == pytest.approx([axis_start + (axis_stop - axis_start) / 6], abs=0.06)
+    start, stop = drawn([1e-3])[0][0], drawn([1e6])[0][0]
+    assert drawn([10**-1.5])[0] == pytest.approx([start + (stop - start) / 6], abs=0.06)
     assert drawn([1.0, 1.0, 2.0]) == (drawn([1.0, 2.0])[0], 0)  # what coincides is one dot
-    assert drawn([None, 2.0]) == (drawn([2.0])[0], 0)
-    assert drawn([1e-4, 0.0, -1.0, "-inf"]) == ([], 1)
-    assert drawn([1e7, "inf", 1e-9, 1.0]) == (drawn([1.0])[0], 2)
-    form["evidence"] = [{**form["evidence"][0], "margin": None}]
-    assert _plot.overview("chen2016", [claim]) == ""
+    assert drawn([1e-4, 0.0, -1.0, float("-inf")]) == ([], 1)
+    assert drawn([1e7, float("inf"), 1e-9, 1.0]) == (drawn([1.0])[0], 2)
 
 
-def test_a_paper_without_margins_has_no_drawing(report):
-    report["claims"] = [claim for claim in report["claims"] if claim["id"] == "chen2016:sec6-rank"]
-    (claim,) = report["claims"]
-    claim["forms"] = [form for form in claim["forms"] if form["status"] == "not testable"]
-    files = _pages.files(report, {})
-    assert set(files) == {"index.md", "chen2016.md"}
-    assert ".svg" not in files["chen2016.md"]
+def test_a_paper_without_margins_has_no_drawing(kept, registered):
+    files = atlas.files(kept, [registered["chen2016:sec6-rank"]], {})
+    kept["claims"]["chen2016:sec6-rank"]["forms"][-1]["margins"] = [None]
+    assert set(files) >= {"index.md", "chen2016.md"}
+    for form in kept["claims"]["chen2016:sec6-rank"]["forms"]:
+        form["margins"] = []
+    files = atlas.files(kept, [registered["chen2016:sec6-rank"]], {})
+    assert set(files) == {"index.md", "chen2016.md"} and ".svg" not in files["chen2016.md"]
 
 
 def test_formulas_neither_link_nor_end_their_display():
-    start, line, stop, empty = _pages._display(r"\|[a](b)\| < 1")
-    assert (start, stop, empty) == ("$$", "$$", "")
-    assert "](" not in line and r"\lt 1" in line
-    assert _pages._display("a $ b") == ["`a $ b`", ""]
+    start, line, stop = atlas.display(r"\|[a](b)\| < 1").splitlines()
+    assert (start, stop) == ("$$", "$$") and "](" not in line and r"\lt 1" in line
+    assert atlas.display("a $ b") == "`a $ b`"
 
 
 @pytest.mark.usefixtures("own_precision")
-def test_the_command_writes_and_says_what_it_wrote(report, tmp_path, capsys):
-    run_folder, docs = tmp_path / "run", tmp_path / "docs"
-    run_folder.mkdir(), docs.mkdir()
-    (run_folder / "report.json").write_text(json.dumps(report), encoding="utf-8")
-    assert command.main([str(run_folder), "--docs", str(docs)]) == 0
-    out, err = capsys.readouterr()
+def test_the_command_stores_a_run_and_builds_the_pages(report, tmp_path, capsys, monkeypatch, chosen):
+    folder, docs = tmp_path / "run", tmp_path / "docs"
+    folder.mkdir(), docs.mkdir()
+    (folder / "report.json").write_text(json.dumps(report), encoding="utf-8")
+    monkeypatch.setattr(command.request, "known_claims", lambda: chosen)
+    assert command.main([str(folder), "--docs", str(docs)]) == 0
     written = sorted(path for path in docs.rglob("*") if path.is_file())
-    assert sorted(line.split(": ")[0] for line in out.splitlines()) == [str(path) for path in written]
-    assert (docs / "errata.md").read_text(encoding="utf-8") == read("errata.md")
-    assert "profile quick" in err and "missing" in err
+    assert [path.name for path in written] == ["atlas.json", "errata.md"]
+    assert sorted(line.split(": ")[0] for line in capsys.readouterr().out.splitlines()) == [str(p) for p in written]
+    command.build(docs)
+    assert "Theorem atlas" in (docs / "atlas" / "index.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.usefixtures("own_precision")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--docs", "nowhere"], "--docs nowhere is no folder"),
-        (["nowhere", "--docs", "."], "nowhere holds no report.json"),
+        (["nowhere", "--docs", "."], "report.json cannot be read"),
         (["--what"], "unrecognized arguments"),
     ],
 )
 def test_bad_usage_is_one_line_and_status_2(arguments, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(command.execute, "known_claims", lambda: [])
-    monkeypatch.setattr(command._errata, "page", lambda claims: "")
     assert command.main(arguments) == 2
     err = capsys.readouterr().err
     assert message in err and err.count("\n") == 1

@@ -49,7 +49,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -65,15 +65,13 @@ from proofs_check.claim import (
     Law,
     Rare,
     Rate,
-    Setting,
-    Statement,
     Tail,
     Undecided,
     Verdict,
 )
 from proofs_check.engine.judge import calibrated, deterministic, law, means, rare, tail
 from proofs_check.engine.judge.deterministic import two_sides
-from proofs_check.engine.judge.evidence import EPS, LOOK, ROUNDING, InvalidSetting, RuleName, checked_bound
+from proofs_check.engine.judge.evidence import EPS, LOOK, ROUNDING, Case, InvalidSetting, RuleName, checked_bound
 from proofs_check.engine.judge.law import LAW_TRIALS
 from proofs_check.engine.judge.tail import decides
 from proofs_check.engine.limits import open_unit
@@ -82,6 +80,20 @@ __all__ = [
     "EPS", "LAW_TRIALS", "LOOK", "ROUNDING", "InvalidSetting", "RuleName", "checked_bound", "decides", "judge",
     "two_sides",
 ]  # fmt: skip
+
+
+# By class of statement: its rule, and whether it needs all its draws together, so that a look spends a part of alpha.
+_RULES: Mapping[type, tuple[Callable[[Case], Verdict], bool]] = {
+    Identity: (deterministic.identity, False),
+    Exact: (deterministic.exact, False),
+    Inequality: (deterministic.inequality, False),
+    Tail: (tail.tail, False),
+    Calibrated: (calibrated.calibrated, False),
+    Expectation: (means.expectation, True),
+    Law: (law.law, True),
+    Rate: (means.rate, True),
+    Rare: (rare.rare, True),
+}
 
 
 def judge(
@@ -111,38 +123,10 @@ def judge(
         return Verdict("not testable", form.statement.reason, math.nan, alpha, (), {"not_finite": 0})
     if not form.settings or len(form.settings) != len(samples):
         raise ValueError(f"one sample a setting is needed, got {len(samples)} for {len(form.settings)} setting(s)")
-    statement, settings = form.statement, form.settings
+    if type(form.statement) not in _RULES:
+        raise TypeError(f"no rule judges a statement of type {type(form.statement).__name__}")
+    judged, looked_at = _RULES[type(form.statement)]
+    spent = 0.5 ** (look + 1) if looked_at and rule == "sequential" else 1.0
     arrays = [np.asarray(sample) for sample in samples]
-    verdict = _judge(statement, settings, arrays, alpha, eps, rule, 0.5 ** (look + 1) if rule == "sequential" else 1.0)
+    verdict = judged(Case(form.statement, form.settings, arrays, alpha * spent, eps, rule))
     return dataclasses.replace(verdict, alpha=alpha, facts={**verdict.facts, "look": look} if look else verdict.facts)
-
-
-def _judge(
-    statement: Statement,
-    settings: Sequence[Setting],
-    arrays: list[np.ndarray],
-    alpha: float,
-    eps: float,
-    rule: RuleName,
-    spent: float,
-) -> Verdict:
-    match statement:
-        case Identity():
-            return deterministic.identity(statement, settings, arrays, alpha, eps)
-        case Exact():
-            return deterministic.exact(settings, arrays, alpha, eps)
-        case Tail():
-            return tail.tail(statement, settings, arrays, alpha, eps, rule)
-        case Calibrated():
-            return calibrated.calibrated(statement, settings, arrays, alpha, eps, rule)
-        case Expectation():
-            return means.expectation(statement, settings, arrays, alpha * spent, eps)
-        case Law():
-            return law.law(statement, settings, arrays, alpha * spent)
-        case Rate():
-            return means.rate(statement, settings, arrays, alpha * spent, eps)
-        case Inequality():
-            return deterministic.inequality(statement, settings, arrays, alpha, eps)
-        case Rare():
-            return rare.rare(statement, settings, arrays, alpha * spent, eps)
-    raise TypeError(f"no rule judges a statement of type {type(statement).__name__}")

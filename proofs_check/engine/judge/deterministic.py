@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from proofs_check.claim import Evidence, Identity, Inequality, Setting, Verdict
+from proofs_check.claim import Evidence, Setting, Verdict
 from proofs_check.engine.judge.evidence import (
     ROUNDING,
+    Case,
     at_least,
     checked,
     count_not_finite,
     smallest,
-    verdict_of,
 )
 
 
@@ -35,30 +35,30 @@ def two_sides(pairs: Sequence[tuple[float, Any]], setting: Setting) -> np.ndarra
     return np.array(sides)
 
 
-def identity(
-    statement: Identity, settings: Sequence[Setting], samples: list[np.ndarray], alpha: float, eps: float
-) -> Verdict:
+def identity(case: Case) -> Verdict:
     """Return the verdict on an identity: every residual is within rounding, or not."""
     evidence, worst, held = [], -1.0, True
-    for setting, sample in zip(settings, samples, strict=True):
+    for setting, sample in case.pairs():
         at_least(setting, sample, 1)
         # Residuals of a run in float32 often come in float64: their dtype tells of a coarser precision only.
-        limit = statement.tolerance * max(eps, float(np.finfo(sample.dtype).eps) if sample.dtype.kind == "f" else 0.0)
+        limit = case.statement.tolerance * max(
+            case.eps, float(np.finfo(sample.dtype).eps) if sample.dtype.kind == "f" else 0.0
+        )
         residual = np.abs(sample.astype(np.float64)).ravel()
         largest = float(np.max(np.nan_to_num(residual, nan=math.inf)))
         held, worst = held and largest <= limit, max(worst, largest)
         facts = {"worst_residual": largest, "limit": limit, "not_finite": count_not_finite(residual)}
         evidence.append(Evidence(setting.name, residual.size, facts))
     because = f"the largest relative error is {worst:.3g}" + ("" if held else ", which is more than rounding")
-    return verdict_of("identity" if held else "refuted", because, math.nan, alpha, evidence, worst_residual=worst)
+    return case.verdict("identity" if held else "refuted", because, evidence, worst_residual=worst)
 
 
-def exact(settings: Sequence[Setting], samples: list[np.ndarray], alpha: float, eps: float) -> Verdict:
+def exact(case: Case) -> Verdict:
     """Return the verdict on probabilities that were computed, from their logs."""
     evidence, wrong, claims = [], [], []
-    for setting, sample in zip(settings, samples, strict=True):
+    for setting, sample in case.pairs():
         found, claimed = (float(v) for v in sample)
-        if not found <= claimed + ROUNDING * eps * max(1.0, abs(claimed)):
+        if not found <= claimed + ROUNDING * case.eps * max(1.0, abs(claimed)):
             wrong.append(f"{setting.name}: log probability {found:.6g}, claimed at most {claimed:.6g}")
         claims.append(claimed)
         facts = {
@@ -68,20 +68,18 @@ def exact(settings: Sequence[Setting], samples: list[np.ndarray], alpha: float, 
         }
         evidence.append(Evidence(setting.name, 0, facts))
     if wrong:
-        return verdict_of("refuted", "; ".join(wrong[:3]), math.nan, alpha, evidence, settings_refuted=len(wrong))
+        return case.verdict("refuted", "; ".join(wrong[:3]), evidence, settings_refuted=len(wrong))
     if min(claims) >= 0:
-        return verdict_of("vacuous", "what is claimed is a probability of 1 or more", math.nan, alpha, evidence)
-    return verdict_of("certified", "the computed probability is at most what is claimed", math.nan, alpha, evidence)
+        return case.verdict("vacuous", "what is claimed is a probability of 1 or more", evidence)
+    return case.verdict("certified", "the computed probability is at most what is claimed", evidence)
 
 
-def inequality(
-    statement: Inequality, settings: Sequence[Setting], samples: list[np.ndarray], alpha: float, eps: float
-) -> Verdict:
+def inequality(case: Case) -> Verdict:
     """Return the verdict on pairs (left, right) from `two_sides`."""
     evidence: list[Evidence] = []
-    for setting, sample in zip(settings, samples, strict=True):
+    for setting, sample in case.pairs():
         left, right = sample.T
-        rounding = statement.tolerance * eps * np.maximum(1, np.abs(right))
+        rounding = case.statement.tolerance * case.eps * np.maximum(1, np.abs(right))
         within = left <= right + rounding  # NaN is not
         with np.errstate(divide="ignore", invalid="ignore"):
             excess = np.where(within, 0, np.nan_to_num(left - right, nan=math.inf))
@@ -98,6 +96,6 @@ def inequality(
         f = furthest.facts
         because = f"{f['left']:.6g} where at most {f['right']:.6g} is claimed, at {furthest.setting}"
         extra = {"settings_refuted": len(wrong), "worst_setting": furthest.setting}
-        return verdict_of("refuted", because, slack, alpha, evidence, **extra)
+        return case.verdict("refuted", because, evidence, slack, **extra)
     because = f"it holds at all {sum(e.trials for e in evidence)} inputs that were tried"
-    return verdict_of("consistent", because, slack, alpha, evidence)
+    return case.verdict("consistent", because, evidence, slack)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +17,39 @@ LOOK = 128
 
 RuleName = Literal["fixed", "sequential"]
 EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a rule judges: a statement, a sample for each of its settings, and the error rate that it may spend.
+
+    `eps` is the precision of the statistics, and `rule` says how counts are judged.
+    """
+
+    statement: Any
+    settings: Sequence[Setting]
+    samples: Sequence[np.ndarray]
+    alpha: float
+    eps: float
+    rule: RuleName
+
+    @property
+    def level(self) -> float:
+        """The share of a setting."""
+        return self.alpha / len(self.settings)
+
+    def pairs(self) -> Iterator[tuple[Setting, np.ndarray]]:
+        """Return settings and samples side by side."""
+        return zip(self.settings, self.samples, strict=True)
+
+    def verdict(
+        self, status: str, because: str, evidence: Sequence[Evidence], slack: float = math.nan, **facts: Any
+    ) -> Verdict:
+        """Return a verdict with its evidence, which says how many statistics are not finite."""
+        bad = sum(int(e.facts["not_finite"]) for e in evidence)
+        if bad:
+            because += f" ({bad} statistics are not finite)"
+        return Verdict(status, because, slack, self.alpha, tuple(evidence), {"not_finite": bad, **facts})
 
 
 class InvalidSetting(ValueError):
@@ -41,16 +75,6 @@ def checked(right: Any, setting: Setting) -> tuple[float, float]:
             f"got value {value} and probability {right.probability}"
         )
     return value, max(delta, 0.0)
-
-
-def verdict_of(
-    status: str, because: str, slack: float, alpha: float, evidence: Sequence[Evidence], **facts: Any
-) -> Verdict:
-    """Return a verdict with its evidence, which says how many statistics are not finite."""
-    bad = sum(int(e.facts["not_finite"]) for e in evidence)
-    if bad:
-        because += f" ({bad} statistics are not finite)"
-    return Verdict(status, because, slack, alpha, tuple(evidence), {"not_finite": bad, **facts})
 
 
 def at_least(setting: Setting, sample: np.ndarray, fewest: int) -> np.ndarray:

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
-import numpy as np
 from scipy import stats
 
-from proofs_check.claim import Evidence, Law, Setting, Verdict
+from proofs_check.claim import Evidence, Verdict
 from proofs_check.engine.judge.evidence import (
+    Case,
     at_least,
     count_not_finite,
-    verdict_of,
 )
 
 LAW_TRIALS = 1000
 
 
-def law(statement: Law, settings: Sequence[Setting], samples: list[np.ndarray], alpha: float) -> Verdict:
+def law(case: Case) -> Verdict:
     """Return the verdict on a distribution function."""
-    level = alpha / len(settings)
+    level = case.level
     evidence: list[Evidence] = []
-    for setting, raw in zip(settings, samples, strict=True):
+    for setting, raw in case.pairs():
         sample = at_least(setting, raw, 1)
         bad = count_not_finite(sample)
-        distance, p_value = stats.kstest(sample, statement.cdf) if bad == 0 else (1.0, 0.0)
+        distance, p_value = stats.kstest(sample, case.statement.cdf) if bad == 0 else (1.0, 0.0)
         resolution = math.sqrt(math.log(2 / level) / (2 * sample.size))
         facts = {"distance": float(distance), "p_value": float(p_value), "resolution": resolution, "not_finite": bad}
         evidence.append(Evidence(setting.name, sample.size, facts))
@@ -37,4 +35,4 @@ def law(statement: Law, settings: Sequence[Setting], samples: list[np.ndarray], 
         status = "certified" if min(e.trials for e in evidence) >= LAW_TRIALS else "consistent"
     because = f"Kolmogorov-Smirnov p-value {p_value:.3g} at {worst.setting} (level {level:.1g}); "
     because += f"a true distance of more than {2 * coarsest:.3g} would have been seen"
-    return verdict_of(status, because, math.nan, alpha, evidence, resolution=coarsest, p_value=p_value)
+    return case.verdict(status, because, evidence, resolution=coarsest, p_value=p_value)

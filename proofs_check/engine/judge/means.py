@@ -3,39 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from scipy import stats
 
-from proofs_check.claim import Evidence, Expectation, Rate, Setting, Verdict
+from proofs_check.claim import Evidence, Verdict
 from proofs_check.engine import betting
 from proofs_check.engine.judge.evidence import (
     ROUNDING,
+    Case,
     at_least,
     count_not_finite,
     mean_of,
     nan_to_inf,
-    verdict_of,
 )
 
 
-def expectation(
-    statement: Expectation, settings: Sequence[Setting], samples: list[np.ndarray], alpha: float, eps: float
-) -> Verdict:
+def expectation(case: Case) -> Verdict:
     """Return the verdict on a mean that is claimed to be a number."""
-    level = alpha / len(settings)
+    level = case.level
     evidence: list[Evidence] = []
-    for setting, raw in zip(settings, samples, strict=True):
+    for setting, raw in case.pairs():
         sample = at_least(setting, raw, 2)
-        target, scale = float(statement.target(setting)), abs(float(statement.scale(setting)))
+        target, scale = float(case.statement.target(setting)), abs(float(case.statement.scale(setting)))
         mean, error = mean_of(sample)
-        rounding = ROUNDING * eps * max(abs(target), scale)
+        rounding = ROUNDING * case.eps * max(abs(target), scale)
         half = float(stats.norm.isf(level / 2)) * error
-        if statement.limits is not None and not math.isnan(mean):
-            half = _bounded_half_width(sample, statement.limits(setting), level / 2, rounding)
+        if case.statement.limits is not None and not math.isnan(mean):
+            half = _bounded_half_width(sample, case.statement.limits(setting), level / 2, rounding)
         gap = abs(mean - target)
-        allowed = statement.precision * scale
+        allowed = case.statement.precision * scale
         facts = {"mean": mean, "standard_error": error, "target": target, "allowed": allowed}
         facts |= {"gap": gap, "half_width": half, "not_finite": count_not_finite(sample)}
         facts |= {"excludes_target": not gap <= half + rounding, "inside": gap + half <= allowed}
@@ -46,7 +43,7 @@ def expectation(
     f = worst.facts
     because = f"the mean is {f['mean']:.6g} +- {f['half_width']:.2g} at {worst.setting}, claimed {f['target']:.6g}"
     status = "refuted" if wrong else "certified" if inside else "consistent"
-    return verdict_of(status, because, math.nan, alpha, evidence, worst_setting=worst.setting)
+    return case.verdict(status, because, evidence, worst_setting=worst.setting)
 
 
 def _bounded_half_width(sample: np.ndarray, between: tuple[float, float], level: float, rounding: float) -> float:
@@ -62,32 +59,38 @@ def _bounded_half_width(sample: np.ndarray, between: tuple[float, float], level:
     return max(mean - float(lower), float(upper) - mean)
 
 
-def rate(statement: Rate, settings: Sequence[Setting], samples: list[np.ndarray], alpha: float, eps: float) -> Verdict:
+def rate(case: Case) -> Verdict:
     """Return the verdict on the slope of the means on log scales, by weighted least squares."""
-    sizes = np.array([float(setting.numbers[statement.size]) for setting in settings])
+    sizes = np.array([float(setting.numbers[case.statement.size]) for setting in case.settings])
     if np.unique(sizes).size < 5 or not np.all(sizes > 0):
-        raise ValueError(f"a rate needs at least five positive values of {statement.size!r}, got {sizes.tolist()}")
+        raise ValueError(f"a rate needs at least five positive values of {case.statement.size!r}, got {sizes.tolist()}")
     evidence: list[Evidence] = []
     moments = []
-    for setting, size, raw in zip(settings, sizes, samples, strict=True):
+    for setting, size, raw in zip(case.settings, sizes, case.samples, strict=True):
         sample = at_least(setting, raw, 2)
         mean, error = mean_of(sample)
-        moments.append((mean, max(error, ROUNDING * eps * abs(mean))))
+        moments.append((mean, max(error, ROUNDING * case.eps * abs(mean))))
         facts = {"size": float(size), "mean": mean, "standard_error": error, "not_finite": count_not_finite(sample)}
         evidence.append(Evidence(setting.name, sample.size, facts))
     means, errors = np.array(moments).T
     if not np.all(means > 0):  # NaN too: no power of the size
-        return verdict_of("refuted", "a mean is not a positive number", math.nan, alpha, evidence)
+        return case.verdict("refuted", "a mean is not a positive number", evidence)
     weights = (means / errors) ** 2  # one over the variance of the log of the mean, to first order
     x, y = np.log(sizes), np.log(means)
     x = x - np.average(x, weights=weights)
     information = float(np.sum(weights * x**2))
     slope = float(np.sum(weights * x * y) / information)
-    half = float(stats.norm.isf(alpha / 2)) / math.sqrt(information)
+    half = float(stats.norm.isf(case.alpha / 2)) / math.sqrt(information)
     misfit = float(np.sum(weights * (y - np.average(y, weights=weights) - slope * x) ** 2) / (sizes.size - 2))
-    gap = abs(slope - statement.exponent)
+    gap = abs(slope - case.statement.exponent)
     status = (
-        "certified" if gap + half <= statement.width else "refuted" if gap > half + statement.width else "consistent"
+        "certified"
+        if gap + half <= case.statement.width
+        else "refuted"
+        if gap > half + case.statement.width
+        else "consistent"
     )
-    because = f"the slope is {slope:.4g} +- {half:.2g}, claimed {statement.exponent:.4g} +- {statement.width:.2g}"
-    return verdict_of(status, because, math.nan, alpha, evidence, slope=slope, half_width=half, misfit=misfit)
+    because = (
+        f"the slope is {slope:.4g} +- {half:.2g}, claimed {case.statement.exponent:.4g} +- {case.statement.width:.2g}"
+    )
+    return case.verdict(status, because, evidence, slope=slope, half_width=half, misfit=misfit)

@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
-from proofs_check.claim import Evidence, Rare, Setting, Verdict
+from proofs_check.claim import Evidence, Verdict
 from proofs_check.engine import betting
 from proofs_check.engine.judge.evidence import (
     ROUNDING,
+    Case,
     at_least,
     count_not_finite,
     log,
     smallest,
-    verdict_of,
 )
 
 
-def rare(statement: Rare, settings: Sequence[Setting], samples: list[np.ndarray], alpha: float, eps: float) -> Verdict:
+def rare(case: Case) -> Verdict:
     """Return the verdict on a probability of which the statistics are unbiased estimates."""
-    level = alpha / len(settings)
+    level = case.level
     evidence: list[Evidence] = []
-    for setting, raw in zip(settings, samples, strict=True):
-        claimed, ceiling = float(statement.log_claimed(setting)), float(statement.log_ceiling(setting))
+    for setting, raw in case.pairs():
+        claimed, ceiling = float(case.statement.log_claimed(setting)), float(case.statement.log_ceiling(setting))
         if math.isnan(claimed) or not ceiling < math.inf:
             raise ValueError(
                 f"log_claimed and log_ceiling must be numbers at {setting.name!r}, got {claimed}, {ceiling}"
             )
         sample = at_least(setting, raw, 1)
         bad = count_not_finite(sample)
-        if bad == 0 and not np.all((sample >= 0) & (sample <= 1 + ROUNDING * eps)):
+        if bad == 0 and not np.all((sample >= 0) & (sample <= 1 + ROUNDING * case.eps)):
             raise ValueError(f"the estimates must lie in [0, 1] at setting {setting.name!r}")
         lower, upper = (
             (0.0, 1.0) if bad else betting.betting_limits(np.minimum(sample, 1.0), level, horizon=sample.size)
@@ -63,4 +62,4 @@ def rare(statement: Rare, settings: Sequence[Setting], samples: list[np.ndarray]
             if all(e.facts["says_nothing"] or e.facts["log_upper_limit"] <= e.facts["log_claimed"] for e in evidence)
             else "consistent"
         )
-    return verdict_of(status, because, slack, alpha, evidence, worst_setting=worst.setting)
+    return case.verdict(status, because, evidence, slack, worst_setting=worst.setting)

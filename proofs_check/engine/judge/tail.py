@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from proofs_check.claim import Evidence, Setting, Tail, Verdict
+from proofs_check.claim import Evidence, Verdict
 from proofs_check.engine import limits, sequential, stopping
 from proofs_check.engine.judge.evidence import (
     EPS,
     ROUNDING,
+    Case,
     RuleName,
     at_least,
     checked_bound,
@@ -22,7 +22,6 @@ from proofs_check.engine.judge.evidence import (
     ratio,
     smallest,
     upper_quantile,
-    verdict_of,
 )
 
 
@@ -76,32 +75,25 @@ def counted(violations: int, trials: int, delta: float, level: float, rule: Rule
     return facts
 
 
-def tail(
-    statement: Tail,
-    settings: Sequence[Setting],
-    samples: list[np.ndarray],
-    alpha: float,
-    eps: float,
-    rule: RuleName,
-) -> Verdict:
+def tail(case: Case) -> Verdict:
     """Return the verdict on a tail bound."""
-    level = alpha / len(settings)
+    level = case.level
     evidence: list[Evidence] = []
-    for setting, raw in zip(settings, samples, strict=True):
-        value, delta = checked_bound(statement.bound, setting)
+    for setting, raw in case.pairs():
+        value, delta = checked_bound(case.statement.bound, setting)
         facts: dict[str, Any] = {"bound": value, "delta": delta, "slack": math.nan, "not_finite": 0}
-        ceiling = math.inf if statement.ceiling is None else float(statement.ceiling(setting))
-        if statement.ceiling is not None:
+        ceiling = math.inf if case.statement.ceiling is None else float(case.statement.ceiling(setting))
+        if case.statement.ceiling is not None:
             facts["ceiling"] = ceiling
         facts["says_nothing"] = delta >= 1 or value > ceiling
         sample = np.asarray(raw, np.float64).ravel()
         if delta < 1:
             sample = at_least(setting, raw, 1)
-            if bool(np.any(sample > ceiling + ROUNDING * eps * abs(ceiling))):
+            if bool(np.any(sample > ceiling + ROUNDING * case.eps * abs(ceiling))):
                 raise ValueError(f"the statistic exceeds its ceiling {ceiling:g} at setting {setting.name!r}")
-            violations = int(np.count_nonzero(violates(sample, value, delta, eps)))
+            violations = int(np.count_nonzero(violates(sample, value, delta, case.eps)))
             quantile = upper_quantile(sample, 1 - delta)
-            facts |= counted(violations, sample.size, delta, level, rule)
+            facts |= counted(violations, sample.size, delta, level, case.rule)
             facts |= {"quantile": quantile, "slack": ratio(value, quantile), "not_finite": count_not_finite(sample)}
         evidence.append(Evidence(setting.name, sample.size, facts))
 
@@ -119,17 +111,17 @@ def tail(
         else:
             because += f": violation probability at least {f['lower_limit']:.3g}, claimed {f['delta']:.3g}"
         extra = {"settings_refuted": len(wrong), "worst_setting": worst.setting}
-        return verdict_of("refuted", because, slack, alpha, evidence, **extra)
+        return case.verdict("refuted", because, evidence, slack, **extra)
     if empty == len(evidence):
         because = "at every setting the bound exceeds what the statistic can ever be, or claims no probability at all"
-        return verdict_of("vacuous", because, slack, alpha, evidence)
+        return case.verdict("vacuous", because, evidence, slack)
     if not open_:
         worst = max(claims, key=lambda e: e.facts["upper_limit"] / e.facts["delta"])
         because = (
             f"violation probability at most {worst.facts['upper_limit']:.3g} where {worst.facts['delta']:.3g} is "
             f"claimed ({worst.setting}, the closest of {len(claims)} setting(s))"
         )
-        return verdict_of("certified", because, slack, alpha, evidence, settings_vacuous=empty)
+        return case.verdict("certified", because, evidence, slack, settings_vacuous=empty)
     worst = max(open_, key=lambda e: e.facts["upper_limit"] / max(e.facts["delta"], 1e-300))
     f = worst.facts
     because = (
@@ -138,6 +130,6 @@ def tail(
         f"{f['detectable']:.3g}"
     )
     extra = {"certifiable": f["certifiable"], "detectable": f["detectable"], "worst_setting": worst.setting}
-    return verdict_of(
-        "consistent", because, slack, alpha, evidence, settings_open=len(open_), settings_vacuous=empty, **extra
+    return case.verdict(
+        "consistent", because, evidence, slack, settings_open=len(open_), settings_vacuous=empty, **extra
     )

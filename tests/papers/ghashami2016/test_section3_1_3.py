@@ -1,0 +1,69 @@
+"""Lemmas 3.2 and 3.3 of ghashami2016: their counterexamples by hand, and a sketch that forgets."""
+
+import dataclasses
+import math
+
+import jax
+import numpy as np
+import pytest
+
+from jaxkern import frequent_directions as fd
+from proofs_check.claim import Setting
+from proofs_check.engine import draws, run
+from proofs_check.papers.ghashami2016 import section3_1_3
+from proofs_check.papers.ghashami2016.places import Scope
+
+
+def test_lemma_3_2_is_off_by_two_and_attained_when_corrected(compared):
+    """12 batches of 4 orthonormal rows, each twice: |A|_F^2 = 96, each of 4 squared singular values is 24."""
+    printed = compared("ghashami2016:lem3.2", "printed", 0)
+    np.testing.assert_allclose(printed[:, 0], 24 / 96, rtol=1e-12)
+    np.testing.assert_allclose(printed[:, 1], [max(4 - k, 0) / 4 / (8 - k) for k in range(8)], atol=1e-12)
+    corrected = compared("ghashami2016:lem3.2", "corrected", 0)
+    np.testing.assert_allclose(corrected, np.full((4, 2), 1 / 4), rtol=1e-12)
+
+
+def test_lemma_3_3_is_off_by_nearly_two(compared):
+    """99 batches that lose 2 * 2 in each of l / 2 directions, n = 100 l rows: 4 * 99 against 2 n / l = 200."""
+    for number, size in enumerate((8, 16)):
+        ((left, right),) = compared("ghashami2016:lem3.3", "printed", number)
+        assert left * 100 * size == pytest.approx(396) and right * 100 * size == pytest.approx(200)
+
+
+def test_algorithm_1_to_the_letter_forgets_the_last_rows(compared):
+    """l - 1 rows of squared length 2 in one direction come after the only decomposition."""
+    for number, size in enumerate((8, 32)):
+        n = 2 * size - 1
+        ((left, right),) = compared("ghashami2016:lem3.3-literal", "printed", number)
+        assert left * n == pytest.approx(2 * (size - 1)) and right * n == pytest.approx(2 * n / size)
+
+
+def test_steps_of_two_proofs_fail_by_hand(compared):
+    """diag(10, 1) and (1, 1): |B x| / |B| = 9 / sqrt(202), and the norm of an oblique projection."""
+    ((left, _),) = compared("ghashami2016:lem3.2-proof", "printed", 0)
+    assert left == pytest.approx(9 / math.sqrt(202))
+    ((left, right),) = compared("ghashami2016:lem3.3-proof", "printed", 0)
+    # Z (I - W W') Z^-1 = (1, -10; -1/10, 1) / 2, of rank one.
+    assert left == pytest.approx(math.sqrt(1 + 100 + 0.01 + 1) / 2) and right == 1
+
+
+def test_a_sketch_that_forgets_is_noticed(claims, monkeypatch):
+    """With nine tenths of what its shrinks subtract the library's certificate is not one."""
+    claim = claims["jaxkern:frequent-directions"]
+    only = dataclasses.replace(claim.corrected, settings=claim.corrected.settings[2:3])
+    true = fd.finalize
+
+    def wrong(state):
+        sketch = true(state)
+        return dataclasses.replace(sketch, shrinkage=0.9 * sketch.shrinkage)
+
+    monkeypatch.setattr(fd, "finalize", wrong)
+    (result,) = run.run([dataclasses.replace(claim, corrected=only, controls=())], profile=draws.QUICK, seed=0)
+    assert result.corrected.status == "refuted" and not result.as_expected
+
+
+def test_a_setting_of_a_user_may_be_added():
+    setting = Setting("mine", {"rows": np.eye(8)[:5]}, shapes={"l": 4})
+    claim = section3_1_3._lem3_2(Scope())
+    ((left, right), *_) = claim.corrected.statement.sides(jax.random.key(0), setting)
+    assert 0 <= left <= right.value
