@@ -15,7 +15,6 @@ from proofs_check.papers.kpotufe2020 import section4_inner_products
 from proofs_check.papers.kpotufe2020.places import Scope
 
 
-
 def _literal(setting: Setting, trials: int) -> np.ndarray:
     """Return |S* V V^T S - Sigma^3| of `trials` samples: every matrix is formed, every norm is that of LAPACK."""
     rng = np.random.default_rng(0)

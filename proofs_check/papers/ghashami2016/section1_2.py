@@ -95,12 +95,12 @@ def _baselines() -> Check:
             "RNCA": (rnca, (key, X), n * d * c + n * c * c, q * (d * c + c * k)),
             "KPCA": (nystrom, (X,), n * n * d, q * (n * d + n * n)),
         }
-        found = {}
+        compared = {}
         for name, (fit, inputs, train, test) in programs.items():
             fitting = flops.multiply_adds(fit, *inputs)
             both = flops.multiply_adds(lambda Q, *inputs, fit=fit: fit(*inputs)(Q), Q, *inputs)
-            found |= {f"{name}, train": (fitting, train), f"{name}, test": (both - fitting, test)}
-        return found
+            compared |= {f"{name}, train": (fitting, train), f"{name}, test": (both - fitting, test)}
+        return compared
 
     def exact(power: int) -> Identity:
         def residual(setting: Setting) -> np.ndarray:
