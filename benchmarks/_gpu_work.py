@@ -12,16 +12,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks._case import Run
-from benchmarks._data import KEPT, ROUNDING, clouds, exact_gram, lengthscale, points
+from benchmarks._data import KEPT, ROUNDING, clouds, lengthscale, points
+from benchmarks.clustering import all_labels, small_problems
 from benchmarks.pca import Rows
 from jaxkern import features
-from jaxkern.clustering import spectral_from_gram
 from jaxkern.gram import gram_matmul
 from jaxkern.kernels import Gaussian
 from jaxkern.kmeans import kmeans
 
 HIGHEST = jax.lax.Precision.HIGHEST
-CLUSTERS = 3
 FLOAT = 4
 """Bytes of a number."""
 
@@ -81,35 +80,26 @@ def _cosines(torch: Any, A: Any, W: Any) -> Run:
     return run
 
 
-def _fourier(small: bool) -> Work:
-    rows, dim, m = (2_000, 10, 32) if small else (500_000, 115, 512)
+def _by_frequencies(rows: int, dim: int, m: int, draw: Callable[..., Any], operations: float, note: str = "") -> Work:
     X, scale = points(rows, dim), lengthscale(dim)
-    phi = features.paired_fourier(jax.random.key(0), Gaussian(scale), dim, num_frequencies=m, dtype=jnp.float32)
+    phi = draw(jax.random.key(0), Gaussian(scale), dim, num_frequencies=m, dtype=jnp.float32)
     there = jnp.asarray(X)
 
     def theirs(torch: Any, to: Any) -> Run:
         return _cosines(torch, to(X), to(phi.frequencies) / scale)
 
-    return Work(2 * rows * dim * m, FLOAT * rows * (dim + 2 * m), lambda: phi(there), theirs, head)
+    return Work(operations, FLOAT * rows * (dim + 2 * m), lambda: phi(there), theirs, head, note=note)
+
+
+def _fourier(small: bool) -> Work:
+    rows, dim, m = (2_000, 10, 32) if small else (500_000, 115, 512)
+    return _by_frequencies(rows, dim, m, features.paired_fourier, 2 * rows * dim * m)
 
 
 def _fastfood(small: bool) -> Work:
     rows, dim, m = (500, 64, 128) if small else (20_000, 2_048, 4_096)
-    X, scale = points(rows, dim), lengthscale(dim)
-    phi = features.fastfood(jax.random.key(0), Gaussian(scale), dim, num_frequencies=m, dtype=jnp.float32)
-    there = jnp.asarray(X)
-
-    def theirs(torch: Any, to: Any) -> Run:
-        return _cosines(torch, to(X), to(phi.frequencies) / scale)
-
-    return Work(
-        2 * rows * m * math.log2(dim),  # two Hadamard transforms for each block of dim frequencies
-        FLOAT * rows * (dim + 2 * m),
-        lambda: phi(there),
-        theirs,
-        head,
-        note="by its dense matrix of frequencies",
-    )
+    operations = 2 * rows * m * math.log2(dim)  # two Hadamard transforms for each block of dim frequencies
+    return _by_frequencies(rows, dim, m, features.fastfood, operations, "by its dense matrix of frequencies")
 
 
 def _gram_matmul(small: bool) -> Work:
@@ -203,15 +193,9 @@ def _kmeans(small: bool) -> Work:
     return Work(4 * rows * dim * clusters * turns, FLOAT * rows * dim * turns, ours, note="torch has none")
 
 
-@jax.jit
-def _all_labels(keys: jax.Array, Ks: jax.Array) -> jax.Array:
-    return jax.vmap(lambda key, K: spectral_from_gram(key, K, CLUSTERS).labels)(keys, Ks)
-
-
 def _small_spectral(small: bool) -> Work:
     count, n = (5, 40) if small else (1_000, 200)
-    Ks = np.stack([exact_gram(X, X, 3.0) for X in (clouds(n, 5, CLUSTERS, 3.0, seed)[0] for seed in range(count))])
-    Ks = Ks.astype(np.float32)
+    Ks = small_problems(count, n)[1]
     there = jnp.asarray(Ks)
 
     def theirs(torch: Any, to: Any) -> Run:
@@ -219,7 +203,7 @@ def _small_spectral(small: bool) -> Work:
         return lambda: torch.linalg.eigh(A)[0]
 
     def ours() -> Any:
-        return _all_labels(jax.random.split(jax.random.key(0), count), there)
+        return all_labels(jax.random.split(jax.random.key(0), count), there)
 
     words = "its decompositions alone"
     return Work(count * 4 / 3 * n**3, FLOAT * count * (n * n + n), ours, theirs, note=words)

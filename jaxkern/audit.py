@@ -161,6 +161,10 @@ def spectral_error(
     probability : 1 - delta, in (0, 1).
     block_size : as in `gram_matmul`.
 
+    Returns
+    -------
+    SpectralError, an interval for what `metrics.spectral_error` computes of two matrices.
+
     Raises
     ------
     ValueError

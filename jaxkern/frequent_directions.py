@@ -122,11 +122,8 @@ def init(sketch_size: int, dim: int, dtype: DTypeLike = jnp.float32, *, shrink_a
 
     Notes
     -----
-    The memory of a stream is that of its state, at most 2 l dim numbers, however many rows come.
-
-    References
-    ----------
-    ghashami2016, Algorithm 1; Lemmas 3.2 and 3.3 hold as printed for the default only.
+    The memory of a stream is that of its state, at most 2 l dim numbers, however many rows come. Source: ghashami2016,
+    Algorithm 1; Lemmas 3.2 and 3.3 hold as printed for the default only.
 
     Examples
     --------
@@ -178,10 +175,7 @@ def update(state: State, rows: Float[ArrayLike, "b dim"], weights: Float[ArrayLi
     -----
     A batch is one compiled loop, whose program does not grow with b. A shrink is the eigen-decomposition of the R x R
     matrix B B' and two products. By default there is one for l rows: 6 l dim multiply-adds and O(l^2) for every row.
-
-    References
-    ----------
-    ghashami2016, Algorithm 1.
+    Source: ghashami2016, Algorithm 1.
 
     Examples
     --------
@@ -204,6 +198,10 @@ def merge(a: State, b: State) -> State:
 
     Its certificate obeys the same bound as that of one stream with all the rows; merging is associative and commutative
     within the certificates, and exact as long as no more rows than the buffer holds were seen.
+
+    Parameters
+    ----------
+    a, b : State, started by the same `init`.
 
     Raises
     ------
@@ -256,16 +254,12 @@ def finalize(state: State) -> Sketch:
     One singular value decomposition of the buffer, R x dim. Where that has more rows than the sketch, the last shrink
     is part of it.
 
-    `shrinkage` is what all shrinks have subtracted plus an allowance for rounding,
-    eps(dtype) ((8 + dim / 12) |A|_F^2 + 4 sum over the shrinks of |B|_F^2). The allowance is measured, not proved: a
-    worst case would grow with all sizes. In float32 on CPU, of data of rank 1 to 300 in dimension 3 to 10,000, centred
-    or with an offset of a million times their spread, the error stayed below four fifths of it. It is largest where all
-    entries are nearly equal: then the roundings of a sum of dim terms all have one sign. The allowance matters only for
-    long streams of low rank and for wide ones: it is below eps (4 n / l + 8 + dim / 12) |A|_F^2, to be compared with
-    |A|_F^2 / (l + 1).
-
-    References
-    ----------
+    `shrinkage` is what all shrinks have subtracted plus an allowance for rounding, eps(dtype) ((8 + dim / 12) |A|_F^2 +
+    4 sum over the shrinks of |B|_F^2). The allowance is measured, not proved: a worst case would grow with all sizes.
+    In float32 on CPU, of data of rank 1 to 300 in dimension 3 to 10,000, centred or with an offset of a million times
+    their spread, the error stayed below four fifths of it. It is largest where all entries are nearly equal: then the
+    roundings of a sum of dim terms all have one sign. The allowance matters only for long streams of low rank and for
+    wide ones: it is below eps (4 n / l + 8 + dim / 12) |A|_F^2, to be compared with |A|_F^2 / (l + 1). Source:
     ghashami2016, Lemmas 3.2 and 3.3 (corrected: rows left in the buffer count).
 
     Examples

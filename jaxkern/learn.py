@@ -69,11 +69,7 @@ def alignment(
 
     Notes
     -----
-    O(n^2 (dim + num_labels)) time, O(n^2) memory.
-
-    References
-    ----------
-    cortes2012, (5).
+    O(n^2 (dim + num_labels)) time, O(n^2) memory. Source: cortes2012, (5).
     """
     kernel = as_kernel(kernel)
     X = checks.matrix("X", X)

@@ -21,7 +21,7 @@ import numpy as np
 from jax import lax
 
 from jaxkern import checks
-from jaxkern._types import ArrayLike, Float, Int
+from jaxkern._types import Array, ArrayLike, Float, Int
 
 __all__ = [
     "adjusted_rand_index",
@@ -33,18 +33,31 @@ __all__ = [
 ]
 
 
-def rand_index(labels_true: Int[ArrayLike, " n"], labels_pred: Int[ArrayLike, " n"]) -> jax.Array:
+def rand_index(labels_true: Int[ArrayLike, " n"], labels_pred: Int[ArrayLike, " n"]) -> Float[Array, ""]:
     """Return the fraction of pairs of points on which two partitions agree.
 
     A pair counts as agreement where both partitions put it together or both keep it apart:
     1 - (#pairs together in exactly one of the two) / (n (n - 1) / 2). Symmetric; names of labels do not matter.
 
+    Parameters
+    ----------
     labels_true, labels_pred : (n,) integers of any kind, negative and not contiguous ones included.
 
-    Returns a scalar in [0, 1] of the default float dtype; 1 for a single point, which has no pairs.
-    Raises ValueError for labels that are not integers, not vectors, or of different lengths.
-    Cost: two sorts, O(n log n) time, O(n) memory. Source: Rand (1971).
+    Returns
+    -------
+    A scalar in [0, 1] of the default float dtype; 1 for a single point, which has no pairs.
 
+    Raises
+    ------
+    ValueError
+        For labels that are not integers, not vectors, or of different lengths.
+
+    Notes
+    -----
+    Two sorts, O(n log n) time, O(n) memory. Source: Rand (1971).
+
+    Examples
+    --------
     >>> import jax.numpy as jnp
     >>> float(rand_index(jnp.array([0, 0, 1, 1]), jnp.array([7, 7, -2, -2])))
     1.0
@@ -52,18 +65,31 @@ def rand_index(labels_true: Int[ArrayLike, " n"], labels_pred: Int[ArrayLike, " 
     return _rand_index(*_cell_sizes(*_two_labelings(labels_true, labels_pred)))
 
 
-def adjusted_rand_index(labels_true: Int[ArrayLike, " n"], labels_pred: Int[ArrayLike, " n"]) -> jax.Array:
+def adjusted_rand_index(labels_true: Int[ArrayLike, " n"], labels_pred: Int[ArrayLike, " n"]) -> Float[Array, ""]:
     """Return the Rand index corrected for chance: 1 for agreement, 0 in expectation for a random relabelling.
 
     (RI - E RI) / (max RI - E RI), where E is over all partitions with the same cell sizes. 1 where the partitions are
     equal, so also for one point, for two single cells and for two partitions into single points, as in scikit-learn.
 
+    Parameters
+    ----------
     labels_true, labels_pred : (n,) integers of any kind.
 
-    Returns a scalar in [-1/2, 1] of the default float dtype.
-    Raises ValueError for labels that are not integers, not vectors, or of different lengths.
-    Cost: two sorts, O(n log n) time, O(n) memory. Source: Hubert and Arabie (1985).
+    Returns
+    -------
+    A scalar in [-1/2, 1] of the default float dtype.
 
+    Raises
+    ------
+    ValueError
+        For labels that are not integers, not vectors, or of different lengths.
+
+    Notes
+    -----
+    Two sorts, O(n log n) time, O(n) memory. Source: Hubert and Arabie (1985).
+
+    Examples
+    --------
     >>> import jax.numpy as jnp
     >>> bool(adjusted_rand_index(jnp.array([0, 0, 1, 1]), jnp.array([0, 1, 0, 1])) < 0)
     True
@@ -71,18 +97,31 @@ def adjusted_rand_index(labels_true: Int[ArrayLike, " n"], labels_pred: Int[Arra
     return _adjusted_rand_index(*_cell_sizes(*_two_labelings(labels_true, labels_pred)))
 
 
-def normalized_mutual_info(labels_true: Int[ArrayLike, " n"], labels_pred: Int[ArrayLike, " n"]) -> jax.Array:
+def normalized_mutual_info(labels_true: Int[ArrayLike, " n"], labels_pred: Int[ArrayLike, " n"]) -> Float[Array, ""]:
     """Return the mutual information of two partitions over the arithmetic mean of their entropies.
 
     I(a, b) / ((H(a) + H(b)) / 2), with the empirical distribution of the n points; the base of the logarithm cancels.
     1 where both partitions are a single cell, 0 where only one of them is, as in scikit-learn.
 
+    Parameters
+    ----------
     labels_true, labels_pred : (n,) integers of any kind.
 
-    Returns a scalar in [0, 1] of the default float dtype.
-    Raises ValueError for labels that are not integers, not vectors, or of different lengths.
-    Cost: two sorts, O(n log n) time, O(n) memory. Source: Vinh, Epps and Bailey (2010), with their NMI_sum.
+    Returns
+    -------
+    A scalar in [0, 1] of the default float dtype.
 
+    Raises
+    ------
+    ValueError
+        For labels that are not integers, not vectors, or of different lengths.
+
+    Notes
+    -----
+    Two sorts, O(n log n) time, O(n) memory. Source: Vinh, Epps and Bailey (2010), with their NMI_sum.
+
+    Examples
+    --------
     >>> import jax.numpy as jnp
     >>> float(normalized_mutual_info(jnp.array([0, 0, 1, 1]), jnp.array([3, 3, 3, 3])))
     0.0
@@ -92,23 +131,36 @@ def normalized_mutual_info(labels_true: Int[ArrayLike, " n"], labels_pred: Int[A
 
 def misclassification_rate(
     labels_true: Int[ArrayLike, " n"], labels_pred: Int[ArrayLike, " n"], *, num_labels: int | None = None
-) -> jax.Array:
+) -> Float[Array, ""]:
     """Return the smallest fraction of mismatches over all one-to-one matchings of predicted to true labels.
 
     1 - max_matching #{i : labels_pred_i is matched to labels_true_i} / n, by linear assignment. Where one side has more
     distinct labels than the other, the ones left over match nothing. Symmetric.
 
+    Parameters
+    ----------
     labels_true, labels_pred : (n,) integers of any kind.
     num_labels : largest number of distinct labels on either side, at least 1. Counted from the data when left out,
         which needs concrete labels; to be given under `jit` and `vmap`. There, labels beyond the first `num_labels`
         in increasing order (it was set too small) count as errors.
 
-    Returns a scalar in [0, 1] of the default float dtype. The matching is optimal for n below 2^24 in float32
+    Returns
+    -------
+    A scalar in [0, 1] of the default float dtype. The matching is optimal for n below 2^24 in float32
     (2^53 in float64); beyond that the counts themselves are rounded.
-    Raises ValueError for labels that are not integers, not vectors or of different lengths, where `num_labels` is
-    missing under tracing, and where concrete labels have more distinct values than `num_labels`.
-    Cost: O(n log n + num_labels^3) time, O(n + num_labels^2) memory. Needs optax.
 
+    Raises
+    ------
+    ValueError
+        For labels that are not integers, not vectors or of different lengths, where `num_labels` is
+        missing under tracing, and where concrete labels have more distinct values than `num_labels`.
+
+    Notes
+    -----
+    O(n log n + num_labels^3) time, O(n + num_labels^2) memory. Needs optax.
+
+    Examples
+    --------
     >>> import jax.numpy as jnp
     >>> float(misclassification_rate(jnp.array([0, 0, 1, 1]), jnp.array([1, 1, 0, 1])))
     0.25
@@ -134,17 +186,31 @@ def misclassification_rate(
     return _misclassification_rate(first, second, num_labels=min(num_labels, first.shape[0]))
 
 
-def spectral_error(K: Float[ArrayLike, "n n"], Khat: Float[ArrayLike, "n n"]) -> jax.Array:
+def spectral_error(K: Float[ArrayLike, "n n"], Khat: Float[ArrayLike, "n n"]) -> Float[Array, ""]:
     """Return the error of an approximate Gram matrix in the spectral norm, |K - Khat|_2 / n.
 
-    The norm is the largest singular value, so the matrices may also be unsymmetric.
+    The norm is the largest singular value, so the matrices may also be unsymmetric. `audit.spectral_error` bounds the
+    same error of a feature map on given points, without a matrix of size n x n.
 
+    Parameters
+    ----------
     K, Khat : (n, n), the same floating dtype.
 
-    Returns a scalar of that dtype, at least 0.
-    Raises ValueError for matrices that are not square, or differ in shape or dtype.
-    Cost: O(n^3) time, O(n^2) memory.
+    Returns
+    -------
+    A scalar of that dtype, at least 0.
 
+    Raises
+    ------
+    ValueError
+        For matrices that are not square, or differ in shape or dtype.
+
+    Notes
+    -----
+    O(n^3) time, O(n^2) memory.
+
+    Examples
+    --------
     >>> import jax.numpy as jnp
     >>> float(spectral_error(jnp.eye(4), jnp.zeros((4, 4))))
     0.25
@@ -152,15 +218,28 @@ def spectral_error(K: Float[ArrayLike, "n n"], Khat: Float[ArrayLike, "n n"]) ->
     return _spectral_error(*_two_grams(K, Khat))
 
 
-def frobenius_error(K: Float[ArrayLike, "n n"], Khat: Float[ArrayLike, "n n"]) -> jax.Array:
+def frobenius_error(K: Float[ArrayLike, "n n"], Khat: Float[ArrayLike, "n n"]) -> Float[Array, ""]:
     """Return the error of an approximate Gram matrix in the Frobenius norm, |K - Khat|_F / n^2.
 
+    Parameters
+    ----------
     K, Khat : (n, n), the same floating dtype.
 
-    Returns a scalar of that dtype, at least 0.
-    Raises ValueError for matrices that are not square, or differ in shape or dtype.
-    Cost: O(n^2) time and memory.
+    Returns
+    -------
+    A scalar of that dtype, at least 0.
 
+    Raises
+    ------
+    ValueError
+        For matrices that are not square, or differ in shape or dtype.
+
+    Notes
+    -----
+    O(n^2) time and memory.
+
+    Examples
+    --------
     >>> import jax.numpy as jnp
     >>> float(frobenius_error(jnp.eye(4), jnp.zeros((4, 4))))
     0.125
@@ -194,7 +273,7 @@ def _default_float() -> Any:
     return jax.dtypes.canonicalize_dtype(float)
 
 
-def _run_lengths(starts: jax.Array) -> jax.Array:
+def _run_lengths(starts: jax.Array) -> Float[Array, ""]:
     """Return the length of the run that each element of a sorted sequence is in, from the marked first elements."""
     position = lax.iota(jnp.int32, starts.shape[0])
     first = lax.cummax(jnp.where(starts, position, 0))

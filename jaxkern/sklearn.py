@@ -2,7 +2,13 @@
 
 Each transformer is a thin shell: `fit` chooses landmarks or draws frequencies with the functions of the package, keeps
 the fitted map in `map_`, and `transform` calls it in blocks. Computations run in the dtype of X, float32 or float64.
-Everything random comes from `random_state`; the same number gives the same map.
+Every transformer has these parameters, by keyword:
+
+- `kernel`: one of "gaussian", "laplacian", "exponential", "cauchy", "matern32", "matern52", or a kernel of
+  `jaxkern.kernels`, whose own parameters then hold;
+- `lengthscale`: a positive number, or None for the median distance between the points of `fit` (of a sample of pairs
+  beyond 2,000 points);
+- `random_state`: where everything random comes from; the same number gives the same map.
 """
 
 from __future__ import annotations
@@ -65,13 +71,13 @@ def _is_key(leaf: Any) -> bool:
     return isinstance(leaf, _Key)
 
 
+@dataclasses.dataclass(kw_only=True, eq=False, repr=False)
 class _Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """What all transformers share.
+    """What all transformers share: the parameters of the module's docstring, and how they are fitted and called."""
 
-    `kernel` is one of "gaussian", "laplacian", "exponential", "cauchy", "matern32", "matern52", or a kernel of
-    `jaxkern.kernels`, whose own parameters then hold. `lengthscale` is a positive number, or None for the median
-    distance between the points of `fit` (of a sample of pairs beyond 2,000 points).
-    """
+    kernel: Any = "gaussian"
+    lengthscale: Any = None
+    random_state: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -163,19 +169,11 @@ def _median(X: np.ndarray, key: Any) -> float:
     return median if median > 0 else 1.0
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class _Fourier(_Transformer):
-    """Random Fourier features, drawn at the first data and independent of them but for the lengthscale.
+    """Random Fourier features, drawn at the first data and independent of them but for the lengthscale."""
 
-    Parameters: n_frequencies, at least 1.
-    """
-
-    def __init__(
-        self, n_frequencies: int = 100, *, kernel: Any = "gaussian", lengthscale: Any = None, random_state: Any = None
-    ) -> None:
-        self.n_frequencies = n_frequencies
-        self.kernel = kernel
-        self.lengthscale = lengthscale
-        self.random_state = random_state
+    n_frequencies: int = 100
 
     def _start(self, X: np.ndarray) -> None:
         super()._start(X)
@@ -187,25 +185,49 @@ class _Fourier(_Transformer):
 
 
 class PairedFourier(_Fourier):
-    """`features.paired_fourier`: cos and sin of every frequency, 2 n_frequencies features."""
+    """`features.paired_fourier`: cos and sin of every frequency, 2 n_frequencies features.
+
+    Parameters
+    ----------
+    n_frequencies : at least 1.
+    kernel, lengthscale, random_state : as in every transformer, see the module.
+    """
 
     _draw = "paired_fourier"
 
 
 class ShiftedFourier(_Fourier):
-    """`features.shifted_fourier`: the cosine of every frequency with a random shift, n_frequencies features."""
+    """`features.shifted_fourier`: the cosine of every frequency with a random shift, n_frequencies features.
+
+    Parameters
+    ----------
+    n_frequencies : at least 1.
+    kernel, lengthscale, random_state : as in every transformer, see the module.
+    """
 
     _draw = "shifted_fourier"
 
 
 class OrthogonalFourier(_Fourier):
-    """`features.orthogonal_fourier`: cos and sin of orthogonal frequencies, 2 n_frequencies features."""
+    """`features.orthogonal_fourier`: cos and sin of orthogonal frequencies, 2 n_frequencies features.
+
+    Parameters
+    ----------
+    n_frequencies : at least 1.
+    kernel, lengthscale, random_state : as in every transformer, see the module.
+    """
 
     _draw = "orthogonal_fourier"
 
 
 class Fastfood(_Fourier):
-    """`features.fastfood`: cos and sin of structured frequencies, 2 n_frequencies features; for many dimensions."""
+    """`features.fastfood`: cos and sin of structured frequencies, 2 n_frequencies features; for many dimensions.
+
+    Parameters
+    ----------
+    n_frequencies : at least 1.
+    kernel, lengthscale, random_state : as in every transformer, see the module.
+    """
 
     _draw = "fastfood"
 
@@ -229,111 +251,87 @@ class _Landmarks(_Transformer):
         raise NotImplementedError
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class Nystrom(_Landmarks):
     """`features.nystrom` on a uniform sample of at most n_landmarks points.
 
-    Parameters: n_landmarks; n_components, the rank, or None for as many as landmarks.
+    Parameters
+    ----------
+    n_landmarks : at least 1.
+    n_components : the rank, or None for as many as landmarks.
+    kernel, lengthscale, random_state : as in every transformer, see the module.
     """
 
-    def __init__(
-        self,
-        n_landmarks: int = 100,
-        *,
-        n_components: int | None = None,
-        kernel: Any = "gaussian",
-        lengthscale: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_landmarks = n_landmarks
-        self.n_components = n_components
-        self.kernel = kernel
-        self.lengthscale = lengthscale
-        self.random_state = random_state
+    n_landmarks: int = 100
+    _: dataclasses.KW_ONLY
+    n_components: int | None = None
 
     def _fitted(self, chosen: Any, key: Any) -> Any:
         rank = None if self.n_components is None else min(self.n_components, len(chosen))
         return features.nystrom(self.kernel_, chosen, rank=rank)
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class KernelJL(_Landmarks):
     """`features.kernel_jl` on a uniform sample of at most n_landmarks points.
 
-    Parameters: n_components, the number of rows of the sketch; n_landmarks; centered.
+    Parameters
+    ----------
+    n_components : rows of the sketch, at least 1.
+    n_landmarks : at least 1.
+    centered : whether features are centred at their mean over the landmarks.
+    kernel, lengthscale, random_state : as in every transformer, see the module.
     """
 
-    def __init__(
-        self,
-        n_components: int = 20,
-        *,
-        n_landmarks: int = 200,
-        centered: bool = True,
-        kernel: Any = "gaussian",
-        lengthscale: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_landmarks = n_landmarks
-        self.centered = centered
-        self.kernel = kernel
-        self.lengthscale = lengthscale
-        self.random_state = random_state
+    n_components: int = 20
+    _: dataclasses.KW_ONLY
+    n_landmarks: int = 200
+    centered: bool = True
 
     def _fitted(self, chosen: Any, key: Any) -> Any:
         return features.kernel_jl(key, self.kernel_, chosen, num_features=self.n_components, centered=self.centered)
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class KernelPCA(_Landmarks):
     """`features.kernel_pca` on a uniform sample of at most n_landmarks points: all of them where there are no more.
 
-    Parameters: n_components; n_landmarks; centered.
+    Parameters
+    ----------
+    n_components : at least 1.
+    n_landmarks : at least 1.
+    centered : whether features are centred at their mean over the landmarks.
+    kernel, lengthscale, random_state : as in every transformer, see the module.
     """
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        n_landmarks: int = 1000,
-        centered: bool = True,
-        kernel: Any = "gaussian",
-        lengthscale: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_landmarks = n_landmarks
-        self.centered = centered
-        self.kernel = kernel
-        self.lengthscale = lengthscale
-        self.random_state = random_state
+    n_components: int = 2
+    _: dataclasses.KW_ONLY
+    n_landmarks: int = 1000
+    centered: bool = True
 
     def _fitted(self, chosen: Any, key: Any) -> Any:
         count = min(self.n_components, len(chosen))
         return features.kernel_pca(self.kernel_, chosen, num_components=count, centered=self.centered)
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class StreamingPCA(_Transformer):
     """`features.streaming_pca` on paired Fourier features: kernel PCA in memory independent of the number of points.
 
-    Parameters: n_components, n_frequencies of the map in front, sketch_size (rows kept, at least n_components).
+    Parameters
+    ----------
+    n_components : at least 1.
+    n_frequencies : of the map in front, at least 1.
+    sketch_size : rows kept, at least n_components.
+    centered : whether components are those of the features less their mean.
+    kernel, lengthscale, random_state : as in every transformer, see the module.
     """
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        n_frequencies: int = 200,
-        sketch_size: int = 50,
-        centered: bool = True,
-        kernel: Any = "gaussian",
-        lengthscale: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_frequencies = n_frequencies
-        self.sketch_size = sketch_size
-        self.centered = centered
-        self.kernel = kernel
-        self.lengthscale = lengthscale
-        self.random_state = random_state
+    n_components: int = 2
+    _: dataclasses.KW_ONLY
+    n_frequencies: int = 200
+    sketch_size: int = 50
+    centered: bool = True
 
     def _start(self, X: np.ndarray) -> None:
         super()._start(X)

@@ -63,6 +63,7 @@ MODULES = (
 )
 RESULTS = {
     "kernels.Kernel": "the base class",
+    "kernels.KernelLike": "a type",
     "features.Fastfood": "what fastfood returns",
     "features.KernelJL": "what kernel_jl returns",
     "features.KernelPCA": "what kernel_pca returns",
@@ -286,9 +287,11 @@ for _name, _kernel in {
     kernel_entry(_name, _kernel)
 
 
-@op("kernels.as_kernel", lambda c, v: within("K", v["K"], 0, 1), kernels=("user",), shows_infinity=False)
-def _(c):
-    return {"K": (gram.gram(kernels.as_kernel(user), c.X), (c.n, c.n))}
+for _name in ("as_kernel", "psd_kernel"):
+
+    @op(f"kernels.{_name}", lambda c, v: within("K", v["K"], 0, 1), kernels=("user",), shows_infinity=False)
+    def _(c, name=_name):
+        return {"K": (gram.gram(getattr(kernels, name)(user), c.X), (c.n, c.n))}
 
 
 @op("kernels.kappa", kernels=STATIONARY, hides="a constant of the kernel", points=False,
@@ -859,7 +862,6 @@ def _(c):
         "variance": (phi.total_variance, ()),
         "ratio": (phi.explained_variance_ratio, (c.few,)),
         "residual": (phi.reconstruction_residual(c.Y), (c.n + 1,)),
-        "coefficients": (phi.coefficients(phi(c.Y)), (c.n + 1, c.n)),
         "none": (phi.reconstruction_residual(c.Y[:0]), (0,)),
     }
 
@@ -913,6 +915,11 @@ def _(c):
         "eigenvalues": (pca.eigenvalues, (min(c.n, 4),)),
         "ratio": (pca.explained_variance_ratio, (min(c.n, 4),)),
     }
+
+
+@op("features.as_map", check_fourier, least=0, skips=("stacked",), overflows=True)
+def _(c):
+    return {"Z": (features.as_map(fourier_map(c))(c.X), (*c.plain.shape[:-1], 8))}
 
 
 @op("features.standardized", check_fourier, least=0, skips=("stacked",), overflows=True)
@@ -1367,6 +1374,12 @@ def _(c):
     turned = jnp.asarray([[2, 0, 3, 1], [1, 3, 0, 2]], jnp.int32)
     signs = jnp.sign(c.numbers(2, c.dim))
     return features.Fastfood(c.kernel, signs, turned, c.numbers(2, 4), positive(c, 6)).frequencies
+
+
+@method("features.KernelPCA.coefficients")
+def _(c):
+    parts = (c.numbers(4, c.n), c.numbers(4), positive(c, 4), whole_number(4), 3 + c.share, c.share)
+    return features.KernelPCA(c.kernel, c.X, *parts).coefficients(c.numbers(5, 4))
 
 
 @method("features.RandomFeaturePCA.explained_variance")

@@ -82,10 +82,7 @@ def kernel_kmeans(
 
     Notes
     -----
-    O(n m rank + m^3) time for m landmarks beyond k-means in `rank` coordinates, O(n rank + m^2) memory.
-
-    References
-    ----------
+    O(n m rank + m^3) time for m landmarks beyond k-means in `rank` coordinates, O(n rank + m^2) memory. Source:
     kpotufe2020, Section 5.2.
 
     Examples

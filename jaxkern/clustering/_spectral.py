@@ -118,11 +118,8 @@ def spectral_from_gram(
 
     Notes
     -----
-    O(n^2 R) time for each step of a block iteration, or O(n^3) where R is not small; O(n^2) memory.
-
-    References
-    ----------
-    amini2021, Algorithm 1; Theorem 3 bounds its misclassification.
+    O(n^2 R) time for each step of a block iteration, or O(n^3) where R is not small; O(n^2) memory. Source: amini2021,
+    Algorithm 1; Theorem 3 bounds its misclassification.
 
     Examples
     --------
@@ -179,10 +176,7 @@ def kernel_spectral(
     Notes
     -----
     O(n^2 (dim + R)) time for each step of a block iteration. Memory O(n^2), or O(n R) and a few tiles if matrix-free.
-
-    References
-    ----------
-    amini2021, Algorithm 1; Theorem 3 bounds its misclassification.
+    Source: amini2021, Algorithm 1; Theorem 3 bounds its misclassification.
 
     Examples
     --------

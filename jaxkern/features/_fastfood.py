@@ -11,10 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxkern._types import Array, ArrayLike, DTypeLike, Float, PRNGKeyArray
+from jaxkern._types import Array, DTypeLike, Float, PRNGKeyArray
 from jaxkern.draws import normal_rows
-from jaxkern.features._fourier import _Fourier, _paired_rows, draw_arguments, turns_by_digits
-from jaxkern.features._map import apply_rows
+from jaxkern.features._fourier import _Fourier, draw_arguments, turns_by_digits
 from jaxkern.kernels import Kernel, KernelLike
 from jaxkern.kernels._spectra import spectral_law
 from jaxkern.linalg import matmul
@@ -54,11 +53,6 @@ class Fastfood(_Fourier):
         return self.lengths.shape[0]
 
     @property
-    def num_features(self) -> int:
-        """Number of features, two for each frequency."""
-        return 2 * self.num_frequencies
-
-    @property
     def frequencies(self) -> Float[Array, "num_frequencies dim"]:  # type: ignore[override]
         """Frequencies for lengthscale 1, (num_frequencies, dim): formed at every access, while the map never does."""
         return _frequencies(self)
@@ -83,15 +77,8 @@ class Fastfood(_Fourier):
         turns = lax.map(block, (self.signs, self.permutations, self.gains, lengths))
         return jnp.swapaxes(turns, 0, 1).reshape(X.shape[0], num_blocks * size)[:, : self.num_frequencies]
 
-    def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
-        """Return phi(X), (..., num_features) for X (..., dim).
-
-        Raises
-        ------
-        ValueError
-            If the last axis of X is not dim, or X is not of the dtype of the lengths.
-        """
-        return apply_rows(partial(_paired_rows, self), X, self.signs)
+    def _like(self) -> jax.Array:
+        return self.signs
 
 
 def fastfood(
@@ -146,11 +133,8 @@ def fastfood(
     Why the mean is exact: let h_j be row j of H. The vector G h_j has the entries of g with fixed signs, so that it is
     uniform on a sphere whatever B and Pi are; H B / sqrt(D) and Pi are orthogonal, so (B H Pi^T) G h_j is uniform on
     the unit sphere of R^D, and S multiplies it by an independent length with the right law. The first dim coordinates
-    of a vector with the law in R^D are one with the law in R^dim, as both are s z with z normal.
-
-    References
-    ----------
-    le2013, whose G has the length of g and whose S divides by it.
+    of a vector with the law in R^D are one with the law in R^dim, as both are s z with z normal. Source: le2013, whose
+    G has the length of g and whose S divides by it.
 
     Examples
     --------

@@ -42,6 +42,28 @@ class _Fourier:
         """Number of frequencies."""
         return self.frequencies.shape[0]
 
+    @property
+    def num_features(self) -> int:
+        """Number of features, two for each frequency."""
+        return 2 * self.num_frequencies
+
+    def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
+        """Return phi(X), (..., num_features) for X (..., dim).
+
+        Raises
+        ------
+        ValueError
+            If the last axis of X is not dim, or X is not of the dtype of the map.
+        """
+        return apply_rows(self._rows, X, self._like())
+
+    def _rows(self, X: jax.Array) -> jax.Array:
+        return _paired_rows(self, X)
+
+    def _like(self) -> jax.Array:
+        """Return an array of dim columns in the dtype of the map."""
+        return self.frequencies
+
     def _turns(self, X: jax.Array) -> jax.Array:
         """Return the phases <w_j, x_i> / lengthscale in turns, that is divided by 2 pi, (n, num_frequencies)."""
         return matmul(X, (self.frequencies / self._turn(X.dtype)).T)
@@ -80,21 +102,6 @@ class PairedFourier(_Fourier):
     kernel: Any
     frequencies: jax.Array
 
-    @property
-    def num_features(self) -> int:
-        """Number of features, two for each frequency."""
-        return 2 * self.num_frequencies
-
-    def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
-        """Return phi(X), (..., num_features) for X (..., dim).
-
-        Raises
-        ------
-        ValueError
-            If the last axis of X is not dim, or X is not of the dtype of the frequencies.
-        """
-        return apply_rows(partial(_paired_rows, self), X, self.frequencies)
-
 
 @pytree
 class ShiftedFourier(_Fourier):
@@ -116,15 +123,8 @@ class ShiftedFourier(_Fourier):
         """Number of features, one for each frequency."""
         return self.num_frequencies
 
-    def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
-        """Return phi(X), (..., num_features) for X (..., dim).
-
-        Raises
-        ------
-        ValueError
-            If the last axis of X is not dim, or X is not of the dtype of the frequencies.
-        """
-        return apply_rows(partial(_shifted_rows, self), X, self.frequencies)
+    def _rows(self, X: jax.Array) -> jax.Array:
+        return _shifted_rows(self, X)
 
 
 def paired_fourier(
@@ -168,11 +168,7 @@ def paired_fourier(
 
     Inner products of features keep their digits however far points are from the origin; phases that one product would
     round by more than 3e-5 (float32) take three to four times as long: subtract the mean first, which changes no inner
-    product.
-
-    References
-    ----------
-    rahimi2007; chen2016, Section 1.1, the map with a hat.
+    product. Source: rahimi2007; chen2016, Section 1.1, the map with a hat.
 
     Examples
     --------
@@ -222,10 +218,8 @@ def shifted_fourier(
     -----
     m uniform draws beside the normal ones of `paired_fourier`; mapping N points takes N m dim multiply-adds and N m
     cosines. Memory O(m dim) to keep. Moving the points changes inner products of these features, but not their law.
-
-    References
-    ----------
-    rahimi2007; ghashami2016, Section 2 (RFFMaps); chen2016, Section 1.1, the map with a tilde, there without sqrt(2).
+    Source: rahimi2007; ghashami2016, Section 2 (RFFMaps); chen2016, Section 1.1, the map with a tilde, there without
+    sqrt(2).
 
     Examples
     --------

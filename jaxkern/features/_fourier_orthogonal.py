@@ -54,11 +54,7 @@ def orthogonal_fourier(
     Notes
     -----
     Drawing takes ceil(m / dim) QR decompositions of dim x dim matrices, O(m dim^2), whole blocks even where the last
-    one is cut; mapping and memory are those of `paired_fourier`.
-
-    References
-    ----------
-    yu2016.
+    one is cut; mapping and memory are those of `paired_fourier`. Source: yu2016.
 
     Examples
     --------

@@ -13,7 +13,12 @@ from jaxkern._types import FeatureMap
 
 
 def as_map(phi: FeatureMap) -> Any:
-    """Return a map as a PyTree: a plain function becomes part of the tree structure."""
+    """Return a map as a PyTree: a plain function becomes part of the tree structure.
+
+    Parameters
+    ----------
+    phi : a feature map, or any function of points.
+    """
     leaves = jax.tree.leaves(phi)
     return jax.tree_util.Partial(phi) if len(leaves) == 1 and leaves[0] is phi else phi
 

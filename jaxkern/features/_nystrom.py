@@ -84,11 +84,8 @@ def nystrom(
     -----
     O(n^3) time and O(n^2) memory to fit, beyond the n^2 kernel evaluations; mapping N points takes N n num_features
     multiply-adds and N n kernel evaluations. A single feature is an eigenvector's, so its sign is arbitrary; inner
-    products of features are not.
-
-    References
-    ----------
-    williams2001; kpotufe2020, Section 5.2, where k-means of these features stands for kernel k-means.
+    products of features are not. Source: williams2001; kpotufe2020, Section 5.2, where k-means of these features stands
+    for kernel k-means.
 
     Examples
     --------

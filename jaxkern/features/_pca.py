@@ -137,10 +137,7 @@ def kernel_pca(
     of each feature is arbitrary.
 
     Derivatives take a full decomposition. Those of inner products of features, of residuals and of sums of variances
-    are right also where eigenvalues coincide, as long as num_components does not divide a group of equal ones.
-
-    References
-    ----------
+    are right also where eigenvalues coincide, as long as num_components does not divide a group of equal ones. Source:
     scholkopf1998; kpotufe2020, Section 5.2 (experiments).
 
     Examples

@@ -103,11 +103,8 @@ def random_feature_pca(
     O(N M min(N, M) + min(N, M)^3) time and O(N M + min(N, M)^2) memory to fit, beyond the features of X; for few
     components of many features and points the cubic term is that of a partial eigensolver, as in `kernel_pca`. Mapping
     a point takes M num_components multiply-adds beyond its features. The sign of each new feature is arbitrary.
-    Derivatives are right where eigenvalues coincide, too, as in `kernel_pca`.
-
-    References
-    ----------
-    lopez2014; ghashami2016, Section 1.2 and Section 4 (RNCA), uncentred.
+    Derivatives are right where eigenvalues coincide, too, as in `kernel_pca`. Source: lopez2014; ghashami2016, Section
+    1.2 and Section 4 (RNCA), uncentred.
 
     Examples
     --------

@@ -78,11 +78,8 @@ def kernel_jl(
     Notes
     -----
     d n^2 multiply-adds beyond the n^2 kernel evaluations and d n normal draws (no eigen-decomposition, no inverse);
-    mapping N points takes N d n more. Memory O(n^2 + d n) to draw, O(d n) to keep.
-
-    References
-    ----------
-    kpotufe2020, (1), (5) and Theorem 1; claims kpotufe2020:eq1, :normalisation, :cost.
+    mapping N points takes N d n more. Memory O(n^2 + d n) to draw, O(d n) to keep. Source: kpotufe2020, (1), (5) and
+    Theorem 1; claims kpotufe2020:eq1, :normalisation, :cost.
 
     Examples
     --------

@@ -133,7 +133,12 @@ class _Finalize(Protocol):
 
 
 class StreamingPCA(NamedTuple):
-    """The pure functions that `streaming_pca` returns."""
+    """The pure functions that `streaming_pca` returns, which says what they do.
+
+    Attributes
+    ----------
+    init, update, merge, finalize : functions.
+    """
 
     init: _Init
     update: _Update
@@ -175,13 +180,9 @@ def streaming_pca(
 
     Notes
     -----
-    Memory does not grow with the number of points: 2 sketch_size m numbers. Beyond the cost of phi, a point takes
-    6 sketch_size m multiply-adds.
-
-    References
-    ----------
-    ghashami2016, Algorithm 1 with the default sketch, and Lemma 3.3 and Theorem 3.2 (corrected: points left in the
-    buffer count).
+    Memory does not grow with the number of points: 2 sketch_size m numbers. Beyond the cost of phi, a point takes 6
+    sketch_size m multiply-adds. Source: ghashami2016, Algorithm 1 with the default sketch, and Lemma 3.3 and Theorem
+    3.2 (corrected: points left in the buffer count).
 
     Examples
     --------

@@ -173,7 +173,12 @@ def _times(factor: Any, constant: Any) -> Any:
 
 @pytree
 class Sum(Kernel):
-    """K = first + second."""
+    """K = first + second.
+
+    Parameters
+    ----------
+    first, second : the kernels.
+    """
 
     first: Any
     second: Any
@@ -209,7 +214,12 @@ class Sum(Kernel):
 
 @pytree
 class Product(Kernel):
-    """K = first * second."""
+    """K = first * second.
+
+    Parameters
+    ----------
+    first, second : the kernels.
+    """
 
     first: Any
     second: Any
@@ -245,7 +255,13 @@ class Product(Kernel):
 
 @pytree
 class Scaled(Kernel):
-    """K = factor * kernel, factor >= 0."""
+    """K = factor * kernel.
+
+    Parameters
+    ----------
+    kernel : the kernel.
+    factor : a number that is not negative.
+    """
 
     kernel: Any
     factor: Any

@@ -102,6 +102,10 @@ class Exponential(_Radial):
     """K(x, y) = exp(-|x - y| / lengthscale), the Matern kernel of order 1/2 (Euclidean norm).
 
     Its gradient at coincident points does not exist; zero, the symmetric choice, is returned.
+
+    Parameters
+    ----------
+    lengthscale : positive scalar.
     """
 
     lengthscale: Any
@@ -125,7 +129,12 @@ class Exponential(_Radial):
 
 @pytree
 class Matern32(_Radial):
-    """K(x, y) = (1 + a) exp(-a), a = sqrt(3) |x - y| / lengthscale."""
+    """K(x, y) = (1 + a) exp(-a), a = sqrt(3) |x - y| / lengthscale.
+
+    Parameters
+    ----------
+    lengthscale : positive scalar.
+    """
 
     lengthscale: Any
     _slope: ClassVar[float | None] = 1.5
@@ -143,7 +152,12 @@ class Matern32(_Radial):
 
 @pytree
 class Matern52(_Radial):
-    """K(x, y) = (1 + a + a^2 / 3) exp(-a), a = sqrt(5) |x - y| / lengthscale."""
+    """K(x, y) = (1 + a + a^2 / 3) exp(-a), a = sqrt(5) |x - y| / lengthscale.
+
+    Parameters
+    ----------
+    lengthscale : positive scalar.
+    """
 
     lengthscale: Any
     _slope: ClassVar[float | None] = 5 / 6
@@ -185,7 +199,12 @@ class _Coordinatewise(_Stationary):
 
 @pytree
 class Laplacian(_Coordinatewise):
-    """K(x, y) = exp(-|x - y|_1 / lengthscale), the product form of scikit-learn's laplacian_kernel."""
+    """K(x, y) = exp(-|x - y|_1 / lengthscale), the product form of scikit-learn's laplacian_kernel.
+
+    Parameters
+    ----------
+    lengthscale : positive scalar.
+    """
 
     lengthscale: Any
 
@@ -204,7 +223,12 @@ class Laplacian(_Coordinatewise):
 
 @pytree
 class Cauchy(_Coordinatewise):
-    """K(x, y) = prod_j 1 / (1 + (x_j - y_j)^2 / lengthscale^2)."""
+    """K(x, y) = prod_j 1 / (1 + (x_j - y_j)^2 / lengthscale^2).
+
+    Parameters
+    ----------
+    lengthscale : positive scalar.
+    """
 
     lengthscale: Any
 

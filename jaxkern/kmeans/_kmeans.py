@@ -87,12 +87,8 @@ def kmeans(
 
     Notes
     -----
-    O(N d k) time for each iteration and O(N d k num_candidates) for each seeding; O(N (d + num_candidates) +
-    block_size k) memory.
-
-    References
-    ----------
-    Lloyd (1982), Arthur and Vassilvitskii (2007).
+    O(N d k) time for each iteration and O(N d k num_candidates) for each seeding; O(N (d + num_candidates) + block_size
+    k) memory. Source: Lloyd (1982), Arthur and Vassilvitskii (2007).
 
     Examples
     --------

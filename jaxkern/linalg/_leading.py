@@ -55,7 +55,7 @@ def eigen_rows(
 def prefers_partial(n: int, num_values: int) -> bool:
     """Tell whether few eigenpairs of a dense (n, n) matrix come faster from the partial solver: by sizes alone.
 
-    Measured by benchmarks/eigensolvers.py on Gaussian Gram matrices on CPU.
+    Measured by benchmarks/crossovers.py on Gaussian Gram matrices on CPU.
     """
     return n >= 400 and 40 * num_values <= n
 

@@ -63,11 +63,8 @@ def fourier(
     The plan is for `features.paired_fourier`; `shifted_fourier` and `orthogonal_fourier` are not covered. For a tight
     cluster of n = 100 or 1,000 orthonormal points, eps in {.1, .2, .3} and delta = .05, it is at most 1.12 times the
     smallest number that simulation finds. What is bounded is Dhat / D, within [1 - eps, 1 + eps]; D / Dhat is then
-    within [1 / (1 + eps), 1 / (1 - eps)].
-
-    References
-    ----------
-    chen2016, Theorems 4.1 and 5.1; Theorems B, C and F of docs/theory/chen2016.md.
+    within [1 / (1 + eps), 1 / (1 - eps)]. Source: chen2016, Theorems 4.1 and 5.1; Theorems B, C and F of
+    docs/theory/chen2016.md.
 
     Examples
     --------

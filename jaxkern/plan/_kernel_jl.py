@@ -54,10 +54,8 @@ def kernel_jl(
     Notes
     -----
     The second kind is honest, and large: n grows like 1,568 kappa s log(4 / delta) / (S eps^2) with s = trace / S.
-
-    References
-    ----------
-    kpotufe2020, Theorem 1; Theorems B and C of docs/theory/kpotufe2020.md, and (0) there for finitely many functions.
+    Source: kpotufe2020, Theorem 1; Theorems B and C of docs/theory/kpotufe2020.md, and (0) there for finitely many
+    functions.
 
     Examples
     --------

@@ -20,10 +20,13 @@ ANY_NUMBER = 1e300
 class Plan:
     """Sizes, and the statement that certifies them.
 
-    The field source names it, as in `Bound`; probability is that with which the target is met, at least 1 - delta; and
-    proved is False where a size rests on a numerical minimum, which none does at present. Sizes are in num_frequencies,
-    num_features, num_landmarks and sketch_size, None where they do not apply; what `memory` counts is in map_bytes,
-    feature_bytes, sketch_bytes and total_bytes.
+    Attributes
+    ----------
+    source : names the statement, as in `Bound`.
+    probability : that with which the target is met, at least 1 - delta.
+    proved : False where a size rests on a numerical minimum, which none does at present.
+    num_frequencies, num_features, num_landmarks, sketch_size : the sizes, None where they do not apply.
+    map_bytes, feature_bytes, sketch_bytes, total_bytes : what `memory` counts.
     """
 
     source: str

@@ -44,10 +44,7 @@ def streaming(
     Notes
     -----
     The plan is for `features.streaming_pca(features.paired_fourier(...), sketch_size=...)` with the default sketch,
-    uncentred, in exact arithmetic. The state reports what the sketch lost, which is usually far less.
-
-    References
-    ----------
+    uncentred, in exact arithmetic. The state reports what the sketch lost, which is usually far less. Source:
     ghashami2016, Theorem 3.2; Theorem E of docs/theory/ghashami2016.md.
 
     Examples
@@ -105,11 +102,8 @@ def nystrom(eps: float, delta: float) -> Plan:
     -----
     The statement is about `landmarks.uniform` and `features.nystrom` without a rank, in exact arithmetic. No statement
     here says anything better of other landmarks (leverage scores, pivoted Cholesky, k-means++) or anything of Nystrom
-    cut to a rank; the trace residual of a fitted map does, afterwards.
-
-    References
-    ----------
-    Theorem G of docs/theory/ghashami2016.md.
+    cut to a rank; the trace residual of a fitted map does, afterwards. Source: Theorem G of
+    docs/theory/ghashami2016.md.
 
     Examples
     --------

@@ -73,13 +73,23 @@ class Function:
 
 
 def section(kernel: KernelLike, X: Float[ArrayLike, "n d"]) -> Function:
-    """Return the kernel sections K(., x) of all rows x of X, (n, d), as n functions."""
+    """Return the kernel sections K(., x) of all rows x of X, as n functions.
+
+    Parameters
+    ----------
+    kernel : a kernel, or a function of two points.
+    X : (n, d) points.
+    """
     X = checks.matrix("X", X)
     return Function(as_kernel(kernel), X, jnp.eye(X.shape[0], dtype=X.dtype))
 
 
 def inner(f: Function, g: Function) -> Float[Array, ...]:
     """Return <f, g> in H: a scalar, or all pairs (r_f, r_g) where f or g stand for several functions.
+
+    Parameters
+    ----------
+    f, g : functions of one RKHS.
 
     Raises
     ------
@@ -96,7 +106,12 @@ def inner(f: Function, g: Function) -> Float[Array, ...]:
 
 
 def norm(f: Function) -> Float[Array, ...]:
-    """Return |f| in H, () or (r,)."""
+    """Return |f| in H, () or (r,).
+
+    Parameters
+    ----------
+    f : one function, or r of them.
+    """
     kernel, points, weights = _parts(f)
     values = _product(kernel, points, points, weights)
     return jnp.sqrt(jnp.maximum(jnp.sum(weights * values, axis=0), 0))

@@ -106,11 +106,8 @@ def stream(
     -----
     Time that of `pca.update` for N rows, divided by the number of devices, and num_streams merges. Memory of a step and
     of num_streams states; processes exchange one state each. The last step of a stream is filled up with rows of weight
-    0, which change no guarantee, so that one program serves every N.
-
-    References
-    ----------
-    ghashami2016, Algorithm 1; that states merge within the same bound is proved in `frequent_directions`.
+    0, which change no guarantee, so that one program serves every N. Source: ghashami2016, Algorithm 1; that states
+    merge within the same bound is proved in `frequent_directions`.
 
     Examples
     --------

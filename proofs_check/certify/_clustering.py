@@ -33,15 +33,10 @@ from jaxkern.gram import center, gram
 from jaxkern.kernels import psd_kernel
 from jaxkern.linalg import matmul
 from jaxkern.metrics import misclassification_rate
-from proofs_check.certify._rows import rows_of
-
-__all__ = ["LARGEST", "Clustering", "Clusters"]
-
-LARGEST = 2_000
-"""Points beyond which a draw takes seconds: s^2 (num_features + iterations * restarts * clusters) multiply-adds."""
+from proofs_check.certify._features import features, ranged
+from proofs_check.certify._rows import distinct, rows_of
 
 _MOST_ITERATIONS = 100
-_COLUMNS = 64
 
 
 @dataclass(frozen=True)
@@ -52,7 +47,6 @@ class Clusters:
     ----------
     points : (s, dim), as maps get them.
     labels : (s,) int32, the best partition of two sets of restarts.
-    within : its share of the variance that lies within clusters, in [0, 1].
     own_disagreement : misclassification rate between the best partitions of the two sets. Where it is large, several
         partitions are nearly as good as the best, and an error of this size need not be the map's.
     num_restarts : seedings of each set.
@@ -60,7 +54,6 @@ class Clusters:
 
     points: jax.Array
     labels: jax.Array
-    within: float
     own_disagreement: float
     num_restarts: int
 
@@ -94,8 +87,8 @@ class Clustering:
     Notes
     -----
     `prepare` and `error` take s^2 num_features multiply-adds for the Gram matrix and 2 s^2 num_restarts num_clusters
-    for each of some 10 to 30 iterations; memory 2 s^2. No embedding of the exact kernel is computed, which would take
-    s^3. Programs are compiled once for each number of points and 64 features.
+    for each of some 10 to 30 iterations: seconds for more than 2,000 points; memory 2 s^2. No embedding of the exact
+    kernel is computed, which would take s^3. Programs are compiled once for each number of points and 64 features.
     """
 
     kernel: Any
@@ -114,20 +107,20 @@ class Clustering:
         self.num_clusters = checks.count("num_clusters", self.num_clusters, minimum=2)
         self.num_restarts = checks.count("num_restarts", self.num_restarts)
 
-    def refuses(self, map_name: str) -> str:
+    def refuses(self, _map_name: str) -> str:
         """Return "": distances may have any scale, so that every map can be asked."""
         return ""
 
-    def prepare(self, key: Any, points: Any, labels: np.ndarray | None = None) -> Clusters:
+    def prepare(self, key: Any, points: Any, _labels: np.ndarray | None = None) -> Clusters:
         """Cluster the points (s, dim) or `Rows` by the exact kernel, twice; the labels of the points play no part.
 
         Raises ValueError if fewer than `num_clusters` points are distinct, or numbers are not finite.
         """
         rows = rows_of(points)
-        distinct = len(np.unique(rows.points, axis=0))
-        if distinct < self.num_clusters:
+        num_distinct = len(distinct(rows.points)[0])
+        if num_distinct < self.num_clusters:
             raise ValueError(
-                f"num_clusters must be at most the number of distinct points, {distinct} of {len(rows.points)}, "
+                f"num_clusters must be at most the number of distinct points, {num_distinct} of {len(rows.points)}, "
                 f"got {self.num_clusters}; ask for fewer clusters"
             )
         with jax.enable_x64(True):
@@ -140,35 +133,21 @@ class Clustering:
         if not math.isfinite(first_within + second_within):
             raise ValueError("kernel k-means of the points is not finite; look for NaN or huge entries in the points")
         better = first if first_within <= second_within else second
-        within = min(first_within, second_within)
-        return Clusters(rows.inputs, better, within, self._disagreement(first, second), self.num_restarts + 1)
+        return Clusters(rows.inputs, better, self._disagreement(first, second), self.num_restarts + 1)
 
     def error(self, key: Any, phi: Any, prepared: Clusters) -> float:
         """Return the share of points that the map's partition has elsewhere; NaN for features that are not finite."""
         labels, within = self._best(checks.key(key), _gram_of(phi, prepared.points), prepared.labels)
         return self._disagreement(prepared.labels, labels) if math.isfinite(within) else math.nan
 
-    def detail(self, phi: Any, prepared: Clusters) -> dict[str, Any]:
-        """Return the sizes of the exact clusters, how reliable they are, and what the map makes of that partition.
-
-        `within_exact` and `within_map` are the shares of the variance within the clusters of the exact partition.
-        """
-        sizes = np.bincount(np.asarray(prepared.labels), minlength=self.num_clusters)
-        G = _gram_of(phi, prepared.points)
-        with jax.enable_x64(True):
-            within = float(_within(G, prepared.labels, num_clusters=self.num_clusters))
-        return {
-            "own_disagreement": prepared.own_disagreement,
-            "words": prepared.words,
-            "sizes": sorted((int(size) for size in sizes), reverse=True),
-            "within_exact": prepared.within,
-            "within_map": within if math.isfinite(within) else None,
-        }
+    def detail(self, _phi: Any, prepared: Clusters) -> dict[str, Any]:
+        """Return how reliable the exact partition is, in words."""
+        return {"words": prepared.words}
 
     def _best(self, key: jax.Array, G: jax.Array, start: jax.Array) -> tuple[jax.Array, float]:
         with jax.enable_x64(True):
-            found, within = _partition(key, G, start, num_clusters=self.num_clusters, num_restarts=self.num_restarts)
-            return found, float(within)
+            labels, within = _partition(key, G, start, num_clusters=self.num_clusters, num_restarts=self.num_restarts)
+            return labels, float(within)
 
     def _disagreement(self, first: jax.Array, second: jax.Array) -> float:
         rate = float(misclassification_rate(first, second, num_labels=self.num_clusters))
@@ -176,31 +155,11 @@ class Clustering:
         return round(rate * len(first)) / len(first)
 
 
-def features(phi: Any, points: jax.Array) -> jax.Array:
-    """Return the features of points, filled up with columns of zeros so that neighbouring sizes share programs.
-
-    To the next multiple of 64, or of an eighth of the next power of two where that is more: a quarter too many at most,
-    and four programs while sizes double.
-    """
-    Z = phi(points)
-    step = max(_COLUMNS, 1 << max((Z.shape[1] - 1).bit_length() - 3, 0))
-    return jnp.pad(Z, ((0, 0), (0, -Z.shape[1] % step)))
-
-
 def _gram_of(phi: Any, points: jax.Array) -> jax.Array:
     """Return the scaled Gram matrix of the centred features, in float64."""
     Z = features(phi, points)
     with jax.enable_x64(True):
         return _features_gram(Z.astype("float64"))
-
-
-def ranged(Z: jax.Array) -> jax.Array:
-    """Return the features over the power of two at their largest entry, which rounds nothing.
-
-    What Kernel JL keeps may be too small for its square.
-    """
-    exponent = jnp.frexp(jnp.max(jnp.abs(Z)))[1]
-    return jnp.ldexp(Z, -exponent)
 
 
 @jax.jit
@@ -278,18 +237,18 @@ def _moved(G: jax.Array, labels: jax.Array, num_clusters: int) -> jax.Array:
     products = matmul(averages.reshape(-1, num_points), G).reshape(averages.shape)
     squares = (averages * products).sum(axis=2, keepdims=True)
     scores = jnp.where(counts[:, :, None] > 0, squares - 2 * products, jnp.inf)
-    found = lax.argmin(scores, 1, jnp.int32)
+    moved = lax.argmin(scores, 1, jnp.int32)
     distances = lengths[None, :] + scores.min(axis=1)
     rounding = 8 * math.sqrt(num_points) * eps * lengths.max()
 
-    def filled(found: jax.Array, distances: jax.Array) -> jax.Array:
-        empty = jnp.zeros(num_clusters, jnp.int32).at[found].add(1) == 0
+    def filled(moved: jax.Array, distances: jax.Array) -> jax.Array:
+        empty = jnp.zeros(num_clusters, jnp.int32).at[moved].add(1) == 0
         far = lax.top_k(distances.astype(jnp.float32), num_clusters)[1]
         chosen = far[jnp.maximum(jnp.cumsum(empty) - 1, 0)]
         chosen = jnp.where(empty & (distances[chosen] > rounding), chosen, num_points)
-        return found.at[chosen].set(jnp.arange(num_clusters, dtype=jnp.int32), mode="drop")
+        return moved.at[chosen].set(jnp.arange(num_clusters, dtype=jnp.int32), mode="drop")
 
-    return jax.vmap(filled)(found, distances)
+    return jax.vmap(filled)(moved, distances)
 
 
 def _averages(labels: jax.Array, num_clusters: int, dtype: Any) -> tuple[jax.Array, jax.Array]:
@@ -304,6 +263,3 @@ def _variance_within(G: jax.Array, labels: jax.Array, num_clusters: int) -> jax.
     averages, counts = _averages(labels, num_clusters, G.dtype)
     between = (averages * matmul(averages, G)).sum(axis=1)
     return jnp.mean(jnp.diagonal(G)) - (counts / len(G) * between).sum()
-
-
-_within = jax.jit(_variance_within, static_argnames="num_clusters")

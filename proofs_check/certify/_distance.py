@@ -17,8 +17,7 @@ import dataclasses
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,73 +25,39 @@ import numpy as np
 
 from jaxkern import checks
 from jaxkern.features import as_map
-from jaxkern.gram import gram, kernel_distance
 from jaxkern.kernels import psd_kernel
-from jaxkern.linalg import matmul
-from proofs_check.certify._rows import Rows, rows_of
-
-__all__ = ["Distance", "Pairs", "embed"]
+from proofs_check.certify._features import embed
+from proofs_check.certify._rows import Rows, distinct, rows_of
+from proofs_check.certify._tiles import (
+    Ratios,
+    Reach,
+    Tile,
+    by_difference,
+    by_product,
+    centred,
+    direct,
+    mean_of,
+    reach_of,
+    tile_of,
+    worst_of,
+)
 
 _SIDE = 1024
 _ROUND_SIDE = 64
-_ROUND_FEATURES = 256
 _MIDDLE = 256
 """Points whose mean is subtracted from features."""
 _HELD_BYTES = 2**30
-"""Squared distances of all pairs are held up to so many bytes, and computed again for every draw beyond."""
+"""Squared distances of all pairs are kept in memory up to this size, and computed again for every draw beyond it."""
 _CHUNK = 256
 """Pairs whose differences of features stay in the cache of a CPU: ten times faster than 2,048."""
 _CROWDED = 64
-"""A tile of which more than this fraction (one in so many) is close takes a float64 product: twice the time of one in
-float32, which is less than that of so many differences."""
+"""A tile in which more than one pair in 64 is close takes a float64 product: it costs twice a float32 one, which is
+still less than that many differences."""
 _CANCELLATION = 1e-4
 """Squared distances above this times (a_x + a_y) / eps come from float32 products. Their error was at most
 1.2e-6 (a_x + a_y) for 128 to 40,000 features, which moves the ratio of distances by at most 0.6 % of eps."""
-_KERNEL_CANCELLATION = 2e3
-"""Kernel distances take differences of points where float64 products would move the ratio by 0.1 % of eps or so."""
 _MOST_DETAIL = 2_000
 _NUM_BINS = 24
-
-
-class _Reach(NamedTuple):
-    """What decides which way a pair goes; float64, (side,) each.
-
-    spread is |K_x - m|^2, m the mean of some of the points; exact a squared distance, and rounding a distance, below
-    which the sum over the two points of a pair calls for differences of points and of features.
-    """
-
-    spread: jax.Array
-    exact: jax.Array
-    rounding: jax.Array
-
-
-@dataclass(frozen=True, eq=False)
-class _Tile:
-    """Pairs of two blocks of points.
-
-    `squared` holds squared distances (side, side) float32, NaN for pairs that do not go to the product, or None where
-    they are not held. `near` holds chunks of the others: indices within the blocks, and distances, NaN for padding.
-    """
-
-    rows: int
-    cols: int
-    wide: bool
-    squared: jax.Array | None
-    near: tuple[tuple[np.ndarray, np.ndarray, jax.Array], ...]
-
-
-class _Part(NamedTuple):
-    """Some pairs: `ratios`, squared, of distances of features to kernel distances, which are measured ** power.
-
-    `rows` and `cols` are the numbers of their points and broadcast. Pairs that do not count have NaN for the distance,
-    and the ratio 1, or NaN if features are not numbers.
-    """
-
-    ratios: jax.Array
-    measured: jax.Array
-    power: float
-    rows: Any
-    cols: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,12 +82,12 @@ class Pairs:
     exact: tuple[np.ndarray, ...]
     counts: np.ndarray
     weights: tuple[jax.Array, ...]
-    tiles: tuple[_Tile, ...]
+    tiles: tuple[Tile, ...]
     zero_pairs: int
     unresolved: int
     rounding: float
     sample: Rows
-    _reach: tuple[_Reach, ...]
+    _reach: tuple[Reach, ...]
 
 
 @dataclass(frozen=True)
@@ -163,7 +128,7 @@ class Distance:
             )
         return ""
 
-    def prepare(self, key: Any, points: Any, labels: np.ndarray | None = None) -> Pairs:
+    def prepare(self, key: Any, points: Any, _labels: np.ndarray | None = None) -> Pairs:
         """Sort the pairs of points (s, dim) or `Rows` by how their distances can be computed; labels play no part.
 
         Raises ValueError if points are not a floating matrix of finite numbers.
@@ -176,11 +141,11 @@ class Distance:
         sample = rows if size <= _MOST_DETAIL else rows.at(np.sort(rng.choice(size, _MOST_DETAIL, replace=False)))
         return dataclasses.replace(self._pairs(rows), sample=sample)
 
-    def error(self, key: Any, phi: Any, prepared: Pairs) -> float:
+    def error(self, _key: Any, phi: Any, prepared: Pairs) -> float:
         """Return the largest relative error, NaN or inf where features are not numbers; the key is not used."""
         worst = jnp.asarray([1, -1], jnp.float32)
         for part in self._parts(phi, prepared):
-            worst = _worst(worst, part.ratios)
+            worst = worst_of(worst, part.ratios)
         high, low = (float(value) for value in np.asarray(worst))
         return _off(high) if math.isnan(high) else max(_off(high), _off(-low))
 
@@ -211,15 +176,15 @@ class Distance:
         }
 
     def _pairs(self, rows: Rows) -> Pairs:
-        distinct, counts = _distinct(rows.points)
-        size = len(distinct)
+        first, counts = distinct(rows.points)
+        size = len(first)
         number = -(-size // _SIDE)
         side = _ROUND_SIDE * -(-size // (number * _ROUND_SIDE))
         filling = number * side - size
         counts = np.pad(counts, (0, filling))
         centre = np.linspace(0, size - 1, _MIDDLE).astype(int)
         weights = (np.bincount(centre, minlength=number * side) / _MIDDLE).astype(rows.inputs.dtype)
-        filled = np.pad(distinct, (0, filling), mode="edge").reshape(number, side)
+        filled = np.pad(first, (0, filling), mode="edge").reshape(number, side)
         pairs = Pairs(
             blocks=tuple(rows.inputs[block] for block in filled),
             exact=tuple(rows.points[block] for block in filled),
@@ -234,54 +199,51 @@ class Distance:
         )
         rounding = float(jnp.finfo(rows.inputs.dtype).eps)
         with jax.enable_x64(True):
-            middle = rows.points[distinct[centre]]
+            middle = rows.points[first[centre]]
             both = ((rows.points[block], rows.at(block).moved()) for block in filled)
-            reach = tuple(_reach(self.kernel, *block, middle, self.eps, rounding) for block in both)
+            reach = tuple(reach_of(self.kernel, *block, middle, self.eps, rounding) for block in both)
         pairs = dataclasses.replace(pairs, _reach=reach)
-        held = number * (number + 1) // 2 * side**2 * 4 <= _HELD_BYTES
-        tiles = []
-        zero, unresolved, largest = 0, 0, 0.0
-        for first, second in zip(*np.triu_indices(number), strict=True):
-            tile, found = self._sorted(pairs, int(first), int(second), size, held)
-            tiles.append(tile)
-            zero, unresolved, largest = zero + found[0], unresolved + found[1], max(largest, found[2])
-        zero, share = pairs.zero_pairs + zero, largest * self.eps
-        return dataclasses.replace(pairs, tiles=tuple(tiles), zero_pairs=zero, unresolved=unresolved, rounding=share)
+        hold = number * (number + 1) // 2 * side**2 * 4 <= _HELD_BYTES
+        tiles = tuple(self._tile(pairs, int(i), int(j), hold) for i, j in zip(*np.triu_indices(number), strict=True))
+        return dataclasses.replace(
+            pairs,
+            tiles=tiles,
+            zero_pairs=pairs.zero_pairs + sum(tile.zero_pairs for tile in tiles),
+            unresolved=sum(tile.unresolved for tile in tiles),
+            rounding=max(tile.share for tile in tiles) * self.eps,
+        )
 
-    def _sorted(self, pairs: Pairs, rows: int, cols: int, size: int, held: bool) -> tuple[_Tile, tuple[Any, ...]]:
-        """Return a tile; how many pairs have distance zero, how many are not resolved, the largest share."""
+    def _tile(self, pairs: Pairs, rows: int, cols: int, hold: bool) -> Tile:
+        """Return the tile of two blocks, with its pairs sorted by how their distances are computed."""
         side = pairs.blocks[0].shape[0]
-        wide = False
-        squared, near, share = self._squared(pairs, rows, cols, wide)
-        i, j = np.nonzero(np.asarray(near))
-        if len(i) > side * side // _CROWDED:
-            wide = True
+        for wide in (False, True):
             squared, near, share = self._squared(pairs, rows, cols, wide)
             i, j = np.nonzero(np.asarray(near))
+            if len(i) <= side * side // _CROWDED:
+                break
         chunks = []
         zero, unresolved, largest = 0, 0, float(share)
         for start in range(0, len(i), _CHUNK):
             used = np.arange(start, start + _CHUNK) < len(i)
             a, b = (np.pad(k[start : start + _CHUNK], (0, int(np.count_nonzero(~used)))) for k in (i, j))
             with jax.enable_x64(True):
-                found = _direct(self.kernel, pairs.exact[rows], pairs.exact[cols], a, b)
-                distances = np.where(used, np.asarray(found), np.nan)
-                held_distances = jnp.asarray(distances)
+                exact = direct(self.kernel, pairs.exact[rows], pairs.exact[cols], a, b)
+                distances = np.where(used, np.asarray(exact), np.nan)
+                chunks.append((a.astype(np.int32), b.astype(np.int32), jnp.asarray(distances)))
             reach = np.asarray(pairs._reach[rows].rounding)[a] + np.asarray(pairs._reach[cols].rounding)[b]
             weights = pairs.counts[rows * side + a] * pairs.counts[cols * side + b]
-            zero += int(weights[distances == 0].sum())
-            unresolved += int(weights[(distances > 0) & (distances < reach)].sum())
             apart = distances > 0
+            zero += int(weights[distances == 0].sum())
+            unresolved += int(weights[apart & (distances < reach)].sum())
             largest = max(largest, float(np.max(reach[apart] / distances[apart], initial=0)))
-            chunks.append((a.astype(np.int32), b.astype(np.int32), held_distances))
-        return _Tile(rows, cols, wide, squared if held else None, tuple(chunks)), (zero, unresolved, largest)
+        return Tile(rows, cols, wide, squared if hold else None, tuple(chunks), zero, unresolved, largest)
 
     def _squared(self, pairs: Pairs, rows: int, cols: int, wide: bool) -> tuple[jax.Array, jax.Array, jax.Array]:
         digits = float(np.finfo(np.float64).eps / np.finfo(np.float32).eps) if wide else 1.0
         side = pairs.blocks[0].shape[0]
         last = int(np.count_nonzero(pairs.counts))
         with jax.enable_x64(True):
-            return _tile(
+            return tile_of(
                 self.kernel,
                 (pairs.exact[rows], pairs._reach[rows], rows * side),
                 (pairs.exact[cols], pairs._reach[cols], cols * side),
@@ -289,13 +251,13 @@ class Distance:
                 _CANCELLATION * digits / self.eps,
             )
 
-    def _parts(self, phi: Any, pairs: Pairs) -> Iterator[_Part]:
+    def _parts(self, phi: Any, pairs: Pairs) -> Iterator[Ratios]:
         """Yield the ratios of all pairs, every pair once."""
         side = pairs.blocks[0].shape[0]
         phi = as_map(phi)
         images = [embed(phi, block) for block in pairs.blocks]
-        mean = _mean(tuple(images), pairs.weights)
-        narrow = [_centred(image, mean, dtype=jnp.float32) for image in images]
+        mean = mean_of(tuple(images), pairs.weights)
+        narrow = [centred(image, mean, dtype=jnp.float32) for image in images]
         within = np.arange(side)
         for tile in pairs.tiles:
             rows, cols = tile.rows, tile.cols
@@ -304,31 +266,15 @@ class Distance:
                 squared = self._squared(pairs, rows, cols, tile.wide)[0]
             if tile.wide:
                 with jax.enable_x64(True):
-                    a, b = (_centred(images[k], mean, dtype=jnp.float64) for k in (rows, cols))
-                    ratios = _by_product(a, b, squared)
+                    a, b = (centred(images[k], mean, dtype=jnp.float64) for k in (rows, cols))
+                    ratios = by_product(a, b, squared)
             else:
-                ratios = _by_product(narrow[rows], narrow[cols], squared)
-            yield _Part(ratios, squared, 0.5, (rows * side + within)[:, None], (cols * side + within)[None, :])
+                ratios = by_product(narrow[rows], narrow[cols], squared)
+            yield Ratios(ratios, squared, 0.5, (rows * side + within)[:, None], (cols * side + within)[None, :])
             for i, j, distances in tile.near:
                 with jax.enable_x64(True):
-                    ratios = _by_difference(images[rows], images[cols], i, j, distances)
-                yield _Part(ratios, distances, 1.0, rows * side + i, cols * side + j)
-
-
-@jax.jit
-def embed(phi: Any, X: jax.Array) -> jax.Array:
-    """Return phi(X), (n, num_features), with columns of zeros up to a multiple of 256."""
-    Z = phi(X)
-    return jnp.pad(Z, ((0, 0), (0, -Z.shape[1] % _ROUND_FEATURES)))
-
-
-def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers of the different rows in the order of their first appearance, and how often each appears."""
-    rows = np.ascontiguousarray(rows + 0)  # the negative zero is zero
-    whole = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
-    _, first, counts = np.unique(whole, return_index=True, return_counts=True)
-    order = np.argsort(first)
-    return first[order], counts[order]
+                    ratios = by_difference(images[rows], images[cols], i, j, distances)
+                yield Ratios(ratios, distances, 1.0, rows * side + i, cols * side + j)
 
 
 def _bins(distance: np.ndarray, error: np.ndarray) -> list[dict[str, Any]]:
@@ -359,99 +305,3 @@ def _number(value: Any) -> float | None:
 def _off(squared_ratio: float) -> float:
     """Return | sqrt(squared_ratio) - 1 |; rounding may have made a ratio of zero a little less."""
     return abs(math.sqrt(max(squared_ratio, 0.0)) - 1) if math.isfinite(squared_ratio) else squared_ratio
-
-
-def _distances(kernel: Any, X: jax.Array, Y: jax.Array) -> jax.Array:
-    """Return squared kernel distances (n, m) in float64, by products."""
-    x, y = (jax.vmap(lambda point: kernel(point, point))(side) for side in (X, Y))
-    return x[:, None] + y[None, :] - 2 * gram(kernel, X, Y)
-
-
-@jax.jit
-def _reach(kernel: Any, X: jax.Array, moved: jax.Array, middle: jax.Array, eps: Any, rounding: Any) -> _Reach:
-    """Return what rounding does to a point of a block.
-
-    The rounding of a feature is that of its number, eps(dtype) sqrt(K(x, x)) in all, and that of the coordinates of
-    the point on their way through the map: the distance from x to where rounding moves it. The rounding of a squared
-    distance by float64 products is that of values of the kernel, eps K(x, x), and that of the squared distances of
-    centred points, eps |x|^2, or the squared distance from x to x (1 + sqrt(eps)).
-    """
-    tiny = float(np.finfo(np.float64).eps)
-    spread = jnp.mean(_distances(kernel, X, middle), axis=1) - jnp.mean(_distances(kernel, middle, middle)) / 2
-    size = jax.vmap(lambda point: kernel(point, point))(X)
-    centred = X - jnp.mean(middle, axis=0, keepdims=True)
-    half = kernel_distance(kernel, X, X + math.sqrt(tiny) * centred)
-    exact = half * half + tiny * size
-    relative = jnp.sqrt(size) * rounding + kernel_distance(kernel, X, moved)
-    return _Reach(jnp.maximum(spread, 0), exact * _KERNEL_CANCELLATION / eps, relative / eps)
-
-
-@jax.jit
-def _tile(
-    kernel: Any,
-    first: tuple[jax.Array, _Reach, Any],
-    second: tuple[jax.Array, _Reach, Any],
-    last: Any,
-    factor: Any,
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return squared distances of the pairs that a product resolves, NaN elsewhere; the others; the largest share."""
-    (X, x, row), (Y, y, col) = first, second
-    squared = _distances(kernel, X, Y)
-    i, j = (start + jnp.arange(X.shape[0]) for start in (row, col))
-    counted = (i[:, None] < j[None, :]) & (j < last)[None, :]
-
-    def both(a: jax.Array, b: jax.Array) -> jax.Array:
-        return a[:, None] + b[None, :]
-
-    rounding = both(x.rounding, y.rounding)
-    least = jnp.maximum(both(x.exact, y.exact), rounding**2)
-    product = counted & (squared >= jnp.maximum(least, factor * both(x.spread, y.spread))) & (squared > 0)
-    share = jnp.max(jnp.where(product, rounding / jnp.sqrt(jnp.where(product, squared, 1)), 0))
-    return jnp.where(product, squared, jnp.nan).astype(jnp.float32), counted & ~product, share
-
-
-@jax.jit
-def _direct(kernel: Any, X: jax.Array, Y: jax.Array, i: jax.Array, j: jax.Array) -> jax.Array:
-    return kernel_distance(kernel, X[i], Y[j])
-
-
-@jax.jit
-def _mean(images: tuple[jax.Array, ...], weights: tuple[jax.Array, ...]) -> jax.Array:
-    """Return the weighted mean of the rows, (1, num_features)."""
-    return sum(matmul(w[None, :], Z) for Z, w in zip(images, weights, strict=True))  # type: ignore[return-value]
-
-
-@partial(jax.jit, static_argnames="dtype")
-def _centred(Z: jax.Array, mean: jax.Array, *, dtype: Any) -> tuple[jax.Array, jax.Array]:
-    """Return the rows less the mean, and their squared norms."""
-    wider = max(Z.dtype, jnp.dtype(dtype), key=lambda kind: kind.itemsize)
-    A = (Z.astype(wider) - mean.astype(wider)).astype(dtype)
-    return A, jnp.sum(A * A, axis=1)
-
-
-@jax.jit
-def _by_product(
-    first: tuple[jax.Array, jax.Array], second: tuple[jax.Array, jax.Array], squared: jax.Array
-) -> jax.Array:
-    (A, a), (B, b) = first, second
-    found = (a[:, None] + b[None, :] - 2 * matmul(A, B.T)).astype(jnp.float32)
-    return _over(found, squared)
-
-
-@jax.jit
-def _by_difference(Z: jax.Array, W: jax.Array, i: jax.Array, j: jax.Array, distances: jax.Array) -> jax.Array:
-    difference = Z[i].astype(jnp.float64) - W[j].astype(jnp.float64)
-    ratios = _over(jnp.sqrt(jnp.sum(difference * difference, axis=1)), distances)
-    return (ratios * ratios).astype(jnp.float32)
-
-
-def _over(found: jax.Array, distances: jax.Array) -> jax.Array:
-    """Return the ratio where there is a distance, and 1 elsewhere unless what was found is not a number."""
-    counted = distances > 0
-    return jnp.where(counted, found / jnp.where(counted, distances, 1), 1 + 0 * found)
-
-
-@jax.jit
-def _worst(worst: jax.Array, ratios: jax.Array) -> jax.Array:
-    """Return the largest ratio so far, and the largest of all negative ratios; NaN stays."""
-    return jnp.maximum(worst, jnp.stack([jnp.max(ratios), jnp.max(-ratios)]))

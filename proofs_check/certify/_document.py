@@ -1,221 +1,319 @@
-"""The certificate as one strict JSON document: checked, written in one step, read back.
-
-The page (`_page`) and the table for a terminal (`_terminal`) are made from this document alone. Its keys are explained
-in docs/certificate_schema.md. Nothing here imports jax.
-"""
+"""The document of a certificate: what the steps found, as JSON and in sentences (docs/certificate_schema.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from proofs_check.certify._model import GOALS
-from proofs_check.engine.documents import fault_of, load, write_json
+import jax
+import numpy as np
 
-SCHEMA = 1
-Test = Callable[[Any], bool]
-_HUGE = 1e300  # sums and products of a few numbers below that are finite floats, also of whole numbers
+from jaxkern import __version__
+from proofs_check.certify._clock import Clock
+from proofs_check.certify._entries import Entry
+from proofs_check.certify._errors import quantiles, summary
+from proofs_check.certify._hypotheses import hypotheses
+from proofs_check.certify._model import EXACT, Demand, Facts, Family, Rounding
+from proofs_check.certify._request import Request
+from proofs_check.certify._statements import rounding_share
+from proofs_check.certify._trials import Trials
+from proofs_check.engine.versions import versions
 
-
-def read(path: Path) -> dict[str, Any]:
-    """Return the certificate that a file holds. Raises DocumentError, in one line, where it holds none to be read."""
-    return load(path, "certificate", "certificate", SCHEMA, find_fault)
-
-
-def write(path: Path, document: Mapping[str, Any]) -> None:
-    """Write a certificate as strict JSON in one step. Raises ValueError for what `find_fault` does not accept."""
-    fault = find_fault(document)
-    if fault:
-        raise ValueError(f"this is not a certificate of schema version {SCHEMA}: {fault}")
-    write_json(path, document)
+MISSED = 0.01
+"""The chance that a sample holds none of the pairs of a map with too many bad ones."""
+MOST_EIGENVALUES = 200
 
 
-def find_fault(document: Any) -> str:
-    """Return the first thing in which a document differs from the schema, the empty string where there is none."""
-    try:
-        return fault_of(document, _CERTIFICATE, "certificate") or next(filter(None, _faults_inside(document)), "")
-    except RecursionError:
-        return "certificate is nested too deeply"
+@dataclass(frozen=True)
+class Results:
+    """What the steps of a certificate found.
+
+    Attributes
+    ----------
+    request, key : what was asked, and the key of the certificate.
+    trials : draws of maps of the table.
+    rounding, facts : what rounding may add to errors, and what the data are like.
+    families, demands : every map of the library, and what statements demand of them.
+    entries : what is known of each map that was asked for.
+    best, cost : the recommended one and its seconds per million points, None where there is none, or no time.
+    seconds : the seconds per million points of every certified map.
+    detail : what the page draws of one draw of the recommended map.
+    command, opened : see `certify`.
+    """
+
+    request: Request
+    key: Any
+    trials: Trials
+    rounding: Rounding
+    facts: Facts
+    families: Mapping[str, Family]
+    demands: Sequence[Demand]
+    entries: Sequence[Entry]
+    best: Entry | None
+    cost: float | None
+    seconds: Mapping[str, float | None]
+    detail: Mapping[str, Any]
+    command: str | None
+    opened: str | None
 
 
-def _faults_inside(document: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with the parts that may be missing, and with parts that contradict each other."""
-    maps, recommended = document["maps"], document["map"]
-    names = [entry["map"] for entry in maps]
-    certified = [entry["map"] for entry in maps if entry["status"] == "certified"]
-    faults = [
-        fault_of(entry["error"], _ERROR, f"certificate.maps[{i}].error")
-        for i, entry in enumerate(maps)
-        if entry["error"] is not None
-    ]
-    faults += [
-        f"certificate.maps[{i}] has more failures than draws"
-        for i, entry in enumerate(maps)
-        if any(part["failures"] > part["draws"] for part in (entry, *entry["curve"]))
-    ]
-    faults += [fault_of(document["pairs"], _PAIRS, "certificate.pairs")] if document["pairs"] else []
-    faults += [fault_of(document["classes"], [_CLASSES], "certificate.classes")] if "classes" in document else []
-    if len(set(names)) < len(names):
-        faults.append("certificate.maps has a map twice")
-    if recommended is not None and recommended not in certified:
-        faults.append(f"certificate.map is {_short(recommended)!r}, which certificate.maps does not certify")
-    return faults
+def document_of(
+    results: Results, lengthscale: float, source: str, remark: str, started: datetime, clock: Clock
+) -> dict[str, Any]:
+    """Return the document; `source` says where the lengthscale is from, and `remark` goes to the notes on the data."""
+    request, trials, best, detail = results.request, results.trials, results.best, results.detail
+    table, seed = trials.table, seed_of(results.key)
+    evidence = _evidence(best, table.rows)
+    document: dict[str, Any] = {
+        "certificate": 1,  # the version of the schema
+        "made_by": __version__,
+        "goal": request.goal,
+        "goal_words": trials.goal.words,
+        "map": best.family.name if best else None,
+        "sizes": evidence.pop("sizes") or {},
+        "num_features": evidence.pop("num_features"),
+        "kernel": type(trials.kernel).__name__,
+        "lengthscale": lengthscale,
+        "lengthscale_from": source,
+        "eps": request.eps,
+        "delta": request.delta,
+        "confidence": request.confidence,
+        "seed": seed,
+        "dtype": trials.dtype,
+        **evidence,
+        "points_per_draw": evidence["points_per_draw"] if best and best.basis == "draws" else None,
+        "guarantee": guarantee(request, trials, best, results.rounding) if best else "",
+        "reasons": reasons(best, results.cost, results.entries, results.seconds),
+        "data": {
+            "source": table.source,
+            "rows": table.rows,
+            "columns": list(table.names),
+            "num_columns": table.dim,
+            "left_out": dict(table.left_out),
+            "standardized": table.standardized,
+            "duplicate_rows": table.duplicate_rows,
+            "zero_pairs": detail.get("pairs", {}).get("zero_pairs"),
+            "notes": [*table.notes, *filter(None, (remark, detail.get("words")))],
+        },
+        "theory": [_demanded(demand, results.families.get(demand.map)) for demand in results.demands],
+        "maps": [described(trials, entry, results.seconds.get(entry.family.name), clock) for entry in results.entries],
+        "spectrum": {
+            "points": results.facts.sampled,
+            "eigenvalues": [float(value) for value in results.facts.eigenvalues[:MOST_EIGENVALUES]],
+            "effective_dimension": {name: float(x) for name, x in results.facts.effective_dimension.items()},
+            "decay": dict(results.facts.decay),
+        },
+        "hypotheses": [dataclasses.asdict(one) for one in hypotheses(results.facts, request)],
+        "pairs": detail.get("pairs", {}),
+        "commands": {
+            "again": results.command,
+            "python": lines_of_python(trials, best, lengthscale, results.key, results.opened),
+            "load": None,
+        },
+        "run": {
+            "seconds": clock.spent,
+            "minutes_allowed": request.time,
+            "device": str(jax.devices()[0].device_kind),
+            "started": started.isoformat(timespec="seconds").replace("+00:00", "Z"),
+            "versions": versions(),
+        },
+    }
+    if "classes" in detail:
+        document["classes"] = detail["classes"]
+    return document
 
 
-def _short(value: Any) -> str:
-    return str(value)[:30]
+def _evidence(entry: Entry | None, rows: int) -> dict[str, Any]:
+    """Return the sizes of an entry, and by what and for which rows they are certified."""
+    known = entry is not None and entry.size is not None
+    return {
+        "sizes": entry.family.sizes(entry.known_size) if entry and known else None,
+        "num_features": entry.family.num_features(entry.known_size) if entry and known else None,
+        "basis": entry.basis if entry else None,
+        "scope": None if not (entry and known) else "all rows" if entry.sample is None else "samples",
+        "points_per_draw": rows if entry is None or entry.sample is None else entry.sample,
+    }
 
 
-def _is_real(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and -_HUGE < value < _HUGE
+def _demanded(demand: Demand, family: Family | None) -> dict[str, Any]:
+    sizes = features = None
+    if family is not None and demand.size is not None:
+        sizes, features = family.sizes(demand.size), family.num_features(demand.size)
+    return {
+        "map": demand.map,
+        "sizes": sizes,
+        "num_features": features,
+        "source": demand.source,
+        "words": demand.words,
+        "worst_case": demand.worst_case,
+    }
 
 
-def _or_null(fits: Test) -> Test:
-    return lambda value: value is None or fits(value)
+def described(trials: Trials, entry: Entry, seconds: float | None, clock: Clock) -> dict[str, Any]:
+    """Return what is known of one map, as JSON."""
+    family, outcome = entry.family, entry.outcome
+    drawn = outcome.probes if entry.basis == "draws" and outcome is not None else entry.probes[-1:]
+    chosen = [probe for probe in drawn if probe.size == entry.size]
+    attempts = [probe for probe in chosen if probe.certifying and entry.basis == "draws"]
+    last = attempts[-1] if attempts else None  # the attempt that succeeded
+    evidence = _evidence(entry, trials.table.rows)
+    width = evidence["num_features"]
+    return {
+        "map": family.name,
+        "status": entry.status,
+        "words": entry.words,
+        **evidence,
+        "draws": last.draws if last else 0,
+        "failures": last.failures if last else 0,
+        "rate_upper": outcome.upper if outcome is not None and last else None,
+        "alpha": outcome.alpha if outcome is not None else 0.0,
+        "error": summary(np.concatenate([probe.errors for probe in chosen]) if chosen else np.empty(0)),
+        "seconds_per_million": seconds,
+        "map_bytes": None if entry.size is None else trials.map_bytes(family, entry.size),
+        "feature_bytes_per_million": None if width is None else 1_000_000 * width * np.dtype(trials.dtype).itemsize,
+        "curve": curve(trials, entry, clock),
+    }
 
 
-def _each(fits: Test) -> Test:
-    """Return what objects with any names pass, whose values pass a test."""
-    return lambda value: isinstance(value, dict) and all(fits(entry) for entry in value.values())
+def curve(trials: Trials, entry: Entry, clock: Clock) -> list[dict[str, Any]]:
+    """Return the errors at every size that was tried, with the time per point."""
+    probes = [probe for probe in entry.probes if probe.draws and np.isfinite(probe.errors).all()]
+    seconds = times(trials, entry.family, sorted({probe.size for probe in probes}), clock)
+    points = []
+    for probe in sorted(probes, key=lambda probe: (probe.size, probe.certifying)):
+        low, median, high = quantiles(probe)
+        points.append(
+            {
+                "size": probe.size,
+                "num_features": entry.family.num_features(probe.size),
+                "draws": probe.draws,
+                "failures": probe.failures,
+                "low": low,
+                "median": median,
+                "high": high,
+                "seconds_per_million": seconds[probe.size],
+                "certifying": probe.certifying,
+            }
+        )
+    return points
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+def times(trials: Trials, family: Family, sizes: Sequence[int], clock: Clock) -> dict[int, float | None]:
+    """Return the seconds per million points at every size: measured at three, and between them on straight lines.
+
+    The lines are those through the logarithms of sizes and times. Where no time is left, sizes that were measured
+    before serve, and there are none where none was.
+    """
+    for size in (sizes[0], sizes[len(sizes) // 2], sizes[-1]) if sizes else ():
+        trials.cost(family, size, clock.left)
+    measured = trials.costs(family)
+    if not measured:
+        return dict.fromkeys(sizes)
+    known = sorted(measured)
+    between = np.exp(np.interp(np.log(sizes), np.log(known), np.log([measured[size] for size in known])))
+    return dict(zip(sizes, between.tolist(), strict=True))
 
 
-def _is_version(value: Any) -> bool:
-    return value == SCHEMA and not isinstance(value, bool)
-
-
-def _above_zero(value: Any) -> bool:
-    return _is_real(value) and value > 0
-
-
-def _not_negative(value: Any) -> bool:
-    return _is_real(value) and value >= 0
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and _not_negative(value)
-
-
-def _is_rate(value: Any) -> bool:
-    return _is_real(value) and 0 <= value <= 1
-
-
-def _is_proper_rate(value: Any) -> bool:
-    return _is_rate(value) and 0 < value < 1
-
-
-def _is_basis(value: Any) -> bool:
-    return value in (None, "draws", "this data", "worst case")
-
-
-def _is_scope(value: Any) -> bool:
-    return value in (None, "all rows", "samples")
-
-
-def _is_decay(value: Any) -> bool:
-    return isinstance(value, dict) and all(
-        isinstance(entry, str) if name in ("words", "pairs") else _is_real(entry) for name, entry in value.items()
+def guarantee(request: Request, trials: Trials, entry: Entry, rounding: Rounding = EXACT) -> str:
+    """Return what the certificate promises, in a few sentences."""
+    goal, dtype = trials.goal.name, trials.dtype
+    over = f"With probability at least {1 - request.delta:g} over the draw of the map"
+    units = ", standardised in float64" if trials.table.standardized else ""
+    promise = (
+        f"the error is at most {request.eps:g}. The error is {trials.goal.words}, against the kernel of the rows as "
+        f"they were read{units}; what {dtype} rounds of them and of the map is part of it."
+    )
+    drawn = f"Shown by fresh draws, with confidence {request.confidence:g}."
+    if entry.basis in ("worst case", "this data"):
+        kind = ", for every table of this kind" if entry.basis == "worst case" else ""
+        share = rounding_share(rounding, goal, entry.family.name)
+        promise += f" Rounding may take {share:.2g} of it, and the rest is by a theorem{kind}." if share else ""
+        close = f" Pairs at a kernel distance below {rounding.closest:.2g} are left out: it may change them more."
+        promise += close if rounding.closest else ""
+        assert entry.demand is not None
+        return f"{over}, for all rows of this table, {promise} Source: {entry.demand.source}."
+    if entry.sample is None:
+        return f"{over}, for all rows of this table, {promise} {drawn}"
+    text = (
+        f"{over} and of a sample of {entry.sample:,} rows, drawn independently from the table, {promise} {drawn} "
+        "This is about samples, and weaker than a guarantee for all rows"
+    )
+    if goal != "distance":
+        return text + "."
+    # Half as many independent pairs: none of them is bad with probability (1 - q)^(s / 2), q the share of bad pairs.
+    share = -math.expm1(math.log(MISSED) / (entry.sample // 2))
+    return (
+        f"{text}: with probability at least {1 - request.delta / (1 - MISSED):.4g} over the map alone, at most "
+        f"{100 * share:.2g} % of all pairs are off by more."
     )
 
 
-# The shape of a document, as `fault_of` asks for it; docs/certificate_schema.md explains every key.
-_STATUS = frozenset({"certified", "not certified", "out of time", "not for this goal"})
-_ERROR = dict.fromkeys(("median", "low", "high", "largest"), _or_null(_not_negative))
-_POINT = {
-    **dict.fromkeys(("size", "num_features", "draws", "failures"), _is_count),
-    **dict.fromkeys(("low", "median", "high", "seconds_per_million"), _or_null(_not_negative)),
-    "certifying": bool,
-}
-_MAP = {
-    "map": str,
-    "status": _STATUS,
-    "words": str,
-    "sizes": _or_null(_each(_is_count)),
-    "num_features": _or_null(_is_count),
-    "basis": _is_basis,
-    "scope": _is_scope,
-    "points_per_draw": _or_null(_is_count),
-    **dict.fromkeys(("draws", "failures"), _is_count),
-    "rate_upper": _or_null(_is_rate),
-    "alpha": _is_rate,
-    "error": dict | None,
-    "seconds_per_million": _or_null(_not_negative),
-    **dict.fromkeys(("map_bytes", "feature_bytes_per_million"), _or_null(_is_count)),
-    "curve": [_POINT],
-}
-_DEMAND = {
-    "map": str,
-    "sizes": _or_null(_each(_is_count)),
-    "num_features": _or_null(_is_count),
-    "source": str,
-    "words": str,
-    "worst_case": bool,
-}
-_HYPOTHESIS = {
-    **dict.fromkeys(("statement", "asks", "found"), str),
-    "holds": bool | None,
-    "needed": _or_null(_is_count),
-}
-_DATA = {
-    "source": str,
-    **dict.fromkeys(("rows", "num_columns", "duplicate_rows"), _is_count),
-    "columns": [str],
-    "left_out": _each(_is_text),
-    "standardized": bool,
-    "zero_pairs": _or_null(_is_count),
-    "notes": [str],
-}
-_BIN = {
-    **dict.fromkeys(("low", "high"), _not_negative),
-    "pairs": _is_count,
-    **dict.fromkeys(("q50", "q95", "q100"), _or_null(_not_negative)),
-}
-_PAIRS = {
-    **dict.fromkeys(("points", "pairs"), _is_count),
-    **dict.fromkeys(("zero_pairs", "unresolved"), _or_null(_is_count)),
-    "largest": _or_null(_not_negative),
-    "bins": [_BIN],
-}
-_CLASSES = {**dict.fromkeys(("first", "second"), str), **dict.fromkeys(("exact", "kept"), _or_null(_is_real))}
-_CERTIFICATE = {
-    "certificate": _is_version,
-    "made_by": str,
-    "goal": frozenset(GOALS),
-    "goal_words": str,
-    "map": str | None,
-    "sizes": _each(_is_count),
-    "num_features": _or_null(_is_count),
-    "kernel": str,
-    "lengthscale": _above_zero,
-    "lengthscale_from": str,
-    "eps": _above_zero,
-    **dict.fromkeys(("delta", "confidence"), _is_proper_rate),
-    "seed": _or_null(_is_count),
-    "dtype": frozenset({"float32", "float64"}),
-    "basis": _is_basis,
-    "scope": _is_scope,
-    "points_per_draw": _or_null(_is_count),
-    "guarantee": str,
-    "reasons": [str],
-    "data": _DATA,
-    "theory": [_DEMAND],
-    "maps": [_MAP],
-    "spectrum": {
-        "points": _is_count,
-        "eigenvalues": [_is_real],
-        "effective_dimension": _each(_is_real),
-        "decay": _is_decay,
-    },
-    "hypotheses": [_HYPOTHESIS],
-    "pairs": dict,
-    "commands": dict.fromkeys(("again", "python", "load"), str | None),
-    "run": {
-        **dict.fromkeys(("seconds", "minutes_allowed"), _not_negative),
-        **dict.fromkeys(("device", "started"), str),
-        "versions": _each(_is_text),
-    },
-}
+def reasons(
+    best: Entry | None, cost: float | None, entries: Sequence[Entry], seconds: Mapping[str, float | None]
+) -> list[str]:
+    """Return why this map and this size, or why none, in plain sentences."""
+    if best is None:
+        return [f"{entry.family.name}: {entry.words}." for entry in entries]
+    family, size, demand = best.family, best.known_size, best.demand
+    sentences = []
+    if cost is not None:
+        features = f"{family.num_features(size):,} features"
+        sentences.append(f"{family.name} maps a million points in {cost:.3g} s here, with {features}.")
+    for entry in entries:
+        other = None if entry is best or entry.size is None else seconds[entry.family.name]
+        if other is None or cost is None:
+            continue
+        name = f"{entry.family.name} with {entry.family.num_features(entry.known_size):,} features"
+        if best.for_all_rows and not entry.for_all_rows:
+            cheaper = f", and {cost / other:.2g} times as fast" if other < cost else ""
+            sentences.append(f"{name} is certified for samples of {entry.sample:,} rows only{cheaper}.")
+        else:
+            sentences.append(f"{name} takes {other / cost:.2g} times as long.")
+    if demand is None:
+        missing = f"No statement gives a size of {family.name} for this goal on these data"
+        sentences.append(f"{missing}: draws alone certify it.")
+    elif best.basis == "draws" and demand.size:
+        fewer = f"{demand.size / size:.2g} times fewer than {demand.source} asks"
+        sentences.append(f"The draws certify {family.unit} {size:,}, {fewer}.")
+    return sentences
+
+
+def seed_of(key: Any) -> int | None:
+    """Return the seed of jax.random.key(seed), None for a key that no seed makes."""
+    words = np.asarray(jax.random.key_data(key)).ravel()
+    if str(jax.random.key_impl(key)) != "threefry2x32" or len(words) != 2:
+        return None
+    return int(words[0]) << 32 | int(words[1])
+
+
+def lines_of_python(trials: Trials, best: Entry | None, lengthscale: float, key: Any, opened: str | None) -> str | None:
+    """Return the lines that draw the recommended map again, None where there is none."""
+    if best is None or best.size is None:
+        return None
+    table, family, size, seed = trials.table, best.family, best.size, seed_of(key)
+    made = f"jax.random.key({seed})"
+    if seed is None or seed >= 2**32:
+        words = np.asarray(jax.random.key_data(key)).ravel().tolist()
+        made = f"jax.random.wrap_key_data(jnp.array({words}, 'uint32'))"
+    lines = ["import jax", "import jax.numpy as jnp"]
+    if trials.dtype == "float64":
+        lines.append('jax.config.update("jax_enable_x64", True)')
+    lines += [
+        "from jaxkern import features, kernels",
+        "from proofs_check.certify import from_array, open_table, rows_for",
+        opened or f"table = from_array(X, standardize={table.standardized})",
+        f'dtype = "{trials.dtype}"',
+        f"kernel = kernels.{type(trials.kernel).__name__}({lengthscale!r})",
+        f"key_rows, key_map = jax.random.split({made})",
+    ]
+    if count := family.num_points(size):
+        lines.append(f"points = jnp.asarray(table.take(rows_for(key_rows, table.rows, {count}), dtype))")
+    lines.append(family.python(family.sizes(size)))
+    if table.standardized:
+        moments = ", ".join(f"jnp.asarray(table.{name}, dtype)" for name in ("mean", "scale"))
+        lines.append(f"phi = features.standardized(phi, {moments})")
+    return "\n".join(lines)

@@ -12,7 +12,8 @@ from jaxkern import kernels, plan
 from jaxkern.bounds import fourier
 from jaxkern.plan import smallest_size
 from proofs_check.certify._model import Facts, Hypothesis
-from proofs_check.certify._theory import NYSTROM, STATIONARY, needed_landmarks, planned, share_of_pairs
+from proofs_check.certify._request import STATIONARY, Request
+from proofs_check.certify._statements import NYSTROM, needed_landmarks, planned, share_of_pairs
 
 _NOISE = (
     "one table cannot tell: signal and noise of a row are not observed apart. Repeated measurements of the same rows "
@@ -20,15 +21,16 @@ _NOISE = (
 )
 
 
-def hypotheses(facts: Facts, eps: float, delta: float) -> list[Hypothesis]:
-    """Return one entry a statement, in the order of the papers, at error eps and failure probability delta.
+def hypotheses(facts: Facts, request: Request) -> list[Hypothesis]:
+    """Return one entry a statement, in the order of the papers, at the error and failure probability asked for.
 
     Population quantities are those of the rows that were sampled. Numbers of rows are the fewest that meet the
     hypothesis with the same spectrum.
     """
     if not facts.op_norm > 0:
         return []
-    return [*_kpotufe(facts, eps, delta), *_amini(facts), *_chen(facts, eps, delta), *_ghashami(facts, eps, delta)]
+    asked = request.eps, request.delta
+    return [*_kpotufe(facts, *asked), *_amini(facts), *_chen(facts, *asked), *_ghashami(facts, *asked)]
 
 
 # ------------------------------------------------------------------------------------------------------- kpotufe2020
@@ -42,8 +44,8 @@ def _kpotufe(facts: Facts, eps: float, delta: float) -> Iterator[Hypothesis]:
         """Return the entry of a statement that asks for n >= factor tau rows, tau = log(share / delta)."""
         tau = max(math.log(share / delta), 1.0)
         needed = max(math.ceil(factor * tau * (1 - 1e-12)), 1)
-        found = f"{spectrum}, tau = {tau:.3g}; the table has {facts.rows:,} rows{note}"
-        return Hypothesis(f"kpotufe2020, {statement}", asks, facts.rows >= needed, found, needed)
+        have = f"{spectrum}, tau = {tau:.3g}; the table has {facts.rows:,} rows{note}"
+        return Hypothesis(f"kpotufe2020, {statement}", asks, facts.rows >= needed, have, needed)
 
     unit = facts.kappa * s / facts.op_norm
     tau = max(math.log(1 / delta), 1.0)
@@ -92,30 +94,29 @@ def _kpotufe(facts: Facts, eps: float, delta: float) -> Iterator[Hypothesis]:
         max(math.ceil((1.5 * facts.kappa / eps) ** 2 * facts.trace), 1),
     )
     negative = not isinstance(facts.kernel, STATIONARY)
+    centred = None if negative else False
     most = (4 if negative else 2) * facts.kappa
-    k = _components(facts, eps, delta)
+    not_known = "the kernel may be negative: its mean is not known"
+    second = f"; the second half holds with epsilon = {eps:g}, eta = {delta:g} from {_components(facts, eps, delta)}"
     yield Hypothesis(
         "kpotufe2020, Assumption 1",
         "E K(., X) = 0, and k eigenfunctions that hold all but a share epsilon of K(., x), except with probability eta",
-        None if negative else False,
-        ("the kernel may be negative: its mean is not known" if negative else "the kernel is never negative: its mean")
-        + ("" if negative else " is not 0, unless features are centred")
-        + f"; the second half holds with epsilon = {eps:g}, eta = {delta:g} from {k}",
+        centred,
+        (not_known if negative else "the kernel is never negative: its mean is not 0, unless features are centred")
+        + second,
     )
     yield Hypothesis(
         "kpotufe2020, Example 1",
         "Assumption 1, and two sets of features at a squared distance of more than 4 epsilon kappa",
-        None if negative else False,
+        centred,
         f"Assumption 1 as above; squared distances are at most {most:.3g}, so that epsilon < "
         f"{most / (4 * facts.kappa):.2g} is needed at all, and a small error takes the landmarks of Theorem E",
     )
     yield Hypothesis(
         "kpotufe2020, Example 2",
         "two classes that make up the whole law, with E K(., X) = 0",
-        None if negative else False,
-        "the kernel may be negative: its mean is not known"
-        if negative
-        else "the kernel is never negative: E K(., X) is not 0, unless features are centred",
+        centred,
+        not_known if negative else "the kernel is never negative: E K(., X) is not 0, unless features are centred",
     )
     yield rows("(7), (8)", "n >= 32 kappa s tau / S landmarks", 2, 32 * unit)
     yield rows("Lemma B.2", "n >= 8 kappa tau / (9 trace) landmarks", 2, 8 * facts.kappa / (9 * facts.trace))
@@ -224,22 +225,22 @@ def _chen(facts: Facts, eps: float, delta: float) -> Iterator[Hypothesis]:
         + (f"; {_frequencies(eps, delta, dim=facts.dim, diameter=facts.diameter)}" if gaussian else ""),
     )
     relative = (2 * eps - eps**2) / (1 - eps) ** 2
-    found = f"{kernel}; eps' = {relative:.3g}"
+    have = f"{kernel}; eps' = {relative:.3g}"
     if relative < 0.25:
         limit = fourier.dimension_limit(eps=relative, dim=facts.dim, radius=max(facts.diameter / 2, 1e-9))
-        told = f"no map of norm 1 has fewer than {limit.value:.3g} features for all of the ball of the same diameter"
-        found += f"; {told if limit.valid else 'the ball is too small for it to say anything'}"
+        least = f"no map of norm 1 has fewer than {limit.value:.3g} features for all of the ball of the same diameter"
+        have += f"; {least if limit.valid else 'the ball is too small for it to say anything'}"
     yield Hypothesis(
         "chen2016, Theorem 6.1 (corrected)",
         "the Gaussian kernel, and eps' = (2 eps - eps^2) / (1 - eps)^2 < 1/4, that is eps < 0.1056",
         gaussian and relative < 0.25,
-        found,
+        have,
     )
 
 
-def _frequencies(eps: float, delta: float, **words: Any) -> str:
-    found, why = planned(lambda: plan.fourier(eps, delta, **words))
-    return f"{found.num_frequencies:,} frequencies" if found else why
+def _frequencies(eps: float, delta: float, **sizes: Any) -> str:
+    num_frequencies, why = planned(lambda: plan.fourier(eps, delta, **sizes).num_frequencies)
+    return f"{num_frequencies:,} frequencies" if num_frequencies else why
 
 
 # ------------------------------------------------------------------------------------------------------- ghashami2016
@@ -259,8 +260,8 @@ def _ghashami(facts: Facts, eps: float, delta: float) -> Iterator[Hypothesis]:
         ),
     }
     for statement, size in sizes.items():
-        found = kernel if size is None else f"{kernel}; {size:,} shifted features for eps n"
-        yield Hypothesis(f"ghashami2016, {statement}", asks, stationary, found)
+        have = kernel if size is None else f"{kernel}; {size:,} shifted features for eps n"
+        yield Hypothesis(f"ghashami2016, {statement}", asks, stationary, have)
     stream, why = planned(lambda: plan.streaming(eps, delta, num_points=n))
     sizes_of = f"{stream.sketch_size:,} rows and {stream.num_frequencies:,} frequencies do" if stream else why
     yield Hypothesis(
@@ -269,8 +270,7 @@ def _ghashami(facts: Facts, eps: float, delta: float) -> Iterator[Hypothesis]:
         stationary,
         f"{kernel}; with paired features and the library's sketch {sizes_of}",
     )
-    nystrom, why = planned(lambda: plan.nystrom(min(eps / facts.kappa, 1 - 1e-9), delta))
-    landmarks = nystrom.num_landmarks if nystrom else None
+    landmarks, why = planned(lambda: plan.nystrom(min(eps / facts.kappa, 1 - 1e-9), delta).num_landmarks)
     yield Hypothesis(
         f"ghashami2016, Section 1.2, Nystrom ({NYSTROM})",
         "any kernel, and landmarks drawn uniformly from at least as many rows",

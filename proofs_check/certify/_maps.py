@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import jax.numpy as jnp
@@ -26,13 +27,26 @@ STREAMED = 2**26
 FOURIER = ("paired_fourier", "shifted_fourier", "orthogonal_fourier", "fastfood")
 NAMES = (*FOURIER, "nystrom", "kernel_pca", "kernel_jl", "random_feature_pca", "streaming_pca")
 
+Sizes = Mapping[str, int]
+
 
 def families(rows: int, dim: int, eps: float) -> dict[str, Family]:
     """Return every map of the library, by name, for a table of `rows` rows and an error eps."""
-    found = [_fourier(name) for name in FOURIER]
-    found += [_nystrom(rows), _kernel_pca(rows), _kernel_jl(rows)]
-    found += [_random_feature_pca(rows, eps), _streaming_pca(rows, dim, eps)]
-    return {family.name: family for family in found}
+    every = [
+        *map(_fourier, FOURIER),
+        _of_landmarks(rows, "nystrom", "num_landmarks", 1, _nystrom, "nystrom(kernel, points)"),
+        _of_landmarks(
+            rows, "kernel_pca", "num_components", LANDMARKS_A_FEATURE, _kernel_pca,
+            "kernel_pca(kernel, points, num_components={num_components}, centered=False)",
+        ),
+        _of_landmarks(
+            rows, "kernel_jl", "num_features", LANDMARKS_A_FEATURE, _kernel_jl,
+            "kernel_jl(key_map, kernel, points, num_features={num_features})",
+        ),
+        _random_feature_pca(rows, eps),
+        _streaming_pca(rows, dim, eps),
+    ]  # fmt: skip
+    return {family.name: family for family in every}
 
 
 def components(size: int, eps: float) -> int:
@@ -40,63 +54,38 @@ def components(size: int, eps: float) -> int:
     return min(2 * size, math.ceil(4 / eps))
 
 
+# Fourier features
+
+
 def _fourier(name: str) -> Family:
-    per = 1 if name == "shifted_fourier" else 2
-
-    def draw(key: Any, kernel: Any, points: None, dim: int, dtype: Any, sizes: Mapping[str, int]) -> Any:
-        return getattr(features, name)(key, kernel, dim, **sizes, dtype=dtype)
-
-    def python(sizes: Mapping[str, int]) -> str:
-        return f"phi = features.{name}(key_map, kernel, table.dim, {_arguments(sizes)}, dtype=dtype)"
-
+    per_frequency = 1 if name == "shifted_fourier" else 2
     return Family(
         name=name,
         unit="num_frequencies",
         sizes=lambda size: {"num_frequencies": size},
-        num_features=lambda size: per * size,
-        num_points=lambda size: 0,
-        draw=draw,
-        python=python,
-        largest=MOST_FEATURES // per,
+        num_features=lambda size: per_frequency * size,
+        num_points=lambda _size: 0,
+        draw=partial(_draw_fourier, name),
+        python=partial(_fourier_python, name),
+        largest=MOST_FEATURES // per_frequency,
     )
 
 
-def _nystrom(rows: int) -> Family:
-    def draw(key: Any, kernel: Any, points: Any, dim: int, dtype: Any, sizes: Mapping[str, int]) -> Any:
-        return features.nystrom(kernel, points)
-
-    return Family(
-        name="nystrom",
-        unit="num_landmarks",
-        sizes=lambda size: {"num_landmarks": size},
-        num_features=lambda size: size,
-        num_points=lambda size: size,
-        draw=draw,
-        python=lambda sizes: "phi = features.nystrom(kernel, points)",
-        largest=min(rows, MOST_LANDMARKS),
-    )
+def _draw_fourier(name: str, key: Any, kernel: Any, _points: Any, dim: int, dtype: Any, sizes: Sizes) -> Any:
+    return getattr(features, name)(key, kernel, dim, num_frequencies=sizes["num_frequencies"], dtype=dtype)
 
 
-def _kernel_pca(rows: int) -> Family:
-    def draw(key: Any, kernel: Any, points: Any, dim: int, dtype: Any, sizes: Mapping[str, int]) -> Any:
-        return features.kernel_pca(kernel, points, num_components=sizes["num_components"], centered=False)
-
-    call = "kernel_pca(kernel, points, num_components={num_components}, centered=False)"
-    largest = min(rows, MOST_LANDMARKS // LANDMARKS_A_FEATURE)
-    return _of_landmarks("kernel_pca", "num_components", draw, call, rows, largest)
+def _fourier_python(name: str, sizes: Sizes) -> str:
+    frequencies = f"num_frequencies={sizes['num_frequencies']}"
+    return f"phi = features.{name}(key_map, kernel, table.dim, {frequencies}, dtype=dtype)"
 
 
-def _kernel_jl(rows: int) -> Family:
-    def draw(key: Any, kernel: Any, points: Any, dim: int, dtype: Any, sizes: Mapping[str, int]) -> Any:
-        return features.kernel_jl(key, kernel, points, num_features=sizes["num_features"])
-
-    call = "kernel_jl(key_map, kernel, points, num_features={num_features})"
-    return _of_landmarks("kernel_jl", "num_features", draw, call, rows, MOST_LANDMARKS // LANDMARKS_A_FEATURE)
+# Landmarks
 
 
-def _of_landmarks(name: str, unit: str, draw: Callable[..., Any], call: str, rows: int, largest: int) -> Family:
+def _of_landmarks(rows: int, name: str, unit: str, per_size: int, draw: Callable[..., Any], call: str) -> Family:
     def landmarks(size: int) -> int:
-        return min(LANDMARKS_A_FEATURE * size, rows)
+        return min(per_size * size, rows)
 
     return Family(
         name=name,
@@ -106,36 +95,46 @@ def _of_landmarks(name: str, unit: str, draw: Callable[..., Any], call: str, row
         num_points=landmarks,
         draw=draw,
         python=lambda sizes: f"phi = features.{call.format(**sizes)}",
-        largest=largest,
+        largest=MOST_LANDMARKS // per_size if name == "kernel_jl" else min(rows, MOST_LANDMARKS // per_size),
     )
 
 
-def _random_feature_pca(rows: int, eps: float) -> Family:
-    def draw(key: Any, kernel: Any, points: Any, dim: int, dtype: Any, sizes: Mapping[str, int]) -> Any:
-        phi = features.paired_fourier(key, kernel, dim, num_frequencies=sizes["num_frequencies"], dtype=dtype)
-        return features.random_feature_pca(
-            phi, points, num_components=min(sizes["num_components"], len(points)), centered=False
-        )
+def _nystrom(_key: Any, kernel: Any, points: Any, _dim: int, _dtype: Any, _sizes: Sizes) -> Any:
+    return features.nystrom(kernel, points)
 
-    def python(sizes: Mapping[str, int]) -> str:
-        return (
-            f"phi = features.paired_fourier(key_map, kernel, table.dim, num_frequencies={sizes['num_frequencies']}, "
-            "dtype=dtype)\n"
-            f"phi = features.random_feature_pca(phi, points, num_components={sizes['num_components']}, centered=False)"
-        )
+
+def _kernel_pca(_key: Any, kernel: Any, points: Any, _dim: int, _dtype: Any, sizes: Sizes) -> Any:
+    return features.kernel_pca(kernel, points, num_components=sizes["num_components"], centered=False)
+
+
+def _kernel_jl(key: Any, kernel: Any, points: Any, _dim: int, _dtype: Any, sizes: Sizes) -> Any:
+    return features.kernel_jl(key, kernel, points, num_features=sizes["num_features"])
+
+
+# Principal components of paired Fourier features
+
+
+def _random_feature_pca(rows: int, eps: float) -> Family:
+    def draw(key: Any, kernel: Any, points: Any, dim: int, dtype: Any, sizes: Sizes) -> Any:
+        phi = _draw_fourier("paired_fourier", key, kernel, None, dim, dtype, sizes)
+        rank = min(sizes["num_components"], len(points))
+        return features.random_feature_pca(phi, points, num_components=rank, centered=False)
+
+    def python(sizes: Sizes) -> str:
+        call = f"random_feature_pca(phi, points, num_components={sizes['num_components']}, centered=False)"
+        return f"{_fourier_python('paired_fourier', sizes)}\nphi = features.{call}"
 
     def num_points(size: int) -> int:
         return min(rows, max(LANDMARKS_A_FEATURE * components(size, eps), 1000))
 
+    def rank(size: int) -> int:
+        return min(components(size, eps), num_points(size))
+
     return Family(
         name="random_feature_pca",
         unit="num_frequencies",
-        sizes=lambda size: {
-            "num_frequencies": size,
-            "num_components": min(components(size, eps), num_points(size)),
-            "num_points": num_points(size),
-        },
-        num_features=lambda size: min(components(size, eps), num_points(size)),
+        sizes=lambda size: {"num_frequencies": size, "num_components": rank(size), "num_points": num_points(size)},
+        num_features=rank,
         num_points=num_points,
         draw=draw,
         python=python,
@@ -144,18 +143,17 @@ def _random_feature_pca(rows: int, eps: float) -> Family:
 
 
 def _streaming_pca(rows: int, dim: int, eps: float) -> Family:
-    def draw(key: Any, kernel: Any, points: Any, dim: int, dtype: Any, sizes: Mapping[str, int]) -> Any:
-        phi = features.paired_fourier(key, kernel, dim, num_frequencies=sizes["num_frequencies"], dtype=dtype)
+    def draw(key: Any, kernel: Any, points: Any, dim: int, dtype: Any, sizes: Sizes) -> Any:
+        phi = _draw_fourier("paired_fourier", key, kernel, None, dim, dtype, sizes)
         pca = features.streaming_pca(phi, sketch_size=sizes["sketch_size"])
         state = pca.init()
         for start in range(0, len(points), BATCH):
             state = pca.update(state, jnp.asarray(points[start : start + BATCH]))
         return pca.finalize(state, num_components=sizes["sketch_size"])
 
-    def python(sizes: Mapping[str, int]) -> str:
+    def python(sizes: Sizes) -> str:
         return (
-            f"phi = features.paired_fourier(key_map, kernel, table.dim, num_frequencies={sizes['num_frequencies']}, "
-            "dtype=dtype)\n"
+            f"{_fourier_python('paired_fourier', sizes)}\n"
             f"pca = features.streaming_pca(phi, sketch_size={sizes['sketch_size']})\n"
             "state = pca.init()\n"
             f"for start in range(0, len(points), {BATCH}):\n"
@@ -163,22 +161,17 @@ def _streaming_pca(rows: int, dim: int, eps: float) -> Family:
             f"phi = pca.finalize(state, num_components={sizes['sketch_size']})"
         )
 
+    def rank(size: int) -> int:
+        return components(size, eps)
+
     stream = min(rows, LARGEST_SAMPLE, max(STREAMED // dim, 1000))
     return Family(
         name="streaming_pca",
         unit="num_frequencies",
-        sizes=lambda size: {
-            "num_frequencies": size,
-            "sketch_size": components(size, eps),
-            "num_points": stream,
-        },
-        num_features=lambda size: components(size, eps),
-        num_points=lambda size: stream,
+        sizes=lambda size: {"num_frequencies": size, "sketch_size": rank(size), "num_points": stream},
+        num_features=rank,
+        num_points=lambda _size: stream,
         draw=draw,
         python=python,
         largest=MOST_FEATURES // 2,
     )
-
-
-def _arguments(sizes: Mapping[str, int]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in sizes.items())

@@ -8,9 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-GOALS = ("distance", "spectral", "clustering", "separation")
 LARGEST_SAMPLE = 20_000
-"""Beyond so many rows a trial looks at a sample of them, and the guarantee is about samples."""
+"""With more rows than this a trial looks at a sample of them, and the guarantee is about samples."""
 
 
 class Goal(Protocol):
@@ -25,16 +24,16 @@ class Goal(Protocol):
     words: str
     """What the error is, in one sentence."""
 
-    def refuses(self, map_name: str) -> str:
-        """Return why this goal makes no sense for a map, in words; "" where it does."""
+    def refuses(self, map_name: str, /) -> str:
+        """Return why this goal makes no sense for a map; "" where it does."""
 
-    def prepare(self, key: Any, points: Any, labels: np.ndarray | None) -> Any:
+    def prepare(self, key: Any, points: Any, labels: np.ndarray | None, /) -> Any:
         """Return what the errors of all maps on these points share."""
 
-    def error(self, key: Any, phi: Any, prepared: Any) -> float:
+    def error(self, key: Any, phi: Any, prepared: Any, /) -> float:
         """Return the error of a map."""
 
-    def detail(self, phi: Any, prepared: Any) -> dict[str, Any]:
+    def detail(self, phi: Any, prepared: Any, /) -> dict[str, Any]:
         """Return what a page may draw of this map."""
 
 
@@ -74,6 +73,11 @@ class Facts:
     effective_dimension: Mapping[str, float] = field(default_factory=dict)
     decay: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def has_pairs(self) -> bool:
+        """Tell whether the histogram of distances says anything of these data."""
+        return bool(np.any(self.pairs[self.squared_distances > 0] > 0))
+
 
 @dataclass(frozen=True)
 class Rounding:
@@ -103,7 +107,7 @@ class Demand:
     source : the statement.
     words : one or two plain sentences: what it promises, or why it says nothing on these data.
     size : smallest certified size in the map's own unit (see `Family.sizes`), None where the statement is vacuous here.
-    worst_case : whether it holds for all data of so many rows, and not for these data alone.
+    worst_case : whether it holds for all data with this number of rows, and not for these data alone.
     """
 
     map: str

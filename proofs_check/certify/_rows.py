@@ -5,17 +5,13 @@ Errors of maps are measured against the kernel of the first, so that what roundi
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxkern import checks
-from jaxkern.gram import kernel_distance
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,32 +42,10 @@ def rows_of(points: Any) -> Rows:
     return Rows(np.asarray(points, np.float64), given)
 
 
-def rounding_factor(dim: int) -> float:
-    """Return by how many roundings of its numbers a point may seem to move, on its way through a map.
-
-    One is the conversion of the point, one that of the frequencies or landmarks; a sum of dim products has an error of
-    about sqrt(dim) roundings, and frequencies may be sqrt(2) times as long as they are on average.
-    """
-    return 2 + 2 * math.sqrt(dim)
-
-
-def feature_rounding(kernel: Any, blocks: Iterable[Rows]) -> tuple[float, float]:
-    """Return the root mean square and the largest rounding of the features of a row, as a length in feature space.
-
-    Features of phases <w, x> that are off by <w, h> are off by |K_x - K_{x + h}| in the mean square over the
-    frequencies; so are rows of the kernel matrix, of whatever landmarks.
-    """
-    squares, count, largest = 0.0, 0, 0.0
-    for rows in blocks:
-        factor = rounding_factor(rows.points.shape[1])
-        relative = factor * float(jnp.finfo(rows.inputs.dtype).eps)
-        with jax.enable_x64(True):
-            found = np.asarray(_off(kernel, rows.points, rows.moved(factor), relative))
-        squares, count = squares + float(found @ found), count + len(found)
-        largest = float(np.maximum(largest, found.max()))  # NaN stays
-    return math.sqrt(squares / count), largest
-
-
-@jax.jit
-def _off(kernel: Any, X: jax.Array, moved: jax.Array, relative: Any) -> jax.Array:
-    return kernel_distance(kernel, X, moved) + relative * jnp.sqrt(jax.vmap(lambda x: kernel(x, x))(X))
+def distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of the different rows in the order of their first appearance, and how often each appears."""
+    rows = np.ascontiguousarray(rows + 0)  # the negative zero is zero
+    whole = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+    _, first, counts = np.unique(whole, return_index=True, return_counts=True)
+    order = np.argsort(first)
+    return first[order], counts[order]

@@ -40,15 +40,13 @@ from jaxkern.features import as_map
 from jaxkern.gram import gram, gram_matmul
 from jaxkern.kernels import kappa, psd_kernel
 from jaxkern.linalg import matmul, operator_norm
-from proofs_check.certify._distance import embed
+from proofs_check.certify._features import embed
 from proofs_check.certify._rows import rows_of
-
-__all__ = ["Matrix", "Spectral"]
 
 _EXACT = 512
 """Points up to which all eigenvalues are computed, in float64; beyond, they take longer than the bound."""
 _HELD_BYTES = 2**30
-"""The kernel matrix is held up to so many bytes, and computed again in every product beyond."""
+"""The kernel matrix is kept in memory up to this size, and computed again in every product beyond it."""
 _ROWS = 1024
 _PROBES = 8
 _LOOSENESS = 1.05
@@ -116,7 +114,7 @@ class Spectral:
             return "Its inner products are those of the kernel weighted by Sigma^3, another matrix than K."
         return ""
 
-    def prepare(self, key: Any, points: Any, labels: np.ndarray | None = None) -> Matrix:
+    def prepare(self, _key: Any, points: Any, _labels: np.ndarray | None = None) -> Matrix:
         """Compute the kernel matrix of points (s, dim) or `Rows` where it can be held; key and labels play no part.
 
         Raises ValueError if points are not a floating matrix.
@@ -135,7 +133,7 @@ class Spectral:
         """Return the error, or a bound of it; NaN where features are not numbers."""
         return self.bounds(key, phi, prepared)[1]
 
-    def detail(self, phi: Any, prepared: Matrix) -> dict[str, Any]:
+    def detail(self, _phi: Any, _prepared: Matrix) -> dict[str, Any]:
         """Return {}: there is nothing to draw."""
         return {}
 
@@ -167,8 +165,8 @@ class Spectral:
         lower = upper = math.nan
         for first in range(0, most, _STEPS):
             with jax.enable_x64(True):
-                basis, found = _lanczos(self.kernel, Z, points, prepared.kernel_matrix, basis, first, num_steps=_STEPS)
-            for part, entries in zip((diagonal, beside), np.asarray(found, float), strict=True):
+                basis, steps = _lanczos(self.kernel, Z, points, prepared.kernel_matrix, basis, first, num_steps=_STEPS)
+            for part, entries in zip((diagonal, beside), np.asarray(steps, float), strict=True):
                 part.extend(entries)
             lower, upper = _bounds(np.asarray(diagonal), np.asarray(beside), float(mass) / quantile)
             if not upper > _CLOSE * lower:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxkern import features
-from proofs_check.certify._facts import CELLS
+from proofs_check.certify._clock import CELLS, Clock
 from proofs_check.certify._model import Family, Goal
 from proofs_check.certify._rows import Rows
 from proofs_check.certify._table import Table, rows_for
@@ -24,7 +24,7 @@ READ_CELLS = 2**18
 TIMED_ROWS = 4096
 TIMES = 3
 _FEW = 256
-"""Features are filled up to so many."""
+"""Features are filled up to this number."""
 
 
 class Trials:
@@ -80,33 +80,33 @@ class Trials:
 
         return error
 
-    def timed(self, family: Family, size: int, count: int, clock: Any) -> tuple[float, float]:
+    def timed(self, family: Family, size: int, count: int, clock: Clock) -> tuple[float, float]:
         """Return the seconds of preparing a sample of `count` rows and of one error, without what compiling takes.
 
         Raises ValueError where the data do not fit the goal, TimeoutError where no time of the clock is left.
         """
         key_map, key_sample, key_error = jax.random.split(self._named("timed", family.name), 3)
         clone = jax.random.clone
-        steps: tuple[Callable[[list[Any]], Any], ...] = (
-            lambda done: self.sample(clone(key_sample), count),
-            lambda done: self.draw(family, size, clone(key_map)),
-            lambda done: self.goal.error(clone(key_error), done[1], done[0]),
-        )
         seconds: list[float] = []
+
+        def step(call: Callable[..., Any], *arguments: Any) -> Any:
+            if not clock.left:
+                raise TimeoutError
+            start = time.perf_counter()
+            result = call(*arguments)
+            seconds.append(max(time.perf_counter() - start, 1e-4))
+            return result
+
         for _ in range(2):  # the first time compiles
-            done: list[Any] = []
             seconds.clear()
-            for step in steps:
-                if not clock.left:
-                    raise TimeoutError
-                start = time.perf_counter()
-                done.append(step(done))
-                seconds.append(max(time.perf_counter() - start, 1e-4))
+            prepared = step(self.sample, clone(key_sample), count)
+            phi = step(self.draw, family, size, clone(key_map))
+            step(self.goal.error, clone(key_error), phi, prepared)
         self._timed = sum(seconds), size, count
         return seconds[0], seconds[1] + seconds[2]
 
     def preparing(self, count: int, growth: float) -> float:
-        """Return about the seconds of preparing so many rows, by those of the largest sample; 0 before one."""
+        """Return about the seconds of preparing `count` rows, judged by the largest sample so far; 0 before one."""
         known = max(self._prepares, default=count)
         return self._prepares.get(known, 0.0) * (count / known) ** growth
 
@@ -157,9 +157,9 @@ class Trials:
         key_rows, key_goal = jax.random.split(key)
         rng = np.random.default_rng(np.asarray(jax.random.key_data(key_rows)).ravel().tolist())
         start = time.perf_counter()
-        found = self._prepared(key_goal, np.sort(rng.integers(self.table.rows, size=count)))
+        prepared = self._prepared(key_goal, np.sort(rng.integers(self.table.rows, size=count)))
         self._prepares[count] = time.perf_counter() - start
-        return found
+        return prepared
 
     def seconds_per_million(self, phi: Any) -> float:
         """Return the time of mapping a million rows on this device, by the median of a few blocks."""
@@ -182,7 +182,7 @@ class Trials:
         table, inputs = self.table, self.table.take(rows, self.dtype, raw=True)
         return Rows(table.take(rows, "float64"), jnp.asarray(inputs), table.mean, table.scale)
 
-    def blocks(self, clock: Any) -> Iterator[Rows]:
+    def blocks(self, clock: Clock) -> Iterator[Rows]:
         """Yield all rows. Raises TimeoutError where no time of the clock is left."""
         size = max(READ_CELLS // self.table.dim, 1)
         for start in range(0, self.table.rows, size):

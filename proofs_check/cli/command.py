@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from proofs_check.cli import cache
 from proofs_check.report import console
@@ -14,6 +15,7 @@ from proofs_check.usage import BAD_USAGE, INTERRUPTED, NOT_WRITTEN, PROG, Parser
 
 # All else is imported by the commands, after the arguments are read, so that --help is instant.
 
+Command = Callable[[argparse.Namespace], int]
 COMPILING = ("run", "attack", "certify", "resume")
 COMMANDS = (*COMPILING, "list", "show", "report")
 EPILOG = """exit status: 0 every verdict is as expected, 1 some verdict differs or the time ended before every claim
@@ -113,88 +115,58 @@ def _kept() -> Parser:
 
 
 def _parser(chosen: str = "run") -> argparse.ArgumentParser:
-    parser = Parser(
-        prog=PROG,
-        description="Run the theorems of the papers as checks that can fail.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    shape: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
+    what = "Run the theorems of the papers as checks that can fail."
+    parser = Parser(prog=PROG, description=what, epilog=EPILOG, **shape)
     parser.add_argument("--version", action="store_true", help="show the version and exit")
     commands = parser.add_subparsers(title="commands (run is the default)", required=True, parser_class=Parser)
 
-    choice = Parser(add_help=False)
+    def add(name: str, command: Command, what: str, *parents: Parser, examples: str = "") -> Parser:
+        described = f"{what[0].upper()}{what[1:]}."
+        made = commands.add_parser(
+            name, help=what, description=described, epilog=examples, parents=list(parents), **shape
+        )
+        made.set_defaults(command=command)
+        return made
+
+    choice, kept = Parser(add_help=False), _kept()
     choice.add_argument("--paper", metavar="KEY", help="only the claims of this paper, such as kpotufe2020")
     choice.add_argument(
         "--claim", metavar="ID", action="append", default=[], help="only this claim, or all that begin so; repeatable"
     )
+    budget = Parser(add_help=False)
+    budget.add_argument(
+        "--budget", type=positive, metavar="MINUTES", help="go on where verdicts are open until this time is over"
+    )
 
-    kept = _kept()
-    run = commands.add_parser(
-        "run", parents=[choice, kept], help="run the checks", epilog=RUN_EXAMPLES + EPILOG,
-        description="Run the checks.",
-        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
-    )  # fmt: skip
+    run = add("run", _run, "run the checks", choice, kept, budget, examples=RUN_EXAMPLES + EPILOG)
     run.add_argument("--all", action="store_true", help="steps of proofs, remarks and facts in passing, too")
     run.add_argument("--profile", choices=("quick", "full"), default="quick", help="how much to run (default: quick)")
     run.add_argument("--seed", type=whole, default=0, metavar="INT", help="a whole number, below 2^32 (default: 0)")
     run.add_argument("--data", type=Path, metavar="FILE", help="your own points: .npz (with X), .npy or .csv")
     run.add_argument("--lengthscale", type=positive, metavar="FLOAT", help="of the kernel; only with --data")
     run.add_argument("--dtype", choices=("float64", "float32"), default="float64", help="precision of the trials")
-    run.add_argument(
-        "--budget", type=positive, metavar="MINUTES", help="go on where verdicts are open until this time is over"
-    )
     run.add_argument("--output", type=Path, metavar="DIR", help="a new or empty folder (default: a new one)")
-    run.set_defaults(command=_run)
-
-    listing = commands.add_parser(
-        "list", parents=[choice], help="list the claims", description="List the claims.", epilog=LIST_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
-    )  # fmt: skip
+    listing = add("list", _list, "list the claims", choice, examples=LIST_EXAMPLES)
     listing.add_argument("--json", action="store_true", help="as a list of objects")
-    listing.set_defaults(command=_list)
-
-    show = commands.add_parser(
-        "show", help="show one claim", description="Show one claim.", epilog=SHOW_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
-    )  # fmt: skip
+    show = add("show", _show, "show one claim", examples=SHOW_EXAMPLES)
     show.add_argument("words", metavar="ID", nargs="+", help="an id or its beginning, or a paper and a place in it")
-    show.set_defaults(command=_show)
-
-    attack = commands.add_parser("attack", parents=[kept], help="search the worst case of a claim", allow_abbrev=False)
-    attack.set_defaults(command=_attack)
+    attack = add("attack", _attack, "search the worst case of a claim", kept)
+    certify = add("certify", _certify, "certify a feature map for your own table", kept)
     if chosen == "attack":
         from proofs_check.cli.attack import add_arguments
 
         add_arguments(attack)
-
-    certify = commands.add_parser(
-        "certify", parents=[kept], help="certify a feature map for your own table", allow_abbrev=False
-    )
-    certify.set_defaults(command=_certify)
     if chosen == "certify":
-        from proofs_check.certify._command import add_arguments as add_certify_arguments
+        from proofs_check.cli.certify import add_arguments as add_certify_arguments
 
         add_certify_arguments(certify)
-
-    again = commands.add_parser(
-        "resume", parents=[kept], help="go on with a run that was interrupted", epilog=RESUME_EXAMPLES + EPILOG,
-        description="Go on with a run that was interrupted.",
-        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
-    )  # fmt: skip
-    again.add_argument("folder", type=Path, metavar="DIR", help="the folder of a run")
-    again.add_argument(
-        "--budget", type=positive, metavar="MINUTES", help="go on where verdicts are open until this time is over"
+    again = add(
+        "resume", _resume, "go on with a run that was interrupted", kept, budget, examples=RESUME_EXAMPLES + EPILOG
     )
-    again.set_defaults(command=_resume)
-
-    page = commands.add_parser(
-        "report", help="make report.html and report.md of a run again", epilog=REPORT_EXAMPLES,
-        description="Make report.html and report.md again from the report.json of a run.",
-        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
-    )  # fmt: skip
+    again.add_argument("folder", type=Path, metavar="DIR", help="the folder of a run")
+    page = add("report", _report, "make report.html and report.md of a run again", examples=REPORT_EXAMPLES)
     page.add_argument("folder", type=Path, metavar="DIR", help="the folder of a run, with report.json in it")
-    page.set_defaults(command=_report)
     return parser
 
 
@@ -229,9 +201,9 @@ def _attack(options: argparse.Namespace) -> int:
 
 
 def _certify(options: argparse.Namespace) -> int:
-    from proofs_check.certify import _command
+    from proofs_check.cli import certify
 
-    return _command.command(options)
+    return certify.command(options)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -283,7 +255,7 @@ def _report(options: argparse.Namespace) -> int:
         job.write_pages(folder, document.read(path))
     except documents.DocumentError as error:
         raise UsageError(str(error)) from None
-    print(f"Report: {folder / 'report.html'} (and report.md)")
+    print(job.what_is_there(folder))
     return 0
 
 

@@ -112,6 +112,12 @@ def write_pages(folder: Path, found: Mapping[str, Any]) -> list[str]:
     return missing
 
 
+def what_is_there(folder: Path) -> str:
+    """Return the line that names the files of a report, its page first where there is one."""
+    first, *others = [name for name in ("report.html", "report.md", "report.json") if (folder / name).exists()]
+    return f"Report: {folder / first} (and {', '.join(others)})"
+
+
 def _execute(prepared: Prepared, folder: Path, blocks: Checkpoint, began: str) -> int:
     with contextlib.closing(blocks):  # and locked until then
         return _run_and_report(prepared, folder, blocks, began)
@@ -163,7 +169,7 @@ def _run_and_report(prepared: Prepared, folder: Path, blocks: Checkpoint, began:
         print(f"The time ended after {len(found)} of {len(claims)} claim(s); go on with: {PROG} resume {folder}")
     if failed is not None:
         return _not_written(folder, failed)
-    print(f"Report: {folder / 'report.html'} (and report.json, report.md)")
+    print(what_is_there(folder))
     if stopped == "interrupted":
         return INTERRUPTED
     return AS_EXPECTED if complete and all(result.as_expected for result in found) else NOT_AS_EXPECTED

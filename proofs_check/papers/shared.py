@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Callable, Iterable
@@ -107,3 +108,22 @@ def real(x: Any) -> jax.Array:
 def as_residual(errors: Any) -> np.ndarray:
     """Return errors of computations of the default dtype in that dtype, which says what rounding is allowed for."""
     return np.abs(np.asarray(errors, jnp.result_type(float)))
+
+
+def rng_of(key: jax.Array) -> np.random.Generator:
+    """Return NumPy's generator with the bits of a key as its seed."""
+    return np.random.default_rng(np.asarray(jax.random.key_data(key)))
+
+
+def op_norm(A: np.ndarray) -> float:
+    """Return the operator norm of a matrix."""
+    return float(np.linalg.norm(A, 2))
+
+
+def parametrized(kind: Callable[..., Any], **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Turn a function of a setting and of parameters into one of the parameters alone that makes a statement."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda **parameters: kind(functools.partial(function, **parameters), **options)
+
+    return decorate

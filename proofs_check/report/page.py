@@ -99,6 +99,7 @@ _PAGES = jinja2.Environment(
     loader=jinja2.PackageLoader("proofs_check.report"),
     autoescape=True,
     finalize=_shown,
+    keep_trailing_newline=True,
     trim_blocks=True,
     lstrip_blocks=True,
     undefined=jinja2.StrictUndefined,

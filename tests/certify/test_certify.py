@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 
 from jaxkern import io
-from proofs_check.certify import _certify, _plan, certify, open_table
-from proofs_check.certify._document import find_fault, read
+from proofs_check.certify import Request, _precision, certify, open_table
+from proofs_check.certify._clock import Clock
 from proofs_check.certify._maps import NAMES, families
 from proofs_check.cli.command import main
+from proofs_check.report.certificate_document import find_fault, read
 
 pytestmark = pytest.mark.usefixtures("own_precision")
 GENEROUS = 60.0
@@ -138,25 +139,6 @@ def test_the_same_key_gives_the_same_sizes(spectral):
             assert one[name] == two[name]
 
 
-@pytest.mark.parametrize(("sample", "half"), [(None, 1), (500, 2)])
-def test_half_of_the_error_is_kept_for_more_rows_where_there_are_more(sample, half, monkeypatch):
-    spent = []
-
-    def searched(trial, family, sizes, count, eps, delta, alpha, seconds, say):
-        spent.append(alpha)
-
-    stubs = {"_range": lambda *_: (1, 9), "_sample": lambda *_: sample, "_searched": searched, "_next": lambda *_: None}
-    stubs |= {"_entry": lambda *_: None, "_promising": lambda *_: False, "_or_by_a_statement": lambda *_: None}
-    stubs |= {"_in_order": lambda families, *_: list(families)}
-    for name, stub in stubs.items():
-        monkeypatch.setattr(_plan, name, stub)
-    goal = types.SimpleNamespace(refuses=lambda name: "", name="toy")
-    trials = types.SimpleNamespace(goal=goal, trial=lambda *_: None)
-    words = dict(eps=0.1, delta=0.1, confidence=0.9, clock=_plan.Clock(60.0), say=lambda text: None)
-    _plan.find(trials, {"a": None, "b": None}, [], **words)
-    assert spent and spent == pytest.approx([0.1 / half / 2 / _plan.ROUNDS] * len(spent))
-
-
 def test_close_pairs_are_looked_for_among_all_rows_of_a_table_that_is_small_enough(monkeypatch):
     def trials(key, table, kernel, goal, dtype):
         looked = {"all_rows": lambda: found(2), "sample": lambda key, count: found(3), "blocks": lambda clock: []}
@@ -165,12 +147,16 @@ def test_close_pairs_are_looked_for_among_all_rows_of_a_table_that_is_small_enou
     def found(unresolved):
         return types.SimpleNamespace(unresolved=unresolved, rounding=0.01)
 
-    monkeypatch.setattr(_certify, "Trials", trials)
-    monkeypatch.setattr(_certify, "feature_rounding", lambda kernel, blocks: (1e-6, 1e-5))
+    monkeypatch.setattr(_precision, "Trials", trials)
+    monkeypatch.setattr(_precision, "feature_rounding", lambda kernel, blocks: (1e-6, 1e-5))
     goal = types.SimpleNamespace(name="distance")
-    for more, said in ((0, "2 pair(s) are so close"), (1, f"3 pair(s) among {_certify.LOOKED_AT:,} rows are so close")):
-        table = types.SimpleNamespace(rows=_certify.LARGEST_SAMPLE + more, dim=1)
-        _, rounding, words = _certify._trials(jax.random.key(0), table, None, goal, 0.1, "float32", _plan.Clock(1e9))
+    for more, said in (
+        (0, "2 pair(s) are so close"),
+        (1, f"3 pair(s) among {_precision.LOOKED_AT:,} rows are so close"),
+    ):
+        table = types.SimpleNamespace(rows=_precision.LARGEST_SAMPLE + more, dim=1)
+        request = Request(dtype="float32")
+        _, rounding, words = _precision.trials_for(jax.random.key(0), table, None, goal, request, Clock(1e9))
         assert words.startswith(said)
         # All pairs tell what rounding may do to them; otherwise the close ones are left out.
         assert (rounding.pairs, rounding.closest) == pytest.approx((0.002, 0.01) if more else (0.04, 0.0))
@@ -179,7 +165,7 @@ def test_close_pairs_are_looked_for_among_all_rows_of_a_table_that_is_small_enou
 def test_every_map_of_the_library_is_known():
     from jaxkern import features
 
-    public = {name for name in features.__all__ if name.islower()} - {"preimage", "standardized"}
+    public = {name for name in features.__all__ if name.islower()} - {"as_map", "preimage", "standardized"}
     assert set(NAMES) == set(families(100, 3, 0.1)) == public
 
 
@@ -205,8 +191,9 @@ def test_every_family_draws_what_it_says(name, rng):
         ({"kernel": "sinc"}, "kernel must be among"),
         ({"maps": ["fourier"]}, "maps must be among"),
         ({"maps": []}, "maps must name at least one"),
-        ({"lengthscale": -1.0}, "lengthscale must be a positive number"),
-        ({"time": 0}, "time must be a positive number"),
+        ({"lengthscale": -1.0}, "lengthscale must be positive"),
+        ({"separation": "lines"}, "separation must be among"),
+        ({"time": 0}, "time must be positive"),
         ({"dtype": "float16"}, "dtype must be"),
         ({"goal": "clustering"}, "pass num_clusters"),
         ({"goal": "separation"}, "pass labels"),
@@ -270,7 +257,7 @@ def test_command_line(csv, tmp_path, capsys):
         (("--goal", "clustering"), "num_clusters"),
         (("--columns", "nosuch"), "nosuch"),
         (("--save", "no/such/folder/map.npz"), "there is no folder"),
-        (("--seed", "-1"), "--seed must be"),
+        (("--seed", "-1"), "--seed: must be a whole number"),
         (("--lengthscale", "0"), "must be a positive number"),
         (("--rows", "0"), "must be a positive whole number"),
     ],

@@ -20,11 +20,11 @@ import numpy as np
 import pytest
 
 from jaxkern import io
-from proofs_check.certify import _command, certify
-from proofs_check.certify._certificate import Certificate
-from proofs_check.certify._document import read
+from proofs_check.certify import Certificate, certify
+from proofs_check.cli import certify as command
 from proofs_check.cli.command import main
 from proofs_check.engine import files
+from proofs_check.report.certificate_document import read
 
 POINTS = np.random.default_rng(0).standard_normal((60, 2))
 NAMES = ("o/certificate.html", "o/certificate.json", "map.npz")
@@ -47,14 +47,14 @@ def there(made, monkeypatch, tmp_path, own_precision):
     monkeypatch.chdir(tmp_path)
     np.savetxt("points.csv", POINTS, delimiter=",")
 
-    def certified(key, table, **options):
+    def certified(key, table, request, **options):
         if meanwhile:
             meanwhile.pop()()
         return Certificate(copy.deepcopy(made.document), made._trials, made._entry, made._key)
 
     monkeypatch.setattr("proofs_check.certify.certify", certified)
     now = time.monotonic()
-    monkeypatch.setattr(_command, "time", types.SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(command, "time", types.SimpleNamespace(monotonic=lambda: now))
     return meanwhile
 
 

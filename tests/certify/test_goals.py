@@ -11,8 +11,10 @@ from scipy import special
 
 from jaxkern import features
 from jaxkern.kernels import Exponential, FromFunction, Gaussian, Laplacian, Linear
-from proofs_check.certify import _distance, _spectral
-from proofs_check.certify._distance import Distance, embed
+from proofs_check.certify import _distance, _spectral, _tiles
+from proofs_check.certify._distance import Distance
+from proofs_check.certify._features import embed
+from proofs_check.certify._rows import distinct
 from proofs_check.certify._spectral import Spectral
 
 EPS = 0.1
@@ -62,11 +64,11 @@ def _dense(X, phi, lengthscale):
 
 def _features(phi, X):
     """Return float64 copies of the features that the goal sees: mapped by its program, padded to a side of 64 or 48."""
-    distinct = X[_distance._distinct(X)[0]]
-    side = 16 * -(-len(distinct) // (-(-len(distinct) // 64) * 16))
-    filled = np.pad(distinct, ((0, -len(distinct) % side), (0, 0)), mode="edge").reshape(-1, side, X.shape[1])
+    different = X[distinct(X)[0]]
+    side = 16 * -(-len(different) // (-(-len(different) // 64) * 16))
+    filled = np.pad(different, ((0, -len(different) % side), (0, 0)), mode="edge").reshape(-1, side, X.shape[1])
     Z = np.concatenate([np.asarray(embed(phi, jnp.asarray(block)), float) for block in filled])
-    found = {row.tobytes(): k for k, row in enumerate(distinct)}
+    found = {row.tobytes(): k for k, row in enumerate(different)}
     return Z[[found[row.tobytes()] for row in np.ascontiguousarray(X)]]
 
 
@@ -165,14 +167,14 @@ def test_near_duplicates_need_the_other_routes(rng, monkeypatch):
     """The control: with float32 products alone the error of an exact map is not small."""
     X = _points(rng, np.float32)
     monkeypatch.setattr(_distance, "_CANCELLATION", 0.0)
-    monkeypatch.setattr(_distance, "_KERNEL_CANCELLATION", 0.0)
-    reach = _distance._reach
+    monkeypatch.setattr(_tiles, "KERNEL_CANCELLATION", 0.0)
+    reach = _distance.reach_of
 
     def blind(*args):
         found = reach(*args)
         return found._replace(exact=0 * found.exact, rounding=0 * found.rounding)
 
-    monkeypatch.setattr(_distance, "_reach", blind)
+    monkeypatch.setattr(_distance, "reach_of", blind)
     goal = Distance(Linear(), EPS)
     assert goal.error(None, lambda Y: Y, goal.prepare(jax.random.key(0), X)) > EPS
 
@@ -278,7 +280,7 @@ def test_neighbouring_sizes_share_the_program(rng):
     for size, frequencies in ((185, 150), (191, 160), (192, 170)):
         X = rng.standard_normal((size, DIM)).astype(np.float32)
         goal.error(None, _draw("paired_fourier", Gaussian(1.5), X, frequencies), goal.prepare(jax.random.key(0), X))
-        sizes.add((_distance._by_product._cache_size(), _distance._tile._cache_size()))
+        sizes.add((_tiles.by_product._cache_size(), _tiles.tile_of._cache_size()))
     assert len(sizes) == 1
 
 

@@ -16,15 +16,20 @@ import numpy as np
 import pytest
 
 from jaxkern.kernels import Gaussian
-from proofs_check.certify import _certificate, _certify, _plan, _trials, from_array
-from proofs_check.certify._certificate import Certificate
+from proofs_check.certify import Certificate, Request, _clock, _entries, _errors, _plan, _trials, from_array
+from proofs_check.certify._certificate import recommended
+from proofs_check.certify._certify import _goal
+from proofs_check.certify._clock import Clock
+from proofs_check.certify._document import MISSED, curve, guarantee, lines_of_python, reasons, seed_of, times
+from proofs_check.certify._entries import Entry
 from proofs_check.certify._maps import families
 from proofs_check.certify._model import Demand, Family, Probe, Rounding
-from proofs_check.certify._plan import Clock, Entry
+from proofs_check.certify._precision import trials_for
 from proofs_check.certify._search import search
 from proofs_check.cli.command import main
 
 EPS, DELTA, CONFIDENCE = 0.1, 0.2, 0.9
+REQUEST = Request(eps=EPS, delta=DELTA, confidence=CONFIDENCE)
 
 
 def family(name, largest=1000):
@@ -85,11 +90,11 @@ def find(monkeypatch):
     """Return the plan, on the clock of the trials."""
 
     def call(trials, families=None, demands=(), *, seconds=100.0):
-        monkeypatch.setattr(_plan, "time", types.SimpleNamespace(monotonic=trials.clock))
+        for module in (_clock, _entries):
+            monkeypatch.setattr(module, "time", types.SimpleNamespace(monotonic=trials.clock))
         monkeypatch.setattr(_plan, "search", functools.partial(search, clock=trials.clock))
         families = {name: family(name) for name in trials.needs} if families is None else families
-        words = {"eps": EPS, "delta": DELTA, "confidence": CONFIDENCE, "clock": Clock(seconds), "say": [].append}
-        entries = _plan.find(trials, families, demands, **words)
+        entries = _plan.find(trials, families, demands, REQUEST, Clock(seconds), [].append)
         assert [entry.family.name for entry in entries] == list(families)
         # No draw comes twice, and the levels of all searches together leave the confidence.
         assert len(set(trials.asked)) == len(trials.asked)
@@ -117,7 +122,7 @@ def test_few_rows_are_looked_at_as_a_whole(find):
 def test_the_fastest_map_is_tried_again_on_as_many_rows_as_the_time_allows(find):
     trials = Trials(100_000, {"a": 30, "b": 60}, seconds=1e-2)
     found = find(trials)
-    assert _plan.FEWEST_ROWS < found["b"].sample < found["a"].sample < _plan.MOST_ROWS["spectral"]
+    assert _plan.FEWEST_ROWS < found["b"].sample < found["a"].sample < _entries.MOST_ROWS["spectral"]
     assert found["a"].sample >= _plan.WORTH_MORE * min(sample for _, sample, *_ in trials.asked)
     assert not found["a"].for_all_rows and near(found["a"].size, 30) and near(found["b"].size, 60)
     # What was drawn on fewer rows is kept.
@@ -130,6 +135,13 @@ def test_where_the_time_allows_it_the_fastest_map_is_tried_on_all_rows(find):
     found = find(Trials(3_000, {"a": 30, "b": 60}, seconds=0.06), seconds=300.0)
     assert found["a"].for_all_rows and near(found["a"].size, 30)
     assert found["b"].sample is not None and found["b"].status == "certified"
+
+
+@pytest.mark.parametrize(("rows", "half"), [(500, 1), (100_000, 2)])
+def test_half_of_the_error_is_left_for_more_rows_where_there_are_more(rows, half, find):
+    found = find(Trials(rows, {"a": 10_000, "b": 10_000}, seconds=1e-2))
+    expected = (1 - CONFIDENCE) / half / 2 / _plan.ROUNDS
+    assert [entry.outcome.alpha for entry in found.values()] == pytest.approx([expected] * 2)
 
 
 def test_a_map_that_fails_on_more_rows_keeps_what_it_has_and_the_next_one_is_tried(find):
@@ -158,7 +170,7 @@ def test_a_statement_about_a_faster_map_ends_the_search_on_more_rows(find):
     )
     assert stated.words.endswith("in float32 failed; even num_frequencies 40 fails too often")
     measured = stated.probes[-1]
-    assert measured.draws == _plan.MEASURED_DRAWS and measured.failures == measured.draws and not measured.certifying
+    assert measured.draws == _entries.MEASURED_DRAWS and measured.failures == measured.draws and not measured.certifying
     assert max(size for name, _, _, size, *_ in trials.asked if name == "a") == 40
 
 
@@ -168,8 +180,8 @@ def test_a_statement_beyond_the_sizes_of_trials_is_told(find):
     assert entry.size is None and entry.status == "not certified" and entry.probes[-1].size == 1000
     asked = "a theorem asks for 5,000, beyond the 1,000 at which trials end"
     assert entry.words == f"even num_frequencies 1,000 fails too often; {asked}"
-    assert _plan.by_a_statement(entry) is None
-    assert _plan.by_a_statement(Entry(family("b"), "out of time", "")) is None
+    assert _entries.by_a_statement(entry) is None
+    assert _entries.by_a_statement(Entry(family("b"), "out of time", "")) is None
 
 
 @pytest.mark.parametrize("need", [1, 10_000])
@@ -186,7 +198,7 @@ def test_where_the_time_ends_the_entry_says_so_and_a_statement_is_measured_in_wh
     else:
         assert stated.size is None and stated.words.startswith("a theorem, which is about exact numbers, gives")
     *searched, measured = stated.probes
-    assert 0 < measured.draws <= _plan.MEASURED_DRAWS and measured.size == 100 and not measured.certifying
+    assert 0 < measured.draws <= _entries.MEASURED_DRAWS and measured.size == 100 and not measured.certifying
     assert measured.failures == (0 if need == 1 else measured.draws)
     # Only where the errors come near to eps another round may certify a size.
     assert len(searched) == (_plan.ROUNDS if need == 1 else 1)
@@ -202,24 +214,24 @@ def entry(name, size, *, sample=None, basis="draws", demand=None, probes=()):
 def test_all_rows_go_before_samples_and_then_the_fastest_map_wins():
     trials = Trials(30_000, {"a": 1, "b": 1, "c": 1})
     a, b, c = entry("a", 10, sample=1000), entry("b", 20), entry("c", 15)
-    assert _certificate.recommended(trials, [a, b, c], EPS, Clock(9.0)) == (b, 40, {"a": 10, "b": 40, "c": 45})
-    best, cost, _ = _certificate.recommended(trials, [a], EPS, Clock(9.0))
+    assert recommended(trials, [a, b, c], EPS, Clock(9.0)) == (b, 40, {"a": 10, "b": 40, "c": 45})
+    best, cost, _ = recommended(trials, [a], EPS, Clock(9.0))
     assert best is a and cost == 10
     ended = [Entry(family("a"), "out of time", "")]
-    assert _certificate.recommended(trials, ended, EPS, Clock(9.0)) == (None, None, {})
+    assert recommended(trials, ended, EPS, Clock(9.0)) == (None, None, {})
     # A statement about all rows goes before draws on samples.
     stated = entry("a", 10, sample=1000, demand=Demand("a", "a theorem", "", 50))
-    best, cost, seconds = _certificate.recommended(trials, [stated, *ended], EPS, Clock(9.0))
+    best, cost, seconds = recommended(trials, [stated, *ended], EPS, Clock(9.0))
     assert (best.size, best.basis, best.sample, cost, seconds) == (50, "worst case", None, 50, {"a": 10})
     # But not where a draw at its size fails.
-    assert _certificate.recommended(Trials(30_000, {"a": 60}), [stated], EPS, Clock(9.0))[0] is stated
+    assert recommended(Trials(30_000, {"a": 60}), [stated], EPS, Clock(9.0))[0] is stated
 
 
 def test_a_guarantee_says_what_it_rests_on():
     def promised(entry, goal="distance", wide=False):
         asked, table = types.SimpleNamespace(name=goal, words="a number"), from_array(np.eye(3), standardize=wide)
         trials, rounding = _trials.Trials(None, table, None, asked, "float32"), Rounding(pairs=0.02, closest=1e-3)
-        return _certificate.guarantee(trials, entry, EPS, DELTA, CONFIDENCE, rounding)
+        return guarantee(REQUEST, trials, entry, rounding)
 
     theorem = Demand("a", "a theorem", "", 50)
     data = promised(entry("a", 50, basis="worst case", demand=theorem))
@@ -231,25 +243,25 @@ def test_a_guarantee_says_what_it_rests_on():
     assert promised(entry("a", 10)).endswith("Shown by fresh draws, with confidence 0.9.")
     assert promised(entry("a", 10, sample=1000), "spectral").endswith("weaker than a guarantee for all rows.")
     # 500 independent pairs all are good with probability (1 - q)^500 = 1/100 at q = 0.917 %.
-    share = 100 * (1 - _certificate.MISSED ** (1 / 500))
+    share = 100 * (1 - MISSED ** (1 / 500))
     assert promised(entry("a", 10, sample=1000)).endswith(f"at most {share:.2g} % of all pairs are off by more.")
 
 
 def test_reasons_compare_times_features_and_what_is_certified():
     best = entry("b", 20, demand=Demand("b", "a theorem", "", 80))
     others = [entry("a", 10, sample=1000), entry("c", 15), Entry(family("d"), "out of time", "")]
-    found = _certificate.reasons(best, 40.0, [*others, best], {"a": 10.0, "b": 40.0, "c": 45.0})
+    found = reasons(best, 40.0, [*others, best], {"a": 10.0, "b": 40.0, "c": 45.0})
     assert found == [
         "b maps a million points in 40 s here, with 40 features.",
         "a with 20 features is certified for samples of 1,000 rows only, and 4 times as fast.",
         "c with 30 features takes 1.1 times as long.",
         "The draws certify num_frequencies 20, 4 times fewer than a theorem asks.",
     ]
-    alone = _certificate.reasons(entry("b", 20), 40.0, [others[0]], {"a": 80.0})
+    alone = reasons(entry("b", 20), 40.0, [others[0]], {"a": 80.0})
     assert alone[1] == "a with 20 features is certified for samples of 1,000 rows only."
     assert alone[2] == "No statement gives a size of b for this goal on these data: draws alone certify it."
     stated = entry("b", 80, basis="worst case", demand=best.demand)
-    assert len(_certificate.reasons(stated, 160.0, [], {})) == 1
+    assert len(reasons(stated, 160.0, [], {})) == 1
 
 
 def test_a_certificate_without_a_map_has_none_to_draw():
@@ -282,9 +294,11 @@ def test_close_pairs_ask_for_float64_and_say_so(wide):
     table = from_array(np.eye(5, 2))
 
     def chosen(unresolved, asked=None):
+        with jax.enable_x64(True):
+            request = Request(eps=EPS, dtype=asked)
         with jax.enable_x64(wide):
             goal = Close(unresolved)
-            trials, _, words = _certify._trials(jax.random.key(0), table, Gaussian(1.0), goal, EPS, asked, Clock(9.0))
+            trials, _, words = trials_for(jax.random.key(0), table, Gaussian(1.0), goal, request, Clock(9.0))
         return trials.dtype, words
 
     assert chosen(0) == ("float32", "") and chosen(0, "float64") == ("float64", "")
@@ -299,18 +313,17 @@ def test_close_pairs_ask_for_float64_and_say_so(wide):
 def test_clusters_are_counted_by_the_classes_of_the_table():
     labels, kernel = np.array([0, 1, 1, 2, 0]), Gaussian(1.0)
     table = from_array(np.eye(5, 2), labels=labels)
-    assert _certify._goal("clustering", kernel, EPS, table, None, "") == _certify._goal(
-        "clustering", kernel, EPS, table, 3, ""
-    )
+    by_hand = Request(goal="clustering", num_clusters=3)
+    assert _goal(Request(goal="clustering"), kernel, table) == _goal(by_hand, kernel, table)
     for goal, message in (("clustering", "the number of clusters"), ("separation", "a class for every row")):
         with pytest.raises(ValueError, match=message):
-            _certify._goal(goal, kernel, EPS, from_array(np.eye(5, 2)), None, "")
+            _goal(Request(goal=goal), kernel, from_array(np.eye(5, 2)))
 
 
 def test_the_lines_that_draw_a_map_again_name_its_key_and_precision():
     def lines(key, dtype):
-        seed, table = _certify._seed(key), from_array(np.eye(5, 2))
-        return seed, _certify._commands(None, None, Gaussian(1.0), 1.0, seed, key, dtype, table, best)["python"]
+        trials = types.SimpleNamespace(table=from_array(np.eye(5, 2)), kernel=Gaussian(1.0), dtype=dtype)
+        return seed_of(key), lines_of_python(trials, best, 1.0, key, None)
 
     best = Entry(families(5, 2, EPS)["paired_fourier"], "certified", "", 4)
     seed, text = lines(jax.random.key(7), "float32")
@@ -319,7 +332,7 @@ def test_the_lines_that_draw_a_map_again_name_its_key_and_precision():
     _, text = lines(folded, "float64")
     words = jax.random.key_data(folded).tolist()
     assert f"wrap_key_data(jnp.array({words}, 'uint32'))" in text and 'update("jax_enable_x64", True)' in text
-    assert _certify._seed(jax.random.key(7, impl="rbg")) is None
+    assert seed_of(jax.random.key(7, impl="rbg")) is None
 
 
 def test_a_sample_that_does_not_fit_the_goal_is_a_failure_and_a_table_that_does_not_is_refused():
@@ -354,11 +367,13 @@ def test_the_command_saves_says_how_to_load_and_what_it_could_not_write(monkeypa
             if len(made) == 2:
                 raise OSError(errno.ENOSPC, "No space left on device", str(folder / "certificate.json"))
 
-    def certified(key, table, *, time, **options):
+    def certified(key, table, request, *, time, **options):
         return Found(map="nystrom", dtype="float64", document={"run": {}, "commands": {"load": None}})
 
     monkeypatch.setattr("proofs_check.certify.certify", certified)
-    monkeypatch.setattr("proofs_check.certify._terminal.show", lambda document, files: shown.append((document, files)))
+    monkeypatch.setattr(
+        "proofs_check.report.certificate_terminal.show", lambda document, files: shown.append((document, files))
+    )
     np.savetxt(tmp_path / "points.csv", np.eye(5, 2), delimiter=",")
     monkeypatch.chdir(tmp_path)
     assert main(["certify", "points.csv", "--save", "map.npz", "--output", "o", "--time", "2"]) == 0
@@ -382,9 +397,9 @@ def test_the_command_saves_says_how_to_load_and_what_it_could_not_write(monkeypa
 
 
 def test_errors_are_summed_up_where_there_are_enough_finite_ones():
-    assert _certificate._errors(np.array([])) is None and _certificate._errors(np.array([1.0, np.nan] * 9)) is None
-    assert _certificate._errors(np.arange(5.0)) is None  # a median of five is not known to 95 %
-    found = _certificate._errors(np.arange(101.0))
+    assert _errors.summary(np.array([])) is None and _errors.summary(np.array([1.0, np.nan] * 9)) is None
+    assert _errors.summary(np.arange(5.0)) is None  # a median of five is not known to 95 %
+    found = _errors.summary(np.arange(101.0))
     assert found["median"] == 50 and found["largest"] == 100 and 35 < found["low"] < 50 < found["high"] < 65
 
 
@@ -400,11 +415,9 @@ def test_times_between_sizes_are_on_lines_of_logarithms():
             return known
 
     known, trials, sizes = {}, Costs(10, {"a": 1}), [1, 2, 4, 8, 16]
-    assert _certificate._times(trials, family("a"), sizes, Clock(0.0)) == dict.fromkeys(sizes)
-    found = _certificate._times(trials, family("a"), sizes, Clock(1e9))
+    assert times(trials, family("a"), sizes, Clock(0.0)) == dict.fromkeys(sizes)
+    found = times(trials, family("a"), sizes, Clock(1e9))
     assert sorted(known) == [1, 4, 16] and found == pytest.approx({size: 3.0 * size for size in sizes})
     points = [Probe(size, np.full(3, 0.2), 3, False, 1.0) for size in (4, 2)]
-    curve = _certificate._curve(
-        trials, entry("a", 4, probes=(*points, Probe(8, np.array([np.nan]), 1, False, 1.0))), Clock(0.0)
-    )
-    assert [point["size"] for point in curve] == [2, 4] and curve[0]["seconds_per_million"] == pytest.approx(6)
+    drawn = curve(trials, entry("a", 4, probes=(*points, Probe(8, np.array([np.nan]), 1, False, 1.0))), Clock(0.0))
+    assert [point["size"] for point in drawn] == [2, 4] and drawn[0]["seconds_per_million"] == pytest.approx(6)

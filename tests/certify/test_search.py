@@ -1,16 +1,21 @@
 """The certified size is judged on simulated maps whose failure probability is known, and by exact laws."""
 
 import collections
+import contextlib
 import itertools
 import math
+import time
 
 import numpy as np
 import pytest
 from scipy import special, stats
 
-from proofs_check.certify import _search
-from proofs_check.certify._model import Outcome, Probe
-from proofs_check.certify._search import certify_size, failure_limits, grid, median_interval, quantiles, search
+from proofs_check.certify import _attempts, _search
+from proofs_check.certify._attempts import attempt, plan_of
+from proofs_check.certify._draws import SEARCH, Draws, OutOfTime
+from proofs_check.certify._errors import median_interval, quantiles
+from proofs_check.certify._model import Probe
+from proofs_check.certify._search import grid, search
 from proofs_check.engine import limits, sequential, stopping
 
 FALSE_ALARM = 1e-5
@@ -76,7 +81,7 @@ def test_the_grid_holds_both_ends_and_steps_by_an_eighth_of_a_doubling():
 
 
 def law(rate, delta, alpha, patient):
-    plan = _search._plan(delta, alpha, patient=patient)
+    plan = plan_of(delta, alpha, patient=patient)
     return stopping.law_of_ends(rate, plan.looks, plan.certified, plan.hopeless)
 
 
@@ -93,8 +98,8 @@ def test_an_attempt_certifies_a_size_at_the_edge_with_at_most_its_level(delta, a
 @pytest.mark.parametrize("delta", [0.5, 0.05, 0.01])
 def test_a_plan_certifies_as_soon_as_draws_without_a_failure_can(delta):
     least = next(n for n in itertools.count(1) if sequential.largest_certified(n, delta, 0.05) >= 0)
-    plan = _search._plan(delta, 0.05, patient=False)
-    assert plan.looks[0] == math.ceil(least / _search._LOOKS)
+    plan = plan_of(delta, 0.05, patient=False)
+    assert plan.looks[0] == math.ceil(least / _attempts._LOOKS)
     assert least <= plan.fewest < least + plan.looks[0]
 
 
@@ -118,30 +123,26 @@ def test_what_the_module_says_of_sequential_and_fixed_numbers():
             assert numbers[np.argmax(stats.binom.cdf(last, numbers, rate) >= 0.9)] == number
 
 
+def one_size(trial, eps=0.5, seconds=1e9, clock=time.monotonic):
+    return Draws(trial, eps, clock, seconds, None)
+
+
 def test_attempts_follow_their_law():
     """5 standard errors of two means: a false alarm in a million; for one fixed seed."""
     delta, alpha, rate, runs = 0.2, 0.01, 0.08, 1000
     ends = law(rate, delta, alpha, True)
-    outcomes = [
-        certify_size(
-            lambda size, stage, number, run=run: float(UNIFORM[named(run, size, stage, number)] < rate),
-            17,
-            eps=0.5,
-            delta=delta,
-            alpha=alpha,
-            seconds=1e9,
-        )
-        for run in range(runs)
-    ]
-    certified = np.array([outcome.size is not None for outcome in outcomes])
-    draws = np.array([outcome.probes[0].draws for outcome in outcomes])
+    upper, draws = [], []
+    for run in range(runs):
+        drawn = one_size(lambda size, stage, number, run=run: float(UNIFORM[named(run, size, stage, number)] < rate))
+        upper.append(attempt(drawn, 17, 1_000, delta, alpha, patient=True))
+        draws.append(drawn.probes()[0].draws)
+    certified, draws = np.array([limit is not None for limit in upper]), np.array(draws)
     share = ends.certified.sum()
     assert abs(certified.mean() - share) < 5 * math.sqrt(share * (1 - share) / runs) + 1e-9
     assert abs(draws.mean() - ends.expected_trials) < 5 * draws.std() / math.sqrt(runs)
     assert draws.std() / math.sqrt(runs) < 0.04 * ends.expected_trials
-    limits = [failure_limits(outcome.probes[0], alpha) for outcome in outcomes]
-    for side in (sum(low > rate for low, _ in limits), sum(high < rate for _, high in limits)):
-        assert side <= stats.binom.isf(FALSE_ALARM, runs, alpha)
+    wrong = sum(limit < rate for limit in upper if limit is not None)
+    assert wrong <= stats.binom.isf(FALSE_ALARM, runs, alpha)
 
 
 # The whole search: its level, and what it costs.
@@ -178,18 +179,16 @@ def test_sizes_that_are_not_good_are_certified_at_most_at_the_level():
 
 
 def test_attempts_without_a_correction_are_caught(monkeypatch):
-    attempt = _search._attempt
-
     def uncorrected(draws, size, stage, delta, alpha, *, patient):
         return attempt(draws, size, stage, delta, LEVEL, patient=patient)
 
-    monkeypatch.setattr(_search, "_attempt", uncorrected)
+    monkeypatch.setattr(_search, "attempt", uncorrected)
     assert false_certificates(1000) > most(1000)
 
 
 def test_certifying_with_the_draws_of_the_search_is_caught():
     def reused(trial):
-        return lambda size, stage, number: trial(size, _search.SEARCH, number)
+        return lambda size, stage, number: trial(size, SEARCH, number)
 
     assert false_certificates(2000, reused) > most(2000)
 
@@ -262,7 +261,7 @@ def test_one_size_is_enough():
 
 def test_the_largest_size_has_the_benefit_of_the_doubt():
     """Two failures in the first eight draws leave any other size; here the size is good."""
-    end = found(lambda size, stage, number: float(stage == _search.SEARCH and number in (1, 3)), 9, 9)
+    end = found(lambda size, stage, number: float(stage == SEARCH and number in (1, 3)), 9, 9)
     assert end.size == 9
 
 
@@ -275,7 +274,7 @@ def test_errors_that_rise_with_the_size_and_holes_do_not_break_the_search():
 
 def test_a_size_that_looked_good_and_is_not_is_passed_by():
     """Below 100 only the search's draws are good, as if luck had chosen them."""
-    end = found(lambda size, stage, number: 0.0 if size >= 100 or stage == _search.SEARCH else 1.0, 64, 1024)
+    end = found(lambda size, stage, number: 0.0 if size >= 100 or stage == SEARCH else 1.0, 64, 1024)
     assert end.size >= 100
     attempts = [probe for probe in end.probes if probe.certifying]
     assert len(attempts) > 1 and [probe.size for probe in attempts] == sorted({probe.size for probe in attempts})
@@ -324,8 +323,6 @@ def test_settings_that_mean_nothing_are_refused(wrong):
     options = {"eps": 0.1, "delta": DELTA, "alpha": ALPHA, "seconds": 1.0} | wrong
     with pytest.raises(ValueError, match=next(iter(wrong))):
         search(lambda size, stage, number: 0.0, smallest=1, largest=2, **options)
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        certify_size(lambda size, stage, number: 0.0, 1, **options)
 
 
 # Time.
@@ -335,8 +332,6 @@ def test_settings_that_mean_nothing_are_refused(wrong):
 def test_a_deadline_in_the_past_draws_nothing(seconds):
     clock = Clock(lambda size, stage, number: 0.0, lambda size, first: 1.0)
     assert found(clock.trial, seconds=seconds, clock=clock).probes == ()
-    again = certify_size(clock.trial, 5, eps=1, delta=DELTA, alpha=ALPHA, seconds=seconds, clock=clock)
-    assert (again.size, again.stopped, again.probes) == (None, "out of time", ())
     assert not clock.starts
 
 
@@ -388,7 +383,7 @@ def test_a_search_that_is_short_of_time_certifies_what_it_has():
 
 def test_costs_are_learnt_from_the_nearest_size():
     clock = Clock(lambda size, stage, number: 0.0, lambda size, first: 7.0 if first else size / 100)
-    draws = _search._Draws(clock.trial, 0.1, clock, 1e9, None)
+    draws = Draws(clock.trial, 0.1, clock, 1e9, None)
     assert draws.cost(100) == 0
     for size, times in ((100, 5), (800, 1)):
         for _ in range(times):
@@ -401,33 +396,24 @@ def test_costs_are_learnt_from_the_nearest_size():
 
 
 def test_one_size_is_certified_refuted_or_left_open():
-    ends: dict[tuple[int, float], Outcome] = {}
-    for failing, seconds in ((60, 1e9), (3, 1e9), (20, 1e9), (60, 150.0)):
-        clock = Clock(lambda size, stage, number, k=failing: float(number % k == 1), lambda size, first: 1.0)
-        ends[failing, seconds] = certify_size(
-            clock.trial, 40, eps=0.1, delta=DELTA, alpha=ALPHA, seconds=seconds, clock=clock
-        )
-    good, bad, edge, short = ends.values()
-    assert good.size == 40 and 1 / 60 < good.upper <= DELTA and good.alpha == ALPHA
-    assert good.probes[0].certifying and good.probes[0].draws > 158
-    low, high = failure_limits(good.probes[0], ALPHA)
-    assert low < 1 / 60 < high == pytest.approx(good.upper)
-    assert (bad.size, bad.stopped) == (None, "too large") and failure_limits(bad.probes[0], ALPHA)[0] > DELTA
-    assert (edge.size, edge.stopped) == (None, "too large") and edge.probes[0].draws > 500
-    assert (short.size, short.upper, short.stopped) == (None, 1.0, "out of time")
-    assert short.probes[0].draws == 4  # then the time of a draw is known, and 158 of them take too long
+    def tried(every, seconds=1e9):
+        """Return the limit of an attempt in which one draw of so many fails, and all that was drawn."""
+        clock = Clock(lambda size, stage, number: float(number % every == 1), lambda size, first: 1.0)
+        drawn = one_size(clock.trial, 0.1, seconds, clock)
+        with contextlib.nullcontext() if seconds == 1e9 else pytest.raises(OutOfTime):
+            return attempt(drawn, 40, 1, DELTA, ALPHA, patient=True), drawn.probes()[0]
+        return None, drawn.probes()[0]
 
-
-def test_stages_of_one_size_are_not_those_of_a_search():
-    stages = set()
-
-    def trial(size, stage, number):
-        stages.add(stage)
-        return 0.0
-
-    certify_size(trial, 4, eps=1, delta=0.5, alpha=0.1, seconds=9)
-    certify_size(trial, 4, eps=1, delta=0.5, alpha=0.1, seconds=9, stage=-7)
-    assert stages == {_search.AGAIN, -7} and len(grid(1, 2**30)) < _search.AGAIN
+    upper, good = tried(60)
+    assert 1 / 60 < upper <= DELTA and good.certifying and good.draws > 158
+    low, high = sequential.binomial_limits(good.failures, good.draws, ALPHA)
+    assert low < 1 / 60 < high == pytest.approx(upper)
+    upper, bad = tried(3)
+    assert upper is None and sequential.binomial_limits(bad.failures, bad.draws, ALPHA)[0] > DELTA
+    upper, edge = tried(20)
+    assert upper is None and edge.draws > 500
+    upper, short = tried(60, 150.0)
+    assert upper is None and short.draws == 4  # then the time of a draw is known, and 158 of them take too long
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.999])

@@ -13,8 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from proofs_check.certify import _table
-from proofs_check.certify._table import from_array, open_table, rows_for
+from proofs_check.certify import _view, from_array, open_table, rows_for
 from proofs_check.engine.reading import DataError, load, plain
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -106,7 +105,7 @@ def test_an_array_that_is_no_table_is_refused(X, words):
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("offset", [0.0, 1e9])
 def test_columns_are_standardised_in_double_precision_across_blocks(rng, monkeypatch, order, offset):
-    monkeypatch.setattr(_table, "_CELLS", 3 * 64)  # 64 rows a block
+    monkeypatch.setattr(_view, "CELLS", 3 * 64)  # 64 rows a block
     noise = rng.normal(size=(1000, 3)) * [1, 10, 0.1]
     X = np.array(np.concatenate([noise, noise + 3]) + offset, order=order)
     before = X.copy()
@@ -131,7 +130,7 @@ def test_the_cast_to_single_precision_comes_after_standardising(rng):
 
 @pytest.mark.parametrize("standardize", [False, True])
 def test_rows_come_in_the_order_asked_for_and_blocks_in_their_own(rng, monkeypatch, standardize):
-    monkeypatch.setattr(_table, "_CELLS", 40)
+    monkeypatch.setattr(_view, "CELLS", 40)
     X = rng.normal(size=(101, 4))
     X[[7, 50]] = np.nan
     table = from_array(X, columns=["4", "1-2"], missing="drop", standardize=standardize)
@@ -162,7 +161,6 @@ def test_rows_of_a_key_are_distinct_sorted_and_a_function_of_the_key():
         assert np.array_equal(rows, rows_for(jax.random.key(0), num_rows, count))
         assert not np.array_equal(rows, rows_for(jax.random.key(1), num_rows, count))
     assert np.array_equal(rows_for(key, 7, 7), np.arange(7))
-    assert np.array_equal(from_array(np.eye(9)).sample_rows(key, 4), rows_for(key, 9, 4))
     for wrong, words in ((0, "count"), (8, "number of rows"), (2.5, "whole number")):
         with pytest.raises(ValueError, match=words):
             rows_for(key, 7, wrong)
@@ -243,8 +241,8 @@ def test_two_neighbouring_doubles_are_no_constant():
 
 @pytest.mark.parametrize("rows_at_once", [2**24, 300])
 def test_duplicate_rows_are_counted(rng, monkeypatch, rows_at_once):
-    monkeypatch.setattr(_table, "_HASHED_ROWS", rows_at_once)
-    monkeypatch.setattr(_table, "_CELLS", 200)
+    monkeypatch.setattr(_view, "HASHED_ROWS", rows_at_once)
+    monkeypatch.setattr(_view, "CELLS", 200)
     X = rng.integers(0, 4, size=(1000, 4)).astype(np.float64)
     X[X == 0] *= rng.choice([-1.0, 1.0], size=np.sum(X == 0))  # 0.0 equals -0.0
     exact = 1000 - len({tuple(row) for row in X.tolist()})
@@ -259,8 +257,8 @@ def test_hashes_keep_small_numbers_apart():
     values = np.array([0, 1, -1, 2, 0.5, 3, 255, 1e-3, 7])
     grids = np.meshgrid(*[values] * 6)
     block = np.stack([grid.ravel() for grid in grids])
-    assert len(np.unique(_table._hashes(block))) == 9**6
-    assert len(np.unique(_table._hashes(np.arange(500_000, dtype=float)[None]))) == 500_000
+    assert len(np.unique(_view.hashes_of(block))) == 9**6
+    assert len(np.unique(_view.hashes_of(np.arange(500_000, dtype=float)[None]))) == 500_000
 
 
 def test_scales_are_compared_unless_standardised(rng):
@@ -543,7 +541,7 @@ MEASURE = """
 import sys
 import time
 import numpy as np
-from proofs_check.certify._table import open_table
+from proofs_check.certify import _view, open_table
 
 def anonymous():
     with open("/proc/self/status") as lines:
@@ -554,15 +552,13 @@ def peak():
     found.append(anonymous())
 
 found = [anonymous()]
-from proofs_check.certify import _table
-hashes, transposed = _table._hashes, _table._View.transposed
-_table._hashes = lambda block: (peak(), hashes(block))[1]
-_table._View.transposed = lambda view: (peak() or block for block in transposed(view))
+hashes, transposed = _view.hashes_of, _view.View.transposed
+_view.hashes_of = lambda block: (peak(), hashes(block))[1]
+_view.View.transposed = lambda view: (peak() or block for block in transposed(view))
 table = open_table(sys.argv[1], standardize=True)
 for block in table.blocks(50_000, "float32"):
     peak()
 table.take(np.arange(0, table.rows, table.rows // 1000), "float32")
-assert "jax" not in sys.modules
 print(table.rows, table.dim, table.duplicate_rows, max(found) - found[0])
 """
 

@@ -1,186 +1,30 @@
-"""Facts about data, what statements demand and ask of them, and the bound that knows the distances of all pairs."""
+"""Facts about data, and what statements demand and ask of them."""
 
 import dataclasses
-import itertools
 import json
 import math
+import types
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import integrate, optimize, stats
+from scipy import stats
 
 from jaxkern import kernels, plan
 from jaxkern.bounds import fourier, sketching, streaming
-from proofs_check.certify import _facts
-from proofs_check.certify._facts import edges, facts, without_pairs
+from proofs_check.certify import _facts, _pairs
+from proofs_check.certify._facts import facts
 from proofs_check.certify._hypotheses import hypotheses
 from proofs_check.certify._maps import FOURIER, NAMES, families
-from proofs_check.certify._model import GOALS, Rounding
-from proofs_check.certify._theory import demands, needed_landmarks, share_of_pairs
+from proofs_check.certify._model import EXACT, Rounding
+from proofs_check.certify._pairs import edges
+from proofs_check.certify._request import GOALS, Request
+from proofs_check.certify._rows import distinct
+from proofs_check.certify._statements import needed_landmarks, share_of_pairs
+from proofs_check.certify._theory import demands
 
 FALSE_ALARM = 1e-6
 """Of every statistical test below: the chance to fail although the statement holds."""
-
-
-def failure(distance, eps, size):
-    """Return what the bound says of one pair."""
-    words = dict(squared_distances=np.array([distance**2]), pairs=np.array([1.0]))
-    return 1 - fourier.relative_distances_given(eps=eps, num_frequencies=size, **words).probability
-
-
-# ------------------------------------------------------------------------------------ the bound of the distances given
-
-
-def exponent(distance, x):
-    """Return Chernoff's exponent of means of (1 - cos(r w)) / mu at x, by adaptive quadrature over the line."""
-    mu = -math.expm1(-(distance**2) / 2)
-    sign = 1 if x > 1 else -1
-
-    def log_mgf(s):
-        def weighted(w):
-            return math.exp(sign * s * (1 - math.cos(distance * w) - mu * x) - w * w / 2) / math.sqrt(2 * math.pi)
-
-        return math.log(integrate.quad(weighted, -14, 14, limit=2000, epsabs=0, epsrel=1e-11)[0])
-
-    return -optimize.minimize_scalar(log_mgf, bounds=(0, 4 / mu), method="bounded", options=dict(xatol=1e-9)).fun
-
-
-@pytest.mark.parametrize(("distance", "eps"), [(0.3, 0.1), (1.0, 0.1), (1.0, 0.4), (2.5, 0.2), (5.0, 0.05)])
-def test_rates_are_those_of_an_independent_quadrature_and_never_larger(distance, eps):
-    exponents = [exponent(distance, x) for x in ((1 + eps) ** 2, (1 - eps) ** 2)]
-    size = math.ceil(6 / min(exponents))
-    exact = sum(math.exp(-size * rate) for rate in exponents)
-    found = failure(distance, eps, size)
-    assert exact * (1 - 1e-6) <= found or found == pytest.approx(failure(0.0, eps, size), rel=1e-6)
-    assert found <= exact * (1 + 1e-5)
-
-
-@pytest.mark.parametrize("eps", [1e-4, 0.03, 0.3, 0.9])
-def test_a_pair_that_is_farther_fails_less(eps):
-    size = math.ceil(8 / eps**2)
-    distances = np.concatenate([[0, 1e-3], np.geomspace(0.03, 9, 120)])
-    found = [failure(r, eps, size) for r in distances]
-    assert all(b <= a * (1 + 1e-9) + 1e-15 for a, b in itertools.pairwise(found))
-    assert found[0] > 0 and found[-1] < 0.9 * found[0]
-
-
-def test_far_pairs_are_below_near_ones_in_the_convex_order():
-    """Theorem E: E (X / mu - c)_+ never increases with the distance; of X itself it does."""
-    w = np.linspace(-11, 11, 200_001)
-    density = np.exp(-(w**2) / 2) / math.sqrt(2 * math.pi)
-    distances = np.geomspace(0.05, 5, 12)
-
-    def excess(r, c, scaled):
-        mu = -math.expm1(-(r**2) / 2) if scaled else 1.0
-        return np.trapezoid(np.maximum((1 - np.cos(r * w)) / mu - c, 0) * density, w)
-
-    for c in (0.05, 0.4, 1.0, 1.7, 2.4):
-        found = [excess(r, c, True) for r in distances]
-        assert np.all(np.diff(found) <= 1e-9)
-    assert np.any(np.diff([excess(r, 0.4, False) for r in distances]) > 0.01)
-
-
-@pytest.mark.parametrize("eps", [0.02, 0.2, 0.8])
-def test_nothing_is_lost_against_the_bounds_for_all_data(eps, rng):
-    n = 300
-    total = n * (n - 1) / 2
-    for _ in range(5):
-        squared = np.sort(rng.exponential(size=7) * rng.choice([0.001, 1, 10]))
-        pairs = rng.dirichlet(np.ones(7)) * total
-        size = plan.fourier(eps, 0.05, num_points=n).num_frequencies
-        found = plan.fourier(eps, 0.05, squared_distances=squared, pairs=pairs)
-        assert found.num_frequencies <= size and found.probability >= 0.95
-        for t in (max(size // 3, 1), size):
-            given = fourier.relative_distances_given(
-                eps=eps, num_frequencies=t, squared_distances=squared, pairs=pairs
-            ).probability
-            for bound in (fourier.relative_distances_sharp, fourier.relative_distances):
-                assert given >= bound(eps=eps, num_frequencies=t, num_points=n).probability - 1e-9
-    at_zero = plan.fourier(eps, 0.05, squared_distances=[0.0], pairs=[total])
-    assert at_zero.num_frequencies == size
-
-
-def ratios(rng, X, size, trials):
-    """Return Dhat / D of all pairs, (trials, pairs)."""
-    first, second = np.triu_indices(len(X), 1)
-    differences = X[first] - X[second]
-    true = -2 * np.expm1(-np.sum(differences**2, axis=1) / 2)
-    found = []
-    for _ in range(trials):
-        W = rng.standard_normal((X.shape[1], size)).astype(np.float32)
-        found.append(np.mean(4 * np.sin(differences.astype(np.float32) @ W / 2) ** 2, axis=1) / true)
-    return np.sqrt(found)
-
-
-@pytest.mark.parametrize("distance", [1.0, 2.5])
-def test_planned_sizes_keep_a_simplex_and_half_of_them_do_not(distance, rng):
-    """n orthonormal points, all at one distance; 600 draws, which may fail with probability .05 each."""
-    n, eps, delta, trials = 20, 0.3, 0.05, 600
-    X = np.eye(n) * distance / math.sqrt(2)
-    pairs = n * (n - 1) / 2
-    size = plan.fourier(eps, delta, squared_distances=[distance**2], pairs=[pairs]).num_frequencies
-    assert size < 0.92 * plan.fourier(eps, delta, num_points=n).num_frequencies
-
-    def failed(t):
-        return int(np.sum(np.any(np.abs(ratios(rng, X, t, trials) - 1) > eps, axis=1)))
-
-    assert stats.binom.sf(failed(size) - 1, trials, delta) > FALSE_ALARM
-    assert stats.binom.sf(failed(size // 2) - 1, trials, delta) < FALSE_ALARM
-
-
-def test_clusters_that_are_far_apart_need_fewer_frequencies_than_one_cluster(rng):
-    centers = 3 * np.eye(20)
-    spread = np.concatenate([c + 0.3 * rng.standard_normal((10, 20)) for c in centers])
-    tight = 0.02 * rng.standard_normal((200, 20))
-    sizes = []
-    for X in (spread, tight):
-        squared = np.sum((X[:, None] - X[None]) ** 2, axis=2)[np.triu_indices(200, 1)]
-        sizes.append(plan.fourier(0.1, 0.05, squared_distances=squared, pairs=np.ones_like(squared)).num_frequencies)
-    worst = plan.fourier(0.1, 0.05, num_points=200).num_frequencies
-    assert sizes[0] < 0.7 * worst and 0.99 * worst < sizes[1] <= worst
-
-
-def test_bins_may_be_merged_downwards_only(rng):
-    squared, pairs = np.array([0.1, 1.0, 4.0]), np.array([5.0, 50.0, 500.0])
-
-    def probability(at):
-        return fourier.relative_distances_given(
-            eps=0.2, num_frequencies=300, squared_distances=at, pairs=pairs
-        ).probability
-
-    assert probability(squared * 0.8) < probability(squared) < probability(squared * 1.2)
-
-
-def test_float32_is_the_same_up_to_its_allowance_and_never_better(dtype):
-    squared, pairs = [0.0, 0.2, 1.0, 9.0], [1.0, 9.0, 80.0, 200.0]
-    words = dict(eps=0.2, num_frequencies=250)
-    exact = fourier.relative_distances_given(**words, squared_distances=squared, pairs=pairs)
-    arrays = dict(squared_distances=jnp.asarray(squared, dtype), pairs=jnp.asarray(pairs, dtype))
-    found = jax.jit(lambda a: fourier.relative_distances_given(**words, **a))(arrays)
-    assert found.probability.dtype == dtype and bool(found.valid) and exact.valid is True
-    slack = 3e-2 if dtype == "float32" else 1e-9
-    assert 1 - exact.probability == pytest.approx(1 - float(found.probability), rel=slack)
-
-
-def test_a_histogram_that_makes_no_sense_is_refused():
-    words = dict(eps=0.2, num_frequencies=250)
-    assert not fourier.relative_distances_given(**words, squared_distances=[-1.0], pairs=[1.0]).valid
-    assert not fourier.relative_distances_given(**words, squared_distances=[1.0], pairs=[-1.0]).valid
-    for eps in (-0.1, 1e-5, 1.2):
-        assert not fourier.relative_distances_given(
-            eps=eps, num_frequencies=9, squared_distances=[1.0], pairs=[1.0]
-        ).valid
-    assert fourier.relative_distances_given(**words, squared_distances=[], pairs=[]).probability == 1
-    with pytest.raises(ValueError, match="one size"):
-        fourier.relative_distances_given(**words, squared_distances=[1.0], pairs=[1.0, 2.0])
-    with pytest.raises(ValueError, match="together"):
-        plan.fourier(0.1, 0.1, pairs=[1.0])
-    with pytest.raises(ValueError, match="squared_distances must be a vector of finite"):
-        plan.fourier(0.1, 0.1, squared_distances=[np.nan], pairs=[1.0])
-    with pytest.raises(ValueError, match="shape"):
-        plan.fourier(0.1, 0.1, squared_distances=[1.0], pairs=[1.0, 2.0])
 
 
 # --------------------------------------------------------------------------------------------------------------- facts
@@ -189,9 +33,8 @@ def test_a_histogram_that_makes_no_sense_is_refused():
 def measured(X, lengthscale=1.0, kernel=None, **words):
     kernel = kernels.Gaussian(lengthscale) if kernel is None else kernel
     dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.float32
-    return facts(
-        jax.random.key(3), lambda rows: X[rows], *X.shape, kernel, lengthscale, dtype=dtype, **{"seconds": 60.0} | words
-    )
+    table = types.SimpleNamespace(rows=len(X), dim=X.shape[1], take=lambda rows, dtype: np.asarray(X[rows], dtype))
+    return facts(jax.random.key(3), table, kernel, lengthscale, dtype=dtype, **{"seconds": 60.0} | words)
 
 
 def test_the_spectrum_of_far_points_is_flat_and_known():
@@ -240,15 +83,15 @@ def test_edges_are_the_numbers_at_which_bins_change(dtype, x64):
     assert np.all(low[2:] / low[1:-1] <= 1 + 1 / 16)
     for k, value in enumerate(low[1:], 1):
         at, below = np.asarray(value, dtype), np.nextafter(np.asarray(value, dtype), np.asarray(0, dtype))
-        codes = [_facts._code(v) - _facts._code(np.asarray(low[1], dtype)) + 1 for v in (at, below)]
+        codes = [_pairs._code(v) - _pairs._code(np.asarray(low[1], dtype)) + 1 for v in (at, below)]
         assert codes == [k, k - 1]
 
 
 @pytest.mark.parametrize("offset", [0.0, 300.0])
 def test_no_pair_is_counted_in_a_higher_bin_and_none_is_lost(offset, dtype, rng, monkeypatch):
     """Near, far and equal rows, an outlier, and tiles that do not divide the rows."""
-    monkeypatch.setattr(_facts, "_TILE", 64)
-    monkeypatch.setattr(_facts, "_BLOCK", 50)
+    monkeypatch.setattr(_pairs, "_TILE", 64)
+    monkeypatch.setattr(_pairs, "_BLOCK", 50)
     X = np.concatenate(
         [rng.standard_normal((80, 3)), 5 + 1e-3 * rng.standard_normal((30, 3)), np.ones((4, 3)), [[400.0, 0, 0]]]
     )
@@ -261,7 +104,7 @@ def test_no_pair_is_counted_in_a_higher_bin_and_none_is_lost(offset, dtype, rng,
     assert np.all(np.cumsum(found.pairs) >= np.cumsum(true))
     moved = np.abs(np.cumsum(found.pairs) - np.cumsum(true)).max()
     assert moved <= (0 if dtype == "float64" else 150)  # the outlier takes the centre away
-    assert "6 at distance zero" in found.decay["pairs"] and not without_pairs(found)
+    assert "6 at distance zero" in found.decay["pairs"] and found.has_pairs
     assert math.sqrt(exact.max()) <= found.diameter <= 2.01 * math.sqrt(exact.max())
 
 
@@ -269,20 +112,21 @@ def test_equal_rows_are_counted_and_signed_zeros_are_equal(rng):
     X = rng.integers(0, 3, (200, 3)).astype(np.float32)
     X[:50] *= -1.0  # makes -0
     i, j = np.triu_indices(200, 1)
-    assert _facts._coincident(X) == int(np.sum(np.all(X[i] == X[j], axis=1)))
+    copies = distinct(X)[1]
+    assert np.sum(copies * (copies - 1) // 2) == np.sum(np.all(X[i] == X[j], axis=1))
 
 
 def test_pairs_that_are_not_counted_stand_in_the_lowest_bin(rng, monkeypatch):
     X = rng.standard_normal((300, 2)).astype(np.float32)
     short = measured(X, kernel=kernels.Laplacian(1.0))
-    assert "Gaussian" in short.decay["pairs"] and without_pairs(short) and short.pairs.sum() == 300 * 299 / 2
-    monkeypatch.setattr(_facts, "_TILE", 32)
+    assert "Gaussian" in short.decay["pairs"] and not short.has_pairs and short.pairs.sum() == 300 * 299 / 2
+    monkeypatch.setattr(_pairs, "_TILE", 32)
     hurried = measured(X, seconds=0.0)
-    assert "longer than there was time" in hurried.decay["pairs"] and without_pairs(hurried)
-    monkeypatch.setattr(_facts, "MOST_ROWS", 299)
+    assert "longer than there was time" in hurried.decay["pairs"] and not hurried.has_pairs
+    monkeypatch.setattr(_pairs, "MOST_ROWS", 299)
     many = measured(X)
-    assert "too many" in many.decay["pairs"] and without_pairs(many) and share_of_pairs(many) is None
-    demanded = [d for d in demands(many, "distance", 0.2, 0.05) if not d.worst_case]
+    assert "too many" in many.decay["pairs"] and not many.has_pairs and share_of_pairs(many) is None
+    demanded = [d for d in demands(many, Request(eps=0.2)) if not d.worst_case]
     assert [d.size for d in demanded] == [None] and "too many" in demanded[0].words
 
 
@@ -295,9 +139,9 @@ def data():
     return measured(X, 1.5, sample=400)
 
 
-def sizes(found, goal, eps=0.1, delta=0.05, **words):
+def sizes(data, goal, eps=0.1, delta=0.05, rounding=EXACT, **more):
     asked = {}
-    for demand in demands(found, goal, eps, delta, **words):
+    for demand in demands(data, Request(goal=goal, eps=eps, delta=delta, **more), rounding):
         asked.setdefault(demand.map, []).append(demand)
     return asked
 
@@ -441,35 +285,28 @@ def test_kernel_jl_is_told_how_many_landmarks_it_lacks(data):
 
 
 def test_distances_that_are_kept_keep_the_separation_of_points(data):
-    found = sizes(data, "separation", eps=0.3, kind="points")["paired_fourier"]
+    found = sizes(data, "separation", eps=0.3, separation="points")["paired_fourier"]
     relative = (1 - math.sqrt(0.7)) / (1 + math.sqrt(0.7))
     assert 1 - ((1 - relative) / (1 + relative)) ** 2 == pytest.approx(0.3)
     assert found[0].size == plan.fourier(relative, 0.05, num_points=1500).num_frequencies
-    assert all(d.size is None for d in sizes(data, "separation", eps=0.3, kind="means")["paired_fourier"])
-
-
-def test_what_is_not_known_is_refused(data):
-    with pytest.raises(ValueError, match="goal_name"):
-        demands(data, "speed", 0.1, 0.05)
-    with pytest.raises(ValueError, match="kind"):
-        demands(data, "separation", 0.1, 0.05, kind="lines")
+    assert all(d.size is None for d in sizes(data, "separation", eps=0.3, separation="means")["paired_fourier"])
 
 
 # ---------------------------------------------------------------------------------------------------------- hypotheses
 
 
 def test_hypotheses_hold_from_the_number_of_rows_that_is_needed_on(data):
-    found = {h.statement: h for h in hypotheses(data, 0.1, 0.05)}
+    found = {h.statement: h for h in hypotheses(data, Request())}
     needed = {name: h.needed for name, h in found.items() if h.needed is not None}
     assert len(needed) >= 8
     for name, rows in needed.items():
         for count, holds in ((rows, True), (rows - 1, False)):
-            again = {h.statement: h for h in hypotheses(dataclasses.replace(data, rows=max(count, 1)), 0.1, 0.05)}[name]
+            again = {h.statement: h for h in hypotheses(dataclasses.replace(data, rows=max(count, 1)), Request())}[name]
             assert again.needed == rows and (again.holds is holds or count == 0)
 
 
 def test_hypotheses_of_kernel_jl_are_the_formulas(data):
-    found = {h.statement: h for h in hypotheses(data, 0.1, 0.05)}
+    found = {h.statement: h for h in hypotheses(data, Request())}
     s, unit = data.trace / data.op_norm, data.kappa / data.op_norm
     printed = found["kpotufe2020, Theorem 1 (printed)"]
     assert printed.needed == math.ceil(6272 * unit * s**5 * math.log(5 / 0.05)) and not printed.holds
@@ -487,13 +324,13 @@ def test_hypotheses_of_kernel_jl_are_the_formulas(data):
     double = dataclasses.replace(data, kappa=2.0)
     name, needed = "kpotufe2020, Theorem 3", math.ceil(9 * data.trace / 0.1**2)
     for rows in (needed, needed - 1):
-        theorem = {h.statement: h for h in hypotheses(dataclasses.replace(double, rows=rows), 0.1, 0.05)}[name]
+        theorem = {h.statement: h for h in hypotheses(dataclasses.replace(double, rows=rows), Request())}[name]
         assert theorem.holds is (rows == needed) and theorem.needed == needed
 
 
 def test_what_the_data_cannot_tell_is_said_and_all_is_json(data):
     for found in (data, dataclasses.replace(data, kernel=kernels.Matern32(1.5)), measured(np.ones((5, 2), np.float32))):
-        entries = hypotheses(found, 0.1, 0.05)
+        entries = hypotheses(found, Request())
         json.dumps([dataclasses.asdict(h) for h in entries], allow_nan=False)
         json.dumps([dict(found.decay), dict(found.effective_dimension)], allow_nan=False)
         names = [h.statement for h in entries]
@@ -503,17 +340,17 @@ def test_what_the_data_cannot_tell_is_said_and_all_is_json(data):
         assert all(h.holds is None and "cannot tell" in h.found for h in noise)
     assert not any(
         h.holds
-        for h in hypotheses(dataclasses.replace(data, kernel=kernels.Matern32(1.5)), 0.1, 0.05)
+        for h in hypotheses(dataclasses.replace(data, kernel=kernels.Matern32(1.5)), Request())
         if "chen2016" in h.statement and "3.1" not in h.statement
     )
-    assert hypotheses(dataclasses.replace(data, op_norm=0.0), 0.1, 0.05) == []
+    assert hypotheses(dataclasses.replace(data, op_norm=0.0), Request()) == []
 
 
 def test_shares_of_pairs_follow_the_bins(data):
     assert share_of_pairs(data) == 1
     near, far = share_of_pairs(data, 0.0, 1.0), share_of_pairs(data, 1.0)
     assert near + far == pytest.approx(1) and 0 < near < 1
-    found = {h.statement: h for h in hypotheses(data, 0.1, 0.05)}
+    found = {h.statement: h for h in hypotheses(data, Request())}
     assert (
         f"about {near:.2g}" in found["chen2016, Lemma 4.2"].found
         and f"about {far:.2g}" in found["chen2016, Lemma 2.2"].found

@@ -10,8 +10,19 @@ import pytest
 
 from jaxkern import features
 from jaxkern.kernels import Gaussian
-from proofs_check.certify import _certify, _facts, _plan, _search, _trials, certify, from_array
-from proofs_check.certify._document import find_fault
+from proofs_check.certify import (
+    _certify,
+    _clock,
+    _entries,
+    _facts,
+    _pairs,
+    _plan,
+    _search,
+    _trials,
+    certify,
+    from_array,
+)
+from proofs_check.report.certificate_document import find_fault
 
 ROWS, COMPILING = 1_100, 3.0
 WHOLE = ROWS**2
@@ -60,7 +71,7 @@ def test_time_is_kept_whatever_steps_take(rate, minutes, least, monkeypatch, own
     """From steps of no time to ones of which one on all rows takes longer than the limit."""
     machine = Machine(rate)
     ticking = types.SimpleNamespace(monotonic=machine.clock, perf_counter=machine.clock)
-    for module in (_plan, _facts, _trials):
+    for module in (_clock, _entries, _facts, _pairs, _trials):
         monkeypatch.setattr(module, "time", ticking)
     monkeypatch.setattr(_plan, "search", lambda *words, **more: _search.search(*words, **more, clock=machine.clock))
     monkeypatch.setattr(_certify, "_goal", lambda *_: Goal(machine))
@@ -94,29 +105,31 @@ def test_time_is_kept_whatever_steps_take(rate, minutes, least, monkeypatch, own
 
 def test_rows_that_a_step_can_afford_are_told_by_a_few(monkeypatch):
     machine = Machine(1e-6)
-    monkeypatch.setattr(_facts, "time", types.SimpleNamespace(monotonic=machine.clock))
+    monkeypatch.setattr(_clock, "time", types.SimpleNamespace(monotonic=machine.clock))
 
     def step(rows):
         machine.pays(rows**2, "step", rows)
 
-    assert _facts.affordable(step, 256, 0.0) == 256 and machine.now == 0
-    assert _facts.affordable(step, 10_000, 0.0) == 256 and machine.now == 0
-    assert _facts.affordable(step, 10_000, 100.0) == pytest.approx(10_000, abs=2)
+    assert _clock.affordable(step, 256, 0.0) == 256 and machine.now == 0
+    assert _clock.affordable(step, 10_000, 0.0) == 256 and machine.now == 0
+    assert _clock.affordable(step, 10_000, 100.0) == pytest.approx(10_000, abs=2)
     assert machine.now == pytest.approx(2 * (256**2 + 1024**2) * 1e-6 + 2 * COMPILING)  # which a step does not take
-    assert _facts.affordable(step, 10_000, 25.0) == pytest.approx(5_000, abs=2)
-    assert _facts.affordable(step, 10_000, 1e-9) == 256
+    assert _clock.affordable(step, 10_000, 25.0) == pytest.approx(5_000, abs=2)
+    assert _clock.affordable(step, 10_000, 1e-9) == 256
 
 
 def test_what_was_not_looked_at_in_time_is_infinite_or_in_the_lowest_bin(monkeypatch):
     count = itertools.count()
-    monkeypatch.setattr(_facts, "time", types.SimpleNamespace(monotonic=lambda: float(next(count))))
-    monkeypatch.setattr(_facts, "CELLS", 20)
+    for module in (_clock, _facts, _pairs):
+        monkeypatch.setattr(module, "time", types.SimpleNamespace(monotonic=lambda: float(next(count))))
+    monkeypatch.setattr(_pairs, "CELLS", 20)
     X = np.random.default_rng(0).standard_normal((100, 2))
-    words = jax.random.key(0), lambda rows: X[rows], 100, 2, Gaussian(1.0), 1.0
+    table = types.SimpleNamespace(rows=100, dim=2, take=lambda rows, dtype: X[rows])
+    words = jax.random.key(0), table, Gaussian(1.0), 1.0
     late = _facts.facts(*words, dtype="float64", seconds=5.0)
-    assert late.diameter == math.inf and _facts.without_pairs(late) and "there was time" in late.decay["pairs"]
+    assert late.diameter == math.inf and not late.has_pairs and "there was time" in late.decay["pairs"]
     early = _facts.facts(*words, dtype="float64", seconds=500.0)
-    assert math.isfinite(early.diameter) and not _facts.without_pairs(early)
+    assert math.isfinite(early.diameter) and early.has_pairs
 
 
 def test_no_draw_begins_that_would_take_too_long_if_draws_grow_as_the_cube():

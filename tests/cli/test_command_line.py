@@ -85,7 +85,7 @@ def registry(monkeypatch, tmp_path):
             raise ValueError("too many columns")
         return Population(X, lengthscale, f"{len(X)} rows, seed {seed}")
 
-    toy.claims = claims
+    toy.claims, toy.function_of = claims, None
     populations = types.ModuleType("proofs_check.papers.populations")
     populations.from_rows = from_rows
     monkeypatch.setitem(sys.modules, "proofs_check.register", toy)
@@ -218,6 +218,8 @@ def test_the_list_says_what_is_claimed_and_expected(registry, capsys):
         "expected_printed": "refuted",
         "expected_corrected": None,
         "because": THM1.because,
+        "title": "",
+        "marginal": False,
     }
     assert main(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -250,7 +252,7 @@ def test_pages_that_cannot_be_written_are_one_line(registry, monkeypatch, capsys
     assert main(["--output", "o", "--claim", "toy2020:thm10"]) == 0
     capsys.readouterr()
     assert main(["report", "o"]) == 0
-    assert "report.html (and report.md)" in capsys.readouterr().out
+    assert "report.html (and report.md, report.json)" in capsys.readouterr().out
     monkeypatch.setattr(job, "write_pages", full)
     assert main(["report", "o"]) == 3
     assert "o/report.html cannot be written (No space left on device)" in one_line(capsys)

@@ -91,74 +91,12 @@ EIGHT = bytes(64)  # eight numbers
 EVIL = "\x1b[31m\r\n<script>alert(1)</script>"
 
 
-# --- what the packages never do --------------------------------------------------------------------------------------
-
-FORBIDDEN = {
-    "pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "yaml", "subprocess", "pty",
-    "multiprocessing", "code", "codeop", "runpy", "ctypes", "socket", "urllib", "http", "requests", "xmlrpc",
-}  # fmt: skip
-RUN = {"eval", "exec", "compile", "__import__", "system", "popen", "execv", "execve", "spawnv", "execfile"}
-
-
 def called(node):
     """Return the name of what a call calls, without what is before its dot."""
     return getattr(node.func, "attr", getattr(node.func, "id", ""))
 
 
-def offences(tree):
-    """Yield what a module does that no module here may do."""
-    for node in ast.walk(tree):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-        yield from (f"imports {name}" for name in names if name.partition(".")[0] in FORBIDDEN)
-        if not isinstance(node, ast.Call):
-            continue
-        bare = isinstance(node.func, ast.Name)
-        if called(node) in RUN and (bare or getattr(node.func.value, "id", "") in ("os", "builtins")):
-            yield f"calls {called(node)}"
-        owner = ast.unparse(node.func)
-        if owner in ("np.load", "numpy.load", "np.lib.format.read_array", "np.lib.npyio.NpzFile"):
-            plain = [k.value for k in node.keywords if k.arg == "allow_pickle"]
-            if len(plain) != 1 or not isinstance(plain[0], ast.Constant) or plain[0].value is not False:
-                yield f"calls {owner} without allow_pickle=False"
-        if owner in ("np.fromfile", "np.fromregex", "np.genfromtxt", "np.loadtxt") or called(node) == "extractall":
-            yield f"calls {owner}"
-        if called(node) in ("enable_load_extension", "load_extension", "executescript"):
-            yield f"calls {owner}"
-
-
-@pytest.fixture(scope="module")
-def modules():
-    """Every module of both packages as a tree, by its path."""
-    files = [path for name in ("jaxkern", "proofs_check") for path in sorted((ROOT / name).rglob("*.py"))]
-    return {str(path.relative_to(ROOT)): ast.parse(path.read_text("utf-8")) for path in files}
-
-
-def test_no_module_unpickles_evaluates_or_starts_anything(modules):
-    found = [f"{name} {what}" for name, tree in modules.items() for what in offences(tree)]
-    assert len(modules) > 100 and found == []
-
-
-def test_the_rules_for_modules_find_what_breaks_them():
-    for bad in (
-        "import pickle", "from joblib import load", "def f():\n    import marshal", "eval('1')", "os.system('ls')",
-        "np.load(path)", "np.load(path, allow_pickle=True)", "np.load(path, allow_pickle=flag)", "a.extractall()",
-        "np.lib.format.read_array(file)", "builtins.exec('1')", "connection.executescript('x')", "np.loadtxt(path)",
-    ):  # fmt: skip
-        assert list(offences(ast.parse(bad))), bad
-    good = "import json\nre.compile('x')\nnp.load(path, allow_pickle=False)\njax.jit(f).compile()"
-    assert not list(offences(ast.parse(good)))
-
-
-def test_modules_are_imported_by_name_in_few_places(modules):
-    """A name out of a file reaches an import in `jaxkern.io` alone, and there it is one of the package's own."""
-    places = {
-        name
-        for name, tree in modules.items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and called(node) == "import_module"
-    }
-    assert {place for place in places if "claims" not in place} == {"jaxkern/io.py", "proofs_check/certify/__init__.py"}
+def test_a_name_out_of_a_file_is_one_of_the_packages_own():
     for name in ("os.system", "subprocess.Popen", "jaxkern.os.system", "jaxkern.io.os.system", "jaxkern..x", "", "."):
         with pytest.raises(ValueError, match="which this jaxkern does not have"):
             jaxkern.io._find(name)
@@ -443,7 +381,7 @@ def test_a_row_over_many_lines_has_an_end(tmp_path, monkeypatch):
 
 def test_a_million_columns_are_counted_before_they_have_names(tmp_path, monkeypatch):
     path = write(tmp_path / "x.csv", "a," * 10**6 + "\n" + "1," * 10**6 + "\n")
-    monkeypatch.setattr("proofs_check.certify._columns._distinct", None)
+    monkeypatch.setattr("proofs_check.certify._columns._distinct_names", None)
     one_line(lambda: open_table(path), reading.DataError, "100,000 columns or more, which is too wide")
 
 

@@ -263,7 +263,7 @@ def test_what_no_computation_decides_is_not_testable_and_says_why():
     form = Form(Undecided("it speaks of all maps"), (), "not testable")
     verdict = judge.judge(form, [], ALPHA, rule="sequential")
     assert (verdict.status, verdict.because, verdict.evidence) == (ROWS["U1"].verdict, form.statement.reason, ())
-    claim = Claim("toy:1", "toy", "Lemma 1", "lower bound", "x", "", printed=form)
+    claim = Claim(id="toy:1", paper="toy", where="Lemma 1", kind="lower bound", tex="x", because="", printed=form)
     (result,) = run([claim], profile=draws.QUICK, seed=0)
     assert result.as_expected and result.printed.status == "not testable"
 

@@ -279,16 +279,6 @@ def test_products_have_the_gradient_of_the_dense_product(x64, rng):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
 
 
-def test_products_vmap_over_kernels_and_data(rng):
-    X, V = points(rng, "float32"), points(rng, "float32", dim=2)
-    data = jnp.stack([X, 2 * X])
-    product = jax.jit(jax.vmap(partial(gram_matmul, block_size=5), (0, 0, None, None)))
-    batched = product(Matern52(jnp.array([0.5, 2.0])), data, X[:M], V[:M])
-    for i, scale in enumerate([0.5, 2.0]):
-        expected = gram(Matern52(scale), data[i], X[:M]) @ V[:M]
-        np.testing.assert_allclose(batched[i], expected, rtol=0, atol=1e-5)
-
-
 # --- center ----------------------------------------------------------------------------------------------------------
 
 
@@ -400,13 +390,6 @@ def test_kernel_distance_of_coincident_points_is_zero_with_zero_gradient(dtype, 
         value, gradient = total(family(jnp.asarray(0.8, dtype)), X, X)
         assert float(value) == 0
         assert all((np.asarray(leaf) == 0).all() for leaf in jax.tree.leaves(gradient))
-
-
-def test_kernel_distance_vmaps_over_kernels_and_data(rng):
-    X, Y = points(rng, "float32"), points(rng, "float32")
-    batched = jax.vmap(kernel_distance)(Cauchy(jnp.array([0.5, 2.0])), jnp.stack([X, Y]), jnp.stack([Y, 2 * X]))
-    np.testing.assert_allclose(batched[0], kernel_distance(Cauchy(0.5), X, Y), rtol=1e-6)
-    np.testing.assert_allclose(batched[1], kernel_distance(Cauchy(2.0), Y, 2 * X), rtol=1e-6)
 
 
 def test_kernels_without_a_distance_are_refused():

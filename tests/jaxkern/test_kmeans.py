@@ -245,13 +245,6 @@ def test_both_ways_to_sum_clusters_agree(rng):
         np.testing.assert_allclose(sums(rows, labels, num_clusters=K), expected, atol=50 * eps("float32"))
 
 
-def test_other_platforms_get_a_program_without_hardware(rng):
-    X = jnp.asarray(separated(rng)[0], jnp.float32)
-    traced = jax.jit(partial(kmeans, num_clusters=K, num_restarts=2)).trace(jax.random.key(0), X)
-    for platform in ("cpu", "cuda", "tpu"):
-        traced.lower(lowering_platforms=(platform,))
-
-
 # --- seeding ---------------------------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""Landmarks: rows of the data, all different, every subset equally likely."""
+"""Landmarks: uniform, k-means++, randomly pivoted Cholesky, ridge leverage scores, and a reservoir."""
 
 import itertools
 
@@ -6,25 +6,212 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
-from jaxkern import landmarks
+from jaxkern import features, kernels, landmarks
+from jaxkern.gram import gram
+
+N, DIM = 40, 3
+KERNEL = kernels.Gaussian(1.5)
+CHOICES = {
+    "kmeans_plus_plus": lambda key, X, n: landmarks.kmeans_plus_plus(key, X, num_landmarks=n),
+    "pivoted_cholesky": lambda key, X, n: landmarks.pivoted_cholesky(key, KERNEL, X, num_landmarks=n),
+    "leverage": lambda key, X, n: landmarks.leverage(key, KERNEL, X, num_landmarks=n),
+}
+ALL = CHOICES | {"uniform": lambda key, X, n: landmarks.uniform(key, X, num_landmarks=n)}
 
 
-def test_landmarks_are_different_rows_of_the_data(dtype, rng):
-    X = jnp.asarray(rng.normal(size=(50, 3)), dtype)
-    chosen = landmarks.uniform(jax.random.key(0), X, num_landmarks=20)
-    assert chosen.shape == (20, 3) and chosen.dtype == dtype
-    rows = {tuple(row) for row in np.asarray(X).tolist()}
-    found = [tuple(row) for row in np.asarray(chosen).tolist()]
-    assert set(found) <= rows and len(set(found)) == 20
+def points(rng, dtype=jnp.float32):
+    return jnp.asarray(rng.normal(size=(N, DIM)), dtype)
 
 
-def test_as_many_landmarks_as_points_are_all_points_in_random_order(rng):
-    X = jnp.asarray(rng.normal(size=(50, 3)), jnp.float32)
-    orders = [np.asarray(landmarks.uniform(jax.random.key(seed), X, num_landmarks=50)) for seed in (0, 1)]
-    for order in orders:
-        assert np.array_equal(np.sort(order, axis=0), np.sort(np.asarray(X), axis=0))
-    assert not np.array_equal(*orders)
+def rows(X):
+    return [tuple(row) for row in np.asarray(X).tolist()]
+
+
+@pytest.mark.parametrize("choose", ALL.values(), ids=ALL)
+def test_landmarks_are_different_rows_of_the_data(choose, dtype, rng):
+    X = points(rng, dtype)
+    chosen = choose(jax.random.key(0), X, 12)
+    assert chosen.shape == (12, DIM) and chosen.dtype == dtype
+    assert set(rows(chosen)) <= set(rows(X)) and len(set(rows(chosen))) == 12
+    assert sorted(rows(choose(jax.random.key(0), X, N))) == sorted(rows(X))
+
+
+@pytest.mark.parametrize("choose", ALL.values(), ids=ALL)
+def test_other_keys_choose_other_rows_and_vmap_agrees_with_single_calls(choose, rng):
+    X = points(rng)
+    keys = jax.random.split(jax.random.key(1), 3)
+    singles = [choose(jax.random.fold_in(jax.random.key(1), i), X, 12) for i in range(2)]
+    assert not np.array_equal(*singles)
+    mapped = jax.jit(jax.vmap(lambda key: choose(key, X, 12)))(keys)
+    assert len({np.asarray(m).tobytes() for m in mapped}) == 3 and all(set(rows(m)) <= set(rows(X)) for m in mapped)
+
+
+@pytest.mark.parametrize("choose", CHOICES.values(), ids=CHOICES)
+def test_copies_come_last(choose):
+    """Three distinct points among copies: the first three landmarks are those, and asking for more still works."""
+    X = jnp.repeat(jnp.asarray([[0.0], [10.0], [20.0]]), 5, axis=0)
+    for seed in range(5):
+        chosen = choose(jax.random.key(seed), X, 3)
+        if choose is not CHOICES["leverage"]:  # whose scores are drawn from at once
+            assert sorted(rows(chosen)) == [(0.0,), (10.0,), (20.0,)]
+        assert np.isfinite(choose(jax.random.key(seed), X, 9)).all()
+
+
+def test_pivots_are_drawn_by_their_residuals(x64):
+    """Two orthogonal atoms of squared norms 1 and 3, and a copy of the second: the exact law over ordered pairs."""
+    V = jnp.asarray([[1.0, 0.0], [0.0, 3.0**0.5], [0.0, 3.0**0.5]])
+    draw = jax.jit(jax.vmap(lambda key: landmarks._pivots(key, kernels.Linear(), V, num_landmarks=2)[0]))
+    draws = 20_000
+    found = np.asarray(draw(jax.random.split(jax.random.key(0), draws)))
+    exact = {(0, 1): 1 / 7 / 2, (0, 2): 1 / 7 / 2, (1, 0): 3 / 7, (2, 0): 3 / 7}
+    for pair in itertools.permutations(range(3), 2):
+        p = exact.get(pair, 0.0)
+        share = np.mean((found == pair).all(axis=1))
+        assert abs(share - p) <= 6 * np.sqrt(p * (1 - p) / draws)  # false alarms below 1e-8
+
+
+def test_scores_are_exact_with_every_pilot_and_bounds_with_few(x64, rng):
+    X, ridge = points(rng, jnp.float64), 0.7
+    K = np.asarray(gram(KERNEL, X))
+    exact = np.diag(K @ np.linalg.inv(K + ridge * np.eye(N)))
+    diagonal = jnp.ones(N)
+    found = landmarks._scores(KERNEL, X, X, diagonal, jnp.asarray(ridge))
+    np.testing.assert_allclose(found, exact, atol=1e3 * np.finfo(float).eps)
+    few = np.asarray(landmarks._scores(KERNEL, X, X[:10], diagonal, jnp.asarray(ridge)))
+    assert (few >= exact - 1e-12).all() and few.sum() > 1.5 * exact.sum()
+
+
+def test_the_default_ridge_gives_scores_that_sum_to_less_than_the_number_of_landmarks(x64, rng):
+    X = points(rng, jnp.float64)
+    ridge = jnp.asarray(N / 12)
+    assert float(jnp.sum(landmarks._scores(KERNEL, X, X, jnp.ones(N), ridge))) < 12
+
+
+def test_a_lonely_point_has_the_largest_leverage(rng):
+    """Its score is 1 / 6 and that of a crowd is far smaller; it is chosen far more often than one row in five."""
+    X = (0.2 * points(rng)).at[5].set(50.0)
+    scores = np.asarray(landmarks._scores(KERNEL, X, X, jnp.ones(N), jnp.asarray(5.0)))
+    assert scores[5] == pytest.approx(1 / 6, rel=1e-4) and np.median(scores) < scores[5] / 4
+    choose = jax.jit(
+        jax.vmap(lambda key: landmarks.leverage(key, KERNEL, X, num_landmarks=8, regularization=5.0, num_pilots=N))
+    )
+    found = choose(jax.random.split(jax.random.key(2), 200))
+    share = np.mean([(50.0,) * DIM in rows(chosen) for chosen in found])
+    assert stats.binom.sf(round(share * 200) - 1, 200, 8 / N) < 1e-9
+
+
+def test_adaptive_landmarks_leave_less_than_uniform_ones(rng):
+    """A tight cluster and a few far points: uniform landmarks miss the far ones."""
+    X = jnp.concatenate([0.01 * points(rng), 10 * points(rng)[:8]])
+
+    def left(choose, seed):
+        chosen = choose(jax.random.key(seed), X, 10)
+        return float(features.nystrom(KERNEL, chosen, X=X).trace_residual)
+
+    def uniform(key, X, n):
+        return landmarks.uniform(key, X, num_landmarks=n)
+
+    plain = np.mean([left(uniform, seed) for seed in range(5)])
+    for name in ("kmeans_plus_plus", "pivoted_cholesky"):
+        assert np.mean([left(CHOICES[name], seed) for seed in range(5)]) < 0.2 * plain
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "named"),
+    [
+        ("kmeans_plus_plus", {"num_landmarks": N + 1}, "num_landmarks"),
+        ("kmeans_plus_plus", {"num_landmarks": 3, "num_candidates": 0}, "num_candidates"),
+        ("pivoted_cholesky", {"num_landmarks": N + 1}, "num_landmarks"),
+        ("leverage", {"num_landmarks": 0}, "num_landmarks"),
+        ("leverage", {"num_landmarks": 3, "regularization": 0.0}, "regularization"),
+        ("leverage", {"num_landmarks": 3, "num_pilots": N + 1}, "num_pilots"),
+    ],
+)
+def test_numbers_out_of_range_are_named(name, arguments, named, rng):
+    first = () if name == "kmeans_plus_plus" else (KERNEL,)
+    with pytest.raises(ValueError, match=named):
+        getattr(landmarks, name)(jax.random.key(0), *first, points(rng), **arguments)
+
+
+@pytest.mark.parametrize("name", ["pivoted_cholesky", "leverage"])
+def test_kernels_without_an_rkhs_are_refused(name, rng):
+    with pytest.raises(ValueError, match="positive semidefinite"):
+        getattr(landmarks, name)(jax.random.key(0), kernels.Distance(), points(rng), num_landmarks=3)
+
+
+# --- reservoir -------------------------------------------------------------------------------------------------------
+
+
+def test_a_reservoir_does_not_depend_on_batches(dtype, rng):
+    X = points(rng, dtype)
+    init, update, _ = landmarks.reservoir(num_landmarks=7)
+    whole = update(init(jax.random.key(0), DIM, dtype), X)
+    parts = init(jax.random.key(0), DIM, dtype)
+    for piece in (X[:1], X[1:1], X[1:20], X[20:]):
+        parts = update(parts, piece)
+    for a, b in zip(jax.tree.leaves(whole)[:3], jax.tree.leaves(parts)[:3], strict=True):
+        assert np.array_equal(a, b)
+    assert int(whole.seen) == N and set(rows(whole.points)) <= set(rows(X)) and len(set(rows(whole.points))) == 7
+
+
+def test_a_short_stream_is_kept_whole(rng):
+    X = points(rng)[:4]
+    init, update, _ = landmarks.reservoir(num_landmarks=7)
+    state = update(init(jax.random.key(0), DIM), X)
+    assert sorted(rows(state.points[:4])) == sorted(rows(X)) and not state.points[4:].any() and int(state.seen) == 4
+
+
+def test_every_pair_of_rows_is_equally_likely():
+    """15 pairs out of 6 rows, half of them in a merged stream; 6 standard errors, false alarms below 1e-7."""
+    X = jnp.arange(6.0)[:, None]
+    init, update, merge = landmarks.reservoir(num_landmarks=2)
+
+    def draw(key):
+        first, second = jax.random.split(key)
+        return merge(update(init(first, 1), X[:2]), update(update(init(second, 1), X[2:3]), X[3:])).points[:, 0]
+
+    draws = 20_000
+    found = np.sort(np.asarray(jax.jit(jax.vmap(draw))(jax.random.split(jax.random.key(3), draws))), axis=1)
+    p = 1 / 15
+    for pair in itertools.combinations(range(6), 2):
+        assert abs(np.mean((found == pair).all(axis=1)) - p) <= 6 * np.sqrt(p * (1 - p) / draws)
+
+
+def test_rows_enter_a_full_reservoir_about_harmonically_often():
+    """Row t enters with probability n / t: the mean number of changes is n (H_N - H_n), within 6 standard errors."""
+    size, length, streams = 4, 60, 400
+    init, update, _ = landmarks.reservoir(num_landmarks=size)
+    X = jnp.arange(float(length))[:, None]
+
+    def changes(key):
+        def step(state, row):
+            new = update(state, row[None, :])
+            return new, (new.priorities != state.priorities).any()
+
+        return jax.lax.scan(step, init(key, 1), X)[1][size:].sum()
+
+    with jax.debug_key_reuse(False):  # a key that is folded into in every step of a loop is not used twice
+        found = np.asarray(jax.vmap(changes)(jax.random.split(jax.random.key(5), streams)))
+    odds = size / np.arange(size + 1, length + 1)
+    assert abs(found.mean() - odds.sum()) <= 6 * np.sqrt((odds * (1 - odds)).sum() / streams)
+
+
+def test_a_reservoir_names_what_does_not_fit(rng):
+    init, update, merge = landmarks.reservoir(num_landmarks=3)
+    state = init(jax.random.key(0), DIM)
+    with pytest.raises(ValueError, match="num_landmarks"):
+        landmarks.reservoir(num_landmarks=0)
+    with pytest.raises(ValueError, match="rows"):
+        update(state, points(rng)[:, :2])
+    with pytest.raises(ValueError, match="dtype"):
+        init(jax.random.key(0), DIM, jnp.int32)
+    with pytest.raises(ValueError, match="shape of a"):
+        merge(state, init(jax.random.key(1), DIM + 1))
+
+
+# ------------------------------------------------------------------------------------------- uniform landmarks
 
 
 def test_every_ordered_pair_is_equally_likely():
@@ -57,24 +244,10 @@ def test_ties_of_the_uniform_numbers_favour_no_index(monkeypatch):
     assert np.abs(shares - 3 / 7).max() <= 6 * np.sqrt(3 / 7 * 4 / 7 / 7000)
 
 
-def test_jit_and_vmap_give_the_eager_rows(rng):
-    X = jnp.asarray(rng.normal(size=(2, 50, 3)), jnp.float32)
-    keys = jax.vmap(jax.random.key)(jnp.arange(2))
-    batched = jax.jit(jax.vmap(lambda key, X: landmarks.uniform(key, X, num_landmarks=20)))(keys, X)
-    for i in range(2):
-        assert np.array_equal(batched[i], landmarks.uniform(jax.random.key(i), X[i], num_landmarks=20))
-
-
 def test_a_gradient_reaches_the_rows_that_were_chosen(rng):
     X = jnp.asarray(rng.normal(size=(50, 3)), jnp.float32)
     gradient = jax.grad(lambda X: landmarks.uniform(jax.random.key(0), X, num_landmarks=20).sum())(X)
     assert sorted(np.asarray(gradient)[:, 0].tolist()) == [0.0] * 30 + [1.0] * 20
-
-
-@pytest.mark.parametrize("platform", ["cpu", "cuda", "tpu"])
-def test_other_platforms_get_a_program_without_hardware(platform):
-    draw = jax.jit(lambda key, X: landmarks.uniform(key, X, num_landmarks=20))
-    draw.trace(jax.random.key(0), jnp.zeros((50, 3))).lower(lowering_platforms=(platform,))
 
 
 @pytest.mark.parametrize(

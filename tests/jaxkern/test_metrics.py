@@ -143,15 +143,6 @@ def test_labels_beyond_the_default_integers_are_told_apart():
     assert float(metrics.rand_index(-a * 2**32, a)) == 1
 
 
-@pytest.mark.parametrize("score", PARTITION)
-def test_jit_and_vmap_give_the_eager_values(score, rng):
-    a, b = (jnp.asarray(np.stack(side), jnp.int32) for side in zip(*labelings(rng, count=4), strict=True))
-    eager = [call(score, x, y) for x, y in zip(a, b, strict=True)]
-    batched = jax.jit(jax.vmap(partial(call, score)))(a, b)
-    assert batched.dtype == jnp.float32
-    np.testing.assert_allclose(batched, jnp.stack(eager), rtol=0, atol=4 * eps("float32"))
-
-
 @pytest.mark.parametrize("score", SCORES)
 def test_partition_scores_never_hold_all_pairs(score):
     labels = jnp.zeros(300, jnp.int32)
@@ -259,14 +250,6 @@ def test_gram_errors_of_the_identity_are_exact(dtype):
     identity, zero = jnp.eye(4, dtype=dtype), jnp.zeros((4, 4), dtype)
     assert float(metrics.spectral_error(identity, zero)) == 0.25
     assert float(metrics.frobenius_error(identity, zero)) == 0.125
-
-
-@pytest.mark.parametrize("error", GRAM)
-def test_gram_errors_work_under_jit_and_vmap_and_keep_float32(error, rng, x64):
-    A, B = jnp.asarray(rng.normal(size=(2, 3, 9, 9)), jnp.float32)
-    batched = jax.jit(jax.vmap(error))(A, B)
-    assert batched.dtype == jnp.float32
-    np.testing.assert_allclose(batched, [error(x, y) for x, y in zip(A, B, strict=True)], rtol=20 * eps("float32"))
 
 
 @pytest.mark.parametrize("error", GRAM)

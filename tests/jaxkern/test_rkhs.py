@@ -305,38 +305,7 @@ def test_random_projection_is_linear_with_an_adjoint(dtype, rng):
     np.testing.assert_allclose(Theta(2.0 * f - 3.0 * f), -Theta(f), rtol=0, atol=200 * N * eps(dtype) * scale)
 
 
-def test_projections_vmap_over_keys_and_pass_through_jit(rng):
-    Sigma, *_ = weighted(rng, "float32", False)
-    f = function(rng, "float32")
-    keys = jax.vmap(jax.random.key)(jnp.arange(4))
-    draw = jax.jit(jax.vmap(lambda key: RandomProjection(key, Sigma, num_features=5)))
-    stacked = draw(keys)
-    images = jax.vmap(lambda Theta: Theta(f))(stacked)
-    assert images.shape == (4, 5)
-    one = RandomProjection(jax.random.key(3), Sigma, num_features=5)
-    np.testing.assert_allclose(images[3], one(f), rtol=1e-4)
-    assert float(jnp.abs(images[0] - images[1]).max()) > 1e-3
-
-
 # --- transformations -------------------------------------------------------------------------------------------------
-
-
-def test_operators_pass_through_jit_vmap_and_grad(rng):
-    X, f = points(rng, "float32"), function(rng, "float32")
-    scales = jnp.array([0.5, 2.0])
-    stacked = Covariance(Gaussian(scales), jnp.stack([X, 2 * X]))
-    traces = jax.jit(jax.vmap(lambda Sigma: Sigma.trace(3)))(stacked)
-    expected = [Covariance(Gaussian(0.5), X).trace(3), Covariance(Gaussian(2.0), 2 * X).trace(3)]
-    np.testing.assert_allclose(traces, expected, rtol=1e-5)
-
-    def energy(kernel, weights):
-        g = Function(kernel, f.points, weights)
-        return Covariance(kernel, X, centered=True).inner(g, g)
-
-    value, (slope, gradient) = jax.jit(jax.value_and_grad(energy, (0, 1)))(Gaussian(0.9), f.weights)
-    assert float(gradient @ f.weights) == pytest.approx(2 * float(value), rel=1e-4)  # Euler, of degree two
-    difference = (energy(Gaussian(0.91), f.weights) - energy(Gaussian(0.89), f.weights)) / 0.02
-    assert float(slope.lengthscale) == pytest.approx(float(difference), rel=2e-3, abs=2e-4)
 
 
 def test_fractional_powers_have_finite_gradients_with_copies_among_the_points(x64, rng):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -13,11 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxkern import clustering, kernels, measures, metrics, problems
-from jaxkern.bounds import Bound, concentration
+from jaxkern.bounds import concentration
 from jaxkern.gram import gram
 from jaxkern.linalg import eigvalsh, matmul
 from proofs_check.claim import Setting
 from proofs_check.papers.populations import Population
+from proofs_check.papers.shared import real
 
 POINTS = 48
 GAUSSIAN = problems.GaussianLaw()
@@ -29,33 +30,6 @@ EXTRA = (
 """Numbers of a setting besides those of its model. All settings have all of them, so as to share compiled trials."""
 
 Numbers = Mapping[str, Any]
-
-
-class OnUse(Mapping[str, Any]):
-    """A dictionary that is made when it is first read; as a PyTree it becomes that dictionary.
-
-    Mean kernels are compiled, so claims would be slow to build if their settings held them from the start.
-    """
-
-    def __init__(self, make: Callable[[], dict[str, Any]]) -> None:
-        self._make = make
-
-    @functools.cached_property
-    def made(self) -> dict[str, Any]:
-        """The dictionary."""
-        return self._make()
-
-    def __getitem__(self, name: str) -> Any:
-        return self.made[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.made)
-
-    def __len__(self) -> int:
-        return len(self.made)
-
-
-jax.tree_util.register_pytree_node(OnUse, lambda late: ((late.made,), None), lambda _, children: children[0])
 
 
 def first_coordinates(x: jax.Array, y: jax.Array) -> jax.Array:
@@ -76,6 +50,10 @@ class Model:
     means : (n, d).
     variances : (n, d), the diagonals of the Sigma_i.
     law : of W; Gaussian unless the kernel is None.
+    extra : further arrays for trials: the weights `A` of a quadratic form, or `labels`.
+
+    As a PyTree a model is the dictionary of its `arrays`, which are made when a run first needs them: mean kernels are
+    compiled, so that claims would be slow to build otherwise.
     """
 
     name: str
@@ -84,19 +62,18 @@ class Model:
     means: np.ndarray
     variances: np.ndarray
     law: Any = GAUSSIAN
+    extra: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @functools.cached_property
-    def population(self) -> OnUse:
-        """What trials need: kernel, means, noise, law, and E K, in the default dtype."""
-        return OnUse(self._population)
-
-    def _population(self) -> dict[str, Any]:
+    def arrays(self) -> dict[str, Any]:
+        """What trials need: kernel, means, noise, law and E K, in the default dtype, and what is extra."""
         means, noise = real(self.means), measures.DiagonalNoise(real(self.variances))
         if self.kernel is None:
             kernel, mean = kernels.as_kernel(first_coordinates), means[:, :1] + means[:, :1].T
         else:
             kernel, mean = self.kernel, self._mean()
-        return {"kernel": kernel, "means": means, "noise": noise, "law": self.law, "mean": mean}
+        extra = {name: real(x) if x.dtype.kind == "f" else jnp.asarray(x, jnp.int32) for name, x in self.extra.items()}
+        return {"kernel": kernel, "means": means, "noise": noise, "law": self.law, "mean": mean, **extra}
 
     def _mean(self) -> jax.Array:
         """Return E K of a kernel of distances or inner products: coordinates that are always 0 do not matter."""
@@ -122,12 +99,10 @@ class Model:
         """Return a setting on these points, with their numbers and some of EXTRA."""
         name = f"{self.name}, n={len(self.means)}, {label}"
         numbers = {**dict.fromkeys(EXTRA, 0.0), **self.numbers, **extra}
-        return Setting(name, self.population, numbers, shapes or {})
+        return Setting(name, self, numbers, shapes or {})
 
 
-def real(x: Any) -> jax.Array:
-    """Return an array of the default float dtype."""
-    return jnp.asarray(x, jnp.result_type(float))
+jax.tree_util.register_pytree_node(Model, lambda model: ((model.arrays,), None), lambda _, arrays: arrays[0])
 
 
 def simplex(num_points: int, dim: int, side: float) -> np.ndarray:
@@ -161,9 +136,9 @@ def gaussian_models(data: Population | None) -> tuple[Model, ...]:
         tau, means = float(data.kernel.lengthscale), data.points[rows]
         return (Model("rows", data.kernel, lipschitz_gaussian(tau), means, isotropic(means, 0.3 * tau)),)
     n, d = POINTS, 128
-    places = {"simplex": (simplex(n, d, 1.0), 0.05), "one point": (np.zeros((n, d)), 0.5)}
-    places["two points"] = (two_centres(n, d, 1.0), 0.5)
-    return tuple(gaussian(f"{name}, noise {noise:g}", means, noise) for name, (means, noise) in places.items())
+    centres = {"simplex": (simplex(n, d, 1.0), 0.05), "one point": (np.zeros((n, d)), 0.5)}
+    centres["two points"] = (two_centres(n, d, 1.0), 0.5)
+    return tuple(gaussian(f"{name}, noise {noise:g}", means, noise) for name, (means, noise) in centres.items())
 
 
 def gaussian(name: str, means: np.ndarray, noise: float, dim: int | None = None) -> Model:
@@ -181,11 +156,6 @@ def distances(name: str, means: np.ndarray, deviations: Any, dim: int) -> Model:
 def sums(name: str, law: Any = GAUSSIAN, variances: Any = 1.0) -> Model:
     """Return points around zero with the kernel x_1 + y_1; of unit covariance, unless variances (d,) are given."""
     return Model(name, None, 1.0, np.zeros((POINTS, POINTS)), variances * np.ones((POINTS, POINTS)), law)
-
-
-def per_point(right: Bound, setting: Setting) -> Bound:
-    """Return a bound divided by n."""
-    return Bound(right.value / setting.numbers["n"], right.probability, right.valid, right.source)
 
 
 # ---------------------------------------------------------------------------------------------------- deviations of K
@@ -232,8 +202,8 @@ def clipped_norm(key: jax.Array, population: Any, numbers: Numbers, *, most: int
     del population
     dtype = numbers["n"].dtype
     h = jnp.clip(4 * jax.random.uniform(key, (most,), dtype) - 2, -1, 1)
-    kept = jnp.arange(most, dtype=dtype) < numbers["n"]
-    return jnp.maximum(jnp.sum(jnp.where(kept, h * h, 0)) - 2 / 3, 2 / 3)
+    counted = jnp.arange(most, dtype=dtype) < numbers["n"]
+    return jnp.maximum(jnp.sum(jnp.where(counted, h * h, 0)) - 2 / 3, 2 / 3)
 
 
 def clipped_deviation(key: jax.Array, population: Any, numbers: Numbers, *, most: int) -> jax.Array:
@@ -275,8 +245,8 @@ def misclassified(key: jax.Array, population: Any, numbers: Numbers, *, clusters
     noise_key, cluster_key = jax.random.split(key)
     problem = problems.perturb(noise_key, population["means"], population["noise"])
     K = gram(population["kernel"], problem.points)
-    found = clustering.spectral_from_gram(cluster_key, K, clusters, num_restarts=3)
-    return metrics.misclassification_rate(population["labels"], found.labels, num_labels=clusters)
+    result = clustering.spectral_from_gram(cluster_key, K, clusters, num_restarts=3)
+    return metrics.misclassification_rate(population["labels"], result.labels, num_labels=clusters)
 
 
 def angle(key: jax.Array, population: Any, numbers: Numbers, *, dim: int) -> jax.Array:

@@ -18,7 +18,7 @@ from proofs_check.papers.adversaries import between, inequality, length
 from proofs_check.papers.chen2016 import laws
 
 Params = Mapping[str, jax.Array]
-Found = Mapping[str, np.ndarray]
+Values = Mapping[str, np.ndarray]
 
 DIM = 2
 NODES = np.linspace(-30.0, 30.0, 1201)
@@ -59,10 +59,10 @@ def _separation(params: Params) -> jax.Array:
     return length(params["points"][1] - params["points"][0]) / jnp.exp(params["log_lengthscale"])
 
 
-def _separation_on_host(params: Found, farthest: float) -> float:
+def _separation_on_host(params: Values, farthest: float) -> float:
     """The distance in lengthscales; rounding must not carry it beyond the hypothesis."""
-    found = float(np.linalg.norm(params["points"][1] - params["points"][0])) / math.exp(params["log_lengthscale"])
-    return min(found, farthest)
+    distance = float(np.linalg.norm(params["points"][1] - params["points"][0]))
+    return min(distance / math.exp(params["log_lengthscale"]), farthest)
 
 
 # ---------------------------------------------------------------------------------------------------------------- (2)
@@ -86,12 +86,11 @@ def _lower(form: str, r: float) -> float:
 
 
 def _excess_distance(params: Params, key: jax.Array, *, constant: float) -> jax.Array:
-    del key
     r = _separation(params)
     return constant - jnp.sqrt(-2 * jnp.expm1(-(r**2) / 2)) / r
 
 
-def _recheck_distance(params: Found, *, form: str) -> Form:
+def _recheck_distance(params: Values, *, form: str) -> Form:
     r = _separation_on_host(params, 1.0)
     distance = math.sqrt(-2 * math.expm1(-(r**2) / 2))
     return inequality(_lower(form, r) / r, distance / r, "(2)")
@@ -132,7 +131,6 @@ def _project_log_mgf(params: Params, *, printed: bool) -> Params:
 
 
 def _excess_log_mgf(params: Params, key: jax.Array, *, printed: bool) -> jax.Array:
-    del key
     r, share = _separation(params), params["share"]
     mean = -jnp.expm1(-(r**2) / 2)
     s = share / (r**2 if printed else 2 * mean)
@@ -143,7 +141,7 @@ def _excess_log_mgf(params: Params, key: jax.Array, *, printed: bool) -> jax.Arr
     return left / right - 1
 
 
-def _recheck_log_mgf(params: Found, *, form: str) -> Form:
+def _recheck_log_mgf(params: Values, *, form: str) -> Form:
     printed = form == "printed"
     r = _separation_on_host(params, 1.0 if printed else math.inf)
     s = float(params["share"]) / (r**2 if printed else -2 * math.expm1(-(r**2) / 2))
@@ -191,13 +189,12 @@ def _squared(difference: jax.Array, W: jax.Array) -> jax.Array:
 
 
 def _excess_gradient(params: Params, key: jax.Array, *, factor: float) -> jax.Array:
-    del key
     difference, W = params["difference"], params["frequencies"]
     slope = length(jax.grad(_squared)(difference, W))
     return slope / (jnp.sum(W**2) * length(difference)) - factor
 
 
-def _recheck_gradient(params: Found, *, form: str) -> Form:
+def _recheck_gradient(params: Values, *, form: str) -> Form:
     difference, W = params["difference"], params["frequencies"]
     slope = float(np.linalg.norm(2 * np.mean(W * np.sin(W @ difference)[:, None], axis=0)))
     distance = float(np.linalg.norm(difference))

@@ -17,25 +17,32 @@ and the number of training rows as n_train: zip.train and then zip.test of "The 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any
 
-from proofs_check.papers import figures as _command
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import stats
+
+from jaxkern.features import paired_fourier
+from jaxkern.gram import center, gram
+from jaxkern.kernels import Gaussian
+from jaxkern.linalg import eigvalsh, matmul
+from proofs_check.engine.reading import read_npz, reading
+from proofs_check.papers import figures
 from proofs_check.usage import UsageError
 
-if TYPE_CHECKING:  # everything that imports jax waits until the arguments are read, so that --help is instant
-    import numpy as np
-
-PROG = "chen2016_figure1"
 READINGS = ("uncentred", "centred")
 LENGTHSCALES = (4.0, 8.0, 16.0)
 FREQUENCIES = (50, 100, 200, 400, 800)
-KEPT, PER_DIGIT, DRAWS, AVERAGED = 40, 200, 40, 10
+COMPONENTS, PER_DIGIT, DRAWS, AVERAGED = 40, 200, 40, 10
 BASELINES = {4.0: 1667.1, 8.0: 882.5, 16.0: 206.1}
 PRINTED = {
     4.0: (897.6, 1257.6, 1453.6, 1554.7, 1606.8),
@@ -43,7 +50,6 @@ PRINTED = {
     16.0: (96.9, 152.2, 178.7, 189.2, 197.6),
 }
 COLUMNS = ("reading", "sigma", "t", "residual", "printed", "(printed - mean) / sd", "t (1 - mean / R)")
-SCHEMA = 1
 
 
 @dataclass(frozen=True)
@@ -59,8 +65,7 @@ class Cell:
     @property
     def printed(self) -> float | None:
         """The number of the paper."""
-        known = dict(zip(FREQUENCIES, PRINTED.get(self.lengthscale, ()), strict=False))
-        return known.get(self.frequencies)
+        return dict(zip(FREQUENCIES, PRINTED.get(self.lengthscale, ()), strict=False)).get(self.frequencies)
 
     @property
     def mean(self) -> float:
@@ -70,14 +75,12 @@ class Cell:
     @property
     def deviation(self) -> float:
         """Standard deviation of one residual (nan for a single draw)."""
-        count = len(self.residuals)
-        squares = sum((x - self.mean) ** 2 for x in self.residuals)
-        return (squares / (count - 1)) ** 0.5 if count > 1 else float("nan")
+        return float(np.std(self.residuals, ddof=1)) if len(self.residuals) > 1 else math.nan
 
     @property
     def score(self) -> float:
         """Return (printed - mean) / sd, of which 3 is a lot if the printed number is one more draw."""
-        return float("nan") if self.printed is None else (self.printed - self.mean) / self.deviation
+        return math.nan if self.printed is None else (self.printed - self.mean) / self.deviation
 
     @property
     def error(self) -> float:
@@ -90,23 +93,17 @@ def first_rows(labels: Any, per_digit: int = PER_DIGIT) -> np.ndarray:
 
     Raises ValueError if a label has fewer rows.
     """
-    import numpy as np
-
     labels = np.asarray(labels)
-    found = [np.flatnonzero(labels == label)[:per_digit] for label in np.unique(labels)]
-    if min(map(len, found)) < per_digit:
-        raise ValueError(f"needs {per_digit} rows of every label, got {min(map(len, found))} of one")
-    return np.concatenate(found)
+    rows = [np.flatnonzero(labels == label)[:per_digit] for label in np.unique(labels)]
+    if min(map(len, rows)) < per_digit:
+        raise ValueError(f"needs {per_digit} rows of every label, got {min(map(len, rows))} of one")
+    return np.concatenate(rows)
 
 
-def exact_residual(points: Any, lengthscale: float, *, kept: int = KEPT, reading: str = READINGS[0]) -> float:
-    """Return R_k, the sum of the eigenvalues of the Gram matrix of points (n, d) after the k-th, k = `kept` < n."""
-    from jaxkern.gram import center, gram
-    from jaxkern.kernels import Gaussian
-
-    _check(reading)
+def exact_residual(points: Any, lengthscale: float, *, components: int = COMPONENTS, centred: bool = False) -> float:
+    """Return R_k, the sum of the eigenvalues of the Gram matrix of points (n, d) after the k-th, k = `components`."""
     K = gram(Gaussian(lengthscale), points)
-    return float(_tail(center(K) if reading == "centred" else K, kept))
+    return float(_tail(center(K) if centred else K, components))
 
 
 def residuals(
@@ -114,8 +111,8 @@ def residuals(
     lengthscale: float,
     frequencies: int,
     *,
-    kept: int = KEPT,
-    reading: str = READINGS[0],
+    components: int = COMPONENTS,
+    centred: bool = False,
     draws: int = DRAWS,
     seed: int = 0,
 ) -> tuple[float, ...]:
@@ -123,61 +120,47 @@ def residuals(
 
     A draw depends on seed, lengthscale, frequencies and its number alone; the readings share the draws.
     """
-    import jax
-
-    _check(reading)
     key = jax.random.fold_in(jax.random.key(seed), frequencies)
     key = jax.random.fold_in(key, round(1000 * lengthscale))
-    one = partial(_draw, lengthscale=lengthscale, frequencies=frequencies, kept=kept, centred=reading == "centred")
-    return tuple(float(one(jax.random.fold_in(key, number), points)) for number in range(draws))
+    kernel, dtype = Gaussian(lengthscale), points.dtype
+
+    def draw(number: int) -> float:
+        own = jax.random.fold_in(key, number)
+        Z = paired_fourier(own, kernel, points.shape[1], num_frequencies=frequencies, dtype=dtype)(points)
+        if centred:
+            Z = Z - Z.mean(axis=0)[None]
+        return float(_tail(matmul(Z.T, Z) if Z.shape[1] < Z.shape[0] else matmul(Z, Z.T), components))
+
+    return tuple(map(draw, range(draws)))
 
 
-def _check(reading: str) -> None:
-    if reading not in READINGS:
-        raise ValueError(f"reading must be one of {', '.join(READINGS)}, got {reading!r}")
-
-
-def _draw(key: Any, points: Any, *, lengthscale: float, frequencies: int, kept: int, centred: bool) -> Any:
-    from jaxkern.features import paired_fourier
-    from jaxkern.kernels import Gaussian
-    from jaxkern.linalg import matmul
-
-    phi = paired_fourier(key, Gaussian(lengthscale), points.shape[1], num_frequencies=frequencies, dtype=points.dtype)
-    Z = phi(points)
-    if centred:
-        Z = Z - Z.mean(axis=0)[None]
-    return _tail(matmul(Z.T, Z) if Z.shape[1] < Z.shape[0] else matmul(Z, Z.T), kept)
-
-
-def _tail(A: Any, kept: int) -> Any:
+def _tail(A: Any, components: int) -> Any:
     """Return the sum of the eigenvalues after the first ones: the trace less the first, which are the accurate ones."""
-    from jaxkern.linalg import eigvalsh
-
-    return A.trace() - eigvalsh(A)[:kept].sum()
+    return A.trace() - eigvalsh(A)[:components].sum()
 
 
 def figure1(
     points: Any,
     *,
-    lengthscales: Sequence[float] = LENGTHSCALES,
     frequencies: Sequence[int] = FREQUENCIES,
     readings: Sequence[str] = READINGS,
-    kept: int = KEPT,
+    components: int = COMPONENTS,
     draws: int = DRAWS,
     seed: int = 0,
-    progress: Any = None,
+    progress: figures.Say | None = None,
 ) -> list[Cell]:
     """Return the cells of the table. `progress` is called with a line of text after every row, if given."""
     cells = []
-    for reading in readings:
-        exact = {s: exact_residual(points, s, kept=kept, reading=reading) for s in lengthscales}
+    for reading_ in readings:
+        options = {"components": components, "centred": reading_ == "centred"}
+        exact = {s: exact_residual(points, s, **options) for s in LENGTHSCALES}
         for t in frequencies:
             start = time.monotonic()
-            for s in lengthscales:
-                found = residuals(points, s, t, kept=kept, reading=reading, draws=draws, seed=seed)
-                cells.append(Cell(reading, s, t, exact[s], found))
+            for s in LENGTHSCALES:
+                values = residuals(points, s, t, draws=draws, seed=seed, **options)
+                cells.append(Cell(reading_, s, t, exact[s], values))
             if progress is not None:
-                progress(f"{reading}, t = {t}: {time.monotonic() - start:.1f} s")
+                progress(f"{reading_}, t = {t}: {time.monotonic() - start:.1f} s")
     return cells
 
 
@@ -186,25 +169,42 @@ def probability_of(cells: Sequence[Cell], averaged: int) -> float:
 
     It uses the cells that have a printed number; nan if there is none.
     """
-    from scipy import stats
-
-    scores = [cell.score for cell in cells if cell.printed is not None]
-    variances = [1 / averaged + 1 / len(cell.residuals) for cell in cells if cell.printed is not None]
-    total = sum(score**2 / variance for score, variance in zip(scores, variances, strict=True))
-    return float(stats.chi2.sf(total, len(scores))) if scores else float("nan")
+    printed = [cell for cell in cells if cell.printed is not None]
+    total = sum(cell.score**2 / (1 / averaged + 1 / len(cell.residuals)) for cell in printed)
+    return float(stats.chi2.sf(total, len(printed))) if printed else math.nan
 
 
-def terminal(cells: Sequence[Cell], *, file: TextIO | None = None) -> None:
-    """Print the baselines, the cells, and what the printed numbers may be."""
-    file = sys.stdout if file is None else file
-    readings = list(dict.fromkeys(cell.reading for cell in cells))
+def plot(pyplot: Any, cells: Sequence[Cell]) -> Any:
+    """Draw the relative errors of the first reading against t."""
+    figure, axis = pyplot.subplots(figsize=(6.5, 4.2))
+    chosen = [cell for cell in cells if cell.reading == cells[0].reading]
+    for number, s in enumerate(dict.fromkeys(cell.lengthscale for cell in chosen)):
+        row = [cell for cell in chosen if cell.lengthscale == s]
+        color, t = f"C{number}", [cell.frequencies for cell in row]
+        bars = [2 * cell.deviation / cell.exact for cell in row]
+        label = f"sigma = {s:g}, {len(row[0].residuals)} draws ± 2 sd"
+        axis.errorbar(t, [cell.error for cell in row], yerr=bars, color=color, marker="o", capsize=3, label=label)
+        known = [(cell.frequencies, 1 - cell.printed / BASELINES[s]) for cell in row if cell.printed is not None]
+        if known:
+            axis.plot(*zip(*known, strict=True), "x", color=color, markersize=9, label=f"sigma = {s:g}, printed")
+    sizes = sorted({cell.frequencies for cell in chosen})
+    axis.plot([sizes[0], sizes[-1]], [25 / sizes[0], 25 / sizes[-1]], "k--", linewidth=1, label="25 / t")
+    axis.set(xscale="log", yscale="log", xlabel="number of frequencies t", ylabel="1 - Rhat / R")
+    axis.set_xticks(sizes, [str(t) for t in sizes])
+    axis.set_xticks([], minor=True)
+    axis.grid(alpha=0.3, which="both")
+    axis.legend(fontsize=8)
+    figure.tight_layout()
+    return figure
+
+
+def result(cells: Sequence[Cell], about: Mapping[str, Any], path: Path | None = None) -> figures.Result:
+    """Return the baselines, the cells, and what the printed numbers may be."""
     exact = {(cell.reading, cell.lengthscale): cell.exact for cell in cells}
-    rows = [
-        (reading, f"{s:g}", f"{value:.1f}", f"{BASELINES[s]:.1f}" if s in BASELINES else "")
-        for (reading, s), value in exact.items()
+    baselines = [
+        (reading_, f"{s:g}", f"{value:.1f}", f"{BASELINES[s]:.1f}" if s in BASELINES else "")
+        for (reading_, s), value in exact.items()
     ]
-    title = "chen2016, Figure 1: residuals R of the exact kernel"
-    _command.terminal(title, ("reading", "sigma", "R", "printed"), rows, names=1, file=file)
     shown = [
         (
             cell.reading,
@@ -217,69 +217,28 @@ def terminal(cells: Sequence[Cell], *, file: TextIO | None = None) -> None:
         )
         for cell in cells
     ]
-    title = "chen2016, Figure 1: residuals from features, mean ± standard deviation of a draw"
-    _command.terminal(title, COLUMNS, shown, names=1, file=file)
-    for reading in readings:
-        chosen = [cell for cell in cells if cell.reading == reading]
-        one, mean = (probability_of(chosen, averaged) for averaged in (1, AVERAGED))
-        print(
-            f"{reading}: p = {one:.2g} if a printed number is one draw, {mean:.2g} if a mean of {AVERAGED}", file=file
-        )
-
-
-def plot(cells: Sequence[Cell], path: Path) -> None:
-    """Draw the relative errors against t into a file, whose ending says the format."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.fonttype"] = "none"  # letters as letters: smaller, and readable by machines
-    matplotlib.rcParams["svg.hashsalt"] = PROG
-    from matplotlib import pyplot
-
-    figure, axis = pyplot.subplots(figsize=(6.5, 4.2))
-    chosen = [cell for cell in cells if cell.reading == cells[0].reading]
-    for number, s in enumerate(dict.fromkeys(cell.lengthscale for cell in chosen)):
-        row = [cell for cell in chosen if cell.lengthscale == s]
-        color, t = f"C{number}", [cell.frequencies for cell in row]
-        bars = [2 * cell.deviation / cell.exact for cell in row]
-        label = f"sigma = {s:g}, {len(row[0].residuals)} draws ± 2 sd"
-        axis.errorbar(t, [cell.error for cell in row], yerr=bars, color=color, marker="o", capsize=3, label=label)
-        known = [(cell.frequencies, 1 - cell.printed / BASELINES[s]) for cell in row if cell.printed is not None]
-        if known:
-            axis.plot(*zip(*known, strict=True), "x", color=color, markersize=9, label=f"sigma = {s:g}, printed")
-    times = [min(cell.frequencies for cell in chosen), max(cell.frequencies for cell in chosen)]
-    axis.plot(times, [25 / t for t in times], "k--", linewidth=1, label="25 / t")
-    axis.set(xscale="log", yscale="log", xlabel="number of frequencies t", ylabel="1 - Rhat / R")
-    sizes = sorted({cell.frequencies for cell in chosen})
-    axis.set_xticks(sizes, [str(t) for t in sizes])
-    axis.set_xticks([], minor=True)
-    axis.grid(alpha=0.3, which="both")
-    axis.legend(fontsize=8)
-    figure.tight_layout()
-    figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
-    pyplot.close(figure)
-
-
-def as_json(cells: Sequence[Cell], **about: Any) -> dict[str, Any]:
-    """Return every number of the table, ready for JSON."""
-    return {
-        "schema": SCHEMA,
-        "paper": "chen2016",
-        "where": "Figure 1",
-        **about,
-        "rows": [
-            {
-                "reading": cell.reading,
-                "lengthscale": cell.lengthscale,
-                "frequencies": cell.frequencies,
-                "exact": cell.exact,
-                "mean": cell.mean,
-                "printed": cell.printed,
-                "values": list(cell.residuals),
-            }
-            for cell in cells
-        ],
-    }
+    lines = []
+    for name in dict.fromkeys(cell.reading for cell in cells):
+        one, mean = (probability_of([c for c in cells if c.reading == name], n) for n in (1, AVERAGED))
+        lines.append(f"{name}: p = {one:.2g} if a printed number is one draw, {mean:.2g} if a mean of {AVERAGED}")
+    title = "chen2016, Figure 1: residuals "
+    first = figures.Table(f"{title}R of the exact kernel", ("reading", "sigma", "R", "printed"), baselines)
+    second = figures.Table(f"{title}from features, mean ± standard deviation of a draw", COLUMNS, shown)
+    rows = [
+        {
+            "reading": cell.reading,
+            "lengthscale": cell.lengthscale,
+            "frequencies": cell.frequencies,
+            "exact": cell.exact,
+            "mean": cell.mean,
+            "printed": cell.printed,
+            "values": list(cell.residuals),
+        }
+        for cell in cells
+    ]
+    return figures.Result(
+        [first, second, *lines], about, {"rows": rows}, [("--plot", path, partial(plot, cells=cells))]
+    )
 
 
 def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -287,10 +246,6 @@ def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
     Raises UsageError, whose message is one line, for a file that is none.
     """
-    import numpy as np
-
-    from proofs_check.engine.reading import read_npz, reading
-
     try:
         with reading(path, {".npz": ".npz"}), path.open("rb") as file:
             X, y = read_npz(path, file, "X"), read_npz(path, file, "y")
@@ -302,63 +257,46 @@ def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
     return X[:count], y[:count]
 
 
-def _parser() -> _command.Parser:
-    parser = _command.parser(PROG, "Reproduce Figure 1 of chen2016.")
-    parser.add_argument("--data-dir", type=Path, default=Path("data"), metavar="DIR", help="holds usps.npz")
-    parser.add_argument("--frequencies", type=_command.wholes, default=FREQUENCIES, metavar="LIST")
-    parser.add_argument("--per-digit", type=_command.whole, default=PER_DIGIT, metavar="INT", help="default: 200")
-    parser.add_argument("--kept", type=_command.whole, default=KEPT, metavar="INT", help="k (default: 40)")
-    parser.add_argument("--draws", type=_command.whole, default=DRAWS, metavar="INT", help="default: 40")
-    parser.add_argument("--readings", type=_readings, default=READINGS, metavar="LIST", help=",".join(READINGS))
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the first reading (needs matplotlib), too")
-    return parser
-
-
-def _readings(text: str) -> tuple[str, ...]:
-    chosen = tuple(dict.fromkeys(text.split(",")))
-    unknown = [name for name in chosen if name not in READINGS]
-    if unknown:
-        raise argparse.ArgumentTypeError(f"unknown reading {unknown[0]!r}; there are {', '.join(READINGS)}")
-    return chosen
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line: 0 when the table is made, 2 for bad usage or data. Sets jax_enable_x64 by --dtype."""
-    return _command.main(_parser(), _run, argv)
-
-
-def _run(options: argparse.Namespace) -> None:
+def _compute(options: argparse.Namespace, say: figures.Say) -> figures.Result:
     if options.draws < 2 or min(options.frequencies) < 1 or options.per_digit < 1 or options.kept < 1:
         raise UsageError("needs 2 draws, and 1 frequency, row of a digit and component at least")
-    X, y = read(options.data_dir / "usps.npz")
+    path = options.data_dir / "usps.npz"
+    X, y = read(path)
     try:
         rows = first_rows(y, options.per_digit)
     except ValueError as error:
-        raise UsageError(f"{options.data_dir / 'usps.npz'}: {error}") from None
+        raise UsageError(f"{path}: {error}") from None
     if options.kept >= min(len(rows), 2 * min(options.frequencies)):
         raise UsageError("--kept must be below the number of points and of features")
-    import jax
-    import jax.numpy as jnp
-
-    jax.config.update("jax_enable_x64", options.dtype == "float64")
-    start = time.monotonic()
     cells = figure1(
         jnp.asarray(X[rows], options.dtype),
         frequencies=options.frequencies,
         readings=options.readings,
-        kept=options.kept,
+        components=options.kept,
         draws=options.draws,
         seed=options.seed,
-        progress=lambda line: print(f"{PROG}: {line}", file=sys.stderr),
+        progress=say,
     )
-    terminal(cells)
-    seconds = round(time.monotonic() - start, 1)
-    print(f"{PROG}: {seconds} s", file=sys.stderr)
-    sizes: Mapping[str, int] = {"per_digit": options.per_digit, "kept": options.kept, "draws": options.draws}
-    about = {"seed": options.seed, "dtype": options.dtype, "sizes": sizes, "run": {"seconds": seconds}}
-    _command.write(options.output, as_json(cells, **about))
-    _command.draw(options.plot, lambda path: plot(cells, path))
+    sizes = {name: getattr(options, name) for name in ("per_digit", "kept", "draws")}
+    return result(cells, {"seed": options.seed, "dtype": options.dtype, "sizes": sizes}, options.plot)
 
+
+FIGURE = figures.Figure(
+    "chen2016_figure1",
+    "Figure 1",
+    "Reproduce Figure 1 of chen2016.",
+    _compute,
+    (
+        figures.data_dir("usps.npz"),
+        figures.numbers("--frequencies", FREQUENCIES, "t"),
+        figures.number("--per-digit", PER_DIGIT),
+        figures.number("--kept", COMPONENTS, "k"),
+        figures.number("--draws", DRAWS),
+        figures.some("--readings", READINGS, "reading"),
+        figures.plot(what="the first reading"),
+    ),
+)
+main = FIGURE.main
 
 if __name__ == "__main__":
     sys.exit(main())

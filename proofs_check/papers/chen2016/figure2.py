@@ -18,32 +18,33 @@ import math
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any
 
-from proofs_check.papers import figures as _command
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxkern.features import paired_fourier
+from jaxkern.kernels import Gaussian
+from jaxkern.linalg import matmul
+from proofs_check.papers import figures
 from proofs_check.usage import UsageError
 
-if TYPE_CHECKING:  # everything that imports jax waits until the arguments are read, so that --help is instant
-    import numpy as np
-
-PROG = "chen2016_figure2"
 FREQUENCIES = (50, 100, 200, 400, 800, 1600)
 DIMS = (2, 10, 100)
 PANEL_DIM = 10
 PANEL = (100, 1000)
 PAIRS, REPLICATES, RADIUS = 2000, 20, 500.0
 NEAREST, FARTHEST = 1e-4, 1e4
-SCHEMA = 1
 
-Largest = Mapping[tuple[int, int], "np.ndarray"]
-Errors = Mapping[int, "np.ndarray"]
+Largest = Mapping[tuple[int, int], np.ndarray]
+Errors = Mapping[int, np.ndarray]
 
 
 def distances(pairs: int = PAIRS) -> np.ndarray:
     """Return the distances (pairs,) of the pairs, equally spaced on a log scale."""
-    import numpy as np
-
     return np.geomspace(NEAREST, FARTHEST, pairs)
 
 
@@ -54,14 +55,6 @@ def relative_errors(
 
     With from_features, Dhat is |phi(x) - phi(y)| as computed in the dtype, and infinite errors are possible.
     """
-    import jax
-    import jax.numpy as jnp
-    import numpy as np
-
-    from jaxkern.features import paired_fourier
-    from jaxkern.kernels import Gaussian
-    from jaxkern.linalg import matmul
-
     key_map, key_direction, key_place, key_radius = jax.random.split(key, 4)
     phi = paired_fourier(key_map, Gaussian(1.0), dim, num_frequencies=frequencies, dtype=dtype)
     r = jnp.asarray(distances(pairs), dtype)[:, None]
@@ -69,18 +62,16 @@ def relative_errors(
     if from_features:
         radii = RADIUS * jax.random.uniform(key_radius, (pairs, 1), dtype) ** (1 / dim)
         x = radii * _unit(jax.random.normal(key_place, (pairs, dim), dtype))
-        found = jnp.linalg.norm(phi(x) - phi(x + differences), axis=1)
+        images = jnp.linalg.norm(phi(x) - phi(x + differences), axis=1)
     else:
         half_waves = 2 * jnp.sin(matmul(differences, phi.frequencies.T) / 2)
-        found = jnp.sqrt(jnp.mean(half_waves**2, axis=1))
+        images = jnp.sqrt(jnp.mean(half_waves**2, axis=1))
     true = np.sqrt(-2 * np.expm1(-(distances(pairs) ** 2) / 2))
     with np.errstate(divide="ignore"):
-        return true / np.asarray(found, float) - 1
+        return true / np.asarray(images, float) - 1
 
 
 def _unit(X: Any) -> Any:
-    import jax.numpy as jnp
-
     return X / jnp.linalg.norm(X, axis=1, keepdims=True)
 
 
@@ -88,80 +79,48 @@ def left(
     frequencies: Sequence[int] = FREQUENCIES,
     *,
     dims: Sequence[int] = DIMS,
-    pairs: int = PAIRS,
     replicates: int = REPLICATES,
     seed: int = 0,
-    from_features: bool = False,
-    dtype: Any = "float32",
-    progress: Any = None,
+    progress: figures.Say | None = None,
+    **options: Any,
 ) -> dict[tuple[int, int], np.ndarray]:
     """Return the largest relative errors, {(dimension, t): (replicates,) array}.
 
     A replicate depends on seed, dimension, t and its number alone. `progress` is called with a line of text after
-    every dimension, if given.
+    every dimension, if given. `options` are those of `relative_errors`.
     """
-    import jax
-    import numpy as np
-
-    found = {}
+    largest = {}
     for dim in dims:
         start = time.monotonic()
         for t in frequencies:
             key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), dim), t)
-            errors = [
-                relative_errors(
-                    jax.random.fold_in(key, number),
-                    dim=dim,
-                    frequencies=t,
-                    pairs=pairs,
-                    from_features=from_features,
-                    dtype=dtype,
-                )
-                for number in range(replicates)
-            ]
-            found[dim, t] = np.max(np.abs(errors), axis=1)
+            draw = partial(relative_errors, dim=dim, frequencies=t, **options)
+            largest[dim, t] = np.array([np.abs(draw(jax.random.fold_in(key, i))).max() for i in range(replicates)])
         if progress is not None:
             progress(f"d = {dim}: {time.monotonic() - start:.1f} s")
-    return found
+    return largest
 
 
 def right(
-    frequencies: Sequence[int] = PANEL,
-    *,
-    dim: int = PANEL_DIM,
-    pairs: int = PAIRS,
-    seed: int = 0,
-    from_features: bool = False,
-    dtype: Any = "float32",
+    frequencies: Sequence[int] = PANEL, *, dim: int = PANEL_DIM, seed: int = 0, **options: Any
 ) -> dict[int, np.ndarray]:
     """Return the relative errors against the distance, {t: (pairs,) array}, from one draw of features each."""
-    import jax
-
     key = jax.random.fold_in(jax.random.key(seed), 2**20)
-    return {
-        t: relative_errors(
-            jax.random.fold_in(key, t), dim=dim, frequencies=t, pairs=pairs, from_features=from_features, dtype=dtype
-        )
-        for t in frequencies
-    }
+    return {t: relative_errors(jax.random.fold_in(key, t), dim=dim, frequencies=t, **options) for t in frequencies}
 
 
 def standard_deviation(distance: Any, frequencies: int) -> Any:
     """Return (1 + K) / sqrt(8 t): the standard deviation of Dhat / D at one distance, up to higher orders of 1 / t."""
-    import numpy as np
-
     return (1 + np.exp(-(np.asarray(distance, float) ** 2) / 2)) / math.sqrt(8 * frequencies)
 
 
-def slope(found: Largest, dim: int) -> tuple[float, float]:
+def slope(largest: Largest, dim: int) -> tuple[float, float]:
     """Return the slope of log(largest error) against log t, by least squares over replicates, and its standard error.
 
     nan for fewer than three points.
     """
-    import numpy as np
-
-    sizes = np.concatenate([np.full(len(values), math.log(t)) for (d, t), values in found.items() if d == dim])
-    logs = np.concatenate([np.log(values) for (d, _), values in found.items() if d == dim])
+    sizes = np.concatenate([np.full(len(values), math.log(t)) for (d, t), values in largest.items() if d == dim])
+    logs = np.concatenate([np.log(values) for (d, _), values in largest.items() if d == dim])
     if len(sizes) < 3 or np.ptp(sizes) == 0:
         return math.nan, math.nan
     centred = sizes - sizes.mean()
@@ -172,8 +131,6 @@ def slope(found: Largest, dim: int) -> tuple[float, float]:
 
 def by_decade(errors: np.ndarray, frequencies: int) -> list[tuple[float, float, float]]:
     """Return (start of a decade, root of the mean square error in it, the same by theory) for every decade."""
-    import numpy as np
-
     r = distances(len(errors))
     rows = []
     for power in range(-4, 4):
@@ -183,35 +140,8 @@ def by_decade(errors: np.ndarray, frequencies: int) -> list[tuple[float, float, 
     return rows
 
 
-def terminal(largest: Largest, errors: Errors, *, file: TextIO | None = None) -> None:
-    """Print both panels."""
-    file = sys.stdout if file is None else file
-    cells = []
-    for (dim, t), values in largest.items():
-        deviation = values.std(ddof=1) if len(values) > 1 else math.nan
-        cells.append((str(dim), str(t), f"{values.mean():.4f} ± {deviation:.4f}", f"{values.mean() ** -2 / t:.3f}"))
-    title = "chen2016, Figure 2 (left): largest relative error of a draw, mean ± standard deviation"
-    _command.terminal(title, ("d", "t", "eps_max", "1 / (t eps_max^2)"), cells, names=0, file=file)
-    for dim in dict.fromkeys(dim for dim, _ in largest):
-        print("d = {}: eps_max ~ t^({:.3f} ± {:.3f})".format(dim, *slope(largest, dim)), file=file)
-    cells = [
-        (str(t), f"{start:g}", f"{found:.4f}", f"{theory:.4f}")
-        for t, values in errors.items()
-        for start, found, theory in by_decade(values, t)
-    ]
-    title = "chen2016, Figure 2 (right): root mean square relative error by decades of the distance"
-    _command.terminal(title, ("t", "distance from", "rms", "theory"), cells, names=0, file=file)
-
-
-def plot(largest: Largest, errors: Errors, path: Path) -> None:
-    """Draw the figure into a file, whose ending says the format."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.fonttype"] = "none"  # letters as letters: smaller, and readable by machines
-    matplotlib.rcParams["svg.hashsalt"] = PROG
-    from matplotlib import pyplot
-
+def plot(pyplot: Any, largest: Largest, errors: Errors) -> Any:
+    """Draw both panels."""
     figure, (first, second) = pyplot.subplots(1, 2, figsize=(11, 4.2))
     for dim in dict.fromkeys(dim for dim, _ in largest):
         sizes = [t for d, t in largest if d == dim]
@@ -233,69 +163,60 @@ def plot(largest: Largest, errors: Errors, path: Path) -> None:
     second.grid(alpha=0.3)
     second.legend(loc="lower left")
     figure.tight_layout()
-    figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
-    pyplot.close(figure)
+    return figure
 
 
-def as_json(largest: Largest, errors: Errors, **about: Any) -> dict[str, Any]:
-    """Return every number behind the figure, ready for JSON."""
-    return {
-        "schema": SCHEMA,
-        "paper": "chen2016",
-        "where": "Figure 2",
-        **about,
+def result(largest: Largest, errors: Errors, about: Mapping[str, Any], path: Path | None = None) -> figures.Result:
+    """Return both panels and every number."""
+    cells = []
+    for (dim, t), values in largest.items():
+        sd = values.std(ddof=1) if len(values) > 1 else math.nan
+        cells.append((str(dim), str(t), f"{values.mean():.4f} ± {sd:.4f}", f"{values.mean() ** -2 / t:.3f}"))
+    title = "chen2016, Figure 2 (left): largest relative error of a draw, mean ± standard deviation"
+    first = figures.Table(title, ("d", "t", "eps_max", "1 / (t eps_max^2)"), cells, names=0)
+    dims = dict.fromkeys(dim for dim, _ in largest)
+    lines = ["d = {}: eps_max ~ t^({:.3f} ± {:.3f})".format(dim, *slope(largest, dim)) for dim in dims]
+    decades = [
+        (str(t), f"{start:g}", f"{measured:.4f}", f"{theory:.4f}")
+        for t, values in errors.items()
+        for start, measured, theory in by_decade(values, t)
+    ]
+    title = "chen2016, Figure 2 (right): root mean square relative error by decades of the distance"
+    second = figures.Table(title, ("t", "distance from", "rms", "theory"), decades, names=0)
+    numbers = {
         "left": [{"dim": dim, "frequencies": t, "values": values.tolist()} for (dim, t), values in largest.items()],
         "right": [
             {"frequencies": t, "distances": distances(len(values)).tolist(), "errors": values.tolist()}
             for t, values in errors.items()
         ],
     }
+    draw = partial(plot, largest=largest, errors=errors)
+    return figures.Result([first, *lines, second], about, numbers, [("--plot", path, draw)])
 
 
-def _parser() -> _command.Parser:
-    parser = _command.parser(PROG, "Reproduce Figure 2 of chen2016.")
-    parser.add_argument("--frequencies", type=_command.wholes, default=FREQUENCIES, metavar="LIST")
-    parser.add_argument("--dims", type=_command.wholes, default=DIMS, metavar="LIST", help="default: 2,10,100")
-    parser.add_argument("--pairs", type=_command.whole, default=PAIRS, metavar="INT", help="default: 2000")
-    parser.add_argument("--replicates", type=_command.whole, default=REPLICATES, metavar="INT", help="default: 20")
-    parser.add_argument("--from-features", action="store_true", help="distances from the features of both points")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the figure (needs matplotlib), too")
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line: 0 when the figure is made, 2 for bad usage. Sets jax_enable_x64 by --dtype."""
-    return _command.main(_parser(), _run, argv)
-
-
-def _run(options: argparse.Namespace) -> None:
+def _compute(options: argparse.Namespace, say: figures.Say) -> figures.Result:
     if options.replicates < 1 or options.pairs < 8 or min(*options.dims, *options.frequencies) < 1:
         raise UsageError("needs 1 replicate, dimension and frequency, and 8 pairs at least")
-    import jax
+    common = {name: getattr(options, name) for name in ("pairs", "seed", "from_features", "dtype")}
+    largest = left(options.frequencies, dims=options.dims, replicates=options.replicates, progress=say, **common)
+    return result(largest, right(**common), {**common, "replicates": options.replicates}, options.plot)
 
-    jax.config.update("jax_enable_x64", options.dtype == "float64")
-    start = time.monotonic()
-    common = {
-        "pairs": options.pairs,
-        "seed": options.seed,
-        "from_features": options.from_features,
-        "dtype": options.dtype,
-    }
-    largest = left(
-        options.frequencies,
-        dims=options.dims,
-        replicates=options.replicates,
-        progress=lambda line: print(f"{PROG}: {line}", file=sys.stderr),
-        **common,
-    )
-    errors = right(**common)
-    terminal(largest, errors)
-    seconds = round(time.monotonic() - start, 1)
-    print(f"{PROG}: {seconds} s", file=sys.stderr)
-    about = {**common, "replicates": options.replicates, "run": {"seconds": seconds}}
-    _command.write(options.output, as_json(largest, errors, **about))
-    _command.draw(options.plot, lambda path: plot(largest, errors, path))
 
+FIGURE = figures.Figure(
+    "chen2016_figure2",
+    "Figure 2",
+    "Reproduce Figure 2 of chen2016.",
+    _compute,
+    (
+        figures.numbers("--frequencies", FREQUENCIES, "t"),
+        figures.numbers("--dims", DIMS, "dimensions"),
+        figures.number("--pairs", PAIRS),
+        figures.number("--replicates", REPLICATES),
+        ("--from-features", {"action": "store_true", "help": "distances from the features of both points"}),
+        figures.plot(),
+    ),
+)
+main = FIGURE.main
 
 if __name__ == "__main__":
     sys.exit(main())

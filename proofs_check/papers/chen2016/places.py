@@ -169,12 +169,6 @@ def fewest(bound: Callable[..., Bound], delta: float, least: int = 16) -> int:
     return high
 
 
-def bound_of(bound: Callable[..., Bound], **names: str) -> OfSetting:
-    """Return the bound at a setting: `names` are those of its numbers by parameter, beside eps and t."""
-    names = {"eps": "eps", "num_frequencies": "t", **names}
-    return lambda setting: bound(**{parameter: setting.numbers[name] for parameter, name in names.items()})
-
-
 def valid(right: Bound, setting: Setting) -> Bound:
     """Return a bound whose hypotheses hold, or raise ValueError."""
     if not right.valid:

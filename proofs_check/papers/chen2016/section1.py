@@ -18,20 +18,19 @@ from proofs_check import controls
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers import flops
 from proofs_check.papers.chen2016 import trials
-from proofs_check.papers.chen2016.places import DELTA, all_at_most_one, all_distances, bound_of, cloud, fewest
-from proofs_check.papers.shared import as_residual, real
+from proofs_check.papers.chen2016.places import DELTA, all_at_most_one, all_distances, cloud, fewest
+from proofs_check.papers.shared import as_residual, bound_of, real
 
 
-def metric() -> Check:
-    """Return the check of the triangle inequality at all triples of three sets."""
-
+def _metric() -> Check:
     def holds(power: int) -> Inequality:
         def triangles(setting: Setting) -> list[Any]:
             X = real(setting.population)
             D = all_distances(X) ** power
             i, j, k = (a.ravel() for a in np.meshgrid(*[np.arange(len(X))] * 3, indexing="ij"))
             distinct = (i < k) & (j != i) & (j != k)
-            return all_at_most_one((D[i, k] / (D[i, j] + D[j, k]))[distinct], "triangle inequality")
+            left, right = D[i, k][distinct], (D[i, j] + D[j, k])[distinct]
+            return all_at_most_one(left / right, "triangle inequality")
 
         return Inequality(triangles)
 
@@ -52,9 +51,7 @@ def _factor(X: jax.Array) -> jax.Array:
     return vectors * jnp.sqrt(jnp.maximum(values, 0))[None]
 
 
-def embedding() -> Check:
-    """Return the check of the distances of a factor of the Gram matrix."""
-
+def _embedding() -> Check:
     def residual(dropped: int) -> Identity:
         def distances_of_images(setting: Setting) -> np.ndarray:
             X = real(setting.population)
@@ -71,8 +68,7 @@ def embedding() -> Check:
     )
 
 
-def johnson_lindenstrauss() -> Check:
-    """Return the check of Gaussian projections of the exact embedding of 16 points."""
+def _johnson_lindenstrauss() -> Check:
     n = 16
     F = _factor(real(cloud(n)))
     first, second = np.triu_indices(n, 1)
@@ -92,9 +88,7 @@ def johnson_lindenstrauss() -> Check:
     )
 
 
-def cost() -> Check:
-    """Return the check of the multiply-adds of features and of a Gram matrix."""
-
+def _cost() -> Check:
     def residual(per_frequency: int) -> Identity:
         def spent(setting: Setting) -> np.ndarray:
             n, d, t = (setting.shapes[name] for name in ("n", "d", "t"))

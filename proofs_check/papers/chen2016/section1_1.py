@@ -18,13 +18,11 @@ from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
 from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers.chen2016 import laws, trials
-from proofs_check.papers.chen2016.places import DELTA, PointSet, Scope, ball, bound_of, fewest, pairs_of, point_sets
-from proofs_check.papers.shared import as_residual, at_most_one
+from proofs_check.papers.chen2016.places import DELTA, PointSet, Scope, ball, fewest, pairs_of, point_sets
+from proofs_check.papers.shared import as_residual, at_most_one, bound_of
 
 
-def shifted_features(scope: Scope) -> Check:
-    """Return the check of the mean of the map with a tilde."""
-
+def _shifted_features(scope: Scope) -> Check:
     def residual(**options: Any) -> Identity:
         return Identity(functools.partial(laws.shifted_mean, **options))
 
@@ -39,9 +37,7 @@ def shifted_features(scope: Scope) -> Check:
     )
 
 
-def all_points(scope: Scope) -> Check:
-    """Return the check of the additive error over all pairs of n points."""
-
+def _all_points(scope: Scope) -> Check:
     def bound(setting: Setting) -> Bound:
         s = setting.numbers
         failure = s["n"] * (s["n"] - 1) * math.exp(-s["t"] * s["eps"] ** 2 / 2)
@@ -78,9 +74,7 @@ def _differences(dim: int, diameter: float) -> dict[str, jax.Array]:
     return ball(directions, diameter * np.linspace(1 / 32, 1, 32))
 
 
-def additive_ball(scope: Scope) -> Check:
-    """Return the check of the additive error over a ball."""
-
+def _additive_ball(scope: Scope) -> Check:
     def one_feature(setting: Setting) -> tuple[float, float]:
         """A single frequency w has cos(<w, Delta>) = -1 somewhere in the ball if |w| M >= pi, where K > .99."""
         s = setting.numbers
@@ -106,7 +100,7 @@ def additive_ball(scope: Scope) -> Check:
             t = fewest(functools.partial(fourier.ball_additive, **options), delta)
             corrected.append(over(dim, diameter, delta, t))
     single = math.ceil(2 / 0.3**2 * math.log(2 / DELTA))
-    bound = bound_of(fourier.ball_additive, dim="d", diameter="M", tau="tau")
+    bound = bound_of(fourier.ball_additive, num_frequencies="t", dim="d", diameter="M")
     return Check(
         printed=Form(Exact(one_feature), tuple(printed)),
         corrected=Form(Tail(trials.kernel_error_over_ball, bound), tuple(corrected)),
@@ -121,9 +115,7 @@ def additive_ball(scope: Scope) -> Check:
     )
 
 
-def variance(scope: Scope) -> Check:
-    """Return the check of the variances of the two maps."""
-
+def _variance(scope: Scope) -> Check:
     def holds(distance: bool) -> Inequality:
         def both(key: jax.Array, setting: Setting) -> list[Any]:
             paired, shifted = laws.variances(key, setting, distance=distance)
@@ -139,9 +131,7 @@ def variance(scope: Scope) -> Check:
     )
 
 
-def variances_of_distances(scope: Scope) -> Check:
-    """Return the check of the variances of a squared distance under the two maps."""
-
+def _both_variances(scope: Scope) -> Check:
     def residual(closed: Callable[[float], tuple[float, float]]) -> Identity:
         def relative(key: jax.Array, setting: Setting) -> np.ndarray:
             K = setting.numbers["K"]

@@ -21,17 +21,14 @@ from proofs_check.papers.chen2016.places import (
     Scope,
     all_at_most_one,
     all_distances,
-    bound_of,
     cloud,
     fewest,
     pairs_by_difference,
 )
-from proofs_check.papers.shared import as_residual, real
+from proofs_check.papers.shared import as_residual, bound_of, real
 
 
-def unit_vectors(scope: Scope) -> Check:
-    """Return the check of lengths of features, and of errors of inner products and of squared distances."""
-
+def _unit_vectors(scope: Scope) -> Check:
     def residual(shifted: bool) -> Identity:
         def relations(key: jax.Array, setting: Setting) -> np.ndarray:
             kernel, pair, K = setting.population["kernel"], setting.population["pair"], setting.numbers["K"]
@@ -50,9 +47,7 @@ def unit_vectors(scope: Scope) -> Check:
     )
 
 
-def gram_error() -> Check:
-    """Return the check of norms of the error of a Gram matrix against the errors of squared distances."""
-
+def _gram_error() -> Check:
     def holds(share: float) -> Inequality:
         def both(key: jax.Array, setting: Setting) -> list[Any]:
             X, kernel = real(setting.population), kernels.Gaussian(1.0)
@@ -73,8 +68,7 @@ def gram_error() -> Check:
     )
 
 
-def minimum_distance(scope: Scope) -> Check:
-    """Return the check of the least distance of points to a curve."""
+def _minimum_distance(scope: Scope) -> Check:
     angles = np.arange(24) * 2 * math.pi / 24
     curve = 0.5 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
     training = np.concatenate([[[0.0, 0.0]], 0.45 * np.random.default_rng(2).uniform(-0.7, 0.7, (7, 2))])
@@ -86,7 +80,7 @@ def minimum_distance(scope: Scope) -> Check:
         t = fewest(functools.partial(unit_disc, eps=0.3, tau=tau), delta)
         numbers = {"eps": 0.3, "t": float(t), "tau": tau}
         settings.append(Setting(f"d=2, eps=0.3, delta={delta:g}, t={t}", population, numbers, {"rows": t}))
-    statement = Tail(trials.minimum_error, bound_of(unit_disc, tau="tau"))
+    statement = Tail(trials.minimum_error, bound_of(unit_disc, num_frequencies="t"))
     return Check(
         corrected=Form(statement, tuple(settings)),
         controls=(Control("one frequency, repeated", statement, controls.one_draw(settings[:1]), "reused key"),),

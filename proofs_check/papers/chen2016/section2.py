@@ -27,17 +27,12 @@ from proofs_check.papers.chen2016.places import (
     relative,
     valid,
 )
-
-COPIES = 128
-"""Frequencies of claims on tiny probabilities: one number, so that all settings share their compiled trials."""
+from proofs_check.papers.shared import COPIES, LOG2, tail_of_mean
 
 MANY_COPIES = 384
-LOG2 = math.log(2.0)
 
 
-def lemma_2_1(scope: Scope) -> Check:
-    """Return the check of the mean of paired features."""
-
+def _lemma_2_1(scope: Scope) -> Check:
     def residual(**options: Any) -> Identity:
         return Identity(functools.partial(laws.paired_mean, **options))
 
@@ -52,9 +47,7 @@ def lemma_2_1(scope: Scope) -> Check:
     )
 
 
-def lemma_2_1_proof() -> Check:
-    """Return the check of the differential equation in the proof of Lemma 2.1."""
-
+def _lemma_2_1_proof() -> Check:
     def residual(power: int) -> Identity:
         def equations(setting: Setting) -> np.ndarray:
             r = setting.numbers["r"]
@@ -71,8 +64,7 @@ def lemma_2_1_proof() -> Check:
     )
 
 
-def corollary_2_1(scope: Scope) -> Check:
-    """Return the check of the mean of inner products, by sampling."""
+def _corollary_2_1(scope: Scope) -> Check:
     statement = Expectation(trials.inner_product, lambda s: s.numbers["K"], lambda s: 1.0)
     doubled = controls.changed(scope.pairs, "twice as far", population=lambda p: {**p, "pair": 2 * p["pair"]})
     swapped = controls.changed(
@@ -87,9 +79,7 @@ def corollary_2_1(scope: Scope) -> Check:
     )
 
 
-def corollary_2_2(scope: Scope) -> Check:
-    """Return the check of the additive tail of one pair."""
-
+def _corollary_2_2(scope: Scope) -> Check:
     def bound(*, distance: float, as_printed: bool = False, **options: float) -> Bound:
         return fourier.kernel_value(**options, as_printed=as_printed)
 
@@ -138,11 +128,10 @@ def _log_sub_gaussian(rate: Callable[[float], float], hypotheses: Callable[..., 
             valid(hypotheses(eps=eps, num_frequencies=t), setting)
         return LOG2 - t * eps**2 * rate(setting.numbers["r"])
 
-    return Rare(tilting.sum_estimate, log_claimed, tilting.log_ceiling)
+    return tail_of_mean(log_claimed)
 
 
-def corollary_2_2_rare(scope: Scope) -> Check:
-    """Return the check of Corollary 2.2 where the probability is tiny."""
+def _corollary_2_2_rare(scope: Scope) -> Check:
     corrected = _kernel_values((1.0, 3.0), [log for log in scope.logs if log <= 40], lambda r: 1 / 2)
     printed = functools.partial(fourier.kernel_value, as_printed=True)
     return Check(
@@ -162,9 +151,7 @@ def corollary_2_2_rare(scope: Scope) -> Check:
     )
 
 
-def kernel_value_near(scope: Scope) -> Check:
-    """Return the check of our bound for kernel values of near points."""
-
+def _kernel_value_near(scope: Scope) -> Check:
     def rate(r: float) -> float:
         return 1 / (-2 * math.expm1(-(r**2)))
 
@@ -184,9 +171,7 @@ def kernel_value_near(scope: Scope) -> Check:
     )
 
 
-def lemma_2_2(scope: Scope) -> Check:
-    """Return the check of the relative error of a far pair."""
-
+def _lemma_2_2(scope: Scope) -> Check:
     def inverse(n: Numbers) -> tuple[float, float]:
         return (1 + n["eps"]) ** -2, (1 - n["eps"]) ** -2
 
@@ -205,9 +190,7 @@ def lemma_2_2(scope: Scope) -> Check:
     )
 
 
-def lemma_2_2_proof() -> Check:
-    """Return the check of the step from additive to relative errors in the proof of Lemma 2.2."""
-
+def _lemma_2_2_proof() -> Check:
     def holds(nearest: float) -> Inequality:
         def worst(setting: Setting) -> list[Any]:
             """Return D / Dhat - 1 and 1 - D / Dhat over eps where K and Khat differ by eps / 4, the most allowed."""

@@ -31,14 +31,10 @@ from proofs_check.papers.chen2016.places import (
     pair_settings,
     valid,
 )
-from proofs_check.papers.shared import always, as_residual, at_most_one, real
-
-LOG2 = math.log(2.0)
+from proofs_check.papers.shared import LOG2, always, as_residual, at_most_one, real
 
 
-def display_before_2() -> Check:
-    """Return the check of the Taylor expansion before (2)."""
-
+def _display_before_2() -> Check:
     def holds(squared: Callable[[np.ndarray], np.ndarray], share: float = 0.25) -> Inequality:
         def both() -> list[Any]:
             r = np.linspace(0.05, 1, 60)
@@ -59,9 +55,7 @@ def display_before_2() -> Check:
     )
 
 
-def eq2() -> Check:
-    """Return the check of (2), the kernel distance against the distance."""
-
+def _eq2() -> Check:
     def half_precision(r: np.ndarray) -> np.ndarray:
         return np.sqrt(2 - 2 * controls.in_half(np.exp(-(r**2) / 2)))
 
@@ -90,9 +84,7 @@ def eq2() -> Check:
     )
 
 
-def eq3() -> Check:
-    """Return the check of (3), the squared kernel distance of near points."""
-
+def _eq3() -> Check:
     def holds(lower: Callable[..., Bound]) -> Inequality:
         def both() -> list[Any]:
             eps = np.repeat(np.geomspace(1e-3, 0.99, 40), 10)
@@ -112,9 +104,7 @@ def eq3() -> Check:
     )
 
 
-def expansions() -> Check:
-    """Return the check of the expansions before (4)."""
-
+def _expansions() -> Check:
     def residual(sign: float, halved: bool = True) -> Identity:
         def ratio(key: jax.Array, setting: Setting) -> np.ndarray:
             pair = setting.population
@@ -174,9 +164,7 @@ def taylor_sides(key: jax.Array, setting: Setting, *, as_printed: bool, fourth: 
     return sides
 
 
-def eq4() -> Check:
-    """Return the check of (4), the ratio between moments of the frequencies."""
-
+def _eq4() -> Check:
     def holds(**options: Any) -> Inequality:
         return Inequality(functools.partial(taylor_sides, **options))
 
@@ -189,8 +177,7 @@ def eq4() -> Check:
     )
 
 
-def lemma_3_1() -> Check:
-    """Return the check of the limit of the ratio as the distance vanishes."""
+def _lemma_3_1() -> Check:
     settings = tuple(Setting(f"r={r:g}", numbers={"r": r}, shapes={"rows": 20}) for r in (0.02, 0.04, 0.08, 0.16, 0.32))
     return Check(
         printed=Form(Rate(trials.distance_to_the_limit, "r", 2.0, 0.15), settings),
@@ -198,9 +185,7 @@ def lemma_3_1() -> Check:
     )
 
 
-def chi_square() -> Check:
-    """Return the check of the law of the components of the frequencies."""
-
+def _chi_square() -> Check:
     def law(degrees: int) -> Law:
         return Law(trials.chi_square, functools.partial(stats.chi2.cdf, df=degrees))
 
@@ -212,9 +197,7 @@ def chi_square() -> Check:
     )
 
 
-def lemma_3_2(scope: Scope) -> Check:
-    """Return the check of the tail of a mean of squares."""
-
+def _lemma_3_2(scope: Scope) -> Check:
     def bound(*, distance: float = 0.0, as_printed: bool = False, **options: float) -> Bound:
         return fourier.chi_square_mean(**options, as_printed=as_printed)
 
@@ -236,9 +219,7 @@ def lemma_3_2(scope: Scope) -> Check:
     )
 
 
-def lemma_3_2_rare(scope: Scope) -> Check:
-    """Return the check of Lemma 3.2 where the probability is tiny."""
-
+def _lemma_3_2_rare(scope: Scope) -> Check:
     def printed(t: float, eps: float) -> float:
         return LOG2 - t * eps**2 / 8
 
@@ -269,9 +250,7 @@ def lemma_3_2_rare(scope: Scope) -> Check:
     )
 
 
-def lemma_3_2_proof() -> Check:
-    """Return the check of the tail bound that the proof of Lemma 3.2 cites."""
-
+def _lemma_3_2_proof() -> Check:
     def statement(root: float) -> Exact:
         def probability(setting: Setting) -> tuple[float, float]:
             t, x = setting.numbers["t"], setting.numbers["x"]
@@ -291,8 +270,7 @@ def lemma_3_2_proof() -> Check:
     )
 
 
-def lemma_3_3() -> Check:
-    """Return the check of Lemma 3.3, with the constants 12 and 4."""
+def _lemma_3_3() -> Check:
     scales = real(np.geomspace(0.05, 1, 8))
 
     def shape(setting: Setting) -> Bound:
@@ -326,9 +304,7 @@ def lemma_3_3() -> Check:
     )
 
 
-def lemma_3_3_proof() -> Check:
-    """Return the check of the truncation of the frequencies in the proof of Lemma 3.3."""
-
+def _lemma_3_3_proof() -> Check:
     def statement(limit: Callable[[float, float], float]) -> Exact:
         def probability(setting: Setting) -> tuple[float, float]:
             t, delta = setting.numbers["t"], setting.numbers["delta"]
@@ -350,9 +326,7 @@ def lemma_3_3_proof() -> Check:
     )
 
 
-def lemma_3_3_display() -> Check:
-    """Return the check of the last display of the proof of Lemma 3.3."""
-
+def _lemma_3_3_display() -> Check:
     def holds(as_printed: bool, power: float = 0.5) -> Inequality:
         def both(setting: Setting) -> list[Any]:
             log = math.log(1 / setting.numbers["delta"])

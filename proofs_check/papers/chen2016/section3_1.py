@@ -29,9 +29,7 @@ from proofs_check.papers.chen2016.places import (
 from proofs_check.papers.shared import as_residual, real
 
 
-def norms() -> Check:
-    """Return the check of the norms of the linear map."""
-
+def _norms() -> Check:
     def residual(as_printed: bool, mean: bool = True) -> Identity:
         def relative(key: jax.Array, setting: Setting) -> np.ndarray:
             """Return the error of each of: the middle term of the display, and the mean of the left one over draws."""
@@ -56,8 +54,7 @@ def norms() -> Check:
     )
 
 
-def lemma_3_4() -> Check:
-    """Return the check of the linear map in the limit of small distances."""
+def _lemma_3_4() -> Check:
     differences = differences_of(np.random.default_rng(7).standard_normal((10, 4)))
     differences /= np.max(np.linalg.norm(differences, axis=1))
     population = pairs_by_difference(differences)
@@ -73,9 +70,7 @@ def lemma_3_4() -> Check:
     )
 
 
-def theorem_3_1(scope: Scope) -> Check:
-    """Return the check of the lower bound on the number of frequencies."""
-
+def _theorem_3_1(scope: Scope) -> Check:
     def on_a_line(setting: Setting) -> tuple[float, float]:
         """On a shrinking line all ratios tend to the same chi2_t / t, whatever n is."""
         t, eps = setting.numbers["t"], setting.numbers["eps"]
@@ -107,9 +102,7 @@ def theorem_3_1(scope: Scope) -> Check:
     )
 
 
-def small_copies() -> Check:
-    """Return the check that a lower bound for Euclidean embeddings holds for every map."""
-
+def _small_copies() -> Check:
     def holds(curvature: bool) -> Inequality:
         def both(key: jax.Array, setting: Setting) -> list[Any]:
             X, slack = setting.population, setting.numbers["slack"]

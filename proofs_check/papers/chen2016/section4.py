@@ -24,7 +24,6 @@ from proofs_check.papers.chen2016.places import (
     PointSet,
     Scope,
     below,
-    bound_of,
     distances_of,
     fewest,
     pair_settings,
@@ -32,14 +31,11 @@ from proofs_check.papers.chen2016.places import (
     relative,
     valid,
 )
-from proofs_check.papers.chen2016.section2 import COPIES, LOG2
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import always, as_residual
+from proofs_check.papers.shared import COPIES, LOG2, always, as_residual, bound_of, lines, tail_of_mean
 
 
-def lemma_4_1() -> Check:
-    """Return the check of the moment generating function of 1 - cos."""
-
+def _lemma_4_1() -> Check:
     def holds(bound: Callable[..., Bound], slopes: Callable[[float], Sequence[float]]) -> Inequality:
         def both(setting: Setting) -> list[Any]:
             r = setting.numbers["r"]
@@ -65,9 +61,7 @@ def lemma_4_1() -> Check:
     )
 
 
-def lemma_4_1_taylor() -> Check:
-    """Return the check of the elementary inequalities in the proof of Lemma 4.1."""
-
+def _lemma_4_1_taylor() -> Check:
     def holds(low: float, order: int = 2) -> Inequality:
         def both() -> list[Any]:
             x, y, z = np.linspace(low, 5, 201), np.linspace(0, 0.5, 51), np.linspace(-9, 9, 301)
@@ -76,7 +70,7 @@ def lemma_4_1_taylor() -> Check:
             left = [np.exp(-x) / scale, np.maximum(1 - z**2 / 2, -50), y - y**2 / 2]
             right = [series / scale, np.maximum(np.cos(z), -50), np.log1p(y)]
             pairs = zip(np.concatenate(left), np.concatenate(right), strict=True)
-            return [(float(a), always(b, "chen2016, proof of Lemma 4.1")) for a, b in pairs]
+            return lines(pairs, "chen2016, proof of Lemma 4.1")
 
         return Inequality(both)
 
@@ -88,9 +82,7 @@ def lemma_4_1_taylor() -> Check:
     )
 
 
-def lemma_4_1_proof() -> Check:
-    """Return the check of the chain of inequalities in the proof of Lemma 4.1."""
-
+def _lemma_4_1_proof() -> Check:
     def holds(log_of: Callable[[float], float], shares: Sequence[float]) -> Inequality:
         def both(setting: Setting) -> list[Any]:
             r, source = setting.numbers["r"], "chen2016, proof of Lemma 4.1"
@@ -108,9 +100,7 @@ def lemma_4_1_proof() -> Check:
     )
 
 
-def eq5() -> Check:
-    """Return the check of (5), the tail of a mean of sub-exponential variables."""
-
+def _eq5() -> Check:
     def statement(share: float = 1.0) -> Exact:
         def probability(setting: Setting) -> tuple[float, float]:
             eps, p, q, t = (setting.numbers[k] for k in ("eps", "p", "q", "t"))
@@ -136,8 +126,7 @@ def eq5() -> Check:
     )
 
 
-def lemma_4_2(scope: Scope) -> Check:
-    """Return the check of the relative error of a near pair."""
+def _lemma_4_2(scope: Scope) -> Check:
     bound = fourier.near_distance
     printed = functools.partial(bound, as_printed=True)
     errors, near = (0.1, 0.3), scope.distances((1e-3, 0.3, 1.0), 1e-6, 1.0)
@@ -171,9 +160,7 @@ def tiny_ratio(name: str, r: float, eps: float) -> Setting:
     return tilting.sums(name, law, copies=COPIES, above=(1 + eps) ** 2, below=(1 - eps) ** 2, numbers=numbers)
 
 
-def lemma_4_2_rare(scope: Scope) -> Check:
-    """Return the check of Lemma 4.2 where the probability is tiny."""
-
+def _lemma_4_2_rare(scope: Scope) -> Check:
     def printed(eps: float, r: float) -> float:
         return LOG2 - COPIES * eps**2 * (-2 * math.expm1(-(r**2) / 2) / r**2) ** 2 / 6
 
@@ -186,7 +173,7 @@ def lemma_4_2_rare(scope: Scope) -> Check:
             valid(fourier.near_distance(eps=eps, num_frequencies=t, distance=r, as_printed=as_printed), setting)
             return times * log_failure(eps, r)
 
-        return Rare(tilting.sum_estimate, log_claimed, tilting.log_ceiling)
+        return tail_of_mean(log_claimed)
 
     settings = tiny_ratios((0.3, 1.0), scope.logs, chernoff)
     return Check(
@@ -196,9 +183,7 @@ def lemma_4_2_rare(scope: Scope) -> Check:
     )
 
 
-def lemma_4_2_mean() -> Check:
-    """Return the check of the mean of X in the proof of Lemma 4.2."""
-
+def _lemma_4_2_mean() -> Check:
     def residual(factor: float) -> Identity:
         def relative_error(setting: Setting) -> np.ndarray:
             r = setting.numbers["r"]
@@ -216,9 +201,7 @@ def lemma_4_2_mean() -> Check:
     )
 
 
-def lemma_4_2_proof() -> Check:
-    """Return the check of the last display of the proof of Lemma 4.2."""
-
+def _lemma_4_2_proof() -> Check:
     def statement(log_claimed: Callable[[float, float, float], float]) -> Exact:
         def probability(setting: Setting) -> tuple[float, float]:
             eps, t, r = (setting.numbers[k] for k in ("eps", "t", "r"))
@@ -262,9 +245,8 @@ def fewer_frequencies(bound: OfSetting, setting: Setting, data: Population | Non
     return Control(name, Tail(trials.largest_error_of_part, bound), fewer, "wrong factor")
 
 
-def theorem_4_1(scope: Scope) -> Check:
-    """Return the check of the relative errors over all pairs of n points."""
-    bound = bound_of(fourier.relative_distances, num_points="n")
+def _theorem_4_1(scope: Scope) -> Check:
+    bound = bound_of(fourier.relative_distances, num_frequencies="t", num_points="n")
     settings = all_pairs_settings(fourier.relative_distances, scope.point_sets, scope.deltas, 0.25)
 
     def shape(setting: Setting) -> Bound:

@@ -23,7 +23,6 @@ from proofs_check.papers.chen2016.places import (
     PointSet,
     Scope,
     all_at_most_one,
-    bound_of,
     differences_of,
     pair_settings,
     pair_tail,
@@ -31,9 +30,8 @@ from proofs_check.papers.chen2016.places import (
     relative,
     valid,
 )
-from proofs_check.papers.chen2016.section2 import COPIES
 from proofs_check.papers.chen2016.section4 import all_pairs_settings, fewer_frequencies, tiny_ratio, tiny_ratios
-from proofs_check.papers.shared import real
+from proofs_check.papers.shared import COPIES, bound_of, real, tail_of_mean
 
 LEVELS = (0.05, 0.3, 0.8, 1.0, 1.5, 2.5, 5.0, 9.0)
 SLOPES = (-20.0, -1.0, 0.2, 0.4)
@@ -43,9 +41,7 @@ EDGES = np.append(0.0, 2.0 ** (np.arange(-16, 9) / 2))
 # ----------------------------------------------------------------------------------------------------- Theorems A and B
 
 
-def convex_order(scope: Scope) -> Check:
-    """Return the check of Theorem A by stop-loss means."""
-
+def _convex_order(scope: Scope) -> Check:
     def holds(degrees: int) -> Inequality:
         def both(setting: Setting) -> list[Any]:
             r = setting.numbers["r"]
@@ -64,8 +60,7 @@ def convex_order(scope: Scope) -> Check:
     )
 
 
-def pair_law() -> Check:
-    """Return the check of the law by which pairs are decided."""
+def _pair_law() -> Check:
     r, t = 2.0, 16
     settings = []
     for dim in (1, 5):
@@ -83,9 +78,7 @@ def pair_law() -> Check:
     )
 
 
-def relative_distances_pair(scope: Scope) -> Check:
-    """Return the check of Theorem B for one pair."""
-
+def _relative_distances_pair(scope: Scope) -> Check:
     def bound(*, distance: float, eps: float, num_frequencies: float) -> Bound:
         return fourier.relative_distances_sharp(eps=eps, num_frequencies=num_frequencies, num_points=2)
 
@@ -101,10 +94,9 @@ def relative_distances_pair(scope: Scope) -> Check:
     )
 
 
-def relative_distances(scope: Scope) -> Check:
-    """Return the check of Theorem B for all pairs of n points."""
+def _relative_distances(scope: Scope) -> Check:
     sharp = fourier.relative_distances_sharp
-    bound = bound_of(sharp, num_points="n")
+    bound = bound_of(sharp, num_frequencies="t", num_points="n")
     # The bound is within a factor 3 of the truth for n points: few trials tell the two apart only where delta is large.
     errors = (0.2, 0.4) if scope.full else (0.2,)
     settings = tuple(s for eps in errors for s in all_pairs_settings(sharp, scope.point_sets, (0.5,), eps))
@@ -123,16 +115,14 @@ def _log_sharp(eps: float, *, scaled: bool = True) -> float:
     return math.log(upper / (u - above) + lower / (below - v) if scaled else upper + lower)
 
 
-def relative_distances_rare(scope: Scope) -> Check:
-    """Return the check of Theorem B for one pair where the probability is tiny."""
-
+def _relative_distances_rare(scope: Scope) -> Check:
     def statement(scaled: bool) -> Rare:
         def log_claimed(setting: Setting) -> float:
             eps, t = setting.numbers["eps"], setting.numbers["t"]
             valid(fourier.relative_distances_sharp(eps=eps, num_frequencies=t, num_points=2.0), setting)
             return _log_sharp(eps, scaled=scaled)
 
-        return Rare(tilting.sum_estimate, log_claimed, tilting.log_ceiling)
+        return tail_of_mean(log_claimed)
 
     settings = tiny_ratios((0.3,), scope.logs, lambda eps, r: _log_sharp(eps))
     name = "stop-loss means that are not divided by u - c"
@@ -145,9 +135,7 @@ def relative_distances_rare(scope: Scope) -> Check:
 # ----------------------------------------------------------------------------------------------------- Theorems E and F
 
 
-def far_convex_order(scope: Scope) -> Check:
-    """Return the check of Theorem E by means of convex functions."""
-
+def _far_convex_order(scope: Scope) -> Check:
     def spreads(r: float, scaled: bool) -> np.ndarray:
         """Return means of convex functions of Y = X / E X, or of X: E (Y - c)_+, and log E exp(s (Y - E Y))."""
         mu = -math.expm1(-(r**2) / 2)
@@ -185,9 +173,7 @@ def _frequencies(eps: float, delta: float, squared: Any, pairs: Any) -> int:
     return size
 
 
-def given_pair(scope: Scope) -> Check:
-    """Return the check of Theorem F for one pair."""
-
+def _given_pair(scope: Scope) -> Check:
     def bound(*, distance: float, eps: float, num_frequencies: float, stretched: float = 1.0) -> Bound:
         squared = np.array([(stretched * distance) ** 2])
         return fourier.relative_distances_given(
@@ -253,8 +239,7 @@ def _planned(points: PointSet, eps: float, delta: float) -> Setting:
     return Setting(f"{name}, eps={eps:g}, delta={delta:g}, t={t}", arrays, numbers, {"rows": t})
 
 
-def given_pairs(scope: Scope) -> Check:
-    """Return the check of Theorem F for all pairs of a set."""
+def _given_pairs(scope: Scope) -> Check:
     # Few trials tell the bound from the truth only where delta is large. The errors make the three plans at delta = .5
     # equal, and equal to that of `jaxkern:relative-distances`, so that all share one compiled trial.
     sets = [(points, 0.25) for points in scope.point_sets]
@@ -274,9 +259,7 @@ def given_pairs(scope: Scope) -> Check:
     return Check(corrected=Form(Tail(trials.largest_error, _of_histogram), settings), controls=sabotaged)
 
 
-def given_pair_rare(scope: Scope) -> Check:
-    """Return the check of Theorem F for one pair where the probability is tiny."""
-
+def _given_pair_rare(scope: Scope) -> Check:
     def statement(stretched: float = 1.0) -> Rare:
         def log_claimed(setting: Setting) -> float:
             # So many pairs that the bound for all of them is of order 1, and keeps its digits.
@@ -287,7 +270,7 @@ def given_pair_rare(scope: Scope) -> Check:
             )
             return math.log(1 - valid(right, setting).probability) - log_pairs
 
-        return Rare(tilting.sum_estimate, log_claimed, tilting.log_ceiling)
+        return tail_of_mean(log_claimed)
 
     sizes = ((1.0, 0.25), (2.5, 0.3), (1.0, 0.4), (2.5, 0.17)) if scope.full else ((1.0, 0.25), (2.5, 0.3))
     settings = tuple(tiny_ratio(f"r={r:g}, eps={eps:g}, t={COPIES}", r, eps) for r, eps in sizes)

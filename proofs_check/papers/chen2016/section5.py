@@ -26,13 +26,13 @@ from proofs_check.papers.chen2016.places import (
     Scope,
     ball,
     below,
-    bound_of,
     fewest,
     half_circle,
 )
-from proofs_check.papers.shared import always, as_residual, at_most_one, real
+from proofs_check.papers.shared import always, as_residual, at_most_one, bound_of, real
 
-FOR_THE_BALL = bound_of(fourier.ball, dim="d", diameter="M", tau="tau")
+FOR_THE_BALL = bound_of(fourier.ball, num_frequencies="t", dim="d", diameter="M")
+FOR_ONE_PAIR = bound_of(fourier.near_distance, num_frequencies="t", distance=1.0)
 
 
 @jax.jit
@@ -59,9 +59,7 @@ def gradient_sides(key: jax.Array, setting: Setting, *, bound: Any) -> list[Any]
     return [below(slope, bound(w, float(np.linalg.norm(delta)))) for slope, w, delta in draws]
 
 
-def lemma_5_1() -> Check:
-    """Return the check of the bound for the gradient."""
-
+def _lemma_5_1() -> Check:
     def holds(as_printed: bool) -> Inequality:
         def bound(w: np.ndarray, distance: float) -> Bound:
             energy, (t, dim) = float(np.sum(w**2)), w.shape
@@ -83,9 +81,7 @@ def lemma_5_1() -> Check:
     )
 
 
-def lemma_5_1_proof() -> Check:
-    """Return the check of the gradient in the proof of Lemma 5.1."""
-
+def _lemma_5_1_proof() -> Check:
     def residual(gradient: Callable[[np.ndarray, np.ndarray], float]) -> Identity:
         def relative(setting: Setting) -> np.ndarray:
             w, delta = setting.population
@@ -113,9 +109,7 @@ def lemma_5_1_proof() -> Check:
     )
 
 
-def corollary_5_1(scope: Scope) -> Check:
-    """Return the check of the Lipschitz constant of the squared distance."""
-
+def _corollary_5_1(scope: Scope) -> Check:
     def one_frequency(setting: Setting) -> tuple[float, float]:
         """For t = 1 the Lipschitz constant over |Delta| <= c tends to 2 c |w|^2 as c shrinks."""
         d, n, constant = (setting.numbers[k] for k in ("d", "n", "C"))
@@ -146,9 +140,7 @@ def corollary_5_1(scope: Scope) -> Check:
     )
 
 
-def corollary_5_1_proof() -> Check:
-    """Return the check of the lengths of the frequencies in the proof of Corollary 5.1."""
-
+def _corollary_5_1_proof() -> Check:
     def statement(limit: Callable[..., float]) -> Exact:
         def probability(setting: Setting) -> tuple[float, float]:
             s = setting.numbers
@@ -174,9 +166,7 @@ def corollary_5_1_proof() -> Check:
     )
 
 
-def lemma_5_2(scope: Scope) -> Check:
-    """Return the check of Lemma 5.2, for a radius and constants of our own."""
-
+def _lemma_5_2(scope: Scope) -> Check:
     def bound(setting: Setting) -> Bound:
         s = setting.numbers
         radius = fourier.vanishing_ball(eps=s["eps"], num_frequencies=s["t"], dim=s["d"], tau=s["tau"])
@@ -206,9 +196,7 @@ def lemma_5_2(scope: Scope) -> Check:
     )
 
 
-def eq7() -> Check:
-    """Return the check of (7), and of what takes the place of (6)."""
-
+def _eq7() -> Check:
     def holds(squared: bool) -> Inequality:
         def both(key: jax.Array) -> list[Any]:
             """Return the sides for D_K and for Dhat, at random pairs of differences."""
@@ -236,11 +224,6 @@ def eq7() -> Check:
     )
 
 
-def _one_pair(setting: Setting) -> Bound:
-    n = setting.numbers
-    return fourier.near_distance(eps=n["eps"], num_frequencies=n["t"], distance=1.0)
-
-
 def _single() -> int:
     """Return the frequencies that a single pair needs."""
     return fewest(functools.partial(fourier.near_distance, eps=0.3, distance=1.0), DELTA)
@@ -258,9 +241,7 @@ def _frequencies_for_the_ball(dim: int, diameter: float, delta: float) -> tuple[
     return fewest(functools.partial(fourier.ball, eps=0.3, dim=dim, diameter=diameter, tau=tau), delta), tau
 
 
-def corollary_5_2(scope: Scope) -> Check:
-    """Return the check of the relative error over the unit ball."""
-
+def _corollary_5_2(scope: Scope) -> Check:
     def too_few(setting: Setting) -> tuple[float, float]:
         """In the limit of small differences, one dimension: the ratio of squares is chi2_t / t."""
         s = setting.numbers
@@ -276,7 +257,7 @@ def corollary_5_2(scope: Scope) -> Check:
         t, tau = _frequencies_for_the_ball(1, 1.0, delta)
         corrected.append(_ball_setting(f"d=1, eps=0.3, delta={delta:g}, t={t}", 1, 1.0, t, tau))
     eight = (_ball_setting(f"d=8, eps=0.3, t={_single()}", 8, 1.0, _single(), 1.0),)
-    control = Tail(trials.error_over_ball, _one_pair)
+    control = Tail(trials.error_over_ball, FOR_ONE_PAIR)
     return Check(
         printed=Form(Exact(too_few), tuple(printed)),
         corrected=Form(Tail(trials.error_over_ball, FOR_THE_BALL), tuple(corrected)),
@@ -284,9 +265,7 @@ def corollary_5_2(scope: Scope) -> Check:
     )
 
 
-def theorem_5_1(scope: Scope) -> Check:
-    """Return the check of the relative error over a ball."""
-
+def _theorem_5_1(scope: Scope) -> Check:
     def too_few(setting: Setting) -> tuple[float, float]:
         """One frequency, and differences that shrink to 0; in two dimensions some difference is orthogonal to it."""
         d, eps, delta = (setting.numbers[k] for k in ("d", "eps", "delta"))
@@ -315,7 +294,7 @@ def theorem_5_1(scope: Scope) -> Check:
             Control("one frequency, repeated", statement, controls.one_draw(corrected[:1]), "reused key"),
             Control(
                 "the frequencies of a single pair, in 8 dimensions",
-                Tail(trials.error_over_ball, _one_pair),
+                Tail(trials.error_over_ball, FOR_ONE_PAIR),
                 eight,
                 "term left out",
             ),

@@ -46,9 +46,7 @@ def near_orthogonal(name: str) -> np.ndarray:
     return np.concatenate([np.eye(64), linalg.hadamard(64) / 8])
 
 
-def rank() -> Check:
-    """Return the check of the rank of matrices that are close to the identity."""
-
+def _rank() -> Check:
     def holds(power: float) -> Inequality:
         def both(setting: Setting) -> list[Any]:
             V = near_orthogonal(setting.name)
@@ -94,9 +92,7 @@ def map_dimensions(key: jax.Array, setting: Setting) -> tuple[int, int, float, f
     return h.shape[1], n, error, spacing
 
 
-def lemma_6_1() -> Check:
-    """Return the check of the least dimension of a map of a ball."""
-
+def _lemma_6_1() -> Check:
     def limit(key: jax.Array, setting: Setting) -> list[Any]:
         dimension, n, error, spacing = map_dimensions(key, setting)
         eps = max(error, math.exp(-(spacing**2) / 2))
@@ -130,9 +126,7 @@ def packing(dim: int, ratio: float, seed: int) -> int:
     return count
 
 
-def lemma_6_1_proof() -> Check:
-    """Return the check of the number of points that keep their distances."""
-
+def _lemma_6_1_proof() -> Check:
     def grid(setting: Setting) -> list[Any]:
         """ln of the claimed number of points, and of the volume that cubes around the points of the grid fill."""
         d, radius, eps = (setting.numbers[k] for k in ("d", "M", "eps"))
@@ -164,9 +158,7 @@ def lemma_6_1_proof() -> Check:
     )
 
 
-def theorem_6_1() -> Check:
-    """Return the check of the step from Lemma 6.1 to Theorem 6.1."""
-
+def _theorem_6_1() -> Check:
     def holds(loss: Callable[[float], float], limit: bool) -> Inequality:
         def both(key: jax.Array, setting: Setting) -> list[Any]:
             X, K, h = _on_a_line(key, setting)

@@ -22,9 +22,7 @@ from proofs_check.papers.chen2016.places import Scope, pairs_by_difference, rows
 from proofs_check.papers.shared import always, as_residual, real
 
 
-def residual() -> Check:
-    """Return the check that a residual is a sum of eigenvalues."""
-
+def _residual() -> Check:
     def relative(extra: int) -> Identity:
         def both(key: jax.Array, setting: Setting) -> np.ndarray:
             X, k = setting.population, setting.shapes["components"]
@@ -52,9 +50,7 @@ def residual() -> Check:
     )
 
 
-def relative_residual() -> Check:
-    """Return the check whether residuals have the relative errors of distances."""
-
+def _relative_residual() -> Check:
     def bound(setting: Setting) -> Bound:
         s = setting.numbers
         return Bound(s["eps"], 1 - 1 / s["n"], True, "chen2016, Section 7.1")
@@ -89,8 +85,7 @@ def relative_residual() -> Check:
     )
 
 
-def rate_of_residuals() -> Check:
-    """Return the check of the rate at which residuals converge."""
+def _rate_of_residuals() -> Check:
     k = 2
     X = np.repeat(4 * np.eye(3, 6), 5, axis=0) + 0.5 * np.random.default_rng(8).standard_normal((15, 6))
     points = real(X)
@@ -141,8 +136,7 @@ def residual_sides(key: jax.Array, setting: Setting, *, of_features: bool = True
     return sides
 
 
-def pca_bias(scope: Scope) -> Check:
-    """Return the check that residuals of features are too small on average."""
+def _pca_bias(scope: Scope) -> Check:
     if scope.data is None:
         kernel: Any = kernels.Gaussian(1.5)
         X = np.random.default_rng(9).standard_normal((12, 2)) * [2.0, 1.0]
@@ -159,8 +153,7 @@ def pca_bias(scope: Scope) -> Check:
     )
 
 
-def largest_errors() -> Check:
-    """Return the check of the left panel of Figure 2."""
+def _largest_errors() -> Check:
     directions = np.random.default_rng(12).standard_normal((64, 10))
     differences = np.geomspace(1e-4, 1e4, 64)[:, None] * directions / np.linalg.norm(directions, axis=1)[:, None]
     population = pairs_by_difference(differences)
@@ -174,9 +167,7 @@ def largest_errors() -> Check:
     return Check(printed=Form(rate(-0.5), settings), controls=(Control("1 / t", rate(-1.0), settings, "wrong power"),))
 
 
-def errors_by_distance() -> Check:
-    """Return the check of the right panel of Figure 2."""
-
+def _errors_by_distance() -> Check:
     def law(step: bool) -> Identity:
         def relative(setting: Setting) -> np.ndarray:
             r = setting.numbers["r"]

@@ -23,28 +23,34 @@ with the points as X: "comp-activ" of Delve, a9a of LIBSVM (UCI "Adult") and UCI
 from __future__ import annotations
 
 import argparse
-import functools
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any
 
-from proofs_check.papers import figures as _command
-from proofs_check.usage import UsageError, check_file
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
 
-if TYPE_CHECKING:  # everything that imports jax waits until the arguments are read, so that --help is instant
-    import numpy as np
+from jaxkern import checks, features, landmarks
+from jaxkern.draws import normal_rows
+from jaxkern.gram import gram
+from jaxkern.kernels import Gaussian, sampled_quantile_lengthscale
+from jaxkern.linalg import largest_modulus_eigenpairs, matmul
+from jaxkern.problems import random_noisy
+from proofs_check.engine.reading import load
+from proofs_check.papers import figures
+from proofs_check.usage import UsageError, check_file, number
 
-PROG = "ghashami2016_figures"
 SIZES = (50, 100, 200, 500, 1000)
 ROWS = (2, 5, 10, 20, 30, 50)
 CUT = 50
 TOLERANCE = 1e-3
 COLUMNS = ("data", "method", "size", "spectral", "Frobenius", "train", "test", "space")
-SCHEMA = 1
 
 
 @dataclass(frozen=True)
@@ -94,22 +100,13 @@ def read(name: str, folder: Path, *, num_points: int, seed: int) -> tuple[np.nda
 
     n is num_points, or what the file has left. Raises `reading.DataError`, whose message is one line.
     """
-    import numpy as np
-
-    from proofs_check.engine.reading import load
-
     source = SOURCES[name]
+    total = num_points + source.num_test
     if source.file is None:
-        import jax
-
-        from jaxkern.problems import random_noisy
-
-        total = num_points + source.num_test
         X = np.asarray(random_noisy(jax.random.key(seed), num_points=total, dim=source.dim, dtype="float32").points)
     else:
         X = load(folder / source.file)
-        kept = np.random.default_rng(seed).permutation(len(X))[: num_points + source.num_test]
-        X = X[kept].astype(np.float64)
+        X = X[np.random.default_rng(seed).permutation(len(X))[:total]].astype(np.float64)
     if source.scaled:
         deviation = X.std(0)
         X = (X - X.mean(0)) / np.where(deviation > 0, deviation, 1)
@@ -121,11 +118,6 @@ def read(name: str, folder: Path, *, num_points: int, seed: int) -> tuple[np.nda
 
 def gram_matrix(kernel: Any, X: Any, *, block_size: int = 1000) -> Any:
     """Return the Gram matrix (n, n), computed block by block, so that nothing else of that size is held."""
-    import jax.numpy as jnp
-    import numpy as np
-
-    from jaxkern.gram import gram
-
     n = X.shape[0]
     block = min(block_size, n)
     G = np.empty((n, n), X.dtype)
@@ -140,90 +132,64 @@ def errors(G: Any, Ys: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
     G : (n, n). Ys : (k, n, r). Each result is (k,), float64.
     """
-    import numpy as np
-
     n = G.shape[0]
-    values, residuals, squares = _errors()(G, Ys)
-    return (
-        np.abs(np.asarray(values, np.float64)) / n,
-        np.asarray(residuals, np.float64) / n,
-        np.sqrt(np.asarray(squares, np.float64)) / n**2,
-    )
+    values, residuals, squares = (np.asarray(a, np.float64) for a in (*_spectral(G, Ys), _squared_frobenius(G, Ys)))
+    return np.abs(values) / n, residuals / n, np.sqrt(squares) / n**2
 
 
-@cache
-def _errors() -> Callable[[Any, Any], tuple[Any, Any, Any]]:
-    """Return the function (G, Ys) -> eigenvalues, residuals and squared Frobenius norms; jax is imported by then."""
-    import jax
-    import jax.numpy as jnp
-    from jax import lax
+@jax.jit
+def _spectral(G: jax.Array, Ys: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return the eigenvalues of largest modulus of G - Y Y', and their residuals."""
+    start = normal_rows(jax.random.key(1, impl="threefry2x32"), G.shape[0], 4, G.dtype)
 
-    from jaxkern.draws import normal_rows
-    from jaxkern.linalg import largest_modulus_eigenpairs, matmul
+    def one(Y: jax.Array) -> tuple[jax.Array, jax.Array]:
+        pairs = largest_modulus_eigenpairs(
+            lambda V: matmul(G, V) - matmul(Y, matmul(Y.T, V)), start, num_values=1, tolerance=TOLERANCE
+        )
+        return pairs.values[0], pairs.residuals[0]
 
-    @jax.jit
-    def spectral(G: jax.Array, Ys: jax.Array) -> tuple[jax.Array, jax.Array]:
-        start = normal_rows(jax.random.key(1, impl="threefry2x32"), G.shape[0], 4, G.dtype)
+    return jax.vmap(one)(Ys)
 
-        def one(Y: jax.Array) -> tuple[jax.Array, jax.Array]:
-            pairs = largest_modulus_eigenpairs(
-                lambda V: matmul(G, V) - matmul(Y, matmul(Y.T, V)), start, num_values=1, tolerance=TOLERANCE
-            )
-            return pairs.values[0], pairs.residuals[0]
 
-        return jax.vmap(one)(Ys)
+@jax.jit
+def _squared_frobenius(G: jax.Array, Ys: jax.Array) -> jax.Array:
+    n = G.shape[0]
+    block = min(n, 500)
 
-    @jax.jit
-    def frobenius(G: jax.Array, Ys: jax.Array) -> jax.Array:
-        n = G.shape[0]
-        block = min(n, 500)
+    def of_block(i: jax.Array, Y: jax.Array) -> jax.Array:
+        first = jnp.minimum(i * block, n - block)  # the last block overlaps; its first rows were counted before
+        E = lax.dynamic_slice_in_dim(G, first, block) - matmul(lax.dynamic_slice_in_dim(Y, first, block), Y.T)
+        fresh = first + jnp.arange(block) >= i * block
+        return jnp.sum(jnp.where(fresh[:, None], E * E, 0))
 
-        def of_block(i: jax.Array, Y: jax.Array) -> jax.Array:
-            first = jnp.minimum(i * block, n - block)  # the last block overlaps; its first rows were counted before
-            rows = lax.dynamic_slice_in_dim(G, first, block)
-            E = rows - matmul(lax.dynamic_slice_in_dim(Y, first, block), Y.T)
-            fresh = first + jnp.arange(block) >= i * block
-            return jnp.sum(jnp.where(fresh[:, None], E * E, 0))
-
-        def one(Y: jax.Array) -> jax.Array:
-            return jnp.sum(lax.map(lambda i: of_block(i, Y), jnp.arange(-(-n // block))))
-
-        return lax.map(one, Ys)
-
-    return lambda G, Ys: (*spectral(G, Ys), frobenius(G, Ys))
+    return lax.map(lambda Y: jnp.sum(lax.map(lambda i: of_block(i, Y), jnp.arange(-(-n // block)))), Ys)
 
 
 # ------------------------------------------------------------------------------------------------------------- methods
 
 
-def _nystrom(key: Any, kernel: Any, X: Any, size: int) -> Any:
-    from jaxkern import features, landmarks
+def _features(key: Any, kernel: Any, X: Any, size: int) -> Any:
+    return features.shifted_fourier(key, kernel, X.shape[1], num_frequencies=size, dtype=X.dtype)
 
+
+def _nystrom(key: Any, kernel: Any, X: Any, size: int) -> Any:
     return features.nystrom(kernel, landmarks.uniform(key, X, num_landmarks=size))
 
 
 def _rnca(key: Any, kernel: Any, X: Any, size: int) -> Any:
     """Return the features; their covariance is summed and decomposed, which all directions together need not be."""
-    import jax
-
-    from jaxkern import features
-
-    phi = features.shifted_fourier(key, kernel, X.shape[1], num_frequencies=size, dtype=X.dtype)
+    phi = _features(key, kernel, X, size)
     jax.block_until_ready(features.random_feature_pca(phi, X, num_components=size, centered=False))
     return phi
 
 
 def _rnca_cut(key: Any, kernel: Any, X: Any, size: int) -> Any:
-    from jaxkern import features
-
-    phi = features.shifted_fourier(key, kernel, X.shape[1], num_frequencies=size, dtype=X.dtype)
+    phi = _features(key, kernel, X, size)
     return features.random_feature_pca(phi, X, num_components=min(CUT, size), centered=False)
 
 
 def _skpca(key: Any, kernel: Any, X: Any, size: int, *, rows: int, buffered: bool) -> Any:
-    from jaxkern import features
-
-    phi = features.shifted_fourier(key, kernel, X.shape[1], num_frequencies=size, dtype=X.dtype)
+    phi = _features(key, kernel, X, size)
     pca = features.streaming_pca(phi, sketch_size=rows, shrink_at=None if buffered else max(1, rows // 2))
     return pca.finalize(pca.update(pca.init(), X), num_components=rows)
 
@@ -239,11 +205,6 @@ def _methods(size: int, rows: Sequence[int]) -> dict[str, tuple[int, Callable[..
     return {name: method for name, method in made.items() if method[0] <= size}
 
 
-def _space(method: str, size: int, rows: int, dim: int) -> int:
-    """Return the numbers that the paper counts."""
-    return size * dim + size * (rows if rows else size)
-
-
 def figure(
     X: Any,
     test: Any,
@@ -252,7 +213,7 @@ def figure(
     sizes: Sequence[int] = SIZES,
     rows: Sequence[int] = ROWS,
     seed: int = 0,
-    progress: Any = None,
+    progress: figures.Say | None = None,
 ) -> list[Row]:
     """Return the points of all curves of one data set.
 
@@ -263,17 +224,12 @@ def figure(
 
     Raises ValueError where an argument does not fit the data.
     """
-    import jax
-    import jax.numpy as jnp
-
-    from jaxkern import checks
-
     X = checks.matrix("X", X, min_rows=2)
     test = checks.points("test", test, dim=X.shape[1])
     for size in sizes:
         checks.count("sizes", size, maximum=X.shape[0], limit="the number of points")
     G = gram_matrix(kernel, X)
-    found = []
+    curves = []
     for size in sizes:
         began = time.monotonic()
         maps, times = {}, {}
@@ -291,30 +247,22 @@ def figure(
             Ys = jnp.stack([jnp.pad(Y, ((0, 0), (0, most - Y.shape[1]))) for Y in columns])
             for method, spectral, residual, frobenius in zip(group, *errors(G, Ys), strict=True):
                 l = methods[method][0]  # noqa: E741, the paper's letter
-                space = _space(method, size, l, X.shape[1])
+                space = size * X.shape[1] + size * (l or size)  # the numbers that the paper counts
                 measured = (float(spectral), float(residual), float(frobenius), *times[method], space)
-                found.append(Row(method, size, l, *measured))
+                curves.append(Row(method, size, l, *measured))
         if progress is not None:
             progress(f"m = {size}: {time.monotonic() - began:.1f} s")
-    return found
+    return curves
 
 
+@jax.jit
 def _apply(phi: Any, X: Any) -> Any:
-    return _jitted_call()(phi, X)
-
-
-@cache
-def _jitted_call() -> Callable[[Any, Any], Any]:
-    """Return the jitted application of a map to points: one function, so that equal shapes share a program."""
-    import jax
-
-    return jax.jit(lambda phi, X: phi(X))
+    """Return phi(X): one function, so that equal shapes share a program."""
+    return phi(X)
 
 
 def _seconds(call: Callable[[], Any]) -> tuple[float, Any]:
     """Return the processor seconds of the second call, and what it returned."""
-    import jax
-
     jax.block_until_ready(call())
     start = time.process_time()
     result = jax.block_until_ready(call())
@@ -324,34 +272,8 @@ def _seconds(call: Callable[[], Any]) -> tuple[float, Any]:
 # ------------------------------------------------------------------------------------------------------------- reports
 
 
-def terminal(found: Mapping[str, Sequence[Row]], *, file: TextIO | None = None) -> None:
-    """Print the table."""
-    cells = [
-        (
-            SOURCES[name].title,
-            row.method,
-            str(row.size),
-            f"{row.spectral:.2e}",
-            f"{row.frobenius:.2e}",
-            f"{row.train:.2f} s",
-            f"{row.test:.3f} s",
-            f"{row.space:.2e}",
-        )
-        for name, rows in found.items()
-        for row in rows
-    ]
-    _command.terminal("ghashami2016, Figures 1 to 4", COLUMNS, cells, names=2, file=file)
-
-
-def plot(rows: Sequence[Row], path: Path, *, title: str) -> None:
-    """Draw the figure of one data set in the paper's order of panels; the ending of the file says the format."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.fonttype"] = "none"  # letters as letters: smaller, and readable by machines
-    matplotlib.rcParams["svg.hashsalt"] = "jaxkern"
-    from matplotlib import pyplot, ticker
-
+def plot(pyplot: Any, rows: Sequence[Row], *, title: str) -> Any:
+    """Draw the figure of one data set in the paper's order of panels."""
     panels = (
         ("size", "frobenius", "Kernel Frobenius error", "sample size"),
         ("size", "spectral", "Kernel spectral error", "sample size"),
@@ -367,135 +289,106 @@ def plot(rows: Sequence[Row], path: Path, *, title: str) -> None:
     figure, axes = pyplot.subplots(2, 3, figsize=(13, 7))
     for axis, (x, y, label, below) in zip(axes.flat, panels, strict=True):
         for name in names:
-            curve = [row for row in rows if row.method == name]
+            curve = [(getattr(row, x), getattr(row, y)) for row in rows if row.method == name]
             marker = "." if name in sketches else "s"
-            axis.plot(
-                [getattr(row, x) for row in curve],
-                [getattr(row, y) for row in curve],
-                marker=marker,
-                markersize=4,
-                linewidth=1,
-                color=colours[name],
-                label=name,
-            )
+            style = {"marker": marker, "markersize": 4, "linewidth": 1, "color": colours[name], "label": name}
+            axis.plot(*zip(*curve, strict=True), **style)
         axis.set(xscale="log", yscale="log", xlabel=below, ylabel=label)
-        axis.xaxis.set_minor_formatter(ticker.NullFormatter())  # over less than a decade they overlap
+        axis.xaxis.set_minor_formatter(pyplot.NullFormatter())  # over less than a decade they overlap
         if x == "size":
-            axis.set_xticks(sorted({row.size for row in rows}), labels=sorted({str(row.size) for row in rows}, key=int))
+            sizes = sorted({row.size for row in rows})
+            axis.set_xticks(sizes, labels=list(map(str, sizes)))
         axis.grid(alpha=0.3)
     figure.suptitle(title)
     figure.legend(*axes[0][0].get_legend_handles_labels(), ncol=5, loc="lower center")
     figure.tight_layout(rect=(0, 0.08, 1, 1))
-    figure.savefig(path, dpi=100, metadata={"Date": None} if path.suffix == ".svg" else None)
-    pyplot.close(figure)
+    return figure
 
 
-def as_json(found: Mapping[str, Sequence[Row]], **about: Any) -> dict[str, Any]:
-    """Return every number behind the figures, ready for JSON."""
-    return {
-        "schema": SCHEMA,
-        "paper": "ghashami2016",
-        "where": "Figures 1 to 4",
-        **about,
-        "rows": [{"data": name, **asdict(row)} for name, rows in found.items() for row in rows],
-    }
-
-
-def _parser() -> _command.Parser:
-    parser = _command.parser(PROG, "Reproduce Figures 1 to 4 of ghashami2016.")
-    parser.add_argument(
-        "--data-dir", type=Path, default=Path("data"), metavar="DIR", help="holds cpu.npz, a9a.npz, covtype.npz (X)"
-    )
-    parser.add_argument("--datasets", type=_datasets, default=tuple(SOURCES), metavar="LIST", help=",".join(SOURCES))
-    parser.add_argument("--points", type=_command.whole, default=20_000, metavar="INT", help="at most (default: 20000)")
-    parser.add_argument("--sizes", type=_command.wholes, default=SIZES, metavar="LIST", help="values of m and c")
-    parser.add_argument("--rows", type=_command.wholes, default=ROWS, metavar="LIST", help="values of l")
-    parser.add_argument("--quantile", type=_fraction, default=0.5, metavar="Q", help="of the distances (default: 0.5)")
-    parser.add_argument(
-        "--plot", dest="plots", type=Path, metavar="DIR", help="draw ghashami2016_figureN.svg into it, too"
-    )
-    return parser
-
-
-def _datasets(text: str) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(text.split(",")))
-    unknown = [name for name in names if name not in SOURCES]
-    if unknown:
-        raise argparse.ArgumentTypeError(f"unknown data set {unknown[0]!r}; there are {', '.join(SOURCES)}")
-    return names
+def table(curves: Mapping[str, Sequence[Row]]) -> figures.Table:
+    """Return the table of all data sets."""
+    cells = [
+        (
+            SOURCES[name].title,
+            row.method,
+            str(row.size),
+            f"{row.spectral:.2e}",
+            f"{row.frobenius:.2e}",
+            f"{row.train:.2f} s",
+            f"{row.test:.3f} s",
+            f"{row.space:.2e}",
+        )
+        for name, rows in curves.items()
+        for row in rows
+    ]
+    return figures.Table("ghashami2016, Figures 1 to 4", COLUMNS, cells, names=2)
 
 
 def _fraction(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value < 1:
+    if not 0 < (value := number(text)) < 1:
         raise argparse.ArgumentTypeError(f"must lie between 0 and 1, got {text[:30]!r}")
     return value
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line: 0 when the figures are made, 2 for bad usage or input. Sets jax_enable_x64 by --dtype."""
-    return _command.main(_parser(), _run, argv)
-
-
-def _run(options: argparse.Namespace) -> None:
-    from proofs_check.engine.reading import DataError
-
+def _compute(options: argparse.Namespace, say: figures.Say) -> Iterator[figures.Result]:
     if min(*options.sizes, *options.rows, options.points) < 1 or max(options.sizes) > options.points:
         raise UsageError("--sizes, --rows and --points must be at least 1, and sizes at most the points")
     if min(options.rows) > min(options.sizes):
         raise UsageError("--rows must hold one number that is at most the smallest of --sizes")
     if options.plots is not None and not options.plots.is_dir():
         raise UsageError(f"--plot {options.plots}: there is no such folder")
-    drawings: dict[str, Path] = {}
+    pictures: dict[str, Path] = {}
     for name in () if options.plots is None else options.datasets:
-        drawings[name] = options.plots / f"ghashami2016_figure{SOURCES[name].figure}.svg"
-        check_file("--plot", drawings[name], overwrite=options.overwrite)
-    import jax
-    import numpy as np
-
-    from jaxkern.kernels import Gaussian, sampled_quantile_lengthscale
-
-    jax.config.update("jax_enable_x64", options.dtype == "float64")
-    found: dict[str, list[Row]] = {}
-    about: dict[str, Any] = {}
+        pictures[name] = options.plots / f"ghashami2016_figure{SOURCES[name].figure}.svg"
+        check_file("--plot", pictures[name], overwrite=options.overwrite)
+    curves: dict[str, list[Row]] = {}
+    data: dict[str, Any] = {}
     seconds = {}
     for name in options.datasets:
         source, start = SOURCES[name], time.monotonic()
         # RandomNoisy and Adult lose their test points; CPU has its printed number of training points left.
-        wanted = source.num_points - (0 if name == "cpu" else source.num_test)
-        try:
-            X, test = (
-                part.astype(options.dtype)
-                for part in read(name, options.data_dir, num_points=min(wanted, options.points), seed=options.seed)
-            )
-        except DataError as error:
-            raise UsageError(str(error)) from None
+        most = min(source.num_points - (0 if name == "cpu" else source.num_test), options.points)
+        with figures.as_usage():
+            parts = read(name, options.data_dir, num_points=most, seed=options.seed)
+        X, test = (np.ascontiguousarray(part, options.dtype) for part in parts)
         pairs = min(100_000, X.shape[0] * (X.shape[0] - 1) // 2)
-        lengthscale = float(
-            sampled_quantile_lengthscale(jax.random.key(options.seed), X, options.quantile, num_pairs=pairs)
-        )
-        about[name] = {"n": X.shape[0], "dim": X.shape[1], "test": test.shape[0], "lengthscale": lengthscale}
-        print(f"{PROG}: {source.title}, n = {X.shape[0]}, lengthscale {lengthscale:.4g}", file=sys.stderr)
-        found[name] = figure(
-            np.ascontiguousarray(X),
-            test,
-            Gaussian(lengthscale),
-            sizes=options.sizes,
-            rows=options.rows,
-            seed=options.seed,
-            progress=lambda line: print(f"{PROG}: {line}", file=sys.stderr),
-        )
+        key = jax.random.key(options.seed)
+        lengthscale = float(sampled_quantile_lengthscale(key, X, options.quantile, num_pairs=pairs))
+        data[name] = {"n": X.shape[0], "dim": X.shape[1], "test": test.shape[0], "lengthscale": lengthscale}
+        say(f"{source.title}, n = {X.shape[0]}, lengthscale {lengthscale:.4g}")
+        sizes = {"sizes": options.sizes, "rows": options.rows, "seed": options.seed}
+        curves[name] = figure(X, test, Gaussian(lengthscale), **sizes, progress=say)
         seconds[name] = round(time.monotonic() - start, 1)
         # After every data set: what is interrupted leaves those before it.
-        settings = {"seed": options.seed, "dtype": options.dtype, "quantile": options.quantile, "data": about}
-        _command.write(options.output, as_json(found, **settings, run={"seconds": seconds}))
-        drawn = functools.partial(plot, found[name], title=f"{source.title}, n = {X.shape[0]}, d = {X.shape[1]}")
-        _command.draw(drawings.get(name), drawn)
-    terminal(found)
+        about = {name: getattr(options, name) for name in ("seed", "dtype", "quantile")}
+        rows = [{"data": of, **asdict(row)} for of, every in curves.items() for row in every]
+        draw = partial(plot, rows=curves[name], title=f"{source.title}, n = {X.shape[0]}, d = {X.shape[1]}")
+        yield figures.Result(
+            [table(curves)] if len(curves) == len(options.datasets) else [],
+            {**about, "data": data, "run": {"seconds": seconds}},
+            {"rows": rows},
+            [("--plot", pictures.get(name), draw)],
+        )
 
+
+FIGURES = figures.Figure(
+    "ghashami2016_figures",
+    "Figures 1 to 4",
+    "Reproduce Figures 1 to 4 of ghashami2016.",
+    _compute,
+    (
+        figures.data_dir("cpu.npz", "a9a.npz", "covtype.npz"),
+        figures.some("--datasets", tuple(SOURCES), "data set"),
+        figures.number("--points", 20_000, "at most"),
+        figures.numbers("--sizes", SIZES, "values of m and c"),
+        figures.numbers("--rows", ROWS, "values of l"),
+        ("--quantile", {"type": _fraction, "default": 0.5, "metavar": "Q", "help": "of the distances (default: 0.5)"}),
+        ("--plot", {"dest": "plots", "type": Path, "metavar": "DIR", "help": "draw ghashami2016_figureN.svg into it"}),
+    ),
+    timed=False,
+    dpi=100,
+)
+main = FIGURES.main
 
 if __name__ == "__main__":
     sys.exit(main())

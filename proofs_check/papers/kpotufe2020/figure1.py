@@ -17,18 +17,18 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any
 
-from proofs_check.papers import figures as _command
-from proofs_check.usage import UsageError
+import jax
+import numpy as np
 
-if TYPE_CHECKING:  # everything that imports jax waits until the arguments are read, so that --help is instant
-    import numpy as np
+from jaxkern import checks, features, landmarks, problems
+from jaxkern.kernels import Gaussian, quantile_lengthscale
+from proofs_check.papers import figures
 
-PROG = "kpotufe2020_figure1"
 SETS = ("cluster in cluster", "crescent and full moon")
 METHODS = ("K-JL", "KPCA")
 POINTS, LANDMARKS, DRAWS = 5000, 100, 100
@@ -37,7 +37,8 @@ ANGLES = 180
 SEPARATED = 0.95
 SHOWN = 240
 COLUMNS = ("data", "d", "method", "draws that separate", "mean share", "least share", "largest share")
-SCHEMA = 1
+
+Separations = Mapping[tuple[str, int, str], np.ndarray]
 
 
 def data(name: str, *, num_points: int = POINTS, seed: int = 0, dtype: Any = "float32") -> tuple[Any, np.ndarray]:
@@ -45,16 +46,11 @@ def data(name: str, *, num_points: int = POINTS, seed: int = 0, dtype: Any = "fl
 
     Raises ValueError for another name.
     """
-    import jax
-    import numpy as np
-
-    from jaxkern import problems
-
     if name not in SETS:
         raise ValueError(f"data must be one of {', '.join(SETS)}, got {name!r}")
     draw = problems.cluster_in_cluster if name == SETS[0] else problems.crescent_full_moon
-    found = draw(jax.random.key(seed), num_points=num_points, dtype=dtype)
-    return found.points, np.asarray(found.labels)
+    problem = draw(jax.random.key(seed), num_points=num_points, dtype=dtype)
+    return problem.points, np.asarray(problem.labels)
 
 
 def embed(key: Any, X: Any, *, method: str, n: int, d: int, width: Any = None) -> np.ndarray:
@@ -62,12 +58,6 @@ def embed(key: Any, X: Any, *, method: str, n: int, d: int, width: Any = None) -
 
     width : sigma, by default the 25th percentile of all distances.
     """
-    import jax
-    import numpy as np
-
-    from jaxkern import features, landmarks
-    from jaxkern.kernels import Gaussian, quantile_lengthscale
-
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     key_landmarks, key_sketch = jax.random.split(key)
@@ -83,8 +73,6 @@ def separation(Z: np.ndarray, labels: np.ndarray) -> float:
 
     For d = 2 over ANGLES directions, for others over Fisher's direction alone; over all thresholds.
     """
-    import numpy as np
-
     Z = np.asarray(Z, float)
     Z = (Z - Z.mean(0)) / np.where(Z.std(0) > 0, Z.std(0), 1)
     sides = np.where(np.asarray(labels) == 1, 1, -1)
@@ -105,6 +93,10 @@ def separation(Z: np.ndarray, labels: np.ndarray) -> float:
     return (1 + best / len(sides)) / 2
 
 
+def _key(name: str, seed: int) -> Any:
+    return jax.random.fold_in(jax.random.key(seed), 1 + SETS.index(name))
+
+
 def figure1(
     *,
     num_points: int = POINTS,
@@ -115,65 +107,29 @@ def figure1(
     dtype: Any = "float32",
 ) -> dict[tuple[str, int, str], np.ndarray]:
     """Return the separations, {(data, d, method): (draws,) array}. A draw depends on the seed and its number alone."""
-    import jax
-    import numpy as np
-
-    from jaxkern import checks
-    from jaxkern.kernels import quantile_lengthscale
-
     checks.count("num_landmarks", n, maximum=num_points, limit="num_points")
-    found = {}
+    checks.count("draws", draws)
+    separations = {}
     for name in SETS:
         X, labels = data(name, num_points=num_points, seed=seed, dtype=dtype)
-        width = quantile_lengthscale(X, 0.25)
-        key = jax.random.fold_in(jax.random.key(seed), 1 + SETS.index(name))
+        width, key = quantile_lengthscale(X, 0.25), _key(name, seed)
         for d in features:
             for method in METHODS:
-                found[name, d, method] = np.asarray(
-                    [
-                        separation(embed(jax.random.fold_in(key, i), X, method=method, n=n, d=d, width=width), labels)
-                        for i in range(checks.count("draws", draws))
-                    ]
-                )
-    return found
+                maps = partial(embed, X=X, method=method, n=n, d=d, width=width)
+                shares = [separation(maps(jax.random.fold_in(key, i)), labels) for i in range(draws)]
+                separations[name, d, method] = np.asarray(shares)
+    return separations
 
 
-def terminal(found: Mapping[tuple[str, int, str], np.ndarray], *, file: TextIO | None = None) -> None:
-    """Print how often the sets are separated."""
-    cells = [
-        (
-            name,
-            str(d),
-            method,
-            f"{int((shares >= SEPARATED).sum())} of {len(shares)}",
-            *(f"{value:.3f}" for value in (shares.mean(), shares.min(), shares.max())),
-        )
-        for (name, d, method), shares in found.items()
-    ]
-    _command.terminal(
-        "kpotufe2020, Figure 1: share of points on the right side of a line", COLUMNS, cells, names=1, file=file
-    )
-
-
-def plot(path: Path, *, num_points: int = POINTS, n: int = LANDMARKS, seed: int = 0, dtype: Any = "float32") -> None:
+def plot(pyplot: Any, *, num_points: int = POINTS, n: int = LANDMARKS, seed: int = 0, dtype: Any = "float32") -> Any:
     """Draw the points, three draws of Kernel JL and kernel PCA, for both sets; SHOWN of the points are drawn."""
-    import jax
-    import matplotlib
-    import numpy as np
-
-    matplotlib.use("Agg")
-    matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": PROG}  # letters as letters, ids always the same
-    from matplotlib import pyplot
-
     figure, axes = pyplot.subplots(2, 5, figsize=(12.5, 5))
     for row, name in zip(axes, SETS, strict=True):
         X, labels = data(name, num_points=num_points, seed=seed, dtype=dtype)
-        key = jax.random.fold_in(jax.random.key(seed), 1 + SETS.index(name))
         panels = [(name, np.asarray(X))]
-        for number, method in ((0, "K-JL"), (1, "K-JL"), (2, "K-JL"), (0, "KPCA")):
-            Z = embed(jax.random.fold_in(key, number), X, method=method, n=n, d=2)
-            title = f"{method}, draw {number + 1}: {separation(Z, labels):.3f}"
-            panels.append((title, Z / np.abs(Z).max()))
+        for draw, method in ((0, "K-JL"), (1, "K-JL"), (2, "K-JL"), (0, "KPCA")):
+            Z = embed(jax.random.fold_in(_key(name, seed), draw), X, method=method, n=n, d=2)
+            panels.append((f"{method}, draw {draw + 1}: {separation(Z, labels):.3f}", Z / np.abs(Z).max()))
         for axis, (title, points) in zip(row, panels, strict=True):
             for label, colour in ((0, "tab:orange"), (1, "tab:blue")):
                 # A few hundred points say as much as 5,000, in a twentieth of the file.
@@ -182,50 +138,50 @@ def plot(path: Path, *, num_points: int = POINTS, n: int = LANDMARKS, seed: int 
             axis.set_title(title, fontsize=9)
             axis.set(xticks=[], yticks=[])
     figure.tight_layout()
-    figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
-    pyplot.close(figure)
+    return figure
 
 
-def as_json(found: Mapping[tuple[str, int, str], np.ndarray], **about: Any) -> dict[str, Any]:
-    """Return every number behind the table, ready for JSON."""
+def result(separations: Separations, about: Mapping[str, Any], path: Path | None = None) -> figures.Result:
+    """Return how often the sets are separated, and every share."""
+    cells = [
+        (
+            name,
+            str(d),
+            method,
+            f"{int((shares >= SEPARATED).sum())} of {len(shares)}",
+            *(f"{value:.3f}" for value in (shares.mean(), shares.min(), shares.max())),
+        )
+        for (name, d, method), shares in separations.items()
+    ]
     rows = [
         {"data": name, "d": d, "method": method, "shares": shares.tolist()}
-        for (name, d, method), shares in found.items()
+        for (name, d, method), shares in separations.items()
     ]
-    return {"schema": SCHEMA, "paper": "kpotufe2020", "where": "Figure 1", **about, "rows": rows}
+    table = figures.Table("kpotufe2020, Figure 1: share of points on the right side of a line", COLUMNS, cells)
+    return figures.Result([table], about, {"rows": rows}, [("--plot", path, partial(plot, **about))])
 
 
-def _parser() -> _command.Parser:
-    parser = _command.parser(PROG, "Reproduce Figure 1 of kpotufe2020, with numbers.")
-    parser.add_argument("--points", type=_command.whole, default=POINTS, metavar="INT", help="N (default: 5000)")
-    parser.add_argument("--landmarks", type=_command.whole, default=LANDMARKS, metavar="INT", help="n (default: 100)")
-    parser.add_argument("--features", type=_command.wholes, default=FEATURES, metavar="LIST", help="d (default: 2,10)")
-    parser.add_argument("--draws", type=_command.whole, default=DRAWS, metavar="INT", help="default: 100")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the figure (needs matplotlib), too")
-    return parser
+def _compute(options: argparse.Namespace, say: figures.Say) -> figures.Result:
+    about = {"num_points": options.points, "n": options.landmarks, "seed": options.seed, "dtype": options.dtype}
+    with figures.as_usage():
+        separations = figure1(features=options.features, draws=options.draws, **about)
+    return result(separations, about, options.plot)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line: 0 when the figure is made, 2 for bad usage. Sets jax_enable_x64 by --dtype."""
-    return _command.main(_parser(), _run, argv)
-
-
-def _run(options: argparse.Namespace) -> None:
-    import jax
-
-    jax.config.update("jax_enable_x64", options.dtype == "float64")
-    shared = {"num_points": options.points, "n": options.landmarks, "seed": options.seed, "dtype": options.dtype}
-    start = time.monotonic()
-    try:
-        found = figure1(features=options.features, draws=options.draws, **shared)
-    except ValueError as error:  # sizes that do not fit
-        raise UsageError(str(error)) from None
-    terminal(found)
-    seconds = round(time.monotonic() - start, 1)
-    print(f"{PROG}: {seconds} s", file=sys.stderr)
-    _command.write(options.output, as_json(found, **shared, run={"seconds": seconds}))
-    _command.draw(options.plot, lambda path: plot(path, **shared))
-
+FIGURE = figures.Figure(
+    "kpotufe2020_figure1",
+    "Figure 1",
+    "Reproduce Figure 1 of kpotufe2020, with numbers.",
+    _compute,
+    (
+        figures.number("--points", POINTS, "N"),
+        figures.number("--landmarks", LANDMARKS, "n"),
+        figures.numbers("--features", FEATURES, "d"),
+        figures.number("--draws", DRAWS),
+        figures.plot(),
+    ),
+)
+main = FIGURE.main
 
 if __name__ == "__main__":
     sys.exit(main())

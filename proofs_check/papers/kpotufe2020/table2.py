@@ -26,22 +26,30 @@ import math
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
 
-from proofs_check.papers import figures as _command
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxkern import checks
+from proofs_check.papers import figures
+from proofs_check.papers.kpotufe2020.rand_indices import (
+    BATCH_ELEMENTS,
+    FILES,
+    METHODS,
+    Sizes,
+    clusters,
+    iot_sample,
+    rand_indices,
+    read,
+    standardise,
+)
 from proofs_check.usage import UsageError
 
-if TYPE_CHECKING:  # everything that imports jax waits until the arguments are read, so that --help is instant
-    import numpy as np
-
-PROG = "kpotufe2020_table2"
-METHODS = ("k-means", "K-k-means", "KPCA", "K-JL")
 NAMES = {"avila": "Avila Bible", "iot": "IoT", "banknote": "Bank Notes"}
-FILES = {"avila": "avila.npz", "iot": "nbaiot.npz", "banknote": "banknote.npz"}
-IOT_DEVICES = (0, 3, 4, 5, 6)
-IOT_PER_DEVICE = 2000
 LANDMARKS = {"iot": 400}  # where N differs from the paper's
 PRINTED_REPETITIONS = 30
 PRINTED_UNIT = 0.001
@@ -56,7 +64,8 @@ PRINTED = {  # mean and standard deviation of the Rand index
     },
 }
 COLUMNS = ("data", "method", "Rand index", "printed", "difference", "standard error")
-SCHEMA = 1
+
+Indices = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -86,33 +95,6 @@ class Row:
         return math.sqrt(variance + PRINTED_UNIT**2 / 12)
 
 
-def standardise(X: Any) -> np.ndarray:
-    """Return X, (N, dim), with mean 0 and variance 1 in every column; a constant column becomes 0."""
-    import numpy as np
-
-    X = np.asarray(X, np.float64)
-    X = X - X.mean(0)
-    deviation = X.std(0)
-    return X / np.where(deviation > 0, deviation, 1)
-
-
-def iot_sample(X: Any, y: Any, *, per_device: int = IOT_PER_DEVICE) -> tuple[np.ndarray, np.ndarray]:
-    """Return `per_device` rows (or as many as there are) of each of IOT_DEVICES, (N, dim) and (N,).
-
-    The rows are chosen once for all. Raises ValueError if a device has no row.
-    """
-    import numpy as np
-
-    rng = np.random.default_rng(0)
-    parts = [rng.permutation(np.flatnonzero(np.asarray(y) == device))[:per_device] for device in IOT_DEVICES]
-    if not all(len(part) for part in parts):
-        raise ValueError(
-            f"y must hold every one of the devices {IOT_DEVICES}, got {sorted(set(np.asarray(y).tolist()))}"
-        )
-    rows = np.concatenate(parts)
-    return np.asarray(X)[rows], np.asarray(y)[rows]
-
-
 def table2(
     X: Any,
     labels: Any,
@@ -138,73 +120,39 @@ def table2(
 
     Raises ValueError for unknown methods, or where an argument does not fit the data.
     """
-    import jax
-    import jax.numpy as jnp
-    import numpy as np
-
-    from jaxkern import checks
-    from jaxkern.kernels import Gaussian, quantile_lengthscale
-    from proofs_check.papers import clusterings as _clustering
-
-    X = checks.matrix("X", X, min_rows=2)
-    classes, numbered = np.unique(np.asarray(checks.labels("labels", labels, size=X.shape[0])), return_inverse=True)
+    X, truth, k, kernel = clusters(X, labels, width)
     repetitions = checks.count("repetitions", repetitions)
-    unknown = [method for method in methods if method not in METHODS]
-    if unknown or not methods:
+    if not methods or not set(methods) <= set(METHODS):
         raise ValueError(f"methods must be some of {', '.join(METHODS)}, got {methods!r}")
     if num_landmarks is None:
         num_landmarks = min(X.shape[0], max(200, X.shape[0] // 100))
     num_landmarks = checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
-    k = len(classes)
-    sizes = _clustering.Sizes(k=k, n=num_landmarks, d=min(10 * k, num_landmarks))
-    kernel = Gaussian.from_width(quantile_lengthscale(X, 0.25) if width is None else width)
+    sizes = Sizes(k=k, n=num_landmarks, d=min(10 * k, num_landmarks))
     if batch_size is None:
-        batch_size = max(1, _clustering.BATCH_ELEMENTS // (X.shape[0] * sizes.d))
+        batch_size = max(1, BATCH_ELEMENTS // (X.shape[0] * sizes.d))
     # Equal batches: the last one is filled up with repetitions that are thrown away.
     batches = -(-repetitions // checks.count("batch_size", batch_size))
     batch = -(-repetitions // batches)
-    key, truth = jax.random.key(seed), jnp.asarray(numbered.reshape(-1), jnp.int32)
     numbers = jnp.arange(batches * batch, dtype=jnp.uint32).reshape(batches, batch)
-    return {
-        method: np.concatenate(
-            [
-                np.asarray(_clustering.rand_indices(method, key, i, kernel, X, truth, sizes=sizes), np.float64)
-                for i in numbers
-            ]
-        )[:repetitions]
-        for method in METHODS
-        if method in methods
-    }
+    indices = {}
+    for method in METHODS:
+        if method in methods:
+            run = partial(rand_indices, method, jax.random.key(seed), kernel=kernel, X=X, truth=truth, sizes=sizes)
+            indices[method] = np.concatenate([np.asarray(run(i), np.float64) for i in numbers])[:repetitions]
+    return indices
 
 
-def summarise(name: str, indices: Mapping[str, np.ndarray]) -> list[Row]:
+def summarise(name: str, indices: Indices) -> list[Row]:
     """Return the rows of one data set, next to what the paper prints for it."""
-    rows = []
-    for method, values in indices.items():
-        sd = float(values.std(ddof=1)) if len(values) > 1 else 0.0
-        rows.append(Row(name, method, float(values.mean()), sd, len(values), *PRINTED[name][method]))
-    return rows
+    return [
+        Row(name, method, float(v.mean()), figures.deviation(v), len(v), *PRINTED[name][method])
+        for method, v in indices.items()
+    ]
 
 
-def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Return the points X, (N, dim) float64, and the labels y, (N,) integers, of an .npz file.
-
-    Raises `proofs_check.engine.reading.DataError`, whose message is one line.
-    """
-    from proofs_check.engine.reading import DataError, load, npz_names, read_npz, reading
-
-    X = load(path)
-    with reading(path, {".npz": ".npz (with X and y)"}), path.open("rb") as file:
-        if "y" not in npz_names(path, file):
-            raise DataError(f"{path}: holds no labels named y; save with np.savez(file, X=..., y=...)")
-        y = read_npz(path, file, "y")
-    if y.shape != X.shape[:1] or y.dtype.kind not in "iu":
-        raise DataError(f"{path}: y must be {len(X)} integers, one label for each row of X, got {y.dtype} {y.shape}")
-    return X, y
-
-
-def terminal(rows: Sequence[Row], *, file: TextIO | None = None) -> None:
-    """Print the table."""
+def result(indices: Mapping[str, Indices], about: Mapping[str, Any]) -> figures.Result:
+    """Return the table and every Rand index behind it."""
+    rows = [row for name, values in indices.items() for row in summarise(name, values)]
     cells = [
         (
             NAMES[row.data],
@@ -216,87 +164,45 @@ def terminal(rows: Sequence[Row], *, file: TextIO | None = None) -> None:
         )
         for row in rows
     ]
-    title = "kpotufe2020, Table 2: mean ± standard deviation of the Rand index"
-    _command.terminal(title, COLUMNS, cells, names=2, file=file)
-
-
-def as_json(rows: Sequence[Row], indices: Mapping[str, Mapping[str, np.ndarray]], **about: Any) -> dict[str, Any]:
-    """Return the table and every Rand index behind it, ready for JSON."""
-    from dataclasses import asdict
-
-    return {
-        "schema": SCHEMA,
-        "paper": "kpotufe2020",
-        "where": "Table 2",
-        **about,
+    numbers = {
         "rows": [{**asdict(row), "difference": row.difference, "standard_error": row.standard_error} for row in rows],
-        "rand_indices": {
-            name: {method: values.tolist() for method, values in found.items()} for name, found in indices.items()
-        },
+        "rand_indices": {name: {m: v.tolist() for m, v in values.items()} for name, values in indices.items()},
     }
+    title = "kpotufe2020, Table 2: mean ± standard deviation of the Rand index"
+    return figures.Result([figures.Table(title, COLUMNS, cells, names=2)], about, numbers)
 
 
-def _parser() -> _command.Parser:
-    parser = _command.parser(PROG, "Reproduce Table 2 of kpotufe2020.")
-    parser.add_argument(
-        "--data-dir",
-        type=Path,
-        default=Path("data"),
-        metavar="DIR",
-        help=f"holds {', '.join(FILES.values())} (X and y)",
-    )
-    parser.add_argument("--datasets", type=_datasets, default=tuple(NAMES), metavar="LIST", help=",".join(NAMES))
-    parser.add_argument(
-        "--repetitions", type=_command.whole, default=PRINTED_REPETITIONS, metavar="INT", help="default: 30"
-    )
-    return parser
-
-
-def _datasets(text: str) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(text.split(",")))
-    unknown = [name for name in names if name not in NAMES]
-    if unknown:
-        raise argparse.ArgumentTypeError(f"unknown data set {unknown[0]!r}; there are {', '.join(NAMES)}")
-    return names
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line: 0 when the table is made, 2 for bad usage or input. Sets jax_enable_x64 by --dtype."""
-    return _command.main(_parser(), _run, argv)
-
-
-def _run(options: argparse.Namespace) -> None:
-    from proofs_check.engine.reading import DataError
-
+def _compute(options: argparse.Namespace, say: figures.Say) -> figures.Result:
     if options.repetitions < 1:
         raise UsageError("--repetitions must be at least 1")
-    try:
+    with figures.as_usage():
         sets = {name: read(options.data_dir / FILES[name]) for name in options.datasets}
         if "iot" in sets:
             sets["iot"] = iot_sample(*sets["iot"])
-    except (DataError, ValueError) as error:
-        raise UsageError(str(error)) from None
-    import jax
-
-    jax.config.update("jax_enable_x64", options.dtype == "float64")
-    rows: list[Row] = []
     indices, seconds = {}, {}
     for name, (X, y) in sets.items():
         start = time.monotonic()
-        indices[name] = table2(
-            standardise(X).astype(options.dtype),
-            y,
-            repetitions=options.repetitions,
-            seed=options.seed,
-            num_landmarks=LANDMARKS.get(name),
-        )
+        X = standardise(X).astype(options.dtype)
+        sizes = {"repetitions": options.repetitions, "num_landmarks": LANDMARKS.get(name)}
+        indices[name] = table2(X, y, seed=options.seed, **sizes)
         seconds[name] = round(time.monotonic() - start, 1)
-        print(f"{PROG}: {NAMES[name]}, {options.repetitions} repetitions in {seconds[name]} s", file=sys.stderr)
-        rows += summarise(name, indices[name])
-    terminal(rows)
-    about = {"seed": options.seed, "dtype": options.dtype, "run": {"seconds": seconds}}
-    _command.write(options.output, as_json(rows, indices, **about))
+        say(f"{NAMES[name]}, {options.repetitions} repetitions in {seconds[name]} s")
+    return result(indices, {"seed": options.seed, "dtype": options.dtype, "run": {"seconds": seconds}})
 
+
+TABLE = figures.Figure(
+    "kpotufe2020_table2",
+    "Table 2",
+    "Reproduce Table 2 of kpotufe2020.",
+    _compute,
+    (
+        figures.data_dir(*FILES.values()),
+        figures.some("--datasets", tuple(NAMES), "data set"),
+        figures.number("--repetitions", PRINTED_REPETITIONS),
+    ),
+    timed=False,
+)
+main = TABLE.main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,7 +1,5 @@
 """The Nystrom map: the projection onto the landmarks' span, against textbook formulas and scikit-learn."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -145,24 +143,6 @@ def test_one_landmark_is_enough(dtype, rng):
     X, L = data(rng, dtype)
     phi = features.nystrom(Gaussian(LENGTHSCALE), L[:1])
     np.testing.assert_allclose(np.abs(phi(X)), literal_gram(X, L[:1]), atol=10 * eps(dtype))
-
-
-def test_jit_and_vmap_give_the_eager_features(rng):
-    X, L = data(rng, "float32")
-    kernels = Gaussian(jnp.array([LENGTHSCALE, 2.0], jnp.float32))
-    stacked = jnp.stack([L, X[:n]])
-
-    def fit_and_map(kernel, landmarks):
-        return features.nystrom(kernel, landmarks, rank=RANK)(X)
-
-    batched = jax.jit(jax.vmap(fit_and_map))(kernels, stacked)
-    maps = jax.vmap(partial(features.nystrom, rank=RANK))(kernels, stacked)
-    assert maps.rank.shape == (2,)
-    for i, lengthscale in enumerate([LENGTHSCALE, 2.0]):
-        eager = fit_and_map(Gaussian(lengthscale), stacked[i])
-        np.testing.assert_allclose(up_to_sign(batched[i], eager), eager, atol=tolerance("float32"))
-        mapped = jax.tree.map(lambda leaf, i=i: leaf[i], maps)(X)
-        np.testing.assert_allclose(up_to_sign(mapped, eager), eager, atol=tolerance("float32"))
 
 
 # --- gradients -------------------------------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """Kernel PCA: against scikit-learn, textbook formulas, ordinary PCA and the Nystrom map."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -194,18 +192,6 @@ def test_leading_axes_are_kept_and_no_rows_give_no_rows(rng):
     assert phi(X[0]).shape == (COMPONENTS,) and phi(X[:0]).shape == (0, COMPONENTS)
 
 
-def test_jit_and_vmap_give_the_eager_features(rng):
-    X, L = data(rng, "float32")
-    stacked = jnp.stack([L, X[:n]])
-    batched = jax.jit(jax.vmap(lambda landmarks: fit(landmarks)(X)))(stacked)
-    maps = jax.vmap(partial(features.kernel_pca, Gaussian(LENGTHSCALE), num_components=COMPONENTS))(stacked)
-    for i in range(2):
-        eager = fit(stacked[i])(X)
-        np.testing.assert_allclose(up_to_sign(batched[i], eager), eager, atol=tolerance("float32"))
-        mapped = jax.tree.map(lambda leaf, i=i: leaf[i], maps)(X)
-        np.testing.assert_allclose(up_to_sign(mapped, eager), eager, atol=tolerance("float32"))
-
-
 @pytest.mark.parametrize("normalized", [True, False])
 def test_gradients_match_differences(normalized, rng, x64):
     """Of inner products of features, for landmarks whose second and third eigenvalue coincide."""
@@ -263,13 +249,6 @@ def test_gradients_match_differences_on_regular_polygons(landmarks, num_componen
     difference = (loss(landmarks + step) - loss(landmarks - step)) / 2e-5
     found = (jax.jit(jax.jacrev(loss))(landmarks) * direction[None]).sum((1, 2))
     np.testing.assert_allclose(found, difference, rtol=1e-6, atol=1e-8)
-
-
-def test_other_platforms_get_a_program_without_hardware(rng):
-    X, L = data(rng, "float32")
-    traced = jax.jit(lambda L, X: fit(L)(X)).trace(L, X)
-    for platform in ("cpu", "cuda", "tpu"):
-        traced.lower(lowering_platforms=(platform,))
 
 
 def test_float32_data_meet_no_float64(rng, x64):

@@ -193,19 +193,6 @@ def test_a_thousand_datasets_compile_once_and_equal_the_loop():
         np.testing.assert_allclose(images[i], alone[1], rtol=0, atol=200 * eps("float32") / min(gap, 1e-2))
 
 
-@pytest.mark.parametrize("m", [FEW, MANY])
-def test_the_map_goes_through_jit_as_a_pytree(m, rng):
-    X = data(rng, "float32")
-    pca = fit(draw(m, "float32"), X)
-    leaves, structure = jax.tree.flatten(pca)
-    again = jax.tree.unflatten(structure, leaves)
-    assert type(again) is RandomFeaturePCA and np.array_equal(again(X), pca(X))
-    passed = jax.jit(lambda pca, X: pca(X))(pca, X)
-    np.testing.assert_allclose(passed, pca(X), rtol=0, atol=1e2 * eps("float32"))
-    jitted = jax.jit(fit)(draw(m, "float32"), X)(X)
-    np.testing.assert_allclose(up_to_sign(jitted, passed), passed, rtol=0, atol=10 * tolerance("float32"))
-
-
 def test_leading_axes_are_kept_and_no_rows_give_no_rows(rng):
     X = data(rng, "float32")
     pca = fit(draw(FEW, "float32"), X)
@@ -246,14 +233,6 @@ def test_gradients_match_differences_where_variances_are_equal(dim, x64, rng):
     difference = (loss(X + 1e-5 * direction) - loss(X - 1e-5 * direction)) / 2e-5
     found = (jax.jit(jax.jacrev(loss))(X) * direction[None]).sum((1, 2))
     np.testing.assert_allclose(found, difference, rtol=1e-6, atol=1e-8)
-
-
-def test_other_platforms_get_a_program_without_hardware(rng):
-    X = data(rng, "float32")
-    for m in (FEW, MANY):
-        traced = jax.jit(lambda phi, X: fit(phi, X)(X)).trace(draw(m, "float32"), X)
-        for platform in ("cpu", "cuda", "tpu"):
-            traced.lower(lowering_platforms=(platform,))
 
 
 # --- errors ----------------------------------------------------------------------------------------------------------

@@ -217,21 +217,6 @@ def dataclass_without_features(fitted):
     return type(fitted)(**(leaves | {"features": None}))
 
 
-def test_maps_may_be_stacked():
-    """A stream for every lengthscale."""
-    X, landmarks = points("float32"), points("float32", 1, M)
-
-    def run(lengthscale):
-        phi = features.nystrom(Gaussian(lengthscale), landmarks)
-        pca = streaming_pca(phi, sketch_size=SIZE)
-        fitted = pca.finalize(pca.update(pca.init(), X), num_components=2)
-        return fitted, fitted(X)
-
-    fitted, Z = jax.vmap(run)(jnp.array([1.0, 2.0], jnp.float32))
-    assert Z.shape == (2, N, 2) and fitted.shrinkage.shape == (2,)
-    assert float(fitted.shrinkage[0]) > float(fitted.shrinkage[1])
-
-
 def test_memory_does_not_grow_with_the_stream():
     phi = nystrom("float32")
     pca = streaming_pca(phi, sketch_size=SIZE, centered=True)

@@ -9,8 +9,8 @@ import pytest
 from scipy.spatial.distance import pdist
 from support.jaxprs import largest_intermediate
 
-from jaxkern.kernels import Gaussian, quantile_lengthscale, sampled_quantile_lengthscale
 from jaxkern.kernels import _bandwidth as module
+from jaxkern.kernels import quantile_lengthscale, sampled_quantile_lengthscale
 
 LEVELS = (0.0, 0.01, 0.25, 0.5, 0.9, 1.0)
 
@@ -69,15 +69,6 @@ def test_ranks_stay_within_the_pairs_however_many_there_are(total):
         rank, weight = module._position(jnp.float32(q), total, jnp.float32)
         assert 0 <= int(rank) <= max(total - 2, 0) and 0 <= float(weight) <= 1
         assert int(rank) + float(weight) == pytest.approx(exact, rel=2 * eps("float32"), abs=1e-5)
-
-
-def test_levels_and_datasets_vmap_and_jit(rng):
-    X = jnp.asarray(rng.normal(size=(2, 12, 3)), jnp.float32)
-    levels = jnp.array([0.0, 0.3, 1.0])
-    both = jax.jit(jax.vmap(jax.vmap(quantile_lengthscale, (None, 0)), (0, None)))(X, levels)
-    expected = [np.quantile(pdist(np.float64(x)), np.float64(levels)) for x in X]
-    np.testing.assert_allclose(both, expected, rtol=200 * eps("float32"))
-    assert np.isfinite(Gaussian(quantile_lengthscale(X[0]))(X[0, 0], X[0, 1]))
 
 
 @pytest.mark.slow

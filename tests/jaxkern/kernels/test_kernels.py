@@ -225,6 +225,52 @@ def test_unknown_constants_are_refused():
         lipschitz(Laplacian(1.0), dim=0)
 
 
+@pytree
+class Rational(Kernel):
+    scale: float = 1.0
+
+    def evaluate(self, x, y):
+        return 1 / (1 + jnp.sum((x - y) ** 2) / self.scale)
+
+
+def test_a_kernel_of_ones_own_has_one_method(rng):
+    X = rng.normal(size=(6, 2)).astype(np.float32)
+    wanted = 1 / (1 + cdist(X, X, "sqeuclidean") / 2)
+    np.testing.assert_allclose(gram(Rational(2.0), X), wanted, rtol=1e-5)
+    np.testing.assert_allclose(
+        gram(3 * Rational(2.0) * Gaussian(1.0), X), 3 * wanted * rbf_kernel(X, gamma=0.5), rtol=1e-5
+    )
+    gaps = kernel_distance(Rational(2.0), X[1:], X[:-1])
+    np.testing.assert_allclose(gaps, np.sqrt(2 - 2 * np.diagonal(wanted, 1)), rtol=1e-5)
+    assert jax.grad(lambda scale: gram(Rational(scale), X).sum())(2.0) > 0
+    with pytest.raises(ValueError, match="kappa of Rational is not known; give its class a kappa"):
+        kappa(Rational() + Gaussian(1.0))
+    with pytest.raises(
+        ValueError, match=r"the Lipschitz constant of Rational is not known; give its class a lipschitz"
+    ):
+        lipschitz(Rational())
+
+
+def test_a_kernel_of_ones_own_may_state_its_constants():
+    class Bounded(Rational):
+        kappa = 1.0
+
+        def lipschitz(self, dim):
+            return 0.65 / self.scale**0.5
+
+    kernel = pytree(Bounded)(4.0)
+    assert kappa(2 * kernel) == 2 and lipschitz(2 * kernel) == 0.65
+
+
+def test_a_kernel_of_ones_own_that_returns_no_scalar_is_refused():
+    class Vector(Kernel):
+        def evaluate(self, x, y):
+            return x * y
+
+    with pytest.raises(ValueError, match=r"Vector must return a scalar for two points, got shape \(2,\)"):
+        pytree(Vector)()(np.ones(2), np.ones(2))
+
+
 # --- positivity ------------------------------------------------------------------------------------------------------
 
 

@@ -108,20 +108,6 @@ def test_a_grid_has_the_dtype_asked_for(x64):
         assert grid.points.dtype == grid.weights.dtype == wanted
 
 
-def test_spectra_pass_through_jit_vmap_and_grad(x64):
-    scales, std = jnp.array([0.5, 2.0]), jnp.array([0.7, 1.3])
-    stacked = jax.jit(jax.vmap(gaussian_spectrum, (0, None)))(scales, std)
-    traces = jax.vmap(lambda spectrum: spectrum.trace(2))(stacked)
-    np.testing.assert_allclose(traces, [gaussian_spectrum(s, std).trace(2) for s in (0.5, 2.0)], rtol=1e-13)
-    slope = jax.grad(lambda s: gaussian_spectrum(s, std).trace(2))(0.9)
-
-    def square(s):
-        return np.prod((1 + 4 * np.asarray(std) ** 2 / s**2) ** -0.5)
-
-    assert float(slope) == pytest.approx((square(0.9 + 1e-6) - square(0.9 - 1e-6)) / 2e-6, rel=1e-7)
-    assert np.isfinite(jax.grad(lambda s: gaussian_spectrum(s, std).eigenvalues(5).sum())(0.9))
-
-
 # --- sampling --------------------------------------------------------------------------------------------------------
 
 
@@ -156,18 +142,6 @@ def test_rounding_of_parallel_sums_draws_no_atom_of_weight_zero(rng):
     grid = (np.arange(200_000, dtype=np.float32) + 0.5) / 200_000
     shares = np.bincount(invert(jnp.asarray(weights), grid), minlength=5000) / 200_000
     assert np.abs(np.cumsum(shares) - np.cumsum(np.float64(weights)) / weights.sum(dtype=float)).max() <= 2e-5
-
-
-def test_sampling_vmaps_over_keys_and_measures():
-    measure = Discrete(jnp.arange(3.0)[:, None], jnp.array([0.2, 0.3, 0.5]))
-    keys = jax.vmap(jax.random.key)(jnp.arange(4))
-    draws = jax.jit(jax.vmap(lambda key: measure.sample(key, num_points=50)))(keys)
-    assert draws.shape == (4, 50, 1)
-    assert np.array_equal(draws[2], measure.sample(jax.random.key(2), num_points=50))
-    assert not np.array_equal(draws[0], draws[1])
-    stacked = Discrete(jnp.stack([measure.points, measure.points + 10]), jnp.stack([measure.weights] * 2))
-    both = jax.vmap(lambda m, seed: m.sample(jax.random.key(seed), num_points=50))(stacked, jnp.arange(2))
-    assert (both[1] >= 10).all() and np.array_equal(both[0], draws[0])
 
 
 # --- errors ----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,92 @@
+"""What is asked of a certificate: one frozen record, which every part of the search reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxkern import checks, kernels
+from proofs_check.certify._maps import NAMES
+
+GOALS = ("distance", "spectral", "clustering", "separation")
+STATIONARY = (
+    kernels.Gaussian,
+    kernels.Laplacian,
+    kernels.Cauchy,
+    kernels.Exponential,
+    kernels.Matern32,
+    kernels.Matern52,
+)
+"""Kernels K(x - y) with K(x, x) = 1 that have Fourier features."""
+KERNELS: dict[str, Callable[[Any], kernels.Kernel]] = {kernel.__name__.lower(): kernel for kernel in STATIONARY}
+SEPARATIONS = ("means", "points")
+
+
+@dataclass(frozen=True)
+class Request:
+    """A goal for maps of a table, and how sure of it one wants to be.
+
+    Attributes
+    ----------
+    eps, delta : largest error and failure probability, in (0, 1).
+    confidence : of the certificates, in (0, 1).
+    goal : "distance", the largest relative error of the kernel distance over pairs of points; "spectral",
+        |K - Khat|_2 / n for the Gram matrix K; "clustering", the share of points that kernel k-means groups in another
+        way than with the exact kernel; "separation", the share of the separation of given classes that is lost.
+    kernel : "gaussian", "laplacian", "cauchy", "exponential", "matern32" or "matern52".
+    lengthscale : of the kernel; by default the median distance of 100,000 pairs, fewer for more than 500 columns.
+    maps : names of functions of `jaxkern.features`; by default every map of the library.
+    time : minutes, the time limit. Where it is short, draws look at samples of the rows, and the guarantee says so.
+    num_clusters : for the goal "clustering"; by default the number of classes.
+    separation : "means" or "points": what is to stay apart, as in Examples 2 and 1 of kpotufe2020.
+    dtype : of points and maps, "float32" or "float64"; by default float32, but float64, where jax_enable_x64 is on, for
+        points that float32 rounds too much, or pairs that it cannot tell apart. Errors are measured against the
+        kernel of the rows in float64 in any case, so that what rounding does to points and maps is part of them.
+    """
+
+    eps: float = 0.1
+    delta: float = 0.05
+    confidence: float = 0.999
+    goal: str = "distance"
+    kernel: str = "gaussian"
+    lengthscale: float | None = None
+    maps: Sequence[str] | None = None
+    time: float = 10.0
+    num_clusters: int | None = None
+    separation: str = "means"
+    dtype: str | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for what is out of range, and for names that are not known."""
+        for name in ("eps", "delta", "confidence"):
+            checks.open_unit(name, getattr(self, name))
+        _positive("time", self.time)
+        if self.lengthscale is not None:
+            _positive("lengthscale", self.lengthscale)
+        _one_of("goal", self.goal, GOALS)
+        _one_of("kernel", self.kernel, KERNELS)
+        _one_of("separation", self.separation, SEPARATIONS)
+        object.__setattr__(self, "maps", NAMES if self.maps is None else tuple(self.maps))
+        for name in self.maps or ():
+            _one_of("maps", name, NAMES)
+        if not self.maps:
+            raise ValueError(f"maps must name at least one of {', '.join(NAMES)}")
+        known = self.dtype in (None, "float32", "float64")
+        if not known or (self.dtype and jax.dtypes.canonicalize_dtype(self.dtype) != np.dtype(self.dtype)):
+            raise ValueError(f"dtype must be float32, or float64 with jax_enable_x64, got {self.dtype!r}")
+
+
+def _positive(name: str, value: Any) -> None:
+    if not isinstance(value, Real):
+        raise ValueError(f"{name} must be a positive number, got {value!r}")
+    checks.positive(name, value)
+
+
+def _one_of(name: str, value: Any, known: Any) -> None:
+    if value not in tuple(known):
+        raise ValueError(f"{name} must be among {', '.join(known)}, got {value!r}")

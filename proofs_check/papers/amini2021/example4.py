@@ -1,0 +1,104 @@
+"""amini2021, Examples 3 and 4: what noise does to the mean kernel (Section 3.2); Theorem E for (28)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from jaxkern import kernels, measures
+from jaxkern.bounds import concentration
+from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting
+from proofs_check.papers.amini2021 import laws
+from proofs_check.papers.amini2021.laws import Pairs
+from proofs_check.papers.amini2021.places import NOISE, TAU, blocks, two_spheres
+from proofs_check.papers.shared import always, parametrized, real
+
+
+def _noiseless() -> Check:
+    n, d = 24, 10**6
+    labels = np.arange(n) % 2
+    where = np.random.default_rng(3).uniform(0, 1, n) + 4 * labels
+
+    def parameters(noise: float, off_diagonal: bool) -> tuple[float, float]:
+        s2 = 1 + 2 * noise**2 / (d * TAU**2)
+        mean = s2 ** (-d / 2) * np.exp(-((where[:, None] - where) ** 2) / (2 * s2 * TAU**2))
+        np.fill_diagonal(mean, 1)
+        found = blocks(mean, labels, off_diagonal=off_diagonal)
+        return float(found.vbar2), float(found.gamma2)
+
+    @parametrized(Inequality)
+    def sides(off_diagonal: bool = True, factor: float = 1.0) -> Pairs:
+        """vbar / gamma with noise over its bound: entries move by 2 sigma^2 / (e d tau^2) at most."""
+        still, moved = parameters(0.0, off_diagonal), parameters(NOISE, off_diagonal)
+        step = 2 * NOISE**2 / (math.e * d * TAU**2) * 10  # room for rounding, too
+        v, g = (math.sqrt(x) for x in still)
+        right = (v + step) / (g - 2 * step)
+        return [(math.sqrt(moved[0] / moved[1]) / right, always(factor, "amini2021, after (26)"))]
+
+    settings = (Setting(f"two segments, n={n}, d={d}"),)
+    return Check(
+        printed=Form(sides(off_diagonal=False), settings),
+        corrected=Form(sides(), settings),
+        controls=(Control("half of it", sides(factor=0.5), settings, "wrong factor"),),
+    )
+
+
+COSINES = (0.0, 1e-9, 0.3, -0.3, 0.9, -1.0, 1.0)
+
+
+def _eq28() -> Check:
+    @parametrized(Identity)
+    def residual(setting: Setting, cosines: tuple[float, ...], zero: int = 1, noise: float = NOISE) -> np.ndarray:
+        r, q, d = setting.numbers["r"], setting.numbers["q"], setting.shapes["d"]
+        true = np.array([laws.radial_quadrature(a, r, q, NOISE, TAU, d) for a in cosines])
+        return laws.radial_mean(np.array(cosines), r, q, noise, TAU, d, zero) / true - 1
+
+    def library(setting: Setting) -> np.ndarray:
+        r, q, d = setting.numbers["r"], setting.numbers["q"], setting.shapes["d"]
+        true = real([laws.radial_quadrature(a, r, q, NOISE, TAU, d) for a in COSINES])
+        others = np.stack([q * np.array(COSINES), q * np.sqrt(1 - np.array(COSINES) ** 2)], axis=1)
+        first, second = (real(points @ np.eye(2, d)) for points in (np.array([[r, 0.0]]), others))
+        mean = measures.mean_kernel_between(kernels.Gaussian(TAU), first, second, measures.RadialNoise(NOISE))
+        return np.asarray(mean[0] / true - 1)
+
+    settings = two_spheres(4, 50)
+    no_sign, variance = residual(cosines=COSINES[:1], zero=0), residual(cosines=COSINES[1:], noise=NOISE**2)
+    return Check(
+        printed=Form(residual(cosines=COSINES[1:]), settings),
+        corrected=Form(Identity(library), settings),
+        controls=(
+            Control("sign(0) = 0", no_sign, settings, "hypothesis broken"),
+            Control("the variance of the noise for its root", variance, settings, "swapped constants"),
+        ),
+    )
+
+
+def _angle() -> Check:
+    dims, r = (10, 100, 10**6), 5.0
+
+    def goes_away() -> Pairs:
+        """By how much the kernel differs between two angles: in high dimensions, and in dimension 10."""
+        low, high = (
+            float(np.ptp(laws.radial_mean(np.array([0.01, 0.9]), r, r, NOISE, TAU, d))) for d in (dims[0], dims[-1])
+        )
+        return [(high, always(low / 2, "amini2021, Example 4"))]
+
+    @parametrized(Inequality)
+    def limit(level: float = 1.0) -> Pairs:
+        """|f_d - f_tau(|u - v|)| in units of the bound."""
+        a = np.linspace(-1, 1, 41)
+        pairs = []
+        for d in dims:
+            right = concentration.radial_mean_gap(noise=NOISE, lengthscale=TAU, dim=d)
+            mean = laws.radial_mean(a, r, r, NOISE, TAU, d)
+            apart = np.abs(mean - laws.still_kernel(level * a, r, r, TAU)) / right.value
+            pairs += [(float(x), laws.rescaled(right, 1 / right.value)) for x in apart]
+        return pairs
+
+    settings = (Setting("both at distance 5 from the origin, noise 1.5"),)
+    return Check(
+        printed=Form(Inequality(goes_away), settings),
+        corrected=Form(limit(), settings),
+        controls=(Control("a limit that depends on the norms alone", limit(level=0.0), settings, "term left out"),),
+    )

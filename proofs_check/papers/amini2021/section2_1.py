@@ -1,0 +1,362 @@
+"""amini2021, Section 2.1: Lipschitz kernels up to Remark 1; Theorem A."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from scipy import special, stats
+
+from jaxkern import kernels, problems
+from jaxkern.bounds import Bound, concentration
+from proofs_check.claim import Check, Control, Exact, Form, Inequality, Rate, Setting, Tail
+from proofs_check.papers.amini2021 import laws, trials
+from proofs_check.papers.amini2021.laws import Pairs
+from proofs_check.papers.amini2021.places import LIPSCHITZ, Scope, around, clipped, per_point
+from proofs_check.papers.shared import always, parametrized, real, rng_of
+
+# ------------------------------------------------------------------------------------------ (2), (3) and Definition 2
+
+
+def _jointly() -> Check:
+    source = "amini2021, after (2)"
+
+    def sides(factor: float, *, back: bool) -> Inequality:
+        def check(key: jax.Array, setting: Setting) -> Pairs:
+            """Quotients of differences: over |x - x'| + |y - y'|, or `back` over the norm of the pair."""
+            rng = rng_of(key)
+            pairs = []
+            for _ in range(500):
+                x, y, move = rng.standard_normal((3, 2))
+                for step in (np.concatenate([move, move]), rng.standard_normal(4)):
+                    a, b = np.concatenate([x, y]), np.concatenate([x, y]) + step
+                    if setting.name == "x + y":
+                        change = abs(step[0] + step[2])
+                    else:
+                        change = abs(float(np.linalg.norm(a) - np.linalg.norm(b)))
+                    apart = float(np.linalg.norm(step[:2]) + np.linalg.norm(step[2:]))
+                    over = float(np.linalg.norm(step)) if back else apart
+                    pairs.append((change / over, always(factor, source)))
+            if back and setting.name == "x + y":
+                pairs.append((2 / math.sqrt(2), always(factor, source)))  # a common step along the first axis
+            return pairs
+
+        return Inequality(check)
+
+    joint, both = (Setting("|(x, y)|"),), (Setting("|(x, y)|"), Setting("x + y"))
+    return Check(
+        printed=Form(sides(1.0, back=False), joint),
+        corrected=Form(sides(math.sqrt(2), back=True), both),
+        controls=(Control("1.4 for sqrt(2)", sides(1.4, back=True), both[1:], "wrong factor"),),
+    )
+
+
+@jax.jit
+def _values(kernel: Any, X: jax.Array, Y: jax.Array) -> jax.Array:
+    return jax.vmap(kernel)(X, Y)
+
+
+def _lipschitz_kernels() -> Check:
+    def sides(factor: float) -> Inequality:
+        def check(key: jax.Array, setting: Setting) -> Pairs:
+            kernel, dim = setting.population["kernel"], setting.shapes["dim"]
+            x1, x2, first, second = np.asarray(jax.random.normal(key, (4, 300, dim)), np.float64)
+            steps = 10.0 ** np.random.default_rng(1).uniform(-1, 0.5, (300, 1))
+            y1, y2 = x1 + steps * first, x2 + np.where(np.arange(300) % 2, 1, 0)[:, None] * steps * second
+            apart = np.sum(np.linalg.norm([x1 - y1, x2 - y2], axis=2), axis=0)
+            change = _values(kernel, real(x1), real(x2)) - _values(kernel, real(y1), real(y2))
+            change = np.abs(np.asarray(change, np.float64))
+            right = always(factor * float(kernels.lipschitz(kernel, dim)), "amini2021, (3)")
+            return [(float(c / d), right) for c, d in zip(change, apart, strict=True)]
+
+        return Inequality(check)
+
+    built_in = (kernels.Distance(), kernels.Gaussian(0.7), kernels.Exponential(0.5))
+    settings = tuple(Setting(f"{type(k).__name__}, d=3", {"kernel": k}, shapes={"dim": 3}) for k in built_in)
+    return Check(
+        printed=Form(sides(1.0), settings),
+        controls=(Control("half of the constant", sides(0.5), settings, "wrong factor"),),
+    )
+
+
+def _definition_2b() -> Check:
+    @parametrized(Inequality)
+    def slopes(setting: Setting, constant: float) -> Pairs:
+        z = np.linspace(-4, 4, 801)
+        u, numbers = stats.norm.cdf(z), setting.numbers
+        if "e" in numbers:  # density 1 / (4 e) within e of a and of -a
+            e, a = numbers["e"], math.sqrt(1 - numbers["e"] ** 2 / 3)
+            quantiles, omega = np.where(u < 0.5, -a - e + 4 * e * u, a - 3 * e + 4 * e * u), 4 * e
+        else:  # density (1 + slope y) / (1 + slope / 2) on [0, 1], at least 1 / omega
+            slope = numbers["slope"]
+            mass, omega = (1 + slope / 2) * u, 1 + slope / 2
+            quantiles = 2 * mass / (1 + np.sqrt(1 + 2 * slope * mass))
+        right = always(constant, "amini2021, proof of Theorem 1, class (b)")
+        return [(float(s), right) for s in np.diff(quantiles) / np.diff(z) / omega]
+
+    gaps = tuple(Setting(f"uniform near -1 and 1, e={e:g}", numbers={"e": e}) for e in (0.1, 0.01))
+    ramps = tuple(Setting(f"ramp of slope {slope:g}", numbers={"slope": slope}) for slope in (0.0, 2.0, 20.0))
+    return Check(
+        printed=Form(slopes(constant=1.0), gaps),
+        corrected=Form(slopes(constant=1 / math.sqrt(2 * math.pi)), ramps),
+        controls=(Control("a third for 1 / sqrt(2 pi)", slopes(constant=1 / 3), ramps, "wrong factor"),),
+    )
+
+
+# ----------------------------------------------------------------------------------------------- Theorem 1, Theorem A
+
+
+def _without_t(bound: Callable[[Setting], Bound]) -> Callable[[Setting], Bound]:
+    """Return a bound without its term in t, with its probability."""
+
+    def right(setting: Setting) -> Bound:
+        still = bound(dataclasses.replace(setting, numbers={**setting.numbers, "t": 0.0}))
+        return Bound(still.value, bound(setting).probability, True, "without t")
+
+    return right
+
+
+def _class_lc(scope: Scope) -> Check:
+    models = (
+        trials.sums("Gaussian"),
+        trials.sums("class (a), softplus", problems.SoftplusImageLaw()),
+        trials.sums("class (b), uniform", problems.RampLaw(0.0)),
+        trials.sums("class (b), ramp", problems.RampLaw()),
+        trials.sums("class (c), skewed", problems.SkewedLaw()),
+    )
+    bound = per_point(concentration.lipschitz_kernel, *LIPSCHITZ, "mean_scale")
+    tail, first = Tail(trials.gram_error, bound), around(models[:1], scope.deltas[:1])
+    reused = tuple(Setting(s.name, s.population, {**s.numbers, "reused": 1.0}) for s in around(models[:1], (0.01,)))
+    return Check(
+        corrected=Form(tail, around(models, scope.deltas)),
+        controls=(
+            Control("without the term in t", Tail(trials.gram_error, _without_t(bound)), first, "term left out"),
+            Control("one draw of the noise for all points", tail, reused, "reused key"),
+        ),
+    )
+
+
+def _theorem_1(scope: Scope) -> Check:
+    def gap(c: float, e: float) -> Setting:
+        numbers = {"lipschitz": 1.0, "omega": 4 * e, "scale": 1.0, "n": 32.0, "c": c, "e": e}
+        numbers["t"] = math.sqrt(math.log(20) / c)
+        return Setting(f"W within {e:g} of -1 or 1, c={c:g}", None, numbers, {"n": 32})
+
+    def rooted(setting: Setting) -> Bound:
+        """The mean of the order of sqrt(n) instead of n."""
+        right, n = bound(setting), setting.numbers["n"]
+        lost = 2 * setting.numbers["omega"] * (1 - n**-0.5) * math.sqrt(2)
+        return Bound(right.value - lost, right.probability, right.valid, right.source)
+
+    formula = concentration.lipschitz_kernel
+    bound = per_point(formula, *LIPSCHITZ, as_printed=True)
+    settings = around(
+        (trials.sums("x + y, Gaussian"), trials.sums("x + y, ramp", problems.RampLaw())), scope.deltas, operator=True
+    )
+    return Check(
+        printed=Form(
+            Tail(trials.gap_error, per_point(formula, *LIPSCHITZ, "c", as_printed=True)),
+            (gap(0.5, 0.01), gap(0.01, 0.003), gap(1e-4, 1e-4)),
+        ),
+        corrected=Form(Tail(trials.gram_error, bound), settings),
+        controls=(Control("sqrt(n) for n", Tail(trials.gram_error, rooted), settings[:1], "wrong power"),),
+    )
+
+
+def _distance_kernel(scope: Scope) -> Check:
+    n = trials.POINTS
+    close_and_far = np.random.default_rng(21).standard_normal((n, n)) * (np.arange(n) < 3)
+    close_and_far *= np.repeat([0.0, 0.3, 3.0], n // 3)[:, None]
+    levels = np.repeat([0.2, 0.5, 1.0], n // 3)
+    far = trials.distances("distances, two far centres", trials.two_centres(n, n, 50.0), 1.0, 3)  # nearly attains it
+    models = (trials.distances("distances, three levels of noise", close_and_far, levels, 3), *scope.models, far)
+    bound = per_point(concentration.distance_kernel, *LIPSCHITZ, "mean_scale")
+    half = Tail(trials.gram_error, lambda setting: laws.rescaled(bound(setting), 0.5))
+    return Check(
+        corrected=Form(Tail(trials.gram_error, bound), around(models, scope.deltas)),
+        controls=(Control("half of it", half, around((far,), scope.deltas[:1]), "wrong factor"),),
+    )
+
+
+def _known_variance(scope: Scope) -> Check:
+    @functools.cache
+    def total(model: trials.Model) -> float:
+        means, d = model.means, model.means.shape[1]
+        given = {"noise_variance": 2 * float(model.variances[0, 0]), "lengthscale": float(model.kernel.lengthscale)}
+        squared = np.sum((means[:, None] - means) ** 2, axis=2)[~np.eye(len(means), dtype=bool)]
+        distinct, counts = np.unique(squared, return_counts=True)
+        variance = concentration.gaussian_pair_variance
+        return float(counts @ [variance(squared_distance=float(x), dim=d, **given).value for x in distinct])
+
+    def settings(deltas: Sequence[float]) -> tuple[Setting, ...]:
+        return tuple(
+            dataclasses.replace(s, numbers={**s.numbers, "total_variance": total(s.population)})
+            for s in around(scope.models, deltas)
+        )
+
+    bound = per_point(concentration.distance_kernel_from_variance, *LIPSCHITZ, "total_variance")
+    still, first = Tail(trials.gram_error, _without_t(bound)), settings(scope.deltas[:1])
+    return Check(
+        corrected=Form(Tail(trials.gram_error, bound), settings(scope.deltas)),
+        controls=(Control("without the term in t", still, first, "term left out"),),
+    )
+
+
+def _variance_lc() -> Check:
+    @parametrized(Inequality)
+    def sides(factor: float = 1.0, *, off_by_one: bool = False) -> Pairs:
+        pair = laws.rescaled(concentration.pair_variance_lc(**laws.UNIT), factor)
+        diagonal = laws.rescaled(concentration.diagonal_variance_lc(**laws.UNIT), factor)
+        pairs = [(2.0, pair), (4.0, diagonal)]  # K = x + y, W ~ N(0, 1)
+        for n in (1, 2, 30):
+            mean = concentration.frobenius_mean_lc(**laws.UNIT, num_points=n)
+            square = mean.value**2 * (n / (n + 1) if off_by_one else 1)
+            pairs.append((2.0 * n * (n + 1) / n**2, always(factor * square / n**2, mean.source)))
+        for tau in (0.5, 1.0, 3.0):  # the Gaussian kernel, in units of L^2
+            for squared in (0.0, 1.0, 9.0):
+                given = {"squared_distance": squared, "noise_variance": 2.0, "lengthscale": tau, "dim": 2}
+                variance = concentration.gaussian_pair_variance(**given).value
+                pairs.append((variance / trials.lipschitz_gaussian(tau) ** 2, pair))
+        return pairs
+
+    settings = (Setting("standard normal noise"),)
+    return Check(
+        corrected=Form(sides(), settings),
+        controls=(
+            Control("0.98 of it", sides(factor=0.98), settings, "wrong factor"),
+            Control("n for n + 1", sides(off_by_one=True), settings, "n for n - 1"),
+        ),
+    )
+
+
+def _concentrated_data() -> Check:
+    @parametrized(Exact)
+    def probability(setting: Setting, as_printed: bool = False, mean: bool = True) -> tuple[float, float]:
+        n, far = setting.shapes["n"], setting.numbers["t"]
+        given = {**laws.UNIT, "num_points": n, "c": 1.0}
+        right = concentration.concentrated_data(**given, t=far, as_printed=as_printed)
+        lost = 0.0 if mean else concentration.concentrated_data(**given, t=0.0, as_printed=as_printed).value
+        chances, norms = laws.sum_norms(n)
+        if not laws.has_property_33(1.0):
+            raise ValueError("the law on ten points must have property (33) with c = 1")
+        return laws.log_of(float(chances @ (norms > right.value - lost))), math.log(1 - right.probability)
+
+    settings = tuple(
+        dataclasses.replace(s, name=f"{s.name}, t={far:g}", numbers={"t": far})
+        for s in laws.ten_points(1, 2, 4)
+        for far in (0.2, 0.6, 1.0)
+    )
+    return Check(
+        printed=Form(probability(as_printed=True), settings),
+        corrected=Form(probability(), settings),
+        controls=(Control("without the mean", probability(mean=False), settings, "term left out"),),
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- Proposition 1
+
+
+def _proposition_1() -> Check:
+    @parametrized(Exact)
+    def probability(setting: Setting, factor: float = 1.0) -> tuple[float, float]:
+        """X is -2, 0 or 2 with probabilities 1/4, 1/2, 1/4 and s = L = 1: K - E K = h h' - I / 2."""
+        n = setting.shapes["n"]
+        lower = concentration.lower_limit(lipschitz=1.0, scale=1.0, num_points=n)
+        count = np.arange(n + 1)
+        below = stats.binom.pmf(count, n, 0.5) @ (np.maximum(count - 0.5, 0.5) <= factor * lower.value)
+        return laws.log_of(float(below)), math.log(1 - lower.probability)
+
+    settings = tuple(Setting(f"n={n}", shapes={"n": n}) for n in (8, 16, 32, 64))
+    return Check(
+        printed=Form(probability(), settings),
+        controls=(Control("n / 2 for n / 8", probability(factor=4.0), settings, "wrong factor"),),
+    )
+
+
+def _points() -> Check:
+    settings = clipped(16, 32, 64, 128, 256)
+    return Check(
+        printed=Form(Rate(trials.clipped_norm, "n", 1.0), settings),
+        controls=(Control("the exponent 0.5", Rate(trials.clipped_norm, "n", 0.5), settings, "wrong power"),),
+    )
+
+
+def _any_share() -> Check:
+    @parametrized(Exact)
+    def probability(setting: Setting, power: float = 1.0) -> tuple[float, float]:
+        """X is -2, 0 or 2 and s = L = 1: |K - E K| is the larger of N - p and p, N ~ Bin(n, p)."""
+        n, p = setting.shapes["n"], setting.numbers["p"]
+        count = np.arange(n + 1)
+        below = np.maximum(count - p, p) <= n * p**power / 4
+        return laws.log_of(float(stats.binom.pmf(count, n, p) @ below)), -n * p**2 / 2
+
+    settings = tuple(
+        Setting(f"P(|X| > s)={p:g}, n={n}", numbers={"p": p}, shapes={"n": n})
+        for p in (0.05, 0.3, 0.5, 1.0)
+        for n in (math.ceil(4 / p), 4 * math.ceil(4 / p))
+    )
+    return Check(
+        corrected=Form(probability(), settings),
+        controls=(Control("1 for p", probability(power=0.0), settings[:1], "wrong power"),),
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------ (6), (7)
+
+
+def _eq6() -> Check:
+    def left(n: int) -> float:
+        return laws.sum_errors(n)[0] / n**2
+
+    formula = concentration.frobenius_mean_square
+    smaller = laws.under_33(left, formula, 0.5 / (1 + math.log(2)))
+    one = laws.ten_points(1)
+    return Check(
+        printed=Form(laws.under_33(left, functools.partial(formula, as_printed=True)), one),
+        corrected=Form(laws.under_33(left, formula), laws.ten_points(1, 2, 3)),
+        controls=(
+            Control("1 / c for 2 (1 + ln 2) / c", smaller, laws.ten_points(1, 3), "wrong factor"),
+            Control("1 for 1 + 1 / n", laws.under_33(left, formula, 0.5), one, "n for n - 1"),
+        ),
+    )
+
+
+def mean_norm(dim: int, variance: float, offset: float) -> float:
+    """Return E |Z| for Z ~ N(m, variance I) in R^dim, |m| = offset."""
+    ratio = math.exp(math.lgamma((dim + 1) / 2) - math.lgamma(dim / 2))
+    return float(math.sqrt(2 * variance) * ratio * special.hyp1f1(-0.5, dim / 2, -(offset**2) / (2 * variance)))
+
+
+def _eq7() -> Check:
+    constant = 100.0
+
+    def printed(setting: Setting) -> Pairs:
+        """K = |x - y|, equal means, Sigma = I / d: E (K - tr Sigma)^2 against C (tr Sigma^2 + C1 |Sigma|)."""
+        d = setting.shapes["d"]
+        return [(2 - 2 * mean_norm(d, 2 / d, 0.0) + 1, always(constant * (1 + constant) / d, "amini2021, (7)"))]
+
+    @parametrized(Inequality)
+    def sides(setting: Setting, factor: float = 1.0) -> Pairs:
+        """E (|X - Y| - a)^2 = 2 a (a - E |X - Y|), a^2 = |m|^2 + 2 tr Sigma, in units of the bound."""
+        d, offset = setting.shapes["d"], setting.numbers["offset"]
+        a2 = offset**2 + 2 * d
+        a = math.sqrt(a2)
+        left = 2 * a * (a - mean_norm(d, 2.0, offset))
+        sharp = 2 * a * 2 / (a + math.sqrt(a2 - 2))
+        source = "amini2021, (7), corrected"
+        return [(left / sharp, always(factor, source)), (sharp / 4, always(1, source))]
+
+    settings = tuple(
+        Setting(f"d={d}, means at distance {m:g}", numbers={"offset": m}, shapes={"d": d})
+        for d, m in ((1, 0.0), (1, 3.0), (10, 0.0), (10, 3.0), (400, 0.0), (400, 3.0), (3, 30.0))
+    )
+    return Check(
+        printed=Form(Inequality(printed), (Setting("|x - y|, Sigma = I / d, d=10^6", shapes={"d": 10**6}),)),
+        corrected=Form(sides(), settings),
+        controls=(Control("nine tenths of it", sides(factor=0.9), settings[-1:], "wrong factor"),),
+    )

@@ -1,0 +1,60 @@
+"""amini2021, Section 3.5: the sign of the kernel, and mutual information."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxkern import metrics
+from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting
+from proofs_check.papers.amini2021.laws import Pairs
+from proofs_check.papers.amini2021.section3_1 import distances, leading
+from proofs_check.papers.shared import always, parametrized, rng_of
+
+
+def _sign() -> Check:
+    def residual(*, signed: bool) -> Identity:
+        def check(key: jax.Array, setting: Setting) -> np.ndarray:
+            """Distances between embedded points for K = |x - y| and for -K."""
+            K = distances(rng_of(key).standard_normal((15, 3))) / 15
+            embedded = (leading(A, setting.shapes["R"], signed=signed) for A in (K, -K))
+            plus, minus = (distances(vectors * values) for values, vectors in embedded)
+            return (plus - minus) / plus.max()
+
+        return Identity(check)
+
+    settings = tuple(Setting(f"R={rank}, n=15", shapes={"R": rank}) for rank in (2, 3))
+    return Check(
+        printed=Form(residual(signed=False), settings),
+        controls=(Control("the R largest eigenvalues", residual(signed=True), settings, "wrong operator"),),
+    )
+
+
+def _information() -> Check:
+    @functools.cache
+    def pairs_of(name: str) -> list[tuple[float, float]]:
+        """Mutual information and accuracy of labelings of 12 points, all that differ in counts."""
+        if name == "three clusters, two merged":
+            true, guesses = np.repeat([0, 1, 2], 4), [np.repeat([0, 0, 1], 4)]
+        else:
+            true = np.repeat([0, 1], 6)
+            guesses = [np.concatenate([np.arange(6) < a, np.arange(6) < b]) * 1 for a in range(7) for b in range(7)]
+        labelings = [(jnp.asarray(true), jnp.asarray(guess)) for guess in guesses]
+        return [
+            (float(metrics.normalized_mutual_info(*pair)), 1 - float(metrics.misclassification_rate(*pair)))
+            for pair in labelings
+        ]
+
+    @parametrized(Inequality)
+    def sides(setting: Setting, level: float = 1.0) -> Pairs:
+        return [(info, always(level * right, "amini2021, Section 3.5")) for info, right in pairs_of(setting.name)]
+
+    merged, equal = (Setting("three clusters, two merged"),), (Setting("two clusters of 6"),)
+    return Check(
+        printed=Form(sides(), merged),
+        corrected=Form(sides(), equal),
+        controls=(Control("three quarters of the accuracy", sides(level=0.75), equal, "wrong factor"),),
+    )

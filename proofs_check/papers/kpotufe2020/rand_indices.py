@@ -1,0 +1,148 @@
+"""The protocol of Table 2 and Figure 2 of kpotufe2020: data, embeddings, k-means, Rand indices of many repetitions."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxkern import checks, features, landmarks
+from jaxkern.kernels import Gaussian, quantile_lengthscale
+from jaxkern.kmeans import kmeans
+from jaxkern.metrics import rand_index
+from proofs_check.engine.reading import DataError, load, npz_names, read_npz, reading
+
+METHODS = ("k-means", "K-k-means", "KPCA", "K-JL")
+FILES = {"avila": "avila.npz", "iot": "nbaiot.npz", "banknote": "banknote.npz"}
+IOT_DEVICES = (0, 3, 4, 5, 6)
+IOT_PER_DEVICE = 2000
+BATCH_ELEMENTS = 2**26  # of the embedded points of a batch: 256 MB in float32
+MAX_ITERATIONS = 100
+
+# ---------------------------------------------------------------------------------------------------------------- data
+
+
+def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Return the points X, (N, dim) float64, and the labels y, (N,) integers, of an .npz file.
+
+    Raises `proofs_check.engine.reading.DataError`, whose message is one line.
+    """
+    X = load(path)
+    with reading(path, {".npz": ".npz (with X and y)"}), path.open("rb") as file:
+        if "y" not in npz_names(path, file):
+            raise DataError(f"{path}: holds no labels named y; save with np.savez(file, X=..., y=...)")
+        y = read_npz(path, file, "y")
+    if y.shape != X.shape[:1] or y.dtype.kind not in "iu":
+        raise DataError(f"{path}: y must be {len(X)} integers, one label for each row of X, got {y.dtype} {y.shape}")
+    return X, y
+
+
+def iot_sample(X: Any, y: Any, *, per_device: int = IOT_PER_DEVICE) -> tuple[np.ndarray, np.ndarray]:
+    """Return `per_device` rows (or as many as there are) of each of IOT_DEVICES, (N, dim) and (N,).
+
+    The rows are chosen once for all. Raises ValueError if a device has no row.
+    """
+    rng = np.random.default_rng(0)
+    parts = [rng.permutation(np.flatnonzero(np.asarray(y) == device))[:per_device] for device in IOT_DEVICES]
+    if not all(len(part) for part in parts):
+        there = sorted(set(np.asarray(y).tolist()))
+        raise ValueError(f"y must hold every one of the devices {IOT_DEVICES}, got {there}")
+    rows = np.concatenate(parts)
+    return np.asarray(X)[rows], np.asarray(y)[rows]
+
+
+def standardise(X: Any) -> np.ndarray:
+    """Return X, (N, dim), with mean 0 and variance 1 in every column; a constant column becomes 0."""
+    X = np.asarray(X, np.float64)
+    X = X - X.mean(0)
+    deviation = X.std(0)
+    return X / np.where(deviation > 0, deviation, 1)
+
+
+class Clusters(NamedTuple):
+    """Points to cluster, their true classes numbered from 0, the number of these, and the kernel."""
+
+    X: Any
+    truth: jax.Array
+    k: int
+    kernel: Any
+
+
+def clusters(X: Any, labels: Any, width: Any = None) -> Clusters:
+    """Return points (N, dim) with labels (N,), and the Gaussian kernel of a width, by default the 25th percentile.
+
+    Raises ValueError where they do not fit.
+    """
+    X = checks.matrix("X", X, min_rows=2)
+    classes, numbered = np.unique(np.asarray(checks.labels("labels", labels, size=X.shape[0])), return_inverse=True)
+    kernel = Gaussian.from_width(quantile_lengthscale(X, 0.25) if width is None else width)
+    return Clusters(X, jnp.asarray(numbered.reshape(-1), jnp.int32), len(classes), kernel)
+
+
+# --------------------------------------------------------------------------------------------------------- repetitions
+
+
+class Sizes(NamedTuple):
+    """Clusters, landmarks and features."""
+
+    k: int
+    n: int
+    d: int
+
+
+def rand_indices(
+    method: str, key: Any, numbers: jax.Array, kernel: Any, X: jax.Array, truth: jax.Array, *, sizes: Sizes
+) -> jax.Array:
+    """Return the Rand indices of the repetitions with these numbers, (batch,)."""
+    Z = X if method == "k-means" else embeddings(key, numbers, kernel, X, method=method, sizes=sizes)
+    return _scores(key, numbers, Z, truth, number_of_method=METHODS.index(method), k=sizes.k)
+
+
+@partial(jax.jit, static_argnames=("method", "sizes"))
+def embeddings(key: Any, numbers: jax.Array, kernel: Any, X: jax.Array, *, method: str, sizes: Sizes) -> jax.Array:
+    """Return the points as the repetitions with these numbers embed them, (batch, N, d)."""
+
+    def one(number: jax.Array) -> jax.Array:
+        key_landmarks, key_sketch, _ = _keys(key, number)
+        points = landmarks.uniform(key_landmarks, X, num_landmarks=sizes.n)
+        if method == "K-k-means":
+            return features.nystrom(kernel, points, rank=sizes.d)(X)
+        if method == "KPCA":
+            return features.kernel_pca(kernel, points, num_components=sizes.d, normalized=False)(X)
+        return features.kernel_jl(key_sketch, kernel, points, num_features=sizes.d, centered=True)(X)
+
+    return jax.vmap(one)(numbers)
+
+
+@partial(jax.jit, static_argnames="k")
+def _scores(
+    key: Any, numbers: jax.Array, Z: jax.Array, truth: jax.Array, *, number_of_method: int, k: int
+) -> jax.Array:
+    def one(number: jax.Array, Z: jax.Array) -> jax.Array:
+        key_clustering = jax.random.fold_in(_keys(key, number)[2], number_of_method)
+        # k-means does not depend on the scale, but float32 does on a very small one.
+        spread = jnp.sqrt(jnp.sum(jnp.var(Z, axis=0)))
+        Z = Z / jnp.where(spread > 0, spread, 1)
+        fit = kmeans(key_clustering, Z, k, max_iterations=MAX_ITERATIONS, tolerance=0.0, num_candidates=1)
+        return rand_index(truth, fit.labels)
+
+    def in_turn(numbers: jax.Array, Z: jax.Array) -> jax.Array:
+        if Z.ndim == 2:
+            return lax.map(lambda number: one(number, Z), numbers)
+        return lax.map(lambda both: one(*both), (numbers, Z))
+
+    def at_once(numbers: jax.Array, Z: jax.Array) -> jax.Array:
+        return jax.vmap(one, (0, None if Z.ndim == 2 else 0))(numbers, Z)
+
+    # One processor gains nothing from a batch, which ends only when the slowest of its repetitions does.
+    return lax.platform_dependent(numbers, Z, cpu=in_turn, default=at_once)
+
+
+def _keys(key: Any, number: jax.Array) -> Any:
+    """Return the keys of a repetition for landmarks, sketch and clustering."""
+    return jax.random.split(jax.random.fold_in(key, number), 3)

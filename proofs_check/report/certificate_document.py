@@ -1,0 +1,171 @@
+"""The JSON document of a certificate: checked, written in one step, read back. docs/certificate_schema.md explains it.
+
+Nothing here imports jax.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from proofs_check.engine.documents import fault_of, load, write_json
+from proofs_check.report.text import is_finite
+
+SCHEMA = 1
+_HUGE = 1e300  # sums and products of a few numbers below that are finite floats, also of whole numbers
+_TINY = 5e-324  # the least number above 0
+Test = Callable[[Any], bool]
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return the certificate that a file holds. Raises DocumentError, in one line, where it holds none to be read."""
+    return load(path, "certificate", "certificate", SCHEMA, find_fault)
+
+
+def write(path: Path, document: Mapping[str, Any]) -> None:
+    """Write a certificate as strict JSON in one step. Raises ValueError for what `find_fault` does not accept."""
+    fault = find_fault(document)
+    if fault:
+        raise ValueError(f"this is not a certificate of schema version {SCHEMA}: {fault}")
+    write_json(path, document)
+
+
+def find_fault(document: Any) -> str:
+    """Return the first thing in which a document differs from the schema, the empty string where there is none."""
+    try:
+        return fault_of(document, CERTIFICATE, "certificate") or next(filter(None, _contradictions(document)), "")
+    except RecursionError:
+        return "certificate is nested too deeply"
+
+
+def _contradictions(document: Mapping[str, Any]) -> list[str]:
+    """Return what is wrong with the parts that may be missing, and which parts contradict each other."""
+    maps, recommended, faults = document["maps"], document["map"], []
+    for i, entry in enumerate(maps):
+        where = f"certificate.maps[{i}]"
+        if entry["error"] is not None:
+            faults.append(fault_of(entry["error"], ERROR, f"{where}.error"))
+        if any(part["failures"] > part["draws"] for part in (entry, *entry["curve"])):
+            faults.append(f"{where} has more failures than draws")
+    if document["pairs"]:
+        faults.append(fault_of(document["pairs"], PAIRS, "certificate.pairs"))
+    faults.append(fault_of(document.get("classes", []), [CLASSES], "certificate.classes"))
+    if len({entry["map"] for entry in maps}) < len(maps):
+        faults.append("certificate.maps has a map twice")
+    if recommended not in {None, *(entry["map"] for entry in maps if entry["status"] == "certified")}:
+        faults.append(f"certificate.map is {recommended[:30]!r}, which certificate.maps does not certify")
+    return faults
+
+
+# The shape of a document, as `fault_of` asks for it; the schema page explains every key.
+
+
+def _within(low: float, high: float = _HUGE) -> Test:
+    return lambda value: is_finite(value) and low <= value <= high
+
+
+def _or_null(fits: Test) -> Test:
+    return lambda value: value is None or fits(value)
+
+
+def _among(*texts: str) -> Test:
+    return lambda value: isinstance(value, str) and value in texts
+
+
+def _each(fits: Test) -> Test:
+    """Return what objects with any names pass, whose values pass a test."""
+    return lambda value: isinstance(value, dict) and all(fits(entry) for entry in value.values())
+
+
+def _count(value: Any) -> bool:
+    return isinstance(value, int) and _amount(value)
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _decay(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        (_text if name in ("words", "pairs") else _real)(entry) for name, entry in value.items()
+    )
+
+
+def _keys(names: str, shape: Any) -> dict[str, Any]:
+    return dict.fromkeys(names.split(), shape)
+
+
+_real, _amount, _rate = _within(-_HUGE), _within(0), _within(0, 1)
+_open_rate = _within(_TINY, 1 - 2**-53)
+_evidence = {
+    "sizes": _or_null(_each(_count)),
+    "basis": _or_null(_among("draws", "this data", "worst case")),
+    "scope": _or_null(_among("all rows", "samples")),
+    **_keys("num_features points_per_draw", _or_null(_count)),
+}
+ERROR = _keys("median low high largest", _or_null(_amount))
+POINT = {
+    **_keys("size num_features draws failures", _count),
+    **_keys("low median high seconds_per_million", _or_null(_amount)),
+    "certifying": bool,
+}
+MAP = {
+    **_keys("map words", str),
+    "status": _among("certified", "not certified", "out of time", "not for this goal"),
+    **_evidence,
+    **_keys("draws failures", _count),
+    "rate_upper": _or_null(_rate),
+    "alpha": _rate,
+    "error": dict | None,
+    "seconds_per_million": _or_null(_amount),
+    **_keys("map_bytes feature_bytes_per_million", _or_null(_count)),
+    "curve": [POINT],
+}
+DEMAND = {
+    **_keys("map source words", str),
+    "sizes": _evidence["sizes"],
+    "num_features": _or_null(_count),
+    "worst_case": bool,
+}
+HYPOTHESIS = {**_keys("statement asks found", str), "holds": bool | None, "needed": _or_null(_count)}
+DATA = {
+    "source": str,
+    **_keys("rows num_columns duplicate_rows", _count),
+    **_keys("columns notes", [str]),
+    "left_out": _each(_text),
+    "standardized": bool,
+    "zero_pairs": _or_null(_count),
+}
+BIN = {**_keys("low high", _amount), "pairs": _count, **_keys("q50 q95 q100", _or_null(_amount))}
+PAIRS = {
+    **_keys("points pairs", _count),
+    **_keys("zero_pairs unresolved", _or_null(_count)),
+    "largest": _or_null(_amount),
+    "bins": [BIN],
+}
+CLASSES = {**_keys("first second", str), **_keys("exact kept", _or_null(_real))}
+SPECTRUM = {"points": _count, "eigenvalues": [_real], "effective_dimension": _each(_real), "decay": _decay}
+COMMANDS = _keys("again python load", str | None)
+RUN = {**_keys("seconds minutes_allowed", _amount), **_keys("device started", str), "versions": _each(_text)}
+CERTIFICATE = {
+    "certificate": lambda value: value == SCHEMA and value is not True,
+    **_keys("made_by goal_words kernel lengthscale_from guarantee", str),
+    "goal": _among("distance", "spectral", "clustering", "separation"),
+    "map": str | None,
+    **_evidence,
+    "sizes": _each(_count),
+    **_keys("lengthscale eps", _within(_TINY)),
+    **_keys("delta confidence", _open_rate),
+    "seed": _or_null(_count),
+    "dtype": _among("float32", "float64"),
+    "reasons": [str],
+    "data": DATA,
+    "theory": [DEMAND],
+    "maps": [MAP],
+    "spectrum": SPECTRUM,
+    "hypotheses": [HYPOTHESIS],
+    "pairs": dict,
+    "commands": COMMANDS,
+    "run": RUN,
+}

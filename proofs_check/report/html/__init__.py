@@ -1,1 +1,0 @@
-"""Parts that the page of a certificate still uses."""

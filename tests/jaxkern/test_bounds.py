@@ -1,0 +1,151 @@
+"""Every bound is its literal formula, valid up to the edges of its hypotheses, and the same on arrays."""
+
+import inspect
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from support.bound_cases import CONCENTRATION, FOURIER, SETTINGS, SKETCHING, STREAMING, words_of, wrong_edges
+from support.bounds import ARGUMENTS, named
+
+from jaxkern.bounds import Bound, concentration, fourier, sketching, streaming
+from jaxkern.bounds._bound import xp
+
+TOPICS = {sketching: SKETCHING, fourier: FOURIER, streaming: STREAMING, concentration: CONCENTRATION}
+CASES = {f"{module.__name__[8:]}.{name}": case for module, table in TOPICS.items() for name, case in table.items()}
+QUADRATURE = ("bounds.fourier.relative_distances_sharp", "bounds.fourier.relative_distances_given")
+"""Those whose literal form is a quadrature."""
+
+
+@pytest.mark.parametrize("module", TOPICS, ids=lambda module: module.__name__)
+def test_every_public_bound_is_in_the_table_with_its_hypotheses(module):
+    functions = {name: getattr(module, name) for name in module.__all__}
+    bounds = {
+        name for name, x in functions.items() if callable(x) and inspect.signature(x).return_annotation == "Bound"
+    }
+    assert {name.split()[0] for name, case in TOPICS[module].items() if case.edges} == bounds
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bounds_on_python_numbers_are_the_literal_formula_in_float64(name):
+    bound, words, value, failure, _ = CASES[name]
+    found = bound(**words)
+    assert isinstance(found, Bound) and (found.valid is True or (" at " in name and found.valid is False))
+    assert type(found.value) is float and type(found.probability) is float
+    assert found.value == pytest.approx(value, rel=1e-12)
+    tolerance = 1e-6 if name in QUADRATURE else 1e-9
+    assert 1 - found.probability == pytest.approx(failure, rel=tolerance, abs=1e-15)
+    assert any(paper in found.source for paper in ("kpotufe2020", "chen2016", "ghashami2016", "amini2021", "jaxkern"))
+    assert ("printed" in found.source) == name.endswith("printed")
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.edges])
+def test_hypotheses_hold_up_to_their_edges(name):
+    bound, words, *_, edges = CASES[name]
+    assert wrong_edges(bound, words, edges) == []
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if " at " not in name])
+def test_bounds_on_arrays_are_those_on_numbers_and_can_be_traced_in_each_argument(name, x64):
+    """The contract tests jit, map and differentiate them in all arguments at once."""
+    bound, words, *_ = CASES[name]
+    single = bound(**words)
+    arrays = {word: jnp.asarray(value, float) for word, value in words.items()}
+    found = bound(**arrays)
+    tolerance = 1e-6 if name in QUADRATURE else 1e-9
+    assert float(found.value) == pytest.approx(single.value, rel=tolerance)
+    assert 1 - float(found.probability) == pytest.approx(1 - single.probability, rel=tolerance, abs=1e-12)
+    assert bool(found.valid) and found.source == single.source
+    for word, value in arrays.items():
+        traced = jax.eval_shape(lambda x, word=word: bound(**words | {word: x}), value)
+        leaves = [leaf for leaf in (traced.value, traced.probability, traced.valid) if hasattr(leaf, "shape")]
+        assert leaves and all(leaf.shape == () for leaf in leaves), word
+
+
+# ------------------------------------------------------------------------------------------ numbers of every kind
+
+
+def test_numpy_scalars_of_any_dtype_give_float64():
+    words = dict(kappa=1.0, op_norm=0.5, trace=1.0, n=10**9, d=10**4, tau=3.0)
+    exact = sketching.weak_difference_coupled(**words)
+    kinds = (np.float32, np.float32, int, np.int32, np.int32, np.float32)
+    narrow = sketching.weak_difference_coupled(
+        **{word: kind(words[word]) for word, kind in zip(words, kinds, strict=True)}
+    )
+    assert type(narrow.value) is float and narrow.value == exact.value and narrow.valid is exact.valid is True
+
+
+def test_what_python_refuses_to_compute_is_a_number_of_ieee():
+    """A power of a negative number is complex in Python, and exp(1000) an error; a default is a plain float."""
+    words = words_of(sketching.weak_difference, op_norm=-0.6)
+    found = sketching.weak_difference(**words)
+    assert type(found.value) is float and math.isnan(found.value) and math.isfinite(found.probability)
+    assert found.valid is False
+    mapped = sketching.weak_difference(**words | {"op_norm": jnp.array([-0.6, 0.6])})
+    assert mapped.valid.tolist() == [False, True] and np.isfinite(mapped.probability).all()
+    found = sketching.projected_inner_products(op_norm=0.6, trace3=0.25, d=400, tau=-1000.0)
+    assert found.probability == -math.inf and math.isnan(found.value) and found.valid is False
+
+
+def test_nan_is_never_the_larger_nor_the_smaller_of_two_numbers():
+    for function in (xp.maximum, xp.minimum):
+        assert all(math.isnan(function(*pair)) for pair in ((1.0, math.nan), (math.nan, 1.0)))
+    assert xp.maximum(1.0, 2.0) == 2 and xp.minimum(1.0, 2.0) == 1
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "sqrt", "floor", "maximum"])
+def test_functions_follow_their_arguments(name):
+    """Plain floats stay so, also where Python raises; NumPy scalars and arrays have the rules of their own."""
+    function, arity = getattr(xp, name), 2 if name == "maximum" else 1
+    for value in (0.7, 0.0, -1.0, 1e4, math.inf, math.nan):
+        with np.errstate(all="ignore"):
+            expected = getattr(np, name)(*[np.float64(value)] * arity)
+            narrow = function(*[np.float64(value)] * arity)
+        found = function(*[value] * arity)
+        assert type(found) in (float, int) and isinstance(narrow, np.float64)
+        np.testing.assert_allclose([found, narrow], expected, rtol=1e-15)
+    assert isinstance(function(*[jnp.ones(2)] * arity), jax.Array) and isinstance(
+        function(*[np.ones(2)] * arity), jax.Array
+    )
+    with pytest.raises(TypeError):
+        function(*[1j] * arity)
+
+
+def test_what_is_no_number_is_refused_by_name_and_lists_are_arrays():
+    bound, words = concentration.lipschitz_kernel, CONCENTRATION["lipschitz_kernel"].words
+    assert bound(**words, mean_scale=None).value == bound(**words).value  # None stands for another argument there
+    wrong = [("t", value) for value in (None, "1", True, [], [[1.0], [1.0, 2.0]], ["1"])]
+    for word, value in (*wrong, ("mean_scale", "1"), ("mean_scale", True)):
+        with pytest.raises(ValueError, match=f"{word} must be a real number, got"):
+            bound(**words | {word: value})
+    found, single = bound(**words | {"t": [1, 2]}), [bound(**words | {"t": t}).value for t in (1, 2)]
+    np.testing.assert_allclose(found.value, single, rtol=20 * float(jnp.finfo(found.value.dtype).eps))
+
+
+@pytest.mark.parametrize("name", ["fourier.quadratic_form_shifted", "concentration.truncation", "streaming.best_rank"])
+def test_as_printed_must_be_a_truth_value(name):
+    bound, words, *_ = CASES[f"bounds.{name}"]
+    for wrong in ("yes", 1):
+        with pytest.raises(ValueError, match="as_printed"):
+            bound(**words, as_printed=wrong)
+
+
+def test_an_argument_that_is_not_a_number_shows_also_where_it_is_not_used():
+    words = {"frequency_energy": 3.0, "distance": 0.7, "num_frequencies": 700.0}
+    assert fourier.gradient(**words, dim=5.0).valid and not fourier.gradient(**words, dim=np.nan).valid
+    dims = jnp.array([5.0, jnp.nan])
+    assert jax.vmap(lambda dim: fourier.gradient(**words, dim=dim).valid)(dims).tolist() == [True, False]
+
+
+def test_no_bound_is_valid_where_less_than_one_thing_is_counted():
+    tried, wrong = 0, []
+    for name, words in ARGUMENTS.items():
+        for size in (word for word in words if word in ("n", "d", "sketch_size") or word[:4] == "num_"):
+            tried += named(name)(**words).valid
+            wrong += [f"{name}, {size}"] if named(name)(**words | {size: 0.99}).valid else []
+    assert tried > 80 and not wrong, wrong
+    words = words_of(sketching.inner_products_all_d, **SETTINGS[0])
+    few = jax.vmap(lambda d: sketching.inner_products_all_d(**words | {"d": d}).valid)(jnp.array([0.99, 1.0]))
+    assert few.tolist() == [False, True]

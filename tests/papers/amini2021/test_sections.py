@@ -1,0 +1,191 @@
+"""The checks of amini2021 against exact laws, and what they must notice."""
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxkern import kmeans, measures
+from jaxkern.bounds import concentration
+from proofs_check import register
+from proofs_check.claim import Setting
+from proofs_check.engine import draws, run
+from proofs_check.papers import populations
+from proofs_check.papers.amini2021 import example5, laws, places, section2_1, section2_2, section3_1, section3_3
+
+TINY = dataclasses.replace(draws.QUICK, max_trials=128, max_control=128, max_draws=1000)
+SLOW = (
+    *("thm1", "eq12", "prop3", "rate-dimension", "rate-noise", "rate-points", "thm2", "lem3", "thm6", "thm3", "alg1"),
+    *("eq14", "sec2.2-centred", "lem6-beta"),
+)
+SLOW_OURS = ("thm1-lc", "distance-kernel", "inner-product-any", "misclassification-operator")
+
+
+@pytest.fixture(scope="module")
+def claims():
+    with jax.enable_x64(True):
+        yield {claim.id: claim for claim in register.claims(papers=("amini2021",))}
+
+
+def corrected_only(claim):
+    return dataclasses.replace(claim, printed=None, controls=())
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        *("amini2021:eq10", "amini2021:lem6", "amini2021:prop3-norm", "jaxkern:distance-kernel-variance"),
+        *(pytest.param(f"amini2021:{name}", marks=pytest.mark.slow) for name in SLOW),
+        *(pytest.param(f"jaxkern:{name}", marks=pytest.mark.slow) for name in SLOW_OURS),
+    ],
+)
+def test_verdicts_of_claims_that_are_drawn_are_as_expected(claims, chosen):
+    (result,) = run.run([claims[chosen]], profile=TINY, seed=5)
+    assert result.as_expected, (result.notes, [v.because for _, _, v in result.forms])
+
+
+def test_every_kind_of_fault_is_among_the_controls(claims):
+    kinds = {control.kind for claim in claims.values() for control in claim.controls}
+    assert {"n for n - 1", "centred for uncentred", "swapped constants", "reused key", "low precision"} <= kinds
+
+
+def test_the_settings_of_a_form_have_names_of_their_own(claims):
+    """Their keys come from the names."""
+    for claim in claims.values():
+        for part in (claim.printed, claim.corrected, *claim.controls):
+            names = [setting.name for setting in part.settings] if part else []
+            assert len(set(names)) == len(names), claim.id
+
+
+# -------------------------------------------------------------------------------------------------------- exact laws
+
+
+def test_the_limit_for_means_of_rank_one_has_the_law_that_is_computed(rng):
+    """200,000 draws, 6 standard errors: false alarms below 1e-8."""
+    n, level = 10, 3.5
+    y = rng.standard_normal((200_000, n))
+    b = np.eye(1, n)[0]
+    limits = np.linalg.norm(y, axis=1) + np.abs(y @ b)
+    M = np.outer(b, y[0])
+    assert np.linalg.norm(M + M.T, 2) == pytest.approx(limits[0])
+    chance, share = math.exp(section2_2.log_below(n, level)), np.mean(limits < level)
+    assert abs(chance - share) <= 6 * math.sqrt(chance * (1 - chance) / 200_000)
+
+
+def test_two_binomial_variables_give_the_block_parameters_of_the_library(x64):
+    """For the kernel 1{y = z}, with 6 and 2 ones among 8 points each."""
+    y, labels = np.repeat([1, 0, 1, 0], [6, 2, 2, 6]), np.repeat([0, 1], 8)
+    parameters = places.blocks(np.asarray(y[:, None] == y, float), labels, off_diagonal=False)
+    first, mixed, second = section3_3.block_means(6 / 8, 2 / 8)
+    np.testing.assert_allclose(parameters.psi, [[first, mixed], [mixed, second]], rtol=1e-12)
+    gamma2, vbar2 = section3_3.separation_and_variance(6 / 8, 2 / 8)
+    assert float(parameters.gamma2) == pytest.approx(gamma2) and float(parameters.vbar2) == pytest.approx(vbar2)
+    assert section3_3.two_clusters(400, 0.9, 0.2).chances.sum() == pytest.approx(1, abs=1e-11)
+
+
+def test_the_sub_gaussian_norm_of_a_normal_variable_by_its_definition():
+    """E exp(X^2 / kappa^2) = (1 - 2 / kappa^2)^(-1/2) is 2."""
+    assert pytest.approx(2) == (1 - 2 / places.KAPPA**2) ** -0.5
+
+
+def test_theorem_2_is_tried_with_the_constant_and_the_probabilities_that_it_names(claims):
+    printed, corrected = claims["amini2021:thm2"].printed, claims["amini2021:thm2"].corrected
+    (setting,) = printed.settings
+    assert printed.statement.bound(setting).value == pytest.approx(2 / math.log(2))
+    for setting in corrected.settings:
+        delta = float(setting.name.split("delta=")[1])
+        assert 1 - corrected.statement.bound(setting).probability == pytest.approx(delta, rel=1e-9)
+
+
+def test_the_mean_of_a_norm_is_that_of_a_chi_variable_and_of_simulation(rng):
+    """200,000 draws, 6 standard errors: false alarms below 1e-8."""
+    assert section2_1.mean_norm(5, 3.0, 0.0) == pytest.approx(math.sqrt(3) * laws.mean_chi(5), rel=1e-12)
+    norms = np.linalg.norm(rng.standard_normal((200_000, 3)) * 0.7 + [2.0, 0.0, 0.0], axis=1)
+    assert abs(norms.mean() - section2_1.mean_norm(3, 0.49, 2.0)) < 6 * norms.std() / math.sqrt(len(norms))
+
+
+def test_the_spheres_have_the_moments_that_quadrature_over_the_angle_gives(x64):
+    spheres = example5.Spheres.of((1.0, 5.0), 50)
+    mean, variance, x = example5.moments(Setting("", numbers={"r": 1.0, "q": 5.0}, shapes={"d": 50}))
+    assert spheres.products[0, 1] == pytest.approx(x) and spheres.variances[0, 1] == pytest.approx(variance, rel=1e-8)
+    psi = np.array([[laws.psi(v, 50) for v in row] for row in spheres.products])
+    means = np.outer(spheres.heights, spheres.heights) * psi
+    assert means[0, 1] == pytest.approx(mean, rel=1e-10)
+    shares = jnp.full(2, 0.5)
+    parameters = concentration.population_parameters(jnp.asarray(means), jnp.asarray(spheres.variances), shares)
+    assert spheres.separation == pytest.approx(float(parameters.gamma2))
+    assert spheres.variance == pytest.approx(float(parameters.vbar2))
+
+
+def test_all_seeds_and_all_partitions_of_a_few_points_are_tried(x64):
+    """By loops over the seeds; the best of 200 runs of the library's k-means finds the least cost."""
+    X = np.random.default_rng(4).standard_normal((6, 2))
+    square = np.sum((X[:, None] - X) ** 2, axis=2)
+    chances, costs = section3_1.seeded_costs(X, 2)
+    mean = sum(
+        square[i, j] / square[i].sum() / 6 * np.minimum(square[i], square[j]).sum() for i in range(6) for j in range(6)
+    )
+    assert chances.sum() == pytest.approx(1) and chances @ costs == pytest.approx(mean)
+    least = section3_1.least_cost(X, 3)
+    best = kmeans.kmeans(jax.random.key(0), jnp.asarray(X), 3, num_restarts=200)
+    assert float(best.objective) == pytest.approx(least)
+    assert np.min(section3_1.seeded_costs(X, 3)[1]) >= least
+
+
+# ------------------------------------------------------------------------------------------ what the checks must notice
+
+
+def test_a_mean_kernel_with_a_wrong_diagonal_is_noticed(claims, monkeypatch):
+    true = measures.mean_gaussian_kernel
+
+    def wrong(means, noise, lengthscale):
+        return true(means, noise, lengthscale) - 1e-6 * jnp.eye(means.shape[0])
+
+    monkeypatch.setattr(measures, "mean_gaussian_kernel", wrong)
+    (result,) = run.run([corrected_only(claims["amini2021:eq9"])], profile=TINY, seed=0)
+    assert result.corrected.status == "refuted" and not result.as_expected
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen"),
+    [
+        ("truncation", "amini2021:eq41"),
+        ("pair_variance_lc", "jaxkern:variance-lc"),
+        ("frobenius_mean_lc", "jaxkern:variance-lc"),
+        ("radial_mean_gap", "amini2021:b3"),
+        ("isotropic_block_variance_upper", "jaxkern:sphere-variance"),
+    ],
+)
+def test_a_bound_that_is_sharp_may_not_be_a_twentieth_smaller(claims, monkeypatch, name, chosen):
+    true = getattr(concentration, name)
+    monkeypatch.setattr(concentration, name, lambda **arguments: laws.rescaled(true(**arguments), 0.95))
+    (result,) = run.run([corrected_only(claims[chosen])], profile=TINY, seed=0)
+    assert result.corrected.status == "refuted"
+
+
+def test_the_users_rows_are_tried(x64):
+    X = np.random.default_rng(1).standard_normal((60, 3)) * [1.0, 2.0, 0.5] + 10
+    claims = {claim.id: claim for claim in register.claims(populations.from_rows(X), papers=("amini2021",))}
+    assert any("rows, n=48" in s.name for s in claims["jaxkern:distance-kernel"].corrected.settings)
+    results = run.run([claims["amini2021:eq9"], claims["amini2021:lem1"]], profile=TINY, seed=0, data=True)
+    assert all(r.as_expected and {v.status for _, v in r.controls} == {"refuted"} for r in results)
+    assert results[0].printed.status == "refuted" and results[0].corrected.status == "identity"
+
+
+@pytest.mark.slow
+def test_no_claim_fails_on_rows_of_a_user(x64):
+    """Copies of a point, a far point, and a column of zeros among them."""
+    X = np.random.default_rng(2).standard_normal((20, 3)) * [1.0, 0.0, 5.0]
+    X[3:6], X[7] = X[3], 1e3
+    claims = register.claims(populations.from_rows(X), papers=("amini2021",))
+    for result in run.run(claims, profile=TINY, seed=0, data=True):
+        assert result.as_expected and not result.unexpected, (result.claim.id, result.notes)
+
+
+def test_a_setting_of_ones_own_may_be_added(claims):
+    sides = claims["amini2021:ex1-lipschitz"].printed.statement.sides(Setting("mine", numbers={"tau": 0.9}))
+    assert max(left for left, _ in sides) == pytest.approx(math.exp(-0.5), rel=1e-6)
+    assert sides[0][1].value == pytest.approx(math.sqrt(2) / math.e)

@@ -1,0 +1,99 @@
+"""Settings and constants of single claims of chen2016, against literal constructions."""
+
+import dataclasses
+import math
+
+import jax
+import numpy as np
+import pytest
+
+from proofs_check import register
+from proofs_check.claim import Setting
+from proofs_check.papers.chen2016 import section6, trials
+
+
+@pytest.fixture
+def claims(x64):
+    return {claim.id: claim for claim in register.claims(papers=("chen2016",))}
+
+
+def test_no_fewer_frequencies_do_for_a_union_over_all_points(claims):
+    form = claims["chen2016:sec1.1-points"].corrected
+    for setting in form.settings:
+        fewer = dataclasses.replace(setting, numbers={**setting.numbers, "t": setting.numbers["t"] - 1})
+        most = 1 - setting.numbers["delta"]
+        assert form.statement.bound(fewer).probability < most <= form.statement.bound(setting).probability
+
+
+def test_the_printed_expansion_has_the_wrong_sign_in_the_exponent(claims):
+    """(1 - c) / (1 - exp(r^2 / 2)) over (1 - c) / (1 - exp(-r^2 / 2)) is -exp(-r^2 / 2)."""
+    form = claims["chen2016:sec3-expansions"].printed
+    for setting, r in zip(form.settings, (0.5, 1.0), strict=True):
+        (residual,) = form.statement.residual(jax.random.key(0), setting)
+        assert residual == pytest.approx(1 + math.exp(-(r**2) / 2), rel=1e-9)
+
+
+def test_lemma_3_3_is_for_errors_below_one(claims):
+    form = claims["chen2016:lem3.3"].corrected
+    numbers = {"log": 2.0, "r": 0.1}
+    bounds = [form.statement.bound(Setting("edge", numbers={**numbers, "t": t})) for t in (24.0, 24.5)]
+    assert [bool(b.valid) for b in bounds] == [False, True] and bounds[0].value == 1
+
+
+def test_the_constants_of_lemma_3_3_suffice():
+    """Failure over delta: two Chernoff bounds, and the moment bound of the fourth moment at its best order."""
+    eps = np.linspace(1e-3, 1, 200)
+    room = (1 + eps) * (1 - eps / math.log(4) ** 2 / 4) - 1
+    assert np.all(room >= 0.739 * eps)
+    for L in np.geomspace(math.log(4), 1e3, 60):
+        squares = math.exp(L - 6 * L * (0.739 - math.log1p(0.739))) + math.exp(L - 3 * 0.74**2 * L)
+        orders = np.concatenate([[2.0], 1 + L * np.geomspace(0.1, 2, 20)])
+        orders = orders[orders >= 2]
+        logs = orders * (2 * np.log(orders - 1) + math.log(96 / (12 * L)) / 2 - math.log(3.12 * L**2 - 3))
+        assert squares + math.exp(np.min(logs) + L) <= 4
+
+
+def test_one_line_of_points_succeeds_as_often_as_one_pair(claims, rng):
+    """Theorem 3.1 in one dimension: eight points near zero, the same 30 frequencies for all pairs."""
+    setting = claims["chen2016:thm3.1"].printed.settings[0]
+    exact = math.exp(claims["chen2016:thm3.1"].printed.statement.probability(setting)[0])
+    count, x = 20_000, 1e-4 * rng.standard_normal(8)
+    gaps = (x[:, None] - x)[np.triu_indices(8, 1)]
+    w = rng.standard_normal((count, 30, 1))
+    ratios = np.sqrt(np.mean(2 * np.sin(gaps * w / 2) ** 2, axis=1) / -np.expm1(-(gaps**2) / 2))
+    success = np.mean(np.max(np.abs(ratios - 1), axis=1) <= 0.1)
+    assert exact > 0.5 and abs(success - exact) < 5 * math.sqrt(exact * (1 - exact) / count)
+
+
+def test_the_counterexample_to_5_has_the_printed_hypothesis_and_the_other_settings_the_two_sided_one(claims):
+    s = np.geomspace(1e-6, 1e3, 2_000)
+    assert np.all(s - np.log1p(2 * s) / 2 <= s**2)  # of 2 - chi2_1: p = 2, for every s >= 0
+    for setting in claims["chen2016:eq5"].corrected.settings:
+        p, q = setting.numbers["p"], setting.numbers["q"]
+        s = np.linspace(-1 / q, 1 / q, 1_001)
+        assert np.all(-np.log1p(-2 * s) / 2 - s <= s**2 * p / 2 * (1 + 1e-12) + 1e-15)
+
+
+def test_near_orthogonal_vectors_are_what_they_are_said_to_be():
+    expected = {"simplex": (13, 12, 1 / 12, 12), "6 lines in 3 dimensions": (6, 3, 5**-0.5, 3)}
+    expected |= {"28 lines in 7 dimensions": (28, 7, 1 / 3, 7), "two bases of 64 dimensions": (128, 64, 1 / 8, 43)}
+    for name, (n, dim, coherence, least) in expected.items():
+        V = section6.near_orthogonal(name)
+        B = V @ V.T
+        assert B.shape == (n, n) and np.linalg.matrix_rank(B) == dim
+        np.testing.assert_allclose(np.diag(B), 1)
+        assert np.max(np.abs(B - np.eye(n))) == pytest.approx(coherence)
+        assert section6.least_rank(n, coherence) == least, name
+
+
+@pytest.mark.parametrize("components", [1, 2, 3])
+def test_the_residual_of_a_shrinking_line_is_the_product_of_recurrence_coefficients(components, x64):
+    """Against the smallest eigenvalues themselves, whose relative error is of the order of the scale squared."""
+    key, t, scale = jax.random.key(3), 7, 0.05
+    w = np.asarray(trials.frequencies(key, 1, t, np.float64))[:, 0]
+    x = scale * np.linspace(-1, 1, components + 1)
+    gaps = x[:, None] - x
+    images = np.mean(np.cos(gaps[:, :, None] * w), axis=2)
+    ratio = np.linalg.eigvalsh(images)[0] / np.linalg.eigvalsh(np.exp(-(gaps**2) / 2))[0]
+    computed = float(trials.tail_ratio(key, {}, {}, rows=t, components=components))
+    assert computed == pytest.approx(abs(ratio - 1), abs=0.02)
