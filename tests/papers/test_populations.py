@@ -206,7 +206,7 @@ def test_few_lanczos_steps_give_norms_and_powers_of_a_large_table(table, n):
 
 def test_a_trial_decomposes_once(synthetic):
     """Two independent batches of decompositions in one program can wait for each other for ever on two cores."""
-    from jaxprs import equations
+    from support.jaxprs import equations
 
     from proofs_check.papers.kpotufe2020 import trials
 
