@@ -43,8 +43,9 @@ A resumed run ends with the report of a run that was never interrupted. A finish
 LIST_EXAMPLES = """examples:
   python -m proofs_check list --paper chen2016            every claim of a paper, with the verdicts that are expected
   python -m proofs_check list --json                      the same for programs"""
-SHOW_EXAMPLES = """example:
-  python -m proofs_check show kpotufe2020:thm1            statement, hypotheses, settings, controls"""
+SHOW_EXAMPLES = """examples:
+  python -m proofs_check show kpotufe2020:thm1            statement, hypotheses, settings, controls
+  python -m proofs_check show ghashami2016 "Theorem 3.2"  the same, by its place in the paper"""
 REPORT_EXAMPLES = """examples:
   python -m proofs_check report out                       out/report.html and out/report.md, from out/report.json
 
@@ -151,7 +152,7 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
     listing = add("list", _list, "list the claims", choice, examples=LIST_EXAMPLES)
     listing.add_argument("--json", action="store_true", help="as a list of objects")
     show = add("show", _show, "show one claim", examples=SHOW_EXAMPLES)
-    show.add_argument("id", metavar="ID", help="the id of a claim, or its beginning")
+    show.add_argument("words", metavar="ID", nargs="+", help="an id or its beginning, or a paper and a place in it")
     attack = add("attack", _attack, "search the worst case of a claim", caching)
     certify = add("certify", _certify, "certify a feature map for your own table", caching)
     if chosen == "attack":
@@ -231,12 +232,13 @@ def _show(options: argparse.Namespace) -> int:
     from proofs_check.cli import request
 
     request.set_precision("float64")
-    chosen = request.select(request.known_claims(), None, [options.id])
-    if len(chosen) > 1:
-        raise UsageError(f"{options.id!r} begins several claims: {', '.join(claim.id for claim in chosen)}")
-    from proofs_check.cli.show import lines
+    from proofs_check.cli import show
 
-    print("\n".join(lines(chosen[0])))
+    words, claims = " ".join(options.words), request.known_claims()
+    chosen = show.at_place(claims, words) if " " in words else request.select(claims, None, [words])
+    if len(chosen) > 1:
+        raise UsageError(f"{words!r} names several claims: {', '.join(claim.id for claim in chosen)}")
+    print("\n".join(show.lines(chosen[0])))
     return 0
 
 

@@ -1,0 +1,132 @@
+"""The register: every statement of the papers has its words, a check or a reason, and a place where it is proved."""
+
+import re
+
+import pytest
+
+from proofs_check import controls, register
+from proofs_check.claim import KINDS, Undecided
+from proofs_check.cli import show
+from proofs_check.report import formulas
+
+PAPERS = register.PAPERS
+NUMBERED = re.compile(r"\w+:(thm|lem|prop|cor|eq|ex|def|alg|assumption)[A-Z]?\.?\d+(\.\d+)*")
+FALSE = ("refuted", "vacuous")
+
+
+def entries(paper):
+    return [entry for entry in register.entries(paper) if "id" in entry]
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_statement_has_a_place_a_title_of_its_own_and_a_check_or_a_reason(paper):
+    statements = register.entries(paper)
+    assert len(statements) >= 30
+    titles = [entry["title"] for entry in statements]
+    assert len(set(titles)) == len(titles)
+    for entry in statements:
+        title = entry["title"]
+        assert entry["place"] and not re.match(r"[a-z]{2}", title) and len(title.split()) <= 10, title
+        if "reason" in entry:
+            assert len(entry["reason"].split()) >= 2, title
+        else:
+            assert entry["id"].startswith((f"{paper}:", "jaxkern:")) and entry["kind"] in KINDS
+            assert ("check" in entry or "undecided" in entry) and entry["because"] and entry["expected"], entry["id"]
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_check_is_a_function_of_its_own(paper):
+    checks = [entry["check"] for entry in entries(paper) if "check" in entry]
+    assert len(set(checks)) == len(checks)
+    assert all(callable(register.function_of(paper, check)) for check in checks)
+
+
+def test_no_numbered_statement_is_in_the_margin():
+    marginal = [entry["id"] for paper in PAPERS for entry in entries(paper) if entry.get("marginal")]
+    assert marginal and not [name for name in marginal if NUMBERED.fullmatch(name)]
+
+
+def test_ids_are_those_of_the_claims_in_order(made):
+    assert list(made) == [entry["id"] for paper in PAPERS for entry in entries(paper)]
+
+
+def test_every_claim_has_a_form_a_reason_and_controls_of_known_kinds(made):
+    assert set(controls.table(made.values())) == set(made)  # it raises where a kind is unknown
+    for claim in made.values():
+        assert claim.printed or claim.corrected, claim.id
+        undecided = claim.printed is not None and isinstance(claim.printed.statement, Undecided)
+        assert (claim.controls or undecided) and claim.because and claim.tex and claim.where, claim.id
+        assert claim.corrected or not claim.id.startswith("jaxkern:"), claim.id
+
+
+def test_what_is_printed_wrong_is_corrected_with_a_proof(made):
+    wrong = [claim for claim in made.values() if claim.printed and claim.printed.expect in FALSE]
+    assert wrong and all(claim.corrected and claim.says and claim.proof for claim in wrong)
+
+
+def test_what_is_not_testable_says_why(made):
+    forms = [form for claim in made.values() for form in (claim.printed, claim.corrected) if form is not None]
+    undecided = [form for form in forms if form.expect == "not testable"]
+    assert undecided and all(len(form.statement.reason.split()) >= 6 for form in undecided)
+
+
+def test_every_proof_is_in_the_documentation(made):
+    """Each label and each link in the words of a proof leads to a line of a page."""
+    for claim in made.values():
+        links = re.findall(r"<[\w-]+>`|\]\([^)]*#[^)]*\)", claim.proof)
+        found = [line for line in show.proofs_of(claim) if re.search(r"\.md:\d+$", line)]
+        assert len(found) == len(links), (claim.id, claim.proof, found)
+
+
+def test_every_formula_becomes_mathml(made):
+    for claim in made.values():
+        for tex in (claim.tex, *(form.tex for form in (claim.printed, claim.corrected) if form is not None)):
+            text = formulas.formula(tex) if tex else "<math"
+            assert "<math" in text and "<code" not in text and "\\" not in text, f"{claim.id}: {tex}"
+
+
+def test_every_claim_says_what_it_assumes(made):
+    for claim in made.values():
+        parts = claim.hypotheses.split("$")
+        assert claim.hypotheses.endswith(".") and len(parts) % 2 == 1, claim.id
+        assert not any("\\" in text for text in parts[::2]), claim.id
+        for tex in parts[1::2]:
+            text = formulas.formula(tex)
+            assert "<math" in text and "<code" not in text and "\\" not in text, f"{claim.id}: {tex}"
+
+
+ENTRY = """
+[[statement]]
+id = 'p:one'
+place = 'Lemma 1'
+title = 'One'
+kind = 'identity'
+printed = 'x'
+because = 'True.'
+expected = { printed = 'identity' }
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (("kind = 'identity'", "kind = 'guess'"), "guess"),
+        (("printed =", "print ="), "unknown"),
+        (("id =", "reason ="), ""),
+    ],
+)
+def test_a_register_with_unknown_fields_or_kinds_is_refused(monkeypatch, tmp_path, change, fault):
+    (tmp_path / "register.toml").write_text(ENTRY.replace(*change), encoding="utf-8")
+    monkeypatch.setattr(register.resources, "files", lambda name: tmp_path)
+    if fault:
+        with pytest.raises(ValueError, match=fault):
+            register.entries.__wrapped__("p")
+    else:
+        assert register.entries.__wrapped__("p")[0]["reason"] == "p:one"
+
+
+def test_expectations_must_be_those_of_the_forms():
+    entry = {**register.entries("kpotufe2020")[0], "expected": {"corrected": "certified"}}
+    scope = register.importlib.import_module("proofs_check.papers.kpotufe2020.places").Scope()
+    with pytest.raises(ValueError, match="the register expects"):
+        register._claim("kpotufe2020", entry, scope)
