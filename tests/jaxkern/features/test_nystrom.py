@@ -8,6 +8,7 @@ from sklearn.kernel_approximation import Nystroem
 from support.numerics import eps, literal_gram, up_to_sign
 
 from jaxkern import features, rkhs
+from jaxkern.features import _nystrom as module
 from jaxkern.gram import gram
 from jaxkern.kernels import Distance, Gaussian, Linear, Matern32
 
@@ -60,13 +61,6 @@ def test_products_with_a_landmark_are_exact(dtype, rng):
     phi = features.nystrom(Gaussian(LENGTHSCALE), L)
     np.testing.assert_allclose(products(phi, L, X), literal_gram(L, X, LENGTHSCALE), atol=tolerance(dtype))
     np.testing.assert_allclose(products(phi, L, L), literal_gram(L, L, LENGTHSCALE), atol=tolerance(dtype))
-
-
-def test_norms_never_exceed_the_kernel_and_grow_with_the_rank(dtype, rng):
-    X, L = data(rng, dtype)
-    norms = [(features.nystrom(Gaussian(LENGTHSCALE), L, rank=rank)(X) ** 2).sum(1) for rank in (RANK, n)]
-    assert (norms[0] <= norms[1] + tolerance(dtype)).all()
-    assert (norms[1] <= 1 + tolerance(dtype)).all() and float(norms[1].min()) < 0.9
 
 
 def test_functions_have_coordinates_in_an_orthonormal_system(dtype, rng):
@@ -133,9 +127,6 @@ def test_one_landmark_is_enough(dtype, rng):
     np.testing.assert_allclose(np.abs(phi(X)), literal_gram(X, L[:1], LENGTHSCALE), atol=10 * eps(dtype))
 
 
-# --- gradients -------------------------------------------------------------------------------------------------------
-
-
 def slope(f, x, direction, step=1e-5):
     return (f(x + step * direction) - f(x - step * direction)) / (2 * step)
 
@@ -181,17 +172,10 @@ def test_gradients_stay_finite_for_copies_and_for_landmarks_far_apart(rng):
         assert all(jnp.isfinite(g).all() for g in gradient(jnp.float32(LENGTHSCALE), spread * L))
 
 
-# --- errors ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"kernel": Distance()}, "kernel must be positive semidefinite to have an RKHS, got Distance"),
-        ({"kernel": 3.0}, "kernel must be a kernel"),
-        ({"landmarks": np.zeros(5, np.float32)}, "landmarks must have rank 2"),
-        ({"landmarks": np.zeros((5, 2), np.int32)}, "landmarks must have dtype float32 or float64"),
-        ({"landmarks": np.zeros((0, 2), np.float32)}, "landmarks must have at least 1 row"),
         ({"rank": 0}, "rank must be at least 1, got 0"),
         ({"rank": 6}, "rank must be at most 5 .the number of landmarks., got 6"),
         ({"rank": 2.0}, "rank must be a static whole number"),
@@ -214,8 +198,6 @@ def test_a_map_refuses_other_functions(rng):
 
 def test_the_trace_residual_is_that_of_the_gram_matrices(dtype, rng):
     """Over the data in one pass, with a padded last block; over the landmarks the dropped eigenvalues."""
-    from jaxkern.features import _nystrom as module
-
     X = jnp.asarray(rng.normal(size=(50, 3)), dtype)
     kernel = Matern32(1.0)
     K = np.float64(gram(kernel, X))

@@ -85,14 +85,6 @@ def test_gradients_are_those_of_the_pair_that_attains_the_quantile(x64, rng):
     assert (jax.grad(exact)(copies, 0.0) == 0).all()
 
 
-def test_missing_values_show_wherever_they_sit(rng):
-    X = jnp.asarray(rng.normal(size=(12, 3)), jnp.float32)
-    for row in (0, 11):
-        for q in (0.0, 0.5):
-            assert jnp.isnan(quantile_lengthscale(X.at[row, 1].set(jnp.nan), q))
-    assert jnp.isnan(sampled_quantile_lengthscale(jax.random.key(0), X.at[3].set(jnp.nan), 0.1, num_pairs=1000))
-
-
 def test_nothing_of_the_size_of_all_pairs_is_held():
     n, dim = 3000, 2
     largest = largest_intermediate(quantile_lengthscale, jnp.zeros((n, dim)))
@@ -124,9 +116,7 @@ def test_sampled_pairs_are_different_rows_and_all_of_them(rng):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"X": np.ones(5, np.float32)}, "X must have rank 2"),
         ({"X": np.ones((1, 2), np.float32)}, r"X must have at least 2 row\(s\)"),
-        ({"X": np.ones((5, 2), np.int32)}, "X must have dtype float32 or float64"),
         ({"q": -0.1}, r"q must lie in \[0, 1\], got -0.1"),
         ({"q": 2}, r"q must lie in \[0, 1\], got 2"),
         ({"q": math.nan}, r"q must lie in \[0, 1\], got nan"),
@@ -141,11 +131,8 @@ def test_bad_arguments_are_refused_by_name(changes, message):
         sampled_quantile_lengthscale(jax.random.key(0), **arguments)
 
 
-def test_bad_keys_and_sizes_are_refused_by_name():
-    X = np.ones((5, 2), np.float32)
-    with pytest.raises(ValueError, match="key must be a typed random key"):
-        sampled_quantile_lengthscale(np.zeros(2, np.uint32), X)
+def test_bad_sizes_are_refused_by_name():
     with pytest.raises(ValueError, match="num_pairs must be at least 1"):
-        sampled_quantile_lengthscale(jax.random.key(0), X, num_pairs=0)
+        sampled_quantile_lengthscale(jax.random.key(0), np.ones((5, 2), np.float32), num_pairs=0)
     with pytest.raises(ValueError, match="X must have at most 65536 rows for the exact quantile"):
         quantile_lengthscale(np.ones((65_537, 1), np.float32))

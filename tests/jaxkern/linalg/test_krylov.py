@@ -176,8 +176,6 @@ def test_a_stack_gives_what_each_gives_alone(rng):
         assert abs(int(stacked.num_products[i]) - int(alone.num_products)) <= 36
 
 
-# --- dense matrices --------------------------------------------------------------------------------------------------
-
 SLOW = 1 - (np.arange(LARGE) / LARGE) ** 4
 """Eigenvalues that crowd at the upper end: the 2 n products allowed do not separate them."""
 GAPPED = np.r_[4.0, -3.0, 2.0, 2.0, 0.9 * np.linspace(-1, 1, LARGE - 4)]
@@ -219,9 +217,6 @@ def test_what_does_not_converge_is_decomposed_in_full(x64, rng):
     for i, A in enumerate((slow, fast)):
         found, projector, allowed = assert_leading(stacked[0][i], stacked[1][i], A, np.asarray)
         np.testing.assert_allclose(found, projector, atol=1e4 * allowed if A is slow else allowed)
-
-
-# --- derivatives -----------------------------------------------------------------------------------------------------
 
 
 def symmetric(rng, n):
@@ -321,9 +316,6 @@ def test_gradients_are_finite_even_where_the_cut_divides_equal_eigenvalues(name,
         return jnp.sum(values) + jnp.sum(vectors**3) + jnp.sum(solvers.eigen_rows(A, 5, power=-0.5)[0])
 
     assert np.isfinite(jax.grad(loss)(A)).all()
-
-
-# --- programs and errors ---------------------------------------------------------------------------------------------
 
 
 def test_other_platforms_get_a_float32_program_of_full_precision_products(x64, rng):
