@@ -14,10 +14,8 @@ from scipy.linalg import hadamard
 from support.jaxprs import largest_intermediate
 from support.numerics import eps
 
-from jaxkern import audit
-from jaxkern.features import PairedFourier, fastfood, paired_fourier, random_feature_pca, streaming_pca
+from jaxkern.features import fastfood, paired_fourier
 from jaxkern.features._fastfood import _hadamard, _unit
-from jaxkern.gram import gram
 from jaxkern.kernels import Gaussian, Matern32, Matern52
 
 N, DIM, SIZE, M = 12, 5, 8, 150
@@ -274,17 +272,3 @@ def test_the_map_keeps_numbers_for_frequencies_and_not_for_their_coordinates():
     assert largest_intermediate(lambda phi, X: phi(X), phi, X) == 100 * 2 * m
     drawing = largest_intermediate(lambda key: draw(m, dim), jax.random.key(0))
     assert drawing <= 8 * m < m * dim / 20
-
-
-def test_other_modules_take_it_for_a_feature_map(rng):
-    """With as many components as points and rows in the sketch nothing is lost: inner products of features stay."""
-    X, phi = data(rng), draw()
-    K, Z = np.float64(gram(phi.kernel, X)), np.float64(PairedFourier(phi.kernel, phi.frequencies)(X))
-    products = Z @ Z.T
-    error = audit.spectral_error(jax.random.key(1), phi, phi.kernel, X)
-    assert error.lower - 1e-6 < np.linalg.norm(K - products, 2) / N < error.upper + 1e-6
-    pca = random_feature_pca(phi, X, num_components=N, centered=False)
-    stream = streaming_pca(phi, sketch_size=2 * N)
-    for found in (pca, stream.finalize(stream.update(stream.init(), X), num_components=N)):
-        components = np.float64(found(X))
-        np.testing.assert_allclose(components @ components.T, products, rtol=0, atol=1e-5)

@@ -127,10 +127,6 @@ def test_one_landmark_is_enough(dtype, rng):
     np.testing.assert_allclose(np.abs(phi(X)), literal_gram(X, L[:1], LENGTHSCALE), atol=10 * eps(dtype))
 
 
-def slope(f, x, direction, step=1e-5):
-    return (f(x + step * direction) - f(x - step * direction)) / (2 * step)
-
-
 def test_gradients_of_single_features_match_differences(rng, x64):
     X, L = data(rng, "float64")
     direction, target = jnp.asarray(rng.normal(size=L.shape)), jnp.asarray(rng.normal(size=(N, RANK)))
@@ -140,36 +136,8 @@ def test_gradients_of_single_features_match_differences(rng, x64):
         Z = features.nystrom(Gaussian(LENGTHSCALE), L, rank=RANK)(X)
         return ((Z * jnp.sign(Z[:1])) * target).sum()  # whatever the sign of the eigenvectors
 
-    assert float((jax.grad(loss)(L) * direction).sum()) == pytest.approx(float(slope(loss, L, direction)), rel=1e-6)
-
-
-@pytest.mark.parametrize("rank", [None, 3])
-def test_gradients_of_inner_products_hold_for_equal_eigenvalues(rank, rng, x64):
-    """The corners of a square: the second and the third eigenvalue coincide, and both or none are kept."""
-    L = jnp.array([[0.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]])
-    x, y = jnp.asarray(rng.normal(size=(2, 2)))
-    direction = jnp.asarray(rng.normal(size=L.shape))
-
-    @jax.jit
-    def loss(L):
-        phi = features.nystrom(Gaussian(1.0), L, rank=rank)
-        return phi(x) @ phi(y)
-
-    values = np.linalg.eigvalsh(gram(Gaussian(1.0), L))
-    assert abs(values[1] - values[2]) < 1e-15 < values[2] - values[0]
-    assert float((jax.grad(loss)(L) * direction).sum()) == pytest.approx(float(slope(loss, L, direction)), rel=1e-6)
-
-
-def test_gradients_stay_finite_for_copies_and_for_landmarks_far_apart(rng):
-    X, L = data(rng, "float32")
-
-    @jax.jit
-    def loss(lengthscale, L):
-        return (features.nystrom(Gaussian(lengthscale), jnp.concatenate([L, L]))(X) ** 2).sum()
-
-    gradient = jax.jit(jax.grad(loss, (0, 1)))
-    for spread in (1.0, 1e3):
-        assert all(jnp.isfinite(g).all() for g in gradient(jnp.float32(LENGTHSCALE), spread * L))
+    difference = float(loss(L + 1e-5 * direction) - loss(L - 1e-5 * direction)) / 2e-5
+    assert float((jax.grad(loss)(L) * direction).sum()) == pytest.approx(difference, rel=1e-6)
 
 
 @pytest.mark.parametrize(

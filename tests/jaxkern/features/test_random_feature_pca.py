@@ -126,42 +126,21 @@ def test_repeated_points_change_neither_axes_nor_variances(m, rng):
 
 @pytest.mark.parametrize("m", [1, 8])
 @pytest.mark.parametrize("centered", [True, False])
-def test_directions_that_are_rounding_are_dropped(m, centered, dtype, rng):
-    """Five copies of one point and one of another, 2 or 16 features: one direction centred, two uncentred."""
-    X = data(rng, dtype, 2)
+@pytest.mark.parametrize("distinct", [1, 2])
+def test_directions_that_are_rounding_are_dropped(distinct, m, centered, dtype, rng):
+    """Five copies of one point, and another or none, in 2 or 16 features: a direction each, one less where centred."""
+    X = data(rng, dtype, distinct)
     X = jnp.concatenate([jnp.tile(X[:1], (5, 1)), X[1:]])
-    pca = random_feature_pca(draw(m, dtype), X, num_components=min(6, 2 * m), centered=centered)
-    rank = 2 - centered
-    assert int(pca.rank) == rank and pca.rank.dtype == jnp.int32
+    pca = random_feature_pca(draw(m, dtype), X, num_components=min(len(X), 2 * m), centered=centered)
+    rank = distinct - centered
+    assert int(pca.rank) == rank and pca.rank.dtype == jnp.int32 and jnp.isfinite(pca.explained_variance_ratio).all()
     assert not np.asarray(pca.eigenvalues)[rank:].any() and not np.asarray(pca.basis)[:, rank:].any()
     assert not np.asarray(pca(X))[:, rank:].any() and np.asarray(pca(X))[:, :rank].any(0).all()
 
 
-@pytest.mark.parametrize("m", [1, 8])
-def test_equal_points_have_no_components(m, dtype, rng):
-    X = jnp.tile(data(rng, dtype, 1), (6, 1))
-    pca = random_feature_pca(draw(m, dtype), X, num_components=2)
-    assert int(pca.rank) == 0 and not np.asarray(pca(X)).any()
-    assert jnp.isfinite(pca.explained_variance_ratio).all()
-    alone = random_feature_pca(draw(m, dtype), X[:1], num_components=1)
+def test_a_point_alone_has_no_components(dtype, rng):
+    alone = random_feature_pca(draw(8, dtype), data(rng, dtype, 1), num_components=1)
     assert int(alone.rank) == 0 and float(alone.total_variance) == 0 and not np.asarray(alone.explained_variance_ratio)
-
-
-@pytest.mark.parametrize("m", [FEW, MANY])
-def test_gradients_through_the_fit_match_differences(m, x64, rng):
-    """In the points, the lengthscale and through both of the matrices, of what does not depend on signs."""
-    X, direction = data(rng, "float64"), data(rng, "float64")
-    target = jnp.asarray(rng.normal(size=(N, N)))
-
-    @jax.jit
-    def loss(step):
-        phi = paired_fourier(jax.random.key(0), Gaussian(LENGTHSCALE + step), DIM, num_frequencies=m, dtype="float64")
-        pca = random_feature_pca(phi, X + step * direction, num_components=COMPONENTS)
-        Z = pca(X)
-        return (target * (Z @ Z.T)).sum() + pca.explained_variance_ratio[0]
-
-    difference = (loss(1e-5) - loss(-1e-5)) / 2e-5
-    assert float(jax.grad(loss)(0.0)) == pytest.approx(float(difference), rel=1e-6)
 
 
 @pytest.mark.parametrize("dim", [2, 8])

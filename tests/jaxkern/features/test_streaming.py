@@ -152,7 +152,9 @@ def test_memory_does_not_grow_with_the_stream():
     assert largest_intermediate(pca.update, state, X) <= 1000 * M
     assert sum(leaf.size for leaf in jax.tree.leaves(state)) <= (2 * SIZE + 1) * M + 10
     again = pca.update(state, X)
-    assert jax.tree.map(jax.typeof, again) == jax.tree.map(jax.typeof, state)  # as `jax.lax.scan` needs it
+    assert jax.tree.structure(again) == jax.tree.structure(state)  # as `jax.lax.scan` needs it
+    forms = ([(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(tree)] for tree in (again, state))
+    assert next(forms) == next(forms)
 
 
 def test_bad_arguments_are_refused_by_name(x64):
@@ -179,15 +181,6 @@ def test_bad_arguments_are_refused_by_name(x64):
     for call, message in calls:
         with pytest.raises(ValueError, match=message):
             call()
-
-
-def test_the_map_is_a_feature_map_like_any_other():
-    """A stream of images of a stream: as long as no component is left out nothing changes but the axes."""
-    phi, X = nystrom("float32"), points("float32")
-    fitted = fit(streaming_pca(phi, sketch_size=SIZE), X)
-    again = fit(streaming_pca(fitted, sketch_size=SIZE), X)
-    Z, W = np.float64(fitted(X)), np.float64(again(X))
-    np.testing.assert_allclose(W @ W.T, Z @ Z.T, rtol=0, atol=noise(fitted, X))
 
 
 @pytest.mark.usefixtures("x64")

@@ -415,21 +415,6 @@ def test_curvature_at_coincident_points_is_exact(family, curvature, dtype):
     np.testing.assert_allclose(hessian, -curvature / 0.25 * np.eye(DIM), rtol=8 * eps(dtype), atol=8 * eps(dtype))
 
 
-def test_kernels_pass_through_jit_as_arguments(rng):
-    X = points(rng, "float32")
-    traces = []
-
-    @jax.jit
-    def program(kernel, X):
-        traces.append(kernel)
-        return gram(kernel, X)
-
-    for scale in (0.5, 2.0):
-        np.testing.assert_allclose(program(Matern32(scale), X), gram(Matern32(scale), X), rtol=0, atol=1e-6)
-    program(Matern52(0.5), X)
-    assert len(traces) == 2  # once for each class, not for each lengthscale
-
-
 @pytest.mark.parametrize("name", LITERAL)
 def test_float32_points_meet_no_float64(name, x64):
     kernel, X = LITERAL[name][0], jnp.ones((N, DIM), jnp.float32)

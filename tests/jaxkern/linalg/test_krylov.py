@@ -242,36 +242,26 @@ def derivatives(A, weights, direction, solver, k):
     return jnp.sum(gradients * direction[None], axis=(1, 2))
 
 
-def assert_derivatives(rng, values, solver, k, *, step, psd=True):
+@pytest.mark.parametrize(
+    ("values", "k", "step"),
+    [
+        ([3.0, 3.0, 3.0, 1.0, 1.0, 0.5], 3, 1e-5),
+        ([5.0, 2.0, 2.0, 1.0, 1.0, 1.0], 3, 1e-5),
+        ([4.0, 3.0, 2.0, 1.0, 0.5, 0.2], 3, 1e-5),
+        ([2.0, 2.0, 2.0, 2.0, 2.0, 2.0], 6, 1e-5),
+        ([1.0, 3e-4, 3e-4, 1e-4, 0.0, 0.0], 3, 1e-9),  # small ones, whose rounding is that of the largest
+        ([3.0, -3.0, -3.0, 1.0, -1.0, 0.0], 3, 1e-5),
+    ],
+)
+def test_derivatives_of_spectral_functions_match_differences_where_eigenvalues_are_equal(values, k, step, x64, rng):
+    """Where some are negative, of both ends of the spectrum, and without the rows, which are for the others."""
+    psd = min(values) >= 0
+    solver = solvers.leading_eigh if psd else solvers.leading_modulus_eigh
     A, weights, direction = matrix(rng, values, "float64"), symmetric(rng, 6), symmetric(rng, 6)
     ahead, behind = (spectral_functions(A + sign * step * direction, weights, solver, k) for sign in (1, -1))
     found = derivatives(A, weights, direction, solver, k)
     functions = slice(None) if psd else slice(3)
     np.testing.assert_allclose(found[functions], ((ahead - behind) / (2 * step))[functions], rtol=2e-6, atol=1e-8)
-
-
-@pytest.mark.parametrize(
-    ("values", "k"),
-    [
-        ([3.0, 3.0, 3.0, 1.0, 1.0, 0.5], 3),
-        ([5.0, 2.0, 2.0, 1.0, 1.0, 1.0], 3),
-        ([4.0, 3.0, 2.0, 1.0, 0.5, 0.2], 3),
-        ([2.0, 2.0, 2.0, 2.0, 2.0, 2.0], 6),
-    ],
-)
-def test_derivatives_of_spectral_functions_match_differences_where_eigenvalues_are_equal(values, k, x64, rng):
-    assert_derivatives(rng, values, solvers.leading_eigh, k, step=1e-5)
-
-
-def test_derivatives_where_small_eigenvalues_are_equal(x64, rng):
-    """Their rounding is that of the largest."""
-    assert_derivatives(rng, [1.0, 3e-4, 3e-4, 1e-4, 0.0, 0.0], solvers.leading_eigh, 3, step=1e-9)
-
-
-def test_derivatives_at_either_end_of_the_spectrum(x64, rng):
-    """Without the rows, which are for positive semidefinite matrices."""
-    values = [3.0, -3.0, -3.0, 1.0, -1.0, 0.0]
-    assert_derivatives(rng, values, solvers.leading_modulus_eigh, 3, step=1e-5, psd=False)
 
 
 def test_derivatives_through_the_partial_solver(x64, rng):

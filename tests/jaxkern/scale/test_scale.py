@@ -1,11 +1,6 @@
 """Mapping in blocks: the same numbers for every block size and container, one compilation, nothing lost; resuming."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +8,7 @@ import numpy as np
 import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from jaxkern import features, io, scale
+from jaxkern import features, scale
 from jaxkern import frequent_directions as fd
 from jaxkern.kernels import Gaussian
 from jaxkern.scale import _embed, _mesh, _stream
@@ -142,10 +137,6 @@ def test_the_next_block_is_read_while_one_is_computed(phi, X, monkeypatch):
 def test_a_plain_function_is_a_map(X):
     found = scale.embed(lambda x: jnp.cos(x[:, :2]), X, block_size=20)
     np.testing.assert_allclose(found, np.cos(X[:, :2]), atol=1e-6)
-
-
-def test_no_points_give_no_features(phi, X):
-    assert scale.embed(phi, X[:0]).shape == (0, 5)
 
 
 def test_float64_is_kept(rng, x64):
@@ -280,42 +271,6 @@ def test_the_record_of_another_run_is_refused(phi, X, tmp_path):
         with pytest.raises(ValueError, match=r"damaged|no record of a run"):
             scale.embed(phi, X, block_size=20, out=out, progress=record)
         assert record.read_bytes() == damaged
-
-
-KILLED = """
-import os, signal, sys
-import numpy as np
-from jaxkern import io, scale
-class Fatal:
-    def __init__(self, X):
-        self.X, self.shape, self.dtype = X, X.shape, X.dtype
-    def __getitem__(self, rows):
-        if 50 <= rows.start < 100:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return self.X[rows]
-X = Fatal(np.load("points.npy", mmap_mode="r"))
-out = np.lib.format.open_memmap("features.npy", "w+", np.float32, (X.shape[0], 5))
-scale.embed(io.load("map.npz"), X, block_size=10, out=out, progress="progress")
-"""
-
-
-def test_a_killed_process_is_taken_up_to_the_last_bit(phi, X, tmp_path):
-    if jax.default_backend() != "cpu":
-        pytest.skip("the process that is killed runs on the CPU, whose bits are others")
-    np.save(tmp_path / "points.npy", X)
-    io.save(tmp_path / "map.npz", phi)
-    # Compiled as here: the bits are those of one program.
-    flags = {"JAX_DISABLE_MOST_OPTIMIZATIONS": str(jax.config.values["jax_disable_most_optimizations"])}
-    command = [sys.executable, "-c", KILLED]
-    root = str(Path(__file__).resolve().parents[3])
-    environment = os.environ | flags | {"PYTHONPATH": root}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, timeout=120, check=False)
-    assert done.returncode == -signal.SIGKILL
-    out = np.load(tmp_path / "features.npy", mmap_mode="r+")
-    rest = Read(X)
-    scale.embed(phi, rest, block_size=10, out=out, progress=tmp_path / "progress")
-    assert rest.starts == [40, 50, 60, 70, 80, 90, 100]
-    assert np.array_equal(out, scale.embed(phi, X, block_size=10))
 
 
 def test_a_tree_of_merges_is_balanced_and_keeps_the_order():
