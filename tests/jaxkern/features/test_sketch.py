@@ -1,4 +1,4 @@
-"""Kernel JL against its literal formula, as a projection of the RKHS, with its cost counted on the program."""
+"""Kernel JL against its literal formula, and as a projection of the RKHS. (Its cost and its moments are claims.)"""
 
 from functools import partial
 
@@ -102,16 +102,6 @@ def test_images_are_those_of_the_random_projection_with_the_same_normals(x64, rn
         np.testing.assert_allclose(Theta(f), phi.embed(f), rtol=1e-9)
 
 
-def test_a_wider_map_repeats_the_directions_of_a_narrower_one(rng):
-    X, Y = points(rng, "float32"), points(rng, "float32", Q)
-    for centered in (False, True):
-        narrow, wide = (
-            kernel_jl(jax.random.key(2), KERNEL, X, num_features=d, centered=centered)(Y) for d in (D, 4 * D)
-        )
-        np.testing.assert_allclose(2 * wide[:, :D], narrow, rtol=0, atol=1e-6)
-        assert np.linalg.matrix_rank(np.asarray(wide), tol=1e-6) > D
-
-
 def test_one_landmark_and_one_feature(dtype):
     """K = 1: phi(x) = z k(x); centred nothing is left."""
     X = jnp.full((1, 1), 0.3, dtype)
@@ -128,22 +118,10 @@ def test_nothing_is_decomposed():
     assert not any(name in text for name in ("eigh", "cholesky", "svd", "triangular_solve"))
 
 
-def test_copies_among_landmarks_and_points_far_away_are_no_trouble(rng):
-    X = points(rng, "float32")
-    X = jnp.concatenate([X, X]) + 1000
-    for centered in (False, True):
-        phi = kernel_jl(jax.random.key(1), KERNEL, X, num_features=D, centered=centered)
-        assert np.isfinite(phi(X)).all()
-        np.testing.assert_allclose(phi(X[:N]), phi(X[N:]), rtol=0, atol=1e-6)
-        far = phi(X + 1e6)
-        np.testing.assert_allclose(far, jnp.broadcast_to(-phi.offset, far.shape), rtol=0, atol=1e-7)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"num_features": 0}, "num_features must be at least 1, got 0"),
-        ({"num_features": 2.0}, "num_features must be a static whole number"),
         ({"centered": 1}, "centered must be True or False"),
     ],
 )
@@ -151,11 +129,3 @@ def test_bad_arguments_are_refused_by_name(changes, message):
     arguments = {"key": jax.random.key(0), "kernel": KERNEL, "landmarks": ONES, "num_features": 2} | changes
     with pytest.raises(ValueError, match=message):
         kernel_jl(**arguments)
-
-
-def test_functions_of_another_kernel_are_refused():
-    phi = kernel_jl(jax.random.key(0), KERNEL, ONES, num_features=2)
-    with pytest.raises(ValueError, match="f must belong to the same kernel"):
-        phi.embed(Function(Laplacian(0.9), ONES, ONES[:, 0]))
-    with pytest.raises(ValueError, match="f must be a Function"):
-        phi.embed(ONES)
