@@ -115,7 +115,12 @@ EXAMPLES = examples()
 
 
 def test_the_walk_finds_examples():
-    expected = {"gram.gram", "kernels._bandwidth.quantile_lengthscale", "features._sketch.kernel_jl", "kmeans.kmeans"}
+    expected = {
+        "gram.gram",
+        "kernels._bandwidth.quantile_lengthscale",
+        "features._sketch.kernel_jl",
+        "kmeans._kmeans.kmeans",
+    }
     assert {f"jaxkern.{name}" for name in expected} <= set(EXAMPLES)
 
 
