@@ -2,11 +2,14 @@
 
 `make(case)` returns {word: (value, shape)}; `check(case, values)` yields what is wrong with finite values. The stress
 (`support.stress`) makes cases of data that hurt, and judges what holds of all functions there: shapes, dtypes, finite
-numbers where the data allow it, missing data that show. For the contracts (`jaxkern/test_contract.py`) a function is a
-program whose arguments are the arrays that `make` asks its case for: `ENTRIES` and `WAYS`.
+numbers where the data allow it, missing data that show. For the contracts (`tests/jaxkern/test_contract.py`) a
+function is a program whose arguments are the arrays that `make` asks its case for: `ENTRIES` and `WAYS`.
 """
 
+import contextlib
 import dataclasses
+import importlib
+import inspect
 import os
 import tempfile
 from collections.abc import Callable
@@ -61,38 +64,6 @@ MODULES = (
     "bounds.streaming",
     "bounds.concentration",
 )
-RESULTS = {
-    "kernels.Kernel": "the base class",
-    "kernels.KernelLike": "a type",
-    "features.Fastfood": "what fastfood returns",
-    "features.KernelJL": "what kernel_jl returns",
-    "features.KernelPCA": "what kernel_pca returns",
-    "features.Nystrom": "what nystrom returns",
-    "features.PreImage": "what preimage returns",
-    "landmarks.Reservoir": "the state of a reservoir",
-    "features.PairedFourier": "what paired_fourier and orthogonal_fourier return",
-    "features.RandomFeaturePCA": "what random_feature_pca returns",
-    "features.ShiftedFourier": "what shifted_fourier returns",
-    "features.Standardized": "what standardized returns",
-    "features.StreamingMap": "what finalize of streaming_pca returns",
-    "features.StreamingPCA": "what streaming_pca returns",
-    "features.StreamingState": "what init of streaming_pca returns",
-    "frequent_directions.Sketch": "what finalize returns",
-    "frequent_directions.State": "what init returns",
-    "audit.DistanceError": "what distance_error returns",
-    "audit.SpectralError": "what spectral_error returns",
-    "problems.Law": "the base class",
-    "problems.Problem": "what the samplers return",
-    "clustering.KernelKMeans": "what kernel_kmeans returns",
-    "clustering.KernelSpectral": "what kernel_spectral returns",
-    "clustering.SpectralPartition": "what spectral_from_gram returns",
-    "learn.Fit": "what fit_lengthscale returns",
-    "kmeans.KMeansResult": "what kmeans returns",
-    "bounds.concentration.BlockParameters": "what block_parameters returns",
-    "bounds.sketching.KOLTCHINSKII_LOUNICI": "a number",
-    "bounds.sketching.KOLTCHINSKII_LOUNICI_LOWER": "a number",
-}
-"""What is public and not called: what functions return, base classes and numbers."""
 LONG = {  # to compile; their own modules map them, too
     "audit.sampled_distance_error",
     "audit.spectral_error",
@@ -1303,6 +1274,20 @@ estimator_entry("StreamingPCA", lambda c: 2, n_frequencies=4, sketch_size=3)
 
 # ------------------------------------------------------------------------------------------------------- programs
 
+
+def public_names(*modules):
+    return {f"{module}.{name}" for module in modules for name in importlib.import_module(f"jaxkern.{module}").__all__}
+
+
+def is_no_call(name):
+    """Tell whether a public name is none to call: a class that functions return, a base class, a type or a number."""
+    value = named(name)
+    if not inspect.isclass(value):
+        return not callable(value)
+    return name not in TABLE and (value in BASES or not issubclass(value, BASES))
+
+
+BASES = (kernels.Kernel, problems.Law)
 ENTRIES = {}
 """By public name, `make(dtype, seed) -> (function, arguments)`: all arrays, keys and kernels are arguments, so that the
 function can be jitted, vmapped over stacked arguments, lowered and differentiated as it is."""
@@ -1432,6 +1417,16 @@ def _(c):
     laws = [KERNELS[name](c.length) for name in SPECTRAL]
     keys = zip(jax.random.split(c.key, len(laws)), laws, strict=True)
     return [features.paired_fourier(k, law, c.dim, num_frequencies=3, dtype=c.dtype)(c.X) for k, law in keys]
+
+
+@way("constants of every kernel")
+def _(c):
+    values = []
+    known = kernels.FromFunction(user, sup=1.0, slope=1.0)
+    for kernel in (known, *(make(c.length) for make in KERNELS.values())):
+        with contextlib.suppress(ValueError):  # of a function they are not known
+            values += [kernels.lipschitz(kernel, dim=c.dim), kernels.kappa(kernel)]
+    return [jnp.asarray(value, c.dtype) for value in values if isinstance(value, jax.Array)]
 
 
 @way("merged reservoirs")

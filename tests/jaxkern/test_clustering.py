@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from support.jaxprs import largest_intermediate
+from support.numerics import eps
 
 from jaxkern import kernels, problems
 from jaxkern.clustering import kernel_kmeans, kernel_spectral, spectral_from_gram
@@ -26,10 +27,6 @@ ALL = {
 SOME = [
     pytest.param(name, marks=[pytest.mark.slow] if name in ("matrix-free", "from Gram") else []) for name in sorted(ALL)
 ]
-
-
-def eps(dtype):
-    return float(jnp.finfo(dtype).eps)
 
 
 @pytest.fixture

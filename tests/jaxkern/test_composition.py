@@ -7,30 +7,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support.numerics import Identity, scatter, squared
 
 from jaxkern import features
 from jaxkern import frequent_directions as fd
 from jaxkern.features import streaming_pca
 from jaxkern.kernels import Gaussian
-from jaxkern.pytrees import pytree
 
 N, M, SIZE = 60, 12, 6
 BATCH = 20
 OFFSET = 30.0
-
-
-@pytree
-class Identity:
-    """A feature map that leaves points as they are, so that streams of features can be made at will."""
-
-    matrix: jax.Array
-
-    @property
-    def num_features(self):
-        return self.matrix.shape[1]
-
-    def __call__(self, X):
-        return jnp.matmul(X, self.matrix, precision=jax.lax.Precision.HIGHEST)
 
 
 def points(dtype, seed=0, num=N):
@@ -82,19 +68,10 @@ def rows(phi, X, centered):
     return Z - centered * Z.mean(0)
 
 
-def squared(Z):
-    return float((np.float64(Z) ** 2).sum())
-
-
 def rounding(phi, X, centered):
     """Of the sketch, which the certificates allow for, and what centring leaves of features of this size."""
     eps = float(jnp.finfo(X.dtype).eps)
     return 2 * eps * (N * squared(rows(phi, X, centered)) + 10 * centered * squared(phi(X)))
-
-
-def scatter(fitted):
-    W = np.float64(fitted.components)
-    return W.T @ (np.float64(fitted.eigenvalues)[:, None] * W)
 
 
 def one_by_one(pca, X):

@@ -5,15 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from support.jaxprs import equations, largest_intermediate
+from support.numerics import eps
 
 from jaxkern import frequent_directions as fd
 
 N, DIM, SIZE = 61, 12, 6
 SHRINKS = {"default": None, "half": SIZE // 2, "every row": SIZE}
-
-
-def eps(dtype):
-    return float(jnp.finfo(dtype).eps)
 
 
 def squared(A):

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from support.jaxprs import equations, largest_intermediate
+from support.numerics import eps
 
 from jaxkern._distances import squared_distances
 from jaxkern.gram import center, gram, gram_matmul, kernel_distance, rounding
@@ -26,10 +27,6 @@ from jaxkern.kernels import (
 
 N, M, DIM = 13, 7, 3
 STATIONARY = [Gaussian, Laplacian, Exponential, Cauchy, Matern32, Matern52]
-
-
-def eps(dtype):
-    return float(jnp.finfo(dtype).eps)
 
 
 def points(rng, dtype, n=N, dim=DIM):

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from support.jaxprs import intermediates
+from support.numerics import eps
 
 from jaxkern.draws import invert
 from jaxkern.kmeans import KMeansResult, _lloyd, _seeding, kmeans
@@ -15,10 +16,6 @@ from jaxkern.metrics import rand_index
 
 MEANS = 10.0 * np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [-1, -1, 1]])
 N, DIM, K = 62, 3, 4  # with blocks of 25 rows the last one is padded
-
-
-def eps(dtype):
-    return float(jnp.finfo(dtype).eps)
 
 
 def separated(rng):

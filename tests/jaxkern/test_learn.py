@@ -6,15 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support.numerics import eps
 
 from jaxkern import kernels, learn
 from jaxkern.gram import gram
 
 N, DIM = 24, 2
-
-
-def eps(dtype):
-    return float(jnp.finfo(dtype).eps)
 
 
 @pytest.fixture

@@ -10,16 +10,13 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from support.jaxprs import largest_intermediate
+from support.numerics import eps
 
 from jaxkern import metrics
 
 SCORES = [metrics.rand_index, metrics.adjusted_rand_index, metrics.normalized_mutual_info]
 PARTITION = [*SCORES, metrics.misclassification_rate]
 GRAM = [metrics.spectral_error, metrics.frobenius_error]
-
-
-def eps(dtype):
-    return float(jnp.finfo(dtype).eps)
 
 
 def call(score, a, b):

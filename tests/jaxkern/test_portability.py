@@ -23,6 +23,10 @@ from jaxkern.kmeans import kmeans
 PLATFORMS = ("cpu", "cuda", "tpu")
 ON_THE_HOST = {
     "bounds": "the type of a bound; its modules are walked one by one",
+    "checks": "looks at arguments",
+    "draws": "what landmarks and maps are drawn with, and lowered with them",
+    "linalg": "what all that decomposes is made of, and lowered with it",
+    "pytrees": "makes classes",
     "plan": "searches in Python floats of float64",
     "sklearn": "adapters whose arrays are those of NumPy; they call features",
 }

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support.numerics import eps
 
 from jaxkern.gram import center, gram
 from jaxkern.kernels import Exponential, Gaussian, Laplacian, Linear, Polynomial
@@ -22,10 +23,6 @@ from jaxkern.rkhs import (
 
 N, P, DIM = 12, 7, 3
 KERNEL = Gaussian(0.9) + 0.3 * Linear()
-
-
-def eps(dtype):
-    return float(jnp.finfo(dtype).eps)
 
 
 def points(rng, dtype, n=N, dim=DIM):

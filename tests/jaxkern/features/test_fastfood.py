@@ -12,6 +12,7 @@ import pytest
 from scipy import special, stats
 from scipy.linalg import hadamard
 from support.jaxprs import largest_intermediate
+from support.numerics import eps
 
 from jaxkern import audit, features, io, scale
 from jaxkern.features import PairedFourier, fastfood, paired_fourier, random_feature_pca, streaming_pca
@@ -24,10 +25,6 @@ N, DIM, SIZE, M = 12, 5, 8, 150
 LENGTHSCALE = 1.5
 RADIAL = (Gaussian, Exponential, Matern32, Matern52)
 DEGREES = {Exponential: 1, Matern32: 3, Matern52: 5}
-
-
-def eps(dtype):
-    return float(jnp.finfo(dtype).eps)
 
 
 def data(rng, dtype="float32", dim=DIM):

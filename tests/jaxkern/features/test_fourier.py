@@ -11,6 +11,7 @@ import pytest
 from scipy import integrate, special, stats
 from sklearn.kernel_approximation import RBFSampler
 from support.jaxprs import largest_intermediate
+from support.numerics import eps
 
 from jaxkern import features, kernels
 from jaxkern._blocks import by_blocks
@@ -27,10 +28,6 @@ KERNELS = (Gaussian, Laplacian, Exponential, Cauchy, Matern32, Matern52)
 RADIAL = (Gaussian, Exponential, Matern32, Matern52)
 DEGREES = {Exponential: 1, Matern32: 3, Matern52: 5}
 """Degrees of freedom of the multivariate t."""
-
-
-def eps(dtype):
-    return float(jnp.finfo(dtype).eps)
 
 
 def data(rng, dtype, offset=0.0):

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from support.maps import MAPS, NUM_LANDMARKS, products, size
+from support.numerics import eps
 
 from jaxkern import features, io, scale
 from jaxkern.kernels import Exponential, Gaussian
@@ -17,10 +18,6 @@ LENGTHSCALE = 1.5
 
 every = pytest.mark.parametrize("name", MAPS)
 random = pytest.mark.parametrize("name", [name for name in MAPS if MAPS[name].random])
-
-
-def eps(dtype):
-    return float(jnp.finfo(dtype).eps)
 
 
 def data(dtype="float32"):

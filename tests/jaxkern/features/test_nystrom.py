@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from sklearn.kernel_approximation import Nystroem
+from support.numerics import eps, literal_gram, up_to_sign
 
 from jaxkern import features, rkhs
 from jaxkern.gram import gram
@@ -14,28 +15,15 @@ N, n, DIM, RANK = 40, 12, 3, 5
 LENGTHSCALE = 1.5
 
 
-def eps(dtype):
-    return float(jnp.finfo(dtype).eps)
-
-
 def data(rng, dtype):
     """Points and landmarks, the latter spread enough for a Gram matrix with condition number below 1e3."""
     X, L = rng.normal(size=(N, DIM)), 2 * rng.normal(size=(n, DIM))
     return jnp.asarray(X, dtype), jnp.asarray(L, dtype)
 
 
-def literal_gram(X, Y):
-    X, Y = np.float64(X), np.float64(Y)
-    return np.exp(-((X[:, None] - Y[None]) ** 2).sum(-1) / (2 * LENGTHSCALE**2))
-
-
 def literal_map(X, L, rank):
-    values, vectors = np.linalg.eigh(literal_gram(L, L))
-    return literal_gram(X, L) @ vectors[:, ::-1][:, :rank] / np.sqrt(values[::-1][:rank])
-
-
-def up_to_sign(Z, like):
-    return np.asarray(Z) * np.sign((np.asarray(Z) * np.asarray(like)).sum(0))
+    values, vectors = np.linalg.eigh(literal_gram(L, L, LENGTHSCALE))
+    return literal_gram(X, L, LENGTHSCALE) @ vectors[:, ::-1][:, :rank] / np.sqrt(values[::-1][:rank])
 
 
 def products(phi, X, Y):
@@ -55,7 +43,7 @@ def test_features_are_the_textbook_ones(dtype, rng):
     assert Z.shape == (N, RANK) == (N, phi.num_features) and Z.dtype == dtype
     np.testing.assert_allclose(up_to_sign(Z, expected), expected, atol=tolerance(dtype))
     assert int(phi.rank) == RANK and phi.rank.dtype == jnp.int32
-    values = np.linalg.eigvalsh(literal_gram(L, L))[::-1]
+    values = np.linalg.eigvalsh(literal_gram(L, L, LENGTHSCALE))[::-1]
     np.testing.assert_allclose(phi.eigenvalues, values[:RANK], atol=10 * n * eps(dtype))
 
 
@@ -70,8 +58,8 @@ def test_inner_products_are_those_of_scikit_learn(dtype, rng):
 def test_products_with_a_landmark_are_exact(dtype, rng):
     X, L = data(rng, dtype)
     phi = features.nystrom(Gaussian(LENGTHSCALE), L)
-    np.testing.assert_allclose(products(phi, L, X), literal_gram(L, X), atol=tolerance(dtype))
-    np.testing.assert_allclose(products(phi, L, L), literal_gram(L, L), atol=tolerance(dtype))
+    np.testing.assert_allclose(products(phi, L, X), literal_gram(L, X, LENGTHSCALE), atol=tolerance(dtype))
+    np.testing.assert_allclose(products(phi, L, L), literal_gram(L, L, LENGTHSCALE), atol=tolerance(dtype))
 
 
 def test_norms_never_exceed_the_kernel_and_grow_with_the_rank(dtype, rng):
@@ -111,7 +99,7 @@ def test_landmarks_may_repeat(dtype, rng):
 def test_close_landmarks_do_not_spoil_the_map():
     """200 landmarks on a segment, numerically of rank about six: in float32 an absolute cut-off fails here."""
     L = jnp.asarray(np.linspace(0, 1, 200)[:, None], jnp.float32)
-    truth = literal_gram(L, L)
+    truth = literal_gram(L, L, LENGTHSCALE)
     phi = features.nystrom(Gaussian(LENGTHSCALE), L)
     assert 3 <= int(phi.rank) <= 12
     # What is dropped has norm eps n^2 at most, so eps n in an entry; at the ends of the segment a few times that.
@@ -142,7 +130,7 @@ def test_a_linear_kernel_has_as_many_directions_as_dimensions(dtype, rng):
 def test_one_landmark_is_enough(dtype, rng):
     X, L = data(rng, dtype)
     phi = features.nystrom(Gaussian(LENGTHSCALE), L[:1])
-    np.testing.assert_allclose(np.abs(phi(X)), literal_gram(X, L[:1]), atol=10 * eps(dtype))
+    np.testing.assert_allclose(np.abs(phi(X)), literal_gram(X, L[:1], LENGTHSCALE), atol=10 * eps(dtype))
 
 
 # --- gradients -------------------------------------------------------------------------------------------------------

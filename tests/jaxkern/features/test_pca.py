@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from sklearn.decomposition import KernelPCA as Peer
+from support.numerics import eps, literal_gram, up_to_sign
 
 from jaxkern import features, rkhs
 from jaxkern.gram import gram
@@ -17,21 +18,8 @@ MANY = 400
 LENGTHSCALE = 1.5
 
 
-def eps(dtype):
-    return float(jnp.finfo(dtype).eps)
-
-
 def data(rng, dtype):
     return jnp.asarray(rng.normal(size=(N, DIM)), dtype), jnp.asarray(2 * rng.normal(size=(n, DIM)), dtype)
-
-
-def literal_gram(X, Y):
-    X, Y = np.float64(X), np.float64(Y)
-    return np.exp(-((X[:, None] - Y[None]) ** 2).sum(-1) / (2 * LENGTHSCALE**2))
-
-
-def up_to_sign(Z, like):
-    return np.asarray(Z) * np.sign((np.asarray(Z) * np.asarray(like)).sum(0))
 
 
 def tolerance(dtype):
@@ -65,7 +53,7 @@ def test_few_components_of_many_landmarks_are_those_of_scikit_learn(normalized, 
     np.testing.assert_allclose(up_to_sign(phi(X), expected), expected, rtol=0, atol=1e-10)
     np.testing.assert_allclose(phi.eigenvalues, peer.eigenvalues_, rtol=1e-11)
     H = np.eye(MANY) - 1 / MANY
-    total = np.trace(H @ literal_gram(L, L) @ H)
+    total = np.trace(H @ literal_gram(L, L, LENGTHSCALE) @ H)
     np.testing.assert_allclose(phi.explained_variance_ratio, peer.eigenvalues_ / total, rtol=1e-11)
     residual = phi.reconstruction_residual(L)
     assert float(residual.sum()) == pytest.approx(total - peer.eigenvalues_.sum(), rel=1e-10)
@@ -74,7 +62,7 @@ def test_few_components_of_many_landmarks_are_those_of_scikit_learn(normalized, 
 def test_landmarks_as_new_points_give_the_training_projections(dtype, rng):
     _, L = data(rng, dtype)
     H = np.eye(n) - 1 / n
-    values, vectors = np.linalg.eigh(H @ literal_gram(L, L) @ H)
+    values, vectors = np.linalg.eigh(H @ literal_gram(L, L, LENGTHSCALE) @ H)
     training = vectors[:, ::-1][:, : n - 1] * np.sqrt(values[::-1][: n - 1])
     Z = fit(L, num_components=n)(L)
     assert tolerance("float32") <= 1.5e-4
@@ -85,7 +73,7 @@ def test_landmarks_as_new_points_give_the_training_projections(dtype, rng):
 def test_unit_eigenvectors_are_those_of_the_paper(dtype, rng):
     """x goes to sum_i alpha_i K(x, x_i), alpha a unit eigenvector of H K H, up to one translation of all points."""
     X, L = data(rng, dtype)
-    H, K, k = np.eye(n) - 1 / n, literal_gram(L, L), literal_gram(X, L)
+    H, K, k = np.eye(n) - 1 / n, literal_gram(L, L, LENGTHSCALE), literal_gram(X, L, LENGTHSCALE)
     alpha = np.linalg.eigh(H @ K @ H)[1][:, ::-1][:, :COMPONENTS]
     Z = fit(L, normalized=False)(X)
     expected = (k - K.mean(1)) @ H @ alpha

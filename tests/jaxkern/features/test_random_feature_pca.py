@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
+from support.numerics import eps, up_to_sign
 
 from jaxkern import features
 from jaxkern.features import RandomFeaturePCA, kernel_pca, nystrom, paired_fourier, random_feature_pca
@@ -19,10 +20,6 @@ FEW, MANY = 5, 25
 LENGTHSCALE = 1.5
 
 
-def eps(dtype):
-    return float(jnp.finfo(dtype).eps)
-
-
 def data(rng, dtype, n=N):
     return jnp.asarray(rng.normal(size=(n, DIM)), dtype)
 
@@ -33,10 +30,6 @@ def draw(m, dtype, **options):
 
 def fit(phi, X, **options):
     return random_feature_pca(phi, X, **{"num_components": COMPONENTS} | options)
-
-
-def up_to_sign(Z, like):
-    return np.asarray(Z) * np.sign((np.asarray(Z) * np.asarray(like)).sum(0))
 
 
 def tolerance(dtype):

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support.numerics import eps
 
 from jaxkern.draws import normal_rows
 from jaxkern.features import KernelJL, kernel_jl
@@ -16,10 +17,6 @@ from proofs_check.papers.flops import multiply_adds
 
 N, Q, DIM, D = 12, 7, 3, 5
 KERNEL = Gaussian(0.9)
-
-
-def eps(dtype):
-    return float(jnp.finfo(dtype).eps)
 
 
 def points(rng, dtype, n=N):

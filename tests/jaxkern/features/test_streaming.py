@@ -5,32 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from support.jaxprs import largest_intermediate
+from support.numerics import Identity, eps, scatter, squared
 
 from jaxkern import features
 from jaxkern.features import StreamingMap, paired_fourier, streaming_pca
 from jaxkern.kernels import Gaussian
-from jaxkern.pytrees import pytree
 
 N, DIM, M, SIZE = 61, 3, 12, 6
 CUTS = [1, 31]  # batches of 1, 30 and 30 points: few sizes, few compilations
-
-
-@pytree
-class Identity:
-    """A feature map that leaves points as they are, so that streams of features can be made at will."""
-
-    matrix: jax.Array
-
-    @property
-    def num_features(self):
-        return self.matrix.shape[1]
-
-    def __call__(self, X):
-        return jnp.matmul(X, self.matrix, precision=jax.lax.Precision.HIGHEST)
-
-
-def eps(dtype):
-    return float(jnp.finfo(dtype).eps)
 
 
 def points(dtype, seed=0, num=N):
@@ -57,10 +39,6 @@ def rows(phi, X, centered, weights=None):
     return np.sqrt(w)[:, None] * (Z - centered * (w @ Z) / w.sum())
 
 
-def squared(Z):
-    return float((np.float64(Z) ** 2).sum())
-
-
 def noise(phi, X, centered=False):
     """The rounding of the sketch, and what centring leaves of features of this size."""
     Z = np.float64(phi(X))
@@ -72,11 +50,6 @@ def fit(pca, X, cuts=(), weights=None, num_components=SIZE):
     for part in np.split(np.arange(len(X)), list(cuts)):
         state = pca.update(state, X[part], None if weights is None else weights[part])
     return pca.finalize(state, num_components=num_components)
-
-
-def scatter(fitted):
-    W = np.float64(fitted.components)
-    return W.T @ (np.float64(fitted.eigenvalues)[:, None] * W)
 
 
 def assert_certified(fitted, Z, tolerance):

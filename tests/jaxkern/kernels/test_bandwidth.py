@@ -8,15 +8,12 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
 from support.jaxprs import largest_intermediate
+from support.numerics import eps
 
 from jaxkern.kernels import _bandwidth as module
 from jaxkern.kernels import quantile_lengthscale, sampled_quantile_lengthscale
 
 LEVELS = (0.0, 0.01, 0.25, 0.5, 0.9, 1.0)
-
-
-def eps(dtype):
-    return float(jnp.finfo(dtype).eps)
 
 
 @pytest.mark.parametrize(("n", "dim"), [(2, 1), (12, 3), pytest.param(600, 5, marks=pytest.mark.slow)])

@@ -10,6 +10,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
+from support.numerics import eps
 
 from jaxkern import rkhs
 from jaxkern.features import kernel_jl
@@ -108,10 +109,6 @@ LITERAL = {
     "product_with_function": (own * Linear(), lambda x, y: sum(x * y) / (1 + math.dist(x, y) ** 2)),
 }  # fmt: skip
 PSD = [name for name in LITERAL if "distance" not in name and name != "scaled"]
-
-
-def eps(dtype):
-    return float(jnp.finfo(dtype).eps)
 
 
 def points(rng, dtype, n=N, dim=DIM):

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support.numerics import eps
 
 from jaxkern import draws, linalg
 from jaxkern.linalg._dense import cutoff
@@ -14,10 +15,6 @@ SPECTRA = {
     "equal": [2.0, 2.0, 2.0, 0.5, 0.5, 0.1],
     "deficient": [3.0, 1.0, 1.0, 0.0, 0.0, 0.0],
 }
-
-
-def eps(dtype):
-    return float(jnp.finfo(dtype).eps)
 
 
 def matrix(rng, values, dtype):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.sparse.linalg import eigsh
 from support.jaxprs import largest_intermediate
+from support.numerics import eps
 
 from jaxkern import linalg as solvers
 from jaxkern.gram import gram, gram_matmul
@@ -36,10 +37,6 @@ SPECTRA = {
     "negative definite": np.linspace(-3, -1, N),
     "decaying": 10.0 ** -np.linspace(0, 16, N),
 }
-
-
-def eps(dtype):
-    return float(jnp.finfo(dtype).eps)
 
 
 def matrix(rng, values, dtype):

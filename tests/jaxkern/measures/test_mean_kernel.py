@@ -11,6 +11,7 @@ from numpy.polynomial.hermite_e import hermegauss
 from numpy.polynomial.legendre import leggauss
 from scipy import special
 from support.jaxprs import largest_intermediate
+from support.numerics import eps
 
 from jaxkern.gram import gram
 from jaxkern.kernels import Distance, Gaussian, Linear, Matern32
@@ -28,10 +29,6 @@ from jaxkern.measures import (
 
 NODES, WEIGHTS = hermegauss(140)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
-
-
-def eps(dtype):
-    return float(jnp.finfo(dtype).eps)
 
 
 # --- directions ------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support.numerics import eps
 
 from jaxkern.draws import invert
 from jaxkern.kernels import Gaussian
@@ -13,10 +14,6 @@ from jaxkern.measures import Discrete, gaussian_grid, gaussian_spectrum
 from jaxkern.rkhs import Covariance
 
 CASES = [(0.8, [1.0]), (3.0, [0.5]), (0.9, [1.0, 0.3])]
-
-
-def eps(dtype):
-    return float(jnp.finfo(dtype).eps)
 
 
 def quadrature_spectrum(lengthscale, std, nodes):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 from support.jaxprs import largest_intermediate
+from support.numerics import eps
 
 from jaxkern import problems
 from jaxkern.gram import gram
@@ -43,10 +44,6 @@ SAMPLERS = {
     "noisy": lambda key, n, **kw: problems.random_noisy(key, num_points=n, dim=8, signal_dim=3, **kw),
 }
 CLUSTERS = {"nested": 3, "radial": 3, "circles": 2, "cluster": 2, "crescent": 2, "mixture": 3, "noisy": 1}
-
-
-def eps(dtype):
-    return float(jnp.finfo(dtype).eps)
 
 
 def key(seed=0):
