@@ -57,8 +57,8 @@ def as_array(name: str, value: Any) -> jax.Array:
     except jax.errors.JAXTypeError:
         raise  # about tracers: there is nothing wrong with the argument
     except (TypeError, ValueError, OverflowError) as error:
-        found = getattr(value, "dtype", None)
-        kind = type(value).__name__ if found is None else f"{type(value).__name__} of dtype {found}"
+        own = getattr(value, "dtype", None)
+        kind = type(value).__name__ if own is None else f"{type(value).__name__} of dtype {own}"
         raise ValueError(f"{name} must be an array of numbers, got {kind}: {str(error).splitlines()[0]}") from None
 
 
@@ -147,9 +147,9 @@ def key(value: Any, name: str = "key") -> jax.Array:
     _same_process()
     dtype = getattr(value, "dtype", None)
     if dtype is None or not jnp.issubdtype(dtype, jax.dtypes.prng_key):
-        found = type(value).__name__ if dtype is None else f"an array of dtype {dtype}"
+        given = type(value).__name__ if dtype is None else f"an array of dtype {dtype}"
         raise ValueError(
-            f"{name} must be a typed random key, got {found}; pass jax.random.key(seed) "
+            f"{name} must be a typed random key, got {given}; pass jax.random.key(seed) "
             "(an old uint32 key converts with jax.random.wrap_key_data)"
         )
     if value.shape != ():
@@ -209,8 +209,8 @@ def weights(value: Any, rows_name: str, rows: Any, *, some: bool = True) -> jax.
 
 def mass(weights: jax.Array, total: Callable[[jax.Array], jax.Array] = jnp.sum) -> jax.Array:
     """Return the sum of weights, or NaN where one is negative or the sum is not positive and finite."""
-    found = total(jnp.where(weights >= 0, weights, jnp.nan))
-    return jnp.where((found > 0) & jnp.isfinite(found), found, jnp.nan)
+    whole = total(jnp.where(weights >= 0, weights, jnp.nan))
+    return jnp.where((whole > 0) & jnp.isfinite(whole), whole, jnp.nan)
 
 
 def fraction(name: str, value: Any) -> Any:

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+__all__ = ["invert", "normal_rows", "pairs"]
+
 
 def normal_rows(key: jax.Array, num_rows: int, num_cols: int, dtype: Any) -> jax.Array:
     """Return a standard normal (num_rows, num_cols) matrix: row i depends on the key and i alone."""

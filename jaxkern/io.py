@@ -140,9 +140,9 @@ def load(path: str | os.PathLike[str]) -> Any:
             f"jaxkern reads versions up to {_VERSION}, upgrade it"
         )
     try:
-        found = _decode(header["object"], arrays)
-        _validate(found, "it")
-        return found
+        value = _decode(header["object"], arrays)
+        _validate(value, "it")
+        return value
     except (KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"{path} is damaged: its header and its arrays do not fit together") from error
     except ValueError as error:
@@ -274,10 +274,10 @@ def _decode(node: Any, arrays: dict[str, np.ndarray]) -> Any:
             )
         return _build(cls, fields)
     if "key" in node:
-        words = arrays.pop(node["key"])
-        if words.dtype != np.uint32:
-            raise ValueError(f"it holds a random key of dtype {words.dtype}, not uint32")
-        return jax.random.wrap_key_data(jnp.asarray(words), impl=node["impl"])
+        data = arrays.pop(node["key"])
+        if data.dtype != np.uint32:
+            raise ValueError(f"it holds a random key of dtype {data.dtype}, not uint32")
+        return jax.random.wrap_key_data(jnp.asarray(data), impl=node["impl"])
     if "dict" in node:
         return {key: _decode(item, arrays) for key, item in node["dict"]}
     ((kind, content),) = node.items()
@@ -333,8 +333,8 @@ def _validate(value: Any, where: str) -> None:
     for name, item in 2 * list(parts.items()):  # the first time for the sizes, on which ranges depend
         line = said.get(name, "positive scalar" if name == ".lengthscale" else "")
         if not _is_as_said(item, line, cls.__annotations__.get(name[1:], ""), sizes, finite):
-            found = f"{item.dtype}{list(item.shape)}" if hasattr(item, "dtype") else repr(item)
-            raise ValueError(f"{where}{name} does not fit, {_plain(found)}; {public_name(cls)} has there: {line}")
+            held = f"{item.dtype}{list(item.shape)}" if hasattr(item, "dtype") else repr(item)
+            raise ValueError(f"{where}{name} does not fit, {_plain(held)}; {public_name(cls)} has there: {line}")
     getattr(value, "__post_init__", lambda: None)()
 
 

@@ -242,5 +242,5 @@ def _fit(kernel: Any, X: Any, *, objective: Any, optimizer: Any, num_steps: int,
         step, (steps, optimizer.init(steps), (steps, worst)), None, length=num_steps
     )
     last = -loss(steps)
-    found, value = keep(best, steps, last)
-    return Fit(rebuilt(found), value, jnp.append(seen, last), finite.all() & jnp.isfinite(last))
+    chosen, value = keep(best, steps, last)
+    return Fit(rebuilt(chosen), value, jnp.append(seen, last), finite.all() & jnp.isfinite(last))

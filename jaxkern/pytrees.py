@@ -13,6 +13,8 @@ from typing import Any, TypeVar, dataclass_transform
 
 import jax
 
+__all__ = ["pytree", "static"]
+
 _T = TypeVar("_T", bound=type)
 
 CLASSES: dict[str, type] = {}

@@ -53,11 +53,12 @@ Trial = Callable[..., jax.Array]
 class Identity:
     """An exact statement: every entry of `residual(key, setting)` is at most `tolerance * eps`, of the run's precision.
 
-    `residual` runs on the host, once a setting, and returns relative errors over the inputs it tried. In float32
-    `tolerance` must leave room for less than what the controls are off by: 10^4 is 0.0012, 10^7 would be more than 1.
+    `residual` runs on the host, once a setting, with those of the two arguments that it names, and returns relative
+    errors over the inputs it tried. In float32 `tolerance` must leave room for less than what the controls are off by:
+    10^4 is 0.0012, 10^7 would be more than 1.
     """
 
-    residual: Callable[[jax.Array, Setting], Any]
+    residual: Callable[..., Any]
     tolerance: float = 1e4
 
 
@@ -134,12 +135,12 @@ class Exact:
 class Inequality:
     """A deterministic inequality: `left <= bound.value` in every pair (left, bound) of `sides(key, setting)`.
 
-    `sides` runs on the host, once a setting, and returns a pair for every input it tries. Its bounds hold always. Both
-    sides are in units in which 1 is a natural size (|A|_F^2, or n for a Gram matrix of n points), for rounding is
-    allowed for up to `tolerance * eps(dtype) * max(1, |bound.value|)`.
+    `sides` runs on the host, once a setting, with those of the two arguments that it names, and returns a pair for
+    every input it tries. Its bounds hold always. Both sides are in units in which 1 is a natural size (|A|_F^2, or n
+    for a Gram matrix of n points), for rounding is allowed for up to `tolerance * eps(dtype) * max(1, |bound.value|)`.
     """
 
-    sides: Callable[[jax.Array, Setting], Sequence[tuple[float, Bound]]]
+    sides: Callable[..., Sequence[tuple[float, Bound]]]
     tolerance: float = 1e4
 
 

@@ -1,5 +1,19 @@
-"""Right-hand sides of theorems as functions: each returns a `Bound`."""
+"""Right-hand sides of theorems as functions: each returns a `Bound`. Topics load when they are first used.
+
+Arguments are numbers, or arrays that broadcast against each other. Python floats give exact float64; arrays and tracers
+give `jax.numpy`, so that bounds can be jitted, mapped and differentiated. What is no number is a ValueError that names
+the argument.
+"""
+
+import importlib
+from types import ModuleType
 
 from jaxkern.bounds._bound import Bound
 
-__all__ = ["Bound", "sketching"]
+__all__ = ["Bound", "concentration", "fourier", "sketching", "streaming"]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in __all__:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -63,7 +63,7 @@ def formula(function: Callable[_P, Bound]) -> Callable[_P, Bound]:
     @functools.wraps(function)
     def with_floats(*args: _P.args, **kwargs: _P.kwargs) -> Bound:
         given = {name: _number(name, value, defaults.get(name, 0.0)) for name, value in kwargs.items()}
-        return _told(in_floats(args, given), given)
+        return _judged(in_floats(args, given), given)
 
     def in_floats(args: Any, given: dict[str, Any]) -> Bound:
         plain: Any = {name: float(v) if checks.is_static(v) else v for name, v in given.items()}
@@ -77,7 +77,7 @@ def formula(function: Callable[_P, Bound]) -> Callable[_P, Bound]:
         scalars: Any = {name: np.float64(v) if isinstance(v, float) else v for name, v in plain.items()}
         with np.errstate(all="ignore"):
             bound = function(*args, **scalars)
-        return Bound(_plain(bound.value), _plain(bound.probability), _plain(bound.valid), bound.source)
+        return jax.tree.map(lambda v: v.item() if isinstance(v, np.generic) else v, bound)
 
     return with_floats
 
@@ -94,22 +94,17 @@ def _number(name: str, value: Any, default: Any) -> Any:
     return checks.real(name, value)
 
 
-def _told(bound: Bound, given: dict[str, Any]) -> Bound:
+def _judged(bound: Bound, given: dict[str, Any]) -> Bound:
     """Return a bound that is not valid where its value, probability or an argument is no number, or a size below 1."""
     shapes = (), jnp.shape(bound.value)  # arguments of other shapes are summed up in the value
     arguments = {k: v for k, v in given.items() if not (v is None or isinstance(v, bool)) and jnp.shape(v) in shapes}
     numbers = [bound.value, bound.probability, *arguments.values()]
     sizes = [v for name, v in arguments.items() if name in _SIZES or name.startswith("num_")]
     if all(map(checks.is_static, numbers)) and isinstance(bound.valid, bool | np.bool_):
-        told = all(v == v for v in numbers) and all(v >= 1 for v in sizes)
-        return bound if told else dataclasses.replace(bound, valid=False)
-    known = [*(jnp.logical_not(jnp.isnan(v)) for v in numbers), *(jnp.asarray(v) >= 1 for v in sizes)]
-    return dataclasses.replace(bound, valid=functools.reduce(jnp.logical_and, known, bound.valid))
-
-
-def _plain(value: Any) -> Any:
-    """Return a NumPy scalar as one of Python."""
-    return value.item() if isinstance(value, np.generic) else value
+        known = all(v == v for v in numbers) and all(v >= 1 for v in sizes)
+        return bound if known else dataclasses.replace(bound, valid=False)
+    tests = [*(jnp.logical_not(jnp.isnan(v)) for v in numbers), *(jnp.asarray(v) >= 1 for v in sizes)]
+    return dataclasses.replace(bound, valid=functools.reduce(jnp.logical_and, tests, bound.valid))
 
 
 def certain(value: Any) -> Any:

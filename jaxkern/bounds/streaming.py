@@ -1,12 +1,9 @@
-r"""Right-hand sides of ghashami2016 about Frequent Directions and streaming kernel PCA, as printed and as corrected.
+"""Right-hand sides of ghashami2016 about Frequent Directions and streaming kernel PCA, as printed and as corrected.
 
-Words: sketch_size = l rows, of which Algorithm 1 shrinks at h = floor(l / 2) (l / 2 in the paper, which needs even l);
-rank = k; energy = |A|_F^2 of the rows that went into the sketch, and residual_energy = |A - A_k|_F^2; num_points = n.
-Rows of paired Fourier features have norm 1, so that their energy is n; rows of shifted features have squared norm at
-most 2, so that it is at most 2 n. G is the Gram matrix of the kernel, Ghat = Z Z' that of the features, and
-Gtilde = Z W W' Z' that of the features projected to the row space W of the sketch.
-
-Python floats give exact float64; arrays and tracers give `jax.numpy`. Proofs: docs/theory/ghashami2016.md.
+The sketch of the rows of A has l rows, of which Algorithm 1 shrinks at h = floor(l / 2) (l / 2 in the paper, which
+needs even l). Rows of paired Fourier features have norm 1, so that their energy |Z|_F^2 is n; those of shifted features
+have squared norm at most 2. G is the Gram matrix of the kernel, Ghat = Z Z' that of the features, and
+Gtilde = Z W W' Z' that of the features projected to the row space W of the sketch. Proofs: docs/theory/ghashami2016.md.
 """
 
 from __future__ import annotations

@@ -104,5 +104,5 @@ def kernel_kmeans(
     everything = num_landmarks == X.shape[0]
     points = X if everything else landmarks.uniform(key_landmarks, X, num_landmarks=num_landmarks)
     phi = nystrom(kernel, points, rank=rank, X=None if everything else X)
-    found = partition_of(key_clusters, phi(X), weights, num_clusters, num_restarts)
-    return KernelKMeans(phi, found.labels, found.centers, found.objective, found.converged)
+    partition = partition_of(key_clusters, phi(X), weights, num_clusters, num_restarts)
+    return KernelKMeans(phi, partition.labels, partition.centers, partition.objective, partition.converged)

@@ -20,5 +20,5 @@ def nearest(rows: jax.Array, centers: jax.Array) -> jax.Array:
     """Return the index of the centre nearest to each row, (...,) int32, by direct differences; -1 where none is."""
     gaps = rows[..., None, :] - centers.reshape((1,) * (rows.ndim - 1) + centers.shape)
     distances = (gaps * gaps).sum(axis=-1)
-    found = jnp.isfinite(distances.min(axis=-1))
-    return jnp.where(found, jnp.argmin(distances, axis=-1), -1).astype(jnp.int32)
+    finite = jnp.isfinite(distances.min(axis=-1))
+    return jnp.where(finite, jnp.argmin(distances, axis=-1), -1).astype(jnp.int32)

@@ -211,9 +211,9 @@ def _from_gram(
 ) -> SpectralPartition:
     K = (K + K.T) / 2
     values, projection, settled = _dense_pairs(K, weights, num_clusters)
-    found = partition_of(key, matmul(K, projection.T), weights, num_clusters, num_restarts)
+    partition = partition_of(key, matmul(K, projection.T), weights, num_clusters, num_restarts)
     return SpectralPartition(
-        found.labels, found.centers, found.objective, found.converged & settled, values, projection
+        partition.labels, partition.centers, partition.objective, partition.converged & settled, values, projection
     )
 
 
@@ -235,15 +235,15 @@ def _spectral(
         K = _gram(kernel, X)
         values, projection, settled = _dense_pairs(K, weights, num_clusters)
         rows = matmul(K, projection.T)
-    found = partition_of(key, rows, weights, num_clusters, num_restarts)
+    partition = partition_of(key, rows, weights, num_clusters, num_restarts)
     return KernelSpectral(
         kernel,
         X,
         projection,
-        found.labels,
-        found.centers,
-        found.objective,
-        found.converged & settled,
+        partition.labels,
+        partition.centers,
+        partition.objective,
+        partition.converged & settled,
         values,
     )
 
@@ -269,8 +269,8 @@ def _products_pairs(
         return roots[:, None] * _product(kernel, X, X, roots[:, None] * V) / total
 
     start = start_block(X.shape[0], num_clusters, X.dtype)
-    found = largest_modulus_eigenpairs(product, start, num_values=num_clusters)
-    return found.values, (roots[:, None] * found.vectors).T / total, found.converged
+    pairs = largest_modulus_eigenpairs(product, start, num_values=num_clusters)
+    return pairs.values, (roots[:, None] * pairs.vectors).T / total, pairs.converged
 
 
 def _roots(rows: jax.Array, weights: jax.Array | None) -> tuple[jax.Array, jax.Array]:

@@ -248,8 +248,8 @@ def _floating(dtype: Any, kernel: Kernel) -> np.dtype:
     default = np.dtype(jnp.result_type(float))
     floats = {np.dtype("float32"), default}
     if dtype is None:
-        found = getattr(unscaled(kernel)[0].lengthscale, "dtype", default)
-        return np.dtype(found) if found in floats else default
+        own = getattr(unscaled(kernel)[0].lengthscale, "dtype", default)
+        return np.dtype(own) if own in floats else default
     try:
         wanted = np.dtype(dtype)
     except TypeError:

@@ -73,8 +73,8 @@ def preimage(phi: KernelPCA, Z: Float[ArrayLike, "N num_features"], *, num_steps
     (3, 2)
     """
     if not isinstance(phi, KernelPCA) or not isinstance(phi.kernel, Gaussian):
-        found = type(phi.kernel).__name__ if isinstance(phi, KernelPCA) else type(phi).__name__
-        raise ValueError(f"phi must be a kernel_pca map with a Gaussian kernel, got {found}")
+        name = type(phi.kernel).__name__ if isinstance(phi, KernelPCA) else type(phi).__name__
+        raise ValueError(f"phi must be a kernel_pca map with a Gaussian kernel, got {name}")
     Z = checks.same_dtype("Z", checks.matrix("Z", Z, dim=phi.num_features), "the fitted map", phi.landmarks)
     return _preimage(phi, Z, checks.count("num_steps", num_steps))
 

@@ -230,11 +230,11 @@ def streaming_pca(
     def _own(name: str, state: Any) -> StreamingState:
         if not isinstance(state, StreamingState):
             raise ValueError(f"{name} must be a StreamingState, got {type(state).__name__}; pass what init returns")
-        found = (state.mean.shape[-1], state.sketch.sketch_size, state.sketch.shrink_at, state.centered)
-        if found != expected:
+        own = (state.mean.shape[-1], state.sketch.sketch_size, state.sketch.shrink_at, state.centered)
+        if own != expected:
             raise ValueError(
                 f"{name} must be a state of this stream, with (num_features, sketch_size, shrink_at, centered) = "
-                f"{expected}, got {found}; pass what its own init and update return"
+                f"{expected}, got {own}; pass what its own init and update return"
             )
         return state
 

@@ -196,8 +196,8 @@ def _order_statistics(over_pairs: Any, total: int, rank: jax.Array, dtype: Any) 
         """Count the values below each of the thresholds."""
 
         def reduce(values: jax.Array, counted: jax.Array, *_: jax.Array) -> jax.Array:
-            found = as_bits(values)
-            return jnp.stack([jnp.sum(counted & (found < t), dtype=jnp.int32) for t in thresholds])
+            own = as_bits(values)
+            return jnp.stack([jnp.sum(counted & (own < t), dtype=jnp.int32) for t in thresholds])
 
         return over_pairs(reduce, jnp.add, jnp.zeros(thresholds.shape, jnp.int32))
 
@@ -207,12 +207,12 @@ def _order_statistics(over_pairs: Any, total: int, rank: jax.Array, dtype: Any) 
         thresholds = prefix + (jnp.arange(1, 2**_DIGIT).astype(integer) << shift)
         return prefix + (jnp.sum(count_below(thresholds) <= rank).astype(integer) << shift)
 
-    found = lax.fori_loop(0, bits // _DIGIT, digit, jnp.zeros((), integer))
-    lower = lax.bitcast_convert_type(found, dtype)
+    lower_bits = lax.fori_loop(0, bits // _DIGIT, digit, jnp.zeros((), integer))
+    lower = lax.bitcast_convert_type(lower_bits, dtype)
 
     def around(values: jax.Array, counted: jax.Array, *_: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Count the values up to the one found, and find the next one above; a nan must show wherever it sits."""
-        larger = as_bits(values) > found
+        """Count the values up to the lower one, and find the next one above; a nan must show wherever it sits."""
+        larger = as_bits(values) > lower_bits
         following = jnp.min(jnp.where(counted & larger, values, jnp.inf))
         return jnp.sum(counted & ~larger, dtype=jnp.int32), following, jnp.any(counted & jnp.isnan(values))
 

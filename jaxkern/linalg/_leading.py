@@ -71,9 +71,9 @@ def _leading(A: jax.Array, num_values: int, priority: Priority) -> tuple[jax.Arr
     if not prefers_partial(n, num_values):
         return _dense(A, num_values, priority)
     start = start_block(n, num_values, A.dtype)
-    found = eigenpairs(lambda V: matmul(A, V), start, num_values, dense_restarts(*start.shape), None, priority)
+    pairs = eigenpairs(lambda V: matmul(A, V), start, num_values, dense_restarts(*start.shape), None, priority)
     # A loop of at most one turn, not a cond: under vmap a cond would decompose every matrix, converged or not.
-    state = (found.values, found.vectors, found.converged)
+    state = (pairs.values, pairs.vectors, pairs.converged)
     values, vectors, _ = lax.while_loop(
         lambda state: ~state[2], lambda _: (*_dense(A, num_values, priority), jnp.ones((), bool)), state
     )

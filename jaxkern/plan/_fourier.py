@@ -114,13 +114,13 @@ def _ball_certificate(eps: float, delta: float, dim: int, diameter: float) -> Ca
     ratios = sorted({1 + 1 / dim, 1 + 2 / dim, 1.5, 2.0, 4.0})
 
     def best(size: int) -> Bound:
-        found = (
+        tried = (
             bounds.ball(eps=eps, num_frequencies=size, dim=dim, diameter=diameter, tau=tau, inner=inner, shell=ratio)
             for tau in taus
             for inner in inners
             for ratio in ratios
         )
-        return max(found, key=lambda bound: (bound.valid, bound.probability))
+        return max(tried, key=lambda bound: (bound.valid, bound.probability))
 
     return best
 

@@ -78,23 +78,23 @@ def kernel_jl(
             f"{missing[0]} must be given: pass num_functions, or all of {', '.join(population)}; "
             f"got {', '.join(given) or 'none of them'}"
         )
-    words = {name: float(static_positive(name, value)) for name, value in population.items()}
+    quantities = {name: float(static_positive(name, value)) for name, value in population.items()}
     if num_landmarks is not None:
         n = checks.count("num_landmarks", num_landmarks)
-        found = _rows(eps, delta, words, float(n))
-        if found is None:
+        result = _rows(eps, delta, quantities, float(n))
+        if result is None:
             raise ValueError(f"num_landmarks must be larger: no number of features reaches eps={eps:g} with {n}")
-        return Plan(found[1].source, found[1].probability, num_features=found[0], num_landmarks=n)
+        return Plan(result[1].source, result[1].probability, num_features=result[0], num_landmarks=n)
     # The n-term of the error alone is 28 S^2 sqrt(2 kappa trace tau / n); let it have a share of eps.
-    scale = 1568 * words["kappa"] * words["trace"] * math.log(4 / delta) / (words["op_norm"] * eps) ** 2
+    scale = 1568 * quantities["kappa"] * quantities["trace"] * math.log(4 / delta) / (quantities["op_norm"] * eps) ** 2
     best: tuple[float, int, int, Bound] | None = None
     for share in np.linspace(0.3, 0.98, 69):
         n = math.ceil(scale / share**2)
         if n > LARGEST:
             continue
-        found = _rows(eps, delta, words, float(n))
-        if found is not None and (best is None or n * found[0] < best[0]):
-            best = (float(n) * found[0], n, found[0], found[1])
+        result = _rows(eps, delta, quantities, float(n))
+        if result is not None and (best is None or n * result[0] < best[0]):
+            best = (float(n) * result[0], n, result[0], result[1])
     if best is None:
         raise ValueError(f"eps must be larger: no statement reaches eps={eps:g} with fewer than 2^53 landmarks")
     return Plan(best[3].source, best[3].probability, num_features=best[2], num_landmarks=best[1])
@@ -108,10 +108,10 @@ def _functions(eps: float, count: int, size: int) -> Bound:
     return Bound(eps, float(1 - count * outside), True, source)
 
 
-def _rows(eps: float, delta: float, words: dict[str, float], n: float) -> tuple[int, Bound] | None:
+def _rows(eps: float, delta: float, quantities: dict[str, float], n: float) -> tuple[int, Bound] | None:
     """Return the fewest sketch rows that Theorem B or Theorem C certifies with n landmarks, or None."""
-    shared: dict[str, Any] = {name: words[name] for name in ("kappa", "op_norm", "trace", "trace3")}
-    norm = words["op_norm"]
+    shared: dict[str, Any] = {name: quantities[name] for name in ("kappa", "op_norm", "trace", "trace3")}
+    norm = quantities["op_norm"]
     target = eps * norm * norm * norm  # a power would raise where it leaves the range
 
     def judged(bound: Bound) -> Bound:
@@ -122,7 +122,7 @@ def _rows(eps: float, delta: float, words: dict[str, float], n: float) -> tuple[
 
     def theorem_c(d: int) -> Bound:
         tau = math.log(4 / delta) + 1e-12
-        return judged(sketching.inner_products_all_d(**shared, hs_norm=words["hs_norm"], n=n, d=d, tau=tau))
+        return judged(sketching.inner_products_all_d(**shared, hs_norm=quantities["hs_norm"], n=n, d=d, tau=tau))
 
     able = [c for c in (theorem_b, theorem_c) if certifies(c(LARGEST), delta)]
     return smallest(able, delta) if able else None

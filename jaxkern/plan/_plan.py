@@ -68,10 +68,10 @@ def smallest_size(certificate: Callable[[int], Bound], delta: float) -> int | No
 
 def smallest(certificates: Sequence[Callable[[int], Bound]], delta: float) -> tuple[int, Bound]:
     """Return the smallest whole number at which one of the certificates holds, and the bound that says so."""
-    found = [(size, certificate(size)) for certificate in certificates if (size := smallest_size(certificate, delta))]
-    if not found:
+    sizes = [(size, certificate(size)) for certificate in certificates if (size := smallest_size(certificate, delta))]
+    if not sizes:
         raise ValueError(f"eps and delta must be larger: no size below 2^53 is certified, got delta={delta:g}")
-    return min(found, key=lambda pair: pair[0])
+    return min(sizes, key=lambda pair: pair[0])
 
 
 def certifies(bound: Bound, delta: float) -> bool:

@@ -285,9 +285,9 @@ def _default_size(X: Any, num_features: int, num_rows: int) -> int:
 
 def _check_out(out: Any, shape: tuple[int, ...], dtype: Any) -> None:
     if not isinstance(out, np.ndarray) or tuple(out.shape) != tuple(shape) or out.dtype != dtype:
-        found = f"{type(out).__name__} of shape {getattr(out, 'shape', None)} and dtype {getattr(out, 'dtype', None)}"
+        given = f"{type(out).__name__} of shape {getattr(out, 'shape', None)} and dtype {getattr(out, 'dtype', None)}"
         raise ValueError(
-            f"out must be a NumPy array or memory-mapped file of shape {shape} and dtype {dtype}, got {found}"
+            f"out must be a NumPy array or memory-mapped file of shape {shape} and dtype {dtype}, got {given}"
         )
     if not out.flags.writeable:
         raise ValueError("out must be writable; open the file with mode 'r+' or 'w+'")

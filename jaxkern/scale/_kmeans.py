@@ -84,7 +84,7 @@ def kmeans(
         X.shape[0], rows, num_clusters, num_restarts, max_iterations, tolerance, num_candidates, block_size
     )
     with _mesh.together("cluster with the others"):
-        found = _on_mesh(
+        result = _on_mesh(
             np.asarray(jax.random.key_data(key)),
             _put(X, rows, mesh),
             None if weights is None else _put(np.asarray(weights), rows, mesh),
@@ -96,9 +96,9 @@ def kmeans(
             sizes=sizes,
         )
         # Programs with sums over several devices of a CPU must not queue up: they could wait for each other for ever.
-        found = jax.tree.map(np.asarray, jax.block_until_ready(found))
-    found = jax.tree.map(jnp.asarray, found)
-    return dataclasses.replace(found, labels=found.labels[: X.shape[0]])
+        result = jax.tree.map(np.asarray, jax.block_until_ready(result))
+    result = jax.tree.map(jnp.asarray, result)
+    return dataclasses.replace(result, labels=result.labels[: X.shape[0]])
 
 
 @partial(jax.jit, static_argnames=("impl", "mesh", "share", "sizes"))
@@ -115,8 +115,8 @@ def _on_mesh(
     sizes: Sizes,
 ) -> KMeansResult:
     def one(key: jax.Array, X: jax.Array, weights: jax.Array | None, *numbers: jax.Array) -> KMeansResult:
-        found = _kmeans(key, X, weights, *numbers, sizes=sizes, share=share)
-        return dataclasses.replace(found, labels=share.gather(found.labels))
+        result = _kmeans(key, X, weights, *numbers, sizes=sizes, share=share)
+        return dataclasses.replace(result, labels=share.gather(result.labels))
 
     everywhere, divided = PartitionSpec(), PartitionSpec(_mesh.AXIS)
     spread = jax.shard_map(

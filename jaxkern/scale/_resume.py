@@ -70,17 +70,17 @@ class Record:
 
     def _read(self, path: pathlib.Path, header: dict[str, Any], lines: list[bytes]) -> None:
         try:
-            found, *blocks = map(json.loads, lines)
+            stored, *blocks = map(json.loads, lines)
             self._finished = {int(start): int(checksum) for start, checksum in blocks}
         except (ValueError, TypeError) as error:
             raise ValueError(
                 f"progress {path} is damaged, or is no record of a run; remove it to begin anew"
             ) from error
-        if not isinstance(found, dict) or found.get("format") != _FORMAT:
+        if not isinstance(stored, dict) or stored.get("format") != _FORMAT:
             raise ValueError(f"progress {path} is no record of a run; pass the path of one, or of a new file")
-        other = [key for key in sorted(found.keys() | header.keys()) if found.get(key) != header.get(key)]
+        other = [key for key in sorted(stored.keys() | header.keys()) if stored.get(key) != header.get(key)]
         if other:
-            said = "; ".join(f"{key} is {header.get(key)!r}, there {found.get(key)!r}" for key in other)
+            said = "; ".join(f"{key} is {header.get(key)!r}, there {stored.get(key)!r}" for key in other)
             raise ValueError(f"progress {path} belongs to another run: {said}. Remove it to begin anew")
 
 

@@ -116,8 +116,9 @@ def certify(
     best, cost, seconds = recommended(trials, entries, request.eps, clock)
     detail = {} if best is None else _detail(trials, best, clone(key), key_detail, clock)
     results = Results(
-        request, key, trials, rounding, data, known, demanded, entries, best, cost, seconds, detail, command, opened
-    )
+        request=request, key=key, trials=trials, rounding=rounding, facts=data, families=known, demands=demanded,
+        entries=entries, best=best, cost=cost, seconds=seconds, detail=detail, command=command, opened=opened,
+    )  # fmt: skip
     document = document_of(results, lengthscale, source, remark, started, clock)
     return Certificate(document, trials, best, key)
 

@@ -33,8 +33,7 @@ from jaxkern.gram import center, gram
 from jaxkern.kernels import psd_kernel
 from jaxkern.linalg import matmul
 from jaxkern.metrics import misclassification_rate
-from proofs_check.certify._features import features, ranged
-from proofs_check.certify._rows import distinct, rows_of
+from proofs_check.certify._rows import distinct, features, ranged, rows_of
 
 _MOST_ITERATIONS = 100
 

@@ -26,8 +26,7 @@ import numpy as np
 from jaxkern import checks
 from jaxkern.features import as_map
 from jaxkern.kernels import psd_kernel
-from proofs_check.certify._features import embed
-from proofs_check.certify._rows import Rows, distinct, rows_of
+from proofs_check.certify._rows import Rows, distinct, embed, rows_of
 from proofs_check.certify._tiles import (
     Ratios,
     Reach,

@@ -32,17 +32,8 @@ MOST_EIGENVALUES = 200
 class Results:
     """What the steps of a certificate found.
 
-    Attributes
-    ----------
-    request, key : what was asked, and the key of the certificate.
-    trials : draws of maps of the table.
-    rounding, facts : what rounding may add to errors, and what the data are like.
-    families, demands : every map of the library, and what statements demand of them.
-    entries : what is known of each map that was asked for.
-    best, cost : the recommended one and its seconds per million points, None where there is none, or no time.
-    seconds : the seconds per million points of every certified map.
-    detail : what the page draws of one draw of the recommended map.
-    command, opened : see `certify`.
+    `best` is the recommended entry, `cost` its seconds per million points and `seconds` those of every certified map,
+    None where there was no time to measure them. `detail` is what the page draws of one draw of the recommended map.
     """
 
     request: Request

@@ -14,7 +14,7 @@ from jax import lax
 
 from jaxkern.gram import gram, gram_matmul
 from jaxkern.linalg import largest_eigenpairs, matmul, start_block
-from proofs_check.certify._features import scaled
+from proofs_check.certify._rows import scaled
 
 _DENSE = 2**24
 _ROWS = 128

@@ -13,7 +13,7 @@ from jax import lax
 
 from jaxkern.gram import kernel_distance
 from jaxkern.linalg import matmul
-from proofs_check.certify._features import ranged, scaled
+from proofs_check.certify._rows import ranged, scaled
 
 
 def prepared(

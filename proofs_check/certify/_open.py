@@ -13,8 +13,7 @@ import numpy as np
 
 from proofs_check.certify._columns import Columns, labelled, select
 from proofs_check.certify._files import read_columns
-from proofs_check.certify._table import Table
-from proofs_check.certify._view import Moments, View, complete_rows, duplicates, moments_of
+from proofs_check.certify._table import Moments, Table, View, complete_rows, duplicates, moments_of
 from proofs_check.engine.reading import DataError, extreme, listed, place, plain
 
 _SCALES = 1_000.0  # ratio of two standard deviations beyond which distances hardly see the smaller one

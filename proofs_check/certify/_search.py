@@ -9,19 +9,11 @@ the evidence of `engine.sequential` certifies a size that is not good with proba
 does an attempt that may give up early. The levels add up to alpha. The upper limit of the failure probability comes
 from the same evidence at the same level and holds at any time, so it is false with probability at most alpha as well.
 
-*Sequential or fixed?* Draws until a size is certified, for delta = 0.05; exact, by `stopping.stopping_law`. The fixed
-number is the smallest one with which exact limits certify that rate with probability 0.9; it must be chosen first.
-
-    alpha                        0.001                        0.0001
-    true rate                    0    delta/10  delta/4       0    delta/10  delta/4
-    sequential, mean             158  219       363           205  287       480
-    fixed                        135  220       417           180  312       547
-
-A fixed number is better by 15% where no draw ever fails. Elsewhere it is no better even for the rate that it was chosen
-for, and the rate is not known. So the evidence is sequential.
+*Sequential or fixed?* A fixed number of draws is better by 15 % where no draw ever fails. Elsewhere it is no better,
+even for the rate for which it was chosen, and the rate is not known. So the evidence is sequential.
 
 *Which size to attempt?* A larger one fails less often and is certified by fewer draws. The search aims at a rate of
-`TARGET` * delta, as far as the errors that it saw tell; docs/certificates.md shows what that costs. Errors that are all
+`TARGET` * delta, as far as the errors that it saw tell; docs/certificates.md shows what both cost. Errors that are all
 equal at a size are bisected.
 """
 

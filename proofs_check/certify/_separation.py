@@ -32,9 +32,8 @@ import numpy as np
 
 from jaxkern.kernels import psd_kernel
 from proofs_check.certify import _means, _nearest
-from proofs_check.certify._features import features
 from proofs_check.certify._request import SEPARATIONS
-from proofs_check.certify._rows import rows_of
+from proofs_check.certify._rows import features, rows_of
 
 _MOST_PAIRS = 500
 

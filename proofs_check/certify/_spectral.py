@@ -40,8 +40,7 @@ from jaxkern.features import as_map
 from jaxkern.gram import gram, gram_matmul
 from jaxkern.kernels import kappa, psd_kernel
 from jaxkern.linalg import matmul, operator_norm
-from proofs_check.certify._features import embed
-from proofs_check.certify._rows import rows_of
+from proofs_check.certify._rows import embed, rows_of
 
 _EXACT = 512
 """Points up to which all eigenvalues are computed, in float64; beyond, they take longer than the bound."""

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from proofs_check import register
 from proofs_check.cli import request
 from proofs_check.engine import documents, files
-from proofs_check.report import atlas, document, errata
+from proofs_check.report import atlas, document, errata, inventory
 from proofs_check.usage import BAD_USAGE, NOT_WRITTEN, Parser, StorageError, UsageError
 
 PROG = "python -m proofs_check.cli.atlas"
@@ -44,24 +46,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _stored(report: atlas.Json) -> str:
+def _stored(report: Mapping[str, Any]) -> str:
     """Return the evidence of a report as JSON, a line a claim, so that a comparison shows what changed."""
-    kept = atlas.kept(report)
-    claims = ",\n".join(f" {json.dumps(name)}: {json.dumps(found)}" for name, found in kept.pop("claims").items())
-    head = json.dumps(kept, indent=1, allow_nan=False).removesuffix("\n}")
+    stored = atlas.evidence_of(report)
+    claims = ",\n".join(
+        f" {json.dumps(name)}: {json.dumps(evidence)}" for name, evidence in stored.pop("claims").items()
+    )
+    head = json.dumps(stored, indent=1, allow_nan=False).removesuffix("\n}")
     return f'{head},\n "claims": {{\n{claims}\n }}\n}}\n'
 
 
 def build(docs: Path) -> None:
-    """Write the pages of the atlas into DIR/atlas, from what is stored and from the register."""
+    """Write the atlas into DIR/atlas and the inventory into DIR/theory, from what is stored and from the register."""
     request.set_precision("float64")
     claims = request.known_claims()
-    folder = docs / "atlas"
-    folder.mkdir(exist_ok=True)
     run = documents.read_json(docs / STORED)
-    for name, text in atlas.files(run, claims, errata.anchors(claims)).items():
-        if not files.holds(folder / name, text):  # or Sphinx would read it anew
-            files.write(folder / name, text)
+    pages = {f"atlas/{name}": text for name, text in atlas.files(run, claims, errata.anchors(claims)).items()}
+    pages["theory/inventory.md"] = inventory.page({paper: register.entries(paper) for paper in register.PAPERS})
+    (docs / "atlas").mkdir(exist_ok=True)
+    for name, text in pages.items():
+        if not files.holds(docs / name, text):  # or Sphinx would read it anew
+            files.write(docs / name, text)
 
 
 if __name__ == "__main__":

@@ -65,36 +65,37 @@ def command(options: argparse.Namespace) -> int:
         expected = {target.form: _expected(target) for target in chosen}
         attacks = []
         for target in chosen:
-            found = attack(target, seed=options.seed, restarts=options.restarts, steps=options.steps)
-            _print(target, found, expected[target.form])
-            attacks.append(found)
+            attacked = attack(target, seed=options.seed, restarts=options.restarts, steps=options.steps)
+            _print(target, attacked, expected[target.form])
+            attacks.append(attacked)
     if options.json is not None:
-        described = [as_json(found, expected[found.form]) for found in attacks]
+        described = [as_json(attacked, expected[attacked.form]) for attacked in attacks]
         files.write(options.json, json.dumps(described, indent=1, allow_nan=False) + "\n")
-    return 0 if all(found.found == (expected[found.form] == "refuted") for found in attacks) else 1
+    return 0 if all(attacked.found == (expected[attacked.form] == "refuted") for attacked in attacks) else 1
 
 
-def as_json(found: Attack, expected: str) -> dict[str, Any]:
+def as_json(attacked: Attack, expected: str) -> dict[str, Any]:
     """Return an attack as what JSON can hold; a number that is not finite becomes None."""
-    verdict = found.verdict
+    verdict = attacked.verdict
     return {
-        "claim": found.claim,
-        "form": found.form,
+        "claim": attacked.claim,
+        "form": attacked.form,
         "expected": expected,
-        "found": found.found,
-        "as_expected": found.found == (expected == "refuted"),
-        "excess": _number(found.excess),
+        "found": attacked.found,
+        "as_expected": attacked.found == (expected == "refuted"),
+        "excess": _number(attacked.excess),
         "verdict": None if verdict is None else {"status": verdict.status, "because": verdict.because},
-        "rechecked": [v.status for v in found.rechecked],
+        "rechecked": [v.status for v in attacked.rechecked],
         "params": {
-            _name(path): _number(np.asarray(leaf)) for path, leaf in jax.tree_util.tree_leaves_with_path(found.params)
+            _name(path): _number(np.asarray(leaf))
+            for path, leaf in jax.tree_util.tree_leaves_with_path(attacked.params)
         },
-        "best": _number(found.best),
-        "restarts": found.restarts,
-        "steps": found.steps,
-        "failures": found.failures,
-        "seed": found.seed,
-        "alpha": found.alpha,
+        "best": _number(attacked.best),
+        "restarts": attacked.restarts,
+        "steps": attacked.steps,
+        "failures": attacked.failures,
+        "seed": attacked.seed,
+        "alpha": attacked.alpha,
     }
 
 
@@ -133,18 +134,18 @@ def _list(known: Sequence[Target]) -> None:
         print(f"{target.claim.ljust(width)}  {target.form.ljust(9)}  {target.moves}")
 
 
-def _print(target: Target, found: Attack, expected: str) -> None:
-    differs = "" if found.found == (expected == "refuted") else ", which is not as expected"
-    print(f"{target.claim} as {target.form} (expected {expected}): {_headline(found)}{differs}")
+def _print(target: Target, attacked: Attack, expected: str) -> None:
+    differs = "" if attacked.found == (expected == "refuted") else ", which is not as expected"
+    print(f"{target.claim} as {target.form} (expected {expected}): {_headline(attacked)}{differs}")
     print(f"  searched   {target.moves}")
-    dropped = f", {found.failures} of them dropped" if found.failures else ""
-    print(f"  budget     {found.restarts} restarts{dropped}, {found.steps} steps, seed {found.seed}")
-    if found.verdict is None:
+    dropped = f", {attacked.failures} of them dropped" if attacked.failures else ""
+    print(f"  budget     {attacked.restarts} restarts{dropped}, {attacked.steps} steps, seed {attacked.seed}")
+    if attacked.verdict is None:
         return
-    kept = np.sort(found.best[~np.isnan(found.best)])
-    print(f"  excess     {found.excess:.6g} there; all restarts {_five(kept)} (0 is the limit; a surrogate)")
-    print(f"  rechecked  {found.verdict.because}")
-    for path, leaf in jax.tree_util.tree_leaves_with_path(found.params):
+    kept = np.sort(attacked.best[~np.isnan(attacked.best)])
+    print(f"  excess     {attacked.excess:.6g} there; all restarts {_five(kept)} (0 is the limit; a surrogate)")
+    print(f"  rechecked  {attacked.verdict.because}")
+    for path, leaf in jax.tree_util.tree_leaves_with_path(attacked.params):
         text = np.array2string(
             leaf, precision=5, suppress_small=True, separator=", ", threshold=200, max_line_width=100
         )
@@ -152,13 +153,13 @@ def _print(target: Target, found: Attack, expected: str) -> None:
         print(f"  {name} =", text.replace("\n", "\n" + " " * (len(name) + 5)))
 
 
-def _headline(found: Attack) -> str:
-    if found.verdict is None:
+def _headline(attacked: Attack) -> str:
+    if attacked.verdict is None:
         return "nothing to judge, as every restart was dropped"
-    refuted = sum(verdict.status == "refuted" for verdict in found.rechecked)
-    if found.found:
-        return f"VIOLATED at {refuted} of the {len(found.rechecked)} best places"
-    return f"no violation at the {len(found.rechecked)} best places"
+    refuted = sum(verdict.status == "refuted" for verdict in attacked.rechecked)
+    if attacked.found:
+        return f"VIOLATED at {refuted} of the {len(attacked.rechecked)} best places"
+    return f"no violation at the {len(attacked.rechecked)} best places"
 
 
 def _five(kept: np.ndarray) -> str:

@@ -96,11 +96,11 @@ def _private(path: Path) -> Path:
     for missing in reversed([each for each in (path, *path.parents) if not each.exists()]):
         missing.mkdir(mode=0o700, exist_ok=True)
     for each in (path, *path.parents):
-        found = each.lstat()
-        mode = found.st_mode
+        status = each.lstat()
+        mode = status.st_mode
         if not stat.S_ISDIR(mode):
             raise _Refused(f"{each} is no folder")
-        if found.st_uid != user and (each == path or found.st_uid != 0):
+        if status.st_uid != user and (each == path or status.st_uid != 0):
             raise _Refused(f"{each} belongs to another user")
         if each == path and mode & 0o077:  # the files in it may be those of a group
             raise _Refused(f"others can look into {each}; remove it")
@@ -119,12 +119,12 @@ def prune(folder: Path, largest: int = LARGEST) -> None:
     kept, all_seen = [], True
     for path in folder.glob("xla-*/*-cache"):
         try:
-            found = path.stat()
+            status = path.stat()
             # To read an old one would make it look used.
-            if found.st_mtime >= since and _damaged(path.read_bytes()):
+            if status.st_mtime >= since and _damaged(path.read_bytes()):
                 path.unlink()
             else:
-                kept.append((max(found.st_atime, found.st_mtime), found.st_size, path))
+                kept.append((max(status.st_atime, status.st_mtime), status.st_size, path))
         except FileNotFoundError:  # another run has removed it
             continue
         except OSError:

@@ -43,8 +43,9 @@ A resumed run ends with the report of a run that was never interrupted. A finish
 LIST_EXAMPLES = """examples:
   python -m proofs_check list --paper chen2016            every claim of a paper, with the verdicts that are expected
   python -m proofs_check list --json                      the same for programs"""
-SHOW_EXAMPLES = """example:
-  python -m proofs_check show kpotufe2020:thm1            statement, hypotheses, settings, controls"""
+SHOW_EXAMPLES = """examples:
+  python -m proofs_check show kpotufe2020:thm1            statement, hypotheses, settings, controls
+  python -m proofs_check show ghashami2016 "Theorem 3.2"  the same, by its place in the paper"""
 REPORT_EXAMPLES = """examples:
   python -m proofs_check report out                       out/report.html and out/report.md, from out/report.json
 
@@ -88,8 +89,10 @@ def _command(argv: Sequence[str] | None) -> int:
         arguments.insert(0, "run")
     try:
         if arguments[0] in COMPILING and not {"-h", "--help"} & set(arguments):
-            kept, _ = _kept().parse_known_args(arguments)  # before JAX is imported, which some arguments need
-            cache.prepare(kept.cache, off=kept.no_cache)
+            chosen, _ = _cache_options().parse_known_args(
+                arguments
+            )  # before JAX is imported, which some arguments need
+            cache.prepare(chosen.cache, off=chosen.no_cache)
         options = _parser(arguments[0]).parse_args(arguments)
         return int(options.command(options))
     except UsageError as error:
@@ -104,7 +107,7 @@ def _command(argv: Sequence[str] | None) -> int:
         return NOT_WRITTEN
 
 
-def _kept() -> Parser:
+def _cache_options() -> Parser:
     parser = Parser(prog=PROG, add_help=False, allow_abbrev=False)
     parser.add_argument(
         "--cache", type=Path, metavar="DIR", help="keep compiled programs here, in a folder of your own"
@@ -128,7 +131,7 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
         made.set_defaults(command=command)
         return made
 
-    choice, kept = Parser(add_help=False), _kept()
+    choice, caching = Parser(add_help=False), _cache_options()
     choice.add_argument("--paper", metavar="KEY", help="only the claims of this paper, such as kpotufe2020")
     choice.add_argument(
         "--claim", metavar="ID", action="append", default=[], help="only this claim, or all that begin so; repeatable"
@@ -138,7 +141,7 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
         "--budget", type=positive, metavar="MINUTES", help="go on where verdicts are open until this time is over"
     )
 
-    run = add("run", _run, "run the checks", choice, kept, budget, examples=RUN_EXAMPLES + EPILOG)
+    run = add("run", _run, "run the checks", choice, caching, budget, examples=RUN_EXAMPLES + EPILOG)
     run.add_argument("--all", action="store_true", help="steps of proofs, remarks and facts in passing, too")
     run.add_argument("--profile", choices=("quick", "full"), default="quick", help="how much to run (default: quick)")
     run.add_argument("--seed", type=whole, default=0, metavar="INT", help="a whole number, below 2^32 (default: 0)")
@@ -149,9 +152,9 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
     listing = add("list", _list, "list the claims", choice, examples=LIST_EXAMPLES)
     listing.add_argument("--json", action="store_true", help="as a list of objects")
     show = add("show", _show, "show one claim", examples=SHOW_EXAMPLES)
-    show.add_argument("id", metavar="ID", help="the id of a claim, or its beginning")
-    attack = add("attack", _attack, "search the worst case of a claim", kept)
-    certify = add("certify", _certify, "certify a feature map for your own table", kept)
+    show.add_argument("words", metavar="ID", nargs="+", help="an id or its beginning, or a paper and a place in it")
+    attack = add("attack", _attack, "search the worst case of a claim", caching)
+    certify = add("certify", _certify, "certify a feature map for your own table", caching)
     if chosen == "attack":
         from proofs_check.cli.attack import add_arguments
 
@@ -161,7 +164,7 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
 
         add_certify_arguments(certify)
     again = add(
-        "resume", _resume, "go on with a run that was interrupted", kept, budget, examples=RESUME_EXAMPLES + EPILOG
+        "resume", _resume, "go on with a run that was interrupted", caching, budget, examples=RESUME_EXAMPLES + EPILOG
     )
     again.add_argument("folder", type=Path, metavar="DIR", help="the folder of a run")
     page = add("report", _report, "make report.html and report.md of a run again", examples=REPORT_EXAMPLES)
@@ -229,12 +232,13 @@ def _show(options: argparse.Namespace) -> int:
     from proofs_check.cli import request
 
     request.set_precision("float64")
-    chosen = request.select(request.known_claims(), None, [options.id])
-    if len(chosen) > 1:
-        raise UsageError(f"{options.id!r} begins several claims: {', '.join(claim.id for claim in chosen)}")
-    from proofs_check.cli.show import lines
+    from proofs_check.cli import show
 
-    print("\n".join(lines(chosen[0])))
+    words, claims = " ".join(options.words), request.known_claims()
+    chosen = show.at_place(claims, words) if " " in words else request.select(claims, None, [words])
+    if len(chosen) > 1:
+        raise UsageError(f"{words!r} names several claims: {', '.join(claim.id for claim in chosen)}")
+    print("\n".join(show.lines(chosen[0])))
     return 0
 
 

@@ -70,12 +70,12 @@ def resume(folder: Path, budget: float | None) -> int:
     try:
         manifest = checkpoints.read_manifest(folder)
         request = from_manifest(manifest, folder)
-        found = _finished(folder)
-        if found is not None and budget is None:
+        report = _finished(folder)
+        if report is not None and budget is None:
             print(f"{folder} holds a finished run; --budget MINUTES would go on where verdicts are open")
-            for name in write_pages(folder, found):  # it may have been killed before them
+            for name in write_pages(folder, report):  # it may have been killed before them
                 print(f"{name} was missing or of another report, and is written now")
-            return AS_EXPECTED if found["as_expected"] else NOT_AS_EXPECTED
+            return AS_EXPECTED if report["as_expected"] else NOT_AS_EXPECTED
         if budget is not None:
             request = dataclasses.replace(request, budget=budget)
         prepared = Prepared(request)
@@ -91,7 +91,7 @@ def resume(folder: Path, budget: float | None) -> int:
     return _execute(prepared, folder, blocks, str(manifest["started"]))
 
 
-def write_pages(folder: Path, found: Mapping[str, Any]) -> list[str]:
+def write_pages(folder: Path, report: Mapping[str, Any]) -> list[str]:
     """Write those of the pages that are not as they follow from a report; return their names. StorageError.
 
     report.html needs jinja2; where that is not installed, there is report.md alone.
@@ -99,13 +99,13 @@ def write_pages(folder: Path, found: Mapping[str, Any]) -> list[str]:
     from proofs_check.engine import files
     from proofs_check.report import markdown
 
-    pages = {"report.md": markdown.render(found)}
+    pages = {"report.md": markdown.render(report)}
     try:
-        from proofs_check.report import page
+        from proofs_check.report import run_page
     except ImportError:
         print(f"{PROG}: no report.html without jinja2: pip install jaxkern-verified[check]", file=sys.stderr)
     else:
-        pages["report.html"] = page.render(found)
+        pages["report.html"] = run_page.render(report)
     missing = [name for name, text in pages.items() if not files.holds(folder / name, text)]
     for name in missing:
         files.write(folder / name, pages[name])
@@ -157,22 +157,22 @@ def _run_and_report(prepared: Prepared, folder: Path, blocks: Checkpoint, began:
         print(f"{PROG}: interrupted after {known}; go on with: {PROG} resume {folder}", file=sys.stderr)
     except StorageError as error:
         return _not_written(folder, error)
-    found, complete = list(results.values()), len(results) == len(claims)
+    finished, complete = list(results.values()), len(results) == len(claims)
     about = dataclasses.replace(about, stopped=stopped)
     failed = None
     try:
-        _write(folder, prepared, found, about, began, blocks.resumed, complete)
+        _write(folder, prepared, finished, about, began, blocks.resumed, complete)
     except StorageError as error:
         failed = error
-    terminal.terminal(found, about)
+    terminal.terminal(finished, about)
     if not complete and stopped == "out of time":
-        print(f"The time ended after {len(found)} of {len(claims)} claim(s); go on with: {PROG} resume {folder}")
+        print(f"The time ended after {len(finished)} of {len(claims)} claim(s); go on with: {PROG} resume {folder}")
     if failed is not None:
         return _not_written(folder, failed)
     print(what_is_there(folder))
     if stopped == "interrupted":
         return INTERRUPTED
-    return AS_EXPECTED if complete and all(result.as_expected for result in found) else NOT_AS_EXPECTED
+    return AS_EXPECTED if complete and all(result.as_expected for result in finished) else NOT_AS_EXPECTED
 
 
 @contextlib.contextmanager
@@ -207,10 +207,10 @@ def _finished(folder: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        found = document.read(path)
+        report = document.read(path)
     except documents.DocumentError as error:
         raise UsageError(str(error)) from None
-    return found if found["complete"] and found["stopped"] != "interrupted" else None
+    return report if report["complete"] and report["stopped"] != "interrupted" else None
 
 
 def _write(
@@ -241,6 +241,6 @@ def _write(
         "device": str(jax.devices()[0].device_kind),
         "devices": jax.local_device_count(),
     }
-    found = record.as_json(results, about, run=run, complete=complete)
-    documents.write_json(folder / "report.json", found)
-    write_pages(folder, found)
+    report = record.as_json(results, about, run=run, complete=complete)
+    documents.write_json(folder / "report.json", report)
+    write_pages(folder, report)

@@ -131,12 +131,12 @@ def select(claims: Sequence[Claim], paper: str | None, wanted: Sequence[str], ma
     ids = [claim.id for claim in claims]
     chosen: set[str] = set()
     for name in wanted:
-        found = [name] if name in ids else [i for i in ids if name and i.startswith(name)]
-        if not found:
+        matching = [name] if name in ids else [i for i in ids if name and i.startswith(name)]
+        if not matching:
             close = difflib.get_close_matches(name, ids, n=4, cutoff=0.4)
             hint = f"; did you mean {', '.join(close)}?" if close else f"; see {PROG} list"
             raise UsageError(f"no claim {name!r}{f' of {paper}' if paper else ''}{hint}")
-        chosen.update(found)
+        chosen.update(matching)
     return [claim for claim in claims if claim.id in chosen]
 
 
@@ -207,7 +207,7 @@ def flags() -> dict[str, Any]:
     """Return the settings of JAX and XLA on which numbers may depend, by the variables that set them."""
     import jax
 
-    found = {name.upper(): getattr(jax.config, name, None) for name in _FLAGS}
+    settings = {name.upper(): getattr(jax.config, name, None) for name in _FLAGS}
     for name in _VARIABLES:
-        found[name] = " ".join(sorted(w for w in os.environ.get(name, "").split() if not w.startswith(_HARMLESS)))
-    return found
+        settings[name] = " ".join(sorted(w for w in os.environ.get(name, "").split() if not w.startswith(_HARMLESS)))
+    return settings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -11,8 +12,29 @@ from typing import Any
 from proofs_check.claim import Calibrated, Claim, Exact, Form, Identity, Inequality, Rare, Tail
 from proofs_check.engine import samples
 from proofs_check.register import function_of
+from proofs_check.usage import UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def at_place(claims: Sequence[Claim], words: str) -> list[Claim]:
+    """Return the claims at a place such as "ghashami2016 Theorem 3.2"; where there is none, at places that name it.
+
+    Raises UsageError where no place names it either.
+    """
+    paper, _, place = words.strip().partition(" ")
+    of_paper = [claim for claim in claims if claim.paper == paper]
+    asked = _plain(place if of_paper else words)
+    pattern = re.compile(rf"(?<!\w){re.escape(asked)}(?!\w|\.\d)")
+    exactly = [claim for claim in of_paper or claims if _plain(claim.where) == asked]
+    chosen = exactly or [claim for claim in of_paper or claims if pattern.search(_plain(claim.where))]
+    if not chosen:
+        raise UsageError(f"no statement at {words!r}; python -m proofs_check list shows the places")
+    return chosen
+
+
+def _plain(place: str) -> str:
+    return " ".join(place.lower().split())
 
 
 def lines(claim: Claim) -> list[str]:
@@ -100,4 +122,4 @@ def proofs_of(claim: Claim) -> list[str]:
     return told
 
 
-__all__ = ["bounds_of", "lines", "proofs_of"]
+__all__ = ["at_place", "bounds_of", "lines", "proofs_of"]

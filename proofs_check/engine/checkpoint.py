@@ -116,12 +116,12 @@ def resume(folder: Path) -> Checkpoint:
             raise CheckpointError(f"{path} is damaged or cut short, and is left as it is; start a new run")
         if head != ["run", _digest((folder / MANIFEST).read_bytes())]:
             raise CheckpointError(f"{path} does not belong to the {MANIFEST} beside it; both are left as they are")
-        found = Checkpoint(folder, handle, resumed=1)
+        blocks = Checkpoint(folder, handle, resumed=1)
         for record, end in lines:  # noqa: B007 (the last one is where whole lines end)
             if record == ["resumed"]:
-                found.resumed += 1
-            elif not found._put(record):
-                found.damaged += 1
+                blocks.resumed += 1
+            elif not blocks._put(record):
+                blocks.damaged += 1
         with files.failing(path):
             files.cut(handle, end)
             files.append(handle, _line(["resumed"]))
@@ -130,7 +130,7 @@ def resume(folder: Path) -> Checkpoint:
     except BaseException:
         os.close(handle)
         raise
-    return found
+    return blocks
 
 
 @dataclass
@@ -204,11 +204,11 @@ class Checkpoint:
 
 def digest_of(paths: Iterator[Path] | list[Path]) -> str:
     """Return one digest of the contents of files, in the order given."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in paths:
         with path.open("rb") as file:
-            found.update(hashlib.file_digest(file, "sha256").digest())
-    return found.hexdigest()
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
 
 
 def digest_of_program() -> str:

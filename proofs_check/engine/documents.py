@@ -34,18 +34,18 @@ def load(path: Path, kind: str, key: str, known: int, check: Callable[[Any], str
 
     Raises DocumentError, in one line, where it holds none of the version that is known, or one with a fault.
     """
-    found = read_json(path)
-    version = found.get(key) if isinstance(found, dict) else None
+    document = read_json(path)
+    version = document.get(key) if isinstance(document, dict) else None
     if version is None:
         raise DocumentError(f"{place(path)} is no {kind} of proofs_check: it has no schema version")
     if version != known or isinstance(version, bool):
         raise DocumentError(
             f"{place(path)} has schema version {str(version)[:30]!r}, and this program reads version {known}"
         )
-    fault = check(found)
+    fault = check(document)
     if fault:
         raise DocumentError(f"{place(path)} is not a {kind} of schema version {known}: {fault}")
-    return dict(found)
+    return dict(document)
 
 
 def read_json(path: Path) -> Any:

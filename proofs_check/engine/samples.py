@@ -91,13 +91,13 @@ class Samples:
         match part.statement:
             case Identity(residual=function) | Inequality(sides=function):
                 label = "\x1f".join((self.claim_id, name, name_of(function), setting.name))
-                found = self.checkpoint.take(label, 0)
-                if found is None:
+                values = self.checkpoint.take(label, 0)
+                if values is None:
                     key = derive_key(self.seed, self.claim_id, name_of(function), setting.name)
                     given = evaluate(function, key, setting)
-                    found = _flat(given) if isinstance(part.statement, Identity) else judge.two_sides(given, setting)
-                    self.checkpoint.keep(label, 0, found)
-                return found
+                    values = _flat(given) if isinstance(part.statement, Identity) else judge.two_sides(given, setting)
+                    self.checkpoint.keep(label, 0, values)
+                return values
             case Exact(probability=probability):
                 return np.array(probability(setting), np.float64)
         raise TypeError(f"a {type(part.statement).__name__} is decided by trials")

@@ -147,10 +147,10 @@ class Work:
         level, most, before = part.alpha / len(part.most), part.most[index] << self.round, part.counts[index]
         while part.open[index] and part.counts[index] < most and not (part.counts[index] and self._late()):
             count = min(part.counts[index] + judge.LOOK, most)
-            found = self.samples.first(part.part, setting, count)
+            sample = self.samples.first(part.part, setting, count)
             part.counts[index] = count
             # What is looked at anew is the end alone: the looks before it did not decide.
-            part.open[index] = not judge.decides(found, value, delta, level, eps=_eps())
+            part.open[index] = not judge.decides(sample, value, delta, level, eps=_eps())
         return part.counts[index] > before
 
     def _drawn_in_time(self, part: _Part, counts: Sequence[int]) -> bool:
@@ -165,7 +165,7 @@ class Work:
         form = part.part
         if isinstance(form.statement, Identity | Inequality | Exact | Undecided):
             try:
-                found = [self.samples.on_the_host(part.name, form, setting) for setting in form.settings]
+                samples = [self.samples.on_the_host(part.name, form, setting) for setting in form.settings]
             except judge.InvalidSetting as error:
                 if not self._options.data:
                     raise
@@ -173,8 +173,8 @@ class Work:
                 return
         else:
             asked = zip(form.settings, part.counts, strict=True)
-            found = [self.samples.first(form, setting, count) for setting, count in asked]
-        part.verdict = judge.judge(form, found, part.alpha, eps=_eps(), rule="sequential", look=part.look)
+            samples = [self.samples.first(form, setting, count) for setting, count in asked]
+        part.verdict = judge.judge(form, samples, part.alpha, eps=_eps(), rule="sequential", look=part.look)
         if not isinstance(form.statement, Tail):
             goes_on = part.verdict.status == "consistent" and any(part.most)
             part.open = [goes_on] * len(part.open)

@@ -26,10 +26,10 @@ def _claims() -> Mapping[str, Claim]:
 
 def registered(claim: str, form: str) -> Form:
     """Return a form of a claim as the registry has it, "printed" or "corrected"."""
-    found = getattr(_claims()[claim], form)
-    if found is None:
+    registered_form: Form | None = getattr(_claims()[claim], form)
+    if registered_form is None:
         raise ValueError(f"{claim} has no form as {form}")
-    return found
+    return registered_form
 
 
 def registered_at(claim: str, form: str, population: Any, **shapes: int) -> Form:

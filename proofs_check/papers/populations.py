@@ -108,11 +108,11 @@ def _features(K: np.ndarray, weights: np.ndarray, columns: int | None = None) ->
     values, vectors = np.linalg.eigh(K)
     values, vectors = values[::-1], vectors[:, ::-1]
     rank = max(1, int(np.sum(values > np.finfo(float).eps * len(K) * values[0])))
-    kept = np.zeros(columns or rank)
-    kept[:rank] = values[:rank]
-    features = vectors[:, : len(kept)] * np.sqrt(kept)
+    spectrum = np.zeros(columns or rank)
+    spectrum[:rank] = values[:rank]
+    features = vectors[:, : len(spectrum)] * np.sqrt(spectrum)
     if np.all(weights == weights[0]):
-        return features, kept * weights[0]
+        return features, spectrum * weights[0]
     # A rotation of the features leaves K as it is.
     eigenvalues, rotation = np.linalg.eigh(features.T @ (weights[:, None] * features))
     return features @ rotation[:, ::-1], np.maximum(eigenvalues[::-1], 0.0)

@@ -124,6 +124,11 @@ def parametrized(kind: Callable[..., Any], **options: Any) -> Callable[[Callable
     """Turn a function of a setting and of parameters into one of the parameters alone that makes a statement."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda **parameters: kind(functools.partial(function, **parameters), **options)
+        names = [name for name in inspect.signature(function).parameters if name not in ("key", "setting")]
+
+        def make(*values: Any, **parameters: Any) -> Any:
+            return kind(functools.partial(function, **dict(zip(names, values, strict=False)), **parameters), **options)
+
+        return make
 
     return decorate

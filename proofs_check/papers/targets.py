@@ -10,6 +10,10 @@ import functools
 
 from proofs_check.engine.adversary import Target
 from proofs_check.papers.adversaries import registered
+from proofs_check.papers.amini2021 import adversary as amini2021
+from proofs_check.papers.chen2016 import adversary as chen2016
+from proofs_check.papers.ghashami2016 import adversary as ghashami2016
+from proofs_check.papers.kpotufe2020 import adversary as kpotufe2020
 
 __all__ = ["registered", "targets"]
 
@@ -17,9 +21,4 @@ __all__ = ["registered", "targets"]
 @functools.cache
 def targets() -> tuple[Target, ...]:
     """Return all targets, in the papers' order. Made once, so that a search compiles once."""
-    from proofs_check.papers.amini2021 import adversary as amini2021
-    from proofs_check.papers.chen2016 import adversary as chen2016
-    from proofs_check.papers.ghashami2016 import adversary as ghashami2016
-    from proofs_check.papers.kpotufe2020 import adversary as kpotufe2020
-
     return (*kpotufe2020.targets(), *chen2016.targets(), *ghashami2016.targets(), *amini2021.targets())

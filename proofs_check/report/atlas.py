@@ -1,8 +1,8 @@
 """The atlas of the documentation: every statement of the papers, and what one stored run found of it.
 
-Text comes from the register, and numbers from the run: `kept` takes out of a report what the documentation stores of
-it, and `files` makes the pages from that and from the claims. Nothing that differs between two equal runs is kept (no
-times, no host), so equal runs give equal pages.
+Text comes from the register, and numbers from the run: `evidence_of` takes out of a report what the documentation
+stores of it, and `files` makes the pages from that and from the claims. Nothing that differs between two equal runs is
+kept (no times, no host), so equal runs give equal pages.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from proofs_check.claim import Claim
 from proofs_check.report.commands import claim_command, run_command
 from proofs_check.report.document import PAPERS, what_stopped
 from proofs_check.report.margins import overview
-from proofs_check.report.markdown import cell, row, table, tex, with_formulas
-from proofs_check.report.page import TONES, unseen
+from proofs_check.report.markdown import cell, row, table, tex, verdict, with_formulas
+from proofs_check.report.page import TONES
 from proofs_check.report.record import describe
-from proofs_check.report.text import Json, number, real
+from proofs_check.report.text import Json, number, real, unseen
 
 THEORY = {
     "kpotufe2020": "Kernel JL",
@@ -37,7 +37,7 @@ _OF_A_RUN = ("profile", "seed", "dtype", "family_alpha", "rule", "complete", "st
 _OF_A_FORM = ("form", "status", "as_expected", "because", "slack", "trials", "detectable", "margin_is")
 
 
-def kept(report: Json) -> dict[str, Any]:
+def evidence_of(report: Json) -> dict[str, Any]:
     """Return what the documentation stores of a report: evidence by claim, without the text of the register."""
     run = {key: report["run"].get(key) for key in ("versions", "device", "command")}
     claims = {claim["id"]: _evidence(claim) for claim in report["claims"]}
@@ -66,7 +66,7 @@ def slug(heading: str) -> str:
 def files(run: Json, claims: Sequence[Claim], errata: Mapping[str, str]) -> dict[str, str]:
     """Return the text of every file of the atlas by its name in the folder.
 
-    `run` is what `kept` returned, and `errata` has the anchor of the erratum of a claim on the page of errata.
+    `run` is what `evidence_of` returned, and `errata` has the anchor of the erratum of a claim on the page of errata.
     """
     papers: dict[str, list[Json]] = {}
     for claim in claims:
@@ -87,10 +87,10 @@ def files(run: Json, claims: Sequence[Claim], errata: Mapping[str, str]) -> dict
 
 def _joined(run: Json, claim: Claim, errata: Mapping[str, str]) -> dict[str, Any]:
     """Return what the page says of a claim: text of the register, and evidence of the run where it has some."""
-    found = run["claims"].get(claim.id, {"forms": [], "controls": {}, "notes": []})
-    forms = [{**form, "expected": _expected(claim, form["form"])} for form in found["forms"]]
+    evidence = run["claims"].get(claim.id, {"forms": [], "controls": {}, "notes": []})
+    forms = [{**form, "expected": _expected(claim, form["form"])} for form in evidence["forms"]]
     margins = {form["form"]: [m for m in map(real, form["margins"]) if not math.isnan(m)] for form in forms}
-    controls = [(c.name, c.kind, found["controls"].get(c.name)) for c in claim.controls]
+    controls = [(c.name, c.kind, evidence["controls"].get(c.name)) for c in claim.controls]
     named = "; ".join(
         f"{cell(name)} ({cell(kind)}{'' if held else ', **not refuted**'})" for name, kind, held in controls
     )
@@ -100,7 +100,7 @@ def _joined(run: Json, claim: Claim, errata: Mapping[str, str]) -> dict[str, Any
         **describe(claim),
         "title": cell(claim.title[:1].upper() + claim.title[1:]),
         "erratum": errata.get(claim.id, ""),
-        "as_expected": all(form["as_expected"] for form in forms) and all(found["controls"].values()),
+        "as_expected": all(form["as_expected"] for form in forms) and all(evidence["controls"].values()),
         "display": display(claim.tex),
         "own": [(name, display(form.tex)) for name, form in _forms(claim) if form.tex and form.tex != claim.tex],
         "hypotheses": with_formulas(claim.hypotheses) if claim.hypotheses.strip() else "",
@@ -112,7 +112,7 @@ def _joined(run: Json, claim: Claim, errata: Mapping[str, str]) -> dict[str, Any
             [_verdict_row(form, margins[form["form"]]) for form in forms],
         ),
         "reasons": [(f["form"], cell("; ".join(filter(None, (f["because"], unseen(f)))))) for f in forms],
-        "notes": [cell(note) for note in found["notes"]],
+        "notes": [cell(note) for note in evidence["notes"]],
         "measures": list(dict.fromkeys(cell(m if alike else f"{name}, {m}") for name, m in measures.items())),
         "refuted": f"{sum(bool(rejected) for *_, rejected in controls)}/{len(controls)}",
         "controls": named,
@@ -132,8 +132,8 @@ def _index(run: Json, papers: Mapping[str, Sequence[Json]]) -> dict[str, Any]:
     entries = [entry for own in papers.values() for entry in own]
     evidence = run["claims"].values()
     trials = sum(sum(form["trials"] for form in e["forms"]) + e["control_trials"] for e in evidence)
-    found = {form["status"] for entry in entries for form in entry["forms"]}
-    statuses = [status for status in TONES if status in found]
+    used = {form["status"] for entry in entries for form in entry["forms"]}
+    statuses = [status for status in TONES if status in used]
     versions = run["run"]["versions"] or {}
     about = [
         *(("profile", run["profile"]), ("seed", run["seed"]), ("precision", run["dtype"])),
@@ -164,7 +164,7 @@ def _counts(paper: str, entries: Sequence[Json], statuses: Sequence[str]) -> lis
 def _summary(entry: Json) -> list[str]:
     forms = {form["form"]: form for form in entry["forms"]}
     slack = entry["forms"][-1]["slack"] if entry["forms"] else None
-    verdicts = [_verdict(forms[name]) if name in forms else "–" for name in FORMS]
+    verdicts = [verdict(forms.get(name)) for name in FORMS]
     return [link(entry), cell(entry["where"]), *verdicts, number(slack), entry["refuted"]]
 
 
@@ -173,10 +173,6 @@ def _verdict_row(form: Json, margins: Sequence[float]) -> list[str]:
     least = number(min(margins)) if margins else "–"
     numbers = (number(len(form["margins"])), number(form["trials"]))
     return [form["form"], status, cell(form["expected"]), number(form["slack"]), least, *numbers]
-
-
-def _verdict(form: Json) -> str:
-    return form["status"] if form["as_expected"] else f"**{form['status']}** (expected {cell(form['expected'])})"
 
 
 def link(entry: Json, *, page: bool = False) -> str:

@@ -1,7 +1,7 @@
 """The report as a JSON document: its shape, how it is read back, and what all pages ask of it.
 
-The pages (`page`, `markdown`) are made from this document alone; `record` makes it from the results of a run. Its keys
-are explained in docs/report_schema.md. Nothing here imports jax, so that reading a report is quick.
+The pages (`run_page`, `markdown`) are made from this document alone; `record` makes it from the results of a run. Its
+keys are explained in docs/report_schema.md. Nothing here imports jax, so that reading a report is quick.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ def find_fault(report: Any) -> str:
 
 def kinds_of(report: Mapping[str, Any]) -> list[str]:
     """Return the kinds of controls of a document: those it explains, in this order, then the others."""
-    found = dict.fromkeys(control["kind"] for claim in report["claims"] for control in claim["controls"])
-    return [*(kind for kind in report["kinds"] if kind in found), *(k for k in found if k not in report["kinds"])]
+    kinds = dict.fromkeys(control["kind"] for claim in report["claims"] for control in claim["controls"])
+    return [*(kind for kind in report["kinds"] if kind in kinds), *(k for k in kinds if k not in report["kinds"])]
 
 
 def rejections(controls: Sequence[Mapping[str, Any]]) -> dict[str, tuple[int, int]]:
     """Return, for every kind among the controls of a document, how many are rejected and how many there are."""
-    found: dict[str, tuple[int, int]] = {}
+    counts: dict[str, tuple[int, int]] = {}
     for control in controls:
-        rejected, total = found.get(control["kind"], (0, 0))
-        found[control["kind"]] = rejected + control["rejected"], total + 1
-    return found
+        rejected, total = counts.get(control["kind"], (0, 0))
+        counts[control["kind"]] = rejected + control["rejected"], total + 1
+    return counts
 
 
 def what_stopped(report: Mapping[str, Any]) -> str:

@@ -45,7 +45,7 @@ def tip_of(text: str) -> tuple[str, ...]:
     return (tag("title", escaped(text)),) if text else ()
 
 
-def words(text: object, x: float, y: float, anchor: str = "", **attributes: object) -> str:
+def text_at(text: object, x: float, y: float, anchor: str = "", **attributes: object) -> str:
     """Return text at a place; `anchor` is "middle" or "end" where the place is not its beginning."""
     return tag("text", escaped(text), **attributes, x=x, y=y, **({"text_anchor": anchor} if anchor else {}))
 
@@ -145,7 +145,7 @@ def levels(axis: Axis, left: float, right: float) -> list[str]:
     parts = []
     for y, label in axis.labels():
         parts.append(tag("line", kind="grid", x1=left, x2=right, y1=y, y2=y))
-        parts.append(words(label, left - 6, y + 4, "end"))
+        parts.append(text_at(label, left - 6, y + 4, "end"))
     return parts
 
 
@@ -211,7 +211,7 @@ def chart(
     if limit is not None:
         at = upright.at(limit[1])
         parts.append(tag("line", kind="limit", x1=across.start, x2=across.stop, y1=at, y2=at))
-        parts.append(words(limit[0], across.stop - 2, at - 5, "end", kind="halo"))
+        parts.append(text_at(limit[0], across.stop - 2, at - 5, "end", kind="halo"))
     parts += _guides(guides, across, upright)
     for group in series:
         parts += _drawn(group, across, upright)
@@ -235,9 +235,9 @@ def _frame(x: Axis, y: Axis, x_name: str, y_name: str, bottom: float) -> list[st
     parts = levels(y, x.start, x.stop)
     for at, label in x.labels():
         parts.append(tag("line", kind="grid", x1=at, x2=at, y1=y.stop, y2=bottom))
-        parts.append(words(label, at, bottom + 15, "middle"))
-    parts.append(words(x_name, (x.start + x.stop) / 2, bottom + 32, "middle", kind="axis"))
-    parts.append(words(y_name, 4, y.stop - 11, kind="axis"))
+        parts.append(text_at(label, at, bottom + 15, "middle"))
+    parts.append(text_at(x_name, (x.start + x.stop) / 2, bottom + 32, "middle", kind="axis"))
+    parts.append(text_at(y_name, 4, y.stop - 11, kind="axis"))
     return parts
 
 
@@ -302,16 +302,16 @@ def _guides(guides: Sequence[tuple[str, float, str]], x: Axis, y: Axis) -> list[
         parts.append(tag("line", *tip_of(tip), kind="guide", x1=at, x2=at, y1=y.stop, y2=y.start))
         row = next((row for row, end in enumerate(ends) if end <= at), len(ends))
         ends[row : row + 1] = [at + 16]
-        parts.append(words(letter, at + 4, max(y.start - 6 - 13 * row, y.stop + 12), kind="halo"))
+        parts.append(text_at(letter, at + 4, max(y.start - 6 - 13 * row, y.stop + 12), kind="halo"))
     return parts
 
 
 def _bars(bars: Sequence[Bar], name: str, x: Axis, strip: Axis) -> list[str]:
     parts = [
-        words(name, x.start + 4, strip.stop - 6, kind="halo"),
+        text_at(name, x.start + 4, strip.stop - 6, kind="halo"),
         tag("line", kind="grid", x1=x.start, x2=x.stop, y1=strip.start, y2=strip.start),
     ]
-    parts += [words(label, x.start - 6, at + 4, "end") for at, label in (strip.labels()[0], strip.labels()[-1])]
+    parts += [text_at(label, x.start - 6, at + 4, "end") for at, label in (strip.labels()[0], strip.labels()[-1])]
     for bar in bars:
         left, right, top = x.at(bar.low), x.at(bar.high), strip.at(bar.height)
         wide, high = max(right - left - 1, 1.0), max(strip.start - top, 2.0)

@@ -92,5 +92,5 @@ def _heading(claim: Claim) -> str:
 
 
 def _expected(claim: Claim, form: str) -> str:
-    found = claim.printed if form == "printed" else claim.corrected
-    return "" if found is None else found.expect
+    shown = claim.printed if form == "printed" else claim.corrected
+    return "" if shown is None else shown.expect

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from proofs_check.report.draw import Axis, levels, log_ticks, svg, tag, tip_of, words
+from proofs_check.report.draw import Axis, levels, log_ticks, svg, tag, text_at, tip_of
 
 _SMALL_WIDTH, _SMALL_HEIGHT = 340, 175
 _DECADES = 14  # beside a limit at 1, what lies further out is drawn at the edge
@@ -34,8 +34,8 @@ def of_form(
     if limit:
         parts.append(tag("line", kind="limit", x1=left, x2=right, y1=y.place(0.0), y2=y.place(0.0)))
     every = max(1, math.ceil(len(values) / 20))
-    parts += [words(i + 1, x.at(i + 0.5), bottom + 15, "middle") for i in range(0, len(values), every)]
-    parts.append(words("setting", (left + right) / 2, _SMALL_HEIGHT - 4, "middle", kind="axis"))
+    parts += [text_at(i + 1, x.at(i + 0.5), bottom + 15, "middle") for i in range(0, len(values), every)]
+    parts.append(text_at("setting", (left + right) / 2, _SMALL_HEIGHT - 4, "middle", kind="axis"))
     for i, value in shown:
         tip = tip_of(f"{i + 1}: {names[i]}: {value:.4g}")
         at, up, kind = x.at(i + 0.5), y.at(value), "point worst" if names[i] == worst else "point"
@@ -81,16 +81,16 @@ def overview(paper: str, rows: Sequence[tuple[str, Mapping[str, Sequence[float]]
     )
     parts = [tag("style", _STYLE), tag("rect", width=width, height=height, fill="#fff")]
     for i, (name, (_, told_form)) in enumerate(FORMS.items()):
-        parts += [tag("path", kind=name, d=f"M{178 + 110 * i} 11h0"), words(told_form, 186 + 110 * i, 14)]
-    parts.append(words("1 is the limit of the claim, more is room", axis.stop, 14, "end"))
+        parts += [tag("path", kind=name, d=f"M{178 + 110 * i} 11h0"), text_at(told_form, 186 + 110 * i, 14)]
+    parts.append(text_at("1 is the limit of the claim, more is room", axis.stop, 14, "end"))
     for x, label in axis.labels():
         stroke = {"stroke": "#333", "stroke_dasharray": "4 3"} if label == "1" else {"stroke": "#ddd"}
         parts.append(tag("line", x1=x, x2=x, y1=top - 12, y2=height - bottom + 4, **stroke))
-        parts += [words(label, x, y, "middle") for y in (top - 16, height - bottom + 16)]
-    parts.append(words("room at a setting (margin)", (axis.start + axis.stop) / 2, height - 4, "middle"))
+        parts += [text_at(label, x, y, "middle") for y in (top - 16, height - bottom + 16)]
+    parts.append(text_at("room at a setting (margin)", (axis.start + axis.stop) / 2, height - 4, "middle"))
     y = float(top)
     for name, forms in rows:
-        parts.append(words(name, axis.start - 14, y + line * len(forms) / 2 + 3, "end"))
+        parts.append(text_at(name, axis.start - 14, y + line * len(forms) / 2 + 3, "end"))
         for form, values in forms.items():
             parts += _strokes(form, values, axis, y + line / 2)
             y += line

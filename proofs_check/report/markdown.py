@@ -59,10 +59,10 @@ def _controls(report: Mapping[str, Any]) -> list[str]:
 
 
 def _marks(claim: Mapping[str, Any], kinds: Sequence[str]) -> list[str]:
-    found = rejections(claim["controls"])
+    counts = rejections(claim["controls"])
     marks = []
     for kind in kinds:
-        rejected, total = found.get(kind, (0, 0))
+        rejected, total = counts.get(kind, (0, 0))
         marks.append(f"{'✓' if rejected == total else '✗'} {rejected}/{total}" if total else "")
     return marks
 
@@ -85,14 +85,15 @@ def _claim(claim: Mapping[str, Any]) -> list[str]:
         cell(claim["where"]),
         tex(claim["statement"]),
         with_formulas(claim["hypotheses"]),
-        *(_verdict(forms.get(name)) for name in ("printed", "corrected")),
+        *(verdict(forms.get(name)) for name in ("printed", "corrected")),
         _number(last["slack"]),
         "none" if last["detectable"] == "inf" else _number(last["detectable"]),
         f"{sum(control['rejected'] for control in claim['controls'])}/{len(claim['controls'])}",
     ]
 
 
-def _verdict(form: Mapping[str, Any] | None) -> str:
+def verdict(form: Mapping[str, Any] | None) -> str:
+    """Return the verdict on a form for a cell, with the expected one where it differs."""
     if form is None:
         return "–"
     return form["status"] if form["as_expected"] else f"**{form['status']}** (expected {cell(form['expected'])})"

@@ -64,9 +64,9 @@ def as_json(
 
 def _kinds(results: Sequence[ClaimResult]) -> dict[str, str]:
     """Return the kinds of controls that occur, in the order of `KINDS` and then by name, with what each one is."""
-    found = {control.kind for result in results for control in result.claim.controls}
-    known = [kind for kind in KINDS if kind in found]
-    return {kind: KINDS.get(kind, "") for kind in (*known, *sorted(found - set(known)))}
+    used = {control.kind for result in results for control in result.claim.controls}
+    known = [kind for kind in KINDS if kind in used]
+    return {kind: KINDS.get(kind, "") for kind in (*known, *sorted(used - set(known)))}
 
 
 def describe(claim: Claim) -> dict[str, Any]:
@@ -152,14 +152,14 @@ def _detectable(verdict: Verdict) -> float:
     return max((rate for rate in rates if not math.isnan(rate)), default=math.nan)
 
 
-def _over(allowed: float, found: float) -> float:
+def _over(allowed: float, seen: float) -> float:
     """Return what is allowed over what was found; infinite where nothing was found."""
-    return allowed / found if found > 0 else math.inf if found == 0 and allowed > 0 else math.nan
+    return allowed / seen if seen > 0 else math.inf if seen == 0 and allowed > 0 else math.nan
 
 
-def _log_margin(claimed: float, found: float) -> float:
+def _log_margin(claimed: float, seen: float) -> float:
     """Return the ratio of two probabilities from their logs."""
-    logs = claimed - found
+    logs = claimed - seen
     return math.exp(logs) if logs < 700 else math.inf if logs > 0 else math.nan
 
 

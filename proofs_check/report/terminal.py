@@ -180,9 +180,9 @@ def _closing(results: Sequence[ClaimResult], about: About) -> list[str]:
 
 
 def _controls(results: Sequence[ClaimResult]) -> list[str]:
-    found = [rejected(verdict) for result in results for _, verdict in result.controls]
+    held = [rejected(verdict) for result in results for _, verdict in result.controls]
     kinds = {control.kind for result in results for control in result.claim.controls}
-    return [f"controls: {sum(found)} of {len(found)} rejected, of {len(kinds)} kind(s)"] if found else []
+    return [f"controls: {sum(held)} of {len(held)} rejected, of {len(kinds)} kind(s)"] if held else []
 
 
 def _trials(verdict: Verdict) -> int:

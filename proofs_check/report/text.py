@@ -66,3 +66,16 @@ def words_and_formulas(text: str) -> list[tuple[str, bool]]:
     if len(pieces) % 2 == 0:
         return [(text, False)]
     return [(piece, True) if i % 2 else (piece.replace("\\$", "$"), False) for i, piece in enumerate(pieces) if piece]
+
+
+def unseen(part: Json) -> str:
+    """Return which violation rate a form or a control would have shown, "" where there is no such number.
+
+    Nothing is said of a refuted one: its evidence saw what there is to see.
+    """
+    rate = part["detectable"]
+    if rate is None or part["status"] == "refuted":
+        return ""
+    if isinstance(rate, str):
+        return "no violation rate could have been refuted with so few trials"
+    return f"a violation rate of {number(rate)} would have been refuted with probability 0.99"

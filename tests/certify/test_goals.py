@@ -13,8 +13,7 @@ from jaxkern import features
 from jaxkern.kernels import Exponential, FromFunction, Gaussian, Laplacian, Linear
 from proofs_check.certify import _distance, _spectral, _tiles
 from proofs_check.certify._distance import Distance
-from proofs_check.certify._features import embed
-from proofs_check.certify._rows import distinct
+from proofs_check.certify._rows import distinct, embed
 from proofs_check.certify._spectral import Spectral
 
 EPS = 0.1

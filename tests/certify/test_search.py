@@ -113,7 +113,7 @@ def test_a_good_size_is_certified_soon_and_a_bad_one_left_soon():
     assert patient.certified.sum() > 0.9999 and patient.expected_trials < 250
 
 
-def test_what_the_module_says_of_sequential_and_fixed_numbers():
+def test_what_the_docs_say_of_sequential_and_fixed_numbers():
     for alpha, means, fixed in ((1e-3, (158, 219, 363), (135, 220, 417)), (1e-4, (205, 287, 480), (180, 312, 547))):
         for rate, mean, number in zip((0, DELTA / 10, DELTA / 4), means, fixed, strict=True):
             run = stopping.stopping_law(rate, DELTA, alpha, np.arange(1, 1501))

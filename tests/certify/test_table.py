@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from proofs_check.certify import _view, from_array, open_table, rows_for
+from proofs_check.certify import _table, from_array, open_table, rows_for
 from proofs_check.engine.reading import DataError, load, plain
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,7 +105,7 @@ def test_an_array_that_is_no_table_is_refused(X, words):
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("offset", [0.0, 1e9])
 def test_columns_are_standardised_in_double_precision_across_blocks(rng, monkeypatch, order, offset):
-    monkeypatch.setattr(_view, "CELLS", 3 * 64)  # 64 rows a block
+    monkeypatch.setattr(_table, "CELLS", 3 * 64)  # 64 rows a block
     noise = rng.normal(size=(1000, 3)) * [1, 10, 0.1]
     X = np.array(np.concatenate([noise, noise + 3]) + offset, order=order)
     before = X.copy()
@@ -130,7 +130,7 @@ def test_the_cast_to_single_precision_comes_after_standardising(rng):
 
 @pytest.mark.parametrize("standardize", [False, True])
 def test_rows_come_in_the_order_asked_for_and_blocks_in_their_own(rng, monkeypatch, standardize):
-    monkeypatch.setattr(_view, "CELLS", 40)
+    monkeypatch.setattr(_table, "CELLS", 40)
     X = rng.normal(size=(101, 4))
     X[[7, 50]] = np.nan
     table = from_array(X, columns=["4", "1-2"], missing="drop", standardize=standardize)
@@ -241,8 +241,8 @@ def test_two_neighbouring_doubles_are_no_constant():
 
 @pytest.mark.parametrize("rows_at_once", [2**24, 300])
 def test_duplicate_rows_are_counted(rng, monkeypatch, rows_at_once):
-    monkeypatch.setattr(_view, "HASHED_ROWS", rows_at_once)
-    monkeypatch.setattr(_view, "CELLS", 200)
+    monkeypatch.setattr(_table, "HASHED_ROWS", rows_at_once)
+    monkeypatch.setattr(_table, "CELLS", 200)
     X = rng.integers(0, 4, size=(1000, 4)).astype(np.float64)
     X[X == 0] *= rng.choice([-1.0, 1.0], size=np.sum(X == 0))  # 0.0 equals -0.0
     exact = 1000 - len({tuple(row) for row in X.tolist()})
@@ -257,8 +257,8 @@ def test_hashes_keep_small_numbers_apart():
     values = np.array([0, 1, -1, 2, 0.5, 3, 255, 1e-3, 7])
     grids = np.meshgrid(*[values] * 6)
     block = np.stack([grid.ravel() for grid in grids])
-    assert len(np.unique(_view.hashes_of(block))) == 9**6
-    assert len(np.unique(_view.hashes_of(np.arange(500_000, dtype=float)[None]))) == 500_000
+    assert len(np.unique(_table.hashes_of(block))) == 9**6
+    assert len(np.unique(_table.hashes_of(np.arange(500_000, dtype=float)[None]))) == 500_000
 
 
 def test_scales_are_compared_unless_standardised(rng):
@@ -541,7 +541,7 @@ MEASURE = """
 import sys
 import time
 import numpy as np
-from proofs_check.certify import _view, open_table
+from proofs_check.certify import _table, open_table
 
 def anonymous():
     with open("/proc/self/status") as lines:
@@ -552,9 +552,9 @@ def peak():
     found.append(anonymous())
 
 found = [anonymous()]
-hashes, transposed = _view.hashes_of, _view.View.transposed
-_view.hashes_of = lambda block: (peak(), hashes(block))[1]
-_view.View.transposed = lambda view: (peak() or block for block in transposed(view))
+hashes, transposed = _table.hashes_of, _table.View.transposed
+_table.hashes_of = lambda block: (peak(), hashes(block))[1]
+_table.View.transposed = lambda view: (peak() or block for block in transposed(view))
 table = open_table(sys.argv[1], standardize=True)
 for block in table.blocks(50_000, "float32"):
     peak()

@@ -12,12 +12,11 @@ from scipy import stats
 
 from jaxkern import kernels, plan
 from jaxkern.bounds import fourier, sketching, streaming
-from proofs_check.certify import _facts, _pairs
-from proofs_check.certify._facts import facts
+from proofs_check.certify import _facts
+from proofs_check.certify._facts import edges, facts
 from proofs_check.certify._hypotheses import hypotheses
 from proofs_check.certify._maps import FOURIER, NAMES, families
 from proofs_check.certify._model import EXACT, Rounding
-from proofs_check.certify._pairs import edges
 from proofs_check.certify._request import GOALS, Request
 from proofs_check.certify._rows import distinct
 from proofs_check.certify._statements import needed_landmarks, share_of_pairs
@@ -83,15 +82,15 @@ def test_edges_are_the_numbers_at_which_bins_change(dtype, x64):
     assert np.all(low[2:] / low[1:-1] <= 1 + 1 / 16)
     for k, value in enumerate(low[1:], 1):
         at, below = np.asarray(value, dtype), np.nextafter(np.asarray(value, dtype), np.asarray(0, dtype))
-        codes = [_pairs._code(v) - _pairs._code(np.asarray(low[1], dtype)) + 1 for v in (at, below)]
+        codes = [_facts._code(v) - _facts._code(np.asarray(low[1], dtype)) + 1 for v in (at, below)]
         assert codes == [k, k - 1]
 
 
 @pytest.mark.parametrize("offset", [0.0, 300.0])
 def test_no_pair_is_counted_in_a_higher_bin_and_none_is_lost(offset, dtype, rng, monkeypatch):
     """Near, far and equal rows, an outlier, and tiles that do not divide the rows."""
-    monkeypatch.setattr(_pairs, "_TILE", 64)
-    monkeypatch.setattr(_pairs, "_BLOCK", 50)
+    monkeypatch.setattr(_facts, "_TILE", 64)
+    monkeypatch.setattr(_facts, "_BLOCK", 50)
     X = np.concatenate(
         [rng.standard_normal((80, 3)), 5 + 1e-3 * rng.standard_normal((30, 3)), np.ones((4, 3)), [[400.0, 0, 0]]]
     )
@@ -120,10 +119,10 @@ def test_pairs_that_are_not_counted_stand_in_the_lowest_bin(rng, monkeypatch):
     X = rng.standard_normal((300, 2)).astype(np.float32)
     short = measured(X, kernel=kernels.Laplacian(1.0))
     assert "Gaussian" in short.decay["pairs"] and not short.has_pairs and short.pairs.sum() == 300 * 299 / 2
-    monkeypatch.setattr(_pairs, "_TILE", 32)
+    monkeypatch.setattr(_facts, "_TILE", 32)
     hurried = measured(X, seconds=0.0)
     assert "longer than there was time" in hurried.decay["pairs"] and not hurried.has_pairs
-    monkeypatch.setattr(_pairs, "MOST_ROWS", 299)
+    monkeypatch.setattr(_facts, "MOST_ROWS", 299)
     many = measured(X)
     assert "too many" in many.decay["pairs"] and not many.has_pairs and share_of_pairs(many) is None
     demanded = [d for d in demands(many, Request(eps=0.2)) if not d.worst_case]

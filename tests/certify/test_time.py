@@ -15,7 +15,6 @@ from proofs_check.certify import (
     _clock,
     _entries,
     _facts,
-    _pairs,
     _plan,
     _search,
     _trials,
@@ -71,7 +70,7 @@ def test_time_is_kept_whatever_steps_take(rate, minutes, least, monkeypatch, own
     """From steps of no time to ones of which one on all rows takes longer than the limit."""
     machine = Machine(rate)
     ticking = types.SimpleNamespace(monotonic=machine.clock, perf_counter=machine.clock)
-    for module in (_clock, _entries, _facts, _pairs, _trials):
+    for module in (_clock, _entries, _facts, _trials):
         monkeypatch.setattr(module, "time", ticking)
     monkeypatch.setattr(_plan, "search", lambda *words, **more: _search.search(*words, **more, clock=machine.clock))
     monkeypatch.setattr(_certify, "_goal", lambda *_: Goal(machine))
@@ -120,9 +119,9 @@ def test_rows_that_a_step_can_afford_are_told_by_a_few(monkeypatch):
 
 def test_what_was_not_looked_at_in_time_is_infinite_or_in_the_lowest_bin(monkeypatch):
     count = itertools.count()
-    for module in (_clock, _facts, _pairs):
+    for module in (_clock, _facts):
         monkeypatch.setattr(module, "time", types.SimpleNamespace(monotonic=lambda: float(next(count))))
-    monkeypatch.setattr(_pairs, "CELLS", 20)
+    monkeypatch.setattr(_facts, "CELLS", 20)
     X = np.random.default_rng(0).standard_normal((100, 2))
     table = types.SimpleNamespace(rows=100, dim=2, take=lambda rows, dtype: X[rows])
     words = jax.random.key(0), table, Gaussian(1.0), 1.0

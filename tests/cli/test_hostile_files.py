@@ -31,7 +31,7 @@ from proofs_check.engine import checkpoint, documents, files, reading
 from proofs_check.report import certificate as certificate_page
 from proofs_check.report import certificate_document, document, markdown
 from proofs_check.report import formulas as mathml
-from proofs_check.report import page as report_page
+from proofs_check.report import run_page as report_page
 
 ROOT = Path(__file__).resolve().parents[2]
 LINUX = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is measured on Linux")

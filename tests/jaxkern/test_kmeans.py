@@ -10,9 +10,8 @@ import pytest
 from support.jaxprs import intermediates
 from support.numerics import eps
 
-from jaxkern import kmeans as module
 from jaxkern.draws import invert
-from jaxkern.kmeans import KMeansResult, kmeans
+from jaxkern.kmeans import KMeansResult, _lloyd, _seeding, kmeans
 from jaxkern.metrics import rand_index
 
 MEANS = 10.0 * np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [-1, -1, 1]])
@@ -90,8 +89,8 @@ def test_lloyd_takes_the_literal_steps_from_every_start(rng, x64):
                 best, optimum = objective_of(X, labels, means), means
     starts = np.stack([X[list(chosen)] for chosen in itertools.combinations(range(7), 3)] + [optimum])
 
-    blocks = module._Blocks.cut(jnp.asarray(X), None, 4)
-    run = jax.jit(jax.vmap(lambda start: module._lloyd(blocks, start, 100, jnp.zeros(()))))
+    blocks = _lloyd.Blocks.cut(jnp.asarray(X), None, 4)
+    run = jax.jit(jax.vmap(lambda start: _lloyd.lloyd(blocks, start, 100, jnp.zeros(()))))
     found, converged, _ = run(jnp.asarray(starts))
     assert converged.all()
     np.testing.assert_allclose(found[-1], optimum, atol=1e-12)
@@ -162,9 +161,9 @@ def test_a_common_offset_costs_no_digits(rng):
 
 def test_empty_clusters_restart_at_different_far_points(dtype):
     """Centres 1e3 and 2e3 win nothing: they move to 20 and 0, the points farthest from 6, and all ends well."""
-    blocks = module._Blocks.cut(jnp.array([[0], [0.125], [10], [20]], dtype), None, 3)
+    blocks = _lloyd.Blocks.cut(jnp.array([[0], [0.125], [10], [20]], dtype), None, 3)
     start = jnp.array([[6], [1000], [2000]], dtype)
-    run = jax.jit(lambda steps: module._lloyd(blocks, start, steps, jnp.zeros((), dtype)))
+    run = jax.jit(lambda steps: _lloyd.lloyd(blocks, start, steps, jnp.zeros((), dtype)))
     assert run(1)[0][1:].ravel().tolist() == [20, 0]
     centers, converged, _ = run(50)
     assert bool(converged)
@@ -178,8 +177,8 @@ def test_rounding_of_a_mean_reseeds_no_cluster(dtype):
 
     @jax.jit
     def reseed(rows):
-        blocks = module._Blocks.cut(rows, None, N)
-        return module._reseed(blocks, centers, labels, centers, jnp.array([False, True]))
+        blocks = _lloyd.Blocks.cut(rows, None, N)
+        return _lloyd._reseed(blocks, centers, labels, centers, jnp.array([False, True]))
 
     assert np.array_equal(reseed(rows), centers)
     moved = reseed(rows.at[7].set(0.11))
@@ -238,7 +237,7 @@ def test_both_ways_to_sum_clusters_agree(rng):
     rows = jnp.asarray(rng.normal(size=(20, DIM)), jnp.float32)
     labels = jnp.asarray(np.arange(20) % 5, jnp.int32)  # 4 stands for padding, which no sum contains
     expected = np.stack([np.asarray(rows)[np.arange(20) % 5 == j].sum(0) for j in range(K)])
-    for sums in (module._scattered_sums, module._matmul_sums):
+    for sums in (_lloyd._scattered_sums, _lloyd._matmul_sums):
         np.testing.assert_allclose(sums(rows, labels, num_clusters=K), expected, atol=50 * eps("float32"))
 
 
@@ -250,7 +249,7 @@ def test_seeds_are_different_points_even_among_copies(num_candidates, rng):
     """Copies are at distance exactly 0: all distinct points come first, then the rest without repetition."""
     values = jnp.asarray(rng.normal(size=(3, DIM)) * 0.1 + 7, jnp.float32)
     X = values[np.arange(11) % 3]
-    draw = jax.jit(jax.vmap(lambda key: module._plus_plus(key, X, None, 11, num_candidates)))
+    draw = jax.jit(jax.vmap(lambda key: _seeding.plus_plus(key, X, None, 11, num_candidates)))
     seeds = np.asarray(draw(jax.random.split(jax.random.key(2), 30)))
     assert seeds.dtype == np.int32
     assert (np.sort(seeds, axis=1) == np.arange(11)).all()
@@ -260,7 +259,7 @@ def test_seeds_are_different_points_even_among_copies(num_candidates, rng):
 def test_one_seed_is_uniform():
     """12 cells, 6000 draws: a share is off by 6 standard errors with probability below 1e-7."""
     X = jnp.zeros((12, 1))
-    seeds = jax.jit(jax.vmap(lambda key: module._plus_plus(key, X, None, 1, 2)))(
+    seeds = jax.jit(jax.vmap(lambda key: _seeding.plus_plus(key, X, None, 1, 2)))(
         jax.random.split(jax.random.key(0), 6000)
     )
     shares = np.bincount(np.asarray(seeds)[:, 0], minlength=12) / 6000
@@ -269,7 +268,7 @@ def test_one_seed_is_uniform():
 
 def pair_shares(X, num_candidates, draws=20_000):
     """How often each ordered pair of points is chosen as two seeds."""
-    draw = jax.jit(jax.vmap(lambda key: module._plus_plus(key, X, None, 2, num_candidates)))
+    draw = jax.jit(jax.vmap(lambda key: _seeding.plus_plus(key, X, None, 2, num_candidates)))
     first, second = np.asarray(draw(jax.random.split(jax.random.key(6), draws))).T
     return np.bincount(first * len(X) + second, minlength=len(X) ** 2).reshape(len(X), len(X)) / draws
 
@@ -315,7 +314,7 @@ def test_rounding_of_parallel_sums_draws_no_weight_zero(rng):
 def test_draws_follow_the_weights():
     """7 weights in a padded 3 x 3 table, 20000 draws: 6 standard errors, false alarms below 1e-7."""
     weights = jnp.array([3.0, 0.0, 1.0, 5.0, 0.0, 0.0, 1.0])
-    draws = jax.jit(partial(module._draw, num_draws=20_000))(jax.random.key(4), weights)
+    draws = jax.jit(partial(_seeding._draw, num_draws=20_000))(jax.random.key(4), weights)
     p = np.asarray(weights) / 10
     shares = np.bincount(np.asarray(draws), minlength=7) / 20_000
     assert (np.abs(shares - p) <= 6 * np.sqrt(p * (1 - p) / 20_000)).all()
@@ -382,7 +381,7 @@ def test_whole_weights_are_copies(rng, dtype):
     weights[:3] = 1
     copies = np.repeat(X, weights, axis=0)
     start = jnp.asarray(X[:3] - 0.1, dtype)
-    run = jax.jit(lambda X, w: module._lloyd(module._Blocks.cut(X, w, 5), start, 100, jnp.zeros((), dtype)))
+    run = jax.jit(lambda X, w: _lloyd.lloyd(_lloyd.Blocks.cut(X, w, 5), start, 100, jnp.zeros((), dtype)))
     found = run(jnp.asarray(X, dtype), jnp.asarray(weights, dtype))
     expected = literal_lloyd(copies, np.float64(start))[1]
     np.testing.assert_allclose(found[0], expected, atol=200 * eps(dtype))
@@ -413,7 +412,7 @@ def test_seeds_are_drawn_by_weight_and_never_of_weight_zero_while_others_are_lef
     """Two points of weights 1 and 3: 4,000 draws, chi-square at 1e-9 allows a share off by .042."""
     X = jnp.arange(4.0)[:, None]
     weights = jnp.array([1.0, 0.0, 3.0, 0.0])
-    draw = jax.jit(jax.vmap(lambda key: module._plus_plus(key, X, weights, 3, 1)))
+    draw = jax.jit(jax.vmap(lambda key: _seeding.plus_plus(key, X, weights, 3, 1)))
     seeds = np.asarray(draw(jax.random.split(jax.random.key(0), 4000)))
     assert set(seeds[:, 0]) == set(seeds[:, 1]) == {0, 2}
     assert abs((seeds[:, 0] == 2).mean() - 0.75) <= 0.042

@@ -254,7 +254,9 @@ def test_draws_with_an_identity_for_normals_have_the_exact_covariance(centered, 
     """The Gaussian numbers replaced by the rows of I: sum_i <v_i, f> <v_i, g> = <f, Sigma^power g>, exactly."""
     Sigma, *_ = weighted(rng, "float64", centered)
     f, g = function(rng, "float64"), function(rng, "float64")
-    monkeypatch.setattr("jaxkern.rkhs.normal_rows", lambda key, rows, cols, dtype: jnp.eye(rows, cols, dtype=dtype))
+    monkeypatch.setattr(
+        "jaxkern.rkhs._covariance.normal_rows", lambda key, rows, cols, dtype: jnp.eye(rows, cols, dtype=dtype)
+    )
     v = draw_gaussian(jax.random.key(0), Sigma, power=power, num_draws=N)
     exact = float(Sigma.inner(f, g, power=power))
     assert float(inner(v, f) @ inner(v, g)) == pytest.approx(exact, rel=1e-9)

@@ -17,7 +17,7 @@ SYNTHETIC = ("gauss grid", "orthogonal atoms", "constant kernel", "rare atom", "
 
 
 @pytest.fixture
-def people(x64):
+def synthetic(x64):
     return {p.name: p for p in populations.synthetic()}
 
 
@@ -37,8 +37,8 @@ def dense(apply, dim):
 
 
 @pytest.mark.parametrize("name", SYNTHETIC)
-def test_features_reproduce_the_kernel_and_diagonalise_sigma(people, name):
-    p = people[name]
+def test_features_reproduce_the_kernel_and_diagonalise_sigma(synthetic, name):
+    p = synthetic[name]
     K = np.asarray(gram(p.kernel, jnp.asarray(p.points)))
     eps = np.finfo(float).eps
     np.testing.assert_allclose(p.features @ p.features.T, K, rtol=0, atol=1e3 * eps * p.kappa)
@@ -49,8 +49,8 @@ def test_features_reproduce_the_kernel_and_diagonalise_sigma(people, name):
 
 
 @pytest.mark.parametrize("name", SYNTHETIC)
-def test_population_quantities_are_those_of_the_library(people, name):
-    p = people[name]
+def test_population_quantities_are_those_of_the_library(synthetic, name):
+    p = synthetic[name]
     sigma = rkhs.Covariance(p.kernel, jnp.asarray(p.points), jnp.asarray(p.weights))
     pairs = {
         "op_norm": sigma.op_norm(),
@@ -65,12 +65,12 @@ def test_population_quantities_are_those_of_the_library(people, name):
         assert abs(getattr(p, quantity) - float(exact)) <= 1e-12 * float(exact), quantity
 
 
-def test_what_the_synthetic_populations_are_known_for(people):
-    assert people["orthogonal atoms"].rank == pytest.approx(32, rel=1e-12)
-    assert people["constant kernel"].rank == pytest.approx(1, rel=1e-12)
-    assert people["rare atom"].weights[0] == pytest.approx(1 / 400, rel=1e-12)
-    assert people["skewed plane"].kappa == pytest.approx(2, rel=1e-12)
-    assert len({p.features.shape for p in people.values()}) == 1
+def test_what_the_synthetic_populations_are_known_for(synthetic):
+    assert synthetic["orthogonal atoms"].rank == pytest.approx(32, rel=1e-12)
+    assert synthetic["constant kernel"].rank == pytest.approx(1, rel=1e-12)
+    assert synthetic["rare atom"].weights[0] == pytest.approx(1 / 400, rel=1e-12)
+    assert synthetic["skewed plane"].kappa == pytest.approx(2, rel=1e-12)
+    assert len({p.features.shape for p in synthetic.values()}) == 1
 
 
 def test_rows_become_atoms_of_equal_weight_with_the_papers_lengthscale(x64):
@@ -93,8 +93,8 @@ def test_a_table_of_copies_has_no_default_lengthscale(x64):
         populations.from_rows(np.repeat([[0.0], [1.0]], 20, axis=0))
 
 
-def test_frequencies_are_multinomial_at_a_trillion_draws(people):
-    arrays = people["rare atom"].arrays
+def test_frequencies_are_multinomial_at_a_trillion_draws(synthetic):
+    arrays = synthetic["rare atom"].arrays
     n = 1e12
     keys = jax.random.split(jax.random.key(0), 2000)
     with jax.debug_key_reuse(False):  # jax.random.multinomial splits a key in a way that the checker takes for reuse
@@ -109,8 +109,8 @@ def test_frequencies_are_multinomial_at_a_trillion_draws(people):
     assert abs(correlation - exact) < 4.9 / np.sqrt(2000)
 
 
-def test_operators_are_the_dense_matrices(people):
-    p = people["skewed plane"]
+def test_operators_are_the_dense_matrices(synthetic):
+    p = synthetic["skewed plane"]
     weights = np.random.default_rng(0).dirichlet(np.ones(32))
     C = dense_covariance(p, weights)
     apply = op.covariance(p.arrays, jnp.asarray(weights))
@@ -128,8 +128,8 @@ def test_operators_are_the_dense_matrices(people):
     np.testing.assert_allclose(powers, [root, p.eigenvalues**1.5 * f], atol=1e-13)
 
 
-def test_the_mean_of_sketches_is_the_cube(people):
-    p = people["skewed plane"]
+def test_the_mean_of_sketches_is_the_cube(synthetic):
+    p = synthetic["skewed plane"]
     weights = jnp.asarray(np.random.default_rng(0).dirichlet(np.ones(32)))
     f = p.arrays["f"]
     draws = 4000
@@ -147,8 +147,8 @@ def test_the_mean_of_sketches_is_the_cube(people):
     compare(lambda k: op.exact_sketch(k, p.arrays, 5), exact)
 
 
-def test_norms_are_those_of_the_dense_matrices(people):
-    p = people["gauss grid"]
+def test_norms_are_those_of_the_dense_matrices(synthetic):
+    p = synthetic["gauss grid"]
     weights = jnp.asarray(np.random.default_rng(0).dirichlet(np.ones(32)))
     sample, exact = op.cube(op.covariance(p.arrays, weights)), op.exact_power(p.arrays, 3)
     found = op.norms((op.difference(sample, exact), sample), p.arrays, jax.random.key(0))
@@ -156,8 +156,8 @@ def test_norms_are_those_of_the_dense_matrices(people):
     np.testing.assert_allclose(found, [np.linalg.norm(M, 2) for M in matrices], rtol=1e-12)
 
 
-def test_lanczos_steps_give_an_orthonormal_basis_and_what_the_operator_does_on_it(people):
-    p = people["gauss grid"]
+def test_lanczos_steps_give_an_orthonormal_basis_and_what_the_operator_does_on_it(synthetic):
+    p = synthetic["gauss grid"]
     apply, start = op.exact_power(p.arrays, 1), np.random.default_rng(1).standard_normal(32)
     found, basis = (np.asarray(part) for part in op._lanczos(apply, jnp.asarray(start)))
     assert basis.shape == (op._STEPS, 32)
@@ -204,14 +204,14 @@ def test_few_lanczos_steps_give_norms_and_powers_of_a_large_table(table, n):
     assert float(op.trace_cube(arrays, frequencies)) == pytest.approx(np.trace(C @ C @ C), rel=1e-12)
 
 
-def test_a_trial_decomposes_once(people):
+def test_a_trial_decomposes_once(synthetic):
     """Two independent batches of decompositions in one program can wait for each other for ever on two cores."""
-    from jaxprs import equations
+    from support.jaxprs import equations
 
     from proofs_check.papers.kpotufe2020 import trials
 
     numbers = {name: jnp.asarray(5.0) for name in ("n", "d", "tau")}
-    arrays = people["gauss grid"].arrays
+    arrays = synthetic["gauss grid"].arrays
     every = (
         trials.covariance_deviation,
         trials.cube_deviation,

@@ -41,7 +41,7 @@ def report(chosen):
 
 @pytest.fixture
 def kept(report):
-    return copy.deepcopy(atlas.kept(report))
+    return copy.deepcopy(atlas.evidence_of(report))
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +144,7 @@ def test_every_statement_that_is_false_as_printed_has_an_erratum(registered):
 def test_what_is_kept_of_a_run_does_not_depend_on_when_and_where_it_ran(report, chosen, kept):
     other = copy.deepcopy(report)
     other["run"] |= {"started": "20300101T000000Z", "platform": "elsewhere", "folder": "/x", "seconds": {}}
-    assert atlas.kept(other) == kept == json.loads(command._stored(report))
+    assert atlas.evidence_of(other) == kept == json.loads(command._stored(report))
     files = atlas.files(kept, chosen, {})
     assert set(files) == {"index.md", "kpotufe2020.md", "kpotufe2020.svg", "chen2016.md", "chen2016.svg"}
 

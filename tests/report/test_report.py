@@ -43,8 +43,8 @@ from proofs_check.engine.result import ClaimResult
 from proofs_check.engine.run import run
 from proofs_check.report import commands as rerun
 from proofs_check.report import document, draw, formulas, margins, markdown, record, terminal
-from proofs_check.report.page import _anchors, power_of_ten, render, unseen
-from proofs_check.report.text import real, words_and_formulas
+from proofs_check.report.run_page import _anchors, power_of_ten, render
+from proofs_check.report.text import real, unseen, words_and_formulas
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SETTINGS = tuple(Setting(f"size {n}", numbers={"n": float(n)}, shapes={"d": 2}) for n in (1, 2, 4, 8, 16))

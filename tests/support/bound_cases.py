@@ -41,7 +41,7 @@ def bound_of(module, name):
 
 def cases(module, text, names):
     """Return the cases of a table; names are those of its expressions, beside those of `math`."""
-    known, found, above = vars(math) | names, {}, [""] * 5
+    known, table, above = vars(math) | names, {}, [""] * 5
     for row in text.strip().replace("\n    ", " ").split("\n"):
         cells = [cell.strip() for cell in f"{row} | | |".split("|")[:5]]
         above = name, words, value, failure, hypotheses = [
@@ -49,8 +49,8 @@ def cases(module, text, names):
         ]
         value = eval(value, known)
         edges = edges_of(hypotheses, known | {"value": value})
-        found[name] = Case(bound_of(module, name), eval(f"dict({words})", known), value, eval(failure, known), edges)
-    return found
+        table[name] = Case(bound_of(module, name), eval(f"dict({words})", known), value, eval(failure, known), edges)
+    return table
 
 
 def edges_of(hypotheses, known):
@@ -179,6 +179,8 @@ vanishing_ball | eps=0.3, num_frequencies=900, dim=2, tau=5 | radius_literal(0.3
     eps < 1; eps >~ (sqrt(2) + sqrt(10)) / 30; tau > 0
 ball_additive | eps=0.3, num_frequencies=600, dim=2, diameter=10, tau=5 | 0.3 |
     exp(-5) + min(net_literal(0.3, 600, 2, 10, 5, i / 40) for i in range(2, 39)) | eps > 0; tau > 0; diameter > 0
+ball_additive wide | eps=0.3, num_frequencies=600, dim=6, diameter=10, tau=5 | 0.3 |
+    exp(-5) + min(net_literal(0.3, 600, 6, 10, 5, i / 40) for i in range(2, 39))
 dimension_limit | eps=0.05, dim=10, radius=100 | hadamard(0.05, 10, 100) | 0 |
     eps > 0; eps < 0.25; radius >~ sqrt(2 * log(20))
 gram_spectral_shifted | eps=0.3, num_features=400, num_points=50 | 0.3 | 100 * exp(-0.09 * 400 / 2.4) | eps > 0
@@ -417,8 +419,8 @@ def numbers(**changes):
     flat = all_d(28 * S**2 * unit, w["trace3"] + 28 * S * w["hs_norm"] * unit)
     D = (math.sqrt(w["trace3"] / S**3) + 0.51 + math.sqrt(2 * tau)) / math.sqrt(d)
     least = w["kappa"] * w["trace"] * tau / S**2
-    found = dict(S=S, s=w["trace"] / S, s3=w["trace3"] / S**3, C=5.92, D=D, x=x, e=e, unit=unit, least=least)
-    return w | found | dict(all_d=flat, relative=relative)
+    derived = dict(S=S, s=w["trace"] / S, s3=w["trace3"] / S**3, C=5.92, D=D, x=x, e=e, unit=unit, least=least)
+    return w | derived | dict(all_d=flat, relative=relative)
 
 
 def words_of(bound, **changes):
@@ -466,16 +468,16 @@ weak_difference_coupled | 12 * sqrt(2) * tau * S * sqrt(kappa * s / (n * d)) | 3
 
 def sketches():
     """Return the cases of kpotufe2020 at every setting, and the fewest landmarks that each asks for there."""
-    found, fewest = {}, {}
+    table, fewest = {}, {}
     for row in ROWS.strip().replace("\n    ", " ").split("\n"):
         name, value, failure, hypotheses, least = (cell.strip() for cell in f"{row} | |".split("|")[:5])
         for i, changes in enumerate(SETTINGS):
             bound, known = bound_of(sketching, name), vars(math) | numbers(**changes)
             label = name if i == 0 else f"{name.split()[0]} at {i} {name.partition(' ')[2]}".strip()
             edges = edges_of(hypotheses, known) if i == 0 else []
-            found[label] = Case(bound, words_of(bound, **changes), eval(value, known), eval(failure, known), edges)
+            table[label] = Case(bound, words_of(bound, **changes), eval(value, known), eval(failure, known), edges)
             fewest[label] = eval(least, known) if least else None
-    return found, fewest
+    return table, fewest
 
 
 SKETCHING, FEWEST = sketches()

@@ -1,16 +1,13 @@
-r"""Right-hand sides of amini2021 (concentration of kernel matrices), as printed and as corrected.
+"""Right-hand sides of amini2021 (concentration of kernel matrices), as printed and as corrected.
 
-Words: num_points = n independent points X_i = mu_i + S_i W_i of R^dim with S_i S_i' = Sigma_i; scale is the paper's
-sigma_infinity, the maximum of |Sigma_i|^(1/2) over the points; lipschitz = L, the constant of the kernel in the sense
-of (2); omega is the constant of class LC, 1 for Gaussian noise, and t or tau set the failure probability. noise = sigma
-and lengthscale = tau in the models with noise N(0, sigma^2 I / dim). K is the Gram matrix of the kernel, E K its mean,
-whose diagonal holds E K(X_i, X_i).
+The n points X_i = mu_i + S_i W_i of R^dim are independent, and S_i S_i' = Sigma_i; `scale` is the paper's
+sigma_infinity, the maximum of |Sigma_i|^(1/2). In the models with noise N(0, sigma^2 I / dim), `noise` is sigma and
+`lengthscale` the paper's tau. K is the Gram matrix of the kernel, and the diagonal of its mean E K holds E K(X_i, X_i).
 
-Class LC needs one hypothesis that the paper leaves out: the density of case (b) is bounded below on an *interval*.
-Then omega / sqrt(2 pi) may be passed for omega. "Property (33)" with a constant c means P(f - E f > s) <=
-exp(-c s^2 / omega^2) for every 1-Lipschitz f of all W_i together; c = 1/2 holds for all of LC.
-
-Python floats give exact float64; arrays and tracers give `jax.numpy`. Proofs: docs/theory/amini2021.md.
+Class LC, in which omega is 1 for Gaussian noise, needs one hypothesis that the paper leaves out: the density of case
+(b) is bounded below on an *interval*. Then omega / sqrt(2 pi) may be passed for omega. "Property (33)" with a constant
+c means P(f - E f > s) <= exp(-c s^2 / omega^2) for every 1-Lipschitz f of all W_i together; c = 1/2 holds for all of
+LC. Proofs: docs/theory/amini2021.md.
 """
 
 from __future__ import annotations

@@ -67,9 +67,9 @@ def block_parameters(
     Source: amini2021, (20) to (22); Theorem C of docs/theory/amini2021.md; claim amini2021:sec3.4.
     """
     matrix = checks.square("mean_kernel", mean_kernel)
-    found = checks.labels("labels", labels, size=matrix.shape[0])
+    members = checks.labels("labels", labels, size=matrix.shape[0])
     count = checks.count("num_clusters", num_clusters, minimum=2)
-    return _blocks(matrix, found, num_clusters=count, off_diagonal=checks.flag("off_diagonal", off_diagonal))
+    return _blocks(matrix, members, num_clusters=count, off_diagonal=checks.flag("off_diagonal", off_diagonal))
 
 
 def population_parameters(

@@ -1,15 +1,14 @@
-r"""Right-hand sides of chen2016 and of the random-feature part of ghashami2016, as printed and as corrected.
+"""Right-hand sides of chen2016 and of the random-feature part of ghashami2016, as printed and as corrected.
 
-Words: num_frequencies = t frequencies, each of which gives a cosine and a sine (`features.paired_fourier`);
-num_features = m cosines with random shifts (`features.shifted_fourier`, the map of ghashami2016). Distances are in
-units of the lengthscale. D is the kernel distance, Dhat the distance of the features, K the kernel and Khat the inner
-product of the features, G and Ghat their Gram matrices over num_points = n points, of which there are
-n (n - 1) / 2 pairs. In most statements the value is the error asked for, and the probability follows from the sizes.
+Each of t frequencies gives a cosine and a sine (`features.paired_fourier`); m features are cosines with random shifts
+(`features.shifted_fourier`, the map of ghashami2016). Distances are in units of the lengthscale. D is the kernel
+distance, Dhat the distance of the features, K the kernel and Khat the inner product of the features, G and Ghat their
+Gram matrices over n points. In most statements the value is the error asked for, and the probability follows from the
+sizes.
 
 Everything about relative errors rests on one theorem (Theorem A of docs/theory/chen2016.md): for the Gaussian kernel
 Dhat^2 / D^2 is below chi2_t / t in the convex order, at every distance; and it falls in that order as the distance
-grows (Theorem E there). Python floats give exact float64; arrays and
-tracers give `jax.numpy`.
+grows (Theorem E there).
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def _rates(xp: ModuleType, eps: Real, squared: Any) -> tuple[Any, Any]:
     weights = _log_sum(xp, -wound / square[None], 0)[0][0] + logs + xp.log(2 * math.pi / square) / 2
     mean = -xp.expm1(-square / 2)
     tiny = float(xp.finfo(dtype).eps)
-    found = []
+    rates = []
     for ratio, sign in (((1 + eps) ** 2, 1.0), ((1 - eps) ** 2, -1.0)):
         chi_square = (ratio - 1 - xp.log(ratio)) / 2
         best, s = 0 * mean, xp.abs(1 - 1 / ratio) / (2 * mean)
@@ -126,8 +126,8 @@ def _rates(xp: ModuleType, eps: Real, squared: Any) -> tuple[Any, Any]:
             spread = xp.sum(tilted * (X - first) ** 2, axis=1, keepdims=True)
             s = s - sign * (first - mean * ratio) / xp.maximum(spread, tiny)
         rate = xp.where(squared < _NEAREST, 0.0, -best[:, 0])
-        found.append(xp.maximum(rate, chi_square))
-    return found[0], found[1]
+        rates.append(xp.maximum(rate, chi_square))
+    return rates[0], rates[1]
 
 
 def _log_sum(xp: ModuleType, exponents: Any, axis: int) -> tuple[Any, Any]:

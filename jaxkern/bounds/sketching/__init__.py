@@ -1,11 +1,8 @@
-r"""Right-hand sides of kpotufe2020 (Kernel JL), as printed and as corrected.
+"""Right-hand sides of kpotufe2020 (Kernel JL), as printed and as corrected.
 
-Words: op_norm = |Sigma|_op = S, trace = tr Sigma, trace3 = tr Sigma^3, hs_norm = |Sigma|_HS, kappa = sup K(x, x),
-n = number of landmarks, d = number of sketch rows, and tau sets the failure probability. Effective ranks are
-s = trace / S and s3 = trace3 / S^3. Python floats give exact float64; arrays and tracers give `jax.numpy`.
-
-The paper leaves the constant of its d-term open. Here it has the value `KOLTCHINSKII_LOUNICI` = 5.92, proved in
-docs/theory/kpotufe2020.md (Theorem A there), where the corrections are derived too.
+S = |Sigma|_op, and the effective ranks are s = tr Sigma / S and s3 = tr Sigma^3 / S^3. The paper leaves the constant of
+its d-term open. Here it has the value `KOLTCHINSKII_LOUNICI` = 5.92, proved in docs/theory/kpotufe2020.md (Theorem A
+there), where the corrections are derived too.
 """
 
 from __future__ import annotations

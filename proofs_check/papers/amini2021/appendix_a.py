@@ -7,12 +7,12 @@ import math
 import jax
 import numpy as np
 
-from jaxkern.bounds import Bound, concentration
+from jaxkern.bounds import concentration
 from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers.amini2021 import laws, trials
 from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.places import KAPPA, PROVED, Scope, form_shape, inner_products, with_form
-from proofs_check.papers.shared import always, parametrized, rng_of
+from proofs_check.papers.shared import always, bound_of, lines, parametrized, rng_of
 
 
 def _traces() -> Check:
@@ -58,10 +58,7 @@ def _theorem_6(scope: Scope) -> Check:
             for delta in scope.deltas
         )
 
-    def bound(setting: Setting) -> Bound:
-        names = ("scale", "frobenius", "mean_frobenius", "op_norm", "dim", "tau")
-        return concentration.hanson_wright_gaussian(**{name: setting.numbers[name] for name in names})
-
+    bound = bound_of(concentration.hanson_wright_gaussian)
     shape = form_shape(
         lambda n: n["dim"] * n["frobenius"] ** 2 + (n["mean_frobenius"] / KAPPA) ** 2, lambda n: n["op_norm"]
     )
@@ -98,8 +95,8 @@ def _moment_generating() -> Check:
     def sides(constant: float = 2.0) -> Pairs:
         """log E e^(s (Z - E Z)) over s^2 |A|_F^2 for |s| <= 1 / (4 |A|)."""
         grid = np.linspace(-0.25, 0.25, 40)
-        logs = [float(np.sum(-np.log1p(-2 * s * beta) / 2 - s * beta)) / (s**2 * square) for s in grid]
-        return [(log, always(constant, source)) for log in logs]
+        logs = (float(np.sum(-np.log1p(-2 * s * beta) / 2 - s * beta)) / (s**2 * square) for s in grid)
+        return lines(((log, constant) for log in logs), source)
 
     settings = (Setting("eigenvalues 1, .7, .4, -.5"),)
     constants = tuple(Setting(f"C1={c:g}", numbers={"C1": c}) for c in (1.0, 100.0, 10_000.0))

@@ -16,7 +16,7 @@ from proofs_check.papers.amini2021 import laws, trials
 from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.places import NOISE, Scope, around
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import always, parametrized, real, rng_of
+from proofs_check.papers.shared import always, lines, parametrized, real, rng_of
 
 TAU = 2.0
 
@@ -27,8 +27,8 @@ def _gaussian_lipschitz() -> Check:
         tau = setting.numbers["tau"]
         r, h = tau * np.linspace(0.01, 5, 500), 1e-3 * tau  # 499 steps of .01 tau, one of which is at tau
         before, after = (np.exp(-(x**2) / (2 * tau**2)).astype(dtype).astype(float) for x in (r - h, r + h))
-        right = always(tau * constant(tau), "amini2021, Example 1")
-        return [(float(tau * s), right) for s in np.abs(before - after) / (2 * h)]
+        slopes = tau * (np.abs(before - after) / (2 * h))
+        return lines(((s, tau * constant(tau)) for s in slopes), "amini2021, Example 1")
 
     def printed(tau: float) -> float:
         return float(concentration.gaussian_lipschitz(lengthscale=tau, as_printed=True).value)

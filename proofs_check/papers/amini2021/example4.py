@@ -24,8 +24,8 @@ def _noiseless() -> Check:
         s2 = 1 + 2 * noise**2 / (d * TAU**2)
         mean = s2 ** (-d / 2) * np.exp(-((where[:, None] - where) ** 2) / (2 * s2 * TAU**2))
         np.fill_diagonal(mean, 1)
-        found = blocks(mean, labels, off_diagonal=off_diagonal)
-        return float(found.vbar2), float(found.gamma2)
+        block = blocks(mean, labels, off_diagonal=off_diagonal)
+        return float(block.vbar2), float(block.gamma2)
 
     @parametrized(Inequality)
     def sides(off_diagonal: bool = True, factor: float = 1.0) -> Pairs:

@@ -17,7 +17,7 @@ from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setti
 from proofs_check.papers.amini2021 import laws
 from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.places import NOISE, TAU, sphere_parameters, two_spheres
-from proofs_check.papers.shared import always, parametrized, real
+from proofs_check.papers.shared import always, lines, parametrized, real
 
 # ------------------------------------------------------------------------------------------- two spheres and their psi
 
@@ -228,8 +228,7 @@ def _closest() -> Check:
         spheres = Spheres.of(setting.population, setting.shapes["d"])
         variances = np.diag(spheres.variances)
         room = np.exp(2 * spheres.radii**4 / (spheres.dim + 2)) if limit else np.ones(len(variances))
-        ratios = variances / variances[choose(spheres)] / room
-        return [(float(r), always(1, "amini2021, after (32)")) for r in ratios]
+        return lines(((r, 1) for r in variances / variances[choose(spheres)] / room), "amini2021, after (32)")
 
     settings = _nested(((1.0, 2.0), (0.2, 1.5, 5.0)), 50, 5000)
     outermost = sides(choose=lambda spheres: np.argmax(spheres.radii))
@@ -264,9 +263,8 @@ def _bandwidth() -> Check:
         pairs = []
         for tau in (30.0, 100.0):
             value = d * math.exp(logs(setting.population, tau)[1])
-            room = 4 * (radii.max() ** 2 + NOISE**2) / tau**2
-            pairs.append((abs(value / target - 1), always(room, "amini2021, after (32), the limit")))
-        return pairs
+            pairs.append((abs(value / target - 1), 4 * (radii.max() ** 2 + NOISE**2) / tau**2))
+        return lines(pairs, "amini2021, after (32), the limit")
 
     settings = tuple(Setting(f"radii {radii}, d={d}", radii) for radii in ((1.0, 5.0, 10.0), (1.0, 3.0, 4.0)))
     return Check(

@@ -30,9 +30,6 @@ PROVED = (2 * math.sqrt(2 * KAPPA**2) + 2) / KAPPA**2
 
 SPHERE_POINTS, SPHERE_DIM = 96, 256
 
-LIPSCHITZ = ("lipschitz", "omega", "scale", "t")
-"""What the bounds for Lipschitz kernels need besides n."""
-
 
 @dataclass(frozen=True, eq=False)
 class Scope(shared.Scope):
@@ -67,13 +64,13 @@ def around(
     )
 
 
-def per_point(formula: Callable[..., Bound], *names: str, **options: float) -> Callable[[Setting], Bound]:
-    """Return a bound divided by n, with the named numbers of the setting."""
+def per_point(formula: Callable[..., Bound], **options: Any) -> Callable[[Setting], Bound]:
+    """Return a bound divided by n, from the numbers of the setting and options as `bound_of` has them."""
+    bound_of_all = shared.bound_of(formula, **{"num_points": "n", **options})
 
     def right(setting: Setting) -> Bound:
-        numbers = setting.numbers
-        bound = formula(**{name: numbers[name] for name in names}, num_points=numbers["n"], **options)
-        return Bound(bound.value / numbers["n"], bound.probability, bound.valid, bound.source)
+        bound = bound_of_all(setting)
+        return Bound(bound.value / setting.numbers["n"], bound.probability, bound.valid, bound.source)
 
     return right
 

@@ -157,7 +157,7 @@ def figure2(dims: Sequence[int] = DIMS) -> dict[int, dict[str, float]]:
     """Return, for every dimension, the least errors from two and from all coordinates, and how the noises differ."""
     rows = {}
     for dim in dims:
-        row = {}
+        row: dict[str, float] = {}
         for model in MODELS:
             least = partial(least_error, RADII, noise=NOISE, dim=dim, radial=model == "radial")
             row |= {f"{model}, two": least(coordinates=2), f"{model}, all": least(coordinates=dim)}

@@ -10,7 +10,7 @@ import numpy as np
 
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting
 from proofs_check.papers.amini2021.laws import Pairs
-from proofs_check.papers.shared import always, op_norm, parametrized, rng_of
+from proofs_check.papers.shared import lines, op_norm, parametrized, rng_of
 
 
 def _decomposition() -> Check:
@@ -29,11 +29,9 @@ def _decomposition() -> Check:
         Sigma = setting.population
         cross = along @ Sigma @ across
         left = op_norm(along @ Sigma @ along - cross @ np.linalg.pinv(across @ Sigma @ across) @ cross.T)
-        source = "amini2021, Section 1, the decomposition"
-        return [
-            (left, always(factor * op_norm(along @ Sigma @ along), source)),
-            (abs(left - 1 / float(direction @ np.linalg.solve(Sigma, direction))), always(0, source)),
-        ]
+        gap = abs(left - 1 / float(direction @ np.linalg.solve(Sigma, direction)))
+        pairs = [(left, factor * op_norm(along @ Sigma @ along)), (gap, 0)]
+        return lines(pairs, "amini2021, Section 1, the decomposition")
 
     anisotropic = (Setting("a general Sigma, d=3", general),)
     return Check(
@@ -68,8 +66,8 @@ def _eigenvalues() -> Check:
                 K, mean = kernel_and_mean(rng, setting.name)
                 moved = np.linalg.eigvalsh(K) - np.linalg.eigvalsh(mean)
                 unit = size(np.linalg.eigvalsh(K - mean))
-                pairs.append((size(moved) / unit, always(factor, "amini2021, Section 1.1")))
-            return pairs
+                pairs.append((size(moved) / unit, factor))
+            return lines(pairs, "amini2021, Section 1.1")
 
         return Inequality(check)
 

@@ -17,15 +17,13 @@ from jaxkern.bounds import Bound, concentration
 from proofs_check.claim import Check, Control, Exact, Form, Inequality, Rate, Setting, Tail
 from proofs_check.papers.amini2021 import laws, trials
 from proofs_check.papers.amini2021.laws import Pairs
-from proofs_check.papers.amini2021.places import LIPSCHITZ, Scope, around, clipped, per_point
-from proofs_check.papers.shared import always, parametrized, real, rng_of
+from proofs_check.papers.amini2021.places import Scope, around, clipped, per_point
+from proofs_check.papers.shared import always, lines, parametrized, real, rng_of
 
 # ------------------------------------------------------------------------------------------ (2), (3) and Definition 2
 
 
 def _jointly() -> Check:
-    source = "amini2021, after (2)"
-
     def sides(factor: float, *, back: bool) -> Inequality:
         def check(key: jax.Array, setting: Setting) -> Pairs:
             """Quotients of differences: over |x - x'| + |y - y'|, or `back` over the norm of the pair."""
@@ -41,10 +39,10 @@ def _jointly() -> Check:
                         change = abs(float(np.linalg.norm(a) - np.linalg.norm(b)))
                     apart = float(np.linalg.norm(step[:2]) + np.linalg.norm(step[2:]))
                     over = float(np.linalg.norm(step)) if back else apart
-                    pairs.append((change / over, always(factor, source)))
+                    pairs.append((change / over, factor))
             if back and setting.name == "x + y":
-                pairs.append((2 / math.sqrt(2), always(factor, source)))  # a common step along the first axis
-            return pairs
+                pairs.append((2 / math.sqrt(2), factor))  # a common step along the first axis
+            return lines(pairs, "amini2021, after (2)")
 
         return Inequality(check)
 
@@ -71,8 +69,8 @@ def _lipschitz_kernels() -> Check:
             apart = np.sum(np.linalg.norm([x1 - y1, x2 - y2], axis=2), axis=0)
             change = _values(kernel, real(x1), real(x2)) - _values(kernel, real(y1), real(y2))
             change = np.abs(np.asarray(change, np.float64))
-            right = always(factor * float(kernels.lipschitz(kernel, dim)), "amini2021, (3)")
-            return [(float(c / d), right) for c, d in zip(change, apart, strict=True)]
+            constant = factor * float(kernels.lipschitz(kernel, dim))
+            return lines(((quotient, constant) for quotient in change / apart), "amini2021, (3)")
 
         return Inequality(check)
 
@@ -96,8 +94,8 @@ def _definition_2b() -> Check:
             slope = numbers["slope"]
             mass, omega = (1 + slope / 2) * u, 1 + slope / 2
             quantiles = 2 * mass / (1 + np.sqrt(1 + 2 * slope * mass))
-        right = always(constant, "amini2021, proof of Theorem 1, class (b)")
-        return [(float(s), right) for s in np.diff(quantiles) / np.diff(z) / omega]
+        quotients = np.diff(quantiles) / np.diff(z) / omega
+        return lines(((s, constant) for s in quotients), "amini2021, proof of Theorem 1, class (b)")
 
     gaps = tuple(Setting(f"uniform near -1 and 1, e={e:g}", numbers={"e": e}) for e in (0.1, 0.01))
     ramps = tuple(Setting(f"ramp of slope {slope:g}", numbers={"slope": slope}) for slope in (0.0, 2.0, 20.0))
@@ -129,7 +127,7 @@ def _class_lc(scope: Scope) -> Check:
         trials.sums("class (b), ramp", problems.RampLaw()),
         trials.sums("class (c), skewed", problems.SkewedLaw()),
     )
-    bound = per_point(concentration.lipschitz_kernel, *LIPSCHITZ, "mean_scale")
+    bound = per_point(concentration.lipschitz_kernel, mean_scale="mean_scale")
     tail, first = Tail(trials.gram_error, bound), around(models[:1], scope.deltas[:1])
     reused = tuple(Setting(s.name, s.population, {**s.numbers, "reused": 1.0}) for s in around(models[:1], (0.01,)))
     return Check(
@@ -154,13 +152,13 @@ def _theorem_1(scope: Scope) -> Check:
         return Bound(right.value - lost, right.probability, right.valid, right.source)
 
     formula = concentration.lipschitz_kernel
-    bound = per_point(formula, *LIPSCHITZ, as_printed=True)
+    bound = per_point(formula, as_printed=True)
     settings = around(
         (trials.sums("x + y, Gaussian"), trials.sums("x + y, ramp", problems.RampLaw())), scope.deltas, operator=True
     )
     return Check(
         printed=Form(
-            Tail(trials.gap_error, per_point(formula, *LIPSCHITZ, "c", as_printed=True)),
+            Tail(trials.gap_error, per_point(formula, c="c", as_printed=True)),
             (gap(0.5, 0.01), gap(0.01, 0.003), gap(1e-4, 1e-4)),
         ),
         corrected=Form(Tail(trials.gram_error, bound), settings),
@@ -175,7 +173,7 @@ def _distance_kernel(scope: Scope) -> Check:
     levels = np.repeat([0.2, 0.5, 1.0], n // 3)
     far = trials.distances("distances, two far centres", trials.two_centres(n, n, 50.0), 1.0, 3)  # nearly attains it
     models = (trials.distances("distances, three levels of noise", close_and_far, levels, 3), *scope.models, far)
-    bound = per_point(concentration.distance_kernel, *LIPSCHITZ, "mean_scale")
+    bound = per_point(concentration.distance_kernel, mean_scale="mean_scale")
     half = Tail(trials.gram_error, lambda setting: laws.rescaled(bound(setting), 0.5))
     return Check(
         corrected=Form(Tail(trials.gram_error, bound), around(models, scope.deltas)),
@@ -199,7 +197,7 @@ def _known_variance(scope: Scope) -> Check:
             for s in around(scope.models, deltas)
         )
 
-    bound = per_point(concentration.distance_kernel_from_variance, *LIPSCHITZ, "total_variance")
+    bound = per_point(concentration.distance_kernel_from_variance)
     still, first = Tail(trials.gram_error, _without_t(bound)), settings(scope.deltas[:1])
     return Check(
         corrected=Form(Tail(trials.gram_error, bound), settings(scope.deltas)),

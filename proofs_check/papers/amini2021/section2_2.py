@@ -16,7 +16,7 @@ from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity
 from proofs_check.papers.amini2021 import laws, trials
 from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.places import KAPPA, NOISE, Scope, inner_products, per_point, rank_two
-from proofs_check.papers.shared import always, op_norm, parametrized, rng_of
+from proofs_check.papers.shared import lines, op_norm, parametrized, rng_of
 
 # ----------------------------------------------------------------------------------------------- Theorem 2, Theorem B
 
@@ -54,7 +54,7 @@ def _theorem_2(scope: Scope) -> Check:
     def forgotten(setting: Setting) -> Bound:
         return bound(Setting("", numbers={**setting.numbers, "mean_norm": 0.0}))
 
-    bound = per_point(concentration.inner_product_gaussian, "scale", "mean_norm", "mean_rank", "dim", "u")
+    bound = per_point(concentration.inner_product_gaussian)
     given = {"mean_norm": lambda norm, _: norm, "mean_rank": lambda norm, _: 2.0 * (norm > 0), "u": _u}
     control = Tail(trials.gram_error, forgotten)
     return Check(
@@ -66,7 +66,6 @@ def _theorem_2(scope: Scope) -> Check:
 
 def _net() -> Check:
     eps = 0.25
-    source = "amini2021, proof of Theorem 2"
 
     def sides(constant: float, factor: float = 1.0) -> Inequality:
         def check(key: jax.Array, setting: Setting) -> Pairs:
@@ -80,8 +79,8 @@ def _net() -> Check:
                 # Both eigenvectors of the first one are as far from the net as can be.
                 A = rng.standard_normal((2, 2)) if i else np.diag([0.5, -0.5])
                 best = float(np.max(np.abs(np.einsum("ki,ij,kj->k", net, A + A.T, net))))
-                pairs.append((op_norm(A + A.T) / best / constant, always(factor, source)))
-            return [*pairs, (len(net) / 9**2, always(1, source))]
+                pairs.append((op_norm(A + A.T) / best / constant, factor))
+            return lines([*pairs, (len(net) / 9**2, 1)], "amini2021, proof of Theorem 2")
 
         return Inequality(check)
 
@@ -100,10 +99,8 @@ def _any_covariance(scope: Scope) -> Check:
     size = float(np.sqrt(np.sum(sd**4, axis=1)).max())
 
     def tail(net: float) -> Tail:
-        def formula(num_points: float, **numbers: float) -> Bound:
-            return concentration.inner_product_gaussian_any(**numbers, frobenius=size, num_points=net * num_points)
-
-        return Tail(trials.gram_error, per_point(formula, "scale", "mean_norm", "tau"))
+        formula = concentration.inner_product_gaussian_any
+        return Tail(trials.gram_error, per_point(formula, frobenius=size, num_points=net * n))
 
     settings = []
     for norm in (0.0, 20.0):
@@ -114,7 +111,7 @@ def _any_covariance(scope: Scope) -> Check:
             settings.append(model.setting(f"delta={delta:g}", numbers))
     return Check(
         corrected=Form(tail(1.0), tuple(settings)),
-        # Of the sphere of one dimension, next to none: for no point there is no bound.
+        # A net of the sphere in one dimension: without any point there would be no bound at all.
         controls=(Control("without the net", tail(1 / n), tuple(settings), "term left out"),),
     )
 
@@ -186,8 +183,8 @@ def _relative() -> Check:
                 K, mean = (M + W).T @ (M + W), M.T @ M + d * np.eye(n)
                 right = 2 * op_norm(W) + op_norm(W.T @ W - d * np.eye(n)) / 10
                 left = size**power * op_norm(K - mean) / op_norm(mean)
-                pairs.append((left / right, always(1, "amini2021, after (14)")))
-            return pairs
+                pairs.append((left / right, 1))
+            return lines(pairs, "amini2021, after (14)")
 
         return Inequality(check)
 
@@ -265,9 +262,8 @@ def _limit() -> Check:
             X = M / s + s * W
             E = X.T @ X - M.T @ M / s**2 - d * s**2 * np.eye(n)
             left = abs(op_norm(E) - factor * op_norm(limit(M.T @ W)))
-            right = s**2 * op_norm(W.T @ W - d * np.eye(n))
-            pairs.append((left, always(right, "amini2021, Section 2.2, the limit")))
-        return pairs
+            pairs.append((left, s**2 * op_norm(W.T @ W - d * np.eye(n))))
+        return lines(pairs, "amini2021, Section 2.2, the limit")
 
     settings = tuple(Setting(f"rank {rank}, n=40, d=3", shapes={"n": 40, "d": 3, "rank": rank}) for rank in (1, 3))
     return Check(

@@ -59,10 +59,9 @@ def _recovery() -> Check:
     def bound(setting: Setting) -> Bound:
         return Bound(0.02, 0.9, True, "amini2021, Section 3.5")
 
-    tail = Tail(trials.misclassified, bound, lambda setting: 0.5)
     return Check(
-        printed=Form(tail, on_spheres(32, 256)),
-        controls=(Control("in the plane", tail, on_spheres(2), "hypothesis broken"),),
+        printed=Form(Tail(trials.misclassified, bound, lambda setting: 0.5), on_spheres(32, 256)),
+        controls=(Control("in the plane", Tail(trials.misclassified, bound), on_spheres(2), "hypothesis broken"),),
     )
 
 

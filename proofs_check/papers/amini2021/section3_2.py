@@ -33,8 +33,8 @@ def _separations() -> Check:
     def parameters(rng: np.random.Generator, shares: np.ndarray) -> tuple[float, float]:
         A = rng.standard_normal((len(shares), len(shares)))
         psi = A + A.T
-        found = concentration.population_parameters(real(psi), real(np.ones_like(psi)), real(shares))
-        return float(found.gamma2), float(found.gamma_tilde2)
+        population = concentration.population_parameters(real(psi), real(np.ones_like(psi)), real(shares))
+        return float(population.gamma2), float(population.gamma_tilde2)
 
     def balanced(key: jax.Array, setting: Setting) -> np.ndarray:
         gamma2, gamma_tilde2 = parameters(rng_of(key), setting.population)
@@ -97,12 +97,12 @@ def _theorem_3(scope: Scope) -> Check:
 
         return Tail(trials.misclassified, bound, lambda setting: 0.5)
 
-    settings = _clustered(claimed, scope.deltas)
-    noisy = _clustered(model(6.0), scope.deltas)
+    settings, noisy = _clustered(claimed, scope.deltas), _clustered(model(6.0), scope.deltas)
+    control = Tail(trials.misclassified, tail(False).bound)
     return Check(
         printed=Form(tail(True), settings),
         corrected=Form(tail(False), settings),
-        controls=(Control("sixty times the noise", tail(False), noisy, "wrong law"),),
+        controls=(Control("sixty times the noise", control, noisy, "wrong law"),),
     )
 
 
@@ -124,12 +124,12 @@ def _operator(scope: Scope) -> Check:
         given |= separations(model)
         return concentration.misclassification_operator_distance(**given, num_clusters=2, num_points=n)
 
-    alike = distances_on_spheres((10.0, 10.0), 0.5, SPHERE_DIM)  # both clusters on one sphere: labels mean nothing
     settings = tuple(setting for model in claimed for setting in _clustered(model, scope.deltas[:1]))
-    tail = Tail(trials.misclassified, bound, lambda setting: 0.5)
+    one_sphere = _clustered(distances_on_spheres((10.0, 10.0), 0.5, SPHERE_DIM), scope.deltas[:1])
+    control = Tail(trials.misclassified, bound)
     return Check(
-        corrected=Form(tail, settings),
-        controls=(Control("both clusters on one sphere", tail, _clustered(alike, scope.deltas[:1]), "wrong law"),),
+        corrected=Form(Tail(trials.misclassified, bound, lambda setting: 0.5), settings),
+        controls=(Control("both clusters on one sphere", control, one_sphere, "wrong law"),),
     )
 
 

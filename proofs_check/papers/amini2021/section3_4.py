@@ -14,7 +14,7 @@ from proofs_check.claim import Check, Control, Form, Inequality, Setting
 from proofs_check.papers.amini2021 import laws, trials
 from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.places import blocks
-from proofs_check.papers.shared import always, op_norm, parametrized, rng_of
+from proofs_check.papers.shared import always, lines, op_norm, parametrized, rng_of
 
 
 def _point_masses() -> Check:
@@ -93,8 +93,8 @@ def _network() -> Check:
                     step = 1e-3 * step
                     a, b = (network(*p) + network(*p[::-1]) for p in ((x, y), (x + step[0], y + step[1])))
                     apart = float(np.sum(np.linalg.norm(step, axis=1)))
-                    pairs.append((abs(a - b) / 2 / apart / right, always(1, "amini2021, Section 3.4")))
-            return pairs
+                    pairs.append((abs(a - b) / 2 / apart / right, 1))
+            return lines(pairs, "amini2021, Section 3.4")
 
         return Inequality(check)
 

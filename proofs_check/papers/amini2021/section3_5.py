@@ -12,7 +12,7 @@ from jaxkern import metrics
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting
 from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.section3_1 import distances, leading
-from proofs_check.papers.shared import always, parametrized, rng_of
+from proofs_check.papers.shared import lines, parametrized, rng_of
 
 
 def _sign() -> Check:
@@ -50,7 +50,7 @@ def _information() -> Check:
 
     @parametrized(Inequality)
     def sides(setting: Setting, level: float = 1.0) -> Pairs:
-        return [(info, always(level * right, "amini2021, Section 3.5")) for info, right in pairs_of(setting.name)]
+        return lines(((info, level * right) for info, right in pairs_of(setting.name)), "amini2021, Section 3.5")
 
     merged, equal = (Setting("three clusters, two merged"),), (Setting("two clusters of 6"),)
     return Check(

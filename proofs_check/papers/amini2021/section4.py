@@ -18,7 +18,6 @@ from proofs_check.papers.amini2021 import laws, trials
 from proofs_check.papers.amini2021.laws import Pairs, ten_points, under_33
 from proofs_check.papers.amini2021.places import (
     KAPPA,
-    LIPSCHITZ,
     PROVED,
     Scope,
     around,
@@ -138,7 +137,7 @@ def _displacement_distance() -> Check:
 def _proposition_3(scope: Scope) -> Check:
     n = trials.POINTS
     mean = math.sqrt(n) * laws.mean_chi(n) + math.sqrt(2 * n / math.pi)  # |w 1' + 1 w'| = sqrt(n) |w| + |1'w|
-    deviation = per_point(concentration.deviation, *LIPSCHITZ)
+    deviation = per_point(concentration.deviation)
 
     def tail(factor: float) -> Tail:
         """V / n is at most E V / n, which is known, and a multiple of the deviation."""

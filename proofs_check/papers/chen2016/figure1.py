@@ -152,7 +152,7 @@ def figure1(
     """Return the cells of the table. `progress` is called with a line of text after every row, if given."""
     cells = []
     for reading_ in readings:
-        options = {"components": components, "centred": reading_ == "centred"}
+        options: dict[str, Any] = {"components": components, "centred": reading_ == "centred"}
         exact = {s: exact_residual(points, s, **options) for s in LENGTHSCALES}
         for t in frequencies:
             start = time.monotonic()

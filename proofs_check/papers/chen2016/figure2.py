@@ -94,8 +94,9 @@ def left(
         start = time.monotonic()
         for t in frequencies:
             key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), dim), t)
-            draw = partial(relative_errors, dim=dim, frequencies=t, **options)
-            largest[dim, t] = np.array([np.abs(draw(jax.random.fold_in(key, i))).max() for i in range(replicates)])
+            keys = [jax.random.fold_in(key, number) for number in range(replicates)]
+            errors = [relative_errors(own, dim=dim, frequencies=t, **options) for own in keys]
+            largest[dim, t] = np.max(np.abs(errors), axis=1)
         if progress is not None:
             progress(f"d = {dim}: {time.monotonic() - start:.1f} s")
     return largest

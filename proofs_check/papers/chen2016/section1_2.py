@@ -80,7 +80,7 @@ def _minimum_distance(scope: Scope) -> Check:
         t = fewest(functools.partial(unit_disc, eps=0.3, tau=tau), delta)
         numbers = {"eps": 0.3, "t": float(t), "tau": tau}
         settings.append(Setting(f"d=2, eps=0.3, delta={delta:g}, t={t}", population, numbers, {"rows": t}))
-    statement = Tail(trials.minimum_error, bound_of(unit_disc, num_frequencies="t"))
+    statement = Tail(trials.minimum_error, bound_of(unit_disc, num_frequencies="t", tau="tau"))
     return Check(
         corrected=Form(statement, tuple(settings)),
         controls=(Control("one frequency, repeated", statement, controls.one_draw(settings[:1]), "reused key"),),

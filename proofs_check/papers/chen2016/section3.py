@@ -31,7 +31,7 @@ from proofs_check.papers.chen2016.places import (
     pair_settings,
     valid,
 )
-from proofs_check.papers.shared import LOG2, always, as_residual, at_most_one, real
+from proofs_check.papers.shared import LOG2, always, as_residual, at_most_one, real, rng_of
 
 
 def _display_before_2() -> Check:
@@ -147,7 +147,7 @@ def taylor_sides(key: jax.Array, setting: Setting, *, as_printed: bool, fourth: 
     The frequencies are far larger than Gaussian ones in two of three draws. As printed |w| r <= 1 for all of them.
     """
     t = setting.shapes["t"]
-    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    rng = rng_of(key)
     draws = rng.standard_normal((120, t)) * np.repeat([0.5, 3.0, 10.0], 40)[:, None]
     r = rng.uniform(0.2, 1.0 if as_printed else 1.9, 120)
     if as_printed:

@@ -31,7 +31,7 @@ from proofs_check.papers.chen2016.places import (
 )
 from proofs_check.papers.shared import always, as_residual, at_most_one, bound_of, real
 
-FOR_THE_BALL = bound_of(fourier.ball, num_frequencies="t", dim="d", diameter="M")
+FOR_THE_BALL = bound_of(fourier.ball, num_frequencies="t", dim="d", diameter="M", tau="tau")
 FOR_ONE_PAIR = bound_of(fourier.near_distance, num_frequencies="t", distance=1.0)
 
 

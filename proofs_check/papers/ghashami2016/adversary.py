@@ -141,7 +141,7 @@ DECAY = [0.3**i for i in range(COLUMNS)]
 def _shrinking(claim: str, form: str) -> Target:
     """What a sketch loses, in units of |A|_F^2; the statement itself is the registered one."""
     size, slots, place, count = ROWS[claim]
-    kept = place if claim.startswith("jaxkern") else (size if form == "printed" else size // 2)
+    ranks = place if claim.startswith("jaxkern") else (size if form == "printed" else size // 2)
     return Target(
         claim,
         form,
@@ -149,7 +149,7 @@ def _shrinking(claim: str, form: str) -> Target:
         start=functools.partial(_start_rows, count=count),
         project=_project_rows,
         excess=functools.partial(
-            _excess_shrinking, slots=slots, place=place, ranks=kept, certified=claim.startswith("jaxkern")
+            _excess_shrinking, slots=slots, place=place, ranks=ranks, certified=claim.startswith("jaxkern")
         ),
         recheck=functools.partial(_recheck_shrinking, claim=claim, form=form, size=size),
     )

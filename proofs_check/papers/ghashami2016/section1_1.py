@@ -17,21 +17,18 @@ from proofs_check import controls
 from proofs_check.claim import Calibrated, Check, Control, Expectation, Form, Inequality, Rate, Setting, Tail
 from proofs_check.papers.ghashami2016 import algorithm1, clouds, trials
 from proofs_check.papers.ghashami2016.places import Scope, badly_scaled
-from proofs_check.papers.shared import bound_of
+from proofs_check.papers.shared import bound_of, parametrized
 
 
 def _sketch_fact() -> Check:
-    def loses(shrink_at: Callable[[int], int]) -> Inequality:
+    @parametrized(Inequality)
+    def loses(setting: Setting, shrink_at: Callable[[int], int]) -> list[tuple[float, Bound]]:
         """Return the check of |A'A - B'B|_2 <= eps |A|_F^2 for the sketch that shrinks at shrink_at(l)."""
-
-        def sides(setting: Setting) -> list[tuple[float, Bound]]:
-            A, size = setting.population["rows"], setting.shapes["l"]
-            B, _ = algorithm1.algorithm_1(A, size, shrink_at=shrink_at(size))
-            energy = float(np.sum(A**2))
-            right = streaming.frequent_directions(residual_energy=1.0, sketch_size=size, rank=0)
-            return [(float(np.linalg.norm(A.T @ A - B.T @ B, 2)) / energy, right)]
-
-        return Inequality(sides)
+        A, size = setting.population["rows"], setting.shapes["l"]
+        B, _ = algorithm1.algorithm_1(A, size, shrink_at=shrink_at(size))
+        energy = float(np.sum(A**2))
+        right = streaming.frequent_directions(residual_energy=1.0, sketch_size=size, rank=0)
+        return [(float(np.linalg.norm(A.T @ A - B.T @ B, 2)) / energy, right)]
 
     settings = tuple(
         Setting(f"{name}, l={size}, eps={2 / size:g}", {"rows": A}, shapes={"l": size})

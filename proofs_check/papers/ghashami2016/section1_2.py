@@ -16,7 +16,7 @@ from proofs_check.claim import Check, Control, Exact, Form, Identity, Inequality
 from proofs_check.papers import flops
 from proofs_check.papers.ghashami2016 import clouds, trials
 from proofs_check.papers.ghashami2016.places import Scope
-from proofs_check.papers.shared import bound_of, lines
+from proofs_check.papers.shared import bound_of, lines, parametrized
 
 SOURCE = "ghashami2016, Section 1.2"
 DATA_SETS = (("RandomNoisy", 1000), ("CPU", 21), ("Adult", 123), ("Forest", 54))
@@ -95,21 +95,19 @@ def _baselines() -> Check:
             "RNCA": (rnca, (key, X), n * d * c + n * c * c, q * (d * c + c * k)),
             "KPCA": (nystrom, (X,), n * n * d, q * (n * d + n * n)),
         }
-        found = {}
+        compared = {}
         for name, (fit, inputs, train, test) in programs.items():
             fitting = flops.multiply_adds(fit, *inputs)
             both = flops.multiply_adds(lambda Q, *inputs, fit=fit: fit(*inputs)(Q), Q, *inputs)
-            found |= {f"{name}, train": (fitting, train), f"{name}, test": (both - fitting, test)}
-        return found
+            compared |= {f"{name}, train": (fitting, train), f"{name}, test": (both - fitting, test)}
+        return compared
 
-    def exact(power: int) -> Identity:
-        def residual(setting: Setting) -> np.ndarray:
-            counted = counts(**setting.shapes)
-            c, d, q = (setting.shapes[name] for name in ("c", "d", "q"))
-            counted["Nystrom, test"] = (counted["Nystrom, test"][0], q * (c * d + c**power))
-            return np.array([program / formula - 1 for program, formula in counted.values()])
-
-        return Identity(residual)
+    @parametrized(Identity)
+    def exact(setting: Setting, power: int) -> np.ndarray:
+        counted = counts(**setting.shapes)
+        c, d, q = (setting.shapes[name] for name in ("c", "d", "q"))
+        counted["Nystrom, test"] = (counted["Nystrom, test"][0], q * (c * d + c**power))
+        return np.array([program / formula - 1 for program, formula in counted.values()])
 
     settings = tuple(
         Setting(f"n={n}, d={d}, c=m={c}, k={k}", shapes={"n": n, "d": d, "c": c, "k": k, "q": 7})
@@ -184,12 +182,10 @@ def _sizes() -> tuple[Setting, ...]:
 
 
 def _table() -> Check:
-    def agrees(text: Callable[..., Costs], table: Callable[..., Costs] = _printed) -> Identity:
-        def residual(setting: Setting) -> np.ndarray:
-            derived, entries = text(**setting.numbers), table(**setting.numbers)
-            return np.array([derived[name] / entries[name] - 1 for name in entries])
-
-        return Identity(residual)
+    @parametrized(Identity)
+    def agrees(setting: Setting, text: Callable[..., Costs], table: Callable[..., Costs] = _printed) -> np.ndarray:
+        derived, entries = text(**setting.numbers), table(**setting.numbers)
+        return np.array([derived[name] / entries[name] - 1 for name in entries])
 
     def onto_k(n: float, d: float, eps: float, k: float) -> Costs:
         m = math.log(n) / eps**2
@@ -210,14 +206,12 @@ def _table() -> Check:
 
 
 def _advantage() -> Check:
-    def ratios(factors: Callable[[float, float, float, float], list[float]]) -> Identity:
-        def residual(setting: Setting) -> np.ndarray:
-            d, m, l, k = (setting.numbers[name] for name in ("d", "m", "l", "k"))  # noqa: E741, the paper's letter
-            space = (d * m + m * m) / (d * m + m * l)  # of RNCA, and of Nystrom with c = m
-            test = (d * m + m * m) / (d * m + m * k)  # of Nystrom
-            return np.array([space, test]) / np.array(factors(d, m, l, k)) - 1
-
-        return Identity(residual)
+    @parametrized(Identity)
+    def ratios(setting: Setting, factors: Callable[[float, float, float, float], list[float]]) -> np.ndarray:
+        d, m, l, k = (setting.numbers[name] for name in ("d", "m", "l", "k"))  # noqa: E741, the paper's letter
+        space = (d * m + m * m) / (d * m + m * l)  # of RNCA, and of Nystrom with c = m
+        test = (d * m + m * m) / (d * m + m * k)  # of Nystrom
+        return np.array([space, test]) / np.array(factors(d, m, l, k)) - 1
 
     settings = tuple(
         Setting(f"{name}, d={d}, m=1000, l=50, k=10", numbers={"d": float(d), "m": 1000.0, "l": 50.0, "k": 10.0})
@@ -232,20 +226,18 @@ def _advantage() -> Check:
 
 
 def _crossover_train() -> Check:
-    def holds(power: float) -> Inequality:
-        def sides(setting: Setting) -> list[tuple[float, Bound]]:
-            n, d = setting.numbers["n"], setting.numbers["d"]
-            pairs = []
-            for share in (0.9, 0.5, 0.1):
-                eps = share * (math.log(n) ** 2 / n) ** power
-                costs = _printed(n, d, eps, 1.0)
-                # The last terms, and the whole: d n log n / eps^2 is d times a term of Nystrom's.
-                last = n * math.log(n) / eps**3 / (math.log(n) ** 3 / eps**6)
-                whole = costs["SKPCA, train"] / costs["Nystrom, train"]
-                pairs += [(ratio, Bound(1.0, 1.0, eps < 1, SOURCE)) for ratio in (last, whole / d)]
-            return pairs
-
-        return Inequality(sides)
+    @parametrized(Inequality)
+    def holds(setting: Setting, power: float) -> list[tuple[float, Bound]]:
+        n, d = setting.numbers["n"], setting.numbers["d"]
+        pairs = []
+        for share in (0.9, 0.5, 0.1):
+            eps = share * (math.log(n) ** 2 / n) ** power
+            costs = _printed(n, d, eps, 1.0)
+            # The last terms, and the whole: d n log n / eps^2 is d times a term of Nystrom's.
+            last = n * math.log(n) / eps**3 / (math.log(n) ** 3 / eps**6)
+            whole = costs["SKPCA, train"] / costs["Nystrom, train"]
+            pairs += [(ratio, Bound(1.0, 1.0, eps < 1, SOURCE)) for ratio in (last, whole / d)]
+        return pairs
 
     settings = tuple(
         Setting(f"n={n:g}, d={d}", numbers={"n": float(n), "d": float(d)}) for n in (1e4, 1e6, 1e9) for d in (1, 21)
@@ -257,24 +249,21 @@ def _crossover_train() -> Check:
 
 
 def _first() -> Check:
-    def grows(method: str) -> Inequality:
+    @parametrized(Inequality)
+    def grows(setting: Setting, method: str) -> list[tuple[float, Bound]]:
         """Return the check that costs grow by 2^3 at most when eps is halved, and space like log n."""
-
-        def sides(setting: Setting) -> list[tuple[float, Bound]]:
-            numbers = dict(setting.numbers)
-            finer = _text(**{**numbers, "eps": numbers["eps"] / 2})
-            longer, costs = _text(**{**numbers, "n": numbers["n"] ** 2}), _text(**numbers)
-            space, train = f"{method}, space", f"{method}, train"
-            return lines(
-                [
-                    (finer[space] / costs[space], 8.0),
-                    (finer[train] / costs[train], 8.0),
-                    (longer[space] / costs[space], 2.0),
-                ],
-                SOURCE,
-            )
-
-        return Inequality(sides)
+        numbers = dict(setting.numbers)
+        finer = _text(**{**numbers, "eps": numbers["eps"] / 2})
+        longer, costs = _text(**{**numbers, "n": numbers["n"] ** 2}), _text(**numbers)
+        space, train = f"{method}, space", f"{method}, train"
+        return lines(
+            [
+                (finer[space] / costs[space], 8.0),
+                (finer[train] / costs[train], 8.0),
+                (longer[space] / costs[space], 2.0),
+            ],
+            SOURCE,
+        )
 
     settings = _sizes()
     return Check(

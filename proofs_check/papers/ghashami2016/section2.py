@@ -16,7 +16,7 @@ from jaxkern.bounds import Bound
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting
 from proofs_check.papers import flops
 from proofs_check.papers.ghashami2016 import algorithm1, clouds, trials
-from proofs_check.papers.shared import lines
+from proofs_check.papers.shared import lines, parametrized
 
 SOURCE = "ghashami2016, Section 2"
 SIZES = tuple(  # n points in dimension d, m features and l rows of the sketch
@@ -73,12 +73,10 @@ def _numbers_held(n: int, d: int, m: int, rows: int) -> int:
 
 
 def _space() -> Check:
-    def at_most(held: Callable[..., int]) -> Inequality:
-        def sides(setting: Setting) -> list[tuple[float, Bound]]:
-            d, m, rows = (setting.shapes[name] for name in ("d", "m", "rows"))
-            return lines([(held(**setting.shapes) / (d * m + rows * m), 2.0)], SOURCE)
-
-        return Inequality(sides)
+    @parametrized(Inequality)
+    def at_most(setting: Setting, held: Callable[..., int]) -> list[tuple[float, Bound]]:
+        d, m, rows = (setting.shapes[name] for name in ("d", "m", "rows"))
+        return lines([(held(**setting.shapes) / (d * m + rows * m), 2.0)], SOURCE)
 
     def exactly(claimed: Callable[..., int]) -> Identity:
         return Identity(lambda setting: np.array([_numbers_held(**setting.shapes) / claimed(**setting.shapes) - 1]))
@@ -110,24 +108,19 @@ def _spent(n: int, d: int, m: int, rows: int, shrink_at: int) -> tuple[int, int]
 
 
 def _training() -> Check:
-    def at_most(every_row: bool) -> Inequality:
-        def sides(setting: Setting) -> list[tuple[float, Bound]]:
-            n, d, m, rows = (setting.shapes[name] for name in ("n", "d", "m", "rows"))
-            total = sum(_spent(n, d, m, rows, rows if every_row else rows // 2))
-            return lines([(total / (n * d * m + n * rows * m), 3.0)], SOURCE)
+    @parametrized(Inequality)
+    def at_most(setting: Setting, every_row: bool) -> list[tuple[float, Bound]]:
+        n, d, m, rows = (setting.shapes[name] for name in ("n", "d", "m", "rows"))
+        total = sum(_spent(n, d, m, rows, rows if every_row else rows // 2))
+        return lines([(total / (n * d * m + n * rows * m), 3.0)], SOURCE)
 
-        return Inequality(sides)
-
-    def exactly(freed: Callable[[int], int]) -> Identity:
+    @parametrized(Identity)
+    def exactly(setting: Setting, freed: Callable[[int], int]) -> np.ndarray:
         """Return the check that a shrink frees so many rows of l."""
-
-        def residual(setting: Setting) -> np.ndarray:
-            n, d, m, rows = (setting.shapes[name] for name in ("n", "d", "m", "rows"))
-            mapped, sketched = _spent(n, d, m, rows, rows // 2)
-            claimed = math.ceil((n - rows) / freed(rows)) * (rows**2 + (rows // 2 - 1) * rows) * m
-            return np.array([mapped / (n * d * m) - 1, sketched / claimed - 1])
-
-        return Identity(residual)
+        n, d, m, rows = (setting.shapes[name] for name in ("n", "d", "m", "rows"))
+        mapped, sketched = _spent(n, d, m, rows, rows // 2)
+        claimed = math.ceil((n - rows) / freed(rows)) * (rows**2 + (rows // 2 - 1) * rows) * m
+        return np.array([mapped / (n * d * m) - 1, sketched / claimed - 1])
 
     return Check(
         printed=Form(at_most(every_row=False), SIZES),
@@ -140,18 +133,16 @@ def _training() -> Check:
 
 
 def _test_time() -> Check:
-    def exactly(directions: Callable[[int, int], int]) -> Identity:
-        def residual(setting: Setting) -> np.ndarray:
-            n, d, m, rows = (setting.shapes[name] for name in ("n", "d", "m", "rows"))
+    @parametrized(Identity)
+    def exactly(setting: Setting, directions: Callable[[int, int], int]) -> np.ndarray:
+        n, d, m, rows = (setting.shapes[name] for name in ("n", "d", "m", "rows"))
 
-            def fitted(key: jax.Array, X: jax.Array) -> jax.Array:
-                _, pca = _pca(key, d, m, rows, rows // 2)
-                return pca.finalize(pca.init(), num_components=rows)(X)
+        def fitted(key: jax.Array, X: jax.Array) -> jax.Array:
+            _, pca = _pca(key, d, m, rows, rows // 2)
+            return pca.finalize(pca.init(), num_components=rows)(X)
 
-            claimed = n * (d * m + directions(m, rows) * m)
-            return np.array([flops.multiply_adds(fitted, _key(), _points(n, d)) / claimed - 1])
-
-        return Identity(residual)
+        claimed = n * (d * m + directions(m, rows) * m)
+        return np.array([flops.multiply_adds(fitted, _key(), _points(n, d)) / claimed - 1])
 
     onto_all = exactly(lambda m, rows: m)
     return Check(

@@ -17,24 +17,21 @@ from proofs_check import controls
 from proofs_check.claim import Check, Control, Exact, Expectation, Form, Setting, Tail, Trial
 from proofs_check.papers.ghashami2016 import trials
 from proofs_check.papers.ghashami2016.places import PAIRED, SHIFTED, Scope, all_points, badly_scaled, two_sided
-from proofs_check.papers.shared import bound_of
+from proofs_check.papers.shared import bound_of, parametrized
 
 
 def _bernstein() -> Check:
-    def holds(linear: float) -> Exact:
+    @parametrized(Exact)
+    def holds(setting: Setting, linear: float) -> tuple[float, float]:
         """Return the check with `linear` R t in the place of 2 R t, for diagonal matrices of centred coins."""
-
-        def probability(setting: Setting) -> tuple[float, float]:
-            d, n, q, x = (setting.numbers[name] for name in ("d", "n", "q", "t"))
-            # |sum of d centred coins| >= t, in one of n independent places.
-            one = stats.binom(d, q)
-            low, high = math.floor(d * q - x + 1e-9), math.ceil(d * q + x - 1e-9)
-            tail = np.logaddexp(one.logsf(high - 1), one.logcdf(low) if low >= 0 else -math.inf)
-            log_any = math.log(-math.expm1(n * math.log1p(-math.exp(tail)))) if tail > -30 else math.log(n) + tail
-            variance, largest = d * q * (1 - q), max(q, 1 - q)
-            return float(log_any), math.log(2 * n) - x**2 / (3 * variance + linear * largest * x)
-
-        return Exact(probability)
+        d, n, q, x = (setting.numbers[name] for name in ("d", "n", "q", "t"))
+        # |sum of d centred coins| >= t, in one of n independent places.
+        one = stats.binom(d, q)
+        low, high = math.floor(d * q - x + 1e-9), math.ceil(d * q + x - 1e-9)
+        tail = np.logaddexp(one.logsf(high - 1), one.logcdf(low) if low >= 0 else -math.inf)
+        log_any = math.log(-math.expm1(n * math.log1p(-math.exp(tail)))) if tail > -30 else math.log(n) + tail
+        variance, largest = d * q * (1 - q), max(q, 1 - q)
+        return float(log_any), math.log(2 * n) - x**2 / (3 * variance + linear * largest * x)
 
     settings = tuple(
         Setting(f"n={n}, {d} coins of {q:g}, t={x:g}", numbers={"d": d, "n": n, "q": q, "t": x})

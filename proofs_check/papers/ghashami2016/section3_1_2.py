@@ -16,21 +16,19 @@ from proofs_check.claim import Check, Control, Exact, Form, Rare, Setting, Tail
 from proofs_check.engine import tilting
 from proofs_check.papers.ghashami2016 import trials
 from proofs_check.papers.ghashami2016.places import PAIRED, Scope, badly_scaled, two_sided
-from proofs_check.papers.shared import COPIES, LOG2, bound_of, claimed, tail_of_mean
+from proofs_check.papers.shared import COPIES, LOG2, bound_of, claimed, parametrized, tail_of_mean
 
 UNIFORM = tilting.UniformCosine()
 
 
 def _hoeffding() -> Check:
-    def holds(factor: float) -> Exact:
-        def probability(setting: Setting) -> tuple[float, float]:
-            r, step, alpha = (setting.numbers[name] for name in ("r", "step", "alpha"))
-            # M = step * Bin(r, 1/2): P(|M - E M| > alpha) = 2 P(Bin > r / 2 + alpha / step).
-            above = math.floor(r / 2 + alpha / step + 1e-9)
-            log_tail = math.log(2) + float(stats.binom(r, 0.5).logsf(above))
-            return log_tail, math.log(2) - factor * alpha**2 / (r * step**2)
-
-        return Exact(probability)
+    @parametrized(Exact)
+    def holds(setting: Setting, factor: float) -> tuple[float, float]:
+        r, step, alpha = (setting.numbers[name] for name in ("r", "step", "alpha"))
+        # M = step * Bin(r, 1/2): P(|M - E M| > alpha) = 2 P(Bin > r / 2 + alpha / step).
+        above = math.floor(r / 2 + alpha / step + 1e-9)
+        log_tail = math.log(2) + float(stats.binom(r, 0.5).logsf(above))
+        return log_tail, math.log(2) - factor * alpha**2 / (r * step**2)
 
     def coins(r: int, step: float, alpha: float) -> Setting:
         name = f"{r} coins of 0 or {step:.3g}, alpha={alpha:g}"

@@ -30,7 +30,7 @@ from proofs_check.papers.ghashami2016.algorithm1 import (
 )
 from proofs_check.papers.ghashami2016.clouds import Cloud
 from proofs_check.papers.ghashami2016.places import Scope, enough_features, stream_that_ends_late
-from proofs_check.papers.shared import bound_of, lines
+from proofs_check.papers.shared import bound_of, lines, parametrized
 
 FEATURES = 24
 
@@ -179,22 +179,19 @@ def _null_space() -> Check:
         X = V @ U.T @ orthogonal(A, B)
         return lines([(float(np.linalg.norm(B @ X, 2) / np.linalg.norm(B, 2)), 0.0)], "ghashami2016")
 
-    def right(step: Callable[[np.ndarray], np.ndarray]) -> Inequality:
+    @parametrized(Inequality)
+    def right(setting: Setting, step: Callable[[np.ndarray], np.ndarray]) -> list[tuple[float, Bound]]:
         """Return the check of |A'y|^2 <= |A A'y| where B A'y = 0, with step(A'y) for A'y in the last two."""
-
-        def sides(setting: Setting) -> list[tuple[float, Bound]]:
-            A, B = setting.population["A"], setting.population["B"]
-            size = float(np.linalg.norm(A, 2))
-            pairs = []
-            for y in orthogonal(A, B).T:
-                z = A.T @ y / size
-                stepped = step(z)
-                pairs.append((float(z @ z), float(np.linalg.norm(A @ stepped)) / size))
-                # In units of |B| |A|, where B z is zero up to rounding.
-                pairs.append((float(np.linalg.norm(B @ stepped) / np.linalg.norm(B, 2)), 0.0))
-            return lines(pairs, "Cauchy-Schwarz, and B z = 0")
-
-        return Inequality(sides)
+        A, B = setting.population["A"], setting.population["B"]
+        size = float(np.linalg.norm(A, 2))
+        pairs = []
+        for y in orthogonal(A, B).T:
+            z = A.T @ y / size
+            stepped = step(z)
+            pairs.append((float(z @ z), float(np.linalg.norm(A @ stepped)) / size))
+            # In units of |B| |A|, where B z is zero up to rounding.
+            pairs.append((float(np.linalg.norm(B @ stepped) / np.linalg.norm(B, 2)), 0.0))
+        return lines(pairs, "Cauchy-Schwarz, and B z = 0")
 
     def flip(z: np.ndarray) -> np.ndarray:
         return np.concatenate([-z[:1], z[1:]])
@@ -262,15 +259,13 @@ def _oblique() -> Check:
         oblique = (Z - Z @ W @ W.T) @ np.linalg.pinv(Z, rcond=1e-9)
         return lines([(float(np.linalg.norm(oblique, 2)), 1.0)], "ghashami2016, Lemma 3.3, proof")
 
-    def equal(complement: bool) -> Identity:
-        def residual(setting: Setting) -> np.ndarray:
-            Z, W = setting.population["A"], row_space(setting.population["B"])
-            N = linalg.null_space(W.T) if complement else W
-            size = float(np.linalg.norm(Z, 2)) ** 2
-            left = float(np.linalg.norm(Z @ Z.T - Z @ W @ W.T @ Z.T, 2))
-            return np.array([(left - float(np.linalg.norm(Z @ N, 2)) ** 2) / size])
-
-        return Identity(residual)
+    @parametrized(Identity)
+    def equal(setting: Setting, complement: bool) -> np.ndarray:
+        Z, W = setting.population["A"], row_space(setting.population["B"])
+        N = linalg.null_space(W.T) if complement else W
+        size = float(np.linalg.norm(Z, 2)) ** 2
+        left = float(np.linalg.norm(Z @ Z.T - Z @ W @ W.T @ Z.T, 2))
+        return np.array([(left - float(np.linalg.norm(Z @ N, 2)) ** 2) / size])
 
     settings = _sketched()
     return Check(

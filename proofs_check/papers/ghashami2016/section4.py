@@ -11,7 +11,7 @@ from jaxkern.bounds import Bound, streaming
 from proofs_check.claim import Check, Control, Expectation, Form, Identity, Inequality, Setting
 from proofs_check.papers.ghashami2016 import clouds, trials
 from proofs_check.papers.ghashami2016.section1_2 import DATA_SETS
-from proofs_check.papers.shared import lines
+from proofs_check.papers.shared import lines, parametrized
 
 
 def _reservoir() -> Check:
@@ -52,11 +52,9 @@ def _crossover_frobenius() -> Check:
         """Return the smallest ratio of RNCA's mean square to Nystrom's, which a crossing brings to 1 at most."""
         return lines([(min(1 / ratio for ratio in ratios(setting)), 1.0)], "ghashami2016, Section 4")
 
-    def everywhere(first: bool) -> Inequality:
-        def sides(setting: Setting) -> list[tuple[float, Bound]]:
-            return lines([(ratio, 1.0) for ratio in ratios(setting, first)], "jaxkern, Theorem I of ghashami2016")
-
-        return Inequality(sides)
+    @parametrized(Inequality)
+    def everywhere(setting: Setting, first: bool) -> list[tuple[float, Bound]]:
+        return lines([(ratio, 1.0) for ratio in ratios(setting, first)], "jaxkern, Theorem I of ghashami2016")
 
     settings = clouds.small_grams()
     return Check(
@@ -67,16 +65,14 @@ def _crossover_frobenius() -> Check:
 
 
 def _nystrom_mean() -> Check:
-    def holds(first: bool) -> Inequality:
-        def sides(setting: Setting) -> list[tuple[float, Bound]]:
-            G, n = setting.population["gram"], len(setting.population["gram"])
-            mean_square = float(np.sum(G**2)) / n**2
-            return [
-                (loss / n**2, streaming.nystrom_frobenius_mean(mean_square=mean_square, num_landmarks=c))
-                for c, loss in enumerate(_losses(G, first), 1)
-            ]
-
-        return Inequality(sides)
+    @parametrized(Inequality)
+    def holds(setting: Setting, first: bool) -> list[tuple[float, Bound]]:
+        G, n = setting.population["gram"], len(setting.population["gram"])
+        mean_square = float(np.sum(G**2)) / n**2
+        return [
+            (loss / n**2, streaming.nystrom_frobenius_mean(mean_square=mean_square, num_landmarks=c))
+            for c, loss in enumerate(_losses(G, first), 1)
+        ]
 
     settings = clouds.small_grams()
     return Check(
@@ -92,12 +88,10 @@ def _test_ratio() -> Check:
     def orders_of_magnitude(setting: Setting) -> list[tuple[float, Bound]]:
         return lines([(1.0, ratio(**setting.numbers) / 100)], "ghashami2016, Section 4")
 
-    def exact(offset: float) -> Identity:
-        def residual(setting: Setting) -> np.ndarray:
-            d, m = setting.numbers["d"], setting.numbers["m"]
-            return np.array([ratio(d, m) / (offset + m / d) - 1])
-
-        return Identity(residual)
+    @parametrized(Identity)
+    def exact(setting: Setting, offset: float) -> np.ndarray:
+        d, m = setting.numbers["d"], setting.numbers["m"]
+        return np.array([ratio(d, m) / (offset + m / d) - 1])
 
     settings = tuple(Setting(f"{name}, d={d}, c=m=1000", numbers={"d": float(d), "m": 1000.0}) for name, d in DATA_SETS)
     return Check(

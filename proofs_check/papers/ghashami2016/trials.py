@@ -104,8 +104,8 @@ def stream_rank_excess(
     else:
         Y = _literally_streamed(key, population, size, rows)
     values, vectors = eigh(matmul(Y, Y.T))
-    kept = vectors[:, :rank]
-    E = population["gram"] - matmul(kept * values[None, :rank], kept.T)
+    leading = vectors[:, :rank]
+    E = population["gram"] - matmul(leading * values[None, :rank], leading.T)
     return (jnp.linalg.norm(E) - population["tail"]) / Y.shape[0]
 
 

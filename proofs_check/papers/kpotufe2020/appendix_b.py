@@ -19,7 +19,7 @@ from proofs_check import controls
 from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Law, Setting, Tail
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.places import Scope, lemma_n, safe_d, small_n, times
-from proofs_check.papers.shared import LOG2, claimed
+from proofs_check.papers.shared import LOG2, claimed, parametrized
 
 C = sketching.KOLTCHINSKII_LOUNICI
 
@@ -67,17 +67,15 @@ def _lemma_b2(scope: Scope) -> Check:
 
 
 def _lemma_b2_rare(scope: Scope) -> Check:
-    def exact(formula: Callable[..., Bound], part: float = 1.0) -> Exact:
-        def probability(setting: Setting) -> tuple[float, float]:
-            n, w, tau = (setting.numbers[k] for k in ("n", "w", "tau"))
-            right = formula(kappa=1.0, trace=1.0, n=n, tau=tau)
-            gap = part * right.value / math.sqrt(2)  # |Sigma_n - Sigma|_HS = sqrt(2) |share of the first atom - w|
-            counts = np.arange(n + 1)
-            outside = counts[np.abs(counts / n - w) >= gap]
-            tail = float(special.logsumexp(stats.binom.logpmf(outside, n, w)))
-            return tail, claimed(right, LOG2 - tau, setting)
-
-        return Exact(probability)
+    @parametrized(Exact)
+    def exact(setting: Setting, formula: Callable[..., Bound], part: float = 1.0) -> tuple[float, float]:
+        n, w, tau = (setting.numbers[k] for k in ("n", "w", "tau"))
+        right = formula(kappa=1.0, trace=1.0, n=n, tau=tau)
+        gap = part * right.value / math.sqrt(2)  # |Sigma_n - Sigma|_HS = sqrt(2) |share of the first atom - w|
+        counts = np.arange(n + 1)
+        outside = counts[np.abs(counts / n - w) >= gap]
+        tail = float(special.logsumexp(stats.binom.logpmf(outside, n, w)))
+        return tail, claimed(right, LOG2 - tau, setting)
 
     settings = tuple(
         Setting(f"two orthogonal atoms, w={w:g}, n=1e4, tau={tau:g}", numbers={"n": 1e4, "w": w, "tau": tau})

@@ -20,7 +20,7 @@ from proofs_check.claim import Check, Control, Expectation, Form, Identity, Rate
 from proofs_check.papers import flops
 from proofs_check.papers.kpotufe2020 import laws, trials
 from proofs_check.papers.kpotufe2020.places import Scope, path
-from proofs_check.papers.shared import one
+from proofs_check.papers.shared import one, parametrized
 
 
 def _first(f: rkhs.Function) -> rkhs.Function:
@@ -93,12 +93,10 @@ def _cost() -> Check:
         # The offset of the centred map, Z K 1 / n, costs d n in either case.
         return float(flops.multiply_adds(fit_and_map, key, landmarks, X) - d * n)
 
-    def costs(claimed: Callable[[int, int, int], float]) -> Identity:
-        def residual(setting: Setting) -> np.ndarray:
-            n, d, points = (int(setting.numbers[k]) for k in ("n", "d", "N"))
-            return np.asarray([abs(counted(n, d, points) / claimed(n, d, points) - 1)])
-
-        return Identity(residual)
+    @parametrized(Identity)
+    def costs(setting: Setting, claimed: Callable[[int, int, int], float]) -> np.ndarray:
+        n, d, points = (int(setting.numbers[k]) for k in ("n", "d", "N"))
+        return np.asarray([abs(counted(n, d, points) / claimed(n, d, points) - 1)])
 
     # Sizes that split into equal tiles: a padded last one costs a little more.
     settings = tuple(
@@ -113,15 +111,13 @@ def _cost() -> Check:
 
 
 def _worst_case(scope: Scope) -> Check:
-    def cubed(power: int) -> Identity:
-        def residual(setting: Setting) -> np.ndarray:
-            population = scope.population_of(setting)
-            # Sigma from the atoms, not from the eigenvalues that are claimed.
-            sigma = population.features.T @ (population.weights[:, None] * population.features)
-            weighted = np.diag(np.linalg.matrix_power(sigma, power))
-            return np.abs(weighted - population.eigenvalues**3) / population.op_norm**3
-
-        return Identity(residual)
+    @parametrized(Identity)
+    def cubed(setting: Setting, power: int) -> np.ndarray:
+        population = scope.population_of(setting)
+        # Sigma from the atoms, not from the eigenvalues that are claimed.
+        sigma = population.features.T @ (population.weights[:, None] * population.features)
+        weighted = np.diag(np.linalg.matrix_power(sigma, power))
+        return np.abs(weighted - population.eigenvalues**3) / population.op_norm**3
 
     return Check(
         printed=Form(cubed(3), scope.each),

@@ -18,6 +18,7 @@ from proofs_check import controls
 from proofs_check.claim import Check, Control, Exact, Form, Identity, Law, Rate, Setting
 from proofs_check.papers import operators as op
 from proofs_check.papers.kpotufe2020.places import Scope
+from proofs_check.papers.shared import parametrized
 
 
 def projected_square(key: jax.Array, population: Mapping[str, jax.Array], numbers: Any, *, rows: int) -> jax.Array:
@@ -109,16 +110,14 @@ def _eq3(scope: Scope) -> Check:
 
 
 def _eq4(scope: Scope) -> Check:
-    def holds(power: float) -> Identity:
-        def residual(setting: Setting) -> np.ndarray:
-            population = scope.population_of(setting)
-            features = population.features
-            K = features @ features.T
-            left = (features * population.eigenvalues**power) @ features.T
-            right = K @ (population.weights[:, None] * K)
-            return np.abs(left - right).ravel() / np.abs(right).max()
-
-        return Identity(residual)
+    @parametrized(Identity)
+    def holds(setting: Setting, power: float) -> np.ndarray:
+        population = scope.population_of(setting)
+        features = population.features
+        K = features @ features.T
+        left = (features * population.eigenvalues**power) @ features.T
+        right = K @ (population.weights[:, None] * K)
+        return np.abs(left - right).ravel() / np.abs(right).max()
 
     return Check(
         printed=Form(holds(1.0), scope.each),
@@ -127,14 +126,12 @@ def _eq4(scope: Scope) -> Check:
 
 
 def _eq5(scope: Scope) -> Check:
-    def holds(claimed: Callable[[Any, jax.Array], jax.Array]) -> Identity:
-        def residual(setting: Setting) -> np.ndarray:
-            kernel, landmarks = setting.population["kernel"], setting.population["landmarks"]
-            sections = rkhs.section(kernel, landmarks)
-            exact = rkhs.Covariance(kernel, landmarks).inner(sections, sections, power=1)
-            return np.asarray(jnp.abs(claimed(kernel, landmarks) - exact) / jnp.max(jnp.abs(exact))).ravel()
-
-        return Identity(residual)
+    @parametrized(Identity)
+    def holds(setting: Setting, claimed: Callable[[Any, jax.Array], jax.Array]) -> np.ndarray:
+        kernel, landmarks = setting.population["kernel"], setting.population["landmarks"]
+        sections = rkhs.section(kernel, landmarks)
+        exact = rkhs.Covariance(kernel, landmarks).inner(sections, sections, power=1)
+        return np.asarray(jnp.abs(claimed(kernel, landmarks) - exact) / jnp.max(jnp.abs(exact))).ravel()
 
     def printed(kernel: Any, landmarks: jax.Array) -> jax.Array:
         K = gram(kernel, landmarks)

@@ -20,7 +20,7 @@ from proofs_check.engine import tilting
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.places import Scope, enough_d, small_n, theorem_n, times
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import LOG2, Sides, claimed, lines
+from proofs_check.papers.shared import LOG2, Sides, claimed, lines, parametrized
 
 C = sketching.KOLTCHINSKII_LOUNICI
 MOST_COORDINATES = 64
@@ -43,15 +43,13 @@ def _prop1(scope: Scope) -> Check:
 
 
 def _prop1_rare(scope: Scope) -> Check:
-    def exceeded(constant: float) -> Exact:
-        def probability(setting: Setting) -> tuple[float, float]:
-            d, tau = setting.numbers["d"], setting.numbers["tau"]
-            right = sketching.projected_inner_products(op_norm=1.0, trace3=1.0, d=d, tau=tau, constant=constant)
-            if right.value < 1:
-                raise ValueError(f"the lower tail counts at setting {setting.name!r}")
-            return tilting.log_chi_square_tail(int(d), d * (1 + right.value)), claimed(right, -tau, setting)
-
-        return Exact(probability)
+    @parametrized(Exact)
+    def exceeded(setting: Setting, constant: float) -> tuple[float, float]:
+        d, tau = setting.numbers["d"], setting.numbers["tau"]
+        right = sketching.projected_inner_products(op_norm=1.0, trace3=1.0, d=d, tau=tau, constant=constant)
+        if right.value < 1:
+            raise ValueError(f"the lower tail counts at setting {setting.name!r}")
+        return tilting.log_chi_square_tail(int(d), d * (1 + right.value)), claimed(right, -tau, setting)
 
     def one_atom(taus: Sequence[float], factors: Sequence[int]) -> tuple[Setting, ...]:
         return tuple(
@@ -166,13 +164,11 @@ def _remark(scope: Scope) -> Check:
     def small(setting: Setting) -> list[tuple[float, Bound]]:
         return lines([(least_landmarks(scope.population_of(setting)) / USED, 1.0)], source)
 
-    def holds(least: float) -> Inequality:
-        def sides(setting: Setting) -> list[tuple[float, Bound]]:
-            p = scope.population_of(setting)
-            ratios = (p.op_norm / p.kappa, p.rank3 / p.rank, least / least_landmarks(p))
-            return lines([(ratio, 1.0) for ratio in ratios], source)
-
-        return Inequality(sides)
+    @parametrized(Inequality)
+    def holds(setting: Setting, least: float) -> list[tuple[float, Bound]]:
+        p = scope.population_of(setting)
+        ratios = (p.op_norm / p.kappa, p.rank3 / p.rank, least / least_landmarks(p))
+        return lines([(ratio, 1.0) for ratio in ratios], source)
 
     atom = tuple(s for s in scope.each if scope.population_of(s).rank < 1.01) or scope.each[:1]
     return Check(

@@ -10,7 +10,7 @@ from jaxkern.bounds import Bound, sketching
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.laws import FEW, MANY, Mixture, four_atoms, two_atoms, two_clusters
-from proofs_check.papers.shared import bound_of, lines
+from proofs_check.papers.shared import bound_of, lines, parametrized
 
 
 def _random_mixtures(seed: int, count: int = 300) -> list[Mixture]:
@@ -38,30 +38,28 @@ def _uncentred_mixtures(weights: Sequence[float], cluster: float) -> tuple[Setti
     return tuple(Setting(law.name, [law.mixture]) for law in laws)
 
 
-def _holds(compared: Callable[[Mixture], tuple[float, float]], source: str) -> Inequality:
-    def sides(setting: Setting) -> list[tuple[float, Bound]]:
-        return lines(map(compared, setting.population), f"kpotufe2020, {source}")
-
-    return Inequality(sides)
+@parametrized(Inequality)
+def _holds(
+    setting: Setting, compared: Callable[[Mixture], tuple[float, float]], source: str
+) -> list[tuple[float, Bound]]:
+    return lines(map(compared, setting.population), f"kpotufe2020, {source}")
 
 
 def _mixture() -> Check:
-    def holds(sign: float, *, swapped: bool = False) -> Identity:
-        def residual(setting: Setting) -> np.ndarray:
-            errors = []
-            for m in setting.population:
-                gamma = 1 / m.gamma if swapped else m.gamma
-                first, second = m.means
-                within = m.weight * m.covariances[0] + (1 - m.weight) * m.covariances[1]
-                rest = m.operator - within - gamma * np.outer(first, first)
-                errors += [
-                    np.linalg.norm(second - sign * gamma * first) / np.linalg.norm(second),
-                    np.linalg.norm(rest) / np.linalg.norm(m.operator),
-                    abs((1 + gamma) ** 2 / gamma * m.weight * (1 - m.weight) - 1),
-                ]
-            return np.asarray(errors)
-
-        return Identity(residual)
+    @parametrized(Identity)
+    def holds(setting: Setting, sign: float, *, swapped: bool = False) -> np.ndarray:
+        errors = []
+        for m in setting.population:
+            gamma = 1 / m.gamma if swapped else m.gamma
+            first, second = m.means
+            within = m.weight * m.covariances[0] + (1 - m.weight) * m.covariances[1]
+            rest = m.operator - within - gamma * np.outer(first, first)
+            errors += [
+                np.linalg.norm(second - sign * gamma * first) / np.linalg.norm(second),
+                np.linalg.norm(rest) / np.linalg.norm(m.operator),
+                abs((1 + gamma) ** 2 / gamma * m.weight * (1 - m.weight) - 1),
+            ]
+        return np.asarray(errors)
 
     centred = _centred_mixtures()
     return Check(

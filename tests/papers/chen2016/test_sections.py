@@ -7,14 +7,8 @@ import jax
 import numpy as np
 import pytest
 
-from proofs_check import register
 from proofs_check.claim import Setting
 from proofs_check.papers.chen2016 import section6, trials
-
-
-@pytest.fixture
-def claims(x64):
-    return {claim.id: claim for claim in register.claims(papers=("chen2016",))}
 
 
 def test_no_fewer_frequencies_do_for_a_union_over_all_points(claims):

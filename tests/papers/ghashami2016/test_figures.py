@@ -11,7 +11,7 @@ import pytest
 from jaxkern import features, metrics
 from jaxkern.kernels import Gaussian
 from proofs_check.papers.ghashami2016 import figures as module
-from proofs_check.papers.ghashami2016 import trials
+from proofs_check.papers.ghashami2016.algorithm1 import algorithm_1
 from proofs_check.papers.ghashami2016.figures import Row, errors, gram_matrix, main, read
 
 
@@ -48,7 +48,7 @@ def test_sketches_are_algorithm_1_with_a_last_decomposition(rng):
     with jax.debug_key_reuse(False):
         found = module._skpca(key, kernel, X, 16, rows=8, buffered=False)(X)
         Z = np.float64(features.shifted_fourier(key, kernel, 3, num_frequencies=16, dtype=jnp.float32)(X))
-    _, W = trials.algorithm_1(Z, 8, last=True)
+    _, W = algorithm_1(Z, 8, last=True)
     np.testing.assert_allclose(found @ found.T, Z @ W @ W.T @ Z.T, atol=2e-4)
 
 
