@@ -34,9 +34,6 @@ def variables(environment):
     return {name: value for name, value in environment.items() if name.startswith("JAX_")}
 
 
-# ------------------------------------------------------------------------------------------------------------- where
-
-
 @needs_owners
 def test_programs_are_kept_in_a_folder_for_the_user_alone(environment, tmp_path):
     cache.prepare()
@@ -112,9 +109,6 @@ def test_where_nothing_is_told_of_the_processor_the_computer_is_named(monkeypatc
 
 def test_the_name_of_the_processor_is_the_same_every_time():
     assert cache.machine() == cache.machine() and len(cache.machine()) == 20
-
-
-# ---------------------------------------------------------------------------------------------------------- for whom
 
 
 def unsafe(tmp_path, how):
@@ -219,9 +213,6 @@ def test_the_command_answers_a_bad_folder_as_bad_usage(environment, tmp_path, ca
     assert "cannot be used" in capsys.readouterr().err
 
 
-# --------------------------------------------------------------------------------------------------------- how many
-
-
 def programs(folder, count, size=1000):
     """Write programs, the first of which was used last; return them."""
     own = folder / "xla-0123"
@@ -276,8 +267,6 @@ def test_a_fault_ends_no_run_and_the_next_one_keeps_programs(call, environment, 
     cache.prepare()
     assert FOLDER in environment and not cut.exists()
 
-
-# ------------------------------------------------------------------------------------------------------------ the runs
 
 COUNTED = """
 import sys

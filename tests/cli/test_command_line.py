@@ -118,11 +118,6 @@ def test_help_is_shown_before_jax_is_imported():
     assert "run is the default" in done.stdout and "exit status" in done.stdout
 
 
-def test_version(capsys):
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out.startswith("proofs-check 0.")
-
-
 def test_a_run_writes_a_report_into_a_new_folder_and_succeeds(registry, tmp_path, capsys):
     assert main([]) == 0
     assert main(["run", "--seed", "7", "--profile", "quick"]) == 0

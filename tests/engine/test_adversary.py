@@ -52,9 +52,6 @@ def of(claim, form):
     return next(target for target in targets.targets() if (target.claim, target.form) == (claim, form))
 
 
-# --------------------------------------------------------------------------------------------------------------- engine
-
-
 @pytest.mark.usefixtures("x64")
 def test_a_worst_case_on_the_boundary_is_reached_and_not_crossed():
     # Outside the disc the excess is not a number, so that a place there would drop the restart.
@@ -168,9 +165,6 @@ def test_only_typed_keys_are_taken():
         adversary.search(toy(), jax.random.PRNGKey(0))
 
 
-# -------------------------------------------------------------------------------------------------------------- recheck
-
-
 def coin(key, population, numbers):
     """1 with the probability of the population, else 0."""
     return jnp.asarray(jax.random.bernoulli(key, population["p"]), jnp.result_type(float))
@@ -217,9 +211,6 @@ def test_a_place_outside_the_hypotheses_is_an_error(x64):
     wrong = Form(Inequality(lambda key, setting: [(2.0, Bound(1.0, 1.0, False, "a toy"))]), (Setting("here"),), "")
     with pytest.raises(ValueError, match="hypotheses of a toy"):
         adversary.attack(toy(recheck=lambda params: wrong), restarts=1, steps=1)
-
-
-# -------------------------------------------------------------------------------------------------------- what they use
 
 
 def test_the_projection_to_the_simplex_is_the_nearest_point(x64, rng):
@@ -280,9 +271,6 @@ def test_the_tail_of_a_mean_of_products_is_exact():
         assert kpotufe2020._log_tail(1.0, 4.0, d) == pytest.approx(exact)
         assert kpotufe2020._log_tail(1 - 1e-9, 4.0, d) == pytest.approx(exact, abs=1e-4)
     assert kpotufe2020._log_tail(-1.0, 4.0, 1) == -math.inf
-
-
-# -------------------------------------------------------------------------------------------------------------- targets
 
 
 def test_targets_are_forms_of_registered_claims_and_of_both_kinds():
@@ -567,9 +555,6 @@ def test_every_target_gives_what_its_claim_expects(target):
     found = adversary.attack(target)
     assert found.failures == 0
     assert found.found == (targets.registered(target.claim, target.form).expect == "refuted")
-
-
-# --------------------------------------------------------------------------------------------------------- command line
 
 
 def run(*words):

@@ -356,9 +356,6 @@ def test_two_runs_into_one_folder_are_refused(interrupted, capsys):
     }
 
 
-# ------------------------------------------------------------------------------------------------------------- budget
-
-
 class Clock:
     """Seconds that pass with every reading."""
 
@@ -440,8 +437,6 @@ def test_an_expectation_is_looked_at_again_with_less_of_its_error_rate():
     looks = longer.facts["look"]
     assert longer.evidence[0].trials == 700 * 2**looks and longer.alpha == plain.alpha
 
-
-# ------------------------------------------------------------------------------------------------ processes and devices
 
 SCRIPT = """
 import os, sys, types

@@ -59,8 +59,6 @@ def exact_sides(law, mgf, copies, levels):
     return float(np.logaddexp.reduce([exact_tail(mgf, copies, a, tilting.saddle_point(law, a)) for a in levels]))
 
 
-# ---------------------------------------------------------------------------------------------------------------- laws
-
 LAWS = {
     "normal": (tilting.Normal(), 1.5),
     "chi-square": (tilting.ChiSquare(2.5), 6.0),
@@ -158,9 +156,6 @@ def test_draws_have_the_tilted_law(x64):
             case _:
                 p_value = stats.kstest(x, tilted_cdf(law, theta)).pvalue
         assert p_value > LEVEL, law
-
-
-# ------------------------------------------------------------------------------------------------------------- tilting
 
 
 @pytest.mark.parametrize("thetas", [(0.3, -0.2), (1.1, -2.0), (4.0, -0.9)])
@@ -299,9 +294,6 @@ def test_draws_that_are_not_finished_are_nan_and_the_judge_says_so(x64, monkeypa
     assert verdict.facts["not_finite"] == 1 and "not finite" in verdict.because
 
 
-# -------------------------------------------------------------------------------------------------------- conditioning
-
-
 def test_tails_of_chi_square_far_beyond_underflow(dtype):
     for degrees in (1, 4, 40):
         y = np.array([degrees + 2.0, 2.0 * degrees + 20, 150.0, 400.0])
@@ -356,8 +348,6 @@ def test_quadratic_forms_and_matrices_with_unequal_scales(x64, rng):
     assert seen > 500 and math.log(plain.low) <= high and low <= math.log(plain.high)
 
 
-# --------------------------------------------------------------------------------------------------------------- power
-
 POWER = {
     "e^-22, two-sided": (tilting.sums("", tilting.Normal(), copies=16, above=1.6, below=-1.6), exact_normal(16, 1.6)),
     "e^-56": (tilting.sums("", tilting.bernoulli(0.3), copies=100, above=0.795), stats.binom.logsf(79, 100, 0.3)),
@@ -378,9 +368,6 @@ def test_2000_trials_certify_within_a_factor_of_three_halves_and_refute_a_factor
     assert status(exact + math.log(1.5)) == "certified"
     assert status(exact) == "consistent"
     assert status(exact - math.log(2)) == "refuted"
-
-
-# -------------------------------------------------------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize(
@@ -411,9 +398,6 @@ def test_2000_trials_certify_within_a_factor_of_three_halves_and_refute_a_factor
 def test_what_cannot_be_estimated_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-# -------------------------------------------------------------------------------------------------------------- claims
 
 
 def rare_claims(profile="quick"):

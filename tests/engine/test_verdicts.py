@@ -111,9 +111,6 @@ def judged(form, samples, rule, look=0):
     return verdict, next(row for row in rows if applies(row, form, verdict, rule, level))
 
 
-# --------------------------------------------------------------------------------------------------------------- cases
-
-
 def no_trial(key, population, numbers):
     raise AssertionError("the judge runs no trial")
 
@@ -293,9 +290,6 @@ def test_the_verdicts_are_the_seven_and_rows_are_in_the_order_of_precedence():
         assert places == sorted(places)
 
 
-# ------------------------------------------------------------------------------------- the table against the judge
-
-
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("other", [(0.1, 0), (0.1, 5), (0.0, 0), (2.0, 0)], ids=str)
 def test_the_table_and_the_judge_agree_on_every_count(rule, other):
@@ -342,9 +336,6 @@ def test_the_table_and_the_judge_agree_on_a_grid(cls):
     assert met == {row.id for row in ROWS.values() if row.cls == cls} - {"C2", "R1"}
 
 
-# ------------------------------------------------------------------------------------------------ a user's own data
-
-
 def waiting_time(key, population, numbers):
     return jax.random.exponential(key, dtype=numbers["delta"].dtype)
 
@@ -385,9 +376,6 @@ def test_rows_of_a_users_own_data():
     assert on_own_data(exceeds(2.0, valid=False), exceeds(0.25)) == ROWS["N1"].verdict
     assert on_own_data(exceeds(2.0), exceeds(2.0)) == ROWS["N2"].verdict
     assert on_own_data(exceeds(0.5), exceeds(2.0)) == "refuted"
-
-
-# --------------------------------------------------------------------------------------------- numbers on the page
 
 
 def test_the_numbers_of_the_profiles_are_those_of_the_code():
