@@ -370,6 +370,7 @@ class Clock:
 CLOSE = dataclasses.replace(  # true rate 0.08 where 0.1 is claimed: open after the trials of the profile
     CLAIM, printed=None, controls=()
 )
+BUDGET = run.Budget
 FEW = draws.Profile("quick", max_trials=256, max_draws=700, max_control=128, lenient=True)
 
 
@@ -394,7 +395,7 @@ def test_a_budget_ends_in_time_and_yields_what_changed():
 
 
 def test_claims_that_the_time_does_not_reach_are_missing(registry, monkeypatch, capsys):
-    monkeypatch.setattr(run, "Budget", lambda seconds: dataclasses.replace(BUDGET, clock=Clock()))
+    monkeypatch.setattr(run, "Budget", lambda seconds: BUDGET(2.5, Clock()))
     monkeypatch.setattr(job, "WORKERS", 1)  # the clock is read in one order
     assert main(["--output", "o", "--budget", "1"]) == 1
     found, about = report("o")
@@ -402,11 +403,8 @@ def test_claims_that_the_time_does_not_reach_are_missing(registry, monkeypatch, 
     assert [claim["id"] for claim in found["claims"]] == ["toy2020:thm1"]
 
 
-BUDGET = run.Budget(2.5)
-
-
 def test_a_run_whose_time_ends_says_how_to_go_on_and_with_how_much_more(registry, monkeypatch, capsys):
-    monkeypatch.setattr(run, "Budget", lambda seconds: run_budget(1e-9, Clock()))
+    monkeypatch.setattr(run, "Budget", lambda seconds: BUDGET(1e-9, Clock()))
     monkeypatch.setattr(job, "WORKERS", 1)
     assert main(["--output", "o", "--budget", "1"]) == 1
     found, _ = report("o")
@@ -423,9 +421,6 @@ def test_a_run_whose_time_ends_says_how_to_go_on_and_with_how_much_more(registry
     monkeypatch.setattr(job, "_execute", went_on)
     assert main(["resume", "o"]) == main(["resume", "o", "--budget", "2"]) == 0
     assert asked == [1, 2]
-
-
-run_budget = run.Budget
 
 
 def test_an_expectation_is_looked_at_again_with_less_of_its_error_rate():

@@ -453,51 +453,33 @@ def test_all_verdicts_are_as_expected_in_both_precisions(dtype):
 
 def test_claimed_logs_are_those_of_the_bounds_where_they_can_be_seen(every):
     """At e^-10 a probability of 1 - delta still has 11 digits of delta."""
+    frequencies, features = {"eps": "eps", "num_frequencies": "t"}, {"eps": "eps", "num_features": "m"}
+    rows = {"n": "n", "tau": "tau"}
+    unit, sharp = {"kappa": 1.0, "trace": 1.0}, {"num_points": 2.0}
+    both = [
+        ("chen2016:cor2.2-rare", fourier.kernel_value, frequencies),
+        ("chen2016:lem4.2-rare", fourier.near_distance, frequencies | {"distance": "r"}),
+        ("chen2016:lem3.2-rare", fourier.chi_square_mean, frequencies),
+        ("ghashami2016:thm3.1-rare", fourier.quadratic_form_shifted, features),
+    ]
+    cases = [(name, "printed", bound, names, {"as_printed": True}) for name, bound, names in both]
+    cases += [(name, "corrected", bound, names, {}) for name, bound, names in both]
+    cases += [("kpotufe2020:lemB.2-rare", "printed", sketching.covariance_deviation, rows, unit)]
+    cases += [("kpotufe2020:lemB.2-rare", "corrected", sketching.covariance_deviation_bernstein, rows, unit)]
+    cases += [("jaxkern:relative-distances-rare", "corrected", fourier.relative_distances_sharp, frequencies, sharp)]
     seen = 0
-
-    def agree(log_claimed, bound):
-        nonlocal seen
-        if log_claimed > -11:
-            assert log_claimed == pytest.approx(math.log(1 - bound.probability), abs=1e-9)
-            seen += 1
-
-    for setting in every["chen2016:cor2.2-rare"].corrected.settings:
-        words = {"eps": setting.numbers["eps"], "num_frequencies": setting.numbers["t"]}
-        agree(every["chen2016:cor2.2-rare"].corrected.statement.log_claimed(setting), fourier.kernel_value(**words))
-    for setting in every["chen2016:cor2.2-rare"].printed.settings:
-        words = {"eps": setting.numbers["eps"], "num_frequencies": setting.numbers["t"], "as_printed": True}
-        agree(every["chen2016:cor2.2-rare"].printed.statement.log_claimed(setting), fourier.kernel_value(**words))
-    lemma = every["chen2016:lem4.2-rare"]
-    for form, printed in ((lemma.printed, True), (lemma.corrected, False)):
+    for name, kind, bound, names, words in cases:
+        form = getattr(every[name], kind)
         for setting in form.settings:
-            n = setting.numbers
-            right = fourier.near_distance(eps=n["eps"], num_frequencies=n["t"], distance=n["r"], as_printed=printed)
-            agree(form.statement.log_claimed(setting), right)
-    sharp = every["jaxkern:relative-distances-rare"].corrected
-    for setting in sharp.settings:
-        n = setting.numbers
-        right = fourier.relative_distances_sharp(eps=n["eps"], num_frequencies=n["t"], num_points=2.0)
-        agree(sharp.statement.log_claimed(setting), right)
-    lemma = every["chen2016:lem3.2-rare"]
-    for form, printed in ((lemma.printed, True), (lemma.corrected, False)):
-        for setting in form.settings:
-            n = setting.numbers
-            right = fourier.chi_square_mean(eps=n["eps"], num_frequencies=n["t"], as_printed=printed)
-            agree(form.statement.probability(setting)[1], right)
-    theorem = every["ghashami2016:thm3.1-rare"]
-    for form, printed in ((theorem.printed, True), (theorem.corrected, False)):
-        for setting in form.settings:
-            n = setting.numbers
-            right = fourier.quadratic_form_shifted(eps=n["eps"], num_features=n["m"], as_printed=printed)
-            agree(form.statement.log_claimed(setting), right)
-    for bound, i in (
-        (sketching.covariance_deviation, "printed"),
-        (sketching.covariance_deviation_bernstein, "corrected"),
-    ):
-        form = getattr(every["kpotufe2020:lemB.2-rare"], i)
-        for setting in form.settings:
-            n = setting.numbers
-            agree(form.statement.probability(setting)[1], bound(kappa=1.0, trace=1.0, n=n["n"], tau=n["tau"]))
+            match form.statement:
+                case Exact(probability=probability):
+                    log_claimed = probability(setting)[1]
+                case Rare(log_claimed=claimed):
+                    log_claimed = claimed(setting)
+            if log_claimed > -11:
+                right = bound(**{argument: setting.numbers[number] for argument, number in names.items()}, **words)
+                assert log_claimed == pytest.approx(math.log(1 - right.probability), abs=1e-9)
+                seen += 1
     assert seen >= 12
 
 
