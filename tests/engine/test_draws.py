@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support import toys
 
 from jaxkern.bounds import Bound
 from proofs_check.claim import (
     Calibrated,
-    Claim,
     Control,
     Exact,
     Expectation,
@@ -56,13 +56,8 @@ def place(scale=1.0, delta=0.2, name=""):
 GRID = (place(1.0), place(3.0))
 TWICE = Tail(waiting_time, functools.partial(log_bound, factor=2.0))
 HALF = Tail(waiting_time, functools.partial(log_bound, factor=0.5))
-CLAIM = Claim(
-    id="toy2020:thm1",
-    paper="toy2020",
-    where="Theorem 1",
-    kind="tail bound",
-    tex="X <= 2 log(1/delta)",
-    because="the printed constant is too small",
+CLAIM = dataclasses.replace(
+    toys.CLAIM,
     printed=Form(HALF, GRID, "refuted"),
     corrected=Form(TWICE, GRID, "certified"),
     controls=(Control("a third", Tail(waiting_time, functools.partial(log_bound, factor=1 / 3)), GRID),),

@@ -15,12 +15,12 @@ import jax
 import numpy as np
 import pytest
 from scipy import stats
+from support import toys
 
 from jaxkern.bounds import Bound
 from proofs_check import usage
 from proofs_check.claim import (
     Calibrated,
-    Claim,
     Control,
     Exact,
     Expectation,
@@ -260,7 +260,7 @@ def test_what_no_computation_decides_is_not_testable_and_says_why():
     form = Form(Undecided("it speaks of all maps"), (), "not testable")
     verdict = judge.judge(form, [], ALPHA, rule="sequential")
     assert (verdict.status, verdict.because, verdict.evidence) == (ROWS["U1"].verdict, form.statement.reason, ())
-    claim = Claim(id="toy:1", paper="toy", where="Lemma 1", kind="lower bound", tex="x", because="", printed=form)
+    claim = dataclasses.replace(toys.CLAIM, printed=form, corrected=None, controls=())
     (result,) = run([claim], profile=draws.QUICK, seed=0)
     assert result.as_expected and result.printed.status == "not testable"
 
@@ -354,16 +354,8 @@ PLACE = (Setting("here", numbers={"delta": 0.2}),)
 
 
 def on_own_data(corrected, control):
-    claim = Claim(
-        id="toy:thm1",
-        paper="toy",
-        where="Theorem 1",
-        kind="tail bound",
-        tex="x",
-        because="x",
-        corrected=Form(corrected, PLACE, "certified"),
-        controls=(Control("control", control, PLACE),),
-    )
+    form, controls = Form(corrected, PLACE, "certified"), (Control("control", control, PLACE),)
+    claim = dataclasses.replace(toys.CLAIM, printed=None, corrected=form, controls=controls)
     (result,) = run([claim], profile=draws.QUICK, seed=0, data=True)
     return result.corrected.status
 
