@@ -221,13 +221,10 @@ def test_the_list_says_what_is_claimed_and_expected(registry, capsys):
     assert len(lines) == 3 and lines[0].endswith("printed: refuted, corrected: certified")
 
 
-def test_show_prints_one_claim(registry, capsys):
+def test_show_says_what_a_claim_asks_for_and_leaves_out_a_form_that_is_not_there(registry, capsys):
     assert main(["show", "toy2020:thm1"]) == 0
     out = capsys.readouterr().out
     assert all(text in out for text in (THM1.tex, "U < 1", "unit", "half", "because", "Tail"))
-
-
-def test_show_says_what_a_claim_asks_for_and_leaves_out_a_form_that_is_not_there(registry, capsys):
     registry.known = [dataclasses.replace(VACUOUS, hypotheses="U is uniform", controls=())]
     assert main(["show", "toy2020:thm10"]) == 0
     lines = capsys.readouterr().out.splitlines()
