@@ -338,7 +338,7 @@ def test_folders_that_cannot_be_used_or_made_are_one_line(tmp_path, monkeypatch)
         (["--claim", ""], "no claim ''"),
         (["--claim", "toy2020:thm1", "--paper", "other2021"], "no claim 'toy2020:thm1' of other2021"),
         (["--paper", "none"], "no claims of a paper 'none'; there are other2021, toy2020"),
-        (["show", "toy2020"], "begins several claims"),
+        (["show", "toy2020"], "names several claims"),
         (["show"], "required: ID"),
         (["--seed", "-1"], "whole number from 0"),
         (["--seed", "1.5"], "whole number from 0"),
