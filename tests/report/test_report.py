@@ -3,7 +3,6 @@
 import copy
 import dataclasses
 import io
-import itertools
 import json
 import math
 import re
@@ -17,7 +16,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from support.pages import Page
+from support.pages import Page, contrast, read_alone
 
 from jaxkern.bounds import Bound
 from proofs_check.claim import (
@@ -242,26 +241,15 @@ def test_the_schema_page_names_every_key_and_no_other(pure):
 
 
 def test_the_page_is_self_contained_and_can_be_read_without_eyes_or_mouse(pure):
-    text = render(pure)
-    page = Page(text)
-    names = {name for name, _ in page.tags}
-    assert not names & {"script", "link", "img", "iframe", "object", "form", "base"}
-    assert not re.search(r"(?:https?:)?//|@import|url\(|\ssrc=|\son\w+=", text)
-    assert page.all("html") == [{"lang": "en"}] and "width=device-width" in text
+    page = read_alone(render(pure))
     assert page.tags[[name for name, _ in page.tags].index("a")][1] == {"class": "skip", "href": "#main"}
-    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
-    assert len(ids) == len(set(ids))
-    for attrs in page.all("a"):
-        assert attrs["href"].startswith("#") and attrs["href"][1:] in ids
-    for _, attrs in page.tags:
-        assert set((attrs.get("aria-labelledby") or "").split()) <= set(ids)
-    assert all(attrs.get("scope") in ("row", "col") for attrs in page.all("th"))
-    assert len(page.all("caption")) == len(page.all("table")) > 0
-    levels = [int(name[1]) for name, _ in page.tags if re.fullmatch(r"h[1-6]", name)]
-    assert levels[0] == 1 and levels.count(1) == 1
-    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
     plots = page.all("svg")
-    assert plots and all(plot["role"] == "img" for plot in plots) and len(page.all("desc")) == len(plots)
+    assert (
+        page.all("table")
+        and plots
+        and all(plot["role"] == "img" for plot in plots)
+        and len(page.all("desc")) == len(plots)
+    )
 
 
 def test_the_page_says_what_a_reader_asks(pure):
@@ -549,12 +537,6 @@ def test_ticks_are_few_round_and_around_the_data(low, high):
     assert all(re.fullmatch(r"[125]0*|0\.0*[125]|[125]e-?\d+", draw._label(tick)) for tick in ticks)
 
 
-def luminance(colour):
-    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
 def test_text_has_contrast_in_both_schemes():
     css = resources.files("proofs_check.report").joinpath("templates/page.css").read_text(encoding="utf-8")
     light, dark = css.split("@media (prefers-color-scheme: dark)")
@@ -563,8 +545,7 @@ def test_text_has_contrast_in_both_schemes():
         pairs = [(name, back) for name in ("text", "soft", "link") for back in ("page", "panel")]
         pairs += [(name, f"{name}-back") for name in ("good", "fine", "bad", "empty", "open")] + [("bad", "page")]
         for pair in pairs:
-            lower, upper = sorted(luminance(colours[name]) for name in pair)
-            assert (upper + 0.05) / (lower + 0.05) >= 4.5, pair
+            assert contrast(*(colours[name] for name in pair)) >= 4.5, pair
 
 
 def test_the_command_to_run_again_is_read_as_it_was_meant(found):
