@@ -39,11 +39,6 @@ def uniform(key: PRNGKeyArray, X: Float[ArrayLike, "N d"], *, num_landmarks: int
     -------
     (n, d) array of the dtype of X. Rows are different rows of X; they are equal where X repeats a point.
 
-    Raises
-    ------
-    ValueError
-        If the key is old-style, X is not a floating matrix with at least one row, or num_landmarks is not in [1, N].
-
     Notes
     -----
     Time O(N log n + n d), memory O(N): the rows with the n largest of N uniform numbers. N stays below 2^31.
@@ -97,11 +92,6 @@ def kmeans_plus_plus(
     -------
     (n, d) array: different rows of X, equal ones only when no others are left. NaN if X is not finite.
 
-    Raises
-    ------
-    ValueError
-        If the key is old-style, X is not a floating matrix, or a number is out of range.
-
     Notes
     -----
     Time O(N d n num_candidates), memory O(N d). Source: Arthur and Vassilvitskii (2007).
@@ -145,12 +135,6 @@ def pivoted_cholesky(
     -------
     (n, d) array: different rows of X, in the order chosen. Once nothing is left to explain (residuals of at most
     10 eps max K(x, x)), further rows are uniform over the rest. NaN if a kernel value is not finite.
-
-    Raises
-    ------
-    ValueError
-        If the key is old-style, the kernel is known not to be positive semidefinite, X is not a floating matrix, or
-        num_landmarks is not in [1, N].
 
     Notes
     -----
@@ -223,12 +207,6 @@ def leverage(
     Returns
     -------
     (n, d) array: different rows of X. NaN if a score is not finite.
-
-    Raises
-    ------
-    ValueError
-        If the key is old-style, the kernel is known not to be positive semidefinite, X is not a floating matrix, a
-        number is out of range, or a static regularization is not positive.
 
     Notes
     -----
@@ -323,12 +301,6 @@ def reservoir(*, num_landmarks: int) -> ReservoirFunctions:
     Parameters
     ----------
     num_landmarks : n, at least 1.
-
-    Raises
-    ------
-    ValueError
-        If num_landmarks < 1; from init, if the key is old-style or dim < 1; from update, if rows are not a floating
-        matrix of the right dimension and dtype.
 
     Notes
     -----

@@ -75,11 +75,6 @@ def kernel_kmeans(
     -------
     KernelKMeans, with labels and `predict`. NaN in X gives `converged` False.
 
-    Raises
-    ------
-    ValueError
-        If the kernel is known not to be positive semidefinite, X is not a floating matrix, or a size is out of range.
-
     Notes
     -----
     O(n m rank + m^3) time for m landmarks beyond k-means in `rank` coordinates, O(n rank + m^2) memory. Source:

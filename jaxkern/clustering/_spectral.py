@@ -111,11 +111,6 @@ def spectral_from_gram(
     -------
     SpectralPartition, whose `predict` labels further points. NaN in K gives `converged` False.
 
-    Raises
-    ------
-    ValueError
-        If K is not a square floating matrix, num_clusters is not in [1, n], or key, weights or num_restarts are unfit.
-
     Notes
     -----
     O(n^2 R) time for each step of a block iteration, or O(n^3) where R is not small; O(n^2) memory. Source: amini2021,
@@ -166,12 +161,6 @@ def kernel_spectral(
     -------
     KernelSpectral, a map to the R coordinates of the embedding, with labels and `predict`. NaN in X, or eigenvectors
     that the iteration did not settle, give `converged` False.
-
-    Raises
-    ------
-    ValueError
-        If X is not a floating matrix, num_clusters is not in [1, n], or key, weights, num_restarts or matrix_free are
-        unfit.
 
     Notes
     -----

@@ -115,12 +115,6 @@ def fastfood(
     -------
     Fastfood, a callable PyTree.
 
-    Raises
-    ------
-    ValueError
-        If the key is old-style, the kernel has no known spectral law or one that is not rotation invariant, dim or
-        num_frequencies is below 1, or the dtype is not a floating one.
-
     Notes
     -----
     With M = D ceil(m / D), m rounded up to whole blocks: drawing takes O(M log D) time, keeping the map at most

@@ -48,13 +48,7 @@ class _Fourier:
         return 2 * self.num_frequencies
 
     def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
-        """Return phi(X), (..., num_features) for X (..., dim).
-
-        Raises
-        ------
-        ValueError
-            If the last axis of X is not dim, or X is not of the dtype of the map.
-        """
+        """Return phi(X), (..., num_features) for X (..., dim)."""
         return apply_rows(self._rows, X, self._like())
 
     def _rows(self, X: jax.Array) -> jax.Array:
@@ -154,12 +148,6 @@ def paired_fourier(
     PairedFourier, a callable PyTree. Frequencies are kept for lengthscale 1: a gradient through the lengthscale exists,
     and kernels stacked for `vmap` share them.
 
-    Raises
-    ------
-    ValueError
-        If the key is old-style, the kernel has no known spectral law, dim or num_frequencies is below 1, or the dtype
-        is not a floating one.
-
     Notes
     -----
     m dim normal draws, and at most m max(5, 2 dim) more for the kernels other than Gaussian; mapping N points takes
@@ -207,12 +195,6 @@ def shifted_fourier(
     Returns
     -------
     ShiftedFourier, a callable PyTree. Frequencies are kept for lengthscale 1, as in `paired_fourier`.
-
-    Raises
-    ------
-    ValueError
-        If the key is old-style, the kernel has no known spectral law, dim or num_frequencies is below 1, or the dtype
-        is not a floating one.
 
     Notes
     -----

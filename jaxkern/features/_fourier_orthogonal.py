@@ -45,12 +45,6 @@ def orthogonal_fourier(
     -------
     PairedFourier, a callable PyTree.
 
-    Raises
-    ------
-    ValueError
-        If the key is old-style, the kernel has no known spectral law or one that is not rotation invariant, dim or
-        num_frequencies is below 1, or the dtype is not a floating one.
-
     Notes
     -----
     Drawing takes ceil(m / dim) QR decompositions of dim x dim matrices, O(m dim^2), whole blocks even where the last

@@ -74,12 +74,6 @@ def nystrom(
     Nystrom, a callable PyTree. Directions with eigenvalue at most eps(dtype) * sqrt(n) * the largest are rounding:
     their features are zero, and its field `rank` counts the others.
 
-    Raises
-    ------
-    ValueError
-        If the kernel is known not to be positive semidefinite, landmarks or X are not floating matrices with at least
-        one row and the same dimension and dtype, or rank is not in [1, n].
-
     Notes
     -----
     O(n^3) time and O(n^2) memory to fit, beyond the n^2 kernel evaluations; mapping N points takes N n num_features

@@ -53,12 +53,6 @@ def preimage(phi: KernelPCA, Z: Float[ArrayLike, "N num_features"], *, num_steps
     -------
     PreImage. Pre-images need not exist, nor be unique: `residual` says how close one came.
 
-    Raises
-    ------
-    ValueError
-        If the kernel of phi is not a `Gaussian`, Z is not a floating matrix of the features' number and dtype, or
-        num_steps < 1.
-
     Notes
     -----
     O(N n (dim + num_features)) time and O(N n) memory a step. Source: mika1998.

@@ -70,11 +70,6 @@ def kernel_jl(
     -------
     KernelJL, a callable PyTree.
 
-    Raises
-    ------
-    ValueError
-        If the key is old-style, landmarks are not a floating matrix with at least one row, or num_features < 1.
-
     Notes
     -----
     d n^2 multiply-adds beyond the n^2 kernel evaluations and d n normal draws (no eigen-decomposition, no inverse);

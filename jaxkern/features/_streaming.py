@@ -105,11 +105,6 @@ class StreamingMap:
     def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
         """Return W' (phi(x) - mean), (..., num_features) for X (..., dim).
 
-        Raises
-        ------
-        ValueError
-            As phi does, and if its features are not of the dtype of the stream.
-
         Notes
         -----
         m num_features multiply-adds for a point beyond those of phi.

@@ -63,13 +63,7 @@ class Noise(abc.ABC):
         """
 
     def op_norm(self, means: Float[ArrayLike, "n d"]) -> Float[Array, " n"]:
-        """Return the operator norms |Sigma_i| of the covariances, (n,); amini2021's sigma_inf^2 is their maximum.
-
-        Raises
-        ------
-        ValueError
-            If the means are not a floating matrix, or the parameters do not fit them.
-        """
+        """Return the operator norms |Sigma_i| of the covariances, (n,); amini2021's sigma_inf^2 is their maximum."""
         means = checks.matrix("means", means)
         return self._arrays(means)._op_norm(means)
 

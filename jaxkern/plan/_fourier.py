@@ -53,11 +53,6 @@ def fourier(
     -------
     Plan with num_frequencies, and num_features = 2 num_frequencies.
 
-    Raises
-    ------
-    ValueError
-        If eps, delta, a size or an array is out of range, none of the three is given, or the kernel is not Gaussian.
-
     Notes
     -----
     The plan is for `features.paired_fourier`; `shifted_fourier` and `orthogonal_fourier` are not covered. For a tight

@@ -49,7 +49,7 @@ def kernel_jl(
     Raises
     ------
     ValueError
-        If an argument is out of range, both or none of the two sets are given, or no d suffices for num_landmarks.
+        If both or none of the two sets are given, or no d suffices for num_landmarks.
 
     Notes
     -----

@@ -39,7 +39,7 @@ def streaming(
     Raises
     ------
     ValueError
-        If eps or delta is not in (0, 1), a size is not a whole number of at least 1, or sketch_size + 1 <= 1 / eps.
+        If sketch_size + 1 <= 1 / eps.
 
     Notes
     -----
@@ -92,11 +92,6 @@ def nystrom(eps: float, delta: float) -> Plan:
     -------
     Plan with num_landmarks, whatever the kernel and the number n of points. Where n is smaller, take all points: the
     error is zero.
-
-    Raises
-    ------
-    ValueError
-        If eps or delta is not in (0, 1).
 
     Notes
     -----

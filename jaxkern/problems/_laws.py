@@ -46,13 +46,7 @@ class Law(abc.ABC):
     def sample(
         self, key: PRNGKeyArray, *, num_points: int, dim: int, dtype: DTypeLike = float
     ) -> Float[Array, "num_points dim"]:
-        """Return independent draws of W as rows, (num_points, dim).
-
-        Raises
-        ------
-        ValueError
-            If the key is old-style, num_points or dim is below 1, or the dtype is not float32 or float64.
-        """
+        """Return independent draws of W as rows, (num_points, dim)."""
         num_points, dim = checks.count("num_points", num_points), checks.count("dim", dim)
         checks.numbers("law", self)
         return self._rows(checks.key(key), num_points, dim, float_dtype(dtype))

@@ -33,13 +33,7 @@ class Function:
     weights: Any
 
     def __call__(self, X: Float[ArrayLike, "n d"]) -> Float[Array, "n ..."]:
-        """Return the values f(X), (n,) or (n, r), tile by tile.
-
-        Raises
-        ------
-        ValueError
-            If X is not a floating matrix with the dimension and dtype of the points.
-        """
+        """Return the values f(X), (n,) or (n, r), tile by tile."""
         kernel, points, weights = _parts(self)
         X = checks.matrix("X", X, dim=points.shape[1], min_rows=0)
         checks.same_dtype("X", X, "the points", points)

@@ -60,11 +60,6 @@ def local_rows(num_rows: int, sharding: Sharding) -> slice:
     -------
     slice, with start and stop in [0, N]; the shares of all processes are disjoint and together all rows.
 
-    Raises
-    ------
-    ValueError
-        If num_rows is not a whole number, or sharding is of another kind.
-
     Examples
     --------
     >>> import jax

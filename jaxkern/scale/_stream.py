@@ -40,11 +40,6 @@ def merge_tree(merge: Callable[[_State, _State], _State], states: Iterable[_Stat
     -------
     The merged state.
 
-    Raises
-    ------
-    ValueError
-        If there are no states.
-
     Notes
     -----
     One merge less than there are states. Which states are merged depends on their number alone.

@@ -16,8 +16,7 @@ def truncation(*, spectral: Real, num_clusters: Real, as_printed: bool = False) 
 
     Parameters
     ----------
-    spectral, num_clusters : |A - B|, and R.
-    as_printed : take the statement as printed. Static.
+    spectral, num_clusters, as_printed : |A - B|, R, and whether as printed.
 
     Returns
     -------
@@ -43,8 +42,7 @@ def kmeans_step(
     ----------
     error : Frobenius distance of the rows from those of K* / n.
     gamma2, gamma_tilde2 : separations of the clusters, as in `BlockParameters`.
-    kmeans_factor : factor by which k-means may miss the optimal cost, at least 1.
-    as_printed : take the statement as printed. Static.
+    kmeans_factor, as_printed : factor by which k-means may miss the optimal cost, at least 1, and whether as printed.
 
     Returns
     -------
@@ -87,8 +85,7 @@ def misclassification(
     vbar2 : mean variance within blocks.
     num_clusters, num_points, t : R clusters, n points, and the size of the deviation.
     lipschitz, noise, op_norm, dim : L, sigma, max |Sigma(mu_i)|, and the dimension.
-    kmeans_factor : factor by which k-means may miss the optimal cost, at least 1.
-    as_printed : take the statement as printed. Static.
+    kmeans_factor, as_printed : factor by which k-means may miss the optimal cost, at least 1, and whether as printed.
 
     Returns
     -------

@@ -24,8 +24,7 @@ def sphere_moment(*, u: Real, dim: Real, as_printed: bool = False) -> Bound:
 
     Parameters
     ----------
-    u, dim : argument of psi, and dimension.
-    as_printed : take the statement as printed. Static.
+    u, dim, as_printed : argument of psi, dimension, and whether as printed.
 
     Returns
     -------
@@ -83,8 +82,7 @@ def isotropic_block_variance(
     Parameters
     ----------
     radius, other_radius, noise, lengthscale, dim : r_k, r_l, sigma, the lengthscale of the kernel, and the dimension.
-    psi, psi_double : psi(x) and psi(2 x).
-    as_printed : take the statement as printed. Static.
+    psi, psi_double, as_printed : psi(x) and psi(2 x), and whether as printed.
 
     Returns
     -------

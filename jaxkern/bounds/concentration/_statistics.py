@@ -17,8 +17,7 @@ def u_statistic(*, bound: Real, num_points: Real, t: Real, as_printed: bool = Fa
 
     Parameters
     ----------
-    bound, num_points, t : sup |h|, n points, and the size of the deviation.
-    as_printed : take the statement as printed. Static.
+    bound, num_points, t, as_printed : sup |h|, n points, the size of the deviation, and whether as printed.
 
     Returns
     -------

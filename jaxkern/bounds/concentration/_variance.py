@@ -19,8 +19,7 @@ def gaussian_lipschitz(*, lengthscale: Real, as_printed: bool = False) -> Bound:
 
     Parameters
     ----------
-    lengthscale : of the kernel.
-    as_printed : take the statement as printed. Static.
+    lengthscale, as_printed : of the kernel, and whether as printed.
 
     Returns
     -------
@@ -158,8 +157,7 @@ def frobenius_mean_square(
     Parameters
     ----------
     lipschitz, omega, scale, c : L, omega and c of property (33), and max |Sigma_i|^(1/2).
-    num_points : n points.
-    as_printed : take the statement as printed. Static.
+    num_points, as_printed : n points, and whether as printed.
 
     Returns
     -------
@@ -184,8 +182,7 @@ def frobenius_mean(
     Parameters
     ----------
     lipschitz, omega, scale, c : L, omega and c of property (33), and max |Sigma_i|^(1/2).
-    num_points : n points.
-    as_printed : take the statement as printed. Static.
+    num_points, as_printed : n points, and whether as printed.
 
     Returns
     -------

@@ -52,11 +52,6 @@ def relative_distances_given(
     -------
     Bound, valid for 1e-4 <= eps < 1.
 
-    Raises
-    ------
-    ValueError
-        If the two arrays are not of one shape (b,).
-
     Notes
     -----
     Time and memory about 20,000 numbers a distance: gather many of them in bins first, as `jaxkern.plan.fourier` does.

@@ -15,8 +15,7 @@ def gram_spectral_shifted(*, eps: Real, num_features: Real, num_points: Real, as
 
     Parameters
     ----------
-    eps, num_features, num_points : error, m features and n points.
-    as_printed : take the statement as printed. Static.
+    eps, num_features, num_points, as_printed : error, m features and n points, and whether as printed.
 
     Returns
     -------
@@ -141,8 +140,7 @@ def quadratic_form_shifted(*, eps: Real, num_features: Real, as_printed: bool = 
 
     Parameters
     ----------
-    eps, num_features : error, and m features.
-    as_printed : take the statement as printed. Static.
+    eps, num_features, as_printed : error, m features, and whether as printed.
 
     Returns
     -------

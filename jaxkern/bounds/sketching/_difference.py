@@ -44,8 +44,7 @@ def weak_difference(
     Parameters
     ----------
     kappa, op_norm, trace : sup K(x, x), S = |Sigma|_op, tr Sigma.
-    n, d, tau : landmarks, rows of the sketch, and exponent of the failure probability.
-    as_printed : take the statement as printed. Static.
+    n, d, tau, as_printed : landmarks, rows of the sketch, exponent of the failure probability, and whether as printed.
 
     Returns
     -------
