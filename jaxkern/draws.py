@@ -1,7 +1,5 @@
 """Random draws that several modules share."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax

@@ -1,7 +1,5 @@
 """Gram matrices, products with them that never hold n x n, centring, and the kernel distance."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

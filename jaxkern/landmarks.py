@@ -83,9 +83,7 @@ def kmeans_plus_plus(
 
     Parameters
     ----------
-    key : typed random key.
-    X : (N, d) points.
-    num_landmarks : n, in [1, N].
+    key, X, num_landmarks : as in `uniform`.
     num_candidates : candidates of which the best is taken in every step; 1 is the plain method, None 2 + log n.
 
     Returns
@@ -126,10 +124,8 @@ def pivoted_cholesky(
 
     Parameters
     ----------
-    key : typed random key.
+    key, X, num_landmarks : as in `uniform`.
     kernel : a positive semidefinite kernel, or a function of two points.
-    X : (N, d) points.
-    num_landmarks : n, in [1, N].
 
     Returns
     -------
@@ -195,10 +191,8 @@ def leverage(
 
     Parameters
     ----------
-    key : typed random key.
+    key, X, num_landmarks : as in `uniform`.
     kernel : a positive semidefinite kernel, or a function of two points.
-    X : (N, d) points.
-    num_landmarks : n, in [1, N].
     regularization : lambda > 0, in the units of the kernel (of K, not of K / N); by default tr K / n, for which the
         scores sum to at most n. What is below the rounding of K, 4 eps(dtype) p max K(x, x) for p pilots, is raised to
         that.

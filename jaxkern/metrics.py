@@ -10,8 +10,6 @@ partition (a_i), in the other (b_i) and in both (c_i); each score is one minus m
 Nothing cancels and nothing overflows, so float32 is good for millions of points, and agreement gives exactly 1.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
@@ -193,17 +191,11 @@ def frobenius_error(K: Float[ArrayLike, "n n"], Khat: Float[ArrayLike, "n n"]) -
 
     Parameters
     ----------
-    K, Khat : (n, n), the same floating dtype.
+    K, Khat : as in `spectral_error`.
 
     Notes
     -----
     O(n^2) time and memory.
-
-    Examples
-    --------
-    >>> import jax.numpy as jnp
-    >>> float(frobenius_error(jnp.eye(4), jnp.zeros((4, 4))))
-    0.125
     """
     return _frobenius_error(*_two_grams(K, Khat))
 

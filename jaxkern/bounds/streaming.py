@@ -6,8 +6,6 @@ have squared norm at most 2. G is the Gram matrix of the kernel, Ghat = Z Z' tha
 Gtilde = Z W W' Z' that of the features projected to the row space W of the sketch. Proofs: docs/theory/ghashami2016.md.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from typing import Any

@@ -148,13 +148,9 @@ def kernel_spectral(
 
     Parameters
     ----------
-    key : a typed random key.
     kernel : a kernel, or a function of two points.
     X : (n, dim) points, floating.
-    num_clusters : R, in [1, n].
-    weights : (n,) at least 0, in the dtype of X; by default all 1. A point of weight 2 counts as two copies, one of
-        weight 0 has no influence and still gets a label; its row must be finite.
-    num_restarts : seedings of k-means, of which the best is taken.
+    key, num_clusters, weights, num_restarts : as in `spectral_from_gram`.
     matrix_free : whether to compute products with K in blocks instead of holding K; by default for n > 5,000.
 
     Returns

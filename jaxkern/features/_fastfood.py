@@ -19,8 +19,6 @@ from jaxkern.kernels._spectra import spectral_law
 from jaxkern.linalg import matmul
 from jaxkern.pytrees import pytree
 
-__all__ = ["Fastfood", "fastfood"]
-
 _ONE_PRODUCT = 64
 """Up to this size one matrix product is the fastest transform; beyond it two with factors of about the root are."""
 
@@ -102,14 +100,9 @@ def fastfood(
 
     Parameters
     ----------
-    key : typed random key. Frequency j depends on the key, dim, the dtype and j alone, so a larger map repeats the
-        frequencies of a smaller one.
-    kernel : Gaussian, Exponential, Matern32 or Matern52, or a positive multiple of one: a radial kernel, since
-        directions have to be uniform and independent of the lengths.
-    dim : dimension of the points, at least 1.
+    key, dim, dtype : as in `paired_fourier`.
+    kernel : as in `orthogonal_fourier`, and for the same reason.
     num_frequencies : m, at least 1, need not be a multiple of D. There are 2m features.
-    dtype : float32 or float64, that of the points to be mapped; by default that of the kernel's lengthscale where this
-        is an array, and otherwise the default of JAX.
 
     Returns
     -------
@@ -129,15 +122,6 @@ def fastfood(
     the unit sphere of R^D, and S multiplies it by an independent length with the right law. The first dim coordinates
     of a vector with the law in R^D are one with the law in R^dim, as both are s z with z normal. Source: le2013, whose
     G has the length of g and whose S divides by it.
-
-    Examples
-    --------
-    >>> import jax
-    >>> from jaxkern.kernels import Gaussian
-    >>> X = jax.random.normal(jax.random.key(0), (100, 300))
-    >>> phi = fastfood(jax.random.key(1), Gaussian(10.0), 300, num_frequencies=1000)
-    >>> phi(X).shape
-    (100, 2000)
     """
     key, kernel, dim, m, dtype = draw_arguments(key, kernel, dim, num_frequencies, dtype, rotation_invariant=True)
     size = 1 << (dim - 1).bit_length()

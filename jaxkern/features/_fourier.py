@@ -21,8 +21,6 @@ from jaxkern.kernels._spectra import spectral_law, unscaled
 from jaxkern.linalg import matmul
 from jaxkern.pytrees import pytree
 
-__all__ = ["PairedFourier", "ShiftedFourier", "paired_fourier", "shifted_fourier"]
-
 _TOLERANCE = {"float32": 3e-5, "float64": 3e-11}
 """Rounding of a phase up to which one product serves; that of an inner product is a mean over frequencies."""
 _DIGIT, _DIGITS = 7, 5
@@ -186,11 +184,8 @@ def shifted_fourier(
     ----------
     key : typed random key. Frequency and shift j depend on the key, dim, the dtype and j alone, so a larger map repeats
         those of a smaller one.
-    kernel : Gaussian, Laplacian, Exponential, Cauchy, Matern32 or Matern52, or a positive multiple of one.
-    dim : dimension of the points, at least 1.
+    kernel, dim, dtype : as in `paired_fourier`.
     num_frequencies : m, at least 1, the number of features.
-    dtype : float32 or float64, that of the points to be mapped; by default that of the kernel's lengthscale where this
-        is an array, and otherwise the default of JAX.
 
     Returns
     -------
@@ -202,15 +197,6 @@ def shifted_fourier(
     cosines. Memory O(m dim) to keep. Moving the points changes inner products of these features, but not their law.
     Source: rahimi2007; ghashami2016, Section 2 (RFFMaps); chen2016, Section 1.1, the map with a tilde, there without
     sqrt(2).
-
-    Examples
-    --------
-    >>> import jax
-    >>> from jaxkern.kernels import Laplacian
-    >>> X = jax.random.normal(jax.random.key(0), (100, 3))
-    >>> phi = shifted_fourier(jax.random.key(1), Laplacian(1.0), 3, num_frequencies=8)
-    >>> phi(X).shape
-    (100, 8)
     """
     return _shifted(*draw_arguments(key, kernel, dim, num_frequencies, dtype))
 

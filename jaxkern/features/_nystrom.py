@@ -17,8 +17,6 @@ from jaxkern.kernels import Kernel, KernelLike, psd_kernel
 from jaxkern.linalg import eigen_rows
 from jaxkern.pytrees import pytree
 
-__all__ = ["Nystrom", "nystrom"]
-
 _BLOCK = 1024
 
 

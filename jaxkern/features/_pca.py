@@ -16,8 +16,6 @@ from jaxkern.kernels import Kernel, KernelLike, psd_kernel
 from jaxkern.linalg import eigen_rows, matmul
 from jaxkern.pytrees import pytree, static
 
-__all__ = ["KernelPCA", "kernel_pca"]
-
 
 @pytree
 class KernelPCA(OffsetProjection):

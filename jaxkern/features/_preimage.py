@@ -17,8 +17,6 @@ from jaxkern.kernels import Gaussian
 from jaxkern.linalg import matmul
 from jaxkern.pytrees import pytree
 
-__all__ = ["PreImage", "preimage"]
-
 
 @pytree
 class PreImage:

@@ -14,8 +14,6 @@ from jaxkern.features._map import as_map
 from jaxkern.linalg import eigen_rows, matmul
 from jaxkern.pytrees import pytree, static
 
-__all__ = ["RandomFeaturePCA", "random_feature_pca"]
-
 
 @pytree
 class RandomFeaturePCA:

@@ -17,8 +17,6 @@ from jaxkern.kernels import Kernel, KernelLike, as_kernel
 from jaxkern.linalg import HIGHEST, matmul
 from jaxkern.pytrees import pytree, static
 
-__all__ = ["KernelJL", "kernel_jl"]
-
 
 @pytree
 class KernelJL(OffsetProjection):

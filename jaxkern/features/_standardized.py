@@ -12,8 +12,6 @@ from jaxkern._types import Array, ArrayLike, FeatureMap, Float
 from jaxkern.features._map import as_map
 from jaxkern.pytrees import pytree
 
-__all__ = ["Standardized", "standardized"]
-
 
 @pytree
 class Standardized:

@@ -17,8 +17,6 @@ from jaxkern._types import Array, ArrayLike, FeatureMap, Float
 from jaxkern.linalg import matmul
 from jaxkern.pytrees import pytree, static
 
-__all__ = ["StreamingMap", "StreamingPCA", "StreamingState", "streaming_pca"]
-
 _BLOCK_ROWS = 64
 """Rows of a centred stream that are treated at once: their cumulative sums are one product with a triangular matrix."""
 

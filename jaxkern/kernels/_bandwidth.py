@@ -5,8 +5,6 @@ distance is found digit by digit, from counts alone. Each pass recomputes the di
 n x n is held. The result is the distance of the pair that attains it, so that gradients are those of that distance.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

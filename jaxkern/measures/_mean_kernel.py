@@ -1,7 +1,5 @@
 """Mean kernels: E K(X_i, X_j) for points with Gaussian noise around their means."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import Any
@@ -44,13 +42,6 @@ def mean_gaussian_kernel(
     -----
     Time O(n^2 d), memory O(n^2); O(n^2 d^3) and O(n d^2) more with one full covariance matrix per point. Powers of s
     are taken through log1p, so that d may be large.
-
-    Examples
-    --------
-    >>> import jax
-    >>> means = jax.random.normal(jax.random.key(0), (5, 100))
-    >>> mean_gaussian_kernel(means, 1.5, 2.0).shape
-    (5, 5)
     """
     means = checks.matrix("means", means)
     scale = checks.scalar("lengthscale", checks.positive("lengthscale", lengthscale), means.dtype)

@@ -39,9 +39,9 @@ class Noise(abc.ABC):
     def _shared(self) -> bool:
         """Whether all points share the parameters."""
 
-    @abc.abstractmethod
     def _width(self, dim: int) -> int:
         """Return how many coordinates of W are used."""
+        return dim
 
     @abc.abstractmethod
     def _shape(self, means: jax.Array, W: jax.Array) -> jax.Array:
@@ -88,9 +88,6 @@ class IsotropicNoise(Noise):
     @property
     def _shared(self) -> bool:
         return self.level.ndim == 0
-
-    def _width(self, dim: int) -> int:
-        return dim
 
     def _shape(self, means: jax.Array, W: jax.Array) -> jax.Array:
         return _column(self.level / jnp.sqrt(_size(means))) * W
@@ -184,9 +181,6 @@ class DiagonalNoise(Noise):
     def _rows(self, means: jax.Array) -> jax.Array:
         return jnp.broadcast_to(self.variances, means.shape)
 
-    def _width(self, dim: int) -> int:
-        return dim
-
     def _shape(self, means: jax.Array, W: jax.Array) -> jax.Array:
         return jnp.sqrt(self._rows(means)) * W
 
@@ -234,9 +228,6 @@ class GeneralNoise(Noise):
     @property
     def _shared(self) -> bool:
         return self.covariances.ndim == 2
-
-    def _width(self, dim: int) -> int:
-        return dim
 
     def _shape(self, means: jax.Array, W: jax.Array) -> jax.Array:
         # Any root would do, but that of Cholesky fails on singular matrices.

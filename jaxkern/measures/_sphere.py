@@ -1,7 +1,5 @@
 """The moment generating function of the inner product of two random directions."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from functools import cache, partial
 
@@ -54,8 +52,7 @@ def log_sphere_mgf(u: Float[ArrayLike, ...], dim: int) -> jax.Array:
 
     Parameters
     ----------
-    u : array of any shape and sign.
-    dim : the dimension d of the space around the sphere, a static number >= 1.
+    u, dim : as in `sphere_mgf`.
 
     Notes
     -----

@@ -1,7 +1,5 @@
 """Plans of paired Fourier features, whose kernel distances have a relative error."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable

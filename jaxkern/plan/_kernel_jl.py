@@ -1,7 +1,5 @@
 """Plans of Kernel JL, for finitely many functions or for all of them."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """How many bytes a map, its features and a stream take."""
 
-from __future__ import annotations
-
 from jaxkern import checks
 from jaxkern.plan._plan import Plan
 

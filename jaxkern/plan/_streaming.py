@@ -1,7 +1,5 @@
 """Plans of what approximates a Gram matrix in the spectral norm: streams of features, and the Nystrom map."""
 
-from __future__ import annotations
-
 import functools
 import math
 

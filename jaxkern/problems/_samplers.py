@@ -1,7 +1,5 @@
 """Clusters of known shape: those of the papers' experiments, and mixtures."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """k-means of rows that the devices of a mesh share: what `kmeans.kmeans` computes, with sums over the devices."""
 
-from __future__ import annotations
-
 import dataclasses
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Which devices share the rows, which rows are those of this process, and what to say when another process is gone."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Streams side by side: each device updates its own, and a tree merges them."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """Misclassification of kernel spectral clustering: amini2021, Theorem 3 and Corollary 1."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

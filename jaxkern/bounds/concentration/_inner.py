@@ -1,7 +1,5 @@
 """Concentration of the inner product kernel and quadratic forms: amini2021, Section 2.2 and Appendix A.3."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

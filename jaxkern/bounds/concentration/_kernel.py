@@ -1,7 +1,5 @@
 """Concentration of the Gram matrix of a Lipschitz kernel: amini2021, Section 2.1."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -31,7 +29,7 @@ def lipschitz_kernel(
     lipschitz, omega, scale : L in the sense of (2), the constant of LC, and max |Sigma_i|^(1/2).
     num_points, t : n points, and the size of the deviation.
     mean_scale : root mean square of |Sigma_i|^(1/2), or None for scale. Not used as printed.
-    c, as_printed : the universal constant, used as printed only, and whether as printed.
+    c, as_printed : the universal constant, of the statement as printed only, and whether to take that.
 
     Returns
     -------

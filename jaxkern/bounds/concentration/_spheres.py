@@ -5,8 +5,6 @@ a standard normal along the centre (radial). psi and psi_double are E exp(x a) a
 product of two independent uniform directions of R^dim (`measures` has it in closed form).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from jaxkern.bounds._bound import Bound, Real, certain, formula, note_of, xp
@@ -173,8 +171,7 @@ def radial_block_variance(
 
     Parameters
     ----------
-    radius, other_radius, noise, lengthscale, dim : r_k, r_l, sigma, the lengthscale of the kernel, and the dimension.
-    as_printed : take the statement as printed. Static.
+    radius, other_radius, noise, lengthscale, dim, as_printed : as in `isotropic_block_variance`.
 
     Returns
     -------

@@ -1,7 +1,5 @@
 """Lipschitz constants of Gram matrices and variances of their entries: amini2021, Lemmas 1 and 2, Proposition 4."""
 
-from __future__ import annotations
-
 import math
 
 from jaxkern.bounds._bound import Bound, Real, certain, formula, note_of, xp
@@ -115,8 +113,7 @@ def diagonal_variance(*, lipschitz: Real, omega: Real, scale: Real, c: Real, as_
 
     Parameters
     ----------
-    lipschitz, omega, scale, c : L, omega and c of property (33), and max |Sigma_i|^(1/2).
-    as_printed : take the statement as printed. Static.
+    lipschitz, omega, scale, c, as_printed : as in `pair_variance`.
 
     Returns
     -------
@@ -156,8 +153,8 @@ def frobenius_mean_square(
 
     Parameters
     ----------
-    lipschitz, omega, scale, c : L, omega and c of property (33), and max |Sigma_i|^(1/2).
-    num_points, as_printed : n points, and whether as printed.
+    lipschitz, omega, scale, c, as_printed : as in `pair_variance`.
+    num_points : n points.
 
     Returns
     -------
@@ -181,8 +178,8 @@ def frobenius_mean(
 
     Parameters
     ----------
-    lipschitz, omega, scale, c : L, omega and c of property (33), and max |Sigma_i|^(1/2).
-    num_points, as_printed : n points, and whether as printed.
+    lipschitz, omega, scale, c, as_printed : as in `pair_variance`.
+    num_points : n points.
 
     Returns
     -------

@@ -1,7 +1,5 @@
 """All pairs of points whose distances are known: the rates of Chernoff's bound at each distance, by quadrature."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from types import ModuleType

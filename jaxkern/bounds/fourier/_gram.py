@@ -1,7 +1,5 @@
 """Gram matrices of random features and their quadratic forms: ghashami2016, section 3."""
 
-from __future__ import annotations
-
 import math
 
 from jaxkern.bounds._bound import Bound, Real, formula, note_of, xp

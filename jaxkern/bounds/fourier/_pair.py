@@ -1,7 +1,5 @@
 """One pair of points: chen2016, sections 2 to 4."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The covariance of a sample: kpotufe2020, (7), (8), Lemma B.2, and Theorems C.1 and C.2."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from jaxkern.bounds._bound import Bound, Real, formula, xp

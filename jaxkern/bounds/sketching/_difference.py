@@ -1,7 +1,5 @@
 """Kernel JL and the random projection, compared for one function: kpotufe2020, (9) and Theorem 2."""
 
-from __future__ import annotations
-
 import math
 
 from jaxkern.bounds._bound import Bound, Real, formula, note_of, xp
