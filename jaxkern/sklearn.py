@@ -36,16 +36,9 @@ __all__ = [
     "StreamingPCA",
 ]
 
-_KERNELS: dict[str, Any] = {
-    "gaussian": kernels.Gaussian,
-    "laplacian": kernels.Laplacian,
-    "exponential": kernels.Exponential,
-    "cauchy": kernels.Cauchy,
-    "matern32": kernels.Matern32,
-    "matern52": kernels.Matern52,
-}
+_NAMES = ("Gaussian", "Laplacian", "Exponential", "Cauchy", "Matern32", "Matern52")
+_KERNELS = {name.lower(): getattr(kernels, name) for name in _NAMES}
 _MANY = 2_000
-
 
 _FITTED = ("map_", "kernel_", "_reservoir", "_features", "_stream_state")
 
@@ -109,8 +102,7 @@ class _Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def partial_fit(self, X: Any, y: Any = None) -> Any:
         """Go on with a further batch of the data; the lengthscale stays that of the first batch."""
-        first = not hasattr(self, "kernel_")
-        if first:
+        if not hasattr(self, "kernel_"):
             return self.fit(X)
         X = self._validated(X, reset=False).astype(self._dtype, copy=False)
         with self._precision():

@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 
 from jaxkern._types import Array, DTypeLike, Float, PRNGKeyArray
-from jaxkern.draws import normal_rows
+from jaxkern.draws import normal_rows, numbered
 from jaxkern.features._fourier import _Fourier, draw_arguments, turns_by_digits
 from jaxkern.kernels import Kernel, KernelLike
 from jaxkern.kernels._spectra import spectral_law
@@ -142,7 +142,7 @@ def _blocks(key: jax.Array, dim: int, size: int, count: int, dtype: Any) -> tupl
         signs = 1 - 2 * jax.random.randint(signs_key, (dim,), 0, 2, jnp.int32).astype(dtype)
         return signs, permutation, direction / math.sqrt(size)
 
-    return jax.vmap(block)(_numbered(key, count))
+    return jax.vmap(block)(numbered(key, count))
 
 
 def _unit(normals: jax.Array) -> jax.Array:
@@ -157,7 +157,7 @@ def _radii(key: jax.Array, half: jax.Array, m: int) -> jax.Array:
 
     A length is that of a gamma variable. Normals for all coordinates would cost what this map saves.
     """
-    return jax.vmap(lambda k: jnp.sqrt(2 * jax.random.gamma(k, half, (), half.dtype)))(_numbered(key, m))
+    return jax.vmap(lambda k: jnp.sqrt(2 * jax.random.gamma(k, half, (), half.dtype)))(numbered(key, m))
 
 
 @jax.jit
@@ -165,11 +165,6 @@ def _fastfood(kernel: Kernel, blocks: tuple[Any, Any, Any], radii: jax.Array, ke
     law = spectral_law(kernel)
     lengths = radii * law.scale(normal_rows(key, radii.shape[0], law.num_normals, radii.dtype))
     return Fastfood(kernel, *blocks, lengths)
-
-
-def _numbered(key: jax.Array, count: int) -> jax.Array:
-    """Return keys (count,): number i depends on the key and i alone."""
-    return jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(count, dtype=jnp.uint32))
 
 
 def _along_directions(phi: Fastfood, X: jax.Array) -> jax.Array:

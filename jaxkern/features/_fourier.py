@@ -15,6 +15,7 @@ from jaxkern import checks
 from jaxkern._blocks import by_blocks
 from jaxkern._distances import everywhere
 from jaxkern._types import Array, ArrayLike, DTypeLike, Float, PRNGKeyArray
+from jaxkern.draws import numbered
 from jaxkern.features._map import apply_rows
 from jaxkern.kernels import Kernel, KernelLike, as_kernel
 from jaxkern.kernels._spectra import spectral_law, unscaled
@@ -236,8 +237,7 @@ def _paired(key: jax.Array, kernel: Kernel, dim: int, m: int, dtype: Any) -> Pai
 @partial(jax.jit, static_argnums=(2, 3, 4))
 def _shifted(key: jax.Array, kernel: Kernel, dim: int, m: int, dtype: Any) -> ShiftedFourier:
     frequencies_key, shifts_key = jax.random.split(key)
-    keys = jax.vmap(jax.random.fold_in, (None, 0))(shifts_key, jnp.arange(m, dtype=jnp.uint32))
-    shifts = jax.vmap(lambda k: jax.random.uniform(k, (), dtype, 0, 2 * math.pi))(keys)
+    shifts = jax.vmap(lambda k: jax.random.uniform(k, (), dtype, 0, 2 * math.pi))(numbered(shifts_key, m))
     return ShiftedFourier(kernel, spectral_law(kernel).frequencies(frequencies_key, m, dim, dtype), shifts)
 
 

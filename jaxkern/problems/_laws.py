@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxkern import checks
 from jaxkern._types import Array, DTypeLike, Float, PRNGKeyArray
-from jaxkern.draws import normal_rows
+from jaxkern.draws import normal_rows, numbered
 from jaxkern.pytrees import pytree
 
 FLOATS = (np.dtype("float32"), np.dtype("float64"))
@@ -198,8 +198,7 @@ def _cast(value: Any, dtype: Any) -> jax.Array:
 
 def uniform_rows(key: jax.Array, num_rows: int, num_cols: int, dtype: Any) -> jax.Array:
     """Return a (num_rows, num_cols) matrix uniform on [0, 1): row i depends on the key and i alone."""
-    keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(num_rows, dtype=jnp.uint32))
-    return jax.vmap(lambda k: jax.random.uniform(k, (num_cols,), dtype))(keys)
+    return jax.vmap(lambda k: jax.random.uniform(k, (num_cols,), dtype))(numbered(key, num_rows))
 
 
 @cache

@@ -130,23 +130,17 @@ class SamplingOperator:
 
     def adjoint(self, beta: Float[ArrayLike, "n ..."]) -> Function:
         """Return S* beta = sum_i beta_i K(., X_i) for beta (n,) or (n, r); <S f, beta> = <f, S* beta>."""
-        return _validated(Function(as_kernel(self.kernel), self.points, beta), "beta")
+        return Function(*_parts(Function(self.kernel, self.points, beta), "beta"))
 
     def gram(self) -> Float[Array, "n n"]:
         """Return the Gram matrix S S*, (n, n)."""
         return gram(self.kernel, self.points)
 
 
-def _parts(f: Function) -> tuple[Kernel, jax.Array, jax.Array]:
+def _parts(f: Function, weights_name: str = "weights") -> tuple[Kernel, jax.Array, jax.Array]:
     points = checks.matrix("points", f.points)
-    weights = checks.columns("weights", f.weights, rows=points.shape[0])
-    return as_kernel(f.kernel), points, checks.same_dtype("weights", weights, "points", points)
-
-
-def _validated(f: Function, name: str) -> Function:
-    points = checks.matrix("points", f.points)
-    weights = checks.columns(name, f.weights, rows=points.shape[0])
-    return Function(f.kernel, points, checks.same_dtype(name, weights, "points", points))
+    weights = checks.columns(weights_name, f.weights, rows=points.shape[0])
+    return as_kernel(f.kernel), points, checks.same_dtype(weights_name, weights, "points", points)
 
 
 def same_space(f: Any, kernel: Kernel) -> Function:

@@ -175,8 +175,7 @@ def misclassification_operator(
     gamma2, gamma_tilde2 : separations of the clusters, as in `BlockParameters`.
     mean_gap : a bound of |E K - K*| / n: `BlockParameters.mean_gap` with off_diagonal=True, or the norm itself.
     lipschitz, omega, scale : L in the sense of (2), the constant of LC, and max |Sigma_i|^(1/2).
-    num_clusters, num_points, t : R clusters, n points, and the size of the deviation.
-    kmeans_factor : factor by which k-means may miss the optimal cost, at least 1.
+    num_clusters, num_points, t, kmeans_factor : as in `misclassification`.
     truncation_factor : 5, or the paper's 8.
 
     Returns
