@@ -213,7 +213,7 @@ def test_formulas_neither_link_nor_end_their_display():
 @pytest.mark.usefixtures("own_precision")
 def test_the_command_stores_a_run_and_builds_the_pages(report, tmp_path, capsys, monkeypatch, chosen):
     folder, docs = tmp_path / "run", tmp_path / "docs"
-    folder.mkdir(), docs.mkdir()
+    folder.mkdir(), (docs / "theory").mkdir(parents=True)
     (folder / "report.json").write_text(json.dumps(report), encoding="utf-8")
     monkeypatch.setattr(command.request, "known_claims", lambda: chosen)
     assert command.main([str(folder), "--docs", str(docs)]) == 0
