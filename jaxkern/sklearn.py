@@ -9,6 +9,9 @@ Every transformer has these parameters, by keyword:
 - `lengthscale`: a positive number, or None for the median distance between the points of `fit` (of a sample of pairs
   beyond 2,000 points);
 - `random_state`: where everything random comes from; the same number gives the same map.
+
+Those that choose landmarks, draw frequencies or centre have `n_landmarks` or `n_frequencies`, at least 1, and
+`centered`: whether features are taken less their mean, over the landmarks or the stream.
 """
 
 from __future__ import annotations
@@ -181,8 +184,7 @@ class PairedFourier(_Fourier):
 
     Parameters
     ----------
-    n_frequencies : at least 1.
-    kernel, lengthscale, random_state : as in every transformer, see the module.
+    n_frequencies, kernel, lengthscale, random_state : see the module.
     """
 
     _draw = "paired_fourier"
@@ -193,8 +195,7 @@ class ShiftedFourier(_Fourier):
 
     Parameters
     ----------
-    n_frequencies : at least 1.
-    kernel, lengthscale, random_state : as in every transformer, see the module.
+    n_frequencies, kernel, lengthscale, random_state : see the module.
     """
 
     _draw = "shifted_fourier"
@@ -205,8 +206,7 @@ class OrthogonalFourier(_Fourier):
 
     Parameters
     ----------
-    n_frequencies : at least 1.
-    kernel, lengthscale, random_state : as in every transformer, see the module.
+    n_frequencies, kernel, lengthscale, random_state : see the module.
     """
 
     _draw = "orthogonal_fourier"
@@ -217,8 +217,7 @@ class Fastfood(_Fourier):
 
     Parameters
     ----------
-    n_frequencies : at least 1.
-    kernel, lengthscale, random_state : as in every transformer, see the module.
+    n_frequencies, kernel, lengthscale, random_state : see the module.
     """
 
     _draw = "fastfood"
@@ -249,9 +248,8 @@ class Nystrom(_Landmarks):
 
     Parameters
     ----------
-    n_landmarks : at least 1.
     n_components : the rank, or None for as many as landmarks.
-    kernel, lengthscale, random_state : as in every transformer, see the module.
+    n_landmarks, kernel, lengthscale, random_state : see the module.
     """
 
     n_landmarks: int = 100
@@ -270,9 +268,7 @@ class KernelJL(_Landmarks):
     Parameters
     ----------
     n_components : rows of the sketch, at least 1.
-    n_landmarks : at least 1.
-    centered : whether features are centred at their mean over the landmarks.
-    kernel, lengthscale, random_state : as in every transformer, see the module.
+    n_landmarks, centered, kernel, lengthscale, random_state : see the module.
     """
 
     n_components: int = 20
@@ -291,9 +287,7 @@ class KernelPCA(_Landmarks):
     Parameters
     ----------
     n_components : at least 1.
-    n_landmarks : at least 1.
-    centered : whether features are centred at their mean over the landmarks.
-    kernel, lengthscale, random_state : as in every transformer, see the module.
+    n_landmarks, centered, kernel, lengthscale, random_state : see the module.
     """
 
     n_components: int = 2
@@ -313,10 +307,9 @@ class StreamingPCA(_Transformer):
     Parameters
     ----------
     n_components : at least 1.
-    n_frequencies : of the map in front, at least 1.
     sketch_size : rows kept, at least n_components.
-    centered : whether components are those of the features less their mean.
-    kernel, lengthscale, random_state : as in every transformer, see the module.
+    n_frequencies : of the map in front, at least 1.
+    centered, kernel, lengthscale, random_state : see the module.
     """
 
     n_components: int = 2

@@ -146,8 +146,8 @@ def streaming_pca(
 
     - `init(dtype=None)` -> StreamingState, by default of the dtype of phi's parameters;
     - `update(state, X, weights=None)` -> StreamingState, X (b, dim) with any b, weights (b,) not negative;
-    - `merge(a, b)` -> StreamingState of the two streams together;
-    - `finalize(state, *, num_components)` -> StreamingMap, a feature map. The stream may go on.
+    - `merge(a, b)` -> StreamingState of two streams with one phi and the same sizes together;
+    - `finalize(state, *, num_components)` -> StreamingMap, num_components in [1, sketch_size]. The stream may go on.
 
     Z has the rows phi(x_i)' or, centred, phi(x_i)' less their mean, and B is its Frequent Directions sketch:
     0 <= Z'Z - B'B <= shrinkage I, with shrinkage <= |Z - Z_k|_F^2 / (sketch_size + 1 - k) for every k <= sketch_size,
@@ -164,12 +164,6 @@ def streaming_pca(
     Returns
     -------
     StreamingPCA, a NamedTuple of pure functions. States and maps are PyTrees.
-
-    Raises
-    ------
-    ValueError
-        If phi is not a callable PyTree with `num_features`, a size or flag is not valid; in `update` as phi does;
-        in `merge` if the states are of different streams; in `finalize` if num_components is not in [1, sketch_size].
 
     Notes
     -----
