@@ -231,7 +231,7 @@ def test_targets_outside_zero_and_one_are_refused_by_name(delta):
         (lambda: plan.fourier(0.1, 0.1, squared_distances=[1.0]), "squared_distances and pairs must be given together"),
         (lambda: plan.fourier(0.1, 0.1, squared_distances=[1.0], pairs=[1, 2]), r"pairs must have the shape .*\(1,\)"),
         (
-            lambda: plan.fourier(0.1, 0.1, squared_distances=["a"], pairs=[1]),
+            lambda: plan.fourier(0.1, 0.1, squared_distances=[math.nan], pairs=[1]),
             "squared_distances must be a vector of num",
         ),
         (
