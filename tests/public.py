@@ -1403,7 +1403,7 @@ def way(name):
 
 SPECTRAL = tuple(name for name in STATIONARY if name not in ("sum", "product", "scaled"))
 
-for _name in SPECTRAL:
+for _name in (*SPECTRAL, "linear", "polynomial"):
 
     @way(f"gram and distances of {_name}")
     def _(c, make=KERNELS[_name]):

@@ -321,21 +321,6 @@ def test_fractional_powers_have_finite_gradients_with_copies_among_the_points(x6
     assert slope == pytest.approx((above - below) / 2e-5, rel=1e-6)
 
 
-def test_float32_meets_no_float64(x64, rng):
-    X, w = points(rng, "float32"), probabilities(rng, "float32")
-    f = function(rng, "float32")
-
-    def program(key):
-        Sigma = Covariance(KERNEL, X, w, centered=True)
-        Theta = RandomProjection(key, Sigma, num_features=3)
-        return Theta(f), Sigma.eigenvalues(), Sigma.trace(1.5), Sigma.effective_rank(3), Sigma(f, power=1.5).weights
-
-    for leaf in program(jax.random.key(0)):
-        assert leaf.dtype == jnp.float32
-    text = str(jax.make_jaxpr(program)(jax.random.key(0)))
-    assert "f64[12" not in text and "f32[12" in text
-
-
 # --- errors ----------------------------------------------------------------------------------------------------------
 
 ONES = np.ones((5, 2), np.float32)

@@ -1,6 +1,6 @@
-"""Bounds of amini2021: how they relate, edges of their hypotheses, and Monte Carlo at stated error rates.
+"""Bounds of amini2021: how they relate, and the edges of their hypotheses.
 
-What can be decided without draws is a claim of `proofs_check`, and tests/papers judges all of those.
+That they hold is what the claims of `proofs_check` say, which tests/papers judges: by default all that need no draws.
 """
 
 import itertools
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from support.bound_cases import CONCENTRATION as CASES
-from support.bound_cases import GAMMAS, SPHERES, too_often, wrong_edges
+from support.bound_cases import GAMMAS, SPHERES, wrong_edges
 
 from jaxkern.bounds import concentration
 
@@ -113,33 +113,6 @@ def test_beyond_their_hypotheses_bounds_are_numbers():
 # ------------------------------------------------------------------------------ Theorem A: kernels that are Lipschitz
 
 
-def norm_of_sum(w):
-    """Return |w 1' + 1 w'|, and its Frobenius norm, for rows w."""
-    n, size, total = w.shape[1], np.linalg.norm(w, axis=1), np.sum(w, axis=1)
-    return math.sqrt(n) * size + np.abs(total), np.sqrt(2 * n * size**2 + 2 * total**2)
-
-
-def test_theorem_1_for_the_sum_of_two_numbers_is_exact_in_the_mean_and_holds_as_often_as_it_says(rng):
-    for n, trials in ((1, 40_000), (12, 40_000), (200, 5_000)):
-        operator, frobenius = norm_of_sum(rng.standard_normal((trials, n)))
-        words = dict(lipschitz=1.0, omega=1.0, scale=1.0, num_points=n)
-        mean = concentration.frobenius_mean_lc(**words).value ** 2
-        assert mean == pytest.approx(2 * n * n + 2 * n)
-        squares = frobenius**2
-        assert abs(np.mean(squares) - mean) < 5 * np.std(squares) / math.sqrt(trials)
-        assert np.all(operator <= frobenius * (1 + 1e-12))
-        for t in (0.5, 1.5, 2.5):
-            bound = concentration.lipschitz_kernel(**words, t=t)
-            assert not too_often(int(np.sum(frobenius > bound.value)), trials, 1 - bound.probability)
-        w = rng.uniform(-math.sqrt(3), math.sqrt(3), (trials, n))  # case (b) of LC, density 1 / (2 sqrt 3)
-        bound = concentration.lipschitz_kernel(**dict(words, omega=2 * math.sqrt(3) / math.sqrt(2 * math.pi)), t=1.0)
-        assert not too_often(int(np.sum(norm_of_sum(w)[1] > bound.value)), trials, 1 - bound.probability)
-        assert (
-            concentration.lipschitz_kernel(**words, t=2.0).value
-            < concentration.lipschitz_kernel(**words, t=2.0, as_printed=True).value
-        )
-
-
 def test_theorem_1_fails_as_printed_for_a_support_with_a_gap():
     """W is uniform near -1 and 1: density 1 / (4 e). Then |w|^2 >= n (1 - e)^2 whatever is drawn, and K = x + y."""
     n = 100
@@ -151,60 +124,6 @@ def test_theorem_1_fails_as_printed_for_a_support_with_a_gap():
         assert concentration.lipschitz_kernel(**words, as_printed=True).probability > 0.98
         ratio = least / concentration.lipschitz_kernel(**words, as_printed=True).value
         assert ratio * e == pytest.approx(100 / (8 * (100 * math.sqrt(2) + 30)), rel=0.03)
-
-
-def three_scales(rng, n, d):
-    """Return centres in three groups, far apart and close, and the noise of each point."""
-    centres = rng.standard_normal((n, d)) * np.repeat([0.0, 0.3, 3.0], n // 3)[:, None]
-    return centres, np.repeat([0.2, 0.5, 1.0], n // 3)
-
-
-@pytest.mark.parametrize("kernel", ["distance", "gaussian"])
-def test_distance_kernels_of_points_with_unequal_noise_stay_within_the_bound(kernel, rng):
-    n, d, trials = 12, 2, 3_000
-    centres, noise = three_scales(rng, n, d)
-    X = centres + noise[:, None] * rng.standard_normal((trials, n, d))
-    differences = np.sum((X[:, :, None] - X[:, None]) ** 2, axis=3)
-    if kernel == "distance":
-        K, L = np.sqrt(differences), 1.0
-        total = None
-    else:
-        K, L = np.exp(-differences / 2), concentration.gaussian_lipschitz(lengthscale=1.0).value
-        squared = np.sum((centres[:, None] - centres[None]) ** 2, axis=2)
-        variance = np.array(
-            [
-                [
-                    concentration.gaussian_pair_variance(
-                        squared_distance=squared[i, j],
-                        noise_variance=noise[i] ** 2 + noise[j] ** 2,
-                        lengthscale=1.0,
-                        dim=d,
-                    ).value
-                    for j in range(n)
-                ]
-                for i in range(n)
-            ]
-        )
-        np.fill_diagonal(variance, 0)
-        total = variance.sum()
-    mean = np.mean(K, axis=0)
-    errors = np.sqrt(np.sum((K - mean) ** 2, axis=(1, 2)))  # E K to a relative 1 / sqrt(3000)
-    words = dict(lipschitz=L, omega=1.0, scale=noise.max(), num_points=n, mean_scale=math.sqrt(np.mean(noise**2)))
-    slack = 0.02
-    for t in (0.3, 1.0, 2.0):
-        bound = concentration.distance_kernel(**words, t=t)
-        failures = int(np.sum(errors > bound.value + slack))
-        assert not too_often(failures, trials, 1 - bound.probability)
-        if total is not None:
-            known = {key: value for key, value in words.items() if key != "mean_scale"}
-            sharper = concentration.distance_kernel_from_variance(**known, total_variance=total, t=t)
-            assert sharper.value < bound.value
-            assert not too_often(int(np.sum(errors > sharper.value + slack)), trials, 1 - sharper.probability)
-    if total is not None:
-        spread = np.std(errors**2) / math.sqrt(trials)
-        assert abs(np.mean(errors**2) - total) < 5 * spread + 0.01 * total and spread < 0.05 * total
-    at_rest = concentration.distance_kernel(**words, t=0.0).value
-    assert np.mean(errors**2) <= at_rest**2 * (1 + 5 * np.std(errors**2) / math.sqrt(trials) / at_rest**2)
 
 
 # --------------------------------------------------------------------------------- Theorem B: the inner product kernel
@@ -220,49 +139,6 @@ def test_theorem_2_fails_as_printed_for_random_signs(rng):
         assert 1 < norm / concentration.inner_product_kernel(**words, as_printed=True).value < 1.5 * LN2
         assert norm < concentration.inner_product_kernel(**words).value
     assert concentration.inner_product_kernel(**words, as_printed=True).probability > 0.99
-
-
-def test_inner_products_of_gaussian_points_stay_within_the_bounds(rng):
-    n, d, trials, s = 8, 5, 3_000, 0.7
-    M = rng.standard_normal((d, 2)) @ rng.standard_normal((2, n))
-    norm = np.linalg.norm(M, 2)
-    X = M + s * rng.standard_normal((trials, d, n))
-    K = np.swapaxes(X, 1, 2) @ X
-    errors = np.max(np.abs(np.linalg.eigvalsh(K - d * s**2 * np.eye(n) - M.T @ M)), axis=1)
-    for u in (1.2, 1.6, 2.5):
-        bound = concentration.inner_product_gaussian(scale=s, mean_norm=norm, mean_rank=2, dim=d, num_points=n, u=u)
-        assert not too_often(int(np.sum(errors > bound.value)), trials, 1 - bound.probability)
-    assert np.quantile(errors, 0.95) > 0.3 * bound.value  # informative
-    sd = rng.uniform(0.2, 0.7, (d, n))  # any covariances, here diagonal ones
-    X = M + sd * rng.standard_normal((trials, d, n))
-    K = np.swapaxes(X, 1, 2) @ X
-    centred = K - np.diag(np.sum(sd**2, axis=0)) - M.T @ M
-    errors = np.max(np.abs(np.linalg.eigvalsh(centred)), axis=1)
-    words = dict(scale=sd.max(), frobenius=np.sqrt(np.sum(sd**4, axis=0)).max(), mean_norm=norm)
-    bound = concentration.inner_product_gaussian_any(**words, num_points=n, tau=1.0)
-    assert not too_often(int(np.sum(errors > bound.value)), trials, 1 - bound.probability)
-    z = rng.standard_normal(n)
-    z /= np.linalg.norm(z)
-    forms = np.abs(np.einsum("i,tij,j->t", z, centred, z))
-    for tau in (1.0, 3.0):
-        bound = concentration.quadratic_form_gaussian(**words, tau=tau)
-        assert not too_often(int(np.sum(forms > bound.value)), trials, 1 - bound.probability)
-
-
-def test_the_chaos_of_gaussian_points_has_variance_2v_and_the_stated_tails(rng):
-    n, d, trials = 6, 3, 40_000
-    A, M = rng.standard_normal((n, n)), rng.standard_normal((d, n))
-    S = (A + A.T) / 2
-    X = M + rng.standard_normal((trials, d, n))
-    Z = np.einsum("tki,ij,tkj->t", X, A, X, optimize=True)
-    Z = Z - (d * np.trace(A) + np.sum(A * (M.T @ M)))
-    words = dict(scale=1.0, frobenius=np.linalg.norm(S), op_norm=np.linalg.norm(S, 2), dim=d)
-    words["mean_frobenius"] = np.linalg.norm(M @ S)
-    v = d * words["frobenius"] ** 2 + 2 * words["mean_frobenius"] ** 2
-    assert np.mean(Z**2) == pytest.approx(2 * v, abs=5 * np.std(Z**2) / math.sqrt(trials))
-    for tau in (0.8, 2.0, 5.0):
-        bound = concentration.hanson_wright_gaussian(**words, tau=tau)
-        assert not too_often(int(np.sum(np.abs(Z) > bound.value)), trials, 1 - bound.probability)
 
 
 # ------------------------------------------------------------------------------- Theorem C: blocks and clusters
