@@ -1,4 +1,4 @@
-"""The architecture: each module of a package imports only from those before it, at the top of a file and in functions."""
+"""The architecture: each module imports only from those before it, at the top of a file and inside functions."""
 
 import ast
 import importlib
