@@ -16,9 +16,6 @@ from support.bound_cases import GAMMAS, SPHERES, wrong_edges
 
 from jaxkern.bounds import concentration
 
-LN2 = math.log(2)
-
-
 DEVIATIONS = [name for name, case in CASES.items() if {"t", "u", "tau"} & set(case.words) and "moment" not in name]
 
 
@@ -108,40 +105,6 @@ def test_beyond_their_hypotheses_bounds_are_numbers():
     for n in (1, 0.5):
         assert concentration.u_statistic(bound=1, num_points=n, t=1).value == pytest.approx(2e15, rel=1e-12)
     assert concentration.inner_product_lower(mean_norm=3, mean_rank=9, num_points=9.25, u=2).value == -6
-
-
-# ------------------------------------------------------------------------------ Theorem A: kernels that are Lipschitz
-
-
-def test_theorem_1_fails_as_printed_for_a_support_with_a_gap():
-    """W is uniform near -1 and 1: density 1 / (4 e). Then |w|^2 >= n (1 - e)^2 whatever is drawn, and K = x + y."""
-    n = 100
-    for e in (1e-2, 1e-3, 1e-4):
-        a = math.sqrt(1 - e**2 / 3)
-        words = dict(lipschitz=1.0, omega=4 * e, scale=1.0, num_points=n, t=3.0)
-        least = n * (a - e)
-        assert least > concentration.lipschitz_kernel(**words, as_printed=True).value
-        assert concentration.lipschitz_kernel(**words, as_printed=True).probability > 0.98
-        ratio = least / concentration.lipschitz_kernel(**words, as_printed=True).value
-        assert ratio * e == pytest.approx(100 / (8 * (100 * math.sqrt(2) + 30)), rel=0.03)
-
-
-# --------------------------------------------------------------------------------- Theorem B: the inner product kernel
-
-
-def test_theorem_2_fails_as_printed_for_random_signs(rng):
-    """The psi-2 norm of a sign is 1 / sqrt(log 2); the ratio tends to 3 log(2) / 2 = 1.04 at n = dim."""
-    n = 700
-    words = dict(kappa=1 / math.sqrt(LN2), scale=1, mean_norm=0, dim=n, num_points=n, u=0, c1=1, c2=1)
-    for _ in range(3):
-        W = rng.choice([-1.0, 1.0], (n, n))
-        norm = np.max(np.abs(np.linalg.eigvalsh(W.T @ W - n * np.eye(n))))
-        assert 1 < norm / concentration.inner_product_kernel(**words, as_printed=True).value < 1.5 * LN2
-        assert norm < concentration.inner_product_kernel(**words).value
-    assert concentration.inner_product_kernel(**words, as_printed=True).probability > 0.99
-
-
-# ------------------------------------------------------------------------------- Theorem C: blocks and clusters
 
 
 def literal_parameters(EK, z, R, off_diagonal):
