@@ -256,7 +256,7 @@ def _(c):
     return {"L": (jnp.asarray(kernels.lipschitz(c.kernel, dim=c.dim), c.dtype), ())}
 
 
-def distances(c, direct=False):
+def distances(c):
     points = np.float64(c.plain)
     with np.errstate(all="ignore"):
         largest = np.abs(points).max() or 1.0
