@@ -26,6 +26,7 @@ from proofs_check.report.text import (
     words_and_formulas,
 )
 
+
 def render(report: Json) -> str:
     """Return the page of a report that `proofs_check.report.document.find_fault` accepts."""
     claims = list(zip(_anchors([claim["id"] for claim in report["claims"]]), report["claims"], strict=True))
