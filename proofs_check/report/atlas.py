@@ -71,13 +71,13 @@ def files(run: Json, claims: Sequence[Claim], errata: Mapping[str, str]) -> dict
     papers: dict[str, list[Json]] = {}
     for claim in claims:
         papers.setdefault(claim.paper, []).append(_joined(run, claim, errata))
-    pages = {"index.md": _page("atlas_index.md", **_index(run, papers))}
+    pages = {"index.md": filled("atlas_index.md", **_index(run, papers))}
     for paper, entries in papers.items():
         rows = [(e["id"].removeprefix(f"{paper}:"), e["margins"]) for e in entries if e["margins"]]
         if rows:
             pages[f"{paper}.svg"] = overview(paper, rows)
         title = f"{paper}: {THEORY[paper]}" if paper in THEORY else paper
-        pages[f"{paper}.md"] = _page(
+        pages[f"{paper}.md"] = filled(
             "atlas_paper.md", paper=paper, title=title, source=PAPERS.get(paper, paper), theory=paper in THEORY,
             run=run, entries=entries, shown=len(rows),
             summary=table(("claim", "place", *FORMS, "slack", "controls refuted"), [_summary(e) for e in entries]),
@@ -186,7 +186,8 @@ def display(formula: str) -> str:
     return f"$$\n{line[1:-1]}\n$$" if line.startswith("$") else line
 
 
-def _page(template: str, **values: Any) -> str:
+def filled(template: str, **values: Any) -> str:
+    """Return a page of Markdown from its template; where a line is empty, one is."""
     text = _PAGES.get_template(template).render(values)
     return re.sub(r"\n{3,}", "\n\n", text).strip("\n") + "\n"
 
@@ -199,4 +200,4 @@ _PAGES = jinja2.Environment(
     lstrip_blocks=True,
     undefined=jinja2.StrictUndefined,
 )
-_PAGES.globals |= {"number": number, "row": row}
+_PAGES.globals |= {"cell": cell, "number": number, "row": row, "tex": tex}
