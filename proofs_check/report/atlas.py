@@ -88,7 +88,8 @@ def files(run: Json, claims: Sequence[Claim], errata: Mapping[str, str]) -> dict
 def _joined(run: Json, claim: Claim, errata: Mapping[str, str]) -> dict[str, Any]:
     """Return what the page says of a claim: text of the register, and evidence of the run where it has some."""
     evidence = run["claims"].get(claim.id, {"forms": [], "controls": {}, "notes": []})
-    forms = [{**form, "expected": _expected(claim, form["form"])} for form in evidence["forms"]]
+    expected = {name: form.expect for name, form in claim.forms.items()}
+    forms = [{**form, "expected": expected.get(form["form"], "")} for form in evidence["forms"]]
     margins = {form["form"]: [m for m in map(real, form["margins"]) if not math.isnan(m)] for form in forms}
     controls = [(c.name, c.kind, evidence["controls"].get(c.name)) for c in claim.controls]
     named = "; ".join(
@@ -102,7 +103,7 @@ def _joined(run: Json, claim: Claim, errata: Mapping[str, str]) -> dict[str, Any
         "erratum": errata.get(claim.id, ""),
         "as_expected": all(form["as_expected"] for form in forms) and all(evidence["controls"].values()),
         "display": display(claim.tex),
-        "own": [(name, display(form.tex)) for name, form in _forms(claim) if form.tex and form.tex != claim.tex],
+        "own": [(name, display(form.tex)) for name, form in claim.forms.items() if form.tex and form.tex != claim.tex],
         "hypotheses": with_formulas(claim.hypotheses) if claim.hypotheses.strip() else "",
         "because": cell(claim.because),
         "forms": forms,
@@ -118,14 +119,6 @@ def _joined(run: Json, claim: Claim, errata: Mapping[str, str]) -> dict[str, Any
         "controls": named,
         "command": claim_command(run, claim.id),
     }
-
-
-def _forms(claim: Claim) -> list[tuple[str, Any]]:
-    return [(name, form) for name in FORMS if (form := getattr(claim, name)) is not None]
-
-
-def _expected(claim: Claim, name: str) -> str:
-    return dict(_forms(claim))[name].expect if name in dict(_forms(claim)) else ""
 
 
 def _index(run: Json, papers: Mapping[str, Sequence[Json]]) -> dict[str, Any]:
