@@ -283,17 +283,10 @@ def _bins(distance: np.ndarray, error: np.ndarray) -> list[dict[str, Any]]:
     which = np.clip(np.searchsorted(edges, distance, side="right") - 1, 0, _NUM_BINS - 1)
     bins = []
     for k in np.unique(which):
-        low, middle, high = np.quantile(error[which == k], (0.5, 0.95, 1.0), method="inverted_cdf")
-        bins.append(
-            {
-                "low": float(edges[k]),
-                "high": float(edges[k + 1]),
-                "pairs": int(np.count_nonzero(which == k)),
-                "q50": _number(low),
-                "q95": _number(middle),
-                "q100": _number(high),
-            }
-        )
+        inside = error[which == k]
+        quantiles = np.quantile(inside, (0.5, 0.95, 1.0), method="inverted_cdf")
+        shares = dict(zip(("q50", "q95", "q100"), map(_number, quantiles), strict=True))
+        bins.append({"low": float(edges[k]), "high": float(edges[k + 1]), "pairs": len(inside), **shares})
     return bins
 
 
