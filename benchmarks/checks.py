@@ -19,7 +19,7 @@ def _literal(setting: Setting, trials: int) -> np.ndarray:
     """Return |S* V V^T S - Sigma^3| of `trials` samples: every matrix is formed, every norm is that of LAPACK."""
     rng = np.random.default_rng(0)
     features, weights, eigenvalues = (
-        np.asarray(setting.population[name], np.float64) for name in ("features", "weights", "eigenvalues")
+        np.asarray(setting.data[name], np.float64) for name in ("features", "weights", "eigenvalues")
     )
     n, rows = int(setting.numbers["n"]), setting.shapes["rows"]
     out, shares = np.empty(trials), weights / weights.sum()
@@ -56,7 +56,7 @@ def _trials(small: bool) -> Work:
 
 
 def _size(setting: Setting) -> int:
-    return np.asarray(setting.population["features"]).size * setting.shapes["rows"]
+    return np.asarray(setting.data["features"]).size * setting.shapes["rows"]
 
 
 CASES = (

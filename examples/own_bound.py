@@ -84,7 +84,7 @@ with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "jaxkern", "
     axes = figure.subplots()
     for setting, color, dashes in zip(settings, ("#0072b2", "#009e73"), ("-", "--"), strict=True):
         keys = jax.random.split(jax.random.key(len(dashes)), options.draws)
-        draw = jax.jit(lambda key, setting=setting: distance(key, setting.population, {}, n=200))
+        draw = jax.jit(lambda key, setting=setting: distance(key, setting.data, {}, n=200))
         sample = np.sort(jax.lax.map(draw, keys, batch_size=1000))
         beyond = 1 - np.arange(sample.size) / sample.size
         thin = sample.size - np.unique(np.geomspace(1, sample.size, 400).astype(int))[::-1]

@@ -35,18 +35,18 @@ from jaxkern.bounds import Bound
 class Setting:
     """One place where a claim is tried.
 
-    `population` is a PyTree of arrays, `numbers` holds traced scalars (sample size n, sketch size d, tau, ...), and
+    `data` is a PyTree of arrays, `numbers` holds traced scalars (sample size n, sketch size d, tau, ...), and
     `shapes` holds static whole numbers. Settings that agree in shapes share one compiled trial.
     """
 
     name: str
-    population: Any = None
+    data: Any = None
     numbers: Mapping[str, float] = field(default_factory=dict)
     shapes: Mapping[str, int] = field(default_factory=dict)
 
 
 Trial = Callable[..., jax.Array]
-"""`trial(key, population, numbers, **shapes) -> scalar`: pure, traceable, vmapped by the runner."""
+"""`trial(key, data, numbers, **shapes) -> scalar`: pure, traceable, vmapped by the runner."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Law:
 class Rate:
     """The mean of `trial` behaves like `size ** exponent`: its slope on log scales lies within `exponent +- width`.
 
-    The settings of one run share a population and differ in `numbers[size]`, over at least five values.
+    The settings of one run share their data and differ in `numbers[size]`, over at least five values.
     """
 
     trial: Trial

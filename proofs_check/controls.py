@@ -61,14 +61,14 @@ def changed(
     *,
     numbers: Mapping[str, float] | None = None,
     shapes: Mapping[str, int] | None = None,
-    population: Callable[[Any], Any] | None = None,
+    data: Callable[[Any], Any] | None = None,
 ) -> tuple[Setting, ...]:
-    """Return settings with `what` after their names, some numbers and shapes replaced, and another population.
+    """Return settings with `what` after their names, some numbers and shapes replaced, and other data.
 
     Parameters
     ----------
     numbers, shapes : what to replace or to add.
-    population : takes the population of a setting to the sabotaged one.
+    data : takes the data of a setting to the sabotaged ones.
     """
     return tuple(
         dataclasses.replace(
@@ -76,7 +76,7 @@ def changed(
             name=f"{setting.name}, {what}",
             numbers={**setting.numbers, **(numbers or {})},
             shapes={**setting.shapes, **(shapes or {})},
-            population=setting.population if population is None else population(setting.population),
+            data=setting.data if data is None else data(setting.data),
         )
         for setting in settings
     )

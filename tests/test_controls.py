@@ -37,13 +37,13 @@ def claims():
 def claim(*kinds):
     statement = Identity(lambda key, setting: np.zeros(1))
     return Claim(
-        "toy:1",
-        "toy",
-        "here",
-        "identity",
-        "0=0",
-        "so it is",
-        Form(statement, HERE, "identity"),
+        id="toy:1",
+        paper="toy",
+        where="here",
+        kind="identity",
+        tex="0=0",
+        because="so it is",
+        printed=Form(statement, HERE, "identity"),
         controls=tuple(Control(f"control {i}", statement, HERE, kind) for i, kind in enumerate(kinds)),
     )
 
@@ -78,11 +78,11 @@ def test_a_table_has_the_kinds_of_a_claim_in_one_order():
 
 def test_changed_settings_differ_where_they_should():
     (found,) = controls.changed(
-        HERE, "worse", numbers={"n": 3.0, "d": 1.0}, shapes={"rows": 6}, population=lambda p: {"x": 2 * p["x"]}
+        HERE, "worse", numbers={"n": 3.0, "d": 1.0}, shapes={"rows": 6}, data=lambda p: {"x": 2 * p["x"]}
     )
     assert found.name == "here, worse"
     assert found.numbers == {"n": 3.0, "d": 1.0} and found.shapes == {"rows": 6}
-    assert np.array_equal(found.population["x"], 2 * np.ones(3))
+    assert np.array_equal(found.data["x"], 2 * np.ones(3))
     (same,) = controls.changed(HERE, "only in name")
     assert same == dataclasses.replace(HERE[0], name="here, only in name")
 

@@ -109,7 +109,7 @@ def sample(
 ) -> np.ndarray:
     """Return the statistics of trials 0, ..., num_trials - 1 at a setting, shape (num_trials,), float64.
 
-    `trial(key, population, numbers, **shapes)` must return one scalar; the numbers reach it as a dictionary of
+    `trial(key, data, numbers, **shapes)` must return one scalar; the numbers reach it as a dictionary of
     scalars of the default float dtype. `block` trials run in one call of the compiled function (by default up to
     128, a power of two), `batch` of them side by side on each device (by default as many as its memory and its kind
     suggest); neither changes a random draw. NaN is kept.
@@ -148,7 +148,7 @@ class Draw:
         self._devices = tuple(devices[: math.ceil(block / self._batch)])
         self._fixed, self._trial, self._shapes = batch is not None, trial, tuple(sorted(setting.shapes.items()))
         shared = NamedSharding(Mesh(np.array(self._devices), "trials"), PartitionSpec())
-        self._shared = jax.device_put((key, setting.population, numbers), shared)
+        self._shared = jax.device_put((key, setting.data, numbers), shared)
         self._program: Callable[..., jax.Array] | None = None
 
     def __call__(self, start: int) -> np.ndarray:

@@ -128,9 +128,9 @@ def evaluate(function: Callable[..., Any], key: jax.Array, setting: Setting) -> 
 
 
 def _place(trial: Trial, setting: Setting) -> Any:
-    """Return what tells samples apart; the population by identity, and the others by value."""
+    """Return what tells samples apart; the data by identity, and the others by value."""
     numbers = tuple(sorted((name, float(value)) for name, value in setting.numbers.items()))
-    return trial, setting.name, numbers, tuple(sorted(setting.shapes.items())), id(setting.population)
+    return trial, setting.name, numbers, tuple(sorted(setting.shapes.items())), id(setting.data)
 
 
 def _flat(residual: Any) -> np.ndarray:

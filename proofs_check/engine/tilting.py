@@ -154,7 +154,7 @@ def sum_estimate(key: jax.Array, population: Sides, numbers: Mapping[str, jax.Ar
 
 def log_ceiling(setting: Setting) -> float:
     """Return the log of the ceiling of a setting made here, in float64: what `Rare` asks for."""
-    population = setting.population
+    population = setting.data
     return float(population.log_ceiling)
 
 

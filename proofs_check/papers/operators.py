@@ -20,14 +20,14 @@ _LEADING = 160
 _STEPS = 10
 
 
-def frequencies(key: jax.Array, population: Population, n: jax.Array) -> jax.Array:
-    """Return the frequencies (p,) of the atoms in a sample of n independent draws."""
+def shares(key: jax.Array, population: Population, n: jax.Array) -> jax.Array:
+    """Return the shares (p,) of the atoms in a sample of n independent draws."""
     weights = population["weights"]
     return jax.random.multinomial(key, n, weights, dtype=weights.dtype) / n
 
 
 def covariance(population: Population, weights: jax.Array) -> Apply:
-    """Return u -> Phi' diag(weights) Phi u: Sigma_n for the frequencies of a sample."""
+    """Return u -> Phi' diag(weights) Phi u: Sigma_n for the shares of a sample."""
     features = population["features"]
 
     def apply(u: jax.Array) -> jax.Array:

@@ -398,7 +398,7 @@ def test_what_is_climbed_is_the_gap_of_both_sides_and_decides_the_recheck(target
         ((left, right),) = both_sides(target, params)
         slack = 1e-4
         if target.claim == "ghashami2016:lem3.3-literal":
-            Z = target.recheck(params).settings[0].population["rows"]
+            Z = target.recheck(params).settings[0].data["rows"]
             first, late = Z[: ghashami2016.SKETCH], Z[ghashami2016.SKETCH :]
             slack += 1e-6 * np.linalg.norm(late @ np.linalg.pinv(first), 2) ** 2
         assert height == pytest.approx(scaled_gap(target.claim, params, left, right), abs=slack)

@@ -264,12 +264,12 @@ def test_a_side_that_cannot_occur_is_left_out_and_two_sides_share_a_ceiling():
         tilting.sums("", law, copies=8, above=above, below=below)
         for above, below in ((1.9, 0.3), (1.9, -0.1), (6.0, 0.3))
     )
-    assert len(both.population.sides) == 2 and len(one.population.sides) == len(other.population.sides) == 1
+    assert len(both.data.sides) == 2 and len(one.data.sides) == len(other.data.sides) == 1
     assert tilting.log_ceiling(both) == pytest.approx(
         np.logaddexp(tilting.log_ceiling(one), tilting.log_ceiling(other))
     )
-    shares = [side.share for side in both.population.sides]
-    assert sum(shares) == pytest.approx(1) and one.population.sides[0].share == 1
+    shares = [side.share for side in both.data.sides]
+    assert sum(shares) == pytest.approx(1) and one.data.sides[0].share == 1
     assert both.shapes == {"copies": 8} and both.numbers == {}
 
 

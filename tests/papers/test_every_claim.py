@@ -69,7 +69,7 @@ def faults_of_the_trace(trial, setting, real):
     """Return what is wrong with the program of a trial: its result, its precision, a key that it does not use."""
     numbers = {name: jax.ShapeDtypeStruct((), real) for name in setting.numbers}
     traced, result = jax.make_jaxpr(lambda *args: trial(*args, **setting.shapes), return_shape=True)(
-        jax.random.key(0), setting.population, numbers
+        jax.random.key(0), setting.data, numbers
     )
     if result.shape != ():
         yield f"the result has shape {result.shape}"
@@ -88,7 +88,7 @@ def test_trials_are_programs_of_one_precision_that_use_their_key(every_claim, pa
         for name, part in parts(claims, paper):
             seen, one_key = set(), isinstance(part, Control) and part.kind == "reused key"
             for setting in part.settings if hasattr(part.statement, "trial") else ():
-                shapes = tuple(sorted(setting.shapes.items())), str(jax.tree.map(jnp.shape, setting.population))
+                shapes = tuple(sorted(setting.shapes.items())), str(jax.tree.map(jnp.shape, setting.data))
                 if shapes not in seen:
                     seen.add(shapes)
                     traced += 1

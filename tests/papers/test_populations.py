@@ -98,7 +98,7 @@ def test_frequencies_are_multinomial_at_a_trillion_draws(synthetic):
     n = 1e12
     keys = jax.random.split(jax.random.key(0), 2000)
     with jax.debug_key_reuse(False):  # jax.random.multinomial splits a key in a way that the checker takes for reuse
-        found = np.asarray(jax.vmap(lambda k: op.frequencies(k, arrays, jnp.asarray(n)))(keys))
+        found = np.asarray(jax.vmap(lambda k: op.shares(k, arrays, jnp.asarray(n)))(keys))
     np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
     w = np.asarray(arrays["weights"])
     scores = (found[:, 0] - w[0]) / np.sqrt(w[0] * (1 - w[0]) / n)
@@ -186,22 +186,22 @@ def test_lanczos_steps_are_exact_where_the_operator_has_few_eigenvalues(x64, rng
 def test_few_lanczos_steps_give_norms_and_powers_of_a_large_table(table, n):
     arrays, dim = table.arrays, table.features.shape[1]
     assert dim > op._DENSE
-    frequencies = op.frequencies(jax.random.key(1), arrays, jnp.asarray(n))
-    apply = op.covariance(arrays, frequencies)
+    shares = op.shares(jax.random.key(1), arrays, jnp.asarray(n))
+    apply = op.covariance(arrays, shares)
     deviations = (
         op.difference(op.cube(apply), op.exact_power(arrays, 3)),
-        op.difference(op.sketch(jax.random.key(2), arrays, frequencies, 32), op.exact_power(arrays, 3)),
+        op.difference(op.sketch(jax.random.key(2), arrays, shares, 32), op.exact_power(arrays, 3)),
     )
     found = np.asarray(op.norms(deviations, arrays, jax.random.key(3)))
     truth = np.array([np.linalg.norm(dense(a, dim), 2) for a in deviations])
     assert np.all(found <= truth * (1 + 1e-12)) and np.all(found >= truth * (1 - 1e-5))
-    C = dense_covariance(table, frequencies)
+    C = dense_covariance(table, shares)
     values, vectors = np.linalg.eigh(C)
     f = np.asarray(arrays["f"])
     exact = vectors @ (np.maximum(values, 0) ** 1.5 * (vectors.T @ f)) - table.eigenvalues**1.5 * f
     drawn, wanted = op.powers_applied((apply, op.exact_power(arrays, 1)), 1.5, jnp.asarray(f))
     assert np.linalg.norm(drawn - wanted - exact) <= 1e-2 * np.linalg.norm(exact)
-    assert float(op.trace_cube(arrays, frequencies)) == pytest.approx(np.trace(C @ C @ C), rel=1e-12)
+    assert float(op.trace_cube(arrays, shares)) == pytest.approx(np.trace(C @ C @ C), rel=1e-12)
 
 
 def test_a_trial_decomposes_once(synthetic):

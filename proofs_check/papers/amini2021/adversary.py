@@ -142,7 +142,7 @@ def _distances(X: jax.Array) -> jax.Array:
 
 def _recheck_displacement(params: Result, *, claim: str, form: str) -> Form:
     X = params["points"]
-    arrays = registered(claim, form).settings[0].population
+    arrays = registered(claim, form).settings[0].data
     return registered_at(claim, form, {**arrays, "pairs": lambda key: [(X, X + params["steps"])]})
 
 

@@ -66,7 +66,7 @@ def _theorem_6(scope: Scope) -> Check:
     unnamed, named = settings(4), settings(2)
     tenth = Calibrated(trial, shape, 0.0, PROVED / 10)
     quarter = Tail(trial, lambda setting: laws.rescaled(bound(setting), 0.25))
-    reused = tuple(Setting(s.name, s.population, {**s.numbers, "reused": 1.0}, s.shapes) for s in named[-count:])
+    reused = tuple(Setting(s.name, s.data, {**s.numbers, "reused": 1.0}, s.shapes) for s in named[-count:])
     return Check(
         printed=Form(Calibrated(trial, shape, 0.0, PROVED), unnamed),
         corrected=Form(Tail(trial, bound), named),

@@ -71,7 +71,7 @@ def _means_and_noise(data: Population | None) -> tuple[Setting, ...]:
 def _mean_kernel(scope: Scope) -> Check:
     def error(mean: Any, setting: Setting) -> np.ndarray:
         """A mean kernel matrix minus the true one, by quadrature."""
-        means, noise, tau = (setting.population[name] for name in ("means", "noise", "tau"))
+        means, noise, tau = (setting.data[name] for name in ("means", "noise", "tau"))
         variances = noise**2 / means.shape[1]
         true = np.ones((len(means), len(means)))
         for i, j in zip(*np.where(~np.eye(len(means), dtype=bool)), strict=True):
@@ -80,18 +80,18 @@ def _mean_kernel(scope: Scope) -> Check:
 
     @parametrized(Identity)
     def library(setting: Setting, factor: float = 1.0, power: int = 1) -> np.ndarray:
-        means, noise, tau = (setting.population[name] for name in ("means", "noise", "tau"))
+        means, noise, tau = (setting.data[name] for name in ("means", "noise", "tau"))
         mean = measures.mean_gaussian_kernel(real(means), real(factor * noise**power), tau)
         return error(mean, setting)
 
     def between(setting: Setting) -> np.ndarray:
         """The printed function of mu_i and mu_j, on the diagonal as well."""
-        means, noise, tau = (setting.population[name] for name in ("means", "noise", "tau"))
+        means, noise, tau = (setting.data[name] for name in ("means", "noise", "tau"))
         X = real(means)
         return error(measures.mean_kernel_between(kernels.Gaussian(tau), X, X, float(noise[0])), setting)
 
     settings = _means_and_noise(scope.data)
-    equal = tuple(s for s in settings if np.ptp(s.population["noise"]) == 0)
+    equal = tuple(s for s in settings if np.ptp(s.data["noise"]) == 0)
     halved = library(factor=0.5**0.5)
     return Check(
         printed=Form(Identity(between), equal),
@@ -106,7 +106,7 @@ def _mean_kernel(scope: Scope) -> Check:
 def _pair_variance() -> Check:
     @parametrized(Identity, tolerance=3e5)  # the quadrature subtracts numbers that nearly agree
     def residual(setting: Setting, factor: float = 1.0, power: float = 1.0) -> np.ndarray:
-        m, v, tau = setting.population["m"], setting.numbers["v"], 1.4
+        m, v, tau = setting.data["m"], setting.numbers["v"], 1.4
         squares = laws.mean_of_gaussian(m, v, tau / math.sqrt(2))  # K^2 is a Gaussian kernel, too
         variance = squares - laws.mean_of_gaussian(m, v, tau) ** 2
         right = concentration.gaussian_pair_variance(
@@ -169,7 +169,7 @@ def _eq10(scope: Scope) -> Check:
         """
 
         def right(setting: Setting) -> Bound:
-            n, d = setting.numbers, setting.population.means.shape[1]
+            n, d = setting.numbers, setting.data.means.shape[1]
             deviation = n["scale"] * n["lipschitz"] * math.exp(0.5)
             noise = math.sqrt(d) * (deviation**2 if square else deviation)
             given = {"noise": noise, "lengthscale": 1.0, "dim": d, "num_points": n["n"], "t": n["t"]}

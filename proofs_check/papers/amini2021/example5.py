@@ -192,7 +192,7 @@ def _eq32() -> Check:
 
     def printed(setting: Setting) -> Pairs:
         """vbar^2 / gamma^2 with C1, C2 and the largest radii, the u in the limit, and the constant 2."""
-        radii, d = setting.population, setting.shapes["d"]
+        radii, d = setting.data, setting.shapes["d"]
         spheres = Spheres.of(radii, d)
         u = np.exp(-(np.array(radii) ** 2 + NOISE**2) / (2 * TAU**2))
         c1, c2 = float(u.max() ** 4), float(np.mean(u**2)) * _least_gap(u) ** 2
@@ -203,7 +203,7 @@ def _eq32() -> Check:
     def sides(setting: Setting, power: int = 2) -> Pairs:
         """The quotient between two bounds that differ by O(1 / d), in units of the upper one."""
         d = setting.shapes["d"]
-        spheres = Spheres.of(setting.population, d)
+        spheres = Spheres.of(setting.data, d)
         quotient = spheres.variance / spheres.separation
         top = float(np.mean(spheres.heights**2 * spheres.radii**power)) ** 2 / d
         largest = float(spheres.products.max())
@@ -225,7 +225,7 @@ def _closest() -> Check:
     @parametrized(Inequality)
     def sides(setting: Setting, choose: Callable[[Spheres], Any], limit: bool = True) -> Pairs:
         """All variances v_kk^2 over that of the chosen sphere; in the limit up to exp(2 x^2 / (d + 2))."""
-        spheres = Spheres.of(setting.population, setting.shapes["d"])
+        spheres = Spheres.of(setting.data, setting.shapes["d"])
         variances = np.diag(spheres.variances)
         room = np.exp(2 * spheres.radii**4 / (spheres.dim + 2)) if limit else np.ones(len(variances))
         return lines(((r, 1) for r in variances / variances[choose(spheres)] / room), "amini2021, after (32)")
@@ -248,7 +248,7 @@ def _bandwidth() -> Check:
 
     def increase(setting: Setting) -> Pairs:
         """1 / gamma^2 and vbar^2 / gamma^2 over what they are for twice the bandwidth, from 0.7 to 2.8."""
-        values = [logs(setting.population, 0.7 * 2**i) for i in range(3)]
+        values = [logs(setting.data, 0.7 * 2**i) for i in range(3)]
         return [
             (math.exp(before - after), always(1, "amini2021, after (32)"))
             for first, second in itertools.pairwise(values)
@@ -258,11 +258,11 @@ def _bandwidth() -> Check:
     @parametrized(Inequality)
     def sides(setting: Setting, level: float = 1.0) -> Pairs:
         """d vbar^2 / gamma^2 over its limit, to within 4 times the largest (r^2 + sigma^2) / tau^2."""
-        radii = np.array(setting.population)
+        radii = np.array(setting.data)
         target = level * 4 * float(np.mean(radii**2)) ** 2 / _least_gap(radii**2) ** 2
         pairs = []
         for tau in (30.0, 100.0):
-            value = d * math.exp(logs(setting.population, tau)[1])
+            value = d * math.exp(logs(setting.data, tau)[1])
             pairs.append((abs(value / target - 1), 4 * (radii.max() ** 2 + NOISE**2) / tau**2))
         return lines(pairs, "amini2021, after (32), the limit")
 

@@ -21,12 +21,12 @@ def _decomposition() -> Check:
 
     def correlation(setting: Setting) -> np.ndarray:
         """The covariance of the noise along the mean and of what stays with the signal, over |Sigma|."""
-        return np.abs(along @ setting.population @ across) / op_norm(setting.population)
+        return np.abs(along @ setting.data @ across) / op_norm(setting.data)
 
     @parametrized(Inequality)
     def sides(setting: Setting, factor: float = 1.0) -> Pairs:
         """Given the signal the noise has the Schur complement as its covariance, which is 1 / (u' Sigma^-1 u)."""
-        Sigma = setting.population
+        Sigma = setting.data
         cross = along @ Sigma @ across
         left = op_norm(along @ Sigma @ along - cross @ np.linalg.pinv(across @ Sigma @ across) @ cross.T)
         gap = abs(left - 1 / float(direction @ np.linalg.solve(Sigma, direction)))

@@ -62,7 +62,7 @@ def _values(kernel: Any, X: jax.Array, Y: jax.Array) -> jax.Array:
 def _lipschitz_kernels() -> Check:
     def sides(factor: float) -> Inequality:
         def check(key: jax.Array, setting: Setting) -> Pairs:
-            kernel, dim = setting.population["kernel"], setting.shapes["dim"]
+            kernel, dim = setting.data["kernel"], setting.shapes["dim"]
             x1, x2, first, second = np.asarray(jax.random.normal(key, (4, 300, dim)), np.float64)
             steps = 10.0 ** np.random.default_rng(1).uniform(-1, 0.5, (300, 1))
             y1, y2 = x1 + steps * first, x2 + np.where(np.arange(300) % 2, 1, 0)[:, None] * steps * second
@@ -129,7 +129,7 @@ def _class_lc(scope: Scope) -> Check:
     )
     bound = per_point(concentration.lipschitz_kernel, mean_scale="mean_scale")
     tail, first = Tail(trials.gram_error, bound), around(models[:1], scope.deltas[:1])
-    reused = tuple(Setting(s.name, s.population, {**s.numbers, "reused": 1.0}) for s in around(models[:1], (0.01,)))
+    reused = tuple(Setting(s.name, s.data, {**s.numbers, "reused": 1.0}) for s in around(models[:1], (0.01,)))
     return Check(
         corrected=Form(tail, around(models, scope.deltas)),
         controls=(
@@ -193,7 +193,7 @@ def _known_variance(scope: Scope) -> Check:
 
     def settings(deltas: Sequence[float]) -> tuple[Setting, ...]:
         return tuple(
-            dataclasses.replace(s, numbers={**s.numbers, "total_variance": total(s.population)})
+            dataclasses.replace(s, numbers={**s.numbers, "total_variance": total(s.data)})
             for s in around(scope.models, deltas)
         )
 

@@ -37,12 +37,12 @@ def _separations() -> Check:
         return float(population.gamma2), float(population.gamma_tilde2)
 
     def balanced(key: jax.Array, setting: Setting) -> np.ndarray:
-        gamma2, gamma_tilde2 = parameters(rng_of(key), setting.population)
-        return np.array([gamma_tilde2 * len(setting.population) / gamma2 - 1])
+        gamma2, gamma_tilde2 = parameters(rng_of(key), setting.data)
+        return np.array([gamma_tilde2 * len(setting.data) / gamma2 - 1])
 
     def sides(lower: Callable[[np.ndarray], float]) -> Inequality:
         def check(key: jax.Array, setting: Setting) -> Pairs:
-            rng, shares, source = rng_of(key), setting.population, "amini2021, (22)"
+            rng, shares, source = rng_of(key), setting.data, "amini2021, (22)"
             pairs = []
             for _ in range(30):
                 gamma2, gamma_tilde2 = parameters(rng, shares)

@@ -76,9 +76,9 @@ def _displacements(formula: Callable[..., Bound], factor: float = 1.0) -> Inequa
     """Return the check of |K(X) - K(X')|_F against a bound, divided by sqrt(n) |X - X'|_F."""
 
     def check(key: jax.Array, setting: Setting) -> Pairs:
-        kernel, constant = setting.population["kernel"], setting.population["lipschitz"]
+        kernel, constant = setting.data["kernel"], setting.data["lipschitz"]
         pairs = []
-        for X, Y in setting.population["pairs"](key):
+        for X, Y in setting.data["pairs"](key):
             unit = math.sqrt(len(X)) * float(np.linalg.norm(X - Y))
             change = np.asarray(gram(kernel, real(X)) - gram(kernel, real(Y)), np.float64)
             right = formula(lipschitz=constant, num_points=len(X), displacement=float(np.linalg.norm(X - Y)))

@@ -113,7 +113,7 @@ def paired_mean(
 
     The map is that of the kernel drawn(K); without `normalised` its factor 1/sqrt(t) is taken off.
     """
-    kernel, pair = setting.population["kernel"], setting.population["pair"]
+    kernel, pair = setting.data["kernel"], setting.data["pair"]
     w, weights = _along(pair, key, scale)
     x, y = features.PairedFourier(drawn(kernel), w)(pair)
     product = (x * y).reshape(2, -1).sum(axis=0) * w.shape[0] * (1 if normalised else w.shape[0])
@@ -127,7 +127,7 @@ def shifted_mean(
 
     Four equally spaced shifts have the mean over all shifts exactly. The map is that of the kernel drawn(K).
     """
-    kernel, pair = setting.population["kernel"], setting.population["pair"]
+    kernel, pair = setting.data["kernel"], setting.data["pair"]
     w, weights = _along(pair, key, 1.0)
     shifts = jnp.asarray(np.arange(4) * math.pi / 2 * shifted, pair.dtype)
     phi = features.ShiftedFourier(drawn(kernel), jnp.repeat(w, 4, axis=0), jnp.tile(shifts, w.shape[0]))
@@ -142,7 +142,7 @@ def variances(key: jax.Array, setting: Setting, *, distance: bool) -> tuple[floa
     Of the inner product, or of the squared distance. Both are exact: quadrature nodes for the frequencies, and eight
     equally spaced shifts, which have the mean of every trigonometric polynomial of degree below 8.
     """
-    kernel, pair = setting.population["kernel"], setting.population["pair"]
+    kernel, pair = setting.data["kernel"], setting.data["pair"]
     w, chances = _along(pair, key, 1.0)
     count, weights = w.shape[0], np.asarray(chances, float)
     x, y = np.asarray(features.PairedFourier(kernel, w)(pair), float).reshape(2, 2, count) * math.sqrt(count)

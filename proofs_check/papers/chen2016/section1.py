@@ -25,7 +25,7 @@ from proofs_check.papers.shared import as_residual, bound_of, real
 def _metric() -> Check:
     def holds(power: int) -> Inequality:
         def triangles(setting: Setting) -> list[Any]:
-            X = real(setting.population)
+            X = real(setting.data)
             D = all_distances(X) ** power
             i, j, k = (a.ravel() for a in np.meshgrid(*[np.arange(len(X))] * 3, indexing="ij"))
             distinct = (i < k) & (j != i) & (j != k)
@@ -54,7 +54,7 @@ def _factor(X: jax.Array) -> jax.Array:
 def _embedding() -> Check:
     def residual(dropped: int) -> Identity:
         def distances_of_images(setting: Setting) -> np.ndarray:
-            X = real(setting.population)
+            X = real(setting.data)
             F = np.asarray(_factor(X), float)[:, : len(X) - dropped]
             first, second = np.triu_indices(len(X), 1)
             return as_residual(np.linalg.norm(F[first] - F[second], axis=1) / all_distances(X)[first, second] - 1)

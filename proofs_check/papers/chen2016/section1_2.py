@@ -31,7 +31,7 @@ from proofs_check.papers.shared import as_residual, bound_of, real
 def _unit_vectors(scope: Scope) -> Check:
     def residual(shifted: bool) -> Identity:
         def relations(key: jax.Array, setting: Setting) -> np.ndarray:
-            kernel, pair, K = setting.population["kernel"], setting.population["pair"], setting.numbers["K"]
+            kernel, pair, K = setting.data["kernel"], setting.data["pair"], setting.numbers["K"]
             draw = features.shifted_fourier if shifted else features.paired_fourier
             x, y = draw(key, kernel, pair.shape[1], num_frequencies=setting.shapes["rows"], dtype=pair.dtype)(pair)
             inner, squared = float(jnp.vdot(x, y, precision=HIGHEST)), float(jnp.sum((x - y) ** 2))
@@ -50,7 +50,7 @@ def _unit_vectors(scope: Scope) -> Check:
 def _gram_error() -> Check:
     def holds(share: float) -> Inequality:
         def both(key: jax.Array, setting: Setting) -> list[Any]:
-            X, kernel = real(setting.population), kernels.Gaussian(1.0)
+            X, kernel = real(setting.data), kernels.Gaussian(1.0)
             phi = features.paired_fourier(key, kernel, X.shape[1], num_frequencies=10, dtype=X.dtype)
             Z = np.asarray(phi(X), float)
             E = np.asarray(gram(kernel, X), float) - Z @ Z.T

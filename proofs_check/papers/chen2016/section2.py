@@ -66,9 +66,9 @@ def _lemma_2_1_proof() -> Check:
 
 def _corollary_2_1(scope: Scope) -> Check:
     statement = Expectation(trials.inner_product, lambda s: s.numbers["K"], lambda s: 1.0)
-    doubled = controls.changed(scope.pairs, "twice as far", population=lambda p: {**p, "pair": 2 * p["pair"]})
+    doubled = controls.changed(scope.pairs, "twice as far", data=lambda p: {**p, "pair": 2 * p["pair"]})
     swapped = controls.changed(
-        scope.pairs, "gamma", population=lambda p: {**p, "kernel": controls.gamma_for_lengthscale(p["kernel"])}
+        scope.pairs, "gamma", data=lambda p: {**p, "kernel": controls.gamma_for_lengthscale(p["kernel"])}
     )
     return Check(
         printed=Form(statement, scope.pairs),

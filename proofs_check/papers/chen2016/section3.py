@@ -61,7 +61,7 @@ def _eq2() -> Check:
 
     def holds(lower: Callable[..., Bound], distances: Callable[[np.ndarray], np.ndarray] = distances_of) -> Inequality:
         def both(setting: Setting) -> list[Any]:
-            r = np.asarray(setting.population)
+            r = np.asarray(setting.data)
             D = distances(r)
             lowers = [above(d, lower(distance=float(x))) for d, x in zip(D, r, strict=True)]
             return lowers + all_at_most_one(D / r, "chen2016, (2), right")
@@ -107,7 +107,7 @@ def _eq3() -> Check:
 def _expansions() -> Check:
     def residual(sign: float, halved: bool = True) -> Identity:
         def ratio(key: jax.Array, setting: Setting) -> np.ndarray:
-            pair = setting.population
+            pair = setting.data
             phi = features.paired_fourier(key, kernels.Gaussian(1.0), 2, num_frequencies=8, dtype=pair.dtype)
             x, y = phi(pair)
             difference = pair[0] - pair[1]

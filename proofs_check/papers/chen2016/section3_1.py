@@ -105,7 +105,7 @@ def _theorem_3_1(scope: Scope) -> Check:
 def _small_copies() -> Check:
     def holds(curvature: bool) -> Inequality:
         def both(key: jax.Array, setting: Setting) -> list[Any]:
-            X, slack = setting.population, setting.numbers["slack"]
+            X, slack = setting.data, setting.numbers["slack"]
             first, second = np.triu_indices(len(X), 1)
             r = np.linalg.norm(X[first] - X[second], axis=1)
             scale = 2 * math.sqrt(slack) / np.max(r)

@@ -205,7 +205,7 @@ def _given_pair(scope: Scope) -> Check:
 def _of_histogram(setting: Setting, *, times: float = 1.0, stretched: float = 1.0) -> Bound:
     """Return the bound for pairs counted by the lower edges of their squared distances, those times `stretched`^2."""
     n, bins = setting.numbers, np.append(EDGES, np.inf)
-    counts = np.histogram(np.asarray(setting.population["squared"], float), bins)[0]
+    counts = np.histogram(np.asarray(setting.data["squared"], float), bins)[0]
     some = counts > 0
     return fourier.relative_distances_given(
         eps=n["eps"],

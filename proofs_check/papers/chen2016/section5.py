@@ -84,7 +84,7 @@ def _lemma_5_1() -> Check:
 def _lemma_5_1_proof() -> Check:
     def residual(gradient: Callable[[np.ndarray, np.ndarray], float]) -> Identity:
         def relative(setting: Setting) -> np.ndarray:
-            w, delta = setting.population
+            w, delta = setting.data
             slope = float(np.linalg.norm(np.asarray(_gradients(real(delta)[None], real(w)[None]), float)))
             return as_residual([gradient(w, delta) / slope - 1])
 
@@ -188,7 +188,7 @@ def _lemma_5_2(scope: Scope) -> Check:
             name = f"d={dim}, |Delta| <= {radius:.3g}, eps=0.3, delta={delta:g}, t={t}"
             differences = ball(directions, radius * np.geomspace(1e-2, 1, 32))
             settings.append(Setting(name, differences, numbers, {"rows": t}))
-    many = controls.changed(settings[-1:], "d=30", population=lambda p: {**p, "directions": real(np.eye(30))})
+    many = controls.changed(settings[-1:], "d=30", data=lambda p: {**p, "directions": real(np.eye(30))})
     control = Tail(trials.error_over_ball, without_dimension)
     return Check(
         corrected=Form(Tail(trials.error_over_ball, bound), tuple(settings)),

@@ -25,7 +25,7 @@ from proofs_check.papers.shared import always, as_residual, real
 def _residual() -> Check:
     def relative(extra: int) -> Identity:
         def both(key: jax.Array, setting: Setting) -> np.ndarray:
-            X, k = setting.population, setting.shapes["components"]
+            X, k = setting.data, setting.shapes["components"]
             phi = features.paired_fourier(key, kernels.Gaussian(1.0), 3, num_frequencies=12, dtype=X.dtype)
             Z = phi(X)
             if setting.shapes["centred"]:
@@ -57,7 +57,7 @@ def _relative_residual() -> Check:
 
     def additive(times: bool) -> Inequality:
         def both(key: jax.Array, setting: Setting) -> list[Any]:
-            X, kernel = setting.population, kernels.Gaussian(1.0)
+            X, kernel = setting.data, kernels.Gaussian(1.0)
             phi = features.paired_fourier(key, kernel, 3, num_frequencies=setting.shapes["t"], dtype=X.dtype)
             Z, G = np.asarray(phi(X), float), np.asarray(gram(kernel, X), float)
             exact, approximate = np.linalg.eigvalsh(G), np.linalg.eigvalsh(Z @ Z.T)
@@ -112,9 +112,9 @@ def residual_sides(key: jax.Array, setting: Setting, *, of_features: bool = True
     G is the mean over the 12 frequencies, which the library draws, so that it is the expectation of Ghat exactly. For
     `of_features=False`, Rhat_k is the residual of G itself outside the k leading directions of the draw.
     """
-    X, t = setting.population["points"], setting.shapes["t"]
+    X, t = setting.data["points"], setting.shapes["t"]
     count = 12
-    phi = features.paired_fourier(key, setting.population["kernel"], X.shape[1], num_frequencies=count, dtype=X.dtype)
+    phi = features.paired_fourier(key, setting.data["kernel"], X.shape[1], num_frequencies=count, dtype=X.dtype)
     Z = np.asarray(phi(X), float).reshape(len(X), 2, count) * math.sqrt(count)
     parts = np.einsum("iaj,kaj->jik", Z, Z)
     draws = list(itertools.combinations_with_replacement(range(count), t))

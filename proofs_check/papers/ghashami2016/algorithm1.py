@@ -63,8 +63,8 @@ def lost_in_lemma_3_2(A: np.ndarray, B: np.ndarray) -> float:
 
 def feature_rows(key: jax.Array, cloud: Cloud, size: int) -> np.ndarray:
     """Return Z (n, size) of the library's shifted features, in float64."""
-    phi = draw(key, cloud.population, size, 0)
-    return np.asarray(phi(cloud.population["points"]), np.float64)
+    phi = draw(key, cloud.data, size, 0)
+    return np.asarray(phi(cloud.data["points"]), np.float64)
 
 
 def pairs_of_rows(sketch_size: int) -> np.ndarray:

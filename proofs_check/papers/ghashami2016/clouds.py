@@ -34,7 +34,7 @@ class Cloud:
         return len(self.points)
 
     @functools.cached_property
-    def population(self) -> dict[str, Any]:
+    def data(self) -> dict[str, Any]:
         """What trials need: the kernel, the points (n, d) and their Gram matrix (n, n), in the default dtype."""
         points = jnp.asarray(self.points, jax.dtypes.canonicalize_dtype(float))
         return {"kernel": self.kernel, "points": points, "gram": gram(self.kernel, points)}
@@ -42,7 +42,7 @@ class Cloud:
     def setting(self, label: str, numbers: Mapping[str, float], shapes: Mapping[str, int]) -> Setting:
         """Return a setting on these points; its numbers have their number, n."""
         name = f"{self.name}, n={self.num_points}, {label}"
-        return Setting(name, self.population, {"n": float(self.num_points), **numbers}, shapes)
+        return Setting(name, self.data, {"n": float(self.num_points), **numbers}, shapes)
 
 
 def clusters(first: int, second: int) -> Cloud:
@@ -81,13 +81,13 @@ def own(data: Population) -> Cloud:
 
 def tails(cloud: Cloud, rank: int) -> tuple[float, float]:
     """Return |G - G_k|_2 and |G - G_k|_F."""
-    values = np.linalg.eigvalsh(np.asarray(cloud.population["gram"], np.float64))[::-1][rank:]
+    values = np.linalg.eigvalsh(np.asarray(cloud.data["gram"], np.float64))[::-1][rank:]
     return float(np.max(np.abs(values))), float(np.linalg.norm(values))
 
 
 def coherence(cloud: Cloud, rank: int) -> float:
     """Return n / k times the largest squared row of the k leading eigenvectors of G."""
-    vectors = np.linalg.eigh(np.asarray(cloud.population["gram"], np.float64))[1][:, ::-1][:, :rank]
+    vectors = np.linalg.eigh(np.asarray(cloud.data["gram"], np.float64))[1][:, ::-1][:, :rank]
     return float(np.max(np.sum(vectors**2, axis=1))) * cloud.num_points / rank
 
 

@@ -24,7 +24,7 @@ def _sketch_fact() -> Check:
     @parametrized(Inequality)
     def loses(setting: Setting, shrink_at: Callable[[int], int]) -> list[tuple[float, Bound]]:
         """Return the check of |A'A - B'B|_2 <= eps |A|_F^2 for the sketch that shrinks at shrink_at(l)."""
-        A, size = setting.population["rows"], setting.shapes["l"]
+        A, size = setting.data["rows"], setting.shapes["l"]
         B, _ = algorithm1.algorithm_1(A, size, shrink_at=shrink_at(size))
         energy = float(np.sum(A**2))
         right = streaming.frequent_directions(residual_energy=1.0, sketch_size=size, rank=0)
@@ -48,11 +48,11 @@ def _sketch_fact() -> Check:
 
 
 def _nystrom_at(cloud: clouds.Cloud, size: int, rank: int, spectral: bool, delta: float) -> Setting:
-    gram = cloud.population["gram"]
+    gram = cloud.data["gram"]
     tail = jnp.asarray(clouds.tails(cloud, rank)[0 if spectral else 1], gram.dtype)
     return Setting(
         f"{cloud.name}, n={cloud.num_points}, c={size}, k={rank}, delta={delta:g}",
-        {**cloud.population, "tail": tail},
+        {**cloud.data, "tail": tail},
         {"delta": delta, "tau": math.log(1 / delta), "from": float(cloud.num_points), "scale": 1.0},
         {"size": size, "rank": rank, "spectral": int(spectral)},
     )
@@ -114,7 +114,7 @@ def _nystrom_coherence(scope: Scope) -> Check:
         size = math.ceil(2 * coherence * rank * math.log(rank / delta) / eps**2)
         setting = _nystrom_at(cloud, size, rank, True, delta)
         name = setting.name + (", full rank" if full else "")
-        return Setting(name, setting.population, setting.numbers, {"size": size, "rank": size if full else rank})
+        return Setting(name, setting.data, setting.numbers, {"size": size, "rank": size if full else rank})
 
     exact = {"eps": eps, "coherence": coherence, "rank": rank, "num_points": cloud.num_points}
     tail = Tail(trials.nystrom_ratio, bound_of(streaming.nystrom_coherence, num_landmarks="size", **exact))
@@ -141,7 +141,7 @@ def _features_mean() -> Check:
 
     mean = Expectation(trials.inner_product, target, lambda setting: 1.0, limits=lambda setting: (-2.0, 2.0))
     settings = two_points(1.0)
-    swapped = controls.changed(settings, "gamma", population=lambda p: {**p, "kernel": kernels.Gaussian(0.5)})
+    swapped = controls.changed(settings, "gamma", data=lambda p: {**p, "kernel": kernels.Gaussian(0.5)})
     return Check(
         printed=Form(mean, settings),
         controls=(
@@ -156,7 +156,7 @@ def _features_entries(scope: Scope) -> Check:
 
     def shape(setting: Setting) -> Bound:
         n, delta = setting.numbers["n"], setting.numbers["delta"]
-        dim = setting.population["points"].shape[1]
+        dim = setting.data["points"].shape[1]
         value = math.sqrt(dim * math.log(n / delta) / size)
         return Bound(value, 1 - delta, n >= 1 and delta <= 0.5, "ghashami2016, Section 1.1 (random features)")
 

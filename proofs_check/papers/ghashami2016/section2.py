@@ -28,10 +28,10 @@ SIZES = tuple(  # n points in dimension d, m features and l rows of the sketch
 def _features_squares() -> Check:
     def sides(right: float) -> Inequality:
         def check(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
-            if setting.population is None:
+            if setting.data is None:
                 Z = algorithm1.sign_rows(range(16))
             else:
-                Z = np.asarray(trials.draw(key, setting.population, 16, 0)(setting.population["points"]), np.float64)
+                Z = np.asarray(trials.draw(key, setting.data, 16, 0)(setting.data["points"]), np.float64)
             return lines([(float(np.max(Z**2)) * Z.shape[1], right)], SOURCE)
 
         return Inequality(check)

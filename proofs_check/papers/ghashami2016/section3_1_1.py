@@ -98,8 +98,8 @@ def _second_moment(scope: Scope) -> Check:
     settings = []
     for cloud in scope.clouds:
         for paired in (0, 1):
-            double = float(jnp.mean(gram(cloud.kernel, 2 * cloud.population["points"])))
-            square = float(jnp.mean(cloud.population["gram"] ** 2))
+            double = float(jnp.mean(gram(cloud.kernel, 2 * cloud.data["points"])))
+            square = float(jnp.mean(cloud.data["gram"] ** 2))
             target = ((1 + double) / 2 if paired else 1 + double / 2) - square
             if target > 1e-3:  # pairs reproduce the Gram matrix of copies of a point exactly
                 numbers, shapes = {"scale": 1, "target": target / 8}, {"size": 8, "paired": paired}
@@ -111,7 +111,7 @@ def _second_moment(scope: Scope) -> Check:
     mean = Expectation(trials.frobenius_square, target_of, target_of)
     repeated = controls.one_draw(settings[:1], "size")
     swapped = controls.changed(
-        settings[-1:], "gamma", population=lambda p: {**p, "kernel": controls.gamma_for_lengthscale(p["kernel"])}
+        settings[-1:], "gamma", data=lambda p: {**p, "kernel": controls.gamma_for_lengthscale(p["kernel"])}
     )
     return Check(
         corrected=Form(mean, tuple(settings)),

@@ -52,7 +52,7 @@ def _feature_streams(streams: Sequence[Cloud], size: int) -> tuple[Setting, ...]
 
 def _stream(key: jax.Array, setting: Setting) -> tuple[np.ndarray, int]:
     """Return the rows of a setting and l."""
-    population, size = setting.population, setting.shapes["l"]
+    population, size = setting.data, setting.shapes["l"]
     if "rows" in population:
         return population["rows"], size
     return feature_rows(key, population["cloud"], FEATURES), size
@@ -174,7 +174,7 @@ def _null_space() -> Check:
 
     def printed(setting: Setting) -> list[tuple[float, Bound]]:
         """Return the largest |B x| over x = V U'y, in units of |B|_2."""
-        A, B = setting.population["A"], setting.population["B"]
+        A, B = setting.data["A"], setting.data["B"]
         U, V = columns(A)
         X = V @ U.T @ orthogonal(A, B)
         return lines([(float(np.linalg.norm(B @ X, 2) / np.linalg.norm(B, 2)), 0.0)], "ghashami2016")
@@ -182,7 +182,7 @@ def _null_space() -> Check:
     @parametrized(Inequality)
     def right(setting: Setting, step: Callable[[np.ndarray], np.ndarray]) -> list[tuple[float, Bound]]:
         """Return the check of |A'y|^2 <= |A A'y| where B A'y = 0, with step(A'y) for A'y in the last two."""
-        A, B = setting.population["A"], setting.population["B"]
+        A, B = setting.data["A"], setting.data["B"]
         size = float(np.linalg.norm(A, 2))
         pairs = []
         for y in orthogonal(A, B).T:
@@ -255,13 +255,13 @@ def _lem3_3_literal(scope: Scope) -> Check:
 
 def _oblique() -> Check:
     def printed(setting: Setting) -> list[tuple[float, Bound]]:
-        Z, W = setting.population["A"], row_space(setting.population["B"])
+        Z, W = setting.data["A"], row_space(setting.data["B"])
         oblique = (Z - Z @ W @ W.T) @ np.linalg.pinv(Z, rcond=1e-9)
         return lines([(float(np.linalg.norm(oblique, 2)), 1.0)], "ghashami2016, Lemma 3.3, proof")
 
     @parametrized(Identity)
     def equal(setting: Setting, complement: bool) -> np.ndarray:
-        Z, W = setting.population["A"], row_space(setting.population["B"])
+        Z, W = setting.data["A"], row_space(setting.data["B"])
         N = linalg.null_space(W.T) if complement else W
         size = float(np.linalg.norm(Z, 2)) ** 2
         left = float(np.linalg.norm(Z @ Z.T - Z @ W @ W.T @ Z.T, 2))

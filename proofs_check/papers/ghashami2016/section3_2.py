@@ -24,10 +24,10 @@ def _bullet(scope: Scope) -> Check:
     rank = 1
 
     def with_tail(cloud: Cloud, label: str, numbers: dict[str, float], shapes: dict[str, int]) -> Setting:
-        tail = jnp.asarray(tails(cloud, rank)[1], cloud.population["gram"].dtype)
+        tail = jnp.asarray(tails(cloud, rank)[1], cloud.data["gram"].dtype)
         numbers, shapes = {**numbers, "seen": float(cloud.num_points)}, {**shapes, "rank": rank}
         setting = cloud.setting(f"{label}, k={rank}", numbers, shapes)
-        return dataclasses.replace(setting, population={**setting.population, "tail": tail})
+        return dataclasses.replace(setting, data={**setting.data, "tail": tail})
 
     def tail_of(as_printed: bool) -> Tail:
         names = {"num_features": "size", "num_points": "n", "sketch_size": "rows"}
@@ -65,8 +65,8 @@ def _approximated(clouds: Sequence[Cloud]) -> tuple[Setting, ...]:
 def _matrices(key: jax.Array, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
     """Return G and the features Z, divided by sqrt(n): their eigenvalues are at most 1 and 2."""
     n = setting.numbers["n"]
-    Z = trials.draw(key, setting.population, **setting.shapes)(setting.population["points"])
-    return np.asarray(setting.population["gram"], np.float64) / n, np.asarray(Z, np.float64) / math.sqrt(n)
+    Z = trials.draw(key, setting.data, **setting.shapes)(setting.data["points"])
+    return np.asarray(setting.data["gram"], np.float64) / n, np.asarray(Z, np.float64) / math.sqrt(n)
 
 
 def _lem3_4(scope: Scope) -> Check:
@@ -146,7 +146,7 @@ def _lem3_5(scope: Scope) -> Check:
 
         def check(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
             if "k" in setting.shapes:
-                return [pair(setting.population["G"], setting.population["H"], setting.shapes["k"])]
+                return [pair(setting.data["G"], setting.data["H"], setting.shapes["k"])]
             G, Z = _matrices(key, setting)
             return [pair(G, Z @ Z.T, rank) for rank in (1, 2, 3)]
 

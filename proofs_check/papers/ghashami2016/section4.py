@@ -45,7 +45,7 @@ def _losses(G: np.ndarray, first: bool) -> list[float]:
 def _crossover_frobenius() -> Check:
     def ratios(setting: Setting, first: bool = False) -> list[float]:
         """Return Nystrom's mean squares over those of RNCA at the same size."""
-        G, doubled = setting.population["gram"], setting.population["doubled"]
+        G, doubled = setting.data["gram"], setting.data["doubled"]
         return [loss / trials.features_mean_square(G, doubled, c) for c, loss in enumerate(_losses(G, first), 1)]
 
     def somewhere(setting: Setting) -> list[tuple[float, Bound]]:
@@ -67,7 +67,7 @@ def _crossover_frobenius() -> Check:
 def _nystrom_mean() -> Check:
     @parametrized(Inequality)
     def holds(setting: Setting, first: bool) -> list[tuple[float, Bound]]:
-        G, n = setting.population["gram"], len(setting.population["gram"])
+        G, n = setting.data["gram"], len(setting.data["gram"])
         mean_square = float(np.sum(G**2)) / n**2
         return [
             (loss / n**2, streaming.nystrom_frobenius_mean(mean_square=mean_square, num_landmarks=c))

@@ -93,7 +93,7 @@ class Scope(shared.Scope):
 
     def population_of(self, setting: Setting) -> Population:
         """Return the population of a setting."""
-        return next(p for p in self.populations if p.arrays is setting.population)
+        return next(p for p in self.populations if p.arrays is setting.data)
 
     def bound(self, formula: Callable[..., Bound], **options: Any) -> Callable[[Setting], Bound]:
         """Return the bound of a setting: population quantities by name, n, d and tau from its numbers."""

@@ -69,7 +69,7 @@ def sampled_product(key: jax.Array, population: Mapping[str, jax.Array], numbers
     """The squared error of (3) over |u|^2_L2 |f|^2_L2, for u = f."""
     weights = population["weights"]
     values = matmul(population["features"], population["f"]) ** 2
-    error = jnp.vdot(op.frequencies(key, population, numbers["n"]) - weights, values, precision=HIGHEST)
+    error = jnp.vdot(op.shares(key, population, numbers["n"]) - weights, values, precision=HIGHEST)
     return (error / jnp.vdot(weights, values, precision=HIGHEST)) ** 2
 
 
@@ -128,7 +128,7 @@ def _eq4(scope: Scope) -> Check:
 def _eq5(scope: Scope) -> Check:
     @parametrized(Identity)
     def holds(setting: Setting, claimed: Callable[[Any, jax.Array], jax.Array]) -> np.ndarray:
-        kernel, landmarks = setting.population["kernel"], setting.population["landmarks"]
+        kernel, landmarks = setting.data["kernel"], setting.data["landmarks"]
         sections = rkhs.section(kernel, landmarks)
         exact = rkhs.Covariance(kernel, landmarks).inner(sections, sections, power=1)
         return np.asarray(jnp.abs(claimed(kernel, landmarks) - exact) / jnp.max(jnp.abs(exact))).ravel()
@@ -157,7 +157,7 @@ def _eq5(scope: Scope) -> Check:
 
     # K^2 and K are proportional when the kernel is constant or its atoms are orthogonal and equally frequent.
     telling = tuple(s for s in scope.literals if s.name.startswith(("gauss", "skewed", "data")))
-    gaussian = tuple(s for s in telling if isinstance(s.population["kernel"], kernels.Gaussian))
+    gaussian = tuple(s for s in telling if isinstance(s.data["kernel"], kernels.Gaussian))
     return Check(
         printed=Form(holds(printed), scope.literals),
         controls=(
@@ -181,7 +181,7 @@ def _projected(projection: Callable[[jax.Array, jax.Array], jax.Array], *, cente
     """
 
     def residual(key: jax.Array, setting: Setting) -> np.ndarray:
-        kernel, landmarks, f = (setting.population[k] for k in ("kernel", "landmarks", "f"))
+        kernel, landmarks, f = (setting.data[k] for k in ("kernel", "landmarks", "f"))
         n = landmarks.shape[0]
         Z = jnp.linalg.qr(jax.random.normal(key, (n, n), landmarks.dtype))[0] * math.sqrt(n)
         V, offset = projection(Z, gram(kernel, landmarks)), jnp.zeros((n,), landmarks.dtype)

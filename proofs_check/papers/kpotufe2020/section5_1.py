@@ -24,11 +24,11 @@ def _assumption1() -> Check:
         return float(np.linalg.norm(law.weights @ law.features)) / math.sqrt(law.kappa), 0.0
 
     def centring(setting: Setting) -> list[tuple[float, Bound]]:
-        return lines([uncentred(setting.population)], "kpotufe2020, Assumption 1")
+        return lines([uncentred(setting.data)], "kpotufe2020, Assumption 1")
 
     def markov(power: float) -> Sides:
         def sides(setting: Setting) -> list[tuple[float, Bound]]:
-            law: TwoGroups = setting.population
+            law: TwoGroups = setting.data
             squares, pairs = law.features**2, [uncentred(law)]
             for k in range(1, len(law.eigenvalues)):
                 outside = squares[:, k:].sum(1) / squares.sum(1)
@@ -123,8 +123,8 @@ def _relative() -> Check:
 def _scale_free() -> Check:
     def separated(law: TwoGroups, d: float, k: int) -> Setting:
         setting = law.setting({"n": 1.0, "d": d}, k=k)
-        squares = np.sum(np.asarray(setting.population["pairs"]) ** 2, axis=1)
-        within = np.asarray(setting.population["within"])
+        squares = np.sum(np.asarray(setting.data["pairs"]) ** 2, axis=1)
+        within = np.asarray(setting.data["within"])
         sizes = {"squared_diameter": float(squares[within].max()), "squared_distance": float(squares[~within].min())}
         return dataclasses.replace(setting, numbers={**setting.numbers, **sizes})
 
@@ -135,7 +135,7 @@ def _scale_free() -> Check:
     laws = ((two_clusters(), 1), (four_atoms(labels=(0, 1, 0, 1)), 2))
     settings = tuple(separated(law, d, k) for law, k in laws for d in (300.0, 1e5))
     tail = Tail(trials.image_ratio, bound_of(sketching.relative_separation))
-    wrong = controls.changed(settings[:1], "mixed", population=mixed)
+    wrong = controls.changed(settings[:1], "mixed", data=mixed)
     return Check(
         corrected=Form(tail, settings),
         controls=(Control("pairs of the other set counted as within", tail, wrong, "hypothesis broken"),),

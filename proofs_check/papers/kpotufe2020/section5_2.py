@@ -42,14 +42,14 @@ def _uncentred_mixtures(weights: Sequence[float], cluster: float) -> tuple[Setti
 def _holds(
     setting: Setting, compared: Callable[[Mixture], tuple[float, float]], source: str
 ) -> list[tuple[float, Bound]]:
-    return lines(map(compared, setting.population), f"kpotufe2020, {source}")
+    return lines(map(compared, setting.data), f"kpotufe2020, {source}")
 
 
 def _mixture() -> Check:
     @parametrized(Identity)
     def holds(setting: Setting, sign: float, *, swapped: bool = False) -> np.ndarray:
         errors = []
-        for m in setting.population:
+        for m in setting.data:
             gamma = 1 / m.gamma if swapped else m.gamma
             first, second = m.means
             within = m.weight * m.covariances[0] + (1 - m.weight) * m.covariances[1]

@@ -55,9 +55,9 @@ def _counted_square(key: jax.Array, population: Mapping[str, Any], numbers: Any)
     """The same by counts and the Gaussian law given the sample, as the trials of all tail bounds do."""
     del numbers
     key_sample, key_sketch = jax.random.split(key)
-    frequencies = op.frequencies(key_sample, population, jnp.asarray(float(_DRAWS), population["weights"].dtype))
+    shares = op.shares(key_sample, population, jnp.asarray(float(_DRAWS), population["weights"].dtype))
     f = matmul(population["features"].T, population["f"])
-    return jnp.vdot(f, op.sketch(key_sketch, population, frequencies, _ROWS)(f), precision=HIGHEST)
+    return jnp.vdot(f, op.sketch(key_sketch, population, shares, _ROWS)(f), precision=HIGHEST)
 
 
 def _three_atoms() -> tuple[Setting, ...]:
@@ -81,7 +81,7 @@ def _shortcut_counts() -> Check:
         return {**population, "features": population["features"].T}
 
     atoms, law = _three_atoms(), Law(_counted_square, _shortcut_cdf)
-    transposed = controls.changed(atoms, "transposed", population=without_adjoint)
+    transposed = controls.changed(atoms, "transposed", data=without_adjoint)
     control = Control("L' for L in K = L L'", law, transposed, "transpose for adjoint")
     return Check(corrected=Form(law, atoms), controls=(_single(_counted_square, atoms), control))
 

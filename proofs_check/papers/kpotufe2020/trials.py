@@ -19,20 +19,20 @@ Numbers = Mapping[str, jax.Array]
 
 def covariance_deviation(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
     """|Sigma_n - Sigma|_HS."""
-    difference = op.frequencies(key, population, numbers["n"]) - population["weights"]
+    difference = op.shares(key, population, numbers["n"]) - population["weights"]
     return op.hilbert_schmidt(population, difference)
 
 
 def cube_deviation(key: jax.Array, population: Arrays, numbers: Numbers, *, target: int = 3) -> jax.Array:
     """|Sigma_n^3 - Sigma^3|, or its distance from another power."""
     key_sample, key_norm = jax.random.split(key)
-    sample = op.covariance(population, op.frequencies(key_sample, population, numbers["n"]))
+    sample = op.covariance(population, op.shares(key_sample, population, numbers["n"]))
     return op.norm(op.difference(op.cube(sample), op.exact_power(population, target)), population, key_norm)
 
 
 def cube_trace(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
     """tr Sigma_n^3."""
-    return op.trace_cube(population, op.frequencies(key, population, numbers["n"]))
+    return op.trace_cube(population, op.shares(key, population, numbers["n"]))
 
 
 def projection(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
@@ -46,21 +46,21 @@ def projection(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: in
 def sketch(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, target: int = 3) -> jax.Array:
     """|S* V V^T S - Sigma^3|, or its distance from another power."""
     key_sample, key_rows, key_norm = jax.random.split(key, 3)
-    frequencies = op.frequencies(key_sample, population, numbers["n"])
-    drawn = op.sketch(key_rows, population, frequencies, rows)
+    shares = op.shares(key_sample, population, numbers["n"])
+    drawn = op.sketch(key_rows, population, shares, rows)
     return op.norm(op.difference(drawn, op.exact_power(population, target)), population, key_norm)
 
 
 def conditional_ratio(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
     """|S* V V^T S - Sigma_n^3| over the shape of Lemma B.3, whose right-hand side depends on the sample."""
     key_sample, key_rows, key_norms = jax.random.split(key, 3)
-    frequencies = op.frequencies(key_sample, population, numbers["n"])
-    cubed = op.cube(op.covariance(population, frequencies))
-    drawn = op.sketch(key_rows, population, frequencies, rows)
+    shares = op.shares(key_sample, population, numbers["n"])
+    cubed = op.cube(op.covariance(population, shares))
+    drawn = op.sketch(key_rows, population, shares, rows)
     deviation, size = op.norms((op.difference(drawn, cubed), cubed), population, key_norms)
     shape = sketching.conditional_sketch(
         op_norm3=size,
-        trace3=op.trace_cube(population, frequencies),
+        trace3=op.trace_cube(population, shares),
         d=numbers["d"],
         tau=numbers["tau"],
         constant=1.0,
@@ -83,7 +83,7 @@ def weak_difference_unscaled(key: jax.Array, population: Arrays, numbers: Number
 def weak_difference_coupled(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
     """The same difference when both operators are driven by one and the same Gaussians."""
     key_sample, key_normal = jax.random.split(key)
-    sample = op.covariance(population, op.frequencies(key_sample, population, numbers["n"]))
+    sample = op.covariance(population, op.shares(key_sample, population, numbers["n"]))
     f = population["f"]
     drawn, wanted = op.powers_applied((sample, op.exact_power(population, 1)), 1.5, f)
     return (
@@ -105,9 +105,9 @@ def coupling_distance(key: jax.Array, population: Arrays, numbers: Numbers) -> j
 
 def scales(key: jax.Array, population: Arrays, numbers: Numbers, target: int = 3) -> tuple[jax.Array, jax.Array]:
     """<f, Sigma_n^3 f>^(1/2) and <f, Sigma^3 f>^(1/2), or the latter for another power; from fold_in(key, 0)."""
-    frequencies = op.frequencies(jax.random.fold_in(key, 0), population, numbers["n"])
+    shares = op.shares(jax.random.fold_in(key, 0), population, numbers["n"])
     f = population["f"]
-    sample = jnp.vdot(f, op.cube(op.covariance(population, frequencies))(f), precision=HIGHEST)
+    sample = jnp.vdot(f, op.cube(op.covariance(population, shares))(f), precision=HIGHEST)
     exact = jnp.vdot(f, op.exact_power(population, target)(f), precision=HIGHEST)
     return jnp.sqrt(sample), jnp.sqrt(exact)
 
@@ -118,7 +118,7 @@ def scales(key: jax.Array, population: Arrays, numbers: Numbers, target: int = 3
 def sampled_cube(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
     """<f, Sigma_n^3 f> over <f, Sigma^3 f>."""
     f = population["f"]
-    sample = op.covariance(population, op.frequencies(key, population, numbers["n"]))
+    sample = op.covariance(population, op.shares(key, population, numbers["n"]))
     exact = jnp.vdot(f, op.exact_power(population, 3)(f), precision=HIGHEST)
     return jnp.vdot(f, op.cube(sample)(f), precision=HIGHEST) / exact
 
@@ -153,7 +153,7 @@ def _halves(key: jax.Array, population: Arrays, numbers: Numbers) -> tuple[jax.A
     """Return A and B, (r, p), with A A' = Sigma_n^3 and, given the sample, B B' distributed as S* V V^T S."""
     key_sample, key_rows = jax.random.split(key)
     features = population["features"]
-    weighted = jnp.sqrt(op.frequencies(key_sample, population, numbers["n"]))[:, None] * features
+    weighted = jnp.sqrt(op.shares(key_sample, population, numbers["n"]))[:, None] * features
     half = matmul(matmul(weighted.T, weighted), weighted.T)
     root = wishart_root(key_rows, features.shape[0], numbers["d"], features.dtype)
     return half, matmul(half, root) / jnp.sqrt(numbers["d"])

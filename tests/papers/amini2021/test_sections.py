@@ -24,12 +24,6 @@ SLOW = (
 SLOW_OURS = ("thm1-lc", "distance-kernel", "inner-product-any", "misclassification-operator")
 
 
-@pytest.fixture(scope="module")
-def claims():
-    with jax.enable_x64(True):
-        yield {claim.id: claim for claim in register.claims(papers=("amini2021",))}
-
-
 def corrected_only(claim):
     return dataclasses.replace(claim, printed=None, controls=())
 
@@ -48,13 +42,13 @@ def test_verdicts_of_claims_that_are_drawn_are_as_expected(claims, chosen):
 
 
 def test_every_kind_of_fault_is_among_the_controls(claims):
-    kinds = {control.kind for claim in claims.values() for control in claim.controls}
+    kinds = {control.kind for claim in claims.values() if claim.paper == "amini2021" for control in claim.controls}
     assert {"n for n - 1", "centred for uncentred", "swapped constants", "reused key", "low precision"} <= kinds
 
 
 def test_the_settings_of_a_form_have_names_of_their_own(claims):
     """Their keys come from the names."""
-    for claim in claims.values():
+    for claim in [claim for claim in claims.values() if claim.paper == "amini2021"]:
         for part in (claim.printed, claim.corrected, *claim.controls):
             names = [setting.name for setting in part.settings] if part else []
             assert len(set(names)) == len(names), claim.id

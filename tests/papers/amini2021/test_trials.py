@@ -33,7 +33,7 @@ def test_claims_are_made_without_mean_kernels_and_share_their_numbers(monkeypatc
 
     monkeypatch.setattr(measures, "mean_kernel", computed)
     settings = list(settings_of(register.claims(profile=profile, papers=("amini2021",))))
-    models = [setting.population for _, setting in settings if isinstance(setting.population, trials.Model)]
+    models = [setting.data for _, setting in settings if isinstance(setting.data, trials.Model)]
     assert len(models) > 50 and not any("arrays" in vars(model) for model in models)
     shared = (trials.gram_error, trials.misclassified)
     assert len({tuple(sorted(s.numbers)) for part, s in settings if getattr(part.statement, "trial", 0) in shared}) == 1

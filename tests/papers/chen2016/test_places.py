@@ -28,7 +28,7 @@ def test_pairs_of_a_users_rows_are_at_quantiles_of_their_distances(x64, rng):
     pairs = places.pairs_of(data)
     assert [setting.name for setting in pairs] == [f"rows at distance {r:.4g}" for r in wanted]
     for setting, r in zip(pairs, wanted, strict=True):
-        first, second = np.asarray(setting.population["pair"])
+        first, second = np.asarray(setting.data["pair"])
         assert np.linalg.norm(first - second) == pytest.approx(lengthscale * r)
         assert setting.numbers["K"] == pytest.approx(math.exp(-(r**2) / 2))
     ours = [setting.name for setting in places.pairs_of(None)]

@@ -30,8 +30,8 @@ def test_algorithm_1_is_the_librarys_sketch_shrunk_at_half(claims, rows):
 def test_the_only_decomposition_of_a_short_stream_is_that_of_its_first_rows(claims):
     """What `literal_stream_error` takes for Algorithm 1 is what Algorithm 1 returns."""
     cloud = clouds.grid_then_cluster(6, 3)
-    found = trials.literal_stream_error(jax.random.key(0), cloud.population, {}, size=40, rows=6)
+    found = trials.literal_stream_error(jax.random.key(0), cloud.data, {}, size=40, rows=6)
     Z = algorithm1.feature_rows(jax.random.key(0), cloud, 40)
     _, W = algorithm1.algorithm_1(Z, 6)
-    error = np.linalg.norm(np.asarray(cloud.population["gram"]) - Z @ W @ W.T @ Z.T, 2)
+    error = np.linalg.norm(np.asarray(cloud.data["gram"]) - Z @ W @ W.T @ Z.T, 2)
     assert float(found) == pytest.approx(error / 9, rel=1e-9) and found > 0.25

@@ -16,8 +16,8 @@ TINY = dataclasses.replace(draws.QUICK, max_trials=64, max_control=64, max_draws
 
 def test_the_gram_of_doubled_differences_is_a_fourth_power():
     for setting in clouds.small_grams():
-        G = setting.population["gram"]
-        np.testing.assert_allclose(setting.population["doubled"], G**4, rtol=1e-9)
+        G = setting.data["gram"]
+        np.testing.assert_allclose(setting.data["doubled"], G**4, rtol=1e-9)
         if setting.name.startswith("line"):
             scale = float(setting.name.split()[-1])
             assert G[0, 1] == pytest.approx(math.exp(-1 / (2 * scale**2)))

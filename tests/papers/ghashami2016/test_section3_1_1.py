@@ -11,7 +11,7 @@ def test_the_second_moment_is_that_of_the_features(claims):
     """4 cos(a + g)^2 cos(b + g)^2 has the mean cos(a - b)^2 + 1 / 2 over g; the rest is quadrature."""
     claim = claims["jaxkern:gram-frobenius-identity"].corrected
     setting = next(s for s in claim.settings if s.name.startswith("skewed") and s.shapes["paired"] == 0)
-    X, G = (np.asarray(setting.population[name]) for name in ("points", "gram"))
+    X, G = (np.asarray(setting.data[name]) for name in ("points", "gram"))
     w = np.linspace(-9, 9, 361)
     density = np.exp(-(w**2) / 2) / np.sum(np.exp(-(w**2) / 2))
     # cos^2 = (1 + cos 2) / 2, and the two coordinates of a frequency are independent and symmetric.

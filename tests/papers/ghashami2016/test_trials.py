@@ -23,7 +23,7 @@ def test_rows_enter_a_reservoir_with_probability_c_over_i(claims):
 
 def test_the_exact_mean_of_nystrom_is_that_of_all_samples():
     """Sets of landmarks with the number of samples that have them, against all 4^3 samples one by one."""
-    G = clouds.small_grams()[4].population["gram"][:4, :4]
+    G = clouds.small_grams()[4].data["gram"][:4, :4]
     one_by_one = [trials.landmark_loss(G, sorted(set(chosen))) for chosen in itertools.product(range(4), repeat=3)]
     assert trials.nystrom_mean_squares(G)[2] == pytest.approx(np.mean(one_by_one), rel=1e-9)
 
@@ -38,14 +38,14 @@ def test_theorem_i_on_one_orthogonal_pair_by_hand():
 def test_nystrom_of_a_sample_is_a_pseudo_inverse(x64):
     """The trial's error against NumPy for the landmarks that its key draws, at full rank and cut to rank 2."""
     cloud = clouds.clusters(6, 4)
-    G = np.asarray(cloud.population["gram"])
+    G = np.asarray(cloud.data["gram"])
     chosen = np.asarray(jax.random.uniform(jax.random.key(0), (8,), jnp.float64) * 10).astype(int)
     C, W = G[:, chosen], G[np.ix_(chosen, chosen)]
     values, vectors = np.linalg.eigh(W)
     for rank in (2, 8):
         kept = [i for i in np.argsort(-values)[:rank] if values[i] > 1e-10]
         inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
-        found = trials._sample(jax.random.key(0), cloud.population, {"from": 10.0}, 8, rank, replace=True)
+        found = trials._sample(jax.random.key(0), cloud.data, {"from": 10.0}, 8, rank, replace=True)
         np.testing.assert_allclose(found, G - C @ inverse @ C.T, atol=1e-7)
 
 
