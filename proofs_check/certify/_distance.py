@@ -26,6 +26,7 @@ import numpy as np
 from jaxkern import checks
 from jaxkern.features import as_map
 from jaxkern.kernels import psd_kernel
+from proofs_check.certify._errors import finite
 from proofs_check.certify._rows import Rows, distinct, embed, rows_of
 from proofs_check.certify._tiles import (
     Ratios,
@@ -169,7 +170,7 @@ class Distance:
                 "pairs": len(error),
                 "zero_pairs": pairs.zero_pairs,
                 "unresolved": pairs.unresolved,
-                "largest": _number(error.max()) if len(error) else None,
+                "largest": finite(error.max()) if len(error) else None,
                 "bins": _bins(distance, error),
             }
         }
@@ -285,13 +286,9 @@ def _bins(distance: np.ndarray, error: np.ndarray) -> list[dict[str, Any]]:
     for k in np.unique(which):
         inside = error[which == k]
         quantiles = np.quantile(inside, (0.5, 0.95, 1.0), method="inverted_cdf")
-        shares = dict(zip(("q50", "q95", "q100"), map(_number, quantiles), strict=True))
+        shares = dict(zip(("q50", "q95", "q100"), map(finite, quantiles), strict=True))
         bins.append({"low": float(edges[k]), "high": float(edges[k + 1]), "pairs": len(inside), **shares})
     return bins
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if math.isfinite(value) else None
 
 
 def _off(squared_ratio: float) -> float:
