@@ -450,7 +450,7 @@ def test_a_curve_has_a_marker_a_size_and_a_band(found):
     count = collections.Counter(kind[0] for kind in kinds if kind)
     theory = sum("theory" in kind for kind in kinds)
     assert theory == 1  # only kernel_jl is asked for a size among those with a time
-    assert count["mark"] - theory == sizes == 6 + 6 + 5 + 5 + 4 + 2 + 5 + 5 == len(plot.numbers.rows)
+    assert count["mark"] - theory == sizes == 6 + 6 + 5 + 5 + 4 + 2 + 5 + 5 == len(plot.points)
     assert count["curve"] == count["band"] == 8 and count["ring"] == 4
     assert len({kind[1] for kind in kinds if kind[:1] == ["curve"]}) == 8  # a colour of its own for every map
 
