@@ -104,7 +104,7 @@ def _eq3() -> Check:
     )
 
 
-def _expansions() -> Check:
+def expansions() -> Check:
     def residual(sign: float, halved: bool = True) -> Identity:
         def ratio(key: jax.Array, setting: Setting) -> np.ndarray:
             pair = setting.data

@@ -102,7 +102,7 @@ def _theorem_3_1(scope: Scope) -> Check:
     )
 
 
-def _small_copies() -> Check:
+def small_copies() -> Check:
     def holds(curvature: bool) -> Inequality:
         def both(key: jax.Array, setting: Setting) -> list[Any]:
             X, slack = setting.data, setting.numbers["slack"]

@@ -158,7 +158,7 @@ def _lemma_6_1_proof() -> Check:
     )
 
 
-def _theorem_6_1() -> Check:
+def theorem_6_1() -> Check:
     def holds(loss: Callable[[float], float], limit: bool) -> Inequality:
         def both(key: jax.Array, setting: Setting) -> list[Any]:
             X, K, h = _on_a_line(key, setting)

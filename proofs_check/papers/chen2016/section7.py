@@ -22,7 +22,7 @@ from proofs_check.papers.chen2016.places import Scope, pairs_by_difference, rows
 from proofs_check.papers.shared import always, as_residual, real
 
 
-def _residual() -> Check:
+def residual() -> Check:
     def relative(extra: int) -> Identity:
         def both(key: jax.Array, setting: Setting) -> np.ndarray:
             X, k = setting.data, setting.shapes["components"]
@@ -50,7 +50,7 @@ def _residual() -> Check:
     )
 
 
-def _relative_residual() -> Check:
+def relative_residual() -> Check:
     def bound(setting: Setting) -> Bound:
         s = setting.numbers
         return Bound(s["eps"], 1 - 1 / s["n"], True, "chen2016, Section 7.1")
