@@ -66,7 +66,7 @@ def bounds_of(claim: Claim) -> list[Any]:
     """Return the code of the public functions of `jaxkern.bounds` that a claim's forms call at their first settings."""
     seen: dict[Any, None] = {}
 
-    def watch(frame: FrameType, event: str, argument: Any) -> None:
+    def watch(frame: FrameType, event: str, _: Any) -> None:
         module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name
         if event == "call" and module.startswith("jaxkern.bounds.") and name[0] not in "_<":
             seen.setdefault(frame.f_code)

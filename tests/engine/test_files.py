@@ -12,6 +12,7 @@ import itertools
 import os
 import random
 import shutil
+import subprocess
 import sys
 import time
 import types
@@ -248,3 +249,38 @@ def test_a_fault_in_embedding_costs_no_finished_block(way, monkeypatch, tmp_path
 
 def double(x):
     return x + x
+
+
+FOREVER = f"""
+import itertools, sys, time
+sys.path.insert(0, {str(Path(__file__).resolve().parents[1])!r})
+from engine import test_files as t
+t.checkpoint.digest_of_program = lambda: "0"
+sys.modules["proofs_check.register"] = t.types.SimpleNamespace(claims=lambda **options: [t.CLAIM])
+t.draws.PROFILES = {{"quick": t.toys.PROFILE}}
+for name, call in t.CALLS.items():  # so that kills come between calls, too
+    setattr(t.files, name, lambda *args, call=call: (time.sleep(0.002), call(*args))[1])
+for i in itertools.count():
+    t.main(["--output", str(i)])
+"""
+
+
+@pytest.mark.slow
+def test_fifty_kills_lose_nothing(whole, capsys, tmp_path):
+    draw, stages = random.Random(0), set()
+    kept = {"JAX_ENABLE_COMPILATION_CACHE": "true", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    kept["JAX_COMPILATION_CACHE_DIR"] = str(tmp_path / "cache")
+    for _ in range(50):
+        for folder in Path().glob("[0-9]*"):
+            shutil.rmtree(folder)
+        child = [sys.executable, "-c", FOREVER]
+        with subprocess.Popen(child, stdout=subprocess.DEVNULL, env=os.environ | kept) as process:
+            while not Path("1").exists():  # by now all is compiled
+                assert process.poll() is None
+                time.sleep(0.01)
+            time.sleep(draw.uniform(0, 1))
+            process.kill()
+        last = max(Path().glob("[0-9]*"), key=lambda path: int(path.name))
+        stages.add(frozenset(path.name for path in last.iterdir()))
+        goes_on(last, whole, set())
+    assert len(stages) > 2
