@@ -97,9 +97,6 @@ def with_torch(device: Any) -> tuple[Any, str, Callable[[Any], Any]] | None:
     return torch, "cuda", lambda _: torch.cuda.synchronize()
 
 
-# ------------------------------------------------------------------------------------------------------- reporting
-
-
 def table(document: Mapping[str, Any]) -> str:
     """Return the document as Markdown."""
     card, versions = document["accelerator"], document["versions"]

@@ -50,9 +50,6 @@ def table(claims: Iterable[Claim]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-# ------------------------------------------------------------------------------------------------------------ settings
-
-
 def changed(
     settings: Sequence[Setting],
     what: str,
@@ -88,9 +85,6 @@ def one_draw(settings: Sequence[Setting], shape: str = "rows") -> tuple[Setting,
     return changed(settings, "one draw for all", shapes={shape: 1})
 
 
-# -------------------------------------------------------------------------------------------------- bounds and trials
-
-
 def scaled(bound: Callable[[Setting], Bound], factor: Callable[[Setting], float]) -> Callable[[Setting], Bound]:
     """Return a bound whose value is multiplied by a factor that may depend on the setting."""
 
@@ -111,9 +105,6 @@ def same_key(trial: Trial) -> Trial:
         return trial(jax.random.key(0), population, numbers, **shapes)
 
     return sabotaged
-
-
-# ------------------------------------------------------------------------------------------------ numbers and kernels
 
 
 def in_half(tree: Any) -> Any:

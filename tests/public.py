@@ -147,9 +147,6 @@ def op(name, check=nothing_more, **words):
     return register
 
 
-# --------------------------------------------------------------------------------------------- what may be checked
-
-
 def finite(values):
     values = np.float64(values)
     return values[np.isfinite(values)]
@@ -209,8 +206,6 @@ def sup(c):
 STATIONARY = ("gaussian", "laplacian", "exponential", "cauchy", "matern32", "matern52", "sum", "product", "scaled")
 EVERY = tuple(name for name in KERNELS if name != "scaled matern32")  # that one is for examples of Fourier features
 PSD = tuple(name for name in EVERY if name != "distance")
-
-# ------------------------------------------------------------------------------------------------------- kernels
 
 
 def check_value(c, v):
@@ -296,9 +291,6 @@ def _(c):
     return {"median": (kernels.sampled_quantile_lengthscale(c.key, c.X, num_pairs=20), ())}
 
 
-# ---------------------------------------------------------------------------------------------------------- gram
-
-
 def check_gram(c, v):
     yield from equal("K and its transpose", v["K"], v["K"].T)
     if c.kernel_name in BOUNDED | {"sum", "scaled", "user"}:
@@ -382,9 +374,6 @@ def _(c):
         "back": (gram.kernel_distance(c.kernel, Y, X), (c.n,)),
         "itself": (gram.kernel_distance(c.kernel, X, X), (c.n,)),
     }
-
-
-# ------------------------------------------------------------------------------------------------------ measures
 
 
 @op(
@@ -515,8 +504,6 @@ def _(c):
     return {"psi": (measures.sphere_mgf(c.X, 5), c.plain.shape)}
 
 
-# ------------------------------------------------------------------------------------------------------ problems
-
 for _name, _law in {
     "GaussianLaw": lambda c: problems.GaussianLaw(),
     "UniformImageLaw": lambda c: problems.UniformImageLaw(),
@@ -578,9 +565,6 @@ def _(c):
         c.key, num_points=2 * c.n, dim=c.dim, num_clusters=c.n, centers=c.X, noise=0.5, dtype=c.dtype
     )
     return parts(problem, points=(2 * c.n, c.dim), labels=(2 * c.n,))
-
-
-# ---------------------------------------------------------------------------------------------------------- rkhs
 
 
 def function(c, columns=2):
@@ -698,8 +682,6 @@ def _(c):
     return {"theta f": (theta(function(c)), (2, 4)), "adjoint": (theta.adjoint(c.numbers(4))(c.Y), (c.n + 1,))}
 
 
-# ----------------------------------------------------------------------------------------------------- landmarks
-
 DRAWN = "rows of the points are returned as they are, missing entries with them; which ones are drawn says nothing"
 
 
@@ -734,9 +716,6 @@ def _(c):
     init, update, merge = landmarks.reservoir(num_landmarks=5)
     state = merge(update(init(c.key, c.dim, c.dtype), c.X), init(c.other_key, c.dim, c.dtype))
     return {"rows": (state.points, (5, c.dim)), "seen": (state.seen, ())}
-
-
-# ------------------------------------------------------------------------------------------------------ features
 
 
 def check_projection(c, v):
@@ -866,9 +845,6 @@ def _(c):
     return stream_values(c, pca.finalize(state, num_components=2))
 
 
-# ------------------------------------------------------------------------------------------- frequent directions
-
-
 def check_sketch(*parts):
     """The sketch is of the rows of these parts of the case, X and Y."""
 
@@ -932,9 +908,6 @@ def _(c):
     return sketch_values(c, state)
 
 
-# --------------------------------------------------------------------------------------------------------- audit
-
-
 def check_errors(c, v):
     yield from within("largest", v["largest"], 0, np.inf)
     slack = 64 * c.eps * (1 + float(finite(v["largest"]).max(initial=0)))
@@ -965,9 +938,6 @@ def check_spectral_error(c, v):
 def _(c):
     found = audit.spectral_error(c.other_key, fourier_map(c), c.kernel, c.X, num_steps=2, num_probes=min(c.n, 2))
     return parts(found, lower=(), upper=())
-
-
-# ----------------------------------------------------------------------------------- kmeans, clustering, learn, metrics
 
 
 def check_partition(c, v):
@@ -1068,9 +1038,6 @@ for _name in ("spectral_error", "frobenius_error"):
         return {"error": (getattr(metrics, name)(c.K, jnp.eye(c.n, dtype=c.dtype)), ())}
 
 
-# ------------------------------------------------------------------------------------------------------ scale, io
-
-
 @op("scale.embed", check_fourier, least=0, overflows=True, arrays=True)
 def _(c):
     out = scale.embed(fourier_map(c), c.X, block_size=5)
@@ -1125,9 +1092,6 @@ op("io.save", check_saved, least=0, points=False, hides=SAVED)(saved)
 op("io.load", check_saved, least=0, points=False, hides=SAVED)(saved)
 
 
-# ------------------------------------------------------------------------------------------- bounds of whole arrays
-
-
 @op("bounds.concentration.block_parameters", least=2, words=("mean_kernel",), hides="whole blocks are as they are")
 def _(c):
     labels = jnp.arange(c.n, dtype=jnp.int32) % c.few
@@ -1150,9 +1114,6 @@ def _(c):
     return parts(found, probability=())
 
 
-# ------------------------------------------------------------------------------------------------------ estimators
-
-
 def estimator_entry(name, width, widest=10_000, **settings):
     """scikit-learn converts what it can to float64, and refuses NaN, infinity and the rest in its own words."""
     check = check_fourier if name.endswith(("Fourier", "Fastfood")) else nothing_more
@@ -1170,9 +1131,6 @@ estimator_entry("KernelJL", lambda c: 4, n_components=4, n_landmarks=5)
 estimator_entry("KernelPCA", lambda c: min(c.n, 2), n_landmarks=5)
 estimator_entry("Nystrom", lambda c: min(c.n, 5), n_landmarks=5)
 estimator_entry("StreamingPCA", lambda c: 2, n_frequencies=4, sketch_size=3)
-
-
-# ------------------------------------------------------------------------------------------------------- programs
 
 
 def public_names(*modules):

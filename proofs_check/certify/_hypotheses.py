@@ -31,9 +31,6 @@ def hypotheses(facts: Facts, request: Request) -> list[Hypothesis]:
     return [*_kpotufe(facts, *asked), *_amini(facts), *_chen(facts, *asked), *_ghashami(facts, *asked)]
 
 
-# ------------------------------------------------------------------------------------------------------- kpotufe2020
-
-
 def _kpotufe(facts: Facts, eps: float, delta: float) -> Iterator[Hypothesis]:
     s, s3 = facts.trace / facts.op_norm, facts.trace3 / facts.op_norm**3
     spectrum = f"kappa = {facts.kappa:.3g}, S = {facts.op_norm:.3g}, s = {s:.3g}"
@@ -141,9 +138,6 @@ def _components(facts: Facts, epsilon: float, eta: float) -> str:
     return f"k = {int(enough[0]) + 1:,}"
 
 
-# ---------------------------------------------------------------------------------------------------------- amini2021
-
-
 def _amini(facts: Facts) -> Iterator[Hypothesis]:
     try:
         slope = f"L = {float(kernels.lipschitz(facts.kernel, facts.dim)):.3g}"
@@ -173,9 +167,6 @@ def _amini(facts: Facts) -> Iterator[Hypothesis]:
         None,
         f"{slope}; {_NOISE}",
     )
-
-
-# ----------------------------------------------------------------------------------------------------------- chen2016
 
 
 def _chen(facts: Facts, eps: float, delta: float) -> Iterator[Hypothesis]:
@@ -239,9 +230,6 @@ def _chen(facts: Facts, eps: float, delta: float) -> Iterator[Hypothesis]:
 def _frequencies(eps: float, delta: float, **sizes: Any) -> str:
     num_frequencies, why = planned(lambda: plan.fourier(eps, delta, **sizes).num_frequencies)
     return f"{num_frequencies:,} frequencies" if num_frequencies else why
-
-
-# ------------------------------------------------------------------------------------------------------- ghashami2016
 
 
 def _ghashami(facts: Facts, eps: float, delta: float) -> Iterator[Hypothesis]:

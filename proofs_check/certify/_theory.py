@@ -24,9 +24,6 @@ def demands(facts: Facts, request: Request, rounding: Rounding = EXACT) -> list[
     return [demand for name in NAMES for demand in of(name, facts, request, rounding)]
 
 
-# ----------------------------------------------------------------------------------------------------------- distance
-
-
 def _distance(name: str, facts: Facts, request: Request, rounding: Rounding) -> Iterator[Demand]:
     if name != "paired_fourier":
         yield Demand(name, "none", _NO_DISTANCE[name])
@@ -102,9 +99,6 @@ _NO_DISTANCE = {
 }
 
 
-# --------------------------------------------------------------------------------------------------------- clustering
-
-
 def _clustering(name: str) -> Demand:
     words = "No statement bounds the share of points that k-means groups in another way, for any map: "
     if name == "kernel_jl":
@@ -120,9 +114,6 @@ def _clustering(name: str) -> Demand:
             "but partitions of nearly the same cost may differ."
         )
     return Demand(name, "none", words)
-
-
-# --------------------------------------------------------------------------------------------------------- separation
 
 
 def _separation(name: str, facts: Facts, request: Request, rounding: Rounding) -> Iterator[Demand]:

@@ -108,9 +108,6 @@ class Attack:
     alpha: float
 
 
-# -------------------------------------------------------------------------------------------------------------- search
-
-
 def search(target: Target, key: jax.Array, *, restarts: int = 32, steps: int = 300) -> Search:
     """Climb from random starts, all restarts side by side in one compiled program.
 
@@ -207,9 +204,6 @@ def _where(chosen: jax.Array, new: Any, old: Any) -> Any:
 
 def _on_host(leaf: jax.Array) -> np.ndarray:
     return np.asarray(leaf, np.float64 if jnp.issubdtype(leaf.dtype, jnp.floating) else None)
-
-
-# ------------------------------------------------------------------------------------------------------------- recheck
 
 
 def attack(

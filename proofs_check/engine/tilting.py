@@ -156,9 +156,6 @@ def log_ceiling(setting: Setting) -> float:
     return float(population.log_ceiling)
 
 
-# -------------------------------------------------------------------------------------------------------- conditioning
-
-
 @pytree
 class Radial:
     """An event of a standard normal matrix G, (rows, p), that its length decides: |G diag(scales)|_op^2 >= level.

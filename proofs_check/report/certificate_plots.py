@@ -30,9 +30,6 @@ class Plot:
     outside: Sequence[str] = ()
 
 
-# ------------------------------------------------------------------------------------------------- errors against cost
-
-
 def tradeoff(document: Json) -> Plot:
     """Return error against cost: a curve a map, with the sizes that are certified and those that theory demands."""
     maps, eps = document["maps"], document["eps"]
@@ -180,9 +177,6 @@ def _described(document: Json, drawn: Curves, cost: str) -> str:
     )
 
 
-# ------------------------------------------------------------------------------------------------------------ spectrum
-
-
 def spectrum(document: Json) -> Plot:
     """Return the eigenvalues on a log axis, with the effective dimensions where they are on the chart.
 
@@ -215,8 +209,6 @@ def effective_dimensions(document: Json) -> list[tuple[str, str, float]]:
     dimensions = document["spectrum"]["effective_dimension"]
     return [(chr(ord("a") + i % 26), name, value) for i, (name, value) in enumerate(dimensions.items())]
 
-
-# ------------------------------------------------------------------------------------------------------ pairs of points
 
 _QUANTILES = {"q50": "median", "q95": "95 %", "q100": "largest"}
 

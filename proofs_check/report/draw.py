@@ -57,9 +57,6 @@ def svg(ident: str, title: str, description: str, width: int, height: int, kind:
     return Markup(tag("svg", head, *parts, kind=kind, **attributes))
 
 
-# ---------------------------------------------------------------------------------------------------------------- axes
-
-
 @dataclass(frozen=True)
 class Axis:
     """An axis: `ticks` from its first value to its last, drawn from `start` to `stop`; on a log axis they are logs."""
@@ -147,9 +144,6 @@ def levels(axis: Axis, left: float, right: float) -> list[str]:
         parts.append(tag("line", kind="grid", x1=left, x2=right, y1=y, y2=y))
         parts.append(text_at(label, left - 6, y + 4, "end"))
     return parts
-
-
-# --------------------------------------------------------------------------------------------------------------- chart
 
 
 @dataclass(frozen=True)

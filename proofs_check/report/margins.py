@@ -52,8 +52,6 @@ def _arrow(x: float, y: float, *, up: bool) -> str:
     return f"M{x - 5:.1f} {y - tall:.1f}h10l-5 {tall}z"
 
 
-# ------------------------------------------------------------------------------------------------------- all of a paper
-
 LOW, HIGH = -3, 6
 """Decades that the axis of `overview` shows; what lies further out is an arrow at the edge."""
 

@@ -97,9 +97,6 @@ def test_a_name_out_of_a_file_is_one_of_the_packages_own():
             jaxkern.io._find(name)
 
 
-# --- what is no file of data -----------------------------------------------------------------------------------------
-
-
 def manifest_of(path):
     """Read a file as the manifest of the folder it is in."""
     return checkpoint.read_manifest(path.parent)
@@ -162,8 +159,6 @@ def test_what_is_no_regular_file_is_not_waited_for(name, tmp_path):
         one_line(lambda errors=errors: read(path), errors)
         path.unlink()
 
-
-# --- arrays ----------------------------------------------------------------------------------------------------------
 
 HEADERS = {
     "more than is there": declared((10**6, 10)),
@@ -271,8 +266,6 @@ def test_names_of_entries_are_no_paths(tmp_path):
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["in", "x.npz"]
 
 
-# --- saved objects ---------------------------------------------------------------------------------------------------
-
 TREES = {
     "an array twice": ({"list": [{"numpy": "0"}, {"numpy": "0"}]}, "damaged"),
     "no array": ({"numpy": "header"}, "damaged"),
@@ -339,9 +332,6 @@ def test_what_could_not_be_read_again_is_not_saved(tmp_path, monkeypatch):
     one_line(lambda: jaxkern.io.load(tmp_path / "map"), ValueError, "its header is longer than 10 bytes")
 
 
-# --- text ------------------------------------------------------------------------------------------------------------
-
-
 def test_rows_have_an_end_and_text_is_not_shown_as_it_is(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "_LONGEST_LINE", 1000)
     path = tmp_path / "x.csv"
@@ -370,9 +360,6 @@ def test_names_of_columns_are_kept_as_plain_text(name, tmp_path):
     quoted = '"' + name.replace('"', '""') + '"'
     found = open_table(write(tmp_path / "x.csv", f"{quoted},b\n1,2\n3,5\n")).names[0]
     assert found.isprintable() and found == "".join(c if c.isprintable() else "\ufffd" for c in name)
-
-
-# --- Parquet ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -432,8 +419,6 @@ def test_an_old_pyarrow_is_not_used(tmp_path, parquet, monkeypatch):
     one_line(lambda: open_table(tmp_path / "x.parquet"), reading.DataError, "needs pyarrow 16 or newer, not 14.0.0")
 
 
-# --- JSON ------------------------------------------------------------------------------------------------------------
-
 JSON = {
     "NaN": ('{"schema": 3, "seed": NaN}', "NaN is not JSON"),
     "infinity": ('{"schema": 3, "seed": -Infinity}', "-Infinity is not JSON"),
@@ -475,9 +460,6 @@ def test_a_page_is_written_beside_a_link_and_not_through_it(tmp_path):
     with pytest.raises(files.StorageError, match=r"report.md cannot be written \(Is a directory\)"):
         files.write(folder / "report.md", "page")
     assert sorted(p.name for p in folder.glob("*.md*")) == ["report.md"] and not list(folder.glob(".report.md*"))
-
-
-# --- checkpoints -----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -550,9 +532,6 @@ def test_a_digest_takes_no_memory_of_the_size_of_the_file(tmp_path):
     assert checkpoint.digest_of(paths) == hashlib.sha256(parts).hexdigest()
 
 
-# --- files with flipped bytes ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", [name for name in READERS if name != "certificate.json"] + ["checkpoint.records"])
 def test_flipped_bytes_are_an_error_or_do_no_harm(name, tmp_path, run):
     """Some files still say what they said, or something else that is sound; no error is of another kind."""
@@ -591,8 +570,6 @@ def test_flipped_bytes_are_an_error_or_do_no_harm(name, tmp_path, run):
                 assert is_plain(str(found))
     assert refused > 10
 
-
-# --- memory ----------------------------------------------------------------------------------------------------------
 
 BOMBS = """
 import json, resource, sys
@@ -698,9 +675,6 @@ def measured(asked):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-# --- the command ----------------------------------------------------------------------------------------------------
-
-
 def test_the_command_ends_with_one_line_and_status_two(tmp_path, run, capsys, own_precision):
     archive(tmp_path / "bomb.npz", [("X.npy", declared((2**40, 8)))], zipfile.ZIP_DEFLATED)
     archive(tmp_path / "packed.npz", [("X.npy", GOOD)], zipfile.ZIP_LZMA)
@@ -713,8 +687,6 @@ def test_the_command_ends_with_one_line_and_status_two(tmp_path, run, capsys, ow
         out, error = capsys.readouterr()
         assert out == "" and error.startswith("proofs-check: ") and error.count("\n") == 1 and is_plain(error[:-1])
 
-
-# --- pages -----------------------------------------------------------------------------------------------------------
 
 PAYLOADS = (
     "<script>alert(1)</script>",

@@ -249,8 +249,6 @@ def test_a_law_is_refuted_from_its_level_on_and_states_its_resolution():
         assert critical < verdict.facts["resolution"] < 0.06
 
 
-# ------------------------------------------------------------------------------------------------- the sequential rule
-
 LOOKS = np.arange(judging.LOOK, 8 * judging.LOOK + 1, judging.LOOK)
 
 
@@ -413,8 +411,6 @@ def test_betting_keeps_the_level_of_a_skewed_mean_where_the_normal_interval_does
     assert judge(rare_event(0.1), [rng.integers(0, 2, trials)], alpha).status == "refuted"
 
 
-# -------------------------------------------------------------------------------------------- rare probabilities
-
 ESTIMATES = np.arange(1000) % 5 / 4.0  # the mean is 1/2
 
 
@@ -440,9 +436,6 @@ def test_estimates_that_are_not_finite_or_not_between_0_and_1():
             judge(rare(*numbers), [ESTIMATES], ALPHA)
     with pytest.raises(ValueError, match="at least 1 trial"):
         judge(rare(), [[]], ALPHA)
-
-
-# ------------------------------------------------------------------------------------------------ runs that stop
 
 
 def uniform(key, population, numbers):
@@ -483,8 +476,6 @@ def test_a_run_stops_at_the_first_look_that_decides_with_the_verdict_of_that_pre
             assert judge(part, whole, verdict.alpha, rule=rule).status == verdict.status
     assert drawn[-1][0] == sum(e.trials for _, _, v in result.forms for e in v.evidence) < drawn[-1][1]
 
-
-# ----------------------------------------------------------------------------- every word of a verdict, and every edge
 
 ROUND = 1e4 * 2.0**-52
 AB = (Setting("a", numbers={"x": 1.0}), Setting("b", numbers={"x": 2.0}))

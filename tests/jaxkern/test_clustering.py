@@ -228,9 +228,6 @@ def test_without_the_matrix_nothing_is_n_by_n():
     assert largest_intermediate(run, key, dense) >= 100 * 100  # the walk does see what is built
 
 
-# --- full size -------------------------------------------------------------------------------------------------------
-
-
 def spheres(num_points, seed=0):
     """Nested spheres of radii 1, 5 and 10 in dimension 20, noise .5: well separated."""
     key = jax.random.key(seed)

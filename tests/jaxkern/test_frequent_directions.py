@@ -94,9 +94,6 @@ def allowance(A, dtype, shrinks=N):
     return eps(dtype) * (8 + A.shape[1] / 12 + 4 * shrinks) * squared(A)
 
 
-# --- the algorithm ---------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("stream", STREAMS)
 @pytest.mark.parametrize("variant", SHRINKS)
 def test_the_sketch_is_that_of_one_row_at_a_time(variant, stream, dtype):
@@ -162,9 +159,6 @@ def test_nothing_is_lost_across_the_left_out_directions(dtype):
     assert (np.diff(sketch.singular_values) <= 0).all() and int(sketch.rank) == SIZE
 
 
-# --- streams that are small or odd -----------------------------------------------------------------------------------
-
-
 def test_below_the_sketch_size_the_sketch_is_exact(dtype):
     A, sketch = sketch_of(STREAMS["rank 4"], dtype)
     assert int(sketch.rank) == 4 and not np.asarray(sketch.basis)[:, 4:].any()
@@ -223,9 +217,6 @@ def test_what_is_not_finite_is_said(bad):
         assert not bool(sketch.finite) and not np.isfinite(float(sketch.shrinkage))
         assert not np.isfinite(sketch.singular_values).any()
     assert bool(sketch_of(rows[:17], "float32", parts=17)[1].finite)
-
-
-# --- batches, weights, merges ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("variant", ["default", "half"])
@@ -290,9 +281,6 @@ def test_merging_streams_that_fit_in_the_buffer_is_exact_and_keeps_the_order(dty
     assert np.abs(difference(np.float64(low), merged)).max() <= float(merged.shrinkage) <= allowance(low, dtype)
 
 
-# --- rounding of long streams ----------------------------------------------------------------------------------------
-
-
 def test_rounding_of_a_long_stream_in_float32_stays_within_the_certificate(rng):
     """Rank 3 of 6: all that is lost in 3,300 shrinks is rounding, and it must be accounted for."""
     A = np.float32(rng.normal(size=(20_000, 3)) @ rng.normal(size=(3, DIM)))
@@ -328,9 +316,6 @@ def test_the_number_of_rows_saturates():
         2**31 - 1,
     ]
     assert int(fd.merge(state, state).num_rows) == 2**31 - 1
-
-
-# --- programs --------------------------------------------------------------------------------------------------------
 
 
 def test_one_program_serves_all_batches_of_a_size(rng):
@@ -389,9 +374,6 @@ def test_mapped_streams_may_be_filled_differently(rng):
             assert int(many.filled[i]) == int(one.filled) and int(many.num_rows[i]) == int(one.num_rows)
             a, b = np.asarray(many.buffer[i]), np.asarray(one.buffer)
             np.testing.assert_allclose(a.T @ a, b.T @ b, atol=allowance(A, "float32"))
-
-
-# --- errors ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

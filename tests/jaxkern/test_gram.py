@@ -33,9 +33,6 @@ def points(rng, dtype, n=N, dim=DIM):
     return jnp.asarray(rng.normal(size=(n, dim)), dtype)
 
 
-# --- gram ------------------------------------------------------------------------------------------------------------
-
-
 def test_the_diagonal_is_exact_whichever_way_the_points_are_passed_twice(dtype, rng):
     """Also far from the origin, where products of coordinates know squared distances to 0.1 only."""
     data = np.asarray(rng.normal(size=(N, DIM)) + 1000, dtype)
@@ -172,9 +169,6 @@ def test_equal_rows_and_swapped_sides_give_equal_entries(dtype, rng):
         np.testing.assert_allclose(gram(kernel, X[order], Y), K[order], rtol=0, atol=scale)
 
 
-# --- gram_matmul -----------------------------------------------------------------------------------------------------
-
-
 def singular(x, y):
     """A user's kernel that is not defined at the origin: padding with zeros would show."""
     return 1 / jnp.sqrt(jnp.sum(x * x) * jnp.sum(y * y))
@@ -239,9 +233,6 @@ def test_products_have_the_gradient_of_the_dense_product(x64, rng):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
 
 
-# --- center ----------------------------------------------------------------------------------------------------------
-
-
 def test_centring_is_multiplication_by_the_projection(dtype, rng):
     K = np.asarray(rng.normal(size=(N, N)), dtype)  # not symmetric: rows and columns are told apart
     H = np.eye(N) - 1 / N
@@ -250,9 +241,6 @@ def test_centring_is_multiplication_by_the_projection(dtype, rng):
     np.testing.assert_allclose(centred, H @ np.float64(K) @ H, atol=10 * eps(dtype) * np.abs(K).max())
     np.testing.assert_allclose(center(centred), centred, atol=10 * eps(dtype) * np.abs(K).max())
     np.testing.assert_allclose(center(K + 3), centred, atol=10 * eps(dtype) * (3 + np.abs(K).max()))
-
-
-# --- kernel distance -------------------------------------------------------------------------------------------------
 
 
 def norm2(x, y):
@@ -358,8 +346,6 @@ def test_kernels_without_a_distance_are_refused():
         with pytest.raises(ValueError, match="kernel must be positive semidefinite to have a kernel distance"):
             kernel_distance(kernel, X, X)
 
-
-# --- errors ----------------------------------------------------------------------------------------------------------
 
 ONES = np.ones((5, 2), np.float32)
 

@@ -189,9 +189,6 @@ def test_a_new_process_finds_the_classes(path, built):
     assert found.stdout.strip() == "2"
 
 
-# --- what is refused -------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("obj", "message"),
     [

@@ -226,9 +226,6 @@ def test_both_ways_to_sum_clusters_agree(rng):
         np.testing.assert_allclose(sums(rows, labels, num_clusters=K), expected, atol=50 * eps("float32"))
 
 
-# --- seeding ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("num_candidates", [1, 4])
 def test_seeds_are_different_points_even_among_copies(num_candidates, rng):
     """Copies are at distance exactly 0: all distinct points come first, then the rest without repetition."""
@@ -305,9 +302,6 @@ def test_draws_follow_the_weights():
     assert (np.abs(shares - p) <= 6 * np.sqrt(p * (1 - p) / 20_000)).all()
 
 
-# --- memory and dtype ------------------------------------------------------------------------------------------------
-
-
 def test_memory_is_that_of_the_points_and_a_block_of_scores():
     """Of the compiled program; differences to all candidates at once, or scores of all points, would be far more."""
     points, dim, clusters, block = 6000, 10, 40, 64
@@ -316,9 +310,6 @@ def test_memory_is_that_of_the_points_and_a_block_of_scores():
     candidates = 2 + int(np.log(clusters))
     assert compiled.memory_analysis().temp_size_in_bytes <= 4 * (2 * points * dim + points * (candidates + 10))
     assert points * candidates * dim > 2 * points * dim + points * (candidates + 10) < points * clusters
-
-
-# --- errors ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -339,9 +330,6 @@ def test_bad_arguments_are_refused_by_name(changes, message):
     arguments = {"key": jax.random.key(0), "X": np.zeros((5, 2), np.float32), "num_clusters": 2} | changes
     with pytest.raises(ValueError, match=message):
         kmeans(**arguments)
-
-
-# --- weights ---------------------------------------------------------------------------------------------------------
 
 
 def test_whole_weights_are_copies(rng, dtype):

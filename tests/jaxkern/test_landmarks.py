@@ -141,9 +141,6 @@ def test_kernels_without_an_rkhs_are_refused(name, rng):
         getattr(landmarks, name)(jax.random.key(0), kernels.Distance(), points(rng), num_landmarks=3)
 
 
-# --- reservoir -------------------------------------------------------------------------------------------------------
-
-
 def test_a_reservoir_does_not_depend_on_batches(dtype, rng):
     X = points(rng, dtype)
     init, update, _ = landmarks.reservoir(num_landmarks=7)
@@ -209,9 +206,6 @@ def test_a_reservoir_names_what_does_not_fit(rng):
         init(jax.random.key(0), DIM, jnp.int32)
     with pytest.raises(ValueError, match="shape of a"):
         merge(state, init(jax.random.key(1), DIM + 1))
-
-
-# ------------------------------------------------------------------------------------------- uniform landmarks
 
 
 def test_every_ordered_pair_is_equally_likely():

@@ -93,8 +93,6 @@ GRADIENTS = (  # rules of our own: eigenvectors, zero distances, blocks of rows
     "rkhs.Covariance",
 )
 
-# ------------------------------------------------------------------------------------------------------------ the tests
-
 ALL = {**ENTRIES, **WAYS}
 
 

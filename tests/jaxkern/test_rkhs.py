@@ -48,9 +48,6 @@ def weighted(rng, dtype, centered):
     return Covariance(KERNEL, X, w, centered=centered), root[:, None] * (H @ K @ H.T) * root[None], H, v
 
 
-# --- functions -------------------------------------------------------------------------------------------------------
-
-
 def test_functions_are_sums_of_sections(dtype, rng):
     X = points(rng, dtype)
     f, many = function(rng, dtype), function(rng, dtype, 2)
@@ -101,9 +98,6 @@ def test_inner_products_are_bilinear_symmetric_and_give_the_norm(x64, rng):
     assert abs(float(inner(f, g))) <= float(norm(f) * norm(g))
 
 
-# --- sampling operator -----------------------------------------------------------------------------------------------
-
-
 def test_the_adjoint_passes_the_dot_test(dtype, rng):
     """<S f, beta> = <f, S* beta>, and S S* is the Gram matrix."""
     X, f = points(rng, dtype), function(rng, dtype)
@@ -125,9 +119,6 @@ def test_the_covariance_is_the_sampling_operator_squared(x64, rng):
     twice = S.adjoint(S(f))
     np.testing.assert_allclose(N * Sigma(f).weights, twice.weights, rtol=1e-12)
     assert float(norm(float(N) * Sigma(f) - twice)) <= 1e-6 * float(norm(twice))
-
-
-# --- covariance ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("centered", [False, True])
@@ -245,9 +236,6 @@ def test_finite_dimensional_kernels_give_the_matrix_covariance(x64, rng):
         assert (values[DIM:] == 0).all()
 
 
-# --- Gaussian measures on H ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("centered", [False, True])
 @pytest.mark.parametrize("power", [1, 2, 3])
 def test_draws_with_an_identity_for_normals_have_the_exact_covariance(centered, power, x64, rng, monkeypatch):
@@ -304,9 +292,6 @@ def test_random_projection_is_linear_with_an_adjoint(dtype, rng):
     np.testing.assert_allclose(Theta(2.0 * f - 3.0 * f), -Theta(f), rtol=0, atol=200 * N * eps(dtype) * scale)
 
 
-# --- transformations -------------------------------------------------------------------------------------------------
-
-
 def test_fractional_powers_have_finite_gradients_with_copies_among_the_points(x64, rng):
     """Copies and symmetric points give equal eigenvalues, where eigenvectors have no derivative."""
     X = points(rng, "float64", 4)
@@ -320,8 +305,6 @@ def test_fractional_powers_have_finite_gradients_with_copies_among_the_points(x6
     below, above = (float(energy(0.9 + step)) for step in (-1e-5, 1e-5))
     assert slope == pytest.approx((above - below) / 2e-5, rel=1e-6)
 
-
-# --- errors ----------------------------------------------------------------------------------------------------------
 
 ONES = np.ones((5, 2), np.float32)
 

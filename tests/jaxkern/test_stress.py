@@ -81,9 +81,6 @@ def test_numbers_that_hurt(name):
     holds()
 
 
-# -------------------------------------------------------------------------------------------- the judge can fail
-
-
 def sabotaged(monkeypatch, make, check=public.nothing_more, **words):
     """Return what is said of an operation of our own in the place of `gram.gram`."""
     monkeypatch.setitem(TABLE, "gram.gram", Operation(make, check, **words))
@@ -201,9 +198,6 @@ def test_a_line_repeats_a_case(capsys):
     assert {c.form for c in drawn} == {*ACCEPTED, *REFUSED} and {(c.n, c.dim) for c in drawn} == set(cases.SIZES)
 
 
-# ------------------------------------------------------------------------------------------- what it has found
-
-
 def test_functions_that_take_arrays_alone_say_so_of_lists():
     phi = features.nystrom(kernels.Gaussian(1.0), jnp.ones((2, 3)))
     with pytest.raises(ValueError, match="block of X must be an array of NumPy or JAX, got list"):
@@ -218,9 +212,6 @@ def test_a_date_is_no_static_number():
         gram(kernels.Gaussian(np.datetime64("2020-01-01")), jnp.ones((2, 2)))
     with pytest.raises(ValueError, match="noise must be"):
         measures.mean_gaussian_kernel(jnp.ones((2, 2)), np.datetime64("2020-01-01"), 1.0)
-
-
-# ---------------------------------------------------------------------------------------------------------- slow
 
 
 @pytest.mark.slow

@@ -30,9 +30,6 @@ def shapes(found):
     return [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(found)]
 
 
-# ------------------------------------------------------------------------------------------------------ shared parts
-
-
 def test_a_repetition_of_every_method_is_one_number(monkeypatch):
     """k-means alone sees the points as they are, and never embeds them."""
     X, truth = jnp.zeros((12, 2)), jnp.zeros(12, jnp.int32)
@@ -132,9 +129,6 @@ def test_files_that_exist_or_are_read_stay(tmp_path, monkeypatch, capsys):
     assert figure.main([*common, "--output", "old.json", "--plot", "new.svg", "--overwrite"]) == 0
     document = json.loads(Path("old.json").read_text())
     assert document["paper"] == "paper" and document["where"] == "Figure 1" and Path("new.svg").read_text() == "new"
-
-
-# ------------------------------------------------------------------------------------------------------- amini2021
 
 
 def test_a_replicate_of_figure_3_has_a_number_for_every_method():
@@ -239,9 +233,6 @@ def test_the_command_of_the_scatter_prints_and_writes(monkeypatch, tmp_path, cap
     assert document["figure2"][1]["radial, two"] > document["figure2"][1]["radial, all"]
 
 
-# ------------------------------------------------------------------------------------------------------ kpotufe2020
-
-
 def test_separations_of_figure_1_are_those_of_its_draws(monkeypatch, x64):
     monkeypatch.setattr(figure1, "SETS", figure1.SETS[:1])
     X, labels = figure1.data(figure1.SETS[0], num_points=40, dtype="float64")
@@ -335,9 +326,6 @@ def test_the_command_of_table_2_prints_and_writes(monkeypatch, tmp_path, capsys,
     assert document["rand_indices"]["iot"]["KPCA"] == [0.4, 0.5, 0.6] and len(document["rows"]) == 2 * 4
     for row in document["rows"]:
         assert row["mean"] == pytest.approx(0.5) and row["difference"] == pytest.approx(0.5 - row["printed_mean"])
-
-
-# ----------------------------------------------------------------------------------------------------- ghashami2016
 
 
 def test_a_figure_has_a_row_for_every_map_with_its_own_errors(monkeypatch, x64):

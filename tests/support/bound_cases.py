@@ -64,9 +64,6 @@ def wrong_edges(bound, words, edges):
     return wrong
 
 
-# ----------------------------------------------------------------------------------------------------------- fourier
-
-
 def kl(u):
     return (u - 1 - math.log(u)) / 2
 
@@ -192,8 +189,6 @@ quadratic_form_paired | eps=0.1, num_frequencies=200 | 0.1 | 2 * exp(-4) | eps >
     globals(),
 )
 
-# --------------------------------------------------------------------------------------------------------- streaming
-
 STREAMING = cases(
     streaming,
     """
@@ -222,8 +217,6 @@ nystrom_spectral | eps=0.2, num_landmarks=200 | 0.2 | 20 * exp(-8 / (0.5 + 0.4 /
 """,
     {},
 )
-
-# ----------------------------------------------------------------------------------------------------- concentration
 
 
 def bell(x, v=3.0, alpha=1.5):
@@ -375,8 +368,6 @@ radial_block_variance printed | same | W6**2 / (1.8**4 * 20) | 0 | dim >= 2
 """,
     globals(),
 )
-
-# --------------------------------------------------------------------------------------------------------- sketching
 
 SPECTRUM = {"kappa": 1.3, "op_norm": 0.6, "trace": 1.0, "trace3": 0.25, "hs_norm": 0.65, "op_norm3": 0.216}
 SPECTRUM |= {"theta": 0.8, "scale": 0.5, "eigenvalue": 0.4, "epsilon": 0.1, "num_points": 50, "eta": 1e-4}

@@ -12,8 +12,6 @@ import numpy as np
 
 from jaxkern import kernels
 
-# ------------------------------------------------------------------------------------------------------- families
-
 FAMILIES = {}
 """Generators (rng, rows, dim) -> float64 array; the dtype of the case rounds it."""
 ORDINARY, EXTREME, MISSING = set(), set(), set()
@@ -118,8 +116,6 @@ family(MISSING, "nan column")(_holding(np.nan, everywhere=True))
 family(MISSING, "infinity")(_holding(np.inf))
 family(MISSING, "minus infinity")(_holding(-np.inf))
 
-# ---------------------------------------------------------------------------------------------------------- forms
-
 
 def _read_only(X):
     X = X.copy()
@@ -187,8 +183,6 @@ def formed(case, array):
     with np.errstate(all="ignore"):  # of float16
         return {**ACCEPTED, **REFUSED}[case.form](array)
 
-
-# ---------------------------------------------------------------------------------------------------------- cases
 
 SIZES = ((1, 1), (1, 3), (2, 1), (2, 3), (3, 3), (12, 1), (12, 3), (3, 10_000), (0, 3))
 RATIOS = (1e-3, 0.1, 1.0, 10.0, 1e3)
@@ -370,8 +364,6 @@ class Case:
         with np.errstate(all="ignore"):
             return float((((rows - rows.mean(axis=0)) / self.lengthscale) ** 2).sum(axis=1).max())
 
-
-# -------------------------------------------------------------------------------------------------------- examples
 
 ARRAYS = (
     "K", "X", "Y", "kernel", "key", "labels", "length", "ones", "other_key", "other_labels", "share", "shares", "x"

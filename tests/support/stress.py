@@ -151,9 +151,6 @@ def shows_beyond(c, operation, values):
     return [f"not finite: {', '.join(words)}"] if words else []
 
 
-# ----------------------------------------------------------------------------------------------------------- draws
-
-
 def draw(seed, number, names=NAMES):
     """Return case `number` of a run: the functions take turns, all else is random."""
     rng = np.random.default_rng([seed, number])

@@ -65,9 +65,6 @@ def test_bounds_on_arrays_are_those_on_numbers_and_can_be_traced_in_each_argumen
         assert leaves and all(leaf.shape == () for leaf in leaves), word
 
 
-# ------------------------------------------------------------------------------------------ numbers of every kind
-
-
 def test_numpy_scalars_of_any_dtype_give_float64():
     words = dict(kappa=1.0, op_norm=0.5, trace=1.0, n=10**9, d=10**4, tau=3.0)
     exact = sketching.weak_difference_coupled(**words)

@@ -54,9 +54,6 @@ def test_the_settings_of_a_form_have_names_of_their_own(claims):
             assert len(set(names)) == len(names), claim.id
 
 
-# -------------------------------------------------------------------------------------------------------- exact laws
-
-
 def test_the_limit_for_means_of_rank_one_has_the_law_that_is_computed(rng):
     """200,000 draws, 6 standard errors: false alarms below 1e-8."""
     n, level = 10, 3.5
@@ -127,9 +124,6 @@ def test_all_seeds_and_all_partitions_of_a_few_points_are_tried(x64):
     best = kmeans.kmeans(jax.random.key(0), jnp.asarray(X), 3, num_restarts=200)
     assert float(best.objective) == pytest.approx(least)
     assert np.min(section3_1.seeded_costs(X, 3)[1]) >= least
-
-
-# ------------------------------------------------------------------------------------------ what the checks must notice
 
 
 def test_a_mean_kernel_with_a_wrong_diagonal_is_noticed(claims, monkeypatch):

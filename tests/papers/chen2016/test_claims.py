@@ -73,9 +73,6 @@ def test_a_wrong_map_is_noticed(claims, monkeypatch):
     assert result.printed.status == "refuted"
 
 
-# ------------------------------------------------------------------------------------------------------- a user's rows
-
-
 TABLES = {
     "far from the origin": lambda rng: rng.standard_normal((60, 4)) * [1, 2, 3, 0.5] + 50,
     "two rows": lambda rng: np.array([[0.0], [1.0]]),

@@ -28,9 +28,6 @@ def digits(tmp_path, rng):
     return tmp_path
 
 
-# ------------------------------------------------------------------------------------------------------------- figure 1
-
-
 def test_the_first_rows_of_each_label():
     labels = np.array([2, 1, 2, 2, 1, 1])
     assert one.first_rows(labels, 2).tolist() == [1, 4, 0, 2]
@@ -129,9 +126,6 @@ def test_the_printed_baselines_come_from_the_training_digits():
     for t in (50, 100):
         values = np.array(one.residuals(points, 4.0, t, draws=8))
         assert abs(one.PRINTED[4.0][one.FREQUENCIES.index(t)] - values.mean()) < 4 * values.std(ddof=1)
-
-
-# ------------------------------------------------------------------------------------------------------------- figure 2
 
 
 def test_relative_errors_by_differences_and_by_features_agree_where_no_digits_are_lost(x64):

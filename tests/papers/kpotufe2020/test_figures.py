@@ -22,9 +22,6 @@ def write_sets(folder, rng):
         np.savez(folder / file, X=rng.standard_normal((20, 3)), y=y)
 
 
-# --- the IoT rows and Table 1 ----------------------------------------------------------------------------------------
-
-
 def test_the_iot_rows_are_those_of_the_five_devices(rng):
     y = rng.integers(0, 9, 400)
     X = np.arange(400.0)[:, None] + np.array([0.0, 1000.0])
@@ -47,9 +44,6 @@ def test_table_1_counts_rows_columns_and_labels(tmp_path, rng, capsys):
     rows = {row["data"]: row for row in json.loads(output.read_text())["rows"]}
     assert rows["avila"] == {"data": "avila", "found": [20, 3, 4], "printed": [20867, 10, 12]}
     assert rows["iot"]["found"] == [20, 3, 5] and set(rows) == set(table1.PRINTED)
-
-
-# --- Figure 1 --------------------------------------------------------------------------------------------------------
 
 
 def test_separation_is_the_best_half_plane_of_all(rng):
@@ -118,9 +112,6 @@ def test_the_sets_of_figure_1_are_those_of_the_library():
         figure1.embed(jax.random.key(0), X, method="PCA", n=5, d=2)
 
 
-# --- Figure 2 --------------------------------------------------------------------------------------------------------
-
-
 def test_figure_2_is_table_2_at_other_sizes(monkeypatch, rng):
     monkeypatch.setattr(figure2, "KERNEL_METHODS", ("K-JL",))
     X, labels = rng.standard_normal((60, 3)).astype(np.float32), np.arange(60) % 3
@@ -156,9 +147,6 @@ def test_numbers_of_figures_are_written_and_printed(capsys):
     separations = {("crescent and full moon", 2, "K-JL"): np.array([0.9, 0.97])}
     figures.show(figure1.result(separations, {}).printed)
     assert "1 of 2" in capsys.readouterr().out
-
-
-# --- command lines ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -116,9 +116,6 @@ def test_bad_arguments_are_refused_by_name(changes, message):
         table2(**{"width": 1.0} | arguments)
 
 
-# --- the command line ------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_the_command_prints_and_writes_the_table(tmp_path, capsys):
     X, truth = toy()
@@ -175,9 +172,6 @@ def test_bad_files_are_refused_in_one_line(arrays, message, tmp_path, capsys):
     np.savez(tmp_path / "avila.npz", **arrays)
     assert main(["--data-dir", str(tmp_path), "--datasets", "avila"]) == 2
     assert message in capsys.readouterr().err
-
-
-# --- the real data ---------------------------------------------------------------------------------------------------
 
 
 def test_bank_notes_score_as_printed():
