@@ -28,9 +28,6 @@ def digits(tmp_path, rng):
     return tmp_path
 
 
-# ------------------------------------------------------------------------------------------------------------- figure 1
-
-
 def test_the_first_rows_of_each_label():
     labels = np.array([2, 1, 2, 2, 1, 1])
     assert one.first_rows(labels, 2).tolist() == [1, 4, 0, 2]
@@ -131,9 +128,6 @@ def test_the_printed_baselines_come_from_the_training_digits():
         assert abs(one.PRINTED[4.0][one.FREQUENCIES.index(t)] - values.mean()) < 4 * values.std(ddof=1)
 
 
-# ------------------------------------------------------------------------------------------------------------- figure 2
-
-
 def test_relative_errors_by_differences_and_by_features_agree_where_no_digits_are_lost(x64):
     options = {"dim": 3, "frequencies": 20, "pairs": 50, "dtype": "float64"}
     errors = two.relative_errors(jax.random.key(5), **options)
@@ -183,17 +177,3 @@ def test_the_command_line_of_figure_2(tmp_path, capsys):
     document = json.loads(table.read_text())
     assert len(document["left"]) == 2 and [row["frequencies"] for row in document["right"]] == [100, 1000]
     assert "dc:date" not in picture.read_text()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--pairs", "7"], "8 pairs"),
-        (["--dims", "0"], "1 replicate"),
-        (["--plot", "absent/figure.svg"], "there is no folder absent"),
-    ],
-)
-def test_bad_usage_of_figure_2_is_one_line_and_status_two(arguments, message, capsys):
-    assert two.main(arguments) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1 and message in error
