@@ -1,7 +1,5 @@
 """The command line: `python -m benchmarks [--case NAME ...] [--small] [--json FILE] [--table FILE]`."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -1,7 +1,5 @@
 """Data of the cases, and how results are compared."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

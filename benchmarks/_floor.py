@@ -4,8 +4,6 @@ Everything is done in pieces that a cache holds, by as many threads as the cases
 once. NumPy runs one piece a thread with BLAS at one thread, or OpenBLAS spreads over the threads by itself.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The peers written by hand in NumPy: in place, in pieces that a cache holds, one after the other or by threads."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Show results: lines for a terminal while cases run, and Markdown tables for the documentation."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

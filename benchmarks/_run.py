@@ -1,7 +1,5 @@
 """Run cases and make a document of them: plain dictionaries, as the JSON file has them."""
 
-from __future__ import annotations
-
 import dataclasses
 import gc
 import statistics

@@ -1,7 +1,5 @@
 """Trials of proofs_check a second, against the same trials written literally in NumPy."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """k-means, and spectral clustering by a given Gram matrix, of one problem and of a thousand small ones."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Any

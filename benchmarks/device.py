@@ -1,7 +1,5 @@
 """Check the accelerator that is there, and write one report to commit: `python -m benchmarks.device --help`."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -7,8 +7,6 @@ its limit. Operations are those of matrix products (2 for a multiplication and a
 result, once each. So no method can reach every limit, and one far above it says where time goes.
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 import importlib

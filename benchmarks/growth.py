@@ -1,7 +1,5 @@
 """Growth of time and memory with the number of points N, of landmarks n, of features d and with the sketch size l."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +36,10 @@ def _map(dim: int, num_landmarks: int, num_features: int) -> Any:
     return features.kernel_jl(jax.random.key(0), Gaussian(lengthscale(dim)), landmarks, num_features=num_features)
 
 
-def _rows(size: int, small: bool, folder: Path) -> Run:
+def _through_files(phi: Any, dim: int, size: int, folder: Path) -> Run:
     """Map one memory-mapped file to another."""
-    dim, n, d = (20, 20, 5) if small else (20, 200, 10)
-    phi, X = _map(dim, n, d), _file(folder / f"{size}.npy", size, dim)
-    out = np.lib.format.open_memmap(folder / f"out{size}.npy", mode="w+", dtype=np.float32, shape=(size, d))
+    X, shape = _file(folder / f"{size}.npy", size, dim), (size, phi.num_features)
+    out = np.lib.format.open_memmap(folder / f"out{size}.npy", mode="w+", dtype=np.float32, shape=shape)
 
     def run() -> None:
         embed(phi, X, out=out)  # returns the file, which needs no memory
@@ -50,18 +47,17 @@ def _rows(size: int, small: bool, folder: Path) -> Run:
     return run
 
 
+def _rows(size: int, small: bool, folder: Path) -> Run:
+    dim, n, d = (20, 20, 5) if small else (20, 200, 10)
+    return _through_files(_map(dim, n, d), dim, size, folder)
+
+
 def _rows_of_fourier(size: int, small: bool, folder: Path) -> Run:
     dim, m = (20, 8) if small else (20, 32)
     phi = features.paired_fourier(
         jax.random.key(0), Gaussian(lengthscale(dim)), dim, num_frequencies=m, dtype=jnp.float32
     )
-    X = _file(folder / f"{size}.npy", size, dim)
-    out = np.lib.format.open_memmap(folder / f"out{size}.npy", mode="w+", dtype=np.float32, shape=(size, 2 * m))
-
-    def run() -> None:
-        embed(phi, X, out=out)
-
-    return run
+    return _through_files(phi, dim, size, folder)
 
 
 def _landmarks(size: int, small: bool, folder: Path) -> Run:

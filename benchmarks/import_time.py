@@ -5,8 +5,6 @@ Every import runs in a process of its own, in turns, and is timed within it: the
 scikit-learn, and is what a program pays that uses everything.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import statistics

@@ -1,7 +1,5 @@
 """Feature maps: fitting or drawing them, mapping many points, and derivatives of an embedding."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

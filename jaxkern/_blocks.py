@@ -1,7 +1,5 @@
 """Functions of rows over many rows: in blocks that a cache holds, written in place."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -7,8 +7,6 @@ error says that it does not matter, once for all pairs, and the direct form wher
 is as fast.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

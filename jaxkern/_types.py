@@ -1,7 +1,5 @@
 """Arrays with shapes in their types: jaxtyping for editors and type checkers, nothing that is needed at run time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 

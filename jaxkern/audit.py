@@ -61,11 +61,6 @@ def distance_error(
     kernel : the kernel that it approximates, positive semidefinite.
     X, Y : (n, dim) points of one dtype; row i of X is paired with row i of Y.
 
-    Raises
-    ------
-    ValueError
-        As `kernel_distance`, for shapes, dtypes and kernels without a distance.
-
     Notes
     -----
     Time and memory those of phi on 2 n points. In the sense of chen2016, whose relative errors these are.
@@ -88,11 +83,6 @@ def sampled_distance_error(
     phi, kernel : as in `distance_error`.
     X : (N, dim) points, N >= 2.
     num_pairs : at least 1.
-
-    Raises
-    ------
-    ValueError
-        As `distance_error`; if the key is old-style, X has fewer than two rows, or num_pairs < 1.
 
     Notes
     -----
@@ -164,11 +154,6 @@ def spectral_error(
     Returns
     -------
     SpectralError, an interval for what `metrics.spectral_error` computes of two matrices.
-
-    Raises
-    ------
-    ValueError
-        If the key is old-style, X is not a floating matrix, or a number is out of range.
 
     Notes
     -----

@@ -4,8 +4,6 @@ Shapes, ranks, dtypes and the sign of Python or NumPy scalars are known while tr
 an array is reported in a field of the result instead.
 """
 
-from __future__ import annotations
-
 import operator
 import os
 import sys

@@ -1,7 +1,5 @@
 """Random draws that several modules share."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax
@@ -13,8 +11,12 @@ __all__ = ["invert", "normal_rows", "pairs"]
 
 def normal_rows(key: jax.Array, num_rows: int, num_cols: int, dtype: Any) -> jax.Array:
     """Return a standard normal (num_rows, num_cols) matrix: row i depends on the key and i alone."""
-    keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(num_rows, dtype=jnp.uint32))
-    return jax.vmap(lambda k: jax.random.normal(k, (num_cols,), dtype))(keys)
+    return jax.vmap(lambda k: jax.random.normal(k, (num_cols,), dtype))(numbered(key, num_rows))
+
+
+def numbered(key: jax.Array, count: int) -> jax.Array:
+    """Return keys (count,): number i depends on the key and i alone."""
+    return jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(count, dtype=jnp.uint32))
 
 
 def pairs(key: jax.Array, num_points: int, num_pairs: int) -> tuple[jax.Array, jax.Array]:

@@ -111,15 +111,6 @@ def init(sketch_size: int, dim: int, dtype: DTypeLike = jnp.float32, *, shrink_a
     shrink_at : p, static, in [1, l + 1]. By default l + 1, with a buffer of 2 l rows, whose bound is the best. Any
         smaller p uses a buffer of l rows: l // 2 is Algorithm 1 of ghashami2016; l decomposes at every row.
 
-    Returns
-    -------
-    State, a PyTree.
-
-    Raises
-    ------
-    ValueError
-        If a size is not a whole number in its range, or the dtype is neither float32 nor float64.
-
     Notes
     -----
     The memory of a stream is that of its state, at most 2 l dim numbers, however many rows come. Source: ghashami2016,
@@ -166,11 +157,6 @@ def update(state: State, rows: Float[ArrayLike, "b dim"], weights: Float[ArrayLi
     -------
     State.
 
-    Raises
-    ------
-    ValueError
-        If the state is not one, or rows or weights do not have its dimension and dtype.
-
     Notes
     -----
     A batch is one compiled loop, whose program does not grow with b. A shrink is the eigen-decomposition of the R x R
@@ -202,11 +188,6 @@ def merge(a: State, b: State) -> State:
     Parameters
     ----------
     a, b : State, started by the same `init`.
-
-    Raises
-    ------
-    ValueError
-        If one is not a State, or they differ in sketch_size, shrink_at, dimension or dtype.
 
     Notes
     -----
@@ -243,11 +224,6 @@ def finalize(state: State) -> Sketch:
     -------
     Sketch, with |A'A - B'B|_2 <= shrinkage and, up to rounding, shrinkage <= |A - A_k|_F^2 / (p - k) for every k < p,
     p = l + 1 by default. It is rounding alone where the rank of A is below p.
-
-    Raises
-    ------
-    ValueError
-        If the state is not one.
 
     Notes
     -----

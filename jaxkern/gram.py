@@ -1,7 +1,5 @@
 """Gram matrices, products with them that never hold n x n, centring, and the kernel distance."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
@@ -37,15 +35,6 @@ def gram(
     kernel : a kernel, or a function of two points.
     X : (n, d) points.
     Y : (m, d) points of the dtype of X, or None for X.
-
-    Returns
-    -------
-    (n, m) array of the dtype of X.
-
-    Raises
-    ------
-    ValueError
-        If X or Y is not a floating matrix with at least one row, or their dimensions or dtypes differ.
 
     Notes
     -----
@@ -114,11 +103,6 @@ def gram_matmul(
     -------
     (n,) or (n, r) array. The result does not depend on `block_size` beyond rounding.
 
-    Raises
-    ------
-    ValueError
-        If X or Y is not a floating matrix, shapes or dtypes do not match, or block_size < 1.
-
     Notes
     -----
     Time O(n m (d + r)), memory O(n r + block_size^2) beyond the input, also for gradients.
@@ -136,11 +120,6 @@ def center(K: Float[ArrayLike, "n n"]) -> Float[Array, "n n"]:
     Parameters
     ----------
     K : (n, n) matrix.
-
-    Raises
-    ------
-    ValueError
-        If K is not a square floating matrix.
     """
     return _center(checks.square("K", K))
 
@@ -156,15 +135,6 @@ def kernel_distance(kernel: KernelLike, X: Float[ArrayLike, "n d"], Y: Float[Arr
     ----------
     kernel : a positive semidefinite kernel, or a function of two points.
     X, Y : (n, d) points of one dtype.
-
-    Returns
-    -------
-    (n,) array.
-
-    Raises
-    ------
-    ValueError
-        If X or Y is not a floating matrix, shapes or dtypes differ, or the kernel is not positive semidefinite.
 
     Notes
     -----

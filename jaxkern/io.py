@@ -8,8 +8,6 @@ Objects must be as their docstrings say, when written and when read: shapes, in 
 the axes of a stack), dtypes and ranges. Maps are finite unless they say themselves that they are not.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import importlib

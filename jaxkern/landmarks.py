@@ -39,11 +39,6 @@ def uniform(key: PRNGKeyArray, X: Float[ArrayLike, "N d"], *, num_landmarks: int
     -------
     (n, d) array of the dtype of X. Rows are different rows of X; they are equal where X repeats a point.
 
-    Raises
-    ------
-    ValueError
-        If the key is old-style, X is not a floating matrix with at least one row, or num_landmarks is not in [1, N].
-
     Notes
     -----
     Time O(N log n + n d), memory O(N): the rows with the n largest of N uniform numbers. N stays below 2^31.
@@ -88,19 +83,12 @@ def kmeans_plus_plus(
 
     Parameters
     ----------
-    key : typed random key.
-    X : (N, d) points.
-    num_landmarks : n, in [1, N].
+    key, X, num_landmarks : as in `uniform`.
     num_candidates : candidates of which the best is taken in every step; 1 is the plain method, None 2 + log n.
 
     Returns
     -------
     (n, d) array: different rows of X, equal ones only when no others are left. NaN if X is not finite.
-
-    Raises
-    ------
-    ValueError
-        If the key is old-style, X is not a floating matrix, or a number is out of range.
 
     Notes
     -----
@@ -136,21 +124,13 @@ def pivoted_cholesky(
 
     Parameters
     ----------
-    key : typed random key.
+    key, X, num_landmarks : as in `uniform`.
     kernel : a positive semidefinite kernel, or a function of two points.
-    X : (N, d) points.
-    num_landmarks : n, in [1, N].
 
     Returns
     -------
     (n, d) array: different rows of X, in the order chosen. Once nothing is left to explain (residuals of at most
     10 eps max K(x, x)), further rows are uniform over the rest. NaN if a kernel value is not finite.
-
-    Raises
-    ------
-    ValueError
-        If the key is old-style, the kernel is known not to be positive semidefinite, X is not a floating matrix, or
-        num_landmarks is not in [1, N].
 
     Notes
     -----
@@ -211,10 +191,8 @@ def leverage(
 
     Parameters
     ----------
-    key : typed random key.
+    key, X, num_landmarks : as in `uniform`.
     kernel : a positive semidefinite kernel, or a function of two points.
-    X : (N, d) points.
-    num_landmarks : n, in [1, N].
     regularization : lambda > 0, in the units of the kernel (of K, not of K / N); by default tr K / n, for which the
         scores sum to at most n. What is below the rounding of K, 4 eps(dtype) p max K(x, x) for p pilots, is raised to
         that.
@@ -223,12 +201,6 @@ def leverage(
     Returns
     -------
     (n, d) array: different rows of X. NaN if a score is not finite.
-
-    Raises
-    ------
-    ValueError
-        If the key is old-style, the kernel is known not to be positive semidefinite, X is not a floating matrix, a
-        number is out of range, or a static regularization is not positive.
 
     Notes
     -----
@@ -323,12 +295,6 @@ def reservoir(*, num_landmarks: int) -> ReservoirFunctions:
     Parameters
     ----------
     num_landmarks : n, at least 1.
-
-    Raises
-    ------
-    ValueError
-        If num_landmarks < 1; from init, if the key is old-style or dim < 1; from update, if rows are not a floating
-        matrix of the right dimension and dtype.
 
     Notes
     -----

@@ -62,11 +62,6 @@ def alignment(
     -------
     Scalar, differentiable in the kernel and the points, also where it is constant.
 
-    Raises
-    ------
-    ValueError
-        If X is not a floating matrix, labels are not n integers, or num_labels is not a whole number of at least 1.
-
     Notes
     -----
     O(n^2 (dim + num_labels)) time, O(n^2) memory. Source: cortes2012, (5).
@@ -94,11 +89,6 @@ def eigengap(kernel: KernelLike, X: Float[ArrayLike, "n dim"], *, num_components
     -------
     Scalar, differentiable. Where lambda_R or lambda_{R+1} is a multiple eigenvalue it has kinks; the gradient is then
     the one of some choice of eigenvectors, finite always.
-
-    Raises
-    ------
-    ValueError
-        If X is not a floating matrix of at least two rows, or num_components is not in [1, n - 1].
 
     Notes
     -----
@@ -141,11 +131,6 @@ def fit_lengthscale(
     Returns
     -------
     Fit: the best kernel seen, its objective, all objectives, and whether all numbers were finite.
-
-    Raises
-    ------
-    ValueError
-        If the kernel has no lengthscale, or num_steps, learning_rate or factor is out of range.
 
     Notes
     -----

@@ -6,8 +6,6 @@ for the other class only when two hashes fall together: rarely, silently, and di
 Structures of `register_pytree_with_keys` compare the class as well.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any, TypeVar, dataclass_transform
 

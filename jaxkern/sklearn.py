@@ -9,6 +9,9 @@ Every transformer has these parameters, by keyword:
 - `lengthscale`: a positive number, or None for the median distance between the points of `fit` (of a sample of pairs
   beyond 2,000 points);
 - `random_state`: where everything random comes from; the same number gives the same map.
+
+Those that choose landmarks, draw frequencies or centre have `n_landmarks` or `n_frequencies`, at least 1, and
+`centered`: whether features are taken less their mean, over the landmarks or the stream.
 """
 
 from __future__ import annotations
@@ -36,16 +39,9 @@ __all__ = [
     "StreamingPCA",
 ]
 
-_KERNELS: dict[str, Any] = {
-    "gaussian": kernels.Gaussian,
-    "laplacian": kernels.Laplacian,
-    "exponential": kernels.Exponential,
-    "cauchy": kernels.Cauchy,
-    "matern32": kernels.Matern32,
-    "matern52": kernels.Matern52,
-}
+_NAMES = ("Gaussian", "Laplacian", "Exponential", "Cauchy", "Matern32", "Matern52")
+_KERNELS = {name.lower(): getattr(kernels, name) for name in _NAMES}
 _MANY = 2_000
-
 
 _FITTED = ("map_", "kernel_", "_reservoir", "_features", "_stream_state")
 
@@ -109,8 +105,7 @@ class _Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def partial_fit(self, X: Any, y: Any = None) -> Any:
         """Go on with a further batch of the data; the lengthscale stays that of the first batch."""
-        first = not hasattr(self, "kernel_")
-        if first:
+        if not hasattr(self, "kernel_"):
             return self.fit(X)
         X = self._validated(X, reset=False).astype(self._dtype, copy=False)
         with self._precision():
@@ -189,8 +184,7 @@ class PairedFourier(_Fourier):
 
     Parameters
     ----------
-    n_frequencies : at least 1.
-    kernel, lengthscale, random_state : as in every transformer, see the module.
+    n_frequencies, kernel, lengthscale, random_state : see the module.
     """
 
     _draw = "paired_fourier"
@@ -201,8 +195,7 @@ class ShiftedFourier(_Fourier):
 
     Parameters
     ----------
-    n_frequencies : at least 1.
-    kernel, lengthscale, random_state : as in every transformer, see the module.
+    n_frequencies, kernel, lengthscale, random_state : see the module.
     """
 
     _draw = "shifted_fourier"
@@ -213,8 +206,7 @@ class OrthogonalFourier(_Fourier):
 
     Parameters
     ----------
-    n_frequencies : at least 1.
-    kernel, lengthscale, random_state : as in every transformer, see the module.
+    n_frequencies, kernel, lengthscale, random_state : see the module.
     """
 
     _draw = "orthogonal_fourier"
@@ -225,8 +217,7 @@ class Fastfood(_Fourier):
 
     Parameters
     ----------
-    n_frequencies : at least 1.
-    kernel, lengthscale, random_state : as in every transformer, see the module.
+    n_frequencies, kernel, lengthscale, random_state : see the module.
     """
 
     _draw = "fastfood"
@@ -257,9 +248,8 @@ class Nystrom(_Landmarks):
 
     Parameters
     ----------
-    n_landmarks : at least 1.
     n_components : the rank, or None for as many as landmarks.
-    kernel, lengthscale, random_state : as in every transformer, see the module.
+    n_landmarks, kernel, lengthscale, random_state : see the module.
     """
 
     n_landmarks: int = 100
@@ -278,9 +268,7 @@ class KernelJL(_Landmarks):
     Parameters
     ----------
     n_components : rows of the sketch, at least 1.
-    n_landmarks : at least 1.
-    centered : whether features are centred at their mean over the landmarks.
-    kernel, lengthscale, random_state : as in every transformer, see the module.
+    n_landmarks, centered, kernel, lengthscale, random_state : see the module.
     """
 
     n_components: int = 20
@@ -299,9 +287,7 @@ class KernelPCA(_Landmarks):
     Parameters
     ----------
     n_components : at least 1.
-    n_landmarks : at least 1.
-    centered : whether features are centred at their mean over the landmarks.
-    kernel, lengthscale, random_state : as in every transformer, see the module.
+    n_landmarks, centered, kernel, lengthscale, random_state : see the module.
     """
 
     n_components: int = 2
@@ -321,10 +307,9 @@ class StreamingPCA(_Transformer):
     Parameters
     ----------
     n_components : at least 1.
-    n_frequencies : of the map in front, at least 1.
     sketch_size : rows kept, at least n_components.
-    centered : whether components are those of the features less their mean.
-    kernel, lengthscale, random_state : as in every transformer, see the module.
+    n_frequencies : of the map in front, at least 1.
+    centered, kernel, lengthscale, random_state : see the module.
     """
 
     n_components: int = 2

@@ -199,6 +199,12 @@ class Check:
     corrected: Form | None = None
     controls: tuple[Control, ...] = ()
 
+    @property
+    def forms(self) -> dict[str, Form]:
+        """Return the forms that there are, by the names "printed" and "corrected"."""
+        both = {"printed": self.printed, "corrected": self.corrected}
+        return {name: form for name, form in both.items() if form is not None}
+
 
 KINDS = (
     "identity",

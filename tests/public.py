@@ -44,25 +44,9 @@ from jaxkern.bounds import concentration, fourier
 TABLE = {}
 
 MODULES = (
-    "kernels",
-    "gram",
-    "measures",
-    "problems",
-    "rkhs",
-    "landmarks",
-    "features",
-    "audit",
-    "scale",
-    "kmeans",
-    "clustering",
-    "learn",
-    "metrics",
-    "frequent_directions",
-    "io",
-    "bounds.sketching",
-    "bounds.fourier",
-    "bounds.streaming",
-    "bounds.concentration",
+    *("kernels", "gram", "measures", "problems", "rkhs", "landmarks", "features", "audit", "scale", "kmeans"),
+    *("clustering", "learn", "metrics", "frequent_directions", "io"),
+    *(f"bounds.{topic}" for topic in ("sketching", "fourier", "streaming", "concentration")),
 )
 LONG = {  # to compile; their own modules map them, too
     "audit.sampled_distance_error",
@@ -136,6 +120,11 @@ class Operation:
             return self.program(case)
         made = {word: value for word, (value, _) in self.make(case).items() if word not in self.unsteady}
         return {word: products(value) if word in self.turned else value for word, value in made.items()}
+
+
+def parts(result, **shapes):
+    """Return fields of a result with the shapes that they should have."""
+    return {word: (getattr(result, word), shape) for word, shape in shapes.items()}
 
 
 def products(Z):
@@ -240,22 +229,8 @@ def kernel_entry(name, kernel_name):
         return {"K": (kernel(x, y), ()), "K'": (kernel(y, x), ()), "diagonal": (kernel(x, x), ())}
 
 
-for _name, _kernel in {
-    "Gaussian": "gaussian",
-    "Laplacian": "laplacian",
-    "Exponential": "exponential",
-    "Cauchy": "cauchy",
-    "Matern32": "matern32",
-    "Matern52": "matern52",
-    "Linear": "linear",
-    "Polynomial": "polynomial",
-    "Distance": "distance",
-    "Sum": "sum",
-    "Product": "product",
-    "Scaled": "scaled",
-    "FromFunction": "user",
-}.items():
-    kernel_entry(_name, _kernel)
+for _name in EVERY:
+    kernel_entry("FromFunction" if _name == "user" else _name.capitalize(), _name)
 
 
 for _name in ("as_kernel", "psd_kernel"):
@@ -281,7 +256,7 @@ def _(c):
     return {"L": (jnp.asarray(kernels.lipschitz(c.kernel, dim=c.dim), c.dtype), ())}
 
 
-def distances(c, direct=False):
+def distances(c):
     points = np.float64(c.plain)
     with np.errstate(all="ignore"):
         largest = np.abs(points).max() or 1.0
@@ -525,9 +500,8 @@ def check_log_mgf(c, v):
     # Convex, even, between 0 and |u|.
     yield from within("log psi", v["log psi"], 0, np.inf)
     u = np.abs(np.float64(c.plain))
-    yield from within(
-        "log psi - |u|", np.float64(v["log psi"]) - u, -np.inf, 0, float(4 * c.eps * (1 + finite(u).max(initial=0)))
-    )
+    slack = float(4 * c.eps * (1 + finite(u).max(initial=0)))
+    yield from within("log psi - |u|", np.float64(v["log psi"]) - u, -np.inf, 0, slack)
 
 
 @op("measures.log_sphere_mgf", check_log_mgf, words=("u",), least=0, skips=ANY_SHAPE, overflows=True)
@@ -576,44 +550,25 @@ def check_perturbed(c, v):
 def _(c):
     problem = problems.perturb(c.key, c.X, 0.0, labels=c.labels)
     noisy = problems.perturb(c.other_key, c.X, measures.RadialNoise(c.shares))
-    return {
-        "points": (problem.points, (c.n, c.dim)),
-        "means": (problem.means, (c.n, c.dim)),
-        "labels": (problem.labels, (c.n,)),
-        "mean kernel": (noisy.mean_kernel(c.kernel), (c.n, c.n)),
-    }
+    own = parts(problem, points=(c.n, c.dim), means=(c.n, c.dim), labels=(c.n,))
+    return own | {"mean kernel": (noisy.mean_kernel(c.kernel), (c.n, c.n))}
 
 
-def sampler_entry(name, make, dim):
+def sampler_entry(name, width, given):
     words = {"words": ("noise", "radii", "zeta", "radius"), "points": False, "hides": "it draws its own points"}
 
     @op(f"problems.{name}", lambda c, v: whole("labels", v["labels"], 0, 3), overflows=True, **words)
     def _(c):
         n = max(c.n, 1)
-        problem = make(c, n)
-        width = c.dim if dim is None else dim
-        return {"points": (problem.points, (n, width)), "labels": (problem.labels, (n,))}
+        problem = getattr(problems, name)(c.key, num_points=n, dtype=c.dtype, **given(c))
+        return parts(problem, points=(n, width), labels=(n,))
 
 
-sampler_entry(
-    "nested_spheres",
-    lambda c, n: problems.nested_spheres(
-        c.key, num_points=n, dim=3, radii=(1.0, c.length), noise=c.length, radial=True, dtype=c.dtype
-    ),
-    3,
-)
-sampler_entry("circles", lambda c, n: problems.circles(c.key, num_points=n, noise=c.length, dtype=c.dtype), 2)
+sampler_entry("nested_spheres", 3, lambda c: dict(dim=3, radii=(1.0, c.length), noise=c.length, radial=True))
+sampler_entry("circles", 2, lambda c: dict(noise=c.length))
 for _name in ("cluster_in_cluster", "crescent_full_moon"):
-    sampler_entry(
-        _name,
-        lambda c, n, _name=_name: getattr(problems, _name)(c.key, num_points=n, radius=c.length, dtype=c.dtype),
-        2,
-    )
-sampler_entry(
-    "random_noisy",
-    lambda c, n: problems.random_noisy(c.key, num_points=n, dim=3, signal_dim=2, zeta=c.length, dtype=c.dtype),
-    3,
-)
+    sampler_entry(_name, 2, lambda c: dict(radius=c.length))
+sampler_entry("random_noisy", 3, lambda c: dict(dim=3, signal_dim=2, zeta=c.length))
 
 
 @op("problems.gaussian_mixture", lambda c, v: whole("labels", v["labels"], 0, c.n), words=("centers",),
@@ -622,7 +577,7 @@ def _(c):
     problem = problems.gaussian_mixture(
         c.key, num_points=2 * c.n, dim=c.dim, num_clusters=c.n, centers=c.X, noise=0.5, dtype=c.dtype
     )
-    return {"points": (problem.points, (2 * c.n, c.dim)), "labels": (problem.labels, (2 * c.n,))}
+    return parts(problem, points=(2 * c.n, c.dim), labels=(2 * c.n,))
 
 
 # ---------------------------------------------------------------------------------------------------------- rkhs
@@ -818,20 +773,18 @@ def _(c):
 def check_pca(c, v):
     yield from within("eigenvalues", v["eigenvalues"], 0, c.n, 8 * c.n * c.eps)
     yield from descending("eigenvalues", v["eigenvalues"])
-    yield from within("variance", v["variance"], 0, 1, 8 * c.n * c.eps)
+    yield from within("variance", v["total_variance"], 0, 1, 8 * c.n * c.eps)
     # Both are rounded like K, and may be as small.
-    yield from within("ratio", v["ratio"], 0, 1, 8 * c.n * c.eps / max(float(v["variance"]), c.eps))
+    slack = 8 * c.n * c.eps / max(float(v["total_variance"]), c.eps)
+    yield from within("ratio", v["explained_variance_ratio"], 0, 1, slack)
     yield from within("residual", v["residual"], 0, 4, 1)
 
 
 @op("features.kernel_pca", check_pca, words=("landmarks",), turned=("Z",))
 def _(c):
     phi = features.kernel_pca(c.kernel, c.X, num_components=c.few)
-    return {
+    return parts(phi, eigenvalues=(c.few,), total_variance=(), explained_variance_ratio=(c.few,)) | {
         "Z": (phi(c.Y), (c.n + 1, c.few)),
-        "eigenvalues": (phi.eigenvalues, (c.few,)),
-        "variance": (phi.total_variance, ()),
-        "ratio": (phi.explained_variance_ratio, (c.few,)),
         "residual": (phi.reconstruction_residual(c.Y), (c.n + 1,)),
         "none": (phi.reconstruction_residual(c.Y[:0]), (0,)),
     }
@@ -842,11 +795,7 @@ def _(c):
 def _(c):
     phi = features.kernel_pca(c.kernel, c.X, num_components=c.few)
     found = features.preimage(phi, phi(c.Y), num_steps=5)
-    return {
-        "points": (found.points, (c.n + 1, c.dim)),
-        "residual": (found.residual, (c.n + 1,)),
-        "converged": (found.converged, (c.n + 1,)),
-    }
+    return parts(found, points=(c.n + 1, c.dim), residual=(c.n + 1,), converged=(c.n + 1,))
 
 
 def check_fourier(c, v):
@@ -875,17 +824,14 @@ def fourier_map(c):
 def check_feature_pca(c, v):
     yield from descending("eigenvalues", v["eigenvalues"])
     yield from within("eigenvalues", v["eigenvalues"], 0, 1, 16 * c.eps)
-    yield from within("ratio", v["ratio"], 0, 1, 16 * c.eps)
+    yield from within("ratio", v["explained_variance_ratio"], 0, 1, 16 * c.eps)
 
 
 @op("features.random_feature_pca", check_feature_pca, overflows=True, turned=("Z",))
 def _(c):
-    pca = features.random_feature_pca(fourier_map(c), c.X, num_components=min(c.n, 4))
-    return {
-        "Z": (pca(c.Y), (c.n + 1, min(c.n, 4))),
-        "eigenvalues": (pca.eigenvalues, (min(c.n, 4),)),
-        "ratio": (pca.explained_variance_ratio, (min(c.n, 4),)),
-    }
+    few = min(c.n, 4)
+    pca = features.random_feature_pca(fourier_map(c), c.X, num_components=few)
+    return {"Z": (pca(c.Y), (c.n + 1, few))} | parts(pca, eigenvalues=(few,), explained_variance_ratio=(few,))
 
 
 @op("features.as_map", check_fourier, least=0, skips=("stacked",), overflows=True)
@@ -908,19 +854,16 @@ def check_stream(c, v):
     yield from within("shrinkage", v["shrinkage"], 0, 2 * c.n + 1, 64 * c.n * c.eps)
 
 
+def stream_values(c, phi):
+    own = parts(phi, eigenvalues=(2,), shrinkage=(), variances=(2,), residual=(), finite=())
+    return {"Z": (phi(c.Y), (c.n + 1, 2))} | own
+
+
 @op("features.streaming_pca", check_stream, least=0, overflows=True, gradient=False, turned=("Z",))
 def _(c):
     pca = features.streaming_pca(fourier_map(c), sketch_size=3, centered=True)
     state = pca.merge(pca.update(pca.init(c.dtype), c.X, c.shares), pca.update(pca.init(c.dtype), c.Y))
-    phi = pca.finalize(state, num_components=2)
-    return {
-        "Z": (phi(c.Y), (c.n + 1, 2)),
-        "eigenvalues": (phi.eigenvalues, (2,)),
-        "shrinkage": (phi.shrinkage, ()),
-        "variances": (phi.variances, (2,)),
-        "residual": (phi.residual, ()),
-        "finite": (phi.finite, ()),
-    }
+    return stream_values(c, pca.finalize(state, num_components=2))
 
 
 # ------------------------------------------------------------------------------------------- frequent directions
@@ -931,9 +874,9 @@ def check_sketch(*parts):
 
     def check(c, v):
         rows = np.float64(np.concatenate([c.plain if part == "X" else np.asarray(c.Y) for part in parts]))
-        yield from descending("singular values", v["values"])
-        if np.isfinite(v["values"]).all() and np.isfinite(v["shrinkage"]):
-            B, norm = np.float64(v["rows"]).T, np.float64(v["energy"])
+        yield from descending("singular values", v["singular_values"])
+        if np.isfinite(v["singular_values"]).all() and np.isfinite(v["shrinkage"]):
+            B, norm = np.float64(v["rows"]).T, np.float64(v["squared_norm"])
             if rows.shape[1] <= 100 and np.isfinite(norm) and norm > 1e3 * np.finfo(c.dtype).tiny / c.eps:
                 apart = np.linalg.eigvalsh(rows.T @ rows - B.T @ B)
                 # The certificate holds an allowance for its own rounding; the difference here is rounded in float64.
@@ -948,15 +891,8 @@ def check_sketch(*parts):
 
 def sketch_values(c, state):
     sketch = frequent_directions.finalize(state)
-    return {
-        "values": (sketch.singular_values, (2,)),
-        "basis": (sketch.basis, (c.dim, 2)),
-        "rows": (sketch.rows.T, (c.dim, 2)),
-        "shrinkage": (sketch.shrinkage, ()),
-        "energy": (sketch.squared_norm, ()),
-        "rank": (sketch.rank, ()),
-        "finite": (sketch.finite, ()),
-    }
+    own = parts(sketch, singular_values=(2,), basis=(c.dim, 2), shrinkage=(), squared_norm=(), rank=(), finite=())
+    return own | {"rows": (sketch.rows.T, (c.dim, 2))}
 
 
 SKETCH = {
@@ -1001,23 +937,13 @@ def _(c):
 
 def check_errors(c, v):
     yield from within("largest", v["largest"], 0, np.inf)
-    yield from within(
-        "mean - largest",
-        np.float64(v["mean"]) - v["largest"],
-        -np.inf,
-        0,
-        64 * c.eps * (1 + float(finite(v["largest"]).max(initial=0))),
-    )
+    slack = 64 * c.eps * (1 + float(finite(v["largest"]).max(initial=0)))
+    yield from within("mean - largest", np.float64(v["mean"]) - v["largest"], -np.inf, 0, slack)
     yield from whole("counted", v["counted"], 0, max(c.n, 9) + 1)
 
 
 def error_values(found):
-    return {
-        "largest": (found.largest, ()),
-        "mean": (found.mean, ()),
-        "counted": (found.counted, ()),
-        "finite": (found.finite, ()),
-    }
+    return parts(found, largest=(), mean=(), counted=(), finite=())
 
 
 @op("audit.distance_error", check_errors, words=("X", "Y"), overflows=True)
@@ -1038,7 +964,7 @@ def check_spectral_error(c, v):
 @op("audit.spectral_error", check_spectral_error, overflows=True)
 def _(c):
     found = audit.spectral_error(c.other_key, fourier_map(c), c.kernel, c.X, num_steps=2, num_probes=min(c.n, 2))
-    return {"lower": (found.lower, ()), "upper": (found.upper, ())}
+    return parts(found, lower=(), upper=())
 
 
 # ----------------------------------------------------------------------------------- kmeans, clustering, learn, metrics
@@ -1060,12 +986,7 @@ def check_kmeans(c, v):
 
 
 def partition_values(c, found, centers):
-    return {
-        "labels": (found.labels, (c.n,)),
-        "centers": (found.centers, centers),
-        "objective": (found.objective, ()),
-        "converged": (found.converged, ()),
-    }
+    return parts(found, labels=(c.n,), centers=centers, objective=(), converged=())
 
 
 @op("kmeans.kmeans", check_kmeans, overflows=True, gradient=False)
@@ -1115,12 +1036,7 @@ def check_fit(c, v):
 @op("learn.fit_lengthscale", check_fit, least=2, overflows=True, gradient=False)
 def _(c):
     fit = learn.fit_lengthscale(kernels.Gaussian(c.length), c.X, first_gap, num_steps=2)
-    return {
-        "lengthscale": (fit.kernel.lengthscale, ()),
-        "objective": (fit.objective, ()),
-        "objectives": (fit.objectives, (3,)),
-        "finite": (fit.finite, ()),
-    }
+    return {"lengthscale": (fit.kernel.lengthscale, ())} | parts(fit, objective=(), objectives=(3,), finite=())
 
 
 def score_entry(name, low):
@@ -1142,13 +1058,8 @@ def score_entry(name, low):
         return {"score": (score(far, other), ()), "same": (score(far, far), ())}
 
 
-for _name, _low in {
-    "rand_index": 0,
-    "adjusted_rand_index": -0.5,
-    "normalized_mutual_info": 0,
-    "misclassification_rate": 0,
-}.items():
-    score_entry(_name, _low)
+for _name in ("rand_index", "adjusted_rand_index", "normalized_mutual_info", "misclassification_rate"):
+    score_entry(_name, -0.5 if _name == "adjusted_rand_index" else 0)
 
 for _name in ("spectral_error", "frobenius_error"):
 
@@ -1179,13 +1090,7 @@ def _(c):
 @op("scale.stream", check_stream, overflows=True, arrays=True)
 def _(c):
     pca = features.streaming_pca(fourier_map(c), sketch_size=3, centered=True)
-    phi = pca.finalize(scale.stream(pca, c.X, num_streams=2), num_components=2)
-    return {
-        "Z": (phi(c.Y), (c.n + 1, 2)),
-        "eigenvalues": (phi.eigenvalues, (2,)),
-        "shrinkage": (phi.shrinkage, ()),
-        "finite": (phi.finite, ()),
-    }
+    return stream_values(c, pca.finalize(scale.stream(pca, c.X, num_streams=2), num_components=2))
 
 
 @op("scale.merge_tree", check_sketch("X", "Y", "Y"), **SKETCH)
@@ -1207,7 +1112,7 @@ def saved(c):
         path = os.path.join(folder, "f.npz")
         files.save(path, rkhs.Function(kernels.Gaussian(1.0), jnp.asarray(c.plain), c.numbers(c.n)))
         found = files.load(path)
-    return {"points": (found.points, c.plain.shape), "weights": (found.weights, (c.n,))}
+    return parts(found, points=c.plain.shape, weights=(c.n,))
 
 
 def check_saved(c, v):
@@ -1223,22 +1128,17 @@ op("io.load", check_saved, least=0, points=False, hides=SAVED)(saved)
 # ------------------------------------------------------------------------------------------- bounds of whole arrays
 
 
-@op(
-    "bounds.concentration.block_parameters",
-    least=2,
-    words=("mean_kernel",),
-    hides="blocks without missing data are as they are",
-)
+@op("bounds.concentration.block_parameters", least=2, words=("mean_kernel",), hides="whole blocks are as they are")
 def _(c):
     labels = jnp.arange(c.n, dtype=jnp.int32) % c.few
     found = concentration.block_parameters(c.K, labels, num_clusters=c.few)
-    return {"gap": (found.gamma2, ()), "variance": (found.vbar2, ()), "shares": (found.shares, (c.few,))}
+    return parts(found, gamma2=(), vbar2=(), shares=(c.few,))
 
 
 @op("bounds.concentration.population_parameters", least=2, hides="the same")
 def _(c):
     found = concentration.population_parameters(c.K, c.numbers(c.n, c.n) ** 2, c.shares)
-    return {"gap": (found.gamma2, ()), "variance": (found.vbar2, ())}
+    return parts(found, gamma2=(), vbar2=())
 
 
 @op("bounds.fourier.relative_distances_given", words=("squared_distances",), hides="see `valid`", points=False)
@@ -1247,7 +1147,7 @@ def _(c):
     found = fourier.relative_distances_given(
         eps=0.3, num_frequencies=400.0, squared_distances=squares, pairs=jnp.ones(5, c.dtype)
     )
-    return {"probability": (found.probability, ())}
+    return parts(found, probability=())
 
 
 # ------------------------------------------------------------------------------------------------------ estimators
@@ -1403,7 +1303,7 @@ def way(name):
 
 SPECTRAL = tuple(name for name in STATIONARY if name not in ("sum", "product", "scaled"))
 
-for _name in SPECTRAL:
+for _name in (*SPECTRAL, "linear", "polynomial"):
 
     @way(f"gram and distances of {_name}")
     def _(c, make=KERNELS[_name]):

@@ -37,13 +37,13 @@ def claims():
 def claim(*kinds):
     statement = Identity(lambda key, setting: np.zeros(1))
     return Claim(
-        "toy:1",
-        "toy",
-        "here",
-        "identity",
-        "0=0",
-        "so it is",
-        Form(statement, HERE, "identity"),
+        id="toy:1",
+        paper="toy",
+        where="here",
+        kind="identity",
+        tex="0=0",
+        because="so it is",
+        printed=Form(statement, HERE, "identity"),
         controls=tuple(Control(f"control {i}", statement, HERE, kind) for i, kind in enumerate(kinds)),
     )
 

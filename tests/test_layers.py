@@ -1,58 +1,85 @@
-"""The rooms of proofs_check: each one imports only from those before it, at the top of a file and inside functions."""
+"""The architecture: each module imports only from those before it, at the top of a file and inside functions."""
 
 import ast
 import importlib
 import pathlib
+import subprocess
+import sys
 
 import pytest
 
+import jaxkern
 import proofs_check
 
-ROOT = pathlib.Path(proofs_check.__file__).parent
-ROOMS = ("usage", "claim", "controls", "engine", "report", "papers", "register", "certify", "cli", "__main__")
+ROOT = pathlib.Path(jaxkern.__file__).parent.parent
+LAYERS = {
+    "jaxkern": (
+        *("_types", "checks", "pytrees", "_blocks", "draws", "linalg", "_distances", "bounds", "kernels", "gram"),
+        *("measures", "problems", "rkhs", "metrics", "kmeans", "frequent_directions", "landmarks", "features"),
+        *("clustering", "learn", "audit", "scale", "plan", "io", "sklearn"),
+    ),
+    "proofs_check": (
+        *("usage", "claim", "controls", "engine", "report", "papers", "register", "certify", "cli", "__main__"),
+    ),
+}
 LATER = {("papers", "register")}
 """Imports that point forward: an adversary asks the register for the forms that it attacks."""
+NEEDED = {"jax", "numpy", "scipy", "optax", "jaxtyping", "jaxkern", *sys.stdlib_module_names}
+"""What jaxkern may import; `jaxkern.sklearn` also sklearn."""
 
 
 def imported(path):
-    """Yield the modules of proofs_check that a file imports, at any depth of nesting."""
+    """Yield the dotted names that a file imports, at any depth of nesting."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.startswith("proofs_check"))
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: a relative import"
-            if node.module == "proofs_check":
-                yield from (f"proofs_check.{alias.name}" for alias in node.names)
-            elif (node.module or "").startswith("proofs_check."):
-                yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def room(path):
-    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+def place(path):
+    """Return the package of a file and its layer."""
+    package, first, *_ = path.relative_to(ROOT).parts
+    return package, first.removesuffix(".py")
 
 
-FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+FILES = sorted(path for package in LAYERS for path in (ROOT / package).rglob("*.py"))
+FILES = [path for path in FILES if place(path)[1] != "__init__"]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports_point_back(path):
+    package, own = place(path)
+    layers = LAYERS[package]
     for name in imported(path):
-        other = name.split(".")[1]
-        assert (room(path), other) in LATER or ROOMS.index(other) <= ROOMS.index(room(path)), f"it imports {name}"
+        first, second, *_ = f"{name}.".split(".")
+        assert package != "jaxkern" or first in NEEDED | ({"sklearn"} if own == "sklearn" else set()), name
+        if first == package and second in layers:
+            assert (own, second) in LATER or layers.index(second) <= layers.index(own), f"it imports {name}"
+
+
+@pytest.mark.parametrize("package", ["proofs_check", "benchmarks", "examples"])
+def test_nothing_outside_imports_a_private_name(package):
+    for path in (ROOT / package).rglob("*.py"):
+        for name in imported(path):
+            first, *parts = name.split(".")
+            private = [part for part in parts if part.startswith("_") and not part.endswith("__")]
+            assert first != "jaxkern" or not private, f"{path} imports {name}"
+
+
+def test_every_layer_exists():
+    assert {place(path) for path in FILES} == {(package, layer) for package in LAYERS for layer in LAYERS[package]}
 
 
 def modules():
-    """Return every module with the modules that it imports, as far as they are files of their own."""
-    names = {path.relative_to(ROOT.parent).with_suffix("").as_posix().replace("/", "."): path for path in FILES}
-    names = {name.removesuffix(".__init__"): path for name, path in names.items()}
+    """Return every module of proofs_check with the modules that it imports, as far as they are files of their own."""
+    names = {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in FILES}
     graph = {}
     for name, path in names.items():
-        tree, found = ast.parse(path.read_text(encoding="utf-8")), set()
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and node.module in {*names, "proofs_check"}:
-                found |= {f"{node.module}.{alias.name}" for alias in node.names} & set(names) or {node.module}
-        graph[name] = {other for other in found & set(names) if other != name and not name.startswith(f"{other}.")}
-    return graph
+        targets = {other if other in names else other.rpartition(".")[0] for other in imported(path)} & set(names)
+        graph[name] = {other for other in targets if other != name and not name.startswith(f"{other}.")}
+    return {name: others for name, others in graph.items() if name.startswith("proofs_check")}
 
 
 def test_no_module_imports_itself_by_way_of_others():
@@ -64,12 +91,17 @@ def test_no_module_imports_itself_by_way_of_others():
     assert not graph, f"circles, or what leads to them: {sorted(circles or graph)}"
 
 
-def test_every_room_exists():
-    assert {room(path) for path in FILES} == set(ROOMS)
-
-
 def test_the_checks_import_as_a_whole():
-    for path in FILES:
-        parts = path.relative_to(ROOT.parent).with_suffix("").parts
-        if parts[-1] != "__main__":
-            importlib.import_module(".".join(p for p in parts if p != "__init__"))
+    for name in modules():
+        if not name.endswith("__main__"):
+            assert importlib.import_module(name).__name__.startswith(proofs_check.__name__)
+
+
+def test_the_package_gives_its_modules_when_they_are_used():
+    assert {name for name in LAYERS["jaxkern"] if not name.startswith("_")} <= set(dir(jaxkern))
+    code = "import sys, jaxkern; jaxkern.linalg.matmul; print([m for m in sys.modules if m.startswith('jaxkern.')])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(ast.literal_eval(result.stdout))
+    assert "jaxkern.linalg" in loaded and "jaxkern.features" not in loaded
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        jaxkern.nothing  # noqa: B018

@@ -2,7 +2,7 @@
 
 Arguments are numbers, or arrays that broadcast against each other. Python floats give exact float64; arrays and tracers
 give `jax.numpy`, so that bounds can be jitted, mapped and differentiated. What is no number is a ValueError that names
-the argument.
+the argument. The static flag `as_printed` takes a statement as its paper prints it, where that is not what is proved.
 """
 
 import importlib

@@ -6,8 +6,6 @@ have squared norm at most 2. G is the Gram matrix of the kernel, Ghat = Z Z' tha
 Gtilde = Z W W' Z' that of the features projected to the row space W of the sketch. Proofs: docs/theory/ghashami2016.md.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from typing import Any
@@ -42,8 +40,7 @@ def frequent_directions(*, residual_energy: Real, sketch_size: Real, rank: Real,
 
     Parameters
     ----------
-    residual_energy, sketch_size, rank : |A - A_k|_F^2, l rows of the sketch, and k.
-    as_printed : take the statement as printed. Static.
+    residual_energy, sketch_size, rank, as_printed : |A - A_k|_F^2, l rows of the sketch, k, and whether as printed.
 
     Returns
     -------
@@ -124,8 +121,7 @@ def projection(*, num_points: Real, sketch_size: Real, row_energy: Real = 2.0, a
     Parameters
     ----------
     num_points, sketch_size : n points, and l rows of the sketch.
-    row_energy : max |z|^2: 2 for shifted features, 1 for paired ones.
-    as_printed : take the statement as printed. Static.
+    row_energy, as_printed : max |z|^2: 2 for shifted features, 1 for paired ones, and whether as printed.
 
     Returns
     -------
@@ -239,8 +235,7 @@ def best_rank(*, tail: Real, spectral: Real, rank: Real, as_printed: bool = Fals
 
     Parameters
     ----------
-    tail, spectral, rank : |G - G_k|_F, |G - G'|_2 and k.
-    as_printed : take the statement as printed. Static.
+    tail, spectral, rank, as_printed : |G - G_k|_F, |G - G'|_2 and k, and whether as printed.
 
     Returns
     -------

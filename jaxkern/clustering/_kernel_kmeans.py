@@ -62,23 +62,14 @@ def kernel_kmeans(
 
     Parameters
     ----------
-    key : a typed random key.
     kernel : a positive semidefinite kernel, or a function of two points.
-    X : (n, dim) points, floating.
-    num_clusters : in [1, n].
-    weights : (n,) at least 0, in the dtype of X; by default all 1.
+    key, X, num_clusters, weights, num_restarts : as in `kernel_spectral`.
     num_landmarks : in [1, n]; by default all points up to n = 1,000, and 1,000 beyond.
     rank : number of coordinates, in [1, num_landmarks]; by default all of them.
-    num_restarts : seedings of k-means, of which the best is taken.
 
     Returns
     -------
     KernelKMeans, with labels and `predict`. NaN in X gives `converged` False.
-
-    Raises
-    ------
-    ValueError
-        If the kernel is known not to be positive semidefinite, X is not a floating matrix, or a size is out of range.
 
     Notes
     -----

@@ -1,7 +1,5 @@
 """What clusterings share: their arguments, and labels of new points."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax

@@ -111,11 +111,6 @@ def spectral_from_gram(
     -------
     SpectralPartition, whose `predict` labels further points. NaN in K gives `converged` False.
 
-    Raises
-    ------
-    ValueError
-        If K is not a square floating matrix, num_clusters is not in [1, n], or key, weights or num_restarts are unfit.
-
     Notes
     -----
     O(n^2 R) time for each step of a block iteration, or O(n^3) where R is not small; O(n^2) memory. Source: amini2021,
@@ -153,25 +148,15 @@ def kernel_spectral(
 
     Parameters
     ----------
-    key : a typed random key.
     kernel : a kernel, or a function of two points.
     X : (n, dim) points, floating.
-    num_clusters : R, in [1, n].
-    weights : (n,) at least 0, in the dtype of X; by default all 1. A point of weight 2 counts as two copies, one of
-        weight 0 has no influence and still gets a label; its row must be finite.
-    num_restarts : seedings of k-means, of which the best is taken.
+    key, num_clusters, weights, num_restarts : as in `spectral_from_gram`.
     matrix_free : whether to compute products with K in blocks instead of holding K; by default for n > 5,000.
 
     Returns
     -------
     KernelSpectral, a map to the R coordinates of the embedding, with labels and `predict`. NaN in X, or eigenvectors
     that the iteration did not settle, give `converged` False.
-
-    Raises
-    ------
-    ValueError
-        If X is not a floating matrix, num_clusters is not in [1, n], or key, weights, num_restarts or matrix_free are
-        unfit.
 
     Notes
     -----

@@ -12,14 +12,12 @@ import numpy as np
 from jax import lax
 
 from jaxkern._types import Array, DTypeLike, Float, PRNGKeyArray
-from jaxkern.draws import normal_rows
+from jaxkern.draws import normal_rows, numbered
 from jaxkern.features._fourier import _Fourier, draw_arguments, turns_by_digits
 from jaxkern.kernels import Kernel, KernelLike
 from jaxkern.kernels._spectra import spectral_law
 from jaxkern.linalg import matmul
 from jaxkern.pytrees import pytree
-
-__all__ = ["Fastfood", "fastfood"]
 
 _ONE_PRODUCT = 64
 """Up to this size one matrix product is the fastest transform; beyond it two with factors of about the root are."""
@@ -102,24 +100,13 @@ def fastfood(
 
     Parameters
     ----------
-    key : typed random key. Frequency j depends on the key, dim, the dtype and j alone, so a larger map repeats the
-        frequencies of a smaller one.
-    kernel : Gaussian, Exponential, Matern32 or Matern52, or a positive multiple of one: a radial kernel, since
-        directions have to be uniform and independent of the lengths.
-    dim : dimension of the points, at least 1.
+    key, dim, dtype : as in `paired_fourier`.
+    kernel : as in `orthogonal_fourier`, and for the same reason.
     num_frequencies : m, at least 1, need not be a multiple of D. There are 2m features.
-    dtype : float32 or float64, that of the points to be mapped; by default that of the kernel's lengthscale where this
-        is an array, and otherwise the default of JAX.
 
     Returns
     -------
     Fastfood, a callable PyTree.
-
-    Raises
-    ------
-    ValueError
-        If the key is old-style, the kernel has no known spectral law or one that is not rotation invariant, dim or
-        num_frequencies is below 1, or the dtype is not a floating one.
 
     Notes
     -----
@@ -135,15 +122,6 @@ def fastfood(
     the unit sphere of R^D, and S multiplies it by an independent length with the right law. The first dim coordinates
     of a vector with the law in R^D are one with the law in R^dim, as both are s z with z normal. Source: le2013, whose
     G has the length of g and whose S divides by it.
-
-    Examples
-    --------
-    >>> import jax
-    >>> from jaxkern.kernels import Gaussian
-    >>> X = jax.random.normal(jax.random.key(0), (100, 300))
-    >>> phi = fastfood(jax.random.key(1), Gaussian(10.0), 300, num_frequencies=1000)
-    >>> phi(X).shape
-    (100, 2000)
     """
     key, kernel, dim, m, dtype = draw_arguments(key, kernel, dim, num_frequencies, dtype, rotation_invariant=True)
     size = 1 << (dim - 1).bit_length()
@@ -164,7 +142,7 @@ def _blocks(key: jax.Array, dim: int, size: int, count: int, dtype: Any) -> tupl
         signs = 1 - 2 * jax.random.randint(signs_key, (dim,), 0, 2, jnp.int32).astype(dtype)
         return signs, permutation, direction / math.sqrt(size)
 
-    return jax.vmap(block)(_numbered(key, count))
+    return jax.vmap(block)(numbered(key, count))
 
 
 def _unit(normals: jax.Array) -> jax.Array:
@@ -179,7 +157,7 @@ def _radii(key: jax.Array, half: jax.Array, m: int) -> jax.Array:
 
     A length is that of a gamma variable. Normals for all coordinates would cost what this map saves.
     """
-    return jax.vmap(lambda k: jnp.sqrt(2 * jax.random.gamma(k, half, (), half.dtype)))(_numbered(key, m))
+    return jax.vmap(lambda k: jnp.sqrt(2 * jax.random.gamma(k, half, (), half.dtype)))(numbered(key, m))
 
 
 @jax.jit
@@ -187,11 +165,6 @@ def _fastfood(kernel: Kernel, blocks: tuple[Any, Any, Any], radii: jax.Array, ke
     law = spectral_law(kernel)
     lengths = radii * law.scale(normal_rows(key, radii.shape[0], law.num_normals, radii.dtype))
     return Fastfood(kernel, *blocks, lengths)
-
-
-def _numbered(key: jax.Array, count: int) -> jax.Array:
-    """Return keys (count,): number i depends on the key and i alone."""
-    return jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(count, dtype=jnp.uint32))
 
 
 def _along_directions(phi: Fastfood, X: jax.Array) -> jax.Array:

@@ -15,13 +15,12 @@ from jaxkern import checks
 from jaxkern._blocks import by_blocks
 from jaxkern._distances import everywhere
 from jaxkern._types import Array, ArrayLike, DTypeLike, Float, PRNGKeyArray
+from jaxkern.draws import numbered
 from jaxkern.features._map import apply_rows
 from jaxkern.kernels import Kernel, KernelLike, as_kernel
 from jaxkern.kernels._spectra import spectral_law, unscaled
 from jaxkern.linalg import matmul
 from jaxkern.pytrees import pytree
-
-__all__ = ["PairedFourier", "ShiftedFourier", "paired_fourier", "shifted_fourier"]
 
 _TOLERANCE = {"float32": 3e-5, "float64": 3e-11}
 """Rounding of a phase up to which one product serves; that of an inner product is a mean over frequencies."""
@@ -48,13 +47,7 @@ class _Fourier:
         return 2 * self.num_frequencies
 
     def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
-        """Return phi(X), (..., num_features) for X (..., dim).
-
-        Raises
-        ------
-        ValueError
-            If the last axis of X is not dim, or X is not of the dtype of the map.
-        """
+        """Return phi(X), (..., num_features) for X (..., dim)."""
         return apply_rows(self._rows, X, self._like())
 
     def _rows(self, X: jax.Array) -> jax.Array:
@@ -154,12 +147,6 @@ def paired_fourier(
     PairedFourier, a callable PyTree. Frequencies are kept for lengthscale 1: a gradient through the lengthscale exists,
     and kernels stacked for `vmap` share them.
 
-    Raises
-    ------
-    ValueError
-        If the key is old-style, the kernel has no known spectral law, dim or num_frequencies is below 1, or the dtype
-        is not a floating one.
-
     Notes
     -----
     m dim normal draws, and at most m max(5, 2 dim) more for the kernels other than Gaussian; mapping N points takes
@@ -198,21 +185,12 @@ def shifted_fourier(
     ----------
     key : typed random key. Frequency and shift j depend on the key, dim, the dtype and j alone, so a larger map repeats
         those of a smaller one.
-    kernel : Gaussian, Laplacian, Exponential, Cauchy, Matern32 or Matern52, or a positive multiple of one.
-    dim : dimension of the points, at least 1.
+    kernel, dim, dtype : as in `paired_fourier`.
     num_frequencies : m, at least 1, the number of features.
-    dtype : float32 or float64, that of the points to be mapped; by default that of the kernel's lengthscale where this
-        is an array, and otherwise the default of JAX.
 
     Returns
     -------
     ShiftedFourier, a callable PyTree. Frequencies are kept for lengthscale 1, as in `paired_fourier`.
-
-    Raises
-    ------
-    ValueError
-        If the key is old-style, the kernel has no known spectral law, dim or num_frequencies is below 1, or the dtype
-        is not a floating one.
 
     Notes
     -----
@@ -220,15 +198,6 @@ def shifted_fourier(
     cosines. Memory O(m dim) to keep. Moving the points changes inner products of these features, but not their law.
     Source: rahimi2007; ghashami2016, Section 2 (RFFMaps); chen2016, Section 1.1, the map with a tilde, there without
     sqrt(2).
-
-    Examples
-    --------
-    >>> import jax
-    >>> from jaxkern.kernels import Laplacian
-    >>> X = jax.random.normal(jax.random.key(0), (100, 3))
-    >>> phi = shifted_fourier(jax.random.key(1), Laplacian(1.0), 3, num_frequencies=8)
-    >>> phi(X).shape
-    (100, 8)
     """
     return _shifted(*draw_arguments(key, kernel, dim, num_frequencies, dtype))
 
@@ -268,8 +237,7 @@ def _paired(key: jax.Array, kernel: Kernel, dim: int, m: int, dtype: Any) -> Pai
 @partial(jax.jit, static_argnums=(2, 3, 4))
 def _shifted(key: jax.Array, kernel: Kernel, dim: int, m: int, dtype: Any) -> ShiftedFourier:
     frequencies_key, shifts_key = jax.random.split(key)
-    keys = jax.vmap(jax.random.fold_in, (None, 0))(shifts_key, jnp.arange(m, dtype=jnp.uint32))
-    shifts = jax.vmap(lambda k: jax.random.uniform(k, (), dtype, 0, 2 * math.pi))(keys)
+    shifts = jax.vmap(lambda k: jax.random.uniform(k, (), dtype, 0, 2 * math.pi))(numbered(shifts_key, m))
     return ShiftedFourier(kernel, spectral_law(kernel).frequencies(frequencies_key, m, dim, dtype), shifts)
 
 

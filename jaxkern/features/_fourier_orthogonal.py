@@ -1,7 +1,5 @@
 """Orthogonal random Fourier features: frequencies orthogonal within blocks, of radial kernels."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
@@ -12,8 +10,6 @@ from jaxkern._types import DTypeLike, PRNGKeyArray
 from jaxkern.features._fourier import PairedFourier, draw_arguments
 from jaxkern.kernels import Kernel, KernelLike
 from jaxkern.kernels._spectra import spectral_law
-
-__all__ = ["orthogonal_fourier"]
 
 
 def orthogonal_fourier(
@@ -38,32 +34,16 @@ def orthogonal_fourier(
         directions have to be uniform and independent of the lengths.
     dim : dimension of the points, at least 1. For dim = 1 nothing is left to orthogonalise.
     num_frequencies : m, at least 1, need not be a multiple of dim. There are 2m features.
-    dtype : float32 or float64, that of the points to be mapped; by default that of the kernel's lengthscale where this
-        is an array, and otherwise the default of JAX.
+    dtype : as in `paired_fourier`.
 
     Returns
     -------
     PairedFourier, a callable PyTree.
 
-    Raises
-    ------
-    ValueError
-        If the key is old-style, the kernel has no known spectral law or one that is not rotation invariant, dim or
-        num_frequencies is below 1, or the dtype is not a floating one.
-
     Notes
     -----
     Drawing takes ceil(m / dim) QR decompositions of dim x dim matrices, O(m dim^2), whole blocks even where the last
     one is cut; mapping and memory are those of `paired_fourier`. Source: yu2016.
-
-    Examples
-    --------
-    >>> import jax
-    >>> from jaxkern.kernels import Gaussian
-    >>> X = jax.random.normal(jax.random.key(0), (100, 3))
-    >>> phi = orthogonal_fourier(jax.random.key(1), Gaussian(1.0), 3, num_frequencies=8)
-    >>> phi(X).shape
-    (100, 16)
     """
     return _orthogonal(*draw_arguments(key, kernel, dim, num_frequencies, dtype, rotation_invariant=True))
 

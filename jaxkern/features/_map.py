@@ -1,7 +1,5 @@
 """What all feature maps share: (..., dim) in, (..., num_features) out."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

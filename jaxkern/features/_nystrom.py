@@ -17,8 +17,6 @@ from jaxkern.kernels import Kernel, KernelLike, psd_kernel
 from jaxkern.linalg import eigen_rows
 from jaxkern.pytrees import pytree
 
-__all__ = ["Nystrom", "nystrom"]
-
 _BLOCK = 1024
 
 
@@ -73,12 +71,6 @@ def nystrom(
     -------
     Nystrom, a callable PyTree. Directions with eigenvalue at most eps(dtype) * sqrt(n) * the largest are rounding:
     their features are zero, and its field `rank` counts the others.
-
-    Raises
-    ------
-    ValueError
-        If the kernel is known not to be positive semidefinite, landmarks or X are not floating matrices with at least
-        one row and the same dimension and dtype, or rank is not in [1, n].
 
     Notes
     -----

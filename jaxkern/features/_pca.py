@@ -16,8 +16,6 @@ from jaxkern.kernels import Kernel, KernelLike, psd_kernel
 from jaxkern.linalg import eigen_rows, matmul
 from jaxkern.pytrees import pytree, static
 
-__all__ = ["KernelPCA", "kernel_pca"]
-
 
 @pytree
 class KernelPCA(OffsetProjection):
@@ -68,11 +66,6 @@ class KernelPCA(OffsetProjection):
         """Return the squared distance in the RKHS of K_x - mu_n from its projection on the components, (N,).
 
         The mean over the landmarks is `total_variance` less the sum of `explained_variance`.
-
-        Raises
-        ------
-        ValueError
-            If X is not a floating matrix of the dimension and dtype of the landmarks.
         """
         X = checks.matrix("X", X, dim=self.landmarks.shape[1], min_rows=0)
         checks.same_dtype("X", X, "the fitted map", self.landmarks)
@@ -82,11 +75,6 @@ class KernelPCA(OffsetProjection):
         """Return weights (n, N) on the landmarks' sections of the functions with features Z (N, num_features).
 
         They include those of mu_n: `Function(kernel, landmarks, coefficients(phi(X)))` projects the sections of X.
-
-        Raises
-        ------
-        ValueError
-            If Z is not a floating matrix of the features' number and dtype.
         """
         Z = checks.matrix("Z", Z, dim=self.num_features, min_rows=0)
         checks.same_dtype("Z", Z, "the fitted map", self.landmarks)
@@ -121,12 +109,6 @@ def kernel_pca(
     -------
     KernelPCA, a callable PyTree. Directions with eigenvalue at most eps(dtype) * max(sqrt(n) * largest eigenvalue,
     n * largest entry of K) are rounding: their features are zero, and its field `rank` counts the others.
-
-    Raises
-    ------
-    ValueError
-        If the kernel is known not to be positive semidefinite, landmarks are not a floating matrix with at least one
-        row, num_components is not in [1, n], or a flag is not True or False.
 
     Notes
     -----

@@ -17,8 +17,6 @@ from jaxkern.kernels import Gaussian
 from jaxkern.linalg import matmul
 from jaxkern.pytrees import pytree
 
-__all__ = ["PreImage", "preimage"]
-
 
 @pytree
 class PreImage:
@@ -52,12 +50,6 @@ def preimage(phi: KernelPCA, Z: Float[ArrayLike, "N num_features"], *, num_steps
     Returns
     -------
     PreImage. Pre-images need not exist, nor be unique: `residual` says how close one came.
-
-    Raises
-    ------
-    ValueError
-        If the kernel of phi is not a `Gaussian`, Z is not a floating matrix of the features' number and dtype, or
-        num_steps < 1.
 
     Notes
     -----

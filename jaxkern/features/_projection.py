@@ -29,11 +29,6 @@ class Projection:
     def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
         """Return phi(X), (..., num_features) for X (..., dim), in blocks: the kernel matrix is never held.
 
-        Raises
-        ------
-        ValueError
-            If the last axis of X is not that of the landmarks, or X is not of their floating dtype.
-
         Notes
         -----
         N num_features n multiply-adds beyond the N n kernel evaluations.
@@ -44,13 +39,7 @@ class Projection:
         return _product(self.kernel, X, self.landmarks, self.projection.T)
 
     def embed(self, f: Function) -> Float[Array, "... num_features"]:
-        """Return P S f, (num_features,) for one function and (r, num_features) for r of them; linear in f.
-
-        Raises
-        ------
-        ValueError
-            If f does not belong to the kernel of the map.
-        """
+        """Return P S f, (num_features,) for one function of the kernel of the map and (r, num_features) for r."""
         values = same_space(f, as_kernel(self.kernel))(self.landmarks)
         return matmul(self.projection, values).T
 

@@ -14,8 +14,6 @@ from jaxkern.features._map import as_map
 from jaxkern.linalg import eigen_rows, matmul
 from jaxkern.pytrees import pytree, static
 
-__all__ = ["RandomFeaturePCA", "random_feature_pca"]
-
 
 @pytree
 class RandomFeaturePCA:
@@ -58,13 +56,7 @@ class RandomFeaturePCA:
         return jnp.where(none, 0, self.eigenvalues / jnp.where(none, 1, self.total_variance))
 
     def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
-        """Return (phi(X) - mean) basis, (..., num_features) for X (..., dim).
-
-        Raises
-        ------
-        ValueError
-            Where the feature map does, or if its features have another dtype than those it was fitted to.
-        """
+        """Return (phi(X) - mean) basis, (..., num_features) for X (..., dim)."""
         Z = checks.points("features of X", self.feature_map(X), dim=self.basis.shape[0])
         return _project(self.basis, self.mean, checks.same_dtype("features of X", Z, "the fitted map", self.basis))
 
@@ -91,12 +83,6 @@ def random_feature_pca(
     RandomFeaturePCA, a callable PyTree. Directions with eigenvalue at most eps(dtype) * min(N, M) * max(largest
     eigenvalue, largest mean square of the same features before they are centred) are rounding: their features are zero,
     and its field `rank` counts the others.
-
-    Raises
-    ------
-    ValueError
-        If phi is not callable or does not return N floating rows, X is not a floating matrix with at least one row,
-        num_components is not in [1, min(N, M)], or centered is not True or False.
 
     Notes
     -----

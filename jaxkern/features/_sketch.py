@@ -17,8 +17,6 @@ from jaxkern.kernels import Kernel, KernelLike, as_kernel
 from jaxkern.linalg import HIGHEST, matmul
 from jaxkern.pytrees import pytree, static
 
-__all__ = ["KernelJL", "kernel_jl"]
-
 
 @pytree
 class KernelJL(OffsetProjection):
@@ -69,11 +67,6 @@ def kernel_jl(
     Returns
     -------
     KernelJL, a callable PyTree.
-
-    Raises
-    ------
-    ValueError
-        If the key is old-style, landmarks are not a floating matrix with at least one row, or num_features < 1.
 
     Notes
     -----

@@ -12,8 +12,6 @@ from jaxkern._types import Array, ArrayLike, FeatureMap, Float
 from jaxkern.features._map import as_map
 from jaxkern.pytrees import pytree
 
-__all__ = ["Standardized", "standardized"]
-
 
 @pytree
 class Standardized:
@@ -35,13 +33,7 @@ class Standardized:
         return self.feature_map.num_features
 
     def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
-        """Return phi((X - mean) / scale), (..., num_features) for X (..., dim).
-
-        Raises
-        ------
-        ValueError
-            If X has another dimension or dtype than mean and scale, and where the feature map raises.
-        """
+        """Return phi((X - mean) / scale), (..., num_features) for X (..., dim)."""
         X = checks.same_dtype("X", checks.points("X", X, dim=self.mean.shape[0]), "the fitted map", self.mean)
         axes = range(X.ndim - 1)
         return self.feature_map((X - jnp.expand_dims(self.mean, axes)) / jnp.expand_dims(self.scale, axes))
@@ -59,11 +51,6 @@ def standardized(phi: FeatureMap, mean: Float[ArrayLike, " dim"], scale: Float[A
     Returns
     -------
     Standardized, a callable PyTree, of points in the dtype of mean.
-
-    Raises
-    ------
-    ValueError
-        If phi is not callable, or mean and scale are not floating vectors of one size and dtype.
 
     Notes
     -----

@@ -17,8 +17,6 @@ from jaxkern._types import Array, ArrayLike, FeatureMap, Float
 from jaxkern.linalg import matmul
 from jaxkern.pytrees import pytree, static
 
-__all__ = ["StreamingMap", "StreamingPCA", "StreamingState", "streaming_pca"]
-
 _BLOCK_ROWS = 64
 """Rows of a centred stream that are treated at once: their cumulative sums are one product with a triangular matrix."""
 
@@ -105,11 +103,6 @@ class StreamingMap:
     def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
         """Return W' (phi(x) - mean), (..., num_features) for X (..., dim).
 
-        Raises
-        ------
-        ValueError
-            As phi does, and if its features are not of the dtype of the stream.
-
         Notes
         -----
         m num_features multiply-adds for a point beyond those of phi.
@@ -153,8 +146,8 @@ def streaming_pca(
 
     - `init(dtype=None)` -> StreamingState, by default of the dtype of phi's parameters;
     - `update(state, X, weights=None)` -> StreamingState, X (b, dim) with any b, weights (b,) not negative;
-    - `merge(a, b)` -> StreamingState of the two streams together;
-    - `finalize(state, *, num_components)` -> StreamingMap, a feature map. The stream may go on.
+    - `merge(a, b)` -> StreamingState of two streams with one phi and the same sizes together;
+    - `finalize(state, *, num_components)` -> StreamingMap, num_components in [1, sketch_size]. The stream may go on.
 
     Z has the rows phi(x_i)' or, centred, phi(x_i)' less their mean, and B is its Frequent Directions sketch:
     0 <= Z'Z - B'B <= shrinkage I, with shrinkage <= |Z - Z_k|_F^2 / (sketch_size + 1 - k) for every k <= sketch_size,
@@ -171,12 +164,6 @@ def streaming_pca(
     Returns
     -------
     StreamingPCA, a NamedTuple of pure functions. States and maps are PyTrees.
-
-    Raises
-    ------
-    ValueError
-        If phi is not a callable PyTree with `num_features`, a size or flag is not valid; in `update` as phi does;
-        in `merge` if the states are of different streams; in `finalize` if num_components is not in [1, sketch_size].
 
     Notes
     -----

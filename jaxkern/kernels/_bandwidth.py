@@ -5,8 +5,6 @@ distance is found digit by digit, from counts alone. Each pass recomputes the di
 n x n is held. The result is the distance of the pair that attains it, so that gradients are those of that distance.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -46,11 +44,6 @@ def quantile_lengthscale(X: Float[ArrayLike, "n d"], q: Float[ArrayLike, ""] = 0
     -------
     () array of the dtype of X; nan if X holds a nan.
 
-    Raises
-    ------
-    ValueError
-        If X is not a floating matrix with 2 to 65,536 rows, or a static q lies outside [0, 1].
-
     Notes
     -----
     Time: 11 passes (float32) or 19 (float64) over the n (n - 1) / 2 distances; memory O(n d + 512^2).
@@ -83,16 +76,6 @@ def sampled_quantile_lengthscale(
     X : (n, d) points, n >= 2.
     q : in [0, 1].
     num_pairs : number of pairs, at least 1.
-
-    Returns
-    -------
-    () array of the dtype of X.
-
-    Raises
-    ------
-    ValueError
-        If X is not a floating matrix with two rows, a static q lies outside [0, 1], the key is old-style, or
-        num_pairs < 1.
 
     Notes
     -----

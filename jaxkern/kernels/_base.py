@@ -41,13 +41,7 @@ class Kernel(abc.ABC):
     """A NumPy array times a kernel is left to the kernel, and not made an array of kernels."""
 
     def __call__(self, x: Float[ArrayLike, " d"], y: Float[ArrayLike, " d"]) -> Float[Array, ""]:
-        """Return K(x, y) for two points of shape (d,).
-
-        Raises
-        ------
-        ValueError
-            If `x` or `y` is not a floating vector, or their shapes differ.
-        """
+        """Return K(x, y) for two points of shape (d,)."""
         x = checks.vector("x", x)
         y = checks.same_dtype("y", checks.vector("y", y, size=x.shape[0]), "x", x)
         return self._value(x, y)
@@ -303,15 +297,6 @@ def as_kernel(kernel: KernelLike) -> Kernel:
     Parameters
     ----------
     kernel : a kernel, or a function of two points.
-
-    Returns
-    -------
-    Kernel.
-
-    Raises
-    ------
-    ValueError
-        If `kernel` is neither a kernel nor callable, or a parameter of it is not a number.
     """
     if isinstance(kernel, Kernel):
         return checks.numbers("kernel", kernel, unless=FromPyTree)
@@ -327,15 +312,6 @@ def psd_kernel(kernel: KernelLike) -> Kernel:
     Parameters
     ----------
     kernel : a kernel, or a function of two points, which is taken at its word.
-
-    Returns
-    -------
-    Kernel.
-
-    Raises
-    ------
-    ValueError
-        As `as_kernel`, and if the kernel is known not to be positive semidefinite.
     """
     kernel = as_kernel(kernel)
     if not kernel.psd:
@@ -373,10 +349,6 @@ def lipschitz(kernel: KernelLike, dim: int | None = None) -> Any:
     ----------
     kernel : a kernel.
     dim : dimension of the points; needed by the kernels that are products over coordinates.
-
-    Returns
-    -------
-    A number, or an array where a parameter of the kernel is one.
 
     Raises
     ------

@@ -1,7 +1,5 @@
 """One-dimensional profiles of radial kernels, with derivatives that are exact at zero distance."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

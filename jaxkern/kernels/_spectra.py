@@ -83,13 +83,7 @@ def unscaled(kernel: Any) -> tuple[Any, list[Any]]:
 
 
 def spectral_law(kernel: Kernel, *, rotation_invariant: bool = False) -> SpectralLaw:
-    """Return the law of the frequencies of a kernel, constants in front of it left out.
-
-    Raises
-    ------
-    ValueError
-        If the kernel has none here, or one that is not rotation invariant where that is needed.
-    """
+    """Return the law of the frequencies of a kernel, constants in front of it left out."""
     base, _ = unscaled(kernel)
     law = LAWS.get(type(base))
     if law is None:

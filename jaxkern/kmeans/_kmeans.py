@@ -80,11 +80,6 @@ def kmeans(
     -------
     KMeansResult. NaN or infinite points give an objective that is not finite, and `converged` False.
 
-    Raises
-    ------
-    ValueError
-        For a bad key, rank, dtype, size, count or negative tolerance, naming the argument.
-
     Notes
     -----
     O(N d k) time for each iteration and O(N d k num_candidates) for each seeding; O(N (d + num_candidates) + block_size

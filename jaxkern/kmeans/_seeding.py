@@ -1,7 +1,5 @@
 """k-means++ seeding, greedy or plain."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 from jax import lax

@@ -3,8 +3,6 @@
 Every decomposition of the package goes through here, so that the order, the cut-off and the gradients are decided once.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -80,11 +80,6 @@ def largest_eigenpairs(
     -------
     Eigenpairs. Where `converged` is False the pairs are the best ones found, and `residuals` says how good they are.
 
-    Raises
-    ------
-    ValueError
-        If start is not a floating matrix, or num_values or max_restarts is out of range.
-
     Notes
     -----
     Memory O(n width), beyond that of the product. Where n <= 4 width, A is formed by n products and decomposed. To be

@@ -33,13 +33,7 @@ class Discrete:
         return checks.mass(checks.vector("weights", checks.non_negative("weights", self.weights)))
 
     def sample(self, key: PRNGKeyArray, *, num_points: int) -> Float[Array, "num_points d"]:
-        """Return (num_points, d) independent draws, with the odds of the weights; NaN where `total` is.
-
-        Raises
-        ------
-        ValueError
-            If the key is old-style, num_points < 1, or NumPy weights are negative or not finite.
-        """
+        """Return (num_points, d) independent draws, with the odds of the weights; NaN where `total` is."""
         points = checks.matrix("points", self.points)
         weights = checks.vector("weights", checks.non_negative("weights", self.weights), size=points.shape[0])
         return _sample(checks.key(key), points, weights, num_points=checks.count("num_points", num_points))
@@ -70,11 +64,6 @@ def gaussian_grid(
     Returns
     -------
     Discrete measure with points (num_points, 1).
-
-    Raises
-    ------
-    ValueError
-        If num_points < 2, or width or a static std is not positive.
     """
     num_points = checks.count("num_points", num_points, minimum=2)
     checks.positive("width", width)

@@ -1,7 +1,5 @@
 """Mean kernels: E K(X_i, X_j) for points with Gaussian noise around their means."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import Any
@@ -40,27 +38,10 @@ def mean_gaussian_kernel(
         `GeneralNoise`).
     lengthscale : positive scalar.
 
-    Returns
-    -------
-    (n, n) array of the dtype of the means.
-
-    Raises
-    ------
-    ValueError
-        If the means are not a floating matrix, the parameters of the noise do not fit them, or a static number is
-        negative, or zero for the lengthscale.
-
     Notes
     -----
     Time O(n^2 d), memory O(n^2); O(n^2 d^3) and O(n d^2) more with one full covariance matrix per point. Powers of s
     are taken through log1p, so that d may be large.
-
-    Examples
-    --------
-    >>> import jax
-    >>> means = jax.random.normal(jax.random.key(0), (5, 100))
-    >>> mean_gaussian_kernel(means, 1.5, 2.0).shape
-    (5, 5)
     """
     means = checks.matrix("means", means)
     scale = checks.scalar("lengthscale", checks.positive("lengthscale", lengthscale), means.dtype)
@@ -75,15 +56,6 @@ def mean_kernel(kernel: KernelLike, means: Float[ArrayLike, "n d"], noise: Any) 
     kernel : `Gaussian`, `Linear`, `Distance`, or sums and multiples of them.
     means : (n, d).
     noise : as in `mean_gaussian_kernel`: a number is amini2021's sigma_i, for covariance (sigma_i^2 / d) I.
-
-    Returns
-    -------
-    (n, n) array of the dtype of the means.
-
-    Raises
-    ------
-    ValueError
-        If the mean of the kernel is not known, the means are not a floating matrix, or the noise does not fit them.
 
     Notes
     -----
@@ -115,16 +87,6 @@ def mean_kernel_between(
     V : (q, d) of the dtype of U.
     noise : of the points of U, as in `mean_kernel`.
     other_noise : of the points of V, of the same kind as `noise`; by default `noise`, if all points share it.
-
-    Returns
-    -------
-    (r, q) array of the dtype of U.
-
-    Raises
-    ------
-    ValueError
-        If the mean of the kernel is not known, U or V is not a floating matrix, they do not fit each other or the
-        noise, the two sides have different kinds of noise, or `other_noise` is missing.
 
     Notes
     -----

@@ -39,9 +39,9 @@ class Noise(abc.ABC):
     def _shared(self) -> bool:
         """Whether all points share the parameters."""
 
-    @abc.abstractmethod
     def _width(self, dim: int) -> int:
         """Return how many coordinates of W are used."""
+        return dim
 
     @abc.abstractmethod
     def _shape(self, means: jax.Array, W: jax.Array) -> jax.Array:
@@ -63,13 +63,7 @@ class Noise(abc.ABC):
         """
 
     def op_norm(self, means: Float[ArrayLike, "n d"]) -> Float[Array, " n"]:
-        """Return the operator norms |Sigma_i| of the covariances, (n,); amini2021's sigma_inf^2 is their maximum.
-
-        Raises
-        ------
-        ValueError
-            If the means are not a floating matrix, or the parameters do not fit them.
-        """
+        """Return the operator norms |Sigma_i| of the covariances, (n,); amini2021's sigma_inf^2 is their maximum."""
         means = checks.matrix("means", means)
         return self._arrays(means)._op_norm(means)
 
@@ -94,9 +88,6 @@ class IsotropicNoise(Noise):
     @property
     def _shared(self) -> bool:
         return self.level.ndim == 0
-
-    def _width(self, dim: int) -> int:
-        return dim
 
     def _shape(self, means: jax.Array, W: jax.Array) -> jax.Array:
         return _column(self.level / jnp.sqrt(_size(means))) * W
@@ -190,9 +181,6 @@ class DiagonalNoise(Noise):
     def _rows(self, means: jax.Array) -> jax.Array:
         return jnp.broadcast_to(self.variances, means.shape)
 
-    def _width(self, dim: int) -> int:
-        return dim
-
     def _shape(self, means: jax.Array, W: jax.Array) -> jax.Array:
         return jnp.sqrt(self._rows(means)) * W
 
@@ -240,9 +228,6 @@ class GeneralNoise(Noise):
     @property
     def _shared(self) -> bool:
         return self.covariances.ndim == 2
-
-    def _width(self, dim: int) -> int:
-        return dim
 
     def _shape(self, means: jax.Array, W: jax.Array) -> jax.Array:
         # Any root would do, but that of Cholesky fails on singular matrices.

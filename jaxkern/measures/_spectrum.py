@@ -49,13 +49,7 @@ class GaussianSpectrum:
         return jnp.where(near, -jnp.expm1(power * jnp.log1p(-jnp.where(near, self.gap, 0))), 1 - self.ratio**power)
 
     def eigenvalues(self, num: int) -> Float[Array, " num"]:
-        """Return the `num` largest eigenvalues, (num,), in descending order with their multiplicities.
-
-        Raises
-        ------
-        ValueError
-            If num < 1.
-        """
+        """Return the `num` largest eigenvalues, (num,), in descending order with their multiplicities."""
         num = checks.count("num", num)
         orders = jnp.arange(num).astype(self.leading.dtype)
         values = jnp.ones((1,), self.leading.dtype)
@@ -82,11 +76,6 @@ def gaussian_spectrum(lengthscale: Float[ArrayLike, ""], std: Float[ArrayLike, "
     Returns
     -------
     GaussianSpectrum, with `trace(power)`, `op_norm(power)`, `effective_rank(power)` and `eigenvalues(num)`.
-
-    Raises
-    ------
-    ValueError
-        If a static argument is not positive, or std has rank above 1.
     """
     checks.positive("lengthscale", lengthscale)
     checks.positive("std", std)

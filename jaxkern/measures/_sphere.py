@@ -1,7 +1,5 @@
 """The moment generating function of the inner product of two random directions."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from functools import cache, partial
 
@@ -33,11 +31,6 @@ def sphere_mgf(u: Float[ArrayLike, ...], dim: int) -> jax.Array:
     Array of the shape and dtype of u; infinite where the value exceeds the range of the dtype (`log_sphere_mgf` does
     not). The relative error is a few times eps(dtype) * (1 + log psi).
 
-    Raises
-    ------
-    ValueError
-        If u has no floating dtype, or dim < 1.
-
     Notes
     -----
     Time O(1) per entry. The variances in amini2021, Example 5, are psi_d(2 x) - psi_d(x)^2; the square is missing in
@@ -59,17 +52,7 @@ def log_sphere_mgf(u: Float[ArrayLike, ...], dim: int) -> jax.Array:
 
     Parameters
     ----------
-    u : array of any shape and sign.
-    dim : the dimension d of the space around the sphere, a static number >= 1.
-
-    Returns
-    -------
-    Array of the shape and dtype of u.
-
-    Raises
-    ------
-    ValueError
-        If u has no floating dtype, or dim < 1.
+    u, dim : as in `sphere_mgf`.
 
     Notes
     -----

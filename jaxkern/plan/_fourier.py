@@ -1,7 +1,5 @@
 """Plans of paired Fourier features, whose kernel distances have a relative error."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable
@@ -52,11 +50,6 @@ def fourier(
     Returns
     -------
     Plan with num_frequencies, and num_features = 2 num_frequencies.
-
-    Raises
-    ------
-    ValueError
-        If eps, delta, a size or an array is out of range, none of the three is given, or the kernel is not Gaussian.
 
     Notes
     -----

@@ -1,7 +1,5 @@
 """Plans of Kernel JL, for finitely many functions or for all of them."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from typing import Any
@@ -49,7 +47,7 @@ def kernel_jl(
     Raises
     ------
     ValueError
-        If an argument is out of range, both or none of the two sets are given, or no d suffices for num_landmarks.
+        If both or none of the two sets are given, or no d suffices for num_landmarks.
 
     Notes
     -----

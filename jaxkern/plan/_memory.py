@@ -1,7 +1,5 @@
 """How many bytes a map, its features and a stream take."""
 
-from __future__ import annotations
-
 from jaxkern import checks
 from jaxkern.plan._plan import Plan
 
@@ -20,7 +18,7 @@ def memory(
     Parameters
     ----------
     dim : dimension of the points.
-    num_features : features per point.
+    num_features : features per point; an even number without num_landmarks.
     num_points : points whose features are held at once.
     num_landmarks : landmarks, for a map that is made of them (`nystrom`, `kernel_jl`, `kernel_pca`): it holds
         num_landmarks (dim + num_features) numbers. Without it the map is `paired_fourier`, num_features / 2 rows.
@@ -30,11 +28,6 @@ def memory(
     Returns
     -------
     Plan with map_bytes, feature_bytes, sketch_bytes (0 without a sketch) and total_bytes, arrays only.
-
-    Raises
-    ------
-    ValueError
-        If a size is not a whole number in its range, or num_features is odd for paired Fourier features.
 
     Examples
     --------

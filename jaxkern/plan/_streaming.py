@@ -1,7 +1,5 @@
 """Plans of what approximates a Gram matrix in the spectral norm: streams of features, and the Nystrom map."""
 
-from __future__ import annotations
-
 import functools
 import math
 
@@ -39,7 +37,7 @@ def streaming(
     Raises
     ------
     ValueError
-        If eps or delta is not in (0, 1), a size is not a whole number of at least 1, or sketch_size + 1 <= 1 / eps.
+        If sketch_size + 1 <= 1 / eps.
 
     Notes
     -----
@@ -92,11 +90,6 @@ def nystrom(eps: float, delta: float) -> Plan:
     -------
     Plan with num_landmarks, whatever the kernel and the number n of points. Where n is smaller, take all points: the
     error is zero.
-
-    Raises
-    ------
-    ValueError
-        If eps or delta is not in (0, 1).
 
     Notes
     -----

@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxkern import checks
 from jaxkern._types import Array, DTypeLike, Float, PRNGKeyArray
-from jaxkern.draws import normal_rows
+from jaxkern.draws import normal_rows, numbered
 from jaxkern.pytrees import pytree
 
 FLOATS = (np.dtype("float32"), np.dtype("float64"))
@@ -46,13 +46,7 @@ class Law(abc.ABC):
     def sample(
         self, key: PRNGKeyArray, *, num_points: int, dim: int, dtype: DTypeLike = float
     ) -> Float[Array, "num_points dim"]:
-        """Return independent draws of W as rows, (num_points, dim).
-
-        Raises
-        ------
-        ValueError
-            If the key is old-style, num_points or dim is below 1, or the dtype is not float32 or float64.
-        """
+        """Return independent draws of W as rows, (num_points, dim)."""
         num_points, dim = checks.count("num_points", num_points), checks.count("dim", dim)
         checks.numbers("law", self)
         return self._rows(checks.key(key), num_points, dim, float_dtype(dtype))
@@ -204,8 +198,7 @@ def _cast(value: Any, dtype: Any) -> jax.Array:
 
 def uniform_rows(key: jax.Array, num_rows: int, num_cols: int, dtype: Any) -> jax.Array:
     """Return a (num_rows, num_cols) matrix uniform on [0, 1): row i depends on the key and i alone."""
-    keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(num_rows, dtype=jnp.uint32))
-    return jax.vmap(lambda k: jax.random.uniform(k, (num_cols,), dtype))(keys)
+    return jax.vmap(lambda k: jax.random.uniform(k, (num_cols,), dtype))(numbered(key, num_rows))
 
 
 @cache

@@ -81,12 +81,6 @@ def perturb(
     -------
     Problem whose row i depends on the key, i, and the i-th mean and noise alone.
 
-    Raises
-    ------
-    ValueError
-        If the key is old-style, the means are not a floating matrix, the noise or the labels do not fit them, or a
-        static noise is negative.
-
     Notes
     -----
     Time and memory O(n d), with full covariance matrices O(n d^2), and O(d^3) for the root of each.

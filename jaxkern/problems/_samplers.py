@@ -1,7 +1,5 @@
 """Clusters of known shape: those of the papers' experiments, and mixtures."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import partial
@@ -30,7 +28,7 @@ def nested_spheres(
     weights: Float[ArrayLike, " R"] | None = None,
     dtype: DTypeLike = float,
 ) -> Problem:
-    """Return points on concentric spheres with Gaussian noise, amini2021's running example (Sections 3.2 to 3.5).
+    """Return a Problem on concentric spheres with Gaussian noise, amini2021's running example (Sections 3.2 to 3.5).
 
     The means are uniform on the spheres; then X_i = mu_i + (noise/sqrt(d)) w_i with w_i ~ N(0, I) (their (8)), or
     X_i = mu_i + (noise/sqrt(d)) (mu_i/|mu_i|) xi_i with xi_i ~ N(0, 1) for radial noise (their (27)).
@@ -38,7 +36,7 @@ def nested_spheres(
     Parameters
     ----------
     key : typed random key.
-    num_points : n, at least 1.
+    num_points : n, at least 1. The first rows do not depend on it.
     dim : d, at least 2.
     radii : (R,) not negative, one cluster each.
     noise : not negative, scalar or (n,): amini2021's sigma; one coordinate has standard deviation noise / sqrt(d).
@@ -46,15 +44,6 @@ def nested_spheres(
     weights : (R,) probabilities with which labels are drawn; by default the label of point i is i mod R, so that
         sizes differ by at most one. Points are NaN where one is negative, or their sum is not positive and finite.
     dtype : dtype of the points.
-
-    Returns
-    -------
-    Problem with points (n, d); the first rows do not depend on n.
-
-    Raises
-    ------
-    ValueError
-        If the key is old-style, a size is too small, there is no radius, or a static radius or noise is negative.
 
     Notes
     -----
@@ -85,15 +74,6 @@ def circles(
     Parameters
     ----------
     key, num_points, radii, noise, dtype : as in `nested_spheres`.
-
-    Returns
-    -------
-    Problem with points (num_points, 2).
-
-    Raises
-    ------
-    ValueError
-        As `nested_spheres`.
     """
     return nested_spheres(key, num_points=num_points, dim=2, radii=radii, noise=noise, radial=False, dtype=dtype)
 
@@ -114,21 +94,9 @@ def cluster_in_cluster(
 
     Parameters
     ----------
-    key : typed random key.
-    num_points : n, at least 1.
+    key, num_points, noise, dtype : as in `nested_spheres`, with d = 2.
     radius : of the disc, not negative.
     ring : inner and outer radius of the ring, not negative.
-    noise : not negative; one coordinate has standard deviation noise / sqrt(2), as in `nested_spheres`.
-    dtype : dtype of the points.
-
-    Returns
-    -------
-    Problem with points (n, 2); the first rows do not depend on n.
-
-    Raises
-    ------
-    ValueError
-        If the key is old-style, num_points < 1, or a static radius or noise is negative.
     """
     return _disc_and_ring(key, num_points, radius, ring, 1.0, noise, dtype)
 
@@ -144,26 +112,10 @@ def crescent_full_moon(
 ) -> Problem:
     """Return a disc (label 0) above a half ring (label 1) around it: the shape of kpotufe2020, Figure 1 (right).
 
-    The paper gives the name and 5000 points, but no numbers; sizes and noise are ours. Means are uniform in area, and
-    points are the means plus isotropic Gaussian noise. Labels alternate.
-
     Parameters
     ----------
-    key : typed random key.
-    num_points : n, at least 1.
-    radius : of the moon, not negative.
+    key, num_points, radius, noise, dtype : as in `cluster_in_cluster`, the disc being the moon.
     crescent : inner and outer radius of the half ring below it, not negative.
-    noise : not negative; one coordinate has standard deviation noise / sqrt(2), as in `nested_spheres`.
-    dtype : dtype of the points.
-
-    Returns
-    -------
-    Problem with points (n, 2); the first rows do not depend on n.
-
-    Raises
-    ------
-    ValueError
-        If the key is old-style, num_points < 1, or a static radius or noise is negative.
     """
     return _disc_and_ring(key, num_points, radius, crescent, 0.5, noise, dtype)
 
@@ -184,8 +136,7 @@ def gaussian_mixture(
 
     Parameters
     ----------
-    key : typed random key.
-    num_points : n, at least 1.
+    key, num_points : as in `nested_spheres`.
     dim : d, at least 1.
     num_clusters : number of components, at least 1.
     separation : root mean square distance between two random centres, not negative.
@@ -197,13 +148,7 @@ def gaussian_mixture(
 
     Returns
     -------
-    Problem with points (n, d), each mean a centre; the first rows do not depend on n.
-
-    Raises
-    ------
-    ValueError
-        If the key is old-style, a size is too small, the centres have another shape, or a static separation or noise
-        is negative.
+    Problem with points (n, d), each mean a centre.
     """
     num_points, dim = checks.count("num_points", num_points), checks.count("dim", dim)
     num_clusters, dtype = checks.count("num_clusters", num_clusters), float_dtype(dtype)
@@ -237,21 +182,13 @@ def random_noisy(
 
     Parameters
     ----------
-    key : typed random key.
-    num_points : n, at least 1.
-    dim : d, at least 1.
-    signal_dim : s, between 1 and d.
+    key, num_points, dtype : as in `nested_spheres`.
+    dim, signal_dim : d, at least 1, and s, between 1 and d.
     zeta : positive; one coordinate of the noise has standard deviation 1/zeta.
-    dtype : dtype of the points.
 
     Returns
     -------
-    Problem with points (n, d), whose noise is isotropic of level sqrt(d) / zeta; the first rows do not depend on n.
-
-    Raises
-    ------
-    ValueError
-        If the key is old-style, a size is out of range, or a static zeta is not positive.
+    Problem with points (n, d), whose noise is isotropic of level sqrt(d) / zeta.
 
     Notes
     -----

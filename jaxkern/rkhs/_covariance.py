@@ -51,13 +51,7 @@ class Covariance:
         checks.flag("centered", self.centered)
 
     def __call__(self, f: Function, *, power: float = 1) -> Function:
-        """Return Sigma^power f, power >= 1 (or 0, the identity); whole powers need no eigen-decomposition.
-
-        Raises
-        ------
-        ValueError
-            If 0 < power < 1, or f belongs to another kernel.
-        """
+        """Return Sigma^power f, power >= 1 (or 0, the identity); whole powers need no eigen-decomposition."""
         power = _power(power, least=1)
         f = same_space(f, as_kernel(self.kernel))
         if power == 0:
@@ -186,11 +180,6 @@ def draw_gaussian(key: PRNGKeyArray, covariance: Covariance, *, power: float = 1
     Returns
     -------
     Function with weights (p, r).
-
-    Raises
-    ------
-    ValueError
-        If the key is old-style, power < 1 or num_draws < 1.
     """
     key = checks.key(key)
     power = _power(power, least=1)
@@ -215,11 +204,6 @@ class RandomProjection:
     covariance : a Covariance.
     num_features : d, at least 1.
     power : static number >= 1, 3 in the paper.
-
-    Raises
-    ------
-    ValueError
-        If the key is old-style, num_features < 1 or power < 1.
     """
 
     directions: Function

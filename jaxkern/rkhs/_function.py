@@ -33,13 +33,7 @@ class Function:
     weights: Any
 
     def __call__(self, X: Float[ArrayLike, "n d"]) -> Float[Array, "n ..."]:
-        """Return the values f(X), (n,) or (n, r), tile by tile.
-
-        Raises
-        ------
-        ValueError
-            If X is not a floating matrix with the dimension and dtype of the points.
-        """
+        """Return the values f(X), (n,) or (n, r), tile by tile."""
         kernel, points, weights = _parts(self)
         X = checks.matrix("X", X, dim=points.shape[1], min_rows=0)
         checks.same_dtype("X", X, "the points", points)
@@ -136,23 +130,17 @@ class SamplingOperator:
 
     def adjoint(self, beta: Float[ArrayLike, "n ..."]) -> Function:
         """Return S* beta = sum_i beta_i K(., X_i) for beta (n,) or (n, r); <S f, beta> = <f, S* beta>."""
-        return _validated(Function(as_kernel(self.kernel), self.points, beta), "beta")
+        return Function(*_parts(Function(self.kernel, self.points, beta), "beta"))
 
     def gram(self) -> Float[Array, "n n"]:
         """Return the Gram matrix S S*, (n, n)."""
         return gram(self.kernel, self.points)
 
 
-def _parts(f: Function) -> tuple[Kernel, jax.Array, jax.Array]:
+def _parts(f: Function, weights_name: str = "weights") -> tuple[Kernel, jax.Array, jax.Array]:
     points = checks.matrix("points", f.points)
-    weights = checks.columns("weights", f.weights, rows=points.shape[0])
-    return as_kernel(f.kernel), points, checks.same_dtype("weights", weights, "points", points)
-
-
-def _validated(f: Function, name: str) -> Function:
-    points = checks.matrix("points", f.points)
-    weights = checks.columns(name, f.weights, rows=points.shape[0])
-    return Function(f.kernel, points, checks.same_dtype(name, weights, "points", points))
+    weights = checks.columns(weights_name, f.weights, rows=points.shape[0])
+    return as_kernel(f.kernel), points, checks.same_dtype(weights_name, weights, "points", points)
 
 
 def same_space(f: Any, kernel: Kernel) -> Function:

@@ -1,7 +1,5 @@
 """k-means of rows that the devices of a mesh share: what `kmeans.kmeans` computes, with sums over the devices."""
 
-from __future__ import annotations
-
 import dataclasses
 from functools import partial
 from typing import Any
@@ -42,11 +40,9 @@ def kmeans(
     key : a typed random key, the same on every process.
     X : (N, d) points, float32 or float64, N >= num_clusters, in a NumPy or JAX array or a memory-mapped file that all
         processes see; each device is sent its own rows only.
-    num_clusters : k, a Python int in [1, N].
     sharding : a `jax.sharding.Mesh`, or a `NamedSharding` of rows, whose devices share the rows.
-    weights : (N,) at least 0, in the dtype of X; by default all 1.
-    num_restarts, max_iterations, tolerance, num_candidates, block_size : as in `kmeans.kmeans`; blocks are those of one
-        device.
+    num_clusters, weights, num_restarts, max_iterations, tolerance : as in `kmeans.kmeans`.
+    num_candidates, block_size : as there; blocks are those of one device.
 
     Returns
     -------

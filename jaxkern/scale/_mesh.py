@@ -1,7 +1,5 @@
 """Which devices share the rows, which rows are those of this process, and what to say when another process is gone."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from typing import Any
@@ -59,11 +57,6 @@ def local_rows(num_rows: int, sharding: Sharding) -> slice:
     Returns
     -------
     slice, with start and stop in [0, N]; the shares of all processes are disjoint and together all rows.
-
-    Raises
-    ------
-    ValueError
-        If num_rows is not a whole number, or sharding is of another kind.
 
     Examples
     --------

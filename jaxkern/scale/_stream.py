@@ -1,7 +1,5 @@
 """Streams side by side: each device updates its own, and a tree merges them."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -39,11 +37,6 @@ def merge_tree(merge: Callable[[_State, _State], _State], states: Iterable[_Stat
     Returns
     -------
     The merged state.
-
-    Raises
-    ------
-    ValueError
-        If there are no states.
 
     Notes
     -----

@@ -97,7 +97,7 @@ def certify(
     ('nystrom', True)
     """
     started, request = datetime.now(UTC), replace(request or Request(), **asked)
-    clock, tell = Clock(60 * request.time), say or _silent
+    clock, tell = Clock(60 * request.time), say or (lambda _: None)
     table = X if isinstance(X, Table) else from_array(X, labels=labels, standardize=standardize)
     clone = jax.random.clone
     key_scale, key_facts, key_trials, key_detail = jax.random.split(jax.random.fold_in(clone(key), 1), 4)
@@ -121,10 +121,6 @@ def certify(
     )  # fmt: skip
     document = document_of(results, lengthscale, source, remark, started, clock)
     return Certificate(document, trials, best, key)
-
-
-def _silent(_line: str) -> None:
-    pass
 
 
 def _lengthscale(key: Any, table: Table, given: float | None) -> tuple[float, str]:

@@ -26,6 +26,7 @@ import numpy as np
 from jaxkern import checks
 from jaxkern.features import as_map
 from jaxkern.kernels import psd_kernel
+from proofs_check.certify._errors import finite
 from proofs_check.certify._rows import Rows, distinct, embed, rows_of
 from proofs_check.certify._tiles import (
     Ratios,
@@ -169,7 +170,7 @@ class Distance:
                 "pairs": len(error),
                 "zero_pairs": pairs.zero_pairs,
                 "unresolved": pairs.unresolved,
-                "largest": _number(error.max()) if len(error) else None,
+                "largest": finite(error.max()) if len(error) else None,
                 "bins": _bins(distance, error),
             }
         }
@@ -283,22 +284,11 @@ def _bins(distance: np.ndarray, error: np.ndarray) -> list[dict[str, Any]]:
     which = np.clip(np.searchsorted(edges, distance, side="right") - 1, 0, _NUM_BINS - 1)
     bins = []
     for k in np.unique(which):
-        low, middle, high = np.quantile(error[which == k], (0.5, 0.95, 1.0), method="inverted_cdf")
-        bins.append(
-            {
-                "low": float(edges[k]),
-                "high": float(edges[k + 1]),
-                "pairs": int(np.count_nonzero(which == k)),
-                "q50": _number(low),
-                "q95": _number(middle),
-                "q100": _number(high),
-            }
-        )
+        inside = error[which == k]
+        quantiles = np.quantile(inside, (0.5, 0.95, 1.0), method="inverted_cdf")
+        shares = dict(zip(("q50", "q95", "q100"), map(finite, quantiles), strict=True))
+        bins.append({"low": float(edges[k]), "high": float(edges[k + 1]), "pairs": len(inside), **shares})
     return bins
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if math.isfinite(value) else None
 
 
 def _off(squared_ratio: float) -> float:

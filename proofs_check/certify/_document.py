@@ -134,14 +134,8 @@ def _demanded(demand: Demand, family: Family | None) -> dict[str, Any]:
     sizes = features = None
     if family is not None and demand.size is not None:
         sizes, features = family.sizes(demand.size), family.num_features(demand.size)
-    return {
-        "map": demand.map,
-        "sizes": sizes,
-        "num_features": features,
-        "source": demand.source,
-        "words": demand.words,
-        "worst_case": demand.worst_case,
-    }
+    told = {name: getattr(demand, name) for name in ("map", "source", "words", "worst_case")}
+    return {**told, "sizes": sizes, "num_features": features}
 
 
 def described(trials: Trials, entry: Entry, seconds: float | None, clock: Clock) -> dict[str, Any]:
@@ -178,17 +172,9 @@ def curve(trials: Trials, entry: Entry, clock: Clock) -> list[dict[str, Any]]:
     for probe in sorted(probes, key=lambda probe: (probe.size, probe.certifying)):
         low, median, high = quantiles(probe)
         points.append(
-            {
-                "size": probe.size,
-                "num_features": entry.family.num_features(probe.size),
-                "draws": probe.draws,
-                "failures": probe.failures,
-                "low": low,
-                "median": median,
-                "high": high,
-                "seconds_per_million": seconds[probe.size],
-                "certifying": probe.certifying,
-            }
+            {name: getattr(probe, name) for name in ("size", "draws", "failures", "certifying")}
+            | {"low": low, "median": median, "high": high, "seconds_per_million": seconds[probe.size]}
+            | {"num_features": entry.family.num_features(probe.size)}
         )
     return points
 

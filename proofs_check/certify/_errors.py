@@ -46,5 +46,10 @@ def summary(errors: np.ndarray) -> dict[str, float] | None:
     return {"median": float(np.median(errors)), "low": low, "high": high, "largest": float(errors.max())}
 
 
+def finite(value: float) -> float | None:
+    """Return a number as JSON has it, None where it is not finite."""
+    return float(value) if math.isfinite(value) else None
+
+
 def _ordered(errors: ArrayLike) -> np.ndarray:
     return np.sort(np.nan_to_num(np.asarray(errors, np.float64), nan=np.inf, posinf=np.inf, neginf=-np.inf))

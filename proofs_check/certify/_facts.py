@@ -39,27 +39,14 @@ _LOOK = 0.1
 def facts(
     key: Any, table: Table, kernel: Any, lengthscale: float, *, sample: int = 2000, dtype: Any, seconds: float = 60.0
 ) -> Facts:
-    """Measure a table.
+    """Measure a table; the spectrum is that of `sample` rows at most, which `key` draws.
 
-    Parameters
-    ----------
-    key : typed random key, for the sample behind the spectrum.
-    table : with at least one row.
-    kernel, lengthscale : the kernel, and its lengthscale as a number.
-    sample : rows behind the spectrum, at most.
-    dtype : float32 or float64, of the products that count pairs, of points less their mean. The rest is in float64.
-    seconds : for all of it. A third at most is for the spectrum, of a smaller sample where need be; where the diameter
-        would take longer, it is infinite, and where counting the pairs would, or beyond `MOST_ROWS` rows, all of them
-        stand in the lowest bin, which is true of any data, and decay["pairs"] says so.
+    `dtype` is that of the products that count pairs, of points less their mean; the rest is in float64. A third of
+    `seconds` at most is for the spectrum, of a smaller sample where need be. Where the diameter would take longer, it
+    is infinite, and where counting the pairs would, or beyond `MOST_ROWS` rows, all of them stand in the lowest bin,
+    which is true of any data, and decay["pairs"] says so. decay["words"] is a sentence about the eigenvalues; where a
+    fit was possible, the rates in i^-power and exp(-exponential i) stand there with their R^2.
 
-    Returns
-    -------
-    Facts. decay holds "words" and "pairs", sentences; and, where a fit was possible, "power" and "exponential", the
-    rates in i^-power and exp(-exponential i), "power_r2" and "exponential_r2", and "indices", how many eigenvalues the
-    fits are about.
-
-    Notes
-    -----
     O(sample^2 dim + sample^3) and one pass over the rows; counting is O(rows^2 dim / 2), and memory O(rows dim).
     """
     kind, until = np.dtype(dtype), time.monotonic() + seconds

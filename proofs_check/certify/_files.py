@@ -61,15 +61,8 @@ def read_columns(
 ) -> Columns:
     """Return columns of a `.npy`, `.npz` (array X), `.csv` or `.parquet` file.
 
-    Parameters
-    ----------
-    path : the file. An array of `.npy` is mapped, not read; the others are read into memory.
-    columns : names, numbers from 1, or ranges of numbers such as "5-8"; a name comes first where it looks like a
-        number. None: all. Arrays and files without a header have the names x1, x2, ...
-    labels : name or number of a column of classes, or name of a vector in `.npz`. None: the vector y of a `.npz` file
-        that has one, otherwise no labels. The column of labels is not among the chosen ones.
-    rows : how many rows to read, from the first; None: all.
-    until : when reading is given up, by the monotonic clock.
+    The arguments are those of `open_table`, where a name comes first that looks like a number, and arrays and files
+    without a header have the names x1, x2, ... An array of `.npy` is mapped, not read; the others are read into memory.
 
     Raises DataError for everything that is wrong with the file or with what is asked of it. `.csv` takes about a
     microsecond a cell.

@@ -32,6 +32,7 @@ import numpy as np
 
 from jaxkern.kernels import psd_kernel
 from proofs_check.certify import _means, _nearest
+from proofs_check.certify._errors import finite
 from proofs_check.certify._request import SEPARATIONS
 from proofs_check.certify._rows import features, rows_of
 
@@ -170,8 +171,8 @@ class Separation:
             {
                 "first": prepared.names[i],
                 "second": prepared.names[j],
-                "exact": _finite(prepared.separation[i, j]),
-                "kept": _finite(share),
+                "exact": finite(prepared.separation[i, j]),
+                "kept": finite(share),
             }
             for share, i, j in pairs[:_MOST_PAIRS]
         ]
@@ -211,10 +212,6 @@ class Separation:
             if self.kind == "means":
                 return _means.share_kept(Z, prepared.layout, rounding)
             return _nearest.share_kept(Z, prepared.layout, prepared.separation)
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
 
 
 def _some(names: tuple[str, ...]) -> str:

@@ -3,21 +3,11 @@
 Few points take all eigenvalues of A = K - Khat, K the kernel matrix and Khat that of the features. For more, A is known
 by its products with a random block G (n, r) of standard normals alone, and its norm is bounded by what follows.
 
-Let A = sum_i l_i v_i v_i' and let m be the measure with mass |G' v_i|^2 at l_i. Then |p(A) G|_F^2 = integral of p^2 dm
-for every polynomial p, which is at least p(l_1)^2 |G' v_1|^2 for the eigenvalue l_1 that is largest in size. The mass
-|G' v_1|^2 has the chi-square law with r degrees of freedom exactly, so it is at least the `slack`-quantile q but with
-probability `slack`; and where it is, for *all* p at once,
-
-    q <= min { integral p^2 dm : p(l_1) = 1, degree p <= k } = |G|_F^2 / sum_{j <= k} p_j(l_1)^2,
-
-with p_0 = 1, p_1, ... the polynomials that are orthonormal for m / |G|_F^2. Their recurrence is that of the Lanczos
-process on A, started at G, in the inner product tr(U' V) of n x r matrices. Beyond their zeros all p_j^2 grow, and the
-largest zero is a Ritz value, which no eigenvalue is inside of at its end of the spectrum: so |A| is at most the x on
-one of the two sides where the sum reaches |G|_F^2 / q, and at least the largest Ritz value in size.
-
-How loose that is has a bound too: p = T_k(x / |A|), Chebyshev's, has |p| <= 1 on the spectrum, so that the x found is
-at most |A| cosh(arcosh(|G|_F / sqrt(q)) / k). As one event makes the bounds for all k hold, steps may stop as soon as
-the two bounds are close; k ends where the factor is 1.05 whatever the spectrum.
+docs/certificates.md has the bound: with probability `slack` at most over G, |A| exceeds the x at which p_0(x)^2 + ...
++ p_k(x)^2 reaches |G|_F^2 / q, on either side, q the `slack`-quantile of chi-square with r degrees of freedom. The p_j
+are orthonormal polynomials, whose recurrence is that of the Lanczos process on A, started at G, in the inner product
+tr(U' V) of n x r matrices. One event makes the bounds for all k hold, so steps may stop as soon as the bound and the
+largest Ritz value are close; k ends where Chebyshev's polynomials make the factor 1.05 whatever the spectrum.
 """
 
 from __future__ import annotations
@@ -137,14 +127,7 @@ class Spectral:
         return {}
 
     def bounds(self, key: Any, phi: Any, prepared: Matrix) -> tuple[float, float]:
-        """Return a lower bound that always holds, and the bound of the class; both are the error where this is exact.
-
-        Parameters
-        ----------
-        key : typed random key, for the probes.
-        phi : a feature map.
-        prepared : what `prepare` returned.
-        """
+        """Return a lower bound that always holds, and the bound of the class; up to 512 points both are the error."""
         key = checks.key(key)
         points = prepared.points
         n = points.shape[0]
@@ -237,12 +220,9 @@ def _lanczos(
 
 
 def _bounds(diagonal: np.ndarray, beside: np.ndarray, most: float) -> tuple[float, float]:
-    """Return the largest Ritz value in size, and the largest |x| at which the p_j(x)^2 sum to at most `most`.
+    """Return the largest Ritz value in size, and the largest |x| at which the p_j(x)^2 sum to at most `most` >= 1.
 
-    Parameters
-    ----------
-    diagonal, beside : (k,) coefficients of x p_j = beside_j p_{j+1} + diagonal_j p_j + beside_{j-1} p_{j-1}.
-    most : at least 1, the sum at x.
+    `diagonal` and `beside` are those of x p_j = beside_j p_{j+1} + diagonal_j p_j + beside_{j-1} p_{j-1}.
     """
     if not (np.isfinite(diagonal).all() and np.isfinite(beside).all()):
         return math.nan, math.nan

@@ -104,7 +104,9 @@ def _kernel_pca(facts: Facts, eps: float, delta: float) -> Demand:
         rest = share - 1 / (size + 1)
         if rest < 0 or (rest == 0 and points < rows):
             return Bound(eps, -math.inf, False, "")
-        return Bound(eps, 1.0, True, "") if points >= rows else _drawn(rest, points)
+        return (
+            Bound(eps, 1.0, True, "") if points >= rows else streaming.nystrom_spectral(eps=rest, num_landmarks=points)
+        )
 
     size = smallest_size(certificate, delta)
     source = f"{NYSTROM}, with a rank"
@@ -159,16 +161,11 @@ def _components(name: str, facts: Facts, request: Request, rounding: float) -> D
     return Demand(name, source, words, size)
 
 
-def _drawn(eps: float, points: int) -> Bound:
-    """Return Theorem G, for lambda_max(Sigma - Sigma_c) <= eps with uniform draws."""
-    return streaming.nystrom_spectral(eps=eps, num_landmarks=points)
-
-
 def _deviation(points: int, delta: float) -> float:
     """Return an eps for which Theorem G holds with probability at least 1 - delta."""
     log = math.log(20 / delta)
     root = (2 * log / 3 + math.sqrt((2 * log / 3) ** 2 + 2 * log * points)) / (2 * points)
     eps = max(root, 1 / (2 * math.sqrt(points)) + 1 / (3 * points)) * (1 + 1e-9)
-    bound = _drawn(eps, points)
+    bound = streaming.nystrom_spectral(eps=eps, num_landmarks=points)
     assert bound.valid and bound.probability >= 1 - delta
     return eps

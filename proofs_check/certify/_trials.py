@@ -128,8 +128,12 @@ class Trials:
         """
         if (family.name, size) not in self._seconds and (seconds <= 0 or self.expected(family, size) > seconds):
             return None
-        self._measure(family, size)
-        return self._seconds[family.name, size]
+        at = family.name, size
+        if at not in self._seconds:
+            phi = self.draw(family, size, self._named("cost", *at))
+            self._seconds[at] = self.seconds_per_million(phi)
+            self._bytes[at] = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(phi) if hasattr(x, "dtype"))
+        return self._seconds[at]
 
     def costs(self, family: Family) -> dict[int, float]:
         """Return all of them that were measured, by size."""
@@ -138,13 +142,6 @@ class Trials:
     def map_bytes(self, family: Family, size: int) -> int | None:
         """Return the bytes of the arrays of a map whose cost was measured."""
         return self._bytes.get((family.name, size))
-
-    def _measure(self, family: Family, size: int) -> None:
-        at = family.name, size
-        if at not in self._seconds:
-            phi = self.draw(family, size, self._named("cost", *at))
-            self._seconds[at] = self.seconds_per_million(phi)
-            self._bytes[at] = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(phi) if hasattr(x, "dtype"))
 
     def all_rows(self) -> Any:
         """Return what the goal prepares of all rows."""

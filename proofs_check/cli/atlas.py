@@ -14,7 +14,7 @@ from typing import Any
 from proofs_check import register
 from proofs_check.cli import request
 from proofs_check.engine import documents, files
-from proofs_check.report import atlas, document, errata, inventory
+from proofs_check.report import atlas, document, errata
 from proofs_check.usage import BAD_USAGE, NOT_WRITTEN, Parser, StorageError, UsageError
 
 PROG = "python -m proofs_check.cli.atlas"
@@ -62,7 +62,7 @@ def build(docs: Path) -> None:
     claims = request.known_claims()
     run = documents.read_json(docs / STORED)
     pages = {f"atlas/{name}": text for name, text in atlas.files(run, claims, errata.anchors(claims)).items()}
-    pages["theory/inventory.md"] = inventory.page({paper: register.entries(paper) for paper in register.PAPERS})
+    pages["theory/inventory.md"] = errata.inventory({paper: register.entries(paper) for paper in register.PAPERS})
     (docs / "atlas").mkdir(exist_ok=True)
     for name, text in pages.items():
         if not files.holds(docs / name, text):  # or Sphinx would read it anew

@@ -91,11 +91,7 @@ def as_json(attacked: Attack, expected: str) -> dict[str, Any]:
             for path, leaf in jax.tree_util.tree_leaves_with_path(attacked.params)
         },
         "best": _number(attacked.best),
-        "restarts": attacked.restarts,
-        "steps": attacked.steps,
-        "failures": attacked.failures,
-        "seed": attacked.seed,
-        "alpha": attacked.alpha,
+        **{name: getattr(attacked, name) for name in ("restarts", "steps", "failures", "seed", "alpha")},
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -41,11 +41,10 @@ def lines(claim: Claim) -> list[str]:
     """Return the lines that describe a claim."""
     marginal = ", in the margin: only --all runs it" if claim.marginal else ""
     told = [f"{claim.id}: {claim.title}", f"{claim.paper}, {claim.where} ({claim.kind}{marginal})", f"  {claim.tex}"]
-    for name, form in (("as printed", claim.printed), ("as corrected", claim.corrected)):
-        if form is not None:
-            told.append(f"{name}: of the class {type(form.statement).__name__}, expected {form.expect}")
-            told += [f"  {form.tex}"] if form.tex else []
-            told += [f"  tried at: {'; '.join(setting.name for setting in form.settings)}"] if form.settings else []
+    for name, form in claim.forms.items():
+        told.append(f"as {name}: of the class {type(form.statement).__name__}, expected {form.expect}")
+        told += [f"  {form.tex}"] if form.tex else []
+        told += [f"  tried at: {'; '.join(setting.name for setting in form.settings)}"] if form.settings else []
     told += [f"hypotheses: {claim.hypotheses}"] if claim.hypotheses else []
     told.append(f"controls: {'; '.join(control.name for control in claim.controls) or 'none'}")
     told.append(f"because: {claim.because}")
@@ -67,7 +66,7 @@ def bounds_of(claim: Claim) -> list[Any]:
     """Return the code of the public functions of `jaxkern.bounds` that a claim's forms call at their first settings."""
     seen: dict[Any, None] = {}
 
-    def watch(frame: FrameType, event: str, argument: Any) -> None:
+    def watch(frame: FrameType, event: str, _: Any) -> None:
         module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name
         if event == "call" and module.startswith("jaxkern.bounds.") and name[0] not in "_<":
             seen.setdefault(frame.f_code)
@@ -75,8 +74,8 @@ def bounds_of(claim: Claim) -> list[Any]:
     before = sys.getprofile()
     try:
         sys.setprofile(watch)
-        for form in (claim.printed, claim.corrected):
-            if form is not None and form.settings:
+        for form in claim.forms.values():
+            if form.settings:
                 _right_side(claim, form)
     finally:
         sys.setprofile(before)
@@ -106,20 +105,18 @@ def proofs_of(claim: Claim) -> list[str]:
         return []
     words = re.sub(r"\{ref\}`([^<`]*?) ?<[^>]*>`|\[([^]]*)\]\([^)]*\)", lambda m: m[1] or m[2], claim.proof)
     told = [words]
-    pages = sorted((ROOT / "docs" / "theory").glob("*.md"))
     for label in re.findall(r"<([\w-]+)>`", claim.proof):
-        for page in pages:
-            for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
-                if line.strip() == f"({label})=":
-                    told.append(f"{_relative(page)}:{number}")
+        for page in sorted((ROOT / "docs" / "theory").glob("*.md")):
+            told += _lines_of(page, lambda line, label=label: line.strip() == f"({label})=")
     for target, anchor in re.findall(r"\]\(([^)#]*)#([^)]*)\)", claim.proof):
-        page = ROOT / "docs" / target
-        if page.is_file():
-            for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
-                slug = re.sub(r"[^\w -]", "", line.lstrip("# ").lower()).replace(" ", "-")
-                if line.startswith("#") and slug == anchor:
-                    told.append(f"{_relative(page)}:{number}")
+        told += _lines_of(ROOT / "docs" / target, lambda line, anchor=anchor: line[:1] == "#" and _slug(line) == anchor)
     return told
 
 
-__all__ = ["at_place", "bounds_of", "lines", "proofs_of"]
+def _lines_of(page: Path, wanted: Callable[[str], bool]) -> list[str]:
+    lines = page.read_text(encoding="utf-8").splitlines() if page.is_file() else []
+    return [f"{_relative(page)}:{number}" for number, line in enumerate(lines, 1) if wanted(line)]
+
+
+def _slug(heading: str) -> str:
+    return re.sub(r"[^\w -]", "", heading.lstrip("# ").lower()).replace(" ", "-")

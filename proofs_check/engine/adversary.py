@@ -120,23 +120,7 @@ def search(target: Target, key: jax.Array, *, restarts: int = 32, steps: int = 3
     step of Adam on the floating leaves, along what the projection leaves of the slope, and projects. A restart whose
     excess or slope is not finite is dropped. The number of restarts does not change what each of them does.
 
-    Parameters
-    ----------
-    target : Target.
-    key : a typed key; the same key gives the same search.
-    restarts, steps : at least 1.
-
-    Returns
-    -------
-    Search.
-
-    Raises
-    ------
-    ValueError
-        If the key is no typed key, or a number is not a whole number of at least 1.
-
-    Notes
-    -----
+    The same key gives the same search. Raises ValueError if it is no typed key, or a number is not at least 1. Cost:
     restarts * (steps + 1) evaluations of `excess` with its gradient, and `SWAPS` + 1 times as many where there is a
     permutation. Search in float64 (`jax.enable_x64`) where the limit may be attained.
     """
@@ -237,21 +221,14 @@ def attack(
 
     Parameters
     ----------
-    target : Target.
     seed : a whole number from 0 on; the same seed gives the same attack.
     restarts, steps : of the search, at least 1.
     alpha : the probability, at most, that a true statement is called violated, in (0, 1). It is shared evenly by the
         places that are evaluated again, and matters for a Tail only.
     most : how many restarts are evaluated again, the best first.
 
-    Returns
-    -------
-    Attack.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range, or a place is outside the hypotheses, which is a mistake in `target.project`.
+    Raises ValueError if a number is out of range, or a place is outside the hypotheses, which is a mistake in
+    `target.project`.
     """
     checks.open_unit("alpha", alpha)
     names = (target.claim, target.form)

@@ -192,15 +192,11 @@ def _program(
             run, mesh=mesh, in_specs=PartitionSpec(), out_specs=PartitionSpec("trials"), check_vma=False
         )
         compiled = jax.jit(spread).lower(jax.ShapeDtypeStruct((), np.uint32), *shared).compile()
-        needed = _temporaries(compiled)
+        analysis = compiled.memory_analysis()
+        needed = 0 if analysis is None else int(analysis.temp_size_in_bytes)
         if fixed or batch == 1 or needed <= MEMORY:
             return compiled, batch
         batch = max(1, min(batch // 2, batch * MEMORY // needed))
-
-
-def _temporaries(compiled: Any) -> int:
-    analysis = compiled.memory_analysis()
-    return 0 if analysis is None else int(analysis.temp_size_in_bytes)
 
 
 def _side_by_side(

@@ -49,12 +49,17 @@ class Tiltable(Protocol):
         """The sampler of the tilted law."""
 
 
+def _draw_normal(key: jax.Array, parameters: Mapping[str, jax.Array], count: int, dtype: Any) -> jax.Array:
+    return parameters["mean"] + jax.random.normal(key, (count,), dtype)
+
+
 @dataclass(frozen=True)
 class Normal:
     """A standard normal variable; tilted, N(theta, 1)."""
 
     domain = (-math.inf, math.inf)
     span = (-math.inf, math.inf)
+    draw = staticmethod(_draw_normal)
 
     def cumulant(self, theta: float) -> tuple[float, float]:
         """Return theta^2 / 2 and theta."""
@@ -64,14 +69,9 @@ class Normal:
         """Return the mean of the tilted law."""
         return {"mean": theta}
 
-    @property
-    def draw(self) -> Draw:
-        """The sampler of the tilted law."""
-        return _draw_normal
 
-
-def _draw_normal(key: jax.Array, parameters: Mapping[str, jax.Array], count: int, dtype: Any) -> jax.Array:
-    return parameters["mean"] + jax.random.normal(key, (count,), dtype)
+def _draw_gamma(key: jax.Array, parameters: Mapping[str, jax.Array], count: int, dtype: Any) -> jax.Array:
+    return parameters["scale"] * jax.random.gamma(key, parameters["half"], (count,), dtype)
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,7 @@ class ChiSquare:
     degrees: float = 1.0
     domain = (-math.inf, 0.5)
     span = (0.0, math.inf)
+    draw = staticmethod(_draw_gamma)
 
     def __post_init__(self) -> None:
         """Refuse what is not positive."""
@@ -94,14 +95,9 @@ class ChiSquare:
         """Return half the degrees of freedom and the scale of the gamma law."""
         return {"half": self.degrees / 2, "scale": 2 / (1 - 2 * theta)}
 
-    @property
-    def draw(self) -> Draw:
-        """The sampler of the tilted law."""
-        return _draw_gamma
 
-
-def _draw_gamma(key: jax.Array, parameters: Mapping[str, jax.Array], count: int, dtype: Any) -> jax.Array:
-    return parameters["scale"] * jax.random.gamma(key, parameters["half"], (count,), dtype)
+def _draw_atoms(key: jax.Array, parameters: Mapping[str, jax.Array], count: int, dtype: Any) -> jax.Array:
+    return parameters["values"][invert(parameters["weights"], jax.random.uniform(key, (count,), dtype))]
 
 
 @dataclass(frozen=True)
@@ -115,6 +111,7 @@ class Finite:
     values: tuple[float, ...]
     probabilities: tuple[float, ...]
     domain = (-math.inf, math.inf)
+    draw = staticmethod(_draw_atoms)
 
     def __post_init__(self) -> None:
         """Refuse what is not a law."""
@@ -141,19 +138,18 @@ class Finite:
         log_p = theta * np.array(self.values) + np.log(self.probabilities)
         return {"values": np.array(self.values), "weights": np.exp(log_p - special.logsumexp(log_p))}
 
-    @property
-    def draw(self) -> Draw:
-        """The sampler of the tilted law."""
-        return _draw_atoms
-
 
 def bernoulli(probability: float) -> Finite:
     """Return the law of 1 with this probability and of 0 otherwise."""
     return Finite((0.0, 1.0), (1 - probability, probability))
 
 
-def _draw_atoms(key: jax.Array, parameters: Mapping[str, jax.Array], count: int, dtype: Any) -> jax.Array:
-    return parameters["values"][invert(parameters["weights"], jax.random.uniform(key, (count,), dtype))]
+def _draw_angle(key: jax.Array, parameters: Mapping[str, jax.Array], count: int, dtype: Any) -> jax.Array:
+    def propose(key: jax.Array, size: int) -> tuple[jax.Array, jax.Array]:
+        value = jnp.cos(math.pi * jax.random.uniform(key, (size,), dtype))  # half of the circle has all cosines
+        return value, parameters["theta"] * value - jnp.abs(parameters["theta"])
+
+    return _accepted(key, propose, count, dtype)
 
 
 @dataclass(frozen=True)
@@ -165,6 +161,7 @@ class UniformCosine:
 
     domain = (-math.inf, math.inf)
     span = (-1.0, 1.0)
+    draw = staticmethod(_draw_angle)
 
     def cumulant(self, theta: float) -> tuple[float, float]:
         """Return log I_0(theta) and I_1(theta) / I_0(theta)."""
@@ -175,18 +172,14 @@ class UniformCosine:
         _enough("cos U", theta, float(special.ive(0, theta)))
         return {"theta": theta}
 
-    @property
-    def draw(self) -> Draw:
-        """The sampler of the tilted law."""
-        return _draw_angle
 
-
-def _draw_angle(key: jax.Array, parameters: Mapping[str, jax.Array], count: int, dtype: Any) -> jax.Array:
+def _draw_pair(key: jax.Array, parameters: Mapping[str, jax.Array], count: int, dtype: Any) -> jax.Array:
     def propose(key: jax.Array, size: int) -> tuple[jax.Array, jax.Array]:
-        value = jnp.cos(math.pi * jax.random.uniform(key, (size,), dtype))  # half of the circle has all cosines
-        return value, parameters["theta"] * value - jnp.abs(parameters["theta"])
+        z = jax.random.normal(key, (size,), dtype)
+        rest = 2 * jnp.sin(parameters["phase"] * z / 2) ** 2
+        return rest, parameters["s"] * rest - parameters["square"] * z**2 / 2 - parameters["most"]
 
-    return _accepted(key, propose, count, dtype)
+    return _accepted(key, propose, count, dtype) / parameters["mu"]
 
 
 @dataclass(frozen=True)
@@ -207,6 +200,7 @@ class FourierPair:
 
     distance: float
     domain = (-math.inf, math.inf)
+    draw = staticmethod(_draw_pair)
 
     def __post_init__(self) -> None:
         """Refuse what is not positive."""
@@ -267,20 +261,6 @@ class FourierPair:
         scale = 1 / math.sqrt(1 - rho)
         names = ("phase", "mu", "s", "square", "most")
         return dict(zip(names, (self.distance * scale, self.mu, theta / self.mu, rho * scale**2, b), strict=True))
-
-    @property
-    def draw(self) -> Draw:
-        """The sampler of the tilted law."""
-        return _draw_pair
-
-
-def _draw_pair(key: jax.Array, parameters: Mapping[str, jax.Array], count: int, dtype: Any) -> jax.Array:
-    def propose(key: jax.Array, size: int) -> tuple[jax.Array, jax.Array]:
-        z = jax.random.normal(key, (size,), dtype)
-        rest = 2 * jnp.sin(parameters["phase"] * z / 2) ** 2
-        return rest, parameters["s"] * rest - parameters["square"] * z**2 / 2 - parameters["most"]
-
-    return _accepted(key, propose, count, dtype) / parameters["mu"]
 
 
 def _enough(name: str, theta: float, accepted: float) -> None:

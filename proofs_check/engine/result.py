@@ -33,8 +33,8 @@ class ClaimResult:
     @property
     def forms(self) -> tuple[tuple[str, Form, Verdict], ...]:
         """Return name, form and verdict of the forms that the claim has."""
-        pairs = (("printed", self.claim.printed, self.printed), ("corrected", self.claim.corrected, self.corrected))
-        return tuple((name, form, verdict) for name, form, verdict in pairs if form is not None and verdict is not None)
+        pairs = ((name, form, getattr(self, name)) for name, form in self.claim.forms.items())
+        return tuple((name, form, verdict) for name, form, verdict in pairs if verdict is not None)
 
 
 def rejected(verdict: Verdict) -> bool:

@@ -54,7 +54,7 @@ class Samples:
     claim_id: str
     seed: int
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
-    drawn: Callable[[int], None] = lambda count: None
+    drawn: Callable[[int], None] = lambda _: None
     _samples: dict[Any, _Sample] = field(default_factory=dict)
 
     def want(self, part: Form | Control, counts: Sequence[int]) -> None:

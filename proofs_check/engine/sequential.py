@@ -3,21 +3,11 @@
 The rule of `limits` needs a number of trials that is fixed before the first one. Here the level holds at
 all times at once, so a run may stop as soon as the evidence decides, or go on for as long as one likes.
 
-*The process.* S_n counts violations in n trials. Each trial violates with a probability r_i that may depend on all
-trials before it. For a rate p the likelihood ratio against the claimed delta,
-
-    L_n(p) = (p / delta)^S_n ((1 - p) / (1 - delta))^(n - S_n),
-
-gains in expectation, given the past, the factor g(r_i) = r_i p / delta + (1 - r_i) (1 - p) / (1 - delta). It is
-affine in r_i and g(delta) = 1. For p > delta its slope is positive, so g(r_i) <= 1 whenever r_i <= delta: L_n(p) is a
-supermartingale under *every* course of rates up to delta, and not only at the boundary. A prior on p > delta alone
-keeps that (Tonelli), and so
-
-    E_n = integral of L_n(p) prior(p) dp over p > delta,   E_0 = 1,   prior(p) ~ p^(a-1) (1 - p)^(b-1),
-
-is a non-negative supermartingale. A prior that puts mass below delta would not do: there the slope is negative.
-Ville's inequality: E_n ever reaches 1 / alpha with probability at most alpha. Exchanging violations with their
-absence, and delta with 1 - delta, gives the evidence against "at least delta".
+*The process.* docs/judge_study.md derives the evidence E_n, a ratio of incomplete beta functions, from S_n violations
+in n trials, and why it is a supermartingale under *every* course of rates up to the claimed delta. Its prior over
+rates p > delta, ~ p^(a-1) (1 - p)^(b-1), must put no mass below delta: there a trial with a smaller rate than
+delta would gain. Exchanging violations with their absence, and delta with 1 - delta, gives the evidence against "at
+least delta".
 
 *The prior*, (a, b) = (1/100, 1/2), is close to uniform in log p, so that a rate of 2 delta is found about as fast for
 delta = 1e-10 as for delta = 0.1; the b of one side serves the other one, where it is good for rates from 0 to delta.

@@ -1,28 +1,8 @@
 r"""Trials for `Rare`: unbiased estimates, in [0, 1] after division by a ceiling, of probabilities too small to count.
 
-*Tilting.* X has the log moment generating function Lambda, S is the sum of m independent copies, and the event is
-S >= m a, a above the mean. For theta > 0 the tilted law has the density exp(theta x - Lambda(theta)) with respect to
-that of X. With all copies from the tilted law,
-
-    P(S >= m a) = E_theta[exp(m Lambda(theta) - theta S) 1{S >= m a}] = exp(m (Lambda(theta) - theta a)) E_theta[W],
-    W = exp(-theta (S - m a)) 1{S >= m a}, which lies in [0, 1].
-
-So W is an unbiased estimate of the probability over the ceiling exp(m (Lambda(theta) - theta a)), Chernoff's bound,
-whatever theta is; theta < 0 is for S <= m a. At the saddle point, Lambda'(theta) = a, the ceiling is smallest, and the
-event has a tilted probability near 1/2. There, for a smooth law, theta (S - m a) is nearly N(0, s^2) with
-s = theta sqrt(m Lambda''), so that E W ~ 1 / (s sqrt(2 pi)), E W^2 ~ E W / 2, and as s^2 ~ 2 L for a probability
-exp(-L),
-
-    Var W / (E W)^2 ~ sqrt(pi L) - 1:
-
-4.6 for e^-10 and 10 for e^-40, so 2,000 trials have a standard error of 5 and 7 percent. A plain count has exp(L).
-
-*Two sides.* With ceilings c1, c2 and independent estimates W1, W2 the number (c1 W1 + c2 W2) / (c1 + c2) lies in [0, 1]
-and is an unbiased estimate of the probability of either event over the common ceiling c1 + c2.
-
-*Conditioning.* A standard normal matrix G is R U, R^2 chi-square and independent of the direction U. For an event that
-occurs as soon as R^2 >= y(U), its probability given U is the tail Q(y(U)) of chi-square, at most Q(y0), y0 the
-smallest y(U). So Q(y(U)) / Q(y0) is an unbiased estimate over the ceiling Q(y0). No length is drawn.
+docs/verdicts.md derives the three ways: sums of copies from the tilted law at the saddle point, over Chernoff's bound;
+two sides over the sum of their ceilings; and the probability given the direction of a normal matrix, over that of the
+best direction. In its words W = exp(-theta (S - m a)) 1{S >= m a} is the estimate, theta < 0 is for S <= m a.
 
 Ceilings are logs, computed on the host in float64; trials run in the default float dtype. There the
 deviations from a are summed, so W has a relative error of about eps(dtype) |theta| m max |x| at most; acceptance and
@@ -157,7 +137,7 @@ def sums(
 def sum_estimate(key: jax.Array, population: Sides, numbers: Mapping[str, jax.Array], *, copies: int) -> jax.Array:
     """Return one estimate, a scalar in [0, 1], of the probability of the event over its ceiling.
 
-    Unbiased, with a relative variance of about sqrt(pi L) for a probability exp(-L); the module has the proof.
+    Unbiased, with a relative variance of about sqrt(pi L) for a probability exp(-L); docs/verdicts.md has the proof.
     NaN where `MOST_BLOCKS` blocks of proposals were not enough. Cost: the copies, on each side.
     """
     del numbers

@@ -194,9 +194,7 @@ def _eps() -> float:
 
 def parts_of(claim: Claim) -> list[tuple[str, Form | Control]]:
     """Return the forms and the controls of a claim, with names that differ."""
-    forms = (("printed", claim.printed), ("corrected", claim.corrected))
-    named = [(name, form) for name, form in forms if form is not None]
-    return [*named, *((f"control {control.name}", control) for control in claim.controls)]
+    return [*claim.forms.items(), *((f"control {control.name}", control) for control in claim.controls)]
 
 
 @contextlib.contextmanager
@@ -215,9 +213,7 @@ def _result(claim: Claim, verdicts: dict[str, Verdict], seconds: float, options:
     powerless = [name for name, verdict in controls if not rejected(verdict)]
     notes += [f"control {name} not rejected: the check has no power here" for name in powerless]
     forms, unexpected = {}, []
-    for name, form in (("printed", claim.printed), ("corrected", claim.corrected)):
-        if form is None:
-            continue
+    for name, form in claim.forms.items():
         verdict = verdicts[name]
         if options.data and powerless and verdict.status == "certified":
             because = f"{verdict.because}; but a control is not rejected, so the check has no power here"
@@ -227,16 +223,8 @@ def _result(claim: Claim, verdicts: dict[str, Verdict], seconds: float, options:
         if _fails_on_data(name, form, verdict) if options.data else not _expected(form, verdict, lenient):
             unexpected.append(name)
     fine = not unexpected and (options.data or not powerless)
-    return ClaimResult(
-        claim,
-        forms.get("printed"),
-        forms.get("corrected"),
-        controls,
-        seconds,
-        fine,
-        tuple(notes),
-        tuple(unexpected),
-    )
+    both = forms.get("printed"), forms.get("corrected")
+    return ClaimResult(claim, *both, controls, seconds, fine, tuple(notes), tuple(unexpected))
 
 
 def _expected(form: Form, verdict: Verdict, lenient: bool) -> bool:

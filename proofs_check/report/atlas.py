@@ -71,13 +71,13 @@ def files(run: Json, claims: Sequence[Claim], errata: Mapping[str, str]) -> dict
     papers: dict[str, list[Json]] = {}
     for claim in claims:
         papers.setdefault(claim.paper, []).append(_joined(run, claim, errata))
-    pages = {"index.md": _page("atlas_index.md", **_index(run, papers))}
+    pages = {"index.md": filled("atlas_index.md", **_index(run, papers))}
     for paper, entries in papers.items():
         rows = [(e["id"].removeprefix(f"{paper}:"), e["margins"]) for e in entries if e["margins"]]
         if rows:
             pages[f"{paper}.svg"] = overview(paper, rows)
         title = f"{paper}: {THEORY[paper]}" if paper in THEORY else paper
-        pages[f"{paper}.md"] = _page(
+        pages[f"{paper}.md"] = filled(
             "atlas_paper.md", paper=paper, title=title, source=PAPERS.get(paper, paper), theory=paper in THEORY,
             run=run, entries=entries, shown=len(rows),
             summary=table(("claim", "place", *FORMS, "slack", "controls refuted"), [_summary(e) for e in entries]),
@@ -88,7 +88,8 @@ def files(run: Json, claims: Sequence[Claim], errata: Mapping[str, str]) -> dict
 def _joined(run: Json, claim: Claim, errata: Mapping[str, str]) -> dict[str, Any]:
     """Return what the page says of a claim: text of the register, and evidence of the run where it has some."""
     evidence = run["claims"].get(claim.id, {"forms": [], "controls": {}, "notes": []})
-    forms = [{**form, "expected": _expected(claim, form["form"])} for form in evidence["forms"]]
+    expected = {name: form.expect for name, form in claim.forms.items()}
+    forms = [{**form, "expected": expected.get(form["form"], "")} for form in evidence["forms"]]
     margins = {form["form"]: [m for m in map(real, form["margins"]) if not math.isnan(m)] for form in forms}
     controls = [(c.name, c.kind, evidence["controls"].get(c.name)) for c in claim.controls]
     named = "; ".join(
@@ -102,7 +103,7 @@ def _joined(run: Json, claim: Claim, errata: Mapping[str, str]) -> dict[str, Any
         "erratum": errata.get(claim.id, ""),
         "as_expected": all(form["as_expected"] for form in forms) and all(evidence["controls"].values()),
         "display": display(claim.tex),
-        "own": [(name, display(form.tex)) for name, form in _forms(claim) if form.tex and form.tex != claim.tex],
+        "own": [(name, display(form.tex)) for name, form in claim.forms.items() if form.tex and form.tex != claim.tex],
         "hypotheses": with_formulas(claim.hypotheses) if claim.hypotheses.strip() else "",
         "because": cell(claim.because),
         "forms": forms,
@@ -118,14 +119,6 @@ def _joined(run: Json, claim: Claim, errata: Mapping[str, str]) -> dict[str, Any
         "controls": named,
         "command": claim_command(run, claim.id),
     }
-
-
-def _forms(claim: Claim) -> list[tuple[str, Any]]:
-    return [(name, form) for name in FORMS if (form := getattr(claim, name)) is not None]
-
-
-def _expected(claim: Claim, name: str) -> str:
-    return dict(_forms(claim))[name].expect if name in dict(_forms(claim)) else ""
 
 
 def _index(run: Json, papers: Mapping[str, Sequence[Json]]) -> dict[str, Any]:
@@ -186,7 +179,8 @@ def display(formula: str) -> str:
     return f"$$\n{line[1:-1]}\n$$" if line.startswith("$") else line
 
 
-def _page(template: str, **values: Any) -> str:
+def filled(template: str, **values: Any) -> str:
+    """Return a page of Markdown from its template; where a line is empty, one is."""
     text = _PAGES.get_template(template).render(values)
     return re.sub(r"\n{3,}", "\n\n", text).strip("\n") + "\n"
 
@@ -199,4 +193,4 @@ _PAGES = jinja2.Environment(
     lstrip_blocks=True,
     undefined=jinja2.StrictUndefined,
 )
-_PAGES.globals |= {"number": number, "row": row}
+_PAGES.globals |= {"cell": cell, "number": number, "row": row, "tex": tex}

@@ -13,23 +13,21 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from proofs_check.report.draw import Axis, Bar, Series, chart, swatch
-from proofs_check.report.page import Table
 from proofs_check.report.text import Json, number
 
 Curves = Mapping[int, Sequence[Json]]
 """Points of the curves, from small to large sizes, by the places of their maps in the document."""
 
 _RANGE = 10.0  # what lies this many times beyond all medians, or all costs, is cut off
-_NOTHING = Table("", "", ())
 
 
 @dataclass(frozen=True)
 class Plot:
-    """A drawing, which may be empty, samples and words of its legend, its numbers, and what is left out of it."""
+    """A drawing, which may be empty, samples and words of its legend, its points by map, and what is left out."""
 
     drawing: str = ""
     legend: Sequence[tuple[Markup, str]] = ()
-    numbers: Table = _NOTHING
+    points: Sequence[tuple[str, Json]] = ()
     remark: str = ""
     outside: Sequence[str] = ()
 
@@ -81,7 +79,8 @@ def tradeoff(document: Json) -> Plot:
     untimed = sum(map(len, curves.values())) - len(costs)
     remark = f"{untimed} size(s) without a time are not drawn." if untimed else ""
     listed = [f"{demand['map']}: {_features(demand)}" for demand in outside]
-    return Plot(drawing, legend, _numbers(document, curves), remark, listed)
+    points = [(maps[i]["map"], point) for i in sorted(curves) for point in curves[i]]
+    return Plot(drawing, legend, points, remark, listed)
 
 
 def curve_of(entry: Json) -> list[Json]:
@@ -183,21 +182,6 @@ def _described(document: Json, drawn: Curves, cost: str) -> str:
     )
 
 
-def _numbers(document: Json, curves: Curves) -> Table:
-    keys = ("num_features", "draws", "failures", "low", "median", "high", "seconds_per_million")
-    rows = [
-        (
-            document["maps"][i]["map"],
-            *(point[key] for key in keys),
-            "the certificate" if point["certifying"] else "the search",
-        )
-        for i, points in sorted(curves.items())
-        for point in points
-    ]
-    columns = "map|features|draws|failures|5 %|median|95 %|s per million|drawn for"
-    return Table("Errors of every size that was measured", columns, rows, numbers=range(1, 8))
-
-
 # ------------------------------------------------------------------------------------------------------------ spectrum
 
 
@@ -225,9 +209,7 @@ def spectrum(document: Json) -> Plot:
         [Series(0, values, [f"{i}: {number(value)}" for i, value in values], kind="dots")],
         guides=[(letter, value, f"{name}: {number(value)}") for letter, name, value in dimensions],
     )
-    rows = [(number(i), value) for i, value in enumerate(eigenvalues, 1)]
-    table = Table("Eigenvalues of K / n", "number|eigenvalue", rows, numbers=(1,), kind="narrow")
-    return Plot(drawing, numbers=table)
+    return Plot(drawing)
 
 
 def effective_dimensions(document: Json) -> list[tuple[str, str, float]]:
@@ -268,10 +250,7 @@ def pair_errors(document: Json) -> Plot:
         bars=[Bar(e["low"], e["high"], e["pairs"], f"{number(e['pairs'])} pairs") for e in bins],
         bars_name="number of pairs",
     )
-    rows = [tuple(e[key] for key in ("low", "high", "pairs", *_QUANTILES)) for e in document["pairs"]["bins"]]
-    columns = "distance from|to|pairs|median|95 %|largest"
-    table = Table("Relative errors of pairs, by their kernel distance", columns, rows, numbers=range(6))
-    return Plot(drawing, [(swatch(i), name) for i, name in enumerate(_QUANTILES.values())], table)
+    return Plot(drawing, [(swatch(i), name) for i, name in enumerate(_QUANTILES.values())])
 
 
 def _quantile(place: int, key: str, bins: Sequence[Json], log: bool) -> Series:

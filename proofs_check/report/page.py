@@ -54,7 +54,7 @@ class Table:
 def page(template: str, **values: Any) -> str:
     """Return a page from a template and from values, which are escaped where they are not markup.
 
-    Every page needs `title` and `links`, the anchors of its contents with their names.
+    Every page needs `title` and `links`, the anchors of its contents with their names; its template may set them.
     """
     return _PAGES.get_template(template).render(values)
 
@@ -82,5 +82,6 @@ _PAGES = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
     undefined=jinja2.StrictUndefined,
+    extensions=["jinja2.ext.do"],
 )
-_PAGES.globals |= {"badge": badge, "number": number}
+_PAGES.globals |= {"Table": Table, "badge": badge, "number": number}

@@ -56,17 +56,7 @@ def test_tests_are_one_process_where_an_accelerator_is_asked_for(platforms, pass
         "import os\n\ndef test_it(pytestconfig):\n    assert not hasattr(pytestconfig, 'workerinput')\n"
         "    assert os.environ['XLA_PYTHON_CLIENT_PREALLOCATE'] == 'false' and os.environ['JAX_PLATFORMS'] == 'cpu'\n"
     )
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "no:cacheprovider",
-        "-c",
-        str(device.ROOT / "pyproject.toml"),
-        "-n",
-        "2",
-    ]
+    command = [sys.executable, *f"-m pytest -p no:cacheprovider -n 2 -c {device.ROOT}/pyproject.toml".split()]
     environment = os.environ | {"JAX_PLATFORMS": platforms}
     found = subprocess.run([*command, str(tmp_path)], env=environment, capture_output=True, text=True, check=False)
     said = found.stdout + found.stderr

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from jaxkern import io
-from proofs_check.certify import Request, _precision, certify, open_table
+from proofs_check.certify import Request, _precision, certify
 from proofs_check.certify._clock import Clock
 from proofs_check.certify._maps import NAMES, families
 from proofs_check.cli.command import main
@@ -44,13 +44,9 @@ def spectral():
     return found(standardize=True)
 
 
-def test_the_document_is_a_certificate(spectral):
+def test_the_document_is_a_certificate_and_no_size_exceeds_what_a_statement_demands(spectral):
     assert find_fault(spectral.document) == ""
-    assert {"map", "sizes", "lengthscale", "eps", "delta", "confidence", "goal", "seed"} <= set(spectral.document)
     assert spectral.seed == 3 and spectral.scope == "all rows" and spectral.map in ("nystrom", "paired_fourier")
-
-
-def test_no_size_exceeds_what_a_statement_demands(spectral):
     family = families(90, 2, spectral.eps)
     for entry in spectral.document["maps"]:
         unit = family[entry["map"]].unit
@@ -66,20 +62,14 @@ def test_fresh_draws_fail_as_rarely_as_certified(spectral):
     assert draws == 100 and failures <= 34
 
 
-def test_the_lines_of_python_draw_the_map_again(spectral):
-    X, _ = blobs()
-    X = X.astype("float32")
-    space = {"X": X}
+def test_the_map_is_drawn_again_by_the_lines_of_python_and_saved_for_points_as_they_come(spectral, tmp_path):
+    X = jnp.asarray(blobs()[0], "float32")
+    space = {"X": np.asarray(X)}
     exec(spectral.document["commands"]["python"], space)
-    np.testing.assert_array_equal(space["phi"](X), spectral.draw()(X))
-
-
-def test_a_saved_map_takes_the_points_as_they_come(spectral, tmp_path):
-    X, _ = blobs()
-    X = jnp.asarray(X, "float32")
     spectral.save(tmp_path / "map.npz")
     phi = io.load(tmp_path / "map.npz")
-    np.testing.assert_array_equal(phi(X), spectral.draw()(X))
+    for drawn in (phi, space["phi"]):
+        np.testing.assert_array_equal(drawn(X), spectral.draw()(X))
     scaled = (np.float64(X) - np.float64(X).mean(0)) / np.float64(X).std(0)
     squares = ((scaled[:, None] - scaled[None]) ** 2).sum(-1)
     K = np.exp(-squares / (2 * spectral.lengthscale**2))
@@ -87,18 +77,14 @@ def test_a_saved_map_takes_the_points_as_they_come(spectral, tmp_path):
     # One draw: it fails with probability 0.2 at most; this one does not.
     assert np.linalg.norm(K - Z @ Z.T, 2) / len(X) <= spectral.eps
 
-
-def test_a_key_gives_another_map_of_the_same_sizes(spectral):
-    X = jnp.asarray(blobs()[0], "float32")
-    one, two = spectral.draw(jax.random.key(8))(X), spectral.draw(jax.random.key(9))(X)
-    assert one.shape == two.shape and float(jnp.abs(one - two).max()) > 1e-3
+    other = spectral.draw(jax.random.key(8))(X)
+    assert other.shape == Z.shape and float(np.abs(other - Z).max()) > 1e-3
 
 
 def test_files(spectral, tmp_path):
     spectral.write(tmp_path)
     assert read(tmp_path / "certificate.json") == json.loads(json.dumps(spectral.document))
-    page = (tmp_path / "certificate.html").read_text()
-    assert spectral.map in page and "http" not in page.replace("http://www.w3.org", "")
+    assert spectral.map in (tmp_path / "certificate.html").read_text()
 
 
 def test_distances():
@@ -211,9 +197,6 @@ def test_half_of_the_pairs_coincide():
         certify(jax.random.key(0), X)
 
 
-# --- the command line ------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def csv(tmp_path):
     X, labels = blobs()
@@ -270,16 +253,6 @@ def test_bad_usage_is_one_line(options, message, csv, tmp_path, capsys, monkeypa
     assert message in error[-1] and error[-1].startswith("proofs-check:")
 
 
-def test_a_missing_file(tmp_path, capsys):
-    assert run(tmp_path / "no.csv") == 2
-    assert "no such file" in capsys.readouterr().err
-
-
-def test_the_reader_is_the_same_from_python(csv):
-    table = open_table(csv, labels="class")
-    assert table.rows == 90 and table.dim == 2
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="the memory of a process is read from /proc")
 def test_ten_million_rows_need_less_than_two_gigabytes(tmp_path):
@@ -291,16 +264,8 @@ def test_ten_million_rows_need_less_than_two_gigabytes(tmp_path):
         X[start : start + 100_000] = rng.standard_normal((100_000, 20), np.float32)
     X.flush()
     del X
-    options = [
-        "--standardize",
-        "--time",
-        "2",
-        "--maps",
-        "orthogonal_fourier,nystrom",
-        "--output",
-        str(tmp_path / "out"),
-    ]
-    command = [sys.executable, "-m", "proofs_check", "certify", str(path), *options]
+    options = ["--standardize", "--time", "2", "--maps", "orthogonal_fourier,nystrom", "--output"]
+    command = [sys.executable, "-m", "proofs_check", "certify", str(path), *options, str(tmp_path / "out")]
     largest = 0
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         while process.poll() is None:

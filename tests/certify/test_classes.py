@@ -50,9 +50,6 @@ def mixed(rng):
     return rng.normal(size=(N, DIM)) * (1 + truth[:, None]) / 2 + truth[:, None], truth
 
 
-# --- clustering ------------------------------------------------------------------------------------------------------
-
-
 def variance_within(G, labels):
     """The mean squared distance to the mean of the cluster, from double sums, over the one to the mean of all."""
     total = np.trace(G) - G.sum() / len(G)
@@ -168,9 +165,6 @@ def test_clustering_refuses_what_it_cannot_do(rng):
     with pytest.raises(ValueError, match="not finite"):
         Clustering(KERNEL, CLASSES).prepare(key(0), X.at[0, 0].set(jnp.nan))
     assert Clustering(KERNEL, 2).refuses("kernel_jl") == ""
-
-
-# --- separation ------------------------------------------------------------------------------------------------------
 
 
 def mean_separation(G, truth):

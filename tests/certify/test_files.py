@@ -8,9 +8,6 @@ import itertools
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
 import time
 import types
 from pathlib import Path
@@ -212,49 +209,3 @@ def test_a_folder_that_is_gone_loses_nothing(there, capsys):
     out, err = capsys.readouterr()
     assert "certificate.html cannot be written (No such file or directory)" in err
     assert printed(out)["map"] == "nystrom" and "Use nystrom" in out
-
-
-CHILD = """
-import itertools, os, signal, sys
-from jaxkern import io
-from proofs_check.engine import files
-count, at, begun, kinds = itertools.count(1), int(sys.argv[1]), [], {"open": "_open", "replace": "_rename"}
-def counted(call):
-    def counting(*words):
-        if next(count) == at:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return call(*words)
-    return counting
-for name in ("open", "write", "fsync", "replace"):
-    setattr(files, kinds.get(name, "_" + name), counted(getattr(os, name)))
-os.fsync, os.replace = counted(os.fsync), counted(os.replace)
-from proofs_check.cli.command import main
-sys.exit(main(sys.argv[2:]))
-"""
-
-
-@pytest.mark.slow
-def test_whenever_it_is_killed_the_next_command_can_go_on(tmp_path, monkeypatch, own_precision):
-    monkeypatch.chdir(tmp_path)
-    np.savetxt("points.csv", POINTS, delimiter=",")
-    before = state()
-    words = [*WORDS, "--goal", "spectral", "--eps", "0.5", "--delta", "0.3", "--confidence", "0.9", "--maps", "nystrom"]
-    env = os.environ | {"PYTHONPATH": str(Path(files.__file__).parents[2]), "JAX_PLATFORMS": "cpu"}
-
-    ends = []
-    for at in range(1, 40, 2):
-        child = [sys.executable, "-c", CHILD, str(at), *words, "--cache", "cache"]
-        ends.append(subprocess.run(child, env=env, capture_output=True).returncode)
-        found = {name: content for name, content in state().items() if not name.startswith("cache/")}
-        assert {**found, **before} == found
-        if "o/certificate.json" in found:
-            read(Path("o/certificate.json"))
-            assert found["o/certificate.html"].endswith(b"</html>\n")
-        if "map.npz" in found:
-            assert io.load("map.npz") is not None
-        assert main([*words, *([] if at < 3 else ["--overwrite"])]) == 0
-        if ends[-1] == 0:
-            break
-        shutil.rmtree("o")
-        Path("map.npz").unlink()
-    assert ends.count(-signal.SIGKILL) >= 5 and ends[-1] == 0

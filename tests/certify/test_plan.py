@@ -204,9 +204,6 @@ def test_where_the_time_ends_the_entry_says_so_and_a_statement_is_measured_in_wh
     assert len(searched) == (_plan.ROUNDS if need == 1 else 1)
 
 
-# ------------------------------------------------------------------------------------------------- what is recommended
-
-
 def entry(name, size, *, sample=None, basis="draws", demand=None, probes=()):
     return Entry(family(name), "certified", "", size, basis, sample, None, probes, demand)
 
@@ -272,9 +269,6 @@ def test_a_certificate_without_a_map_has_none_to_draw():
     for call in (empty.draw, lambda: empty.fails(jax.random.key(1))):
         with pytest.raises(ValueError, match="no map was certified, so there is none to draw"):
             call()
-
-
-# ------------------------------------------------------------------------------------------- what the data decide
 
 
 class Close:

@@ -62,9 +62,6 @@ class Clock:
         return self.inner(size, stage, number)
 
 
-# The sizes.
-
-
 def test_the_grid_holds_both_ends_and_steps_by_an_eighth_of_a_doubling():
     for smallest, largest in ((1, 1), (7, 7), (1, 2), (3, 1000), (999, 1000), (1, 2**20)):
         sizes = grid(smallest, largest)
@@ -75,9 +72,6 @@ def test_the_grid_holds_both_ends_and_steps_by_an_eighth_of_a_doubling():
     assert len(grid(2**10, 2**20)) == 81
     with pytest.raises(ValueError, match="smallest <= largest"):
         grid(5, 4)
-
-
-# One attempt: exact laws.
 
 
 def law(rate, delta, alpha, patient):
@@ -145,8 +139,6 @@ def test_attempts_follow_their_law():
     assert wrong <= stats.binom.isf(FALSE_ALARM, runs, alpha)
 
 
-# The whole search: its level, and what it costs.
-
 LEVEL = 0.05
 
 
@@ -210,9 +202,6 @@ def test_the_certified_size_is_not_much_larger_than_the_smallest_good_one(spread
     assert np.quantile(ratios, 0.95) < (1 + excess) ** 2
     assert np.mean([sum(probe.draws for probe in end.probes) for end in ends]) < draws
     assert np.mean([sum(probe.certifying for probe in end.probes) for end in ends]) < 1.5
-
-
-# Maps that are not like the ones in mind.
 
 
 @pytest.mark.parametrize("start", [None, 1, 300, 2**16])
@@ -325,9 +314,6 @@ def test_settings_that_mean_nothing_are_refused(wrong):
         search(lambda size, stage, number: 0.0, smallest=1, largest=2, **options)
 
 
-# Time.
-
-
 @pytest.mark.parametrize("seconds", [0.0, -5.0])
 def test_a_deadline_in_the_past_draws_nothing(seconds):
     clock = Clock(lambda size, stage, number: 0.0, lambda size, first: 1.0)
@@ -390,9 +376,6 @@ def test_costs_are_learnt_from_the_nearest_size():
             draws.draw(size, 0)
     assert draws.cost(100) == pytest.approx(1) and draws.cost(200) == pytest.approx(2)
     assert draws.cost(800) == pytest.approx(8)  # and not the 7 of its first draw
-
-
-# One size, and what a report says of errors.
 
 
 def test_one_size_is_certified_refuted_or_left_open():

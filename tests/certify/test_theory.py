@@ -26,9 +26,6 @@ FALSE_ALARM = 1e-6
 """Of every statistical test below: the chance to fail although the statement holds."""
 
 
-# --------------------------------------------------------------------------------------------------------------- facts
-
-
 def measured(X, lengthscale=1.0, kernel=None, **words):
     kernel = kernels.Gaussian(lengthscale) if kernel is None else kernel
     dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.float32
@@ -127,9 +124,6 @@ def test_pairs_that_are_not_counted_stand_in_the_lowest_bin(rng, monkeypatch):
     assert "too many" in many.decay["pairs"] and not many.has_pairs and share_of_pairs(many) is None
     demanded = [d for d in demands(many, Request(eps=0.2)) if not d.worst_case]
     assert [d.size for d in demanded] == [None] and "too many" in demanded[0].words
-
-
-# ------------------------------------------------------------------------------------------------------------- demands
 
 
 @pytest.fixture(scope="module")
@@ -289,9 +283,6 @@ def test_distances_that_are_kept_keep_the_separation_of_points(data):
     assert 1 - ((1 - relative) / (1 + relative)) ** 2 == pytest.approx(0.3)
     assert found[0].size == plan.fourier(relative, 0.05, num_points=1500).num_frequencies
     assert all(d.size is None for d in sizes(data, "separation", eps=0.3, separation="means")["paired_fourier"])
-
-
-# ---------------------------------------------------------------------------------------------------------- hypotheses
 
 
 def test_hypotheses_hold_from_the_number_of_rows_that_is_needed_on(data):

@@ -34,9 +34,6 @@ def variables(environment):
     return {name: value for name, value in environment.items() if name.startswith("JAX_")}
 
 
-# ------------------------------------------------------------------------------------------------------------- where
-
-
 @needs_owners
 def test_programs_are_kept_in_a_folder_for_the_user_alone(environment, tmp_path):
     cache.prepare()
@@ -103,6 +100,7 @@ def test_where_nothing_is_told_of_the_processor_the_computer_is_named(monkeypatc
         raise PermissionError
 
     known = cache.machine()
+    assert known == cache.machine() and len(known) == 20
     monkeypatch.setattr(Path, "read_text", unreadable)
     monkeypatch.setattr(cache.platform, "node", lambda: "here")
     here = cache.machine()
@@ -110,54 +108,28 @@ def test_where_nothing_is_told_of_the_processor_the_computer_is_named(monkeypatc
     assert len({known, here, cache.machine()}) == 3 and len(here) == 20
 
 
-def test_the_name_of_the_processor_is_the_same_every_time():
-    assert cache.machine() == cache.machine() and len(cache.machine()) == 20
-
-
-# ---------------------------------------------------------------------------------------------------------- for whom
-
-
-def unsafe(tmp_path, how):
-    """Return a folder that others can change, and what is said of it."""
-    folder = tmp_path / "folder"
-    folder.mkdir(mode=0o700)
-    if how == "others can write to it":
-        folder.chmod(0o757)
-        return folder, f"others can write to {folder}"
-    if how == "a group can write above it":
-        folder.chmod(0o770)
-        return folder / "below", f"others can write to {folder}"
-    if how == "a link leads there":
-        folder.chmod(0o777)
-        (tmp_path / "link").symlink_to(folder)
-        return tmp_path / "link", f"others can write to {folder}"
-    if how == "others can read the programs":
-        (folder / cache.machine()).mkdir()
-        (folder / cache.machine()).chmod(0o755)
-        return folder, "others can look into"
-    if how == "a file is there":
-        (folder / "file").write_text("")
-        return folder / "file", "file"
-    raise AssertionError(how)
-
-
-HOW = (
-    "others can write to it",
-    "a group can write above it",
-    "a link leads there",
-    "others can read the programs",
-    "a file is there",
-)
-
-
 @needs_owners
-@pytest.mark.parametrize("how", HOW)
-def test_a_folder_that_others_can_change_is_refused(environment, tmp_path, how):
-    folder, reason = unsafe(tmp_path, how)
-    with pytest.raises(UsageError, match="cannot be used") as raised:
-        cache.prepare(folder)
-    assert reason in str(raised.value) and "\n" not in str(raised.value)
-    assert not variables(environment)
+def test_a_folder_that_others_can_change_is_refused(environment, tmp_path, capsys):
+    for name, mode in (("open", 0o757), ("shared", 0o770), ("linked", 0o777), ("mine", 0o700)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name).chmod(mode)
+    (tmp_path / "link").symlink_to(tmp_path / "linked")
+    (tmp_path / "mine" / "file").write_text("")
+    (tmp_path / "mine" / cache.machine()).mkdir()
+    (tmp_path / "mine" / cache.machine()).chmod(0o755)
+    for path, reason in (
+        ("open", f"others can write to {tmp_path / 'open'}"),
+        ("shared/below", f"others can write to {tmp_path / 'shared'}"),
+        ("link", f"others can write to {tmp_path / 'linked'}"),
+        ("mine", "others can look into"),
+        ("mine/file", "file"),
+    ):
+        with pytest.raises(UsageError, match="cannot be used") as raised:
+            cache.prepare(tmp_path / path)
+        assert reason in str(raised.value) and "\n" not in str(raised.value)
+        assert not variables(environment)
+    assert main(["run", "--cache", str(tmp_path / "open")]) == 2
+    assert "cannot be used" in capsys.readouterr().err
 
 
 @needs_owners
@@ -210,16 +182,6 @@ def test_every_command_that_compiles_prepares_before_jax_is_imported():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["None True False"] + ["here False False"] * 4
-
-
-@needs_owners
-def test_the_command_answers_a_bad_folder_as_bad_usage(environment, tmp_path, capsys):
-    folder, _ = unsafe(tmp_path, "others can write to it")
-    assert main(["run", "--cache", str(folder)]) == 2
-    assert "cannot be used" in capsys.readouterr().err
-
-
-# --------------------------------------------------------------------------------------------------------- how many
 
 
 def programs(folder, count, size=1000):
@@ -276,8 +238,6 @@ def test_a_fault_ends_no_run_and_the_next_one_keeps_programs(call, environment, 
     cache.prepare()
     assert FOLDER in environment and not cut.exists()
 
-
-# ------------------------------------------------------------------------------------------------------------ the runs
 
 COUNTED = """
 import sys

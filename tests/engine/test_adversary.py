@@ -52,11 +52,7 @@ def of(claim, form):
     return next(target for target in targets.targets() if (target.claim, target.form) == (claim, form))
 
 
-# --------------------------------------------------------------------------------------------------------------- engine
-
-
-@pytest.mark.usefixtures("x64")
-def test_a_worst_case_on_the_boundary_is_reached_and_not_crossed():
+def test_a_worst_case_on_the_boundary_is_reached_and_not_crossed(x64):
     # Outside the disc the excess is not a number, so that a place there would drop the restart.
     def excess(params, key):
         inside = jnp.sum(params["x"] ** 2) <= 1 + 1e-12
@@ -168,9 +164,6 @@ def test_only_typed_keys_are_taken():
         adversary.search(toy(), jax.random.PRNGKey(0))
 
 
-# -------------------------------------------------------------------------------------------------------------- recheck
-
-
 def coin(key, population, numbers):
     """1 with the probability of the population, else 0."""
     return jnp.asarray(jax.random.bernoulli(key, population["p"]), jnp.result_type(float))
@@ -217,9 +210,6 @@ def test_a_place_outside_the_hypotheses_is_an_error(x64):
     wrong = Form(Inequality(lambda key, setting: [(2.0, Bound(1.0, 1.0, False, "a toy"))]), (Setting("here"),), "")
     with pytest.raises(ValueError, match="hypotheses of a toy"):
         adversary.attack(toy(recheck=lambda params: wrong), restarts=1, steps=1)
-
-
-# -------------------------------------------------------------------------------------------------------- what they use
 
 
 def test_the_projection_to_the_simplex_is_the_nearest_point(x64, rng):
@@ -280,9 +270,6 @@ def test_the_tail_of_a_mean_of_products_is_exact():
         assert kpotufe2020._log_tail(1.0, 4.0, d) == pytest.approx(exact)
         assert kpotufe2020._log_tail(1 - 1e-9, 4.0, d) == pytest.approx(exact, abs=1e-4)
     assert kpotufe2020._log_tail(-1.0, 4.0, 1) == -math.inf
-
-
-# -------------------------------------------------------------------------------------------------------------- targets
 
 
 def test_targets_are_forms_of_registered_claims_and_of_both_kinds():
@@ -355,9 +342,8 @@ def every_target(*claims):
     return pytest.mark.parametrize("target", chosen, ids=lambda target: f"{target.claim}-{target.form}")
 
 
-@pytest.mark.usefixtures("x64")
 @every_target()
-def test_a_projection_stays_where_it_is_and_the_slope_is_that_of_the_excess(target):
+def test_a_projection_stays_where_it_is_and_the_slope_is_that_of_the_excess(target, x64):
     found = places(target)
     for once, twice in zip(found.params, found.again, strict=True):
         for name, leaf in once.items():
@@ -386,12 +372,11 @@ def scaled_gap(claim, params, left, right):
             return left - right
 
 
-@pytest.mark.usefixtures("x64")
 @every_target(
     "amini2021:ex1-lipschitz", "amini2021:lem1", "jaxkern:lem1-distance", "amini2021:eq41",
     "chen2016:eq2", "chen2016:lem4.1", "chen2016:lem5.1", "ghashami2016:lem3.5", "ghashami2016:lem3.3-literal",
 )  # fmt: skip
-def test_what_is_climbed_is_the_gap_of_both_sides_and_decides_the_recheck(target):
+def test_what_is_climbed_is_the_gap_of_both_sides_and_decides_the_recheck(target, x64):
     """The excess adds at most 1e-6 to what it divides by or inverts; all else is of the order of one."""
     found = places(target)
     for params, (height, *_) in zip(found.params, found.heights, strict=True):
@@ -420,9 +405,8 @@ def lost_by_rows(A, slots, place):
     return np.linalg.norm(A.T @ A - B.T @ B, 2), subtracted
 
 
-@pytest.mark.usefixtures("x64")
 @every_target(*ghashami2016.ROWS)
-def test_the_loss_that_is_climbed_is_that_of_the_stream(target):
+def test_the_loss_that_is_climbed_is_that_of_the_stream(target, x64):
     """Lemma 3.2 is about what is outside of the sketch, which is less than the loss; the certificate is the loss."""
     found, (_, slots, place, _) = places(target), ghashami2016.ROWS[target.claim]
     for params, (height, *_) in zip(found.params, found.heights, strict=True):
@@ -439,9 +423,8 @@ def test_the_loss_that_is_climbed_is_that_of_the_stream(target):
         assert height == pytest.approx(math.log((loss + 1e-9) / (limits[:, 1].min() + 1e-4)), abs=1e-5)
 
 
-@pytest.mark.usefixtures("x64")
 @every_target(kpotufe2020.CLAIM)
-def test_chernoffs_bound_is_above_the_probability_and_close_for_one_row(target):
+def test_chernoffs_bound_is_above_the_probability_and_close_for_one_row(target, x64):
     """The bound leaves out a factor that grows like a power of the exponent, so its logarithm is close."""
     found = places(target)
     for params, (height, *_) in zip(found.params, found.heights, strict=True):
@@ -454,9 +437,8 @@ def test_chernoffs_bound_is_above_the_probability_and_close_for_one_row(target):
             assert claimed == pytest.approx(math.log(5) - math.exp(params["log_tau"]))
 
 
-@pytest.mark.usefixtures("x64")
 @every_target("ghashami2016:lem3.3-literal")
-def test_late_rows_outside_of_the_span_of_the_first_are_compared_with_the_bound(target, rng):
+def test_late_rows_outside_of_the_span_of_the_first_are_compared_with_the_bound(target, rng, x64):
     """All first points are in one place, so that most of what comes late is outside."""
     points = np.concatenate([np.zeros((ghashami2016.SKETCH, 2)), rng.normal(size=(ghashami2016.LATE, 2))])
     params = {
@@ -472,9 +454,8 @@ def test_late_rows_outside_of_the_span_of_the_first_are_compared_with_the_bound(
     assert height == pytest.approx(left / right - 1, abs=1e-5)
 
 
-@pytest.mark.usefixtures("x64")
 @every_target(kpotufe2020.CLAIM)
-def test_chernoffs_bound_is_close_where_all_eigenvalues_are_equal(target):
+def test_chernoffs_bound_is_close_where_all_eigenvalues_are_equal(target, x64):
     """Four far atoms, an effective rank of four, and as many rows as tau, a whole number but for rounding.
 
     The functions have correlation 0.8; the tail of those that are less alike would underflow.
@@ -493,9 +474,8 @@ def test_chernoffs_bound_is_close_where_all_eigenvalues_are_equal(target):
     assert 0 <= height - (log_probability - claimed) <= 5 + 2 * math.log(-log_probability)
 
 
-@pytest.mark.usefixtures("x64")
 @every_target("ghashami2016:thm3.1", "jaxkern:quadratic-form-paired")
-def test_the_limit_of_the_variance_is_where_the_tail_would_fail(target):
+def test_the_limit_of_the_variance_is_where_the_tail_would_fail(target, x64):
     """A mean of squares of 1,000 nearly normal errors is within 6 sqrt(2 / 1000), about a quarter, of its own mean."""
     found, trials = places(target), 1_000
     params, height = found.params[0], found.heights[0, 0]
@@ -509,12 +489,11 @@ def test_the_limit_of_the_variance_is_where_the_tail_would_fail(target):
     assert np.mean(errors**2) == pytest.approx(deviation**2, rel=6 * math.sqrt(2 / trials))
 
 
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(
     ("claim", "outside", "hypotheses"),
     [("chen2016:lem4.1", {"share": 0.6}, "s = 0.6, r = 1"), (kpotufe2020.CLAIM, {"log_tau": -3.0}, "tau = 0.04")],
 )
-def test_a_recheck_outside_of_the_hypotheses_says_which_do_not_hold(claim, outside, hypotheses):
+def test_a_recheck_outside_of_the_hypotheses_says_which_do_not_hold(claim, outside, hypotheses, x64):
     target = of(claim, "printed")
     inside = jax.tree.map(np.asarray, places(target).params[0])
     inside |= {"points": np.eye(len(inside["points"]), 2), "log_lengthscale": np.log(2.0) / 2}  # at distance 1, if two
@@ -540,25 +519,22 @@ PROVED = [
 ]
 
 
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(("claim", "form"), FALSE)
-def test_what_is_false_as_printed_is_found_from_random_starts(claim, form):
+def test_what_is_false_as_printed_is_found_from_random_starts(claim, form, x64):
     found = adversary.attack(of(claim, form), restarts=8, steps=120)
     assert found.found and found.failures == 0 and found.excess > 0
 
 
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(("claim", "form", "near"), PROVED)
-def test_what_is_proved_is_approached_and_not_crossed(claim, form, near):
+def test_what_is_proved_is_approached_and_not_crossed(claim, form, near, x64):
     found = adversary.attack(of(claim, form), restarts=8, steps=120)
     assert not found.found and found.failures == 0
     assert -near < found.excess < 1e-9
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("target", targets.targets(), ids=lambda target: f"{target.claim}-{target.form}")
-def test_every_target_gives_what_its_claim_expects(target):
+def test_every_target_gives_what_its_claim_expects(target, x64):
     """A proved tail is refuted with probability 1e-3 at most, for a fixed seed."""
     key = jax.random.key(5)
     start = target.project(target.start(key))
@@ -567,9 +543,6 @@ def test_every_target_gives_what_its_claim_expects(target):
     found = adversary.attack(target)
     assert found.failures == 0
     assert found.found == (targets.registered(target.claim, target.form).expect == "refuted")
-
-
-# --------------------------------------------------------------------------------------------------------- command line
 
 
 def run(*words):

@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support import toys
 
 from jaxkern.bounds import Bound
 from proofs_check.claim import (
     Calibrated,
-    Claim,
     Control,
     Exact,
     Expectation,
@@ -31,7 +31,7 @@ from proofs_check.engine import draws, limits, stopping
 from proofs_check.engine import judge as judging
 from proofs_check.engine.draws import FULL, QUICK, Profile, derive_key, sample
 from proofs_check.engine.result import rejected
-from proofs_check.engine.run import Options, iterate, run
+from proofs_check.engine.run import run
 from proofs_check.engine.samples import Samples, evaluate
 
 TINY = Profile("quick", max_trials=100, max_draws=300, max_control=100, lenient=True)
@@ -56,13 +56,8 @@ def place(scale=1.0, delta=0.2, name=""):
 GRID = (place(1.0), place(3.0))
 TWICE = Tail(waiting_time, functools.partial(log_bound, factor=2.0))
 HALF = Tail(waiting_time, functools.partial(log_bound, factor=0.5))
-CLAIM = Claim(
-    id="toy2020:thm1",
-    paper="toy2020",
-    where="Theorem 1",
-    kind="tail bound",
-    tex="X <= 2 log(1/delta)",
-    because="the printed constant is too small",
+CLAIM = dataclasses.replace(
+    toys.CLAIM,
     printed=Form(HALF, GRID, "refuted"),
     corrected=Form(TWICE, GRID, "certified"),
     controls=(Control("a third", Tail(waiting_time, functools.partial(log_bound, factor=1 / 3)), GRID),),
@@ -221,11 +216,6 @@ def test_progress_reaches_the_total_once_for_shared_samples():
     assert total[0] == 200 and done[-1] == total[-1] == 256 and list(done) == sorted(done)  # blocks are not cut
 
 
-def test_results_come_one_after_the_other():
-    results = iterate([CLAIM, dataclasses.replace(CLAIM, id="toy2020:thm2")], Options(profile=TINY, seed=0))
-    assert next(results).claim.id == "toy2020:thm1" and next(results).claim.id == "toy2020:thm2"
-
-
 def expecting(expect, **changes):
     return dataclasses.replace(CLAIM, **changes, corrected=dataclasses.replace(CLAIM.corrected, expect=expect))
 
@@ -293,26 +283,15 @@ def outside(setting):
     return Bound(1.0, 0.9, False, "toy:1")
 
 
-def test_a_setting_outside_the_hypotheses_stops_a_run_and_is_not_testable_on_own_data():
-    claim = dataclasses.replace(CLAIM, corrected=Form(Tail(waiting_time, outside), GRID, "certified"))
+@pytest.mark.parametrize("statement", [Tail(waiting_time, outside), Inequality(lambda *_: [(0.5, outside(None))])])
+def test_a_setting_outside_the_hypotheses_stops_a_run_and_is_not_testable_on_own_data(statement):
+    claim = dataclasses.replace(CLAIM, corrected=Form(statement, GRID, "certified"))
     with pytest.raises(judging.InvalidSetting) as caught:
         run([claim], profile=TINY, seed=0)
     assert caught.value.__notes__ == ["raised by claim toy2020:thm1, corrected"]
     (result,) = run([claim], profile=TINY, seed=0, data=True)
     assert result.corrected.status == "not testable" and "hypotheses of toy:1" in result.corrected.because
     assert result.as_expected
-
-
-@pytest.mark.parametrize("data", [False, True])
-def test_an_inequality_outside_the_hypotheses_does_the_same(data):
-    sides = Form(Inequality(lambda key, setting: [(0.5, outside(setting))]), GRID, "consistent")
-    claim = dataclasses.replace(CLAIM, printed=None, corrected=sides, controls=())
-    if data:
-        (result,) = run([claim], profile=TINY, seed=0, data=True)
-        assert result.corrected.status == "not testable" and "hypotheses of toy:1" in result.corrected.because
-    else:
-        with pytest.raises(judging.InvalidSetting, match="hypotheses of toy:1"):
-            run([claim], profile=TINY, seed=0)
 
 
 def test_controls_of_one_claim_have_different_names():

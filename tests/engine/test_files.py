@@ -223,6 +223,34 @@ def test_a_power_cut_takes_nothing_that_was_forced_to_the_disk(cuts, whole, caps
     assert some > cuts // 4
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_a_fault_in_embedding_costs_no_finished_block(way, monkeypatch, tmp_path):
+    X = np.arange(20, dtype=np.float32).reshape(10, 2)
+    add, added = _resume.Record.add, []
+    monkeypatch.setattr(_resume.Record, "add", lambda self, *block: (add(self, *block), added.append(block[0])))
+    for at in itertools.count(1):
+        asked = {"block_size": 4, "progress": tmp_path / str(at)}
+        out = np.lib.format.open_memmap(tmp_path / "out.npy", "w+", np.float32, X.shape)
+        disk = Disk(at, way)
+        file = type("File", (io.FileIO,), {"write": disk.wrap("_write", io.FileIO.write)})
+        added.clear()
+        with monkeypatch.context() as patch, contextlib.suppress(OSError, Killed):
+            patch.setattr(_resume, "open", file, raising=False)
+            patch.setattr(os, "fsync", disk.wrap("_fsync", os.fsync))
+            patch.setattr(np.memmap, "flush", disk.wrap("flush", np.memmap.flush))
+            scale.embed(double, X, out=out, **asked)
+        if disk.count < at:
+            assert at == 13 and len(added) == 3  # a write and an fsync of each line, one of the folder, three flushes
+            return
+        scale.embed(double, X, out=out, **asked)
+        np.testing.assert_array_equal(out, 2 * X)
+        assert len(added) <= 3  # in both calls: no finished block twice
+
+
+def double(x):
+    return x + x
+
+
 FOREVER = f"""
 import itertools, sys, time
 sys.path.insert(0, {str(Path(__file__).resolve().parents[1])!r})
@@ -256,31 +284,3 @@ def test_fifty_kills_lose_nothing(whole, capsys, tmp_path):
         stages.add(frozenset(path.name for path in last.iterdir()))
         goes_on(last, whole, set())
     assert len(stages) > 2
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_a_fault_in_embedding_costs_no_finished_block(way, monkeypatch, tmp_path):
-    X = np.arange(20, dtype=np.float32).reshape(10, 2)
-    add, added = _resume.Record.add, []
-    monkeypatch.setattr(_resume.Record, "add", lambda self, *block: (add(self, *block), added.append(block[0])))
-    for at in itertools.count(1):
-        asked = {"block_size": 4, "progress": tmp_path / str(at)}
-        out = np.lib.format.open_memmap(tmp_path / "out.npy", "w+", np.float32, X.shape)
-        disk = Disk(at, way)
-        file = type("File", (io.FileIO,), {"write": disk.wrap("_write", io.FileIO.write)})
-        added.clear()
-        with monkeypatch.context() as patch, contextlib.suppress(OSError, Killed):
-            patch.setattr(_resume, "open", file, raising=False)
-            patch.setattr(os, "fsync", disk.wrap("_fsync", os.fsync))
-            patch.setattr(np.memmap, "flush", disk.wrap("flush", np.memmap.flush))
-            scale.embed(double, X, out=out, **asked)
-        if disk.count < at:
-            assert at == 13 and len(added) == 3  # a write and an fsync of each line, one of the folder, three flushes
-            return
-        scale.embed(double, X, out=out, **asked)
-        np.testing.assert_array_equal(out, 2 * X)
-        assert len(added) <= 3  # in both calls: no finished block twice
-
-
-def double(x):
-    return x + x

@@ -253,32 +253,23 @@ def test_detectable_rates():
 
 
 def test_nonsense_is_refused():
-    with pytest.raises(ValueError, match="violations must lie in"):
-        log_evidence_above([0, 4], 3, 0.1)
-    with pytest.raises(ValueError, match="delta must lie strictly"):
-        log_evidence_below(1, 3, [0.1, 1.0])
-    with pytest.raises(ValueError, match=r"alpha must lie in \(0, 1/2\]"):
-        binomial_limits(1, 3, 0.6)
-    with pytest.raises(ValueError, match="alpha must lie strictly"):
-        sequential.smallest_refuted(10, 0.1, 0.0)
-    with pytest.raises(ValueError, match="looks must be positive"):
-        stopping_law(0.1, 0.1, 0.1, [3, 3])
-    with pytest.raises(ValueError, match="alpha must be at most beta"):
-        trials_needed(0.1, 0.05)
-    with pytest.raises(ValueError, match="rate must lie in"):
-        stopping_law(1.1, 0.1, 0.1, [3])
-    with pytest.raises(ValueError, match="block must be positive"):
-        detectable_rate(10, 0.1, 0.1, block=0)
-    with pytest.raises(ValueError, match=r"all in \[0, 1\]"):
-        betting_limits([0.1, math.nan], 0.05)
-    with pytest.raises(ValueError, match="at least one value"):
-        betting_limits([], 0.05)
-    with pytest.raises(ValueError, match="low must be below high"):
-        betting_limits([0.0], 0.05, low=1.0, high=1.0)
-    with pytest.raises(ValueError, match="horizon must be at least 1"):
-        betting_limits([0.0], 0.05, horizon=0)
-    with pytest.raises(ValueError, match="certified below refuted"):
-        stopping.law_of_ends(0.1, [3, 4], [1, 1], [2, 1])
+    for call, message in (
+        (lambda: log_evidence_above([0, 4], 3, 0.1), "violations must lie in"),
+        (lambda: log_evidence_below(1, 3, [0.1, 1.0]), "delta must lie strictly"),
+        (lambda: binomial_limits(1, 3, 0.6), r"alpha must lie in \(0, 1/2\]"),
+        (lambda: sequential.smallest_refuted(10, 0.1, 0.0), "alpha must lie strictly"),
+        (lambda: stopping_law(0.1, 0.1, 0.1, [3, 3]), "looks must be positive"),
+        (lambda: trials_needed(0.1, 0.05), "alpha must be at most beta"),
+        (lambda: stopping_law(1.1, 0.1, 0.1, [3]), "rate must lie in"),
+        (lambda: detectable_rate(10, 0.1, 0.1, block=0), "block must be positive"),
+        (lambda: betting_limits([0.1, math.nan], 0.05), r"all in \[0, 1\]"),
+        (lambda: betting_limits([], 0.05), "at least one value"),
+        (lambda: betting_limits([0.0], 0.05, low=1.0, high=1.0), "low must be below high"),
+        (lambda: betting_limits([0.0], 0.05, horizon=0), "horizon must be at least 1"),
+        (lambda: stopping.law_of_ends(0.1, [3, 4], [1, 1], [2, 1]), "certified below refuted"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
 
 
 @pytest.mark.parametrize("mean", [0.05, 0.5, 0.8])

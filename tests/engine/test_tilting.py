@@ -59,8 +59,6 @@ def exact_sides(law, mgf, copies, levels):
     return float(np.logaddexp.reduce([exact_tail(mgf, copies, a, tilting.saddle_point(law, a)) for a in levels]))
 
 
-# ---------------------------------------------------------------------------------------------------------------- laws
-
 LAWS = {
     "normal": (tilting.Normal(), 1.5),
     "chi-square": (tilting.ChiSquare(2.5), 6.0),
@@ -158,9 +156,6 @@ def test_draws_have_the_tilted_law(x64):
             case _:
                 p_value = stats.kstest(x, tilted_cdf(law, theta)).pvalue
         assert p_value > LEVEL, law
-
-
-# ------------------------------------------------------------------------------------------------------------- tilting
 
 
 @pytest.mark.parametrize("thetas", [(0.3, -0.2), (1.1, -2.0), (4.0, -0.9)])
@@ -299,9 +294,6 @@ def test_draws_that_are_not_finished_are_nan_and_the_judge_says_so(x64, monkeypa
     assert verdict.facts["not_finite"] == 1 and "not finite" in verdict.because
 
 
-# -------------------------------------------------------------------------------------------------------- conditioning
-
-
 def test_tails_of_chi_square_far_beyond_underflow(dtype):
     for degrees in (1, 4, 40):
         y = np.array([degrees + 2.0, 2.0 * degrees + 20, 150.0, 400.0])
@@ -356,8 +348,6 @@ def test_quadratic_forms_and_matrices_with_unequal_scales(x64, rng):
     assert seen > 500 and math.log(plain.low) <= high and low <= math.log(plain.high)
 
 
-# --------------------------------------------------------------------------------------------------------------- power
-
 POWER = {
     "e^-22, two-sided": (tilting.sums("", tilting.Normal(), copies=16, above=1.6, below=-1.6), exact_normal(16, 1.6)),
     "e^-56": (tilting.sums("", tilting.bernoulli(0.3), copies=100, above=0.795), stats.binom.logsf(79, 100, 0.3)),
@@ -378,9 +368,6 @@ def test_2000_trials_certify_within_a_factor_of_three_halves_and_refute_a_factor
     assert status(exact + math.log(1.5)) == "certified"
     assert status(exact) == "consistent"
     assert status(exact - math.log(2)) == "refuted"
-
-
-# -------------------------------------------------------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize(
@@ -411,9 +398,6 @@ def test_2000_trials_certify_within_a_factor_of_three_halves_and_refute_a_factor
 def test_what_cannot_be_estimated_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-# -------------------------------------------------------------------------------------------------------------- claims
 
 
 def rare_claims(profile="quick"):
@@ -469,51 +453,33 @@ def test_all_verdicts_are_as_expected_in_both_precisions(dtype):
 
 def test_claimed_logs_are_those_of_the_bounds_where_they_can_be_seen(every):
     """At e^-10 a probability of 1 - delta still has 11 digits of delta."""
+    frequencies, features = {"eps": "eps", "num_frequencies": "t"}, {"eps": "eps", "num_features": "m"}
+    rows = {"n": "n", "tau": "tau"}
+    unit, sharp = {"kappa": 1.0, "trace": 1.0}, {"num_points": 2.0}
+    both = [
+        ("chen2016:cor2.2-rare", fourier.kernel_value, frequencies),
+        ("chen2016:lem4.2-rare", fourier.near_distance, frequencies | {"distance": "r"}),
+        ("chen2016:lem3.2-rare", fourier.chi_square_mean, frequencies),
+        ("ghashami2016:thm3.1-rare", fourier.quadratic_form_shifted, features),
+    ]
+    cases = [(name, "printed", bound, names, {"as_printed": True}) for name, bound, names in both]
+    cases += [(name, "corrected", bound, names, {}) for name, bound, names in both]
+    cases += [("kpotufe2020:lemB.2-rare", "printed", sketching.covariance_deviation, rows, unit)]
+    cases += [("kpotufe2020:lemB.2-rare", "corrected", sketching.covariance_deviation_bernstein, rows, unit)]
+    cases += [("jaxkern:relative-distances-rare", "corrected", fourier.relative_distances_sharp, frequencies, sharp)]
     seen = 0
-
-    def agree(log_claimed, bound):
-        nonlocal seen
-        if log_claimed > -11:
-            assert log_claimed == pytest.approx(math.log(1 - bound.probability), abs=1e-9)
-            seen += 1
-
-    for setting in every["chen2016:cor2.2-rare"].corrected.settings:
-        words = {"eps": setting.numbers["eps"], "num_frequencies": setting.numbers["t"]}
-        agree(every["chen2016:cor2.2-rare"].corrected.statement.log_claimed(setting), fourier.kernel_value(**words))
-    for setting in every["chen2016:cor2.2-rare"].printed.settings:
-        words = {"eps": setting.numbers["eps"], "num_frequencies": setting.numbers["t"], "as_printed": True}
-        agree(every["chen2016:cor2.2-rare"].printed.statement.log_claimed(setting), fourier.kernel_value(**words))
-    lemma = every["chen2016:lem4.2-rare"]
-    for form, printed in ((lemma.printed, True), (lemma.corrected, False)):
+    for name, kind, bound, names, words in cases:
+        form = getattr(every[name], kind)
         for setting in form.settings:
-            n = setting.numbers
-            right = fourier.near_distance(eps=n["eps"], num_frequencies=n["t"], distance=n["r"], as_printed=printed)
-            agree(form.statement.log_claimed(setting), right)
-    sharp = every["jaxkern:relative-distances-rare"].corrected
-    for setting in sharp.settings:
-        n = setting.numbers
-        right = fourier.relative_distances_sharp(eps=n["eps"], num_frequencies=n["t"], num_points=2.0)
-        agree(sharp.statement.log_claimed(setting), right)
-    lemma = every["chen2016:lem3.2-rare"]
-    for form, printed in ((lemma.printed, True), (lemma.corrected, False)):
-        for setting in form.settings:
-            n = setting.numbers
-            right = fourier.chi_square_mean(eps=n["eps"], num_frequencies=n["t"], as_printed=printed)
-            agree(form.statement.probability(setting)[1], right)
-    theorem = every["ghashami2016:thm3.1-rare"]
-    for form, printed in ((theorem.printed, True), (theorem.corrected, False)):
-        for setting in form.settings:
-            n = setting.numbers
-            right = fourier.quadratic_form_shifted(eps=n["eps"], num_features=n["m"], as_printed=printed)
-            agree(form.statement.log_claimed(setting), right)
-    for bound, i in (
-        (sketching.covariance_deviation, "printed"),
-        (sketching.covariance_deviation_bernstein, "corrected"),
-    ):
-        form = getattr(every["kpotufe2020:lemB.2-rare"], i)
-        for setting in form.settings:
-            n = setting.numbers
-            agree(form.statement.probability(setting)[1], bound(kappa=1.0, trace=1.0, n=n["n"], tau=n["tau"]))
+            match form.statement:
+                case Exact(probability=probability):
+                    log_claimed = probability(setting)[1]
+                case Rare(log_claimed=claimed):
+                    log_claimed = claimed(setting)
+            if log_claimed > -11:
+                right = bound(**{argument: setting.numbers[number] for argument, number in names.items()}, **words)
+                assert log_claimed == pytest.approx(math.log(1 - right.probability), abs=1e-9)
+                seen += 1
     assert seen >= 12
 
 

@@ -15,12 +15,12 @@ import jax
 import numpy as np
 import pytest
 from scipy import stats
+from support import toys
 
 from jaxkern.bounds import Bound
 from proofs_check import usage
 from proofs_check.claim import (
     Calibrated,
-    Claim,
     Control,
     Exact,
     Expectation,
@@ -109,9 +109,6 @@ def judged(form, samples, rule, look=0):
     level = ALPHA * share / len(form.settings)
     rows = [row for row in ROWS.values() if row.cls == type(form.statement).__name__]
     return verdict, next(row for row in rows if applies(row, form, verdict, rule, level))
-
-
-# --------------------------------------------------------------------------------------------------------------- cases
 
 
 def no_trial(key, population, numbers):
@@ -263,7 +260,7 @@ def test_what_no_computation_decides_is_not_testable_and_says_why():
     form = Form(Undecided("it speaks of all maps"), (), "not testable")
     verdict = judge.judge(form, [], ALPHA, rule="sequential")
     assert (verdict.status, verdict.because, verdict.evidence) == (ROWS["U1"].verdict, form.statement.reason, ())
-    claim = Claim(id="toy:1", paper="toy", where="Lemma 1", kind="lower bound", tex="x", because="", printed=form)
+    claim = dataclasses.replace(toys.CLAIM, printed=form, corrected=None, controls=())
     (result,) = run([claim], profile=draws.QUICK, seed=0)
     assert result.as_expected and result.printed.status == "not testable"
 
@@ -291,9 +288,6 @@ def test_the_verdicts_are_the_seven_and_rows_are_in_the_order_of_precedence():
     for _, rows in itertools.groupby(ROWS.values(), key=lambda row: row.cls):
         places = [ORDER.index(row.verdict) for row in rows if row.verdict in ORDER]
         assert places == sorted(places)
-
-
-# ------------------------------------------------------------------------------------- the table against the judge
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -342,9 +336,6 @@ def test_the_table_and_the_judge_agree_on_a_grid(cls):
     assert met == {row.id for row in ROWS.values() if row.cls == cls} - {"C2", "R1"}
 
 
-# ------------------------------------------------------------------------------------------------ a user's own data
-
-
 def waiting_time(key, population, numbers):
     return jax.random.exponential(key, dtype=numbers["delta"].dtype)
 
@@ -363,16 +354,8 @@ PLACE = (Setting("here", numbers={"delta": 0.2}),)
 
 
 def on_own_data(corrected, control):
-    claim = Claim(
-        id="toy:thm1",
-        paper="toy",
-        where="Theorem 1",
-        kind="tail bound",
-        tex="x",
-        because="x",
-        corrected=Form(corrected, PLACE, "certified"),
-        controls=(Control("control", control, PLACE),),
-    )
+    form, controls = Form(corrected, PLACE, "certified"), (Control("control", control, PLACE),)
+    claim = dataclasses.replace(toys.CLAIM, printed=None, corrected=form, controls=controls)
     (result,) = run([claim], profile=draws.QUICK, seed=0, data=True)
     return result.corrected.status
 
@@ -385,9 +368,6 @@ def test_rows_of_a_users_own_data():
     assert on_own_data(exceeds(2.0, valid=False), exceeds(0.25)) == ROWS["N1"].verdict
     assert on_own_data(exceeds(2.0), exceeds(2.0)) == ROWS["N2"].verdict
     assert on_own_data(exceeds(0.5), exceeds(2.0)) == "refuted"
-
-
-# --------------------------------------------------------------------------------------------- numbers on the page
 
 
 def test_the_numbers_of_the_profiles_are_those_of_the_code():

@@ -147,30 +147,6 @@ def test_above_the_sketch_size_all_orders_agree_within_their_certificates(case, 
     assert differ > 0
 
 
-@pytest.mark.parametrize("full", [False, True])
-def test_frequent_directions_compose_in_every_order(full):
-    """The sketch itself, in double precision."""
-    A = np.random.default_rng(14).normal(size=(N, M)) * np.geomspace(1, 0.1, M)
-    A[:, 2 if not full else M :] = 0
-    A = A @ np.linalg.qr(np.random.default_rng(15).normal(size=(M, M)))[0]
-    with jax.enable_x64(True):
-        empty = fd.init(SIZE, M, "float64")
-        parts = [jnp.asarray(part) for part in np.split(A, N // BATCH)]
-        a, b, c = (fd.update(empty, part) for part in parts)
-        batched = fd.update(fd.update(a, parts[1]), parts[2])
-        states = [fd.update(empty, jnp.asarray(A)), batched, fd.merge(fd.merge(a, b), c), fd.merge(c, fd.merge(b, a))]
-        sketches = [fd.finalize(state) for state in states]
-        B = [np.asarray(sketch.rows) for sketch in sketches]
-        shrinkages = [float(sketch.shrinkage) for sketch in sketches]
-    tolerance = 2 * float(np.finfo(float).eps) * N * squared(A)
-    np.testing.assert_allclose(B[1].T @ B[1], B[0].T @ B[0], rtol=0, atol=tolerance)
-    for rows, shrinkage in zip(B, shrinkages, strict=True):
-        left = np.linalg.eigvalsh(A.T @ A - rows.T @ rows)
-        assert -tolerance <= left[0] and left[-1] <= shrinkage and (shrinkage > tolerance) == full
-        apart = np.abs(np.linalg.eigvalsh(rows.T @ rows - B[0].T @ B[0])).max()
-        assert apart <= max(shrinkage, shrinkages[0])
-
-
 def test_a_merge_without_the_means_is_caught(x64):
     """The control where centred: scatters about the means of the parts do not add up to that about the mean."""
     phi, X = MAPS["identity"]("float64"), of_rank_four("identity", "float64")

@@ -172,37 +172,6 @@ def test_equal_rows_and_swapped_sides_give_equal_entries(dtype, rng):
         np.testing.assert_allclose(gram(kernel, X[order], Y), K[order], rtol=0, atol=scale)
 
 
-def test_one_point_and_one_dimension(dtype):
-    X = jnp.full((1, 1), 0.3, dtype)
-    assert gram(Gaussian(1.0), X).tolist() == [[1.0]]
-    assert gram_matmul(Gaussian(1.0), X, None, jnp.ones(1, dtype)).tolist() == [1.0]
-    assert center(gram(Gaussian(1.0), X)).tolist() == [[0.0]]
-    assert kernel_distance(Gaussian(1.0), X, X).tolist() == [0.0]
-
-
-def test_nan_points_are_not_repaired(rng):
-    X = points(rng, "float32").at[2, 1].set(jnp.nan)
-    K = np.array(gram(Gaussian(1.0), X))
-    assert np.isnan(np.delete(K[2], 2)).all()
-    assert np.isnan(kernel_distance(Gaussian(1.0), X, X[::-1])[2])
-
-
-def test_products_run_at_the_highest_precision(rng):
-    X, V = points(rng, "float32"), points(rng, "float32", dim=2)
-    found = 0
-    for kernel in (Gaussian(1.0), Linear(), Polynomial(2), Matern52(1.0) * Linear()):
-        for program in (
-            partial(gram, kernel),
-            jax.grad(lambda X, kernel=kernel: gram(kernel, X).sum()),
-            lambda X, kernel=kernel: gram_matmul(kernel, X, None, V, block_size=5),
-        ):
-            for equation in equations(jax.make_jaxpr(program)(X).jaxpr):
-                if equation.primitive.name == "dot_general":
-                    found += 1
-                    assert set(equation.params["precision"]) == {jax.lax.Precision.HIGHEST}
-    assert found >= 12
-
-
 # --- gram_matmul -----------------------------------------------------------------------------------------------------
 
 
@@ -229,12 +198,6 @@ def test_tiled_products_are_the_dense_product_for_every_block_size(kernel, dtype
     vector = gram_matmul(kernel, X, Y, V[:, 0], block_size=4)
     assert vector.shape == (N,)
     np.testing.assert_allclose(vector, dense[:, 0], rtol=0, atol=tolerance)
-
-
-def test_no_rows_give_no_rows(dtype):
-    X, Y = jnp.zeros((0, DIM), dtype), jnp.ones((M, DIM), dtype)
-    assert gram_matmul(Gaussian(1.0), X, Y, jnp.ones((M, 2), dtype)).shape == (0, 2)
-    assert gram_matmul(Gaussian(1.0), X, Y, jnp.ones(M, dtype)).shape == (0,)
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(1.0), Matern52(1.0) * 2.0 + Linear()])
@@ -405,11 +368,6 @@ ONES = np.ones((5, 2), np.float32)
     ("changes", "message"),
     [
         ({"X": ONES[0]}, r"X must have rank 2, \(points, dimensions\), got shape \(2,\)"),
-        ({"X": ONES[None]}, "X must have rank 2"),
-        ({"X": ONES.astype(int)}, "X must have dtype float32 or float64, got int"),
-        ({"X": ONES.astype(np.float16)}, "X must have dtype float32 or float64, got float16"),
-        ({"X": ONES[:0]}, r"X must have at least 1 row\(s\)"),
-        ({"X": ONES[:, :0]}, "X must have at least one column"),
         ({"Y": ONES[0]}, "Y must have rank 2"),
         ({"Y": ONES[:, :1]}, "Y must have 2 columns"),
         ({"Y": ONES[:0]}, "Y must have at least 1 row"),
@@ -423,9 +381,8 @@ def test_bad_points_are_refused_by_name_eagerly_and_under_jit(changes, message):
             function(Gaussian(1.0), **arguments)
         with pytest.raises(ValueError, match=message):
             jax.jit(partial(function, Gaussian(1.0)))(**arguments)
-    if "at least 1 row" not in message or "Y" in changes:  # a product may have no rows
-        with pytest.raises(ValueError, match=message):
-            gram_matmul(Gaussian(1.0), **arguments, V=ONES)
+    with pytest.raises(ValueError, match=message):
+        gram_matmul(Gaussian(1.0), **arguments, V=ONES)
 
 
 def test_two_dtypes_are_refused_by_name(x64):

@@ -131,24 +131,6 @@ def test_every_class_of_the_package_round_trips_by_its_own_name():
         assert all(float(getattr(again, field)) == number for field in io._fields(cls))
 
 
-def is_tree(cls):
-    """Tell whether instances are PyTrees and not leaves, by one with a number in every field."""
-    obj = object.__new__(cls)
-    for field in io._fields(cls):
-        object.__setattr__(obj, field, 0.0)
-    return not jax.tree_util.all_leaves([obj])
-
-
-def test_no_two_classes_share_a_name():
-    modules = [module for name, module in sys.modules.items() if name.startswith("jaxkern.")]
-    classes = {cls for module in modules for cls in vars(module).values() if isinstance(cls, type)}
-    ours = [cls for cls in classes if cls.__module__.startswith("jaxkern.") and "__dataclass_fields__" in vars(cls)]
-    trees = [cls for cls in ours if is_tree(cls)]
-    assert len(trees) >= 20
-    for cls in trees:
-        assert CLASSES[public_name(cls)] is cls
-
-
 @remember
 class Pair(NamedTuple):
     first: jax.Array

@@ -7,11 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from support.jaxprs import intermediates
 from support.numerics import eps
 
 from jaxkern.draws import invert
-from jaxkern.kmeans import KMeansResult, _lloyd, _seeding, kmeans
+from jaxkern.kmeans import _lloyd, _seeding, kmeans
 from jaxkern.metrics import rand_index
 
 MEANS = 10.0 * np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [-1, -1, 1]])
@@ -63,19 +62,10 @@ def test_separated_clusters_are_found_from_every_seed(dtype, rng):
     for seed in range(10):
         result = kmeans(jax.random.key(seed), X, K)
         assert same_partition(result.labels, truth) and bool(result.converged)
+        assert result.labels.dtype == result.iterations.dtype == jnp.int32
         assert_consistent(X, result)
         means = np.stack([np.asarray(X)[np.asarray(result.labels) == j].mean(0) for j in range(K)])
         np.testing.assert_allclose(result.centers, means, atol=20 * 10 * eps(dtype))
-
-
-def test_fields_have_the_documented_types(dtype, rng):
-    result = kmeans(jax.random.key(0), jnp.asarray(separated(rng)[0], dtype), K)
-    assert isinstance(result, KMeansResult)
-    leaves = {"labels": (N,), "centers": (K, DIM), "objective": (), "converged": (), "iterations": ()}
-    types = {"labels": jnp.int32, "converged": bool, "iterations": jnp.int32}
-    for name, shape in leaves.items():
-        assert getattr(result, name).shape == shape and getattr(result, name).dtype == types.get(name, dtype)
-    assert len(jax.tree.leaves(result)) == len(leaves)
 
 
 def test_lloyd_takes_the_literal_steps_from_every_start(rng, x64):
@@ -114,16 +104,12 @@ def test_one_cluster_is_the_mean(dtype, rng):
     assert bool(result.converged) and not result.labels.any()
 
 
-def test_as_many_clusters_as_points_leaves_nothing_over(rng):
-    X = jnp.asarray(rng.normal(size=(9, DIM)), jnp.float32)
-    result = kmeans(jax.random.key(0), X, 9, tolerance=0.0)
-    assert sorted(result.labels.tolist()) == list(range(9)) and bool(result.converged)
+@pytest.mark.parametrize("n", [1, 9])
+def test_as_many_clusters_as_points_leaves_nothing_over(n, rng):
+    X = jnp.asarray(rng.normal(size=(n, DIM)), jnp.float32)
+    result = kmeans(jax.random.key(0), X, n, tolerance=0.0)
+    assert sorted(result.labels.tolist()) == list(range(n)) and bool(result.converged)
     assert float(result.objective) <= X.size * (10 * eps("float32")) ** 2
-
-
-def test_one_point_is_its_own_centre():
-    result = kmeans(jax.random.key(0), jnp.full((1, 1), 0.1, jnp.float32), 1)
-    assert float(result.objective) == 0 and bool(result.converged) and result.labels.tolist() == [0]
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 1e-4])
@@ -203,10 +189,9 @@ def test_converged_is_honest(rng):
     assert float(done.objective) < float(stopped.objective)
     means = np.stack([np.asarray(X)[np.asarray(done.labels) == j].mean(0) for j in range(8)])
     np.testing.assert_allclose(done.centers, means, atol=10 * eps("float32"))
-    broken = kmeans(jax.random.key(0), X.at[3, 1].set(jnp.nan), 8)
-    assert not broken.converged and not jnp.isfinite(broken.objective)
-    broken = kmeans(jax.random.key(0), X.at[3, 1].set(jnp.nan), 8, num_restarts=4)
-    assert not broken.converged and not jnp.isfinite(broken.objective)
+    for restarts in (1, 4):
+        broken = kmeans(jax.random.key(0), X.at[3, 1].set(jnp.nan), 8, num_restarts=restarts)
+        assert not broken.converged and not jnp.isfinite(broken.objective)
 
 
 def test_results_do_not_depend_on_blocks_or_the_order_of_points(rng):
@@ -333,27 +318,12 @@ def test_memory_is_that_of_the_points_and_a_block_of_scores():
     assert points * candidates * dim > 2 * points * dim + points * (candidates + 10) < points * clusters
 
 
-def test_float32_data_meet_no_float64(x64):
-    run = partial(kmeans, num_clusters=K, num_restarts=2, block_size=25)
-    data = jnp.zeros((N, DIM), jnp.float32)
-    # A Python number is a float64 scalar for as long as it takes to convert it.
-    avals = intermediates(run, jax.random.key(0), data)
-    assert not [aval for aval in avals if "f64" in str(aval) and aval.shape != ()]
-    result = jax.eval_shape(run, jax.random.key(0), data)
-    assert result.centers.dtype == result.objective.dtype == jnp.float32
-    assert result.labels.dtype == result.iterations.dtype == jnp.int32
-
-
 # --- errors ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"X": np.zeros(5, np.float32)}, "X must have rank 2"),
-        ({"X": np.zeros((5, 2), np.int32)}, "X must have dtype float32 or float64"),
-        ({"X": np.zeros((0, 2), np.float32)}, "X must have at least 1 row"),
-        ({"key": np.zeros(2, np.uint32)}, "key must be a typed random key"),
         ({"num_clusters": 0}, "num_clusters must be at least 1, got 0"),
         ({"num_clusters": 6}, "num_clusters must be at most 5 .the number of points., got 6"),
         ({"num_clusters": 2.0}, "num_clusters must be a static whole number"),

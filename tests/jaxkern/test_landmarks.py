@@ -253,10 +253,6 @@ def test_a_gradient_reaches_the_rows_that_were_chosen(rng):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"key": np.zeros(2, np.uint32)}, "key must be a typed random key"),
-        ({"X": np.zeros(5, np.float32)}, "X must have rank 2"),
-        ({"X": np.zeros((5, 2), np.int32)}, "X must have dtype float32 or float64"),
-        ({"X": np.zeros((0, 2), np.float32)}, "X must have at least 1 row"),
         ({"num_landmarks": 6}, "num_landmarks must be at most 5 .the number of points., got 6"),
         ({"num_landmarks": 0}, "num_landmarks must be at least 1"),
         ({"num_landmarks": 2.0}, "num_landmarks must be a static whole number"),

@@ -61,17 +61,12 @@ def test_scores_agree_with_an_independent_oracle(score, oracle, dtype, rng):
 
 
 @pytest.mark.parametrize("score", PARTITION)
-def test_names_of_labels_and_order_of_points_do_not_matter(score, dtype, rng):
+def test_names_of_labels_and_order_of_points_and_sides_do_not_matter(score, dtype, rng):
     for a, b in labelings(rng, count=6):
+        assert abs(float(call(score, a, b)) - float(call(score, b, a))) <= 4 * eps(dtype)
         order = rng.permutation(len(a))
         names = rng.permutation(np.arange(-50, 50))[:7] * 1000 - 3
         assert abs(float(call(score, a, b)) - float(call(score, names[a][order], b[order]))) <= 4 * eps(dtype)
-
-
-@pytest.mark.parametrize("score", PARTITION)
-def test_scores_are_symmetric(score, dtype, rng):
-    for a, b in labelings(rng, count=6):
-        assert abs(float(call(score, a, b)) - float(call(score, b, a))) <= 4 * eps(dtype)
 
 
 @pytest.mark.parametrize(("score", "best"), [*[(score, 1) for score in SCORES], (metrics.misclassification_rate, 0)])
@@ -171,13 +166,6 @@ def test_the_table_of_a_matching_has_no_more_labels_than_points():
     assert largest_intermediate(generous, labels, labels) <= 6 * 6
 
 
-def test_matching_is_the_best_of_all_permutations(rng):
-    for _ in range(5):
-        a, b = rng.integers(0, 4, (2, 40))
-        best = min(np.mean(np.array(names)[b] != a) for names in itertools.permutations(range(4)))
-        assert abs(float(call(metrics.misclassification_rate, a, b)) - best) <= eps("float32")
-
-
 def test_traced_labels_beyond_num_labels_are_errors():
     a = jnp.array([0, 0, 1, 1, 2])
     assert float(jax.jit(lambda x: metrics.misclassification_rate(x, x, num_labels=2))(a)) == pytest.approx(0.2)
@@ -194,13 +182,6 @@ def test_traced_labels_need_num_labels():
             jax.jit(one_traced)(jnp.array([0, 1]))
         with pytest.raises(ValueError, match="num_labels must be given"):
             jax.vmap(one_traced)(jnp.array([[0, 1]]))
-
-
-def test_too_small_num_labels_is_refused():
-    with pytest.raises(ValueError, match="num_labels must be at least the number of distinct labels, 3, got 2"):
-        metrics.misclassification_rate([0, 1, 2], [0, 1, 1], num_labels=2)
-    with pytest.raises(ValueError, match="num_labels"):
-        metrics.misclassification_rate([0, 1], [0, 1], num_labels=0)
 
 
 @pytest.mark.parametrize("score", PARTITION)

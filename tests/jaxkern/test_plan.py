@@ -1,6 +1,5 @@
 """Planners: a planned size is certified and the next smaller one is not, worst cases, and every refusal."""
 
-import dataclasses
 import math
 
 import jax
@@ -59,23 +58,6 @@ def test_planned_features_embed_the_worst_case_and_the_searched_size_is_tight():
     planned = plan.fourier(eps, delta, num_points=num_points).num_frequencies
     assert stats.binom.sf(failures(planned) - 1, trials, delta) > 1e-6
     assert stats.binom.sf(failures(planned * 3 // 4) - 1, trials, delta) < 1e-6  # 91 frequencies: they fail too often
-
-
-def test_planned_features_keep_kernel_distances_of_points_near_and_far(x64):
-    """With the library's own features; 30 draws, each of which may fail with probability at most .05."""
-    eps, delta, draws = 0.3, 0.05, 30
-    rng = np.random.default_rng(4)
-    X = np.concatenate([1e-3 * rng.standard_normal((20, 3)), 2 * rng.standard_normal((20, 3))])
-    kernel = kernels.Gaussian(1.5)
-    size = plan.fourier(eps, delta, num_points=len(X), kernel=kernel).num_frequencies
-    first, second = np.triu_indices(len(X), 1)
-    true = np.sqrt(-2 * np.expm1(-np.sum((X[first] - X[second]) ** 2, axis=1) / (2 * 1.5**2)))
-    failed = 0
-    for key in jax.random.split(jax.random.key(5), draws):
-        Z = np.asarray(features.paired_fourier(key, kernel, 3, num_frequencies=size)(jax.numpy.asarray(X)))
-        ratio = np.linalg.norm(Z[first] - Z[second], axis=1) / true
-        failed += np.any(np.abs(ratio - 1) > eps)
-    assert stats.binom.sf(failed - 1, draws, delta) > 1e-6
 
 
 def test_tiny_errors_are_planned_by_the_closed_form():
@@ -192,13 +174,6 @@ def test_memory_counts_the_arrays_of_the_library():
     assert landmarks.map_bytes == 8 * 6 * 13 and landmarks.num_frequencies is None
 
 
-def test_plans_are_frozen_and_say_that_they_are_proved():
-    found = plan.nystrom(0.1, 0.1)
-    assert found.proved is True
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        found.num_landmarks = 3
-
-
 @pytest.mark.parametrize("delta", [0.0, 1.0, -1, math.nan, None, "x", True, jax.numpy.asarray(0.1)])
 def test_targets_outside_zero_and_one_are_refused_by_name(delta):
     for planner in (
@@ -223,21 +198,13 @@ def test_targets_outside_zero_and_one_are_refused_by_name(delta):
         (lambda: plan.fourier(0.1, 0.1, num_points=2.5), "num_points"),
         (lambda: plan.fourier(0.1, 0.1, dim=0, diameter=1.0), "dim"),
         (lambda: plan.fourier(0.1, 0.1, dim=2, diameter=-1.0), "diameter"),
-        (
-            lambda: plan.fourier(0.1, 0.1, num_points=3, kernel=kernels.Laplacian(1.0)),
-            "kernel must be kernels.Gaussian",
-        ),
+        (lambda: plan.fourier(0.1, 0.1, num_points=3, kernel=kernels.Laplacian(1.0)), "must be kernels.Gaussian"),
         (lambda: plan.fourier(1e-9, 0.1, num_points=10), "eps and delta must be larger"),
         (lambda: plan.fourier(0.1, 0.1, squared_distances=[1.0]), "squared_distances and pairs must be given together"),
         (lambda: plan.fourier(0.1, 0.1, squared_distances=[1.0], pairs=[1, 2]), r"pairs must have the shape .*\(1,\)"),
-        (
-            lambda: plan.fourier(0.1, 0.1, squared_distances=["a"], pairs=[1]),
-            "squared_distances must be a vector of num",
-        ),
-        (
-            lambda: plan.fourier(0.1, 0.1, squared_distances=[1.0], pairs=[-1]),
-            "pairs must be a vector of finite numbers",
-        ),
+        (lambda: plan.fourier(0.1, 0.1, squared_distances=["a"], pairs=[1]), "squared_distances must be a vector"),
+        (lambda: plan.fourier(0.1, 0.1, squared_distances=[math.nan], pairs=[1]), "squared_distances must be a vector"),
+        (lambda: plan.fourier(0.1, 0.1, squared_distances=[1.0], pairs=[-1]), "pairs must be a vector of finite"),
         (lambda: plan.fourier(0.1, 0.1, squared_distances=[[1.0]], pairs=[[1]]), "must be a vector of finite numbers"),
         (lambda: plan.streaming(1e-16, 0.1), "eps must be larger: no size below"),
         (lambda: plan.streaming(0.1, 0.1, sketch_size=9), "sketch_size must exceed"),

@@ -157,13 +157,6 @@ def test_what_comes_back_from_bytes_computes_the_same(name, x64):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5 * (1 + size))
 
 
-@pytest.mark.parametrize("name", WAYS)
-def test_other_ways_keep_float32_and_ask_for_full_precision(name, x64):
-    function, args = ALL[name](jnp.float32, 0)
-    jaxpr = jax.make_jaxpr(function)(*jax.eval_shape(lambda: args)).jaxpr
-    assert not doubles(jaxpr) and not imprecise(jaxpr)
-
-
 @pytest.mark.parametrize("name", LARGE)
 def test_the_ways_of_large_sizes_lower_and_keep_float32(name, x64):
     traced = jax.jit(LARGE[name].function).trace(*LARGE[name].shapes)
@@ -172,7 +165,7 @@ def test_the_ways_of_large_sizes_lower_and_keep_float32(name, x64):
 
 
 @pytest.mark.parametrize("name", GRADIENTS)
-def test_gradients_lower(name):
+def test_gradients_lower_and_ask_for_full_precision(name):
     of_arrays, fresh = joined([name])
     specs = jax.eval_shape(fresh)
     floats = [i for i, spec in enumerate(specs) if jnp.issubdtype(spec.dtype, jnp.floating)]
@@ -185,6 +178,7 @@ def test_gradients_lower(name):
         return sum(jnp.sum(leaf) for leaf in outputs)
 
     gradient = jax.jit(jax.grad(total))
+    assert not imprecise(jax.make_jaxpr(gradient)([specs[i] for i in floats], specs).jaxpr)
     assert export.export(gradient, platforms=PLATFORMS)([specs[i] for i in floats], specs).mlir_module()
 
 

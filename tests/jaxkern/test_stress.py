@@ -19,8 +19,7 @@ from support.cases import ACCEPTED, EXTREME, FAMILIES, MISSING, OF_NO_ROWS, ORDI
 from support.stress import NAMES, judge
 from support.stress_numbers import NUMBERS
 
-from jaxkern import bounds, features, kernels, measures, scale
-from jaxkern.bounds import concentration, sketching
+from jaxkern import features, kernels, measures, scale
 from jaxkern.gram import gram
 from tools.stress import main
 
@@ -203,24 +202,6 @@ def test_a_line_repeats_a_case(capsys):
 
 
 # ------------------------------------------------------------------------------------------- what it has found
-
-
-def test_bounds_refuse_what_is_no_number_by_name():
-    for wrong in (None, "1.0", True, 1j, [], ["1"], {}, object, np.datetime64("2020-01-01"), np.array("x")):
-        with pytest.raises(ValueError, match=r"lengthscale must be a real number"):
-            concentration.gaussian_lipschitz(lengthscale=wrong)
-        with pytest.raises(ValueError, match=r"tau must be a real number"):
-            sketching.hilbert_mean(theta=jnp.ones(()), scale=1.0, n=10, tau=wrong)
-
-
-def test_a_bound_without_a_value_is_not_valid():
-    words = {"lipschitz": 1.0, "op_norm": 1.0, "num_points": 10.0, "t": 1.0}
-    for dim in (-1.0, np.float64(-1), jnp.asarray(-1.0)):
-        found = concentration.anisotropic_noise(dim=dim, **words)
-        assert np.isnan(float(found.value)) and not found.valid
-    assert concentration.anisotropic_noise(dim=3.0, **words).valid is True
-    both = concentration.anisotropic_noise(dim=jnp.array([-1.0, 3.0]), **words)
-    assert both.valid.tolist() == [False, True] and isinstance(both, bounds.Bound)
 
 
 def test_functions_that_take_arrays_alone_say_so_of_lists():

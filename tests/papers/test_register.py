@@ -130,3 +130,10 @@ def test_expectations_must_be_those_of_the_forms():
     scope = register.importlib.import_module("proofs_check.papers.kpotufe2020.places").Scope()
     with pytest.raises(ValueError, match="the register expects"):
         register._claim("kpotufe2020", entry, scope)
+
+
+def test_the_readme_counts_what_a_run_executes(claims):
+    readme = (show.ROOT / "README.md").read_text(encoding="utf-8")
+    run = [claim for claim in claims.values() if not claim.marginal]
+    controls_run = sum(len(claim.controls) for claim in run)
+    assert f"\n{len(run)} claim(s), all as expected.\ncontrols: {controls_run} of {controls_run} rejected" in readme

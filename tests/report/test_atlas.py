@@ -12,7 +12,7 @@ import pytest
 from proofs_check.cli import atlas as command
 from proofs_check.engine.draws import QUICK
 from proofs_check.engine.run import run
-from proofs_check.register import PAPERS, claims
+from proofs_check.register import PAPERS, claims, entries
 from proofs_check.report import atlas, errata, margins, record
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -136,6 +136,19 @@ def test_every_statement_that_is_false_as_printed_has_an_erratum(registered):
         assert all(f"- *{part}.* " in section for part in ("Printed", "Proof", "Claim"))
     constants = {name for name, claim in registered.items() if expected(claim).get("printed") == "calibrated"}
     assert all(f"| `{name}` |" in text for name in constants)
+
+
+def test_every_statement_has_its_claim_or_the_reason_why_it_has_none():
+    papers = {paper: entries(paper) for paper in PAPERS}
+    sections = re.split(r"^## (\w+)$", errata.inventory(papers), flags=re.MULTILINE)
+    assert tuple(sections[1::2]) == PAPERS
+    for paper, body in zip(sections[1::2], sections[2::2], strict=True):
+        rows = [line for line in body.splitlines() if line.startswith("| ")][2:]
+        assert len(rows) == len(papers[paper])
+        for row, entry in zip(rows, papers[paper], strict=True):
+            *_, last = re.split(r"(?<!\\) \| ", row.strip("| "))
+            assert last.strip("*") == f"`{entry['id']}`" if "id" in entry else len(last.split()) >= 2, row
+            assert last.startswith("*") == entry.get("marginal", False), row
 
 
 # The generator.

@@ -3,7 +3,6 @@
 import copy
 import dataclasses
 import io
-import itertools
 import json
 import math
 import re
@@ -17,7 +16,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from support.pages import Page
+from support.pages import Page, contrast, read_alone
 
 from jaxkern.bounds import Bound
 from proofs_check.claim import (
@@ -180,27 +179,13 @@ def test_the_page_says_what_the_evidence_could_not_have_seen(found):
     assert unseen({"detectable": 0.5, "status": "refuted"}) == unseen({**form, "detectable": None}) == ""
 
 
-@pytest.mark.parametrize(
-    ("log", "shown"),
-    [
-        (-900.0, "1.36·10<sup>−391</sup>"),
-        (-400 * math.log(10), "1.00·10<sup>−400</sup>"),
-        (math.log(9.996) - 30 * math.log(10), "1.00·10<sup>−29</sup>"),
-        (math.log(2e30), "2.00·10<sup>30</sup>"),
-        (math.log(0.25), "0.25"),
-        (-math.inf, "0"),
-        (math.nan, "–"),
-        (-1e15, "e<sup>-1e+15</sup>"),
-    ],
-)
-def test_a_logarithm_is_shown_as_a_power_of_ten(log, shown):
-    assert power_of_ten(log) == shown
-
-
-def test_probabilities_too_small_to_write_out_are_readable(pure):
-    text = render(pure)
-    assert "claimed 1.36·10<sup>−391</sup>" in text and "log claimed" not in text
-    assert "probability claimed over probability estimated" in text
+def test_a_logarithm_is_shown_as_a_power_of_ten():
+    cases = {
+        -900.0: "1.36·10<sup>−391</sup>", -400 * math.log(10): "1.00·10<sup>−400</sup>",
+        math.log(9.996) - 30 * math.log(10): "1.00·10<sup>−29</sup>", math.log(2e30): "2.00·10<sup>30</sup>",
+        math.log(0.25): "0.25", -math.inf: "0", math.nan: "–", -1e15: "e<sup>-1e+15</sup>",
+    }  # fmt: skip
+    assert [power_of_ten(log) for log in cases] == list(cases.values())
 
 
 def paths(value, path=()):
@@ -242,36 +227,28 @@ def test_the_schema_page_names_every_key_and_no_other(pure):
 
 
 def test_the_page_is_self_contained_and_can_be_read_without_eyes_or_mouse(pure):
-    text = render(pure)
-    page = Page(text)
-    names = {name for name, _ in page.tags}
-    assert not names & {"script", "link", "img", "iframe", "object", "form", "base"}
-    assert not re.search(r"(?:https?:)?//|@import|url\(|\ssrc=|\son\w+=", text)
-    assert page.all("html") == [{"lang": "en"}] and "width=device-width" in text
+    page = read_alone(render(pure))
     assert page.tags[[name for name, _ in page.tags].index("a")][1] == {"class": "skip", "href": "#main"}
-    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
-    assert len(ids) == len(set(ids))
-    for attrs in page.all("a"):
-        assert attrs["href"].startswith("#") and attrs["href"][1:] in ids
-    for _, attrs in page.tags:
-        assert set((attrs.get("aria-labelledby") or "").split()) <= set(ids)
-    assert all(attrs.get("scope") in ("row", "col") for attrs in page.all("th"))
-    assert len(page.all("caption")) == len(page.all("table")) > 0
-    levels = [int(name[1]) for name, _ in page.tags if re.fullmatch(r"h[1-6]", name)]
-    assert levels[0] == 1 and levels.count(1) == 1
-    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
     plots = page.all("svg")
-    assert plots and all(plot["role"] == "img" for plot in plots) and len(page.all("desc")) == len(plots)
+    assert (
+        page.all("table")
+        and plots
+        and all(plot["role"] == "img" for plot in plots)
+        and len(page.all("desc")) == len(plots)
+    )
 
 
 def test_the_page_says_what_a_reader_asks(pure):
-    shown = " ".join(Page(render(pure)).texts)
+    text = render(pure)
+    shown = " ".join(Page(text).texts)
     told = ("Lemma Tail", "it is a toy", "a note", "size 16", "sabotage", "0.001: the probability", "jax 0")
-    for text in (*told, "over all claims, settings and looks", "2.5 min, resumed 3 time(s)", "sequential: trials stop"):
-        assert text in shown, text
-    assert "python -m proofs_check --claim toy2020:Rate --seed 7 --profile quick" in shown
-    assert "9 claim(s), all as expected" in shown and "2020-01-01 00:00:00 UTC" in shown
-    assert "Kpotufe and Sriperumbudur" in shown and "mean of the statistic" in shown
+    told += ("over all claims, settings and looks", "2.5 min, resumed 3 time(s)", "sequential: trials stop")
+    told += ("9 claim(s), all as expected", "2020-01-01 00:00:00 UTC", "Kpotufe and Sriperumbudur")
+    told += ("python -m proofs_check --claim toy2020:Rate --seed 7 --profile quick", "mean of the statistic")
+    for part in (*told, "probability claimed over probability estimated"):
+        assert part in shown, part
+    assert "claimed 1.36·10<sup>−391</sup>" in text and "log claimed" not in text
+    assert 'tabindex="0">it costs $1, <math><mrow><mi>U</mi>' in text and text.count(" and <math>") == len(CASES)
 
 
 def test_what_is_not_as_expected_is_open_and_listed_first(found):
@@ -302,34 +279,13 @@ def test_a_run_that_was_stopped_says_why(stopped, said):
     assert "The run was interrupted: claims" in render(found)
 
 
-def test_hypotheses_are_words_with_formulas_between(pure):
-    pytest.importorskip("latex2mathml")
-    text = render(pure)
-    (shown,) = set(re.findall(r'aria-label="hypotheses" tabindex="0">(.*?)</div>', text))
-    assert shown.startswith("it costs $1, <math><mrow><mi>U</mi>") and shown.count("<math>") == 2
-    assert "&lt;" in shown and " and <math>" in shown
-
-
-@pytest.mark.parametrize(
-    ("text", "pieces"),
-    [
-        ("", []),
-        ("words", [("words", False)]),
-        ("$n$", [("n", True)]),
-        ("a $n$ b $m$.", [("a ", False), ("n", True), (" b ", False), ("m", True), (".", False)]),
-        (r"\$5 and $n$", [("$5 and ", False), ("n", True)]),
-        ("a $n b", [("a $n b", False)]),
-    ],
-)
-def test_words_are_cut_at_their_dollar_signs(text, pieces):
-    assert words_and_formulas(text) == pieces
-
-
-def cells_of_the_matrix(text):
-    """Return the rows of the table of claims and kinds, each a list of what is shown and what is read aloud."""
-    (table,) = re.findall(r'<table class="matrix">.*?</table>', text, re.DOTALL)
-    rows = re.findall(r"<tr>(.*?)</tr>", table)
-    return table, [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in rows]
+def test_words_are_cut_at_their_dollar_signs():
+    cases = {
+        "": [], "words": [("words", False)], "$n$": [("n", True)], "a $n b": [("a $n b", False)],
+        "a $n$ b $m$.": [("a ", False), ("n", True), (" b ", False), ("m", True), (".", False)],
+        r"\$5 and $n$": [("$5 and ", False), ("n", True)],
+    }  # fmt: skip
+    assert {text: words_and_formulas(text) for text in cases} == cases
 
 
 def test_a_matrix_shows_which_claim_was_tried_with_which_kind(found):
@@ -341,7 +297,9 @@ def test_a_matrix_shows_which_claim_was_tried_with_which_kind(found):
         control["rejected"] = True
     found["claims"][3]["controls"][0]["kind"] = "a new one"
     text = render(found)
-    table, (head, *rows, every) = cells_of_the_matrix(text)
+    (table,) = re.findall(r'<table class="matrix">.*?</table>', text, re.DOTALL)
+    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", table)]
+    head, *rows, every = cells
     assert [re.sub("<[^>]*>", "", cell) for cell in head] == ["claim", "wrong factor", "other", "a new one"]
     assert f'<abbr title="{KINDS["wrong factor"]}">' in head[1] and head[3] == "<abbr>a new one</abbr>"
     shown = {re.sub("<[^>]*>", "", name): [re.sub("<[^>]*>", " ", cell).split() for cell in row] for name, *row in rows}
@@ -355,9 +313,6 @@ def test_a_matrix_shows_which_claim_was_tried_with_which_kind(found):
     assert "| `toy2020:Tail` | ✗ 1/2 | ✓ 1/1 | |" in lines and not any("toy2020:Cal" in x and "✓" in x for x in lines)
     box = text[: text.index('<table class="matrix">')].rpartition("<div")[2]
     assert 'class="scroll"' in box and 'tabindex="0"' in box and "aria-label=" in box
-
-
-def test_a_run_without_controls_has_no_matrix(found):
     for claim in found["claims"]:
         claim["controls"] = []
     assert "matrix" not in render(found).split("</style>")[1] and "## Controls" not in markdown.render(found)
@@ -405,31 +360,10 @@ def test_the_time_left_follows_the_speed(reports, words):
     assert [left.update(*each) for each in reports][-1] == words
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0.01, "1 s"), (59.4, "59 s"), (59.6, "1 min"), (200, "3 min 20 s"), (3594, "59 min 50 s"), (3596, "1 h"),
-        (1e5, "27 h 47 min"),
-    ],
-)  # fmt: skip
-def test_durations_are_as_exact_as_an_estimate(seconds, words):
-    assert terminal._duration(seconds) == words
-
-
-class Screen(io.StringIO):
-    def isatty(self):
-        return True
-
-
-def test_the_bar_says_how_long_it_takes(monkeypatch):
-    pytest.importorskip("rich")
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(terminal.TimeLeft, "update", lambda self, now, done, total: f"about {total - done} s left")
-    screen = Screen()
-    with terminal.progress(screen) as tell:
-        tell(30, 120)
-        tell(40, 100)  # it shrinks where claims stop early
-    assert "40/100" in screen.getvalue() and "about 60 s left" in screen.getvalue()
+def test_durations_are_as_exact_as_an_estimate():
+    words = {0.01: "1 s", 59.4: "59 s", 59.6: "1 min", 200: "3 min 20 s", 3594: "59 min 50 s", 3596: "1 h"}
+    assert {seconds: terminal._duration(seconds) for seconds in words} == words
+    assert terminal._duration(1e5) == "27 h 47 min"
 
 
 @pytest.mark.parametrize("odd", [None, 5, -1e400, "text", ["list"], {"an": "object"}, True])
@@ -446,38 +380,21 @@ def test_what_the_schema_leaves_free_may_be_anything(found, odd):
 
 
 def test_claims_whose_names_differ_in_signs_have_their_own_anchors():
-    assert _anchors(["a:b", "a b", "a/b", "", "a-b-2"]) == [
-        "claim-a-b", "claim-a-b-2", "claim-a-b-3", "claim-unnamed", "claim-a-b-2-2"
-    ]  # fmt: skip
+    anchors = ["claim-a-b", "claim-a-b-2", "claim-a-b-3", "claim-unnamed", "claim-a-b-2-2"]
+    assert _anchors(["a:b", "a b", "a/b", "", "a-b-2"]) == anchors
 
 
-def test_the_page_of_a_hundred_claims_is_small(pure):
-    big = {**pure, "claims": [{**claim, "id": f"{claim['id']}{i}"} for claim in pure["claims"] for i in range(13)]}
-    for claim in big["claims"]:
-        claim["forms"] = [{**form, "evidence": form["evidence"][:1] * 6} for form in claim["forms"]]
-    assert len(render(big).encode()) < 1.5e6
-
-
-@pytest.mark.parametrize(
-    ("tex", "parts"),
-    [
-        (r"a \sim b", ["<mo>∼</mo>"]),
-        (r"\mathbb E X, \mathcal M, \mathbb 1", ["𝔼", "ℳ", "𝟙"]),
-        (r"\bigl\lceil x \bigr\rceil", ["⌈", "⌉"]),
-        (r"\Bigl\{ x \Bigr\}", ["{", "}"]),
-        (r"\ln n", ['<mi>ln</mi><mspace width="0.167em"></mspace><mi>n</mi>']),
-        (r"\ln(n)", ['<mi>ln</mi><mo stretchy="false">(']),
-        ("a < b", ["&lt;"]),
-    ],
-)
-def test_formulas_are_repaired_where_the_converter_leaves_something(tex, parts):
+def test_formulas_are_repaired_where_the_converter_leaves_something():
     pytest.importorskip("latex2mathml")
-    found = formulas.formula(tex)
-    assert all(part in found for part in parts), found
-
-
-def test_a_long_formula_can_break_where_it_has_wide_spaces():
-    pytest.importorskip("latex2mathml")
+    cases = {
+        r"a \sim b": ["<mo>∼</mo>"], r"\mathbb E X, \mathcal M, \mathbb 1": ["𝔼", "ℳ", "𝟙"],
+        r"\bigl\lceil x \bigr\rceil": ["⌈", "⌉"], r"\Bigl\{ x \Bigr\}": ["{", "}"], "a < b": ["&lt;"],
+        r"\ln n": ['<mi>ln</mi><mspace width="0.167em"></mspace><mi>n</mi>'],
+        r"\ln(n)": ['<mi>ln</mi><mo stretchy="false">('],
+    }  # fmt: skip
+    for tex, parts in cases.items():
+        assert all(part in formulas.formula(tex) for part in parts), tex
+    # A long one can break where it has wide spaces.
     assert formulas.formula(r"a\quad b,\ c\text{ w.p. }d").count("<math") == 4
     assert formulas.formula(r"\sqrt{a\quad b}").count("<math") == 1
 
@@ -485,14 +402,8 @@ def test_a_long_formula_can_break_where_it_has_wide_spaces():
 @pytest.mark.parametrize(
     "tex",
     [
-        "",
-        r"\foo{x}",
-        "a & b",
-        r"\left( x",
-        "{" * 3000,
+        *("", r"\foo{x}", "a & b", r"\left( x", "{" * 3000, r"\bigl\foo x", r"\sqrt{" * 400 + "x" + "}" * 400),
         "<script>alert(1)</script>",
-        r"\bigl\foo x",
-        r"\sqrt{" * 400 + "x" + "}" * 400,
     ],
 )
 def test_what_is_no_formula_is_shown_as_its_source(tex):
@@ -515,11 +426,9 @@ def test_without_the_converter_the_page_shows_tex(pure, monkeypatch):
     assert "<math" not in text and r'<code class="tex">\|U\| \le 1 \text{ w.p. } 1 - \delta</code>' in text
 
 
-def plot(values, **options):
+def plot(values):
     names = [f"s{i}" for i in range(len(values))]
-    return margins.of_form(
-        values, names, **{"ident": "p", "title": "t", "axis": "a", "worst": "s1", "limit": True} | options
-    )
+    return margins.of_form(values, names, ident="p", title="t", axis="a", worst="s1", limit=True)
 
 
 def test_a_plot_puts_points_on_a_log_axis_around_the_line_at_one():
@@ -529,17 +438,10 @@ def test_a_plot_puts_points_on_a_log_axis_around_the_line_at_one():
     assert len(circles) == 3 and circles[0][0] < circles[1][0] < circles[2][0]
     assert circles[2][1] == float(limit) == pytest.approx((circles[0][1] + circles[1][1]) / 2, abs=0.1)
     assert found.count("worst") == 2 and "The worst setting is s1" in found
-
-
-def test_what_does_not_fit_is_an_arrow_at_the_edge():
-    found = plot([math.inf, 0.0, -1.0, 1e-300, 2.0])
+    found = plot([math.inf, 0.0, -1.0, 1e-300, 2.0])  # what does not fit is an arrow at the edge
     assert found.count("<path") == 4 and found.count("<circle") == 1
     assert all(0 <= float(y) <= draw.HEIGHT for y in re.findall(r' (?:y|y1|y2|cy)="([-\d.]+)"', found))
-
-
-@pytest.mark.parametrize("values", [[], [math.nan], [math.inf, math.inf]])
-def test_nothing_to_draw_is_no_plot(values):
-    assert plot(values) == ""
+    assert plot([]) == plot([math.nan]) == plot([math.inf, math.inf]) == ""
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 0.0), (0.1, 0.2), (-0.4, 1.2), (-14.0, 14.0), (3.0, 3.3), (-0.5, 6.7)])
@@ -547,12 +449,6 @@ def test_ticks_are_few_round_and_around_the_data(low, high):
     ticks = draw.log_ticks(low, high)
     assert ticks[0] <= low and ticks[-1] >= high and 2 <= len(ticks) <= 8 and ticks == sorted(set(ticks))
     assert all(re.fullmatch(r"[125]0*|0\.0*[125]|[125]e-?\d+", draw._label(tick)) for tick in ticks)
-
-
-def luminance(colour):
-    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def test_text_has_contrast_in_both_schemes():
@@ -563,8 +459,7 @@ def test_text_has_contrast_in_both_schemes():
         pairs = [(name, back) for name in ("text", "soft", "link") for back in ("page", "panel")]
         pairs += [(name, f"{name}-back") for name in ("good", "fine", "bad", "empty", "open")] + [("bad", "page")]
         for pair in pairs:
-            lower, upper = sorted(luminance(colours[name]) for name in pair)
-            assert (upper + 0.05) / (lower + 0.05) >= 4.5, pair
+            assert contrast(*(colours[name] for name in pair)) >= 4.5, pair
 
 
 def test_the_command_to_run_again_is_read_as_it_was_meant(found):
@@ -625,15 +520,9 @@ def test_a_name_that_is_no_unicode_does_not_stop_a_report(found, tmp_path):
     ("content", "message"),
     [
         (None, "holds no report.json"),
-        ("", "is not JSON"),
         ('{"schema": 3, "cla', "is not JSON"),
-        ('{"schema": NaN}', "is not JSON"),
-        ("[" * 100_000, "is not JSON"),
-        (b"\xff\xfe", "is not JSON"),
         ("[]", "no schema version"),
-        ("{}", "no schema version"),
         ('{"schema": 2}', "schema version '2', and this program reads version 3"),
-        ('{"schema": "3"}', "this program reads version 3"),
         ('{"schema": true}', "this program reads version 3"),
         ('{"schema": 3}', "is not a report of schema version 3: report.profile is missing"),
         (lambda r: r["claims"][2].pop("forms"), "report.claims[2].forms is missing"),
@@ -646,7 +535,7 @@ def test_what_is_no_report_is_one_line_and_nothing_is_overwritten(found, tmp_pat
         content(found)
         content = json.dumps(found)
     if content is not None:
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        path.write_text(content, encoding="utf-8")
     (tmp_path / "report.html").write_text("old")
     assert main(["report", str(tmp_path)]) == 2
     error = capsys.readouterr().err

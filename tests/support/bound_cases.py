@@ -10,18 +10,11 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import binom, chi2
+from scipy.stats import chi2
 
 from jaxkern.bounds import concentration, fourier, sketching, streaming
 
-FALSE_ALARM = 1e-6
-"""Of every statistical test of a bound: the chance to fail although the statement holds."""
 STEP = 1e-9
-
-
-def too_often(failures, trials, probability):
-    """Tell whether so many failures speak against `probability`, at the level FALSE_ALARM."""
-    return binom.sf(failures - 1, trials, min(max(probability, 0), 1)) < FALSE_ALARM
 
 
 class Case(NamedTuple):

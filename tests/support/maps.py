@@ -6,6 +6,7 @@ jitted and vmapped over all three as it is; what is static is inside.
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -78,37 +79,26 @@ def _drawn(key, kernel, X):
     return dataclasses.replace(phi, frequencies=phi.frequencies.astype(X.dtype))
 
 
-def _nystrom(key, kernel, X):
-    return features.nystrom(kernel, X)
+def _nystrom(key, kernel, X, **rank):
+    return features.nystrom(kernel, X, **rank)
 
 
-def _nystrom_rank(key, kernel, X):
-    return features.nystrom(kernel, X, rank=5)
+def _kernel_jl(key, kernel, X, *, centered):
+    return features.kernel_jl(key, kernel, X, num_features=5, centered=centered)
 
 
-def _kernel_jl(centered):
-    return lambda key, kernel, X: features.kernel_jl(key, kernel, X, num_features=5, centered=centered)
+def _kernel_pca(key, kernel, X, *, centered):
+    return features.kernel_pca(kernel, X, num_components=4, centered=centered)
 
 
-def _kernel_pca(centered):
-    return lambda key, kernel, X: features.kernel_pca(kernel, X, num_components=4, centered=centered)
+def _random_feature_pca(key, kernel, X, *, centered):
+    return features.random_feature_pca(_drawn(key, kernel, X), X, num_components=4, centered=centered)
 
 
-def _random_feature_pca(centered):
-    def make(key, kernel, X):
-        return features.random_feature_pca(_drawn(key, kernel, X), X, num_components=4, centered=centered)
-
-    return make
-
-
-def _streaming_pca(centered):
+def _streaming_pca(key, kernel, X, *, centered):
     """As many rows of the sketch as features, so that fits in either dtype are the same; components are cut."""
-
-    def make(key, kernel, X):
-        pca = features.streaming_pca(_drawn(key, kernel, X), sketch_size=12, centered=centered)
-        return pca.finalize(pca.update(pca.init(), X), num_components=4)
-
-    return make
+    pca = features.streaming_pca(_drawn(key, kernel, X), sketch_size=12, centered=centered)
+    return pca.finalize(pca.update(pca.init(), X), num_components=4)
 
 
 def _standardized(key, kernel, X):
@@ -118,13 +108,18 @@ def _standardized(key, kernel, X):
 
 MAPS["standardized"] = Entry(_standardized, "standardized", 14, random=True)
 MAPS["nystrom"] = Entry(_nystrom, "nystrom", NUM_LANDMARKS, turned=True, landmarks=True)
-MAPS["nystrom_rank"] = Entry(_nystrom_rank, "nystrom", 5, turned=True, landmarks=True)
-for _name, _centered in (("", False), ("_centered", True)):
-    MAPS[f"kernel_jl{_name}"] = Entry(_kernel_jl(_centered), "kernel_jl", 5, random=True, landmarks=True)
-for _name, _centered in (("", True), ("_uncentered", False)):
-    MAPS[f"kernel_pca{_name}"] = Entry(_kernel_pca(_centered), "kernel_pca", 4, turned=True, landmarks=True)
-    MAPS[f"random_feature_pca{_name}"] = Entry(
-        _random_feature_pca(_centered), "random_feature_pca", 4, random=True, turned=True
-    )
-for _name, _centered in (("", False), ("_centered", True)):
-    MAPS[f"streaming_pca{_name}"] = Entry(_streaming_pca(_centered), "streaming_pca", 4, random=True, turned=True)
+MAPS["nystrom_rank"] = Entry(partial(_nystrom, rank=5), "nystrom", 5, turned=True, landmarks=True)
+
+
+def _centred_or_not(make, default, num_features, **facts):
+    """Enter a map with the centring that is its default, and with the other one under a name that says so."""
+    name = make.__name__[1:]
+    other = "uncentered" if default else "centered"
+    MAPS[name] = Entry(partial(make, centered=default), name, num_features, **facts)
+    MAPS[f"{name}_{other}"] = Entry(partial(make, centered=not default), name, num_features, **facts)
+
+
+_centred_or_not(_kernel_jl, False, 5, random=True, landmarks=True)
+_centred_or_not(_kernel_pca, True, 4, turned=True, landmarks=True)
+_centred_or_not(_random_feature_pca, True, 4, random=True, turned=True)
+_centred_or_not(_streaming_pca, False, 4, random=True, turned=True)

@@ -1,5 +1,6 @@
 """A reader of the pages that reports and certificates are."""
 
+import itertools
 import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
@@ -37,3 +38,35 @@ class Page(HTMLParser):
 
     def all(self, tag):
         return [attrs for name, attrs in self.tags if name == tag]
+
+
+def read_alone(text):
+    """Return a page, after checking that it loads nothing, and can be read without eyes or mouse."""
+    page = Page(text)
+    names = {name for name, _ in page.tags}
+    assert not names & {"script", "link", "img", "iframe", "object", "form", "base", "use"}
+    assert not re.search(r"(?:https?:)?//|@import|url\(|\ssrc=|\son\w+=", text)
+    assert page.all("html") == [{"lang": "en"}] and "width=device-width" in text
+    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    assert all(attrs["href"].startswith("#") and attrs["href"][1:] in ids for attrs in page.all("a"))
+    for _, attrs in page.tags:
+        assert set((attrs.get("aria-labelledby") or "").split()) <= set(ids)
+    assert all(attrs.get("scope") in ("row", "col") for attrs in page.all("th"))
+    assert len(page.all("caption")) == len(page.all("table"))
+    levels = [int(name[1]) for name, _ in page.tags if re.fullmatch(r"h[1-6]", name)]
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+    return page
+
+
+def contrast(*colours):
+    """Return the contrast of two colours #rrggbb, as WCAG defines it; text needs 4.5."""
+    lower, upper = sorted(map(_luminance, colours))
+    return (upper + 0.05) / (lower + 0.05)
+
+
+def _luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

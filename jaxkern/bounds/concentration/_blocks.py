@@ -59,11 +59,6 @@ def block_parameters(
     -------
     BlockParameters. O(n^2 R) time.
 
-    Raises
-    ------
-    ValueError
-        For wrong shapes or dtypes, or num_clusters < 2.
-
     Source: amini2021, (20) to (22); Theorem C of docs/theory/amini2021.md; claim amini2021:sec3.4.
     """
     matrix = checks.square("mean_kernel", mean_kernel)
@@ -85,11 +80,6 @@ def population_parameters(
     Returns
     -------
     BlockParameters with mean_gap = sqrt(vbar2).
-
-    Raises
-    ------
-    ValueError
-        For wrong shapes or dtypes, or R < 2.
 
     Source: amini2021, (21), (22) and Section 3.3.
     """

@@ -1,7 +1,5 @@
 """Misclassification of kernel spectral clustering: amini2021, Theorem 3 and Corollary 1."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -16,8 +14,7 @@ def truncation(*, spectral: Real, num_clusters: Real, as_printed: bool = False) 
 
     Parameters
     ----------
-    spectral, num_clusters : |A - B|, and R.
-    as_printed : take the statement as printed. Static.
+    spectral, num_clusters, as_printed : |A - B|, R, and whether as printed.
 
     Returns
     -------
@@ -43,8 +40,7 @@ def kmeans_step(
     ----------
     error : Frobenius distance of the rows from those of K* / n.
     gamma2, gamma_tilde2 : separations of the clusters, as in `BlockParameters`.
-    kmeans_factor : factor by which k-means may miss the optimal cost, at least 1.
-    as_printed : take the statement as printed. Static.
+    kmeans_factor, as_printed : factor by which k-means may miss the optimal cost, at least 1, and whether as printed.
 
     Returns
     -------
@@ -87,8 +83,7 @@ def misclassification(
     vbar2 : mean variance within blocks.
     num_clusters, num_points, t : R clusters, n points, and the size of the deviation.
     lipschitz, noise, op_norm, dim : L, sigma, max |Sigma(mu_i)|, and the dimension.
-    kmeans_factor : factor by which k-means may miss the optimal cost, at least 1.
-    as_printed : take the statement as printed. Static.
+    kmeans_factor, as_printed : factor by which k-means may miss the optimal cost, at least 1, and whether as printed.
 
     Returns
     -------
@@ -180,8 +175,7 @@ def misclassification_operator(
     gamma2, gamma_tilde2 : separations of the clusters, as in `BlockParameters`.
     mean_gap : a bound of |E K - K*| / n: `BlockParameters.mean_gap` with off_diagonal=True, or the norm itself.
     lipschitz, omega, scale : L in the sense of (2), the constant of LC, and max |Sigma_i|^(1/2).
-    num_clusters, num_points, t : R clusters, n points, and the size of the deviation.
-    kmeans_factor : factor by which k-means may miss the optimal cost, at least 1.
+    num_clusters, num_points, t, kmeans_factor : as in `misclassification`.
     truncation_factor : 5, or the paper's 8.
 
     Returns

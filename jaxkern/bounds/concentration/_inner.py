@@ -1,7 +1,5 @@
 """Concentration of the inner product kernel and quadratic forms: amini2021, Section 2.2 and Appendix A.3."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -32,8 +30,7 @@ def inner_product_kernel(
     ----------
     kappa, scale : largest sub-Gaussian norm of a coordinate of W_i, and max |Sigma_i|^(1/2).
     mean_norm, dim, num_points : |M|, the dimension, and n points.
-    u, c1, c2 : deviation, and the two constants.
-    as_printed : take the statement as printed. Static.
+    u, c1, c2, as_printed : deviation, the two constants, and whether as printed.
 
     Returns
     -------
@@ -249,8 +246,7 @@ def sub_exponential(*, t: Real, v: Real, alpha: Real, as_printed: bool = False) 
 
     Parameters
     ----------
-    t, v, alpha : deviation, and the two numbers of the hypothesis.
-    as_printed : take the statement as printed. Static.
+    t, v, alpha, as_printed : deviation, the two numbers of the hypothesis, and whether as printed.
 
     Returns
     -------

@@ -1,7 +1,5 @@
 """Concentration of the Gram matrix of a Lipschitz kernel: amini2021, Section 2.1."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -31,8 +29,7 @@ def lipschitz_kernel(
     lipschitz, omega, scale : L in the sense of (2), the constant of LC, and max |Sigma_i|^(1/2).
     num_points, t : n points, and the size of the deviation.
     mean_scale : root mean square of |Sigma_i|^(1/2), or None for scale. Not used as printed.
-    c : the universal constant, used as printed only.
-    as_printed : take the statement as printed. Static.
+    c, as_printed : the universal constant, of the statement as printed only, and whether to take that.
 
     Returns
     -------
@@ -112,8 +109,7 @@ def concentrated_data(
     Parameters
     ----------
     lipschitz, omega, scale, c : L, omega and c of property (33), and max |Sigma_i|^(1/2).
-    num_points, t : n points, and the size of the deviation.
-    as_printed : take the statement as printed. Static.
+    num_points, t, as_printed : n points, the size of the deviation, and whether as printed.
 
     Returns
     -------
@@ -185,8 +181,7 @@ def gaussian_kernel(
     Parameters
     ----------
     noise, lengthscale, dim : sigma, the lengthscale of the kernel, and the dimension.
-    num_points, t : n points, and the size of the deviation.
-    as_printed : take the statement as printed. Static.
+    num_points, t, as_printed : n points, the size of the deviation, and whether as printed.
 
     Returns
     -------
@@ -215,8 +210,7 @@ def anisotropic_noise(
     Parameters
     ----------
     lipschitz, op_norm, dim : L, |Sigma|, and the dimension.
-    num_points, t : n points, and the size of the deviation.
-    as_printed : take the statement as printed. Static.
+    num_points, t, as_printed : n points, the size of the deviation, and whether as printed.
 
     Returns
     -------

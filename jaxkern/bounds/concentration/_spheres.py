@@ -5,8 +5,6 @@ a standard normal along the centre (radial). psi and psi_double are E exp(x a) a
 product of two independent uniform directions of R^dim (`measures` has it in closed form).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from jaxkern.bounds._bound import Bound, Real, certain, formula, note_of, xp
@@ -24,8 +22,7 @@ def sphere_moment(*, u: Real, dim: Real, as_printed: bool = False) -> Bound:
 
     Parameters
     ----------
-    u, dim : argument of psi, and dimension.
-    as_printed : take the statement as printed. Static.
+    u, dim, as_printed : argument of psi, dimension, and whether as printed.
 
     Returns
     -------
@@ -83,8 +80,7 @@ def isotropic_block_variance(
     Parameters
     ----------
     radius, other_radius, noise, lengthscale, dim : r_k, r_l, sigma, the lengthscale of the kernel, and the dimension.
-    psi, psi_double : psi(x) and psi(2 x).
-    as_printed : take the statement as printed. Static.
+    psi, psi_double, as_printed : psi(x) and psi(2 x), and whether as printed.
 
     Returns
     -------
@@ -175,8 +171,7 @@ def radial_block_variance(
 
     Parameters
     ----------
-    radius, other_radius, noise, lengthscale, dim : r_k, r_l, sigma, the lengthscale of the kernel, and the dimension.
-    as_printed : take the statement as printed. Static.
+    radius, other_radius, noise, lengthscale, dim, as_printed : as in `isotropic_block_variance`.
 
     Returns
     -------

@@ -1,7 +1,5 @@
 """U-statistics and the parameters of blocks of a mean kernel: amini2021, Proposition 2 and its proof."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -17,8 +15,7 @@ def u_statistic(*, bound: Real, num_points: Real, t: Real, as_printed: bool = Fa
 
     Parameters
     ----------
-    bound, num_points, t : sup |h|, n points, and the size of the deviation.
-    as_printed : take the statement as printed. Static.
+    bound, num_points, t, as_printed : sup |h|, n points, the size of the deviation, and whether as printed.
 
     Returns
     -------
@@ -89,8 +86,7 @@ def block_variances(*, bound: Real, smallest: Real, num_clusters: Real, t: Real,
 
     Parameters
     ----------
-    bound, smallest, num_clusters, t : sup |E K|, min(n_k, n_l), R clusters, and the deviation.
-    as_printed : take the statement as printed. Static.
+    bound, smallest, num_clusters, t, as_printed : as in `block_means`.
 
     Returns
     -------
@@ -154,8 +150,7 @@ def empirical_variance(
     Parameters
     ----------
     vbar2 : vbar*^2 of the population.
-    bound, min_share, num_points, num_clusters, t : sup |E K|, smallest share, n points, R clusters, and the deviation.
-    as_printed : take the statement as printed. Static.
+    bound, min_share, num_points, num_clusters, t, as_printed : as in `empirical_separation`.
 
     Returns
     -------

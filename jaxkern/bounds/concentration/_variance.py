@@ -1,7 +1,5 @@
 """Lipschitz constants of Gram matrices and variances of their entries: amini2021, Lemmas 1 and 2, Proposition 4."""
 
-from __future__ import annotations
-
 import math
 
 from jaxkern.bounds._bound import Bound, Real, certain, formula, note_of, xp
@@ -19,8 +17,7 @@ def gaussian_lipschitz(*, lengthscale: Real, as_printed: bool = False) -> Bound:
 
     Parameters
     ----------
-    lengthscale : of the kernel.
-    as_printed : take the statement as printed. Static.
+    lengthscale, as_printed : of the kernel, and whether as printed.
 
     Returns
     -------
@@ -116,8 +113,7 @@ def diagonal_variance(*, lipschitz: Real, omega: Real, scale: Real, c: Real, as_
 
     Parameters
     ----------
-    lipschitz, omega, scale, c : L, omega and c of property (33), and max |Sigma_i|^(1/2).
-    as_printed : take the statement as printed. Static.
+    lipschitz, omega, scale, c, as_printed : as in `pair_variance`.
 
     Returns
     -------
@@ -157,9 +153,8 @@ def frobenius_mean_square(
 
     Parameters
     ----------
-    lipschitz, omega, scale, c : L, omega and c of property (33), and max |Sigma_i|^(1/2).
+    lipschitz, omega, scale, c, as_printed : as in `pair_variance`.
     num_points : n points.
-    as_printed : take the statement as printed. Static.
 
     Returns
     -------
@@ -183,9 +178,8 @@ def frobenius_mean(
 
     Parameters
     ----------
-    lipschitz, omega, scale, c : L, omega and c of property (33), and max |Sigma_i|^(1/2).
+    lipschitz, omega, scale, c, as_printed : as in `pair_variance`.
     num_points : n points.
-    as_printed : take the statement as printed. Static.
 
     Returns
     -------

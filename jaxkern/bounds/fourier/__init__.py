@@ -11,8 +11,6 @@ Dhat^2 / D^2 is below chi2_t / t in the convex order, at every distance; and it 
 grows (Theorem E there).
 """
 
-from __future__ import annotations
-
 from jaxkern.bounds.fourier._ball import (
     ball,
     ball_additive,

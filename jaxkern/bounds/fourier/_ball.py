@@ -1,7 +1,5 @@
 """All points of a ball, and the fewest dimensions that any map needs: chen2016, sections 5 and 6."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """All pairs of points whose distances are known: the rates of Chernoff's bound at each distance, by quadrature."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from types import ModuleType
@@ -51,11 +49,6 @@ def relative_distances_given(
     Returns
     -------
     Bound, valid for 1e-4 <= eps < 1.
-
-    Raises
-    ------
-    ValueError
-        If the two arrays are not of one shape (b,).
 
     Notes
     -----

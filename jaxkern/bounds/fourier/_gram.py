@@ -1,7 +1,5 @@
 """Gram matrices of random features and their quadratic forms: ghashami2016, section 3."""
 
-from __future__ import annotations
-
 import math
 
 from jaxkern.bounds._bound import Bound, Real, formula, note_of, xp
@@ -15,8 +13,7 @@ def gram_spectral_shifted(*, eps: Real, num_features: Real, num_points: Real, as
 
     Parameters
     ----------
-    eps, num_features, num_points : error, m features and n points.
-    as_printed : take the statement as printed. Static.
+    eps, num_features, num_points, as_printed : error, m features and n points, and whether as printed.
 
     Returns
     -------
@@ -141,8 +138,7 @@ def quadratic_form_shifted(*, eps: Real, num_features: Real, as_printed: bool = 
 
     Parameters
     ----------
-    eps, num_features : error, and m features.
-    as_printed : take the statement as printed. Static.
+    eps, num_features, as_printed : error, m features, and whether as printed.
 
     Returns
     -------

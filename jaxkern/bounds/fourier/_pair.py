@@ -1,7 +1,5 @@
 """One pair of points: chen2016, sections 2 to 4."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -19,8 +17,7 @@ def kernel_value(*, eps: Real, num_frequencies: Real, as_printed: bool = False) 
 
     Parameters
     ----------
-    eps, num_frequencies : error, and t frequencies.
-    as_printed : take the statement as printed. Static.
+    eps, num_frequencies, as_printed : error, t frequencies, and whether as printed.
 
     Returns
     -------
@@ -44,8 +41,7 @@ def far_distance(*, eps: Real, num_frequencies: Real, distance: Real, as_printed
 
     Parameters
     ----------
-    eps, num_frequencies, distance : relative error, t frequencies, and |x - y|.
-    as_printed : take the statement as printed. Static.
+    eps, num_frequencies, distance, as_printed : relative error, t frequencies, |x - y|, and whether as printed.
 
     Returns
     -------
@@ -67,8 +63,7 @@ def distance_lower(*, distance: Real, as_printed: bool = False) -> Bound:
 
     Parameters
     ----------
-    distance : |x - y|.
-    as_printed : take the statement as printed. Static.
+    distance, as_printed : |x - y|, and whether as printed.
 
     Returns
     -------
@@ -150,8 +145,7 @@ def chi_square_mean(*, eps: Real, num_frequencies: Real, as_printed: bool = Fals
 
     Parameters
     ----------
-    eps, num_frequencies : error, and t frequencies.
-    as_printed : take the statement as printed. Static.
+    eps, num_frequencies, as_printed : error, t frequencies, and whether as printed.
 
     Returns
     -------
@@ -175,8 +169,7 @@ def log_mgf(*, s: Real, distance: Real, as_printed: bool = False) -> Bound:
 
     Parameters
     ----------
-    s, distance : argument of the moment generating function, and r = |x - y|.
-    as_printed : take the statement as printed. Static.
+    s, distance, as_printed : argument of the moment generating function, r = |x - y|, and whether as printed.
 
     Returns
     -------
@@ -225,8 +218,7 @@ def near_distance(*, eps: Real, num_frequencies: Real, distance: Real, as_printe
 
     Parameters
     ----------
-    eps, num_frequencies, distance : relative error, t frequencies, and |x - y|.
-    as_printed : take the statement as printed. Static.
+    eps, num_frequencies, distance, as_printed : relative error, t frequencies, |x - y|, and whether as printed.
 
     Returns
     -------

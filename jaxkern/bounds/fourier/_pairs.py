@@ -1,7 +1,5 @@
 """All pairs of n points: chen2016, sections 1.1, 3 and 4.1."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

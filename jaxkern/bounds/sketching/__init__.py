@@ -5,8 +5,6 @@ its d-term open. Here it has the value `KOLTCHINSKII_LOUNICI` = 5.92, proved in 
 there), where the corrections are derived too.
 """
 
-from __future__ import annotations
-
 from jaxkern.bounds.sketching._covariance import (
     KOLTCHINSKII_LOUNICI,
     KOLTCHINSKII_LOUNICI_LOWER,

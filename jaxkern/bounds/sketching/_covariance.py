@@ -1,7 +1,5 @@
 """The covariance of a sample: kpotufe2020, (7), (8), Lemma B.2, and Theorems C.1 and C.2."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from jaxkern.bounds._bound import Bound, Real, formula, xp
@@ -47,8 +45,7 @@ def hilbert_mean(*, theta: Real, scale: Real, n: Real, tau: Real, as_printed: bo
     Parameters
     ----------
     theta, scale : theta^2 bounds E |xi|^2; B.
-    n, tau : copies, and exponent of the failure probability.
-    as_printed : take the statement as printed. Static.
+    n, tau, as_printed : copies, exponent of the failure probability, and whether as printed.
 
     Returns
     -------
@@ -162,8 +159,7 @@ def cube_trace(
     Parameters
     ----------
     kappa, op_norm, trace, trace3, hs_norm : sup K(x, x), S = |Sigma|_op, tr Sigma, tr Sigma^3 and |Sigma|_HS.
-    n, tau : landmarks, and exponent of the failure probability.
-    as_printed : take the statement as printed. Static.
+    n, tau, as_printed : landmarks, exponent of the failure probability, and whether as printed.
 
     Returns
     -------

@@ -1,7 +1,5 @@
 """Kernel JL and the random projection, compared for one function: kpotufe2020, (9) and Theorem 2."""
 
-from __future__ import annotations
-
 import math
 
 from jaxkern.bounds._bound import Bound, Real, formula, note_of, xp
@@ -44,8 +42,7 @@ def weak_difference(
     Parameters
     ----------
     kappa, op_norm, trace : sup K(x, x), S = |Sigma|_op, tr Sigma.
-    n, d, tau : landmarks, rows of the sketch, and exponent of the failure probability.
-    as_printed : take the statement as printed. Static.
+    n, d, tau, as_printed : landmarks, rows of the sketch, exponent of the failure probability, and whether as printed.
 
     Returns
     -------

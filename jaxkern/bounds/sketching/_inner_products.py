@@ -1,7 +1,5 @@
 """Inner products that Kernel JL keeps: kpotufe2020, Proposition 1, Lemma B.3 and Theorem 1."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from jaxkern.bounds._bound import Bound, Real, formula, xp
@@ -165,8 +163,7 @@ def inner_products_every_n(
 
     Parameters
     ----------
-    kappa, op_norm, trace, trace3, hs_norm : sup K(x, x), S = |Sigma|_op, tr Sigma, tr Sigma^3 and |Sigma|_HS.
-    n, d, tau : landmarks, rows of the sketch, and exponent of the failure probability.
+    kappa, op_norm, trace, trace3, hs_norm, n, d, tau : as in `inner_products_all_d`.
 
     Returns
     -------

@@ -1,7 +1,5 @@
 """What Kernel JL keeps of a separation: kpotufe2020, (10) to (12), and the example announced after Example 1."""
 
-from __future__ import annotations
-
 from jaxkern.bounds._bound import Bound, Real, formula, xp
 from jaxkern.bounds.sketching._inner_products import every_n, relative_norms, some
 
@@ -29,8 +27,7 @@ def separation_shortfall(
 
     Parameters
     ----------
-    kappa, op_norm, trace, trace3, hs_norm : sup K(x, x), S = |Sigma|_op, tr Sigma, tr Sigma^3 and |Sigma|_HS.
-    n, d, tau : landmarks, rows of the sketch, and exponent of the failure probability.
+    kappa, op_norm, trace, trace3, hs_norm, n, d, tau : as in `inner_products_all_d`.
     eigenvalue, epsilon, eta : lambda_k, and the two numbers with which Assumption 1 holds.
     num_points : draws from the law whose features the two sets are.
 
@@ -54,8 +51,7 @@ def largest_stretch(
 
     Parameters
     ----------
-    kappa, op_norm, trace, trace3, hs_norm : sup K(x, x), S = |Sigma|_op, tr Sigma, tr Sigma^3 and |Sigma|_HS.
-    n, d, tau : landmarks, rows of the sketch, and exponent of the failure probability.
+    kappa, op_norm, trace, trace3, hs_norm, n, d, tau : as in `inner_products_all_d`.
 
     Returns
     -------
@@ -89,8 +85,7 @@ def mean_separation_shortfall(
 
     Parameters
     ----------
-    kappa, op_norm, trace, trace3, hs_norm : sup K(x, x), S = |Sigma|_op, tr Sigma, tr Sigma^3 and |Sigma|_HS.
-    n, d, tau : landmarks, rows of the sketch, and exponent of the failure probability.
+    kappa, op_norm, trace, trace3, hs_norm, n, d, tau : as in `inner_products_all_d`.
     sigma : the largest eigenvalue of the covariances of the two components.
     weight, mean_gap : pi_1 = 1 - pi_2 in (0, 1), and |mu_1 - mu_2|^2.
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from support.bound_cases import CONCENTRATION, FOURIER, SETTINGS, SKETCHING, STREAMING, words_of, wrong_edges
 from support.bounds import ARGUMENTS, named
+from support.stress_numbers import NO_NUMBERS
 
 from jaxkern.bounds import Bound, concentration, fourier, sketching, streaming
 from jaxkern.bounds._bound import xp
@@ -116,7 +117,7 @@ def test_functions_follow_their_arguments(name):
 def test_what_is_no_number_is_refused_by_name_and_lists_are_arrays():
     bound, words = concentration.lipschitz_kernel, CONCENTRATION["lipschitz_kernel"].words
     assert bound(**words, mean_scale=None).value == bound(**words).value  # None stands for another argument there
-    wrong = [("t", value) for value in (None, "1", True, [], [[1.0], [1.0, 2.0]], ["1"])]
+    wrong = [("t", value) for value in (*NO_NUMBERS, [[1.0], [1.0, 2.0]])]
     for word, value in (*wrong, ("mean_scale", "1"), ("mean_scale", True)):
         with pytest.raises(ValueError, match=f"{word} must be a real number, got"):
             bound(**words | {word: value})

@@ -8,6 +8,7 @@ from sklearn.kernel_approximation import Nystroem
 from support.numerics import eps, literal_gram, up_to_sign
 
 from jaxkern import features, rkhs
+from jaxkern.features import _nystrom as module
 from jaxkern.gram import gram
 from jaxkern.kernels import Distance, Gaussian, Linear, Matern32
 
@@ -60,13 +61,6 @@ def test_products_with_a_landmark_are_exact(dtype, rng):
     phi = features.nystrom(Gaussian(LENGTHSCALE), L)
     np.testing.assert_allclose(products(phi, L, X), literal_gram(L, X, LENGTHSCALE), atol=tolerance(dtype))
     np.testing.assert_allclose(products(phi, L, L), literal_gram(L, L, LENGTHSCALE), atol=tolerance(dtype))
-
-
-def test_norms_never_exceed_the_kernel_and_grow_with_the_rank(dtype, rng):
-    X, L = data(rng, dtype)
-    norms = [(features.nystrom(Gaussian(LENGTHSCALE), L, rank=rank)(X) ** 2).sum(1) for rank in (RANK, n)]
-    assert (norms[0] <= norms[1] + tolerance(dtype)).all()
-    assert (norms[1] <= 1 + tolerance(dtype)).all() and float(norms[1].min()) < 0.9
 
 
 def test_functions_have_coordinates_in_an_orthonormal_system(dtype, rng):
@@ -127,19 +121,6 @@ def test_a_linear_kernel_has_as_many_directions_as_dimensions(dtype, rng):
     np.testing.assert_allclose(products(phi, X, X), expected, atol=10 * n * eps(dtype) * np.abs(expected).max())
 
 
-def test_one_landmark_is_enough(dtype, rng):
-    X, L = data(rng, dtype)
-    phi = features.nystrom(Gaussian(LENGTHSCALE), L[:1])
-    np.testing.assert_allclose(np.abs(phi(X)), literal_gram(X, L[:1], LENGTHSCALE), atol=10 * eps(dtype))
-
-
-# --- gradients -------------------------------------------------------------------------------------------------------
-
-
-def slope(f, x, direction, step=1e-5):
-    return (f(x + step * direction) - f(x - step * direction)) / (2 * step)
-
-
 def test_gradients_of_single_features_match_differences(rng, x64):
     X, L = data(rng, "float64")
     direction, target = jnp.asarray(rng.normal(size=L.shape)), jnp.asarray(rng.normal(size=(N, RANK)))
@@ -149,52 +130,16 @@ def test_gradients_of_single_features_match_differences(rng, x64):
         Z = features.nystrom(Gaussian(LENGTHSCALE), L, rank=RANK)(X)
         return ((Z * jnp.sign(Z[:1])) * target).sum()  # whatever the sign of the eigenvectors
 
-    assert float((jax.grad(loss)(L) * direction).sum()) == pytest.approx(float(slope(loss, L, direction)), rel=1e-6)
-
-
-@pytest.mark.parametrize("rank", [None, 3])
-def test_gradients_of_inner_products_hold_for_equal_eigenvalues(rank, rng, x64):
-    """The corners of a square: the second and the third eigenvalue coincide, and both or none are kept."""
-    L = jnp.array([[0.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]])
-    x, y = jnp.asarray(rng.normal(size=(2, 2)))
-    direction = jnp.asarray(rng.normal(size=L.shape))
-
-    @jax.jit
-    def loss(L):
-        phi = features.nystrom(Gaussian(1.0), L, rank=rank)
-        return phi(x) @ phi(y)
-
-    values = np.linalg.eigvalsh(gram(Gaussian(1.0), L))
-    assert abs(values[1] - values[2]) < 1e-15 < values[2] - values[0]
-    assert float((jax.grad(loss)(L) * direction).sum()) == pytest.approx(float(slope(loss, L, direction)), rel=1e-6)
-
-
-def test_gradients_stay_finite_for_copies_and_for_landmarks_far_apart(rng):
-    X, L = data(rng, "float32")
-
-    @jax.jit
-    def loss(lengthscale, L):
-        return (features.nystrom(Gaussian(lengthscale), jnp.concatenate([L, L]))(X) ** 2).sum()
-
-    gradient = jax.jit(jax.grad(loss, (0, 1)))
-    for spread in (1.0, 1e3):
-        assert all(jnp.isfinite(g).all() for g in gradient(jnp.float32(LENGTHSCALE), spread * L))
-
-
-# --- errors ----------------------------------------------------------------------------------------------------------
+    difference = float(loss(L + 1e-5 * direction) - loss(L - 1e-5 * direction)) / 2e-5
+    assert float((jax.grad(loss)(L) * direction).sum()) == pytest.approx(difference, rel=1e-6)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"kernel": Distance()}, "kernel must be positive semidefinite to have an RKHS, got Distance"),
-        ({"kernel": 3.0}, "kernel must be a kernel"),
-        ({"landmarks": np.zeros(5, np.float32)}, "landmarks must have rank 2"),
-        ({"landmarks": np.zeros((5, 2), np.int32)}, "landmarks must have dtype float32 or float64"),
-        ({"landmarks": np.zeros((0, 2), np.float32)}, "landmarks must have at least 1 row"),
         ({"rank": 0}, "rank must be at least 1, got 0"),
         ({"rank": 6}, "rank must be at most 5 .the number of landmarks., got 6"),
-        ({"rank": 2.0}, "rank must be a static whole number"),
     ],
 )
 def test_bad_arguments_are_refused_by_name(changes, message):
@@ -203,19 +148,18 @@ def test_bad_arguments_are_refused_by_name(changes, message):
         features.nystrom(**arguments)
 
 
-def test_a_map_refuses_other_functions(rng):
+def test_maps_refuse_other_functions(rng):
     X, L = data(rng, "float32")
-    phi = features.nystrom(Gaussian(LENGTHSCALE), L, rank=RANK)
-    with pytest.raises(ValueError, match="f must belong to the same kernel"):
-        phi.embed(rkhs.section(Linear(), X))
-    with pytest.raises(ValueError, match="f must be a Function"):
-        phi.embed(X)
+    jl = features.kernel_jl(jax.random.key(0), Gaussian(LENGTHSCALE), L, num_features=2)
+    for phi in (features.nystrom(Gaussian(LENGTHSCALE), L, rank=RANK), jl):
+        with pytest.raises(ValueError, match="f must belong to the same kernel"):
+            phi.embed(rkhs.section(Linear(), X))
+        with pytest.raises(ValueError, match="f must be a Function"):
+            phi.embed(X)
 
 
 def test_the_trace_residual_is_that_of_the_gram_matrices(dtype, rng):
     """Over the data in one pass, with a padded last block; over the landmarks the dropped eigenvalues."""
-    from jaxkern.features import _nystrom as module
-
     X = jnp.asarray(rng.normal(size=(50, 3)), dtype)
     kernel = Matern32(1.0)
     K = np.float64(gram(kernel, X))

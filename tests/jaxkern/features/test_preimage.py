@@ -1,6 +1,5 @@
 """Pre-images of kernel PCA features, residuals of reconstruction, and explained variance."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -77,32 +76,6 @@ def test_preimages_are_local_minima_and_the_residual_is_the_distance(x64, rng):
         assert (distances(found.points + jnp.asarray(way)[None, :]) >= found.residual - 1e-12).all()
     # Never worse than the landmark it starts from.
     assert (found.residual <= distances(X[:5]) + 1e-12).all()
-
-
-def test_denoising_brings_points_back_to_a_curve(x64):
-    """Noisy points of a circle: pre-images of a few components lie closer to it."""
-    rng = np.random.default_rng(4)
-    angle = rng.uniform(0, 2 * np.pi, 80)
-    circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    X = jnp.asarray(circle + 0.15 * rng.normal(size=circle.shape))
-    phi = features.kernel_pca(kernels.Gaussian(0.7), X, num_components=5)
-    back = np.asarray(features.preimage(phi, phi(X)).points)
-    off = np.abs(np.linalg.norm(back, axis=1) - 1).mean(), np.abs(np.linalg.norm(X, axis=1) - 1).mean()
-    assert off[0] < 0.75 * off[1]
-
-
-def test_preimages_pass_through_jit_and_vmap(rng, x64):
-    X = points(rng)
-    Z = features.kernel_pca(KERNEL, X, num_components=3)(X[:4])
-
-    def run(lengthscale):
-        phi = features.kernel_pca(kernels.Gaussian(lengthscale), X, num_components=3)
-        return features.preimage(phi, Z, num_steps=20).points
-
-    scales = jnp.asarray([0.8, 1.2])
-    mapped = jax.jit(jax.vmap(run))(scales)
-    for scale, one in zip(scales, mapped, strict=True):
-        np.testing.assert_allclose(one, run(scale), atol=1e-6)  # rounding, over 20 steps that stretch it
 
 
 def test_what_does_not_fit_is_named(rng):

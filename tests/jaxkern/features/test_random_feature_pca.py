@@ -1,7 +1,5 @@
 """PCA of random features: against ordinary PCA of the features, and kernel PCA where the features are exact."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -56,6 +54,10 @@ def test_it_is_textbook_pca_of_the_features(m, centered, dtype, rng):
         up_to_sign(pca.basis, axes[:COMPONENTS].T), axes[:COMPONENTS].T, atol=10 * tolerance(dtype)
     )
     np.testing.assert_allclose(pca.mean, mean, rtol=0, atol=4 * eps(dtype))
+    own, B = np.float64(pca(X)), np.float64(pca.basis)
+    np.testing.assert_allclose(own.T @ own / N, np.diag(pca.eigenvalues), rtol=0, atol=tolerance(dtype))
+    np.testing.assert_allclose(B.T @ B, np.eye(COMPONENTS), rtol=0, atol=tolerance(dtype))
+    assert not centered or np.abs(own.mean(0)).max() <= 4 * eps(dtype)
     variances = singular**2 / N
     np.testing.assert_allclose(pca.eigenvalues, variances[:COMPONENTS], rtol=0, atol=N * eps(dtype))
     np.testing.assert_allclose(pca.explained_variance, variances[:COMPONENTS], rtol=0, atol=N * eps(dtype))
@@ -112,103 +114,23 @@ def test_the_identity_as_feature_map_gives_principal_components_of_the_points(dt
     assert len(jax.tree.leaves(pca)) == 5
 
 
-@pytest.mark.parametrize("m", [FEW, MANY])
-def test_new_features_are_centred_and_uncorrelated_with_orthonormal_axes(m, dtype, rng):
-    X = data(rng, dtype)
-    pca = fit(draw(m, dtype), X)
-    Z, B = np.float64(pca(X)), np.float64(pca.basis)
-    np.testing.assert_allclose(Z.mean(0), 0, atol=4 * eps(dtype))
-    np.testing.assert_allclose(Z.T @ Z / N, np.diag(pca.eigenvalues), rtol=0, atol=tolerance(dtype))
-    np.testing.assert_allclose(B.T @ B, np.eye(COMPONENTS), rtol=0, atol=tolerance(dtype))
-
-
-@pytest.mark.parametrize("m", [FEW, MANY])
-def test_repeated_points_change_neither_axes_nor_variances(m, rng):
-    """Both sides of the choice between the two matrices with the same eigenvalues: 30 and 60 points, 50 features."""
-    X = data(rng, "float32")
-    phi = draw(m, "float32")
-    once, twice = fit(phi, X), fit(phi, jnp.concatenate([X, X]))
-    np.testing.assert_allclose(twice.eigenvalues, once.eigenvalues, rtol=0, atol=2 * N * eps("float32"))
-    np.testing.assert_allclose(up_to_sign(twice.basis, once.basis), once.basis, atol=10 * tolerance("float32"))
-
-
-# --- rank ------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("m", [1, 8])
 @pytest.mark.parametrize("centered", [True, False])
-def test_directions_that_are_rounding_are_dropped(m, centered, dtype, rng):
-    """Five copies of one point and one of another, 2 or 16 features: one direction centred, two uncentred."""
-    X = data(rng, dtype, 2)
+@pytest.mark.parametrize("distinct", [1, 2])
+def test_directions_that_are_rounding_are_dropped(distinct, m, centered, dtype, rng):
+    """Five copies of one point, and another or none, in 2 or 16 features: a direction each, one less where centred."""
+    X = data(rng, dtype, distinct)
     X = jnp.concatenate([jnp.tile(X[:1], (5, 1)), X[1:]])
-    pca = random_feature_pca(draw(m, dtype), X, num_components=min(6, 2 * m), centered=centered)
-    rank = 2 - centered
-    assert int(pca.rank) == rank and pca.rank.dtype == jnp.int32
+    pca = random_feature_pca(draw(m, dtype), X, num_components=min(len(X), 2 * m), centered=centered)
+    rank = distinct - centered
+    assert int(pca.rank) == rank and pca.rank.dtype == jnp.int32 and jnp.isfinite(pca.explained_variance_ratio).all()
     assert not np.asarray(pca.eigenvalues)[rank:].any() and not np.asarray(pca.basis)[:, rank:].any()
     assert not np.asarray(pca(X))[:, rank:].any() and np.asarray(pca(X))[:, :rank].any(0).all()
 
 
-@pytest.mark.parametrize("m", [1, 8])
-def test_equal_points_have_no_components(m, dtype, rng):
-    X = jnp.tile(data(rng, dtype, 1), (6, 1))
-    pca = random_feature_pca(draw(m, dtype), X, num_components=2)
-    assert int(pca.rank) == 0 and not np.asarray(pca(X)).any()
-    assert jnp.isfinite(pca.explained_variance_ratio).all()
-    alone = random_feature_pca(draw(m, dtype), X[:1], num_components=1)
+def test_a_point_alone_has_no_components(dtype, rng):
+    alone = random_feature_pca(draw(8, dtype), data(rng, dtype, 1), num_components=1)
     assert int(alone.rank) == 0 and float(alone.total_variance) == 0 and not np.asarray(alone.explained_variance_ratio)
-
-
-# --- transformations -------------------------------------------------------------------------------------------------
-
-
-def test_a_thousand_datasets_compile_once_and_equal_the_loop():
-    """n = 200, d = 5, each with its key."""
-    X = jnp.asarray(np.random.default_rng(1).normal(size=(1000, 200, 5)), jnp.float32)
-    traces = []
-
-    def one(key, X):
-        traces.append(None)
-        phi = paired_fourier(key, Gaussian(LENGTHSCALE), 5, num_frequencies=4)
-        pca = random_feature_pca(phi, X, num_components=2)
-        return pca.eigenvalues, jnp.abs(pca(X[:3]))
-
-    def keys():
-        return jax.random.split(jax.random.key(2), 1000)
-
-    mapped = jax.jit(jax.vmap(one))
-    eigenvalues, images = mapped(keys(), X)
-    mapped(keys(), X + 1)
-    assert len(traces) == 1
-    for i in (0, 499, 999):
-        alone = one(keys()[i], X[i])
-        np.testing.assert_allclose(eigenvalues[i], alone[0], rtol=0, atol=200 * eps("float32"))
-        gap = float(alone[0][0] - alone[0][1])
-        np.testing.assert_allclose(images[i], alone[1], rtol=0, atol=200 * eps("float32") / min(gap, 1e-2))
-
-
-def test_leading_axes_are_kept_and_no_rows_give_no_rows(rng):
-    X = data(rng, "float32")
-    pca = fit(draw(FEW, "float32"), X)
-    stacked = pca(X.reshape(5, 6, DIM))
-    np.testing.assert_allclose(stacked, pca(X).reshape(5, 6, COMPONENTS), rtol=0, atol=10 * eps("float32"))
-    assert pca(X[0]).shape == (COMPONENTS,) and pca(X[:0]).shape == (0, COMPONENTS)
-
-
-@pytest.mark.parametrize("m", [FEW, MANY])
-def test_gradients_through_the_fit_match_differences(m, x64, rng):
-    """In the points, the lengthscale and through both of the matrices, of what does not depend on signs."""
-    X, direction = data(rng, "float64"), data(rng, "float64")
-    target = jnp.asarray(rng.normal(size=(N, N)))
-
-    @jax.jit
-    def loss(step):
-        phi = paired_fourier(jax.random.key(0), Gaussian(LENGTHSCALE + step), DIM, num_frequencies=m, dtype="float64")
-        pca = random_feature_pca(phi, X + step * direction, num_components=COMPONENTS)
-        Z = pca(X)
-        return (target * (Z @ Z.T)).sum() + pca.explained_variance_ratio[0]
-
-    difference = (loss(1e-5) - loss(-1e-5)) / 2e-5
-    assert float(jax.grad(loss)(0.0)) == pytest.approx(float(difference), rel=1e-6)
 
 
 @pytest.mark.parametrize("dim", [2, 8])
@@ -228,9 +150,6 @@ def test_gradients_match_differences_where_variances_are_equal(dim, x64, rng):
     np.testing.assert_allclose(found, difference, rtol=1e-6, atol=1e-8)
 
 
-# --- errors ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -239,13 +158,9 @@ def test_gradients_match_differences_where_variances_are_equal(dim, x64, rng):
         ({"phi": lambda X: X[:2]}, r"phi must return one row for each of the 5 rows of X, got shape \(2, 3\)"),
         ({"phi": lambda X: X[:, 0]}, r"phi\(X\) must have rank 2"),
         ({"phi": lambda X: X > 0}, r"phi\(X\) must have dtype float32"),
-        ({"X": np.zeros(5, np.float32)}, "X must have rank 2"),
         ({"X": np.zeros((5, 2), np.float32)}, r"X must have shape \(..., 3\), got \(5, 2\)"),
-        ({"X": np.zeros((5, 3), np.int32)}, "X must have dtype float32 or float64"),
-        ({"X": np.zeros((0, 3), np.float32)}, "X must have at least 1 row"),
         ({"num_components": 0}, "num_components must be at least 1, got 0"),
         ({"num_components": 6}, "num_components must be at most 5 .the number of points and of features., got 6"),
-        ({"num_components": 2.0}, "num_components must be a static whole number"),
         ({"centered": 1}, "centered must be True or False, got 1"),
     ],
 )
@@ -255,14 +170,9 @@ def test_bad_arguments_are_refused_by_name(changes, message):
         random_feature_pca(**arguments)
 
 
-def test_a_map_refuses_other_points(rng, x64):
+def test_a_map_of_a_plain_function_refuses_other_features(rng, x64):
     X = data(rng, "float32")
-    pca = fit(draw(FEW, "float32"), X)
-    with pytest.raises(ValueError, match=r"X must have shape \(..., 3\)"):
-        pca(X[:, :2])
-    with pytest.raises(ValueError, match="X must have the dtype of the fitted map"):
-        pca(X.astype("float64"))
-    plain = partial(random_feature_pca, num_components=2)(jnp.asarray, X)
+    plain = random_feature_pca(jnp.asarray, X, num_components=2)
     with pytest.raises(ValueError, match="features of X must have the dtype of the fitted map"):
         plain(X.astype("float64"))
     with pytest.raises(ValueError, match=r"features of X must have shape \(..., 3\)"):

@@ -1,4 +1,4 @@
-"""Kernel JL against its literal formula, as a projection of the RKHS, with its cost counted on the program."""
+"""Kernel JL against its literal formula, and as a projection of the RKHS. (Its cost and its moments are claims.)"""
 
 from functools import partial
 
@@ -13,10 +13,10 @@ from jaxkern.features import KernelJL, kernel_jl
 from jaxkern.gram import gram
 from jaxkern.kernels import Gaussian, Laplacian, Linear
 from jaxkern.rkhs import Covariance, Function, RandomProjection, section
-from proofs_check.papers.flops import multiply_adds
 
 N, Q, DIM, D = 12, 7, 3, 5
 KERNEL = Gaussian(0.9)
+ONES = np.ones((5, 2), np.float32)
 
 
 def points(rng, dtype, n=N):
@@ -76,29 +76,6 @@ def test_with_an_identity_for_normals_the_cubed_covariance_is_exact(centered, x6
 
 
 @pytest.mark.parametrize("centered", [False, True])
-def test_inner_products_are_those_of_the_cubed_covariance_in_expectation(centered, rng):
-    """4000 independent maps, 5 standard errors on 3 inner products: false alarms below 1e-5 in all.
-
-    The standard error is below 5 % of the quantity, so a wrong factor such as d / (d - 1) = 1.25 shows.
-    """
-    X, f = points(rng, "float32"), Function(KERNEL, points(rng, "float32", 3), jnp.eye(3, dtype=jnp.float32))
-    maps = 4000
-
-    @jax.jit
-    @jax.vmap
-    def products(key):
-        image = kernel_jl(key, KERNEL, X, num_features=D, centered=centered).embed(f)
-        return jnp.stack([image[0] @ image[0], image[1] @ image[1], image[0] @ image[2]])
-
-    values = np.float64(products(jax.random.split(jax.random.key(7), maps)))
-    exact = np.float64(Covariance(KERNEL, X, centered=centered).inner(f, f, power=3))
-    exact = np.array([exact[0, 0], exact[1, 1], exact[0, 2]])
-    error = values.std(0) / maps**0.5
-    assert (np.abs(values.mean(0) - exact) <= 5 * error).all()
-    assert (5 * error[:2] <= 0.1 * exact[:2]).all()
-
-
-@pytest.mark.parametrize("centered", [False, True])
 def test_functions_embed_linearly_and_sections_as_their_points(centered, dtype, rng):
     X, Y = points(rng, dtype), points(rng, dtype, Q)
     phi = kernel_jl(jax.random.key(1), KERNEL, X, num_features=D, centered=centered)
@@ -125,16 +102,6 @@ def test_images_are_those_of_the_random_projection_with_the_same_normals(x64, rn
         np.testing.assert_allclose(Theta(f), phi.embed(f), rtol=1e-9)
 
 
-def test_a_wider_map_repeats_the_directions_of_a_narrower_one(rng):
-    X, Y = points(rng, "float32"), points(rng, "float32", Q)
-    for centered in (False, True):
-        narrow, wide = (
-            kernel_jl(jax.random.key(2), KERNEL, X, num_features=d, centered=centered)(Y) for d in (D, 4 * D)
-        )
-        np.testing.assert_allclose(2 * wide[:, :D], narrow, rtol=0, atol=1e-6)
-        assert np.linalg.matrix_rank(np.asarray(wide), tol=1e-6) > D
-
-
 def test_one_landmark_and_one_feature(dtype):
     """K = 1: phi(x) = z k(x); centred nothing is left."""
     X = jnp.full((1, 1), 0.3, dtype)
@@ -145,49 +112,16 @@ def test_one_landmark_and_one_feature(dtype):
     assert (kernel_jl(jax.random.key(0), KERNEL, X, num_features=1, centered=True)(Y) == 0).all()
 
 
-@pytest.mark.parametrize("centered", [False, True])
-def test_the_cost_is_d_n_squared_to_draw_and_d_n_for_every_point(centered):
-    """Multiply-adds of the whole program beyond those of the kernel evaluations alone."""
-    n, d, q = 300, 20, 5000
-    X, Y = jax.ShapeDtypeStruct((n, DIM), jnp.float32), jax.ShapeDtypeStruct((q, DIM), jnp.float32)
-    key = jax.eval_shape(lambda: jax.random.key(0))
-    draw = partial(kernel_jl, kernel=KERNEL, num_features=d, centered=centered)
-    evaluations = multiply_adds(lambda X: gram(KERNEL, X), X)
-    beyond = multiply_adds(lambda key, X: draw(key, landmarks=X), key, X) - evaluations
-    assert d * n * n <= beyond <= d * n * n + d * n
-    phi = jax.eval_shape(lambda key, X: draw(key, landmarks=X), key, X)
-    mapped = multiply_adds(lambda phi, Y: phi(Y), phi, Y)
-    assert q * d * n <= mapped <= 1.1 * q * d * n  # tiles are padded
-    text = str(jax.make_jaxpr(lambda key, X: draw(key, landmarks=X))(key, X))
+def test_nothing_is_decomposed():
+    """The cost, d n^2 to draw and d n for every point, is a claim."""
+    text = str(jax.make_jaxpr(lambda key, X: kernel_jl(key, KERNEL, X, num_features=2))(jax.random.key(0), ONES))
     assert not any(name in text for name in ("eigh", "cholesky", "svd", "triangular_solve"))
-
-
-def test_copies_among_landmarks_and_points_far_away_are_no_trouble(rng):
-    X = points(rng, "float32")
-    X = jnp.concatenate([X, X]) + 1000
-    for centered in (False, True):
-        phi = kernel_jl(jax.random.key(1), KERNEL, X, num_features=D, centered=centered)
-        assert np.isfinite(phi(X)).all()
-        np.testing.assert_allclose(phi(X[:N]), phi(X[N:]), rtol=0, atol=1e-6)
-        far = phi(X + 1e6)
-        np.testing.assert_allclose(far, jnp.broadcast_to(-phi.offset, far.shape), rtol=0, atol=1e-7)
-
-
-ONES = np.ones((5, 2), np.float32)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"key": np.zeros(2, np.uint32)}, "key must be a typed random key"),
-        ({"key": 0}, "key must be a typed random key, got int"),
-        ({"kernel": None}, "kernel must be a kernel"),
-        ({"landmarks": ONES[0]}, "landmarks must have rank 2"),
-        ({"landmarks": ONES[None]}, "landmarks must have rank 2"),
-        ({"landmarks": ONES[:0]}, "landmarks must have at least 1 row"),
-        ({"landmarks": ONES.astype(int)}, "landmarks must have dtype float32 or float64"),
         ({"num_features": 0}, "num_features must be at least 1, got 0"),
-        ({"num_features": 2.0}, "num_features must be a static whole number"),
         ({"centered": 1}, "centered must be True or False"),
     ],
 )
@@ -195,16 +129,3 @@ def test_bad_arguments_are_refused_by_name(changes, message):
     arguments = {"key": jax.random.key(0), "kernel": KERNEL, "landmarks": ONES, "num_features": 2} | changes
     with pytest.raises(ValueError, match=message):
         kernel_jl(**arguments)
-
-
-def test_functions_of_another_kernel_are_refused():
-    phi = kernel_jl(jax.random.key(0), KERNEL, ONES, num_features=2)
-    with pytest.raises(ValueError, match="f must belong to the same kernel"):
-        phi.embed(Function(Laplacian(0.9), ONES, ONES[:, 0]))
-    with pytest.raises(ValueError, match="f must be a Function"):
-        phi.embed(ONES)
-
-
-def test_keys_in_a_batch_are_refused():
-    with pytest.raises(ValueError, match=r"key must be a single key, got keys of shape \(3,\); vmap over the keys"):
-        kernel_jl(jax.random.split(jax.random.key(0), 3), KERNEL, ONES, num_features=2)

@@ -5,8 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxkern import io
-from jaxkern.features import Standardized, paired_fourier, standardized
+from jaxkern.features import paired_fourier, standardized
 from jaxkern.kernels import Gaussian
 
 DIM = 3
@@ -31,22 +30,6 @@ def test_it_is_the_map_of_the_scaled_points(dtype, rng):
     assert scaled(X).dtype == jnp.dtype(dtype)
 
 
-def test_axes_in_front_stay(rng):
-    X = data(rng, "float32")
-    _, scaled = fit(X)
-    np.testing.assert_array_equal(scaled(X.reshape(4, 5, DIM)).reshape(20, -1), scaled(X))
-    np.testing.assert_allclose(scaled(X[0]), scaled(X)[0], atol=1e-6)
-
-
-def test_it_is_saved_with_its_scaling(dtype, rng, tmp_path):
-    X = data(rng, dtype)
-    _, scaled = fit(X)
-    io.save(tmp_path / "map.npz", scaled)
-    again = io.load(tmp_path / "map.npz")
-    assert isinstance(again, Standardized)
-    np.testing.assert_array_equal(again(X), scaled(X))
-
-
 def test_a_plain_function_is_a_map(rng):
     X = data(rng, "float32")
     np.testing.assert_array_equal(jax.jit(standardized(jnp.sin, X[0], jnp.ones(DIM)))(X), jnp.sin(X - X[:1]))
@@ -65,12 +48,3 @@ def test_bad_input(arguments, message):
     valid = {"phi": jnp.sin, "mean": jnp.zeros(3), "scale": jnp.ones(3)}
     with pytest.raises(ValueError, match=message):
         standardized(**valid | arguments)
-
-
-def test_points_of_another_kind_are_refused(rng):
-    X = data(rng, "float32")
-    _, scaled = fit(X)
-    with pytest.raises(ValueError, match="X"):
-        scaled(X[:, :2])
-    with pytest.raises(ValueError, match="dtype"):
-        scaled(X.astype("bfloat16"))

@@ -64,9 +64,6 @@ def assert_certified(fitted, Z, tolerance):
     assert shrinkage <= squared(Z) / (SIZE + 1) + tolerance and bool(fitted.finite)
 
 
-# --- what is fitted --------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("centered", [False, True])
 @pytest.mark.parametrize("num_components", [2, SIZE])
 def test_the_map_carries_a_certificate_that_holds(num_components, centered, dtype):
@@ -102,9 +99,6 @@ def test_the_other_variant_is_passed_on(x64):
     assert float(half.shrinkage) > float(whole.shrinkage)
 
 
-# --- weights and offsets ---------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("centered", [False, True])
 def test_weights_count_points_several_times(centered, x64, rng):
     phi, X = raw("float64"), low_rank("float64", 2.0)
@@ -132,9 +126,6 @@ def test_a_common_offset_does_no_harm_where_centred():
     assert tolerance < 0.03 * np.linalg.norm(Z, 2) ** 2
 
 
-# --- small and bad streams -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("centered", [False, True])
 def test_empty_streams_and_single_points(centered):
     phi, X = nystrom("float32"), points("float32")
@@ -154,42 +145,6 @@ def test_empty_streams_and_single_points(centered):
             np.testing.assert_allclose(fitted.mean, phi(X[0]), atol=4 * eps("float32"))
 
 
-@pytest.mark.parametrize("centered", [False, True])
-def test_a_point_that_is_not_finite_is_said(centered):
-    phi, X = nystrom("float32"), points("float32")
-    pca = streaming_pca(phi, sketch_size=SIZE, centered=centered)
-    for place in (0, 40):
-        fitted = fit(pca, X.at[place, 1].set(jnp.nan))
-        assert not bool(fitted.finite) and np.isnan(float(fitted.shrinkage))
-
-
-# --- programs --------------------------------------------------------------------------------------------------------
-
-
-def test_jit_scan_and_vmap_give_the_eager_fit():
-    phi, data = nystrom("float32"), jnp.stack([points("float32", seed, 60) for seed in (2, 3)])
-    pca = streaming_pca(phi, sketch_size=SIZE, centered=True)
-
-    @jax.jit
-    @jax.vmap
-    def run(X):
-        state, _ = jax.lax.scan(lambda s, batch: (pca.update(s, batch), None), pca.init(), X.reshape(2, 30, DIM))
-        return pca.finalize(state, num_components=SIZE)
-
-    mapped = run(data)
-    for i in range(2):
-        one = jax.tree.map(lambda leaf, i=i: leaf[i], dataclass_without_features(mapped))
-        eager = fit(pca, data[i], [30])
-        tolerance = noise(phi, data[i], True)
-        np.testing.assert_allclose(scatter(one), scatter(eager), rtol=0, atol=tolerance)
-        assert float(one.shrinkage) == pytest.approx(float(eager.shrinkage), abs=tolerance)
-
-
-def dataclass_without_features(fitted):
-    leaves = {name: getattr(fitted, name) for name in type(fitted).__dataclass_fields__}
-    return type(fitted)(**(leaves | {"features": None}))
-
-
 def test_memory_does_not_grow_with_the_stream():
     phi = nystrom("float32")
     pca = streaming_pca(phi, sketch_size=SIZE, centered=True)
@@ -197,11 +152,9 @@ def test_memory_does_not_grow_with_the_stream():
     assert largest_intermediate(pca.update, state, X) <= 1000 * M
     assert sum(leaf.size for leaf in jax.tree.leaves(state)) <= (2 * SIZE + 1) * M + 10
     again = pca.update(state, X)
-    assert jax.tree.structure(again) == jax.tree.structure(state)
-    assert [leaf.shape for leaf in jax.tree.leaves(again)] == [leaf.shape for leaf in jax.tree.leaves(state)]
-
-
-# --- errors ----------------------------------------------------------------------------------------------------------
+    assert jax.tree.structure(again) == jax.tree.structure(state)  # as `jax.lax.scan` needs it
+    forms = ([(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(tree)] for tree in (again, state))
+    assert next(forms) == next(forms)
 
 
 def test_bad_arguments_are_refused_by_name(x64):
@@ -216,11 +169,9 @@ def test_bad_arguments_are_refused_by_name(x64):
         (lambda: streaming_pca(phi, sketch_size=2, shrink_at=9), "shrink_at must be at most 3"),
         (lambda: streaming_pca(phi, sketch_size=2, centered=1), "centered must be True or False, got 1"),
         (lambda: pca.finalize(state, num_components=SIZE + 1), r"num_components must be at most 6 .the sketch size."),
-        (lambda: pca.finalize(state, num_components=0), "num_components must be at least 1"),
         (lambda: pca.finalize(state.sketch, num_components=1), "state must be a StreamingState, got State"),
         (lambda: other.update(state, X), "state must be a state of this stream"),
         (lambda: pca.merge(state, other.init()), "b must be a state of this stream"),
-        (lambda: pca.update(state, X[0]), "X must have rank 2"),
         (lambda: pca.update(state, X[:, :2]), r"X must have shape \(..., 3\)"),
         (lambda: pca.update(pca.init("float64"), X), "must have the dtype of the state"),
         (lambda: pca.update(state, X, X[:4, 0]), r"weights must have shape \(61,\)"),
@@ -229,15 +180,6 @@ def test_bad_arguments_are_refused_by_name(x64):
     for call, message in calls:
         with pytest.raises(ValueError, match=message):
             call()
-
-
-def test_the_map_is_a_feature_map_like_any_other():
-    """A stream of images of a stream: as long as no component is left out nothing changes but the axes."""
-    phi, X = nystrom("float32"), points("float32")
-    fitted = fit(streaming_pca(phi, sketch_size=SIZE), X)
-    again = fit(streaming_pca(fitted, sketch_size=SIZE), X)
-    Z, W = np.float64(fitted(X)), np.float64(again(X))
-    np.testing.assert_allclose(W @ W.T, Z @ Z.T, rtol=0, atol=noise(fitted, X))
 
 
 @pytest.mark.usefixtures("x64")

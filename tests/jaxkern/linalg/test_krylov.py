@@ -176,8 +176,6 @@ def test_a_stack_gives_what_each_gives_alone(rng):
         assert abs(int(stacked.num_products[i]) - int(alone.num_products)) <= 36
 
 
-# --- dense matrices --------------------------------------------------------------------------------------------------
-
 SLOW = 1 - (np.arange(LARGE) / LARGE) ** 4
 """Eigenvalues that crowd at the upper end: the 2 n products allowed do not separate them."""
 GAPPED = np.r_[4.0, -3.0, 2.0, 2.0, 0.9 * np.linspace(-1, 1, LARGE - 4)]
@@ -221,9 +219,6 @@ def test_what_does_not_converge_is_decomposed_in_full(x64, rng):
         np.testing.assert_allclose(found, projector, atol=1e4 * allowed if A is slow else allowed)
 
 
-# --- derivatives -----------------------------------------------------------------------------------------------------
-
-
 def symmetric(rng, n):
     B = rng.normal(size=(n, n))
     return jnp.asarray((B + B.T) / 2)
@@ -247,36 +242,26 @@ def derivatives(A, weights, direction, solver, k):
     return jnp.sum(gradients * direction[None], axis=(1, 2))
 
 
-def assert_derivatives(rng, values, solver, k, *, step, psd=True):
+@pytest.mark.parametrize(
+    ("values", "k", "step"),
+    [
+        ([3.0, 3.0, 3.0, 1.0, 1.0, 0.5], 3, 1e-5),
+        ([5.0, 2.0, 2.0, 1.0, 1.0, 1.0], 3, 1e-5),
+        ([4.0, 3.0, 2.0, 1.0, 0.5, 0.2], 3, 1e-5),
+        ([2.0, 2.0, 2.0, 2.0, 2.0, 2.0], 6, 1e-5),
+        ([1.0, 3e-4, 3e-4, 1e-4, 0.0, 0.0], 3, 1e-9),  # small ones, whose rounding is that of the largest
+        ([3.0, -3.0, -3.0, 1.0, -1.0, 0.0], 3, 1e-5),
+    ],
+)
+def test_derivatives_of_spectral_functions_match_differences_where_eigenvalues_are_equal(values, k, step, x64, rng):
+    """Where some are negative, of both ends of the spectrum, and without the rows, which are for the others."""
+    psd = min(values) >= 0
+    solver = solvers.leading_eigh if psd else solvers.leading_modulus_eigh
     A, weights, direction = matrix(rng, values, "float64"), symmetric(rng, 6), symmetric(rng, 6)
     ahead, behind = (spectral_functions(A + sign * step * direction, weights, solver, k) for sign in (1, -1))
     found = derivatives(A, weights, direction, solver, k)
     functions = slice(None) if psd else slice(3)
     np.testing.assert_allclose(found[functions], ((ahead - behind) / (2 * step))[functions], rtol=2e-6, atol=1e-8)
-
-
-@pytest.mark.parametrize(
-    ("values", "k"),
-    [
-        ([3.0, 3.0, 3.0, 1.0, 1.0, 0.5], 3),
-        ([5.0, 2.0, 2.0, 1.0, 1.0, 1.0], 3),
-        ([4.0, 3.0, 2.0, 1.0, 0.5, 0.2], 3),
-        ([2.0, 2.0, 2.0, 2.0, 2.0, 2.0], 6),
-    ],
-)
-def test_derivatives_of_spectral_functions_match_differences_where_eigenvalues_are_equal(values, k, x64, rng):
-    assert_derivatives(rng, values, solvers.leading_eigh, k, step=1e-5)
-
-
-def test_derivatives_where_small_eigenvalues_are_equal(x64, rng):
-    """Their rounding is that of the largest."""
-    assert_derivatives(rng, [1.0, 3e-4, 3e-4, 1e-4, 0.0, 0.0], solvers.leading_eigh, 3, step=1e-9)
-
-
-def test_derivatives_at_either_end_of_the_spectrum(x64, rng):
-    """Without the rows, which are for positive semidefinite matrices."""
-    values = [3.0, -3.0, -3.0, 1.0, -1.0, 0.0]
-    assert_derivatives(rng, values, solvers.leading_modulus_eigh, 3, step=1e-5, psd=False)
 
 
 def test_derivatives_through_the_partial_solver(x64, rng):
@@ -321,9 +306,6 @@ def test_gradients_are_finite_even_where_the_cut_divides_equal_eigenvalues(name,
         return jnp.sum(values) + jnp.sum(vectors**3) + jnp.sum(solvers.eigen_rows(A, 5, power=-0.5)[0])
 
     assert np.isfinite(jax.grad(loss)(A)).all()
-
-
-# --- programs and errors ---------------------------------------------------------------------------------------------
 
 
 def test_other_platforms_get_a_float32_program_of_full_precision_products(x64, rng):

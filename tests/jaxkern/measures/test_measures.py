@@ -105,9 +105,6 @@ def test_a_grid_has_the_dtype_asked_for(x64):
         assert grid.points.dtype == grid.weights.dtype == wanted
 
 
-# --- sampling --------------------------------------------------------------------------------------------------------
-
-
 def test_samples_follow_the_weights():
     """7 atoms, 20000 draws, 6 standard errors: false alarms below 1e-7. An atom of weight zero never comes."""
     weights = jnp.array([0.3, 0.0, 0.1, 0.5, 0.0, 0.0, 0.1])
@@ -141,40 +138,31 @@ def test_rounding_of_parallel_sums_draws_no_atom_of_weight_zero(rng):
     assert np.abs(np.cumsum(shares) - np.cumsum(np.float64(weights)) / weights.sum(dtype=float)).max() <= 2e-5
 
 
-# --- errors ----------------------------------------------------------------------------------------------------------
+KEY, ATOMS, ONES = jax.random.key(0), np.ones((3, 1), np.float32), np.ones(3, np.float32)
 
 
-def test_bad_measures_are_refused_by_name():
-    key, atoms, weights = jax.random.key(0), np.ones((3, 1), np.float32), np.ones(3, np.float32)
-    with pytest.raises(ValueError, match="key must be a typed random key"):
-        Discrete(atoms, weights).sample(np.zeros(2, np.uint32), num_points=1)
-    with pytest.raises(ValueError, match="num_points must be at least 1"):
-        Discrete(atoms, weights).sample(key, num_points=0)
-    with pytest.raises(ValueError, match="points must have rank 2"):
-        Discrete(atoms[:, 0], weights).sample(key, num_points=1)
-    with pytest.raises(ValueError, match=r"weights must have shape \(3,\), got \(2,\)"):
-        Discrete(atoms, weights[:2]).sample(key, num_points=1)
-    with pytest.raises(ValueError, match="weights must be non-negative and finite"):
-        Discrete(atoms, -weights).sample(key, num_points=1)
-    for seed, unfit in enumerate((jnp.array([3.0, -1.0, 1.0]), jnp.zeros(3))):
-        measure = Discrete(atoms, unfit)
-        assert jnp.isnan(measure.total) and jnp.isnan(measure.sample(jax.random.key(seed), num_points=2)).all()
-    with pytest.raises(ValueError, match="num_points must be at least 2"):
-        gaussian_grid(1)
-    for name in ("width", "std"):
-        with pytest.raises(ValueError, match=f"{name} must be positive"):
-            gaussian_grid(5, **{name: 0.0})
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Discrete(ATOMS, ONES).sample(KEY, num_points=0), "num_points must be at least 1"),
+        (lambda: Discrete(ATOMS, ONES[:2]).sample(KEY, num_points=1), r"weights must have shape \(3,\), got \(2,\)"),
+        (lambda: Discrete(ATOMS, -ONES).sample(KEY, num_points=1), "weights must be non-negative and finite"),
+        (lambda: gaussian_grid(1), "num_points must be at least 2"),
+        (lambda: gaussian_grid(5, width=0.0), "width must be positive"),
+        (lambda: gaussian_grid(5, std=0.0), "std must be positive"),
+        (lambda: gaussian_spectrum(0, 1.0), "lengthscale must be positive"),
+        (lambda: gaussian_spectrum(1.0, np.nan), "std must be positive"),
+        (lambda: gaussian_spectrum(1.0, ATOMS), r"std must have shape \(d,\)"),
+        (lambda: gaussian_spectrum(1.0, np.ones(2, np.int32)), "std must have dtype"),
+        (lambda: gaussian_spectrum(1.0, 1.0).eigenvalues(0), "num must be at least 1"),
+    ],
+)
+def test_bad_measures_and_spectra_are_refused_by_name(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
-def test_bad_spectra_are_refused_by_name():
-    for lengthscale in (0, -1.0, np.nan):
-        with pytest.raises(ValueError, match="lengthscale must be positive"):
-            gaussian_spectrum(lengthscale, 1.0)
-        with pytest.raises(ValueError, match="std must be positive"):
-            gaussian_spectrum(1.0, lengthscale)
-    with pytest.raises(ValueError, match=r"std must have shape \(d,\)"):
-        gaussian_spectrum(1.0, np.ones((2, 2), np.float32))
-    with pytest.raises(ValueError, match="std must have dtype"):
-        gaussian_spectrum(1.0, np.ones(2, np.int32))
-    with pytest.raises(ValueError, match="num must be at least 1"):
-        gaussian_spectrum(1.0, 1.0).eigenvalues(0)
+@pytest.mark.parametrize("unfit", [[3.0, -1.0, 1.0], [0.0, 0.0, 0.0]])
+def test_what_are_no_weights_gives_no_points(unfit):
+    measure = Discrete(ATOMS, jnp.asarray(unfit))
+    assert jnp.isnan(measure.total) and jnp.isnan(measure.sample(jax.random.key(0), num_points=2)).all()

@@ -29,7 +29,6 @@ from scipy import stats
 
 from jaxkern import kernels, measures, metrics, problems
 from jaxkern.bounds import concentration
-from jaxkern.clustering import spectral_from_gram
 from jaxkern.gram import gram
 from jaxkern.kernels import Distance, Gaussian
 from jaxkern.pytrees import pytree
@@ -188,9 +187,6 @@ def judged(drawn, kind, *, wrong=lambda mean, numbers: (mean, numbers), **option
     return refuted(*errors(X, kernel, mean), numbers, mean_scale, sizes, bound=concentration.distance_kernel, **options)
 
 
-# --- Gaussian noise, and kernels with a known mean --------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", SHAPES)
 @given(drawn=EXAMPLES)
 @example(drawn=SIMPLEX)
@@ -252,9 +248,6 @@ def test_the_diagonal_of_a_mean_kernel_that_forgets_that_a_point_is_its_own_neig
     assert judged(POINT, "isotropic", wrong=lambda K, numbers: (K + off * jnp.eye(n), numbers)) >= {"tail", "mean"}
 
 
-# --- the Gaussian kernel, whose variances are known ------------------------------------------------------------------
-
-
 def misses_its_variances(drawn, *, factor=1.0):
     """Return what the draws refute of the exact variances, `factor` times which are judged.
 
@@ -292,12 +285,24 @@ def test_gaussian_kernels_have_the_variances_of_their_closed_form(drawn):
     assert not misses_its_variances(drawn | {"weights": (1.0, 0.0)})
 
 
+@pytest.mark.parametrize(("squared_distance", "slope"), [(1.0, 1.0), (0.0, 2.0)])
+def test_known_variances_have_their_orders_in_the_noise_and_the_dimension(squared_distance, slope):
+    """Slopes of their roots on log scales: centres one lengthscale apart, and in one place (no linear part)."""
+
+    def root(noise, dim):
+        numbers = {"squared_distance": squared_distance, "noise_variance": 2 * noise**2 / dim, "lengthscale": 1.0}
+        return math.sqrt(concentration.gaussian_pair_variance(**numbers, dim=dim).value)
+
+    noises, dims = np.array([0.0025, 0.005, 0.01, 0.02, 0.04]), np.array([16, 32, 48, 80, 128])
+    over_noise = np.diff(np.log([root(s, 64) for s in noises])) / np.diff(np.log(noises))
+    np.testing.assert_allclose(over_noise, slope, atol=0.01)
+    over_dim = np.diff(np.log([root(0.05, d) for d in dims])) / np.diff(np.log(dims))
+    np.testing.assert_allclose(over_dim, -0.5, atol=0.01)
+
+
 def test_the_noise_of_one_point_of_two_is_caught():
     assert "above" in misses_its_variances(SIMPLEX, factor=0.5)
     assert misses_its_variances(SIMPLEX, factor=2.0) == {"below"}
-
-
-# --- the laws of class LC --------------------------------------------------------------------------------------------
 
 
 @pytree
@@ -381,73 +386,3 @@ def test_a_density_on_two_intervals_is_caught():
     """Where the paper's words would include it: Definition 2 (b) needs an interval. The factor leaves it omega."""
     drawn, factor = LINE | {"anisotropy": 0.0}, math.sqrt(2 * math.pi)
     assert judged_law(drawn, TwoIntervals(), factor=factor) >= {"tail", "root", "symmetrised"}
-
-
-# --- misclassification -----------------------------------------------------------------------------------------------
-
-POINTS, DIM, REPEATS, RADII = 96, 1024, 20, (1.0, 10.0)
-FREQUENT = int(stats.binom.isf(ALARM, REPEATS, DELTA))
-
-
-@jax.jit
-def misclassified(key, means, noise, labels):
-    """Return the misclassification rate of Algorithm 1 for every draw of the noise."""
-
-    def one(key):
-        first, second = jax.random.split(key)
-        K = gram(Distance(), problems.perturb(first, means, noise).points)
-        found = spectral_from_gram(second, K, 2, num_restarts=3)
-        return metrics.misclassification_rate(labels, found.labels, num_labels=2)
-
-    return jax.lax.map(one, jax.random.split(key, REPEATS))
-
-
-def nested(radii, noise, seed):
-    """Return two nested spheres, half of the points on each."""
-    options = {"num_points": POINTS, "dim": DIM, "noise": noise, "radial": False}
-    return problems.nested_spheres(jax.random.key(seed), radii=radii, **options)
-
-
-def promised(problem):
-    """Return the bound of Theorem C for the given means, with the operator norm of E K - K*."""
-    mean = problem.mean_kernel(Distance())
-    blocks = concentration.block_parameters(mean, problem.labels, num_clusters=2, off_diagonal=True)
-    gap = metrics.spectral_error(mean, blocks.psi[problem.labels][:, problem.labels])
-    assert gap <= blocks.mean_gap
-    return concentration.misclassification_operator_distance(
-        gamma2=float(blocks.gamma2),
-        gamma_tilde2=float(blocks.gamma_tilde2),
-        mean_gap=float(gap),
-        num_clusters=2,
-        lipschitz=1.0,
-        omega=1.0,
-        scale=float(problem.sigma_inf()),
-        num_points=POINTS,
-        t=T / math.sqrt(2),
-    )
-
-
-def too_often_misclassified(problem, bound):
-    rates = np.asarray(misclassified(jax.random.key(5), problem.means, problem.noise, problem.labels))
-    return exceeded(rates, bound.value) > FREQUENT
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("noise", [0.5, 1.5])
-def test_nested_spheres_are_told_apart_as_promised(noise):
-    """With two clusters a rate of 1/2 is no news; the promise is for k-means that finds the optimum.
-
-    DRAWS is REPEATS here, and the false-alarm rate is the same.
-    """
-    problem = nested(RADII, noise, seed=1)
-    bound = promised(problem)
-    assert bound.valid and bound.value < 0.45 and bound.probability == pytest.approx(1 - DELTA)
-    assert not too_often_misclassified(problem, bound)
-
-
-@pytest.mark.slow
-def test_spheres_of_nearly_equal_radii_are_caught_by_the_bound_of_others():
-    bound = promised(nested(RADII, 0.5, seed=1))
-    alike = nested((10.0, 10.1), 1.5, seed=1)
-    assert not promised(alike).valid
-    assert too_often_misclassified(alike, bound)

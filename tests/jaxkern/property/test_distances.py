@@ -88,9 +88,6 @@ WORST |= {"lengthscale": 0.0}
 PLANNED = plan.fourier(EPS, DELTA, num_points=N).num_frequencies
 
 
-# --- paired features: Theorems A and B of docs/theory/chen2016.md ----------------------------------------------------
-
-
 @pytest.mark.parametrize("dim", [2, N])
 @given(drawn=examples(st.floats(-4, 1.5), st.floats(0, 3)))
 @example(drawn=WORST)
@@ -101,9 +98,6 @@ def test_paired_features_of_the_planned_size_keep_all_distances(dim, drawn):
 
 def test_a_quarter_of_the_planned_size_is_caught():
     assert failures(WORST, features.paired_fourier, PLANNED // 4, N) > ALLOWED
-
-
-# --- shifted features ------------------------------------------------------------------------------------------------
 
 
 def log_mgf(s):
@@ -154,9 +148,6 @@ def test_the_size_for_paired_features_is_caught_with_shifted_ones():
 def test_a_root_of_two_that_was_dropped_is_caught():
     size = shifted_size(EPS, DELTA, N)
     assert failures(WORST, features.shifted_fourier, size, N, factor=0.5**0.5) > ALLOWED
-
-
-# --- orthogonal features, of points close together -------------------------------------------------------------------
 
 
 @given(drawn=examples(st.floats(-5, -4), st.just(0.0)))
