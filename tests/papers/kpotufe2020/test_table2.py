@@ -118,7 +118,7 @@ def test_bad_arguments_are_refused_by_name(changes, message):
 def test_the_table_prints_without_rich(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "rich.console", None)
     figures.show(module.result({"banknote": {"K-JL": np.array([0.5, 0.6])}}, {}).printed)
-    line = capsys.readouterr().out.splitlines()[1]
+    line = capsys.readouterr().out.splitlines()[-1]
     assert " ".join(line.split()) == "Bank Notes K-JL 0.5500 ± 0.0707 0.527 ± 0.031 +0.0230 0.0503"
 
 
