@@ -1,7 +1,5 @@
 """What a benchmark is: frozen dataclasses, and nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What benchmarks/gpu.py times: the same work by jaxkern and, where it can, by PyTorch, with what it takes at least."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

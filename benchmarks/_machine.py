@@ -3,8 +3,6 @@
 Imports neither NumPy nor JAX at the top: `restrict` works only before they start their threads.
 """
 
-from __future__ import annotations
-
 import ctypes
 import datetime
 import importlib.metadata

@@ -1,7 +1,5 @@
 """Time functions in turns, and compare their times round by round."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Kernel principal components: of all points at once, and of a stream of features."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Any

@@ -20,8 +20,6 @@ Undecided   what no computation can decide                      the reason is st
 =========== =================================================== ===========================================
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -5,8 +5,6 @@ A control is a claim with one mistake put in, of the sort that is made in practi
 The functions below make a sabotaged statement, trial or setting from a sound one, so that a control is one line.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence

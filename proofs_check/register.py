@@ -4,8 +4,6 @@
 expected and why, and which function makes its check. Everything that lists statements is made from it.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import importlib

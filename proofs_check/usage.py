@@ -1,7 +1,5 @@
 """What all commands share: the name, exit statuses, the errors that lead to them, and types of arguments."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import os

@@ -9,8 +9,6 @@ each measured number stands the exact one, by binomial sums and by `stopping.sto
 in seconds.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """One attempt to certify a size: when it succeeds, when it is given up, and the draws in between."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The certificate: the recommended map, and the document that says what is known of it and of every other one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Certify a map for a table: read, ask the theory, draw, recommend."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The time that is left, and how much of a step fits into it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

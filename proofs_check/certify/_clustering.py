@@ -15,8 +15,6 @@ seedings and of one start from the exact partition, and the goal is about the mi
 k-means happens to find. What the exact kernel cannot repeat itself is measured too, as `Clusters.own_disagreement`.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """Columns of a user's table as they are, with names, text and missing cells, which are left to the caller to judge."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

@@ -11,8 +11,6 @@ Equal rows are one point: their pairs have no relative error, and their features
 are those of the rows in float64, features those of the rows as the map gets them.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Iterator

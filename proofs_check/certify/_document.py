@@ -1,7 +1,5 @@
 """The document of a certificate: what the steps found, as JSON and in sentences (docs/certificate_schema.md)."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence

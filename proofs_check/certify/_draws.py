@@ -1,7 +1,5 @@
 """All draws of a search so far, their errors and times, and what a draw of another size will take."""
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections.abc import Callable

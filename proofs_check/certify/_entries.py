@@ -1,7 +1,5 @@
 """What is known of one map: by draws, by a statement, or why nothing is."""
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Quantiles of the errors of some draws, and the interval of their median."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the data are like to a theorem: spectrum, effective dimensions, diameter and the distances of all pairs."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 Like `proofs_check.engine.reading`, it trusts no file, and every error is one line.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import math

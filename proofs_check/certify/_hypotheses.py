@@ -1,7 +1,5 @@
 """What the numbered statements of the four papers ask for, evaluated on the data."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any

@@ -5,8 +5,6 @@ which makes the landmarks' share of their error the smaller one; principal compo
 ceil(4 / eps) of them, since what comes after component k of a Gram matrix with unit diagonal is at most n / (k + 1).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """What the parts of a certificate hand to each other: frozen dataclasses, and nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol

@@ -1,7 +1,5 @@
 """The separation of points: the least squared distance of points of two classes over the mean one of all pairs."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Open a user's table: what is wrong with it in plain words, and what is left out of it."""
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Sequence

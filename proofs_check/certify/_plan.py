@@ -1,7 +1,5 @@
 """Which map, at which size, with which guarantee: the order in which the time of a certificate is spent."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 

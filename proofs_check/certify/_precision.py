@@ -1,7 +1,5 @@
 """What rounding may add to the errors of maps, and the precision of points and maps that follows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import replace

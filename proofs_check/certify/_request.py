@@ -1,7 +1,5 @@
 """What is asked of a certificate: one frozen record, which every part of the search reads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real

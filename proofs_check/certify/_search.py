@@ -17,8 +17,6 @@ even for the rate for which it was chosen, and the rate is not known. So the evi
 equal at a size are bisected.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

@@ -19,8 +19,6 @@ What the paper says of it for Kernel JL is in docs/certificates.md. Where there 
 * features that are all the same keep nothing: the error is 1. Where a feature is not finite it is NaN.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -10,8 +10,6 @@ tr(U' V) of n x r matrices. One event makes the bounds for all k hold, so steps 
 largest Ritz value are close; k ends where Chebyshev's polynomials make the factor 1.05 whatever the spectrum.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import partial

@@ -10,8 +10,6 @@ for principal components of features whose rows have norm at most 1; a sketch of
 Theorem D of docs/theory/ghashami2016.md. The last term is what Theorem G there bounds, and 0 where all rows are taken.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """What statements share: plans, the smallest size that a bound certifies, and what rounding leaves of eps."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """What valid statements demand of each map for a goal on given data, and in words why they often demand nothing."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any

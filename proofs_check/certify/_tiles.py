@@ -1,7 +1,5 @@
 """Blocks of pairs for the goal "distance": which pairs a product can tell apart, and the ratios of their distances."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """One trial: a fresh map, drawn and measured on all rows of a table or on a fresh sample of them."""
 
-from __future__ import annotations
-
 import math
 import time
 import zlib

@@ -3,8 +3,6 @@
 Sphinx calls `build` when the documentation is built.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping, Sequence

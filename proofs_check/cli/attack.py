@@ -1,7 +1,5 @@
 """`python -m proofs_check attack`: the adversary of `proofs_check.engine.adversary` on the targets of the papers."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

@@ -4,8 +4,6 @@ JAX keeps them and finds them again. This module chooses the folder, sees to it 
 bounds its size. A compiled program is code, so whoever can write to the folder can run code as the user.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform

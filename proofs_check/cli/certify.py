@@ -1,7 +1,5 @@
 """`python -m proofs_check certify`: arguments, progress, files, exit status."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """The command line: `python -m proofs_check [run|list|show|attack|certify|resume|report] ...`."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

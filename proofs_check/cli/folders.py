@@ -1,7 +1,5 @@
 """Where commands write to: a new folder, or an empty one that was asked for."""
 
-from __future__ import annotations
-
 import errno
 from datetime import UTC, datetime
 from pathlib import Path

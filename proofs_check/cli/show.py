@@ -1,7 +1,5 @@
 """What `show` prints of a claim: what it says, what is expected, and where its check, its bound and its proof are."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable, Sequence

@@ -10,8 +10,6 @@ That none is found proves nothing, but it is what a true statement must give how
 constant cannot be improved, the best excess should be close to zero, which shows that the search works.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Source: Waudby-Smith and Ramdas (2024).
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

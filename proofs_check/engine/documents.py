@@ -3,8 +3,6 @@
 Reports, certificates and the manifests of runs are such documents. Nothing here imports jax.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Mapping

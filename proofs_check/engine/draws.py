@@ -7,8 +7,6 @@ A block runs on all devices that there are, each with its own trials; nothing pa
 collective to wait for. On every device a batch of trials runs side by side, as many as fit into `MEMORY`.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import math

@@ -5,8 +5,6 @@ for records that grow, in a file that `open_locked` keeps to one process. Whatev
 `StorageError`, which the command ends with status 3. Nothing here imports jax.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

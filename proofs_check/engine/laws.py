@@ -1,7 +1,5 @@
 """Laws of one variable that can be tilted: their cumulants, and samplers of the tilted laws for `tilting`."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

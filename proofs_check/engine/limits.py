@@ -1,7 +1,5 @@
 """Exact binomial limits, and the numbers of trials that two stated error rates ask for."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import lru_cache

@@ -5,8 +5,6 @@ tables as they are. Files are not trusted: pickles are never loaded, sizes that 
 length before memory is taken, and names and text from files reach messages as `plain` text.
 """
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import io

@@ -1,7 +1,5 @@
 """What a run says of one claim."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from proofs_check.claim import Claim, Form, Verdict

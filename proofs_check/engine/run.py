@@ -1,7 +1,5 @@
 """Run claims: share out the error rate, sample, judge, and compare each verdict with what is expected."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures

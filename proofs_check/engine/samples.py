@@ -1,7 +1,5 @@
 """The samples of one claim, which its forms and controls share: taken from a checkpoint, or drawn and kept there."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -26,8 +26,6 @@ Sources: Ville's inequality (1939); mixtures of likelihood ratios go back to Rob
 looking early costs, `betting` has limits for bounded variables.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """When a run ends that may stop at each look at the evidence of `sequential`, and how many trials it needs."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import lru_cache

@@ -11,8 +11,6 @@ inversion compare with a uniform number on a grid of 2^-23 or 2^-52, which moves
 Sources: Siegmund (1976) for tilting at the saddle point; Bahadur and Ranga Rao (1960) for the tail.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

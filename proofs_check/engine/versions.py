@@ -1,7 +1,5 @@
 """The versions on which numbers may depend."""
 
-from __future__ import annotations
-
 import platform
 
 import jax

@@ -1,7 +1,5 @@
 """One claim at work: how its forms and controls get their trials, and what the verdicts on them say together."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import math

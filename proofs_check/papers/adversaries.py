@@ -1,7 +1,5 @@
 """What targets share: the registered forms, statements at one place, projections, and norms with a gradient."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from typing import Any

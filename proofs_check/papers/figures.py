@@ -1,7 +1,5 @@
 """What the figures and tables of the papers share: a record of each, its command line, tables, files and pictures."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import math

@@ -1,7 +1,5 @@
 """Multiply-adds of a traced function, counted from its jaxpr: loops and maps included."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

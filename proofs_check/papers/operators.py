@@ -1,7 +1,5 @@
 """Operators on the feature space of a population, applied but never formed where the space is large."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

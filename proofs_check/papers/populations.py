@@ -6,8 +6,6 @@ atoms: n = 10^12 costs as much as n = 10^2. Given the sample, the sketch is d Ga
 The claims `jaxkern:shortcut-*` certify both against the literal construction.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What the papers share: what a run tries their statements on, bounds of settings, and probabilities below e^-10."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import math

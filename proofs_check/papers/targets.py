@@ -4,8 +4,6 @@ Some claims are refuted as printed, and the search must find that from random st
 must find nothing. Several of these cannot be improved: there it must come close to the limit without crossing it.
 """
 
-from __future__ import annotations
-
 import functools
 
 from proofs_check.engine.adversary import Target

@@ -5,8 +5,6 @@ stores of it, and `files` makes the pages from that and from the claims. Nothing
 kept (no times, no host), so equal runs give equal pages.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

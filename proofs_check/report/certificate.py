@@ -1,7 +1,5 @@
 """A certificate as one self-contained HTML page, made from its JSON document alone (docs/certificate_schema.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 Nothing here imports jax.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

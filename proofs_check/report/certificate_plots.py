@@ -3,8 +3,6 @@
 Everything is drawn from the document alone (docs/certificate_schema.md). A map is the series of its place in there.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping, Sequence

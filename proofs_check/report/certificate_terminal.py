@@ -1,7 +1,5 @@
 """A certificate as a table for a terminal, with the recommendation below it."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The commands that run a report, or one claim of it, again."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from typing import Any

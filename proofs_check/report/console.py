@@ -3,8 +3,6 @@
 The table is coloured where rich is installed, and plain text otherwise.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

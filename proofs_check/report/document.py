@@ -4,8 +4,6 @@ The pages (`run_page`, `markdown`) are made from this document alone; `record` m
 keys are explained in docs/report_schema.md. Nothing here imports jax, so that reading a report is quick.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

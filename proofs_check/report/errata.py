@@ -4,8 +4,6 @@ A statement is in the errata where the register has its printed form in words (`
 refuted as printed and has none is an error.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

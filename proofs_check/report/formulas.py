@@ -3,8 +3,6 @@
 Only elements and attributes of MathML Core pass, so that no TeX can bring a script or a link into the page.
 """
 
-from __future__ import annotations
-
 import functools
 from xml.etree import ElementTree
 

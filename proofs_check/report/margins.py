@@ -1,7 +1,5 @@
 """Drawings of the room that claims have: of one form at each of its settings, and of all claims of a paper."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """A report as Markdown for the documentation: one table a paper, and one of claims and kinds of controls."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -4,8 +4,6 @@
 what rows and cells are made of, with the macros of `parts.html`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any

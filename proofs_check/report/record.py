@@ -1,7 +1,5 @@
 """The report of a run as a JSON document (docs/report_schema.md), made from the results of its claims."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

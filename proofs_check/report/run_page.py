@@ -1,7 +1,5 @@
 """The page of a report, made from its JSON document alone (docs/report_schema.md)."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What a run found, as a table for a terminal, and how far it is."""
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import math

@@ -1,7 +1,5 @@
 """Numbers and texts of a document, as a reader sees them on a page and in a terminal."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

@@ -45,8 +45,6 @@ A statistic that is not a number is a violation, and every statistic that is not
 arrive; bounds that hold with a probability below 1 are compared as they are.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Bounds up to an unnamed constant: the constants that the evidence needs."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

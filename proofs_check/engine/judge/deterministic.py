@@ -1,7 +1,5 @@
 """Identities, inequalities and exact probabilities: what is computed, and not sampled."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

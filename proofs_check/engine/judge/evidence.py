@@ -1,7 +1,5 @@
 """What all rules share: bounds that are checked, precision, and the numbers of a sample."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

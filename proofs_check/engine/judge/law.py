@@ -1,7 +1,5 @@
 """Distribution functions: the distance of Kolmogorov and Smirnov."""
 
-from __future__ import annotations
-
 import math
 
 from scipy import stats

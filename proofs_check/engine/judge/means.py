@@ -1,7 +1,5 @@
 """Expectations and rates: means of statistics, against a number or a power of a size."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

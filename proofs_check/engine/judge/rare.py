@@ -1,7 +1,5 @@
 """Probabilities too small to count: limits from unbiased estimates, by betting."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

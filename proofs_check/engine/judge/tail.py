@@ -1,7 +1,5 @@
 """Tail bounds: violations are counted, and what the counts say is the same for a constant that is calibrated."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

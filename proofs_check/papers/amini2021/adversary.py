@@ -1,7 +1,5 @@
 """amini2021: the constant of the Gaussian kernel, Lemma 1 for two kernels, and (41)."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Mapping

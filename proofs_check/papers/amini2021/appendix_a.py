@@ -1,7 +1,5 @@
 """amini2021, Appendix A.3: the Hanson-Wright inequality and the steps of its proof; Theorem B."""
 
-from __future__ import annotations
-
 import math
 
 import jax

@@ -1,7 +1,5 @@
 """amini2021, Appendix B: details of Examples 4 to 6, and the mean of a Gaussian kernel; Theorem E."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """amini2021, Example 1 and (12): the Gaussian kernel with isotropic noise, and anisotropic noise (Section 2.1)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any

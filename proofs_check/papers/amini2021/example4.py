@@ -1,7 +1,5 @@
 """amini2021, Examples 3 and 4: what noise does to the mean kernel (Section 3.2); Theorem E for (28)."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -12,8 +12,6 @@ replicates. The paper prints a plot and no numbers. It leaves open:
 `python -m proofs_check.papers.amini2021.figure3` computes all of it, in minutes; `--plot FILE` draws it.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

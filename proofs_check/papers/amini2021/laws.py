@@ -1,7 +1,5 @@
 """amini2021: laws and expectations in closed form or by quadrature, in float64 on the host."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import math

@@ -1,7 +1,5 @@
 """What the statements of amini2021 are tried on."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence

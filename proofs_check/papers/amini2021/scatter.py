@@ -20,8 +20,6 @@ misclassification rate of Algorithm 1.
 draw the pictures.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Mapping, Sequence

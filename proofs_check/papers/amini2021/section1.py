@@ -1,7 +1,5 @@
 """amini2021, Section 1: the alternative decomposition, and eigenvalues."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

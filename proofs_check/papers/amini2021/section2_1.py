@@ -1,7 +1,5 @@
 """amini2021, Section 2.1: Lipschitz kernels up to Remark 1; Theorem A."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import math

@@ -1,7 +1,5 @@
 """amini2021, Section 2.2: the inner product kernel, Theorem 2 and a step of its proof; Theorem B."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any

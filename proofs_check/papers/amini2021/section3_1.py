@@ -1,7 +1,5 @@
 """amini2021, Section 3.1: Algorithm 1 and its k-means step."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math

@@ -1,7 +1,5 @@
 """amini2021, Section 3.2: separations, Theorem 3 and the steps of its proof; Theorem C."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import itertools

@@ -1,7 +1,5 @@
 """amini2021, Section 3.3: Proposition 2 with the steps of its proof, (30) and Corollary 1; Theorem D."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import math

@@ -1,7 +1,5 @@
 """amini2021, Section 3.4: point masses, functions of the squared distance, and networks."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any

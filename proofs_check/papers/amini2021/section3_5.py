@@ -1,7 +1,5 @@
 """amini2021, Section 3.5: the sign of the kernel, and mutual information."""
 
-from __future__ import annotations
-
 import functools
 
 import jax

@@ -1,7 +1,5 @@
 """amini2021, Section 4: concentration, and what the proofs of Theorems 1 and 2 rest on; Theorem A."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """amini2021: points with noise around given means, and the statistics that its trials return."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """chen2016: kernel distances at small distances, and the gradient of their approximation."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Mapping

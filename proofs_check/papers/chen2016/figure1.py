@@ -14,8 +14,6 @@ The columns are residuals, where the caption promises relative errors in percent
 and the number of training rows as n_train: zip.train and then zip.test of "The Elements of Statistical Learning".
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

@@ -11,8 +11,6 @@ digits. `--from-features` computes it from the features of both points, x in a b
 `python -m proofs_check.papers.chen2016.figure2` computes all of it, in a minute; `--plot FILE` draws it.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

@@ -3,8 +3,6 @@
 Distances are in units of the lengthscale.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math

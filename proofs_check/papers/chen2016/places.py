@@ -3,8 +3,6 @@
 On a user's table the statements about points use its rows, with its lengthscale; the others keep their settings.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """chen2016, Section 1: the kernel distance, its exact embedding, projections of it, and what is counted."""
 
-from __future__ import annotations
-
 import functools
 import math
 from typing import Any

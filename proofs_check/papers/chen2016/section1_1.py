@@ -3,8 +3,6 @@
 Constants that the section leaves in O(.) are proved in `docs/theory/chen2016.md`.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """chen2016, Section 1.2: what unit vectors give, the error of a Gram matrix, and the distance to an object."""
 
-from __future__ import annotations
-
 import functools
 import math
 from typing import Any

@@ -4,8 +4,6 @@ One pair of points has a law that is computed exactly (`laws.pair_cdf`), so stat
 sampling, and by tilted sampling where the probability is tiny. `docs/theory/chen2016.md` derives every correction.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Sequence

@@ -3,8 +3,6 @@
 One pair at every distance, all pairs of n points, and pairs whose distances are known.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from typing import Any

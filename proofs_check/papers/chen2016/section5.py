@@ -3,8 +3,6 @@
 `docs/theory/chen2016.md` derives every correction.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """chen2016, Section 7: residuals of principal components, and the figure on pairs of points."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math

@@ -5,8 +5,6 @@ distance of two features is taken from the difference of the points, 2 sin(<w, x
 the claim `jaxkern:fourier-pair-law` certifies the distances of the features themselves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """ghashami2016: random features of few points, streams with their order, and best approximations."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Mapping

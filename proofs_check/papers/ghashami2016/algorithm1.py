@@ -1,7 +1,5 @@
 """Algorithm 1 of ghashami2016 to the letter, what it loses, and the rows that it is given."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

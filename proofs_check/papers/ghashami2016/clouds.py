@@ -1,7 +1,5 @@
 """The points that the statements of ghashami2016 are tried on, in the order in which a stream brings them."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Mapping

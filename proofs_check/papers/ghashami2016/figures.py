@@ -20,8 +20,6 @@ entries in blocks, the spectral one through products with G - G', and its residu
 with the points as X: "comp-activ" of Delve, a9a of LIBSVM (UCI "Adult") and UCI "Covertype". RandomNoisy is drawn.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -1,7 +1,5 @@
 """Where the statements of ghashami2016 are tried: clouds of points, failure probabilities, and sizes to match."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 With Theorem H, which has the two bounds of Nystrom in one.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """ghashami2016, Section 1.2: RNCA and Nystrom at constant probability, Table 1, and who wins when."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import Any

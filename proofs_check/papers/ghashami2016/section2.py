@@ -1,7 +1,5 @@
 """ghashami2016, Section 2: the size of features, and what streaming kernel PCA costs, counted in the library."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """ghashami2016, Section 3.1.1: the error of random features in all directions; Lemma 3.1, Theorems A, B and C."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

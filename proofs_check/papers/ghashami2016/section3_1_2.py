@@ -1,7 +1,5 @@
 """ghashami2016, Section 3.1.2: the error of random features in one direction; Theorem 3.1, also at tiny delta."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """ghashami2016, Section 3.1.3: Lemmas 3.2 and 3.3 with the steps of their proofs, Theorem 3.2, Theorems D and E."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """ghashami2016, Section 3.2: from spectral errors to Frobenius errors and to those of best approximations."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """ghashami2016, Section 4: what the experiments say of Nystrom, and Theorem I."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

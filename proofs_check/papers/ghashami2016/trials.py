@@ -1,7 +1,5 @@
 """ghashami2016: one trial each of the errors that its statements bound, and means that are known exactly."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """kpotufe2020: Theorem 1, over populations of few atoms, two functions, and tau."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Mapping

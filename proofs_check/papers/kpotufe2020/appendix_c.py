@@ -1,7 +1,5 @@
 """kpotufe2020, Appendix C: Theorem C.1 with the exact effective rank, and Theorem C.2 where its condition is tight."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Mapping

@@ -12,8 +12,6 @@ same landmarks.
 `python -m proofs_check.papers.kpotufe2020.figure1` computes all of it; `--plot FILE` draws the figure.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

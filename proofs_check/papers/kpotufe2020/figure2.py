@@ -7,8 +7,6 @@ each of five devices that `iot_sample` takes are close to the paper's N.
 `python -m proofs_check.papers.kpotufe2020.figure2 --data-dir DIR` reads DIR/nbaiot.npz; `--plot FILE` draws the figure.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -4,8 +4,6 @@ Given the sample, S* V V^T S is a Wishart matrix between roots of Sigma_n^3, dra
 a million rows cost as much as four.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from functools import cached_property
 from typing import Any

@@ -1,7 +1,5 @@
 """Where the statements of kpotufe2020 are tried: populations, values of tau, sizes that meet the hypotheses."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The protocol of Table 2 and Figure 2 of kpotufe2020: data, embeddings, k-means, Rand indices of many repetitions."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -3,8 +3,6 @@
 (1) and the costs are tried on the library itself, on landmarks that are atoms of a population.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import Any

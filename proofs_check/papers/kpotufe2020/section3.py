@@ -1,7 +1,5 @@
 """kpotufe2020, Section 3: the random projection Theta, the sampling operator, and where Z K / (n sqrt(n d)) is from."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import Any

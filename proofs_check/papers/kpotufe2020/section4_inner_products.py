@@ -4,8 +4,6 @@ Population quantities are exact; a sample enters through multinomial counts, and
 Gaussian law N(0, Sigma_n^3). `docs/theory/kpotufe2020.md` derives every correction.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """kpotufe2020, Section 4: Theorems 2 and 3, how the sketch and the random projection differ along fixed directions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """kpotufe2020, Section 5.1: Assumption 1, Example 1 with (10) and (11), and what can be said without a scale."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from typing import Any

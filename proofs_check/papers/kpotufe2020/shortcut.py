@@ -3,8 +3,6 @@
 Three atoms and samples of four, few enough to list all of them.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping
 from typing import Any

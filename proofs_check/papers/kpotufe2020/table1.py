@@ -4,8 +4,6 @@
 takes what `iot_sample` takes: the paper's 40,000 traces are not published.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 

@@ -19,8 +19,6 @@ test part together), "Banknote authentication" and "detection_of_IoT_botnet_atta
 the nine devices in alphabetical order, and a random part of the rows will do).
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

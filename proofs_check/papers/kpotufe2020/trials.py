@@ -1,7 +1,5 @@
 """kpotufe2020, one trial each of the quantities that its theorems bound: (key, population, numbers) -> scalar."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import jax
