@@ -41,9 +41,6 @@ def inequality(left: float, right: float, source: str) -> Form:
     return Form(Inequality(lambda key, setting: [pair]), (Setting(FOUND),), "")
 
 
-# ------------------------------------------------------------------------------------------------ norms and projections
-
-
 def length(x: jax.Array) -> jax.Array:
     """Return the Euclidean norm, with slope 0 at 0."""
     square = jnp.sum(x * x)
@@ -72,9 +69,6 @@ def gaussian(squared: jax.Array) -> jax.Array:
 def squared_distances(X: jax.Array, Y: jax.Array) -> jax.Array:
     """Return |x_i - y_j|^2, (n, q)."""
     return jnp.sum((X[:, None, :] - Y[None, :, :]) ** 2, axis=2)
-
-
-# ------------------------------------------------------------------------------------------------ functions of a matrix
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))

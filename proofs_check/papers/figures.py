@@ -134,9 +134,6 @@ class Figure:
             raise UsageError(f"{option} {path}: {error}") from None
 
 
-# ---------------------------------------------------------------------------------------------------------- the options
-
-
 def _wholes(text: str) -> tuple[int, ...]:
     """Return the whole numbers of a list with commas."""
     return tuple(dict.fromkeys(whole(part) for part in text.split(",")))
@@ -202,9 +199,6 @@ def as_usage() -> Iterator[None]:
         yield
     except ValueError as error:
         raise UsageError(str(error)) from None
-
-
-# --------------------------------------------------------------------------------------------------- numbers and tables
 
 
 def deviation(values: np.ndarray) -> float:

@@ -76,7 +76,6 @@ def bound_of(
     return evaluate
 
 
-# ----------------------------------------------------------------------------------------------- tiny probabilities
 # A probability 1 - delta has lost all digits of delta below 1e-16, so the log of delta comes from the formula in the
 # exponent; the bounds of `jaxkern.bounds` say whether the hypotheses hold, and give every value.
 

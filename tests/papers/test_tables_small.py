@@ -20,8 +20,9 @@ from jaxkern import features
 from jaxkern.kernels import Gaussian
 from proofs_check.papers import figures
 from proofs_check.papers.amini2021 import figure3, scatter
+from proofs_check.papers.chen2016 import figure2 as distances
 from proofs_check.papers.ghashami2016 import figures as streams
-from proofs_check.papers.kpotufe2020 import figure1, figure2, rand_indices, table2
+from proofs_check.papers.kpotufe2020 import figure1, figure2, rand_indices, table1, table2
 
 KEY = jax.random.key(0)
 
@@ -129,6 +130,43 @@ def test_files_that_exist_or_are_read_stay(tmp_path, monkeypatch, capsys):
     assert figure.main([*common, "--output", "old.json", "--plot", "new.svg", "--overwrite"]) == 0
     document = json.loads(Path("old.json").read_text())
     assert document["paper"] == "paper" and document["where"] == "Figure 1" and Path("new.svg").read_text() == "new"
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "message"),
+    [
+        (figure3, ["--dims", "1"], "2 dimensions"),
+        (figure3, ["--dims", "two"], "whole number"),
+        (figure3, ["--points", "2"], "3 points"),
+        (figure3, ["--replicates", "0"], "1 replicate"),
+        (figure3, ["--output", "absent/table.json"], "there is no folder absent"),
+        (figure3, ["--plot", "absent/figure.svg"], "there is no folder absent"),
+        (figure3, ["--nonsense"], "unrecognized"),
+        (scatter, ["--dims", "1"], "2 dimensions"),
+        (scatter, ["--points", "1"], "2 points"),
+        (scatter, ["--replicates", "0"], "1 replicate"),
+        (scatter, ["--plot2", "absent/figure.svg"], "there is no folder absent"),
+        (distances, ["--pairs", "7"], "8 pairs"),
+        (distances, ["--dims", "0"], "1 replicate"),
+        (table1, ["--data-dir", "absent"], "no such file"),
+        (figure1, ["--points", "5"], "num_landmarks must be at most 5"),
+        (figure2, ["--data-dir", "absent"], "no such file"),
+        (table2, ["--data-dir", "absent"], "no such file"),
+        (table2, ["--datasets", "avila,iris"], "unknown data set 'iris'; there are avila, iot, banknote"),
+        (table2, ["--repetitions", "0"], "--repetitions must be at least 1"),
+        (table2, ["--seed", "-1"], "must be a whole number from 0"),
+        (streams, ["--data-dir", "absent", "--datasets", "cpu"], "no such file"),
+        (streams, ["--sizes", "0"], "must be at least 1"),
+        (streams, ["--points", "20", "--sizes", "50"], "sizes at most the points"),
+        (streams, ["--sizes", "5", "--rows", "10"], "--rows must hold one number"),
+        (streams, ["--quantile", "1"], "between 0 and 1"),
+        (streams, ["--plot", "absent"], "there is no such folder"),
+    ],
+)
+def test_bad_usage_is_one_line_and_status_two(module, arguments, message, capsys):
+    assert module.main(arguments) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
 
 
 def test_a_replicate_of_figure_3_has_a_number_for_every_method():

@@ -41,9 +41,6 @@ def targets() -> tuple[Target, ...]:
     )
 
 
-# ------------------------------------------------------------------------------------------ the constant of Example 1
-
-
 def _slope(form: str) -> Target:
     return Target(
         "amini2021:ex1-lipschitz",
@@ -94,9 +91,6 @@ def _recheck_slope(params: Result, *, form: str) -> Form:
     return inequality(tau * abs(values[0] - values[1]) / apart, tau * _constant(form, tau), "Example 1")
 
 
-# ----------------------------------------------------------------------------------------------------------- Lemma 1
-
-
 def _displacement(claim: str, form: str) -> Target:
     """The registered statement: |K(X) - K(X')|_F over sqrt(n) |X - X'|_F, for x + y or for distances."""
     distance = claim.endswith("distance")
@@ -142,9 +136,6 @@ def _recheck_displacement(params: Result, *, claim: str, form: str) -> Form:
     X = params["points"]
     arrays = registered(claim, form).settings[0].data
     return registered_at(claim, form, {**arrays, "pairs": lambda key: [(X, X + params["steps"])]})
-
-
-# -------------------------------------------------------------------------------------------------------------- (41)
 
 
 def _truncation(form: str) -> Target:

@@ -41,9 +41,6 @@ def _eigenvectors() -> Check:
     )
 
 
-# ------------------------------------------------------------------------------------------------------------ Lemma 6
-
-
 def _angles(name: str, dim: int, factor: float, *, reused: bool = False) -> tuple[Setting, ...]:
     return (Setting(f"{name}, d={dim}", None, {"factor": factor, "reused": float(reused)}, {"dim": dim}),)
 
@@ -75,9 +72,6 @@ def _beta() -> Check:
             Control("one direction twice", true, _angles("reused", d, 0.5, reused=True), "reused key"),
         ),
     )
-
-
-# ---------------------------------------------------------------------------------------------------------- B.3 and B.4
 
 
 def _gap() -> Check:

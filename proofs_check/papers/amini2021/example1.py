@@ -48,9 +48,6 @@ def _gaussian_lipschitz() -> Check:
     )
 
 
-# ------------------------------------------------------------------------------------------------------- mean kernels
-
-
 def _means_and_noise(data: Population | None) -> tuple[Setting, ...]:
     rng = np.random.default_rng(3)
     clouds = {d: 3 * rng.standard_normal((5, d)) / math.sqrt(d) for d in (1, 50)}
@@ -154,9 +151,6 @@ def _limit() -> Check:
         corrected=Form(sides(), settings),
         controls=(Control("nine tenths of both", sides(factor=0.9), settings[-1:], "wrong factor"),),
     )
-
-
-# --------------------------------------------------------------------------------------------------------- (10), (12)
 
 
 def _eq10(scope: Scope) -> Check:

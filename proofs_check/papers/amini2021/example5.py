@@ -19,8 +19,6 @@ from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.places import NOISE, TAU, sphere_parameters, two_spheres
 from proofs_check.papers.shared import always, lines, parametrized, real
 
-# ------------------------------------------------------------------------------------------- two spheres and their psi
-
 
 def moments(setting: Setting) -> tuple[float, float, float]:
     """Return mean and variance of the mean kernel over two spheres, by quadrature, and the x of Example 5."""
@@ -131,9 +129,6 @@ def _sphere_variance() -> Check:
         corrected=Form(sides(), settings),
         controls=(Control("without the exponential factor", sides(exponent=False), settings, "wrong factor"),),
     )
-
-
-# ------------------------------------------------------------------------------------------------- (32), the bandwidth
 
 
 @dataclass(frozen=True)
@@ -299,9 +294,6 @@ def _consistency() -> Check:
         corrected=Form(sides(), settings),
         controls=(Control("1 / d^2 for 1 / d", sides(power=2.0), settings, "wrong power"),),
     )
-
-
-# ----------------------------------------------------------------------------------------------------------- Example 6
 
 
 def _radial_variance() -> Check:

@@ -33,9 +33,6 @@ def rescaled(right: Bound, factor: float) -> Bound:
     return dataclasses.replace(right, value=right.value * factor)
 
 
-# ------------------------------------------------------------------------------------------------- a law on ten points
-
-
 _HALF, _SHARES = np.array([0.62, 0.90, 1.15, 1.42, 1.72]), np.array([28, 25, 22, 15, 10]) / 200
 ATOMS, MASSES = np.concatenate([-_HALF[::-1], _HALF]), np.concatenate([_SHARES[::-1], _SHARES])
 """A centred law with property (33) for c = 1, though not for c = 1.01."""
@@ -84,9 +81,6 @@ def under_33(left: Callable[[int], float], formula: Callable[..., Bound], factor
     return Inequality(check)
 
 
-# -------------------------------------------------------------------------------------------------------- Gaussian laws
-
-
 def gauss_hermite(order: int) -> tuple[np.ndarray, np.ndarray]:
     """Return nodes and weights with sum p f(w) = E f(W), W ~ N(0, 1)."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(order)
@@ -103,9 +97,6 @@ def mean_of_gaussian(offset: np.ndarray, variance: float, lengthscale: float) ->
 def mean_chi(num: int) -> float:
     """Return E |w| for w ~ N(0, I) in R^num."""
     return math.sqrt(2) * math.exp(math.lgamma((num + 1) / 2) - math.lgamma(num / 2))
-
-
-# -------------------------------------------------------------------------------------------------------------- spheres
 
 
 def psi(u: float, dim: int) -> float:

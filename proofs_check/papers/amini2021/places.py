@@ -48,9 +48,6 @@ class Scope(shared.Scope):
         return trials.gaussian_models(self.data)
 
 
-# --------------------------------------------------------------------------------------------------- Lipschitz kernels
-
-
 def around(
     models: Sequence[trials.Model], deltas: Sequence[float], *, operator: bool = False, square: float = 2.0
 ) -> tuple[Setting, ...]:
@@ -76,9 +73,6 @@ def per_point(formula: Callable[..., Bound], **options: Any) -> Callable[[Settin
 def clipped(*sizes: int) -> tuple[Setting, ...]:
     """Return sizes for the kernel of Proposition 1."""
     return tuple(Setting(f"n={n}", None, {"n": float(n)}, {"most": max(sizes)}) for n in sizes)
-
-
-# ------------------------------------------------------------------------------------------------ inner product kernel
 
 
 def inner_products(num_points: int, dim: int, norm: float, width: int | None = None) -> trials.Model:
@@ -116,9 +110,6 @@ def form_shape(
         return Bound(value, 1 - 4 * math.exp(-tau), True, "amini2021, a quadratic form, shape")
 
     return shape
-
-
-# ---------------------------------------------------------------------------------------------------------- clustering
 
 
 def blocks(mean: Any, labels: np.ndarray, *, off_diagonal: bool) -> Any:

@@ -50,8 +50,6 @@ BINS, NODES = 4000, 200
 OfNoise = Mapping[float, Mapping[str, Any]]
 OfDimension = Mapping[int, Mapping[str, float]]
 
-# ------------------------------------------------------------------------------------------------- laws of the distance
-
 
 def radius_cdf(x: Any, *, radius: float, noise: float, dim: int, coordinates: int, radial: bool) -> np.ndarray:
     """Return P(|P X| <= x) for a point of a noisy sphere, P the projection to the first coordinates, 2 or all.
@@ -108,9 +106,6 @@ def difference(radii: Sequence[float], *, noise: float, dim: int) -> float:
     return float(np.abs(isotropic - radial).sum() / 2)
 
 
-# -------------------------------------------------------------------------------------------------------------- tables
-
-
 def figure1(
     levels: Sequence[float] = LEVELS,
     *,
@@ -163,9 +158,6 @@ def figure2(dims: Sequence[int] = DIMS) -> dict[int, dict[str, float]]:
     return rows
 
 
-# ------------------------------------------------------------------------------------------------------------- pictures
-
-
 def _sample(number: int, *, radii: Sequence[float], noise: float, dim: int, radial: bool, seed: int) -> Any:
     key = jax.random.fold_in(jax.random.key(seed), number)
     data = problems.nested_spheres(key, num_points=SHOWN, dim=dim, radii=radii, noise=noise, radial=radial)
@@ -206,9 +198,6 @@ def plot2(pyplot: Any, *, seed: int = 0) -> Any:
             points, labels = _sample(number, radii=RADII, noise=NOISE, dim=dim, radial=radial, seed=seed)
             _draw(axes[i, j], f"{model}, d = {dim}", points, labels, RADII)
     return _with_legend(figure, axes[0, 0])
-
-
-# --------------------------------------------------------------------------------------------------------- command line
 
 
 def _tables(first: OfNoise, second: OfDimension) -> list[figures.Table | str]:

@@ -18,8 +18,6 @@ from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.places import Scope, around, clipped, per_point
 from proofs_check.papers.shared import always, lines, parametrized, real, rng_of
 
-# ------------------------------------------------------------------------------------------ (2), (3) and Definition 2
-
 
 def _jointly() -> Check:
     def sides(factor: float, *, back: bool) -> Inequality:
@@ -102,9 +100,6 @@ def _definition_2b() -> Check:
         corrected=Form(slopes(constant=1 / math.sqrt(2 * math.pi)), ramps),
         controls=(Control("a third for 1 / sqrt(2 pi)", slopes(constant=1 / 3), ramps, "wrong factor"),),
     )
-
-
-# ----------------------------------------------------------------------------------------------- Theorem 1, Theorem A
 
 
 def _without_t(bound: Callable[[Setting], Bound]) -> Callable[[Setting], Bound]:
@@ -254,9 +249,6 @@ def _concentrated_data() -> Check:
     )
 
 
-# ---------------------------------------------------------------------------------------------------- Proposition 1
-
-
 def _proposition_1() -> Check:
     @parametrized(Exact)
     def probability(setting: Setting, factor: float = 1.0) -> tuple[float, float]:
@@ -300,9 +292,6 @@ def _any_share() -> Check:
         corrected=Form(probability(), settings),
         controls=(Control("1 for p", probability(power=0.0), settings[:1], "wrong power"),),
     )
-
-
-# ------------------------------------------------------------------------------------------------------------ (6), (7)
 
 
 def _eq6() -> Check:

@@ -16,8 +16,6 @@ from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.places import KAPPA, NOISE, Scope, inner_products, per_point, rank_two
 from proofs_check.papers.shared import lines, op_norm, parametrized, rng_of
 
-# ----------------------------------------------------------------------------------------------- Theorem 2, Theorem B
-
 
 def _gram(cases: Sequence[tuple[int, float]], scope: Scope, **numbers: Callable[..., float]) -> tuple[Setting, ...]:
     """Return dimensions and norms of the means with failure probabilities, and numbers that depend on these three."""
@@ -138,9 +136,6 @@ def _eq14(scope: Scope) -> Check:
     )
 
 
-# --------------------------------------------------------------------------------------- the mean, means that are large
-
-
 def _mean() -> Check:
     def residual(diagonal: Callable[[np.ndarray], float]) -> Identity:
         def check(key: jax.Array, setting: Setting) -> np.ndarray:
@@ -211,9 +206,6 @@ def _example_2() -> Check:
         printed=Form(residual(), settings),
         controls=(Control("1 / (n d) for its root", residual(power=-1.0), settings, "wrong power"),),
     )
-
-
-# ---------------------------------------------------------------------------------------------- sharpness of Theorem 2
 
 
 def _centred(scope: Scope) -> Check:

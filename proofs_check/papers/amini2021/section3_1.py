@@ -63,9 +63,6 @@ def _recovery() -> Check:
     )
 
 
-# --------------------------------------------------------------------------------------------------- the k-means step
-
-
 def seeded_costs(X: np.ndarray, num: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the chances of all sequences of k-means++ seeds, and the cost of each."""
     n = len(X)

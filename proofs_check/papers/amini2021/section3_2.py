@@ -62,9 +62,6 @@ def _separations() -> Check:
     )
 
 
-# ----------------------------------------------------------------------------------------------- Theorem 3, Theorem C
-
-
 def _clustered(model: trials.Model, deltas: tuple[float, ...]) -> tuple[Setting, ...]:
     """Return two clusters with failure probabilities exp(-t^2)."""
     return tuple(
@@ -158,9 +155,6 @@ def _eq25() -> Check:
         corrected=Form(residual(), settings),
         controls=(Control("1 / tau for 1 / tau^2", residual(power=1), settings, "wrong power"),),
     )
-
-
-# --------------------------------------------------------------------------------------------- the proof of Theorem 3
 
 
 def _block_matrix() -> Check:

@@ -15,8 +15,6 @@ from proofs_check.papers.amini2021 import laws
 from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.shared import parametrized
 
-# ------------------------------------------------------------------------------------- two clusters of zeros and ones
-
 
 @dataclasses.dataclass(frozen=True)
 class TwoClusters:
@@ -60,9 +58,6 @@ def _sizes(*sizes: int, p: float = 0.9, q: float = 0.2) -> tuple[Setting, ...]:
         for m in sizes
         for t in (1.7, 2.0)
     )
-
-
-# ------------------------------------------------------------------------------------------------------ Proposition 2
 
 
 def _proposition_2() -> Check:
@@ -156,9 +151,6 @@ def _display() -> Check:
         corrected=Form(probability(allowed=lambda far: far / 2 * math.sqrt(4) + 2 / 2), settings),
         controls=(Control("without the bias", unbiased, settings, "term left out"),),
     )
-
-
-# --------------------------------------------------------------------------------------------------- (30), Corollary 1
 
 
 def _eq30() -> Check:

@@ -28,8 +28,6 @@ from proofs_check.papers.amini2021.places import (
 from proofs_check.papers.populations import Population
 from proofs_check.papers.shared import parametrized, real, rng_of
 
-# -------------------------------------------------------------------------------------------------------- Section 4.1
-
 
 def _gaussian_concentration() -> Check:
     @parametrized(Exact)
@@ -65,9 +63,6 @@ def _log_concave() -> Check:
         corrected=Form(probability(kappa=0.5), settings),
         controls=(Control("the exponent t^2", probability(kappa=1.0), settings, "wrong factor"),),
     )
-
-
-# ---------------------------------------------------------------------------------------------- Section 4.2: Theorem 1
 
 
 def _displacements(formula: Callable[..., Bound], factor: float = 1.0) -> Inequality:
@@ -198,9 +193,6 @@ def _lemma_2_pairs() -> Check:
 
 def _lemma_2_diagonal() -> Check:
     return _lemma_2(4, concentration.diagonal_variance, "the constant of a pair", concentration.pair_variance)
-
-
-# --------------------------------------------------------------------------------------------------------- Section 4.4
 
 
 def _lemma_3(scope: Scope) -> Check:

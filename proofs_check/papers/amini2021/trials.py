@@ -156,9 +156,6 @@ def sums(name: str, law: Any = GAUSSIAN, variances: Any = 1.0) -> Model:
     return Model(name, None, 1.0, np.zeros((POINTS, POINTS)), variances * np.ones((POINTS, POINTS)), law)
 
 
-# ---------------------------------------------------------------------------------------------------- deviations of K
-
-
 def _deviation(key: jax.Array, population: Any, numbers: Numbers) -> jax.Array:
     """K - E K or, where the number `reused` is not 0, with the noise of the first point on all of them."""
     means = population["means"]
@@ -232,9 +229,6 @@ def signs_norm(key: jax.Array, population: Any, numbers: Numbers, *, n: int, ste
     _, (alphas, betas) = jax.lax.scan(step, initial, None, length=steps)
     T = jnp.diag(alphas) + jnp.diag(betas[:-1], 1) + jnp.diag(betas[:-1], -1)
     return jnp.max(eigvalsh(T)) - 1
-
-
-# --------------------------------------------------------------------------------------------------------- clustering
 
 
 def misclassified(key: jax.Array, population: Any, numbers: Numbers, *, clusters: int) -> jax.Array:

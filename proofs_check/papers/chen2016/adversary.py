@@ -32,9 +32,6 @@ def targets() -> tuple[Target, ...]:
     )
 
 
-# --------------------------------------------------------------------------------------------- a pair and a lengthscale
-
-
 def _start_pair(key: jax.Array, *, spread: float) -> Params:
     key_points, key_scale = jax.random.split(key)
     return {
@@ -63,9 +60,6 @@ def _separation_on_host(params: Values, farthest: float) -> float:
     return min(distance / math.exp(params["log_lengthscale"]), farthest)
 
 
-# ---------------------------------------------------------------------------------------------------------------- (2)
-
-
 def _distance(form: str) -> Target:
     """The left inequality of (2): D / r is at least a constant for r at most 1."""
     return Target(
@@ -92,9 +86,6 @@ def _recheck_distance(params: Values, *, form: str) -> Form:
     r = _separation_on_host(params, 1.0)
     distance = math.sqrt(-2 * math.expm1(-(r**2) / 2))
     return inequality(_lower(form, r) / r, distance / r, "(2)")
-
-
-# ---------------------------------------------------------------------------------------------------------- Lemma 4.1
 
 
 def _log_mgf(form: str) -> Target:
@@ -148,9 +139,6 @@ def _recheck_log_mgf(params: Values, *, form: str) -> Form:
         raise ValueError(f"the hypotheses of {bound.source} do not hold at s = {s}, r = {r}")
     left = laws.log_mgf(s, r) / float(bound.value)
     return inequality(left, 1.0, bound.source)
-
-
-# ---------------------------------------------------------------------------------------------------------- Lemma 5.1
 
 
 def _gradient(form: str) -> Target:

@@ -23,8 +23,6 @@ OfKernel = Callable[[Any], Any]
 RESOLUTION = 1e-11
 """Probabilities by quadrature have errors below this, which is added to them."""
 
-# ---------------------------------------------------------------------------------------------------- the law of a pair
-
 
 def pair_cdf(distance: float, t: int, x: Any) -> np.ndarray:
     """Return P(Dhat^2 / D^2 <= x) for one pair of points and t >= 16 frequencies, to an absolute error of 1e-11.
@@ -75,9 +73,6 @@ def chi_square_outside(t: float, low: float, high: float) -> float:
 def log_chernoff(t: float, *levels: float) -> float:
     """Return the log of the sum of Chernoff's bounds for chi2_t / t beyond each of the levels."""
     return float(special.logsumexp([-t * (x - 1 - math.log(x)) / 2 for x in levels]))
-
-
-# --------------------------------------------------------------------------------------------------------- expectations
 
 
 def _same(kernel: Any) -> Any:

@@ -55,9 +55,6 @@ class Scope(shared.Scope):
         return quantiles_of_distances(self.data, low, high) or list(otherwise)
 
 
-# ------------------------------------------------------------------------------------------------ points and distances
-
-
 def rows_of(data: Population, most: int) -> np.ndarray:
     """Return at most so many different rows, centred, in units of the lengthscale."""
     X = np.unique(data.points, axis=0)
@@ -145,9 +142,6 @@ def all_distances(X: jax.Array) -> np.ndarray:
     n = X.shape[0]
     rows = kernel_distance(kernels.Gaussian(1.0), jnp.repeat(X, n, axis=0), jnp.tile(X, (n, 1)))
     return np.asarray(rows, float).reshape(n, n)
-
-
-# -------------------------------------------------------------------------------------------------- numbers and bounds
 
 
 def fewest(bound: Callable[..., Bound], delta: float, least: int = 16) -> int:

@@ -103,6 +103,8 @@ def _eq3() -> Check:
 
 
 def expansions() -> Check:
+    """Return the check of the expansions before (4)."""
+
     def residual(sign: float, halved: bool = True) -> Identity:
         def ratio(key: jax.Array, setting: Setting) -> np.ndarray:
             pair = setting.data

@@ -101,6 +101,8 @@ def _theorem_3_1(scope: Scope) -> Check:
 
 
 def small_copies() -> Check:
+    """Return the check of small copies of a set."""
+
     def holds(curvature: bool) -> Inequality:
         def both(key: jax.Array, setting: Setting) -> list[Any]:
             X, slack = setting.data, setting.numbers["slack"]

@@ -36,8 +36,6 @@ SLOPES = (-20.0, -1.0, 0.2, 0.4)
 EDGES = np.append(0.0, 2.0 ** (np.arange(-16, 9) / 2))
 """Lower edges of the bins in which pairs are counted, by their squared distance."""
 
-# ----------------------------------------------------------------------------------------------------- Theorems A and B
-
 
 def _convex_order(scope: Scope) -> Check:
     def holds(degrees: int) -> Inequality:
@@ -128,9 +126,6 @@ def _relative_distances_rare(scope: Scope) -> Check:
         corrected=Form(statement(scaled=True), settings),
         controls=(Control(name, statement(scaled=False), settings, "missing normalisation"),),
     )
-
-
-# ----------------------------------------------------------------------------------------------------- Theorems E and F
 
 
 def _far_convex_order(scope: Scope) -> Check:

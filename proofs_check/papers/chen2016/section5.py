@@ -194,6 +194,8 @@ def _lemma_5_2(scope: Scope) -> Check:
 
 
 def eq7() -> Check:
+    """Return the check of (7), and on what takes the place of (6)."""
+
     def holds(squared: bool) -> Inequality:
         def both(key: jax.Array) -> list[Any]:
             """Return the sides for D_K and for Dhat, at random pairs of differences."""

@@ -157,6 +157,8 @@ def _lemma_6_1_proof() -> Check:
 
 
 def theorem_6_1() -> Check:
+    """Return the check of the step from Lemma 6.1 to Theorem 6.1."""
+
     def holds(loss: Callable[[float], float], limit: bool) -> Inequality:
         def both(key: jax.Array, setting: Setting) -> list[Any]:
             X, K, h = _on_a_line(key, setting)

@@ -21,6 +21,8 @@ from proofs_check.papers.shared import always, as_residual, real
 
 
 def residual() -> Check:
+    """Return the check of a residual as a sum of eigenvalues."""
+
     def relative(extra: int) -> Identity:
         def both(key: jax.Array, setting: Setting) -> np.ndarray:
             X, k = setting.data, setting.shapes["components"]
@@ -49,6 +51,8 @@ def residual() -> Check:
 
 
 def relative_residual() -> Check:
+    """Return the check of relative errors of residuals."""
+
     def bound(setting: Setting) -> Bound:
         s = setting.numbers
         return Bound(s["eps"], 1 - 1 / s["n"], True, "chen2016, Section 7.1")

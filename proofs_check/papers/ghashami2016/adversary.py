@@ -38,8 +38,6 @@ def targets() -> tuple[Target, ...]:
     )
 
 
-# --------------------------------------------------------------------------------------------------------- Theorem 3.1
-
 POINTS = 6
 EPS, DELTA = 0.1, 0.01
 TRIALS = 4_000
@@ -125,8 +123,6 @@ def _form_error(key: jax.Array, population: Any, numbers: Any, *, size: int, pai
     return jnp.abs(exact - jnp.sum(matmul(x, Z) ** 2)) / points.shape[0]
 
 
-# ------------------------------------------------------------------------------ streams: their rows and their order
-
 ROWS = {  # (l, rows of the buffer, which squared singular value is subtracted, rows of the stream)
     "ghashami2016:lem3.2": (4, 4, 2, 10),
     "ghashami2016:lem3.2-rowwise": (2, 2, 2, 6),
@@ -195,8 +191,6 @@ def _recheck_shrinking(params: Found, *, claim: str, form: str, size: int) -> Fo
     return registered_at(claim, form, {"rows": params["rows"][params["order"]]}, l=size)
 
 
-# --------------------------------------------------------------------------------------------- Lemma 3.3, literally
-
 SKETCH, LATE, FEATURES = 8, 4, 16
 
 
@@ -257,8 +251,6 @@ def _recheck_late(params: Found, *, form: str) -> Form:
     Z = math.sqrt(2 / FEATURES) * np.cos(X @ params["frequencies"].T + params["shifts"])
     return registered_at("ghashami2016:lem3.3-literal", form, {"rows": Z}, l=SKETCH)
 
-
-# ---------------------------------------------------------------------------------------------------------- Lemma 3.5
 
 ORDER, RANK = 4, 1
 

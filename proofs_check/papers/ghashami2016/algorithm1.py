@@ -56,9 +56,6 @@ def lost_in_lemma_3_2(A: np.ndarray, B: np.ndarray) -> float:
     return float(np.linalg.norm(N.T @ A, 2) ** 2) if N.size else 0.0
 
 
-# ---------------------------------------------------------------------------------------------------- rows of streams
-
-
 def feature_rows(key: jax.Array, cloud: Cloud, size: int) -> np.ndarray:
     """Return Z (n, size) of the library's shifted features, in float64."""
     phi = draw(key, cloud.data, size, 0)

@@ -90,9 +90,6 @@ class Row:
     space: int
 
 
-# ---------------------------------------------------------------------------------------------------------------- data
-
-
 def read(name: str, folder: Path, *, num_points: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the training points (n, dim) and the test points (q, dim) of a data set, float64, in a random order.
 
@@ -109,9 +106,6 @@ def read(name: str, folder: Path, *, num_points: int, seed: int) -> tuple[np.nda
         deviation = X.std(0)
         X = (X - X.mean(0)) / np.where(deviation > 0, deviation, 1)
     return X[source.num_test :], X[: source.num_test]
-
-
-# -------------------------------------------------------------------------------------------------------------- errors
 
 
 def gram_matrix(kernel: Any, X: Any, *, block_size: int = 1000) -> Any:
@@ -161,9 +155,6 @@ def _squared_frobenius(G: jax.Array, Ys: jax.Array) -> jax.Array:
         return jnp.sum(jnp.where(fresh[:, None], E * E, 0))
 
     return lax.map(lambda Y: jnp.sum(lax.map(lambda i: of_block(i, Y), jnp.arange(-(-n // block)))), Ys)
-
-
-# ------------------------------------------------------------------------------------------------------------- methods
 
 
 def _features(key: Any, kernel: Any, X: Any, size: int) -> Any:
@@ -265,9 +256,6 @@ def _seconds(call: Callable[[], Any]) -> tuple[float, Any]:
     start = time.process_time()
     result = jax.block_until_ready(call())
     return time.process_time() - start, result
-
-
-# ------------------------------------------------------------------------------------------------------------- reports
 
 
 def plot(pyplot: Any, rows: Sequence[Row], *, title: str) -> Any:

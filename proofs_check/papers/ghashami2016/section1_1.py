@@ -42,9 +42,6 @@ def _sketch_fact() -> Check:
     )
 
 
-# ------------------------------------------------------------------------------------------------------------- Nystrom
-
-
 def _nystrom_at(cloud: clouds.Cloud, size: int, rank: int, spectral: bool, delta: float) -> Setting:
     gram = cloud.data["gram"]
     tail = jnp.asarray(clouds.tails(cloud, rank)[0 if spectral else 1], gram.dtype)
@@ -122,9 +119,6 @@ def _nystrom_coherence(scope: Scope) -> Check:
         corrected=Form(tail, full),
         controls=(_first_half(tail, full),),
     )
-
-
-# ----------------------------------------------------------------------------------------------------- random features
 
 
 def _features_mean() -> Check:

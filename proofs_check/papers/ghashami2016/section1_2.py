@@ -69,9 +69,6 @@ def _nystrom(scope: Scope) -> Check:
     )
 
 
-# --------------------------------------------------------------------------------------- costs, counted in the library
-
-
 def _baselines() -> Check:
     """Count the library's programs: the orders that Table 1 rests on."""
 
@@ -136,9 +133,6 @@ def _fastfood() -> Check:
     )
 
 
-# ------------------------------------------------------------------------------------------------------------- Table 1
-
-
 def _text(n: float, d: float, eps: float, k: float) -> dict[str, float]:
     """Return the costs of Sections 1.2 and 2 with constants 1, at c = m = (log n) / eps^2 and l = 1 / eps."""
     log, m, l = math.log(n), math.log(n) / eps**2, 1 / eps  # noqa: E741, the paper's letter
@@ -198,9 +192,6 @@ def _table() -> Check:
         corrected=Form(agrees(onto_k), settings),
         controls=(Control("space without 1/eps", agrees(onto_k, linear), settings, "wrong power"),),
     )
-
-
-# --------------------------------------------------------------------------------------------------------- comparisons
 
 
 def _advantage() -> Check:

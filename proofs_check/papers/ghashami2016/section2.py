@@ -42,9 +42,6 @@ def _features_squares() -> Check:
     )
 
 
-# --------------------------------------------------------------------------------------------------------------- costs
-
-
 def _key() -> jax.ShapeDtypeStruct:
     return jax.eval_shape(lambda: jax.random.key(0))
 

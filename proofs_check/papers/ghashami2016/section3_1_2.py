@@ -81,9 +81,6 @@ def _quadratic_form_paired(scope: Scope) -> Check:
     return Check(corrected=Form(tail, settings), controls=badly_scaled(tail, settings[:1], PAIRED["size"]))
 
 
-# ---------------------------------------------------------------------------------------------------------- tiny delta
-
-
 def _rare(rate: float, as_printed: bool = False) -> Rare:
     """Return the statement that a deviation of eps has a probability of at most 2 exp(-rate eps^2 m)."""
 

@@ -66,9 +66,6 @@ def _half(size: int) -> int:
     return size // 2
 
 
-# ----------------------------------------------------------------------------------------------------------- Lemma 3.2
-
-
 def _outside(formula: Callable[..., Bound], shrink_at: Callable[[int], int]) -> Inequality:
     """Return the check of Lemma 3.2, in units of |A|_F^2, for every rank for which the bound is valid."""
 
@@ -202,9 +199,6 @@ def _null_space() -> Check:
     )
 
 
-# ----------------------------------------------------------------------------------------------------------- Lemma 3.3
-
-
 def _projection(formula: Callable[[np.ndarray, int], Bound], *, last: bool, first_only: bool = False) -> Inequality:
     """Return the check of |Ghat - Gtilde|_2 / n, W from Algorithm 1 or, `first_only`, from its first decomposition."""
 
@@ -271,9 +265,6 @@ def _oblique() -> Check:
         corrected=Form(equal(complement=True), settings),
         controls=(Control("the maximum over W", equal(complement=False), settings, "wrong operator"),),
     )
-
-
-# --------------------------------------------------------------------------------------------------------- Theorem 3.2
 
 
 def _last_half_dropped(statement: Tail, setting: Setting) -> Control:

@@ -53,9 +53,6 @@ def form_error(key: jax.Array, population: Any, numbers: Any, *, size: int, pair
     return jnp.abs(jnp.sum(E)) / E.shape[0]
 
 
-# --------------------------------------------------------------------------------------- errors of streams and samples
-
-
 def stream_error(
     key: jax.Array, population: Any, numbers: Any, *, size: int, paired: int, rows: int, shrink_at: int
 ) -> jax.Array:
@@ -181,9 +178,6 @@ def reservoir_updates(key: jax.Array, population: Any, numbers: Any, *, size: in
 
     # Rows with different numbers, none of them 0, so that every change of the sample shows.
     return jnp.sum(jax.lax.scan(step, init(key, 1, dtype), 1 + jnp.arange(length, dtype=dtype))[1], dtype=dtype)
-
-
-# ------------------------------------------------------------------------------------------------------ exact numbers
 
 
 def copies_tail(m: float, eps: float) -> float:

@@ -47,9 +47,6 @@ def _values_of_a_draw(scope: Scope) -> Check:
     )
 
 
-# ----------------------------------------------------------------------------------------------------------- Lemma B.2
-
-
 def _faster(scope: Scope, bound: Callable[[Setting], Bound]) -> Control:
     """Return the control of a bound on |Sigma_n - Sigma|_HS; a constant kernel, which never deviates, has none."""
     wrong = Tail(trials.covariance_deviation, controls.scaled(bound, lambda s: s.numbers["n"] ** -0.5))
@@ -101,9 +98,6 @@ def _lemma_b2_bernstein(scope: Scope) -> Check:
 
 def _lemma_b2_sharp(scope: Scope) -> Check:
     return _for_every_n(scope, sketching.covariance_deviation_sharp)
-
-
-# ----------------------------------------------------------------------------------------------------------- Lemma B.3
 
 
 def _conditional(constant: float, power: float = 0.0) -> Callable[[Setting], Bound]:

@@ -22,8 +22,6 @@ IOT_PER_DEVICE = 2000
 BATCH_ELEMENTS = 2**26  # of the embedded points of a batch: 256 MB in float32
 MAX_ITERATIONS = 100
 
-# ---------------------------------------------------------------------------------------------------------------- data
-
 
 def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Return the points X, (N, dim) float64, and the labels y, (N,) integers, of an .npz file.
@@ -80,9 +78,6 @@ def clusters(X: Any, labels: Any, width: Any = None) -> Clusters:
     classes, numbered = np.unique(np.asarray(checks.labels("labels", labels, size=X.shape[0])), return_inverse=True)
     kernel = Gaussian.from_width(quantile_lengthscale(X, 0.25) if width is None else width)
     return Clusters(X, jnp.asarray(numbered.reshape(-1), jnp.int32), len(classes), kernel)
-
-
-# --------------------------------------------------------------------------------------------------------- repetitions
 
 
 class Sizes(NamedTuple):

@@ -60,9 +60,6 @@ def _no_identity() -> Check:
     )
 
 
-# ------------------------------------------------------------------------------------------------------------ (3), (4)
-
-
 def sampled_product(key: jax.Array, population: Mapping[str, jax.Array], numbers: Any) -> jax.Array:
     """The squared error of (3) over |u|^2_L2 |f|^2_L2, for u = f."""
     weights = population["weights"]
@@ -166,9 +163,6 @@ def _eq5(scope: Scope) -> Check:
             Control("points in float16", holds(rounded), telling[-1:], "low precision"),
         ),
     )
-
-
-# ------------------------------------------------------------------------------------------------------- normalisation
 
 
 def _projected(projection: Callable[[jax.Array, jax.Array], jax.Array], *, centered: bool = False) -> Identity:

@@ -26,9 +26,6 @@ USED = 100
 """The landmarks that the remark after Theorem 1 calls often sufficient."""
 
 
-# ------------------------------------------------------------------------------------------------------- Proposition 1
-
-
 def _prop1(scope: Scope) -> Check:
     settings = scope.at(None, rows=enough_d)
     shape = scope.bound(sketching.projected_inner_products, constant=1.0)
@@ -98,9 +95,6 @@ def _prop1_all_d_rare(scope: Scope) -> Check:
         corrected=Form(rare, two_rows(sorted({*scope.logs, 80.0}), (1.0, 0.5))),
         controls=(Control("tau for 2 tau", rare, two_rows((80.0, 120.0), (1.0,), 0.5), "wrong factor"),),
     )
-
-
-# ----------------------------------------------------------------------------------------------------------- Theorem 1
 
 
 def _chi_square_violation(setting: Setting) -> tuple[float, float]:
@@ -174,9 +168,6 @@ def _remark(scope: Scope) -> Check:
         corrected=Form(holds(6272 * math.log(5)), scope.each),
         controls=(Control("at least 11,000 landmarks", holds(11_000.0), atom, "wrong factor"),),
     )
-
-
-# ------------------------------------------------------------------------------------------------- proof of Theorem 1
 
 
 def _norm(A: np.ndarray) -> float:

@@ -110,9 +110,6 @@ def scales(key: jax.Array, population: Arrays, numbers: Numbers, target: int = 3
     return jnp.sqrt(sample), jnp.sqrt(exact)
 
 
-# --------------------------------------------------------------------------------- the cube of the sample's operator
-
-
 def sampled_cube(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
     """<f, Sigma_n^3 f> over <f, Sigma^3 f>."""
     f = population["f"]
@@ -131,9 +128,6 @@ def mean_cube(population: Population, f: np.ndarray, n: float) -> float:
     alone = float(np.sum(weights * lengths**2 * values**2))  # <f, E[A^3] f>
     cubed = float(np.sum(sigma**3 * f**2))
     return (n * (n - 1) * (n - 2) * cubed + n * (n - 1) * (2 * twice + inner) + n * alone) / n**3
-
-
-# ----------------------------------------------------------------------- Section 5: distances, any number of rows
 
 
 def wishart_root(key: jax.Array, dim: int, d: jax.Array, dtype: jnp.dtype) -> jax.Array:

@@ -1,13 +1,11 @@
-"""Figure 3 of amini2021: what it computes on small sizes, its command line, and its shape at full size."""
-
-import json
+"""Figure 3 of amini2021: what it computes on small sizes, and its shape at full size."""
 
 import jax
 import numpy as np
 import pytest
 
 from proofs_check.papers.amini2021 import figure3 as module
-from proofs_check.papers.amini2021.figure3 import METHODS, Sizes, figure3, main
+from proofs_check.papers.amini2021.figure3 import METHODS, Sizes, figure3
 
 SMALL = Sizes(points=60, replicates=2, restarts=2)
 
@@ -36,40 +34,6 @@ def test_a_replicate_depends_on_its_own_numbers_alone():
     assert np.array_equal(alone["radial", 300][:, 0], both["radial", 300][:, 0])
     np.testing.assert_allclose(both["radial", 300][METHODS.index("pairwise distance")], 1, atol=1e-6)
     assert both["radial", 300][METHODS.index("Lloyd")].max() < 0.9
-
-
-@pytest.mark.slow
-def test_the_command_line_prints_writes_and_draws(tmp_path, capsys):
-    pytest.importorskip("matplotlib")
-    table, picture = tmp_path / "table.json", tmp_path / "figure.svg"
-    sizes = ["--points", "60", "--replicates", "2", "--restarts", "2"]
-    with jax.debug_key_reuse(False):
-        assert main(["--dims", "5", *sizes, "--output", str(table), "--plot", str(picture)]) == 0
-    out = capsys.readouterr().out
-    assert "isotropic" in out and "pairwise distance" in out
-    document = json.loads(table.read_text())
-    assert document["where"] == "Figure 3" and len(document["rows"]) == 2 * len(METHODS)
-    for row in document["rows"]:
-        assert row["mean"] == pytest.approx(np.mean(row["values"])) and len(row["values"]) == 2
-    assert picture.read_text().lstrip().startswith("<?xml")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--dims", "1"], "2 dimensions"),
-        (["--dims", "two"], "whole number"),
-        (["--points", "2"], "3 points"),
-        (["--replicates", "0"], "1 replicate"),
-        (["--output", "absent/table.json"], "there is no folder absent"),
-        (["--plot", "absent/figure.svg"], "there is no folder absent"),
-        (["--nonsense"], "unrecognized"),
-    ],
-)
-def test_bad_usage_is_one_line_and_status_two(arguments, message, capsys):
-    assert main(arguments) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1 and message in error
 
 
 def test_unknown_models_are_named():

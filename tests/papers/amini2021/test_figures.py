@@ -79,21 +79,6 @@ def test_the_command_line_prints_writes_and_draws(tmp_path, capsys, monkeypatch)
 real = module.figure1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--dims", "1"], "2 dimensions"),
-        (["--points", "1"], "2 points"),
-        (["--replicates", "0"], "1 replicate"),
-        (["--plot2", "absent/figure.svg"], "there is no folder absent"),
-    ],
-)
-def test_bad_usage_is_one_line_and_status_two(arguments, message, capsys):
-    assert module.main(arguments) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1 and message in error
-
-
 def test_the_lengthscales_follow_the_noise(monkeypatch):
     seen = []
 

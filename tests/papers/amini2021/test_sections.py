@@ -46,14 +46,6 @@ def test_every_kind_of_fault_is_among_the_controls(claims):
     assert {"n for n - 1", "centred for uncentred", "swapped constants", "reused key", "low precision"} <= kinds
 
 
-def test_the_settings_of_a_form_have_names_of_their_own(claims):
-    """Their keys come from the names."""
-    for claim in [claim for claim in claims.values() if claim.paper == "amini2021"]:
-        for part in (claim.printed, claim.corrected, *claim.controls):
-            names = [setting.name for setting in part.settings] if part else []
-            assert len(set(names)) == len(names), claim.id
-
-
 def test_the_limit_for_means_of_rank_one_has_the_law_that_is_computed(rng):
     """200,000 draws, 6 standard errors: false alarms below 1e-8."""
     n, level = 10, 3.5

@@ -177,17 +177,3 @@ def test_the_command_line_of_figure_2(tmp_path, capsys):
     document = json.loads(table.read_text())
     assert len(document["left"]) == 2 and [row["frequencies"] for row in document["right"]] == [100, 1000]
     assert "dc:date" not in picture.read_text()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--pairs", "7"], "8 pairs"),
-        (["--dims", "0"], "1 replicate"),
-        (["--plot", "absent/figure.svg"], "there is no folder absent"),
-    ],
-)
-def test_bad_usage_of_figure_2_is_one_line_and_status_two(arguments, message, capsys):
-    assert two.main(arguments) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1 and message in error

@@ -1,6 +1,5 @@
 """Figures 1 to 4 of ghashami2016: every part against an independent computation on small sizes; the command line."""
 
-import json
 from functools import partial
 
 import jax
@@ -12,7 +11,7 @@ from jaxkern import features, metrics
 from jaxkern.kernels import Gaussian
 from proofs_check.papers.ghashami2016 import figures as module
 from proofs_check.papers.ghashami2016.algorithm1 import algorithm_1
-from proofs_check.papers.ghashami2016.figures import Row, errors, gram_matrix, main, read
+from proofs_check.papers.ghashami2016.figures import Row, errors, gram_matrix, read
 
 
 @pytest.fixture
@@ -90,36 +89,3 @@ def test_the_figure_is_the_same_every_time(tmp_path):
         module.FIGURES.draw(tmp_path / name, partial(module.plot, rows=rows, title="Toy"))
     first = (tmp_path / "a.svg").read_text()
     assert first == (tmp_path / "b.svg").read_text() and "SKPCA, l=2" in first and "dc:date" not in first
-
-
-@pytest.mark.slow
-def test_the_command_prints_and_writes(tmp_path, capsys, rng):
-    pytest.importorskip("matplotlib")
-    np.savez(tmp_path / "cpu.npz", X=rng.normal(size=(840, 3)))
-    output = tmp_path / "figures.json"
-    arguments = ["--data-dir", str(tmp_path), "--datasets", "cpu", "--points", "40", "--sizes", "8", "--rows", "2"]
-    with jax.debug_key_reuse(False):
-        assert main([*arguments, "--output", str(output), "--plot", str(tmp_path)]) == 0
-    assert "Nystrom" in capsys.readouterr().out
-    document = json.loads(output.read_text())
-    assert document["where"] == "Figures 1 to 4" and document["data"]["cpu"]["n"] == 40
-    assert {row["method"] for row in document["rows"]} >= {"RNCA", "SKPCA, l=2"}
-    assert (tmp_path / "ghashami2016_figure2.svg").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--data-dir", "absent", "--datasets", "cpu"], "no such file"),
-        (["--datasets", "iris"], "unknown data set 'iris'"),
-        (["--sizes", "0"], "must be at least 1"),
-        (["--points", "20", "--sizes", "50"], "sizes at most the points"),
-        (["--sizes", "5", "--rows", "10"], "--rows must hold one number"),
-        (["--quantile", "1"], "between 0 and 1"),
-        (["--plot", "absent"], "there is no such folder"),
-    ],
-)
-def test_bad_usage_is_one_line_and_status_two(arguments, message, capsys):
-    assert main(arguments) == 2
-    error = capsys.readouterr().err
-    assert message in error and error.count("\n") == 1

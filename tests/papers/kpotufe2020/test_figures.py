@@ -149,36 +149,7 @@ def test_numbers_of_figures_are_written_and_printed(capsys):
     assert "1 of 2" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("module", "arguments", "message"),
-    [
-        (table1, ["--data-dir", "absent"], "no such file"),
-        (figure2, ["--data-dir", "absent"], "no such file"),
-        (figure2, ["--plot", "absent/figure.svg"], "there is no folder absent"),
-        (figure1, ["--plot", "absent/figure.svg"], "there is no folder absent"),
-        (figure1, ["--points", "5"], "num_landmarks must be at most 5"),
-        (figure2, ["--features", "x"], "must be a whole number"),
-    ],
-)
-def test_bad_usage_is_one_line_and_status_two(module, arguments, message, capsys):
-    assert module.main(arguments) == 2
-    error = capsys.readouterr().err
-    assert message in error and error.count("\n") == 1
-
-
 def test_the_command_of_figure_1_prints_its_table(monkeypatch, capsys, own_precision):
     monkeypatch.setattr(figure1, "figure1", lambda **_: {("a set", 2, "K-JL"): np.array([1.0, 0.5])})
     assert figure1.main([]) == 0
     assert "a set" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_the_commands_make_their_figures(tmp_path, rng):
-    pytest.importorskip("matplotlib")
-    write_sets(tmp_path, rng)
-    plot, output = tmp_path / "figure.svg", tmp_path / "figure.json"
-    given = ["--points", "120", "--landmarks", "20", "--draws", "2", "--features", "2"]
-    assert figure1.main([*given, "--plot", str(plot), "--output", str(output)]) == 0
-    assert len(json.loads(output.read_text())["rows"]) == 4 and plot.stat().st_size > 10_000
-    given = ["--data-dir", str(tmp_path), "--features", "2", "--landmarks", "10", "--repetitions", "2"]
-    assert figure2.main(given) == 2  # 200 landmarks of 20 points
