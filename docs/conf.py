@@ -18,6 +18,7 @@ exclude_patterns = ["_build"]
 source_suffix = {".md": "markdown"}
 root_doc = "index"
 nitpicky = False
+suppress_warnings = ["ref.python"]  # sizes have one name in all maps: a reference to it has several targets
 
 myst_enable_extensions = ["amsmath", "deflist", "dollarmath"]
 myst_heading_anchors = 3
