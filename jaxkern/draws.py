@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-__all__ = ["invert", "normal_rows", "pairs"]
+__all__ = ["invert", "normal_rows", "numbered", "pairs"]
 
 
 def normal_rows(key: jax.Array, num_rows: int, num_cols: int, dtype: Any) -> jax.Array:

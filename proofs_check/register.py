@@ -58,9 +58,8 @@ def claims(data: Any = None, profile: str = "quick", *, papers: tuple[str, ...] 
 def function_of(paper: str, check: str) -> Callable[..., Check]:
     """Return the function that makes a check, which the register names as `module:function`."""
     module, _, name = check.partition(":")
-    relative = module if module.startswith(".") else f".{module}"
-    found: Callable[..., Check] = getattr(importlib.import_module(relative, f"proofs_check.papers.{paper}"), name)
-    return found
+    function: Callable[..., Check] = getattr(importlib.import_module(f"proofs_check.papers.{paper}.{module}"), name)
+    return function
 
 
 def _claim(paper: str, entry: Entry, scope: Any) -> Claim:
@@ -68,21 +67,15 @@ def _claim(paper: str, entry: Entry, scope: Any) -> Claim:
     if "check" in entry:
         make = function_of(paper, entry["check"])
         check = make(scope) if inspect.signature(make).parameters else make()
-    printed, corrected = check.printed, check.corrected
+    forms, expected = check.forms, entry["expected"]
     if "undecided" in entry:
-        printed = Form(Undecided(entry["undecided"]))
-    formulas = {
-        "printed": entry.get("reading", ""),
-        "corrected": entry["corrected"] if "printed" in entry and "corrected" in entry else "",
-    }
-    forms = {}
-    for name, form in (("printed", printed), ("corrected", corrected)):
-        if (form is None) == (name in entry["expected"]):
-            raise ValueError(
-                f"{entry['id']}: the register expects {dict(entry['expected'])}, but of the form as {name}"
-            )
-        if form is not None:
-            forms[name] = dataclasses.replace(form, expect=entry["expected"][name], tex=formulas[name])
+        forms["printed"] = Form(Undecided(entry["undecided"]))
+    if set(forms) != set(expected):
+        raise ValueError(f"{entry['id']}: the register expects {dict(expected)}, and the forms are {sorted(forms)}")
+    # Without a printed formula the corrected one is that of the claim, and its form needs none of its own.
+    own = entry.get("corrected", "") if "printed" in entry else ""
+    formulas = {"printed": entry.get("reading", ""), "corrected": own}
+    forms = {name: dataclasses.replace(form, expect=expected[name], tex=formulas[name]) for name, form in forms.items()}
     return Claim(
         id=entry["id"],
         paper=paper,

@@ -26,7 +26,7 @@ import numpy as np
 from jax import lax
 
 from jaxkern import checks
-from jaxkern.draws import invert
+from jaxkern.draws import invert, numbered
 from jaxkern.gram import center, gram
 from jaxkern.kernels import psd_kernel
 from jaxkern.linalg import matmul
@@ -185,8 +185,7 @@ def _partition(
 
     All but one are seeded, and that one starts from given labels; where these are -1 it is seeded as well.
     """
-    keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(num_restarts + 1, dtype=jnp.uint32))
-    labels = jax.vmap(lambda one: _seeded(one, G, num_clusters))(keys)
+    labels = jax.vmap(lambda one: _seeded(one, G, num_clusters))(numbered(key, num_restarts + 1))
     labels = labels.at[-1].set(jnp.where(start >= 0, start, labels[-1]))
 
     def unfinished(state: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:

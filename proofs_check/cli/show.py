@@ -10,6 +10,7 @@ from typing import Any
 from proofs_check.claim import Calibrated, Claim, Exact, Form, Identity, Inequality, Rare, Tail
 from proofs_check.engine import samples
 from proofs_check.register import function_of
+from proofs_check.report.atlas import slug
 from proofs_check.usage import UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -107,14 +108,12 @@ def proofs_of(claim: Claim) -> list[str]:
         for page in sorted((ROOT / "docs" / "theory").glob("*.md")):
             told += _lines_of(page, lambda line, label=label: line.strip() == f"({label})=")
     for target, anchor in re.findall(r"\]\(([^)#]*)#([^)]*)\)", claim.proof):
-        told += _lines_of(ROOT / "docs" / target, lambda line, anchor=anchor: line[:1] == "#" and _slug(line) == anchor)
+        told += _lines_of(
+            ROOT / "docs" / target, lambda line, anchor=anchor: line[:1] == "#" and slug(line.lstrip("#")) == anchor
+        )
     return told
 
 
 def _lines_of(page: Path, wanted: Callable[[str], bool]) -> list[str]:
     lines = page.read_text(encoding="utf-8").splitlines() if page.is_file() else []
     return [f"{_relative(page)}:{number}" for number, line in enumerate(lines, 1) if wanted(line)]
-
-
-def _slug(heading: str) -> str:
-    return re.sub(r"[^\w -]", "", heading.lstrip("# ").lower()).replace(" ", "-")

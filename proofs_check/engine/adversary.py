@@ -21,6 +21,7 @@ import numpy as np
 from jax import lax
 
 from jaxkern import checks
+from jaxkern.draws import numbered
 from proofs_check.claim import Exact, Form, Inequality, Tail, Verdict
 from proofs_check.engine import draws, judge
 
@@ -121,8 +122,7 @@ def search(target: Target, key: jax.Array, *, restarts: int = 32, steps: int = 3
     """
     key = checks.key(key)
     restarts, steps = checks.count("restarts", restarts), checks.count("steps", steps)
-    keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(restarts, dtype=jnp.uint32))
-    best, params = _climb(keys, target=target, steps=steps)
+    best, params = _climb(numbered(key, restarts), target=target, steps=steps)
     return Search(np.asarray(best, np.float64), jax.tree.map(_on_host, params))
 
 
