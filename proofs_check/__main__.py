@@ -1,8 +1,6 @@
 """`python -m proofs_check`; see `proofs_check.cli.command`."""
 
-import sys
-
-from proofs_check.cli.command import main
+from proofs_check.cli.command import leave
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave()

@@ -20,13 +20,16 @@ Undecided   what no computation can decide                      the reason is st
 =========== =================================================== ===========================================
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
+if TYPE_CHECKING:
+    import jax
 
-from jaxkern.bounds import Bound
+    from jaxkern.bounds import Bound
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class Setting:
     shapes: Mapping[str, int] = field(default_factory=dict)
 
 
-Trial = Callable[..., jax.Array]
+Trial = Callable[..., "jax.Array"]
 """`trial(key, data, numbers, **shapes) -> scalar`: pure, traceable, vmapped by the runner."""
 
 

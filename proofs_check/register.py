@@ -9,7 +9,7 @@ import functools
 import importlib
 import inspect
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib import resources
 from typing import Any
 
@@ -39,7 +39,14 @@ def entries(paper: str) -> tuple[Entry, ...]:
     return tuple({name: " ".join(v.split()) if isinstance(v, str) else v for name, v in e.items()} for e in found)
 
 
-def claims(data: Any = None, profile: str = "quick", *, papers: tuple[str, ...] = PAPERS) -> list[Claim]:
+def outlines() -> list[Claim]:
+    """Return every claim in the papers' order, as the register tells of it, without its check: at once, without jax."""
+    return [_outline(paper, entry) for paper in PAPERS for entry in entries(paper) if "id" in entry]
+
+
+def claims(
+    data: Any = None, profile: str = "quick", *, papers: Collection[str] = PAPERS, only: Collection[str] | None = None
+) -> list[Claim]:
     """Return every claim, in the papers' order, with settings on synthetic populations, or on a user's own.
 
     Parameters
@@ -47,11 +54,14 @@ def claims(data: Any = None, profile: str = "quick", *, papers: tuple[str, ...] 
     data : a `Population` to run on instead of the synthetic ones.
     profile : "quick" or "full"; the full one tries more values of tau and sizes.
     papers : their keys.
+    only : the ids of the claims that are wanted; None for all.
     """
     made = []
     for paper in papers:
-        scope = importlib.import_module(f"proofs_check.papers.{paper}.places").Scope(data, profile == "full")
-        made += [_claim(paper, entry, scope) for entry in entries(paper) if "id" in entry]
+        chosen = [e for e in entries(paper) if "id" in e and (only is None or e["id"] in only)]
+        if chosen:
+            scope = importlib.import_module(f"proofs_check.papers.{paper}.places").Scope(data, profile == "full")
+            made += [_claim(paper, entry, scope) for entry in chosen]
     return made
 
 
@@ -72,10 +82,20 @@ def _claim(paper: str, entry: Entry, scope: Any) -> Claim:
         forms["printed"] = Form(Undecided(entry["undecided"]))
     if set(forms) != set(expected):
         raise ValueError(f"{entry['id']}: the register expects {dict(expected)}, and the forms are {sorted(forms)}")
+    told = _outline(paper, entry)
+    made = {
+        name: dataclasses.replace(told.forms[name], statement=form.statement, settings=form.settings)
+        for name, form in forms.items()
+    }
+    return dataclasses.replace(told, controls=check.controls, **made)
+
+
+def _outline(paper: str, entry: Entry) -> Claim:
     # Without a printed formula the corrected one is that of the claim, and its form needs none of its own.
     own = entry.get("corrected", "") if "printed" in entry else ""
     formulas = {"printed": entry.get("reading", ""), "corrected": own}
-    forms = {name: dataclasses.replace(form, expect=expected[name], tex=formulas[name]) for name, form in forms.items()}
+    unmade = Undecided("")
+    forms = {name: Form(unmade, (), expect, formulas[name]) for name, expect in entry["expected"].items()}
     return Claim(
         id=entry["id"],
         paper=paper,
@@ -89,6 +109,5 @@ def _claim(paper: str, entry: Entry, scope: Any) -> Claim:
         says=entry.get("says", ""),
         proof=entry.get("proof", ""),
         check=entry.get("check", ""),
-        controls=check.controls,
         **forms,
     )

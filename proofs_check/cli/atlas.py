@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.run is not None:
             texts[STORED] = _stored(document.read(options.run / "report.json"))
         request.set_precision("float64")
-        texts["errata.md"] = errata.page(request.known_claims())
+        texts["errata.md"] = errata.page(register.claims())
         for name, text in texts.items():
             files.write(options.docs / name, text)
             print(f"{options.docs / name}: {len(text.encode()):,} bytes")
@@ -57,7 +57,7 @@ def _stored(report: Mapping[str, Any]) -> str:
 def build(docs: Path) -> None:
     """Write the atlas into DIR/atlas and the inventory into DIR/theory, from what is stored and from the register."""
     request.set_precision("float64")
-    claims = request.known_claims()
+    claims = register.claims()
     run = documents.read_json(docs / STORED)
     pages = {f"atlas/{name}": text for name, text in atlas.files(run, claims, errata.anchors(claims)).items()}
     pages["theory/inventory.md"] = errata.inventory({paper: register.entries(paper) for paper in register.PAPERS})

@@ -1,9 +1,13 @@
 """The command line: `python -m proofs_check [run|list|show|attack|certify|resume|report] ...`."""
 
 import argparse
+import contextlib
+import logging
 import os
 import sys
+import threading
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +76,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         return status
 
 
+def leave() -> None:
+    """Run the command line and end the process with its status, once its threads have ended.
+
+    What is not waited for is that JAX forgets every program, which takes seconds.
+    """
+    status = main()
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+    logging.shutdown()
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # None where it was closed from the start
+        with contextlib.suppress(OSError, ValueError):  # as `main` has said
+            stream.flush()
+    os._exit(status)
+
+
 def _command(argv: Sequence[str] | None) -> int:
-    # Small decompositions side by side are far slower when each one spreads over all cores, as OpenBLAS would have it.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # XLA's CPU decompositions wait for each other in a pool of one thread a core, and for ever where they are more.
-    os.environ.setdefault("PJRT_NPROC", str(max(64, 8 * (os.cpu_count() or 1))))
+    _environment()
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["--version"]:
         from jaxkern import __version__
@@ -103,6 +120,20 @@ def _command(argv: Sequence[str] | None) -> int:
         said = str(error) if error.strerror is None else f"{error.filename or 'a file'}: {error.strerror}"
         print(f"{PROG}: {said}", file=sys.stderr)
         return NOT_WRITTEN
+
+
+def _environment() -> None:
+    """Set what OpenBLAS, JAX and XLA read when they are imported, but for what the user has set."""
+    cores = os.cpu_count() or 1
+    # Small decompositions side by side are far slower when each one spreads over all cores, as OpenBLAS would have it.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # XLA's CPU decompositions wait for each other in a pool of one thread a core, and for ever where they are more; but
+    # threads that have nothing to do look for work in all the others' queues.
+    os.environ.setdefault("PJRT_NPROC", str(max(16, 4 * cores)))
+    # What is not a trial runs once: compiling it takes longer.
+    os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+    if version("jaxlib").startswith("0.10."):  # XLA aborts at flags that other versions do not know
+        os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
 
 
 def _cache_options() -> Parser:
@@ -210,11 +241,10 @@ def _list(options: argparse.Namespace) -> int:
     import json
 
     from proofs_check.cli import request
-    from proofs_check.report.record import describe
+    from proofs_check.register import outlines
+    from proofs_check.report.document import describe
 
-    request.set_precision("float64")
-    claims = request.select(request.known_claims(), options.paper, options.claim)
-    described = [describe(claim) for claim in claims]
+    described = [describe(claim) for claim in request.select(outlines(), options.paper, options.claim)]
     if options.json:
         print(json.dumps(described, indent=1, allow_nan=False))
         return 0
@@ -227,16 +257,15 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    from proofs_check.cli import request
+    from proofs_check.cli import request, show
+    from proofs_check.register import claims, outlines
 
-    request.set_precision("float64")
-    from proofs_check.cli import show
-
-    words, claims = " ".join(options.words), request.known_claims()
-    chosen = show.at_place(claims, words) if " " in words else request.select(claims, None, [words])
+    words, told = " ".join(options.words), outlines()
+    chosen = show.at_place(told, words) if " " in words else request.select(told, None, [words])
     if len(chosen) > 1:
         raise UsageError(f"{words!r} names several claims: {', '.join(claim.id for claim in chosen)}")
-    print("\n".join(show.lines(chosen[0])))
+    request.set_precision("float64")
+    print("\n".join(show.lines(*claims(only={chosen[0].id}))))
     return 0
 
 

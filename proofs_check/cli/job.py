@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import gc
 import os
 import signal
 import sys
@@ -147,6 +148,7 @@ def _run_and_report(prepared: Prepared, folder: Path, blocks: Checkpoint, began:
                 budget=budget,
                 workers=min(os.cpu_count() or 1, WORKERS),
             )
+            gc.freeze()  # what is there now stays, and would be looked through again and again
             for result in iterate(claims, options):
                 results[result.claim.id] = result
         if budget is not None and time.monotonic() - first >= budget.seconds:

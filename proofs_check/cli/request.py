@@ -63,11 +63,14 @@ class Prepared:
     def __init__(self, request: Request) -> None:
         """Raise UsageError where the data or the choice of claims is not sound."""
         self.request = request
+        from proofs_check.register import claims, outlines
+
         rows = _rows(request.data)
         self._data_digest = None if request.data is None else checkpoints.digest_of([Path(request.data)])
+        chosen = select(outlines(), request.paper, request.claim, request.margin)
         set_precision(request.dtype)
         population = _population(rows, request)
-        self.claims = select(known_claims(population, request.profile), request.paper, request.claim, request.margin)
+        self.claims = claims(population, request.profile, only={claim.id for claim in chosen})
         notes = [] if population is None else [str(population.note)]
         if request.dtype == "float32":
             notes.append(FLOAT32)
@@ -138,13 +141,6 @@ def select(claims: Sequence[Claim], paper: str | None, wanted: Sequence[str], ma
             raise UsageError(f"no claim {name!r}{f' of {paper}' if paper else ''}{hint}")
         chosen.update(matching)
     return [claim for claim in claims if claim.id in chosen]
-
-
-def known_claims(population: Any = None, profile: str = "quick") -> list[Claim]:
-    """Return the claims of the registry."""
-    from proofs_check.register import claims
-
-    return list(claims(data=population, profile=profile))
 
 
 def set_precision(dtype: str) -> None:

@@ -3,8 +3,11 @@
 Trial i of a setting uses `fold_in(key, i)`, and its key comes from the seed and the names of claim, trial and setting.
 So the block size, the number of trials and the choice of claims do not change a number: more trials extend a sample.
 
-A block runs on all devices that there are, each with its own trials; nothing passes between them, so that there is no
-collective to wait for. On every device a batch of trials runs side by side, as many as fit into `MEMORY`.
+A batch of trials runs side by side on a device: the whole block where a trial is small, a part of it where the batch
+would not stay in a cache, and no more than fit into `MEMORY`. Then a block runs on all devices that there are, each
+with its own trials; nothing passes between them, so that there is no collective to wait for.
+
+On a CPU compiling takes longer than most of what is compiled runs, so a program is optimised as its work deserves.
 """
 
 import functools
@@ -27,6 +30,15 @@ BLOCK = judge.LOOK
 BATCH = 16
 MEMORY = 2**30
 """No device may need more bytes than this for the temporaries of a block."""
+
+# Of a trial on a CPU, by the bytes that its operations read and write one after the other, before they are fused. The
+# numbers are where the sum of compiling and running was least, over all programs of a quick run.
+SIDE_BY_SIDE = 12_500_000
+"""Up to so many bytes a trial, a whole block runs side by side; beyond, `BATCH` trials do."""
+LIGHT = 1_250_000
+"""Up to so many, compiling it takes longer than running it."""
+_UNOPTIMISED = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+_OPTIMISED = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
 
 Progress = Callable[[int, int], None]
 """`progress(done, total)`, in trials."""
@@ -137,16 +149,12 @@ class Draw:
     def __init__(
         self, trial: Trial, key: jax.Array, setting: Setting, *, block: int = BLOCK, batch: int | None = None
     ) -> None:
-        """Put what the trials share on all devices that will be used."""
+        """Take the trial, and what its trials share."""
         real = jnp.result_type(float)
         numbers = {name: jnp.asarray(value, real) for name, value in setting.numbers.items()}
-        devices = jax.local_devices()
-        self.block = block
-        self._batch = min(block, batch or (BATCH if devices[0].platform == "cpu" else BLOCK))
-        self._devices = tuple(devices[: math.ceil(block / self._batch)])
-        self._fixed, self._trial, self._shapes = batch is not None, trial, tuple(sorted(setting.shapes.items()))
-        shared = NamedSharding(Mesh(np.array(self._devices), "trials"), PartitionSpec())
-        self._shared = jax.device_put((key, setting.data, numbers), shared)
+        self.block, self._asked = block, batch
+        self._trial, self._shapes = trial, tuple(sorted(setting.shapes.items()))
+        self._shared = jax.device_put((key, setting.data, numbers))
         self._program: Callable[..., jax.Array] | None = None
 
     def __call__(self, start: int) -> np.ndarray:
@@ -154,11 +162,14 @@ class Draw:
         if self._program is None:
             leaves, tree = jax.tree.flatten(self._shared)
             kinds = tuple((leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False)) for leaf in leaves)
-            what = (self._trial, self._shapes, tree, kinds, self._devices, jnp.result_type(float))
-            self._program, self._batch = _program(*what, batch=self._batch, fixed=self._fixed)
-        step = self._batch * len(self._devices)
-        values = [self._program(np.uint32(first), *self._shared) for first in range(start, start + self.block, step)]
-        return np.concatenate([np.asarray(v, np.float64) for v in values])[: self.block]  # waits for all devices
+            what = (self._trial, self._shapes, tree, kinds, jnp.result_type(float))
+            self._program, self.batch, where = _program(*what, block=self.block, asked=self._asked)
+            self._shared = jax.device_put(self._shared, where)
+        values, first = [], start
+        while first < start + self.block:  # each is awaited: decompositions under way at once wait for each other
+            values.append(np.asarray(self._program(np.uint32(first), *self._shared), np.float64))
+            first += values[-1].size
+        return np.concatenate(values)[: self.block]
 
 
 @functools.lru_cache(maxsize=512)
@@ -167,34 +178,60 @@ def _program(
     shapes: tuple[tuple[str, int], ...],
     tree: Any,
     kinds: tuple[Any, ...],
-    devices: tuple[jax.Device, ...],
     real: Any,
     *,
-    batch: int,
-    fixed: bool,
-) -> tuple[Callable[..., jax.Array], int]:
-    """Compile `batch` trials side by side on each device: (first trial, key, population, numbers) -> statistics.
+    block: int,
+    asked: int | None,
+) -> tuple[Callable[..., jax.Array], int, Any]:
+    """Compile a batch of trials side by side on each device: (first trial, key, population, numbers) -> statistics.
 
-    Returns the program and its batch, which is smaller where the one asked for, unless it is fixed, does not fit into
-    `MEMORY`. The batch follows from the program alone, not from what else runs or from the number of devices, and so do
-    the numbers: each device runs what one alone would run.
+    Returns the program, its batch, and where its arguments belong. The batch that is `asked` for is kept; otherwise it
+    follows from the program alone, not from what else runs or from the number of devices, and so do the numbers: each
+    device runs what one alone would run.
     """
     del real  # it only tells programs apart: a trial may draw in the default precision
-    mesh = Mesh(np.array(devices), "trials")
-    everywhere = NamedSharding(mesh, PartitionSpec())
-    like = [jax.ShapeDtypeStruct(shape, kind, sharding=everywhere, weak_type=weak) for shape, kind, weak in kinds]
-    shared = jax.tree.unflatten(tree, like)
-    while True:
+    like = [jax.ShapeDtypeStruct(shape, kind, weak_type=weak) for shape, kind, weak in kinds]
+    devices = jax.local_devices()
+    on_cpu = devices[0].platform == "cpu"
+    batch, options = min(block, asked or BLOCK), None
+
+    def lowered() -> tuple[Any, Any]:
         run = functools.partial(_side_by_side, trial=trial, shapes=shapes, batch=batch)
-        spread = jax.shard_map(
-            run, mesh=mesh, in_specs=PartitionSpec(), out_specs=PartitionSpec("trials"), check_vma=False
-        )
-        compiled = jax.jit(spread).lower(jax.ShapeDtypeStruct((), np.uint32), *shared).compile()
+        used = devices[: math.ceil(block / batch)]
+        mesh = Mesh(np.array(used), "trials")
+        where = NamedSharding(mesh, PartitionSpec())
+        if len(used) > 1:
+            parts = {"in_specs": PartitionSpec(), "out_specs": PartitionSpec("trials"), "check_vma": False}
+            run = jax.shard_map(functools.partial(run, axis="trials"), mesh=mesh, **parts)
+        with jax.debug_key_reuse(False):  # which takes jax.random.multinomial under vmap for one
+            traced = jax.jit(run, in_shardings=where)
+            return traced.lower(jax.ShapeDtypeStruct((), np.uint32), *jax.tree.unflatten(tree, like)), where
+
+    program, where = lowered()
+    if on_cpu:
+        touched = (program.cost_analysis() or {}).get("bytes accessed", math.inf) / batch
+        options = _UNOPTIMISED if touched <= LIGHT else _OPTIMISED
+        if asked is None and touched > SIDE_BY_SIDE and batch > BATCH:
+            batch = BATCH
+            program, where = lowered()
+    while True:
+        compiled = _compiled(program, options)
         analysis = compiled.memory_analysis()
         needed = 0 if analysis is None else int(analysis.temp_size_in_bytes)
-        if fixed or batch == 1 or needed <= MEMORY:
-            return compiled, batch
+        if asked is not None or batch == 1 or needed <= MEMORY:
+            return compiled, batch, where
         batch = max(1, min(batch // 2, batch * MEMORY // needed))
+        program, where = lowered()
+
+
+def _compiled(program: Any, options: dict[str, Any] | None) -> Any:
+    """Compile with options where the compiler knows them: their names are not the same in all its versions."""
+    try:
+        return program.compile(compiler_options=options)
+    except jax.errors.JaxRuntimeError as error:
+        if "compile option" not in str(error):
+            raise
+        return program.compile()
 
 
 def _side_by_side(
@@ -206,8 +243,9 @@ def _side_by_side(
     trial: Trial,
     shapes: tuple[tuple[str, int], ...],
     batch: int,
+    axis: str | None = None,
 ) -> jax.Array:
-    """Return the statistics of the trials of one device."""
+    """Return the statistics of the trials of one device, of those along an axis of a mesh."""
 
     def one(index: jax.Array) -> jax.Array:
         value = jnp.asarray(trial(jax.random.fold_in(key, index), population, numbers, **dict(shapes)))
@@ -215,7 +253,7 @@ def _side_by_side(
             raise ValueError(f"{name_of(trial)} must return a scalar, got shape {value.shape}")
         return value
 
-    first = start + lax.axis_index("trials").astype(jnp.uint32) * jnp.uint32(batch)
+    first = start if axis is None else start + lax.axis_index(axis).astype(jnp.uint32) * jnp.uint32(batch)
     return jax.vmap(one)(first + jnp.arange(batch, dtype=jnp.uint32))
 
 

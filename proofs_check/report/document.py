@@ -6,10 +6,13 @@ keys are explained in docs/report_schema.md. Nothing here imports jax, so that r
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from proofs_check.engine.documents import fault_of, load
 from proofs_check.report.text import is_number
+
+if TYPE_CHECKING:
+    from proofs_check.claim import Claim
 
 SCHEMA = 3
 PAPERS = {
@@ -31,6 +34,22 @@ _STOPPED = {
         "The run was out of time after every claim was tried: more trials could decide open ones.",
     ),
 }
+
+
+def describe(claim: "Claim") -> dict[str, Any]:
+    """Return what `list --json` says of a claim, and the report first of all."""
+    return {
+        "id": claim.id,
+        "paper": claim.paper,
+        "where": claim.where,
+        "kind": claim.kind,
+        "statement": claim.tex,
+        "expected_printed": None if claim.printed is None else claim.printed.expect,
+        "expected_corrected": None if claim.corrected is None else claim.corrected.expect,
+        "because": claim.because,
+        "title": claim.title,
+        "marginal": claim.marginal,
+    }
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from proofs_check.claim import Claim, Control, Form, Verdict
+from proofs_check.claim import Control, Form, Verdict
 from proofs_check.controls import KINDS
 from proofs_check.engine.documents import strict
 from proofs_check.engine.result import ClaimResult, rejected
-from proofs_check.report.document import PAPERS, SCHEMA
+from proofs_check.report.document import PAPERS, SCHEMA, describe
 
 
 @dataclass(frozen=True)
@@ -65,22 +65,6 @@ def _kinds(results: Sequence[ClaimResult]) -> dict[str, str]:
     used = {control.kind for result in results for control in result.claim.controls}
     known = [kind for kind in KINDS if kind in used]
     return {kind: KINDS.get(kind, "") for kind in (*known, *sorted(used - set(known)))}
-
-
-def describe(claim: Claim) -> dict[str, Any]:
-    """Return what `list --json` says of a claim."""
-    return {
-        "id": claim.id,
-        "paper": claim.paper,
-        "where": claim.where,
-        "kind": claim.kind,
-        "statement": claim.tex,
-        "expected_printed": None if claim.printed is None else claim.printed.expect,
-        "expected_corrected": None if claim.corrected is None else claim.corrected.expect,
-        "because": claim.because,
-        "title": claim.title,
-        "marginal": claim.marginal,
-    }
 
 
 def _claim(result: ClaimResult, seed: int) -> dict[str, Any]:

@@ -277,7 +277,7 @@ def run(folder, output):
 def test_a_report_does_not_depend_on_what_is_kept_nor_on_damage(tmp_path):
     cold, _, misses, _ = run(tmp_path, tmp_path / "cold")
     kept = sorted(tmp_path.glob("jaxkern/compiled/xla-*/*-cache"))
-    assert 10 < len(kept) <= misses  # claims side by side may compile one program twice
+    assert 5 < len(kept) <= misses  # claims side by side may compile one program twice
     for path in kept[::3]:  # long ago, so that JAX finds it
         path.write_bytes(path.read_bytes()[:100])
         os.utime(path, (1e9, 1e9))

@@ -46,7 +46,7 @@ def test_a_place_leads_to_the_lines_of_its_check_its_bound_and_its_proof(known, 
 
 
 def test_the_command_takes_the_words_of_a_place(monkeypatch, capsys, known):
-    monkeypatch.setattr(request, "known_claims", lambda: known)
+    monkeypatch.setattr(register, "claims", lambda only: [claim for claim in known if claim.id in only])
     monkeypatch.setattr(request, "set_precision", lambda dtype: None)
     assert command.main(["show", "ghashami2016", "lemma  3.4"]) == 0
     by_place = capsys.readouterr().out

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("own_precision")
 def registry(monkeypatch, tmp_path):
     """Replace the registry and the quick profile by toys, and work in an empty folder."""
     toy = types.ModuleType("proofs_check.register")
-    toy.claims = lambda data=None, profile="quick": CLAIMS
+    toy.claims, toy.outlines = lambda data, profile, only: CLAIMS, lambda: CLAIMS
     monkeypatch.setitem(sys.modules, "proofs_check.register", toy)
     monkeypatch.setattr(draws, "PROFILES", {"quick": PROFILE})
     monkeypatch.chdir(tmp_path)
@@ -435,7 +435,7 @@ from support import toys
 import jax, jax.numpy as jnp, time
 from proofs_check.engine import draws, checkpoint
 toy = types.ModuleType("proofs_check.register")
-toy.claims = lambda data=None, profile="quick": toys.CLAIMS
+toy.claims, toy.outlines = lambda data, profile, only: toys.CLAIMS, lambda: toys.CLAIMS
 sys.modules["proofs_check.register"] = toy
 draws.PROFILES = {{"quick": toys.PROFILE}}
 keep = checkpoint.Checkpoint.keep

@@ -350,7 +350,7 @@ def test_the_batch_shrinks_until_a_block_fits_into_memory(x64, monkeypatch):
     draws._program.cache_clear()
     small = draws.Draw(trial, key, place_, block=16)
     np.testing.assert_allclose(small(0), expected, rtol=1e-12)
-    assert 1 <= small._batch < free._batch == 16
+    assert 1 <= small.batch < free.batch == 16
     draws._program.cache_clear()
 
 

@@ -228,7 +228,7 @@ def test_the_command_stores_a_run_and_builds_the_pages(report, tmp_path, capsys,
     folder, docs = tmp_path / "run", tmp_path / "docs"
     folder.mkdir(), (docs / "theory").mkdir(parents=True)
     (folder / "report.json").write_text(json.dumps(report), encoding="utf-8")
-    monkeypatch.setattr(command.request, "known_claims", lambda: chosen)
+    monkeypatch.setattr(command.register, "claims", lambda: chosen)
     assert command.main([str(folder), "--docs", str(docs)]) == 0
     written = sorted(path for path in docs.rglob("*") if path.is_file())
     assert [path.name for path in written] == ["atlas.json", "errata.md"]
