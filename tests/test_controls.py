@@ -12,7 +12,7 @@ from jaxkern.bounds import Bound
 from jaxkern.gram import gram
 from proofs_check import controls, register
 from proofs_check.claim import Claim, Control, Expectation, Form, Identity, Law, Setting, Undecided
-from proofs_check.engine import draws, run
+from proofs_check.engine import draws, programs, run
 
 NAMED = (
     "wrong factor",
@@ -111,7 +111,7 @@ def normal(key, population, numbers, *, rows):
 
 def test_same_key_makes_all_trials_equal():
     wrong = controls.same_key(normal)
-    assert wrong is controls.same_key(normal) and draws.name_of(wrong) == draws.name_of(normal)
+    assert wrong is controls.same_key(normal) and programs.name_of(wrong) == programs.name_of(normal)
     values = draws.sample(wrong, jax.random.key(3), HERE[0], 20)
     np.testing.assert_allclose(values, float(normal(jax.random.key(0), None, None, rows=5)), rtol=1e-6)
     assert np.std(draws.sample(normal, jax.random.key(3), HERE[0], 20)) > 0.1

@@ -26,20 +26,20 @@ class _Refused(Exception):
     """The folder is not safe, or cannot be used; the message says why."""
 
 
-def prepare(asked: Path | None = None, *, off: bool = False) -> None:
+def prepare(asked: Path | None = None, *, off: bool = False) -> Path | None:
     """Set the variables from which JAX takes its compilation cache. Once JAX is imported, nothing is changed.
 
     Without a folder that was `asked` for it is the user's own one, unless the variables of JAX that name a folder or
     turn the cache off are set; then nothing is changed either. Where the own folder is refused, one line says why.
-    Raises UsageError where the one asked for is.
+    Returns the folder that was set, if one was. Raises UsageError where the one asked for is refused.
     """
     if "jax" in sys.modules:  # whose process it is decides
-        return
+        return None
     if off:
         os.environ[_ON] = "false"
-        return
+        return None
     if asked is None and (os.environ.get(_FOLDER) or os.environ.get(_ON, "").lower() in _FALSE):
-        return
+        return None
     try:
         folder = own_folder() if asked is None else asked.absolute()
         programs = _private(folder / machine())
@@ -49,13 +49,14 @@ def prepare(asked: Path | None = None, *, off: bool = False) -> None:
         if asked is not None:
             raise UsageError(f"--cache {asked} cannot be used: {reason}") from None
         print(f"{PROG}: compiled programs are not kept ({reason}); --no-cache for no such line", file=sys.stderr)
-        return
+        return None
     os.environ[_ON], os.environ[_FOLDER] = "true", str(programs)
     # By default JAX keeps only what takes a second to compile, which on a CPU is next to nothing.
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
     # Files of XLA's own beside the programs: not bounded, and not needed where whole programs are kept.
     os.environ.setdefault("JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES", "none")
+    return programs
 
 
 def own_folder() -> Path:

@@ -103,12 +103,14 @@ def _command(argv: Sequence[str] | None) -> int:
     if not arguments or arguments[0] not in (*COMMANDS, "-h", "--help"):
         arguments.insert(0, "run")
     try:
+        programs = None
         if arguments[0] in COMPILING and not {"-h", "--help"} & set(arguments):
             chosen, _ = _cache_options().parse_known_args(
                 arguments
             )  # before JAX is imported, which some arguments need
-            cache.prepare(chosen.cache, off=chosen.no_cache)
+            programs = cache.prepare(chosen.cache, off=chosen.no_cache)
         options = _parser(arguments[0]).parse_args(arguments)
+        options.programs = programs
         return int(options.command(options))
     except UsageError as error:
         print(f"{PROG}: {error}", file=sys.stderr)
@@ -216,13 +218,13 @@ def _run(options: argparse.Namespace) -> int:
         lengthscale=options.lengthscale,
         budget=options.budget,
     )
-    return job.start(request, options.output)
+    return job.start(request, options.output, options.programs)
 
 
 def _resume(options: argparse.Namespace) -> int:
     from proofs_check.cli import job
 
-    return job.resume(options.folder, options.budget)
+    return job.resume(options.folder, options.budget, options.programs)
 
 
 def _attack(options: argparse.Namespace) -> int:

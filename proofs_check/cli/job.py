@@ -40,8 +40,10 @@ WORKERS = 4
 """So many claims are under way at once, if there are as many cores."""
 
 
-def start(request: Request, output: Path | None) -> int:
+def start(request: Request, output: Path | None, programs: Path | None = None) -> int:
     """Run into a new folder, or into an empty one that is named, and return the exit status.
+
+    `programs` is the folder in which compiled ones are kept, None where none are.
 
     Raises UsageError, and then nothing was run.
     """
@@ -49,7 +51,7 @@ def start(request: Request, output: Path | None) -> int:
         raise UsageError("--lengthscale needs --data")
     if output is not None:
         folders.check(output)
-    prepared = Prepared(request)
+    prepared = Prepared(request, programs)
     began = folders.now()
     folder = folders.make(output, "proofs_report", began, request.seed)
     try:
@@ -61,7 +63,7 @@ def start(request: Request, output: Path | None) -> int:
     return _execute(prepared, folder, blocks, began)
 
 
-def resume(folder: Path, budget: float | None) -> int:
+def resume(folder: Path, budget: float | None, programs: Path | None = None) -> int:
     """Go on with the run of a folder, and return the exit status.
 
     A finished run stays as it is, but for pages that are missing or not those of its report, unless a `budget`
@@ -79,7 +81,7 @@ def resume(folder: Path, budget: float | None) -> int:
             return AS_EXPECTED if report["as_expected"] else NOT_AS_EXPECTED
         if budget is not None:
             request = dataclasses.replace(request, budget=budget)
-        prepared = Prepared(request)
+        prepared = Prepared(request, programs)
         prepared.check(manifest, folder)
         blocks = checkpoints.resume(folder)
     except checkpoints.CheckpointError as error:
@@ -147,6 +149,7 @@ def _run_and_report(prepared: Prepared, folder: Path, blocks: Checkpoint, began:
                 checkpoint=blocks,
                 budget=budget,
                 workers=min(os.cpu_count() or 1, WORKERS),
+                kept=prepared.kept(),
             )
             gc.freeze()  # what is there now stays, and would be looked through again and again
             for result in iterate(claims, options):

@@ -21,6 +21,7 @@ from proofs_check.usage import PROG, UsageError
 
 if TYPE_CHECKING:
     from proofs_check.claim import Claim
+    from proofs_check.engine.programs import Kept
 
 FLOAT32 = (
     "in float32 numbers that are meant to be equal may differ by 0.0012 of what is compared (10^4 epsilons; some "
@@ -60,9 +61,9 @@ class Request:
 class Prepared:
     """A request that is sound: its data read, its claims chosen."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, programs: Path | None = None) -> None:
         """Raise UsageError where the data or the choice of claims is not sound."""
-        self.request = request
+        self.request, self._programs = request, programs
         from proofs_check.register import claims, outlines
 
         rows = _rows(request.data)
@@ -96,6 +97,18 @@ class Prepared:
             "platform": str(jax.devices()[0].platform),
             "flags": self.flags,
         }
+
+    def kept(self) -> Kept | None:
+        """Return the programs kept for runs like this one, None with a user's data, which may be in them."""
+        from proofs_check.engine.programs import Kept
+
+        if self._programs is None or self.request.data is not None:
+            return None
+        mine = self.manifest("")
+        return Kept(
+            self._programs,
+            repr([self.request.profile, *(mine[k] for k in ("program", "versions", "platform", "flags"))]),
+        )
 
     def check(self, manifest: Mapping[str, Any], folder: Path) -> None:
         """Raise UsageError where resuming the run of a manifest would mix numbers that do not belong together."""

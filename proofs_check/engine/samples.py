@@ -11,7 +11,8 @@ import numpy as np
 from proofs_check.claim import Control, Exact, Form, Identity, Inequality, Setting, Trial
 from proofs_check.engine import judge
 from proofs_check.engine.checkpoint import Checkpoint
-from proofs_check.engine.draws import BLOCK, Draw, derive_key, name_of
+from proofs_check.engine.draws import BLOCK, Draw, derive_key
+from proofs_check.engine.programs import Kept, name_of
 
 
 @dataclass
@@ -46,13 +47,15 @@ class Samples:
 
     `want` first says how many trials each part needs, `first` then returns them: a shared sample grows by blocks, and
     each part gets its beginning. Samples are numbered in the order in which they are wanted, so that their labels in a
-    checkpoint do not depend on what was drawn. `drawn` is told of every further trial.
+    checkpoint do not depend on what was drawn. `drawn` is told of every further trial; `kept` are programs of earlier
+    runs.
     """
 
     claim_id: str
     seed: int
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
     drawn: Callable[[int], None] = lambda _: None
+    kept: Kept | None = None
     _samples: dict[Any, _Sample] = field(default_factory=dict)
 
     def want(self, part: Form | Control, counts: Sequence[int]) -> None:
@@ -106,7 +109,9 @@ class Samples:
         if place not in self._samples:
             key = derive_key(self.seed, self.claim_id, name_of(trial), setting.name)
             label = "\x1f".join((self.claim_id, str(len(self._samples)), name_of(trial), setting.name))
-            self._samples[place] = _Sample(label, lambda block: Draw(trial, key, setting, block=block))
+            self._samples[place] = _Sample(
+                label, lambda block: Draw(trial, key, setting, block=block, name=label, kept=self.kept)
+            )
         return self._samples[place]
 
 

@@ -13,6 +13,7 @@ from proofs_check.claim import Claim, Control, Exact, Form, Identity, Inequality
 from proofs_check.engine import judge
 from proofs_check.engine.checkpoint import Checkpoint
 from proofs_check.engine.draws import Profile, Progress
+from proofs_check.engine.programs import Kept
 from proofs_check.engine.result import ClaimResult, count_not_finite, rejected
 from proofs_check.engine.samples import Samples
 
@@ -46,6 +47,7 @@ class Options:
     checkpoint : holds blocks of trials that are not drawn again, and keeps every new one.
     budget : time to go on where verdicts are open.
     workers : so many claims are under way at once, each in a thread.
+    kept : programs of earlier runs.
     """
 
     profile: Profile
@@ -56,6 +58,7 @@ class Options:
     checkpoint: Checkpoint | None = None
     budget: Budget | None = None
     workers: int = 1
+    kept: Kept | None = None
 
 
 @dataclass
@@ -79,7 +82,7 @@ class Work:
     def __init__(self, claim: Claim, options: Options, alpha: float, late: Callable[[], bool]) -> None:
         """Register what every part wants; `late` tells whether the time is over."""
         self.claim, self.round = claim, 0
-        self.samples = Samples(claim.id, options.seed, options.checkpoint or Checkpoint())
+        self.samples = Samples(claim.id, options.seed, options.checkpoint or Checkpoint(), kept=options.kept)
         self._options, self._late, self._seconds = options, late, 0.0
         names = [control.name for control in claim.controls]
         if len(set(names)) < len(names):

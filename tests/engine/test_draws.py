@@ -27,7 +27,7 @@ from proofs_check.claim import (
     Setting,
     Tail,
 )
-from proofs_check.engine import draws, limits, stopping
+from proofs_check.engine import draws, limits, programs, stopping
 from proofs_check.engine import judge as judging
 from proofs_check.engine.draws import FULL, QUICK, Profile, derive_key, sample
 from proofs_check.engine.result import rejected
@@ -346,12 +346,12 @@ def test_the_batch_shrinks_until_a_block_fits_into_memory(x64, monkeypatch):
     key = jax.random.key(0)
     free = draws.Draw(trial, key, place_, block=16)
     expected = free(0)
-    monkeypatch.setattr(draws, "MEMORY", 64 * 1024)
-    draws._program.cache_clear()
+    monkeypatch.setattr(programs, "MEMORY", 64 * 1024)
+    programs.program_of.cache_clear()
     small = draws.Draw(trial, key, place_, block=16)
     np.testing.assert_allclose(small(0), expected, rtol=1e-12)
-    assert 1 <= small.batch < free.batch == 16
-    draws._program.cache_clear()
+    assert 1 <= small.program.batch < free.program.batch == 16
+    programs.program_of.cache_clear()
 
 
 EIGHT = """
@@ -394,3 +394,47 @@ def test_a_check_gets_of_key_and_setting_what_it_asks_for():
         (lambda *, power=2: power, 2),
     ):
         assert evaluate(function, "the key", setting) == got
+
+
+def kept_run(folder, trial, of="this version"):
+    """Draw as a new process would; return the numbers, and how often the trial was traced."""
+    traces = []
+
+    def counted(key, population, numbers):
+        traces.append(1)
+        return trial(key, population, numbers)
+
+    draw = draws.Draw(counted, jax.random.key(1), GRID[0], block=32, name="a", kept=programs.Kept(folder, of))
+    return draw(64), len(traces)
+
+
+def test_a_kept_program_gives_the_same_numbers_without_being_traced(x64, tmp_path):
+    expected, traced = kept_run(tmp_path, waiting_time)
+    (path,) = tmp_path.iterdir()
+    found, again = kept_run(tmp_path, waiting_time)
+    assert traced and not again and np.array_equal(found, expected)
+    assert kept_run(tmp_path, waiting_time, of="another version")[1]
+    for damage in (path.read_bytes()[:100], b"", b"\x78" + bytes(99)):
+        path.write_bytes(damage)
+        found, traced = kept_run(tmp_path, waiting_time)
+        assert traced and np.array_equal(found, expected)
+    constant = np.arange(3.0)
+    for _ in range(2):  # what a trial holds as an array is in no file
+        assert kept_run(tmp_path / "no folder", lambda k, p, n: waiting_time(k, p, n) + jnp.asarray(constant)[1])[1]
+
+
+def test_what_is_heavy_runs_in_smaller_batches_and_is_optimised(x64, monkeypatch):
+    def trial(key, population, numbers, *, n):
+        rows = jax.random.normal(key, (n, 8))
+        return jax.lax.scan(lambda s, row: (jnp.sin(s) + row, None), rows[0], rows)[0].sum()
+
+    key, options, compiled = jax.random.key(0), [], programs._compiled
+    monkeypatch.setattr(programs, "_compiled", lambda low, how: options.append(how) or compiled(low, how))
+    batches = []
+    for n in (3, 800, 20_000):
+        draw = draws.Draw(trial, key, Setting("here", shapes={"n": n}))
+        single = float(trial(jax.random.fold_in(key, 5), None, {}, n=n))
+        np.testing.assert_allclose(draw(0)[5], single, rtol=1e-12)
+        batches.append(draw.program.batch)
+    assert batches == [128, 128, 16]
+    assert options == [programs._UNOPTIMISED, programs._OPTIMISED, programs._OPTIMISED]

@@ -91,7 +91,7 @@ def test_a_file_is_written_as_a_whole_or_not_at_all(before, way, tmp_path):
 @pytest.fixture
 def whole(monkeypatch, tmp_path, capsys):
     """Compile a toy, work in an empty folder, and return the report of a run that nothing stopped, in the folder w."""
-    registry = types.SimpleNamespace(claims=lambda **options: [CLAIM])
+    registry = types.SimpleNamespace(claims=lambda *_, only: [CLAIM], outlines=lambda: [CLAIM])
     monkeypatch.setitem(sys.modules, "proofs_check.register", registry)
     monkeypatch.setattr(draws, "PROFILES", {"quick": toys.PROFILE})
     monkeypatch.setattr(job, "WORKERS", 1)
@@ -256,7 +256,9 @@ import itertools, sys, time
 sys.path.insert(0, {str(Path(__file__).resolve().parents[1])!r})
 from engine import test_files as t
 t.checkpoint.digest_of_program = lambda: "0"
-sys.modules["proofs_check.register"] = t.types.SimpleNamespace(claims=lambda **options: [t.CLAIM])
+sys.modules["proofs_check.register"] = t.types.SimpleNamespace(
+    claims=lambda *_, only: [t.CLAIM], outlines=lambda: [t.CLAIM]
+)
 t.draws.PROFILES = {{"quick": t.toys.PROFILE}}
 for name, call in t.CALLS.items():  # so that kills come between calls, too
     setattr(t.files, name, lambda *args, call=call: (time.sleep(0.002), call(*args))[1])

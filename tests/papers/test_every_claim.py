@@ -28,7 +28,7 @@ from proofs_check.claim import (
     Tail,
     Undecided,
 )
-from proofs_check.engine import draws, judge, run
+from proofs_check.engine import draws, judge, programs, run
 
 PAPERS = ("kpotufe2020", "amini2021", "chen2016", "ghashami2016", "jaxkern")
 WITHOUT_DRAWS = Identity | Inequality | Exact | Undecided
@@ -192,6 +192,6 @@ def test_no_true_statement_is_refuted_in_float32_and_every_control_is(paper):
                 judged += len(found.forms)
                 if not found.as_expected:
                     wrong.append((claim.id, seed, found.notes, [(n, v.status, v.because) for n, _, v in found.forms]))
-        draws._program.cache_clear()  # seeds share programs, claims hardly do, and those of all fill the memory
+        programs.program_of.cache_clear()  # seeds share programs, claims hardly do, and those of all fill the memory
         jax.clear_caches()
     assert judged and not wrong, wrong
