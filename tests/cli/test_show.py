@@ -26,7 +26,7 @@ TEN = {
 
 @pytest.fixture(scope="module")
 def known():
-    return register.claims()
+    return register.outlines()
 
 
 @pytest.mark.parametrize("place", TEN)
@@ -34,7 +34,7 @@ def test_a_place_leads_to_the_lines_of_its_check_its_bound_and_its_proof(known, 
     name, bound = TEN[place]
     (claim,) = show.at_place(known, place)
     assert claim.id == name
-    told = "\n".join(show.lines(claim))
+    told = "\n".join(show.lines(*register.claims(only=[name])))
     found = re.findall(r"^(check|bound|proof): ([\w./]+):(\d+)(?:, (\w+))?$", told, re.MULTILINE)
     kinds = {kind for kind, *_ in found}
     assert kinds == {"check", "proof"} | ({"bound"} if bound else set())
@@ -45,8 +45,7 @@ def test_a_place_leads_to_the_lines_of_its_check_its_bound_and_its_proof(known, 
     assert not bound or bound in {function for kind, *_, function in found if kind == "bound"}
 
 
-def test_the_command_takes_the_words_of_a_place(monkeypatch, capsys, known):
-    monkeypatch.setattr(register, "claims", lambda only: [claim for claim in known if claim.id in only])
+def test_the_command_takes_the_words_of_a_place(monkeypatch, capsys):
     monkeypatch.setattr(request, "set_precision", lambda dtype: None)
     assert command.main(["show", "ghashami2016", "lemma  3.4"]) == 0
     by_place = capsys.readouterr().out

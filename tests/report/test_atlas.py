@@ -12,7 +12,7 @@ import pytest
 from proofs_check.cli import atlas as command
 from proofs_check.engine.draws import QUICK
 from proofs_check.engine.run import run
-from proofs_check.register import PAPERS, claims, entries
+from proofs_check.register import PAPERS, claims, entries, outlines
 from proofs_check.report import atlas, errata, margins, record
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -23,13 +23,13 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.fixture(scope="module")
 def registered():
-    with jax.enable_x64(True):
-        return {claim.id: claim for claim in claims()}
+    return {claim.id: claim for claim in outlines()}
 
 
 @pytest.fixture(scope="module")
-def chosen(registered):
-    return [claim for name, claim in registered.items() if name in QUICKLY]
+def chosen():
+    with jax.enable_x64(True):
+        return claims(only=QUICKLY)
 
 
 @pytest.fixture(scope="module")
