@@ -136,10 +136,9 @@ def kernel_pca(
         "num_components", num_components, maximum=landmarks.shape[0], limit="the number of landmarks"
     )
     centered, normalized = checks.flag("centered", centered), checks.flag("normalized", normalized)
-    C, largest, mean = _scatter(kernel, landmarks, centered)
-    return _kernel_pca(
-        kernel, landmarks, C, largest, mean, host_eigenpairs(C, num_components), num_components, centered, normalized
-    )
+    scatter = _scatter(kernel, landmarks, centered)
+    pairs = host_eigenpairs(scatter[0], num_components)
+    return _kernel_pca(kernel, landmarks, scatter, pairs, num_components, centered, normalized)
 
 
 @partial(jax.jit, static_argnums=2)
@@ -150,21 +149,12 @@ def _scatter(kernel: Kernel, landmarks: jax.Array, centered: bool) -> tuple[jax.
     return _center(K) if centered else K, jnp.max(jnp.abs(K)), mean
 
 
-@partial(jax.jit, static_argnums=(6, 7, 8))
+@partial(jax.jit, static_argnums=(4, 5, 6))
 def _kernel_pca(
-    kernel: Kernel,
-    landmarks: jax.Array,
-    C: jax.Array,
-    largest: jax.Array,
-    mean: jax.Array,
-    pairs: Any,
-    num_components: int,
-    centered: bool,
-    normalized: bool,
+    kernel: Kernel, landmarks: jax.Array, scatter: Any, pairs: Any, count: int, centered: bool, normalized: bool
 ) -> KernelPCA:
-    projection, eigenvalues = eigen_rows(
-        C, num_components, power=-0.5 if normalized else 0.0, largest=largest, pairs=pairs
-    )
+    C, largest, mean = scatter
+    projection, eigenvalues = eigen_rows(C, count, power=-0.5 if normalized else 0.0, largest=largest, pairs=pairs)
     if centered:
         # Orthogonal to 1 already, up to a rounding that the division by a small eigenvalue has made larger.
         projection = projection - jnp.mean(projection, axis=1, keepdims=True)
