@@ -76,4 +76,5 @@ def _positive(text: str) -> int:
 
 
 if __name__ == "__main__":
+    _machine.large_pages()
     sys.exit(main())

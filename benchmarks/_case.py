@@ -59,6 +59,7 @@ class Case:
     `make(small)` returns the work. Targets: `at_least` says how many times faster than a peer we want to be, `at_most`
     how many times the floor we may take. `rounds` is how often each function is timed by default. With
     `one_blas_thread` BLAS uses one thread for all: small decompositions are slower with two, whoever calls them.
+    `sweep` names the cases it is one of, and how many times faster than their first peer the median is to be.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Case:
     at_most: float | None = None
     rounds: int = 7
     one_blas_thread: bool = False
+    sweep: tuple[str, float] | None = None
 
 
 @dataclass(frozen=True)

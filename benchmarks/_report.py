@@ -1,6 +1,7 @@
 """Show results: lines for a terminal while cases run, and Markdown tables for the documentation."""
 
-from collections.abc import Mapping
+import statistics
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 Result = Mapping[str, Any]
@@ -23,8 +24,7 @@ def _comparison_lines(result: Result) -> list[str]:
     if result["recompiled"]:
         out.append(f"  RECOMPILED: {result['recompiled']} programs while it was timed")
     for name, peer in result["peers"].items():
-        faster = f"we are {interval(peer['faster'])} times faster{goal(peer, 'at least')}"
-        out.append(f"  {name:<38} {seconds(peer['median_s']):>9}   {faster}")
+        out.append(f"  {name:<38} {seconds(peer['median_s']):>9}   times slower than ours: {ahead(peer)}")
     floor = result["floor"]
     if floor:
         over = f"we take {interval(floor['over'])} times the floor{goal(floor, 'at most')}"
@@ -63,9 +63,11 @@ def table(document: Mapping[str, Any]) -> str:
     device, versions = document["device"], document["versions"]
     named = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
     out = [
-        f"{device['processor']}, {device['threads']} threads; {named}; {document['date'][:10]}."
+        f"{device['processor']}, {device['threads']} threads, GLIBC_TUNABLES={device['malloc']}; {named}; "
+        f"{document['date'][:10]}."
         + (" Sizes of the smoke test: these times mean nothing." if document["small"] else ""),
         "",
+        *_sweeps(document["cases"]),
         "| case | ours | peer | its time | times faster (95 %) | over the floor (95 %) | compilation |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
@@ -77,7 +79,7 @@ def table(document: Mapping[str, Any]) -> str:
         first = (f"{case['name']}: {case['what']}", seconds(case["ours"]["median_s"]))
         last = (over, seconds(case["compile_s"]))
         for name, peer in case["peers"].items():
-            middle = (name, seconds(peer["median_s"]), interval(peer["faster"]) + goal(peer, "at least"))
+            middle = (name, seconds(peer["median_s"]), ahead(peer))
             out.append(f"| {' | '.join((*first, *middle, *last))} |")
             first, last = ("", ""), ("", "")
     if grown:
@@ -91,6 +93,33 @@ def table(document: Mapping[str, Any]) -> str:
             name = said = ""
     failed = [f"- {case['name']} was not compared: {case['error']}" for case in document["cases"] if "error" in case]
     return "\n".join([*out, *(["", *failed] if failed else [])]) + "\n"
+
+
+def _sweeps(cases: Sequence[Result]) -> list[str]:
+    """Return a table of the sweeps, the worst of each first; nothing where there are none."""
+    sweeps: dict[tuple[str, float], list[Result]] = {}
+    for case in cases:
+        if case.get("sweep"):
+            sweeps.setdefault(tuple(case["sweep"]), []).append(case)
+    out = [
+        "| sweep | worst shape | times faster there | median | most over the floor |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for (name, target), members in sweeps.items():
+        first = [(next(iter(case["peers"].values())), case["what"]) for case in members]
+        ratios = sorted((peer["faster"]["median"], what) for peer, what in first if peer["repeats"])
+        if not ratios:
+            continue
+        middle = statistics.median(ratio for ratio, _ in ratios)
+        said = f"{middle:.3g} of {len(ratios)}{goal({'target': target, 'met': middle >= target}, 'at least')}"
+        floor = max(case["floor"]["over"]["median"] for case in members)
+        out.append(f"| {name} | {ratios[0][1]} | {ratios[0][0]:.3g} | {said} | {floor:.3g} |")
+    return [*out, ""] if len(out) > 2 else []
+
+
+def ahead(peer: Mapping[str, Any]) -> str:
+    """Return how many times faster than a peer ours is, where its time repeats."""
+    return interval(peer["faster"]) + goal(peer, "at least") if peer["repeats"] else "peer's time does not repeat"
 
 
 def seconds(value: float) -> str:

@@ -21,7 +21,7 @@ REGISTRY: dict[str, Case | Growth] = {
 
 
 _NO_TARGETS: dict[type, dict[str, Any]] = {
-    Case: {"at_least": {}, "at_most": None},
+    Case: {"at_least": {}, "at_most": None, "sweep": None},
     Growth: {"exponent": None, "most_bytes": None},
 }
 """Targets are for full sizes."""
@@ -53,7 +53,8 @@ def _compare(case: Case, rounds: int, is_small: bool) -> dict[str, Any]:
     peers = {}
     for name, theirs in times.peers.items():
         ratio = _timing.paired_ratio(theirs, times.ours)
-        peers[name] = _times(theirs) | {"faster": dataclasses.asdict(ratio)} | _target(case.at_least.get(name), ratio)
+        peers[name] = _times(theirs) | {"faster": dataclasses.asdict(ratio), "repeats": _timing.repeats(theirs)}
+        peers[name] |= _target(case.at_least.get(name), ratio)
     found: dict[str, Any] = {
         "items": work.items,
         "unit": work.unit,
@@ -64,6 +65,7 @@ def _compare(case: Case, rounds: int, is_small: bool) -> dict[str, Any]:
         "ours": _times(times.ours) | {"per_second": work.items / statistics.median(times.ours)},
         "peers": peers,
         "floor": None,
+        "sweep": case.sweep,
         "checked": times.checked,
     }
     if work.floor:

@@ -16,6 +16,9 @@ PAUSE = 0.05
 
 LEVEL = 0.95
 
+REPEATED = 0.15
+"""How far from their median the times of a peer may be: otherwise no ratio is published."""
+
 
 @dataclass(frozen=True)
 class Ratio:
@@ -38,6 +41,13 @@ def paired_ratio(numerators: Sequence[float], denominators: Sequence[float]) -> 
     k = max(int(stats.binom.ppf((1 - LEVEL) / 2, n, 0.5)), 1)
     coverage = 1 - 2 * float(stats.binom.cdf(k - 1, n, 0.5))
     return Ratio(statistics.median(ratios), ratios[k - 1], ratios[n - k], max(coverage, 0.0))
+
+
+def repeats(times: Sequence[float]) -> bool:
+    """Tell whether the middle half of the times is within 15 % of their median."""
+    ordered, quarter = sorted(times), len(times) // 4
+    low, high = ordered[quarter], ordered[-1 - quarter]
+    return max(high - statistics.median(times), statistics.median(times) - low) <= REPEATED * statistics.median(times)
 
 
 class Compilations:

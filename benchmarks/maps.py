@@ -1,5 +1,6 @@
 """Feature maps: fitting or drawing them, mapping many points, and derivatives of an embedding."""
 
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -224,6 +225,32 @@ def _fourier_sizes(small: bool, *full: int) -> tuple[int, ...]:
     return (1500, 10, 64) if small else full
 
 
+def _sweep() -> tuple[Case, ...]:
+    """Return the sweep: rows and dimensions cross, the other sizes alternate so that each meets small and large."""
+    cases = []
+    for i, (rows, dim) in enumerate(itertools.product((20_000, 200_000), (20, 90, 300))):
+        n, d, m = (100, 350)[i % 2], (20, 40)[i // 2 % 2], (256, 1024)[i % 2]
+        where = f"{rows:,} points of dimension {dim} to"
+        by_landmarks = Case(
+            f"sweep-jl-{rows}-{dim}",
+            f"{where} {d} features by {n} landmarks",
+            lambda s, sizes=(rows, dim, n, d): _landmark_map(s, _sizes(s, *sizes), _kernel_jl),
+            {"sklearn Nystroem": 3},
+            1.25,
+            sweep=("Kernel JL", 4),
+        )
+        by_phases = Case(
+            f"sweep-fourier-{rows}-{dim}",
+            f"{where} {m:,} paired Fourier features",
+            lambda s, sizes=(rows, dim, m): _fourier(s, _fourier_sizes(s, *sizes), features.paired_fourier),
+            {"sklearn RBFSampler": 1},
+            1.25,
+            sweep=("paired Fourier", 1.2),
+        )
+        cases += [by_landmarks, by_phases]
+    return tuple(cases)
+
+
 _LARGE, _FOURIER, _FAST = (200_000, 115, 400, 50), (200_000, 115, 1024), (5_000, 2048, 8192)
 _HAND = {"numpy": 1.0, "numpy threads": 1.0}
 
@@ -281,4 +308,5 @@ CASES = (
         lambda s: _fourier(s, _fourier_sizes(s, *_FAST), features.fastfood),
     ),
     Case("gradient", "gradient of an embedding of 20,000 points in the points and the lengthscale", _gradient),
+    *_sweep(),
 )

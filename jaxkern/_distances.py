@@ -7,6 +7,7 @@ error says that it does not matter, once for all pairs, and the direct form wher
 is as fast.
 """
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -20,14 +21,16 @@ HIGHEST = lax.Precision.HIGHEST
 
 FEW = 8
 """Dimensions up to which direct differences are as fast as a product; terms that are summed before they are added."""
-_COLUMNS = 64
-"""Columns of one matrix product: the rounding of a sum grows with its length."""
-_UNROLLED = 8
+_COLUMNS = 32
+"""Most columns of one matrix product: the rounding of a sum grows with its length."""
+_UNROLLED = 16
 """Products that are written out; more are a loop, which is one program however many there are."""
 _TOLERANCE = {"float32": 1e-5, "float64": 1e-11}
 """The error of a kernel value with K(x, x) = 1 up to which the product form serves."""
 _VALUE = 4
 """Roundings of a kernel value in [0, 1] given its sum."""
+_CENTRING = 8
+"""Roundings of |x|^2 + |y|^2 that centred and scaled points bring into their squared distance, at most."""
 
 
 def center_of(Y: jax.Array) -> jax.Array:
@@ -59,18 +62,24 @@ def _everywhere(size: int, batched: list[bool], choice: jax.Array) -> tuple[jax.
     return everywhere(jnp.all(choice)), False
 
 
-def squared_distances(X: jax.Array, Y: jax.Array, scale: jax.Array, slope: Any = 0.5) -> jax.Array:
+def squared_distances(
+    X: jax.Array, Y: jax.Array, scale: jax.Array, slope: Any = 0.5, profile: Callable[..., jax.Array] = jnp.asarray
+) -> jax.Array:
     """Return (|x_i - y_j|^2 / scale^2)_ij, shape (n, m), in the form that is accurate enough; 0 where x_i is y_j.
 
-    `slope` bounds the derivative of what is made of them: slope times the error is at most 1e-5 in float32 and 1e-11 in
-    float64, or direct differences are taken. For all of a batch under `vmap`, if one of its sets needs them.
+    `slope` bounds the derivative of what is made of them: the error of that is at most 1e-5 in float32 and 1e-11 in
+    float64, or direct differences are taken. For all of a batch under `vmap`, if one of its sets needs them. With a
+    `profile` this is applied to them, within either branch: in one pass over the entries.
     """
     if X.shape[1] <= FEW:
-        return squared_distances_direct(X, Y, scale)
+        return profile(squared_distances_direct(X, Y, scale))
     A, B, first, second = centered(X, Y, scale)
     near = _serves(first, second, X.shape[1], slope)
-    product = partial(product_form, A, B, first, second)
-    return lax.cond(near, product, partial(squared_distances_direct, X, Y, scale))
+    return lax.cond(
+        near,
+        lambda: profile(product_form(A, B, first, second)),
+        lambda: profile(squared_distances_direct(X, Y, scale)),
+    )
 
 
 def squared_distances_direct(X: jax.Array, Y: jax.Array, scale: jax.Array) -> jax.Array:
@@ -127,28 +136,29 @@ def _serves(first: jax.Array, second: jax.Array, dim: int, slope: Any) -> jax.Ar
 def _product_error(first: jax.Array, second: jax.Array, dim: int, slope: Any) -> jax.Array:
     """Return a bound of the error that the product form leaves in values of a function of such a slope.
 
-    Twice that of the squares: what may be zero is made zero.
+    Twice that of the squares: what may be zero is made zero. Centred points x have two roundings of |x| each, which a
+    squared distance s takes sqrt(s) times twice, and sqrt(s) |K'(s)| <= sqrt(slope / e).
     """
-    squares = product_rounding(jnp.max(first), jnp.max(second), dim)
-    return 2 * slope * squares + _VALUE * jnp.finfo(first.dtype).eps / 2
+    first, second = jnp.max(first), jnp.max(second)
+    centring = _CENTRING / 2 * jnp.sqrt(slope / math.e * 2 * (first + second))
+    squares = 2 * slope * product_rounding(first, second, dim, centring=0)
+    return squares + (centring + _VALUE) * jnp.finfo(first.dtype).eps / 2
 
 
-def product_rounding(first: jax.Array, second: jax.Array, dim: int) -> jax.Array:
+def product_rounding(first: jax.Array, second: jax.Array, dim: int, *, centring: int = _CENTRING) -> jax.Array:
     """Return a bound of the error of the product form, from squared norms of centred points."""
     cross, norms = _roundings(dim)
-    return jnp.finfo(first.dtype).eps / 2 * (2 * cross * jnp.sqrt(first * second) + norms * (first + second))
+    size = first + second
+    return jnp.finfo(first.dtype).eps / 2 * (2 * cross * jnp.sqrt(first * second) + (norms + centring) * size)
 
 
-def _roundings(dim: int) -> tuple[float, float]:
+def _roundings(dim: int) -> tuple[int, int]:
     """Return how many roundings of |x| |y| are in <x, y>, and how many of |x|^2 + |y|^2 in all that is added to it.
 
-    <x, y> is a sum over blocks of 64 columns, |x|^2 one over blocks of 16, and 16 of these; to them come the rounding
-    of the centred points and that of the last operations.
+    <x, y> is a sum over blocks of equally many columns, |x|^2 one of pairs of pairs, and the last operations are three.
     """
-    cross, norms = min(dim, _COLUMNS) + dim / _COLUMNS, 11
-    while dim > 1:
-        norms, dim = norms + min(dim, 16), -(-dim // 16)
-    return cross, norms
+    parts = -(-dim // _COLUMNS)
+    return -(-dim // parts) + parts, dim.bit_length() + 4
 
 
 def centered(X: jax.Array, Y: jax.Array, scale: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
@@ -158,8 +168,8 @@ def centered(X: jax.Array, Y: jax.Array, scale: jax.Array) -> tuple[jax.Array, j
 
     def squared_norms(A: jax.Array) -> jax.Array:
         sums = A * A
-        while sums.shape[1] > 1:
-            sums = jnp.pad(sums, ((0, 0), (0, -sums.shape[1] % 16))).reshape(A.shape[0], -1, 16).sum(axis=2)
+        while (half := sums.shape[1] // 2) > 0:
+            sums = jnp.concatenate([sums[:, :half] + sums[:, half : 2 * half], sums[:, 2 * half :]], axis=1)
         return sums[:, 0]
 
     return A, B, squared_norms(A), squared_norms(B)
@@ -179,13 +189,14 @@ def product_form(X: jax.Array, Y: jax.Array, first: jax.Array, second: jax.Array
 def _products(X: jax.Array, Y: jax.Array) -> jax.Array:
     """Return X Y^T, a block of columns after the other."""
     parts = -(-X.shape[1] // _COLUMNS)
+    width = -(-X.shape[1] // parts)
     if parts <= _UNROLLED:
-        ends = [slice(_COLUMNS * k, _COLUMNS * (k + 1)) for k in range(parts)]
+        ends = [slice(width * k, width * (k + 1)) for k in range(parts)]
         return sum(jnp.matmul(X[:, end], Y[:, end].T, precision=HIGHEST) for end in ends)  # type: ignore[return-value]
-    X, Y = (jnp.pad(A, ((0, 0), (0, parts * _COLUMNS - A.shape[1]))) for A in (X, Y))
+    X, Y = (jnp.pad(A, ((0, 0), (0, parts * width - A.shape[1]))) for A in (X, Y))
 
     def add(k: jax.Array, total: jax.Array) -> jax.Array:
-        x, y = (lax.dynamic_slice_in_dim(A, _COLUMNS * k, _COLUMNS, 1) for A in (X, Y))
+        x, y = (lax.dynamic_slice_in_dim(A, width * k, width, 1) for A in (X, Y))
         return total + jnp.matmul(x, y.T, precision=HIGHEST)
 
     return lax.fori_loop(0, parts, add, jnp.zeros((X.shape[0], Y.shape[0]), X.dtype))

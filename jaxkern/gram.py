@@ -15,7 +15,8 @@ from jaxkern.kernels import Kernel, KernelLike, as_kernel
 
 __all__ = ["center", "gram", "gram_matmul", "kernel_distance", "rounding"]
 
-_TILE_ENTRIES = 512 * 1024
+_TILE_ENTRIES = 256 * 1024
+_LEAST_ROWS = 256
 _TILE_SIDE = 1024
 
 
@@ -199,7 +200,7 @@ def _tile_sides(n: int, m: int, block_size: int | None) -> tuple[int, int]:
     if block_size is None:
         rows = cols = _TILE_SIDE
         if m <= 2 * _TILE_SIDE:
-            cols, rows = m, max(_TILE_SIDE, _TILE_ENTRIES // m)
+            cols, rows = m, max(_LEAST_ROWS, _TILE_ENTRIES // m)
     else:
         rows = cols = block_size
     return tuple(-(-size // -(-size // side)) for size, side in ((n, rows), (m, cols)))  # type: ignore[return-value]

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from numpy.polynomial import chebyshev
 
 from jaxkern import checks
 from jaxkern._blocks import by_blocks
@@ -246,10 +247,10 @@ def _paired_rows(phi: Any, X: jax.Array) -> jax.Array:
     return by_blocks(_paired_block, phi, X, block_size=_block_size(phi))
 
 
-def _paired_block(phi: Any, X: jax.Array) -> jax.Array:
+def _paired_block(phi: Any, X: jax.Array) -> tuple[jax.Array, jax.Array]:
     turns, amplitude = _reduced_turns(phi, X), phi._amplitude(1 / phi.num_frequencies, X.dtype)
     # sin a = cos(a - pi / 2)
-    return jnp.concatenate([amplitude * _cos_of_turns(turns), amplitude * _cos_of_turns(turns - 0.25)], axis=1)
+    return amplitude * _cos_of_turns(turns), amplitude * _cos_of_turns(turns - 0.25)
 
 
 @jax.jit
@@ -273,16 +274,26 @@ def _reduced_turns(phi: Any, X: jax.Array) -> jax.Array:
     mapped by digits. Each row for itself: its features do not depend on the others. Derivatives are those of the
     product.
     """
-    turns = _fraction(phi._turns(X))
+    return _fraction(_corrected(phi._turns(X), phi, X))
+
+
+@jax.custom_jvp
+def _corrected(turns: jax.Array, phi: Any, X: jax.Array) -> jax.Array:
+    """Return the phases, by digits where they need it."""
     unit = jnp.finfo(X.dtype).eps / 2
-    sizes = jnp.sqrt(jnp.sum((2 * math.pi * X / phi._turn(X.dtype)) ** 2, axis=1))
-    near = lax.stop_gradient(6 * unit * sizes * phi._mean_length()) <= _TOLERANCE[X.dtype.name]
+    sizes = jnp.sqrt(jnp.sum((X * (2 * math.pi / phi._turn(X.dtype))) ** 2, axis=1))
+    near = 6 * unit * sizes * phi._mean_length() <= _TOLERANCE[X.dtype.name]
 
-    def by_digits() -> jax.Array:
-        exact = lax.stop_gradient(phi)._turns_by_digits(lax.stop_gradient(X))
-        return turns + jnp.where(near[:, None], 0, exact - lax.stop_gradient(turns))
+    def by_digits(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        return jnp.where(near[:, None], state[0], phi._turns_by_digits(X)), jnp.ones((), bool)
 
-    return lax.cond(everywhere(jnp.all(near)), lambda: turns, by_digits)
+    # A loop of at most one turn, in place; a condition would copy the phases.
+    return lax.while_loop(lambda state: ~state[1], by_digits, (turns, everywhere(jnp.all(near))))[0]
+
+
+@_corrected.defjvp
+def _corrected_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
+    return _corrected(*primals), tangents[0]
 
 
 def turns_by_digits(X: jax.Array, rate: jax.Array, turn: jax.Array) -> jax.Array:
@@ -315,8 +326,8 @@ def _cos_of_turns(turns: jax.Array) -> jax.Array:
     """Return cos(2 pi t), with an absolute error of about one rounding of a number near 1, however large t is.
 
     Whole turns are subtracted exactly, r = t - round(t). Then cos(2 pi r) = sin(2 pi u), u = 1/4 - |r| in [-1/4, 1/4],
-    where few terms of the Taylor series are left. XLA's cosine in float32 takes several times longer on a CPU, since
-    it prepares for arguments that are not given in turns.
+    where few terms of a series are left. XLA's cosine in float32 takes several times longer on a CPU, since it prepares
+    for arguments that are not given in turns.
     """
     u = 0.25 - jnp.abs(_fraction(turns))
     square = u * u
@@ -338,8 +349,14 @@ def _fraction(turns: jax.Array) -> jax.Array:
     return turns - jnp.round(turns)
 
 
+def _interpolated(count: int) -> list[float]:
+    """Return the odd polynomial of so many terms that is sin(2 pi u) at Chebyshev points of [-1/4, 1/4]."""
+    series = chebyshev.chebinterpolate(lambda x: np.sin(math.pi / 2 * x), 2 * count - 1)
+    return [float(term) * 4.0 ** (2 * k + 1) for k, term in enumerate(chebyshev.cheb2poly(series)[1::2])]
+
+
 _SINE_TERMS = {
-    # What is left out is at most (pi / 2)^(2k + 1) / (2k + 1)! for k terms: 7e-10 and 1e-18.
-    dtype: [(-1) ** k * (2 * math.pi) ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(count)]
-    for dtype, count in (("float32", 7), ("float64", 11))
+    "float32": _interpolated(5),  # within 7e-9
+    # Taylor: what is left out is at most (pi / 2)^(2k + 1) / (2k + 1)! for k terms, 1e-18.
+    "float64": [(-1) ** k * (2 * math.pi) ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(11)],
 }

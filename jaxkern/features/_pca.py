@@ -13,7 +13,7 @@ from jaxkern._types import Array, ArrayLike, Float
 from jaxkern.features._projection import OffsetProjection
 from jaxkern.gram import _center, _gram, _product
 from jaxkern.kernels import Kernel, KernelLike, psd_kernel
-from jaxkern.linalg import eigen_rows, matmul
+from jaxkern.linalg import eigen_rows, host_eigenpairs, matmul
 from jaxkern.pytrees import pytree, static
 
 
@@ -114,9 +114,9 @@ def kernel_pca(
     -----
     Beyond the n^2 kernel evaluations, O(n^3) time and O(n^2) memory to fit, or O(n^2 num_components) a step of a
     partial eigensolver for few components of many landmarks: by the sizes alone, num_components at most n / 40 and n at
-    least 400 (`linalg.prefers_partial`). What does not converge is decomposed in full; totals and residuals are
-    exact in either case. Mapping N points takes N n num_components multiply-adds and N n kernel evaluations. The sign
-    of each feature is arbitrary.
+    least 400 (`linalg.prefers_partial`). On a CPU and outside of `jit` that is ARPACK while a cache holds K. What does
+    not converge is decomposed in full; totals and residuals are exact in either case. Mapping N points takes
+    N n num_components multiply-adds and N n kernel evaluations. The sign of each feature is arbitrary.
 
     Derivatives take a full decomposition. Those of inner products of features, of residuals and of sums of variances
     are right also where eigenvalues coincide, as long as num_components does not divide a group of equal ones. Source:
@@ -136,23 +136,28 @@ def kernel_pca(
         "num_components", num_components, maximum=landmarks.shape[0], limit="the number of landmarks"
     )
     centered, normalized = checks.flag("centered", centered), checks.flag("normalized", normalized)
-    return _kernel_pca(kernel, landmarks, num_components=num_components, centered=centered, normalized=normalized)
+    scatter = _scatter(kernel, landmarks, centered)
+    pairs = host_eigenpairs(scatter[0], num_components)
+    return _kernel_pca(kernel, landmarks, scatter, pairs, num_components, centered, normalized)
 
 
-@partial(jax.jit, static_argnames=("num_components", "centered", "normalized"))
-def _kernel_pca(
-    kernel: Kernel, landmarks: jax.Array, *, num_components: int, centered: bool, normalized: bool
-) -> KernelPCA:
+@partial(jax.jit, static_argnums=2)
+def _scatter(kernel: Kernel, landmarks: jax.Array, centered: bool) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return what is decomposed, the largest entry of K, whose rounding centring leaves, and the mean section."""
     K = _gram(kernel, landmarks)
-    # Centring leaves the rounding of the entries of K, however small what remains is.
-    C = _center(K) if centered else K
-    projection, eigenvalues = eigen_rows(
-        C, num_components, power=-0.5 if normalized else 0.0, largest=jnp.max(jnp.abs(K))
-    )
+    mean = jnp.mean(K, axis=1) if centered else jnp.zeros(K.shape[:1], K.dtype)
+    return _center(K) if centered else K, jnp.max(jnp.abs(K)), mean
+
+
+@partial(jax.jit, static_argnums=(4, 5, 6))
+def _kernel_pca(
+    kernel: Kernel, landmarks: jax.Array, scatter: Any, pairs: Any, count: int, centered: bool, normalized: bool
+) -> KernelPCA:
+    C, largest, mean = scatter
+    projection, eigenvalues = eigen_rows(C, count, power=-0.5 if normalized else 0.0, largest=largest, pairs=pairs)
     if centered:
         # Orthogonal to 1 already, up to a rounding that the division by a small eigenvalue has made larger.
         projection = projection - jnp.mean(projection, axis=1, keepdims=True)
-    mean = jnp.mean(K, axis=1) if centered else jnp.zeros(K.shape[:1], K.dtype)
     return KernelPCA(
         kernel=kernel,
         landmarks=landmarks,
@@ -160,7 +165,7 @@ def _kernel_pca(
         offset=matmul(projection, mean),
         eigenvalues=eigenvalues,
         rank=jnp.sum(eigenvalues > 0, dtype=jnp.int32),
-        total_variance=jnp.trace(C) / K.shape[0],
+        total_variance=jnp.trace(C) / C.shape[0],
         mean_square=jnp.mean(mean),
         centered=centered,
         normalized=normalized,

@@ -58,7 +58,7 @@ class _Radial(_Stationary):
         scale = self._scale(X.dtype)
         if self._slope is None:
             return self._profile(squared_distances_direct(X, Y, scale))
-        return self._profile(squared_distances(X, Y, scale, self._slope))
+        return squared_distances(X, Y, scale, self._slope, self._profile)
 
     def _rounding(self, X: jax.Array, Y: jax.Array) -> jax.Array:
         return rounding(X, Y, self._scale(X.dtype), self._slope)

@@ -11,7 +11,14 @@ from jaxkern.linalg._dense import (
     trace_power,
 )
 from jaxkern.linalg._krylov import Eigenpairs, largest_eigenpairs, largest_modulus_eigenpairs, start_block
-from jaxkern.linalg._leading import dense_restarts, eigen_rows, leading_eigh, leading_modulus_eigh, prefers_partial
+from jaxkern.linalg._leading import (
+    dense_restarts,
+    eigen_rows,
+    host_eigenpairs,
+    leading_eigh,
+    leading_modulus_eigh,
+    prefers_partial,
+)
 
 __all__ = [
     "HIGHEST",
@@ -20,6 +27,7 @@ __all__ = [
     "eigen_rows",
     "eigh",
     "eigvalsh",
+    "host_eigenpairs",
     "largest_eigenpairs",
     "largest_modulus_eigenpairs",
     "leading_eigh",

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from jaxkern.linalg._dense import eigh, matmul
 from jaxkern.linalg._krylov import BLOCKS, Priority, eigenpairs, signed, start_block
+
+_CACHE = 2**25
+"""Bytes of the largest matrix that is taken to stay in a cache between products."""
 
 
 def leading_eigh(A: jax.Array, *, num_values: int) -> tuple[jax.Array, jax.Array]:
@@ -36,8 +41,42 @@ def leading_modulus_eigh(A: jax.Array, *, num_values: int) -> tuple[jax.Array, j
     return _leading(A, num_values, jnp.abs)
 
 
+def host_eigenpairs(A: jax.Array, num_values: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return what `leading_eigh` does, by ARPACK; None where A is traced or not on a CPU, and where it does not serve.
+
+    For matrices that a cache holds: beyond, products with one vector are slow. ARPACK may find equal eigenvalues once
+    only; so all others must be below the last one found, less their rounding, which a Cholesky factor proves.
+    """
+    if isinstance(A, jax.core.Tracer) or not prefers_partial(A.shape[0], num_values) or A.nbytes > _CACHE:
+        return None
+    if {device.platform for device in A.devices()} != {"cpu"}:
+        return None
+    from scipy import linalg
+    from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh  # also the class of what did not converge
+
+    matrix, n = np.asarray(A).T, A.shape[0]  # columns in order, as BLAS wants them
+    size, eps = np.abs(matrix).max(), np.finfo(matrix.dtype).eps
+    if not 0 < size < np.finfo(matrix.dtype).max / n**2:  # where it is NaN, too
+        return None
+    symv, syrk = linalg.get_blas_funcs(("symv", "syrk"), (matrix,))
+    (potrf,) = linalg.get_lapack_funcs(("potrf",), (matrix,))
+    product = LinearOperator(matrix.shape, lambda v: symv(1, matrix, v.ravel(), lower=1), dtype=matrix.dtype)
+    start = np.random.default_rng(0).standard_normal(n).astype(matrix.dtype)
+    seed = {"rng": 0} if "rng" in inspect.signature(eigsh).parameters else {}
+    try:
+        values, vectors = eigsh(product, num_values, which="LA", v0=start, maxiter=n // (2 * num_values), **seed)
+    except ArpackError:
+        return None
+    rest = syrk(1, vectors * np.sqrt(np.maximum(values, 0)), beta=-1, c=matrix, lower=1)
+    rest.flat[:: n + 1] += values.min() + 100 * eps * np.abs(values).max()
+    if potrf(rest, lower=1, overwrite_a=1, clean=0)[1] != 0:
+        return None
+    order = np.argsort(-values)
+    return values[order], vectors[:, order]
+
+
 def eigen_rows(
-    A: jax.Array, num_rows: int, *, power: float, largest: jax.Array | float = 0.0
+    A: jax.Array, num_rows: int, *, power: float, largest: jax.Array | float = 0.0, pairs: Any = None
 ) -> tuple[jax.Array, jax.Array]:
     """Return the leading rows of Lambda^power V', (num_rows, n), and of Lambda, (num_rows,), for a PSD A = V Lambda V'.
 
@@ -47,8 +86,10 @@ def eigen_rows(
 
     Derivatives are those of the eigenvectors where eigenvalues are apart. Where they coincide an eigenvector has none;
     there the rows R turn as A^power does, so that whatever depends on R' R = A^(2 power) alone, A restricted to the
-    leading eigenvectors, has its right derivative. The cost is that of `leading_eigh`.
+    leading eigenvectors, has its right derivative. The cost is that of `leading_eigh`, but for `pairs` that are given.
     """
+    if pairs is not None:
+        return _rows(*pairs, A, largest, power)
     return _eigen_rows(A, jnp.asarray(largest, A.dtype), num_rows, power)
 
 
@@ -140,7 +181,10 @@ def _moves(
 
 @partial(jax.custom_jvp, nondiff_argnums=(2, 3))
 def _eigen_rows(A: jax.Array, largest: jax.Array, num_rows: int, power: float) -> tuple[jax.Array, jax.Array]:
-    values, vectors = _leading(A, num_rows, signed)
+    return _rows(*_leading(A, num_rows, signed), A, largest, power)
+
+
+def _rows(values: jax.Array, vectors: jax.Array, A: jax.Array, largest: Any, power: float) -> Any:
     values = _without_rounding(values, A, largest)
     return _power(values, power)[:, None] * vectors.T, values
 

@@ -19,7 +19,8 @@ from benchmarks._case import Case, Disagreement, Growth, Part, Work, agree  # no
 
 RESULT = {"name", "what", "kind", "rounds"}
 COMPARISON = RESULT | {
-    "items", "unit", "blas_threads", "first_call_s", "compile_s", "recompiled", "ours", "peers", "floor", "checked"
+    "items", "unit", "blas_threads", "first_call_s", "compile_s", "recompiled", "ours", "peers", "floor", "sweep",
+    "checked",
 }  # fmt: skip
 GROWTH = RESULT | {"variable", "points", "exponent_of_time", "exponent_of_memory", "targets"}
 
@@ -73,11 +74,12 @@ def test_results_that_disagree_are_not_compared():
     assert "error" in nothing
 
 
-def test_the_document_is_json_and_becomes_a_table():
+def test_the_document_is_json_and_becomes_a_table(monkeypatch):
+    monkeypatch.setattr(_timing, "REPEATED", math.inf)
     results = [_run.run(plain_case(), is_small=False, rounds=2), _run.run(plain_case(floor=()), is_small=False)]
     document = json.loads(json.dumps(_run.document(results, is_small=False), allow_nan=True))
     assert set(document) == {"schema", "small", "date", "device", "versions", "cases"}
-    assert {"processor", "cores", "threads", "jax", "pools", "load"} == set(document["device"])
+    assert {"processor", "cores", "threads", "jax", "pools", "malloc", "load"} == set(document["device"])
     assert {"python", "jax", "numpy", "scikit-learn"} <= set(document["versions"])
     compared = document["cases"][0]
     assert compared["peers"]["twice"]["met"] and compared["floor"]["met"] and compared["checked"] == {"gap": 0.0}
@@ -86,6 +88,18 @@ def test_the_document_is_json_and_becomes_a_table():
     assert table.count("| plain: three numbers |") == 2 and "met: at least 0" in table
     columns = {line.count("|") for line in table.splitlines() if line.startswith("|")}
     assert columns == {8}
+
+
+def test_a_sweep_shows_its_worst_first_and_no_ratio_to_a_time_that_does_not_repeat():
+    def member(name, slower, others):
+        times = [slower, *others]
+        peer = {"faster": {"median": slower, "low": 1, "high": 9, "coverage": 0.99}, "repeats": _timing.repeats(times)}
+        return {"what": name, "sweep": ("maps", 2.5), "peers": {"p": peer}, "floor": {"over": {"median": 1.5}}}
+
+    wild = member("wild", 1.0, [0.5, 0.5, 2.0, 2.0])
+    cases = [member("good", 4.0, [4.1, 9.0, 3.9]), member("bad", 2.0, [2.0]), wild, {"sweep": None}]
+    assert _report._sweeps(cases)[2:] == ["| maps | bad | 2 | 3 of 2, met: at least 2.5 | 1.5 |", ""]
+    assert _report.ahead(wild["peers"]["p"]) == "peer's time does not repeat" and _report._sweeps([{}]) == []
 
 
 def test_functions_take_turns_and_warm_up_first():

@@ -219,6 +219,33 @@ def test_what_does_not_converge_is_decomposed_in_full(x64, rng):
         np.testing.assert_allclose(found, projector, atol=1e4 * allowed if A is slow else allowed)
 
 
+@pytest.mark.parametrize(
+    ("values", "served"),
+    [
+        (np.r_[np.repeat([3.0, 2.0, 1.5], 3), GAPPED[9:]], True),
+        (GAPPED, None),
+        (np.r_[np.full(12, 2.0), GAPPED[12:]], None),  # a cluster that ARPACK may find in part
+        (np.r_[np.full(12, 1e-3), 1.0, np.zeros(LARGE - 13)], None),
+        (np.r_[3.0, 2.0, 1.0, np.zeros(LARGE - 3)], None),
+        (np.ones(LARGE), None),
+        (SLOW, None),
+        (np.zeros(LARGE), False),
+        (np.full(LARGE, np.nan), False),
+    ],
+)
+def test_arpack_serves_where_it_finds_what_leads(values, served, dtype, rng):
+    """Clusters whole or not at all; the same twice; nothing within `jit`."""
+    A = matrix(rng, values, dtype)
+    pairs = solvers.host_eigenpairs(A, 8)
+    assert served in (None, pairs is not None)
+    if pairs is not None:
+        _, _, allowed = assert_leading(*pairs, A, np.asarray)
+        np.testing.assert_allclose(pairs[1].T @ pairs[1], np.eye(8), atol=allowed)
+        assert pairs[0].dtype == pairs[1].dtype == dtype
+        assert all(map(np.array_equal, pairs, solvers.host_eigenpairs(A, 8)))
+    assert jax.jit(lambda A: jnp.zeros(()) if solvers.host_eigenpairs(A, 8) is None else A)(A).shape == ()
+
+
 def symmetric(rng, n):
     B = rng.normal(size=(n, n))
     return jnp.asarray((B + B.T) / 2)
