@@ -28,7 +28,7 @@ from jaxkern.features import as_map
 from jaxkern.gram import gram, gram_matmul
 from jaxkern.kernels import kappa, psd_kernel
 from jaxkern.linalg import matmul, operator_norm
-from proofs_check.certify._rows import embed, rows_of
+from proofs_check.certify._rows import compiled, embed, rows_of
 
 _EXACT = 512
 """Points up to which all eigenvalues are computed, in float64; beyond, they take longer than the bound."""
@@ -155,25 +155,25 @@ class Spectral:
         return max(lower / scale - rounding, 0.0), upper / scale + rounding
 
 
-@partial(jax.jit, static_argnames="dtype")
+@partial(compiled, static_argnames="dtype")
 def _kernel_matrix(kernel: Any, blocks: jax.Array, points: jax.Array, *, dtype: Any) -> jax.Array:
     """Return K for all rows of all blocks: block by block, so that nothing else of its size is ever held."""
     return lax.map(lambda block: gram(kernel, block, points).astype(dtype), blocks).reshape(-1, points.shape[0])
 
 
-@partial(jax.jit, static_argnums=1)
+@partial(compiled, static_argnums=1)
 def _joined(images: tuple[jax.Array, ...], n: int) -> jax.Array:
     return jnp.concatenate(images)[:n]
 
 
-@jax.jit
+@compiled
 def _norm(Z: jax.Array, kernel_matrix: jax.Array) -> jax.Array:
     Z = Z.astype(kernel_matrix.dtype)
     difference = kernel_matrix[: Z.shape[0]] - matmul(Z, Z.T)
     return operator_norm((difference + difference.T) / 2)
 
 
-@partial(jax.jit, static_argnums=(1, 2, 3))
+@partial(compiled, static_argnums=(1, 2, 3))
 def _start(key: jax.Array, n: int, dtype: Any, most: int) -> tuple[jax.Array, jax.Array]:
     """Return room for the blocks of all steps, (most + 1, n r), the first of which is G / |G|_F, and |G|_F^2."""
     start = normal_rows(key, _PROBES, n, dtype).T.reshape(-1)
@@ -181,7 +181,7 @@ def _start(key: jax.Array, n: int, dtype: Any, most: int) -> tuple[jax.Array, ja
     return jnp.zeros((most + 1, start.size), dtype).at[0].set(start / jnp.sqrt(mass)), mass
 
 
-@partial(jax.jit, static_argnames="num_steps")
+@partial(compiled, static_argnames="num_steps")
 def _lanczos(
     kernel: Any,
     Z: jax.Array,

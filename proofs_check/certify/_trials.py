@@ -14,7 +14,7 @@ import numpy as np
 from jaxkern import features
 from proofs_check.certify._clock import CELLS, Clock
 from proofs_check.certify._model import Family, Goal
-from proofs_check.certify._rows import Rows
+from proofs_check.certify._rows import Rows, compiled
 from proofs_check.certify._table import Table, rows_for
 
 READ_CELLS = 2**18
@@ -189,7 +189,7 @@ class Trials:
         return jax.random.fold_in(self._key, zlib.crc32(repr(names).encode()))
 
 
-@jax.jit
+@compiled
 def _apply(phi: Any, points: jax.Array) -> jax.Array:
     return phi(points)
 
