@@ -15,6 +15,7 @@ import numpy as np
 from jaxlib.version import __version__ as _jaxlib
 
 from jaxkern import checks
+from jaxkern.pytrees import pytree
 
 _COLUMNS, _MANY_COLUMNS = 64, 256
 """Features are filled up to multiples of these, so that maps of neighbouring sizes share compiled programs."""
@@ -70,6 +71,20 @@ def features(phi: Any, points: jax.Array) -> jax.Array:
     Z = phi(points)
     step = max(_COLUMNS, 1 << max((Z.shape[1] - 1).bit_length() - 3, 0))
     return jnp.pad(Z, ((0, 0), (0, -Z.shape[1] % step)))
+
+
+@pytree
+class First:
+    """The map of the first `kept` frequencies of a larger one, each with a feature or two; zeros stand for the rest."""
+
+    feature_map: Any
+    kept: Any
+
+    def __call__(self, X: jax.Array) -> jax.Array:
+        """Return the features, as many as the larger map has, at the scale of the smaller one."""
+        Z, total = self.feature_map(X), self.feature_map.num_frequencies
+        scale = jnp.sqrt(total / jnp.asarray(self.kept, Z.dtype))
+        return jnp.where(jnp.arange(Z.shape[1]) % total < self.kept, Z * scale, 0)
 
 
 @compiled

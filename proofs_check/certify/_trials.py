@@ -51,7 +51,15 @@ class Trials:
         points = None
         if count:
             points = jnp.asarray(self.table.take(rows_for(key_rows, self.table.rows, count), self.dtype))
-        phi = family.draw(key_map, self.kernel, points, self.table.dim, self.dtype, family.sizes(size))
+        return self._of_table(family.draw(key_map, self.kernel, points, self.table.dim, self.dtype, family.sizes(size)))
+
+    def _fresh(self, family: Family, size: int, key: Any) -> Any:
+        """Return a map with the features of `draw`, up to zeros and rounding."""
+        if family.first is None:
+            return self.draw(family, size, key)
+        return self._of_table(family.first(jax.random.split(key)[1], self.kernel, self.table.dim, self.dtype, size))
+
+    def _of_table(self, phi: Any) -> Any:
         # A lengthscale that went through jit is a double under jax_enable_x64. The map computes with it in its own
         # dtype, and one that is saved in that dtype can be loaded without the switch.
         phi = jax.tree.map(partial(_single, dtype=self.dtype), phi)
@@ -74,7 +82,7 @@ class Trials:
                 if sample is None:
                     raise  # the data do not fit the goal
                 return math.nan  # this sample does not, such as one without two classes: the draw has failed
-            return float(self.goal.error(key_error, self.draw(family, size, key_map), prepared))
+            return float(self.goal.error(key_error, self._fresh(family, size, key_map), prepared))
 
         return error
 
@@ -98,7 +106,7 @@ class Trials:
         for _ in range(2):  # the first time compiles
             seconds.clear()
             prepared = step(self.sample, clone(key_sample), count)
-            phi = step(self.draw, family, size, clone(key_map))
+            phi = step(self._fresh, family, size, clone(key_map))
             step(self.goal.error, clone(key_error), phi, prepared)
         self._timed = sum(seconds), size, count
         return seconds[0], seconds[1] + seconds[2]
