@@ -20,7 +20,7 @@ LANDMARKS_A_FEATURE = 4
 MOST_FEATURES = 2**14
 MOST_LANDMARKS = 2**12
 FREQUENCIES = 128
-"""Sizes share programs up to multiples of this, or of an eighth of the next power of two where that is more."""
+"""Sizes share programs up to powers of two from 32 to this, its multiples, and eighths of the next power of two."""
 BATCH = 4096
 """Rows of a stream that are handed over at once."""
 STREAMED = 2**26
@@ -78,7 +78,8 @@ def _draw_fourier(name: str, key: Any, kernel: Any, _points: Any, dim: int, dtyp
 
 
 def _first(name: str, key: Any, kernel: Any, dim: int, dtype: str, size: int) -> Any:
-    step = max(FREQUENCIES, 1 << max((size - 1).bit_length() - 3, 0))
+    power = 1 << (size - 1).bit_length()
+    step = max(power // 8, min(max(power, 32), FREQUENCIES))
     return _first_of(name, key, kernel, dim, dtype, -(-size // step) * step, size)
 
 

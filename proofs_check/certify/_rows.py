@@ -84,14 +84,15 @@ class First:
         """Return the features, as many as the larger map has, at the scale of the smaller one."""
         Z, total = self.feature_map(X), self.feature_map.num_frequencies
         scale = jnp.sqrt(total / jnp.asarray(self.kept, Z.dtype))
-        return jnp.where(jnp.arange(Z.shape[1]) % total < self.kept, Z * scale, 0)
+        return jnp.where((jnp.arange(Z.shape[1]) % total < self.kept)[None, :], Z * scale, 0)
 
 
 @compiled
 def embed(phi: Any, X: jax.Array) -> jax.Array:
-    """Return phi(X), (n, num_features), with columns of zeros up to a multiple of 256."""
+    """Return phi(X), (n, num_features), with columns of zeros up to 64, 128 or a multiple of 256."""
     Z = phi(X)
-    return jnp.pad(Z, ((0, 0), (0, -Z.shape[1] % _MANY_COLUMNS)))
+    step = min(max(1 << (Z.shape[1] - 1).bit_length(), _COLUMNS), _MANY_COLUMNS)
+    return jnp.pad(Z, ((0, 0), (0, -Z.shape[1] % step)))
 
 
 def ranged(Z: jax.Array) -> jax.Array:
