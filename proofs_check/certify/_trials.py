@@ -86,8 +86,8 @@ class Trials:
 
         return error
 
-    def timed(self, family: Family, size: int, count: int, clock: Clock) -> tuple[float, float]:
-        """Return the seconds of preparing a sample of `count` rows and of one error, without what compiling takes.
+    def timed(self, family: Family, size: int, count: int | None, clock: Clock) -> tuple[float, float]:
+        """Return the seconds of preparing a sample of `count` rows, 0 for all, and of one error, without compiling.
 
         Raises ValueError where the data do not fit the goal, TimeoutError where no time of the clock is left.
         """
@@ -105,10 +105,10 @@ class Trials:
 
         for _ in range(2):  # the first time compiles
             seconds.clear()
-            prepared = step(self.sample, clone(key_sample), count)
+            prepared = step(self.all_rows) if count is None else step(self.sample, clone(key_sample), count)
             phi = step(self._fresh, family, size, clone(key_map))
             step(self.goal.error, clone(key_error), phi, prepared)
-        self._timed = sum(seconds), size, count
+        self._timed = sum(seconds), size, count or self.table.rows
         return seconds[0], seconds[1] + seconds[2]
 
     def preparing(self, count: int, growth: float) -> float:
@@ -152,7 +152,9 @@ class Trials:
     def all_rows(self) -> Any:
         """Return what the goal prepares of all rows."""
         if self._all is None:
-            self._all = self._prepared(self._named("all rows"), np.arange(self.table.rows))
+            prepared = self._prepared(self._named("all rows"), np.arange(self.table.rows))
+            lasting = getattr(self.goal, "lasting", None)
+            self._all = prepared if lasting is None else lasting(self._named("lasting"), prepared)
         return self._all
 
     def sample(self, key: Any, count: int) -> Any:

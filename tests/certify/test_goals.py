@@ -318,6 +318,26 @@ def test_the_bound_holds_for_every_seed_and_is_tight(name, rng):
     assert (found[:, 1] <= 1.05 * truth + rounding).all()
 
 
+@pytest.mark.parametrize("name", ["paired_fourier", "nystrom"])
+def test_a_factor_bounds_the_same_error_and_stands_in_only_where_it_leaves_little(name, dtype, rng):
+    """False alarms: 1e-6 for a seed, and 1e-9 for the factor."""
+    X = _points(rng, dtype, size=200)
+    goal = Spectral(Gaussian(1.5), EPS)
+    matrix = goal.prepare(jax.random.key(0), X)
+    lasting = goal.lasting(jax.random.key(1), matrix)
+    K = np.asarray(matrix.kernel_matrix, float)[:200]
+    F = np.asarray(lasting.factor, float)
+    assert lasting.kernel_matrix is None and F.shape[1] < 100
+    assert np.linalg.norm(K - F @ F.T, 2) <= lasting.left <= _spectral._LEFT * EPS * 200
+    phi = _draw(name, Gaussian(1.5), X, 20)
+    truth = _spectral_error(X, phi, 1.5)
+    found = np.array([goal.bounds(key, phi, lasting) for key in jax.random.split(jax.random.key(3), 50)])
+    assert (found[:, 0] <= truth).all() and (found[:, 1] >= truth).all()
+    assert (found[:, 1] <= 1.05 * truth + 2 * lasting.left / 200).all()
+    flat = goal.prepare(jax.random.key(0), (50.0 * np.arange(200)[:, None]).astype(dtype))
+    assert goal.lasting(jax.random.key(1), flat) is flat
+
+
 def test_a_flat_spectrum_makes_the_bound_as_loose_as_promised_and_no_looser(rng):
     X = (rng.permutation(200)[:, None] * 2.5).astype(np.float32)
     phi = _draw("paired_fourier", Gaussian(1.0), X, 60)
