@@ -36,6 +36,8 @@ _EXACT = 512
 _HELD_BYTES = 2**30
 """The kernel matrix is kept in memory up to this size, and computed again in every product beyond it."""
 _ROWS = 1024
+_FACTORED = 1024
+"""Points beyond which a factor saves more than it takes."""
 _RANK = 512
 """Rows behind a factor of the kernel matrix."""
 _LEFT = 0.005
@@ -134,7 +136,7 @@ class Spectral:
         error of a map is, once, and added to all errors. Products then take n rank multiply-adds and not n^2.
         """
         n, dtype = len(prepared.points), prepared.blocks[0].dtype
-        if n <= _EXACT:
+        if n <= _FACTORED:
             return prepared
         key_rows, key_bound = jax.random.split(checks.key(key))
         scale = n * float(kappa(self.kernel))

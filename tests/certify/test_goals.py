@@ -28,6 +28,7 @@ def small_tiles(monkeypatch):
     monkeypatch.setattr(_distance, "_CHUNK", 32)
     monkeypatch.setattr(_spectral, "_ROWS", 64)
     monkeypatch.setattr(_spectral, "_EXACT", 0)
+    monkeypatch.setattr(_spectral, "_FACTORED", 0)
 
 
 def _points(rng, dtype, size=150, gap=1e-7):
