@@ -142,7 +142,7 @@ def _goal(request: Request, kernel: Any, table: Table) -> Goal:
     if request.goal == "distance":
         return Distance(kernel, request.eps)
     if request.goal == "spectral":
-        return Spectral(kernel, request.eps, SLACK)
+        return Spectral(kernel, request.eps, SLACK, once=1e-3 * (1 - request.confidence))
     classes = () if table.labels is None else tuple(np.unique(table.labels))
     if request.goal == "separation":
         if not classes:

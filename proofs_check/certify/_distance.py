@@ -103,7 +103,8 @@ class Distance:
     For s points: `prepare` takes s^2 / 2 kernel values in float64 (whatever the dtype of the points) and 2 s^2 bytes,
     up to 1 GiB, beyond which the values are computed again for every draw. `error` takes s^2 num_features / 2
     multiply-adds in float32 and memory for two copies of the features. One program serves all s up to the rounding of
-    tiles, and num_features up to multiples of 256; only mapping the points is compiled for every num_features.
+    tiles, and num_features up to 64, 128 and multiples of 256; mapping the points is compiled for every num_features,
+    of Fourier features for a few of them.
     """
 
     kernel: Any

@@ -17,7 +17,7 @@ from jaxkern.gram import gram
 from jaxkern.linalg import matmul
 from proofs_check.certify._clock import CELLS, affordable
 from proofs_check.certify._model import Facts
-from proofs_check.certify._rows import distinct
+from proofs_check.certify._rows import compiled, distinct
 from proofs_check.certify._table import Table, rows_for
 
 MOST_EIGENVALUES = 500
@@ -215,7 +215,7 @@ def _counted(points: np.ndarray, seconds: float) -> np.ndarray | None:
     return counts[: len(edges())]
 
 
-@partial(jax.jit, static_argnames=("rows", "slack"))
+@partial(compiled, static_argnames=("rows", "slack"))
 def _codes(blocks: jax.Array, i: Any, j: Any, rows: int, slack: float) -> jax.Array:
     """Return the bins of the pairs of two tiles, (size, size) uint8; pairs that are counted elsewhere are left out."""
     X, Y = blocks[i], blocks[j]

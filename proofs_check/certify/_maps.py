@@ -14,10 +14,13 @@ import jax.numpy as jnp
 
 from jaxkern import features
 from proofs_check.certify._model import LARGEST_SAMPLE, Family
+from proofs_check.certify._rows import First, compiled
 
 LANDMARKS_A_FEATURE = 4
 MOST_FEATURES = 2**14
 MOST_LANDMARKS = 2**12
+FREQUENCIES = 128
+"""Sizes share programs up to powers of two from 32 to this, its multiples, and eighths of the next power of two."""
 BATCH = 4096
 """Rows of a stream that are handed over at once."""
 STREAMED = 2**26
@@ -66,11 +69,23 @@ def _fourier(name: str) -> Family:
         draw=partial(_draw_fourier, name),
         python=partial(_fourier_python, name),
         largest=MOST_FEATURES // per_frequency,
+        first=partial(_first, name),
     )
 
 
 def _draw_fourier(name: str, key: Any, kernel: Any, _points: Any, dim: int, dtype: Any, sizes: Sizes) -> Any:
     return getattr(features, name)(key, kernel, dim, num_frequencies=sizes["num_frequencies"], dtype=dtype)
+
+
+def _first(name: str, key: Any, kernel: Any, dim: int, dtype: str, size: int) -> Any:
+    power = 1 << (size - 1).bit_length()
+    step = max(power // 8, min(max(power, 32), FREQUENCIES))
+    return _first_of(name, key, kernel, dim, dtype, -(-size // step) * step, size)
+
+
+@partial(compiled, static_argnums=(0, 3, 4, 5))
+def _first_of(name: str, key: Any, kernel: Any, dim: int, dtype: str, total: int, size: Any) -> First:
+    return First(_draw_fourier(name, key, kernel, None, dim, dtype, {"num_frequencies": total}), size)
 
 
 def _fourier_python(name: str, sizes: Sizes) -> str:

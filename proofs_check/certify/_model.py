@@ -188,6 +188,8 @@ class Family:
     draw : (key, kernel, points, dim, dtype, sizes) -> map; points are None where num_points is 0.
     python : (sizes) -> the lines of Python that draw it from `key`, `kernel`, `X` (and `points`).
     smallest, largest : range of the size.
+    first : (key, kernel, dim, dtype, size) -> the features of `draw` and zeros, as a map whose programs neighbouring
+        sizes share; None where there is no such map.
     """
 
     name: str
@@ -199,3 +201,4 @@ class Family:
     python: Callable[[Mapping[str, int]], str]
     smallest: int = 1
     largest: int = 2**20
+    first: Callable[..., Any] | None = None

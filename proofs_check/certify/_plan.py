@@ -45,6 +45,8 @@ LAST = {"distance": ("fastfood", "shifted_fourier", "orthogonal_fourier", "paire
 LIKELY = ("kernel_jl", "kernel_pca", "nystrom")
 """The likely ones of all other goals."""
 UPGRADES = 3
+LASTING = 4
+"""What lasts for all draws takes as many times as long to prepare as what serves one, about."""
 
 
 def find(
@@ -57,7 +59,7 @@ def find(
     """
     hunt = _Hunt(trials, families, demands, request, say)
     sample = hunt.rows_of_a_trial(clock) if hunt.ranges else None
-    shared = (1 - request.confidence) / (1 if sample is None else 2)
+    shared = (1 - request.confidence - getattr(trials.goal, "once", 0.0)) / (1 if sample is None else 2)
     first = Clock(clock.left * (1.0 if sample is None else FIRST_SHARE))
     part, names = first.left, list(hunt.ranges)
     for attempt in range(ROUNDS - 1):
@@ -140,6 +142,17 @@ class _Hunt:
         allowed = max(DRAWING * share / TRIALS, 1e-9)
         self._say(f"a trial on {first:,} rows takes {prepare + error:.3g} s")
         more = (rows / first) ** growth
+        if (
+            rows <= most
+            and hasattr(trials.goal, "lasting")
+            and LASTING * prepare * more <= FIRST_SHARE * clock.left / 2
+        ):
+            try:
+                few = min(size, math.ceil(8 / self._eps))
+                if trials.timed(self._families[name], few, None, clock)[1] <= allowed / FIRST_SHARE:
+                    return None
+            except TimeoutError:
+                return first
         if rows <= most and error * more <= allowed / FIRST_SHARE and prepare * more <= FIRST_SHARE * clock.left:
             return None  # all rows are prepared once
         return int(min(max(first * (allowed / (prepare + error)) ** (1 / growth), FEWEST_ROWS), most))

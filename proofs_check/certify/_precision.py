@@ -15,7 +15,7 @@ from proofs_check.certify._distance import Distance
 from proofs_check.certify._maps import MOST_LANDMARKS
 from proofs_check.certify._model import LARGEST_SAMPLE, Goal, Rounding
 from proofs_check.certify._request import Request
-from proofs_check.certify._rows import Rows
+from proofs_check.certify._rows import Rows, compiled
 from proofs_check.certify._table import Table
 from proofs_check.certify._trials import Trials
 
@@ -134,6 +134,6 @@ def feature_rounding(kernel: Any, blocks: Iterable[Rows]) -> tuple[float, float]
     return math.sqrt(squares / count), largest
 
 
-@jax.jit
+@compiled
 def _lengths(kernel: Any, X: jax.Array, moved: jax.Array, relative: Any) -> jax.Array:
     return kernel_distance(kernel, X, moved) + relative * jnp.sqrt(jax.vmap(lambda x: kernel(x, x))(X))

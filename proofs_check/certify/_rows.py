@@ -6,16 +6,23 @@ Errors of maps are measured against the kernel of the first, so that what roundi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxlib.version import __version__ as _jaxlib
 
 from jaxkern import checks
+from jaxkern.pytrees import pytree
 
 _COLUMNS, _MANY_COLUMNS = 64, 256
 """Features are filled up to multiples of these, so that maps of neighbouring sizes share compiled programs."""
+_OPTIONS = {"xla_backend_optimization_level": 1, "xla_llvm_disable_expensive_passes": False}
+_OPTIONS |= {"xla_cpu_use_fusion_emitters": False} if _jaxlib.startswith("0.10.") else {}
+compiled = partial(jax.jit, compiler_options=_OPTIONS)
+"""`jax.jit` for programs that run for seconds in all: they compile in half the time or less, and run as fast."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,11 +73,26 @@ def features(phi: Any, points: jax.Array) -> jax.Array:
     return jnp.pad(Z, ((0, 0), (0, -Z.shape[1] % step)))
 
 
-@jax.jit
+@pytree
+class First:
+    """The map of the first `kept` frequencies of a larger one, each with a feature or two; zeros stand for the rest."""
+
+    feature_map: Any
+    kept: Any
+
+    def __call__(self, X: jax.Array) -> jax.Array:
+        """Return the features, as many as the larger map has, at the scale of the smaller one."""
+        Z, total = self.feature_map(X), self.feature_map.num_frequencies
+        scale = jnp.sqrt(total / jnp.asarray(self.kept, Z.dtype))
+        return jnp.where((jnp.arange(Z.shape[1]) % total < self.kept)[None, :], Z * scale, 0)
+
+
+@compiled
 def embed(phi: Any, X: jax.Array) -> jax.Array:
-    """Return phi(X), (n, num_features), with columns of zeros up to a multiple of 256."""
+    """Return phi(X), (n, num_features), with columns of zeros up to 64, 128 or a multiple of 256."""
     Z = phi(X)
-    return jnp.pad(Z, ((0, 0), (0, -Z.shape[1] % _MANY_COLUMNS)))
+    step = min(max(1 << (Z.shape[1] - 1).bit_length(), _COLUMNS), _MANY_COLUMNS)
+    return jnp.pad(Z, ((0, 0), (0, -Z.shape[1] % step)))
 
 
 def ranged(Z: jax.Array) -> jax.Array:

@@ -11,7 +11,7 @@ largest Ritz value are close; k ends where Chebyshev's polynomials make the fact
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -27,14 +27,21 @@ from jaxkern.draws import normal_rows
 from jaxkern.features import as_map
 from jaxkern.gram import gram, gram_matmul
 from jaxkern.kernels import kappa, psd_kernel
+from jaxkern.landmarks import pivoted_cholesky
 from jaxkern.linalg import matmul, operator_norm
-from proofs_check.certify._rows import embed, rows_of
+from proofs_check.certify._rows import compiled, embed, rows_of
 
 _EXACT = 512
 """Points up to which all eigenvalues are computed, in float64; beyond, they take longer than the bound."""
 _HELD_BYTES = 2**30
 """The kernel matrix is kept in memory up to this size, and computed again in every product beyond it."""
 _ROWS = 1024
+_FACTORED = 1024
+"""Points beyond which a factor saves more than it takes."""
+_RANK = 512
+"""Rows behind a factor of the kernel matrix."""
+_LEFT = 0.005
+"""Share of eps that a factor may leave of the kernel matrix, at most; elsewhere the matrix is used."""
 _PROBES = 8
 _LOOSENESS = 1.05
 _CLOSE = 1.005
@@ -51,11 +58,14 @@ class Matrix:
     blocks : the same as maps get them, in blocks of 1,024 rows, filled with copies of the last point.
     kernel_matrix : (n or more, n) of the float64 points, None where it is not held; rows beyond n are filling. Beyond
         512 points it is rounded to the dtype of maps.
+    factor, left : F (n, rank) that stands for the kernel matrix, and a bound of |K - F F'|_2; None and 0 without one.
     """
 
     points: np.ndarray
     blocks: tuple[jax.Array, ...]
     kernel_matrix: jax.Array | None
+    factor: jax.Array | None = None
+    left: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -72,6 +82,7 @@ class Spectral:
     kernel : positive semidefinite, with a finite sup K(x, x) that is known.
     eps : the error that will be asked for, in (0, 1); nothing here depends on it.
     slack : probability in (0, 1) that a reported error is too small.
+    once : probability in (0, 1) that the bound of what a factor leaves is too small, for all errors together.
 
     Notes
     -----
@@ -83,6 +94,7 @@ class Spectral:
     kernel: Any
     eps: float
     slack: float = 1e-6
+    once: float = 1e-9
 
     name = "spectral"
     words = "the spectral norm of the error of the kernel matrix, relative to n sup K(x, x)"
@@ -91,7 +103,8 @@ class Spectral:
         """Check what can be checked without points."""
         object.__setattr__(self, "kernel", psd_kernel(self.kernel))
         object.__setattr__(self, "eps", checks.open_unit("eps", self.eps))
-        object.__setattr__(self, "slack", checks.open_unit("slack", self.slack))
+        for name in ("slack", "once"):
+            object.__setattr__(self, name, checks.open_unit(name, getattr(self, name)))
         if not 0 < float(kappa(self.kernel)) < math.inf:
             raise ValueError(f"kernel must have a finite and positive sup K(x, x), got {type(self.kernel).__name__}")
 
@@ -116,6 +129,27 @@ class Spectral:
                 matrix = _kernel_matrix(self.kernel, filled, rows.points, dtype=dtype)
         return Matrix(rows.points, tuple(jnp.pad(rows.inputs, fill, mode="edge").reshape(-1, _ROWS, dim)), matrix)
 
+    def lasting(self, key: Any, prepared: Matrix) -> Matrix:
+        """Return the same for many errors: with a factor of low rank, where one leaves little of the kernel matrix.
+
+        The factor is that of the Nystrom map of rows chosen by pivots, in float64. What it leaves is bounded as the
+        error of a map is, once, and added to all errors. Products then take n rank multiply-adds and not n^2.
+        """
+        n, dtype = len(prepared.points), prepared.blocks[0].dtype
+        if n <= _FACTORED:
+            return prepared
+        key_rows, key_bound = jax.random.split(checks.key(key))
+        scale = n * float(kappa(self.kernel))
+        with jax.enable_x64(True):
+            points = jnp.asarray(prepared.points)
+            chosen = pivoted_cholesky(key_rows, self.kernel, points, num_landmarks=min(_RANK, n // 2))
+            factor, squares = (np.asarray(part) for part in _factor(self.kernel, points, chosen))
+        kept = jnp.asarray(factor[:, squares > 0.1 * _LEFT * self.eps * scale], dtype)
+        left = self._norm(key_bound, kept, prepared, self.once, _LEFT * self.eps * scale)[1]
+        if not left <= _LEFT * self.eps * scale:
+            return prepared
+        return replace(prepared, kernel_matrix=None, factor=kept, left=left)
+
     def error(self, key: Any, phi: Any, prepared: Matrix) -> float:
         """Return the error, or a bound of it; NaN where features are not numbers."""
         return self.bounds(key, phi, prepared)[1]
@@ -136,7 +170,17 @@ class Spectral:
             with jax.enable_x64(True):
                 norm = float(_norm(Z, prepared.kernel_matrix)) / scale
             return norm, norm
-        quantile = 2 * float(special.gammaincinv(_PROBES / 2, self.slack))
+        lower, upper = self._norm(key, Z, prepared, self.slack)
+        return max(lower - prepared.left, 0.0) / scale, (upper + prepared.left) / scale
+
+    def _norm(self, key: Any, Z: jax.Array, prepared: Matrix, slack: float, enough: float = 0.0) -> tuple[float, float]:
+        """Return bounds of |K - Z Z'|, of which the upper one is too small with probability `slack`.
+
+        They are as close as the class says, unless one of them is on its side of `enough`.
+        """
+        points, K, F = prepared.points, prepared.kernel_matrix, prepared.factor
+        n = len(points)
+        quantile = 2 * float(special.gammaincinv(_PROBES / 2, slack))
         most = math.ceil(math.acosh(math.sqrt(n * _PROBES / quantile)) / math.acosh(_LOOSENESS))
         most += -most % _STEPS
         basis, mass = _start(key, n, Z.dtype, most)
@@ -145,35 +189,46 @@ class Spectral:
         lower = upper = math.nan
         for first in range(0, most, _STEPS):
             with jax.enable_x64(True):
-                basis, steps = _lanczos(self.kernel, Z, points, prepared.kernel_matrix, basis, first, num_steps=_STEPS)
+                basis, steps = _lanczos(self.kernel, Z, points, K, F, basis, first, num_steps=_STEPS)
             for part, entries in zip((diagonal, beside), np.asarray(steps, float), strict=True):
                 part.extend(entries)
             lower, upper = _bounds(np.asarray(diagonal), np.asarray(beside), float(mass) / quantile)
-            if not upper > _CLOSE * lower:
+            if not upper > _CLOSE * lower or upper <= enough or lower > enough > 0:
                 break
-        rounding = 4 * float(jnp.finfo(Z.dtype).eps)  # of K, once, and of products
-        return max(lower / scale - rounding, 0.0), upper / scale + rounding
+        rounding = 4 * float(jnp.finfo(Z.dtype).eps) * n * float(kappa(self.kernel))  # of K, once, and of products
+        return max(lower - rounding, 0.0), upper + rounding
 
 
-@partial(jax.jit, static_argnames="dtype")
+@partial(compiled, static_argnames="dtype")
 def _kernel_matrix(kernel: Any, blocks: jax.Array, points: jax.Array, *, dtype: Any) -> jax.Array:
     """Return K for all rows of all blocks: block by block, so that nothing else of its size is ever held."""
     return lax.map(lambda block: gram(kernel, block, points).astype(dtype), blocks).reshape(-1, points.shape[0])
 
 
-@partial(jax.jit, static_argnums=1)
+@compiled
+def _factor(kernel: Any, points: jax.Array, chosen: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return features with the span of some rows, (n, rank), in orthogonal columns, and the squares of their norms."""
+    values, vectors = jnp.linalg.eigh(gram(kernel, chosen))
+    kept = values > 1e-10 * values[-1]
+    weights = jnp.where(kept, 1 / jnp.sqrt(jnp.where(kept, values, 1)), 0)
+    images = matmul(gram(kernel, points, chosen), vectors * weights[None, :])
+    squares, turned = jnp.linalg.eigh(matmul(images.T, images))
+    return matmul(images, turned), squares
+
+
+@partial(compiled, static_argnums=1)
 def _joined(images: tuple[jax.Array, ...], n: int) -> jax.Array:
     return jnp.concatenate(images)[:n]
 
 
-@jax.jit
+@compiled
 def _norm(Z: jax.Array, kernel_matrix: jax.Array) -> jax.Array:
     Z = Z.astype(kernel_matrix.dtype)
     difference = kernel_matrix[: Z.shape[0]] - matmul(Z, Z.T)
     return operator_norm((difference + difference.T) / 2)
 
 
-@partial(jax.jit, static_argnums=(1, 2, 3))
+@partial(compiled, static_argnums=(1, 2, 3))
 def _start(key: jax.Array, n: int, dtype: Any, most: int) -> tuple[jax.Array, jax.Array]:
     """Return room for the blocks of all steps, (most + 1, n r), the first of which is G / |G|_F, and |G|_F^2."""
     start = normal_rows(key, _PROBES, n, dtype).T.reshape(-1)
@@ -181,12 +236,13 @@ def _start(key: jax.Array, n: int, dtype: Any, most: int) -> tuple[jax.Array, ja
     return jnp.zeros((most + 1, start.size), dtype).at[0].set(start / jnp.sqrt(mass)), mass
 
 
-@partial(jax.jit, static_argnames="num_steps")
+@partial(compiled, static_argnames="num_steps")
 def _lanczos(
     kernel: Any,
     Z: jax.Array,
-    points: jax.Array,
+    points: jax.Array | None,
     kernel_matrix: jax.Array | None,
+    factor: jax.Array | None,
     basis: jax.Array,
     first: jax.Array,
     *,
@@ -199,7 +255,9 @@ def _lanczos(
     n = Z.shape[0]
 
     def apply(V: jax.Array) -> jax.Array:
-        if kernel_matrix is None:
+        if factor is not None:
+            exact = matmul(factor, matmul(V.T, factor).T)
+        elif kernel_matrix is None:
             exact = gram_matmul(kernel, points, None, V.astype(points.dtype)).astype(V.dtype)
         else:
             exact = matmul(kernel_matrix, V)[:n]

@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxkern.gram import gram, kernel_distance
 from jaxkern.linalg import matmul
+from proofs_check.certify._rows import compiled
 
 KERNEL_CANCELLATION = 2e3
 """Kernel distances take differences of points where float64 products would move the ratio by 0.1 % of eps or so."""
@@ -68,7 +69,7 @@ def _distances(kernel: Any, X: jax.Array, Y: jax.Array) -> jax.Array:
     return x[:, None] + y[None, :] - 2 * gram(kernel, X, Y)
 
 
-@jax.jit
+@compiled
 def reach_of(kernel: Any, X: jax.Array, moved: jax.Array, middle: jax.Array, eps: Any, rounding: Any) -> Reach:
     """Return what rounding does to a point of a block.
 
@@ -87,7 +88,7 @@ def reach_of(kernel: Any, X: jax.Array, moved: jax.Array, middle: jax.Array, eps
     return Reach(jnp.maximum(spread, 0), exact * KERNEL_CANCELLATION / eps, relative / eps)
 
 
-@jax.jit
+@compiled
 def tile_of(
     kernel: Any,
     first: tuple[jax.Array, Reach, Any],
@@ -111,18 +112,18 @@ def tile_of(
     return jnp.where(product, squared, jnp.nan).astype(jnp.float32), counted & ~product, share
 
 
-@jax.jit
+@compiled
 def direct(kernel: Any, X: jax.Array, Y: jax.Array, i: jax.Array, j: jax.Array) -> jax.Array:
     return kernel_distance(kernel, X[i], Y[j])
 
 
-@jax.jit
+@compiled
 def mean_of(images: tuple[jax.Array, ...], weights: tuple[jax.Array, ...]) -> jax.Array:
     """Return the weighted mean of the rows, (1, num_features)."""
     return sum(matmul(w[None, :], Z) for Z, w in zip(images, weights, strict=True))  # type: ignore[return-value]
 
 
-@partial(jax.jit, static_argnames="dtype")
+@partial(compiled, static_argnames="dtype")
 def centred(Z: jax.Array, mean: jax.Array, *, dtype: Any) -> tuple[jax.Array, jax.Array]:
     """Return the rows less the mean, and their squared norms."""
     wider = max(Z.dtype, jnp.dtype(dtype), key=lambda kind: kind.itemsize)
@@ -130,7 +131,7 @@ def centred(Z: jax.Array, mean: jax.Array, *, dtype: Any) -> tuple[jax.Array, ja
     return A, jnp.sum(A * A, axis=1)
 
 
-@jax.jit
+@compiled
 def by_product(
     first: tuple[jax.Array, jax.Array], second: tuple[jax.Array, jax.Array], squared: jax.Array
 ) -> jax.Array:
@@ -139,7 +140,7 @@ def by_product(
     return _over(images, squared)
 
 
-@jax.jit
+@compiled
 def by_difference(Z: jax.Array, W: jax.Array, i: jax.Array, j: jax.Array, distances: jax.Array) -> jax.Array:
     difference = Z[i].astype(jnp.float64) - W[j].astype(jnp.float64)
     ratios = _over(jnp.sqrt(jnp.sum(difference * difference, axis=1)), distances)
@@ -152,7 +153,7 @@ def _over(images: jax.Array, distances: jax.Array) -> jax.Array:
     return jnp.where(counted, images / jnp.where(counted, distances, 1), 1 + 0 * images)
 
 
-@jax.jit
+@compiled
 def worst_of(worst: jax.Array, ratios: jax.Array) -> jax.Array:
     """Return the largest ratio so far, and the largest of all negative ratios; NaN stays."""
     return jnp.maximum(worst, jnp.stack([jnp.max(ratios), jnp.max(-ratios)]))

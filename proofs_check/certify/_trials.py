@@ -14,7 +14,7 @@ import numpy as np
 from jaxkern import features
 from proofs_check.certify._clock import CELLS, Clock
 from proofs_check.certify._model import Family, Goal
-from proofs_check.certify._rows import Rows
+from proofs_check.certify._rows import Rows, compiled
 from proofs_check.certify._table import Table, rows_for
 
 READ_CELLS = 2**18
@@ -51,7 +51,15 @@ class Trials:
         points = None
         if count:
             points = jnp.asarray(self.table.take(rows_for(key_rows, self.table.rows, count), self.dtype))
-        phi = family.draw(key_map, self.kernel, points, self.table.dim, self.dtype, family.sizes(size))
+        return self._of_table(family.draw(key_map, self.kernel, points, self.table.dim, self.dtype, family.sizes(size)))
+
+    def _fresh(self, family: Family, size: int, key: Any) -> Any:
+        """Return a map with the features of `draw`, up to zeros and rounding."""
+        if family.first is None:
+            return self.draw(family, size, key)
+        return self._of_table(family.first(jax.random.split(key)[1], self.kernel, self.table.dim, self.dtype, size))
+
+    def _of_table(self, phi: Any) -> Any:
         # A lengthscale that went through jit is a double under jax_enable_x64. The map computes with it in its own
         # dtype, and one that is saved in that dtype can be loaded without the switch.
         phi = jax.tree.map(partial(_single, dtype=self.dtype), phi)
@@ -74,12 +82,12 @@ class Trials:
                 if sample is None:
                     raise  # the data do not fit the goal
                 return math.nan  # this sample does not, such as one without two classes: the draw has failed
-            return float(self.goal.error(key_error, self.draw(family, size, key_map), prepared))
+            return float(self.goal.error(key_error, self._fresh(family, size, key_map), prepared))
 
         return error
 
-    def timed(self, family: Family, size: int, count: int, clock: Clock) -> tuple[float, float]:
-        """Return the seconds of preparing a sample of `count` rows and of one error, without what compiling takes.
+    def timed(self, family: Family, size: int, count: int | None, clock: Clock) -> tuple[float, float]:
+        """Return the seconds of preparing a sample of `count` rows, 0 for all, and of one error, without compiling.
 
         Raises ValueError where the data do not fit the goal, TimeoutError where no time of the clock is left.
         """
@@ -97,10 +105,10 @@ class Trials:
 
         for _ in range(2):  # the first time compiles
             seconds.clear()
-            prepared = step(self.sample, clone(key_sample), count)
-            phi = step(self.draw, family, size, clone(key_map))
+            prepared = step(self.all_rows) if count is None else step(self.sample, clone(key_sample), count)
+            phi = step(self._fresh, family, size, clone(key_map))
             step(self.goal.error, clone(key_error), phi, prepared)
-        self._timed = sum(seconds), size, count
+        self._timed = sum(seconds), size, count or self.table.rows
         return seconds[0], seconds[1] + seconds[2]
 
     def preparing(self, count: int, growth: float) -> float:
@@ -144,7 +152,9 @@ class Trials:
     def all_rows(self) -> Any:
         """Return what the goal prepares of all rows."""
         if self._all is None:
-            self._all = self._prepared(self._named("all rows"), np.arange(self.table.rows))
+            prepared = self._prepared(self._named("all rows"), np.arange(self.table.rows))
+            lasting = getattr(self.goal, "lasting", None)
+            self._all = prepared if lasting is None else lasting(self._named("lasting"), prepared)
         return self._all
 
     def sample(self, key: Any, count: int) -> Any:
@@ -189,7 +199,7 @@ class Trials:
         return jax.random.fold_in(self._key, zlib.crc32(repr(names).encode()))
 
 
-@jax.jit
+@compiled
 def _apply(phi: Any, points: jax.Array) -> jax.Array:
     return phi(points)
 

@@ -28,6 +28,7 @@ def small_tiles(monkeypatch):
     monkeypatch.setattr(_distance, "_CHUNK", 32)
     monkeypatch.setattr(_spectral, "_ROWS", 64)
     monkeypatch.setattr(_spectral, "_EXACT", 0)
+    monkeypatch.setattr(_spectral, "_FACTORED", 0)
 
 
 def _points(rng, dtype, size=150, gap=1e-7):
@@ -316,6 +317,26 @@ def test_the_bound_holds_for_every_seed_and_is_tight(name, rng):
     assert (found[:, 0] <= truth + rounding).all()
     assert (found[:, 1] >= truth - rounding).all()
     assert (found[:, 1] <= 1.05 * truth + rounding).all()
+
+
+@pytest.mark.parametrize("name", ["paired_fourier", "nystrom"])
+def test_a_factor_bounds_the_same_error_and_stands_in_only_where_it_leaves_little(name, dtype, rng):
+    """False alarms: 1e-6 for a seed, and 1e-9 for the factor."""
+    X = _points(rng, dtype, size=200)
+    goal = Spectral(Gaussian(1.5), EPS)
+    matrix = goal.prepare(jax.random.key(0), X)
+    lasting = goal.lasting(jax.random.key(1), matrix)
+    K = np.asarray(matrix.kernel_matrix, float)[:200]
+    F = np.asarray(lasting.factor, float)
+    assert lasting.kernel_matrix is None and F.shape[1] < 100
+    assert np.linalg.norm(K - F @ F.T, 2) <= lasting.left <= _spectral._LEFT * EPS * 200
+    phi = _draw(name, Gaussian(1.5), X, 20)
+    truth = _spectral_error(X, phi, 1.5)
+    found = np.array([goal.bounds(key, phi, lasting) for key in jax.random.split(jax.random.key(3), 50)])
+    assert (found[:, 0] <= truth).all() and (found[:, 1] >= truth).all()
+    assert (found[:, 1] <= 1.05 * truth + 2 * lasting.left / 200).all()
+    flat = goal.prepare(jax.random.key(0), (50.0 * np.arange(200)[:, None]).astype(dtype))
+    assert goal.lasting(jax.random.key(1), flat) is flat
 
 
 def test_a_flat_spectrum_makes_the_bound_as_loose_as_promised_and_no_looser(rng):

@@ -93,7 +93,8 @@ def test_time_is_kept_whatever_steps_take(rate, minutes, least, monkeypatch, own
 
     monkeypatch.setattr(type(table), "take", taking)
     monkeypatch.setattr(_facts, "scipy", types.SimpleNamespace(linalg=types.SimpleNamespace(eigvalsh=eigvalsh)))
-    monkeypatch.setattr(_trials.Trials, "draw", draw)
+    for name in ("draw", "_fresh"):
+        monkeypatch.setattr(_trials.Trials, name, draw)
     monkeypatch.setattr(_trials, "_apply", lambda phi, block: machine.pays(len(block)))
     found = certify(jax.random.key(0), table, delta=0.3, confidence=0.9, time=minutes, lengthscale=1.0)
     assert find_fault(found.document) == ""
