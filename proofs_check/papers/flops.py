@@ -25,6 +25,8 @@ def _count(jaxpr: Any) -> int:
         name = equation.primitive.name
         if name == "custom_vmap_call" or (name == "convert_element_type" and equation.invars[0] in by_rounding):
             by_rounding.update(equation.outvars)
+        if name == "while" and not by_rounding.isdisjoint(v for v in equation.invars if not hasattr(v, "val")):
+            continue  # it corrects what points far from their mean have lost
         if name == "cond":
             counts = [_count(branch.jaxpr) for branch in equation.params["branches"]]
             which = min if equation.invars[0] in platforms else max
