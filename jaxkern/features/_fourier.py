@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from numpy.polynomial import chebyshev
 
 from jaxkern import checks
 from jaxkern._blocks import by_blocks
@@ -351,8 +350,9 @@ def _fraction(turns: jax.Array) -> jax.Array:
 
 def _interpolated(count: int) -> list[float]:
     """Return the odd polynomial of so many terms that is sin(2 pi u) at Chebyshev points of [-1/4, 1/4]."""
-    series = chebyshev.chebinterpolate(lambda x: np.sin(math.pi / 2 * x), 2 * count - 1)
-    return [float(term) * 4.0 ** (2 * k + 1) for k, term in enumerate(chebyshev.cheb2poly(series)[1::2])]
+    x = np.cos(math.pi * (np.arange(count) + 0.5) / (2 * count))
+    terms = np.linalg.solve(x[:, None] ** np.arange(1, 2 * count, 2), np.sin(math.pi / 2 * x))
+    return [float(term) * 4.0 ** (2 * k + 1) for k, term in enumerate(terms)]
 
 
 _SINE_TERMS = {
