@@ -17,19 +17,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from proofs_check import usage
 from proofs_check.cli import folders
 from proofs_check.cli.request import Prepared, Request, from_manifest
 from proofs_check.engine import checkpoint as checkpoints
 from proofs_check.engine import documents
-from proofs_check.usage import (
-    AS_EXPECTED,
-    INTERRUPTED,
-    NOT_AS_EXPECTED,
-    NOT_WRITTEN,
-    PROG,
-    StorageError,
-    UsageError,
-)
 
 if TYPE_CHECKING:
     from proofs_check.engine.checkpoint import Checkpoint
@@ -48,7 +40,7 @@ def start(request: Request, output: Path | None, programs: Path | None = None) -
     Raises UsageError, and then nothing was run.
     """
     if request.lengthscale is not None and request.data is None:
-        raise UsageError("--lengthscale needs --data")
+        raise usage.UsageError("--lengthscale needs --data")
     if output is not None:
         folders.check(output)
     prepared = Prepared(request, programs)
@@ -57,8 +49,8 @@ def start(request: Request, output: Path | None, programs: Path | None = None) -
     try:
         blocks = checkpoints.create(folder, prepared.manifest(began))
     except checkpoints.CheckpointError as error:
-        raise UsageError(str(error)) from None
-    except StorageError as error:
+        raise usage.UsageError(str(error)) from None
+    except usage.StorageError as error:
         return _not_written(folder, error)
     return _execute(prepared, folder, blocks, began)
 
@@ -78,19 +70,19 @@ def resume(folder: Path, budget: float | None, programs: Path | None = None) -> 
             print(f"{folder} holds a finished run; --budget MINUTES would go on where verdicts are open")
             for name in write_pages(folder, report):  # it may have been killed before them
                 print(f"{name} was missing or of another report, and is written now")
-            return AS_EXPECTED if report["as_expected"] else NOT_AS_EXPECTED
+            return usage.AS_EXPECTED if report["as_expected"] else usage.NOT_AS_EXPECTED
         if budget is not None:
             request = dataclasses.replace(request, budget=budget)
         prepared = Prepared(request, programs)
         prepared.check(manifest, folder)
         blocks = checkpoints.resume(folder)
     except checkpoints.CheckpointError as error:
-        raise UsageError(str(error)) from None
-    except StorageError as error:
+        raise usage.UsageError(str(error)) from None
+    except usage.StorageError as error:
         return _not_written(folder, error)
     if blocks.damaged:
         lines = f"{blocks.damaged} line(s) of {checkpoints.CHECKPOINT}"
-        print(f"{PROG}: {lines} are damaged and not used; their blocks are drawn again", file=sys.stderr)
+        print(f"{usage.PROG}: {lines} are damaged and not used; their blocks are drawn again", file=sys.stderr)
     return _execute(prepared, folder, blocks, str(manifest["started"]))
 
 
@@ -106,7 +98,7 @@ def write_pages(folder: Path, report: Mapping[str, Any]) -> list[str]:
     try:
         from proofs_check.report import run_page
     except ImportError:
-        print(f"{PROG}: no report.html without jinja2: pip install jaxkern-verified[check]", file=sys.stderr)
+        print(f"{usage.PROG}: no report.html without jinja2: pip install jaxkern-verified[check]", file=sys.stderr)
     else:
         pages["report.html"] = run_page.render(report)
     missing = [name for name, text in pages.items() if not files.holds(folder / name, text)]
@@ -159,25 +151,27 @@ def _run_and_report(prepared: Prepared, folder: Path, blocks: Checkpoint, began:
     except KeyboardInterrupt:
         stopped = "interrupted"
         known = f"{len(results)} of {len(claims)} claim(s)"
-        print(f"{PROG}: interrupted after {known}; go on with: {PROG} resume {folder}", file=sys.stderr)
-    except StorageError as error:
+        print(f"{usage.PROG}: interrupted after {known}; go on with: {usage.PROG} resume {folder}", file=sys.stderr)
+    except usage.StorageError as error:
         return _not_written(folder, error)
     finished, complete = list(results.values()), len(results) == len(claims)
     about = dataclasses.replace(about, stopped=stopped)
     failed = None
     try:
         _write(folder, prepared, finished, about, began, blocks.resumed, complete)
-    except StorageError as error:
+    except usage.StorageError as error:
         failed = error
     terminal.terminal(finished, about)
     if not complete and stopped == "out of time":
-        print(f"The time ended after {len(finished)} of {len(claims)} claim(s); go on with: {PROG} resume {folder}")
+        print(
+            f"The time ended after {len(finished)} of {len(claims)} claim(s); go on with: {usage.PROG} resume {folder}"
+        )
     if failed is not None:
         return _not_written(folder, failed)
     print(what_is_there(folder))
     if stopped == "interrupted":
-        return INTERRUPTED
-    return AS_EXPECTED if complete and all(result.as_expected for result in finished) else NOT_AS_EXPECTED
+        return usage.INTERRUPTED
+    return usage.AS_EXPECTED if complete and all(result.as_expected for result in finished) else usage.NOT_AS_EXPECTED
 
 
 @contextlib.contextmanager
@@ -197,11 +191,11 @@ def _as_interrupt(number: signal.Signals) -> Iterator[None]:
         signal.signal(number, before)
 
 
-def _not_written(folder: Path, error: StorageError) -> int:
+def _not_written(folder: Path, error: usage.StorageError) -> int:
     begun = (folder / checkpoints.MANIFEST).exists()
-    then = f"go on with: {PROG} resume {folder}" if begun else f"start again with: --output {folder}"
-    print(f"{PROG}: {error}; make room and {then}", file=sys.stderr)
-    return NOT_WRITTEN
+    then = f"go on with: {usage.PROG} resume {folder}" if begun else f"start again with: --output {folder}"
+    print(f"{usage.PROG}: {error}; make room and {then}", file=sys.stderr)
+    return usage.NOT_WRITTEN
 
 
 def _finished(folder: Path) -> dict[str, Any] | None:
@@ -214,7 +208,7 @@ def _finished(folder: Path) -> dict[str, Any] | None:
     try:
         report = document.read(path)
     except documents.DocumentError as error:
-        raise UsageError(str(error)) from None
+        raise usage.UsageError(str(error)) from None
     return report if report["complete"] and report["stopped"] != "interrupted" else None
 
 

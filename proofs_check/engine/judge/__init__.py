@@ -52,21 +52,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from proofs_check.claim import (
-    Calibrated,
-    Control,
-    Exact,
-    Expectation,
-    Form,
-    Identity,
-    Inequality,
-    Law,
-    Rare,
-    Rate,
-    Tail,
-    Undecided,
-    Verdict,
-)
+from proofs_check import claim
 from proofs_check.engine.judge import calibrated, deterministic, law, means, rare, tail
 from proofs_check.engine.judge.deterministic import two_sides
 from proofs_check.engine.judge.evidence import EPS, LOOK, ROUNDING, Case, InvalidSetting, RuleName, checked_bound
@@ -81,28 +67,28 @@ __all__ = [
 
 
 # By class of statement: its rule, and whether it needs all its draws together, so that a look spends a part of alpha.
-_RULES: Mapping[type, tuple[Callable[[Case], Verdict], bool]] = {
-    Identity: (deterministic.identity, False),
-    Exact: (deterministic.exact, False),
-    Inequality: (deterministic.inequality, False),
-    Tail: (tail.tail, False),
-    Calibrated: (calibrated.calibrated, False),
-    Expectation: (means.expectation, True),
-    Law: (law.law, True),
-    Rate: (means.rate, True),
-    Rare: (rare.rare, True),
+_RULES: Mapping[type, tuple[Callable[[Case], claim.Verdict], bool]] = {
+    claim.Identity: (deterministic.identity, False),
+    claim.Exact: (deterministic.exact, False),
+    claim.Inequality: (deterministic.inequality, False),
+    claim.Tail: (tail.tail, False),
+    claim.Calibrated: (calibrated.calibrated, False),
+    claim.Expectation: (means.expectation, True),
+    claim.Law: (law.law, True),
+    claim.Rate: (means.rate, True),
+    claim.Rare: (rare.rare, True),
 }
 
 
 def judge(
-    form: Form | Control,
+    form: claim.Form | claim.Control,
     samples: Sequence[ArrayLike],
     alpha: float,
     *,
     eps: float = EPS,
     rule: RuleName = "fixed",
     look: int = 0,
-) -> Verdict:
+) -> claim.Verdict:
     """Return the verdict of `samples`, one entry a setting, on the statement of a form or of a control.
 
     A sample is a vector of statistics, one a trial; for Identity it holds residuals, for Exact the pair
@@ -117,8 +103,8 @@ def judge(
         raise ValueError(
             f'rule must be "fixed" or "sequential", and look 0 or, in the latter, more; got {rule!r}, {look}'
         )
-    if isinstance(form.statement, Undecided):
-        return Verdict("not testable", form.statement.reason, math.nan, alpha, (), {"not_finite": 0})
+    if isinstance(form.statement, claim.Undecided):
+        return claim.Verdict("not testable", form.statement.reason, math.nan, alpha, (), {"not_finite": 0})
     if not form.settings or len(form.settings) != len(samples):
         raise ValueError(f"one sample a setting is needed, got {len(samples)} for {len(form.settings)} setting(s)")
     if type(form.statement) not in _RULES:

@@ -12,15 +12,7 @@ from jaxkern.bounds import concentration
 from jaxkern.linalg import eigvalsh
 from proofs_check.claim import Form
 from proofs_check.engine.adversary import Target
-from proofs_check.papers.adversaries import (
-    between,
-    gaussian,
-    inequality,
-    length,
-    registered,
-    registered_at,
-    squared_distances,
-)
+from proofs_check.papers import adversaries
 from proofs_check.papers.amini2021.section3_1 import leading
 from proofs_check.papers.shared import op_norm
 
@@ -68,7 +60,7 @@ def _start_slope(key: jax.Array) -> Params:
 
 def _project_slope(params: Params) -> Params:
     """Steps are in lengthscales, and not so short that a quotient of differences loses its digits."""
-    size = length(params["steps"])
+    size = adversaries.length(params["steps"])
     steps = params["steps"] * (jnp.maximum(size, 1e-3) / jnp.maximum(size, 1e-12))
     return {**params, "steps": steps, "log_lengthscale": jnp.clip(params["log_lengthscale"], -4, 4)}
 
@@ -78,8 +70,10 @@ def _excess_slope(params: Params, key: jax.Array, *, constant: float) -> jax.Arr
     lengthscale = jnp.exp(params["log_lengthscale"])
     X = params["points"] / lengthscale
     Y = X + params["steps"]
-    change = gaussian(jnp.sum((X[0] - X[1]) ** 2)) - gaussian(jnp.sum((Y[0] - Y[1]) ** 2))
-    return jnp.abs(change) / (length(params["steps"][0]) + length(params["steps"][1])) - constant
+    change = adversaries.gaussian(jnp.sum((X[0] - X[1]) ** 2)) - adversaries.gaussian(jnp.sum((Y[0] - Y[1]) ** 2))
+    return (
+        jnp.abs(change) / (adversaries.length(params["steps"][0]) + adversaries.length(params["steps"][1])) - constant
+    )
 
 
 def _recheck_slope(params: Result, *, form: str) -> Form:
@@ -88,7 +82,7 @@ def _recheck_slope(params: Result, *, form: str) -> Form:
     Y = X + tau * params["steps"]
     values = [math.exp(-float(np.sum((Z[0] - Z[1]) ** 2)) / (2 * tau**2)) for Z in (X, Y)]
     apart = float(np.linalg.norm(X[0] - Y[0]) + np.linalg.norm(X[1] - Y[1]))
-    return inequality(tau * abs(values[0] - values[1]) / apart, tau * _constant(form, tau), "Example 1")
+    return adversaries.inequality(tau * abs(values[0] - values[1]) / apart, tau * _constant(form, tau), "Example 1")
 
 
 def _displacement(claim: str, form: str) -> Target:
@@ -112,30 +106,30 @@ def _start_displacement(key: jax.Array) -> Params:
 
 
 def _project_displacement(params: Params) -> Params:
-    return {"points": params["points"], "steps": between(params["steps"], 0.1, 10.0)}
+    return {"points": params["points"], "steps": adversaries.between(params["steps"], 0.1, 10.0)}
 
 
 def _excess_sum(params: Params, key: jax.Array) -> jax.Array:
     first = params["steps"][:, 0]
-    change = length(first[:, None] + first[None, :])
-    return change / (math.sqrt(POINTS) * length(params["steps"])) - 2
+    change = adversaries.length(first[:, None] + first[None, :])
+    return change / (math.sqrt(POINTS) * adversaries.length(params["steps"])) - 2
 
 
 def _excess_distance(params: Params, key: jax.Array) -> jax.Array:
     X, steps = params["points"], params["steps"]
-    change = length(_distances(X) - _distances(X + steps))
-    return change / (math.sqrt(POINTS) * length(steps)) - math.sqrt(2)
+    change = adversaries.length(_distances(X) - _distances(X + steps))
+    return change / (math.sqrt(POINTS) * adversaries.length(steps)) - math.sqrt(2)
 
 
 def _distances(X: jax.Array) -> jax.Array:
-    squared = squared_distances(X, X)
+    squared = adversaries.squared_distances(X, X)
     return jnp.where(squared > 0, jnp.sqrt(jnp.where(squared > 0, squared, 1)), 0)
 
 
 def _recheck_displacement(params: Result, *, claim: str, form: str) -> Form:
     X = params["points"]
-    arrays = registered(claim, form).settings[0].data
-    return registered_at(claim, form, {**arrays, "pairs": lambda key: [(X, X + params["steps"])]})
+    arrays = adversaries.registered(claim, form).settings[0].data
+    return adversaries.registered_at(claim, form, {**arrays, "pairs": lambda key: [(X, X + params["steps"])]})
 
 
 def _truncation(form: str) -> Target:
@@ -169,7 +163,7 @@ def _project_truncation(params: Params) -> Params:
     values = values[jnp.argsort(-jnp.abs(values))]
     values = values / jnp.maximum(jnp.abs(values[0]), 1e-6)
     values = values.at[1:].set(jnp.clip(values[1:], -1 + 1e-6, 1 - 1e-6))
-    return {"values": values, "vector": between(params["vector"], 1.0, 1.0), "factor": params["factor"]}
+    return {"values": values, "vector": adversaries.between(params["vector"], 1.0, 1.0), "factor": params["factor"]}
 
 
 def _excess_truncation(params: Params, key: jax.Array, *, constant: float) -> jax.Array:
@@ -177,7 +171,7 @@ def _excess_truncation(params: Params, key: jax.Array, *, constant: float) -> ja
     B = params["factor"] * vector[:, None] * vector[None, :]
     first = jnp.zeros_like(values).at[0].set(values[0])
     spectral = jnp.max(jnp.abs(eigvalsh(jnp.diag(values) - B)))
-    return length(jnp.diag(first) - B) / (spectral + 1e-9) - constant
+    return adversaries.length(jnp.diag(first) - B) / (spectral + 1e-9) - constant
 
 
 def _recheck_truncation(params: Result, *, form: str) -> Form:
@@ -186,4 +180,4 @@ def _recheck_truncation(params: Result, *, form: str) -> Form:
     B = rotation @ (params["factor"] * np.outer(params["vector"], params["vector"])) @ rotation.T
     values, vectors = leading(A, 1)
     left = float(np.linalg.norm((vectors * values) @ vectors.T - B))
-    return inequality(left / op_norm(A - B), _truncation_constant(form), "(41)")
+    return adversaries.inequality(left / op_norm(A - B), _truncation_constant(form), "(41)")

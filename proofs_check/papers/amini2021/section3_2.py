@@ -12,17 +12,8 @@ import numpy as np
 
 from jaxkern.bounds import Bound, concentration
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
-from proofs_check.papers.amini2021 import laws, trials
+from proofs_check.papers.amini2021 import laws, places, trials
 from proofs_check.papers.amini2021.laws import Pairs
-from proofs_check.papers.amini2021.places import (
-    NOISE,
-    SPHERE_DIM,
-    SPHERE_POINTS,
-    TAU,
-    Scope,
-    blocks,
-    distances_on_spheres,
-)
 from proofs_check.papers.amini2021.section3_1 import leading
 from proofs_check.papers.shared import always, op_norm, parametrized, real, rng_of
 
@@ -69,7 +60,7 @@ def _clustered(model: trials.Model, deltas: tuple[float, ...]) -> tuple[Setting,
     )
 
 
-def _theorem_3(scope: Scope) -> Check:
+def _theorem_3(scope: places.Scope) -> Check:
     n, d = 64, 64
     labels = np.arange(n) % 2
 
@@ -81,7 +72,7 @@ def _theorem_3(scope: Scope) -> Check:
 
     @functools.cache
     def separations() -> dict[str, float]:
-        parameters = blocks(claimed.arrays["mean"], labels, off_diagonal=False)
+        parameters = places.blocks(claimed.arrays["mean"], labels, off_diagonal=False)
         return {name: float(getattr(parameters, name)) for name in ("gamma2", "gamma_tilde2", "vbar2")}
 
     def tail(as_printed: bool) -> Tail:
@@ -101,13 +92,13 @@ def _theorem_3(scope: Scope) -> Check:
     )
 
 
-def _operator(scope: Scope) -> Check:
-    n, labels = SPHERE_POINTS, np.arange(SPHERE_POINTS) % 2
-    claimed = [distances_on_spheres((1.0, 10.0), noise, SPHERE_DIM) for noise in (0.2, 0.5)]
+def _operator(scope: places.Scope) -> Check:
+    n, labels = places.SPHERE_POINTS, np.arange(places.SPHERE_POINTS) % 2
+    claimed = [places.distances_on_spheres((1.0, 10.0), noise, places.SPHERE_DIM) for noise in (0.2, 0.5)]
 
     @functools.cache
     def separations(model: trials.Model) -> dict[str, float]:
-        parameters = blocks(model.arrays["mean"], labels, off_diagonal=True)
+        parameters = places.blocks(model.arrays["mean"], labels, off_diagonal=True)
         mean, psi = np.asarray(model.arrays["mean"], np.float64), np.asarray(parameters.psi, np.float64)
         gap = op_norm(mean - psi[labels][:, labels]) / n
         return {"gamma2": float(parameters.gamma2), "gamma_tilde2": float(parameters.gamma_tilde2), "mean_gap": gap}
@@ -120,7 +111,7 @@ def _operator(scope: Scope) -> Check:
         return concentration.misclassification_operator_distance(**given, num_clusters=2, num_points=n)
 
     settings = tuple(setting for model in claimed for setting in _clustered(model, scope.deltas[:1]))
-    one_sphere = _clustered(distances_on_spheres((10.0, 10.0), 0.5, SPHERE_DIM), scope.deltas[:1])
+    one_sphere = _clustered(places.distances_on_spheres((10.0, 10.0), 0.5, places.SPHERE_DIM), scope.deltas[:1])
     control = Tail(trials.misclassified, bound)
     return Check(
         corrected=Form(Tail(trials.misclassified, bound, lambda setting: 0.5), settings),
@@ -131,23 +122,25 @@ def _operator(scope: Scope) -> Check:
 def _theorem_3_settings() -> tuple[Setting, ...]:
     return tuple(
         Setting(f"L={L:.3g}, d={d:g}, vbar2={v:g}", numbers={"L": L, "d": d, "vbar2": v})
-        for L, d, v in ((1.0, 10.0, 0.01), (math.exp(-0.5) / TAU, 200.0, 1e-4))
+        for L, d, v in ((1.0, 10.0, 0.01), (math.exp(-0.5) / places.TAU, 200.0, 1e-4))
     )
 
 
 def _theorem_3_arguments(setting: Setting) -> dict[str, Any]:
     n = setting.numbers
     given = {"gamma2": 0.3, "gamma_tilde2": 0.15, "num_clusters": 2, "op_norm": 1.0, "num_points": 400.0, "t": 1.5}
-    return {**given, "lipschitz": n["L"], "noise": NOISE, "dim": n["d"], "vbar2": n["vbar2"]}
+    return {**given, "lipschitz": n["L"], "noise": places.NOISE, "dim": n["d"], "vbar2": n["vbar2"]}
 
 
 def _eq25() -> Check:
     @parametrized(Identity)
     def residual(setting: Setting, power: int = 2) -> np.ndarray:
         """F of Theorem 3 with L of the Gaussian kernel, against (25) with its constant."""
-        given = _theorem_3_arguments(setting) | {"lipschitz": trials.lipschitz_gaussian(TAU)}
+        given = _theorem_3_arguments(setting) | {"lipschitz": trials.lipschitz_gaussian(places.TAU)}
         F = float(concentration.misclassification(**given, as_printed=True).value) / 16
-        noise = NOISE**2 / TAU**power / given["dim"] * (1 + given["t"] / math.sqrt(given["num_points"])) ** 2
+        noise = (
+            places.NOISE**2 / places.TAU**power / given["dim"] * (1 + given["t"] / math.sqrt(given["num_points"])) ** 2
+        )
         return np.array([32 / given["gamma2"] * (4 / math.e * noise + given["vbar2"]) / F - 1])
 
     settings = _theorem_3_settings()
@@ -166,7 +159,7 @@ def _block_matrix() -> Check:
             n = len(labels)
             A = rng_of(key).standard_normal((n, n))
             mean = A + A.T
-            parameters = blocks(mean, labels, off_diagonal=off_diagonal)
+            parameters = places.blocks(mean, labels, off_diagonal=off_diagonal)
             K = np.asarray(parameters.psi, np.float64)[labels][:, labels]
             gap = np.sum((mean - K) ** 2) / n**2 / float(parameters.vbar2) - 1
             rows = K[[0, 4, 7]] / n

@@ -12,19 +12,8 @@ from jaxkern import kernels
 from jaxkern.bounds import Bound, concentration
 from jaxkern.gram import gram
 from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Inequality, Rate, Setting, Tail
-from proofs_check.papers.amini2021 import laws, trials
+from proofs_check.papers.amini2021 import laws, places, trials
 from proofs_check.papers.amini2021.laws import Pairs, ten_points, under_33
-from proofs_check.papers.amini2021.places import (
-    KAPPA,
-    PROVED,
-    Scope,
-    around,
-    clipped,
-    form_shape,
-    inner_products,
-    per_point,
-    with_form,
-)
 from proofs_check.papers.populations import Population
 from proofs_check.papers.shared import parametrized, real, rng_of
 
@@ -94,7 +83,7 @@ def _clouds(data: Population | None) -> Callable[[jax.Array], list[tuple[np.ndar
     return pairs
 
 
-def _lemma_1(scope: Scope) -> Check:
+def _lemma_1(scope: places.Scope) -> Check:
     tau = 1.0 if scope.data is None else float(scope.data.kernel.lengthscale)
     built_in = {"x + y": (kernels.as_kernel(trials.first_coordinates), 1.0), "distances": (kernels.Distance(), 1.0)}
     built_in["Gaussian"] = (kernels.Gaussian(tau), trials.lipschitz_gaussian(tau))
@@ -127,10 +116,10 @@ def _displacement_distance() -> Check:
     )
 
 
-def _proposition_3(scope: Scope) -> Check:
+def _proposition_3(scope: places.Scope) -> Check:
     n = trials.POINTS
     mean = math.sqrt(n) * laws.mean_chi(n) + math.sqrt(2 * n / math.pi)  # |w 1' + 1 w'| = sqrt(n) |w| + |1'w|
-    deviation = per_point(concentration.deviation)
+    deviation = places.per_point(concentration.deviation)
 
     def tail(factor: float) -> Tail:
         """V / n is at most E V / n, which is known, and a multiple of the deviation."""
@@ -141,7 +130,7 @@ def _proposition_3(scope: Scope) -> Check:
 
         return Tail(trials.gram_error, bound)
 
-    settings = around((trials.sums("x + y, Gaussian"),), scope.deltas, operator=True)
+    settings = places.around((trials.sums("x + y, Gaussian"),), scope.deltas, operator=True)
     return Check(
         printed=Form(tail(1.0), settings),
         controls=(Control("1 / sqrt(n) for sqrt(n)", tail(1 / n), settings[:1], "wrong power"),),
@@ -149,7 +138,7 @@ def _proposition_3(scope: Scope) -> Check:
 
 
 def _after_proposition_3() -> Check:
-    settings, trial = clipped(16, 32, 64, 128, 256, 512), trials.clipped_deviation
+    settings, trial = places.clipped(16, 32, 64, 128, 256, 512), trials.clipped_deviation
     return Check(
         printed=Form(Rate(trials.clipped_norm, "n", 0.5), settings),
         corrected=Form(Rate(trial, "n", 0.5), settings),
@@ -195,15 +184,15 @@ def _lemma_2_diagonal() -> Check:
     return _lemma_2(4, concentration.diagonal_variance, "the constant of a pair", concentration.pair_variance)
 
 
-def _lemma_3(scope: Scope) -> Check:
+def _lemma_3(scope: places.Scope) -> Check:
     n = 12
     z = np.full(n, n**-0.5)
     drawn = tuple(
-        with_form(inner_products(n, 16, norm), np.outer(z, z), math.log(4 / delta), delta)
+        places.with_form(places.inner_products(n, 16, norm), np.outer(z, z), math.log(4 / delta), delta)
         for norm in (0.0, 10.0)
         for delta in scope.deltas
     )
-    shape = form_shape(lambda n: n["dim"] + (n["mean_norm"] / KAPPA) ** 2, lambda n: 1.0)
+    shape = places.form_shape(lambda n: n["dim"] + (n["mean_norm"] / places.KAPPA) ** 2, lambda n: 1.0)
 
     @parametrized(Exact)
     def probability(setting: Setting, factor: float = 1.0) -> tuple[float, float]:
@@ -219,9 +208,9 @@ def _lemma_3(scope: Scope) -> Check:
         for size in (0.0, 10.0)
         for tau in (1.0, 4.0, 12.0)
     )
-    tenth = Calibrated(trials.form_error, shape, 0.0, PROVED / 10)
+    tenth = Calibrated(trials.form_error, shape, 0.0, places.PROVED / 10)
     return Check(
-        printed=Form(Calibrated(trials.form_error, shape, 0.0, PROVED), drawn),
+        printed=Form(Calibrated(trials.form_error, shape, 0.0, places.PROVED), drawn),
         corrected=Form(probability(), settings),
         controls=(
             Control("a tenth of the constant", tenth, drawn, "wrong factor"),

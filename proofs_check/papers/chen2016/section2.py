@@ -15,22 +15,13 @@ from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
 from proofs_check.claim import Check, Control, Expectation, Form, Identity, Inequality, Rare, Setting
 from proofs_check.engine import tilting
-from proofs_check.papers.chen2016 import laws, trials
-from proofs_check.papers.chen2016.places import (
-    Numbers,
-    Scope,
-    all_at_most_one,
-    pair_settings,
-    pair_tail,
-    relative,
-    valid,
-)
+from proofs_check.papers.chen2016 import laws, places, trials
 from proofs_check.papers.shared import COPIES, LOG2, tail_of_mean
 
 MANY_COPIES = 384
 
 
-def _lemma_2_1(scope: Scope) -> Check:
+def _lemma_2_1(scope: places.Scope) -> Check:
     def residual(**options: Any) -> Identity:
         return Identity(functools.partial(laws.paired_mean, **options))
 
@@ -62,7 +53,7 @@ def _lemma_2_1_proof() -> Check:
     )
 
 
-def _corollary_2_1(scope: Scope) -> Check:
+def _corollary_2_1(scope: places.Scope) -> Check:
     statement = Expectation(trials.inner_product, lambda s: s.numbers["K"], lambda s: 1.0)
     doubled = controls.changed(scope.pairs, "twice as far", data=lambda p: {**p, "pair": 2 * p["pair"]})
     swapped = controls.changed(
@@ -77,24 +68,26 @@ def _corollary_2_1(scope: Scope) -> Check:
     )
 
 
-def _corollary_2_2(scope: Scope) -> Check:
+def _corollary_2_2(scope: places.Scope) -> Check:
     def bound(*, distance: float, as_printed: bool = False, **options: float) -> Bound:
         return fourier.kernel_value(**options, as_printed=as_printed)
 
-    def interval(n: Numbers) -> tuple[float, float]:
+    def interval(n: places.Numbers) -> tuple[float, float]:
         mu = -math.expm1(-(n["r"] ** 2) / 2)  # K - Khat = mu (Dhat^2 / D^2 - 1)
         return 1 - n["eps"] / mu, 1 + n["eps"] / mu
 
     printed, errors = functools.partial(bound, as_printed=True), (0.1, 0.3)
     distances = scope.distances((0.5, 1.0, 3.0, 10.0), 0.5, 12.0)
     return Check(
-        printed=Form(pair_tail(printed, interval), pair_settings(printed, distances, errors, scope.deltas)),
-        corrected=Form(pair_tail(bound, interval), pair_settings(bound, distances, errors, scope.deltas)),
+        printed=Form(
+            places.pair_tail(printed, interval), places.pair_settings(printed, distances, errors, scope.deltas)
+        ),
+        corrected=Form(places.pair_tail(bound, interval), places.pair_settings(bound, distances, errors, scope.deltas)),
         controls=(
             Control(
                 "Hoeffding's exponent for terms in an interval of length 1",
-                pair_tail(bound, interval, times=4),
-                pair_settings(bound, (3.0,), errors, scope.deltas),
+                places.pair_tail(bound, interval, times=4),
+                places.pair_settings(bound, (3.0,), errors, scope.deltas),
                 "wrong factor",
             ),
         ),
@@ -123,13 +116,13 @@ def _log_sub_gaussian(rate: Callable[[float], float], hypotheses: Callable[..., 
     def log_claimed(setting: Setting) -> float:
         eps, t = setting.numbers["eps"], setting.numbers["t"]
         if hypotheses is not None:
-            valid(hypotheses(eps=eps, num_frequencies=t), setting)
+            places.valid(hypotheses(eps=eps, num_frequencies=t), setting)
         return LOG2 - t * eps**2 * rate(setting.numbers["r"])
 
     return tail_of_mean(log_claimed)
 
 
-def _corollary_2_2_rare(scope: Scope) -> Check:
+def _corollary_2_2_rare(scope: places.Scope) -> Check:
     corrected = _kernel_values((1.0, 3.0), [log for log in scope.logs if log <= 40], lambda r: 1 / 2)
     printed = functools.partial(fourier.kernel_value, as_printed=True)
     return Check(
@@ -149,7 +142,7 @@ def _corollary_2_2_rare(scope: Scope) -> Check:
     )
 
 
-def _kernel_value_near(scope: Scope) -> Check:
+def _kernel_value_near(scope: places.Scope) -> Check:
     def rate(r: float) -> float:
         return 1 / (-2 * math.expm1(-(r**2)))
 
@@ -169,8 +162,8 @@ def _kernel_value_near(scope: Scope) -> Check:
     )
 
 
-def _lemma_2_2(scope: Scope) -> Check:
-    def inverse(n: Numbers) -> tuple[float, float]:
+def _lemma_2_2(scope: places.Scope) -> Check:
+    def inverse(n: places.Numbers) -> tuple[float, float]:
         return (1 + n["eps"]) ** -2, (1 - n["eps"]) ** -2
 
     bound = fourier.far_distance
@@ -178,12 +171,16 @@ def _lemma_2_2(scope: Scope) -> Check:
     distances = scope.distances((1.0, 2.0, 6.0), 1.0, 12.0)
     fewer = tuple(
         Setting(f"{s.name} over 40", numbers={**s.numbers, "t": float(s.numbers["t"] // 40)})
-        for s in pair_settings(bound, (1.0,), (0.05, 0.1), scope.deltas)
+        for s in places.pair_settings(bound, (1.0,), (0.05, 0.1), scope.deltas)
     )
-    control = pair_tail(bound, relative, times=40)
+    control = places.pair_tail(bound, places.relative, times=40)
     return Check(
-        printed=Form(pair_tail(printed, inverse), pair_settings(printed, distances, (0.09,), scope.deltas)),
-        corrected=Form(pair_tail(bound, relative), pair_settings(bound, distances, (0.1, 0.3), scope.deltas)),
+        printed=Form(
+            places.pair_tail(printed, inverse), places.pair_settings(printed, distances, (0.09,), scope.deltas)
+        ),
+        corrected=Form(
+            places.pair_tail(bound, places.relative), places.pair_settings(bound, distances, (0.1, 0.3), scope.deltas)
+        ),
         controls=(Control("a fortieth of the frequencies", control, fewer, "wrong factor"),),
     )
 
@@ -195,7 +192,7 @@ def _lemma_2_2_proof() -> Check:
             eps = setting.numbers["eps"]
             squared = -2 * np.expm1(-(np.linspace(nearest, 6, 100) ** 2) / 2)
             ratios = np.sqrt([squared / (squared + sign * eps / 2) for sign in (1, -1)])
-            return all_at_most_one(np.abs(ratios - 1).ravel() / eps, "chen2016, Lemma 2.2")
+            return places.all_at_most_one(np.abs(ratios - 1).ravel() / eps, "chen2016, Lemma 2.2")
 
         return Inequality(worst)
 

@@ -18,17 +18,8 @@ from jaxkern import features, kernels
 from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
 from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity, Inequality, Law, Rate, Setting, Tail
-from proofs_check.papers.chen2016 import trials
+from proofs_check.papers.chen2016 import places, trials
 from proofs_check.papers.chen2016.laws import chi_square_outside, log_chernoff
-from proofs_check.papers.chen2016.places import (
-    Scope,
-    above,
-    all_at_most_one,
-    below,
-    distances_of,
-    pair_settings,
-    valid,
-)
 from proofs_check.papers.shared import LOG2, always, as_residual, at_most_one, real, rng_of
 
 
@@ -38,12 +29,12 @@ def _display_before_2() -> Check:
             r = np.linspace(0.05, 1, 60)
             ratios, source = squared(r) / r**2, "chen2016, before (2)"
             lower = [(float(1 - share * x**2), always(ratio, source)) for ratio, x in zip(ratios, r, strict=True)]
-            return [*lower, *all_at_most_one(ratios, source)]
+            return [*lower, *places.all_at_most_one(ratios, source)]
 
         return Inequality(both)
 
     def library(r: np.ndarray) -> np.ndarray:
-        return distances_of(r) ** 2
+        return places.distances_of(r) ** 2
 
     settings = (Setting("lengths from .05 to 1"),)
     return Check(
@@ -57,12 +48,14 @@ def _eq2() -> Check:
     def half_precision(r: np.ndarray) -> np.ndarray:
         return np.sqrt(2 - 2 * controls.in_half(np.exp(-(r**2) / 2)))
 
-    def holds(lower: Callable[..., Bound], distances: Callable[[np.ndarray], np.ndarray] = distances_of) -> Inequality:
+    def holds(
+        lower: Callable[..., Bound], distances: Callable[[np.ndarray], np.ndarray] = places.distances_of
+    ) -> Inequality:
         def both(setting: Setting) -> list[Any]:
             r = np.asarray(setting.data)
             D = distances(r)
-            lowers = [above(d, lower(distance=float(x))) for d, x in zip(D, r, strict=True)]
-            return lowers + all_at_most_one(D / r, "chen2016, (2), right")
+            lowers = [places.above(d, lower(distance=float(x))) for d, x in zip(D, r, strict=True)]
+            return lowers + places.all_at_most_one(D / r, "chen2016, (2), right")
 
         return Inequality(both)
 
@@ -87,8 +80,10 @@ def _eq3() -> Check:
         def both() -> list[Any]:
             eps = np.repeat(np.geomspace(1e-3, 0.99, 40), 10)
             r = 2 * np.sqrt(eps) * np.tile(np.linspace(0.1, 1 - 1e-9, 10), 40)
-            D = distances_of(r)
-            return [above(d**2, lower(eps=float(e), distance=float(x))) for d, e, x in zip(D, eps, r, strict=True)]
+            D = places.distances_of(r)
+            return [
+                places.above(d**2, lower(eps=float(e), distance=float(x))) for d, e, x in zip(D, eps, r, strict=True)
+            ]
 
         return Inequality(both)
 
@@ -154,13 +149,16 @@ def taylor_sides(key: jax.Array, setting: Setting, *, as_printed: bool, fourth: 
         draws *= np.minimum(1, 0.999 / (r * np.max(np.abs(draws), axis=1)))[:, None]
     W = real(draws)
 
-    ratios = np.asarray(_feature_distances(W, real(r)), float) ** 2 / distances_of(r) ** 2
+    ratios = np.asarray(_feature_distances(W, real(r)), float) ** 2 / places.distances_of(r) ** 2
     sides = []
     for ratio, w, distance in zip(ratios, np.asarray(W, float), r, strict=True):
         second, fourth_moment = float(np.mean(w**2)), fourth * float(np.mean(w**4))
         upper = fourier.ratio_upper(second_moment=second, distance=distance, as_printed=as_printed)
         lower = fourier.ratio_lower(second_moment=second, fourth_moment=fourth_moment, distance=distance)
-        sides += [below(ratio, upper), (lower.value / second, Bound(ratio / second, 1.0, lower.valid, lower.source))]
+        sides += [
+            places.below(ratio, upper),
+            (lower.value / second, Bound(ratio / second, 1.0, lower.valid, lower.source)),
+        ]
     return sides
 
 
@@ -197,7 +195,7 @@ def _chi_square() -> Check:
     )
 
 
-def _lemma_3_2(scope: Scope) -> Check:
+def _lemma_3_2(scope: places.Scope) -> Check:
     def bound(*, distance: float = 0.0, as_printed: bool = False, **options: float) -> Bound:
         return fourier.chi_square_mean(**options, as_printed=as_printed)
 
@@ -211,15 +209,15 @@ def _lemma_3_2(scope: Scope) -> Check:
 
     printed = functools.partial(bound, as_printed=True)
     errors = (0.1, 0.5, 0.9)
-    corrected = pair_settings(bound, (0.0,), errors, scope.deltas)
+    corrected = places.pair_settings(bound, (0.0,), errors, scope.deltas)
     return Check(
-        printed=Form(statement(printed), pair_settings(printed, (0.0,), errors, scope.deltas)),
+        printed=Form(statement(printed), places.pair_settings(printed, (0.0,), errors, scope.deltas)),
         corrected=Form(statement(bound), corrected),
         controls=(Control("half of the frequencies", statement(bound, times=2), corrected, "wrong factor"),),
     )
 
 
-def _lemma_3_2_rare(scope: Scope) -> Check:
+def _lemma_3_2_rare(scope: places.Scope) -> Check:
     def printed(t: float, eps: float) -> float:
         return LOG2 - t * eps**2 / 8
 
@@ -229,7 +227,7 @@ def _lemma_3_2_rare(scope: Scope) -> Check:
     def statement(log_failure: Callable[[float, float], float], as_printed: bool = False, times: float = 1.0) -> Exact:
         def probability(setting: Setting) -> tuple[float, float]:
             t, eps = setting.numbers["t"], setting.numbers["eps"]
-            valid(fourier.chi_square_mean(eps=eps, num_frequencies=t, as_printed=as_printed), setting)
+            places.valid(fourier.chi_square_mean(eps=eps, num_frequencies=t, as_printed=as_printed), setting)
             return chi_square_outside(t, 1 - eps, 1 + eps), log_failure(times * t, eps)
 
         return Exact(probability)

@@ -16,14 +16,7 @@ from jaxkern.bounds import fourier
 from jaxkern.gram import gram
 from proofs_check import controls
 from proofs_check.claim import Check, Control, Exact, Form, Identity, Inequality, Rate, Setting
-from proofs_check.papers.chen2016 import trials
-from proofs_check.papers.chen2016.places import (
-    Scope,
-    all_at_most_one,
-    all_distances,
-    differences_of,
-    pairs_by_difference,
-)
+from proofs_check.papers.chen2016 import places, trials
 from proofs_check.papers.shared import as_residual, real
 
 
@@ -53,9 +46,9 @@ def _norms() -> Check:
 
 
 def _lemma_3_4() -> Check:
-    differences = differences_of(np.random.default_rng(7).standard_normal((10, 4)))
+    differences = places.differences_of(np.random.default_rng(7).standard_normal((10, 4)))
     differences /= np.max(np.linalg.norm(differences, axis=1))
-    population = pairs_by_difference(differences)
+    population = places.pairs_by_difference(differences)
     settings = tuple(
         Setting(f"lambda={scale:g}", population, {"scale": scale}, {"rows": 20})
         for scale in (0.04, 0.08, 0.16, 0.32, 0.64)
@@ -68,7 +61,7 @@ def _lemma_3_4() -> Check:
     )
 
 
-def _theorem_3_1(scope: Scope) -> Check:
+def _theorem_3_1(scope: places.Scope) -> Check:
     def on_a_line(setting: Setting) -> tuple[float, float]:
         """On a shrinking line all ratios tend to the same chi2_t / t, whatever n is."""
         t, eps = setting.numbers["t"], setting.numbers["eps"]
@@ -110,7 +103,7 @@ def small_copies() -> Check:
             r = np.linalg.norm(X[first] - X[second], axis=1)
             scale = 2 * math.sqrt(slack) / np.max(r)
             small, kernel = real(scale * X), kernels.Gaussian(1.0)
-            D = all_distances(small)[first, second]
+            D = places.all_distances(small)[first, second]
             values, vectors = np.linalg.eigh(np.asarray(gram(kernel, small), float))
             phi = features.paired_fourier(key, kernel, X.shape[1], num_frequencies=50, dtype=small.dtype)
             lower = math.sqrt(1 - slack) if curvature else 1.0
@@ -120,8 +113,8 @@ def small_copies() -> Check:
                 images = np.linalg.norm(h[first] - h[second], axis=1)
                 eps_up, eps_down = float(np.max(images / D - 1)), float(np.max(1 - images / D))
                 ratios = images / (scale * r)
-                sides += all_at_most_one(ratios / (1 + eps_up), "jaxkern, small copies")
-                sides += all_at_most_one((1 - eps_down) * lower / ratios, "jaxkern, small copies")
+                sides += places.all_at_most_one(ratios / (1 + eps_up), "jaxkern, small copies")
+                sides += places.all_at_most_one((1 - eps_down) * lower / ratios, "jaxkern, small copies")
             return sides
 
         return Inequality(both)

@@ -15,20 +15,8 @@ from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
 from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity, Inequality, Rare, Setting, Tail
 from proofs_check.engine import tilting
-from proofs_check.papers.chen2016 import trials
+from proofs_check.papers.chen2016 import places, trials
 from proofs_check.papers.chen2016.laws import chi_square_outside, log_chernoff, log_mgf, nodes
-from proofs_check.papers.chen2016.places import (
-    OfSetting,
-    PointSet,
-    Scope,
-    below,
-    distances_of,
-    fewest,
-    pair_settings,
-    pair_tail,
-    relative,
-    valid,
-)
 from proofs_check.papers.populations import Population
 from proofs_check.papers.shared import COPIES, LOG2, always, as_residual, bound_of, lines, tail_of_mean
 
@@ -37,7 +25,7 @@ def _lemma_4_1() -> Check:
     def holds(bound: Callable[..., Bound], slopes: Callable[[float], Sequence[float]]) -> Inequality:
         def both(setting: Setting) -> list[Any]:
             r = setting.numbers["r"]
-            return [below(log_mgf(s, r), bound(s=s, distance=r)) for s in slopes(r)]
+            return [places.below(log_mgf(s, r), bound(s=s, distance=r)) for s in slopes(r)]
 
         return Inequality(both)
 
@@ -102,7 +90,7 @@ def _eq5() -> Check:
     def statement(share: float = 1.0) -> Exact:
         def probability(setting: Setting) -> tuple[float, float]:
             eps, p, q, t = (setting.numbers[k] for k in ("eps", "p", "q", "t"))
-            valid(fourier.sub_exponential(eps=eps, mean=1.0, p=share * p, q=q, num_frequencies=t), setting)
+            places.valid(fourier.sub_exponential(eps=eps, mean=1.0, p=share * p, q=q, num_frequencies=t), setting)
             # 1 - probability would lose all digits of so small a number.
             exponent = min(eps**2 / (2 * share * p), eps / (2 * q))
             return chi_square_outside(t, 1 - eps, 1 + eps), LOG2 - t * exponent
@@ -124,16 +112,18 @@ def _eq5() -> Check:
     )
 
 
-def _lemma_4_2(scope: Scope) -> Check:
+def _lemma_4_2(scope: places.Scope) -> Check:
     bound = fourier.near_distance
     printed = functools.partial(bound, as_printed=True)
     errors, near = (0.1, 0.3), scope.distances((1e-3, 0.3, 1.0), 1e-6, 1.0)
-    settings = pair_settings(bound, scope.distances((1e-3, 0.3, 1.0, 3.0), 1e-6, 12.0), errors, scope.deltas)
-    half = pair_tail(bound, relative, times=2)
-    nearest = pair_settings(bound, (1e-3, 0.3), errors, scope.deltas)
+    settings = places.pair_settings(bound, scope.distances((1e-3, 0.3, 1.0, 3.0), 1e-6, 12.0), errors, scope.deltas)
+    half = places.pair_tail(bound, places.relative, times=2)
+    nearest = places.pair_settings(bound, (1e-3, 0.3), errors, scope.deltas)
     return Check(
-        printed=Form(pair_tail(printed, relative), pair_settings(printed, near, errors, scope.deltas)),
-        corrected=Form(pair_tail(bound, relative), settings),
+        printed=Form(
+            places.pair_tail(printed, places.relative), places.pair_settings(printed, near, errors, scope.deltas)
+        ),
+        corrected=Form(places.pair_tail(bound, places.relative), settings),
         controls=(Control("half of the frequencies", half, nearest, "wrong factor"),),
     )
 
@@ -158,7 +148,7 @@ def tiny_ratio(name: str, r: float, eps: float) -> Setting:
     return tilting.sums(name, law, copies=COPIES, above=(1 + eps) ** 2, below=(1 - eps) ** 2, numbers=numbers)
 
 
-def _lemma_4_2_rare(scope: Scope) -> Check:
+def _lemma_4_2_rare(scope: places.Scope) -> Check:
     def printed(eps: float, r: float) -> float:
         return LOG2 - COPIES * eps**2 * (-2 * math.expm1(-(r**2) / 2) / r**2) ** 2 / 6
 
@@ -168,7 +158,7 @@ def _lemma_4_2_rare(scope: Scope) -> Check:
     def statement(log_failure: Callable[[float, float], float], as_printed: bool = False, times: float = 1.0) -> Rare:
         def log_claimed(setting: Setting) -> float:
             r, eps, t = (setting.numbers[k] for k in ("r", "eps", "t"))
-            valid(fourier.near_distance(eps=eps, num_frequencies=t, distance=r, as_printed=as_printed), setting)
+            places.valid(fourier.near_distance(eps=eps, num_frequencies=t, distance=r, as_printed=as_printed), setting)
             return times * log_failure(eps, r)
 
         return tail_of_mean(log_claimed)
@@ -186,7 +176,7 @@ def _lemma_4_2_mean() -> Check:
         def relative_error(setting: Setting) -> np.ndarray:
             r = setting.numbers["r"]
             w, weights = nodes()
-            squared = float(distances_of(np.array([r]))[0]) ** 2
+            squared = float(places.distances_of(np.array([r]))[0]) ** 2
             return as_residual([weights @ (2 * np.sin(r * w / 2) ** 2) / (factor * squared) - 1])
 
         return Identity(relative_error)
@@ -224,26 +214,26 @@ def _lemma_4_2_proof() -> Check:
 
 
 def all_pairs_settings(
-    bound: Callable[..., Bound], sets: Sequence[PointSet], deltas: tuple[float, ...], eps: float
+    bound: Callable[..., Bound], sets: Sequence[places.PointSet], deltas: tuple[float, ...], eps: float
 ) -> tuple[Setting, ...]:
     """Return one setting for every set of points and delta, with as many frequencies as the bound asks for."""
     settings = []
     for name, n, arrays in sets:
         for delta in deltas:
-            t = fewest(functools.partial(bound, eps=eps, num_points=n), delta)
+            t = places.fewest(functools.partial(bound, eps=eps, num_points=n), delta)
             numbers = {"eps": eps, "t": float(t), "n": float(n)}
             settings.append(Setting(f"{name}, eps={eps:g}, delta={delta:g}, t={t}", arrays, numbers, {"rows": t}))
     return tuple(settings)
 
 
-def fewer_frequencies(bound: OfSetting, setting: Setting, data: Population | None) -> Control:
+def fewer_frequencies(bound: places.OfSetting, setting: Setting, data: Population | None) -> Control:
     """Return the control of a bound for all pairs; the distances of a table may be too large for a half to show."""
     name, part = ("half of the frequencies", 2) if data is None else ("one frequency", setting.shapes["rows"])
     fewer = controls.changed((setting,), name, shapes={"part": part})
     return Control(name, Tail(trials.largest_error_of_part, bound), fewer, "wrong factor")
 
 
-def _theorem_4_1(scope: Scope) -> Check:
+def _theorem_4_1(scope: places.Scope) -> Check:
     bound = bound_of(fourier.relative_distances, num_frequencies="t", num_points="n")
     settings = all_pairs_settings(fourier.relative_distances, scope.point_sets, scope.deltas, 0.25)
 

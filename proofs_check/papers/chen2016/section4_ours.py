@@ -15,19 +15,8 @@ from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
 from proofs_check.claim import Check, Control, Form, Inequality, Law, Rare, Setting, Tail
 from proofs_check.engine import tilting
-from proofs_check.papers.chen2016 import trials
+from proofs_check.papers.chen2016 import places, trials
 from proofs_check.papers.chen2016.laws import chi_square_stop_loss, interpolated_cdf, log_mgf, stop_loss
-from proofs_check.papers.chen2016.places import (
-    PointSet,
-    Scope,
-    all_at_most_one,
-    differences_of,
-    pair_settings,
-    pair_tail,
-    pairs_by_difference,
-    relative,
-    valid,
-)
 from proofs_check.papers.chen2016.section4 import all_pairs_settings, fewer_frequencies, tiny_ratio, tiny_ratios
 from proofs_check.papers.shared import COPIES, bound_of, real, tail_of_mean
 
@@ -37,13 +26,13 @@ EDGES = np.append(0.0, 2.0 ** (np.arange(-16, 9) / 2))
 """Lower edges of the bins in which pairs are counted, by their squared distance."""
 
 
-def _convex_order(scope: Scope) -> Check:
+def _convex_order(scope: places.Scope) -> Check:
     def holds(degrees: int) -> Inequality:
         def both(setting: Setting) -> list[Any]:
             r = setting.numbers["r"]
             most = 2 / -math.expm1(-(r**2) / 2)  # of Y: beyond, its stop-loss mean is 0
             ratios = [stop_loss(c, r) / chi_square_stop_loss(c, degrees) for c in LEVELS if c < most]
-            return all_at_most_one(ratios, "jaxkern, Theorem A of chen2016")
+            return places.all_at_most_one(ratios, "jaxkern, Theorem A of chen2016")
 
         return Inequality(both)
 
@@ -74,7 +63,7 @@ def _pair_law() -> Check:
     )
 
 
-def _relative_distances_pair(scope: Scope) -> Check:
+def _relative_distances_pair(scope: places.Scope) -> Check:
     def bound(*, distance: float, eps: float, num_frequencies: float) -> Bound:
         return fourier.relative_distances_sharp(eps=eps, num_frequencies=num_frequencies, num_points=2)
 
@@ -83,14 +72,21 @@ def _relative_distances_pair(scope: Scope) -> Check:
         return Bound(b.value, 1 - (1 - b.probability) / 3, b.valid, b.source)
 
     errors, deltas = (0.1, 0.3), (1e-2, 1e-3, 1e-4, 1e-6) if scope.full else (1e-2, 1e-4)
-    distances, near = scope.distances((1e-3, 0.5, 1.0, 3.0), 1e-6, 12.0), pair_settings(bound, (1e-3,), errors, deltas)
+    distances, near = (
+        scope.distances((1e-3, 0.5, 1.0, 3.0), 1e-6, 12.0),
+        places.pair_settings(bound, (1e-3,), errors, deltas),
+    )
     return Check(
-        corrected=Form(pair_tail(bound, relative), pair_settings(bound, distances, errors, deltas)),
-        controls=(Control("a third of the probability", pair_tail(third, relative), near, "wrong factor"),),
+        corrected=Form(
+            places.pair_tail(bound, places.relative), places.pair_settings(bound, distances, errors, deltas)
+        ),
+        controls=(
+            Control("a third of the probability", places.pair_tail(third, places.relative), near, "wrong factor"),
+        ),
     )
 
 
-def _relative_distances(scope: Scope) -> Check:
+def _relative_distances(scope: places.Scope) -> Check:
     sharp = fourier.relative_distances_sharp
     bound = bound_of(sharp, num_frequencies="t", num_points="n")
     # The bound is within a factor 3 of the truth for n points: few trials tell the two apart only where delta is large.
@@ -111,11 +107,11 @@ def _log_sharp(eps: float, *, scaled: bool = True) -> float:
     return math.log(upper / (u - above) + lower / (below - v) if scaled else upper + lower)
 
 
-def _relative_distances_rare(scope: Scope) -> Check:
+def _relative_distances_rare(scope: places.Scope) -> Check:
     def statement(scaled: bool) -> Rare:
         def log_claimed(setting: Setting) -> float:
             eps, t = setting.numbers["eps"], setting.numbers["t"]
-            valid(fourier.relative_distances_sharp(eps=eps, num_frequencies=t, num_points=2.0), setting)
+            places.valid(fourier.relative_distances_sharp(eps=eps, num_frequencies=t, num_points=2.0), setting)
             return _log_sharp(eps, scaled=scaled)
 
         return tail_of_mean(log_claimed)
@@ -128,7 +124,7 @@ def _relative_distances_rare(scope: Scope) -> Check:
     )
 
 
-def _far_convex_order(scope: Scope) -> Check:
+def _far_convex_order(scope: places.Scope) -> Check:
     def spreads(r: float, scaled: bool) -> np.ndarray:
         """Return means of convex functions of Y = X / E X, or of X: E (Y - c)_+, and log E exp(s (Y - E Y))."""
         mu = -math.expm1(-(r**2) / 2)
@@ -141,7 +137,7 @@ def _far_convex_order(scope: Scope) -> Check:
             near, far = (spreads(setting.numbers[name], scaled) for name in ("r", "farther"))
             if reverse:
                 near, far = far, near
-            return all_at_most_one((far[near > 0] / near[near > 0]), "jaxkern, Theorem E of chen2016")
+            return places.all_at_most_one((far[near > 0] / near[near > 0]), "jaxkern, Theorem E of chen2016")
 
         return Inequality(both)
 
@@ -166,7 +162,7 @@ def _frequencies(eps: float, delta: float, squared: Any, pairs: Any) -> int:
     return size
 
 
-def _given_pair(scope: Scope) -> Check:
+def _given_pair(scope: places.Scope) -> Check:
     def bound(*, distance: float, eps: float, num_frequencies: float, stretched: float = 1.0) -> Bound:
         squared = np.array([(stretched * distance) ** 2])
         return fourier.relative_distances_given(
@@ -185,11 +181,13 @@ def _given_pair(scope: Scope) -> Check:
 
     deltas = (1e-2, 1e-3, 1e-4, 1e-6) if scope.full else (1e-2, 1e-4)
     settings, middle = planned(scope.distances((0.5, 1.0, 3.0), 1e-6, 12.0), deltas), planned([1.0], (1e-4,))
-    farther = pair_tail(functools.partial(bound, stretched=2.0), relative)
+    farther = places.pair_tail(functools.partial(bound, stretched=2.0), places.relative)
     return Check(
-        corrected=Form(pair_tail(bound, relative), settings),
+        corrected=Form(places.pair_tail(bound, places.relative), settings),
         controls=(
-            Control("half of the frequencies", pair_tail(bound, relative, times=2), middle, "wrong factor"),
+            Control(
+                "half of the frequencies", places.pair_tail(bound, places.relative, times=2), middle, "wrong factor"
+            ),
             Control("taken as twice as far", farther, middle, "wrong factor"),
         ),
     )
@@ -208,7 +206,7 @@ def _of_histogram(setting: Setting, *, times: float = 1.0, stretched: float = 1.
     )
 
 
-def _known_sets() -> list[PointSet]:
+def _known_sets() -> list[places.PointSet]:
     """Return three sets of 16 points; the distances of the first two are edges of bins."""
     half, n = 8, 16
     # 1/16 within 8 pairs, a little above sqrt(8) between them.
@@ -220,10 +218,10 @@ def _known_sets() -> list[PointSet]:
     clusters = (centers + widths * rng.standard_normal((n, 4))) @ np.eye(4, n)
     named = {"all at distance sqrt(1/2)": np.eye(n) / 2, "8 near pairs among 112 far ones": pairs}
     named["4 clusters of different widths"] = clusters
-    return [(name, n, pairs_by_difference(differences_of(X))) for name, X in named.items()]
+    return [(name, n, places.pairs_by_difference(places.differences_of(X))) for name, X in named.items()]
 
 
-def _planned(points: PointSet, eps: float, delta: float) -> Setting:
+def _planned(points: places.PointSet, eps: float, delta: float) -> Setting:
     """Return a set of points with as many frequencies as the plan for its distances has."""
     name, n, arrays = points
     counts = np.histogram(np.asarray(arrays["squared"], float), np.append(EDGES, np.inf))[0]
@@ -232,7 +230,7 @@ def _planned(points: PointSet, eps: float, delta: float) -> Setting:
     return Setting(f"{name}, eps={eps:g}, delta={delta:g}, t={t}", arrays, numbers, {"rows": t})
 
 
-def _given_pairs(scope: Scope) -> Check:
+def _given_pairs(scope: places.Scope) -> Check:
     # Few trials tell the bound from the truth only where delta is large. The errors make the three plans at delta = .5
     # equal, and equal to that of `jaxkern:relative-distances`, so that all share one compiled trial.
     sets = [(points, 0.25) for points in scope.point_sets]
@@ -252,7 +250,7 @@ def _given_pairs(scope: Scope) -> Check:
     return Check(corrected=Form(Tail(trials.largest_error, _of_histogram), settings), controls=sabotaged)
 
 
-def _given_pair_rare(scope: Scope) -> Check:
+def _given_pair_rare(scope: places.Scope) -> Check:
     def statement(stretched: float = 1.0) -> Rare:
         def log_claimed(setting: Setting) -> float:
             # So many pairs that the bound for all of them is of order 1, and keeps its digits.
@@ -261,7 +259,7 @@ def _given_pair_rare(scope: Scope) -> Check:
             right = fourier.relative_distances_given(
                 eps=n["eps"], num_frequencies=n["t"], squared_distances=squared, pairs=pairs
             )
-            return math.log(1 - valid(right, setting).probability) - log_pairs
+            return math.log(1 - places.valid(right, setting).probability) - log_pairs
 
         return tail_of_mean(log_claimed)
 

@@ -17,16 +17,8 @@ from jaxkern import features, kernels
 from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
 from proofs_check.claim import Check, Control, Exact, Form, Identity, Inequality, Setting, Tail
-from proofs_check.papers.chen2016 import trials
+from proofs_check.papers.chen2016 import places, trials
 from proofs_check.papers.chen2016.laws import chi_square_outside
-from proofs_check.papers.chen2016.places import (
-    DELTA,
-    Scope,
-    ball,
-    below,
-    fewest,
-    half_circle,
-)
 from proofs_check.papers.shared import always, as_residual, at_most_one, bound_of, real
 
 FOR_THE_BALL = bound_of(fourier.ball, num_frequencies="t", dim="d", diameter="M", tau="tau")
@@ -54,7 +46,7 @@ def gradient_sides(key: jax.Array, setting: Setting, *, bound: Any) -> list[Any]
 
     slopes = jnp.linalg.norm(_gradients(deltas, W), axis=1)
     draws = zip(np.asarray(slopes, float), np.asarray(W, float), np.asarray(deltas, float), strict=True)
-    return [below(slope, bound(w, float(np.linalg.norm(delta)))) for slope, w, delta in draws]
+    return [places.below(slope, bound(w, float(np.linalg.norm(delta)))) for slope, w, delta in draws]
 
 
 def _lemma_5_1() -> Check:
@@ -106,7 +98,7 @@ def _lemma_5_1_proof() -> Check:
     )
 
 
-def _corollary_5_1(scope: Scope) -> Check:
+def _corollary_5_1(scope: places.Scope) -> Check:
     def one_frequency(setting: Setting) -> tuple[float, float]:
         """For t = 1 the Lipschitz constant over |Delta| <= c tends to 2 c |w|^2 as c shrinks."""
         d, n, constant = (setting.numbers[k] for k in ("d", "n", "C"))
@@ -163,7 +155,7 @@ def _corollary_5_1_proof() -> Check:
     )
 
 
-def _lemma_5_2(scope: Scope) -> Check:
+def _lemma_5_2(scope: places.Scope) -> Check:
     def bound(setting: Setting) -> Bound:
         s = setting.numbers
         radius = fourier.vanishing_ball(eps=s["eps"], num_frequencies=s["t"], dim=s["d"], tau=s["tau"])
@@ -176,14 +168,14 @@ def _lemma_5_2(scope: Scope) -> Check:
         return Bound(math.sqrt(2 * s["tau"] / s["t"]), 1 - 3 * math.exp(-s["tau"]), True, "without sqrt(d)")
 
     settings = []
-    for dim, directions in ((1, np.eye(1)), (2, half_circle())):
+    for dim, directions in ((1, np.eye(1)), (2, places.half_circle())):
         for delta in scope.deltas:
             eps, tau = 0.3, math.log(3 / delta)
             t = math.ceil(2 * (math.sqrt(dim) + math.sqrt(2 * tau)) ** 2 / eps**2)
             radius = float(fourier.vanishing_ball(eps=eps, num_frequencies=t, dim=dim, tau=tau).value)
             numbers = {"d": float(dim), "M": radius, "eps": eps, "t": float(t), "tau": tau}
             name = f"d={dim}, |Delta| <= {radius:.3g}, eps=0.3, delta={delta:g}, t={t}"
-            differences = ball(directions, radius * np.geomspace(1e-2, 1, 32))
+            differences = places.ball(directions, radius * np.geomspace(1e-2, 1, 32))
             settings.append(Setting(name, differences, numbers, {"rows": t}))
     many = controls.changed(settings[-1:], "d=30", data=lambda p: {**p, "directions": real(np.eye(30))})
     control = Tail(trials.error_over_ball, without_dimension)
@@ -225,22 +217,22 @@ def eq7() -> Check:
 
 def _single() -> int:
     """Return the frequencies that a single pair needs."""
-    return fewest(functools.partial(fourier.near_distance, eps=0.3, distance=1.0), DELTA)
+    return places.fewest(functools.partial(fourier.near_distance, eps=0.3, distance=1.0), places.DELTA)
 
 
 def _ball_setting(name: str, dim: int, diameter: float, t: int, tau: float) -> Setting:
     """Return a ball at eps = .3, by directions over a half sphere and 32 radii up to the diameter."""
-    differences = ball(half_circle() if dim == 2 else np.eye(dim), diameter * np.geomspace(1e-2, 1, 32))
+    differences = places.ball(places.half_circle() if dim == 2 else np.eye(dim), diameter * np.geomspace(1e-2, 1, 32))
     numbers = {"d": float(dim), "M": diameter, "eps": 0.3, "t": float(t), "tau": tau}
     return Setting(name, differences, numbers, {"rows": t})
 
 
 def _frequencies_for_the_ball(dim: int, diameter: float, delta: float) -> tuple[int, float]:
     tau = math.log(6 / delta)
-    return fewest(functools.partial(fourier.ball, eps=0.3, dim=dim, diameter=diameter, tau=tau), delta), tau
+    return places.fewest(functools.partial(fourier.ball, eps=0.3, dim=dim, diameter=diameter, tau=tau), delta), tau
 
 
-def _corollary_5_2(scope: Scope) -> Check:
+def _corollary_5_2(scope: places.Scope) -> Check:
     def too_few(setting: Setting) -> tuple[float, float]:
         """In the limit of small differences, one dimension: the ratio of squares is chi2_t / t."""
         s = setting.numbers
@@ -264,7 +256,7 @@ def _corollary_5_2(scope: Scope) -> Check:
     )
 
 
-def _theorem_5_1(scope: Scope) -> Check:
+def _theorem_5_1(scope: places.Scope) -> Check:
     def too_few(setting: Setting) -> tuple[float, float]:
         """One frequency, and differences that shrink to 0; in two dimensions some difference is orthogonal to it."""
         d, eps, delta = (setting.numbers[k] for k in ("d", "eps", "delta"))
@@ -285,7 +277,7 @@ def _theorem_5_1(scope: Scope) -> Check:
         for delta in scope.deltas
     )
     statement = Tail(trials.error_over_ball, FOR_THE_BALL)
-    eight = (over(8, 0.1, DELTA, _single(), math.log(6 / DELTA)),)
+    eight = (over(8, 0.1, places.DELTA, _single(), math.log(6 / places.DELTA)),)
     return Check(
         printed=Form(Exact(too_few), tuple(printed)),
         corrected=Form(statement, corrected),

@@ -13,19 +13,7 @@ from jaxkern import plan
 from jaxkern.bounds import Bound, streaming
 from proofs_check import controls
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
-from proofs_check.papers.ghashami2016 import trials
-from proofs_check.papers.ghashami2016.algorithm1 import (
-    algorithm_1,
-    decaying,
-    doubled_then_elsewhere,
-    feature_rows,
-    lost,
-    lost_in_lemma_3_2,
-    low_rank,
-    pairs_of_rows,
-    row_space,
-    then_one_direction,
-)
+from proofs_check.papers.ghashami2016 import algorithm1, trials
 from proofs_check.papers.ghashami2016.clouds import Cloud
 from proofs_check.papers.ghashami2016.places import Scope, enough_features, stream_that_ends_late
 from proofs_check.papers.shared import bound_of, lines, parametrized
@@ -53,7 +41,7 @@ def _stream(key: jax.Array, setting: Setting) -> tuple[np.ndarray, int]:
     population, size = setting.data, setting.shapes["l"]
     if "rows" in population:
         return population["rows"], size
-    return feature_rows(key, population["cloud"], FEATURES), size
+    return algorithm1.feature_rows(key, population["cloud"], FEATURES), size
 
 
 def _tails(A: np.ndarray) -> np.ndarray:
@@ -71,9 +59,9 @@ def _outside(formula: Callable[..., Bound], shrink_at: Callable[[int], int]) -> 
 
     def check(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
         A, size = _stream(key, setting)
-        B, _ = algorithm_1(A, size, shrink_at=shrink_at(size))
+        B, _ = algorithm1.algorithm_1(A, size, shrink_at=shrink_at(size))
         tails = _tails(A)
-        left = lost_in_lemma_3_2(A, B) / tails[0]
+        left = algorithm1.lost_in_lemma_3_2(A, B) / tails[0]
         rights = [
             formula(residual_energy=tail / tails[0], sketch_size=size, rank=rank) for rank, tail in enumerate(tails)
         ]
@@ -86,9 +74,9 @@ def _lem3_2(scope: Scope) -> Check:
     def one_more(*, residual_energy: float, sketch_size: int, rank: int) -> Bound:
         return streaming.frequent_directions(residual_energy=residual_energy, sketch_size=sketch_size + 2, rank=rank)
 
-    attained = _rows("orthonormal rows twice", pairs_of_rows(8), 8)
-    rank = _rows("rank 7", low_rank(7), 10)
-    others = (rank, _rows("decaying", decaying(), 8), *_feature_streams(scope.streams, 8))
+    attained = _rows("orthonormal rows twice", algorithm1.pairs_of_rows(8), 8)
+    rank = _rows("rank 7", algorithm1.low_rank(7), 10)
+    others = (rank, _rows("decaying", algorithm1.decaying(), 8), *_feature_streams(scope.streams, 8))
     printed = functools.partial(streaming.frequent_directions, as_printed=True)
     largest = _outside(streaming.frequent_directions, lambda size: 1)
     return Check(
@@ -103,8 +91,8 @@ def _lem3_2(scope: Scope) -> Check:
 
 def _lem3_2_rowwise(scope: Scope) -> Check:
     formula = streaming.frequent_directions_rowwise
-    attained = _rows("orthonormal rows twice", pairs_of_rows(8), 8)
-    settings = (attained, _rows("rank 7", low_rank(7), 10), *_feature_streams(scope.streams, 8))
+    attained = _rows("orthonormal rows twice", algorithm1.pairs_of_rows(8), 8)
+    settings = (attained, _rows("rank 7", algorithm1.low_rank(7), 10), *_feature_streams(scope.streams, 8))
     return Check(
         printed=Form(_outside(formula, lambda size: size), settings),
         controls=(Control("shrunk at l / 2", _outside(formula, _half), settings, "wrong operator"),),
@@ -128,7 +116,7 @@ def _frequent_directions(scope: Scope) -> Check:
                 shrinkage = float(sketch.shrinkage) / tails[0]
                 certificate = Bound(shrinkage, 1.0, bool(sketch.finite), "jaxkern, certificate of the sketch")
                 pairs.append((float(np.linalg.norm(A.T @ A - B.T @ B, 2)) / tails[0], certificate))
-                pairs.append((lost(A, np.asarray(sketch.basis, np.float64)) / tails[0], certificate))
+                pairs.append((algorithm1.lost(A, np.asarray(sketch.basis, np.float64)) / tails[0], certificate))
                 for k in range(min(size + 1, len(tails))):
                     residual = tails[k] / tails[0]
                     right = streaming.frequent_directions_buffered(residual_energy=residual, sketch_size=size, rank=k)
@@ -137,7 +125,11 @@ def _frequent_directions(scope: Scope) -> Check:
 
         return Inequality(check)
 
-    fixed = (("orthonormal rows twice", pairs_of_rows(8)), ("rank 7", low_rank(7)), ("decaying", decaying()))
+    fixed = (
+        ("orthonormal rows twice", algorithm1.pairs_of_rows(8)),
+        ("rank 7", algorithm1.low_rank(7)),
+        ("decaying", algorithm1.decaying()),
+    )
     settings = (*(_rows(name, A, 8) for name, A in fixed), *_feature_streams(scope.streams, 8))
     return Check(
         corrected=Form(sides(), settings),
@@ -151,8 +143,8 @@ def _frequent_directions(scope: Scope) -> Check:
 def _sketched() -> tuple[Setting, ...]:
     """Return A and B: two by hand, and what Algorithm 1 makes of 96 rows."""
     pairs = [("diag(10, 1) and (1, 1)", np.diag([10.0, 1.0]), np.ones((1, 2)))]
-    for name, A in (("decaying", decaying()), ("rank 7", low_rank(7))):
-        pairs.append((f"{name}, l=8", A, algorithm_1(A, 8)[0]))
+    for name, A in (("decaying", algorithm1.decaying()), ("rank 7", algorithm1.low_rank(7))):
+        pairs.append((f"{name}, l=8", A, algorithm1.algorithm_1(A, 8)[0]))
     return tuple(Setting(name, {"A": A, "B": B}) for name, A, B in pairs)
 
 
@@ -165,7 +157,7 @@ def _null_space() -> Check:
     def orthogonal(A: np.ndarray, B: np.ndarray) -> np.ndarray:
         """Return an orthonormal basis of the y in the column space of A with y'A B^+ B = 0, as columns."""
         U, _ = columns(A)
-        return U @ linalg.null_space((U.T @ A @ row_space(B)).T, rcond=1e-9)
+        return U @ linalg.null_space((U.T @ A @ algorithm1.row_space(B)).T, rcond=1e-9)
 
     def printed(setting: Setting) -> list[tuple[float, Bound]]:
         """Return the largest |B x| over x = V U'y, in units of |B|_2."""
@@ -204,9 +196,11 @@ def _projection(formula: Callable[[np.ndarray, int], Bound], *, last: bool, firs
 
     def check(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
         Z, size = _stream(key, setting)
-        _, W = algorithm_1(Z[:size] if first_only else Z, size, last=last)
+        _, W = algorithm1.algorithm_1(Z[:size] if first_only else Z, size, last=last)
         right = formula(Z, size)
-        return [(lost(Z, W) / len(Z), Bound(right.value / len(Z), right.probability, right.valid, right.source))]
+        return [
+            (algorithm1.lost(Z, W) / len(Z), Bound(right.value / len(Z), right.probability, right.valid, right.source))
+        ]
 
     return Inequality(check)
 
@@ -219,8 +213,10 @@ def _lem3_3(scope: Scope) -> Check:
     def corrected(Z: np.ndarray, size: int) -> Bound:
         return streaming.projection(num_points=len(Z), sketch_size=size)
 
-    attained = tuple(_rows("chosen after the features", doubled_then_elsewhere(size, 99), size) for size in (8, 16))
-    late = (_rows("one direction late, n=2l-1", then_one_direction(16, 15), 16),)
+    attained = tuple(
+        _rows("chosen after the features", algorithm1.doubled_then_elsewhere(size, 99), size) for size in (8, 16)
+    )
+    late = (_rows("one direction late, n=2l-1", algorithm1.then_one_direction(16, 15), 16),)
     literal = _projection(corrected, last=False)
     return Check(
         printed=Form(_projection(_as_printed, last=True), attained),
@@ -235,8 +231,10 @@ def _lem3_3_literal(scope: Scope) -> Check:
         energy, row_energy = float(np.sum(squares)), float(np.max(squares))
         return streaming.leftover_rows(energy=energy, sketch_size=size, row_energy=row_energy)
 
-    late = tuple(_rows("one direction late, n=2l-1", then_one_direction(size, size - 1), size) for size in (8, 32))
-    long = _rows("one direction late, n=208", then_one_direction(8, 200), 8)
+    late = tuple(
+        _rows("one direction late, n=2l-1", algorithm1.then_one_direction(size, size - 1), size) for size in (8, 32)
+    )
+    long = _rows("one direction late, n=208", algorithm1.then_one_direction(8, 200), 8)
     first = _projection(with_leftover, last=False, first_only=True)
     return Check(
         printed=Form(_projection(_as_printed, last=False), late),
@@ -247,13 +245,13 @@ def _lem3_3_literal(scope: Scope) -> Check:
 
 def _oblique() -> Check:
     def printed(setting: Setting) -> list[tuple[float, Bound]]:
-        Z, W = setting.data["A"], row_space(setting.data["B"])
+        Z, W = setting.data["A"], algorithm1.row_space(setting.data["B"])
         oblique = (Z - Z @ W @ W.T) @ np.linalg.pinv(Z, rcond=1e-9)
         return lines([(float(np.linalg.norm(oblique, 2)), 1.0)], "ghashami2016, Lemma 3.3, proof")
 
     @parametrized(Identity)
     def equal(setting: Setting, complement: bool) -> np.ndarray:
-        Z, W = setting.data["A"], row_space(setting.data["B"])
+        Z, W = setting.data["A"], algorithm1.row_space(setting.data["B"])
         N = linalg.null_space(W.T) if complement else W
         size = float(np.linalg.norm(Z, 2)) ** 2
         left = float(np.linalg.norm(Z @ Z.T - Z @ W @ W.T @ Z.T, 2))
