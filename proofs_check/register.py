@@ -83,7 +83,7 @@ def _claim(paper: str, entry: Entry, scope: Any) -> Claim:
     if set(forms) != set(expected):
         raise ValueError(f"{entry['id']}: the register expects {dict(expected)}, and the forms are {sorted(forms)}")
     told = _outline(paper, entry)
-    made = {
+    made: dict[str, Any] = {
         name: dataclasses.replace(told.forms[name], statement=form.statement, settings=form.settings)
         for name, form in forms.items()
     }
@@ -95,7 +95,9 @@ def _outline(paper: str, entry: Entry) -> Claim:
     own = entry.get("corrected", "") if "printed" in entry else ""
     formulas = {"printed": entry.get("reading", ""), "corrected": own}
     unmade = Undecided("")
-    forms = {name: Form(unmade, (), expect, formulas[name]) for name, expect in entry["expected"].items()}
+    forms: dict[str, Any] = {
+        name: Form(unmade, (), expect, formulas[name]) for name, expect in entry["expected"].items()
+    }
     return Claim(
         id=entry["id"],
         paper=paper,

@@ -144,16 +144,16 @@ class Draw:
         kinds = tuple((leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False)) for leaf in self._shared)
         self.block, self._kept = block, (name, kept, batch)
         self.program = program_of(trial, tuple(sorted(setting.shapes.items())), tree, kinds, block, batch, real)
-        self._there = False
+        self._call: Callable[..., jax.Array] | None = None
 
     def __call__(self, start: int) -> np.ndarray:
         """Return the statistics of trials start, ..., start + block - 1, shape (block,), float64."""
-        if not self._there:
-            self.program.ready(*self._kept)
-            self._shared, self._there = jax.device_put(self._shared, self.program.where), True
+        if self._call is None:
+            self._call = self.program.ready(*self._kept)
+            self._shared = jax.device_put(self._shared, self.program.where)
         values, first = [], start
         while first < start + self.block:  # each is awaited: decompositions under way at once wait for each other
-            values.append(np.asarray(self.program.call(np.uint32(first), *self._shared), np.float64))
+            values.append(np.asarray(self._call(np.uint32(first), *self._shared), np.float64))
             first += values[-1].size
         return np.concatenate(values)[: self.block]
 

@@ -77,9 +77,8 @@ class Kept:
 
 
 class Program:
-    """The trials of settings that have equal shapes: `ready` compiles them, once, and then `call` runs a batch."""
+    """The trials of settings that have equal shapes: `ready` compiles them, once, to a call that runs a batch."""
 
-    call: Callable[..., jax.Array] | None = None
     batch: int
     where: Any
 
@@ -89,22 +88,22 @@ class Program:
         self._like = [jax.ShapeDtypeStruct(shape, kind, weak_type=weak) for shape, kind, weak in kinds]
         self._devices = jax.local_devices()
         self._lock = threading.Lock()
+        self._call: Any = None
 
-    def ready(self, name: str = "", kept: Kept | None = None, batch: int | None = None) -> None:
-        """Compile the program, or load it; keep it under a name. A `batch` that is asked for is not changed."""
+    def ready(self, name: str = "", kept: Kept | None = None, batch: int | None = None) -> Callable[..., jax.Array]:
+        """Return the program, compiled, or loaded and kept under a name. A `batch` that is asked for is not changed."""
         with self._lock:
-            if self.call is not None:
-                return
-            name = f"{name} {self._shapes} {self._block} {batch} {self._like}"
-            found = None if kept is None or len(self._devices) > 1 else kept.load(name, len(self._like) + 1)
-            if found is not None:
-                self.call, self.batch = found
-                self.where = self._devices[0]
-                return
-            compiled = self._compile(batch)
-            if kept is not None and len(self._devices) == 1:
-                kept.keep(name, compiled, self.batch)
-            self.call = compiled
+            if self._call is None:
+                kept = kept if len(self._devices) == 1 else None
+                name = f"{name} {self._shapes} {self._block} {batch} {self._like}"
+                found = None if kept is None else kept.load(name, len(self._like) + 1)
+                if found is not None:
+                    (self._call, self.batch), self.where = found, self._devices[0]
+                else:
+                    self._call = self._compile(batch)
+                    if kept is not None:
+                        kept.keep(name, self._call, self.batch)
+            return self._call
 
     def _compile(self, asked: int | None) -> Any:
         on_cpu = self._devices[0].platform == "cpu"
@@ -138,7 +137,11 @@ class Program:
         else:
             mesh = Mesh(np.array(used), "trials")
             self.where = NamedSharding(mesh, PartitionSpec())
-            parts = {"in_specs": PartitionSpec(), "out_specs": PartitionSpec("trials"), "check_vma": False}
+            parts: dict[str, Any] = {
+                "in_specs": PartitionSpec(),
+                "out_specs": PartitionSpec("trials"),
+                "check_vma": False,
+            }
             run = jax.shard_map(functools.partial(run, axis="trials"), mesh=mesh, **parts)
             program = jax.jit(run, in_shardings=self.where)
         with jax.debug_key_reuse(False):  # which takes jax.random.multinomial under vmap for one
