@@ -22,13 +22,9 @@ from jaxkern import checks
 from jaxkern._types import Array, ArrayLike, Float, Int
 
 __all__ = [
-    "adjusted_rand_index",
-    "frobenius_error",
-    "misclassification_rate",
-    "normalized_mutual_info",
-    "rand_index",
+    "adjusted_rand_index", "frobenius_error", "misclassification_rate", "normalized_mutual_info", "rand_index",
     "spectral_error",
-]
+]  # fmt: skip
 
 
 def rand_index(labels_true: Int[ArrayLike, " n"], labels_pred: Int[ArrayLike, " n"]) -> Float[Array, ""]:

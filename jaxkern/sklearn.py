@@ -29,15 +29,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from jaxkern import features, kernels, landmarks, scale
 
 __all__ = [
-    "Fastfood",
-    "KernelJL",
-    "KernelPCA",
-    "Nystrom",
-    "OrthogonalFourier",
-    "PairedFourier",
-    "ShiftedFourier",
+    "Fastfood", "KernelJL", "KernelPCA", "Nystrom", "OrthogonalFourier", "PairedFourier", "ShiftedFourier",
     "StreamingPCA",
-]
+]  # fmt: skip
 
 _NAMES = ("Gaussian", "Laplacian", "Exponential", "Cauchy", "Matern32", "Matern52")
 _KERNELS = {name.lower(): getattr(kernels, name) for name in _NAMES}

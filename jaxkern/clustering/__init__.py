@@ -9,10 +9,5 @@ from jaxkern.clustering._kernel_kmeans import KernelKMeans, kernel_kmeans
 from jaxkern.clustering._spectral import KernelSpectral, SpectralPartition, kernel_spectral, spectral_from_gram
 
 __all__ = [
-    "KernelKMeans",
-    "KernelSpectral",
-    "SpectralPartition",
-    "kernel_kmeans",
-    "kernel_spectral",
-    "spectral_from_gram",
-]
+    "KernelKMeans", "KernelSpectral", "SpectralPartition", "kernel_kmeans", "kernel_spectral", "spectral_from_gram",
+]  # fmt: skip

@@ -13,28 +13,8 @@ from jaxkern.features._standardized import Standardized, standardized
 from jaxkern.features._streaming import StreamingMap, StreamingPCA, StreamingState, streaming_pca
 
 __all__ = [
-    "Fastfood",
-    "KernelJL",
-    "KernelPCA",
-    "Nystrom",
-    "PairedFourier",
-    "PreImage",
-    "RandomFeaturePCA",
-    "ShiftedFourier",
-    "Standardized",
-    "StreamingMap",
-    "StreamingPCA",
-    "StreamingState",
-    "as_map",
-    "fastfood",
-    "kernel_jl",
-    "kernel_pca",
-    "nystrom",
-    "orthogonal_fourier",
-    "paired_fourier",
-    "preimage",
-    "random_feature_pca",
-    "shifted_fourier",
-    "standardized",
-    "streaming_pca",
-]
+    "Fastfood", "KernelJL", "KernelPCA", "Nystrom", "PairedFourier", "PreImage", "RandomFeaturePCA", "ShiftedFourier",
+    "Standardized", "StreamingMap", "StreamingPCA", "StreamingState", "as_map", "fastfood", "kernel_jl", "kernel_pca",
+    "nystrom", "orthogonal_fourier", "paired_fourier", "preimage", "random_feature_pca", "shifted_fourier",
+    "standardized", "streaming_pca",
+]  # fmt: skip

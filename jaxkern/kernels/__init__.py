@@ -22,25 +22,7 @@ from jaxkern.kernels._inner import Distance, Linear, Polynomial
 from jaxkern.kernels._stationary import Cauchy, Exponential, Gaussian, Laplacian, Matern32, Matern52
 
 __all__ = [
-    "Cauchy",
-    "Distance",
-    "Exponential",
-    "FromFunction",
-    "Gaussian",
-    "Kernel",
-    "KernelLike",
-    "Laplacian",
-    "Linear",
-    "Matern32",
-    "Matern52",
-    "Polynomial",
-    "Product",
-    "Scaled",
-    "Sum",
-    "as_kernel",
-    "kappa",
-    "lipschitz",
-    "psd_kernel",
-    "quantile_lengthscale",
-    "sampled_quantile_lengthscale",
-]
+    "Cauchy", "Distance", "Exponential", "FromFunction", "Gaussian", "Kernel", "KernelLike", "Laplacian", "Linear",
+    "Matern32", "Matern52", "Polynomial", "Product", "Scaled", "Sum", "as_kernel", "kappa", "lipschitz", "psd_kernel",
+    "quantile_lengthscale", "sampled_quantile_lengthscale",
+]  # fmt: skip

@@ -21,22 +21,7 @@ from jaxkern.linalg._leading import (
 )
 
 __all__ = [
-    "HIGHEST",
-    "Eigenpairs",
-    "dense_restarts",
-    "eigen_rows",
-    "eigh",
-    "eigvalsh",
-    "host_eigenpairs",
-    "largest_eigenpairs",
-    "largest_modulus_eigenpairs",
-    "leading_eigh",
-    "leading_modulus_eigh",
-    "matmul",
-    "operator_norm",
-    "prefers_partial",
-    "psd_eigvalsh",
-    "psd_power",
-    "start_block",
-    "trace_power",
-]
+    "HIGHEST", "Eigenpairs", "dense_restarts", "eigen_rows", "eigh", "eigvalsh", "host_eigenpairs",
+    "largest_eigenpairs", "largest_modulus_eigenpairs", "leading_eigh", "leading_modulus_eigh", "matmul",
+    "operator_norm", "prefers_partial", "psd_eigvalsh", "psd_power", "start_block", "trace_power",
+]  # fmt: skip

@@ -11,17 +11,6 @@ from jaxkern.measures._spectrum import GaussianSpectrum, gaussian_spectrum
 from jaxkern.measures._sphere import log_sphere_mgf, sphere_mgf
 
 __all__ = [
-    "DiagonalNoise",
-    "Discrete",
-    "GaussianSpectrum",
-    "GeneralNoise",
-    "IsotropicNoise",
-    "RadialNoise",
-    "gaussian_grid",
-    "gaussian_spectrum",
-    "log_sphere_mgf",
-    "mean_gaussian_kernel",
-    "mean_kernel",
-    "mean_kernel_between",
-    "sphere_mgf",
-]
+    "DiagonalNoise", "Discrete", "GaussianSpectrum", "GeneralNoise", "IsotropicNoise", "RadialNoise", "gaussian_grid",
+    "gaussian_spectrum", "log_sphere_mgf", "mean_gaussian_kernel", "mean_kernel", "mean_kernel_between", "sphere_mgf",
+]  # fmt: skip

@@ -16,19 +16,7 @@ from jaxkern.problems._samplers import (
 )
 
 __all__ = [
-    "GaussianLaw",
-    "Law",
-    "Problem",
-    "RampLaw",
-    "SkewedLaw",
-    "SoftplusImageLaw",
-    "UniformImageLaw",
-    "UniformLaw",
-    "circles",
-    "cluster_in_cluster",
-    "crescent_full_moon",
-    "gaussian_mixture",
-    "nested_spheres",
-    "perturb",
+    "GaussianLaw", "Law", "Problem", "RampLaw", "SkewedLaw", "SoftplusImageLaw", "UniformImageLaw", "UniformLaw",
+    "circles", "cluster_in_cluster", "crescent_full_moon", "gaussian_mixture", "nested_spheres", "perturb",
     "random_noisy",
-]
+]  # fmt: skip

@@ -12,12 +12,5 @@ from jaxkern.rkhs._covariance import Covariance, RandomProjection, draw_gaussian
 from jaxkern.rkhs._function import Function, SamplingOperator, inner, norm, section
 
 __all__ = [
-    "Covariance",
-    "Function",
-    "RandomProjection",
-    "SamplingOperator",
-    "draw_gaussian",
-    "inner",
-    "norm",
-    "section",
-]
+    "Covariance", "Function", "RandomProjection", "SamplingOperator", "draw_gaussian", "inner", "norm", "section",
+]  # fmt: skip

@@ -38,27 +38,10 @@ from jaxkern.bounds.sketching._separation import (
 )
 
 __all__ = [
-    "KOLTCHINSKII_LOUNICI",
-    "KOLTCHINSKII_LOUNICI_LOWER",
-    "conditional_sketch",
-    "covariance_deviation",
-    "covariance_deviation_bernstein",
-    "covariance_deviation_sharp",
-    "cube_deviation",
-    "cube_trace",
-    "gaussian_covariance",
-    "hilbert_mean",
-    "inner_products",
-    "inner_products_all_d",
-    "inner_products_every_n",
-    "largest_stretch",
-    "mean_separation_shortfall",
-    "projected_inner_products",
-    "projected_inner_products_all_d",
-    "relative_norms",
-    "relative_separation",
-    "separation_shortfall",
-    "weak_difference",
-    "weak_difference_coupled",
+    "KOLTCHINSKII_LOUNICI", "KOLTCHINSKII_LOUNICI_LOWER", "conditional_sketch", "covariance_deviation",
+    "covariance_deviation_bernstein", "covariance_deviation_sharp", "cube_deviation", "cube_trace",
+    "gaussian_covariance", "hilbert_mean", "inner_products", "inner_products_all_d", "inner_products_every_n",
+    "largest_stretch", "mean_separation_shortfall", "projected_inner_products", "projected_inner_products_all_d",
+    "relative_norms", "relative_separation", "separation_shortfall", "weak_difference", "weak_difference_coupled",
     "weak_difference_given",
-]
+]  # fmt: skip
