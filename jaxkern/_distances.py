@@ -30,8 +30,6 @@ _TOLERANCE = {"float32": 1e-5, "float64": 1e-11}
 """The error of a kernel value with K(x, x) = 1 up to which the product form serves."""
 _VALUE = 4
 """Roundings of a kernel value in [0, 1] given its sum."""
-_CENTRING = 8
-"""Roundings of |x|^2 + |y|^2 that centred and scaled points bring into their squared distance, at most."""
 
 
 def center_of(Y: jax.Array) -> jax.Array:
@@ -144,16 +142,10 @@ def _product_error(first: jax.Array, second: jax.Array, dim: int, slope: Any) ->
     squared distance s takes sqrt(s) times twice, and sqrt(s) |K'(s)| <= sqrt(slope / e).
     """
     first, second = jnp.max(first), jnp.max(second)
-    centring = _CENTRING / 2 * jnp.sqrt(slope / math.e * 2 * (first + second))
-    squares = 2 * slope * product_rounding(first, second, dim, centring=0)
-    return squares + (centring + _VALUE) * jnp.finfo(first.dtype).eps / 2
-
-
-def product_rounding(first: jax.Array, second: jax.Array, dim: int, *, centring: int = _CENTRING) -> jax.Array:
-    """Return a bound of the error of the product form, from squared norms of centred points."""
     cross, norms = _roundings(dim)
-    size = first + second
-    return jnp.finfo(first.dtype).eps / 2 * (2 * cross * jnp.sqrt(first * second) + (norms + centring) * size)
+    squares = 2 * slope * (2 * cross * jnp.sqrt(first * second) + norms * (first + second))
+    centring = 4 * jnp.sqrt(slope / math.e * 2 * (first + second))
+    return (squares + centring + _VALUE) * jnp.finfo(first.dtype).eps / 2
 
 
 def _roundings(dim: int) -> tuple[int, int]:
