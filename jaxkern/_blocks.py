@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.custom_derivatives import SymbolicZero
 
 Rows = Callable[[Any, jax.Array], Any]
 
@@ -33,10 +34,17 @@ def _by_blocks(rows: Rows, block_size: int, phi: Any, X: jax.Array) -> jax.Array
     return lax.platform_dependent(phi, X, cpu=partial(_filled, rows, block_size), default=partial(_joined, rows))
 
 
-@_by_blocks.defjvp
+@partial(_by_blocks.defjvp, symbolic_zeros=True)
 def _by_blocks_jvp(rows: Rows, block_size: int, primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
-    # A loop that fills an array would be differentiated into one that adds arrays of zeros.
-    return _by_blocks(rows, block_size, *primals), jax.jvp(partial(_joined, rows), primals, tangents)[1]
+    # A loop that fills an array would be differentiated into one that adds arrays of zeros. What does not move stays
+    # a constant, as the derivative in a zero tangent takes as long as in any other.
+    leaves, structure = jax.tree.flatten(primals)
+    moving = {i: t for i, t in enumerate(jax.tree.leaves(tangents)) if not isinstance(t, SymbolicZero)}
+
+    def moved(some: dict[int, jax.Array]) -> jax.Array:
+        return _joined(rows, *jax.tree.unflatten(structure, [some.get(i, leaf) for i, leaf in enumerate(leaves)]))
+
+    return _by_blocks(rows, block_size, *primals), jax.jvp(moved, ({i: leaves[i] for i in moving},), (moving,))[1]
 
 
 def _filled(rows: Rows, block_size: int, phi: Any, X: jax.Array) -> jax.Array:

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.custom_batching import custom_vmap
+from jax.custom_derivatives import SymbolicZero
 
 HIGHEST = lax.Precision.HIGHEST
 
@@ -29,8 +30,6 @@ _TOLERANCE = {"float32": 1e-5, "float64": 1e-11}
 """The error of a kernel value with K(x, x) = 1 up to which the product form serves."""
 _VALUE = 4
 """Roundings of a kernel value in [0, 1] given its sum."""
-_CENTRING = 8
-"""Roundings of |x|^2 + |y|^2 that centred and scaled points bring into their squared distance, at most."""
 
 
 def center_of(Y: jax.Array) -> jax.Array:
@@ -73,12 +72,15 @@ def squared_distances(
     """
     if X.shape[1] <= FEW:
         return profile(squared_distances_direct(X, Y, scale))
+    # The derivative in the scale is left to a factor of one: through both sets it would take a product for each.
+    finite, scale = jnp.minimum(scale, jnp.finfo(X.dtype).max), lax.stop_gradient(scale)
+    one = jnp.square(lax.stop_gradient(finite) / finite)
     A, B, first, second = centered(X, Y, scale)
     near = _serves(first, second, X.shape[1], slope)
     return lax.cond(
         near,
-        lambda: profile(product_form(A, B, first, second)),
-        lambda: profile(squared_distances_direct(X, Y, scale)),
+        lambda: profile(one * product_form(A, B, *lax.stop_gradient((first, second)))),
+        lambda: profile(one * squared_distances_direct(X, Y, scale)),
     )
 
 
@@ -140,16 +142,10 @@ def _product_error(first: jax.Array, second: jax.Array, dim: int, slope: Any) ->
     squared distance s takes sqrt(s) times twice, and sqrt(s) |K'(s)| <= sqrt(slope / e).
     """
     first, second = jnp.max(first), jnp.max(second)
-    centring = _CENTRING / 2 * jnp.sqrt(slope / math.e * 2 * (first + second))
-    squares = 2 * slope * product_rounding(first, second, dim, centring=0)
-    return squares + (centring + _VALUE) * jnp.finfo(first.dtype).eps / 2
-
-
-def product_rounding(first: jax.Array, second: jax.Array, dim: int, *, centring: int = _CENTRING) -> jax.Array:
-    """Return a bound of the error of the product form, from squared norms of centred points."""
     cross, norms = _roundings(dim)
-    size = first + second
-    return jnp.finfo(first.dtype).eps / 2 * (2 * cross * jnp.sqrt(first * second) + (norms + centring) * size)
+    squares = 2 * slope * (2 * cross * jnp.sqrt(first * second) + norms * (first + second))
+    centring = 4 * jnp.sqrt(slope / math.e * 2 * (first + second))
+    return (squares + centring + _VALUE) * jnp.finfo(first.dtype).eps / 2
 
 
 def _roundings(dim: int) -> tuple[int, int]:
@@ -175,15 +171,28 @@ def centered(X: jax.Array, Y: jax.Array, scale: jax.Array) -> tuple[jax.Array, j
     return A, B, squared_norms(A), squared_norms(B)
 
 
+@jax.custom_jvp
 def product_form(X: jax.Array, Y: jax.Array, first: jax.Array, second: jax.Array) -> jax.Array:
     """Return the squared distances of centred points; zero for copies and what rounding makes of them.
 
-    Derivatives stay, as they are accurate.
+    Derivatives stay, as they are accurate, and are those in X and Y: `first` and `second` are their squared norms.
     """
     sums = first[:, None] + second[None, :]
     squares = sums - 2 * _products(X, Y)
     small = squares <= sum(_roundings(X.shape[1])) * jnp.finfo(X.dtype).eps / 2 * sums
-    return jnp.where(small, squares - lax.stop_gradient(squares), squares)
+    return jnp.where(small, 0 * squares, squares)
+
+
+@partial(product_form.defjvp, symbolic_zeros=True)
+def _product_form_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
+    # One product for each set that moves: the blocks of columns are for the rounding of the values.
+    (X, Y, *_), (dX, dY, *_) = primals, tangents
+    tangent = jnp.zeros((X.shape[0], Y.shape[0]), X.dtype)
+    if not isinstance(dX, SymbolicZero):
+        tangent += 2 * (jnp.sum(X * dX, axis=1)[:, None] - jnp.matmul(dX, Y.T, precision=HIGHEST))
+    if not isinstance(dY, SymbolicZero):
+        tangent += 2 * (jnp.sum(Y * dY, axis=1)[None, :] - jnp.matmul(X, dY.T, precision=HIGHEST))
+    return product_form(*primals), tangent
 
 
 def _products(X: jax.Array, Y: jax.Array) -> jax.Array:

@@ -216,9 +216,8 @@ def _by_tiles(sides: tuple[int, int], other: tuple[Kernel, jax.Array, jax.Array]
     kernel, Y, V = other
     (n, dim), (m, width), (rows, cols) = X.shape, V.shape, sides
     row_tiles, col_tiles = -(-n // rows), -(-m // cols)
-    # Points are padded with copies of the last one, where any kernel is defined, and their weights with zeros.
-    X = jnp.pad(X, ((0, row_tiles * rows - n), (0, 0)), mode="edge").reshape(row_tiles, rows, dim)
-    Y = jnp.pad(Y, ((0, col_tiles * cols - m), (0, 0)), mode="edge").reshape(col_tiles, cols, dim)
+    X = _filled_up(X, row_tiles * rows).reshape(row_tiles, rows, dim)
+    Y = _filled_up(Y, col_tiles * cols).reshape(col_tiles, cols, dim)
     V = jnp.pad(V, ((0, col_tiles * cols - m), (0, 0))).reshape(col_tiles, cols, width)
 
     def one_row_of_tiles(x: jax.Array) -> jax.Array:
@@ -236,3 +235,9 @@ def _by_tiles(sides: tuple[int, int], other: tuple[Kernel, jax.Array, jax.Array]
     if row_tiles == 1:
         return one_row_of_tiles(X[0])[:n]
     return lax.map(one_row_of_tiles, X).reshape(row_tiles * rows, width)[:n]
+
+
+def _filled_up(points: jax.Array, size: int) -> jax.Array:
+    """Return so many points: copies of the last one, where any kernel is defined, without a gradient follow."""
+    copies = jnp.broadcast_to(lax.stop_gradient(points[-1:]), (size - points.shape[0], points.shape[1]))
+    return jnp.concatenate([points, copies])

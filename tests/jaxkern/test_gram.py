@@ -217,19 +217,24 @@ def test_direct_differences_are_never_stored(family):
     assert held <= 4 * (6 * block * block + 4 * X.size)
 
 
-def test_products_have_the_gradient_of_the_dense_product(x64, rng):
-    X, V = points(rng, "float64"), points(rng, "float64", dim=2)
-    weights = points(rng, "float64", dim=2)
+@pytest.mark.parametrize("dim", [DIM, 40])
+def test_products_have_the_derivatives_of_sums_over_pairs(dim, x64, rng):
+    """Of first and second order, by direct differences and by matrix products."""
+    X, V, weights = points(rng, "float64", dim=dim), points(rng, "float64", dim=2), points(rng, "float64", dim=2)
 
     def dense(kernel, X, V):
-        return jnp.sum(weights * (gram(kernel, X) @ V))
+        return jnp.sum(weights * (jax.vmap(lambda x: jax.vmap(partial(kernel, x))(X))(X) @ V))
 
     def tiled(kernel, X, V):
         return jnp.sum(weights * gram_matmul(kernel, X, None, V, block_size=5))
 
-    kernel = Gaussian(jnp.asarray(0.8))
-    found = (jax.jit(jax.grad(f, (0, 1, 2)))(kernel, X, V) for f in (dense, tiled))
-    for a, b in zip(*map(jax.tree.leaves, found), strict=True):
+    def derivatives(f, *arguments):
+        slope = jax.grad(f, (0, 1, 2))
+        length = jax.grad(lambda *moved: sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(slope(*moved))), (0, 1, 2))
+        return jax.tree.leaves((slope(*arguments), length(*arguments)))
+
+    found = (jax.jit(partial(derivatives, f))(Gaussian(jnp.asarray(dim**0.5)), X, V) for f in (dense, tiled))
+    for a, b in zip(*found, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
 
 
