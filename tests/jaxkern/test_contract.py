@@ -2,10 +2,10 @@
 the same with and without `jit`, refuses old keys, and shows what is not a number (docs/sharp_bits.md).
 """
 
+import cProfile
 import functools
 import importlib
 import inspect
-import sys
 import traceback
 
 import jax
@@ -52,14 +52,11 @@ CALLED = set()
 @functools.cache
 def traced(name):
     """Return the program of a public function on float32 arguments, traced once for all that is said of it."""
-    before = sys.getprofile()
-    sys.setprofile(lambda frame, event, _: CALLED.add(frame.f_code))
-    try:
-        with jax.enable_x64(True):  # float64 that slips in is seen, and not rounded away
-            function, args = ALL[name](jnp.float32, 0)
-            return jax.jit(lambda *args: function(*args)).trace(*jax.eval_shape(lambda: args))
-    finally:
-        sys.setprofile(before)
+    with cProfile.Profile(subcalls=False, builtins=False) as profile, jax.enable_x64(True):
+        function, args = ALL[name](jnp.float32, 0)  # float64 that slips in is seen, and not rounded away
+        program = jax.jit(lambda *args: function(*args)).trace(*jax.eval_shape(lambda: args))
+    CALLED.update(entry.code for entry in profile.getstats())
+    return program
 
 
 @functools.cache
