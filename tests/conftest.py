@@ -24,6 +24,15 @@ ON_CPU = PLATFORMS == "cpu"
 os.environ["JAX_PLATFORMS"] = "cpu"  # for the processes that tests start: this one alone has an accelerator
 
 QUICK_TO_COMPILE = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+AS_USERS_COMPILE = {
+    *("jaxkern/test_composition", "jaxkern/test_learn", "jaxkern/test_rkhs", "jaxkern/bounds/test_concentration"),
+    *("jaxkern/bounds/test_sketching", "jaxkern/features/test_preimage", "jaxkern/features/test_standardized"),
+    *("jaxkern/kernels/test_bandwidth", "jaxkern/linalg/test_dense", "jaxkern/measures/test_measures"),
+    *("jaxkern/scale/test_scale", "certify/test_time", "engine/test_draws"),
+    "papers/chen2016/test_claims",
+}
+"""Modules whose programs are optimised in the quick run, too, as all are in the slow one: cheap ones of most packages.
+The command, where tests start it, optimises as for users, but for the flags above, which it inherits."""
 
 jax.config.update("jax_debug_key_reuse", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -55,15 +64,41 @@ def pytest_configure(config):
     config.addinivalue_line("filterwarnings", "error")
 
 
+def fills_memory():
+    """Tell whether a process has more than its share of half the memory of the machine, or than 4 GiB, at least 2."""
+    pages = Path("/proc/self/statm")
+    if not pages.exists():
+        return False
+    page = os.sysconf("SC_PAGE_SIZE")
+    share = os.sysconf("SC_PHYS_PAGES") * page // 2 // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
+    return int(pages.read_text().split()[1]) * page > min(max(share, 2**31), 2**32)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def little_memory():
-    """Let compiled programs go after a module, where they fill 2 GiB: those of the whole run are more than 5 GiB."""
+    """Let compiled programs go after a module, where they fill memory: those of the whole run are more than 5 GiB.
+
+    Not after every module: it takes seconds, and modules have the programs of single steps in common.
+    """
     yield
-    pages = Path("/proc/self/statm")
-    if pages.exists() and int(pages.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") > 2**31:
+    if fills_memory():
         jax.clear_caches()
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)  # what is free goes back to the system
+
+
+@pytest.fixture(scope="module", autouse=True)
+def optimised(request):
+    """Compile the modules named above with the optimisations that users have; what is compiled without goes."""
+    module = request.path.relative_to(Path(__file__).parent).with_suffix("").as_posix()
+    if not jax.config.read("jax_disable_most_optimizations") or module not in AS_USERS_COMPILE:
+        yield
+        return
+    jax.clear_caches()
+    jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.clear_caches()
+    jax.config.update("jax_disable_most_optimizations", True)
 
 
 @pytest.fixture(params=["float32", "float64"])
@@ -94,6 +129,16 @@ def own_precision():
     before = jax.config.jax_enable_x64
     yield
     jax.config.update("jax_enable_x64", before)
+
+
+@pytest.fixture
+def few_patients(monkeypatch):
+    """Leave 150 of the 569 rows of a table of scikit-learn to what loads it: a search on them takes half the time."""
+    from sklearn import datasets, utils
+
+    table = datasets.load_breast_cancer()
+    few = utils.Bunch(**table | {word: table[word][:150] for word in ("data", "target")})
+    monkeypatch.setattr(datasets, "load_breast_cancer", lambda: few)
 
 
 @pytest.fixture

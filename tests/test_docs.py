@@ -28,7 +28,7 @@ def blocks():
 
 
 @pytest.mark.parametrize(("page", "line", "code"), blocks())
-def test_code_blocks_run(page, line, code):
+def test_code_blocks_run(page, line, code, few_patients):
     # Blank lines in front make a traceback point at the line of the page.
     exec(compile("\n" * (line - 1) + code, str(page), "exec"), {"__name__": "example"})
 

@@ -28,11 +28,11 @@ def check_figure(path):
     assert "<dc:date>" not in text
 
 
-def test_a_certificate_for_a_real_table(capsys):
+def test_a_certificate_for_a_real_table(capsys, few_patients):
     space = runpy.run_path(str(EXAMPLES / "certificate.py"))
     shown = capsys.readouterr().out
     assert (space["folder"] / "certificate.html").exists()
-    assert space["Z"].shape == (569, space["spectral"].num_features)
+    assert space["Z"].shape == (150, space["spectral"].num_features)
     # Failing with probability 5 %, more than 16 of 100 draws would fail with probability 7e-6.
     assert space["failures"] <= 16
     assert "left out: {'diagnosis'" in shown and "fresh draws failed" in shown

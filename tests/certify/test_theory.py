@@ -12,7 +12,7 @@ from scipy import stats
 
 from jaxkern import kernels, plan
 from jaxkern.bounds import fourier, sketching, streaming
-from proofs_check.certify import _facts
+from proofs_check.certify import _facts, _hypotheses
 from proofs_check.certify._facts import edges, facts
 from proofs_check.certify._hypotheses import hypotheses
 from proofs_check.certify._maps import FOURIER, NAMES, families
@@ -285,10 +285,11 @@ def test_distances_that_are_kept_keep_the_separation_of_points(data):
     assert all(d.size is None for d in sizes(data, "separation", eps=0.3, separation="means")["paired_fourier"])
 
 
-def test_hypotheses_hold_from_the_number_of_rows_that_is_needed_on(data):
+def test_hypotheses_hold_from_the_number_of_rows_that_is_needed_on(data, monkeypatch):
     found = {h.statement: h for h in hypotheses(data, Request())}
     needed = {name: h.needed for name, h in found.items() if h.needed is not None}
-    assert len(needed) >= 8
+    assert len(needed) >= 8 and not any(name.startswith("chen2016") for name in needed)
+    monkeypatch.setattr(_hypotheses, "_chen", lambda *args: ())  # most of the time goes into them
     for name, rows in needed.items():
         for count, holds in ((rows, True), (rows - 1, False)):
             again = {h.statement: h for h in hypotheses(dataclasses.replace(data, rows=max(count, 1)), Request())}[name]

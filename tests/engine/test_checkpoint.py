@@ -462,22 +462,23 @@ def finish(process):
     return process.returncode, out, error
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGKILL, -9), (signal.SIGTERM, 130)])
-def test_a_process_that_is_killed_can_be_resumed(number, status, tmp_path, monkeypatch):
+def test_a_process_that_is_killed_can_be_resumed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    process = start(["--output", "o"], pause=0.05)
-    for _ in range(3):
-        assert process.stdout.readline() == "block\n"
-    os.kill(process.pid, number)
-    assert finish(process)[0] == status
-    assert (tmp_path / "o" / "report.json").exists() == (status == 130)
-    # On other devices, and to the same end.
-    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
-    code, _, error = finish(start(["resume", "o"], XLA_FLAGS=flags))
-    assert code == 0, error
     code, _, error = finish(start(["--output", "whole"]))
     assert code == 0, error
-    assert report("o")[0] == report("whole")[0] and report("o")[1]["devices"] == 8
+    for number, status in ((signal.SIGKILL, -9), (signal.SIGTERM, 130)):
+        folder = str(status)
+        process = start([f"--output={folder}"], pause=0.05)
+        for _ in range(3):
+            assert process.stdout.readline() == "block\n"
+        os.kill(process.pid, number)
+        assert finish(process)[0] == status
+        assert (tmp_path / folder / "report.json").exists() == (status == 130)
+        # On other devices, and to the same end.
+        flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
+        code, _, error = finish(start(["resume", f"./{folder}"], XLA_FLAGS=flags))
+        assert code == 0, error
+        assert report(folder)[0] == report("whole")[0] and report(folder)[1]["devices"] == 8
 
 
 def test_a_lock_ends_with_its_process(tmp_path, monkeypatch):

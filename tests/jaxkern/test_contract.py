@@ -2,10 +2,10 @@
 the same with and without `jit`, refuses old keys, and shows what is not a number (docs/sharp_bits.md).
 """
 
+import cProfile
 import functools
 import importlib
 import inspect
-import sys
 import traceback
 
 import jax
@@ -22,16 +22,8 @@ OF_STREAMS = {"init", "update", "merge", "finalize"}
 
 OF_OTHER_DTYPE = {name for name in TABLE if TABLE[name].any_dtype} | {"learn.fit_lengthscale"}
 """Functions of labels, and one in which optax computes scalars from its step count, in float64 where that is on."""
-
-
 ALL = {**ENTRIES, **WAYS}
-
-
-def names(*, gradient=False, floating=False):
-    left_out = (NO_GRADIENT | set(WAYS) if gradient else set()) | (OF_OTHER_DTYPE if floating else set())
-    return [name for name in ALL if name not in left_out]
-
-
+GRADIENTS = set(ENTRIES) - NO_GRADIENT
 IDLE = {
     "num_features": "a number of Python",
     "psd": "the same",
@@ -50,22 +42,21 @@ CALLED = set()
 
 
 @functools.cache
-def compiled(name, dtype):
-    """Return a public function, jitted: compiled once for all that is computed with it."""
-    return jax.jit(ALL[name](dtype, 0)[0])
+def traced(name):
+    """Return the program of a public function on float32 arguments, traced once for all that is said of it."""
+    with cProfile.Profile(subcalls=False, builtins=False) as profile, jax.enable_x64(True):
+        function, args = ALL[name](jnp.float32, 0)  # float64 that slips in is seen, and not rounded away
+        program = jax.jit(lambda *args: function(*args)).trace(*jax.eval_shape(lambda: args))
+    CALLED.update(entry.code for entry in profile.getstats())
+    return program
 
 
 @functools.cache
-def traced(name):
-    """Return the program of a public function on float32 arguments, traced once for all that is said of it."""
-    before = sys.getprofile()
-    sys.setprofile(lambda frame, event, _: CALLED.add(frame.f_code))
-    try:
-        with jax.enable_x64(True):  # float64 that slips in is seen, and not rounded away
-            function, args = ALL[name](jnp.float32, 0)
-            return jax.jit(lambda *args: function(*args)).trace(*jax.eval_shape(lambda: args))
-    finally:
-        sys.setprofile(before)
+def compiled(name, dtype):
+    """Return a public function, jitted: compiled once for all that is computed with it."""
+    if dtype == jnp.float32 and jax.config.jax_enable_x64:
+        return traced(name).lower().compile()
+    return jax.jit(ALL[name](dtype, 0)[0])
 
 
 def numeric(tree):
@@ -107,81 +98,84 @@ def test_every_public_function_and_method_is_called_or_explained():
     assert {name for name, code in public.items() if code not in CALLED} <= idle
 
 
-@pytest.mark.parametrize("name", [name for name in names() if name in LONG])
-def test_it_lowers_without_the_hardware(name, x64):
-    """What is too long to export by default; tests/jaxkern/test_portability.py exports the rest."""
-    for platform in ("cpu", "cuda", "tpu"):
-        assert traced(name).lower(lowering_platforms=(platform,)).as_text(), platform
-
-
-@pytest.mark.parametrize("name", names(floating=True))
-def test_float32_programs_hold_no_float64_and_float64_ones_give_float64(name, x64):
-    assert not doubles(traced(name).jaxpr.jaxpr)
+@pytest.mark.parametrize("name", sorted(LONG))
+def test_it_lowers_without_the_hardware_and_keeps_float64(name, x64):
+    """What is too long to run by default; of the rest test_portability.py and the tests below say so."""
+    assert traced(name).lower(lowering_platforms=("cpu", "cuda", "tpu")).as_text()
     function, args = ALL[name](jnp.float64, 0)
-    for leaf in jax.tree.leaves(jax.eval_shape(function, *args)):
-        assert not jnp.issubdtype(leaf.dtype, jnp.floating) or leaf.dtype == jnp.float64
+    assert name in OF_OTHER_DTYPE or keeps_float64(jax.eval_shape(function, *args))
 
 
-@pytest.mark.parametrize("name", names())
-def test_every_product_asks_for_full_precision(name):
-    assert not imprecise(traced(name).jaxpr.jaxpr)
+@pytest.mark.parametrize("name", ALL)
+def test_float32_programs_hold_no_float64_and_every_product_asks_for_full_precision(name):
+    program = traced(name).jaxpr.jaxpr
+    assert not imprecise(program) and (name in OF_OTHER_DTYPE or not doubles(program))
 
 
-def mapped(name, dtype, tolerance):
-    """Assert that one call on stacked arguments gives what two calls give, and return what these give."""
-    function, _ = ALL[name](dtype, 0)
+def keeps_float64(outputs):
+    floats = [leaf for leaf in jax.tree.leaves(outputs) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+    return all(leaf.dtype == jnp.float64 for leaf in floats)
+
+
+def mapped(name, dtype, tolerance, gradient=False):
+    """Assert that one program of stacked arguments gives what two calls without `jit` give, and return these.
+
+    With `gradient` the program differentiates, too: its gradients are finite at the first, and agree with differences.
+    """
+    function, args = ALL[name](dtype, 0)
+    leaves, tree = jax.tree.flatten(args)
+    floats = [i for i, leaf in enumerate(leaves) if jnp.issubdtype(leaf.dtype, jnp.floating)]
 
     def fresh(seed):  # keys are consumed once
-        return ALL[name](dtype, seed)[1]
+        return jax.tree.leaves(ALL[name](dtype, seed)[1])
 
-    jitted = compiled(name, dtype)
-    singles = [numeric(jitted(*fresh(seed))) for seed in (0, 1)]
-    stacked = jax.tree.map(stack, fresh(0), fresh(1))
-    found = numeric(jax.jit(jax.vmap(function))(*stacked))
-    assert found
-    for i, leaf in enumerate(found):
-        scale = 1 + max(np.abs(single[i]).max() if single[i].size else 0 for single in singles)
-        for seed in (0, 1):
-            np.testing.assert_allclose(leaf[seed], singles[seed][i], rtol=0, atol=tolerance * scale)
+    def total(values, held):
+        held = list(held)
+        for i, value in zip(floats, values, strict=True):
+            held[i] = value
+        outputs = function(*jax.tree.unflatten(tree, held))
+        kept = [leaf for leaf in jax.tree.leaves(outputs) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+        return sum(jnp.sum(jnp.sin(leaf)) for leaf in kept), outputs
+
+    program = jax.jit(jax.vmap(jax.value_and_grad(total, has_aux=True) if gradient else total))
+
+    def run(first, second):
+        rows = [stack(*pair) for pair in zip(first, second, strict=True)]
+        return program([rows[i] for i in floats], rows)
+
+    found = run(fresh(0), fresh(1))
+    (_, outputs), gradients = found if gradient else (found, [])
+    singles = [function(*jax.tree.unflatten(tree, fresh(seed))) for seed in (0, 1)]
+    for rows, *pair in zip(numeric(outputs), *map(numeric, singles), strict=True):
+        scale = 1 + max(np.abs(single).max(initial=0) for single in pair)
+        for row, single in zip(rows, pair, strict=True):
+            assert row.dtype == single.dtype
+            np.testing.assert_allclose(row, single, rtol=0, atol=tolerance * scale)
+    assert numeric(outputs) and all(np.isfinite(np.asarray(g)[0]).all() for g in gradients)
+    if gradient:
+        rng = np.random.default_rng(5)
+        at = [leaves[i] for i in floats]
+        way = [jnp.asarray(rng.standard_normal(leaf.shape)) * (1e-6 * jnp.maximum(1, jnp.abs(leaf))) for leaf in at]
+        ends = [fresh(0), fresh(0)]
+        for end, sign in zip(ends, (1, -1), strict=True):
+            for i, w in zip(floats, way, strict=True):
+                end[i] = end[i] + sign * w
+        moved = run(*ends)[0][0]
+        slope = sum(float(jnp.vdot(g[0], w)) for g, w in zip(gradients, way, strict=True))
+        size = sum(float(jnp.vdot(jnp.abs(g[0]), jnp.abs(w))) for g, w in zip(gradients, way, strict=True))
+        assert abs(float(moved[0] - moved[1]) / 2 - slope) <= 1e-4 * size + 1e-12 * (1 + abs(float(moved[0])))
     return singles
 
 
-EACH = [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in ALL]
+def each(long):
+    return [pytest.param(name, marks=pytest.mark.slow) if name in long else name for name in ALL]
 
 
-@pytest.mark.parametrize("name", EACH)
-def test_jit_and_vmap_over_all_arguments_give_what_single_calls_give(name, x64):
-    first, second = mapped(name, jnp.float64, 1e-10)
-    assert any(not np.array_equal(a, b) for a, b in zip(first, second, strict=True))
-
-
-@pytest.mark.parametrize("name", names(gradient=True))
-def test_gradients_are_finite_and_agree_with_differences(name, x64):
-    function, _ = ENTRIES[name](jnp.float64, 0)
-
-    def fresh():
-        return ENTRIES[name](jnp.float64, 0)[1]
-
-    leaves, tree = jax.tree.flatten(fresh())
-    floats = [i for i, leaf in enumerate(leaves) if jnp.issubdtype(leaf.dtype, jnp.floating)]
-
-    def total(values):
-        held = jax.tree.leaves(fresh())
-        for i, value in zip(floats, values, strict=True):
-            held[i] = value
-        outputs = jax.tree.leaves(function(*jax.tree.unflatten(tree, held)))
-        return sum(jnp.sum(jnp.sin(leaf)) for leaf in outputs if jnp.issubdtype(leaf.dtype, jnp.floating))
-
-    both = jax.jit(jax.value_and_grad(total))
-    at = [leaves[i] for i in floats]
-    gradient = both(at)[1]
-    assert all(np.isfinite(np.asarray(g)).all() for g in gradient)
-    rng = np.random.default_rng(5)
-    way = [jnp.asarray(rng.standard_normal(leaf.shape)) * (1e-6 * jnp.maximum(1, jnp.abs(leaf))) for leaf in at]
-    moved = [both([a + sign * w for a, w in zip(at, way, strict=True)])[0] for sign in (1, -1)]
-    slope = sum(float(jnp.vdot(g, w)) for g, w in zip(gradient, way, strict=True))
-    size = sum(float(jnp.vdot(jnp.abs(g), jnp.abs(w))) for g, w in zip(gradient, way, strict=True))
-    assert abs(float(moved[0] - moved[1]) / 2 - slope) <= 1e-4 * size + 1e-12 * (1 + abs(float(moved[0])))
+@pytest.mark.parametrize("name", each(LONG - GRADIENTS))
+def test_a_program_of_stacked_arguments_computes_what_single_steps_do_and_differentiates(name, x64):
+    first, second = mapped(name, jnp.float64, 1e-10, name in GRADIENTS)
+    assert any(not np.array_equal(a, b) for a, b in zip(numeric(first), numeric(second), strict=True))
+    assert name in OF_OTHER_DTYPE or keeps_float64(first)
 
 
 def is_key(leaf):
@@ -297,9 +291,9 @@ def eager(name, dtype, every):
     return complaints
 
 
-@pytest.mark.parametrize("name", EACH)
-def test_what_is_no_number_shows_and_programs_compute_what_single_steps_do(name, x64):
-    assert not sweep(name, jnp.float64, every=False) + eager(name, jnp.float64, every=False)
+@pytest.mark.parametrize("name", each(LONG))
+def test_what_is_no_number_shows(name, x64):
+    assert not sweep(name, jnp.float32, every=False)
 
 
 @pytest.mark.slow
@@ -319,7 +313,7 @@ def test_the_checks_themselves_can_fail(x64):
     assert doubles(jaxpr(lambda x: x.astype(jnp.float64))) and not doubles(jaxpr(lambda x: x / 3.0))
     assert imprecise(jaxpr(lambda x: x @ x.T))
     with pytest.raises(NotImplementedError):
-        jax.jit(jnp.linalg.eigvals).trace(X).lower(lowering_platforms=("tpu",))
+        jax.jit(jnp.linalg.eigvals).trace(X).lower(lowering_platforms=("cpu", "cuda", "tpu"))
 
 
 def reciprocal(x):
@@ -350,3 +344,5 @@ def test_what_differs_without_jit_is_seen(x64, monkeypatch):
     differs = lambda x: x + isinstance(x, jax.core.Tracer) * 1e-9  # noqa: E731
     monkeypatch.setitem(ALL, "differs", lambda dtype, seed: (differs, (jnp.ones(3, dtype),)))
     assert eager("differs", jnp.float64, every=False)
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        mapped("differs", jnp.float64, 1e-10)

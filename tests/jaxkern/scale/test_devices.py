@@ -113,11 +113,7 @@ assert float(one[0].max()) > 40
 )
 
 
-@pytest.mark.parametrize(
-    "checks",
-    [MAPS, STREAMS, CLUSTERS, pytest.param(LONGER, marks=pytest.mark.slow)],
-    ids=["maps", "streams", "clusters", "more clusters"],
-)
+@pytest.mark.parametrize("checks", [MAPS + STREAMS + CLUSTERS, pytest.param(LONGER, marks=pytest.mark.slow)])
 def test_eight_devices_give_the_numbers_of_one(checks):
     # Threads for eight decompositions at once: see docs/design.md.
     variables = {"JAX_NUM_CPU_DEVICES": "8", "PJRT_NPROC": "32", "JAX_PLATFORMS": "cpu", "OPENBLAS_NUM_THREADS": "1"}
