@@ -30,11 +30,19 @@ DRAWING = 0.6
 """Share of the time of a map for its trials; the rest is for compiling one program a size."""
 DRAWING_AGAIN = 0.8
 """The same for a map that is tried again near the size that it had."""
-ROUNDS = 3
+LEVELS = (0.8, 0.1, 0.1)
+"""Shares of the error rate of a map by round: nearly all maps that are certified are in the first."""
+LEAST_SHARE = 4.0
+"""Seconds that a map takes to compile before it is drawn, about: where there is not that much for each, the maps that
+come first are left out of a round."""
+START = {"distance": 3.0}
+"""A search on frequencies starts at this over eps^2, which few pairs of rows need, and elsewhere at 1."""
 WORTH_A_ROUND = 0.1
 """Another round is begun where this share of the time for samples is left."""
 NEAR = 3.0
 """A map that ran out of time is tried again where the median of its errors fell below this many eps."""
+STALLED = 0.8
+"""But not where that at the largest size is still this share of one at a quarter of the size: it should be half."""
 WORTH_MORE = 1.5
 SEARCHING = 40
 """Draws of a search that begins near its end."""
@@ -62,13 +70,13 @@ def find(
     shared = (1 - request.confidence - getattr(trials.goal, "once", 0.0)) / (1 if sample is None else 2)
     first = Clock(clock.left * (1.0 if sample is None else FIRST_SHARE))
     part, names = first.left, list(hunt.ranges)
-    for attempt in range(ROUNDS - 1):
+    for attempt in range(len(LEVELS) - 1):
         names = hunt.one_round(attempt, names, sample, shared, first)
         if first.left < WORTH_A_ROUND * part:
             break
     if sample is not None:
         hunt.on_more_rows(shared, clock)
-    hunt.one_round(ROUNDS - 1, names, sample, shared, clock)
+    hunt.one_round(len(LEVELS) - 1, names, sample, shared, clock)
     return [
         Entry(family, "not for this goal", hunt.refused[name])
         if name in hunt.refused
@@ -101,10 +109,11 @@ class _Hunt:
         self, attempt: int, names: Sequence[str], sample: int | None, shared: float, until: Clock
     ) -> list[str]:
         """Search these maps, each in an equal share of what is left; return those that another round may certify."""
-        alpha = shared / len(self.ranges) / ROUNDS if names else 0.0
+        alpha = shared / len(self.ranges) * LEVELS[attempt] if names else 0.0
+        skipped = len(names) - _fitting(len(names), until.left)
         for i, name in enumerate(names):
-            outcome = self._search(name, sample, self.ranges[name], alpha, until.left / (len(names) - i), attempt)
-            self._enter(name, outcome, sample)
+            share = 0.0 if i < skipped else until.left / (len(names) - i)
+            self._enter(name, self._search(name, sample, self.ranges[name], alpha, share, attempt), sample)
         return [name for name in names if _promising(self.entries[name], self._eps)]
 
     def on_more_rows(self, shared: float, clock: Clock) -> None:
@@ -138,7 +147,8 @@ class _Hunt:
             prepare, error = trials.timed(self._families[name], size, first, clock)
         except TimeoutError:
             return first
-        share = FIRST_SHARE * clock.left / math.ceil(len(self.ranges) / 2)  # some leave their time to others
+        fitting = _fitting(len(self.ranges), FIRST_SHARE * clock.left)
+        share = FIRST_SHARE * clock.left / math.ceil(fitting / 2)  # some leave their time to others
         allowed = max(DRAWING * share / TRIALS, 1e-9)
         self._say(f"a trial on {first:,} rows takes {prepare + error:.3g} s")
         more = (rows / first) ** growth
@@ -174,6 +184,7 @@ class _Hunt:
             delta=self._delta - getattr(self._trials.goal, "slack", 0.0),
             alpha=alpha,
             seconds=seconds,
+            start=math.ceil(START.get(self._goal, 0.0) / self._eps**2) if family.unit == "num_frequencies" else None,
             report=report,
         )
 
@@ -215,11 +226,20 @@ class _Hunt:
         return before if can < WORTH_MORE * before else int(min(can, most))
 
 
+def _fitting(maps: int, seconds: float) -> int:
+    """Return how many of some maps there is time for."""
+    return min(max(int(seconds / LEAST_SHARE), 1), maps)
+
+
 def _promising(entry: Entry, eps: float) -> bool:
-    """Tell whether more time may certify a map: the time ended, and its errors came near to eps."""
+    """Tell whether more time may certify a map: the time ended, and its errors came near to eps and still fall."""
     if entry.status != "out of time":
         return False
-    return min((float(np.median(probe.errors)) for probe in entry.probes), default=0.0) <= NEAR * eps
+    medians = [(probe.size, float(np.median(probe.errors))) for probe in entry.probes]
+    if min((median for _, median in medians), default=0.0) > NEAR * eps:
+        return False
+    size, last = max(medians, default=(0, 0.0))
+    return not any(last >= STALLED * median for other, median in medians if 4 * other <= size)
 
 
 def _range(family: Family, demand: Demand | None) -> tuple[int, int]:

@@ -74,8 +74,8 @@ class Spectral:
 
     Up to 512 points it is the error itself. Beyond, it is a bound that holds for every map and all points but with
     probability `slack` over the key of `error`, up to rounding: a caller that accepts failures with probability delta
-    over the draw of the map leaves `slack` of it to the bound. It is within 0.5 % of a lower bound that always holds,
-    or, where the spectrum of the error is so flat that this takes too long, within 5 % of the error itself.
+    over the draw of the map leaves `slack` of it to the bound. It is within 0.5 % of a lower bound and twice what a
+    factor leaves, or, where the spectrum of the error is so flat that this takes too long, within 5 % of the error.
 
     Attributes
     ----------
@@ -159,7 +159,7 @@ class Spectral:
         return {}
 
     def bounds(self, key: Any, phi: Any, prepared: Matrix) -> tuple[float, float]:
-        """Return a lower bound that always holds, and the bound of the class; up to 512 points both are the error."""
+        """Return a lower bound, which `once` alone may make false, and that of the class; both are the error up to 512 points."""
         key = checks.key(key)
         points = prepared.points
         n = points.shape[0]

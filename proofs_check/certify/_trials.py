@@ -44,22 +44,18 @@ class Trials:
         self._timed: tuple[float, int, int] | None = None
         self._prepares: dict[int, float] = {}
 
-    def draw(self, family: Family, size: int, key: Any) -> Any:
-        """Return the map of this size that a key names, of points as they are in the table."""
+    def draw(self, family: Family, size: int, key: Any, *, shared: bool = False) -> Any:
+        """Return the map of this size that a key names, of points as they are in the table.
+
+        `shared` asks for one with the same features, up to zeros and rounding, whose programs other sizes share.
+        """
         key_rows, key_map = jax.random.split(key)
         count = family.num_points(size)
         points = None
         if count:
             points = jnp.asarray(self.table.take(rows_for(key_rows, self.table.rows, count), self.dtype))
-        return self._of_table(family.draw(key_map, self.kernel, points, self.table.dim, self.dtype, family.sizes(size)))
-
-    def _fresh(self, family: Family, size: int, key: Any) -> Any:
-        """Return a map with the features of `draw`, up to zeros and rounding."""
-        if family.first is None:
-            return self.draw(family, size, key)
-        return self._of_table(family.first(jax.random.split(key)[1], self.kernel, self.table.dim, self.dtype, size))
-
-    def _of_table(self, phi: Any) -> Any:
+        make = family.first if shared and family.first is not None else family.draw
+        phi = make(key_map, self.kernel, points, self.table.dim, self.dtype, family.sizes(size))
         # A lengthscale that went through jit is a double under jax_enable_x64. The map computes with it in its own
         # dtype, and one that is saved in that dtype can be loaded without the switch.
         phi = jax.tree.map(partial(_single, dtype=self.dtype), phi)
@@ -82,7 +78,7 @@ class Trials:
                 if sample is None:
                     raise  # the data do not fit the goal
                 return math.nan  # this sample does not, such as one without two classes: the draw has failed
-            return float(self.goal.error(key_error, self._fresh(family, size, key_map), prepared))
+            return float(self.goal.error(key_error, self.draw(family, size, key_map, shared=True), prepared))
 
         return error
 
@@ -106,7 +102,7 @@ class Trials:
         for _ in range(2):  # the first time compiles
             seconds.clear()
             prepared = step(self.all_rows) if count is None else step(self.sample, clone(key_sample), count)
-            phi = step(self._fresh, family, size, clone(key_map))
+            phi = step(partial(self.draw, shared=True), family, size, clone(key_map))
             step(self.goal.error, clone(key_error), phi, prepared)
         self._timed = sum(seconds), size, count or self.table.rows
         return seconds[0], seconds[1] + seconds[2]
