@@ -37,6 +37,8 @@ LEAST_SHARE = 4.0
 come first are left out of a round."""
 START = {"distance": 3.0}
 """A search on frequencies starts at this over eps^2, which few pairs of rows need, and elsewhere at 1."""
+HELD, HELD_SECONDS = 0.25, 5.0
+"""Share of the time that is held back for a draw at the sizes of statements, and at most so much."""
 WORTH_A_ROUND = 0.1
 """Another round is begun where this share of the time for samples is left."""
 NEAR = 3.0
@@ -66,9 +68,11 @@ def find(
     maps, half by those that are tried again on more rows.
     """
     hunt = _Hunt(trials, families, demands, request, say)
+    whole, clock = clock, Clock(clock.left - min(HELD * clock.left, HELD_SECONDS))
     sample = hunt.rows_of_a_trial(clock) if hunt.ranges else None
     shared = (1 - request.confidence - getattr(trials.goal, "once", 0.0)) / (1 if sample is None else 2)
-    first = Clock(clock.left * (1.0 if sample is None else FIRST_SHARE))
+    alone = sample is None or hunt.fitting(clock.left) == 1
+    first = Clock(clock.left * (1.0 if alone else FIRST_SHARE))
     part, names = first.left, list(hunt.ranges)
     for attempt in range(len(LEVELS) - 1):
         names = hunt.one_round(attempt, names, sample, shared, first)
@@ -80,7 +84,7 @@ def find(
     return [
         Entry(family, "not for this goal", hunt.refused[name])
         if name in hunt.refused
-        else or_by_a_statement(trials, hunt.entries[name], sample, request.eps, clock)
+        else or_by_a_statement(trials, hunt.entries[name], sample, request.eps, whole)
         for name, family in families.items()
     ]
 
@@ -110,7 +114,7 @@ class _Hunt:
     ) -> list[str]:
         """Search these maps, each in an equal share of what is left; return those that another round may certify."""
         alpha = shared / len(self.ranges) * LEVELS[attempt] if names else 0.0
-        skipped = len(names) - _fitting(len(names), until.left)
+        skipped = max(len(names) - self.fitting(until.left), 0)
         for i, name in enumerate(names):
             share = 0.0 if i < skipped else until.left / (len(names) - i)
             self._enter(name, self._search(name, sample, self.ranges[name], alpha, share, attempt), sample)
@@ -133,6 +137,10 @@ class _Hunt:
             if rows is None:
                 break
 
+    def fitting(self, seconds: float) -> int:
+        """Return how many maps there is time for."""
+        return min(max(int(seconds / LEAST_SHARE), 1), len(self.ranges))
+
     def rows_of_a_trial(self, clock: Clock) -> int | None:
         """Return how many rows a trial can look at in the time that is left, None for all of them."""
         trials, growth = self._trials, GROWTH[self._goal]
@@ -147,8 +155,7 @@ class _Hunt:
             prepare, error = trials.timed(self._families[name], size, first, clock)
         except TimeoutError:
             return first
-        fitting = _fitting(len(self.ranges), FIRST_SHARE * clock.left)
-        share = FIRST_SHARE * clock.left / math.ceil(fitting / 2)  # some leave their time to others
+        share = FIRST_SHARE * clock.left / math.ceil(self.fitting(clock.left) / 2)  # some leave their time to others
         allowed = max(DRAWING * share / TRIALS, 1e-9)
         self._say(f"a trial on {first:,} rows takes {prepare + error:.3g} s")
         more = (rows / first) ** growth
@@ -224,11 +231,6 @@ class _Hunt:
         if can >= rows and rows <= most:
             return None
         return before if can < WORTH_MORE * before else int(min(can, most))
-
-
-def _fitting(maps: int, seconds: float) -> int:
-    """Return how many of some maps there is time for."""
-    return min(max(int(seconds / LEAST_SHARE), 1), maps)
 
 
 def _promising(entry: Entry, eps: float) -> bool:

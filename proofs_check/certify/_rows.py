@@ -18,8 +18,8 @@ from jaxkern import checks
 from jaxkern.pytrees import pytree
 
 _COLUMNS = 64, 256
-"""Features are filled up to powers of two between these, or to multiples of the larger one, so that maps of neighbouring
-sizes share compiled programs."""
+"""Features are filled up to powers of two between these, or to multiples of the larger one: neighbouring sizes share
+programs."""
 _OPTIONS = {"xla_backend_optimization_level": 1, "xla_llvm_disable_expensive_passes": False}
 _OPTIONS |= {"xla_cpu_use_fusion_emitters": False} if _jaxlib.startswith("0.10.") else {}
 compiled = partial(jax.jit, compiler_options=_OPTIONS)

@@ -159,7 +159,10 @@ class Spectral:
         return {}
 
     def bounds(self, key: Any, phi: Any, prepared: Matrix) -> tuple[float, float]:
-        """Return a lower bound, which `once` alone may make false, and that of the class; both are the error up to 512 points."""
+        """Return a lower bound, false with probability `once` at most, and that of the class.
+
+        Up to 512 points both are the error, and without a factor the lower one always holds.
+        """
         key = checks.key(key)
         points = prepared.points
         n = points.shape[0]
