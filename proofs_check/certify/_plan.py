@@ -35,8 +35,6 @@ LEVELS = (0.8, 0.1, 0.1)
 LEAST_SHARE = 4.0
 """Seconds that a map takes to compile before it is drawn, about: where there is not that much for each, the maps that
 come first are left out of a round."""
-START = {"distance": 3.0}
-"""A search on frequencies starts at this over eps^2, which few pairs of rows need, and elsewhere at 1."""
 HELD, HELD_SECONDS = 0.25, 5.0
 """Share of the time that is held back for a draw at the sizes of statements, and at most so much."""
 WORTH_A_ROUND = 0.1
@@ -191,9 +189,16 @@ class _Hunt:
             delta=self._delta - getattr(self._trials.goal, "slack", 0.0),
             alpha=alpha,
             seconds=seconds,
-            start=math.ceil(START.get(self._goal, 0.0) / self._eps**2) if family.unit == "num_frequencies" else None,
+            start=self._start(family),
             report=report,
         )
+
+    def _start(self, family: Family) -> int:
+        """Return the size at which a search begins: near what most tables need, so that few sizes are compiled."""
+        if self._goal not in ("distance", "spectral"):
+            return family.smallest
+        all_pairs = self._goal == "distance" and family.unit == "num_frequencies"
+        return math.ceil(8 / self._eps**2 if all_pairs else 2 / self._eps)
 
     def _enter(self, name: str, outcome: Outcome, sample: int | None) -> None:
         before = self.entries.get(name)

@@ -31,7 +31,7 @@ class Rows:
     """Points (s, dim) in float64, and inputs for maps in their precision: scale * points + mean, rounded."""
 
     points: np.ndarray
-    inputs: jax.Array
+    inputs: np.ndarray
     mean: Any = 0.0
     scale: Any = 1.0
 
@@ -51,7 +51,7 @@ def rows_of(points: Any) -> Rows:
     if isinstance(points, Rows):
         return points
     given = checks.matrix("points", points)
-    return Rows(np.asarray(points, np.float64), given)
+    return Rows(np.asarray(points, np.float64), np.asarray(given))
 
 
 def distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

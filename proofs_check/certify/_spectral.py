@@ -127,7 +127,8 @@ class Spectral:
             with jax.enable_x64(True):
                 filled = np.pad(rows.points, fill, mode="edge").reshape(-1, _ROWS, dim)
                 matrix = _kernel_matrix(self.kernel, filled, rows.points, dtype=dtype)
-        return Matrix(rows.points, tuple(jnp.pad(rows.inputs, fill, mode="edge").reshape(-1, _ROWS, dim)), matrix)
+        blocks = np.pad(rows.inputs, fill, mode="edge").reshape(-1, _ROWS, dim)
+        return Matrix(rows.points, tuple(map(jnp.asarray, blocks)), matrix)
 
     def lasting(self, key: Any, prepared: Matrix) -> Matrix:
         """Return the same for many errors: with a factor of low rank, where one leaves little of the kernel matrix.

@@ -49,7 +49,7 @@ class Trials:
 
         `shared` asks for one with the same features, up to zeros and rounding, whose programs other sizes share.
         """
-        key_rows, key_map = jax.random.split(key)
+        key_rows, key_map = _split(key, 2)
         count = family.num_points(size)
         points = None
         if count:
@@ -71,7 +71,7 @@ class Trials:
 
         def error(size: int, stage: Any, number: int) -> float:
             key = self._named(family.name, sample, attempt, stage, size)
-            key_map, key_sample, key_error = jax.random.split(jax.random.fold_in(key, number), 3)
+            key_map, key_sample, key_error = _split(key, 3, number)
             try:
                 prepared = self.all_rows() if sample is None else self.sample(key_sample, sample)
             except ValueError:
@@ -87,7 +87,7 @@ class Trials:
 
         Raises ValueError where the data do not fit the goal, TimeoutError where no time of the clock is left.
         """
-        key_map, key_sample, key_error = jax.random.split(self._named("timed", family.name), 3)
+        key_map, key_sample, key_error = _split(self._named("timed", family.name), 3)
         clone = jax.random.clone
         seconds: list[float] = []
 
@@ -155,7 +155,7 @@ class Trials:
 
     def sample(self, key: Any, count: int) -> Any:
         """Return what the goal prepares of `count` rows, drawn independently, so that a row may be there twice."""
-        key_rows, key_goal = jax.random.split(key)
+        key_rows, key_goal = _split(key, 2)
         rng = np.random.default_rng(np.asarray(jax.random.key_data(key_rows)).ravel().tolist())
         start = time.perf_counter()
         prepared = self._prepared(key_goal, np.sort(rng.integers(self.table.rows, size=count)))
@@ -181,7 +181,7 @@ class Trials:
     def rows(self, rows: np.ndarray) -> Rows:
         """Return rows by number: in float64, standardised where they are, and as maps get them."""
         table, inputs = self.table, self.table.take(rows, self.dtype, raw=True)
-        return Rows(table.take(rows, "float64"), jnp.asarray(inputs), table.mean, table.scale)
+        return Rows(table.take(rows, "float64"), inputs, table.mean, table.scale)
 
     def blocks(self, clock: Clock) -> Iterator[Rows]:
         """Yield all rows. Raises TimeoutError where no time of the clock is left."""
@@ -193,6 +193,14 @@ class Trials:
 
     def _named(self, *names: Any) -> Any:
         return jax.random.fold_in(self._key, zlib.crc32(repr(names).encode()))
+
+
+@partial(compiled, static_argnums=1)
+def _split(key: Any, count: int, *numbers: int) -> tuple[Any, ...]:
+    """Return the keys that `jax.random` splits off a key after folding in numbers, by one program and not several."""
+    for number in numbers:
+        key = jax.random.fold_in(key, number)
+    return tuple(jax.random.split(key, count))
 
 
 @compiled
