@@ -33,7 +33,7 @@ PAIRS = 100_000
 LOOKING, FACTS, LAST = 0.15, 0.15, 0.08
 """Shares of the time: for what rounding may do, for facts about the data, and for what comes after the draws."""
 LEAST_LAST = 15.0
-"""Seconds that are left at least for what comes after the draws, or a third of the time where that is less."""
+"""Seconds that are left at least for what comes after the draws, or a quarter of the time where that is less."""
 SLACK = 1e-6
 MOST_DETAIL_ROWS = 2_000
 
@@ -106,7 +106,7 @@ def certify(
     tell(f"{table.rows:,} rows, {table.dim:,} columns, lengthscale {lengthscale:.4g}; what the theorems need to know")
     data = facts(key_facts, table, kernel, lengthscale, dtype=trials.dtype, seconds=FACTS * clock.left)
     demanded = demands(data, request, rounding)
-    last = max(LAST * clock.left, min(LEAST_LAST, clock.left / 3))
+    last = max(LAST * clock.left, min(LEAST_LAST, clock.left / 4))
     chosen = {name: known[name] for name in request.maps or ()}
     entries = find(trials, chosen, demanded, request, Clock(clock.left - last), tell)
     tell("time per point, and what the page shows")

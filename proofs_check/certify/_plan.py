@@ -66,7 +66,8 @@ def find(
     maps, half by those that are tried again on more rows.
     """
     hunt = _Hunt(trials, families, demands, request, say)
-    whole, clock = clock, Clock(clock.left - min(HELD * clock.left, HELD_SECONDS))
+    whole, held = clock, min(HELD * clock.left, HELD_SECONDS) if least_demands(demands) else 0.0
+    clock = Clock(whole.left - held)
     sample = hunt.rows_of_a_trial(clock) if hunt.ranges else None
     shared = (1 - request.confidence - getattr(trials.goal, "once", 0.0)) / (1 if sample is None else 2)
     alone = sample is None or hunt.fitting(clock.left) == 1
@@ -110,9 +111,12 @@ class _Hunt:
     def one_round(
         self, attempt: int, names: Sequence[str], sample: int | None, shared: float, until: Clock
     ) -> list[str]:
-        """Search these maps, each in an equal share of what is left; return those that another round may certify."""
-        alpha = shared / len(self.ranges) * LEVELS[attempt] if names else 0.0
+        """Search these maps, each in an equal share of what is left; return those that another round may certify.
+
+        Those that are searched share the error rate of the round. How many they are is known before it begins.
+        """
         skipped = max(len(names) - self.fitting(until.left), 0)
+        alpha = shared * LEVELS[attempt] / max(len(names) - skipped, 1)
         for i, name in enumerate(names):
             share = 0.0 if i < skipped else until.left / (len(names) - i)
             self._enter(name, self._search(name, sample, self.ranges[name], alpha, share, attempt), sample)
@@ -206,16 +210,14 @@ class _Hunt:
 
     def _upgrade(self, tried: set[str], alpha: float, clock: Clock) -> tuple[str, int | None] | None:
         """Return the fastest map that can be tried on more rows, and on how many: None for all of them."""
-        limit, costs = math.inf, {}
-        for name, entry in self.entries.items():
-            if name in tried:
-                continue
-            stated = by_a_statement(entry)
-            if stated is not None:
-                cost = self._trials.cost(entry.family, stated.known_size, clock.left)
-                limit = min(limit, cost or math.inf)
-            if entry.size is not None:
-                costs[name] = self._trials.cost(entry.family, entry.size, clock.left) or math.inf
+
+        def cost(entry: Entry) -> float:
+            return self._trials.cost(entry.family, entry.known_size, clock.left) or math.inf
+
+        left = {name: entry for name, entry in self.entries.items() if name not in tried}
+        costs = {name: cost(entry) for name, entry in left.items() if entry.size is not None}
+        stated = filter(None, map(by_a_statement, left.values())) if costs else ()
+        limit = min(map(cost, stated), default=math.inf)
         for name in sorted(costs, key=costs.__getitem__):
             rows = self._more_rows(self.entries[name], clock.left, alpha)
             if costs[name] < limit and rows != self.entries[name].sample:
