@@ -35,10 +35,8 @@ LEVELS = (0.8, 0.1, 0.1)
 LEAST_SHARE = 4.0
 """Seconds that a map takes to compile before it is drawn, about: where there is not that much for each, the maps that
 come first are left out of a round."""
-HELD, HELD_SECONDS = 0.25, 5.0
-"""Share of the time that is held back for a draw at the sizes of statements, and at most so much."""
-WORTH_A_ROUND = 0.1
-"""Another round is begun where this share of the time for samples is left."""
+HELD = 5.0
+"""Seconds that are held back for a draw at the sizes of statements, or a quarter of the time where that is less."""
 NEAR = 3.0
 """A map that ran out of time is tried again where the median of its errors fell below this many eps."""
 STALLED = 0.8
@@ -66,17 +64,15 @@ def find(
     maps, half by those that are tried again on more rows.
     """
     hunt = _Hunt(trials, families, demands, request, say)
-    whole, held = clock, min(HELD * clock.left, HELD_SECONDS) if least_demands(demands) else 0.0
+    whole, held = clock, min(clock.left / 4, HELD) if least_demands(demands) else 0.0
     clock = Clock(whole.left - held)
     sample = hunt.rows_of_a_trial(clock) if hunt.ranges else None
     shared = (1 - request.confidence - getattr(trials.goal, "once", 0.0)) / (1 if sample is None else 2)
     alone = sample is None or hunt.fitting(clock.left) == 1
     first = Clock(clock.left * (1.0 if alone else FIRST_SHARE))
-    part, names = first.left, list(hunt.ranges)
+    names = list(hunt.ranges)
     for attempt in range(len(LEVELS) - 1):
         names = hunt.one_round(attempt, names, sample, shared, first)
-        if first.left < WORTH_A_ROUND * part:
-            break
     if sample is not None:
         hunt.on_more_rows(shared, clock)
     hunt.one_round(len(LEVELS) - 1, names, sample, shared, clock)
