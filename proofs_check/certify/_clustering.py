@@ -130,7 +130,7 @@ class Clustering:
         if not math.isfinite(first_within + second_within):
             raise ValueError("kernel k-means of the points is not finite; look for NaN or huge entries in the points")
         better = first if first_within <= second_within else second
-        return Clusters(rows.inputs, better, self._disagreement(first, second), self.num_restarts + 1)
+        return Clusters(jnp.asarray(rows.inputs), better, self._disagreement(first, second), self.num_restarts + 1)
 
     def error(self, key: Any, phi: Any, prepared: Clusters) -> float:
         """Return the share of points that the map's partition has elsewhere; NaN for features that are not finite."""

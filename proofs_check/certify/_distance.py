@@ -185,7 +185,7 @@ class Distance:
         weights = (np.bincount(centre, minlength=number * side) / _MIDDLE).astype(rows.inputs.dtype)
         filled = np.pad(first, (0, filling), mode="edge").reshape(number, side)
         pairs = Pairs(
-            blocks=tuple(rows.inputs[block] for block in filled),
+            blocks=tuple(jnp.asarray(rows.inputs[block]) for block in filled),
             exact=tuple(rows.points[block] for block in filled),
             counts=counts,
             weights=tuple(jnp.asarray(block) for block in weights.reshape(number, side)),

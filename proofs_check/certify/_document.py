@@ -178,12 +178,12 @@ def curve(trials: Trials, entry: Entry, clock: Clock) -> list[dict[str, Any]]:
 
 
 def times(trials: Trials, family: Family, sizes: Sequence[int], clock: Clock) -> dict[int, float | None]:
-    """Return the seconds per million points at every size: measured at three, and between them on straight lines.
+    """Return the seconds per million points at every size: measured at the ends, and between on straight lines.
 
     The lines are those through the logarithms of sizes and times. Where no time is left, sizes that were measured
     before serve, and there are none where none was.
     """
-    for size in (sizes[0], sizes[len(sizes) // 2], sizes[-1]) if sizes else ():
+    for size in {*sizes[:1], *sizes[-1:]}:
         trials.cost(family, size, clock.left)
     measured = trials.costs(family)
     if not measured:

@@ -77,7 +77,8 @@ def _draw_fourier(name: str, key: Any, kernel: Any, _points: Any, dim: int, dtyp
     return getattr(features, name)(key, kernel, dim, num_frequencies=sizes["num_frequencies"], dtype=dtype)
 
 
-def _first(name: str, key: Any, kernel: Any, dim: int, dtype: str, size: int) -> Any:
+def _first(name: str, key: Any, kernel: Any, _points: Any, dim: int, dtype: str, sizes: Sizes) -> Any:
+    size = sizes["num_frequencies"]
     power = 1 << (size - 1).bit_length()
     step = max(power // 8, min(max(power, 32), FREQUENCIES))
     return _first_of(name, key, kernel, dim, dtype, -(-size // step) * step, size)
@@ -128,8 +129,8 @@ def _kernel_jl(key: Any, kernel: Any, points: Any, _dim: int, _dtype: Any, sizes
 
 
 def _random_feature_pca(rows: int, eps: float) -> Family:
-    def draw(key: Any, kernel: Any, points: Any, dim: int, dtype: Any, sizes: Sizes) -> Any:
-        phi = _draw_fourier("paired_fourier", key, kernel, None, dim, dtype, sizes)
+    def draw(fourier: Any, key: Any, kernel: Any, points: Any, dim: int, dtype: Any, sizes: Sizes) -> Any:
+        phi = fourier("paired_fourier", key, kernel, None, dim, dtype, sizes)
         rank = min(sizes["num_components"], len(points))
         return features.random_feature_pca(phi, points, num_components=rank, centered=False)
 
@@ -149,15 +150,16 @@ def _random_feature_pca(rows: int, eps: float) -> Family:
         sizes=lambda size: {"num_frequencies": size, "num_components": rank(size), "num_points": num_points(size)},
         num_features=rank,
         num_points=num_points,
-        draw=draw,
+        draw=partial(draw, _draw_fourier),
         python=python,
         largest=MOST_FEATURES // 2,
+        first=partial(draw, _first),
     )
 
 
 def _streaming_pca(rows: int, dim: int, eps: float) -> Family:
-    def draw(key: Any, kernel: Any, points: Any, dim: int, dtype: Any, sizes: Sizes) -> Any:
-        phi = _draw_fourier("paired_fourier", key, kernel, None, dim, dtype, sizes)
+    def draw(fourier: Any, key: Any, kernel: Any, points: Any, dim: int, dtype: Any, sizes: Sizes) -> Any:
+        phi = fourier("paired_fourier", key, kernel, None, dim, dtype, sizes)
         pca = features.streaming_pca(phi, sketch_size=sizes["sketch_size"])
         state = pca.init()
         for start in range(0, len(points), BATCH):
@@ -184,7 +186,8 @@ def _streaming_pca(rows: int, dim: int, eps: float) -> Family:
         sizes=lambda size: {"num_frequencies": size, "sketch_size": rank(size), "num_points": stream},
         num_features=rank,
         num_points=lambda _size: stream,
-        draw=draw,
+        draw=partial(draw, _draw_fourier),
         python=python,
         largest=MOST_FEATURES // 2,
+        first=partial(draw, _first),
     )

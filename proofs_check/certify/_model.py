@@ -188,7 +188,7 @@ class Family:
     draw : (key, kernel, points, dim, dtype, sizes) -> map; points are None where num_points is 0.
     python : (sizes) -> the lines of Python that draw it from `key`, `kernel`, `X` (and `points`).
     smallest, largest : range of the size.
-    first : (key, kernel, dim, dtype, size) -> the features of `draw` and zeros, as a map whose programs neighbouring
+    first : the same, for a map with the features of `draw`, up to zeros and rounding, whose programs neighbouring
         sizes share; None where there is no such map.
     """
 

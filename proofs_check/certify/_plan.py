@@ -30,11 +30,17 @@ DRAWING = 0.6
 """Share of the time of a map for its trials; the rest is for compiling one program a size."""
 DRAWING_AGAIN = 0.8
 """The same for a map that is tried again near the size that it had."""
-ROUNDS = 3
-WORTH_A_ROUND = 0.1
-"""Another round is begun where this share of the time for samples is left."""
+LEVELS = (0.8, 0.1, 0.1)
+"""Shares of the error rate of a map by round: nearly all maps that are certified are in the first."""
+LEAST_SHARE = 4.0
+"""Seconds that a map takes to compile before it is drawn, about: where there is not that much for each, the maps that
+come first are left out of a round."""
+HELD = 5.0
+"""Seconds that are held back for a draw at the sizes of statements, or a quarter of the time where that is less."""
 NEAR = 3.0
 """A map that ran out of time is tried again where the median of its errors fell below this many eps."""
+STALLED = 0.8
+"""But not where that at the largest size is still this share of one at a quarter of the size: it should be half."""
 WORTH_MORE = 1.5
 SEARCHING = 40
 """Draws of a search that begins near its end."""
@@ -58,21 +64,22 @@ def find(
     maps, half by those that are tried again on more rows.
     """
     hunt = _Hunt(trials, families, demands, request, say)
+    whole, held = clock, min(clock.left / 4, HELD) if least_demands(demands) else 0.0
+    clock = Clock(whole.left - held)
     sample = hunt.rows_of_a_trial(clock) if hunt.ranges else None
     shared = (1 - request.confidence - getattr(trials.goal, "once", 0.0)) / (1 if sample is None else 2)
-    first = Clock(clock.left * (1.0 if sample is None else FIRST_SHARE))
-    part, names = first.left, list(hunt.ranges)
-    for attempt in range(ROUNDS - 1):
+    alone = sample is None or hunt.fitting(clock.left) == 1
+    first = Clock(clock.left * (1.0 if alone else FIRST_SHARE))
+    names = list(hunt.ranges)
+    for attempt in range(len(LEVELS) - 1):
         names = hunt.one_round(attempt, names, sample, shared, first)
-        if first.left < WORTH_A_ROUND * part:
-            break
     if sample is not None:
         hunt.on_more_rows(shared, clock)
-    hunt.one_round(ROUNDS - 1, names, sample, shared, clock)
+    hunt.one_round(len(LEVELS) - 1, names, sample, shared, clock)
     return [
         Entry(family, "not for this goal", hunt.refused[name])
         if name in hunt.refused
-        else or_by_a_statement(trials, hunt.entries[name], sample, request.eps, clock)
+        else or_by_a_statement(trials, hunt.entries[name], sample, request.eps, whole)
         for name, family in families.items()
     ]
 
@@ -100,11 +107,15 @@ class _Hunt:
     def one_round(
         self, attempt: int, names: Sequence[str], sample: int | None, shared: float, until: Clock
     ) -> list[str]:
-        """Search these maps, each in an equal share of what is left; return those that another round may certify."""
-        alpha = shared / len(self.ranges) / ROUNDS if names else 0.0
+        """Search these maps, each in an equal share of what is left; return those that another round may certify.
+
+        Those that are searched share the error rate of the round. How many they are is known before it begins.
+        """
+        skipped = max(len(names) - self.fitting(until.left), 0)
+        alpha = shared * LEVELS[attempt] / max(len(names) - skipped, 1)
         for i, name in enumerate(names):
-            outcome = self._search(name, sample, self.ranges[name], alpha, until.left / (len(names) - i), attempt)
-            self._enter(name, outcome, sample)
+            share = 0.0 if i < skipped else until.left / (len(names) - i)
+            self._enter(name, self._search(name, sample, self.ranges[name], alpha, share, attempt), sample)
         return [name for name in names if _promising(self.entries[name], self._eps)]
 
     def on_more_rows(self, shared: float, clock: Clock) -> None:
@@ -124,6 +135,10 @@ class _Hunt:
             if rows is None:
                 break
 
+    def fitting(self, seconds: float) -> int:
+        """Return how many maps there is time for."""
+        return min(max(int(seconds / LEAST_SHARE), 1), len(self.ranges))
+
     def rows_of_a_trial(self, clock: Clock) -> int | None:
         """Return how many rows a trial can look at in the time that is left, None for all of them."""
         trials, growth = self._trials, GROWTH[self._goal]
@@ -138,7 +153,7 @@ class _Hunt:
             prepare, error = trials.timed(self._families[name], size, first, clock)
         except TimeoutError:
             return first
-        share = FIRST_SHARE * clock.left / math.ceil(len(self.ranges) / 2)  # some leave their time to others
+        share = FIRST_SHARE * clock.left / math.ceil(self.fitting(clock.left) / 2)  # some leave their time to others
         allowed = max(DRAWING * share / TRIALS, 1e-9)
         self._say(f"a trial on {first:,} rows takes {prepare + error:.3g} s")
         more = (rows / first) ** growth
@@ -174,8 +189,16 @@ class _Hunt:
             delta=self._delta - getattr(self._trials.goal, "slack", 0.0),
             alpha=alpha,
             seconds=seconds,
+            start=self._start(family),
             report=report,
         )
+
+    def _start(self, family: Family) -> int:
+        """Return the size at which a search begins: near what most tables need, so that few sizes are compiled."""
+        if self._goal not in ("distance", "spectral"):
+            return family.smallest
+        all_pairs = self._goal == "distance" and family.unit == "num_frequencies"
+        return math.ceil(8 / self._eps**2 if all_pairs else 2 / self._eps)
 
     def _enter(self, name: str, outcome: Outcome, sample: int | None) -> None:
         before = self.entries.get(name)
@@ -183,16 +206,14 @@ class _Hunt:
 
     def _upgrade(self, tried: set[str], alpha: float, clock: Clock) -> tuple[str, int | None] | None:
         """Return the fastest map that can be tried on more rows, and on how many: None for all of them."""
-        limit, costs = math.inf, {}
-        for name, entry in self.entries.items():
-            if name in tried:
-                continue
-            stated = by_a_statement(entry)
-            if stated is not None:
-                cost = self._trials.cost(entry.family, stated.known_size, clock.left)
-                limit = min(limit, cost or math.inf)
-            if entry.size is not None:
-                costs[name] = self._trials.cost(entry.family, entry.size, clock.left) or math.inf
+
+        def cost(entry: Entry) -> float:
+            return self._trials.cost(entry.family, entry.known_size, clock.left) or math.inf
+
+        left = {name: entry for name, entry in self.entries.items() if name not in tried}
+        costs = {name: cost(entry) for name, entry in left.items() if entry.size is not None}
+        stated = filter(None, map(by_a_statement, left.values())) if costs else ()
+        limit = min(map(cost, stated), default=math.inf)
         for name in sorted(costs, key=costs.__getitem__):
             rows = self._more_rows(self.entries[name], clock.left, alpha)
             if costs[name] < limit and rows != self.entries[name].sample:
@@ -216,10 +237,14 @@ class _Hunt:
 
 
 def _promising(entry: Entry, eps: float) -> bool:
-    """Tell whether more time may certify a map: the time ended, and its errors came near to eps."""
+    """Tell whether more time may certify a map: the time ended, and its errors came near to eps and still fall."""
     if entry.status != "out of time":
         return False
-    return min((float(np.median(probe.errors)) for probe in entry.probes), default=0.0) <= NEAR * eps
+    medians = [(probe.size, float(np.median(probe.errors))) for probe in entry.probes]
+    if min((median for _, median in medians), default=0.0) > NEAR * eps:
+        return False
+    size, last = max(medians, default=(0, 0.0))
+    return not any(last >= STALLED * median for other, median in medians if 4 * other <= size)
 
 
 def _range(family: Family, demand: Demand | None) -> tuple[int, int]:

@@ -17,8 +17,9 @@ from jaxlib.version import __version__ as _jaxlib
 from jaxkern import checks
 from jaxkern.pytrees import pytree
 
-_COLUMNS, _MANY_COLUMNS = 64, 256
-"""Features are filled up to multiples of these, so that maps of neighbouring sizes share compiled programs."""
+_COLUMNS = 64, 256
+"""Features are filled up to powers of two between these, or to multiples of the larger one: neighbouring sizes share
+programs."""
 _OPTIONS = {"xla_backend_optimization_level": 1, "xla_llvm_disable_expensive_passes": False}
 _OPTIONS |= {"xla_cpu_use_fusion_emitters": False} if _jaxlib.startswith("0.10.") else {}
 compiled = partial(jax.jit, compiler_options=_OPTIONS)
@@ -30,7 +31,7 @@ class Rows:
     """Points (s, dim) in float64, and inputs for maps in their precision: scale * points + mean, rounded."""
 
     points: np.ndarray
-    inputs: jax.Array
+    inputs: np.ndarray
     mean: Any = 0.0
     scale: Any = 1.0
 
@@ -50,7 +51,7 @@ def rows_of(points: Any) -> Rows:
     if isinstance(points, Rows):
         return points
     given = checks.matrix("points", points)
-    return Rows(np.asarray(points, np.float64), given)
+    return Rows(np.asarray(points, np.float64), np.asarray(given))
 
 
 def distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -63,14 +64,13 @@ def distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def features(phi: Any, points: jax.Array) -> jax.Array:
-    """Return the features of points, filled up with columns of zeros so that neighbouring sizes share programs.
-
-    To the next multiple of 64, or of an eighth of the next power of two where that is more: a quarter too many at most,
-    and four programs while sizes double.
-    """
+    """Return the features of points, (n, num_features), with columns of zeros up to 64, 128 or a multiple of 256."""
     Z = phi(points)
-    step = max(_COLUMNS, 1 << max((Z.shape[1] - 1).bit_length() - 3, 0))
+    step = min(max(1 << (Z.shape[1] - 1).bit_length(), _COLUMNS[0]), _COLUMNS[1])
     return jnp.pad(Z, ((0, 0), (0, -Z.shape[1] % step)))
+
+
+embed = compiled(features)
 
 
 @pytree
@@ -80,19 +80,16 @@ class First:
     feature_map: Any
     kept: Any
 
+    @property
+    def num_features(self) -> int:
+        """Number of features, zeros included."""
+        return self.feature_map.num_features  # type: ignore[no-any-return]
+
     def __call__(self, X: jax.Array) -> jax.Array:
         """Return the features, as many as the larger map has, at the scale of the smaller one."""
         Z, total = self.feature_map(X), self.feature_map.num_frequencies
         scale = jnp.sqrt(total / jnp.asarray(self.kept, Z.dtype))
         return jnp.where((jnp.arange(Z.shape[1]) % total < self.kept)[None, :], Z * scale, 0)
-
-
-@compiled
-def embed(phi: Any, X: jax.Array) -> jax.Array:
-    """Return phi(X), (n, num_features), with columns of zeros up to 64, 128 or a multiple of 256."""
-    Z = phi(X)
-    step = min(max(1 << (Z.shape[1] - 1).bit_length(), _COLUMNS), _MANY_COLUMNS)
-    return jnp.pad(Z, ((0, 0), (0, -Z.shape[1] % step)))
 
 
 def ranged(Z: jax.Array) -> jax.Array:

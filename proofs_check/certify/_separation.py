@@ -144,7 +144,7 @@ class Separation:
             raise ValueError(
                 "the kernel separates no two classes of these points: there is nothing to keep; try another lengthscale"
             )
-        return Classes(rows.inputs, names, single, missing, separation, coincident, layout)
+        return Classes(jnp.asarray(rows.inputs), names, single, missing, separation, coincident, layout)
 
     def error(self, _key: Any, phi: Any, prepared: Classes) -> float:
         """Return the largest loss; NaN for features that are not finite. The key is not used."""

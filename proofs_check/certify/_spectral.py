@@ -74,8 +74,8 @@ class Spectral:
 
     Up to 512 points it is the error itself. Beyond, it is a bound that holds for every map and all points but with
     probability `slack` over the key of `error`, up to rounding: a caller that accepts failures with probability delta
-    over the draw of the map leaves `slack` of it to the bound. It is within 0.5 % of a lower bound that always holds,
-    or, where the spectrum of the error is so flat that this takes too long, within 5 % of the error itself.
+    over the draw of the map leaves `slack` of it to the bound. It is within 0.5 % of a lower bound and twice what a
+    factor leaves, or, where the spectrum of the error is so flat that this takes too long, within 5 % of the error.
 
     Attributes
     ----------
@@ -127,7 +127,8 @@ class Spectral:
             with jax.enable_x64(True):
                 filled = np.pad(rows.points, fill, mode="edge").reshape(-1, _ROWS, dim)
                 matrix = _kernel_matrix(self.kernel, filled, rows.points, dtype=dtype)
-        return Matrix(rows.points, tuple(jnp.pad(rows.inputs, fill, mode="edge").reshape(-1, _ROWS, dim)), matrix)
+        blocks = np.pad(rows.inputs, fill, mode="edge").reshape(-1, _ROWS, dim)
+        return Matrix(rows.points, tuple(map(jnp.asarray, blocks)), matrix)
 
     def lasting(self, key: Any, prepared: Matrix) -> Matrix:
         """Return the same for many errors: with a factor of low rank, where one leaves little of the kernel matrix.
@@ -159,7 +160,10 @@ class Spectral:
         return {}
 
     def bounds(self, key: Any, phi: Any, prepared: Matrix) -> tuple[float, float]:
-        """Return a lower bound that always holds, and the bound of the class; up to 512 points both are the error."""
+        """Return a lower bound, false with probability `once` at most, and that of the class.
+
+        Up to 512 points both are the error, and without a factor the lower one always holds.
+        """
         key = checks.key(key)
         points = prepared.points
         n = points.shape[0]

@@ -44,22 +44,18 @@ class Trials:
         self._timed: tuple[float, int, int] | None = None
         self._prepares: dict[int, float] = {}
 
-    def draw(self, family: Family, size: int, key: Any) -> Any:
-        """Return the map of this size that a key names, of points as they are in the table."""
-        key_rows, key_map = jax.random.split(key)
+    def draw(self, family: Family, size: int, key: Any, *, shared: bool = False) -> Any:
+        """Return the map of this size that a key names, of points as they are in the table.
+
+        `shared` asks for one with the same features, up to zeros and rounding, whose programs other sizes share.
+        """
+        key_rows, key_map = _split(key, 2)
         count = family.num_points(size)
         points = None
         if count:
             points = jnp.asarray(self.table.take(rows_for(key_rows, self.table.rows, count), self.dtype))
-        return self._of_table(family.draw(key_map, self.kernel, points, self.table.dim, self.dtype, family.sizes(size)))
-
-    def _fresh(self, family: Family, size: int, key: Any) -> Any:
-        """Return a map with the features of `draw`, up to zeros and rounding."""
-        if family.first is None:
-            return self.draw(family, size, key)
-        return self._of_table(family.first(jax.random.split(key)[1], self.kernel, self.table.dim, self.dtype, size))
-
-    def _of_table(self, phi: Any) -> Any:
+        make = family.first if shared and family.first is not None else family.draw
+        phi = make(key_map, self.kernel, points, self.table.dim, self.dtype, family.sizes(size))
         # A lengthscale that went through jit is a double under jax_enable_x64. The map computes with it in its own
         # dtype, and one that is saved in that dtype can be loaded without the switch.
         phi = jax.tree.map(partial(_single, dtype=self.dtype), phi)
@@ -75,14 +71,14 @@ class Trials:
 
         def error(size: int, stage: Any, number: int) -> float:
             key = self._named(family.name, sample, attempt, stage, size)
-            key_map, key_sample, key_error = jax.random.split(jax.random.fold_in(key, number), 3)
+            key_map, key_sample, key_error = _split(key, 3, number)
             try:
                 prepared = self.all_rows() if sample is None else self.sample(key_sample, sample)
             except ValueError:
                 if sample is None:
                     raise  # the data do not fit the goal
                 return math.nan  # this sample does not, such as one without two classes: the draw has failed
-            return float(self.goal.error(key_error, self._fresh(family, size, key_map), prepared))
+            return float(self.goal.error(key_error, self.draw(family, size, key_map, shared=True), prepared))
 
         return error
 
@@ -91,7 +87,7 @@ class Trials:
 
         Raises ValueError where the data do not fit the goal, TimeoutError where no time of the clock is left.
         """
-        key_map, key_sample, key_error = jax.random.split(self._named("timed", family.name), 3)
+        key_map, key_sample, key_error = _split(self._named("timed", family.name), 3)
         clone = jax.random.clone
         seconds: list[float] = []
 
@@ -106,7 +102,7 @@ class Trials:
         for _ in range(2):  # the first time compiles
             seconds.clear()
             prepared = step(self.all_rows) if count is None else step(self.sample, clone(key_sample), count)
-            phi = step(self._fresh, family, size, clone(key_map))
+            phi = step(partial(self.draw, shared=True), family, size, clone(key_map))
             step(self.goal.error, clone(key_error), phi, prepared)
         self._timed = sum(seconds), size, count or self.table.rows
         return seconds[0], seconds[1] + seconds[2]
@@ -159,7 +155,7 @@ class Trials:
 
     def sample(self, key: Any, count: int) -> Any:
         """Return what the goal prepares of `count` rows, drawn independently, so that a row may be there twice."""
-        key_rows, key_goal = jax.random.split(key)
+        key_rows, key_goal = _split(key, 2)
         rng = np.random.default_rng(np.asarray(jax.random.key_data(key_rows)).ravel().tolist())
         start = time.perf_counter()
         prepared = self._prepared(key_goal, np.sort(rng.integers(self.table.rows, size=count)))
@@ -185,7 +181,7 @@ class Trials:
     def rows(self, rows: np.ndarray) -> Rows:
         """Return rows by number: in float64, standardised where they are, and as maps get them."""
         table, inputs = self.table, self.table.take(rows, self.dtype, raw=True)
-        return Rows(table.take(rows, "float64"), jnp.asarray(inputs), table.mean, table.scale)
+        return Rows(table.take(rows, "float64"), inputs, table.mean, table.scale)
 
     def blocks(self, clock: Clock) -> Iterator[Rows]:
         """Yield all rows. Raises TimeoutError where no time of the clock is left."""
@@ -197,6 +193,14 @@ class Trials:
 
     def _named(self, *names: Any) -> Any:
         return jax.random.fold_in(self._key, zlib.crc32(repr(names).encode()))
+
+
+@partial(compiled, static_argnums=1)
+def _split(key: Any, count: int, *numbers: int) -> tuple[Any, ...]:
+    """Return the keys that `jax.random` splits off a key after folding in numbers, by one program and not several."""
+    for number in numbers:
+        key = jax.random.fold_in(key, number)
+    return tuple(jax.random.split(key, count))
 
 
 @compiled

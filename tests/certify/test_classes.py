@@ -149,8 +149,8 @@ def test_clustering_compiles_once_for_many_draws(blobs):
     assert (_clustering._partition._cache_size(), _clustering._features_gram._cache_size()) == before
 
 
-@pytest.mark.parametrize("size, padded", [(1, 64), (64, 64), (65, 128), (500, 512), (513, 640), (2_000, 2_048)])
-def test_features_are_filled_up_by_a_quarter_at_most(size, padded):
+@pytest.mark.parametrize("size, padded", [(1, 64), (64, 64), (65, 128), (500, 512), (513, 768), (2_000, 2_048)])
+def test_features_are_filled_up_so_that_sizes_share_programs(size, padded):
     assert _clustering.features(lambda points: jnp.ones((2, size)), None).shape == (2, padded)
 
 

@@ -86,15 +86,14 @@ def test_time_is_kept_whatever_steps_take(rate, minutes, least, monkeypatch, own
         machine.pays(len(K) ** 3 / ROWS, "eigen", len(K))
         return eigen(K)
 
-    def draw(self, family, size, key):
+    def draw(self, family, size, key, shared=False):
         count = family.num_points(size)
         machine.pays(count**3 / ROWS + size, family.name, size)
         return phi
 
     monkeypatch.setattr(type(table), "take", taking)
     monkeypatch.setattr(_facts, "scipy", types.SimpleNamespace(linalg=types.SimpleNamespace(eigvalsh=eigvalsh)))
-    for name in ("draw", "_fresh"):
-        monkeypatch.setattr(_trials.Trials, name, draw)
+    monkeypatch.setattr(_trials.Trials, "draw", draw)
     monkeypatch.setattr(_trials, "_apply", lambda phi, block: machine.pays(len(block)))
     found = certify(jax.random.key(0), table, delta=0.3, confidence=0.9, time=minutes, lengthscale=1.0)
     assert find_fault(found.document) == ""
