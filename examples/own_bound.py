@@ -33,10 +33,7 @@ folder = options.output or Path(tempfile.mkdtemp())
 populations = {"two points": np.array([[0.0], [10.0]]), "iris": load_iris().data}
 settings = tuple(
     Setting(
-        name,
-        {"gram": gram.gram(kernels.Gaussian(1.0), jnp.asarray(points, jnp.float32))},
-        {"delta": 0.05},
-        {"n": 200},
+        name, {"gram": gram.gram(kernels.Gaussian(1.0), jnp.asarray(points, jnp.float32))}, {"delta": 0.05}, {"n": 200}
     )
     for name, points in populations.items()
 )

@@ -451,10 +451,7 @@ def noise_entry(name, make, **words):
     @op(f"measures.{name}", check_mean, words=("means", "U"), shows_infinity=False, overflows=True, **words)
     def _(c):
         noise, X = make(c), c.X
-        return {
-            "E K": (measures.mean_kernel(c.kernel, X, noise), (c.n, c.n)),
-            "norms": (noise.op_norm(X), (c.n,)),
-        }
+        return {"E K": (measures.mean_kernel(c.kernel, X, noise), (c.n, c.n)), "norms": (noise.op_norm(X), (c.n,))}
 
 
 noise_entry("IsotropicNoise", lambda c: measures.IsotropicNoise(c.shares))
@@ -609,11 +606,7 @@ def check_inner(c, v):
 def inner_values(c):
     f = rkhs.Function(c.kernel, c.X, c.numbers(c.n, 2, salt=1))
     g = function(c)
-    return {
-        "<f, g>": (rkhs.inner(f, g), (2, 2)),
-        "|f|": (rkhs.norm(f), (2,)),
-        "|g|": (rkhs.norm(g), (2,)),
-    }
+    return {"<f, g>": (rkhs.inner(f, g), (2, 2)), "|f|": (rkhs.norm(f), (2,)), "|g|": (rkhs.norm(g), (2,))}
 
 
 op("rkhs.inner", check_inner, words=("points",), kernels=("gaussian", "matern32"))(inner_values)

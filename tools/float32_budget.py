@@ -189,8 +189,7 @@ row("kernels.quantile_lengthscale", lambda g: jnp.stack([kernels.quantile_length
 row(
     "rkhs.inner",
     lambda g: rkhs.inner(
-        rkhs.Function(g.kernel, g.X, g.numbers(g.n)),
-        rkhs.Function(g.kernel, g.Y, g.numbers(g.n + 1)),
+        rkhs.Function(g.kernel, g.X, g.numbers(g.n)), rkhs.Function(g.kernel, g.Y, g.numbers(g.n + 1))
     ),
     lambda g, exact: g.spread * total(g, g.n) * total(g, g.n + 1),
     "(1 + ρ²) Σ\\|a\\| Σ\\|b\\|",
@@ -211,11 +210,7 @@ row("rkhs.Covariance.trace, hs_norm²", traces, spread, "1 + ρ²", "3 (4 + √d
 
 
 row(
-    "features.nystrom, K from features",
-    lambda g: products(features.nystrom(g.kernel, g.X)(g.X)),
-    spread,
-    "1 + ρ²",
-    MAP,
+    "features.nystrom, K from features", lambda g: products(features.nystrom(g.kernel, g.X)(g.X)), spread, "1 + ρ²", MAP
 )
 row(
     "features.kernel_pca, H K H from features",
@@ -308,13 +303,7 @@ row(
     "1 + ρ²",
     SUM,
 )
-row(
-    "learn.eigengap",
-    lambda g: learn.eigengap(g.kernel, g.X, num_components=2),
-    spread,
-    "1 + ρ²",
-    POINTS,
-)
+row("learn.eigengap", lambda g: learn.eigengap(g.kernel, g.X, num_components=2), spread, "1 + ρ²", POINTS)
 
 
 def alignment_scale(g, exact):
@@ -383,13 +372,7 @@ row(
     "itself",
     "8 + √d",
 )
-row(
-    "measures.log_sphere_mgf",
-    lambda g: measures.log_sphere_mgf(g.X / g.length, 5),
-    itself,
-    "itself",
-    "16",
-)
+row("measures.log_sphere_mgf", lambda g: measures.log_sphere_mgf(g.X / g.length, 5), itself, "itself", "16")
 row(
     "measures.gaussian_spectrum",
     lambda g: jnp.stack(

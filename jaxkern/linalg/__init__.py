@@ -1,15 +1,6 @@
 """Linear algebra of symmetric matrices: products in full precision, sorted eigenvalues, and a few eigenpairs only."""
 
-from jaxkern.linalg._dense import (
-    HIGHEST,
-    eigh,
-    eigvalsh,
-    matmul,
-    operator_norm,
-    psd_eigvalsh,
-    psd_power,
-    trace_power,
-)
+from jaxkern.linalg._dense import HIGHEST, eigh, eigvalsh, matmul, operator_norm, psd_eigvalsh, psd_power, trace_power
 from jaxkern.linalg._krylov import Eigenpairs, largest_eigenpairs, largest_modulus_eigenpairs, start_block
 from jaxkern.linalg._leading import (
     dense_restarts,

@@ -91,10 +91,7 @@ def _eigen_power_jvp(power: float, primals: Any, tangents: Any) -> Any:
     slope = jnp.where(large > 0, slope, 0)
     rotated = matmul(matmul(vectors.T, (tangent + tangent.T) / 2), vectors)
     powers = jnp.where(kept, jnp.where(kept, values, 1) ** power, 0)
-    return (
-        matmul(vectors * powers[None, :], vectors.T),
-        matmul(matmul(vectors, slope * rotated), vectors.T),
-    )
+    return (matmul(vectors * powers[None, :], vectors.T), matmul(matmul(vectors, slope * rotated), vectors.T))
 
 
 def trace_power(A: Float[Array, "n n"], power: int) -> Float[Array, ""]:

@@ -11,13 +11,7 @@ from jaxkern.bounds import streaming as bounds
 from jaxkern.plan._plan import ANY_NUMBER, LARGEST, Plan, smallest
 
 
-def streaming(
-    eps: float,
-    delta: float,
-    *,
-    num_points: int | None = None,
-    sketch_size: int | None = None,
-) -> Plan:
+def streaming(eps: float, delta: float, *, num_points: int | None = None, sketch_size: int | None = None) -> Plan:
     """Plan streaming kernel PCA of paired Fourier features with |G - Gtilde|_2 <= eps n, for any kernel that has them.
 
     G is the Gram matrix of the n points of the stream and Gtilde that of their projected features. The sketch takes

@@ -90,11 +90,7 @@ def reach_of(kernel: Any, X: jax.Array, moved: jax.Array, middle: jax.Array, eps
 
 @compiled
 def tile_of(
-    kernel: Any,
-    first: tuple[jax.Array, Reach, Any],
-    second: tuple[jax.Array, Reach, Any],
-    last: Any,
-    factor: Any,
+    kernel: Any, first: tuple[jax.Array, Reach, Any], second: tuple[jax.Array, Reach, Any], last: Any, factor: Any
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return squared distances of the pairs that a product resolves, NaN elsewhere; the others; the largest share."""
     (X, x, row), (Y, y, col) = first, second

@@ -63,11 +63,7 @@ class Profile:
 
 
 def _counting(
-    bound: Callable[[Setting], Any],
-    setting: Setting,
-    level: float,
-    cap: int,
-    needed: Callable[[float, float], int],
+    bound: Callable[[Setting], Any], setting: Setting, level: float, cap: int, needed: Callable[[float, float], int]
 ) -> int:
     _, delta = judge.checked_bound(bound, setting)
     if delta >= 1:

@@ -24,16 +24,7 @@ from jaxkern import checks
 from jaxkern.linalg import eigvalsh, matmul
 from jaxkern.pytrees import pytree, static
 from proofs_check.claim import Setting
-from proofs_check.engine.laws import (
-    ChiSquare,
-    Draw,
-    Finite,
-    FourierPair,
-    Normal,
-    Tiltable,
-    UniformCosine,
-    bernoulli,
-)
+from proofs_check.engine.laws import ChiSquare, Draw, Finite, FourierPair, Normal, Tiltable, UniformCosine, bernoulli
 
 __all__ = [
     "ChiSquare", "Finite", "FourierPair", "Normal", "Radial", "Side", "Sides", "UniformCosine", "bernoulli",

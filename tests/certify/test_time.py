@@ -10,17 +10,7 @@ import pytest
 
 from jaxkern import features
 from jaxkern.kernels import Gaussian
-from proofs_check.certify import (
-    _certify,
-    _clock,
-    _entries,
-    _facts,
-    _plan,
-    _search,
-    _trials,
-    certify,
-    from_array,
-)
+from proofs_check.certify import _certify, _clock, _entries, _facts, _plan, _search, _trials, certify, from_array
 from proofs_check.report.certificate_document import find_fault
 
 ROWS, COMPILING = 1_100, 3.0

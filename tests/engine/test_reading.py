@@ -15,13 +15,7 @@ def write(path, content):
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "1,2\n3,4.5\n",
-        "x;y\n1;2\n3;4.5\n",
-        "\ufeffa\tb\r\n1\t2\r\n\r\n3\t4.5\r\n",
-        '"a","b"\n"1", 2\n3,45e-1',
-    ],
+    "text", ["1,2\n3,4.5\n", "x;y\n1;2\n3;4.5\n", "\ufeffa\tb\r\n1\t2\r\n\r\n3\t4.5\r\n", '"a","b"\n"1", 2\n3,45e-1']
 )
 def test_csv_is_read_with_and_without_a_header(tmp_path, text):
     found = reading.load(write(tmp_path / "x.csv", text))

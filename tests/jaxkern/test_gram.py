@@ -13,17 +13,7 @@ from support.numerics import eps
 
 from jaxkern._distances import squared_distances
 from jaxkern.gram import center, gram, gram_matmul, kernel_distance, rounding
-from jaxkern.kernels import (
-    Cauchy,
-    Distance,
-    Exponential,
-    Gaussian,
-    Laplacian,
-    Linear,
-    Matern32,
-    Matern52,
-    Polynomial,
-)
+from jaxkern.kernels import Cauchy, Distance, Exponential, Gaussian, Laplacian, Linear, Matern32, Matern52, Polynomial
 
 N, M, DIM = 13, 7, 3
 STATIONARY = [Gaussian, Laplacian, Exponential, Cauchy, Matern32, Matern52]

@@ -265,10 +265,7 @@ def rewrite(path, change):
         (lambda h: h | {"object": {"set": []}}, "is damaged: its header and its arrays"),
         (lambda h: h | {"object": [1]}, "is damaged: its header and its arrays"),
         (lambda h: h | {"object": {"class": "os.system", "fields": {}}}, "it holds a os.system, which this jaxkern"),
-        (
-            lambda h: h | {"object": {"class": "jaxkern.kernels.gone.X", "fields": {}}},
-            "holds a jaxkern.kernels.gone",
-        ),
+        (lambda h: h | {"object": {"class": "jaxkern.kernels.gone.X", "fields": {}}}, "holds a jaxkern.kernels.gone"),
         (
             lambda h: h | {"object": {"class": "jaxkern.kernels.Gaussian", "fields": {"width": 1}}},
             r"fields \['width'\], this jaxkern has \['lengthscale'\]",

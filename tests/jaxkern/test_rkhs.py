@@ -10,16 +10,7 @@ from support.numerics import eps
 
 from jaxkern.gram import center, gram
 from jaxkern.kernels import Exponential, Gaussian, Laplacian, Linear, Polynomial
-from jaxkern.rkhs import (
-    Covariance,
-    Function,
-    RandomProjection,
-    SamplingOperator,
-    draw_gaussian,
-    inner,
-    norm,
-    section,
-)
+from jaxkern.rkhs import Covariance, Function, RandomProjection, SamplingOperator, draw_gaussian, inner, norm, section
 
 N, P, DIM = 12, 7, 3
 KERNEL = Gaussian(0.9) + 0.3 * Linear()

@@ -16,11 +16,7 @@ from jaxkern.bounds.sketching._covariance import (
     gaussian_covariance,
     hilbert_mean,
 )
-from jaxkern.bounds.sketching._difference import (
-    weak_difference,
-    weak_difference_coupled,
-    weak_difference_given,
-)
+from jaxkern.bounds.sketching._difference import weak_difference, weak_difference_coupled, weak_difference_given
 from jaxkern.bounds.sketching._inner_products import (
     conditional_sketch,
     inner_products,

@@ -7,14 +7,7 @@ from typing import Any
 import numpy as np
 
 from proofs_check.claim import Evidence, Setting, Verdict
-from proofs_check.engine.judge.evidence import (
-    ROUNDING,
-    Case,
-    at_least,
-    checked,
-    count_not_finite,
-    smallest,
-)
+from proofs_check.engine.judge.evidence import ROUNDING, Case, at_least, checked, count_not_finite, smallest
 
 
 def two_sides(pairs: Sequence[tuple[float, Any]], setting: Setting) -> np.ndarray:

@@ -5,11 +5,7 @@ import math
 from scipy import stats
 
 from proofs_check.claim import Evidence, Verdict
-from proofs_check.engine.judge.evidence import (
-    Case,
-    at_least,
-    count_not_finite,
-)
+from proofs_check.engine.judge.evidence import Case, at_least, count_not_finite
 
 LAW_TRIALS = 1000
 

@@ -7,14 +7,7 @@ from scipy import stats
 
 from proofs_check.claim import Evidence, Verdict
 from proofs_check.engine import betting
-from proofs_check.engine.judge.evidence import (
-    ROUNDING,
-    Case,
-    at_least,
-    count_not_finite,
-    mean_of,
-    nan_to_inf,
-)
+from proofs_check.engine.judge.evidence import ROUNDING, Case, at_least, count_not_finite, mean_of, nan_to_inf
 
 
 def expectation(case: Case) -> Verdict:

@@ -6,14 +6,7 @@ import numpy as np
 
 from proofs_check.claim import Evidence, Verdict
 from proofs_check.engine import betting
-from proofs_check.engine.judge.evidence import (
-    ROUNDING,
-    Case,
-    at_least,
-    count_not_finite,
-    log,
-    smallest,
-)
+from proofs_check.engine.judge.evidence import ROUNDING, Case, at_least, count_not_finite, log, smallest
 
 
 def rare(case: Case) -> Verdict:

@@ -183,8 +183,7 @@ def _relative() -> Check:
 
     settings = (Setting("rank one, n=30, d=10"),)
     return Check(
-        printed=Form(sides(1.0), settings),
-        controls=(Control("1 / |M|^2", sides(2.0), settings, "wrong power"),),
+        printed=Form(sides(1.0), settings), controls=(Control("1 / |M|^2", sides(2.0), settings, "wrong power"),)
     )
 
 

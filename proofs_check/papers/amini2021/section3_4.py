@@ -98,6 +98,5 @@ def _network() -> Check:
 
     settings = (Setting("three layers of norm 3"),)
     return Check(
-        printed=Form(sides(3), settings),
-        controls=(Control("no layer counted", sides(0), settings, "term left out"),),
+        printed=Form(sides(3), settings), controls=(Control("no layer counted", sides(0), settings, "term left out"),)
     )

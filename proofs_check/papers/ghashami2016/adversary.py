@@ -269,10 +269,7 @@ def _best_rank(form: str) -> Target:
 
 def _start_best_rank(key: jax.Array) -> Params:
     key_points, key_values = jax.random.split(key)
-    return {
-        "points": jax.random.normal(key_points, (ORDER, ORDER)),
-        "values": jax.random.uniform(key_values, (ORDER,)),
-    }
+    return {"points": jax.random.normal(key_points, (ORDER, ORDER)), "values": jax.random.uniform(key_values, (ORDER,))}
 
 
 def _project_best_rank(params: Params) -> Params:

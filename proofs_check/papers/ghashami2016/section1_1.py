@@ -31,10 +31,7 @@ def _sketch_fact() -> Check:
     settings = tuple(
         Setting(f"{name}, l={size}, eps={2 / size:g}", {"rows": A}, shapes={"l": size})
         for size in (8, 16)
-        for name, A in (
-            ("orthonormal rows twice", algorithm1.pairs_of_rows(size)),
-            ("decaying", algorithm1.decaying()),
-        )
+        for name, A in (("orthonormal rows twice", algorithm1.pairs_of_rows(size)), ("decaying", algorithm1.decaying()))
     )
     return Check(
         printed=Form(loses(lambda size: size // 2), settings),
@@ -84,8 +81,7 @@ def _nystrom_fact(spectral: bool, deltas: Sequence[float]) -> Check:
     name = "n times the error, of 8 landmarks that often miss a cluster"
     wrong = controls.changed(settings[1:2], "not divided by n", numbers={"scale": 64.0}, shapes={"size": 8})
     return Check(
-        printed=Form(statement, settings),
-        controls=(Control(name, statement, wrong, "missing normalisation"),),
+        printed=Form(statement, settings), controls=(Control(name, statement, wrong, "missing normalisation"),)
     )
 
 

@@ -256,6 +256,5 @@ def _first() -> Check:
 
     settings = _sizes()
     return Check(
-        corrected=Form(grows("SKPCA"), settings),
-        controls=(Control("RNCA", grows("RNCA"), settings, "wrong cost"),),
+        corrected=Form(grows("SKPCA"), settings), controls=(Control("RNCA", grows("RNCA"), settings, "wrong cost"),)
     )

@@ -36,10 +36,7 @@ def _features_squares() -> Check:
 
     chosen, drawn = Setting("points chosen after the features, m=64"), clouds.clouds(None, 32)[2]
     settings = (chosen, drawn.setting("m=16", {}, {}))
-    return Check(
-        printed=Form(sides(2.0), settings),
-        controls=(Control("1 / m", sides(1.0), settings, "wrong factor"),),
-    )
+    return Check(printed=Form(sides(2.0), settings), controls=(Control("1 / m", sides(1.0), settings, "wrong factor"),))
 
 
 def _key() -> jax.ShapeDtypeStruct:

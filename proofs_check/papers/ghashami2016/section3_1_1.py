@@ -37,8 +37,7 @@ def _bernstein() -> Check:
         for d, q, x in ((400, 0.5, 40), (400, 0.5, 80), (1000, 0.001, 15), (1000, 0.01, 30))
     )
     return Check(
-        printed=Form(holds(2.0), settings),
-        controls=(Control("without 2 R t", holds(0.0), settings, "term left out"),),
+        printed=Form(holds(2.0), settings), controls=(Control("without 2 R t", holds(0.0), settings, "term left out"),)
     )
 
 

@@ -17,11 +17,7 @@ from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Setting,
 from proofs_check.papers.kpotufe2020.places import Scope
 from proofs_check.papers.shared import bound_of
 
-SPECTRA = {
-    "rank one": (1.0, *7 * (0.0,)),
-    "isotropic": 8 * (1.0,),
-    "geometric": tuple(0.5**i for i in range(8)),
-}
+SPECTRA = {"rank one": (1.0, *7 * (0.0,)), "isotropic": 8 * (1.0,), "geometric": tuple(0.5**i for i in range(8))}
 
 
 def effective_rank(spectrum: Any) -> float:

@@ -62,8 +62,7 @@ def _prop1_rare(scope: Scope) -> Check:
 def _prop1_all_d(scope: Scope) -> Check:
     tail = Tail(trials.projection, scope.bound(sketching.projected_inner_products_all_d))
     return Check(
-        corrected=Form(tail, scope.at(None, rows=1) + scope.at(None, rows=enough_d)),
-        controls=(scope.repeated(tail),),
+        corrected=Form(tail, scope.at(None, rows=1) + scope.at(None, rows=enough_d)), controls=(scope.repeated(tail),)
     )
 
 

@@ -60,8 +60,7 @@ def _thm2(scope: Scope) -> Check:
     return Check(
         printed=Form(Tail(trials.weak_difference, printed), scope.at(printed_n, d=10)),
         corrected=Form(
-            Tail(trials.weak_difference_coupled, coupled),
-            scope.at(small_n, d=10) + scope.at(times(1e6, small_n), d=10),
+            Tail(trials.weak_difference_coupled, coupled), scope.at(small_n, d=10) + scope.at(times(1e6, small_n), d=10)
         ),
         controls=(
             Control("without 1/sqrt(d)", unscaled, wide, "missing normalisation"),

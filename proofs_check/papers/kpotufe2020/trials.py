@@ -57,11 +57,7 @@ def conditional_ratio(key: jax.Array, population: Arrays, numbers: Numbers, *, r
     drawn = op.sketch(key_rows, population, shares, rows)
     deviation, size = op.norms((op.difference(drawn, cubed), cubed), population, key_norms)
     shape = sketching.conditional_sketch(
-        op_norm3=size,
-        trace3=op.trace_cube(population, shares),
-        d=numbers["d"],
-        tau=numbers["tau"],
-        constant=1.0,
+        op_norm3=size, trace3=op.trace_cube(population, shares), d=numbers["d"], tau=numbers["tau"], constant=1.0
     )
     return deviation / shape.value
 

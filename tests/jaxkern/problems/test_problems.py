@@ -19,15 +19,7 @@ from jaxkern import problems
 from jaxkern.gram import gram
 from jaxkern.kernels import Distance, Gaussian, Linear
 from jaxkern.measures import DiagonalNoise, GeneralNoise, IsotropicNoise, RadialNoise
-from jaxkern.problems import (
-    GaussianLaw,
-    RampLaw,
-    SkewedLaw,
-    SoftplusImageLaw,
-    UniformImageLaw,
-    UniformLaw,
-    perturb,
-)
+from jaxkern.problems import GaussianLaw, RampLaw, SkewedLaw, SoftplusImageLaw, UniformImageLaw, UniformLaw, perturb
 
 Z = 5.5
 LAWS = [GaussianLaw(), UniformImageLaw(), SoftplusImageLaw(), UniformLaw(), RampLaw(2.0), SkewedLaw(3.0)]
@@ -195,10 +187,7 @@ def test_labels_may_be_drawn():
 
 def test_plane_shapes_are_uniform_in_area():
     """Squared radii are uniform, and angles fill the circle, or its lower half: Kolmogorov, false alarms 1e-6."""
-    for sampler, ring, turn in (
-        (problems.cluster_in_cluster, (4, 5), 1),
-        (problems.crescent_full_moon, (2, 3), 0.5),
-    ):
+    for sampler, ring, turn in ((problems.cluster_in_cluster, (4, 5), 1), (problems.crescent_full_moon, (2, 3), 0.5)):
         problem = sampler(key(2), noise=0.0)
         assert problem.points.shape == (5000, 2)
         X, labels = np.asarray(problem.points, float), np.asarray(problem.labels)
@@ -340,10 +329,7 @@ X = np.ones((3, 2), np.float32)
         ),
         (lambda: problems.cluster_in_cluster(key(), radius=-1.0), "radius and ring must be non-negative"),
         (lambda: problems.crescent_full_moon(key(), crescent=(1, 2, 3)), "ring must be an inner and an outer radius"),
-        (
-            lambda: problems.random_noisy(key(), num_points=5, dim=4, signal_dim=5),
-            "signal_dim must be at most 4",
-        ),
+        (lambda: problems.random_noisy(key(), num_points=5, dim=4, signal_dim=5), "signal_dim must be at most 4"),
         (lambda: problems.random_noisy(key(), zeta=0.0), "zeta must be positive"),
         (lambda: problems.gaussian_mixture(key(), centers=X[:2]), r"centers must have shape \(3, 2\), got \(2, 2\)"),
         (lambda: problems.gaussian_mixture(key(), separation=-1.0), "separation must be non-negative"),

@@ -22,12 +22,7 @@ def test_the_second_moment_is_that_of_the_features(claims):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "ghashami2016:lem3.1",
-        "jaxkern:gram-spectral",
-        "jaxkern:gram-spectral-all-n",
-        "jaxkern:gram-frobenius-bernstein",
-    ],
+    ["ghashami2016:lem3.1", "jaxkern:gram-spectral", "jaxkern:gram-spectral-all-n", "jaxkern:gram-frobenius-bernstein"],
 )
 def test_bounds_fail_with_the_probability_that_their_settings_name(claims, name):
     for form in filter(None, (claims[name].printed, claims[name].corrected)):
