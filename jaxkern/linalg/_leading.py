@@ -89,7 +89,8 @@ def eigen_rows(
     leading eigenvectors, has its right derivative. The cost is that of `leading_eigh`, but for `pairs` that are given.
     """
     if pairs is not None:
-        return _rows(*pairs, A, largest, power)
+        values, vectors = pairs
+        return _rows(values, vectors, A, largest, power)
     return _eigen_rows(A, jnp.asarray(largest, A.dtype), num_rows, power)
 
 

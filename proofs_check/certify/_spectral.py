@@ -261,10 +261,11 @@ def _lanczos(
     def apply(V: jax.Array) -> jax.Array:
         if factor is not None:
             exact = matmul(factor, matmul(V.T, factor).T)
-        elif kernel_matrix is None:
-            exact = gram_matmul(kernel, points, None, V.astype(points.dtype)).astype(V.dtype)
-        else:
+        elif kernel_matrix is not None:
             exact = matmul(kernel_matrix, V)[:n]
+        else:
+            assert points is not None
+            exact = gram_matmul(kernel, points, None, V.astype(points.dtype)).astype(V.dtype)
         return exact - matmul(Z, matmul(V.T, Z).T)  # V' Z, as Z' V would copy Z
 
     def step(basis: jax.Array, j: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
