@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import jaxlib
 import numpy as np
 import pytest
+from hypothesis import settings
 
 PLATFORMS = jax.config.jax_platforms
 ON_CPU = PLATFORMS == "cpu"
@@ -37,6 +38,10 @@ The command, where tests start it, optimises as for users, but for the flags abo
 jax.config.update("jax_debug_key_reuse", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
+
+settings.register_profile("quick", max_examples=6, deadline=None, derandomize=True, database=None)
+settings.register_profile("fresh", max_examples=200, deadline=None, database=None, print_blob=True)
+settings.load_profile("quick")  # --hypothesis-profile=fresh comes later, and goes before
 
 
 def pytest_addoption(parser):

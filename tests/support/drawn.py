@@ -1,0 +1,192 @@
+"""What the property modules draw: a kernel, points that are hard for it, weights and a key, all on one shape.
+
+A case is made of a few numbers and names, so the line that hypothesis prints repeats it. Kernels are sums of three with
+drawn coefficients, so that one compiled program serves them all. The oracle, `Exact`, is float64 NumPy on explicit
+coordinates of the span of all points; it shares no code with the package.
+"""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from hypothesis import strategies as st
+
+from jaxkern import kernels
+
+N, DIM = 12, 3
+PRECISIONS = ("float32", "float64") if jax.config.jax_platforms == "cpu" else ("float32",)
+ALARM = 1e-9
+"""The probability at most, where a statement holds, of one test of one case of it saying that it does not."""
+
+ARRANGEMENTS = {
+    "clusters": lambda rng: 3 * rng.normal(size=(3, DIM))[np.arange(2 * N) % 3] + 0.1 * rng.normal(size=(2 * N, DIM)),
+    "repeated": lambda rng: rng.normal(size=(4, DIM))[rng.integers(0, 4, 2 * N)],
+    "on a line": lambda rng: np.outer(rng.normal(size=2 * N), rng.normal(size=DIM)),
+    "far": lambda rng: 1e3 + rng.normal(size=(2 * N, DIM)) * [1, 10, 100],
+    "nearly equal": lambda rng: rng.normal(size=DIM) + 1e-4 * rng.normal(size=(2 * N, DIM)),
+    "plain": lambda rng: rng.normal(size=(2 * N, DIM)),
+}
+
+
+def radial(profile):
+    """Return a function of differences over the lengthscale, by its profile of their lengths."""
+    return lambda u: profile(np.linalg.norm(u, axis=-1))
+
+
+VALUES = {
+    "Gaussian": radial(lambda r: np.exp(-(r**2) / 2)),
+    "Exponential": radial(lambda r: np.exp(-r)),
+    "Matern32": radial(lambda r: (1 + 3**0.5 * r) * np.exp(-(3**0.5) * r)),
+    "Matern52": radial(lambda r: (1 + 5**0.5 * r + 5 / 3 * r**2) * np.exp(-(5**0.5) * r)),
+    "Laplacian": lambda u: np.exp(-np.abs(u).sum(axis=-1)),
+    "Cauchy": lambda u: 1 / np.prod(1 + u**2, axis=-1),
+}
+"""By name of a kernel, its value in NumPy, at differences over the lengthscale."""
+PARTS = ("Gaussian", "Laplacian", "Matern32")
+
+
+def kernel(lengthscale, parts):
+    """Return the kernel with these coefficients of its three parts."""
+    first, second, third = (getattr(kernels, name)(lengthscale) * part for name, part in zip(PARTS, parts, strict=True))
+    return first + second + third
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawn:
+    """One case. `parts` are the coefficients of the kernel, `uneven` the powers of ten over which weights range."""
+
+    seed: int
+    arrangement: str
+    lengthscale: float
+    parts: tuple
+    uneven: float
+    missing: int
+
+    def given(self, dtype):
+        """Return kernel, points X and Y (N, DIM) each, and weights (N,), of a dtype."""
+        rng = np.random.default_rng(self.seed)
+        points = jnp.asarray(ARRANGEMENTS[self.arrangement](rng) * 10**self.lengthscale, dtype)
+        weights = 10 ** (-self.uneven * rng.permutation(np.linspace(0, 1, N))) * (np.arange(N) >= self.missing)
+        scale = jnp.asarray(10**self.lengthscale, dtype)
+        parts = tuple(jnp.asarray(part, dtype) for part in self.parts)
+        return kernel(scale, parts), points[:N], points[N:], jnp.asarray(weights, dtype)
+
+    def key(self, number=0):
+        """Return one of the keys of the case."""
+        return jax.random.fold_in(jax.random.key(self.seed), number)
+
+    def numbers(self, dtype, *shape):
+        """Return standard normal numbers that are the same for equal shapes."""
+        return jnp.asarray(np.random.default_rng([self.seed, *shape]).normal(size=shape), dtype)
+
+    def exact(self, dtype):
+        """Return the oracle for the same numbers."""
+        return Exact(*jax.tree.map(np.float64, (jax.tree.leaves(self.given(dtype)[0]), *self.given(dtype)[1:])))
+
+
+def drawn():
+    """Return the strategy of cases."""
+    alone = st.sampled_from([(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)])
+    part = st.floats(0.1, 2)
+    return st.builds(
+        Drawn,
+        seed=st.integers(0, 2**32 - 1),
+        arrangement=st.sampled_from(sorted(ARRANGEMENTS)),
+        lengthscale=st.floats(-2, 2).map(lambda x: round(x, 3)),
+        parts=alone | st.tuples(part, part, part),
+        uneven=st.just(0.0) | st.floats(0, 3),
+        missing=st.integers(0, N // 2),
+    )
+
+
+PLAIN = Drawn(seed=1, arrangement="plain", lengthscale=0.0, parts=(1.0, 0.0, 0.0), uneven=1.0, missing=2)
+"""With which planted mistakes are looked for."""
+
+
+class Exact:
+    """Coordinates of the span of the sections at X and Y, in float64: row i of `F` is the section at the i-th point."""
+
+    def __init__(self, leaves, X, Y, weights):
+        """Take the leaves of a kernel, and the points: every part has its lengthscale and its coefficient."""
+        pairs = list(zip(leaves[::2], leaves[1::2], strict=True))
+        self.X, self.Y, self.weights = X, Y, weights / weights.sum()
+        Z = np.concatenate([X, Y])
+        u = Z[:, None] - Z[None]
+        self.G = sum(part * VALUES[name](u / scale) for name, (scale, part) in zip(PARTS, pairs, strict=True))
+        values, vectors = np.linalg.eigh(self.G)
+        self.F = vectors * np.sqrt(np.maximum(values, 0))
+        self.FX, self.FY = self.F[: len(X)], self.F[len(X) :]
+        spread = ((Z - Z.mean(axis=0)) ** 2).sum(axis=1).max() / min(scale for scale, _ in pairs) ** 2
+        self.size = self.G.max()
+        self.spread = 1 + min(spread, 84.0)
+        """Rounding of a kernel value is at most a few times `spread` times `size` times eps."""
+
+    def covariance(self, centered=False, weights=None):
+        """Return Sigma as a matrix in these coordinates, with the weights of the case or others."""
+        w = self.weights if weights is None else np.asarray(weights) / np.sum(weights)
+        mean = w @ self.FX if centered else 0.0
+        return ((self.FX - mean).T * w) @ (self.FX - mean)
+
+
+def power(sigma, p):
+    """Return a power of a positive semidefinite matrix, by its eigenvalues."""
+    values, vectors = np.linalg.eigh(sigma)
+    return (vectors * np.maximum(values, 0) ** p) @ vectors.T
+
+
+@functools.cache
+def limits(count, alarm=ALARM):
+    """Return the interval which chi-square over its number of degrees of freedom leaves with probability `alarm`."""
+    from scipy import stats
+
+    return stats.chi2.ppf(alarm / 2, count) / count, stats.chi2.isf(alarm / 2, count) / count
+
+
+def unlikely(values, f, sigma, rounding):
+    """Return what independent draws (draws, functions) of <v_i, f> say against the law N(0, sigma) of v.
+
+    Sums of squares of values have chi-square laws, and so have those of values of sums and differences of functions.
+    Where neighbours v_i and v_(i+1) are independent, (<v_i, f> + <v_(i+1), f>) / sqrt(2) has the law of <v_i, f>; and
+    the mean of all draws is normal. `rounding` is that of a variance.
+    """
+    found, one = set(), np.eye(len(f))
+    mixes = {"f": one[0], "g": one[1], "f + g": one[0] + one[1], "g - h": one[1] - one[2]}
+    for name, mix in mixes.items():
+        variance, mixed = float((mix @ f) @ sigma @ (mix @ f)), values @ mix
+        neighbours, mean = (mixed[::2] + mixed[1::2]) / 2**0.5, len(mixed) ** 0.5 * mixed.mean(keepdims=True)
+        for what, sample in {"": mixed, ", neighbours": neighbours, ", mean": mean}.items():
+            low, high = limits(sample.size)
+            if not variance * low - rounding <= np.mean(sample**2) <= variance * high + rounding * high:
+                found.add(name + what)
+    return found
+
+
+def natural(function, cases, slack):
+    """Assert that a function mapped over stacked arguments gives what it gives one by one, in one program.
+
+    The function must be one of a module: what is compiled for it is kept.
+    """
+    one, many = _compiled(function)
+    together = many(*jax.tree.map(_stack, *cases()))
+    for i, case in enumerate(cases()):
+        for whole, part in zip(jax.tree.leaves(together), jax.tree.leaves(one(*case)), strict=True):
+            whole, part = np.asarray(whole[i]), np.asarray(part)
+            assert np.allclose(whole, part, rtol=0, atol=slack * (1 + np.abs(part).max(initial=0))), function
+
+
+def programs_of(function):
+    """Return how many programs were compiled for a function by `natural`: one by one, and mapped."""
+    return tuple(each._cache_size() for each in _compiled(function))
+
+
+@functools.cache
+def _compiled(function):
+    return jax.jit(function), jax.jit(jax.vmap(function))
+
+
+def _stack(*leaves):
+    if jnp.issubdtype(leaves[0].dtype, jax.dtypes.prng_key):
+        return jax.random.wrap_key_data(jnp.stack([jax.random.key_data(leaf) for leaf in leaves]))
+    return jnp.stack(leaves)
