@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import optimize, special, stats
 
@@ -24,7 +24,6 @@ from jaxkern.kernels import Gaussian
 N = 24
 EPS, DELTA, DRAWS = 0.3, 0.1, 200
 ALLOWED = int(stats.binom.isf(1e-9, DRAWS, DELTA))
-FEW = settings(max_examples=6, deadline=None, derandomize=True, database=None)
 
 
 # The smallest distances are 1e-8: features of size 1 tell them apart to eight digits.
@@ -91,7 +90,6 @@ PLANNED = plan.fourier(EPS, DELTA, num_points=N).num_frequencies
 @pytest.mark.parametrize("dim", [2, N])
 @given(drawn=examples(st.floats(-4, 1.5), st.floats(0, 3)))
 @example(drawn=WORST)
-@FEW
 def test_paired_features_of_the_planned_size_keep_all_distances(dim, drawn):
     assert failures(drawn, features.paired_fourier, PLANNED, dim) <= ALLOWED
 
@@ -134,7 +132,6 @@ def test_the_moments_of_shifted_terms_are_the_elliptic_integral():
 
 @given(drawn=examples(st.floats(-4, 1.5), st.floats(0, 3)))
 @example(drawn=WORST)
-@FEW
 def test_shifted_features_need_more_and_then_keep_all_distances(drawn):
     size = shifted_size(EPS, DELTA, N)
     assert PLANNED < size < 4 * PLANNED
@@ -152,7 +149,6 @@ def test_a_root_of_two_that_was_dropped_is_caught():
 
 @given(drawn=examples(st.floats(-5, -4), st.just(0.0)))
 @example(drawn=WORST)
-@FEW
 def test_orthogonal_features_keep_all_distances_of_points_close_together(drawn):
     """There the plan for independent frequencies covers them; nothing is said here of points far apart.
 

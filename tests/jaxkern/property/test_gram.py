@@ -26,7 +26,6 @@ from jaxkern.kernels import Cauchy, Exponential, Gaussian, Laplacian, Matern32, 
 N, DIM = 40, 3
 EPS, DELTA, DRAWS = 0.2, 0.1, 100
 ALLOWED = int(stats.binom.isf(1e-9, DRAWS, DELTA))
-FEW = settings(max_examples=6, deadline=None, derandomize=True, database=None)
 
 # Heavy tails make phases large, and in single precision those of far points would be noise.
 pytestmark = pytest.mark.usefixtures("double_precision")
@@ -97,7 +96,6 @@ def one_shift(key, kernel, dim, *, num_frequencies):
 @given(drawn=EXAMPLES)
 @example(drawn=ONE)
 @example(drawn=TWO)
-@FEW
 def test_paired_features_of_the_planned_size_keep_the_gram_matrix(kernel, drawn):
     assert failures(drawn, kernel, features.paired_fourier, PAIRED) <= ALLOWED
 
@@ -105,7 +103,6 @@ def test_paired_features_of_the_planned_size_keep_the_gram_matrix(kernel, drawn)
 @given(drawn=EXAMPLES)
 @example(drawn=ONE)
 @example(drawn=TWO)
-@FEW
 def test_shifted_features_of_the_planned_size_keep_the_gram_matrix(drawn):
     assert failures(drawn, Cauchy, features.shifted_fourier, SHIFTED) <= ALLOWED
 
@@ -114,7 +111,7 @@ def test_shifted_features_of_the_planned_size_keep_the_gram_matrix(drawn):
 @pytest.mark.parametrize("kernel", [Gaussian, Laplacian, Exponential, Cauchy, Matern32, Matern52])
 @pytest.mark.parametrize("make", [features.paired_fourier, features.shifted_fourier])
 @given(drawn=EXAMPLES)
-@settings(FEW, max_examples=100)
+@settings(max_examples=100)
 def test_planned_features_keep_the_gram_matrix_of_every_kernel(make, kernel, drawn):
     """1,200 examples: false alarms below 2e-6."""
     assert failures(drawn, kernel, make, PAIRED if make is features.paired_fourier else SHIFTED) <= ALLOWED
