@@ -97,7 +97,7 @@ SKETCHES = [(3, 4), (4, 5), (3, 1), (4, 2), (5, 2)]
 
 @partial(jax.jit, static_argnames=("size", "shrink_at"))
 def sketch(rows, weights, *, size, shrink_at):
-    """Return rows and certificates of sketches: of one stream, two merged ones, the first of these, one with weights."""
+    """Return rows and certificates of sketches: one stream, two merged, the first of these, and one with weights."""
     empty = frequent_directions.init(size, rows.shape[1], rows.dtype, shrink_at=shrink_at)
     halves = [frequent_directions.update(empty, part) for part in (rows[:N], rows[N:])]
     states = (frequent_directions.update(empty, rows), frequent_directions.merge(*halves), halves[0])
