@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from hypothesis import strategies as st
+from scipy import stats
 
 from jaxkern import kernels
 
@@ -83,7 +84,8 @@ class Drawn:
 
     def exact(self, dtype):
         """Return the oracle for the same numbers."""
-        return Exact(*jax.tree.map(np.float64, (jax.tree.leaves(self.given(dtype)[0]), *self.given(dtype)[1:])))
+        made, *arrays = self.given(dtype)
+        return Exact(*jax.tree.map(np.float64, (jax.tree.leaves(made), *arrays)))
 
 
 def drawn():
@@ -111,7 +113,7 @@ class Exact:
     def __init__(self, leaves, X, Y, weights):
         """Take the leaves of a kernel, and the points: every part has its lengthscale and its coefficient."""
         pairs = list(zip(leaves[::2], leaves[1::2], strict=True))
-        self.X, self.Y, self.weights = X, Y, weights / weights.sum()
+        self.weights = weights / weights.sum()
         Z = np.concatenate([X, Y])
         u = Z[:, None] - Z[None]
         self.G = sum(part * VALUES[name](u / scale) for name, (scale, part) in zip(PARTS, pairs, strict=True))
@@ -139,8 +141,6 @@ def power(sigma, p):
 @functools.cache
 def limits(count, alarm=ALARM):
     """Return the interval which chi-square over its number of degrees of freedom leaves with probability `alarm`."""
-    from scipy import stats
-
     return stats.chi2.ppf(alarm / 2, count) / count, stats.chi2.isf(alarm / 2, count) / count
 
 

@@ -41,7 +41,7 @@ def test_no_bound_is_valid_for_less_than_one_thing(at, count):
 
 
 def test_bounds_that_forget_a_hypothesis_are_caught():
-    """The rule of sizes below one, left out of a bound that rests on it; and an edge that moved."""
+    """An edge that stands in the wrong place, and an argument that is no count, make both checks fail."""
     case = next(case for case, (word, *_) in EDGES if word == "tau")
     assert validity(case) is True
     with pytest.raises(AssertionError):

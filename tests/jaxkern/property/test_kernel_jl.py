@@ -122,8 +122,8 @@ def failures(case, dtype, centered, size, *, factor=1.0):
 def separation(exact, sigma, found, i, j, centered, rounding):
     """Return how many maps lose a separation: below (1 - EPS) lambda_k^3 (Delta - 4 epsilon kappa) between two sets.
 
-    The sets are those of the first three points and of the others; k = 3, and epsilon is the largest share of a feature
-    outside of the leading eigenfunctions. None where that leaves no room, as in Example 1 it does.
+    The sets are every third point, those of one place of the clusters, and the others; k = 3, and epsilon is the most
+    that a feature has outside of the leading eigenfunctions. None where that leaves no room, as in Example 1 it does.
     """
     values, vectors = np.linalg.eigh(sigma)
     F = exact.FX - centered * exact.FX.mean(axis=0)
