@@ -342,17 +342,17 @@ truncation printed | same | sqrt(24) * 0.3 | 0 | same
 kmeans_step | GAMMAS, error=0.1, kmeans_factor=2.25 | 4 * 2.5**2 * 0.01 / 4 | 0 |
     gamma_tilde2 >~ 0.25; gamma_tilde2 <= 4
 kmeans_step printed | same | 4 * 3.25**2 * 0.01 / 4 | 0 | gamma_tilde2 >~ 0.4225; gamma_tilde2 <= 4
-misclassification | MODEL | clustering(8, 1.5, 4) | exp(-2.89) | t >= 0; gamma_tilde2 >~ 4 * value
-misclassification printed | same | clustering(4, 1.5, 4) | exp(-2.89) | t >= 0; gamma_tilde2 >~ 4 * value
+misclassification | MODEL | clustering(8, 1.5, 4) | exp(-2.89) | t >= 0; gamma2 > 0; gamma_tilde2 >~ 4 * value
+misclassification printed | same | clustering(4, 1.5, 4) | exp(-2.89) | t >= 0; gamma2 > 0; gamma_tilde2 >~ 4 * value
 misclassification_population | POPULATION | population(8, 1200) | 45 * exp(-6.25) | t >= 0; gamma_tilde2 >~ 4 * value
 misclassification_population printed | same | population(4, 1) | 45 * exp(-6.25) |
     t >= 0; gamma_tilde2 >~ 2 * population(4, 0) / (1 - 25 * EXTRA)
 misclassification_operator | OPERATOR, kmeans_factor=1.44 |
     4 * 2.2**2 * 15 / 4 * (0.006 * (sqrt(2 + 2 / 400) + sqrt(2) * 3.4 / 20) + 0.03) ** 2 | exp(-2.89) |
-    t >= 0; gamma_tilde2 >~ 4 * value
+    t >= 0; gamma2 > 0; gamma_tilde2 >~ 4 * value
 misclassification_operator_distance | OPERATOR, truncation_factor=8 |
     16 * 24 / 4 * (0.006 * (sqrt(2 - 2 / 400) + 3.4 / 20) + 0.03) ** 2 | exp(-2.89) |
-    t >= 0; gamma_tilde2 >~ 4 * value
+    t >= 0; gamma2 > 0; gamma_tilde2 >~ 4 * value
 sphere_moment | u=3, dim=10 | exp(0.45) | 0 | dim >= 1; u <~ sqrt(600 * 20)
 sphere_moment printed | same | exp(0.225) | 0 | dim >= 1; u <~ sqrt(600 * 40)
 isotropic_block_mean | SPHERES, psi=1.1 | UU * 1.1 | 0 | dim >= 1

@@ -94,7 +94,7 @@ def misclassification(
     spread = _spread(lipschitz, noise, op_norm, dim, num_points, t, as_printed)
     cost = 4 * (1 + kmeans_factor) ** 2 * 16 * num_clusters * (spread + vbar2)
     source = "amini2021, Theorem 3" + note_of(as_printed, "corrected")
-    return Bound(cost / gamma2, 1 - xp.exp(-(t**2)), _separated(cost, gamma_tilde2, t), source)
+    return Bound(cost / gamma2, 1 - xp.exp(-(t**2)), _separated(cost, gamma2, gamma_tilde2, t), source)
 
 
 @formula
@@ -140,11 +140,11 @@ def misclassification_population(
     extra = 18 * bound**2 * t / xp.sqrt(min_share * num_points) / gamma2
     probability = 1 - 5 * num_clusters**2 * xp.exp(-(t**2))
     if as_printed:
-        valid = (t >= 0) & (theorem * gamma2 / gamma_tilde2 + constant * extra <= 1)
+        valid = _separated(theorem * gamma2, gamma2, (1 - constant * extra) * gamma_tilde2, t) & (gamma_tilde2 > 0)
         return Bound(2 * theorem + extra, probability, valid, "amini2021, Corollary 1 (printed)")
     value = 2 * theorem + 16 * num_clusters * constant * extra
     enough = num_points * min_share * gamma2**2 >= (48 * bound**2 * t) ** 2
-    valid = (t >= 0) & enough & (value * gamma2 <= gamma_tilde2)
+    valid = _separated(value * gamma2, gamma2, gamma_tilde2, t) & enough
     return Bound(value, probability, valid, "amini2021, Corollary 1 (corrected)")
 
 
@@ -236,13 +236,13 @@ def _operator(
 ) -> Bound:
     """Return the bound that follows from |K - K*| / n <= spectral."""
     cost = _kmeans_constant(kmeans, False) * factor * clusters * spectral**2
-    return Bound(cost / gamma2, 1 - xp.exp(-(t**2)), _separated(cost, gamma_tilde2, t), source)
+    return Bound(cost / gamma2, 1 - xp.exp(-(t**2)), _separated(cost, gamma2, gamma_tilde2, t), source)
 
 
 def _kmeans_constant(kmeans_factor: Real, as_printed: bool) -> Any:
     return 4 * (1 + (kmeans_factor if as_printed else xp.sqrt(kmeans_factor))) ** 2
 
 
-def _separated(cost: Real, gamma_tilde2: Real, t: Real) -> Any:
+def _separated(cost: Real, gamma2: Real, gamma_tilde2: Real, t: Real) -> Any:
     """Return whether the clusters are far enough apart for every cluster to keep a well-placed point."""
-    return (t >= 0) & (gamma_tilde2 > 0) & (cost <= gamma_tilde2)
+    return (t >= 0) & (gamma2 > 0) & (gamma_tilde2 > 0) & (cost <= gamma_tilde2)
