@@ -116,8 +116,8 @@ def dtype(request):
 
 @pytest.fixture(scope="module")
 def double_precision(request):
-    """Run a module in double precision, or with --float32 in single."""
-    with jax.enable_x64(not request.config.getoption("float32")):
+    """Run a module in double precision on a CPU, elsewhere or with --float32 in single."""
+    with jax.enable_x64(ON_CPU and not request.config.getoption("float32")):
         yield
 
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import example, given
-from support.drawn import PLAIN, PRECISIONS, N, drawn, natural, programs_of
+from support.drawn import PLAIN, PRECISIONS, N, drawn
 
 from jaxkern import features, frequent_directions
 from jaxkern.bounds import streaming
@@ -153,18 +153,3 @@ def test_wrong_sketches_are_caught(dtype, monkeypatch):
     sketch.clear_cache()
     assert certificates(PLAIN, dtype, 4, 5) >= {"more than there was"}
     sketch.clear_cache()
-
-
-def everything(kernel, X, Y, w):
-    found = approximations(kernel, X, Y)
-    return {name: found[name] for name in found if name != "rank"}, sketch(X, w, size=2, shrink_at=3)[3][1]
-
-
-@given(case=drawn())
-def test_projections_and_sketches_are_mapped_over_data_sets_and_kernels(dtype, case):
-    def cases():
-        return [c.given(dtype) for c in (case, PLAIN)]
-
-    with jax.enable_x64(dtype == "float64"):
-        natural(everything, cases, 1e5 * float(jnp.finfo(dtype).eps) ** 0.5)
-    assert max(programs_of(everything)) <= len(PRECISIONS)

@@ -16,11 +16,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
-from support.drawn import ALARM, PRECISIONS, kernel, natural, programs_of
+from support.drawn import ALARM, PRECISIONS, kernel
 
 from jaxkern import clustering, kernels, measures, metrics
 from jaxkern.bounds import concentration
-from jaxkern.gram import gram
 
 N, DIM, R = 30, 3, 3
 DELTA, DRAWS = 0.1, 60
@@ -159,25 +158,3 @@ def test_misclassification_is_below_the_bound_where_that_says_something(dtype, d
 def test_a_cluster_too_few_is_caught(dtype):
     assert exceeded(EVEN | {"noise": -3.0}, dtype, count=R - 1)[0] == DRAWS
     assert math.isnan(exceeded(EVEN | {"gap": 0.1}, dtype)[1])  # nothing is said of places that are not apart
-
-
-def everything(key, kernel, X):
-    found = clustering.kernel_spectral(key, kernel, X, R, num_restarts=2)
-    K = gram(kernel, X)
-    other = clustering.spectral_from_gram(jax.random.fold_in(key, 1), K, R, num_restarts=2)
-    return found.labels, found.eigenvalues, found.objective, other.labels, other.predict(K)
-
-
-@given(drawn=DESIGNS)
-def test_clusterings_are_mapped_over_data_sets_kernels_and_keys(dtype, drawn):
-    def cases():
-        made = []
-        for each in (drawn, EVEN):
-            kernel, means, noise, _, rng = design(each, dtype)
-            X = jnp.asarray(np.asarray(means) + noise * rng.normal(size=(N, DIM)), dtype)
-            made.append((jax.random.key(each["seed"]), kernel, X))
-        return made
-
-    with jax.enable_x64(dtype == "float64"):
-        natural(everything, cases, 1e5 * float(jnp.finfo(dtype).eps))
-    assert max(programs_of(everything)) <= len(PRECISIONS)

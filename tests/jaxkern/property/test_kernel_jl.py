@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from scipy import stats
-from support.drawn import ALARM, PLAIN, PRECISIONS, Drawn, N, drawn, natural, power, programs_of, unlikely
+from support.drawn import ALARM, PLAIN, PRECISIONS, Drawn, N, drawn, power, unlikely
 
 from jaxkern import features, plan, rkhs
 from jaxkern.bounds import sketching
@@ -149,18 +149,3 @@ def test_small_maps_and_wrong_factors_are_caught(dtype):
     assert failures(APART, dtype, False, PLANNED // 8)["pairs"] > ALLOWED
     assert min(failures(APART, dtype, False, PLANNED, factor=2.0)[name] for name in ("pairs", "deviation")) > ALLOWED
     assert failures(APART, dtype, False, PLANNED, factor=0.5)["separation"] > ALLOWED
-
-
-def everything(key, kernel, X, Y):
-    phi = features.kernel_jl(key, kernel, X, num_features=5, centered=True)
-    return phi.projection, phi.offset, phi(Y)
-
-
-@given(case=drawn())
-def test_sketches_are_mapped_over_data_sets_kernels_and_keys(dtype, case):
-    def cases():
-        return [(c.key(), *c.given(dtype)[:3]) for c in (case, PLAIN)]
-
-    with jax.enable_x64(dtype == "float64"):
-        natural(everything, cases, 1e4 * float(jnp.finfo(dtype).eps))
-    assert max(programs_of(everything)) <= len(PRECISIONS)

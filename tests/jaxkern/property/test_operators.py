@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given
-from support.drawn import DIM, PLAIN, PRECISIONS, N, drawn, natural, power, programs_of, unlikely
+from support.drawn import DIM, PLAIN, PRECISIONS, N, drawn, power, unlikely
 
 from jaxkern import rkhs
 
@@ -170,18 +170,3 @@ def test_theta_has_its_adjoint(dtype, case):
         exact = case.exact(dtype)
     slack = 1e3 * exact.spread * float(jnp.finfo(dtype).eps) * exact.size**2.5 * np.abs(a).sum() * np.abs(alpha).sum()
     assert abs(there - back) <= slack and abs(there - values @ alpha / 5**0.5) <= slack
-
-
-def everything(key, kernel, X, Y, w, a, beta):
-    exact = operators(kernel, X, Y, w, a, beta, centered=True)
-    return exact, projections(key, kernel, X, Y, w, centered=False, make=projected)[:5]
-
-
-@given(case=drawn())
-def test_operators_are_mapped_over_data_sets_kernels_and_keys(dtype, case):
-    def cases():
-        return [(c.key(), *c.given(dtype), c.numbers(dtype, N, 2), c.numbers(dtype, N)) for c in (case, PLAIN)]
-
-    with jax.enable_x64(dtype == "float64"):
-        natural(everything, cases, 1e3 * 84 * float(jnp.finfo(dtype).eps))
-    assert max(programs_of(everything)) <= len(PRECISIONS)
