@@ -1,4 +1,4 @@
-"""What the numbered statements of the four papers ask for, evaluated on the data."""
+"""What the numbered statements of the papers ask for, evaluated on the data."""
 
 import math
 from collections.abc import Iterator
