@@ -75,15 +75,11 @@ def _rate() -> Check:
         for least in (1e3, 5e3, 3e4, 2e5, 1e6)
         for n, d in ((least, least**2), (least**2, least))
     )
-
-    def falls(exponent: float) -> Rate:
-        return Rate(trials.sketch_error, "least", exponent)
-
     return Check(
-        printed=Form(falls(-0.5), sizes),
+        printed=Form(Rate(trials.sketch_error, "least", -0.5), sizes),
         controls=(
-            Control("a rate of 1/n + 1/d", falls(-1.0), sizes, "wrong power"),
-            Control("a rate of (n d)^(-1/4)", falls(-0.75), sizes, "wrong power"),
+            Control("a rate of 1/n + 1/d", Rate(trials.sketch_error, "least", -1.0), sizes, "wrong power"),
+            Control("a rate of (n d)^(-1/4)", Rate(trials.sketch_error, "least", -0.75), sizes, "wrong power"),
         ),
     )
 

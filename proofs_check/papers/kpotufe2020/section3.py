@@ -93,25 +93,19 @@ def _eq3(scope: Scope) -> Check:
     settings = tuple(s for s in scope.each if len(scope.population_of(s).points) <= 64) or scope.each[:1]
     rough = scope.rough[0]
     sizes = tuple(Setting(f"{rough.name}, n={n:g}", rough.arrays, {"n": n}) for n in (10.0, 1e6))
-    weights, values = (np.asarray(rough.arrays[name], float) for name in ("weights", "features"))
-    squares = (values @ np.asarray(rough.arrays["f"], float)) ** 2
-    second = float(weights @ squares**2) / float(weights @ squares) ** 2
+    squares = (rough.features @ np.asarray(rough.arrays["f"], float)) ** 2
+    second = float(rough.weights @ squares**2 / (rough.weights @ squares) ** 2)
 
-    def variance(setting: Setting) -> float:
-        return second - 1
+    def mean(target: float) -> Expectation:
+        return Expectation(sampled_product, lambda setting: target, lambda setting: second - 1)
 
     transposed = residual(lambda sample, beta: sample(sample.adjoint(beta)))
     return Check(
         printed=Form(residual(lambda sample, beta: beta), settings),
-        corrected=Form(Expectation(sampled_product, variance, variance), sizes),
+        corrected=Form(mean(second - 1), sizes),
         controls=(
             Control("K S* for S*", transposed, settings[:1], "transpose for adjoint"),
-            Control(
-                "E (u f)^2 for Var(u f)",
-                Expectation(sampled_product, lambda s: second, variance),
-                sizes,
-                "term left out",
-            ),
+            Control("E (u f)^2 for Var(u f)", mean(second), sizes, "term left out"),
         ),
     )
 

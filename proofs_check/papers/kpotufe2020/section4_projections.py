@@ -41,8 +41,7 @@ def _thm2_text(scope: Scope) -> Check:
     )
     rough = scope.rough[0]
     sizes = tuple(
-        Setting(f"{rough.name}, n=d={n:g}, d=1", rough.arrays, {"n": n, "d": 1.0, "tau": 1.0})
-        for n in (1e4, 1e5, 1e6, 1e7, 1e8)
+        Setting(f"{rough.name}, n={n:g}, d=1", rough.arrays, {"n": n, "d": 1.0}) for n in (1e4, 1e5, 1e6, 1e7, 1e8)
     )
     return Check(
         printed=Form(Inequality(better), settings),
@@ -98,8 +97,7 @@ def _given_the_sample(scope: Scope) -> Check:
     @parametrized(Identity)
     def holds(key: jax.Array, setting: Setting, power: int) -> np.ndarray:
         """<alpha, V^T S f> is linear in the independent entries of Z: its variance is a sum of squares."""
-        population, rng = scope.population_of(setting), rng_of(key)
-        n, d = 20, 3
+        population, rng, n, d = scope.population_of(setting), rng_of(key), 20, 3
         sample = population.features[rng.choice(len(population.weights), n, p=population.weights)]
         f, alpha = rng.standard_normal(sample.shape[1]), rng.standard_normal(d)
         entries = np.outer(alpha, sample @ (sample.T @ (sample @ f))) / (n * math.sqrt(n * d))
