@@ -125,10 +125,7 @@ def _features_mean() -> Check:
         name, data = f"two points at {r:g}, {type(kernel).__name__}", {"kernel": kernel, "points": points}
         return Setting(name, data, {"scale": scale, "K": K}, {"size": 8})
 
-    def target(setting: Setting) -> float:
-        return setting.numbers["K"]
-
-    mean = Expectation(trials.inner_product, target, lambda setting: 1.0, limits=lambda setting: (-2.0, 2.0))
+    mean = Expectation(trials.inner_product, lambda s: s.numbers["K"], lambda s: 1.0, limits=lambda s: (-2.0, 2.0))
     gaussian, near = kernels.Gaussian(1.0), math.exp(-1 / 2)
     laplacian = two_points(kernels.Laplacian(1.0), 1.0, math.exp(-0.6 - 0.8))
     settings = (two_points(gaussian, 1.0, near), two_points(gaussian, 3.0, math.exp(-9 / 2)), laplacian)

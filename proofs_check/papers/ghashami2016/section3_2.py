@@ -147,7 +147,8 @@ def _lem3_5_proof(scope: Scope) -> Check:
         ((G, H, k),) = _tried(key, setting)
         v = np.linalg.eigh(G - H)[1]
         rest = np.sort(np.sum(v * (G @ v), axis=0))[: len(G) - k]
-        return lines([(np.linalg.norm(rest), np.linalg.norm(G - _best(G, k)))], "ghashami2016, proof of Lemma 3.5")
+        left, right = float(np.linalg.norm(rest)), float(np.linalg.norm(G - _best(G, k)))
+        return lines([(left, right)], "ghashami2016, proof of Lemma 3.5")
 
     @parametrized(Inequality)
     def expanded(key: jax.Array, setting: Setting, factor: float) -> list[tuple[float, Bound]]:
