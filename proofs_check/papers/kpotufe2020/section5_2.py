@@ -10,7 +10,7 @@ from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setti
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.laws import FEW, MANY, Mixture, four_atoms, two_atoms, two_clusters
 from proofs_check.papers.kpotufe2020.places import Scope
-from proofs_check.papers.shared import bound_of, lines, op_norm, parametrized, rng_of
+from proofs_check.papers.shared import bound_of, lines, parametrized, rng_of
 
 
 def _random_mixtures(seed: int, count: int = 300) -> list[Mixture]:
@@ -63,7 +63,7 @@ def _maps(scope: Scope) -> Check:
         C = rows @ landmarks.T @ vectors[:, kept]
         projected = rows @ np.linalg.svd(landmarks, full_matrices=False)[2][:3].T
         exact = projected @ projected.T
-        return np.array([apart, op_norm(C / values[kept] @ C.T - exact) / op_norm(exact)])
+        return np.array([apart, np.linalg.norm(C / values[kept] @ C.T - exact) / np.linalg.norm(exact)])
 
     # In the others Sigma_n has equal eigenvalues, so that its leading eigenfunctions are not unique.
     settings = tuple(s for s in scope.each if s.name.startswith(("gauss", "skewed", "data")))
