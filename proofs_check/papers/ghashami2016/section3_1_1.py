@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy import stats
@@ -12,10 +13,10 @@ from jaxkern.bounds import Bound
 from jaxkern.bounds import fourier as bounds
 from jaxkern.gram import gram
 from proofs_check import controls
-from proofs_check.claim import Check, Control, Exact, Expectation, Form, Setting, Tail, Trial
-from proofs_check.papers.ghashami2016 import trials
+from proofs_check.claim import Check, Control, Exact, Expectation, Form, Inequality, Setting, Tail, Trial
+from proofs_check.papers.ghashami2016 import clouds, trials
 from proofs_check.papers.ghashami2016.places import PAIRED, SHIFTED, Scope, all_points, badly_scaled, two_sided
-from proofs_check.papers.shared import bound_of, parametrized
+from proofs_check.papers.shared import bound_of, lines, op_norm, parametrized, rng_of
 
 
 def _bernstein() -> Check:
@@ -51,6 +52,26 @@ def _lem3_1(scope: Scope) -> Check:
         printed=Form(tail(as_printed=True), scope.features(SHIFTED, 9, 8, all_points)),
         corrected=Form(tail(as_printed=False), corrected),
         controls=badly_scaled(tail(as_printed=False), corrected[:1], SHIFTED["size"]),
+    )
+
+
+def _lem3_1_proof() -> Check:
+    @parametrized(Inequality)
+    def steps(key: jax.Array, setting: Setting, energy: float) -> list[tuple[float, Bound]]:
+        """Return m |E_i| / n and, over n^2 / m^2, E E_i^2 against `energy` n G - G^2 and against 3."""
+        X, G, rng = (*(np.asarray(setting.data[name], np.float64) for name in ("points", "gram")), rng_of(key))
+        n = len(X)
+        # |z|^2 z_b z_c has the mean n G_bc + sum_a K(2 x_a - x_b - x_c) / 2 for one feature, and K is Gaussian.
+        more = sum(np.exp(-np.sum((2 * x - X[:, None] - X[None]) ** 2, axis=-1) / 2) for x in X)
+        second = G / n + more / (2 * n**2) - G @ G / n**2
+        drawn = np.cos(rng.standard_normal((100, X.shape[1])) @ X.T + rng.uniform(0, 2 * np.pi, (100, 1)))
+        norms = [op_norm(G - 2 * np.outer(c, c)) / n for c in drawn]
+        above = np.linalg.eigvalsh(second - energy * G / n + G @ G / n**2)[-1]
+        return lines([(above, 0.0), (op_norm(second), 3.0), (max(norms), 4.0)], "ghashami2016, proof of Lemma 3.1")
+
+    settings = tuple(cloud.setting("in the proof", {}, {}) for cloud in clouds.clouds(None))
+    return Check(
+        printed=Form(steps(2.0), settings), controls=(Control("n for 2 n", steps(1.0), settings, "wrong factor"),)
     )
 
 

@@ -15,7 +15,7 @@ from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setti
 from proofs_check.papers.ghashami2016 import trials
 from proofs_check.papers.ghashami2016.clouds import Cloud, clusters, tails
 from proofs_check.papers.ghashami2016.places import Scope, enough_features, stream_that_ends_late
-from proofs_check.papers.shared import bound_of
+from proofs_check.papers.shared import bound_of, lines, parametrized
 
 
 def _bullet(scope: Scope) -> Check:
@@ -126,6 +126,44 @@ def _best(A: np.ndarray, rank: int) -> np.ndarray:
     return (vectors[:, largest] * values[largest]) @ vectors[:, largest].T
 
 
+def _diagonal() -> tuple[Setting, ...]:
+    """Return pairs of diagonal matrices with k at which the constants of Lemma 3.5 are tight."""
+    pairs = [("diag(1, 0.81), k=1", [1, 0.81], [0.9, 0.91], 1)]
+    pairs += [(f"sqrt(5) attained, k={k}", [2.0] * k + [0.0] * k, [1.0] * k + [1 + 1e-9] * k, k) for k in (1, 3)]
+    return tuple(Setting(name, {"G": np.diag(g), "H": np.diag(h)}, shapes={"k": k}) for name, g, h, k in pairs)
+
+
+def _tried(key: jax.Array, setting: Setting) -> list[tuple[np.ndarray, np.ndarray, int]]:
+    """Return G, G' and k: those of the setting or, of a cloud, its Gram matrix and that of features, for three k."""
+    if "k" in setting.shapes:
+        return [(setting.data["G"], setting.data["H"], setting.shapes["k"])]
+    G, Z = _matrices(key, setting)
+    return [(G, Z @ Z.T, rank) for rank in (1, 2, 3)]
+
+
+def _lem3_5_proof(scope: Scope) -> Check:
+    def tails(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
+        """Return the sums over i > k, the eigenvectors v of G - G' in the order that suits the proof best."""
+        ((G, H, k),) = _tried(key, setting)
+        v = np.linalg.eigh(G - H)[1]
+        rest = np.sort(np.sum(v * (G @ v), axis=0))[: len(G) - k]
+        left, right = float(np.linalg.norm(rest)), float(np.linalg.norm(G - _best(G, k)))
+        return lines([(left, right)], "ghashami2016, proof of Lemma 3.5")
+
+    @parametrized(Inequality)
+    def expanded(key: jax.Array, setting: Setting, factor: float) -> list[tuple[float, Bound]]:
+        best = [(G, H, _best(G, k), _best(H, k)) for G, H, k in _tried(key, setting)]
+        squares = [(np.sum((G - B) ** 2), np.sum((G - A) ** 2), np.sum((G - H) * (A - B))) for G, H, A, B in best]
+        return lines([(L, T + factor * excess) for L, T, excess in squares], "jaxkern, Theorem F of ghashami2016")
+
+    turned = {"G": np.diag([1.0, 0.5]), "H": np.array([[1.0, 0.1], [0.1, 0.5]])}
+    return Check(
+        printed=Form(Inequality(tails), (Setting("diag(1, 0.5) and a turn, k=1", turned, shapes={"k": 1}),)),
+        corrected=Form(expanded(2.0), _diagonal() + _approximated(scope.clouds)),
+        controls=(Control("half of the trace", expanded(1.0), _diagonal(), "wrong factor"),),
+    )
+
+
 def _lem3_5(scope: Scope) -> Check:
     def sides(factor: float | None) -> Inequality:
         """Return the check with a constant of its own, or with that of the corrected lemma."""
@@ -143,18 +181,12 @@ def _lem3_5(scope: Scope) -> Check:
             return float(np.linalg.norm(G - _best(H, rank))), right
 
         def check(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
-            if "k" in setting.shapes:
-                return [pair(setting.data["G"], setting.data["H"], setting.shapes["k"])]
-            G, Z = _matrices(key, setting)
-            return [pair(G, Z @ Z.T, rank) for rank in (1, 2, 3)]
+            return [pair(*tried) for tried in _tried(key, setting)]
 
         return Inequality(check)
 
-    pairs = [("diag(1, 0.81), k=1", [1, 0.81], [0.9, 0.91], 1)]
-    pairs += [(f"sqrt(5) attained, k={k}", [2.0] * k + [0.0] * k, [1.0] * k + [1 + 1e-9] * k, k) for k in (1, 3)]
-    diagonal = tuple(Setting(name, {"G": np.diag(g), "H": np.diag(h)}, shapes={"k": k}) for name, g, h, k in pairs)
     return Check(
-        printed=Form(sides(1.0), diagonal),
-        corrected=Form(sides(None), diagonal + _approximated(scope.clouds)),
-        controls=(Control("the constant 2", sides(2.0), diagonal, "wrong factor"),),
+        printed=Form(sides(1.0), _diagonal()),
+        corrected=Form(sides(None), _diagonal() + _approximated(scope.clouds)),
+        controls=(Control("the constant 2", sides(2.0), _diagonal(), "wrong factor"),),
     )

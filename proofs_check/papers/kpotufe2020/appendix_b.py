@@ -14,10 +14,10 @@ from jaxkern import rkhs
 from jaxkern.bounds import Bound, sketching
 from jaxkern.linalg import HIGHEST
 from proofs_check import controls
-from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Law, Setting, Tail
+from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Inequality, Law, Setting, Tail
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.places import Scope, lemma_n, safe_d, small_n, times
-from proofs_check.papers.shared import LOG2, claimed, parametrized
+from proofs_check.papers.shared import LOG2, claimed, lines, op_norm, parametrized
 
 C = sketching.KOLTCHINSKII_LOUNICI
 
@@ -59,6 +59,30 @@ def _lemma_b2(scope: Scope) -> Check:
     tail = Tail(trials.covariance_deviation, bound, lambda s: math.sqrt(2) * scope.population_of(s).kappa)
     settings = scope.at(lemma_n) + scope.at(times(1e6, lemma_n))
     return Check(printed=Form(tail, settings), controls=(_faster(scope, bound),))
+
+
+def _lemma_b2_moments(scope: Scope) -> Check:
+    @parametrized(Inequality)
+    def holds(setting: Setting, factor: float, share: str) -> list[tuple[float, Bound]]:
+        """Return the steps of the proof, each over its right side; `share` is what takes the place of tr Sigma."""
+        population = scope.population_of(setting)
+        kappa, rows = population.kappa, population.features
+        lengths = np.sum(rows**2, axis=1)  # K(x, x)
+        ratio = op_norm(np.outer(rows[0], rows[0])) / (factor * lengths[0])
+        # |K_x x K_x - Sigma|_HS^2 = K(x, x)^2 - 2 <K_x, Sigma K_x> + |Sigma|_HS^2.
+        sizes = np.sqrt(np.maximum(lengths**2 - 2 * rows**2 @ population.eigenvalues + population.hs_norm**2, 0))
+        pairs = [(abs(ratio - 1), 0.0), (np.max(sizes) / kappa, 2.0)]
+        variance = getattr(population, share) / kappa
+        pairs += [(population.weights @ (sizes / kappa) ** m, 2 ** (m - 2) * variance) for m in (2, 3, 4)]
+        return lines(pairs, "kpotufe2020, Lemma B.2")
+
+    return Check(
+        printed=Form(holds(1.0, "trace"), scope.each),
+        controls=(
+            Control("2 K(x, x)", holds(2.0, "trace"), scope.each, "wrong factor"),
+            Control("|Sigma| for tr Sigma", holds(1.0, "op_norm"), scope.varying, "wrong operator"),
+        ),
+    )
 
 
 def _lemma_b2_rare(scope: Scope) -> Check:

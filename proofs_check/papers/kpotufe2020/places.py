@@ -128,13 +128,6 @@ def _literal(population: Population) -> Setting:
     return Setting(f"{population.name}, n={count}", arrays, {"d": 40.0}, {"rows": 40})
 
 
-def path(population: Population, sizes: Sequence[float]) -> tuple[Setting, ...]:
-    """Return settings on one population with n = d."""
-    return tuple(
-        Setting(f"{population.name}, n=d={n:g}", population.arrays, {"n": n, "d": n, "tau": 1.0}) for n in sizes
-    )
-
-
 def lemma_n(p: Population, tau: float) -> float:
     """Return the sample size that Lemma B.2 asks for."""
     return max(1.0, 8 * p.kappa * tau / (9 * p.trace))

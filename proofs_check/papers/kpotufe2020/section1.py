@@ -17,7 +17,7 @@ from jaxkern.linalg import matmul
 from proofs_check.claim import Check, Control, Expectation, Form, Identity, Rate, Setting
 from proofs_check.papers import flops
 from proofs_check.papers.kpotufe2020 import laws, trials
-from proofs_check.papers.kpotufe2020.places import Scope, path
+from proofs_check.papers.kpotufe2020.places import Scope
 from proofs_check.papers.shared import one, parametrized
 
 
@@ -69,10 +69,18 @@ def _mean_cube(scope: Scope) -> Check:
 
 def _rate() -> Check:
     # Any number of rows is drawn as a matrix over the atoms, of which a user's table may have thousands.
-    sizes = path(laws.two_clusters(), (1e4, 1e5, 1e6, 1e7, 1e8))
+    law = laws.two_clusters()
+    sizes = tuple(
+        Setting(f"{law.name}, n={n:g}, d={d:g}", law.arrays, {"n": n, "d": d, "least": least})
+        for least in (1e3, 5e3, 3e4, 2e5, 1e6)
+        for n, d in ((least, least**2), (least**2, least))
+    )
     return Check(
-        printed=Form(Rate(trials.sketch_error, "n", -0.5), sizes),
-        controls=(Control("a rate of 1/n", Rate(trials.sketch_error, "n", -1.0), sizes, "wrong power"),),
+        printed=Form(Rate(trials.sketch_error, "least", -0.5), sizes),
+        controls=(
+            Control("a rate of 1/n + 1/d", Rate(trials.sketch_error, "least", -1.0), sizes, "wrong power"),
+            Control("a rate of (n d)^(-1/4)", Rate(trials.sketch_error, "least", -0.75), sizes, "wrong power"),
+        ),
     )
 
 

@@ -1,5 +1,6 @@
 """kpotufe2020, Section 4: Theorems 2 and 3, how the sketch and the random projection differ along fixed directions."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,12 +12,12 @@ from scipy import stats
 from jaxkern.bounds import Bound, sketching
 from jaxkern.linalg import HIGHEST
 from proofs_check import controls
-from proofs_check.claim import Check, Control, Form, Inequality, Law, Rate, Setting, Tail
+from proofs_check.claim import Check, Control, Form, Identity, Inequality, Law, Rate, Setting, Tail
 from proofs_check.papers import operators as op
 from proofs_check.papers.kpotufe2020 import trials
-from proofs_check.papers.kpotufe2020.places import Scope, path, small_n, times
+from proofs_check.papers.kpotufe2020.places import Scope, small_n, times
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import bound_of, lines
+from proofs_check.papers.shared import bound_of, lines, parametrized, rng_of
 
 
 def squared_difference(key: jax.Array, population: Mapping[str, jax.Array], numbers: Any) -> jax.Array:
@@ -38,7 +39,10 @@ def _thm2_text(scope: Scope) -> Check:
     settings = tuple(
         Setting(f"{p.name}, n={n:g}", p.arrays, {"n": n}) for p in scope.populations for n in (1e3, 1e6, 1e12)
     )
-    sizes = controls.changed(path(scope.rough[0], (1e4, 1e5, 1e6, 1e7, 1e8)), "d=1", numbers={"d": 1.0})
+    rough = scope.rough[0]
+    sizes = tuple(
+        Setting(f"{rough.name}, n={n:g}, d=1", rough.arrays, {"n": n, "d": 1.0}) for n in (1e4, 1e5, 1e6, 1e7, 1e8)
+    )
     return Check(
         printed=Form(Inequality(better), settings),
         corrected=Form(Rate(squared_difference, "n", -1.0), sizes),
@@ -86,6 +90,23 @@ def _eq9(scope: Scope) -> Check:
         printed=Form(Tail(standardised_difference, printed), settings),
         corrected=Form(Tail(standardised_difference, bound), settings),
         controls=(Control("half of the bound", half, settings, "wrong factor"),),
+    )
+
+
+def _given_the_sample(scope: Scope) -> Check:
+    @parametrized(Identity)
+    def holds(key: jax.Array, setting: Setting, power: int) -> np.ndarray:
+        """<alpha, V^T S f> is linear in the independent entries of Z: its variance is a sum of squares."""
+        population, rng, n, d = scope.population_of(setting), rng_of(key), 20, 3
+        sample = population.features[rng.choice(len(population.weights), n, p=population.weights)]
+        f, alpha = rng.standard_normal(sample.shape[1]), rng.standard_normal(d)
+        entries = np.outer(alpha, sample @ (sample.T @ (sample @ f))) / (n * math.sqrt(n * d))
+        energy = f @ np.linalg.matrix_power(sample.T @ sample / n, power) @ f
+        return np.array([np.sum(entries**2) / (alpha @ alpha * energy / d) - 1])
+
+    return Check(
+        printed=Form(holds(3), scope.each),
+        controls=(Control("Sigma_n^2 in place of Sigma_n^3", holds(2), scope.varying, "wrong power"),),
     )
 
 

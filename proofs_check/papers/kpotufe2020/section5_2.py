@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Sequence
 
+import jax
 import numpy as np
 
 from jaxkern.bounds import Bound, sketching
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.laws import FEW, MANY, Mixture, four_atoms, two_atoms, two_clusters
-from proofs_check.papers.shared import bound_of, lines, parametrized
+from proofs_check.papers.kpotufe2020.places import Scope
+from proofs_check.papers.shared import bound_of, lines, parametrized, rng_of
 
 
 def _random_mixtures(seed: int, count: int = 300) -> list[Mixture]:
@@ -41,6 +43,37 @@ def _holds(
     setting: Setting, compared: Callable[[Mixture], tuple[float, float]], source: str
 ) -> list[tuple[float, Bound]]:
     return lines(map(compared, setting.data), f"kpotufe2020, {source}")
+
+
+def _maps(scope: Scope) -> Check:
+    @parametrized(Identity)
+    def holds(key: jax.Array, setting: Setting, *, centred: bool = True, cut: bool = True) -> np.ndarray:
+        """Functions are rows of coordinates; `landmarks` are 12 of those of the atoms."""
+        rows = scope.population_of(setting).features
+        landmarks = rows[rng_of(key).choice(len(rows), 12, replace=False)]
+        around = landmarks - landmarks.mean(0)
+        # KPCA: sum alpha_i K(x, x_i) is sqrt(lambda) times the score of x, and a number that is the same for all x.
+        alpha = np.linalg.eigh(around @ around.T if centred else landmarks @ landmarks.T)[1][:, -1]
+        images, (_, roots, axes) = rows @ landmarks.T @ alpha, np.linalg.svd(around, full_matrices=False)
+        scores = roots[0] * rows @ axes[0]
+        apart = min(np.ptp(images - scores), np.ptp(images + scores)) / np.ptp(images)
+        # Nystrom: C K_(3)^+ C' has the products of the projections onto the 3 leading eigenfunctions of Sigma_n.
+        values, vectors = np.linalg.eigh(landmarks @ landmarks.T)
+        kept = slice(-3, None) if cut else slice(None)
+        C = rows @ landmarks.T @ vectors[:, kept]
+        projected = rows @ np.linalg.svd(landmarks, full_matrices=False)[2][:3].T
+        exact = projected @ projected.T
+        return np.array([apart, np.linalg.norm(C / values[kept] @ C.T - exact) / np.linalg.norm(exact)])
+
+    # In the others Sigma_n has equal eigenvalues, so that its leading eigenfunctions are not unique.
+    settings = tuple(s for s in scope.each if s.name.startswith(("gauss", "skewed", "data")))
+    return Check(
+        printed=Form(holds(), settings),
+        controls=(
+            Control("a Gram matrix that is not centred", holds(centred=False), settings, "centred for uncentred"),
+            Control("a pseudo-inverse of full rank", holds(cut=False), settings, "wrong operator"),
+        ),
+    )
 
 
 def _mixture() -> Check:
