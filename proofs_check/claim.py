@@ -221,6 +221,8 @@ KINDS = (
     "assumption",
 )
 """What a claim says, in one word or two."""
+SEVERITIES = ("false as stated", "a hypothesis is missing", "a step of a proof", "a slip")
+"""What is wrong with a printed statement, the gravest first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,8 +232,9 @@ class Claim(Check):
     `tex` is the formula as printed, `because` why the verdicts are what they are. `hypotheses` says in words, with
     formulas between dollar signs, what is assumed; the settings meet it. A `marginal` claim is a step of a proof, a
     remark or a fact in passing, which only a run of all claims executes. `says` is the printed statement in words where
-    it is in the errata, `proof` the place in the documentation where the corrected form is proved (Markdown), and
-    `check` is `module:function` of the code.
+    it is in the errata, `severity` one of `SEVERITIES`, or `follows` the id of the claim whose mistake makes this one
+    wrong, too; `proof` is the place in the documentation where the corrected form is proved (Markdown), and `check` is
+    `module:function` of the code.
     """
 
     id: str
@@ -244,6 +247,8 @@ class Claim(Check):
     title: str = ""
     marginal: bool = False
     says: str = ""
+    severity: str = ""
+    follows: str = ""
     proof: str = ""
     check: str = ""
 

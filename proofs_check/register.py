@@ -18,7 +18,7 @@ from proofs_check.claim import KINDS, Check, Claim, Form, Undecided
 PAPERS = ("kpotufe2020", "chen2016", "ghashami2016", "amini2021")
 FIELDS = {
     *("id", "place", "title", "kind", "marginal", "printed", "reading", "corrected", "hypotheses", "expected"),
-    *("because", "says", "proof", "undecided", "check", "reason"),
+    *("because", "says", "severity", "follows", "proof", "undecided", "check", "reason"),
 }
 
 Entry = Mapping[str, Any]
@@ -109,6 +109,8 @@ def _outline(paper: str, entry: Entry) -> Claim:
         title=entry["title"],
         marginal=entry.get("marginal", False),
         says=entry.get("says", ""),
+        severity=entry.get("severity", ""),
+        follows=entry.get("follows", ""),
         proof=entry.get("proof", ""),
         check=entry.get("check", ""),
         **forms,

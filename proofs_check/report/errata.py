@@ -1,13 +1,13 @@
 """The errata of the papers, and the inventory of all that they state, from the register.
 
-A statement is in the errata where the register has its printed form in words (`says`). One that is expected to be
-refuted as printed and has none is an error.
+A statement is in the errata where the register has its printed form in words (`says`), with what is wrong with it: a
+`severity`, or the claim from whose mistake it `follows`. A mistake counts once, and its consequences stand below it.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from proofs_check.claim import Claim
+from proofs_check.claim import SEVERITIES, Claim
 from proofs_check.report.atlas import FORMS, filled, slug
 from proofs_check.report.document import PAPERS
 from proofs_check.report.markdown import cell
@@ -17,11 +17,23 @@ UNNAMED = "calibrated"
 
 
 def listed(claims: Sequence[Claim]) -> dict[str, Claim]:
-    """Return the claims that are in the errata. Raise a ValueError if one is false as printed and not among them."""
-    false = [c.id for c in claims if _expected(c) in FALSE and not (c.says and c.proof)]
-    if false:
-        raise ValueError(f"{', '.join(false)}: false as printed, but the register lacks `says` or `proof`")
-    return {claim.id: claim for claim in claims if claim.says}
+    """Return the claims that are in the errata, consequences after the mistake that they follow from.
+
+    Raise a ValueError if a claim is false as printed and not among them, or if it is not said what is wrong with it.
+    """
+    among = {claim.id: claim for claim in claims if claim.says or _expected(claim) in FALSE}
+    for claim in among.values():
+        mistake = among.get(claim.follows, claim)
+        graded = mistake.severity in SEVERITIES and bool(claim.severity) != bool(claim.follows)
+        if not (claim.says and claim.proof and graded and mistake.paper == claim.paper):
+            raise ValueError(
+                f"{claim.id}: false or imprecise as printed, but the register lacks `says` or `proof`, or one of a "
+                "`severity` and the id of a claim with one that it `follows`"
+            )
+    order = list(among)
+    return dict(
+        sorted(among.items(), key=lambda item: (order.index(item[1].follows or item[0]), bool(item[1].follows)))
+    )
 
 
 def anchors(claims: Sequence[Claim]) -> dict[str, str]:
@@ -37,9 +49,15 @@ def page(claims: Sequence[Claim]) -> str:
         papers=PAPERS,
         forms=FORMS,
         heading=_heading,
-        listed=among,
-        refuted=[claim for claim in claims if _expected(claim) in FALSE],
-        imprecise=[claim for claim in among.values() if _expected(claim) not in FALSE],
+        severities=SEVERITIES,
+        counts=[sum(claim.severity == severity for claim in among.values()) for severity in SEVERITIES],
+        consequences=sum(bool(claim.follows) for claim in among.values()),
+        wrong=lambda claim: _expected(claim) in FALSE,
+        chosen=lambda paper, severity: [
+            claim
+            for claim in among.values()
+            if claim.paper == paper and among.get(claim.follows, claim).severity == severity
+        ],
         unnamed=[claim for claim in claims if _expected(claim) == UNNAMED],
     )
 

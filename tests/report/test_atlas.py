@@ -1,6 +1,7 @@
 """The theorem atlas and the errata: what is stored of a run fits the register, and the pages say what both say."""
 
 import copy
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -9,6 +10,7 @@ from xml.etree import ElementTree
 import jax
 import pytest
 
+from proofs_check.claim import SEVERITIES
 from proofs_check.cli import atlas as command
 from proofs_check.engine.draws import QUICK
 from proofs_check.engine.run import run
@@ -149,6 +151,37 @@ def test_every_statement_has_its_claim_or_the_reason_why_it_has_none():
             *_, last = re.split(r"(?<!\\) \| ", row.strip("| "))
             assert last.strip("*") == f"`{entry['id']}`" if "id" in entry else len(last.split()) >= 2, row
             assert last.startswith("*") == entry.get("marginal", False), row
+
+
+def test_errata_count_a_mistake_once_and_place_its_consequences_below_it(registered):
+    text = errata.page(list(registered.values()))
+    among, order = errata.listed(list(registered.values())), re.findall(r"^### .*`(.+)`", text, re.MULTILINE)
+    assert sorted(order) == sorted(name for name, claim in registered.items() if claim.says)
+    head = [int(number) for number in re.findall(r"\d+", text.split("\n")[2])]
+    grades = [claim.severity for claim in among.values()]
+    assert head == [*map(grades.count, SEVERITIES), grades.count("")] and sum(head) == len(order)
+    for name, claim in among.items():
+        if claim.follows:
+            between = order[order.index(claim.follows) + 1 : order.index(name)]
+            assert all(among[each].follows == claim.follows for each in between), name
+    part = dict(zip(order, re.split(r"^### ", text, flags=re.MULTILINE)[1:], strict=True))
+    assert "Follows from* `kpotufe2020:eq12`" in part["kpotufe2020:eq13"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"severity": ""},
+        {"severity": "grave"},
+        {"follows": "kpotufe2020:eq12"},
+        {"says": ""},
+        {"severity": "", "follows": "x"},
+    ],
+)
+def test_a_false_statement_without_its_grade_is_refused(registered, change):
+    wrong = dataclasses.replace(registered["kpotufe2020:thm1"], **change)
+    with pytest.raises(ValueError, match="kpotufe2020:thm1: false or imprecise"):
+        errata.page([wrong, registered["kpotufe2020:eq12"]])
 
 
 # The generator.
