@@ -3,6 +3,7 @@
 import functools
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -14,7 +15,7 @@ from jaxkern.bounds import Bound
 from jaxkern.gram import center, gram
 from jaxkern.linalg import eigh, eigvalsh, matmul
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Rate, Setting, Tail
-from proofs_check.papers.chen2016 import trials
+from proofs_check.papers.chen2016 import figure1, trials
 from proofs_check.papers.chen2016.laws import nodes
 from proofs_check.papers.chen2016.places import Scope, pairs_by_difference, rows_of
 from proofs_check.papers.shared import always, as_residual, real
@@ -105,6 +106,24 @@ def _rate_of_residuals() -> Check:
         printed=Form(rate(-2.0), settings),
         corrected=Form(rate(-1.0), settings),
         controls=(Control("a rate of 1 / sqrt(t), that of noise", rate(-0.5), settings, "wrong power"),),
+    )
+
+
+def _stable() -> Check:
+    def holds(of: Callable[[float, float], float]) -> Inequality:
+        def spread(setting: Setting) -> list[Any]:
+            """Return the largest error of the three bandwidths over the least one, as the paper prints them."""
+            column = figure1.FREQUENCIES.index(setting.shapes["t"])
+            errors = [of(figure1.PRINTED[sigma][column], figure1.BASELINES[sigma]) for sigma in figure1.LENGTHSCALES]
+            return [(max(errors) / min(errors), always(1.5, "chen2016, Figure 1"))]
+
+        return Inequality(spread)
+
+    settings = tuple(Setting(f"t={t}", shapes={"t": t}) for t in figure1.FREQUENCIES)
+    absolute = holds(lambda residual, baseline: baseline - residual)
+    return Check(
+        printed=Form(holds(lambda residual, baseline: 1 - residual / baseline), settings),
+        controls=(Control("absolute errors", absolute, settings, "missing normalisation"),),
     )
 
 
