@@ -86,13 +86,6 @@ def test_without_its_constant_property_33_is_that_of_class_lc():
     assert concentration.deviation(**words).probability == concentration.deviation(**words, c=0.5).probability
 
 
-def test_corollary_1_asks_for_a_separation_that_its_sample_can_show():
-    """Where it is valid, sqrt(n) is far above 48 bound^2 t / (sqrt(min_share) gamma2), as its proof needs."""
-    words = CASES["misclassification_population"].words | dict(vbar2=0, noise=0, gamma_tilde2=4, kmeans_factor=1)
-    largest = math.sqrt(math.sqrt(500 * 0.25) * 4 / (16 * 3 * 16 * 18 * 2.5))
-    assert wrong_edges(concentration.misclassification_population, words, f"bound <~ {largest}") == []
-
-
 def test_beyond_their_hypotheses_bounds_are_numbers():
     assert concentration.sphere_moment(u=1e3, dim=2).value == math.exp(600)
     far = SPHERES | dict(radius=1e3)
