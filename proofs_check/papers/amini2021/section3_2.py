@@ -162,8 +162,7 @@ def _euclidean() -> Check:
         spectral = float(concentration.inner_product_gaussian(**given).value) / n + 1 / n  # |E K - M'M| = 1
         right = concentration.truncation(spectral=spectral, num_clusters=2)
         pairs = []
-        for noise in rng_of(key).standard_normal((10, d, n)):
-            X = M + scale * noise
+        for X in M + scale * rng_of(key).standard_normal((10, d, n)):
             values, vectors = leading(X.T @ X / n, 2)
             left = float(np.linalg.norm((vectors * values) @ vectors.T - M.T @ M / n))
             pairs.append((left / right.value, laws.rescaled(right, 1 / right.value)))
