@@ -118,8 +118,8 @@ def misclassification_population(
     """Bound the misclassification rate of Algorithm 1 by 2 C1 F(gamma*^2) + C3 / sqrt(n), from population parameters.
 
     F and C1 are those of `misclassification`, C3 = 288 R C1 bound^2 t / (sqrt(min_share) gamma*^2). As printed 18 for
-    288 R C1, the condition has F for 2 F, and n need only exceed a multiple of 1 / gamma*^2, which is not named and not
-    checked here.
+    288 R C1, the condition has F for 2 F, and n must exceed a multiple of 1 / gamma*^2 that is not named; either
+    condition makes n large enough without it.
 
     Parameters
     ----------
@@ -129,8 +129,7 @@ def misclassification_population(
 
     Returns
     -------
-    Bound with probability 1 - 5 R^2 exp(-t^2), valid where the same with gamma_tilde*^2 for gamma*^2 is at most 1 and
-    n >= (48 bound^2 t)^2 / (min_share gamma*^4).
+    Bound with probability 1 - 5 R^2 exp(-t^2), valid where the same with gamma_tilde*^2 for gamma*^2 is at most 1.
 
     Source: amini2021, Corollary 1; Theorem D of docs/theory/amini2021.md; claim amini2021:cor1.
     """
@@ -143,8 +142,7 @@ def misclassification_population(
         valid = _separated(theorem * gamma2, gamma2, (1 - constant * extra) * gamma_tilde2, t) & (gamma_tilde2 > 0)
         return Bound(2 * theorem + extra, probability, valid, "amini2021, Corollary 1 (printed)")
     value = 2 * theorem + 16 * num_clusters * constant * extra
-    enough = num_points * min_share * gamma2**2 >= (48 * bound**2 * t) ** 2
-    valid = _separated(value * gamma2, gamma2, gamma_tilde2, t) & enough
+    valid = _separated(value * gamma2, gamma2, gamma_tilde2, t)
     return Bound(value, probability, valid, "amini2021, Corollary 1 (corrected)")
 
 

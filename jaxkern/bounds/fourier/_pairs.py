@@ -54,8 +54,9 @@ def success_limit(*, eps: Real, num_frequencies: Real, num_points: Real) -> Boun
     """Bound the probability that |Dhat / D - 1| <= eps holds for all pairs of the worst n points: a lower bound on t.
 
     Let n / 2 pairs of points have orthogonal differences, and let the set shrink to a point. The n / 2 ratios become
-    independent chi2_t / t, so the probability of success tends to (1 - p)^(n / 2), where p is the exact probability
-    that chi2_t / t leaves [(1 - eps)^2, (1 + eps)^2]. It needs at least n / 2 dimensions.
+    independent chi2_t / t, so they all succeed with probability (1 - p)^(n / 2) in the limit, where p is the exact
+    probability that chi2_t / t leaves [(1 - eps)^2, (1 + eps)^2]. The other pairs can only lower it. It needs at least
+    n / 2 dimensions.
 
     Parameters
     ----------

@@ -228,19 +228,19 @@ def _variance_lc() -> Check:
 def _concentrated_data() -> Check:
     @parametrized(Exact)
     def probability(setting: Setting, as_printed: bool = False, mean: bool = True) -> tuple[float, float]:
+        """|K - E K|_F^2 = 2 n (2 a^2 + q), K = x + y, with a standard normal a and a chi-square q of n - 1 degrees."""
         n, far = setting.shapes["n"], setting.numbers["t"]
-        given = {**laws.UNIT, "num_points": n, "c": 1.0}
+        given = {**laws.UNIT, "num_points": n, "c": 0.5}
         right = concentration.concentrated_data(**given, t=far, as_printed=as_printed)
         lost = 0.0 if mean else concentration.concentrated_data(**given, t=0.0, as_printed=as_printed).value
-        chances, norms = laws.sum_norms(n)
-        if not laws.has_property_33(1.0):
-            raise ValueError("the law on ten points must have property (33) with c = 1")
-        return laws.log_of(float(chances @ (norms > right.value - lost))), math.log(1 - right.probability)
+        a = np.linspace(-12, 12, 20_001)
+        beyond = stats.chi2.sf((right.value - lost) ** 2 / (2 * n) - 2 * a**2, n - 1)
+        return laws.log_of(float(stats.norm.pdf(a) @ beyond * (a[1] - a[0]))), math.log(1 - right.probability)
 
     settings = tuple(
-        dataclasses.replace(s, name=f"{s.name}, t={far:g}", numbers={"t": far})
-        for s in laws.ten_points(1, 2, 4)
-        for far in (0.2, 0.6, 1.0)
+        Setting(f"normal points, c=1/2, K=x+y, n={n}, t={far:g}", numbers={"t": far}, shapes={"n": n})
+        for n in (2, 4, 100)
+        for far in (0.3, 0.9, 1.5)
     )
     return Check(
         printed=Form(probability(as_printed=True), settings),

@@ -150,6 +150,31 @@ def _eq25() -> Check:
     )
 
 
+def _euclidean() -> Check:
+    @parametrized(Inequality)
+    def sides(key: jax.Array, setting: Setting, known: float = 1.0) -> Pairs:
+        """|A_R - K* / n|_F for the inner product kernel and two point masses, in units of its bound at u = 6."""
+        n, d, size = 40, setting.shapes["d"], setting.numbers["size"]
+        M = np.zeros((d, n))
+        M[0, ::2] = M[1, 1::2] = size
+        norm, scale = size * math.sqrt(n / 2), 1 / math.sqrt(d)
+        given = {"scale": scale, "mean_norm": known * norm, "mean_rank": 2, "dim": d, "num_points": n, "u": 6.0}
+        spectral = float(concentration.inner_product_gaussian(**given).value) / n + 1 / n  # |E K - M'M| = 1
+        right = concentration.truncation(spectral=spectral, num_clusters=2)
+        pairs = []
+        for X in M + scale * rng_of(key).standard_normal((10, d, n)):
+            values, vectors = leading(X.T @ X / n, 2)
+            left = float(np.linalg.norm((vectors * values) @ vectors.T - M.T @ M / n))
+            pairs.append((left / right.value, laws.rescaled(right, 1 / right.value)))
+        return pairs
+
+    settings = tuple(Setting(f"d={d}, |mu|=20, n=40", numbers={"size": 20.0}, shapes={"d": d}) for d in (4, 100))
+    return Check(
+        corrected=Form(sides(), settings),
+        controls=(Control("without the means", sides(known=0.0), settings, "term left out"),),
+    )
+
+
 def _block_matrix() -> Check:
     labels = np.array([0, 0, 0, 0, 1, 1, 1, 2, 2, 2])
 

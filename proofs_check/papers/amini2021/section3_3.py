@@ -60,6 +60,24 @@ def _sizes(*sizes: int, p: float = 0.9, q: float = 0.2) -> tuple[Setting, ...]:
     )
 
 
+def _empirical_pairs() -> Check:
+    @parametrized(Exact)
+    def probability(setting: Setting, sides: float = 2.0) -> tuple[float, float]:
+        """The distribution functions of pairs differ by twice the Kolmogorov distance of one sample at most."""
+        m, log = setting.shapes["m"], setting.numbers["log"]
+        return float(stats.kstwo.logsf(math.sqrt((math.log(sides) + log) / (2 * m)), m)), -log
+
+    settings = tuple(
+        Setting(f"n_k={m}, delta=e^-{log:g}", numbers={"log": log}, shapes={"m": m})
+        for m in (5, 100, 2000)
+        for log in (2.0, 8.0)
+    )
+    return Check(
+        corrected=Form(probability(), settings),
+        controls=(Control("one side for two", probability(sides=1.0), settings[2:], "wrong factor"),),
+    )
+
+
 def _proposition_2() -> Check:
     @parametrized(Exact)
     def probability(setting: Setting, as_printed: bool = True, power: float = 0.0) -> tuple[float, float]:

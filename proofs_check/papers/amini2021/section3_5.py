@@ -1,6 +1,7 @@
 """amini2021, Section 3.5: the sign of the kernel, and mutual information."""
 
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +9,10 @@ import numpy as np
 
 from jaxkern import metrics
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting
+from proofs_check.papers.amini2021 import laws
 from proofs_check.papers.amini2021.laws import Pairs
+from proofs_check.papers.amini2021.places import NOISE, two_spheres
+from proofs_check.papers.amini2021.section2_1 import mean_norm
 from proofs_check.papers.amini2021.section3_1 import distances, leading
 from proofs_check.papers.shared import lines, parametrized, rng_of
 
@@ -28,6 +32,41 @@ def _sign() -> Check:
     return Check(
         printed=Form(residual(signed=False), settings),
         controls=(Control("the R largest eigenvalues", residual(signed=True), settings, "wrong operator"),),
+    )
+
+
+def _block_distances() -> Check:
+    @parametrized(Inequality)
+    def sides(setting: Setting, power: float = 0.5) -> Pairs:
+        """Mean distances of two spheres under radial noise: their spread, and how far they are from the limit."""
+        r, q, d = setting.numbers["r"], setting.numbers["q"], setting.shapes["d"]
+        (a, chances), (w, weights) = laws.cosines(d), laws.gauss_hermite(40)
+        x, y = (radius + NOISE / math.sqrt(d) * w for radius in (r, q))
+        squared = np.add.outer(x**2, y**2)[:, :, None] - 2 * np.multiply.outer(np.outer(x, y), a)
+        means = np.einsum("i,j,ijk->k", weights, weights, np.sqrt(squared))
+        mean, limit = float(chances @ means), math.hypot(r, q)
+        right = (2 * r * q / limit + math.sqrt(8 / math.pi) * NOISE) / d**power
+        return lines([(math.sqrt(chances @ (means - mean) ** 2), right), (abs(mean - limit), right)], "Section 3.5")
+
+    settings = two_spheres(10, 50, 400)
+    return Check(
+        corrected=Form(sides(), settings),
+        controls=(Control("1 / d for its root", sides(power=1.0), settings[-4:], "wrong power"),),
+    )
+
+
+def _closer() -> Check:
+    @parametrized(Inequality)
+    def sides(setting: Setting, across: int = 1) -> Pairs:
+        """The gap between the mean lengths of points on two spheres: noise in d directions against one."""
+        d, radii = setting.shapes["d"], (setting.numbers["r"], setting.numbers["q"])
+        (near, far), (inner, outer) = ([mean_norm(k, NOISE**2 / d, r) for r in radii] for k in (across, d))
+        return lines([(outer - inner, far - near)], "Section 3.5")
+
+    settings = tuple(s for s in two_spheres(10, 50) if s.numbers["r"] < s.numbers["q"])
+    return Check(
+        printed=Form(sides(), settings),
+        controls=(Control("noise in more directions", sides(across=30), settings[:2], "wrong operator"),),
     )
 
 

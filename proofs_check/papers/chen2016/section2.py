@@ -150,7 +150,7 @@ def _kernel_value_near(scope: places.Scope) -> Check:
         return 1 / math.expm1(-(r**2)) ** 2  # 1 / (2 Var cos(r g))
 
     return Check(
-        corrected=Form(_log_sub_gaussian(rate), _kernel_values((0.3, 1.0), scope.logs, rate)),
+        corrected=Form(_log_sub_gaussian(rate), _kernel_values((0.3, 2.0), scope.logs, rate)),
         controls=(
             Control(
                 "the variance of the cosine for the bound of the bracket",

@@ -76,7 +76,7 @@ def _theorem_3_1(scope: places.Scope) -> Check:
     def sized(c: float) -> tuple[Setting, ...]:
         settings = []
         for n in (1e2, 1e3, 1e4, 1e6, 1e9, 1e12) if scope.full else (1e2, 1e4, 1e9):
-            for eps in (0.05, 0.2, 0.5):
+            for eps in (0.05, 0.2, 0.5, n**-0.5)[: 4 if n <= 1e6 else 3]:
                 t = math.floor(c * math.log(n) / eps**2)
                 name = f"{n:g} points in {n / 2:g} dimensions, eps={eps:g}, t={t}"
                 settings.append(Setting(name, numbers={"n": n, "eps": eps, "t": float(t)}))

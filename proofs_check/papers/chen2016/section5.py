@@ -19,7 +19,7 @@ from proofs_check import controls
 from proofs_check.claim import Check, Control, Exact, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers.chen2016 import places, trials
 from proofs_check.papers.chen2016.laws import chi_square_outside
-from proofs_check.papers.shared import always, as_residual, at_most_one, bound_of, real
+from proofs_check.papers.shared import always, as_residual, at_most_one, bound_of, parametrized, real, rng_of
 
 FOR_THE_BALL = bound_of(fourier.ball, num_frequencies="t", dim="d", diameter="M", tau="tau")
 FOR_ONE_PAIR = bound_of(fourier.near_distance, num_frequencies="t", distance=1.0)
@@ -212,6 +212,48 @@ def eq7() -> Check:
     return Check(
         printed=Form(holds(squared=False), settings),
         controls=(Control("squared distances", holds(squared=True), settings, "wrong power"),),
+    )
+
+
+def _steps() -> Check:
+    @parametrized(Inequality)
+    def sides(key: jax.Array, setting: Setting, factor: float = 1.0) -> list[Any]:
+        """Return the sides of (9) and (10), with the errors of (6) and (8), at pairs of points of a sphere."""
+        rng, r = rng_of(key), setting.numbers["r"]
+        w, pairs = rng.standard_normal((40, 3)), rng.standard_normal((100, 2, 3))
+        pairs[:, 1] = pairs[:, 0] + 0.1 * pairs[:, 1]
+        phases = r * pairs / np.linalg.norm(pairs, axis=2, keepdims=True) @ w.T
+        first, second = np.mean(4 * np.sin(phases / 2) ** 2, axis=2).T / (-2 * math.expm1(-(r**2) / 2))
+        errors = np.maximum(np.abs(first / second - 1), np.abs(second - 1))
+        return places.all_at_most_one(np.abs(np.sqrt(first) - 1) / (factor * errors), "chen2016, (9)")
+
+    settings = tuple(Setting(f"|Delta|={r:g}", numbers={"r": r}) for r in (0.1, 0.001))
+    return Check(
+        corrected=Form(sides(), settings),
+        controls=(Control("a quarter of the errors", sides(factor=0.25), settings, "wrong factor"),),
+    )
+
+
+def _far_differences() -> Check:
+    @parametrized(Inequality)
+    def worst(key: jax.Array, setting: Setting, gap: float = 1.0) -> list[Any]:
+        """Return the largest error over 1 <= |Delta| <= 30, and that of a net plus what lies between, of 10 draws."""
+
+        def error(w: np.ndarray, r: np.ndarray) -> float:
+            images = np.mean(4 * np.sin(np.outer(r, w) / 2) ** 2, axis=1)
+            return float(np.max(np.abs(np.sqrt(images / (-2 * np.expm1(-(r**2) / 2))) - 1)))
+
+        spacing, pairs = setting.numbers["spacing"], []
+        for w in rng_of(key).standard_normal((10, 50)):
+            inner, slope = error(w, np.arange(1, 30 + spacing, spacing)), 1 + math.sqrt(np.mean(w**2))
+            right = inner + gap * (slope + inner) * spacing / 2 / math.sqrt(-2 * math.expm1(-0.5))
+            pairs.append((error(w, np.linspace(1, 30, 5001)), always(right, "jaxkern, Theorem C of chen2016")))
+        return pairs
+
+    settings = tuple(Setting(f"d=1, t=50, spacing {h:g}", numbers={"spacing": h}) for h in (0.5, 0.05))
+    return Check(
+        corrected=Form(worst(), settings),
+        controls=(Control("the net alone", worst(gap=0.0), settings, "term left out"),),
     )
 
 

@@ -18,7 +18,7 @@ from jaxkern.bounds import fourier
 from jaxkern.gram import gram
 from proofs_check.claim import Check, Control, Form, Inequality, Setting
 from proofs_check.papers.chen2016.places import above, all_distances
-from proofs_check.papers.shared import always, at_most_one, real
+from proofs_check.papers.shared import always, at_most_one, parametrized, real, rng_of
 
 
 def least_rank(n: int, eps: float, power: float = 2.0) -> int:
@@ -42,6 +42,29 @@ def near_orthogonal(name: str) -> np.ndarray:
         pairs = itertools.combinations(range(8), 2)
         return np.array([[3.0 if i in pair else -1.0 for i in range(8)] for pair in pairs]) / math.sqrt(24)
     return np.concatenate([np.eye(64), linalg.hadamard(64) / 8])
+
+
+def _unbounded() -> Check:
+    @parametrized(Inequality)
+    def least_ratios(key: jax.Array, setting: Setting, power: float = 1.0) -> list[Any]:
+        """Return the least Dhat / D at whole differences up to Q^(t / d), over 2 pi / (Q D(1)), of 10 draws."""
+        d, t, q = (setting.shapes[k] for k in ("d", "t", "Q"))
+        most = math.floor(q ** (power * t / d) * (1 + 1e-12))
+        grid = np.indices((2 * most + 1,) * d).reshape(d, -1)[:, : (2 * most + 1) ** d // 2] - most
+        true = np.sqrt(-2 * np.expm1(-np.sum(grid**2, axis=0) / 2))
+        phases = (rng_of(key).standard_normal((10, t, d)) @ grid) / 2
+        ratios = np.min(np.sqrt(np.mean(4 * np.sin(phases) ** 2, axis=1)) / true, axis=1)
+        right = 2 * math.pi / (q * math.sqrt(-2 * math.expm1(-0.5)))
+        return [at_most_one(ratio / right, "jaxkern, Section 6 of chen2016") for ratio in ratios]
+
+    settings = tuple(
+        Setting(f"{t} frequencies in dimension {d}, Q={q}", shapes={"d": d, "t": t, "Q": q})
+        for d, t, q in ((1, 2, 8), (1, 3, 20), (2, 4, 9))
+    )
+    return Check(
+        printed=Form(least_ratios(), settings),
+        controls=(Control("differences up to the root of it", least_ratios(power=0.5), settings, "wrong power"),),
+    )
 
 
 def _rank() -> Check:

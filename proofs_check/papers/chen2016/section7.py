@@ -14,10 +14,10 @@ from jaxkern.bounds import Bound
 from jaxkern.gram import center, gram
 from jaxkern.linalg import eigh, eigvalsh, matmul
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Rate, Setting, Tail
-from proofs_check.papers.chen2016 import trials
+from proofs_check.papers.chen2016 import figure1, trials
 from proofs_check.papers.chen2016.laws import nodes
 from proofs_check.papers.chen2016.places import Scope, pairs_by_difference, rows_of
-from proofs_check.papers.shared import always, as_residual, real
+from proofs_check.papers.shared import always, as_residual, parametrized, real
 
 
 def residual() -> Check:
@@ -105,6 +105,21 @@ def _rate_of_residuals() -> Check:
         printed=Form(rate(-2.0), settings),
         corrected=Form(rate(-1.0), settings),
         controls=(Control("a rate of 1 / sqrt(t), that of noise", rate(-0.5), settings, "wrong power"),),
+    )
+
+
+def _stable() -> Check:
+    @parametrized(Inequality)
+    def spread(setting: Setting, power: float = 1.0) -> list[Any]:
+        """Return the largest error of the three bandwidths over the least one, as the paper prints them."""
+        column = figure1.FREQUENCIES.index(setting.shapes["t"])
+        errors = [(exact - figure1.PRINTED[s][column]) / exact**power for s, exact in figure1.BASELINES.items()]
+        return [(max(errors) / min(errors), always(1.5, "chen2016, Figure 1"))]
+
+    settings = tuple(Setting(f"t={t}", shapes={"t": t}) for t in figure1.FREQUENCIES)
+    return Check(
+        printed=Form(spread(), settings),
+        controls=(Control("absolute errors", spread(power=0.0), settings, "missing normalisation"),),
     )
 
 

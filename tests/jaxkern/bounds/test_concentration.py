@@ -59,11 +59,6 @@ EXACT = dict(gamma2=4.0, vbar2=2.0**-9, num_clusters=2, lipschitz=0, noise=1, op
             dict(EXACT, gamma_tilde2=3, bound=1, min_share=0.25),
             "gamma_tilde2 >= 1",
         ),
-        (
-            "misclassification_population",
-            dict(EXACT, gamma_tilde2=1e9, bound=1, min_share=0.25, t=1, num_points=600),
-            "num_points >= 576",
-        ),
         ("sphere_moment", dict(u=9, dim=3), "u <= 60"),
         (
             "isotropic_block_variance_upper",
@@ -89,12 +84,6 @@ def test_without_a_factor_k_means_is_exact_and_the_truncation_sharp():
 def test_without_its_constant_property_33_is_that_of_class_lc():
     words = {word: value for word, value in CASES["deviation"].words.items() if word != "c"}
     assert concentration.deviation(**words).probability == concentration.deviation(**words, c=0.5).probability
-
-
-def test_corollary_1_asks_for_a_separation_that_its_sample_can_show():
-    words = CASES["misclassification_population"].words | dict(gamma_tilde2=1e9)
-    largest = math.sqrt(math.sqrt(500 * 0.25) * 4 / (48 * 2.5))
-    assert wrong_edges(concentration.misclassification_population, words, f"bound <~ {largest}") == []
 
 
 def test_beyond_their_hypotheses_bounds_are_numbers():
