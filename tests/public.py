@@ -1291,3 +1291,24 @@ def _(c):
 def _(c):
     noise = measures.RadialNoise(c.shares)
     return measures.mean_kernel(c.kernel + kernels.Linear(), c.X, noise), noise.op_norm(c.X)
+
+
+CALLS = {**ENTRIES, **WAYS}
+GROUPS = {}
+"""The names in `CALLS` by program: small functions of one module that decompose nothing share one. Decompositions side
+by side may wait for each other: see docs/design.md."""
+SHARED = ("bounds.", "kernels.", "problems.", "gram and distances")
+
+for _name in CALLS:
+    _alone = _name in LONG | NO_GRADIENT or not _name.startswith(SHARED)
+    GROUPS.setdefault(_name if _alone else _name.rpartition(".")[0] or SHARED[-1], []).append(_name)
+
+
+def joined(group, dtype, seed):
+    """Return the functions of a group as one of {name: arguments}, and these."""
+    made = {name: CALLS[name](dtype, seed) for name in GROUPS.get(group, [group])}
+
+    def call(args):
+        return {name: function(*args[name]) for name, (function, _) in made.items()}
+
+    return call, {name: args for name, (_, args) in made.items()}

@@ -1,6 +1,7 @@
 """The float32 budget: errors stay within their limits, and docs/float32.md says what was measured."""
 
 import dataclasses
+import functools
 import re
 
 import jax.numpy as jnp
@@ -10,11 +11,12 @@ from tools import float32_budget as budget
 from tools.float32_budget import COLUMNS, PAGE, ROWS
 
 PART = {"sizes": ((12, 3),), "ratios": (1e-3, 1.0)}
+measured = functools.cache(lambda name: budget.measured(name, **PART))
 
 
 @pytest.mark.parametrize("name", ROWS)
 def test_a_part_of_the_grid_is_within_the_limits(name):
-    largest, (share, case) = budget.measured(name, **PART)
+    largest, (share, case) = measured(name)
     assert share <= 1, f"{share} of the limit at {case}"
     assert max(largest.values()) > 0  # float32 and float64 do differ
 
@@ -43,7 +45,7 @@ def test_the_page_is_what_is_measured_again(name):
     """On another platform the last digits may differ, and the order of magnitude may not."""
     line = next(line for line in budget.table_of(PAGE.read_text(encoding="utf-8")) if line.startswith(f"| {name} |"))
     written = [float(cell) for cell in re.split(r" (?<!\\)\| ", line.strip("| "))[2 : 2 + len(COLUMNS)]]
-    largest, _ = budget.measured(name, **PART)
+    largest, _ = measured(name)
     for column, error in zip(COLUMNS, written, strict=True):
         assert largest[column] <= 2 * error + 1, column
 

@@ -56,13 +56,6 @@ def test_inner_products_are_those_of_scikit_learn(dtype, rng):
     np.testing.assert_allclose(products(ours, X, X), theirs @ theirs.T, atol=tolerance(dtype))
 
 
-def test_products_with_a_landmark_are_exact(dtype, rng):
-    X, L = data(rng, dtype)
-    phi = features.nystrom(Gaussian(LENGTHSCALE), L)
-    np.testing.assert_allclose(products(phi, L, X), literal_gram(L, X, LENGTHSCALE), atol=tolerance(dtype))
-    np.testing.assert_allclose(products(phi, L, L), literal_gram(L, L, LENGTHSCALE), atol=tolerance(dtype))
-
-
 def test_functions_have_coordinates_in_an_orthonormal_system(dtype, rng):
     X, L = data(rng, dtype)
     kernel = Gaussian(LENGTHSCALE)
