@@ -27,8 +27,7 @@ def _bullet(scope: Scope) -> Check:
         setting = cloud.setting(f"{label}, k={rank}", numbers, shapes)
         return dataclasses.replace(setting, data={**setting.data, "tail": tail})
 
-    names = {"num_features": "size", "num_points": "n", "sketch_size": "rows"}
-    stream = bound_of(streaming.streaming_gram, **names)
+    stream = bound_of(streaming.streaming_gram, num_features="size", num_points="n", sketch_size="rows")
 
     def bound(setting: Setting) -> Bound:
         spectral = stream(setting)
