@@ -55,7 +55,7 @@ def frequent_directions_rowwise(*, residual_energy: Real, sketch_size: Real, ran
     -------
     Bound, deterministic, valid for 0 <= k < l.
 
-    Source: ghashami2016, Lemma 3.2, for the algorithm that its proof cites; claim ghashami2016:lem3.2-rowwise.
+    Source: ghashami2016, Lemma 3.2, for the algorithm that its proof cites; claim ghashami2016:lem3.2.
     """
     return _shrunk(residual_energy, sketch_size, rank, "ghashami2016, Lemma 3.2 (shrinking at l)")
 

@@ -257,11 +257,11 @@ def test_formulas_neither_link_nor_end_their_display():
 
 
 @pytest.mark.usefixtures("own_precision")
-def test_the_command_stores_a_run_and_builds_the_pages(report, tmp_path, capsys, monkeypatch, chosen):
+def test_the_command_stores_a_run_and_builds_the_pages(report, tmp_path, capsys, monkeypatch, chosen, registered):
     folder, docs = tmp_path / "run", tmp_path / "docs"
     folder.mkdir(), (docs / "theory").mkdir(parents=True)
     (folder / "report.json").write_text(json.dumps(report), encoding="utf-8")
-    monkeypatch.setattr(command.register, "claims", lambda: chosen)
+    monkeypatch.setattr(command.register, "claims", lambda: [*chosen, registered["kpotufe2020:eq12"]])
     assert command.main([str(folder), "--docs", str(docs)]) == 0
     written = sorted(path for path in docs.rglob("*") if path.is_file())
     assert [path.name for path in written] == ["atlas.json", "errata.md"]

@@ -134,7 +134,7 @@ def gram_frobenius_paired_bernstein(*, eps: Real, num_frequencies: Real, varianc
 def quadratic_form_shifted(*, eps: Real, num_features: Real, as_printed: bool = False) -> Bound:
     """Bound |x' (G - Ghat) x| / n by eps for one unit vector x and shifted features: 2 exp(-eps^2 m / 2).
 
-    As printed 2 exp(-2 eps^2 m), a factor 4 too much in the exponent, and false.
+    As printed in the last line of its proof 2 exp(-2 eps^2 m), a factor 4 too much in the exponent, and false.
 
     Parameters
     ----------

@@ -1,7 +1,6 @@
 """The points that the statements of ghashami2016 are tried on, in the order in which a stream brings them."""
 
 import functools
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -62,13 +61,6 @@ def clouds(data: Population | None, num_points: int = 32) -> tuple[Cloud, ...]:
         clusters(num_points * 5 // 8, num_points - num_points * 5 // 8),
         Cloud("skewed plane", kernels.Gaussian(1.0), plane),
     )
-
-
-def grid_then_cluster(first: int, second: int) -> Cloud:
-    """Return points of a grid, whose features are far from dependent, and copies of a point far away after them."""
-    side = math.isqrt(first - 1) + 1
-    grid = 2.0 * np.stack(np.divmod(np.arange(first), side), axis=1)
-    return Cloud("grid, then a point", kernels.Gaussian(1.0), np.concatenate([grid, np.full((second, 2), 50.0)]))
 
 
 def own(data: Population) -> Cloud:

@@ -86,14 +86,3 @@ def badly_scaled(statement: Statement, settings: Sequence[Setting], size: float)
 def enough_features(eps: float, delta: float, num_points: int, p: float, q: float) -> int:
     """Return m = (p + q eps) log(2 n / delta) / eps^2, rounded up: 9 and 8 as printed in Lemma 3.1."""
     return math.ceil((p + q * eps) * math.log(2 * num_points / delta) / eps**2)
-
-
-def stream_that_ends_late(size: int) -> tuple[Cloud, str, dict[str, float], dict[str, int]]:
-    """Return points whose last l / 2 = `size` / 2 rows Algorithm 1 ignores, with label, numbers and shapes.
-
-    With l = 4 / eps the sketch has eps / 2, and as much is left for the features. Every trial fails: delta is large.
-    """
-    cloud, half, delta = clouds.grid_then_cluster(size, size // 2), 2 / size, 0.5
-    m = enough_features(half, delta, cloud.num_points, 9, 8)
-    label = f"l={size}, eps={2 * half:g}, m={m}, delta={delta:g}"
-    return cloud, label, {"eps": half}, {"size": m, "rows": size}

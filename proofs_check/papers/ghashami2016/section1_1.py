@@ -119,10 +119,11 @@ def _nystrom_coherence(scope: Scope) -> Check:
 
 
 def _features_mean() -> Check:
-    def two_points(kernel: Any, r: float, K: float, scale: float = 1.0) -> Setting:
+    def two_points(kernel: Any, r: float, K: float, scale: float = 1.0, label: str = "") -> Setting:
         """Return points at distance r with K(x, y) = K, away from the origin."""
         points = jnp.asarray([[0.3, -0.2], [0.3 + 0.6 * r, -0.2 + 0.8 * r]], jnp.result_type(float))
-        name, data = f"two points at {r:g}, {type(kernel).__name__}", {"kernel": kernel, "points": points}
+        name = f"two points at {r:g}, {type(kernel).__name__}{label}"
+        data = {"kernel": kernel, "points": points}
         return Setting(name, data, {"scale": scale, "K": K}, {"size": 8})
 
     mean = Expectation(trials.inner_product, lambda s: s.numbers["K"], lambda s: 1.0, limits=lambda s: (-2.0, 2.0))
@@ -131,7 +132,8 @@ def _features_mean() -> Check:
     settings = (two_points(gaussian, 1.0, near), two_points(gaussian, 3.0, math.exp(-9 / 2)), laplacian)
     swapped = controls.changed(settings[:1], "gamma", data=lambda p: {**p, "kernel": kernels.Gaussian(0.5)})
     return Check(
-        printed=Form(mean, settings),
+        printed=Form(mean, (two_points(gaussian, 1.0, near / (2 * math.pi), label=" density"),)),
+        corrected=Form(mean, settings),
         controls=(
             Control("features without the root of two", mean, (two_points(gaussian, 1.0, near, 0.5),), "wrong factor"),
             Control("gamma for the lengthscale", mean, swapped, "swapped constants"),

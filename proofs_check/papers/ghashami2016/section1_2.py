@@ -24,26 +24,20 @@ Costs = Mapping[str, float]
 
 
 def _rnca_markov() -> Check:
-    n, delta = 100, 0.5
+    n, delta = 10**9, 0.5
 
     def probability(setting: Setting) -> tuple[float, float]:
         tail = trials.copies_tail(setting.numbers["m"], setting.numbers["eps"])
         return math.log(tail), math.log(setting.numbers["delta"])
 
-    def copies(formula: Callable[[float], float]) -> tuple[Setting, ...]:
-        sizes = {eps: math.ceil(formula(eps)) for eps in (1e-3, 1e-4)}
-        return tuple(
-            Setting(
-                f"{n} copies of a point, eps={eps:g}, m={m}, delta={delta:g}",
-                numbers={"eps": eps, "delta": delta, "m": float(m)},
-            )
-            for eps, m in sizes.items()
-        )
+    def copies(eps: float, size: float) -> Setting:
+        numbers = {"eps": eps, "delta": delta, "m": float(math.ceil(size))}
+        return Setting(f"{n:g} copies of a point, eps={eps:g}, m={numbers['m']:g}, delta={delta:g}", numbers=numbers)
 
-    few = copies(lambda eps: 0.05 / (delta * eps**2))
+    few, enough = (tuple(copies(eps, c / (delta * eps**2)) for eps in (1e-3, 1e-4)) for c in (0.05, 1.5))
     return Check(
-        printed=Form(Exact(probability), copies(lambda eps: 10 * math.log(n) / eps)),
-        corrected=Form(Exact(probability), copies(lambda eps: 1.5 / (delta * eps**2))),
+        printed=Form(Exact(probability), tuple(copies(5e-3 / c, c**2 * math.log(n) / 5e-3) for c in (1, 10, 100))),
+        corrected=Form(Exact(probability), enough),
         controls=(Control("a thirtieth of that", Exact(probability), few, "wrong factor"),),
     )
 
@@ -206,9 +200,16 @@ def _advantage() -> Check:
         Setting(f"{name}, d={d}, m=1000, l=50, k=10", numbers={"d": float(d), "m": 1000.0, "l": 50.0, "k": 10.0})
         for name, d in DATA_SETS
     )
+
+    def orders(setting: Setting) -> list[tuple[float, Bound]]:
+        """Compare the exact ratios over those printed, from above with 1 and from below with 1 / (1 + d)."""
+        d, m, l, k = (setting.numbers[name] for name in ("d", "m", "l", "k"))  # noqa: E741, the paper's letter
+        shares = [(d + m) / (d + rows) * rows / m for rows in (l, k)]
+        return lines([pair for share in shares for pair in ((share, 1.0), (1 / (share * (1 + d)), 1.0))], SOURCE)
+
     squared = ratios(lambda d, m, rows, k: [(d + m * m) / (d + rows), m / k])
     return Check(
-        printed=Form(ratios(lambda d, m, rows, k: [m / rows, m / k]), settings),
+        printed=Form(Inequality(orders), settings),
         corrected=Form(ratios(lambda d, m, rows, k: [(d + m) / (d + rows), (d + m) / (d + k)]), settings),
         controls=(Control("m^2 / l", squared, settings, "wrong power"),),
     )

@@ -9,8 +9,9 @@ import jax.numpy as jnp
 from scipy import stats
 
 from jaxkern import features, kernels
+from jaxkern.bounds import Bound
 from jaxkern.bounds import fourier as bounds
-from proofs_check.claim import Check, Control, Exact, Form, Rare, Setting, Tail
+from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Rare, Setting, Tail
 from proofs_check.engine import tilting
 from proofs_check.papers.ghashami2016 import trials
 from proofs_check.papers.ghashami2016.places import PAIRED, Scope, badly_scaled, two_sided
@@ -42,12 +43,6 @@ def _hoeffding() -> Check:
     )
 
 
-def _violation(setting: Setting) -> tuple[float, float]:
-    """Return the log-probability that |mean of m independent cos U| exceeds eps, U uniform, and the log of delta."""
-    tail = trials.copies_tail(setting.numbers["m"], setting.numbers["eps"])
-    return math.log(tail), math.log(setting.numbers["delta"])
-
-
 def _deviation(key: jax.Array, population: Any, numbers: Any, *, rows: int) -> jax.Array:
     """| |Phi' x|^2 - |Z' x|^2 | / n for n copies of a point and x = (1, ..., 1) / sqrt(n), by the library.
 
@@ -60,18 +55,21 @@ def _deviation(key: jax.Array, population: Any, numbers: Any, *, rows: int) -> j
 
 
 def _thm3_1(scope: Scope) -> Check:
-    def copies(eps: float, delta: float, factor: float) -> Setting:
-        m = math.ceil(factor * math.log(2 / delta) / eps**2)
+    def copies(eps: float, delta: float) -> Setting:
+        m = math.ceil(2 * math.log(2 / delta) / eps**2)
         name = f"copies of a point, eps={eps:g}, delta={delta:g}, m={m}"
         return Setting(name, numbers={"eps": eps, "delta": delta, "m": float(m), "scale": 1}, shapes={"rows": m})
 
+    def shape(setting: Setting) -> Bound:
+        delta, m = setting.numbers["delta"], setting.numbers["m"]
+        return Bound(math.sqrt(math.log(1 / delta) / m), 1 - delta, delta <= 0.5, "ghashami2016, Theorem 3.1")
+
     tail = Tail(_deviation, bound_of(bounds.quadratic_form_shifted, num_features="m"))
-    printed = tuple(copies(eps, delta, 1 / 2) for eps in (0.05, 0.1) for delta in (1e-2, 1e-3))
-    corrected = tuple(copies(eps, delta, 2) for eps in ((0.1, 0.2) if scope.full else (0.2,)) for delta in scope.deltas)
+    settings = tuple(copies(eps, delta) for eps in ((0.1, 0.2) if scope.full else (0.2,)) for delta in scope.deltas)
     return Check(
-        printed=Form(Exact(_violation), printed),
-        corrected=Form(tail, corrected),
-        controls=badly_scaled(tail, corrected[:1], corrected[0].numbers["m"]),
+        printed=Form(Calibrated(_deviation, shape, 1.06, 2.0), settings),
+        corrected=Form(tail, settings),
+        controls=badly_scaled(tail, settings[:1], settings[0].numbers["m"]),
     )
 
 

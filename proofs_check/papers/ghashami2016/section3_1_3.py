@@ -1,6 +1,7 @@
 """ghashami2016, Section 3.1.3: Lemmas 3.2 and 3.3 with the steps of their proofs, Theorem 3.2, Theorems D and E."""
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 
 import jax
@@ -12,10 +13,10 @@ from jaxkern import frequent_directions as fd
 from jaxkern import plan
 from jaxkern.bounds import Bound, streaming
 from proofs_check import controls
-from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
+from proofs_check.claim import Calibrated, Check, Control, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers.ghashami2016 import algorithm1, trials
 from proofs_check.papers.ghashami2016.clouds import Cloud
-from proofs_check.papers.ghashami2016.places import Scope, enough_features, stream_that_ends_late
+from proofs_check.papers.ghashami2016.places import Scope, enough_features
 from proofs_check.papers.shared import bound_of, lines, parametrized
 
 FEATURES = 24
@@ -77,25 +78,14 @@ def _lem3_2(scope: Scope) -> Check:
     attained = _rows("orthonormal rows twice", algorithm1.pairs_of_rows(8), 8)
     rank = _rows("rank 7", algorithm1.low_rank(7), 10)
     others = (rank, _rows("decaying", algorithm1.decaying(), 8), *_feature_streams(scope.streams, 8))
-    printed = functools.partial(streaming.frequent_directions, as_printed=True)
-    largest = _outside(streaming.frequent_directions, lambda size: 1)
+    cited = functools.partial(streaming.frequent_directions, as_printed=True)
     return Check(
-        printed=Form(_outside(printed, _half), (attained, rank)),
+        printed=Form(_outside(streaming.frequent_directions_rowwise, lambda size: size), (attained, *others)),
         corrected=Form(_outside(streaming.frequent_directions, _half), (attained, *others)),
         controls=(
-            Control("the largest singular value subtracted", largest, others, "wrong operator"),
+            Control("as printed, shrunk at l / 2", _outside(cited, _half), (attained, rank), "wrong operator"),
             Control("l / 2 + 1 for l / 2", _outside(one_more, _half), (attained,), "n for n - 1"),
         ),
-    )
-
-
-def _lem3_2_rowwise(scope: Scope) -> Check:
-    formula = streaming.frequent_directions_rowwise
-    attained = _rows("orthonormal rows twice", algorithm1.pairs_of_rows(8), 8)
-    settings = (attained, _rows("rank 7", algorithm1.low_rank(7), 10), *_feature_streams(scope.streams, 8))
-    return Check(
-        printed=Form(_outside(formula, lambda size: size), settings),
-        controls=(Control("shrunk at l / 2", _outside(formula, _half), settings, "wrong operator"),),
     )
 
 
@@ -274,19 +264,23 @@ def _last_half_dropped(statement: Tail, setting: Setting) -> Control:
 def _thm3_2(scope: Scope) -> Check:
     size, share = 20, 0.2
     names = {"num_features": "size", "num_points": "n", "sketch_size": "rows"}
-    literal, label, numbers, shapes = stream_that_ends_late(size)
-    printed = Tail(trials.literal_stream_error, bound_of(streaming.streaming_gram, **names, as_printed=True))
 
     def at(delta: float) -> Setting:
         m = enough_features(share, delta, scope.stream.num_points, 2, 4 / 3)
         shapes = {"size": m, "paired": 0, "rows": size, "shrink_at": size // 2}
-        numbers = {"eps": share, "seen": scope.stream.num_points}
+        numbers = {"eps": share, "delta": delta, "seen": scope.stream.num_points}
         return scope.stream.setting(f"l={size}, m={m}, delta={delta:g}", numbers, shapes)
+
+    def shape(setting: Setting) -> Bound:
+        """Return eps / 2 at m = 4 log(n / delta) / eps^2, what l = 4 / eps leaves of eps for the features."""
+        n, delta, m = setting.numbers["n"], setting.numbers["delta"], setting.shapes["size"]
+        valid = n >= 2 and delta <= 0.5
+        return Bound(math.sqrt(math.log(n / delta) / m), 1 - delta, valid, "ghashami2016, Theorem 3.2")
 
     settings = tuple(map(at, scope.deltas))
     corrected = Tail(trials.stream_error, bound_of(streaming.streaming_gram, **names))
     return Check(
-        printed=Form(printed, (literal.setting(label, numbers, shapes),)),
+        printed=Form(Calibrated(trials.stream_excess, shape, 0.0, 4.5), settings),
         corrected=Form(corrected, settings),
         controls=(_last_half_dropped(corrected, settings[0]),),
     )

@@ -11,10 +11,10 @@ import numpy as np
 
 from jaxkern.bounds import Bound, streaming
 from proofs_check import controls
-from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
+from proofs_check.claim import Calibrated, Check, Control, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers.ghashami2016 import trials
 from proofs_check.papers.ghashami2016.clouds import Cloud, clusters, tails
-from proofs_check.papers.ghashami2016.places import Scope, enough_features, stream_that_ends_late
+from proofs_check.papers.ghashami2016.places import Scope, enough_features
 from proofs_check.papers.shared import bound_of, lines, parametrized
 
 
@@ -27,29 +27,30 @@ def _bullet(scope: Scope) -> Check:
         setting = cloud.setting(f"{label}, k={rank}", numbers, shapes)
         return dataclasses.replace(setting, data={**setting.data, "tail": tail})
 
-    def tail_of(as_printed: bool) -> Tail:
-        names = {"num_features": "size", "num_points": "n", "sketch_size": "rows"}
-        stream = bound_of(streaming.streaming_gram, **names, as_printed=as_printed)
+    stream = bound_of(streaming.streaming_gram, num_features="size", num_points="n", sketch_size="rows")
 
-        def bound(setting: Setting) -> Bound:
-            spectral = stream(setting)
-            right = streaming.best_rank(tail=0.0, spectral=spectral.value, rank=rank, as_printed=as_printed)
-            return Bound(right.value, spectral.probability, spectral.valid, "ghashami2016, Section 3")
+    def bound(setting: Setting) -> Bound:
+        spectral = stream(setting)
+        right = streaming.best_rank(tail=0.0, spectral=spectral.value, rank=rank)
+        return Bound(right.value, spectral.probability, spectral.valid, "ghashami2016, Section 3")
 
-        return Tail(trials.stream_rank_excess, bound)
+    def shape(setting: Setting) -> Bound:
+        """Return eps sqrt(k) where half of eps is the root of log(n / delta) / m and half of it is 1 / l."""
+        n, delta, sizes = setting.numbers["n"], setting.numbers["delta"], setting.shapes
+        eps = math.sqrt(math.log(n / delta) / sizes["size"]) + 1 / sizes["rows"]
+        return Bound(math.sqrt(rank) * eps, 1 - delta, n >= 2 * delta, "ghashami2016, Section 3")
 
     def at(delta: float) -> Setting:
         # The larger cluster comes last, so that it is the first direction of G.
         cloud, share, rows = clusters(12, 116), 0.12, 64
         m = enough_features(share, delta, cloud.num_points, 2, 4 / 3)
         shapes = {"size": m, "rows": rows, "shrink_at": rows // 2}
-        return with_tail(cloud, f"l={rows}, m={m}, delta={delta:g}", {"eps": share}, shapes)
+        return with_tail(cloud, f"l={rows}, m={m}, delta={delta:g}", {"eps": share, "delta": delta}, shapes)
 
-    literal, label, numbers, shapes = stream_that_ends_late(20)
-    corrected, settings = tail_of(as_printed=False), tuple(map(at, scope.deltas))
+    corrected, settings = Tail(trials.stream_rank_excess, bound), tuple(map(at, scope.deltas))
     dropped = controls.changed(settings[:1], "the first cluster seen", numbers={"seen": 12.0})
     return Check(
-        printed=Form(tail_of(as_printed=True), (with_tail(literal, label, numbers, {**shapes, "shrink_at": 0}),)),
+        printed=Form(Calibrated(trials.stream_rank_excess, shape, 0.0, 8 * math.sqrt(2)), settings),
         corrected=Form(corrected, settings),
         controls=(Control("the last rows dropped", corrected, dropped, "rows dropped"),),
     )

@@ -46,17 +46,12 @@ def _crossover_frobenius() -> Check:
         G, doubled = setting.data["gram"], setting.data["doubled"]
         return [loss / trials.features_mean_square(G, doubled, c) for c, loss in enumerate(_losses(G, first), 1)]
 
-    def somewhere(setting: Setting) -> list[tuple[float, Bound]]:
-        """Return the smallest ratio of RNCA's mean square to Nystrom's, which a crossing brings to 1 at most."""
-        return lines([(min(1 / ratio for ratio in ratios(setting)), 1.0)], "ghashami2016, Section 4")
-
     @parametrized(Inequality)
     def everywhere(setting: Setting, first: bool) -> list[tuple[float, Bound]]:
         return lines([(ratio, 1.0) for ratio in ratios(setting, first)], "jaxkern, Theorem I of ghashami2016")
 
     settings = clouds.small_grams()
     return Check(
-        printed=Form(Inequality(somewhere), settings),
         corrected=Form(everywhere(first=False), settings),
         controls=(Control("the first points as landmarks", everywhere(first=True), settings, "wrong law"),),
     )
@@ -83,9 +78,6 @@ def _test_ratio() -> Check:
     def ratio(d: float, m: float) -> float:
         return (m * d + m * m) / (d * m)
 
-    def orders_of_magnitude(setting: Setting) -> list[tuple[float, Bound]]:
-        return lines([(1.0, ratio(**setting.numbers) / 100)], "ghashami2016, Section 4")
-
     @parametrized(Identity)
     def exact(setting: Setting, offset: float) -> np.ndarray:
         d, m = setting.numbers["d"], setting.numbers["m"]
@@ -93,7 +85,5 @@ def _test_ratio() -> Check:
 
     settings = tuple(Setting(f"{name}, d={d}, c=m=1000", numbers={"d": float(d), "m": 1000.0}) for name, d in DATA_SETS)
     return Check(
-        printed=Form(Inequality(orders_of_magnitude), settings),
-        corrected=Form(exact(1.0), settings),
-        controls=(Control("c / d", exact(0.0), settings, "term left out"),),
+        corrected=Form(exact(1.0), settings), controls=(Control("c / d", exact(0.0), settings, "term left out"),)
     )

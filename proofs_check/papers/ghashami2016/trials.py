@@ -8,7 +8,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import solve_triangular
 from scipy import special
 
 from jaxkern import features, kernels, landmarks
@@ -72,32 +71,16 @@ def _streamed(
     return pca.finalize(pca.update(pca.init(), points, weights), num_components=rows)(points)
 
 
-def literal_stream_error(key: jax.Array, population: Any, numbers: Any, *, size: int, rows: int) -> jax.Array:
-    """The same for Algorithm 1 to the letter, shifted features and at most 3 l / 2 points."""
-    del numbers
-    Y = _literally_streamed(key, population, size, rows)
-    return _norm((population["gram"] - matmul(Y, Y.T)) / Y.shape[0])
-
-
-def _literally_streamed(key: jax.Array, population: Any, size: int, rows: int) -> jax.Array:
-    """Y with Gtilde = Y Y' for Algorithm 1 to the letter, shifted features and at most 3 l / 2 points.
-
-    The buffer is full after l points, of which at most l / 2 - 1 rows are left, and is never full again: W spans the
-    first l rows of Z, so Gtilde = C M^-1 C' with the first l columns C of Z Z' and the first l rows M of C.
-    """
-    Z = draw(key, population, size, 0)(population["points"])
-    C = matmul(Z, Z[:rows].T)
-    return solve_triangular(jnp.linalg.cholesky(C[:rows]), C.T, lower=True).T
+def stream_excess(key: jax.Array, population: Any, numbers: Any, *, rows: int, **shapes: int) -> jax.Array:
+    """The same without 2 / l, what a sketch of l = `rows` rows of norm 1 may lose."""
+    return stream_error(key, population, numbers, rows=rows, **shapes) - 2 / rows
 
 
 def stream_rank_excess(
     key: jax.Array, population: Any, numbers: Any, *, size: int, rows: int, shrink_at: int, rank: int
 ) -> jax.Array:
-    """(|G - Gtilde_k|_F - |G - G_k|_F) / n, k = `rank`, for the library's stream or, `shrink_at` 0, to the letter."""
-    if shrink_at:
-        Y = _streamed(key, population, numbers, size, 0, rows, shrink_at)
-    else:
-        Y = _literally_streamed(key, population, size, rows)
+    """(|G - Gtilde_k|_F - |G - G_k|_F) / n, k = `rank`, for the library's stream of shifted features."""
+    Y = _streamed(key, population, numbers, size, 0, rows, shrink_at)
     values, vectors = eigh(matmul(Y, Y.T))
     leading = vectors[:, :rank]
     E = population["gram"] - matmul(leading * values[None, :rank], leading.T)

@@ -21,9 +21,6 @@ def _assumption1() -> Check:
     def uncentred(law: TwoGroups) -> tuple[float, float]:
         return float(np.linalg.norm(law.weights @ law.features)) / math.sqrt(law.kappa), 0.0
 
-    def centring(setting: Setting) -> list[tuple[float, Bound]]:
-        return lines([uncentred(setting.data)], "kpotufe2020, Assumption 1")
-
     def markov(power: float) -> Sides:
         def sides(setting: Setting) -> list[tuple[float, Bound]]:
             law: TwoGroups = setting.data
@@ -42,7 +39,6 @@ def _assumption1() -> Check:
 
     centred = at(four_atoms(), two_clusters(), two_clusters(0.5))
     return Check(
-        printed=Form(Inequality(centring), at(two_clusters(centred=False))),
         corrected=Form(Inequality(markov(1.0)), centred),
         controls=(Control("without 1 / epsilon", Inequality(markov(0.0)), centred, "wrong power"),),
     )

@@ -14,11 +14,14 @@ from proofs_check.papers.ghashami2016 import section3_1_3
 from proofs_check.papers.ghashami2016.places import Scope
 
 
-def test_lemma_3_2_is_off_by_two_and_attained_when_corrected(compared):
+def test_lemma_3_2_is_off_by_two_for_algorithm_1_and_attained_when_corrected(claims, compared):
     """12 batches of 4 orthonormal rows, each twice: |A|_F^2 = 96, each of 4 squared singular values is 24."""
-    printed = compared("ghashami2016:lem3.2", "printed", 0)
-    np.testing.assert_allclose(printed[:, 0], 24 / 96, rtol=1e-12)
+    printed, control = compared("ghashami2016:lem3.2", "printed", 0), claims["ghashami2016:lem3.2"].controls[0]
+    for_algorithm_1 = control.statement.sides(jax.random.key(0), control.settings[0])
+    np.testing.assert_allclose([left for left, _ in for_algorithm_1], 24 / 96, rtol=1e-12)
     np.testing.assert_allclose(printed[:, 1], [max(4 - k, 0) / 4 / (8 - k) for k in range(8)], atol=1e-12)
+    np.testing.assert_allclose([right.value for _, right in for_algorithm_1], printed[:, 1])
+    assert np.all(printed[:4, 0] <= printed[:4, 1])
     corrected = compared("ghashami2016:lem3.2", "corrected", 0)
     np.testing.assert_allclose(corrected, np.full((4, 2), 1 / 4), rtol=1e-12)
 
