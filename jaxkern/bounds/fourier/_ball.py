@@ -49,7 +49,7 @@ def lipschitz_squared(*, radius: Real, dim: Real, num_frequencies: Real, tau: Re
     """Bound the Lipschitz constant of Dhat^2 over differences of length <= radius by 2 radius |A|, A = sum w w' / t.
 
     And |A| <= (1 + (sqrt(dim) + sqrt(2 tau)) / sqrt(t))^2. The paper has O(radius t sqrt(dim) log n), from
-    |w_i|^2 = O(log n), which is false in high dimensions.
+    |w_i|^2 = O(log n), with n the size of a net, so that log n >= dim; this has neither the factor t nor the logarithm.
 
     Parameters
     ----------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -241,9 +240,10 @@ def _bandwidth() -> Check:
         spheres = Spheres.of(radii, d, tau)
         return -math.log(spheres.separation), math.log(spheres.variance / spheres.separation)
 
-    def increase(setting: Setting) -> Pairs:
-        """1 / gamma^2 and vbar^2 / gamma^2 over what they are for twice the bandwidth, from 0.7 to 2.8."""
-        values = [logs(setting.data, 0.7 * 2**i) for i in range(3)]
+    @parametrized(Inequality)
+    def increase(setting: Setting, least: float = 10.0) -> Pairs:
+        """1 / gamma^2 and vbar^2 / gamma^2 over what they are for twice the bandwidth, three times from the least."""
+        values = [logs(setting.data, least * 2**i) for i in range(4)]
         return [
             (math.exp(before - after), always(1, "amini2021, after (32)"))
             for first, second in itertools.pairwise(values)
@@ -263,9 +263,12 @@ def _bandwidth() -> Check:
 
     settings = tuple(Setting(f"radii {radii}, d={d}", radii) for radii in ((1.0, 5.0, 10.0), (1.0, 3.0, 4.0)))
     return Check(
-        printed=Form(Inequality(increase), settings),
+        printed=Form(increase(), settings),
         corrected=Form(sides(), settings),
-        controls=(Control("twice the limit", sides(level=2.0), settings, "wrong factor"),),
+        controls=(
+            Control("twice the limit", sides(level=2.0), settings, "wrong factor"),
+            Control("small bandwidths", increase(least=0.7), settings, "hypothesis broken"),
+        ),
     )
 
 
@@ -297,15 +300,23 @@ def _consistency() -> Check:
 
 
 def _radial_variance() -> Check:
-    @parametrized(Inequality)
-    def sides(setting: Setting, formula: Callable[..., Bound]) -> Pairs:
-        """The variance in units of the bound."""
+    def variance_at(setting: Setting) -> float:
         r, q, d = setting.numbers["r"], setting.numbers["q"], setting.shapes["d"]
         a, weights = laws.cosines(d)
         values = laws.radial_mean(a, r, q, NOISE, TAU, d)
-        variance = float(weights @ (values - weights @ values) ** 2)
+        return float(weights @ (values - weights @ values) ** 2)
+
+    def printed(setting: Setting) -> Pairs:
+        """The order u_k^2 u_l^2 / (tau^4 d), with constants that depend on the radii: within 2 of (r_k r_l)^2."""
+        order = formula(**sphere_parameters(setting), as_printed=True)
+        ratio = variance_at(setting) / (order.value * (setting.numbers["r"] * setting.numbers["q"]) ** 2)
+        return lines([(ratio, 2), (0.5, ratio)], order.source)
+
+    @parametrized(Inequality)
+    def sides(setting: Setting, formula: Callable[..., Bound]) -> Pairs:
+        """The variance in units of the bound."""
         right = formula(**sphere_parameters(setting))
-        return [(variance / right.value, laws.rescaled(right, 1 / right.value))]
+        return [(variance_at(setting) / right.value, laws.rescaled(right, 1 / right.value))]
 
     def squared_dimension(*, dim: float, **others: Any) -> Bound:
         return formula(**others, dim=dim**2)
@@ -313,7 +324,7 @@ def _radial_variance() -> Check:
     settings = two_spheres(10, 50, 200)
     formula = concentration.radial_block_variance
     return Check(
-        printed=Form(sides(formula=functools.partial(formula, as_printed=True)), settings),
+        printed=Form(Inequality(printed), two_spheres(500, 1000, 2000)),
         corrected=Form(sides(formula=formula), settings),
         controls=(Control("d^2 for d", sides(formula=squared_dimension), settings, "wrong power"),),
     )

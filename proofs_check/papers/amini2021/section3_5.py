@@ -86,12 +86,17 @@ def _information() -> Check:
         ]
 
     @parametrized(Inequality)
-    def sides(setting: Setting, level: float = 1.0) -> Pairs:
-        return lines(((info, level * right) for info, right in pairs_of(setting.name)), "amini2021, Section 3.5")
+    def sides(setting: Setting, level: float = 1.0, upwards: bool = True) -> Pairs:
+        """Information is at most the accuracy, and the other way round where two of three clusters are merged."""
+        pairs = [(info, level * right) for info, right in pairs_of(setting.name)]
+        turned = upwards and setting in merged
+        return lines((pair[::-1] if turned else pair for pair in pairs), "amini2021, Section 3.5")
 
     merged, equal = (Setting("three clusters, two merged"),), (Setting("two clusters of 6"),)
     return Check(
-        printed=Form(sides(), merged),
-        corrected=Form(sides(), equal),
-        controls=(Control("three quarters of the accuracy", sides(level=0.75), equal, "wrong factor"),),
+        corrected=Form(sides(), (*equal, *merged)),
+        controls=(
+            Control("three quarters of the accuracy", sides(level=0.75), equal, "wrong factor"),
+            Control("the same for merged clusters", sides(upwards=False), merged, "hypothesis broken"),
+        ),
     )

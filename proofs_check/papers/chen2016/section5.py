@@ -3,6 +3,7 @@
 `docs/theory/chen2016.md` derives every correction.
 """
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -16,9 +17,8 @@ from scipy import stats
 from jaxkern import features, kernels
 from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
-from proofs_check.claim import Check, Control, Exact, Form, Identity, Inequality, Setting, Tail
+from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers.chen2016 import places, trials
-from proofs_check.papers.chen2016.laws import chi_square_outside
 from proofs_check.papers.shared import always, as_residual, at_most_one, bound_of, parametrized, real, rng_of
 
 FOR_THE_BALL = bound_of(fourier.ball, num_frequencies="t", dim="d", diameter="M", tau="tau")
@@ -99,10 +99,11 @@ def _lemma_5_1_proof() -> Check:
 
 
 def _corollary_5_1(scope: places.Scope) -> Check:
-    def one_frequency(setting: Setting) -> tuple[float, float]:
-        """For t = 1 the Lipschitz constant over |Delta| <= c tends to 2 c |w|^2 as c shrinks."""
-        d, n, constant = (setting.numbers[k] for k in ("d", "n", "C"))
-        return float(stats.chi2.logsf(constant * math.sqrt(d) * math.log(n) / 2, d)), -math.log(n)
+    def shape(setting: Setting) -> Bound:
+        """c t sqrt(d) ln n with n = 1 / delta, the size of a net: ln n >= d."""
+        n = setting.numbers
+        value = n["radius"] * n["t"] * math.sqrt(n["d"]) * math.log(1 / n["delta"])
+        return Bound(value, 1 - n["delta"], math.log(1 / n["delta"]) >= n["d"], "chen2016, Corollary 5.1, shape")
 
     def statement(dimensions: float) -> Tail:
         def bound(setting: Setting) -> Bound:
@@ -112,18 +113,15 @@ def _corollary_5_1(scope: places.Scope) -> Check:
 
         return Tail(trials.lipschitz, bound)
 
-    printed = []
-    for constant in (1.0, 10.0, 1000.0):
-        d = float(math.ceil((constant * math.log(1000)) ** 2))
-        printed.append(Setting(f"t=1, d={d:g}, n=1000, C={constant:g}", numbers={"d": d, "n": 1e3, "C": constant}))
     settings = []
-    for t, d in ((40, 1), (100, 20)):
+    for t, d in ((1, 1), (10, 2), (40, 1), (100, 20)):
         for delta in scope.deltas:
             numbers = {"t": float(t), "d": float(d), "delta": delta, "radius": 1.0}
             settings.append(Setting(f"t={t}, d={d}, delta={delta:g}", None, numbers, {"rows": t, "dim": d}))
+    few, settings = settings[: 2 * len(scope.deltas)], settings[2 * len(scope.deltas) :]
     many = tuple(settings[len(scope.deltas) :])
     return Check(
-        printed=Form(Exact(one_frequency), tuple(printed)),
+        printed=Form(Calibrated(trials.lipschitz, shape, 4.0, 2 * (2 + math.sqrt(2)) ** 2), tuple(few)),
         corrected=Form(statement(1.0), tuple(settings)),
         controls=(Control("no dimension", statement(0.0), many, "term left out"),),
     )
@@ -138,18 +136,17 @@ def _corollary_5_1_proof() -> Check:
 
         return Exact(probability)
 
-    def setting(d: float, t: float, n: float, constant: float) -> Setting:
-        numbers = {"d": d, "t": t, "n": n, "C": constant, "delta": 1 / n}
-        return Setting(f"d={d:g}, t={t:g}, n={n:g}, C={constant:g}", numbers=numbers)
+    def setting(d: float, t: float, n: float) -> Setting:
+        return Setting(f"d={d:g}, t={t:g}, n={n:g}", numbers={"d": d, "t": t, "n": n, "delta": 1 / n})
 
     def union(*, t: float, delta: float, d: float = 0.0, **_: float) -> float:
         return (math.sqrt(d) + math.sqrt(2 * math.log(t / delta))) ** 2
 
-    printed = tuple(setting(float(math.ceil(2 * c * math.log(100) + 10)), 1.0, 100.0, c) for c in (1.0, 10.0, 1e3))
-    settings = tuple(setting(d, t, 100.0, 0.0) for d in (1.0, 10.0, 1000.0) for t in (1.0, 100.0))
+    printed = tuple(setting(d, 1.0, math.ceil(math.exp(max(d, 4.0)))) for d in (1.0, 4.0, 10.0, 100.0))
+    settings = tuple(setting(d, t, 100.0) for d in (1.0, 10.0, 1000.0) for t in (1.0, 100.0))
     no_dimension = statement(lambda d, **numbers: union(**numbers))
     return Check(
-        printed=Form(statement(lambda C, n, **_: C * math.log(n)), printed),
+        printed=Form(statement(lambda n, **_: (1 + math.sqrt(2)) ** 2 * math.log(n)), printed),
         corrected=Form(statement(union), settings),
         controls=(Control("no dimension", no_dimension, settings, "term left out"),),
     )
@@ -274,45 +271,43 @@ def _frequencies_for_the_ball(dim: int, diameter: float, delta: float) -> tuple[
     return places.fewest(functools.partial(fourier.ball, eps=0.3, dim=dim, diameter=diameter, tau=tau), delta), tau
 
 
-def _corollary_5_2(scope: places.Scope) -> Check:
-    def too_few(setting: Setting) -> tuple[float, float]:
-        """In the limit of small differences, one dimension: the ratio of squares is chi2_t / t."""
-        s = setting.numbers
-        return chi_square_outside(s["t"], (1 - s["eps"]) ** 2, (1 + s["eps"]) ** 2), s["log_delta"]
+def _asked(dim: int, diameter: float, delta: float, log: float) -> Setting:
+    """Return a ball with the frequencies of Section 5 for a constant of one: d / eps^2 times a logarithm."""
+    t = math.ceil(dim * log / 0.3**2)
+    name = f"d={dim}, M={diameter:g}, eps=0.3, delta={delta:g}, as many as are asked for, t={t}"
+    setting = _ball_setting(name, dim, diameter, t, 0.0)
+    return dataclasses.replace(setting, numbers={**setting.numbers, "delta": delta, "log": log})
 
-    printed = []
-    for constant in (1.0, 10.0, 100.0):
-        t = math.ceil(constant * 4 * math.log(2))
-        numbers = {"t": float(t), "eps": 0.5, "log_delta": -2.0 * t}
-        printed.append(Setting(f"d=1, eps=0.5, C={constant:g}, t={t}, delta=exp({-2.0 * t:g})", numbers=numbers))
+
+def _in_units(setting: Setting) -> Bound:
+    s = setting.numbers
+    return Bound(math.sqrt(s["d"] * s["log"] / s["t"]), 1 - s["delta"], s["M"] >= 1, "chen2016, Section 5, shape")
+
+
+def _corollary_5_2(scope: places.Scope) -> Check:
     corrected = []
     for delta in scope.deltas:
         t, tau = _frequencies_for_the_ball(1, 1.0, delta)
         corrected.append(_ball_setting(f"d=1, eps=0.3, delta={delta:g}, t={t}", 1, 1.0, t, tau))
     eight = (_ball_setting(f"d=8, eps=0.3, t={_single()}", 8, 1.0, _single(), 1.0),)
     control = Tail(trials.error_over_ball, FOR_ONE_PAIR)
+    asked = tuple(_asked(dim, 1.0, delta, math.log(dim / 0.3)) for dim in (1, 2) for delta in scope.deltas)
     return Check(
-        printed=Form(Exact(too_few), tuple(printed)),
+        printed=Form(Calibrated(trials.error_over_ball, _in_units, 0.0, 31 * math.sqrt(1 + math.log2(100))), asked),
         corrected=Form(Tail(trials.error_over_ball, FOR_THE_BALL), tuple(corrected)),
         controls=(Control("the frequencies of a single pair, in 8 dimensions", control, eight, "term left out"),),
     )
 
 
 def _theorem_5_1(scope: places.Scope) -> Check:
-    def too_few(setting: Setting) -> tuple[float, float]:
-        """One frequency, and differences that shrink to 0; in two dimensions some difference is orthogonal to it."""
-        d, eps, delta = (setting.numbers[k] for k in ("d", "eps", "delta"))
-        inside = stats.chi2.cdf(1 + eps, 1) - stats.chi2.cdf(1 - eps, 1) if d == 1 else 0.0
-        return math.log1p(-inside), math.log(delta)
-
     def over(dim: int, diameter: float, delta: float, t: int, tau: float) -> Setting:
         return _ball_setting(f"d={dim}, M={diameter:g}, eps=0.3, delta={delta:g}, t={t}", dim, diameter, t, tau)
 
-    printed = []
-    for d in (1.0, 2.0):
-        size = d / 0.04 * math.log(d * 1e-3 / (0.2 * 0.1))
-        name = f"d={d:g}, M=0.001, eps=0.2, delta=0.1: {size:.3g} C frequencies asked for, t=1"
-        printed.append(Setting(name, numbers={"d": d, "eps": 0.2, "delta": 0.1}))
+    asked = tuple(
+        _asked(dim, diameter, delta, math.log(dim * diameter / (0.3 * delta)))
+        for dim, diameter in ((1, 1.0), (1, 5.0), (2, 10.0))
+        for delta in scope.deltas
+    )
     corrected = tuple(
         over(dim, diameter, delta, *_frequencies_for_the_ball(dim, diameter, delta))
         for dim, diameter in ((1, 5.0), (2, 1.0))
@@ -321,7 +316,7 @@ def _theorem_5_1(scope: places.Scope) -> Check:
     statement = Tail(trials.error_over_ball, FOR_THE_BALL)
     eight = (over(8, 0.1, places.DELTA, _single(), math.log(6 / places.DELTA)),)
     return Check(
-        printed=Form(Exact(too_few), tuple(printed)),
+        printed=Form(Calibrated(trials.error_over_ball, _in_units, 1.0, 31.0), asked),
         corrected=Form(statement, corrected),
         controls=(
             Control("one frequency, repeated", statement, controls.one_draw(corrected[:1]), "reused key"),

@@ -149,12 +149,12 @@ def packing(dim: int, ratio: float, seed: int) -> int:
 
 def _lemma_6_1_proof() -> Check:
     def grid(setting: Setting) -> list[Any]:
-        """ln of the claimed number of points, and of the volume that cubes around the points of the grid fill."""
+        """Half of ln of the claimed number of points, and ln of a volume that cubes around the points must fill."""
         d, radius, eps = (setting.numbers[k] for k in ("d", "M", "eps"))
         volume = d / 2 * math.log(math.pi) - special.gammaln(d / 2 + 1)
-        most = volume + d * math.log(radius / math.sqrt(2 * math.log(1 / eps)) + math.sqrt(d) / 2)
-        claimed = d * math.log(radius / math.log(1 / eps))
-        return [(claimed / d, always(most / d, "points of a grid in a ball"))]
+        least = volume + d * math.log(radius / math.sqrt(2 * math.log(1 / eps)) - math.sqrt(d) / 2)
+        claimed = d * math.log(radius / math.log(1 / eps)) / 2
+        return [(claimed / d, always(least / d, "points of a grid in a ball"))]
 
     def packed(factor: float) -> Inequality:
         def holds(setting: Setting) -> list[Any]:

@@ -72,18 +72,20 @@ def relative_residual() -> Check:
 
         return Inequality(both)
 
-    printed = []
+    shrinking = []
     for constant, k in ((6.0, 6), (60.0, 8), (600.0, 11)):
         eps, n = 0.3, k + 1
         t = math.ceil(constant * math.log(n) / eps**2)
         name = f"{n} points of a line, k={k}, eps=0.3, t={t}, C={constant:g}"
-        printed.append(Setting(name, None, {"eps": eps, "n": float(n)}, {"rows": t, "components": k}))
+        shrinking.append(Setting(name, None, {"eps": eps, "n": float(n)}, {"rows": t, "components": k}))
     X = real(np.random.default_rng(3).standard_normal((40, 3)))
     settings = tuple(Setting(f"40 points, t={t}", X, {}, {"t": t}) for t in (15, 60))
     return Check(
-        printed=Form(Tail(trials.tail_ratio, bound), tuple(printed)),
         corrected=Form(additive(times=True), settings),
-        controls=(Control("without the factor k", additive(times=False), settings, "term left out"),),
+        controls=(
+            Control("without the factor k", additive(times=False), settings, "term left out"),
+            Control("the error of distances", Tail(trials.tail_ratio, bound), tuple(shrinking), "wrong operator"),
+        ),
     )
 
 
@@ -102,7 +104,6 @@ def _rate_of_residuals() -> Check:
         return Rate(trials.residual_bias, "t", exponent, 0.15)
 
     return Check(
-        printed=Form(rate(-2.0), settings),
         corrected=Form(rate(-1.0), settings),
         controls=(Control("a rate of 1 / sqrt(t), that of noise", rate(-0.5), settings, "wrong power"),),
     )

@@ -1,12 +1,14 @@
 """Settings and constants of single claims of chen2016, against literal constructions."""
 
 import dataclasses
+import itertools
 import math
 
 import jax
 import numpy as np
 import pytest
 
+from jaxkern.bounds import fourier
 from proofs_check.claim import Setting
 from proofs_check.papers.chen2016 import section6, trials
 
@@ -47,10 +49,20 @@ def test_the_constants_of_lemma_3_3_suffice():
         assert squares + math.exp(np.min(logs) + L) <= 4
 
 
+def test_the_constants_of_section_5_and_of_the_additive_ball_suffice():
+    """Theorem C at t = 150 d L / eps^2, with the choices of its proof; the sum of the chaining argument."""
+    for d, M, eps, delta in itertools.product((1, 3, 100), (1.0, 1e4), (1e-3, 0.1, 0.5), (0.5, 1e-9)):
+        t = 150 * d * math.log(d * M / (eps * delta)) / eps**2
+        ball = fourier.ball(eps=eps, num_frequencies=t, dim=d, diameter=M, tau=math.log(6 / delta))
+        assert ball.valid and ball.probability >= 1 - delta
+    steps = math.sqrt(26.3) * sum(2.0**-k * math.sqrt(3.59 + k) for k in range(1, 60))
+    assert math.sqrt(7.18) + steps < 14.8 and 14.8 + math.sqrt(2) < 17
+
+
 def test_one_line_of_points_succeeds_as_often_as_one_pair(claims, rng):
     """Theorem 3.1 in one dimension: eight points near zero, the same 30 frequencies for all pairs."""
-    setting = claims["chen2016:thm3.1"].printed.settings[0]
-    exact = math.exp(claims["chen2016:thm3.1"].printed.statement.probability(setting)[0])
+    form = claims["chen2016:thm3.1"].corrected
+    exact = 1 - math.exp(form.statement.probability(form.settings[-1])[0])
     count, x = 20_000, 1e-4 * rng.standard_normal(8)
     gaps = (x[:, None] - x)[np.triu_indices(8, 1)]
     w = rng.standard_normal((count, 30, 1))
