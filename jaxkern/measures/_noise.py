@@ -18,7 +18,7 @@ from jax import lax
 from jax.scipy.linalg import solve_triangular
 
 from jaxkern import checks
-from jaxkern._distances import squared_distances
+from jaxkern._distances import squared_distances, squared_distances_direct
 from jaxkern._types import Array, ArrayLike, Float
 from jaxkern.linalg import HIGHEST, matmul, psd_power
 from jaxkern.pytrees import pytree
@@ -147,9 +147,10 @@ class RadialNoise(Noise):
     def _log_mean(self, X: jax.Array, Y: jax.Array, other: RadialNoise, squares: jax.Array) -> LogMean:
         # |X - Y|^2 = A^2 + B^2 - 2 alpha A B for independent normal A and B with means |x|, |y| and variances a, b.
         # Completing the square leaves sums of positive terms, with no sign of alpha and no division by 1 - |alpha|.
+        # A product of directions would lose 1 - alpha^2 for nearly parallel means: their difference and sum keep it.
         a, b = self._spread(X)[:, None], other._spread(Y)[None, :]
-        alpha = jnp.clip(matmul(_directions(X), _directions(Y).T), -1, 1)
-        sine = (1 - alpha) * (1 + alpha)
+        U, V, one = _directions(X), _directions(Y), jnp.ones((), X.dtype)
+        sine = squared_distances_direct(U, V, one) * squared_distances_direct(U, -V, one) / 4
         tilt = sine * (a * jnp.sum(Y * Y, axis=1)[None, :] + b * jnp.sum(X * X, axis=1)[:, None])
 
         def log_mean(t: jax.Array) -> jax.Array:

@@ -272,6 +272,16 @@ def test_the_mean_distance_with_radial_noise(alpha, x64):
     assert float(mean_kernel(Distance(), line, RadialNoise(1.5))[0, 1]) == pytest.approx(folded, rel=1e-13)
 
 
+def test_radial_noise_far_from_the_origin(dtype, rng):
+    """Around one mean points are on a line: the mean distance is 2 s / sqrt(pi), and 1 / sqrt(1 + 2 s^2) the bell's."""
+    means, s = jnp.repeat(jnp.asarray(100 + 10 * rng.normal(size=(8, 4)), dtype), 2, axis=0), 0.01
+    noise, copies = RadialNoise(jnp.asarray(2 * s, dtype)), (np.arange(0, 16, 2), np.arange(1, 16, 2))
+    eps = float(jnp.finfo(dtype).eps)
+    distance, bell = mean_kernel(Distance(), means, noise), mean_kernel(Gaussian(1.0), means, noise)
+    np.testing.assert_allclose(distance[copies], 2 * s / math.sqrt(math.pi), rtol=30 * eps)
+    np.testing.assert_allclose(bell[copies], (1 + 2 * s**2) ** -0.5, rtol=30 * eps)
+
+
 def test_the_linear_kernel_gains_its_noise_on_the_diagonal(x64, rng):
     means = rng.normal(size=(4, 3))
     for noise in models(rng, 4, 3):
