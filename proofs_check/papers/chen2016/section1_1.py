@@ -85,7 +85,7 @@ def _additive_ball(scope: Scope) -> Check:
         name = f"d={dim}, M={diameter:g}, eps=0.3, delta={delta:g}, t={t}"
         return Setting(name, _differences(dim, diameter), {**numbers, "delta": delta}, {"rows": t})
 
-    asked = tuple(over(dim, size, delta, 100) for dim, size in ((1, 1.0), (1, 5.0), (2, 3.0)) for delta in scope.deltas)
+    asked = tuple(over(1, size, delta, 100) for size in (1.0, 5.0) for delta in scope.deltas)
     corrected = []
     for dim, diameter in ((1, 5.0), (2, 3.0)):
         for delta in scope.deltas:
