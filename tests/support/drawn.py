@@ -11,6 +11,7 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -18,6 +19,8 @@ from jaxkern import kernels
 
 N, DIM = 12, 3
 PRECISIONS = ("float32", "float64") if jax.config.jax_platforms == "cpu" else ("float32",)
+in_every_precision = pytest.mark.parametrize("dtype", PRECISIONS)
+in_one_precision = pytest.mark.parametrize("dtype", PRECISIONS[-1:])
 ALARM = 1e-9
 """The probability at most, where a statement holds, of one test of one case of it saying that it does not."""
 

@@ -2,7 +2,8 @@
 
 Everything is exact, and compared with matrices in float64 up to rounding: of a Gram matrix, its eigenvalues or a
 product of features, SLACK times the rounding of a kernel value. A direction whose eigenvalue is rounding is dropped,
-and its features with it: where both points are landmarks that costs as much, with another point its square root.
+and one whose eigenvalue is little more has features that are: where both points are landmarks that costs as much, with
+another point its square root.
 """
 
 from functools import partial
@@ -12,15 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import example, given
-from support.drawn import PLAIN, PRECISIONS, N, drawn
+from support.drawn import PLAIN, N, drawn, in_every_precision, in_one_precision
 
 from jaxkern import features, frequent_directions
 from jaxkern.bounds import streaming
 from jaxkern.linalg import matmul
 
 KEPT, SLACK = 4, 60
-
-pytestmark = pytest.mark.parametrize("dtype", PRECISIONS)
 
 
 @jax.jit
@@ -57,7 +56,7 @@ def off(case, dtype, sabotage=lambda found: found):
     told = {
         "exact on landmarks": np.abs(found["all"] - G)[:N, :N].max() <= one * N**0.5,
         "exact beside landmarks": np.abs(found["all"] - G)[:N].max() <= (N * one * exact.size) ** 0.5,
-        "below K": least(G - found["all"]) >= -rounding and least(G - found["few"]) >= -rounding,
+        "below K": least(G - found["all"]) >= -root and least(G - found["few"]) >= -root,
         "more landmarks": found["rank"] < N or least(found["all"] - found["few"]) >= -root,
         "what is left": abs(found["left"] - np.trace((G - found["few"])[:N, :N])) <= rounding,
         "the residual": abs(found["residual"] - (found["total"] - found["explained"])) <= rounding / N,
@@ -72,17 +71,19 @@ def off(case, dtype, sabotage=lambda found: found):
     return {name for name, is_so in told.items() if not is_so}
 
 
+@in_every_precision
 @given(case=drawn())
 @example(case=PLAIN)
 def test_projections_are_exact_where_they_should_be_below_k_and_the_best_of_their_rank(dtype, case):
     assert not off(case, dtype)
 
 
+@in_one_precision
 def test_wrong_projections_are_caught(dtype):
     def changed(name, change):
         return off(PLAIN, dtype, lambda found: found | {name: change(found)})
 
-    assert changed("all", lambda found: 1.01 * found["all"]) >= {"exact on landmarks", "below K"}
+    assert changed("all", lambda found: 2 * found["all"]) >= {"exact on landmarks", "below K"}
     assert changed("all", lambda found: found["few"] - 0.5 * np.eye(2 * N)) >= {"exact on landmarks", "more landmarks"}
     assert changed("centred", lambda found: found["plain"]) == {"best of its rank, centred", "below K, centred"}
     assert changed("eigenvalues", lambda found: found["eigenvalues"] / N) == {
@@ -133,6 +134,7 @@ def certificates(case, dtype, size, shrink_at, which=0):
     return found
 
 
+@in_every_precision
 @pytest.mark.parametrize(("size", "shrink_at"), SKETCHES)
 @given(case=drawn())
 @example(case=PLAIN)
@@ -141,6 +143,7 @@ def test_sketches_lose_no_more_than_their_certificates_which_are_within_the_boun
     assert not set.union(*(certificates(case, dtype, size, shrink_at, which) for which in (0, 1, 3)))
 
 
+@in_one_precision
 def test_wrong_sketches_are_caught(dtype, monkeypatch):
     assert "the certificate" in certificates(PLAIN, dtype, 4, 5, which=2)  # half of the rows was dropped
     finalize = frequent_directions.finalize

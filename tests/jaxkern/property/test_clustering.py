@@ -12,11 +12,10 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
-from support.drawn import ALARM, PRECISIONS, kernel
+from support.drawn import ALARM, in_every_precision, in_one_precision, kernel
 
 from jaxkern import clustering, kernels, measures, metrics
 from jaxkern.bounds import concentration
@@ -38,8 +37,6 @@ DESIGNS = st.fixed_dictionaries(
 )
 EVEN = {"seed": 1, "sizes": (10, 10), "gap": 6.0, "noise": -2.0, "lengthscale": 0.0, "offset": 0.0}
 EVEN |= {"parts": (1.0, 0.0, 0.0)}
-
-pytestmark = pytest.mark.parametrize("dtype", PRECISIONS)
 
 
 def design(drawn, dtype):
@@ -101,12 +98,14 @@ def copies(key, kernel, X):
     return [np.asarray(part) for part in clusters(key, kernel, X, jnp.ones(X.shape[0], X.dtype))]
 
 
+@in_every_precision
 @given(drawn=DESIGNS)
 @example(drawn=EVEN)
 def test_partitions_of_separated_designs_do_not_depend_on_order_rotation_or_copies(dtype, drawn):
     assert not told(drawn, dtype)
 
 
+@in_one_precision
 def test_other_partitions_are_caught(dtype):
     uneven = EVEN | {"sizes": (4, 12)}
     assert "the design" in told(uneven, dtype, sabotage=lambda X, rng: X[::-1])
@@ -148,6 +147,7 @@ def exceeded(drawn, dtype, *, count=R):
     return int(np.sum(np.asarray(found) > value)), value
 
 
+@in_every_precision
 @given(drawn=DESIGNS)
 @example(drawn=EVEN)
 def test_misclassification_is_below_the_bound_where_that_says_something(dtype, drawn):
@@ -155,6 +155,7 @@ def test_misclassification_is_below_the_bound_where_that_says_something(dtype, d
     assert count <= ALLOWED and (drawn["noise"] > -3 or value < 0.5)
 
 
+@in_one_precision
 def test_a_cluster_too_few_is_caught(dtype):
     assert exceeded(EVEN | {"noise": -3.0}, dtype, count=R - 1)[0] == DRAWS
     assert math.isnan(exceeded(EVEN | {"gap": 0.1}, dtype)[1])  # nothing is said of places that are not apart

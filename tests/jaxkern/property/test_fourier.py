@@ -16,14 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import example, given
-from support.drawn import ALARM, DIM, PLAIN, PRECISIONS, VALUES, drawn
+from support.drawn import ALARM, DIM, PLAIN, VALUES, drawn, in_every_precision, in_one_precision
 
 from jaxkern import features, kernels
 
 TERMS = 20_000
 LEVEL = math.log(4 / ALARM)
-
-pytestmark = pytest.mark.parametrize("dtype", PRECISIONS)
 
 
 def one_shift(*args, **options):
@@ -69,6 +67,7 @@ def off(case, dtype, name, make, *, factor=1.0):
     return wrong
 
 
+@in_every_precision
 @pytest.mark.parametrize("make", [features.paired_fourier, features.shifted_fourier])
 @pytest.mark.parametrize("name", VALUES)
 @given(case=drawn())
@@ -77,6 +76,7 @@ def test_features_are_unbiased_with_the_variance_of_their_formula(dtype, name, m
     assert not off(case, dtype, name, make)
 
 
+@in_one_precision
 def test_wrong_features_are_caught(dtype):
     assert "mean" in off(PLAIN, dtype, "Gaussian", too_wide)
     assert off(PLAIN, dtype, "Cauchy", features.shifted_fourier, factor=0.5**0.5) == {"mean", "variance"}
@@ -95,6 +95,7 @@ def structured(key, kernel, x, y):
     return jax.lax.map(one, jax.random.split(key, TERMS // 10), batch_size=1000)
 
 
+@in_every_precision
 @given(case=drawn())
 @example(case=PLAIN)
 def test_structured_frequencies_are_unbiased(dtype, case):

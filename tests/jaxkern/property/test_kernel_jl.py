@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from scipy import stats
-from support.drawn import ALARM, PLAIN, PRECISIONS, Drawn, N, drawn, power, unlikely
+from support.drawn import ALARM, PLAIN, Drawn, N, drawn, in_every_precision, in_one_precision, power, unlikely
 
 from jaxkern import features, plan, rkhs
 from jaxkern.bounds import sketching
@@ -27,8 +27,6 @@ PLANNED = plan.kernel_jl(EPS, DELTA, num_functions=PAIRS).num_features
 TAU = math.log(1 / DELTA)
 APART = Drawn(seed=3, arrangement="clusters", lengthscale=0.5, parts=(1.0, 0.0, 0.0), uneven=0.0, missing=0)
 """Three clusters, whose features are close to the three leading eigenfunctions."""
-
-pytestmark = pytest.mark.parametrize("dtype", PRECISIONS)
 
 
 @partial(jax.jit, static_argnames=("centered", "make"))
@@ -55,6 +53,7 @@ def refuted(case, dtype, make, *, centered=False, instead=None):
     return found if same else found | {"embed"}
 
 
+@in_every_precision
 @pytest.mark.parametrize("centered", [False, True])
 @given(case=drawn())
 @example(case=APART)
@@ -77,6 +76,7 @@ def of_sigma_squared(key, kernel, X, *, num_features, centered):
     return features.KernelJL(kernel, X, weights, jnp.zeros(num_features, X.dtype), centered)
 
 
+@in_one_precision
 def test_wrong_maps_are_caught(dtype):
     sketch = features.kernel_jl
     assert refuted(PLAIN, dtype, of_sigma_squared) >= {"f", "f + g"}
@@ -137,6 +137,7 @@ def separation(exact, sigma, found, i, j, centered, rounding):
     return int((found[:, across].min(axis=1) < (1 - EPS) * values[-3] ** 3 * room - rounding).sum())
 
 
+@in_every_precision
 @pytest.mark.parametrize("centered", [False, True])
 @given(case=drawn())
 @example(case=APART)
@@ -144,6 +145,7 @@ def test_maps_of_the_planned_size_keep_distances_operators_and_separations(dtype
     assert max(failures(case, dtype, centered, PLANNED).values()) <= ALLOWED
 
 
+@in_one_precision
 def test_small_maps_and_wrong_factors_are_caught(dtype):
     assert set(failures(APART, dtype, False, PLANNED)) == {"pairs", "deviation", "separation"}
     assert failures(APART, dtype, False, PLANNED // 8)["pairs"] > ALLOWED

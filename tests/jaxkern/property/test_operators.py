@@ -13,14 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given
-from support.drawn import DIM, PLAIN, PRECISIONS, N, drawn, power, unlikely
+from support.drawn import DIM, PLAIN, N, drawn, in_every_precision, in_one_precision, power, unlikely
 
 from jaxkern import rkhs
 
 POWERS = (1, 2, 2.5, 3)
 DRAWS = 1000
-
-pytestmark = pytest.mark.parametrize("dtype", PRECISIONS)
 
 
 @partial(jax.jit, static_argnames=("centered", "powers"))
@@ -86,6 +84,7 @@ def off(case, dtype, centered, *, instead=None, **sabotage):
         }
 
 
+@in_every_precision
 @pytest.mark.parametrize("centered", [False, True])
 @given(case=drawn())
 def test_operators_are_the_matrices_that_they_stand_for(dtype, centered, case):
@@ -93,6 +92,7 @@ def test_operators_are_the_matrices_that_they_stand_for(dtype, centered, case):
     assert not off(case, dtype, centered)
 
 
+@in_one_precision
 def test_wrong_operators_are_caught(dtype):
     powers = {"Sigma^p f", "<f, Sigma^p f>"}
     assert off(PLAIN, dtype, True, instead=False) == powers | {"tr", "|Sigma|", "|Sigma|_HS"}
@@ -138,6 +138,7 @@ def refuted(case, dtype, make, *, p=3, centered=False, instead=None):
     return unlikely(values, f, power(exact.covariance(centered), p), rounding)
 
 
+@in_every_precision
 @pytest.mark.parametrize(("make", "p"), [(draws, 3), (projected, 3), (partial(draws, p=2), 2)])
 @pytest.mark.parametrize("centered", [False, True])
 @given(case=drawn())
@@ -145,6 +146,7 @@ def test_draws_have_the_covariance_that_was_asked_for(dtype, make, p, centered, 
     assert not refuted(case, dtype, make, p=p, centered=centered)
 
 
+@in_one_precision
 def test_wrong_draws_are_caught(dtype):
     assert refuted(PLAIN, dtype, partial(draws, p=2)) >= {"f", "f + g"}
     assert refuted(PLAIN, dtype, lambda *args: 1.3 * draws(*args)) >= {"f", "f + g"}
@@ -159,6 +161,7 @@ def theta_and_its_adjoint(key, kernel, X, Y, w, a, alpha):
     return jnp.dot(theta(f), alpha), rkhs.inner(f, theta.adjoint(alpha)), rkhs.inner(theta.directions, f)
 
 
+@in_every_precision
 @given(case=drawn())
 def test_theta_has_its_adjoint(dtype, case):
     """<Theta f, alpha> = <f, Theta* alpha>, and Theta f = (<v_i, f>)_i / sqrt(d)."""
