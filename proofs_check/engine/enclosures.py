@@ -7,6 +7,7 @@ parameters is positive over a whole box. What cannot be told at the highest prec
 neither true nor false. Without python-flint the module imports, `available()` is false, and nothing else works.
 """
 
+import importlib.util
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,10 +17,8 @@ from typing import Any
 
 import numpy as np
 
-try:
+if importlib.util.find_spec("flint"):  # an extra
     from flint import arb, arb_series, ctx, fmpq
-except ImportError:  # an extra
-    arb = None
 
 BITS = (128, 512, 2048)
 """The precisions at which two sides are compared, until they are told apart."""
@@ -40,7 +39,7 @@ class Enclosed:
 
 def available() -> bool:
     """Return whether python-flint is installed."""
-    return arb is not None
+    return "arb" in globals()
 
 
 def precision(bits: int) -> Any:
@@ -101,10 +100,13 @@ def _short(x: Ball) -> str:
 
 def together(parts: Iterable[Enclosed]) -> Enclosed:
     """Return what several say together: the first that fails, or the one known to the fewest digits if all hold."""
-    parts = list(parts)
-    failed = [part for part in parts if not part.holds]
-    least = failed[0] if failed else min(parts, key=lambda part: part.digits)
-    return Enclosed(not failed, least.digits, least.because + f"; {len(parts)} places" * (len(parts) > 1))
+    made = []
+    for part in parts:
+        if not part.holds:
+            return part
+        made.append(part)
+    least = min(made, key=lambda part: part.digits)
+    return Enclosed(True, least.digits, least.because + f"; {len(made)} in all" * (len(made) > 1))
 
 
 def prove(
