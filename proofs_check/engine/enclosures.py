@@ -185,12 +185,25 @@ def normal_tail(x: Any) -> Ball:
 
 def chi_square_tail(x: Any, freedom: Any) -> Ball:
     """Return P(chi^2 >= x)."""
-    return (ball(x) / 2).gamma_upper(ball(freedom) / 2, regularized=1)
+    half, x = ball(freedom) / 2, ball(x) / 2
+    return x.gamma_upper(half, regularized=1) if x > half else 1 - _gamma_series(half, x)
 
 
 def chi_square_below(x: Any, freedom: Any) -> Ball:
     """Return P(chi^2 <= x), to many digits where that is small, too."""
-    return (ball(x) / 2).gamma_lower(ball(freedom) / 2, regularized=1)
+    half, x = ball(freedom) / 2, ball(x) / 2
+    return 1 - x.gamma_upper(half, regularized=1) if x > half else _gamma_series(half, x)
+
+
+def _gamma_series(a: Ball, x: Ball) -> Ball:
+    """Return P(a, x) = x^a e^-x / Gamma(a + 1) times the sum of x^k / ((a + 1) ... (a + k)), 0 < x <= a."""
+    total, term, k = ball(1), ball(1), 0
+    while not term < ball(2) ** -ctx.prec:
+        k += 1
+        term *= x / (a + k)
+        total += term
+    ratio = x / (a + k + 1)  # each later term is less than this times the one before
+    return (a * x.log() - x - (a + 1).lgamma()).exp() * (total + ball(0).union(term * ratio / (1 - ratio)))
 
 
 def beta_below(x: Any, a: Any, b: Any) -> Ball:
