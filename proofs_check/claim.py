@@ -10,9 +10,9 @@ class       what is claimed                                     how it is decide
 Identity    an algebraic identity, or a count                   relative error against rounding
 Tail        statistic <= bound with probability >= 1 - delta    violations counted, evidence at all times
 Calibrated  the same up to an unnamed universal constant        quantiles of statistic / shape
-Expectation the mean of a statistic is a known number           interval with a precision gate
-Law         a statistic has a known distribution function       Kolmogorov-Smirnov at a stated level
-Rate        the mean of a statistic is a power of a size        slope on log scales with its interval
+Expectation the mean of a statistic is a known number           interval for every law, with a precision gate
+Law         a statistic has a known distribution function       Kolmogorov-Smirnov with a resolution gate
+Rate        the mean of a statistic is a power of a size        intervals of all means, on log scales
 Exact       a probability is at most what is claimed            computed, no sampling
 Inequality  left <= right, always                               compared at chosen inputs, up to rounding
 Rare        a probability too small to count is at most so much unbiased estimates of it, limits by betting
@@ -93,8 +93,9 @@ class Calibrated:
 class Expectation:
     """The mean of `trial` is `target(setting)`, to within `precision * scale(setting)`.
 
-    `limits(setting)` returns (low, high) where the statistic lies between two numbers; its mean is then judged by
-    limits that hold for every such law, and not by the normal law of means.
+    What is proved of the statistic decides how its mean is judged: `limits(setting)` returns (low, high) where it lies
+    between two numbers, `moment(setting)` a number that its variance does not exceed. Either gives limits of the mean
+    that hold for every such law. With neither, draws decide nothing: a rare event could hide any mean.
     """
 
     trial: Trial
@@ -102,32 +103,40 @@ class Expectation:
     scale: Callable[[Setting], float]
     precision: float = 0.05
     limits: Callable[[Setting], tuple[float, float]] | None = None
+    moment: Callable[[Setting], float] | None = None
 
 
 @dataclass(frozen=True)
 class Law:
-    """`trial` has the distribution function `cdf`, a vectorised function on the host."""
+    """`trial` has the distribution function `cdf`, a vectorised function on the host, to within `width` everywhere."""
 
     trial: Trial
     cdf: Callable[[Any], Any]
+    width: float = 0.02
 
 
 @dataclass(frozen=True)
 class Rate:
-    """The mean of `trial` behaves like `size ** exponent`: its slope on log scales lies within `exponent +- width`.
+    """The mean of `trial` behaves like `size ** exponent`: their ratio varies by at most (largest / smallest) ** width.
 
-    The settings of one run share their data and differ in `numbers[size]`, over at least five values.
+    The settings of one run share their data and differ in `numbers[size]`, over at least five values. `limits` and
+    `moment` are those of an `Expectation`, at each size.
     """
 
     trial: Trial
     size: str
     exponent: float
     width: float = 0.1
+    limits: Callable[[Setting], tuple[float, float]] | None = None
+    moment: Callable[[Setting], float] | None = None
 
 
 @dataclass(frozen=True)
 class Exact:
-    """A probability is at most what is claimed: `probability(setting)` returns (log probability, log claimed)."""
+    """A probability is at most what is claimed: `probability(setting)` returns (log probability, log claimed).
+
+    A setting where the event cannot happen (minus infinity) says nothing.
+    """
 
     probability: Callable[[Setting], tuple[float, float]]
 
@@ -173,13 +182,27 @@ Statement = Identity | Tail | Calibrated | Expectation | Law | Rate | Exact | In
 
 
 @dataclass(frozen=True)
+class Enclosed:
+    """What ball arithmetic says of a form: whether the statement `holds`, computed with so many `digits`, and how."""
+
+    holds: bool
+    digits: int
+    because: str
+
+
+@dataclass(frozen=True)
 class Form:
-    """One form of a claim: the statement, and where it is tried. The register adds the verdict that is expected."""
+    """One form of a claim: the statement, and where it is tried.
+
+    The register adds the verdict that is expected, and `enclosed`, which proves or disproves the statement: by an
+    enclosed counterexample, over its whole range, or, for an Exact, at all its settings.
+    """
 
     statement: Statement
     settings: tuple[Setting, ...] = ()
     expect: str = ""
     tex: str = ""
+    enclosed: Callable[[], Enclosed] | None = None
 
 
 @dataclass(frozen=True)
@@ -221,6 +244,8 @@ KINDS = (
     "assumption",
 )
 """What a claim says, in one word or two."""
+LOOSE = 20.0
+"""A corrected statement whose smallest slack is more than this says little."""
 SEVERITIES = ("false as stated", "a hypothesis is missing", "a step of a proof", "a slip")
 """What is wrong with a printed statement, the gravest first."""
 
@@ -233,7 +258,8 @@ class Claim(Check):
     formulas between dollar signs, what is assumed; the settings meet it. A `marginal` claim is a step of a proof, a
     remark or a fact in passing, which only a run of all claims executes. `says` is the printed statement in words where
     it is in the errata, `severity` one of `SEVERITIES`, or `follows` the id of the claim whose mistake makes this one
-    wrong, too; `proof` is the place in the documentation where the corrected form is proved (Markdown), and `check` is
+    wrong, too; `loose` says why no setting of the corrected form is sharper where its smallest slack exceeds `LOOSE`;
+    `proof` is the place in the documentation where the corrected form is proved (Markdown), and `check` is
     `module:function` of the code.
     """
 
@@ -249,6 +275,7 @@ class Claim(Check):
     says: str = ""
     severity: str = ""
     follows: str = ""
+    loose: str = ""
     proof: str = ""
     check: str = ""
 
@@ -266,8 +293,9 @@ class Evidence:
 class Verdict:
     """What the evidence says of one form: the status, the slack, and the numbers behind them.
 
-    `slack` is the bound over the (1 - delta)-quantile of what it bounds, the smallest over the settings (nan where
-    there is none). `facts` holds what a reader needs to judge the verdict; `alpha` is the error rate it was given.
+    `slack` is the bound over the (1 - delta)-quantile of what it bounds, or what is claimed over what is found: the
+    smallest over the settings (nan where there is none); the facts `slack_median` and `slack_largest` are beside it.
+    `facts` holds what a reader needs to judge the verdict; `alpha` is the error rate it was given.
     """
 
     status: str

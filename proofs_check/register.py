@@ -18,7 +18,8 @@ from proofs_check.claim import KINDS, Check, Claim, Form, Undecided
 PAPERS = ("kpotufe2020", "chen2016", "ghashami2016", "amini2021")
 FIELDS = {
     *("id", "place", "title", "kind", "marginal", "printed", "reading", "corrected", "hypotheses", "expected"),
-    *("because", "says", "severity", "follows", "proof", "undecided", "check", "reason"),
+    *("because", "says", "severity", "follows", "loose", "proof", "undecided", "check", "reason"),
+    "enclosed",
 }
 
 Entry = Mapping[str, Any]
@@ -65,10 +66,10 @@ def claims(
     return made
 
 
-def function_of(paper: str, check: str) -> Callable[..., Check]:
-    """Return the function that makes a check, which the register names as `module:function`."""
+def function_of(paper: str, check: str) -> Callable[..., Any]:
+    """Return the function that makes a check or an enclosure, which the register names as `module:function`."""
     module, _, name = check.partition(":")
-    function: Callable[..., Check] = getattr(importlib.import_module(f"proofs_check.papers.{paper}.{module}"), name)
+    function: Callable[..., Any] = getattr(importlib.import_module(f"proofs_check.papers.{paper}.{module}"), name)
     return function
 
 
@@ -82,9 +83,14 @@ def _claim(paper: str, entry: Entry, scope: Any) -> Claim:
         forms["printed"] = Form(Undecided(entry["undecided"]))
     if set(forms) != set(expected):
         raise ValueError(f"{entry['id']}: the register expects {dict(expected)}, and the forms are {sorted(forms)}")
-    told = _outline(paper, entry)
+    told, enclosed = _outline(paper, entry), entry.get("enclosed", {})
     made: dict[str, Any] = {
-        name: dataclasses.replace(told.forms[name], statement=form.statement, settings=form.settings)
+        name: dataclasses.replace(
+            told.forms[name],
+            statement=form.statement,
+            settings=form.settings,
+            enclosed=function_of(paper, enclosed[name]) if name in enclosed else None,
+        )
         for name, form in forms.items()
     }
     return dataclasses.replace(told, controls=check.controls, **made)
@@ -111,6 +117,7 @@ def _outline(paper: str, entry: Entry) -> Claim:
         says=entry.get("says", ""),
         severity=entry.get("severity", ""),
         follows=entry.get("follows", ""),
+        loose=entry.get("loose", ""),
         proof=entry.get("proof", ""),
         check=entry.get("check", ""),
         **forms,

@@ -34,12 +34,19 @@ class Bound:
         negative, and then the claim says nothing).
     valid : whether the hypotheses of the statement are met.
     source : bib key and number of the statement. Static.
+    exponent : minus the log of the failure probability, where the formula gives it; None elsewhere.
     """
 
     value: Any
     probability: Any
     valid: Any
     source: str = static()
+    exponent: Any = None
+
+    @property
+    def log_failure(self) -> Any:
+        """The log of the failure probability 1 - probability: exact where it underflows, if there is an `exponent`."""
+        return xp.log1p(-self.probability) if self.exponent is None else -self.exponent
 
 
 _VECTORS = frozenset({"squared_distances", "pairs"})

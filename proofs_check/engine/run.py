@@ -8,7 +8,7 @@ from typing import Any
 from proofs_check.claim import Claim
 from proofs_check.engine.draws import Progress
 from proofs_check.engine.result import ClaimResult
-from proofs_check.engine.work import FAMILY_ALPHA, Budget, Options, Work, parts_of
+from proofs_check.engine.work import FAMILY_ALPHA, Budget, Options, Work, parts_of, share
 
 __all__ = ["FAMILY_ALPHA", "Budget", "Options", "iterate", "parts_of", "run"]
 
@@ -22,8 +22,8 @@ def run(claims: Sequence[Claim], **options: Any) -> list[ClaimResult]:
 def iterate(claims: Sequence[Claim], options: Options) -> Iterator[ClaimResult]:
     """Yield the result of one claim after the other.
 
-    Every form and every control gets the same share of `family_alpha`, so the probability that the run refutes
-    any true form is at most that, over all claims, settings and looks. A tail bound is looked at after every
+    Every form and every control that draws gets the same share of `family_alpha`, so the probability that the run
+    refutes any true form is at most that, over all claims, settings and looks. A tail bound is looked at after every
     `judge.LOOK` trials and stops where the evidence decides, at the latest after the most trials of the profile. Which
     claims are run changes the shares, and no random number.
 
@@ -46,7 +46,7 @@ def iterate(claims: Sequence[Claim], options: Options) -> Iterator[ClaimResult]:
     claim carries a note with the claim's id.
     """
     budget = options.budget
-    alpha = options.family_alpha / max(sum(len(parts_of(claim)) for claim in claims), 1)
+    alpha = share(claims, options.family_alpha)
     start = 0.0 if budget is None else budget.clock()
 
     def late() -> bool:

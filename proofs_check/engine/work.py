@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 
 import jax.numpy as jnp
 
@@ -18,6 +19,8 @@ from proofs_check.engine.result import ClaimResult, count_not_finite, rejected
 from proofs_check.engine.samples import Samples
 
 FAMILY_ALPHA = 1e-3
+_COMPUTED = Identity | Inequality | Exact | Undecided
+"""Statements that are judged without draws, or by inputs at which chance plays no part."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +167,7 @@ class Work:
 
     def _judge(self, part: _Part) -> None:
         form = part.part
-        if isinstance(form.statement, Identity | Inequality | Exact | Undecided):
+        if isinstance(form.statement, _COMPUTED):
             try:
                 samples = [self.samples.on_the_host(part.name, form, setting) for setting in form.settings]
             except judge.InvalidSetting as error:
@@ -176,6 +179,8 @@ class Work:
             asked = zip(form.settings, part.counts, strict=True)
             samples = [self.samples.first(form, setting, count) for setting, count in asked]
         part.verdict = judge.judge(form, samples, part.alpha, eps=_eps(), rule="sequential", look=part.look)
+        if isinstance(form, Form) and not self._options.data:
+            part.verdict = enclosed(form, part.verdict)
         if not isinstance(form.statement, Tail):
             goes_on = part.verdict.status == "consistent" and any(part.most)
             part.open = [goes_on] * len(part.open)
@@ -185,12 +190,36 @@ class Work:
             part.open = [is_open and f["delta"] > 0 and not f["says_nothing"] for is_open, f in pairs]
 
 
+def enclosed(form: Form, verdict: Verdict) -> Verdict:
+    """Return a verdict with what ball arithmetic says of the form, if it can be proved or disproved and flint is there.
+
+    A statement that ball arithmetic disproves is refuted whatever was seen, one that holds is not; what was consistent
+    is `proved`.
+    """
+    if form.enclosed is None or find_spec("flint") is None:
+        return verdict
+    found = form.enclosed()
+    fits = found.holds != (verdict.status == "refuted")
+    status = "proved" if found.holds and verdict.status == "consistent" else verdict.status
+    because = f"{verdict.because}; {'proved' if found.holds else 'disproved'} by ball arithmetic, {found.because}"
+    if not fits:
+        status = "consistent" if found.holds else "refuted"
+        because += ", which contradicts what was computed"
+    return dataclasses.replace(verdict, status=status, because=because, facts={**verdict.facts, "digits": found.digits})
+
+
 def _not_testable(because: str, alpha: float) -> Verdict:
     return Verdict("not testable", because, math.nan, alpha, (), {"not_finite": 0})
 
 
 def _eps() -> float:
     return float(jnp.finfo(jnp.result_type(float)).eps)
+
+
+def share(claims: Sequence[Claim], family_alpha: float) -> float:
+    """Return the error rate of each form and control that draws; the others spend none."""
+    parts = [part for claim in claims for _, part in parts_of(claim)]
+    return family_alpha / max(sum(not isinstance(part.statement, _COMPUTED) for part in parts), 1)
 
 
 def parts_of(claim: Claim) -> list[tuple[str, Form | Control]]:
@@ -229,7 +258,7 @@ def _result(claim: Claim, verdicts: dict[str, Verdict], seconds: float, options:
 
 
 def _expected(form: Form, verdict: Verdict, lenient: bool) -> bool:
-    accepted = {form.expect} | ({"certified"} if form.expect == "consistent" else set())
+    accepted = {form.expect} | ({"certified", "proved"} if form.expect == "consistent" else set())
     if lenient and form.expect == "certified":
         accepted.add("consistent")
     return verdict.status in accepted and not count_not_finite(verdict)

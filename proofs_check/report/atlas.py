@@ -31,7 +31,10 @@ THEORY = {
 
 FORMS = ("printed", "corrected")
 _OF_A_RUN = ("profile", "seed", "dtype", "family_alpha", "rule", "complete", "stopped")
-_OF_A_FORM = ("form", "status", "as_expected", "because", "slack", "trials", "detectable", "margin_is")
+_OF_A_FORM = (
+    *("form", "status", "as_expected", "because", "slack", "slack_median", "slack_largest", "loose"),
+    *("trials", "detectable", "margin_is"),
+)
 
 
 def evidence_of(report: Json) -> dict[str, Any]:
@@ -106,11 +109,12 @@ def _joined(run: Json, claim: Claim, errata: Mapping[str, str]) -> dict[str, Any
         "forms": forms,
         "margins": {name: values for name, values in margins.items() if values},
         "verdicts": table(
-            ("form", "verdict", "expected", "slack", "least margin", "settings", "trials"),
-            [_verdict_row(form, margins[form["form"]]) for form in forms],
+            ("form", "verdict", "expected", "slack", "median", "largest", "settings", "trials"),
+            [_verdict_row(form) for form in forms],
         ),
         "reasons": [(f["form"], cell("; ".join(filter(None, (f["because"], unseen(f)))))) for f in forms],
         "notes": [cell(note) for note in evidence["notes"]],
+        "loose": cell(claim.loose),
         "measures": list(dict.fromkeys(cell(m if alike else f"{name}, {m}") for name, m in measures.items())),
         "refuted": f"{sum(bool(rejected) for *_, rejected in controls)}/{len(controls)}",
         "controls": named,
@@ -158,11 +162,11 @@ def _summary(entry: Json) -> list[str]:
     return [link(entry), cell(entry["where"]), *verdicts, number(slack), entry["refuted"]]
 
 
-def _verdict_row(form: Json, margins: Sequence[float]) -> list[str]:
+def _verdict_row(form: Json) -> list[str]:
     status = form["status"] if form["as_expected"] else f"**{form['status']}**"
-    least = number(min(margins)) if margins else "–"
+    slacks = (number(form[name]) for name in ("slack", "slack_median", "slack_largest"))
     numbers = (number(len(form["margins"])), number(form["trials"]))
-    return [form["form"], status, cell(form["expected"]), number(form["slack"]), least, *numbers]
+    return [form["form"], status + ", loose" * form["loose"], cell(form["expected"]), *slacks, *numbers]
 
 
 def link(entry: Json, *, page: bool = False) -> str:

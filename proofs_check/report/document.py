@@ -14,7 +14,7 @@ from proofs_check.report.text import is_number
 if TYPE_CHECKING:
     from proofs_check.claim import Claim
 
-SCHEMA = 3
+SCHEMA = 4
 PAPERS = {
     "kpotufe2020": "Kpotufe and Sriperumbudur, Gaussian Sketching yields a J-L Lemma in RKHS, AISTATS 2020",
     "amini2021": "Amini and Razaee, Concentration of kernel matrices with application to kernel spectral clustering, "
@@ -84,14 +84,16 @@ def what_stopped(report: Mapping[str, Any]) -> str:
 
 
 # The shape of a document, as `fault_of` asks for it. docs/report_schema.md explains every key.
-_STATUS = frozenset({"identity", "certified", "consistent", "refuted", "vacuous", "calibrated", "not testable"})
+_STATUS = frozenset(
+    {"identity", "certified", "proved", "consistent", "refuted", "vacuous", "calibrated", "not testable"}
+)
 _EVIDENCE = {"setting": str, "trials": int, "numbers": dict, "shapes": dict, "margin": is_number, "facts": dict}
 _VERDICT = {
     "class": str,
     "status": _STATUS,
     "because": str,
     "alpha": is_number,
-    "slack": is_number,
+    **dict.fromkeys(("slack", "slack_median", "slack_largest"), is_number),
     "trials": int,
     "detectable": is_number,
     "margin_is": str,
@@ -106,6 +108,7 @@ _FORM = {
     "statement": str,
     "expected": str,
     "as_expected": bool,
+    "loose": bool,
 }
 _CLAIM = {
     **dict.fromkeys(("id", "paper", "where", "kind", "statement", "hypotheses", "because", "title"), str),

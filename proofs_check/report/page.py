@@ -17,6 +17,7 @@ TONES = {
     "identity": "good",
     "certified": "good",
     "calibrated": "good",
+    "proved": "good",
     "consistent": "fine",
     "refuted": "bad",
     "vacuous": "empty",

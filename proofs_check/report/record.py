@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from proofs_check.claim import Control, Form, Verdict
+from proofs_check.claim import LOOSE, Control, Form, Verdict
 from proofs_check.controls import KINDS
 from proofs_check.engine.documents import strict
 from proofs_check.engine.result import ClaimResult, rejected
@@ -79,6 +79,7 @@ def _claim(result: ClaimResult, seed: int) -> dict[str, Any]:
                 "statement": form.tex or result.claim.tex,
                 "expected": form.expect,
                 "as_expected": name not in result.unexpected,
+                "loose": name == "corrected" and verdict.status in ("certified", "proved") and verdict.slack > LOOSE,
                 "seed": seed,
                 **_verdict(form, verdict),
             }
@@ -109,6 +110,8 @@ def _verdict(part: Form | Control, verdict: Verdict) -> dict[str, Any]:
         "because": verdict.because,
         "alpha": verdict.alpha,
         "slack": verdict.slack,
+        "slack_median": verdict.facts.get("slack_median", math.nan),
+        "slack_largest": verdict.facts.get("slack_largest", math.nan),
         "trials": sum(evidence.trials for evidence in verdict.evidence),
         "detectable": _detectable(verdict),
         "margin_is": margin_is,
@@ -139,12 +142,6 @@ def _over(allowed: float, seen: float) -> float:
     return allowed / seen if seen > 0 else math.inf if seen == 0 and allowed > 0 else math.nan
 
 
-def _log_margin(claimed: float, seen: float) -> float:
-    """Return the ratio of two probabilities from their logs."""
-    logs = claimed - seen
-    return math.exp(logs) if logs < 700 else math.inf if logs > 0 else math.nan
-
-
 def _calibrated_margin(facts: Mapping[str, Any]) -> float:
     return _over(facts["proved_upper"], facts["needed"]) if "needed" in facts else math.nan
 
@@ -161,14 +158,8 @@ _MARGINS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], float]]] = {
     "Inequality": ("right side over left side, the smallest ratio", lambda f: f.get("slack", math.nan)),
     "Calibrated": ("constant proved over constant needed", _calibrated_margin),
     "Identity": ("error allowed for rounding over largest error", lambda f: _over(f["limit"], f["worst_residual"])),
-    "Exact": (
-        "probability claimed over probability computed",
-        lambda f: _log_margin(f["log_claimed"], f["log_probability"]),
-    ),
-    "Rare": (
-        "probability claimed over probability estimated",
-        lambda f: _log_margin(f["log_claimed"], f["log_estimate"]),
-    ),
+    "Exact": ("probability claimed over probability computed", lambda f: f["slack"]),
+    "Rare": ("probability claimed over probability estimated", lambda f: f["slack"]),
     "Expectation": (
         "precision asked for over distance and half-width; half-width over distance where it is refuted",
         _expectation_margin,

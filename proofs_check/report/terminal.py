@@ -19,6 +19,7 @@ COLOURS = {
     "identity": "green",
     "certified": "green",
     "calibrated": "green",
+    "proved": "green",
     "consistent": "cyan",
     "refuted": "red",
     "vacuous": "magenta",

@@ -3,8 +3,8 @@
 `alpha` is the error rate of one form. It is split evenly over the settings of the form (Bonferroni), and each setting
 spends its share twice: once on the side that refutes and once on the side that certifies. A form that is true
 is refuted with probability at most `alpha`, and one that is false is certified with probability at most `alpha`.
-This is exact for Tail, Calibrated, Law, Rare and for an Expectation with `limits`; it rests on normal means for other
-Expectations and for Rate, whose statistics must not have heavy tails.
+This is exact for every law of the statistic: a mean (Expectation, Rate) is judged by a proved range or variance, and
+is neither refuted nor certified where there is none.
 
 There are two rules. "fixed" judges numbers of trials that were fixed before the first one, by exact binomial limits.
 "sequential" may be asked again and again while trials are added, for a run that stops when the evidence decides: Tail
@@ -22,17 +22,18 @@ class      held          refuted                                   otherwise
 Identity   identity      a residual too large or not finite        -
 Tail       certified     a lower limit above delta                 vacuous before certified; consistent
 Calibrated calibrated    the constant needed exceeds the proved    vacuous where nothing is claimed
-Expectation certified    the interval excludes the target          consistent
+Expectation certified    the interval excludes the target          consistent, always without range and variance
 Rare       certified     a lower limit above what is claimed       vacuous where 1 or more is claimed; consistent
-Law        certified     p-value below the level                   consistent with fewer than 1000 trials
-Rate       certified     interval disjoint from exponent +- width  consistent
-Exact      certified     a probability above what is claimed       vacuous where all claims are 1 or more
+Law        certified     p-value below the level                   consistent while the resolution is too coarse
+Rate       certified     no power law within the intervals         consistent, always without range and variance
+Exact      certified     a probability above what is claimed       vacuous where all claims are 1 or more, or all 0
 Inequality consistent   an input at which the left side is larger -
 ========== ============ ========================================= ==================================================
 
 `not testable` is what an Undecided statement gets, with its reason and no evidence. `engine.run` gives it also
 where a user's data do not meet the hypotheses.
 
+Ball arithmetic (`engine.work`, with the `enclosed` of a form) makes a consistent Inequality `proved`.
 A deterministic inequality (an Inequality, or a Tail with probability 1) is never certified by examples: one violation
 refutes it, and without one it is consistent.
 A Tail claims nothing where its probability is zero or less, and then needs no trials.
@@ -56,13 +57,11 @@ from proofs_check import claim
 from proofs_check.engine.judge import calibrated, deterministic, law, means, rare, tail
 from proofs_check.engine.judge.deterministic import two_sides
 from proofs_check.engine.judge.evidence import EPS, LOOK, ROUNDING, Case, InvalidSetting, RuleName, checked_bound
-from proofs_check.engine.judge.law import LAW_TRIALS
 from proofs_check.engine.judge.tail import decides
 from proofs_check.engine.limits import open_unit
 
 __all__ = [
-    "EPS", "LAW_TRIALS", "LOOK", "ROUNDING", "InvalidSetting", "RuleName", "checked_bound", "decides", "judge",
-    "two_sides",
+    "EPS", "LOOK", "ROUNDING", "InvalidSetting", "RuleName", "checked_bound", "decides", "judge", "two_sides",
 ]  # fmt: skip
 
 

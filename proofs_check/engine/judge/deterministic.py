@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from proofs_check.claim import Evidence, Setting, Verdict
-from proofs_check.engine.judge.evidence import ROUNDING, Case, at_least, checked, count_not_finite, smallest
+from proofs_check.engine.judge.evidence import ROUNDING, Case, at_least, checked, count_not_finite, ratio_of_logs
 
 
 def two_sides(pairs: Sequence[tuple[float, Any]], setting: Setting) -> np.ndarray:
@@ -46,22 +46,25 @@ def identity(case: Case) -> Verdict:
 
 def exact(case: Case) -> Verdict:
     """Return the verdict on probabilities that were computed, from their logs."""
-    evidence, wrong, claims = [], [], []
+    evidence: list[Evidence] = []
+    wrong = []
     for setting, sample in case.pairs():
         found, claimed = (float(v) for v in sample)
         if not found <= claimed + ROUNDING * case.eps * max(1.0, abs(claimed)):
             wrong.append(f"{setting.name}: log probability {found:.6g}, claimed at most {claimed:.6g}")
-        claims.append(claimed)
         facts = {
             "log_probability": found,
             "log_claimed": claimed,
             "not_finite": int(math.isnan(found) or math.isnan(claimed)),
+            "says_nothing": claimed >= 0 or found == -math.inf,
+            "slack": ratio_of_logs(claimed, found),
         }
         evidence.append(Evidence(setting.name, 0, facts))
     if wrong:
         return case.verdict("refuted", "; ".join(wrong[:3]), evidence, settings_refuted=len(wrong))
-    if min(claims) >= 0:
-        return case.verdict("vacuous", "what is claimed is a probability of 1 or more", evidence)
+    if all(e.facts["says_nothing"] for e in evidence):
+        because = "at every setting the event cannot happen, or what is claimed is a probability of 1 or more"
+        return case.verdict("vacuous", because, evidence)
     return case.verdict("certified", "the computed probability is at most what is claimed", evidence)
 
 
@@ -78,15 +81,14 @@ def inequality(case: Case) -> Verdict:
         worst = int(np.argmax(excess))
         facts = {"violations": int(np.count_nonzero(~within)), "excess": float(excess[worst])}
         facts |= {"left": float(left[worst]), "right": float(right[worst]), "not_finite": count_not_finite(left)}
-        facts |= {"slack": smallest(ratios.tolist())}
+        facts |= {"slack": float(np.min(ratios)) if ratios.size else math.nan}
         evidence.append(Evidence(setting.name, left.size, facts))
-    slack = smallest([e.facts["slack"] for e in evidence])
     wrong = [e for e in evidence if e.facts["violations"]]
     if wrong:
         furthest = max(wrong, key=lambda e: e.facts["excess"])
         f = furthest.facts
         because = f"{f['left']:.6g} where at most {f['right']:.6g} is claimed, at {furthest.setting}"
         extra = {"settings_refuted": len(wrong), "worst_setting": furthest.setting}
-        return case.verdict("refuted", because, evidence, slack, **extra)
+        return case.verdict("refuted", because, evidence, **extra)
     because = f"it holds at all {sum(e.trials for e in evidence)} inputs that were tried"
-    return case.verdict("consistent", because, evidence, slack)
+    return case.verdict("consistent", because, evidence)

@@ -47,7 +47,11 @@ class Case:
         bad = sum(int(e.facts["not_finite"]) for e in evidence)
         if bad:
             because += f" ({bad} statistics are not finite)"
-        return Verdict(status, because, slack, self.alpha, tuple(evidence), {"not_finite": bad, **facts})
+        known = [e.facts["slack"] for e in evidence if not math.isnan(e.facts.get("slack", math.nan))]
+        if known:
+            facts = {"slack_median": float(np.median(known)), "slack_largest": max(known), **facts}
+        least = min(known, default=slack)
+        return Verdict(status, because, least, self.alpha, tuple(evidence), {"not_finite": bad, **facts})
 
 
 class InvalidSetting(ValueError):
@@ -110,12 +114,16 @@ def ratio(value: float, quantile: float) -> float:
     return value / quantile if quantile > 0 else math.nan
 
 
+def constant(sample: np.ndarray) -> bool:
+    """Tell whether a statistic took one value alone in several trials, so that it tells nothing of a slack."""
+    return sample.size > 1 and bool(np.ptp(sample) == 0)
+
+
+def ratio_of_logs(claimed: float, found: float) -> float:
+    """Return a probability that is claimed over one that was found, from their logs; NaN where nothing was found."""
+    return math.exp(min(claimed - found, 700.0)) if found > -math.inf else math.nan
+
+
 def log(value: float) -> float:
     """Return the logarithm, minus infinity of zero."""
     return math.log(value) if value > 0 else -math.inf
-
-
-def smallest(values: Sequence[float]) -> float:
-    """Return the smallest of numbers that are there, NaN where none is."""
-    kept = [v for v in values if not math.isnan(v)]
-    return min(kept) if kept else math.nan

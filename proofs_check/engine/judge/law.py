@@ -7,8 +7,6 @@ from scipy import stats
 from proofs_check.claim import Evidence, Verdict
 from proofs_check.engine.judge.evidence import Case, at_least, count_not_finite
 
-LAW_TRIALS = 1000
-
 
 def law(case: Case) -> Verdict:
     """Return the verdict on a distribution function."""
@@ -23,10 +21,7 @@ def law(case: Case) -> Verdict:
         evidence.append(Evidence(setting.name, sample.size, facts))
     worst = min(evidence, key=lambda e: e.facts["p_value"])
     p_value, coarsest = worst.facts["p_value"], max(e.facts["resolution"] for e in evidence)
-    if p_value < level:
-        status = "refuted"
-    else:
-        status = "certified" if min(e.trials for e in evidence) >= LAW_TRIALS else "consistent"
+    status = "refuted" if p_value < level else "certified" if 2 * coarsest <= case.statement.width else "consistent"
     because = f"Kolmogorov-Smirnov p-value {p_value:.3g} at {worst.setting} (level {level:.1g}); "
     because += f"a true distance of more than {2 * coarsest:.3g} would have been seen"
     return case.verdict(status, because, evidence, resolution=coarsest, p_value=p_value)

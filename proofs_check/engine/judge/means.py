@@ -3,25 +3,31 @@
 import math
 
 import numpy as np
-from scipy import stats
 
-from proofs_check.claim import Evidence, Verdict
+from proofs_check.claim import Evidence, Setting, Verdict
 from proofs_check.engine import betting
-from proofs_check.engine.judge.evidence import ROUNDING, Case, at_least, count_not_finite, mean_of, nan_to_inf
+from proofs_check.engine.judge.evidence import ROUNDING, Case, at_least, count_not_finite, log, mean_of, nan_to_inf
+
+
+def _limits(case: Case, setting: Setting, sample: np.ndarray, level: float, rounding: float) -> tuple[float, float]:
+    """Return (lower, upper) limits of a mean, each at half of the level, NaN where a statistic is not finite."""
+    if count_not_finite(sample):
+        return math.nan, math.nan
+    between, moment = case.statement.limits, case.statement.moment
+    limits, variance = between and between(setting), moment and moment(setting)
+    return betting.mean_limits(sample, level / 2, limits, variance, rounding)
 
 
 def expectation(case: Case) -> Verdict:
     """Return the verdict on a mean that is claimed to be a number."""
-    level = case.level
     evidence: list[Evidence] = []
     for setting, raw in case.pairs():
         sample = at_least(setting, raw, 2)
         target, scale = float(case.statement.target(setting)), abs(float(case.statement.scale(setting)))
         mean, error = mean_of(sample)
         rounding = ROUNDING * case.eps * max(abs(target), scale)
-        half = float(stats.norm.isf(level / 2)) * error
-        if case.statement.limits is not None and not math.isnan(mean):
-            half = _bounded_half_width(sample, case.statement.limits(setting), level / 2, rounding)
+        lower, upper = _limits(case, setting, sample, case.level, rounding)
+        half = max(mean - lower, upper - mean)
         gap = abs(mean - target)
         allowed = case.statement.precision * scale
         facts = {"mean": mean, "standard_error": error, "target": target, "allowed": allowed}
@@ -33,55 +39,46 @@ def expectation(case: Case) -> Verdict:
     worst = max(wrong or evidence, key=lambda e: nan_to_inf(e.facts["gap"] / max(e.facts["half_width"], 1e-300)))
     f = worst.facts
     because = f"the mean is {f['mean']:.6g} +- {f['half_width']:.2g} at {worst.setting}, claimed {f['target']:.6g}"
+    if not (case.statement.limits or case.statement.moment):
+        because += " (no range or variance is proved, so draws decide nothing)"
     status = "refuted" if wrong else "certified" if inside else "consistent"
     return case.verdict(status, because, evidence, worst_setting=worst.setting)
 
 
-def _bounded_half_width(sample: np.ndarray, between: tuple[float, float], level: float, rounding: float) -> float:
-    """Return how far the mean of a bounded statistic can be from the mean of the sample, on the farther side."""
-    low, high = float(between[0]), float(between[1])
-    if not np.all((sample >= low - rounding) & (sample <= high + rounding)):
-        raise ValueError(
-            f"the statistic must lie in its limits [{low:g}, {high:g}], got {sample.min():g} to {sample.max():g}"
-        )
-    inside = np.clip(sample, low, high)
-    lower, upper = betting.betting_limits(inside, level, low=low, high=high, horizon=sample.size)
-    mean = float(np.mean(inside))
-    return max(mean - float(lower), float(upper) - mean)
-
-
 def rate(case: Case) -> Verdict:
-    """Return the verdict on the slope of the means on log scales, by weighted least squares."""
+    """Return the verdict on means that are claimed to follow a power of a size.
+
+    With limits of all means the spread of log(mean / size^exponent) over the sizes lies between two numbers. It is
+    claimed to be at most width * log(largest / smallest size).
+    """
     sizes = np.array([float(setting.numbers[case.statement.size]) for setting in case.settings])
     if np.unique(sizes).size < 5 or not np.all(sizes > 0):
         raise ValueError(f"a rate needs at least five positive values of {case.statement.size!r}, got {sizes.tolist()}")
     evidence: list[Evidence] = []
-    moments = []
     for setting, size, raw in zip(case.settings, sizes, case.samples, strict=True):
         sample = at_least(setting, raw, 2)
         mean, error = mean_of(sample)
-        moments.append((mean, max(error, ROUNDING * case.eps * abs(mean))))
+        rounding = ROUNDING * case.eps * abs(mean)
+        lower, upper = _limits(case, setting, sample, case.level, rounding)
         facts = {"size": float(size), "mean": mean, "standard_error": error, "not_finite": count_not_finite(sample)}
+        facts |= {"lower": lower - rounding, "upper": upper + rounding}
         evidence.append(Evidence(setting.name, sample.size, facts))
-    means, errors = np.array(moments).T
-    if not np.all(means > 0):  # NaN too: no power of the size
+    means, lowest, highest = np.array([[e.facts[name] for name in ("mean", "lower", "upper")] for e in evidence]).T
+    if not np.all(highest > 0) or np.any(np.isnan(means)):
         return case.verdict("refuted", "a mean is not a positive number", evidence)
-    weights = (means / errors) ** 2  # one over the variance of the log of the mean, to first order
-    x, y = np.log(sizes), np.log(means)
-    x = x - np.average(x, weights=weights)
-    information = float(np.sum(weights * x**2))
-    slope = float(np.sum(weights * x * y) / information)
-    half = float(stats.norm.isf(case.alpha / 2)) / math.sqrt(information)
-    misfit = float(np.sum(weights * (y - np.average(y, weights=weights) - slope * x) ** 2) / (sizes.size - 2))
-    gap = abs(slope - case.statement.exponent)
-    status = (
-        "certified"
-        if gap + half <= case.statement.width
-        else "refuted"
-        if gap > half + case.statement.width
-        else "consistent"
-    )
+    power = case.statement.exponent * np.log(sizes)
+    below = np.array([log(value) for value in lowest]) - power
+    above = np.log(highest) - power
+    least, most = max(float(np.max(below) - np.min(above)), 0.0), float(np.max(above) - np.min(below))
+    allowed = case.statement.width * float(np.log(np.max(sizes) / np.min(sizes)))
+    slope = float(np.polyfit(np.log(sizes), np.log(means), 1)[0]) if np.all(means > 0) else math.nan
+    status = "refuted" if least > allowed else "certified" if most <= allowed else "consistent"
     because = (
-        f"the slope is {slope:.4g} +- {half:.2g}, claimed {case.statement.exponent:.4g} +- {case.statement.width:.2g}"
+        f"mean over size^{case.statement.exponent:.4g} varies by a factor from {_factor(least)} to {_factor(most)}, "
+        f"claimed is at most {_factor(allowed)}; the slope is {slope:.4g}"
     )
-    return case.verdict(status, because, evidence, slope=slope, half_width=half, misfit=misfit)
+    return case.verdict(status, because, evidence, slope=slope, spread_least=least, spread_most=most, allowed=allowed)
+
+
+def _factor(log_of: float) -> str:
+    return f"{math.exp(min(log_of, 700.0)):.4g}" if log_of < math.inf else "any number"

@@ -6,7 +6,7 @@ import numpy as np
 
 from proofs_check.claim import Evidence, Verdict
 from proofs_check.engine import betting
-from proofs_check.engine.judge.evidence import ROUNDING, Case, at_least, count_not_finite, log, smallest
+from proofs_check.engine.judge.evidence import ROUNDING, Case, at_least, count_not_finite, log, ratio_of_logs
 
 
 def rare(case: Case) -> Verdict:
@@ -29,13 +29,8 @@ def rare(case: Case) -> Verdict:
         facts = {"log_claimed": claimed, "log_ceiling": ceiling, "not_finite": bad, "says_nothing": claimed >= 0}
         facts |= {"log_estimate": math.nan if bad else log(float(np.mean(sample))) + ceiling}
         facts |= {"log_lower_limit": log(float(lower)) + ceiling, "log_upper_limit": log(float(upper)) + ceiling}
-        facts |= {
-            "slack": math.exp(min(claimed - facts["log_estimate"], 700.0))
-            if facts["log_estimate"] > -math.inf
-            else math.nan
-        }
+        facts |= {"slack": ratio_of_logs(claimed, facts["log_estimate"])}
         evidence.append(Evidence(setting.name, sample.size, facts))
-    slack = smallest([e.facts["slack"] for e in evidence])
     wrong = [e for e in evidence if e.facts["log_lower_limit"] > e.facts["log_claimed"] or e.facts["not_finite"]]
     worst = max(wrong or evidence, key=lambda e: e.facts["log_upper_limit"] - e.facts["log_claimed"])
     f = worst.facts
@@ -53,4 +48,4 @@ def rare(case: Case) -> Verdict:
             if all(e.facts["says_nothing"] or e.facts["log_upper_limit"] <= e.facts["log_claimed"] for e in evidence)
             else "consistent"
         )
-    return case.verdict(status, because, evidence, slack, worst_setting=worst.setting)
+    return case.verdict(status, because, evidence, worst_setting=worst.setting)

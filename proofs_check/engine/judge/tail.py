@@ -16,9 +16,9 @@ from proofs_check.engine.judge.evidence import (
     RuleName,
     at_least,
     checked_bound,
+    constant,
     count_not_finite,
     ratio,
-    smallest,
     upper_quantile,
 )
 
@@ -92,10 +92,10 @@ def tail(case: Case) -> Verdict:
             violations = int(np.count_nonzero(violates(sample, value, delta, case.eps)))
             quantile = upper_quantile(sample, 1 - delta)
             facts |= counted(violations, sample.size, delta, level, case.rule)
-            facts |= {"quantile": quantile, "slack": ratio(value, quantile), "not_finite": count_not_finite(sample)}
+            facts |= {"quantile": quantile, "not_finite": count_not_finite(sample)}
+            facts |= {"slack": math.nan if constant(sample) else ratio(value, quantile)}
         evidence.append(Evidence(setting.name, sample.size, facts))
 
-    slack = smallest([e.facts["slack"] for e in evidence])
     empty = sum(e.facts["says_nothing"] for e in evidence)
     claims = [e for e in evidence if e.facts["delta"] < 1]
     wrong = [e for e in claims if e.facts["refutes"]]
@@ -109,17 +109,17 @@ def tail(case: Case) -> Verdict:
         else:
             because += f": violation probability at least {f['lower_limit']:.3g}, claimed {f['delta']:.3g}"
         extra = {"settings_refuted": len(wrong), "worst_setting": worst.setting}
-        return case.verdict("refuted", because, evidence, slack, **extra)
+        return case.verdict("refuted", because, evidence, **extra)
     if empty == len(evidence):
         because = "at every setting the bound exceeds what the statistic can ever be, or claims no probability at all"
-        return case.verdict("vacuous", because, evidence, slack)
+        return case.verdict("vacuous", because, evidence)
     if not open_:
         worst = max(claims, key=lambda e: e.facts["upper_limit"] / e.facts["delta"])
         because = (
             f"violation probability at most {worst.facts['upper_limit']:.3g} where {worst.facts['delta']:.3g} is "
             f"claimed ({worst.setting}, the closest of {len(claims)} setting(s))"
         )
-        return case.verdict("certified", because, evidence, slack, settings_vacuous=empty)
+        return case.verdict("certified", because, evidence, settings_vacuous=empty)
     worst = max(open_, key=lambda e: e.facts["upper_limit"] / max(e.facts["delta"], 1e-300))
     f = worst.facts
     because = (
@@ -128,6 +128,4 @@ def tail(case: Case) -> Verdict:
         f"{f['detectable']:.3g}"
     )
     extra = {"certifiable": f["certifiable"], "detectable": f["detectable"], "worst_setting": worst.setting}
-    return case.verdict(
-        "consistent", because, evidence, slack, settings_open=len(open_), settings_vacuous=empty, **extra
-    )
+    return case.verdict("consistent", because, evidence, settings_open=len(open_), settings_vacuous=empty, **extra)
