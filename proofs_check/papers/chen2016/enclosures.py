@@ -122,6 +122,11 @@ def _chi(right: Callable[[Ball, Ball], Ball]) -> Sides:
     return lambda t, eps, **_: (_outside(t, 1 - eps, 1 + eps), right(t, eps))
 
 
+def _vanishing(t: Ball, eps: Ball) -> tuple[Ball, None]:
+    """P(|Dhat / D - 1| > eps) in the limit of small distances."""
+    return _outside(t, (1 - eps) * (1 - eps), (1 + eps) * (1 + eps)), None
+
+
 def _eq5(t: Ball, eps: Ball, p: Ball, q: Ball) -> tuple[Ball, Ball]:
     return _outside(t, 1 - eps, 1 + eps), 2 * (-t * (eps * eps / (2 * p)).min(eps / (2 * q))).exp()
 
@@ -164,13 +169,18 @@ def _inverse(r: Ball, t: Ball, eps: Ball) -> Ball:
     return _pair(r, t, (1 + eps) ** -2, (1 - eps) ** -2)
 
 
+def _additive(t: Ball, eps: Ball, r: Ball | None = None) -> tuple[Ball, Ball]:
+    """Without r, the mean of t signs exceeds eps with at most Chernoff's probability on either side."""
+    up, down = 1 + eps, 1 - eps
+    left = 2 * (-t * (up * up.log() + down * down.log()) / 2).exp() if r is None else _value(r, t, eps)
+    return left, 2 * (-t * eps * eps / 2).exp()
+
+
 # Exact probabilities, at all settings of the check.
 of_pair = partial(everywhere, above=True)
-cor2_2_printed, cor2_2 = of_pair(
-    "chen2016:cor2.2",
-    printed=_pairs(_value, _rate(lambda r: ball(1) / 8)),
-    corrected=_pairs(_value, _rate(lambda r: ball(0.5))),
-)
+COR2_2: dict[str, Sides] = {"printed": _pairs(_value, _rate(lambda r: ball(1) / 8)), "corrected": _additive}
+cor2_2_printed, cor2_2 = of_pair("chen2016:cor2.2", **COR2_2)
+cor2_2_rare_printed, cor2_2_rare = of_pair("chen2016:cor2.2-rare", **COR2_2)
 lem2_2_printed, lem2_2 = of_pair(
     "chen2016:lem2.2",
     printed=_pairs(_inverse, _rate(lambda r: ball(1) / 128)),
@@ -199,6 +209,10 @@ lem4_2_proof_printed, lem4_2_proof = everywhere(
     "chen2016:lem4.2-proof",
     printed=_lem4_2_proof,
     corrected=lambda t, eps, r: (_near(r, t, 1 - eps, 1 + eps), _chernoff(t, 1 + eps, 1 - eps)),
+)
+lem4_2_rare_printed, lem4_2_rare = everywhere("chen2016:lem4.2-rare", printed=_vanishing, corrected=_vanishing)
+pair_rare = everywhere(
+    "jaxkern:relative-distances-rare", corrected=lambda t, eps: (_vanishing(t, eps)[0], _stop_loss(t, eps))
 )
 pair = of_pair("jaxkern:relative-distances-pair", corrected=_pairs(_relative, lambda r, t, eps: _stop_loss(t, eps)))
 given_pair = of_pair("jaxkern:relative-distances-given-pair", corrected=_pairs(_relative, lambda r, t, eps: None))

@@ -180,7 +180,7 @@ def _lemma_4_2_proof() -> Check:
         return Exact(probability)
 
     settings = tuple(
-        Setting(f"t={t:g}, eps={eps:g}, |Delta| to 0", numbers={"t": t, "eps": eps})
+        Setting(f"t={t:g}, eps={eps:g}, |Delta| to 0", numbers={"t": t, "eps": eps, "r": 1e-4})
         for t, eps in ((400.0, 0.5), (1000.0, 0.5), (20_000.0, 0.2))
     )
     squares = statement(lambda eps, t: t * eps**2 / 4)
