@@ -188,7 +188,9 @@ def chi_square_below(x: Any, freedom: Any) -> Ball:
 
 
 def _gamma_series(a: Ball, x: Ball) -> Ball:
-    """Return P(a, x) = x^a e^-x / Gamma(a + 1) times the sum of x^k / ((a + 1) ... (a + k)), 0 < x <= a."""
+    """Return P(a, x) = x^a e^-x / Gamma(a + 1) times the sum of x^k / ((a + 1) ... (a + k)), for 0 < x <= a."""
+    if not (x > 0 and x.is_finite()):
+        return arb.nan()
     total, term, k = ball(1), ball(1), 0
     while not term < ball(2) ** -ctx.prec:
         k += 1
