@@ -17,6 +17,7 @@ from proofs_check.engine.enclosures import (
     Ball,
     at_most,
     ball,
+    binomial_tail,
     chi_square_below,
     chi_square_tail,
     equal,
@@ -158,6 +159,19 @@ def _rate(rate: Callable[[Ball], Any]) -> Callable[[Ball, Ball, Ball], Ball]:
     return lambda r, t, eps: 2 * (-t * eps * eps * rate(r)).exp()
 
 
+def _additive(t: Ball, eps: Ball, r: Any = None) -> tuple[Ball, Ball]:
+    """P(|Khat - K| > eps) of a Gaussian pair, or, without r, where each cosine is 1 or -1 with equal chances."""
+    if r is None:
+        heads = int((t * (1 + eps) / 2 - ball("1e-6")).ceil().unique_fmpz())
+        return 2 * binomial_tail(heads, int(float(t)), 0.5), 2 * (-t * eps * eps / 2).exp()
+    return _value(r, t, eps), 2 * (-t * eps * eps / 2).exp()
+
+
+def _vanishing(right: Callable[[Ball, Ball], Ball]) -> Sides:
+    """P(|Dhat / D - 1| > eps) in the limit of small distances."""
+    return lambda t, eps: (_outside(t, (1 - eps) ** 2, (1 + eps) ** 2), right(t, eps))
+
+
 def _inverse(r: Ball, t: Ball, eps: Ball) -> Ball:
     return _pair(r, t, (1 + eps) ** -2, (1 - eps) ** -2)
 
@@ -165,9 +179,10 @@ def _inverse(r: Ball, t: Ball, eps: Ball) -> Ball:
 # Exact probabilities, at all settings of the check.
 of_pair = partial(everywhere, above=True)
 cor2_2_printed, cor2_2 = of_pair(
-    "chen2016:cor2.2",
-    printed=_pairs(_value, _rate(lambda r: ball(1) / 8)),
-    corrected=_pairs(_value, _rate(lambda r: ball(0.5))),
+    "chen2016:cor2.2", printed=_pairs(_value, _rate(lambda r: ball(1) / 8)), corrected=_additive
+)
+cor2_2_rare_printed, cor2_2_rare = of_pair(
+    "chen2016:cor2.2-rare", printed=_pairs(_value, _rate(lambda r: ball(1) / 8)), corrected=_additive
 )
 lem2_2_printed, lem2_2 = of_pair(
     "chen2016:lem2.2",
@@ -193,12 +208,18 @@ lem4_2_printed, lem4_2 = of_pair(
     printed=_pairs(_relative, _rate(lambda r: (2 * _mean(r) / r / r) ** 2 / 6)),
     corrected=_pairs(_relative, lambda r, t, eps: _chernoff(t, (1 + eps) ** 2, (1 - eps) ** 2)),
 )
+lem4_2_rare_printed, lem4_2_rare = everywhere(
+    "chen2016:lem4.2-rare",
+    printed=_vanishing(lambda t, eps: 2 * (-t * (eps * 2 * _mean(1e-4) / ball(1e-4) ** 2) ** 2 / 6).exp()),
+    corrected=_vanishing(lambda t, eps: _chernoff(t, (1 + eps) ** 2, (1 - eps) ** 2)),
+)
 lem4_2_proof_printed, lem4_2_proof = everywhere(
     "chen2016:lem4.2-proof",
     printed=_lem4_2_proof,
     corrected=lambda t, eps, r: (_near(r, t, 1 - eps, 1 + eps), _chernoff(t, 1 + eps, 1 - eps)),
 )
 pair = of_pair("jaxkern:relative-distances-pair", corrected=_pairs(_relative, lambda r, t, eps: _stop_loss(t, eps)))
+pair_rare = everywhere("jaxkern:relative-distances-rare", corrected=_vanishing(_stop_loss))
 given_pair = of_pair("jaxkern:relative-distances-given-pair", corrected=_pairs(_relative, lambda r, t, eps: None))
 cor5_1_proof_printed, cor5_1_proof = everywhere(
     "chen2016:cor5.1-proof",
@@ -300,3 +321,8 @@ def lem2_2_proof() -> Enclosed:
 def sec1_1_variance() -> Enclosed:
     """(1 - k)^2 <= 1 - k + k^2 / 2 for k = K^2: m times the variances of paired and of shifted features."""
     return prove(lambda k: 1 - k + k * k / 2 - (1 - k) * (1 - k), [(0, 1)], zeros={0: (0, 1)})
+
+
+def lem5_1_corrected() -> Enclosed:
+    """|sin z| <= |z|, and so |sum sin <w_i, Delta> w_i| <= sum |w_i|^2 |Delta|; beyond 1 since |sin z| <= 1."""
+    return prove(lambda z: z - z.sin(), [(0, 1)], zeros={0: (0, 3)})
