@@ -9,14 +9,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxkern import kmeans
+from jaxkern import kmeans, metrics
 from jaxkern.bounds import Bound
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers import flops
 from proofs_check.papers.amini2021 import trials
 from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.places import distances_on_spheres
-from proofs_check.papers.shared import always, parametrized, rng_of
+from proofs_check.papers.shared import always, as_residual, parametrized, real, rng_of
 
 
 def distances(rows: np.ndarray) -> np.ndarray:
@@ -110,6 +110,33 @@ def _factor() -> Check:
         controls=(
             Control("a factor 1.5 in the mean", sides(level=1.5), settings, "wrong factor"),
             Control("the same factor surely", sides(surely=True), settings, "hypothesis broken"),
+        ),
+    )
+
+
+def _clusters() -> Check:
+    def residual(*, share: float = 1.0, cost: float = 1.0) -> Identity:
+        def check(key: jax.Array, setting: Setting) -> np.ndarray:
+            """The rate against all matchings, and what k-means costs against the best of all partitions."""
+            rank, rng = setting.shapes["R"], rng_of(key)
+            errors = []
+            for _ in range(5):
+                first, second = rng.integers(rank, size=(2, 11))
+                matched = max(np.mean(first == np.array(p)[second]) for p in itertools.permutations(range(rank)))
+                rate = metrics.misclassification_rate(first, second, num_labels=rank)
+                errors.append(share * float(rate) - (1 - matched))
+            X = rng.standard_normal((7, 2))
+            found = kmeans.kmeans(key, real(X), rank, num_restarts=50)
+            return as_residual([*errors, cost * float(found.objective) / least_cost(X, rank) - 1])
+
+        return Identity(check)
+
+    settings = (Setting("three clusters", shapes={"R": 3}),)
+    return Check(
+        corrected=Form(residual(), settings),
+        controls=(
+            Control("0.99 of the share", residual(share=0.99), settings, "wrong factor"),
+            Control("0.99 of the cost", residual(cost=0.99), settings, "wrong factor"),
         ),
     )
 
