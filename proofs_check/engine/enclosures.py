@@ -12,11 +12,12 @@ import importlib.util
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+
+from proofs_check.claim import Enclosed
 
 if importlib.util.find_spec("flint"):  # an extra
     from flint import arb, arb_series, ctx, fmpq
@@ -27,15 +28,6 @@ PIECES = 20_000
 
 Ball = Any
 """A real number known to lie in an interval: `flint.arb`."""
-
-
-@dataclass(frozen=True)
-class Enclosed:
-    """Whether a statement holds, decided by enclosures; `digits` is how many digits of the gap are known."""
-
-    holds: bool
-    digits: int
-    because: str
 
 
 def available() -> bool:

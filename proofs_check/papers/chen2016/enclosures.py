@@ -27,7 +27,6 @@ from proofs_check.engine.enclosures import (
 from proofs_check.papers.shared import everywhere
 
 Sides = Callable[..., tuple[Ball, Any]]
-HALF = ball(0.5)
 WIDEST = 20
 """No frequency of a sample is larger, but for a probability below 1e-80."""
 
@@ -169,12 +168,12 @@ def _inverse(r: Ball, t: Ball, eps: Ball) -> Ball:
 of_pair = partial(everywhere, above=True)
 cor2_2_printed, cor2_2 = of_pair(
     "chen2016:cor2.2",
-    printed=_pairs(_value, _rate(lambda r: HALF / 4)),
-    corrected=_pairs(_value, _rate(lambda r: HALF)),
+    printed=_pairs(_value, _rate(lambda r: ball(1) / 8)),
+    corrected=_pairs(_value, _rate(lambda r: ball(0.5))),
 )
 lem2_2_printed, lem2_2 = of_pair(
     "chen2016:lem2.2",
-    printed=_pairs(_inverse, _rate(lambda r: HALF / 64)),
+    printed=_pairs(_inverse, _rate(lambda r: ball(1) / 128)),
     corrected=_pairs(_relative, _rate(lambda r: _mean(1) ** 2 / 2)),
 )
 CHI = {
@@ -217,11 +216,13 @@ def _log_mgf(y: Ball, r: Ball) -> Ball:
 
 
 # Counterexamples: each meets every hypothesis, as its note says.
-sec1_1 = partial(equal, lambda: ((-HALF).exp() / 2, (-HALF).exp()), "E <phi(x), phi(y)> and K at |x - y| = sigma")
-sec3_taylor = partial(at_most, lambda: (1 - HALF / 2, 2 - 2 * HALF.exp()), "|Delta| = 1")
+sec1_1 = partial(
+    equal, lambda: ((-ball(0.5)).exp() / 2, (-ball(0.5)).exp()), "E <phi(x), phi(y)> and K at |x - y| = sigma"
+)
+sec3_taylor = partial(at_most, lambda: (1 - ball(0.25), 2 - 2 * ball(0.5).exp()), "|Delta| = 1")
 sec3_expansions = partial(
     equal,
-    lambda: ((1 - ball(1).cos()) / (1 - (-HALF).exp()), (1 - ball(1).cos()) / (1 - HALF.exp())),
+    lambda: ((1 - ball(1).cos()) / (1 - (-ball(0.5)).exp()), (1 - ball(1).cos()) / (1 - ball(0.5).exp())),
     "t = w = |Delta| = 1",
 )
 lem3_3_display = partial(
@@ -236,10 +237,10 @@ lem4_1 = partial(
 lem4_1_taylor = partial(at_most, lambda: (ball(1).exp(), Fraction(5, 2)), "x = -1")
 lem4_1_proof = partial(
     at_most,
-    lambda: (_log_mgf(HALF / 2, HALF), (HALF**2 / 4 - 1) / 8 - (1 + HALF / 2).log() / 2),
+    lambda: (_log_mgf(ball(0.25), ball(0.5)), (ball(0.5) ** 2 / 4 - 1) / 8 - (1 + ball(0.25)).log() / 2),
     "|Delta| = .5, s |Delta|^2 = 1/4",
 )
-lem4_2_mean = partial(equal, lambda: (_moments(ball(0), 1, 1)[1], 2 - 2 * (-HALF).exp()), "|Delta| = 1")
+lem4_2_mean = partial(equal, lambda: (_moments(ball(0), 1, 1)[1], 2 - 2 * (-ball(0.5)).exp()), "|Delta| = 1")
 lem5_1 = partial(at_most, lambda: (2 * ball("0.1").sin(), ball("0.1")), "t = d = w = 1, Delta = .1")
 lem5_1_proof = partial(equal, lambda: (2 * ball(2).sqrt() * ball("0.3").sin(), 0), "w = (1, -1), Delta = (.4, .1)")
 
@@ -262,9 +263,9 @@ def eq2() -> Enclosed:
     """D^2 >= D(1)^2 x for x <= 1, where both sides agree at 0 and 1."""
 
     def excess(x: Any) -> Any:
-        return 2 - 2 * (-x / 2).exp() - (2 - 2 * (-HALF).exp()) * x
+        return 2 - 2 * (-x / 2).exp() - (2 - 2 * (-ball(0.5)).exp()) * x
 
-    halves = (prove(excess, [(0, HALF)], zeros={0: (0, 1)}), prove(excess, [(HALF, 1)], zeros={0: (1, 1)}))
+    halves = (prove(excess, [(0, ball(0.5))], zeros={0: (0, 1)}), prove(excess, [(ball(0.5), 1)], zeros={0: (1, 1)}))
     return together([*halves, sec3_taylor_corrected()])
 
 
@@ -283,7 +284,7 @@ def eq4() -> Enclosed:
 def lem4_1_taylor_corrected() -> Enclosed:
     """For x >= 2, 1 - x + x^2 / 2 >= 1."""
     exponential = prove(lambda x: 1 - x + x * x / 2 - (-x).exp(), [(0, 2)], zeros={0: (0, 3)})
-    logarithm = prove(lambda x: (1 + x).log() - x + x * x / 2, [(0, HALF)], zeros={0: (0, 3)})
+    logarithm = prove(lambda x: (1 + x).log() - x + x * x / 2, [(0, ball(0.5))], zeros={0: (0, 3)})
     return together([exponential, logarithm, *_cosine()])
 
 
