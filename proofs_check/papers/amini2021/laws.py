@@ -14,9 +14,6 @@ from proofs_check.claim import Inequality, Setting
 
 Pairs = list[tuple[float, Bound]]
 
-FLOOR = 1e-300
-"""Probabilities below this one are reported as this one."""
-
 
 def at_least(value: Any, lower: Bound) -> tuple[float, Bound]:
     """Return the two sides of: the value is at least what the bound says."""
@@ -24,8 +21,13 @@ def at_least(value: Any, lower: Bound) -> tuple[float, Bound]:
 
 
 def log_of(probability: float) -> float:
-    """Return the logarithm of a probability, which may be zero."""
-    return math.log(max(probability, FLOOR))
+    """Return the logarithm of a probability, minus infinity of zero."""
+    return math.log(probability) if probability > 0 else -math.inf
+
+
+def log_sum(logs: np.ndarray, where: Any) -> float:
+    """Return the logarithm of the probability of an event from the logs of chances, minus infinity of none."""
+    return float(special.logsumexp(logs[where])) if np.any(where) else -math.inf
 
 
 def rescaled(right: Bound, factor: float) -> Bound:
