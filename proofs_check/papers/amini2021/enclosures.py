@@ -1,17 +1,15 @@
 """amini2021 by enclosures, written out anew: counterexamples, probabilities, and inequalities over whole ranges."""
 
-import math
 from collections.abc import Callable
 from fractions import Fraction as Q
 from functools import cache, partial
-from itertools import product
 from typing import Any
 
 import numpy as np
 
-from proofs_check import register
 from proofs_check.engine import enclosures
 from proofs_check.engine.enclosures import Ball, Enclosed, at_most, ball, binomial_tail, each, equal, normal_tail, prove
+from proofs_check.papers.shared import everywhere
 
 HALF = Q(1, 2)
 _exp, _log, _root = (lambda x: ball(x).exp()), (lambda x: ball(x).log()), (lambda x: ball(x).sqrt())
@@ -65,7 +63,7 @@ sec2_2_lower_printed = partial(
 
 
 def _over_entries(q: Ball) -> Ball:
-    """vbar^2 / gamma^2 for two clusters of two copies, 2 tau apart: E K is 1 on its diagonal, q for the two copies."""
+    """vbar^2 / gamma^2 for two clusters of two copies, 2 s tau apart: E K is 1 on its diagonal, q for two copies."""
     return ((1 - q) / (1 + q - 2 * q * _exp(-2))) ** 2 / 2
 
 
@@ -113,153 +111,156 @@ thm6_mgf_printed = partial(each, lambda c: (-(1 - ball(Q(1, 2 * c))).log() / 2, 
 b1 = partial(equal, lambda: (-3 * _root(Q(13, 20)) / 10, -15 * _root(Q(13, 20)) / 10))
 
 
-# Probabilities, and what they are claimed to be at most.
+# Probabilities, and what they are claimed to be at most, at the settings of the checks.
 
 
-def _split(multiple: int, m: Q) -> tuple[Q, Q]:
+def _split(multiple: int) -> Any:
     """w in {-m, 0, m} with variance one, A = 1: P(|Y + 2 T| >= multiple s), and P(|Y| >= s) + P(|T| >= s)."""
-    s, p = (m**2 - 1) / Q(9, 10), 1 / (2 * m**2)
-    law = [(w**2 - 1, Q(9, 10) * s / m * w, chance) for w, chance in ((-m, p), (0, 1 - 2 * p), (m, p))]
-    right = sum(chance * ((abs(y) >= s) + (abs(t) >= s)) for y, t, chance in law)
-    return Q(sum(chance * (abs(y + 2 * t) >= multiple * s) for y, t, chance in law)), Q(right)
+
+    def sides(m: Ball, s: Ball) -> tuple[Any, Any]:
+        p = 1 / (2 * m * m)
+        law = [(w * w - 1, 0.9 * s / m * w, chance) for w, chance in ((-m, p), (0, 1 - 2 * p), (m, p))]
+        right = sum(chance * ((abs(y) >= s) + (abs(t) >= s)) for y, t, chance in law)
+        return sum(chance * (abs(y + 2 * t) >= multiple * s) for y, t, chance in law), right
+
+    return sides
 
 
-def _smirnov(m: int, log: int) -> tuple[Ball, Ball]:
+def _smirnov(m: int, log: Ball) -> tuple[Ball, Ball]:
     """2 P(D+ > x) at x^2 = (ln 2 + log) / 2 m, by the formula of Birnbaum and Tingey."""
     x, total, count = ((_log(2) + log) / (2 * m)).sqrt(), ball(0), ball(1)
     for j in range(int((m * (1 - x)).floor().unique_fmpz()) + 1):
         at = x + ball(j) / m
         total, count = total + count * at ** (j - 1) * (1 - at) ** (m - j), count * (m - j) / (j + 1)
-    return 2 * x * total, _exp(-log)
+    return 2 * x * total, (-log).exp()
 
 
-def _thm5(ends: tuple[int, int], s: Q) -> tuple[Ball, Ball]:
-    """A standard normal variable above low and, where high is not 0, below high."""
-    low, high = ends
-    beyond, last = (normal_tail(high), _exp(-Q(high**2, 2))) if high else (ball(0), ball(0))
+def _thm5(low: Ball, high: Ball, t: Ball) -> tuple[Ball, Ball]:
+    """A standard normal variable between low and high."""
+    beyond, last = (normal_tail(high), (-high * high / 2).exp()) if high.is_finite() else (ball(0), ball(0))
     mass = normal_tail(low) - beyond
-    mean = (_exp(-Q(low**2, 2)) - last) / (8 * ball(1).atan()).sqrt() / mass
-    return ((normal_tail(mean + ball(s)) - beyond) / mass).nonnegative_part(), _exp(-(s**2) / 2)
+    mean = ((-low * low / 2).exp() - last) / (8 * ball(1).atan()).sqrt() / mass
+    return ((normal_tail(mean + t) - beyond) / mass).nonnegative_part(), (-t * t / 2).exp()
 
 
-def _lem3(d: int, size: int, tau: int) -> tuple[Ball, Ball]:
+def _lem3(d: int, size: Ball, tau: Ball) -> tuple[Ball, Ball]:
     """|X z|^2, noncentral chi-square, beyond 2 sqrt(v tau) + 2 tau of its mean: a Poisson mixture of chi-squares."""
-    rate, mean, far = size**2 // 2, d + size**2, 2 * _root((d + 2 * size**2) * tau) + 2 * tau
+    rate, mean, far = int(float(size)) ** 2 // 2, d + size**2, 2 * _root((d + 2 * size**2) * tau) + 2 * tau
     weight, last = _exp(-rate), 3 * rate
     total = enclosures.chi_square_below(2 * rate, 2 * last + 2) if rate else ball(0)  # P(Poisson(rate) > last)
     # P(chi^2_(d + 2 j) > 2 y) grows with j by y^(d / 2 + j) exp(-y) / Gamma(d / 2 + j + 1).
     places = [x / 2 for x in (mean + far, mean - far) if x > 0]
     above = [enclosures.chi_square_tail(2 * y, d) for y in places]
-    steps = [y ** ball(Q(d, 2)) * _exp(-y) / ball(Q(d, 2) + 1).gamma() for y in places]
+    steps = [y ** ball(Q(d, 2)) * (-y).exp() / ball(Q(d, 2) + 1).gamma() for y in places]
     for j in range(last + 1):
         total, weight = total + weight * (above[0] + sum(1 - x for x in above[1:])), weight * rate / (j + 1)
         above = [x + step for x, step in zip(above, steps, strict=True)]
         steps = [step * y / ball(Q(d, 2) + j + 1) for step, y in zip(steps, places, strict=True)]
-    return total, 2 * _exp(-tau)
+    return total, 2 * (-tau).exp()
 
 
-def _signs(samples: int, over: Callable[[int], Q], n: int, t: int) -> tuple[Ball, Ball]:
-    """P(|mean of samples n signs| > t sqrt(over(n)))."""
-    most = (samples * n * (1 + t * _root(over(n))) / 2).floor().unique_fmpz()
-    return 2 * binomial_tail(int(most) + 1, samples * n, HALF), 2 * _exp(-(t**2))
-
-
-def _lem5(long: Callable[[Ball, Ball], Ball], t: float) -> tuple[Ball, Ball]:
+def _lem5(long: Callable[[Ball, Ball], Ball]) -> Any:
     """X + 1 exponential, alpha = 2, v^2 = 8 (ln 2 - 1/2): the exponent t^2 / 2 v^2 up to v^2 / 2, and a long one."""
-    v2 = 8 * _log(2) - 4
-    exponent = ball(t) ** 2 / (2 * v2) if t <= v2 / 2 else long(ball(t), v2)
-    return _exp(-1 - t) + (1 - _exp(t - 1) if t < 1 else 0), 2 * (-exponent).exp()
+
+    def sides(t: Ball) -> tuple[Ball, Ball]:
+        v2 = 8 * _log(2) - 4
+        exponent = t * t / (2 * v2) if t <= v2 / 2 else long(t, v2)
+        return (-1 - t).exp() + (1 - (t - 1).exp() if t < 1 else 0), 2 * (-exponent).exp()
+
+    return sides
 
 
-def _clipped(p: Q, n: int) -> tuple[Ball, Ball]:
-    """P(max(N - p, p) <= n p / 4) for N ~ Bin(n, p), the number of X in {-2, 0, 2} that are not 0."""
-    return binomial_tail(n - math.floor(n * p / 4 + p), n, 1 - p), _exp(-n * p**2 / 2)
+def _above(n: int, p: Any, level: Ball) -> Ball:
+    """P(Bin(n, p) > level)."""
+    return binomial_tail(int(level.floor().unique_fmpz()) + 1, n, p)
 
 
-def _two_clusters(limits: tuple[int, int, int], m: int, t: float, p: Q, q: Q) -> tuple[Ball, Ball]:
-    """m points of {0, 1} in each cluster, with chances p and q, and 1{y = z}: P(outside), and 16 exp(-t^2).
+def _two_clusters(first: int, second: int, rest: int) -> Any:
+    """Clusters of m signs, 1 with chances p and q, and the kernel y z: P(outside), and 16 exp(-t^2).
 
-    At most the chance that a share of ones is farther than h from p or q, where all within h is inside: the changes of
-    block means and variances or, where the first limit is above 15, of -gamma^2 and vbar^2, in t / sqrt(m) + 1 / m.
+    At most the chance that a mean of signs is farther than 2 h from its own, where all within is inside: block means
+    and variances or, where the first limit is above 15, gamma^2 and vbar^2, within limits of t / sqrt(m) + rest / m.
     """
-    psi = [ball(x) for x in (p * p + (1 - p) ** 2, 1 - p - q + 2 * p * q, q * q + (1 - q) ** 2)]
-    unit = t / _root(m) + ball(Q(limits[2], m))
-    for h in (Q(3, 4) ** k for k in range(40)):
-        x, y = (ball(max(c - h, Q(0))).union(ball(min(c + h, Q(1)))) for c in (p, q))
-        dx, dy = x - ball(p), y - ball(q)
-        means = [2 * dx * (x + ball(p - 1)), dx * (2 * y - 1) + dy * ball(2 * p - 1), 2 * dy * (y + ball(q - 1))]
-        spreads = [d * (1 - 2 * old - d) for d, old in zip(means, psi, strict=True)]
-        gamma2 = sum((means[i] - means[1]) * (2 * (psi[i] - psi[1]) + means[i] - means[1]) for i in (0, 2)) / 2
-        if limits[0] > 15:
-            inside = -gamma2 <= limits[0] * unit and spreads[0] + 2 * spreads[1] + spreads[2] <= 4 * limits[1] * unit
-        else:
-            inside = all(abs(d) <= limits[0] * unit for d in means) and all(abs(d) <= limits[1] * unit for d in spreads)
-        tails = [binomial_tail(math.floor(m * (c + h)) + 1, m, c) for c in (p, 1 - p, q, 1 - q) if inside]
-        if inside and sum(tails) <= 16 * _exp(-t * t):
-            return sum(tails), 16 * _exp(-t * t)
-    raise ArithmeticError("no rectangle decides")
+
+    def sides(m: int, t: Ball, p: Ball, q: Ball) -> tuple[Ball, Ball]:
+        unit, claimed, (y, z) = t / _root(m) + ball(rest) / m, 16 * (-t * t).exp(), (2 * p - 1, 2 * q - 1)
+        for h in (Q(9, 10) ** k for k in range(60)):
+            Y, Z = ((c - 2 * ball(h)).max(ball(-1)).union((c + 2 * ball(h)).min(ball(1))) for c in (y, z))
+            means = [(Y - y) * (Y + y), (Y - y) * Z + (Z - z) * y, (Z - z) * (Z + z)]
+            spreads = [-d * (2 * psi + d) for d, psi in zip(means, (y * y, y * z, z * z), strict=True)]
+            gaps = [(old - y * z, d - means[1]) for old, d in ((y * y, means[0]), (z * z, means[2]))]
+            if first > 15:
+                means = [sum(d * (2 * gap + d) for gap, d in gaps).min(ball(0)) / 2]
+                spreads = [((spreads[0] + 2 * spreads[1] + spreads[2]) / 4).max(ball(0))]
+            tails = sum((_above(m, c, m * (c + ball(h))) for c in (p, 1 - p, q, 1 - q)), start=ball(0))
+            inside = all(abs(d) <= first * unit for d in means) and all(abs(d) <= second * unit for d in spreads)
+            if inside and tails <= claimed:
+                return tails, claimed
+        raise ArithmeticError("no rectangle decides")
+
+    return sides
 
 
-def _at_settings(claim: str, form: str, *limits: int) -> Enclosed:
-    settings = register.claims(papers=["amini2021"], only=[f"amini2021:{claim}"])[0].forms[form].settings
-    places = [(s.shapes["m"], *(s.numbers[x] for x in "tpq")) for s in settings]
-    return each(partial(_two_clusters, limits), *((m, t, Q(p), Q(q)) for m, t, p, q in places))
+def _of_signs(over: Callable[[int], Q]) -> Any:
+    """P(|mean of n signs| > t sqrt(over(n)))."""
+    return lambda n, t: (2 * _above(n, HALF, n * (1 + t * _root(over(n))) / 2), 2 * (-t * t).exp())
 
 
-# P(|y| + |y_1| < l) <= P(|y| < l), l = sqrt(n - 3/2) - u.
-sec2_2_lower = partial(
-    each,
-    lambda n, u: (enclosures.chi_square_below((_root(n - 1.5) - u) ** 2, n), _exp(-u * u / 2)),
-    *product((10, 1000), (1.0, 2.5)),
-)
-# K = x + y, c = 1/2, normal points: |K - E K|_F^2 = 2 n (2 a^2 + q) is at most 4 n chi^2_n.
-thm1_33_printed, thm1_33 = (
-    partial(
-        each,
-        lambda n, t, mean=mean: (enclosures.chi_square_tail((mean(n) / _root(4 * n) + t) ** 2, n), _exp(-t * t / 2)),
-        *product((2, 4, 100), (0.3, 0.9, 1.5)),
+def _display(more: int) -> Any:
+    """Two points of equally likely values, h = 1 where they agree and else -1: Psi is 0, or 1; t + more is allowed."""
+    return lambda t, values: (
+        (1 - 1 / values) * (1 - 2 / values > t + more) + 1 / values * (2 - 2 / values > t + more),
+        2 * (-t * t).exp(),
     )
-    for mean in (lambda n: _root(8) * n, lambda n: (4 * (1 + _log(2)) * n * (n + 1)).sqrt())
+
+
+def _thm1_33(mean: Callable[[int], Ball]) -> Any:
+    """K = x + y, c = 1/2, normal points: |K - E K|_F^2 = 2 n (2 a^2 + q) is at most 4 n chi^2_n."""
+    return lambda n, t: (enclosures.chi_square_tail((mean(n) / _root(4 * n) + t) ** 2, n), (-t * t / 2).exp())
+
+
+def _clipped(n: int, p: Any = HALF) -> tuple[Ball, Ball]:
+    """P(max(N - p, p) <= n p / 4) for N ~ Bin(n, p), the number of X in {-2, 0, 2} that are not 0."""
+    most = int((ball(p) * n / 4 + ball(p)).floor().unique_fmpz())
+    return binomial_tail(n - most, n, 1 - p), (-(ball(p) ** 2) * n / 2).exp()
+
+
+def _at(claim: str, **forms: Any) -> Any:
+    return everywhere(f"amini2021:{claim}", above=claim in ("sec2.2-lower", "thm1-33", "prop2", "eq30"), **forms)
+
+
+# P(|y| + |y_1| < l) <= P(|y| < l), l = sqrt(n - 3/2) - u; and a coordinate, k = 0, or the norm in R^k.
+sec2_2_lower = _at(
+    "sec2.2-lower",
+    corrected=lambda n, u: (enclosures.chi_square_below((_root(n - 1.5) - u) ** 2, n), (-u * u / 2).exp()),
 )
-prop1 = partial(each, _clipped, *product((HALF,), (8, 16, 32, 64)))
-prop1_any = partial(
-    each, _clipped, *((p, k * math.ceil(4 / p)) for p, k in product((Q(1, 20), Q(3, 10), HALF, Q(1)), (1, 4)))
+thm4 = _at(
+    "thm4",
+    printed=lambda k, t: (
+        enclosures.chi_square_tail((_chi(k) + t) ** 2, k) if k else normal_tail(t),
+        (-t * t / 2).exp(),
+    ),
 )
-eq29 = partial(each, _smirnov, *product((5, 100, 2000), (2, 8)))
-# A coordinate, k = 0, or the norm in R^k.
-thm4 = partial(
-    each,
-    lambda k, s: (enclosures.chi_square_tail((_chi(k) + s) ** 2, k) if k else normal_tail(s), _exp(-s * s / 2)),
-    *product((0, 1, 10), (0.5, 2.0, 5.0)),
-)
-thm5 = partial(each, _thm5, *product(((-1, 0), (0, 0), (-1, 2)), (Q(1, 5), Q(1), Q(5))))
-lem3 = partial(each, _lem3, *product((1, 16, 400), (0, 10), (1, 4, 12)))
-SIGNS = list(product((20, 400), (1, 2, 3)))
-u_statistic_printed, v_statistic_printed = (
-    partial(each, partial(_signs, k, lambda n: Q(8, n)), *SIGNS) for k in (1, 2)
-)
-u_statistic = partial(each, partial(_signs, 1, lambda n: Q(4, n - 1)), *SIGNS)
-v_statistic = partial(each, partial(_signs, 2, lambda n: Q(2, n)), *SIGNS)
-# Two points of 10,000 equally likely values, h = 1 where they agree and else -1: Psi is 0, or 1 with a chance of 1e-4,
-# and 1 - 2e-4 or 2 - 2e-4 off. Allowed is t sqrt(8 / 2) / 2 = t, and t + 1, at t = .99.
-prop2_display_printed = partial(at_most, lambda: (1 - Q(1, 10_000), 2 * _exp(-(Q(99, 100) ** 2))), "1 - 2e-4 > .99")
-prop2_display = partial(at_most, lambda: (Q(1, 10_000), 2 * _exp(-(Q(99, 100) ** 2))), "1 - 2e-4 < 1.99 < 2 - 2e-4")
-prop2_printed = partial(_at_settings, "prop2", "printed", 3, 9, 0)
-prop2 = partial(_at_settings, "prop2", "corrected", 2, 5, 1)
-eq30_printed = partial(_at_settings, "eq30", "printed", 24, 9, 0)
-eq30 = partial(_at_settings, "eq30", "corrected", 16, 5, 1)
-THREE = ((Q(3, 2),), (Q(2),), (Q(4),))
-thm6_split_printed, thm6_split = (partial(each, partial(_split, k), *THREE) for k in (2, 3))
-FAR = [(0.5,), (1,), (2,), (4,), (8,)]
-lem5_printed = partial(each, partial(_lem5, lambda t, v2: t / 4), *FAR)
-lem5 = partial(each, partial(_lem5, lambda t, v2: t / 2 - v2 / 8), *FAR)
+thm5, lem3, eq29 = _at("thm5", corrected=_thm5), _at("lem3", corrected=_lem3), _at("eq29", corrected=_smirnov)
+prop1, prop1_any = _at("prop1", printed=_clipped), _at("prop1-any", corrected=_clipped)
+_any_n = _thm1_33(lambda n: (4 * (1 + _log(2)) * n * (n + 1)).sqrt())
+thm1_33_printed, thm1_33 = _at("thm1-33", printed=_thm1_33(lambda n: _root(8) * n), corrected=_any_n)
+prop2_printed, prop2 = _at("prop2", printed=_two_clusters(3, 9, 0), corrected=_two_clusters(2, 5, 1))
+eq30_printed, eq30 = _at("eq30", printed=_two_clusters(24, 9, 0), corrected=_two_clusters(16, 5, 1))
+_over_8, _over_4, _over_2 = map(_of_signs, (lambda n: Q(8, n), lambda n: Q(4, n - 1), lambda n: Q(2, n)))
+u_statistic_printed, u_statistic = _at("u-statistic", printed=_over_8, corrected=_over_4)
+v_statistic_printed, v_statistic = _at("v-statistic", printed=_over_8, corrected=_over_2)
+prop2_display_printed, prop2_display = _at("prop2-display", printed=_display(0), corrected=_display(1))
+thm6_split_printed, thm6_split = _at("thm6-split", printed=_split(2), corrected=_split(3))
+_quarter, _best = _lem5(lambda t, v2: t / 4), _lem5(lambda t, v2: t / 2 - v2 / 8)
+lem5_printed, lem5 = _at("lem5", printed=_quarter, corrected=_best)
 
 
 def _all(*parts: Any) -> Any:
     return partial(lambda: enclosures.together(part() for part in parts))
 
 
-# Inequalities over their whole range.
+# Inequalities over their whole range; more are on the page of the theorems.
 
 # u - 1 - ln u, which falls up to 1 and then grows, u = r^2 / tau^2: the square of the slope over its maximum.
 ex1_lipschitz = partial(prove, lambda u: u - 1 - u.log(), [(Q(1, 16), 16)], zeros={0: (1, 2)})
@@ -282,30 +283,3 @@ thm6_mgf = partial(prove, lambda y: 2 * y * y + (1 - 2 * y).log() / 2 + y, [(Q(-
 thm2_net = partial(prove, lambda s: 1 - s / 2, [(0, Q(19, 10))])
 _net = partial(at_most, lambda: (1, 2 * (1 - 2 * (Q(1, 16) - Q(1, 1024)))), "a net of (1 + 2 / (1/4))^n points")
 thm2_net_printed = _all(thm2_net, _net)
-
-
-RANGES = {
-    # v = 1 - 2 x: 4 v (x^2 / v + x + ln(v) / 2) >= 0; below 1/64 it is at least 1 - v^2 - 2 v |ln v| > 0.
-    "Theorem B, -ln(1 - 2 x) / 2 - x <= x^2 / (1 - 2 x), 0 <= x < 1/2": partial(
-        prove, lambda v: 1 - v * v + 2 * v * v.log(), [(Q(1, 64), 1)], zeros={0: (1, 3)}
-    ),
-    "Theorem B, -ln(1 - 2 x) / 2 - x <= x^2, x <= 0": _taylor,  # y = -2 x
-    "Lemma 5, v: (-s - ln(1 - s)) / s^2 grows up to 1/2": partial(
-        prove, lambda s: s * s / (1 - s) + 2 * s + 2 * (1 - s).log(), [(0, HALF)], zeros={0: (0, 3)}
-    ),
-    "E chi_k >= sqrt(k - 1/2)": partial(each, lambda k: (Q(2 * k - 1, 2), _chi(k) ** 2), *((k,) for k in range(1, 65))),
-}
-CONSTANTS = {
-    "(6) as printed, n >= 6": lambda: ((1 + _log(2)) * 7 / 6, 2),
-    "(6) as printed, not n = 5": lambda: (2, (1 + _log(2)) * 6 / 5),
-    "(10), the mean": lambda: (_root(2) * _exp(HALF), 4),
-    "(10), the deviation": lambda: (2 * _exp(HALF), 4),
-    "Theorem 2, 2.885 < 3": lambda: (2 / _log(2), 3),
-    "Lemma 3, 1 / c": lambda: (3 * (2 * _root(Q(16, 3)) + 2) / 8, Q(249, 100)),
-    "(14), 3.68": lambda: (6 / _root(Q(8, 3)), Q(368, 100)),
-    "Theorem C, 0.70": lambda: (_root(2) * (1 + 1.4), Q(34, 10)),
-    "Theorem D, means, sqrt(3) >= 2 / t": lambda: (4 / _log(4), 3),
-    "Theorem D, variances, sqrt(2) >= 5 / 4 t": lambda: (25 / (16 * _log(4)), 2),
-    "Theorem D, m = 2, 3 t / sqrt(2) >= t + 1": lambda: (1 / _root(_log(4)), Q(112, 100)),
-}
-"""What the theorems of docs/theory/amini2021.md rest on beside these claims, in numbers."""

@@ -7,7 +7,7 @@ from fractions import Fraction as Q
 from functools import partial
 from typing import Any
 
-from proofs_check.engine.enclosures import Ball, Enclosed, at_most, ball, binomial_tail, each, equal, normal_tail, prove
+from proofs_check.engine.enclosures import Ball, Enclosed, at_most, ball, binomial_tail, each, equal
 
 
 def copies_tail(m: int, eps: Q) -> tuple[Ball, Q]:
@@ -87,35 +87,3 @@ lem3_3_literal = partial(_lost, [*range(8), *[8] * 7])
 lem3_5 = partial(at_most, lambda: (ball(Q(101, 100)).sqrt(), Q(91, 100)))
 # G = diag(1, 1/2), G - G' = .1 off the diagonal: v = (1, 1) and (1, -1) over sqrt(2), v'G v = 3/4, u_2'G u_2 = 1/2.
 lem3_5_proof = partial(at_most, lambda: (Q(3, 4) ** 2, Q(1, 2) ** 2), "in either order of the v")
-
-
-def _up(x: Ball, size: int) -> tuple[Ball, Q]:
-    """Say that a size is this number rounded up."""
-    return abs(x - size + ball(Q(1, 2))), Q(1, 2)
-
-
-def _log(x: Any) -> Ball:
-    return ball(x).log()
-
-
-SIZES = (Q(170, 3), 4000, 470), (Q(170, 3), 200_000, 692), (Q(980), 200_000, 11_962)
-FIGURES = (Q(980), 1_474_600, 13_920), (Q(640, 3), 1_474_600, 3_031)
-RANGES = {
-    "Theorem C, 40 exp(-eps^2 t / (1/2 + 2 eps / 3)) > 1 where it is not valid, eps <= s / 2 + s^2 / 3, s^2 = 1 / t": (
-        partial(prove, lambda s: _log(40) * (9 + 6 * s + 4 * s * s) * 2 - (3 + 2 * s) * (3 + 2 * s), [(0, 1)])
-    ),
-    "numbers of features": partial(each, lambda p, x, size: _up(ball(p) * _log(x), size), *SIZES, *FIGURES),
-}
-CONSTANTS = {
-    "Theorem 3.2, 3.74": lambda: (ball(Q(4, 3)) + ball(Q(52, 9)).sqrt(), Q(374, 100)),
-    "Theorem 3.2, 4.5": lambda: (ball(Q(374, 100)) + ball(Q(1, 2)).sqrt(), Q(9, 2)),
-    "Theorem 3.1, 1.06": lambda: (Q(106, 100), ball(Q(9, 8)).sqrt()),
-    # G = diag(2, 0) and G' = diag(1, 1 + eta), eta = 10^-9, k = 1: |G - G'_1|_F^2 over |G - G'|_2^2.
-    "Theorem F, sqrt(5)": lambda: (Q(2236, 1000) ** 2, 4 / (1 + Q(1, 10**9)) ** 2 + 1),
-    "Theorem 3.1, 0.0213": lambda: (abs(2 * normal_tail(_log(200).sqrt()) - ball("0.0213")), 5e-5),
-    "Theorem 3.1, 0.0058": lambda: (abs(2 * normal_tail(_log(2000).sqrt()) - ball("0.0058")), 5e-5),
-    "RNCA, 0.65": lambda: (abs(2 * normal_tail((_log(10**9) / 100).sqrt()) - ball("0.65")), 0.005),
-    "Theorem B, 580": lambda: _up((100 + 20 * ball(2).sqrt() / 3) * _log(200), 580),
-    "Theorem A, 815": lambda: _up((ball(Q(1, 2)).sqrt() + _log(100).sqrt()) ** 2 * 100, 815),
-}
-"""What the theorems of docs/theory/ghashami2016.md rest on, or say, in numbers."""
