@@ -171,8 +171,8 @@ def _lem5(long: Callable[[Ball, Ball], Ball]) -> Any:
 
 
 def _above(n: int, p: Any, level: Ball) -> Ball:
-    """P(Bin(n, p) > level)."""
-    return binomial_tail(int(level.floor().unique_fmpz()) + 1, n, p)
+    """P(Bin(n, p) > level), and no less where the level is not told from a whole number."""
+    return binomial_tail(int(level.lower().floor().unique_fmpz()) + 1, n, p)
 
 
 def _two_clusters(first: int, second: int, rest: int) -> Any:
