@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxkern.bounds import Bound
 from proofs_check import register
-from proofs_check.claim import Rare, Setting
+from proofs_check.claim import Enclosed, Rare, Setting
 from proofs_check.engine import enclosures, tilting
 from proofs_check.papers.populations import Population
 
@@ -139,15 +139,16 @@ def everywhere(claim: str, *, above: bool = False, **forms: Callable[..., tuple[
     With `above` the left side is what a probability is at most, so that nothing is refuted.
     """
 
-    def enclosed(name: str) -> enclosures.Enclosed:
+    def enclosed(name: str) -> Enclosed:
         form = register.claims(only=[claim])[0].forms[name]
+        statement: Any = form.statement
 
-        def at(setting: Setting) -> enclosures.Enclosed:
+        def at(setting: Setting) -> Enclosed:
             def both() -> tuple[Any, Any]:
                 given = {k: enclosures.ball(v) for k, v in setting.numbers.items()}
                 wanted = inspect.signature(forms[name]).parameters
                 left, right = forms[name](**given, **{k: v for k, v in setting.shapes.items() if k in wanted})
-                own = enclosures.ball(form.statement.probability(setting)[1]).exp() if right is None else right
+                own = enclosures.ball(statement.probability(setting)[1]).exp() if right is None else right
                 return left, own
 
             found = enclosures.at_most(both, setting.name)
