@@ -96,6 +96,22 @@ def mean_of_gaussian(offset: np.ndarray, variance: float, lengthscale: float) ->
     return float(np.prod(values @ weights))
 
 
+def mean_of_plane(kernel: str, m: np.ndarray, C: np.ndarray) -> float:
+    """Return the mean of |Z| or, for "Gaussian", of exp(-|Z|^2 / 2), Z ~ N(m, C) in the plane.
+
+    |Z| is pi / 2 times the mean of |u'Z| over all directions u, and u'Z is normal; the trapezoidal rule of a periodic
+    function has only rounding errors. The other one is a product of two quadratures along the eigenvectors of C.
+    """
+    if kernel == "Gaussian":
+        values, vectors = np.linalg.eigh(C)
+        return math.prod(mean_of_gaussian(x[None], v, 1.0) for x, v in zip(m @ vectors, values, strict=True))
+    angles = np.linspace(0, np.pi, 512, endpoint=False)
+    u = np.stack([np.cos(angles), np.sin(angles)])
+    mean, sd = m @ u, np.sqrt(np.einsum("ik,ij,jk->k", u, C, u))
+    folded = sd * np.sqrt(2 / np.pi) * np.exp(-((mean / sd) ** 2) / 2) + mean * special.erf(mean / sd / np.sqrt(2))
+    return float(np.pi / 2 * np.mean(folded))
+
+
 def mean_chi(num: int) -> float:
     """Return E |w| for w ~ N(0, I) in R^num."""
     return math.sqrt(2) * math.exp(math.lgamma((num + 1) / 2) - math.lgamma(num / 2))
