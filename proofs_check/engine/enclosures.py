@@ -7,6 +7,7 @@ parameters is positive over a whole box. What cannot be told at the highest prec
 neither true nor false. Without python-flint the module imports, `available()` is false, and nothing else works.
 """
 
+import functools
 import importlib.util
 import math
 from collections import deque
@@ -100,6 +101,11 @@ def together(parts: Iterable[Enclosed]) -> Enclosed:
         made.append(part)
     least = min(made, key=lambda part: part.digits)
     return Enclosed(True, least.digits, least.because + f"; {len(made)} in all" * (len(made) > 1))
+
+
+def each(sides: Callable[..., tuple[Any, Any]], *settings: Sequence[Any]) -> Enclosed:
+    """Decide left <= right at every setting, for `sides(*setting) -> (left, right)`."""
+    return together(at_most(functools.partial(sides, *setting)) for setting in settings)
 
 
 def prove(

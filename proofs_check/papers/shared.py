@@ -135,7 +135,7 @@ def parametrized(kind: Callable[..., Any], **options: Any) -> Callable[[Callable
 def everywhere(claim: str, *, above: bool = False, **forms: Callable[..., tuple[Any, Any]]) -> Any:
     """Return the enclosures of forms at all their settings: left <= right for `sides(**numbers) -> (left, right)`.
 
-    One function, or a list of them in the order of the forms. Where the right side is None it is that of the check.
+    It may name shapes, too. One function, or a list in the order of the forms; a right side None is that of the check.
     With `above` the left side is what a probability is at most, so that nothing is refuted.
     """
 
@@ -145,7 +145,9 @@ def everywhere(claim: str, *, above: bool = False, **forms: Callable[..., tuple[
 
         def at(setting: Setting) -> Enclosed:
             def both() -> tuple[Any, Any]:
-                left, right = forms[name](**{k: enclosures.ball(v) for k, v in setting.numbers.items()})
+                given = {k: enclosures.ball(v) for k, v in setting.numbers.items()}
+                wanted = inspect.signature(forms[name]).parameters
+                left, right = forms[name](**given, **{k: v for k, v in setting.shapes.items() if k in wanted})
                 own = enclosures.ball(statement.probability(setting)[1]).exp() if right is None else right
                 return left, own
 
