@@ -7,19 +7,19 @@ parameters is positive over a whole box. What cannot be told at the highest prec
 neither true nor false. Without python-flint the module imports, `available()` is false, and nothing else works.
 """
 
+import importlib.util
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-try:
+from proofs_check.claim import Enclosed
+
+if importlib.util.find_spec("flint"):  # an extra
     from flint import arb, arb_series, ctx, fmpq
-except ImportError:  # an extra
-    arb = None
 
 BITS = (128, 512, 2048)
 """The precisions at which two sides are compared, until they are told apart."""
@@ -29,18 +29,9 @@ Ball = Any
 """A real number known to lie in an interval: `flint.arb`."""
 
 
-@dataclass(frozen=True)
-class Enclosed:
-    """Whether a statement holds, decided by enclosures; `digits` is how many digits of the gap are known."""
-
-    holds: bool
-    digits: int
-    because: str
-
-
 def available() -> bool:
     """Return whether python-flint is installed."""
-    return arb is not None
+    return "arb" in globals()
 
 
 def precision(bits: int) -> Any:
@@ -101,10 +92,13 @@ def _short(x: Ball) -> str:
 
 def together(parts: Iterable[Enclosed]) -> Enclosed:
     """Return what several say together: the first that fails, or the one known to the fewest digits if all hold."""
-    parts = list(parts)
-    failed = [part for part in parts if not part.holds]
-    least = failed[0] if failed else min(parts, key=lambda part: part.digits)
-    return Enclosed(not failed, least.digits, least.because + f"; {len(parts)} places" * (len(parts) > 1))
+    made = []
+    for part in parts:
+        if not part.holds:
+            return part
+        made.append(part)
+    least = min(made, key=lambda part: part.digits)
+    return Enclosed(True, least.digits, least.because + f"; {len(made)} in all" * (len(made) > 1))
 
 
 def prove(
@@ -183,12 +177,25 @@ def normal_tail(x: Any) -> Ball:
 
 def chi_square_tail(x: Any, freedom: Any) -> Ball:
     """Return P(chi^2 >= x)."""
-    return (ball(x) / 2).gamma_upper(ball(freedom) / 2, regularized=1)
+    half, x = ball(freedom) / 2, ball(x) / 2
+    return x.gamma_upper(half, regularized=1) if x > half else 1 - _gamma_series(half, x)
 
 
 def chi_square_below(x: Any, freedom: Any) -> Ball:
     """Return P(chi^2 <= x), to many digits where that is small, too."""
-    return (ball(x) / 2).gamma_lower(ball(freedom) / 2, regularized=1)
+    half, x = ball(freedom) / 2, ball(x) / 2
+    return 1 - x.gamma_upper(half, regularized=1) if x > half else _gamma_series(half, x)
+
+
+def _gamma_series(a: Ball, x: Ball) -> Ball:
+    """Return P(a, x) = x^a e^-x / Gamma(a + 1) times the sum of x^k / ((a + 1) ... (a + k)), 0 < x <= a."""
+    total, term, k = ball(1), ball(1), 0
+    while not term < ball(2) ** -ctx.prec:
+        k += 1
+        term *= x / (a + k)
+        total += term
+    ratio = x / (a + k + 1)  # each later term is less than this times the one before
+    return (a * x.log() - x - (a + 1).lgamma()).exp() * (total + ball(0).union(term * ratio / (1 - ratio)))
 
 
 def beta_below(x: Any, a: Any, b: Any) -> Ball:

@@ -12,8 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxkern.bounds import Bound
+from proofs_check import register
 from proofs_check.claim import Rare, Setting
-from proofs_check.engine import tilting
+from proofs_check.engine import enclosures, tilting
 from proofs_check.papers.populations import Population
 
 Sides = Callable[..., list[tuple[float, Bound]]]
@@ -129,3 +130,30 @@ def parametrized(kind: Callable[..., Any], **options: Any) -> Callable[[Callable
         return make
 
     return decorate
+
+
+def everywhere(claim: str, *, above: bool = False, **forms: Callable[..., tuple[Any, Any]]) -> Any:
+    """Return the enclosures of forms at all their settings: left <= right for `sides(**numbers) -> (left, right)`.
+
+    One function, or a list of them in the order of the forms. Where the right side is None it is that of the check.
+    With `above` the left side is what a probability is at most, so that nothing is refuted.
+    """
+
+    def enclosed(name: str) -> enclosures.Enclosed:
+        form = register.claims(only=[claim])[0].forms[name]
+
+        def at(setting: Setting) -> enclosures.Enclosed:
+            def both() -> tuple[Any, Any]:
+                left, right = forms[name](**{k: enclosures.ball(v) for k, v in setting.numbers.items()})
+                own = enclosures.ball(form.statement.probability(setting)[1]).exp() if right is None else right
+                return left, own
+
+            found = enclosures.at_most(both, setting.name)
+            if above and not found.holds:
+                raise ArithmeticError(f"not decided: at most {found.because}")
+            return found
+
+        return enclosures.together(map(at, form.settings))
+
+    made = [functools.partial(enclosed, name) for name in forms]
+    return made if len(made) > 1 else made[0]

@@ -3,7 +3,6 @@
 Distances are in units of the lengthscale.
 """
 
-import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -52,17 +51,6 @@ def log_outside(distance: float, t: int, low: float, high: float) -> float:
     """Return the log-probability that Dhat^2 / D^2 of one pair of points leaves [low, high]."""
     below, above = pair_cdf(distance, t, [low, high])
     return math.log(max(below if low > 0 else 0.0, 0.0) + max(1 - above, 0.0) + RESOLUTION)
-
-
-@functools.cache
-def _law_on_a_grid(distance: float, t: int) -> tuple[np.ndarray, np.ndarray]:
-    x = np.linspace(0, 2 / -math.expm1(-(distance**2) / 2), 501)
-    return x, pair_cdf(distance, t, x)
-
-
-def interpolated_cdf(distance: float, t: int, x: Any) -> np.ndarray:
-    """Return `pair_cdf` interpolated between 501 points, for large samples."""
-    return np.interp(np.asarray(x, float), *_law_on_a_grid(distance, t))
 
 
 def chi_square_outside(t: float, low: float, high: float) -> float:

@@ -79,6 +79,16 @@ def decaying() -> np.ndarray:
     return (np.random.default_rng(4).standard_normal((96, 24)) + 0.5) * 0.7 ** np.arange(24)
 
 
+def heavy() -> np.ndarray:
+    """Return (96, 24) rows, every other one along the first axis and longer than the others, which do not have it.
+
+    All shrinks take their whole delta off this direction, so that the sketch loses the sum of them, and no less.
+    """
+    A = decaying() * (np.arange(24) > 0)
+    A[::2] = 9 * np.eye(1, 24)
+    return A
+
+
 def sign_rows(which: Any) -> np.ndarray:
     """Return 64 shifted Fourier features, all of whose cosines are 1 or -1, of points chosen after the features.
 

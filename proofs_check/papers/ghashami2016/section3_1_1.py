@@ -126,7 +126,12 @@ def _second_moment(scope: Scope) -> Check:
     def target_of(setting: Setting) -> float:
         return setting.numbers["target"]
 
-    mean = Expectation(trials.frobenius_square, target_of, target_of)
+    def moment(setting: Setting) -> float:
+        """G - Ghat is a mean of m matrices of mean square V n^2 and norm at most sqrt(5) n: 2 V^2 / m^2 + 5 V / m^3."""
+        m, V = setting.shapes["size"], setting.shapes["size"] * setting.numbers["target"]
+        return 2 * (V / m) ** 2 + 5 * V / m**3
+
+    mean = Expectation(trials.frobenius_square, target_of, target_of, moment=moment)
     repeated = controls.one_draw(settings[:1], "size")
     swapped = controls.changed(
         settings[-1:], "gamma", data=lambda p: {**p, "kernel": controls.gamma_for_lengthscale(p["kernel"])}

@@ -14,12 +14,14 @@ from proofs_check.papers.shared import lines, parametrized
 
 def _reservoir() -> Check:
     c, n = 8, 64
+    variance = sum(c / i * (1 - c / i) for i in range(c, n + 1))
 
     def exact(setting: Setting) -> float:
         return c * (1 + sum(1 / i for i in range(c + 1, n + 1)))
 
     def holds(target: Callable[[Setting], float]) -> Expectation:
-        return Expectation(trials.reservoir_updates, target, exact)
+        """Row i enters with probability c / i, independently of the others: the variance is sum c / i (1 - c / i)."""
+        return Expectation(trials.reservoir_updates, target, exact, moment=lambda setting: variance)
 
     settings = (Setting(f"c={c}, n={n}", shapes={"size": c, "length": n}),)
     logarithm = holds(lambda setting: c * math.log(n))
