@@ -7,6 +7,7 @@ parameters is positive over a whole box. What cannot be told at the highest prec
 neither true nor false. Without python-flint the module imports, `available()` is false, and nothing else works.
 """
 
+import functools
 import importlib.util
 import math
 from collections import deque
@@ -23,7 +24,8 @@ if importlib.util.find_spec("flint"):  # an extra
 
 BITS = (128, 512, 2048)
 """The precisions at which two sides are compared, until they are told apart."""
-PIECES = 20_000
+PIECES, TERMS = 20_000, 5_000
+"""The most pieces of a box, and terms of a series, that are looked at."""
 
 Ball = Any
 """A real number known to lie in an interval: `flint.arb`."""
@@ -99,6 +101,11 @@ def together(parts: Iterable[Enclosed]) -> Enclosed:
         made.append(part)
     least = min(made, key=lambda part: part.digits)
     return Enclosed(True, least.digits, least.because + f"; {len(made)} in all" * (len(made) > 1))
+
+
+def each(sides: Callable[..., tuple[Any, Any]], *settings: Sequence[Any]) -> Enclosed:
+    """Decide left <= right at every setting, for `sides(*setting) -> (left, right)`."""
+    return together(at_most(functools.partial(sides, *setting)) for setting in settings)
 
 
 def prove(
@@ -188,13 +195,15 @@ def chi_square_below(x: Any, freedom: Any) -> Ball:
 
 
 def _gamma_series(a: Ball, x: Ball) -> Ball:
-    """Return P(a, x) = x^a e^-x / Gamma(a + 1) times the sum of x^k / ((a + 1) ... (a + k)), 0 < x <= a."""
+    """Return P(a, x) = x^a e^-x / Gamma(a + 1) times the sum of x^k / ((a + 1) ... (a + k)), for 0 < x <= a."""
+    if not (x > 0 and x.is_finite()):
+        return arb.nan()
     total, term, k = ball(1), ball(1), 0
-    while not term < ball(2) ** -ctx.prec:
+    while not term < ball(2) ** -ctx.prec and k < TERMS:
         k += 1
         term *= x / (a + k)
         total += term
-    ratio = x / (a + k + 1)  # each later term is less than this times the one before
+    ratio = x / (a + k + 1)  # each later term is less than this times the one before, and stands in the ball
     return (a * x.log() - x - (a + 1).lgamma()).exp() * (total + ball(0).union(term * ratio / (1 - ratio)))
 
 
@@ -224,7 +233,7 @@ def eigenvalues(matrix: Any) -> np.ndarray:
         raise ArithmeticError("NumPy's eigenvectors are not close to orthonormal")
     spread = _frobenius(B - np.diag(np.diag(B))).abs_upper()
     around = (1 + d).union(1 - d)
-    found = sorted(np.diag(B), key=lambda x: float(x.mid()))
+    found = sorted(np.diag(B), key=lambda x: x.mid())
     return np.array([x + arb(0, spread) for x in found], dtype=object) / around
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxkern.bounds import Bound
 from proofs_check import register
-from proofs_check.claim import Rare, Setting
+from proofs_check.claim import Enclosed, Exact, Rare, Setting
 from proofs_check.engine import enclosures, tilting
 from proofs_check.papers.populations import Population
 
@@ -135,18 +135,23 @@ def parametrized(kind: Callable[..., Any], **options: Any) -> Callable[[Callable
 def everywhere(claim: str, *, above: bool = False, **forms: Callable[..., tuple[Any, Any]]) -> Any:
     """Return the enclosures of forms at all their settings: left <= right for `sides(**numbers) -> (left, right)`.
 
-    One function, or a list of them in the order of the forms. Where the right side is None it is that of the check.
+    It may name shapes, too. One function, or a list in the order of the forms; a right side None is that of the check.
     With `above` the left side is what a probability is at most, so that nothing is refuted.
     """
 
-    def enclosed(name: str) -> enclosures.Enclosed:
+    def enclosed(name: str) -> Enclosed:
         form = register.claims(only=[claim])[0].forms[name]
+        statement: Any = form.statement
 
-        def at(setting: Setting) -> enclosures.Enclosed:
+        def at(setting: Setting) -> Enclosed:
             def both() -> tuple[Any, Any]:
-                left, right = forms[name](**{k: enclosures.ball(v) for k, v in setting.numbers.items()})
-                own = enclosures.ball(form.statement.probability(setting)[1]).exp() if right is None else right
-                return left, own
+                given = {k: enclosures.ball(v) for k, v in setting.numbers.items()}
+                wanted = inspect.signature(forms[name]).parameters
+                left, right = forms[name](**given, **{k: v for k, v in setting.shapes.items() if k in wanted})
+                if isinstance(statement, Exact):  # what the library claims, where that is more than the formula
+                    own = enclosures.ball(statement.probability(setting)[1]).exp()
+                    right = own if right is None else own.min(enclosures.ball(right))
+                return left, right
 
             found = enclosures.at_most(both, setting.name)
             if above and not found.holds:

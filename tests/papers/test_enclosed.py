@@ -1,22 +1,23 @@
 """Refutations that no chance decides, and exact probabilities, are computed again in ball arithmetic, and agree."""
 
 import math
+from fractions import Fraction
 
 import pytest
 
 from proofs_check.claim import Exact, Identity, Inequality
-from proofs_check.engine.enclosures import ball, precision
+from proofs_check.engine.enclosures import at_most, ball, precision, prove
+from proofs_check.papers.amini2021.enclosures import _two_clusters
 from proofs_check.papers.chen2016 import enclosures, laws
+from proofs_check.papers.ghashami2016.enclosures import USED, _hoeffding, copies_tail, returned
 
 pytest.importorskip("flint")
 mpmath = pytest.importorskip("mpmath")
 
-PAPERS = ("kpotufe2020", "chen2016")
-
 
 def test_none_is_missing(claims):
     for claim in claims.values():
-        for name, form in claim.forms.items() if claim.paper in PAPERS else ():
+        for name, form in claim.forms.items():
             refuted = form.expect == "refuted" and isinstance(form.statement, Identity | Inequality | Exact)
             certified = form.expect == "certified" and isinstance(form.statement, Exact)
             assert form.enclosed or not (refuted or certified), f"{claim.id}, {name}"
@@ -63,3 +64,15 @@ def test_tiny_distances_are_bracketed_by_chi_square():
     with precision(128):
         both = enclosures._near(ball("1e-4"), ball(50), ball("0.5"), ball("1.5"))
     assert both.contains(ball(math.exp(laws.chi_square_outside(50, 0.5, 1.5)))) and both.rad() < 1e-6
+
+
+def test_what_is_false_is_not_proved():
+    """Smaller constants, a thirtieth of the features, twice the exponent, and rows that do not enter the sketch."""
+    places = [(-0.25, 0.25)]
+    assert not prove(lambda y: 1.5 * y * y + (1 - 2 * y).log() / 2 + y, places, zeros={0: (0, 2)}).holds
+    assert not at_most(lambda: copies_tail(100_000, Fraction(1, 1000))).holds
+    tail, right = _hoeffding(*USED[-1])
+    assert tail <= right and tail > right * right / 2
+    assert returned([0, 0, 1, 1, *[2] * 3], 4) == {0, 1}
+    with pytest.raises(ArithmeticError):
+        _two_clusters(1, 2, 0)(400, *map(ball, (4.0, 0.854, 0.854)))

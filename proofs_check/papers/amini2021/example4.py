@@ -1,6 +1,7 @@
 """amini2021, Examples 3 and 4: what noise does to the mean kernel (Section 3.2); Theorem E for (28)."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setti
 from proofs_check.papers.amini2021 import laws
 from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.places import NOISE, TAU, blocks, two_spheres
-from proofs_check.papers.shared import always, parametrized, real
+from proofs_check.papers.shared import always, as_residual, parametrized, real
 
 
 def _noiseless() -> Check:
@@ -68,6 +69,52 @@ def _eq28() -> Check:
         controls=(
             Control("sign(0) = 0", no_sign, settings, "hypothesis broken"),
             Control("the variance of the noise for its root", variance, settings, "swapped constants"),
+        ),
+    )
+
+
+def _mean_kernels() -> Check:
+    rng = np.random.default_rng(5)
+    means, roots = rng.standard_normal((4, 2)), 0.5 * rng.standard_normal((4, 2, 2))
+    levels, full = np.array([0.3, 0.6, 0.9, 1.2]), roots @ roots.transpose(0, 2, 1)
+    diagonals = np.stack([np.diag(C) for C in full])
+    along = means / np.linalg.norm(means, axis=1)[:, None]
+    models: dict[str, tuple[Any, np.ndarray]] = {
+        "isotropic": (measures.IsotropicNoise(real(levels)), levels[:, None, None] ** 2 / 2 * np.eye(2)),
+        "radial": (
+            measures.RadialNoise(real(levels)),
+            levels[:, None, None] ** 2 / 2 * along[:, :, None] * along[:, None, :],
+        ),
+        "diagonal": (measures.DiagonalNoise(real(diagonals)), diagonals[:, :, None] * np.eye(2)),
+        "general": (measures.GeneralNoise(real(full)), full),
+    }
+
+    @parametrized(Identity)
+    def residual(setting: Setting, factor: float = 1.0, share: float = 1.0) -> np.ndarray:
+        """Compare E K with its entries, one by one; off the diagonal with a `factor`, and a `share` of the noise."""
+        kernel, (noise, covariances) = setting.data["kernel"], models[setting.data["noise"]]
+        name, true = type(kernel).__name__, np.zeros((4, 4))
+        for i, j in np.ndindex(4, 4):
+            if name == "Linear":
+                true[i, j] = means[i] @ means[j] + (i == j) * np.trace(covariances[i])
+            elif i == j:
+                true[i, j] = kernel(real(means[i]), real(means[i]))
+            else:
+                C = share * (covariances[i] + covariances[j])
+                true[i, j] = factor * laws.mean_of_plane(name, means[i] - means[j], C)
+        return as_residual(measures.mean_kernel(kernel, real(means), noise) - real(true))
+
+    tried = [(kernels.Distance(), name) for name in models]
+    tried += [(kernels.Gaussian(1.0), "general"), (kernels.Linear(), "diagonal")]
+    settings = tuple(
+        Setting(f"{type(kernel).__name__}, {name} noise, n=4, d=2", {"kernel": kernel, "noise": name})
+        for kernel, name in tried
+    )
+    return Check(
+        corrected=Form(residual(), settings),
+        controls=(
+            Control("1.001 times it off the diagonal", residual(factor=1.001), settings[:1], "wrong factor"),
+            Control("0.99 of the noise", residual(share=0.99), settings[2:3], "swapped constants"),
         ),
     )
 

@@ -14,9 +14,6 @@ from proofs_check.claim import Inequality, Setting
 
 Pairs = list[tuple[float, Bound]]
 
-FLOOR = 1e-300
-"""Probabilities below this one are reported as this one."""
-
 
 def at_least(value: Any, lower: Bound) -> tuple[float, Bound]:
     """Return the two sides of: the value is at least what the bound says."""
@@ -24,8 +21,13 @@ def at_least(value: Any, lower: Bound) -> tuple[float, Bound]:
 
 
 def log_of(probability: float) -> float:
-    """Return the logarithm of a probability, which may be zero."""
-    return math.log(max(probability, FLOOR))
+    """Return the logarithm of a probability, minus infinity of zero."""
+    return math.log(probability) if probability > 0 else -math.inf
+
+
+def log_sum(logs: np.ndarray, where: Any) -> float:
+    """Return the logarithm of the probability of an event from the logs of chances, minus infinity of none."""
+    return float(special.logsumexp(logs[where])) if np.any(where) else -math.inf
 
 
 def rescaled(right: Bound, factor: float) -> Bound:
@@ -92,6 +94,22 @@ def mean_of_gaussian(offset: np.ndarray, variance: float, lengthscale: float) ->
     nodes, weights = gauss_hermite(80)
     values = np.exp(-((offset[:, None] + math.sqrt(variance) * nodes) ** 2) / (2 * lengthscale**2))
     return float(np.prod(values @ weights))
+
+
+def mean_of_plane(kernel: str, m: np.ndarray, C: np.ndarray) -> float:
+    """Return the mean of |Z| or, for "Gaussian", of exp(-|Z|^2 / 2), Z ~ N(m, C) in the plane.
+
+    |Z| is pi / 2 times the mean of |u'Z| over all directions u, and u'Z is normal; the trapezoidal rule of a periodic
+    function has only rounding errors. The other one is a product of two quadratures along the eigenvectors of C.
+    """
+    if kernel == "Gaussian":
+        values, vectors = np.linalg.eigh(C)
+        return math.prod(mean_of_gaussian(x[None], v, 1.0) for x, v in zip(m @ vectors, values, strict=True))
+    angles = np.linspace(0, np.pi, 512, endpoint=False)
+    u = np.stack([np.cos(angles), np.sin(angles)])
+    mean, sd = m @ u, np.sqrt(np.einsum("ik,ij,jk->k", u, C, u))
+    folded = sd * np.sqrt(2 / np.pi) * np.exp(-((mean / sd) ** 2) / 2) + mean * special.erf(mean / sd / np.sqrt(2))
+    return float(np.pi / 2 * np.mean(folded))
 
 
 def mean_chi(num: int) -> float:

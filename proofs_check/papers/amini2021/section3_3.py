@@ -1,9 +1,8 @@
 """amini2021, Section 3.3: Proposition 2 with the steps of its proof, (30) and Corollary 1; Theorem D."""
 
-import dataclasses
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,47 +15,34 @@ from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.shared import parametrized
 
 
-@dataclasses.dataclass(frozen=True)
-class TwoClusters:
-    """Two clusters of m points y in {0, 1} with chances p and q of a 1, and the kernel 1{y = z}: b = 1, d_0 = 1.
+def two_clusters(m: int, p: float, q: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return what may be drawn from two clusters of m signs, 1 with chances p and q, and the kernel y z: b = d_0 = 1.
 
-    `first` and `second` are the possible shares of ones, (a, 1) and (1, c), and `chances` (a, c) how often they occur.
-    What is left out has a chance below 1e-12.
+    That is the means (a, 1) and (1, c) of the signs, and the logs of their chances (a, c).
     """
-
-    first: np.ndarray
-    second: np.ndarray
-    chances: np.ndarray
-
-
-def two_clusters(m: int, p: float, q: float) -> TwoClusters:
-    """Return what may be drawn."""
-    shares, masses = [], []
-    for chance in (p, q):
-        spread = 8 * math.sqrt(m * chance * (1 - chance))
-        count = np.arange(max(0, math.floor(m * chance - spread)), min(m, math.ceil(m * chance + spread)) + 1)
-        shares.append(count / m)
-        masses.append(stats.binom.pmf(count, m, chance))
-    return TwoClusters(shares[0][:, None], shares[1][None, :], np.outer(*masses))
+    count = np.arange(m + 1)
+    means = 2 * count / m - 1
+    logs = (stats.binom.logpmf(count, m, chance) for chance in (p, q))
+    return means[:, None], means[None, :], np.add.outer(*logs)
 
 
-def block_means(p: Any, q: Any) -> tuple[Any, Any, Any]:
-    """Return Psi_11, Psi_12 and Psi_22; as the kernel is 0 or 1, v^2 = Psi - Psi^2."""
-    return p**2 + (1 - p) ** 2, p * q + (1 - p) * (1 - q), q**2 + (1 - q) ** 2
+def block_means(y: Any, z: Any) -> tuple[Any, Any, Any]:
+    """Return Psi_11, Psi_12 and Psi_22 from the means of signs; as the kernel is -1 or 1, v^2 = 1 - Psi^2."""
+    return y**2, y * z, z**2
 
 
-def separation_and_variance(p: Any, q: Any) -> tuple[Any, Any]:
+def separation_and_variance(y: Any, z: Any) -> tuple[Any, Any]:
     """Return gamma^2 and vbar^2 for clusters of equal size."""
-    first, mixed, second = block_means(p, q)
+    first, mixed, second = block_means(y, z)
     gamma2 = ((first - mixed) ** 2 + (second - mixed) ** 2) / 2
-    return gamma2, sum(w * (x - x**2) for w, x in ((0.25, first), (0.5, mixed), (0.25, second)))
+    return gamma2, 1 - (first**2 + 2 * mixed**2 + second**2) / 4
 
 
-def _sizes(*sizes: int, p: float = 0.9, q: float = 0.2) -> tuple[Setting, ...]:
+def _signs(p: float, q: float, *sizes: int, far: Sequence[float] = (1.68, 2.0)) -> tuple[Setting, ...]:
     return tuple(
-        Setting(f"1{{y = z}}, p={p:g}, q={q:g}, n_k={m}, t={t:g}", numbers={"t": t, "p": p, "q": q}, shapes={"m": m})
+        Setting(f"signs, p={p:g}, q={q:g}, n_k={m}, t={t:g}", numbers={"t": t, "p": p, "q": q}, shapes={"m": m})
         for m in sizes
-        for t in (1.7, 2.0)
+        for t in far
     )
 
 
@@ -84,13 +70,14 @@ def _proposition_2() -> Check:
         m, n = setting.shapes["m"], setting.numbers
         given = {"bound": 1.0, "smallest": m, "num_clusters": 2, "t": n["t"], "as_printed": as_printed}
         means, variances = concentration.block_means(**given), concentration.block_variances(**given)
-        drawn, outside = two_clusters(m, n["p"], n["q"]), np.zeros((), bool)
-        for psi, true in zip(block_means(drawn.first, drawn.second), block_means(n["p"], n["q"]), strict=True):
+        first, second, logs = two_clusters(m, n["p"], n["q"])
+        outside = np.zeros((), bool)
+        for psi, true in zip(block_means(first, second), block_means(2 * n["p"] - 1, 2 * n["q"] - 1), strict=True):
             outside = outside | (np.abs(psi - true) > m**power * means.value)
-            outside = outside | (np.abs(psi - psi**2 - (true - true**2)) > m**power * variances.value)
-        return laws.log_of(float(np.sum(drawn.chances * outside))), math.log(1 - means.probability)
+            outside = outside | (np.abs(psi**2 - true**2) > m**power * variances.value)
+        return laws.log_sum(logs, outside), math.log(1 - means.probability)
 
-    settings = _sizes(2, 20, 400)
+    settings = _signs(0.854, 0.854, 20, 400)
     return Check(
         printed=Form(probability(), settings),
         corrected=Form(probability(as_printed=False), settings),
@@ -98,8 +85,10 @@ def _proposition_2() -> Check:
     )
 
 
-def _mean_of_signs(formula: Callable[..., Bound], *others: str, name: str, factor: float, control: str) -> Check:
-    """Return the check for h = (y + z) / 2 and signs, where the statistic is the mean of all of them.
+def _mean_of_signs(
+    formula: Callable[..., Bound], *others: str, name: str, factor: float, tried: Sequence[tuple[int, float]]
+) -> Check:
+    """Return the check for a mean of n signs, at n and t as `tried`: h = (y + z) / 2, or h = y for two samples.
 
     `others` names the size of the second sample, which is that of the first, where there is one.
     """
@@ -108,30 +97,27 @@ def _mean_of_signs(formula: Callable[..., Bound], *others: str, name: str, facto
     def probability(setting: Setting, factor: float = 1.0, as_printed: bool = False) -> tuple[float, float]:
         n, far = setting.shapes["n"], setting.numbers["t"]
         right = formula(bound=1.0, num_points=n, **dict.fromkeys(others, n), t=far, as_printed=as_printed)
-        size = n * (1 + len(others))
-        total = 2 * np.arange(size + 1) - size
-        outside = stats.binom.pmf(np.arange(size + 1), size, 0.5) @ (np.abs(total) > factor * right.value * size)
-        return laws.log_of(float(outside)), math.log(1 - right.probability)
+        count = np.arange(n + 1)
+        outside = np.abs(2 * count / n - 1) > factor * right.value
+        return laws.log_sum(stats.binom.logpmf(count, n, 0.5), outside), math.log(1 - right.probability)
 
-    settings = tuple(
-        Setting(f"h = (y + z) / 2, signs, {name}={n}, t={far:g}", numbers={"t": far}, shapes={"n": n})
-        for n in (20, 400)
-        for far in (1.0, 2.0, 3.0)
-    )
+    settings = tuple(Setting(f"{name}={n}, t={far:g}", numbers={"t": far}, shapes={"n": n}) for n, far in tried)
     return Check(
         printed=Form(probability(as_printed=True), settings),
         corrected=Form(probability(), settings),
-        controls=(Control(control, probability(factor=factor), settings, "wrong factor"),),
+        controls=(Control(f"{factor} of the deviation", probability(factor=factor), settings[-1:], "wrong factor"),),
     )
 
 
 def _one_sample() -> Check:
-    return _mean_of_signs(concentration.u_statistic, name="n", factor=0.5, control="half of the deviation")
+    tried = ((4, 0.86), (20, 0.9), (400, 1.0), (400, 4.0))
+    return _mean_of_signs(concentration.u_statistic, name="h = (y + z) / 2, signs, n", factor=0.6, tried=tried)
 
 
 def _two_samples() -> Check:
     formula = concentration.two_sample_statistic
-    return _mean_of_signs(formula, "num_others", name="n=m", factor=1 / 3, control="a third of the deviation")
+    tried = ((2, 0.99), (3, 1.2), (20, 1.0), (400, 4.0))
+    return _mean_of_signs(formula, "num_others", name="h = y, signs, n=m", factor=0.9, tried=tried)
 
 
 def _bias() -> Check:
@@ -140,11 +126,11 @@ def _bias() -> Check:
         """The bias of Psi_kk, in units of the corrected one."""
         m, p = setting.shapes["m"], setting.numbers["p"]
         count = np.arange(m + 1)
-        mean, true = stats.binom.pmf(count, m, p) @ block_means(count / m, 0.0)[0], block_means(p, 0.0)[0]
+        mean, true = stats.binom.pmf(count, m, p) @ block_means(2 * count / m - 1, 0.0)[0], (2 * p - 1) ** 2
         return np.array([(mean - true) * m / (1 - true) - formula(m)])
 
     settings = tuple(
-        Setting(f"1{{y = z}}, p={p:g}, n_k={m}", numbers={"p": p}, shapes={"m": m}) for m in (2, 50) for p in (0.5, 0.9)
+        Setting(f"signs, p={p:g}, n_k={m}", numbers={"p": p}, shapes={"m": m}) for m in (2, 50) for p in (0.5, 0.9)
     )
     one_less = residual(formula=lambda m: m / (m - 1))
     return Check(
@@ -157,39 +143,42 @@ def _bias() -> Check:
 def _display() -> Check:
     @parametrized(Exact)
     def probability(setting: Setting, allowed: Callable[[float], float]) -> tuple[float, float]:
-        """Two points of 10,000 equally likely values, h = 1 where they agree and -1 elsewhere: Psi is 0 or 1."""
-        far, agree = setting.numbers["t"], 1e-4
+        """Two points of equally likely values, h = 1 where they agree and -1 elsewhere: Psi is 0 or 1."""
+        far, agree = setting.numbers["t"], 1 / setting.numbers["values"]
         outside = [abs(psi - (2 * agree - 1)) > allowed(far) for psi in (0.0, 1.0)]
         return laws.log_of((1 - agree) * outside[0] + agree * outside[1]), math.log(2) - far**2
 
-    settings = (Setting("two points, 10,000 values, t=0.99", numbers={"t": 0.99}),)
+    many, few = (
+        Setting(f"two points, {values:,} values, t={far:g}", numbers={"t": far, "values": values})
+        for values, far in ((10_000, 0.99), (13, 0.84))
+    )
     unbiased = probability(allowed=lambda far: far)
     return Check(
-        printed=Form(probability(allowed=lambda far: far / 2 * math.sqrt(8 / 2)), settings),
-        corrected=Form(probability(allowed=lambda far: far / 2 * math.sqrt(4) + 2 / 2), settings),
-        controls=(Control("without the bias", unbiased, settings, "term left out"),),
+        printed=Form(probability(allowed=lambda far: far / 2 * math.sqrt(8 / 2)), (many,)),
+        corrected=Form(probability(allowed=lambda far: far / 2 * math.sqrt(4) + 2 / 2), (few,)),
+        controls=(Control("without the bias", unbiased, (many,), "term left out"),),
     )
 
 
 def _eq30() -> Check:
     @parametrized(Exact)
-    def probability(setting: Setting, as_printed: bool = True, power: float = 0.0) -> tuple[float, float]:
+    def probability(setting: Setting, as_printed: bool = True, factor: float = 1.0) -> tuple[float, float]:
         m, n = setting.shapes["m"], setting.numbers
-        gamma2, vbar2 = separation_and_variance(n["p"], n["q"])
+        gamma2, vbar2 = separation_and_variance(2 * n["p"] - 1, 2 * n["q"] - 1)
         given = {"bound": 1.0, "min_share": 0.5, "num_points": 2 * m, "num_clusters": 2, "t": n["t"]}
         low = concentration.empirical_separation(gamma2=gamma2, **given, as_printed=as_printed)
         high = concentration.empirical_variance(vbar2=vbar2, **given, as_printed=as_printed)
-        drawn = two_clusters(m, n["p"], n["q"])
-        separation, variance = separation_and_variance(drawn.first, drawn.second)
-        outside = gamma2 - separation > m**power * (gamma2 - low.value)
-        outside = outside | (variance - vbar2 > m**power * (high.value - vbar2))
-        return laws.log_of(float(np.sum(drawn.chances * outside))), math.log(1 - low.probability)
+        *means, logs = two_clusters(m, n["p"], n["q"])
+        separation, variance = separation_and_variance(*means)
+        outside = gamma2 - separation > factor * (gamma2 - low.value)
+        outside = outside | (variance - vbar2 > factor * (high.value - vbar2))
+        return laws.log_sum(logs, outside), math.log(1 - low.probability)
 
-    settings = _sizes(20, 400, 20_000)
+    settings, further = _signs(0.933, 0.067, 400), _signs(0.933, 0.067, 400, far=(4.0,))
     return Check(
         printed=Form(probability(), settings),
         corrected=Form(probability(as_printed=False), settings),
-        controls=(Control("1 / m for the root", probability(power=-0.5), settings[-2:], "wrong power"),),
+        controls=(Control("a seventh of both", probability(factor=1 / 7), further, "wrong factor"),),
     )
 
 

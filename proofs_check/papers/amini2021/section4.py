@@ -139,10 +139,11 @@ def _proposition_3(scope: places.Scope) -> Check:
 
 def _after_proposition_3() -> Check:
     settings, trial = places.clipped(16, 32, 64, 128, 256, 512), trials.clipped_deviation
+    deviation, wrong = (Rate(trial, "n", power, moment=trials.clipped_moment) for power in (0.5, 0.9))
     return Check(
-        printed=Form(Rate(trials.clipped_norm, "n", 0.5), settings),
-        corrected=Form(Rate(trial, "n", 0.5), settings),
-        controls=(Control("n^(1/4) for the deviation", Rate(trial, "n", 0.25), settings, "wrong power"),),
+        printed=Form(Rate(trials.clipped_norm, "n", 0.5, moment=trials.clipped_moment), settings),
+        corrected=Form(deviation, settings),
+        controls=(Control("n^0.9 for the deviation", wrong, settings, "wrong power"),),
     )
 
 

@@ -206,6 +206,20 @@ def clipped_deviation(key: jax.Array, population: Any, numbers: Numbers, *, most
     return jnp.abs(clipped_norm(key, population, numbers, most=most) - (numbers["n"] - 1) * (2 / 3))
 
 
+def clipped_moment(setting: Setting) -> float:
+    """Return a bound of the variance of both, 1-Lipschitz functions of |h|^2: n (E h^4 - (E h^2)^2) = n (3/5 - 4/9)."""
+    return setting.numbers["n"] * 7 / 45
+
+
+def gram_moment(setting: Setting) -> float:
+    """Return a bound of the variance of |K - E K|_F / n, a kernel of differences and Gaussian noise, by Poincare.
+
+    |K(X) - K(X')|_F is at most sqrt(2 n) L |X - X'|_F (lem1-distance).
+    """
+    n = setting.numbers
+    return 2 * (n["lipschitz"] * n["scale"]) ** 2 / n["n"]
+
+
 def signs_norm(key: jax.Array, population: Any, numbers: Numbers, *, n: int, steps: int) -> jax.Array:
     """A lower bound of |W'W - n I| / n for an (n, n) matrix W of random signs: the largest of `steps` Ritz values.
 

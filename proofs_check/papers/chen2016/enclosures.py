@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from proofs_check.claim import Enclosed
 from proofs_check.engine.enclosures import (
     Ball,
-    Enclosed,
     at_most,
     ball,
+    binomial_tail,
     chi_square_below,
     chi_square_tail,
     equal,
@@ -37,7 +38,7 @@ def _mean(r: Any) -> Ball:
 
 
 def _moments(s: Ball, r: Any, most: int) -> list[Ball]:
-    """E X^j exp(s X), j <= most: exp(-s cos) is the sum of (-1)^k I_k(s) e^(ik.), and E e^(ikrw) exp(-k^2 r^2 / 2)."""
+    """E X^j exp(s X), j <= most: exp(-s cos) is the sum of (-1)^k I_k(s) e^(ik.), and E e^(ikrw) = e^(-k^2 r^2 / 2)."""
     last = 3 * int(float(abs(s)) + 1) + 40
     bessel = [(-1) ** k * s.bessel_i(k) for k in range(last)]
     # |I_k(s)| <= |s / 2|^k e^|s| / k!, of which each is less than half of the one before.
@@ -48,15 +49,13 @@ def _moments(s: Ball, r: Any, most: int) -> list[Ball]:
         waves = [(math.comb(j, i), 2 * i - j) for i in range(j + 1)]
         weights = [sum((c * means[abs(k + i)] for c, i in waves), start=ball(0)) for k in range(last)]
         found.append((2 * sum(map(operator.mul, bessel[1:], weights[1:]), start=bessel[0] * weights[0] / 2)) / 2**j)
-    every = [
-        sum(((-1) ** i * math.comb(j, i) * found[i] for i in range(j + 1)), start=ball(0)) for j in range(most + 1)
-    ]
-    return [s.exp() * (x + 2**j * rest.union(-rest)) for j, x in enumerate(every)]
+    signed = [[(-1) ** i * math.comb(j, i) * found[i] for i in range(j + 1)] for j in range(most + 1)]
+    return [s.exp() * (sum(x, start=ball(0)) + 2**j * rest.union(-rest)) for j, x in enumerate(signed)]
 
 
 def _outside(t: Ball, low: Ball, high: Ball) -> Ball:
     """P(chi2_t / t outside [low, high])."""
-    return (chi_square_below(t * low, t) if low > 0 else 0) + chi_square_tail(t * high, t)
+    return (0 if low <= 0 else chi_square_below(t * low, t)) + chi_square_tail(t * high, t)
 
 
 def _chernoff(t: Ball, *levels: Ball) -> Ball:
@@ -76,8 +75,8 @@ def _tilted(r: Ball, t: Ball, level: Ball) -> Ball:
     That is E exp(-b (V - o)) 1{V >= o} with V of mean 0 and variance 1 under the tilted law, at most 1 / (b sqrt(2 pi))
     and twice the .4748 E|v|^3 / sqrt(t) of Berry and Esseen (Shevtsova's constant).
     """
-    mu, w = _mean(r), np.linspace(-8, 8, 801)
-    s = (float(level) - 1) * np.geomspace(0.2, 20, 160)[:, None] / float(mu)
+    mu, w = _mean(r), np.linspace(-8, 8, 401)
+    s = (float(level) - 1) * np.geomspace(0.2, 20, 80)[:, None] / float(mu)
     tilts = np.exp(np.minimum(s * (1 - np.cos(float(r) * w) - float(level * mu)), 600) - w**2 / 2)
     best = ball(float(s[np.argmin(tilts.sum(1)), 0]))
     whole, mean, second, third, fourth = _moments(best, r, 4)
@@ -93,7 +92,7 @@ def _pair(r: Ball, t: Ball, low: Ball, high: Ball) -> Ball:
     """P(Z outside [low, high]), to some digits at tiny distances."""
     if r < 0.01:
         return _near(r, t, low, high)
-    return sum((_tilted(r, t, x) for x in (low, high) if 0 < x * _mean(r) < 2), start=ball(0))
+    return sum((_tilted(r, t, x) for x in (low, high) if not (x <= 0 or x * _mean(r) >= 2)), start=ball(0))
 
 
 def _relative(r: Ball, t: Ball, eps: Ball) -> Ball:
@@ -120,11 +119,6 @@ def _stop_loss(t: Ball, eps: Ball) -> Ball:
 def _chi(right: Callable[[Ball, Ball], Ball]) -> Sides:
     """P(chi2_t / t outside [1 - eps, 1 + eps])."""
     return lambda t, eps, **_: (_outside(t, 1 - eps, 1 + eps), right(t, eps))
-
-
-def _vanishing(t: Ball, eps: Ball) -> tuple[Ball, None]:
-    """P(|Dhat / D - 1| > eps) in the limit of small distances."""
-    return _outside(t, (1 - eps) * (1 - eps), (1 + eps) * (1 + eps)), None
 
 
 def _eq5(t: Ball, eps: Ball, p: Ball, q: Ball) -> tuple[Ball, Ball]:
@@ -165,33 +159,42 @@ def _rate(rate: Callable[[Ball], Any]) -> Callable[[Ball, Ball, Ball], Ball]:
     return lambda r, t, eps: 2 * (-t * eps * eps * rate(r)).exp()
 
 
+def _additive(t: Ball, eps: Ball, r: Any = None) -> tuple[Ball, Ball]:
+    """P(|Khat - K| > eps) of a Gaussian pair, or, without r, where each cosine is 1 or -1 with equal chances."""
+    if r is None:
+        heads = int((t * (1 + eps) / 2 - ball("1e-6")).ceil().unique_fmpz())
+        return 2 * binomial_tail(heads, int(float(t)), 0.5), 2 * (-t * eps * eps / 2).exp()
+    return _value(r, t, eps), 2 * (-t * eps * eps / 2).exp()
+
+
+def _vanishing(right: Callable[[Ball, Ball], Ball]) -> Sides:
+    """P(|Dhat / D - 1| > eps) in the limit of small distances."""
+    return lambda t, eps: (_outside(t, (1 - eps) ** 2, (1 + eps) ** 2), right(t, eps))
+
+
 def _inverse(r: Ball, t: Ball, eps: Ball) -> Ball:
     return _pair(r, t, (1 + eps) ** -2, (1 - eps) ** -2)
 
 
-def _additive(t: Ball, eps: Ball, r: Ball | None = None) -> tuple[Ball, Ball]:
-    """Without r, the mean of t signs exceeds eps with at most Chernoff's probability on either side."""
-    up, down = 1 + eps, 1 - eps
-    left = 2 * (-t * (up * up.log() + down * down.log()) / 2).exp() if r is None else _value(r, t, eps)
-    return left, 2 * (-t * eps * eps / 2).exp()
-
-
 # Exact probabilities, at all settings of the check.
 of_pair = partial(everywhere, above=True)
-COR2_2: dict[str, Sides] = {"printed": _pairs(_value, _rate(lambda r: ball(1) / 8)), "corrected": _additive}
-cor2_2_printed, cor2_2 = of_pair("chen2016:cor2.2", **COR2_2)
-cor2_2_rare_printed, cor2_2_rare = of_pair("chen2016:cor2.2-rare", **COR2_2)
+cor2_2_printed, cor2_2 = of_pair(
+    "chen2016:cor2.2", printed=_pairs(_value, _rate(lambda r: ball(1) / 8)), corrected=_additive
+)
+cor2_2_rare_printed, cor2_2_rare = of_pair(
+    "chen2016:cor2.2-rare", printed=_pairs(_value, _rate(lambda r: ball(1) / 8)), corrected=_additive
+)
 lem2_2_printed, lem2_2 = of_pair(
     "chen2016:lem2.2",
     printed=_pairs(_inverse, _rate(lambda r: ball(1) / 128)),
     corrected=_pairs(_relative, _rate(lambda r: _mean(1) ** 2 / 2)),
 )
-CHI = {
+CHI: dict[str, Any] = {
     "printed": _chi(lambda t, e: 2 * (-t * e * e / 8).exp()),
     "corrected": _chi(lambda t, e: _chernoff(t, 1 + e, 1 - e)),
 }
-lem3_2_printed, lem3_2 = everywhere("chen2016:lem3.2", **CHI)
-lem3_2_rare_printed, lem3_2_rare = everywhere("chen2016:lem3.2-rare", **CHI)
+lem3_2_printed, lem3_2 = everywhere("chen2016:lem3.2", above=False, **CHI)
+lem3_2_rare_printed, lem3_2_rare = everywhere("chen2016:lem3.2-rare", above=False, **CHI)
 lem3_2_proof = everywhere("chen2016:lem3.2-proof", printed=_massart)
 lem3_3_proof_printed, lem3_3_proof = everywhere(
     "chen2016:lem3.3-proof",
@@ -205,16 +208,18 @@ lem4_2_printed, lem4_2 = of_pair(
     printed=_pairs(_relative, _rate(lambda r: (2 * _mean(r) / r / r) ** 2 / 6)),
     corrected=_pairs(_relative, lambda r, t, eps: _chernoff(t, (1 + eps) ** 2, (1 - eps) ** 2)),
 )
+lem4_2_rare_printed, lem4_2_rare = everywhere(
+    "chen2016:lem4.2-rare",
+    printed=_vanishing(lambda t, eps: 2 * (-t * (eps * 2 * _mean(1e-4) / ball(1e-4) ** 2) ** 2 / 6).exp()),
+    corrected=_vanishing(lambda t, eps: _chernoff(t, (1 + eps) ** 2, (1 - eps) ** 2)),
+)
 lem4_2_proof_printed, lem4_2_proof = everywhere(
     "chen2016:lem4.2-proof",
     printed=_lem4_2_proof,
     corrected=lambda t, eps, r: (_near(r, t, 1 - eps, 1 + eps), _chernoff(t, 1 + eps, 1 - eps)),
 )
-lem4_2_rare_printed, lem4_2_rare = everywhere("chen2016:lem4.2-rare", printed=_vanishing, corrected=_vanishing)
-pair_rare = everywhere(
-    "jaxkern:relative-distances-rare", corrected=lambda t, eps: (_vanishing(t, eps)[0], _stop_loss(t, eps))
-)
 pair = of_pair("jaxkern:relative-distances-pair", corrected=_pairs(_relative, lambda r, t, eps: _stop_loss(t, eps)))
+pair_rare = everywhere("jaxkern:relative-distances-rare", corrected=_vanishing(_stop_loss))
 given_pair = of_pair("jaxkern:relative-distances-given-pair", corrected=_pairs(_relative, lambda r, t, eps: None))
 cor5_1_proof_printed, cor5_1_proof = everywhere(
     "chen2016:cor5.1-proof",
@@ -291,7 +296,10 @@ def _cosine() -> list[Enclosed]:
 
 
 def eq4() -> Enclosed:
-    """(4), summand by summand at z = w_i |Delta|, with the bounds of D^2 for every length below 2."""
+    """(4), summand by summand at z = w_i |Delta|, with the bounds of D^2 for every length below 2.
+
+    The proof of Lemma 4.1: X <= (w r)^2 / 2, so that E e^(s X) <= (1 - s r^2)^(-1/2), and E X >= r^2 / 2 - r^4 / 8.
+    """
     return together([*_cosine(), sec3_taylor_corrected()])
 
 
@@ -313,3 +321,8 @@ def lem2_2_proof() -> Enclosed:
 def sec1_1_variance() -> Enclosed:
     """(1 - k)^2 <= 1 - k + k^2 / 2 for k = K^2: m times the variances of paired and of shifted features."""
     return prove(lambda k: 1 - k + k * k / 2 - (1 - k) * (1 - k), [(0, 1)], zeros={0: (0, 1)})
+
+
+def lem5_1_corrected() -> Enclosed:
+    """|sin z| <= |z|, and so |sum sin <w_i, Delta> w_i| <= sum |w_i|^2 |Delta|; beyond 1 since |sin z| <= 1."""
+    return prove(lambda z: z - z.sin(), [(0, 1)], zeros={0: (0, 3)})

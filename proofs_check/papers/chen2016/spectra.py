@@ -46,13 +46,19 @@ def _drawn(key: jax.Array, kernel: Any, X: jax.Array, columns: int) -> tuple[jax
     """Return what the library draws, frequencies and shifts, its K(x_0, x), and the numbers behind the draws."""
     options: dict[str, Any] = {"num_frequencies": ROWS, "dtype": X.dtype}
     phi, psi = (draw(key, kernel, DIM, **options) for draw in (features.paired_fourier, features.shifted_fourier))
+    lengths = jnp.zeros((DIM, DIM), X.dtype)
+    if not isinstance(
+        kernel, kernels.Laplacian | kernels.Cauchy
+    ):  # one block of orthogonal ones, as long as those of phi
+        V = features.orthogonal_fourier(key, kernel, DIM, **options).frequencies
+        lengths = (V @ V.T - jnp.diag(jnp.sum(phi.frequencies**2, axis=1))) / (1 + jnp.max(phi.frequencies**2))
 
     first, second = jax.random.split(key)
     numbered = jax.vmap(lambda i: jax.random.fold_in(second, i))(jnp.arange(ROWS, dtype=jnp.uint32))
     shifts = jax.vmap(lambda k: jax.random.uniform(k, (), X.dtype, 0, 2 * math.pi))(numbered)
     values = jax.vmap(lambda x: kernel(X[0], x))(X[1:])
     own, other = (trials.normals(k, ROWS, columns, X.dtype) for k in (key, first))
-    return phi.frequencies, own, psi.frequencies, other, psi.shifts, shifts, values
+    return phi.frequencies, own, psi.frequencies, other, psi.shifts, shifts, values, lengths
 
 
 def _frequencies(law: Spectrum, normals: Array) -> Array:
@@ -80,11 +86,11 @@ def drawn_features(
     law, points = SPECTRA[setting.name], np.random.default_rng(11).standard_normal((6, DIM))
     X, kernel = real(LENGTHSCALE * points), law.kernel(stretched * LENGTHSCALE)
     found = _drawn(key, kernel, X, DIM + law.degrees * law.sets)
-    W, normals, V, others, shifts, uniforms, values = (np.asarray(v, float) for v in found)
+    W, normals, V, others, shifts, uniforms, values, orthogonal = (np.asarray(v, float) for v in found)
     if repeated:
         W = W[:1]
     errors = [W - _frequencies(law, normals), V - _frequencies(law, others), shifts - uniforms]
-    errors += [values - _mixture(law, points[1:] - points[0], more)]
+    errors += [values - _mixture(law, points[1:] - points[0], more), orthogonal]
     if setting.name == "Gaussian":  # the maps are the same for all
         paired = features.PairedFourier(kernel, real(W))(X)
         shifted = features.ShiftedFourier(kernel, real(V), real(shifts))(X)

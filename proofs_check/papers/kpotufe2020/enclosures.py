@@ -7,9 +7,9 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from proofs_check.claim import Enclosed
 from proofs_check.engine.enclosures import (
     Ball,
-    Enclosed,
     at_most,
     ball,
     binomial_tail,
