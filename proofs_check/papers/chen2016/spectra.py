@@ -140,10 +140,10 @@ def means() -> Check:
         return Setting(f"{name}, r={r:g}, t={rows}", population, {"K": K, "variance": variance}, {"rows": rows})
 
     # As many frequencies as show one per cent of the lengthscale, ten standard errors of 2,000 draws.
-    sizes = {"Exponential": (1.3, 600), "Matern32": (1.1, 200), "Matern52": (1.0, 160)}
-    sizes |= {"Laplacian": (0.8, 200), "Cauchy": (0.5, 100)}
+    sizes = {"Exponential": (1.3, 450), "Matern32": (1.1, 150), "Matern52": (1.0, 128)}
+    sizes |= {"Laplacian": (0.8, 150), "Cauchy": (0.5, 75)}
     settings = tuple(setting(name, *size) for name, size in sizes.items())
-    longer = (setting("Matern52", 1.0, 160, stretched=1.01),)
+    longer = (setting("Matern52", 1.0, 128, stretched=1.01),)
     return Check(
         corrected=Form(statement, settings),
         controls=(Control("a lengthscale one per cent longer", statement, longer, "wrong factor"),),
