@@ -19,7 +19,8 @@ LAYERS = {
         *("clustering", "learn", "audit", "scale", "plan", "io", "sklearn"),
     ),
     "proofs_check": (
-        *("usage", "claim", "controls", "engine", "report", "papers", "register", "certify", "cli", "__main__"),
+        *("usage", "claim", "controls", "engine", "report", "papers", "register", "certify", "cli", "studies"),
+        "__main__",
     ),
 }
 LATER = {("papers", "register")}

@@ -93,7 +93,7 @@ def leave() -> None:
 
 
 def _command(argv: Sequence[str] | None) -> int:
-    _environment()
+    environment()
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["--version"]:
         from jaxkern import __version__
@@ -124,7 +124,7 @@ def _command(argv: Sequence[str] | None) -> int:
         return NOT_WRITTEN
 
 
-def _environment() -> None:
+def environment() -> None:
     """Set what OpenBLAS, JAX and XLA read when they are imported, but for what the user has set."""
     cores = os.cpu_count() or 1
     # Small decompositions side by side are far slower when each one spreads over all cores, as OpenBLAS would have it.

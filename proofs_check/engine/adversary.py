@@ -4,7 +4,9 @@ A `Target` says what may move: points, weights, the parameters of a kernel, func
 order. Many random starts climb side by side; after every step they are projected back into the hypotheses. What is
 climbed, `excess`, is only a surrogate of left side minus right side, and the optimum of many noisy numbers is biased.
 So nothing that the search sees counts: its best places are evaluated again, by other code in float64 or by sampling
-with fresh keys, and judged as every claim is (`proofs_check.engine.judge`). A violation is found if that refutes.
+with fresh keys, and judged as every claim is (`proofs_check.engine.judge`). A violation is found if that refutes; and
+where chance plays no part, only if enclosures of both sides prove it (`proofs_check.engine.enclosures`), for there is
+no end to what rounding makes of a quotient of two small numbers.
 
 That none is found proves nothing, but it is what a true statement must give however long one searches; and where a
 constant cannot be improved, the best excess should be close to zero, which shows that the search works.
@@ -12,7 +14,7 @@ constant cannot be improved, the best excess should be close to zero, which show
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -23,7 +25,7 @@ from jax import lax
 from jaxkern import checks
 from jaxkern.draws import numbered
 from proofs_check.claim import Exact, Form, Inequality, Tail, Verdict
-from proofs_check.engine import draws, judge
+from proofs_check.engine import draws, enclosures, judge
 
 Params = Any
 """A PyTree of arrays: a floating leaf moves by gradients; a leaf of integers is a permutation, and moves by swaps."""
@@ -48,6 +50,8 @@ class Target:
         almost everywhere in the floating leaves. The key is fresh at every step.
     recheck : `params -> Form`, the statement at this one place, params being NumPy arrays, the floating ones float64:
         an Inequality or Exact that other code evaluates, or a Tail that is sampled. Its `expect` is not looked at.
+    enclosed : `params -> (left, right)`, the same two sides as balls, or the left from below; the floating params are
+        arrays of balls, exactly the floats found. Without it a violation of what holds always is not confirmed.
     trials : of a Tail.
     rate : the first learning rate, which falls to zero along a cosine.
     """
@@ -59,6 +63,7 @@ class Target:
     project: Callable[[Params], Params]
     excess: Callable[[Params, jax.Array], jax.Array]
     recheck: Callable[[Params], Form]
+    enclosed: Callable[[Params], tuple[Any, Any]] | None = None
     trials: int = 0
     rate: float = 0.05
 
@@ -252,7 +257,10 @@ def attack(
 
 
 def recheck(target: Target, params: Params, key: jax.Array, *, alpha: float) -> Verdict:
-    """Return the verdict on the statement of a target at one place, by evaluation or by sampling with `key`."""
+    """Return the verdict on the statement of a target at one place, by evaluation or by sampling with `key`.
+
+    What holds always is refuted only by a proof; else it is consistent, and the reason says what was not confirmed.
+    """
     form = target.recheck(params)
     samples: list[Any] = []
     for i, setting in enumerate(form.settings):
@@ -266,7 +274,32 @@ def recheck(target: Target, params: Params, key: jax.Array, *, alpha: float) -> 
                 samples.append(draws.sample(trial, key_setting, setting, target.trials))
             case statement:
                 raise TypeError(f"no recheck for a statement of type {type(statement).__name__}")
-    return judge.judge(form, samples, alpha, eps=float(jnp.finfo(jnp.result_type(float)).eps))
+    verdict = judge.judge(form, samples, alpha, eps=float(jnp.finfo(jnp.result_type(float)).eps))
+    by_chance = any(evidence.facts.get("delta", 0) > 0 for evidence in verdict.evidence)
+    return verdict if verdict.status != "refuted" or by_chance else _confirmed(target, params, verdict)
+
+
+def _confirmed(target: Target, params: Params, verdict: Verdict) -> Verdict:
+    """Return a refutation with its proof by enclosures, or `consistent` with the reason why there is none."""
+    enclosed = target.enclosed
+    if not enclosures.available():
+        why = "install python-flint for a proof: pip install 'jaxkern-verified[proved]'"
+    elif enclosed is None:
+        why = "the target has no enclosures of both sides"
+    else:
+        try:
+            found = enclosures.at_most(lambda: enclosed(jax.tree.map(_as_balls, params)))
+        except ArithmeticError as error:
+            why = str(error)
+        else:
+            if not found.holds:
+                return replace(verdict, because=f"{verdict.because}; proved: {found.because}, to {found.digits} digits")
+            why = f"enclosed are {found.because}"
+    return replace(verdict, status="consistent", because=f"{verdict.because}: not confirmed; {why}")
+
+
+def _as_balls(leaf: np.ndarray) -> np.ndarray:
+    return enclosures.balls(leaf) if leaf.dtype.kind == "f" else leaf
 
 
 def _at(params: Params, index: int) -> Params:

@@ -28,7 +28,7 @@ from jax.experimental.serialize_executable import deserialize_and_load, serializ
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from proofs_check.claim import Trial
-from proofs_check.engine import files
+from proofs_check.engine import files, keys
 from proofs_check.usage import StorageError
 
 BATCH = 16
@@ -109,6 +109,8 @@ class Program:
         on_cpu = self._devices[0].platform == "cpu"
         batch, options = min(self._block, asked or self._block), None
         traced = self._traced(batch)
+        for uses in keys.used_twice(traced.jaxpr.jaxpr):
+            raise ValueError(f"{name_of(self._trial)} uses a key twice: {uses}")
         if on_cpu:
             moved = _bytes_moved(traced.jaxpr.jaxpr) / batch
             options = _UNOPTIMISED if moved <= LIGHT else _OPTIMISED

@@ -10,7 +10,19 @@ from importlib.util import find_spec
 
 import jax.numpy as jnp
 
-from proofs_check.claim import Claim, Control, Exact, Form, Identity, Inequality, Tail, Undecided, Verdict
+from proofs_check.claim import (
+    Claim,
+    Control,
+    Exact,
+    Expectation,
+    Form,
+    Identity,
+    Inequality,
+    Rate,
+    Tail,
+    Undecided,
+    Verdict,
+)
 from proofs_check.engine import judge
 from proofs_check.engine.checkpoint import Checkpoint
 from proofs_check.engine.draws import Profile, Progress
@@ -182,7 +194,9 @@ class Work:
         if isinstance(form, Form) and not self._options.data:
             part.verdict = enclosed(form, part.verdict)
         if not isinstance(form.statement, Tail):
-            goes_on = part.verdict.status == "consistent" and any(part.most)
+            of_a_mean = isinstance(form.statement, Expectation | Rate)
+            decidable = not of_a_mean or form.statement.limits or form.statement.moment
+            goes_on = part.verdict.status == "consistent" and any(part.most) and bool(decidable)
             part.open = [goes_on] * len(part.open)
         elif self.round == 0:  # what holds always is not shown by more examples, and an empty bound by none
             facts = [evidence.facts for evidence in part.verdict.evidence]

@@ -3,7 +3,7 @@
 A population is p atoms with feature rows Phi (p, r), K = Phi Phi' on the atoms, and probabilities w, in coordinates in
 which Sigma = Phi' diag(w) Phi is diagonal. The sample enters a statistic only through the multinomial counts of the
 atoms: n = 10^12 costs as much as n = 10^2. Given the sample, the sketch is d Gaussian draws with covariance Sigma_n^3.
-The claims `jaxkern:shortcut-*` certify both against the literal construction.
+The claims `jaxkern:shortcut-*` compare both with the literal construction.
 """
 
 import math

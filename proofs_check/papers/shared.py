@@ -12,8 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxkern.bounds import Bound
-from proofs_check.claim import Rare, Setting
-from proofs_check.engine import tilting
+from proofs_check import register
+from proofs_check.claim import Enclosed, Rare, Setting
+from proofs_check.engine import enclosures, tilting
 from proofs_check.papers.populations import Population
 
 Sides = Callable[..., list[tuple[float, Bound]]]
@@ -129,3 +130,33 @@ def parametrized(kind: Callable[..., Any], **options: Any) -> Callable[[Callable
         return make
 
     return decorate
+
+
+def everywhere(claim: str, *, above: bool = False, **forms: Callable[..., tuple[Any, Any]]) -> Any:
+    """Return the enclosures of forms at all their settings: left <= right for `sides(**numbers) -> (left, right)`.
+
+    It may name shapes, too. One function, or a list in the order of the forms; a right side None is that of the check.
+    With `above` the left side is what a probability is at most, so that nothing is refuted.
+    """
+
+    def enclosed(name: str) -> Enclosed:
+        form = register.claims(only=[claim])[0].forms[name]
+        statement: Any = form.statement
+
+        def at(setting: Setting) -> Enclosed:
+            def both() -> tuple[Any, Any]:
+                given = {k: enclosures.ball(v) for k, v in setting.numbers.items()}
+                wanted = inspect.signature(forms[name]).parameters
+                left, right = forms[name](**given, **{k: v for k, v in setting.shapes.items() if k in wanted})
+                own = enclosures.ball(statement.probability(setting)[1]).exp() if right is None else right
+                return left, own
+
+            found = enclosures.at_most(both, setting.name)
+            if above and not found.holds:
+                raise ArithmeticError(f"not decided: at most {found.because}")
+            return found
+
+        return enclosures.together(map(at, form.settings))
+
+    made = [functools.partial(enclosed, name) for name in forms]
+    return made if len(made) > 1 else made[0]

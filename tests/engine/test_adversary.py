@@ -6,6 +6,7 @@ import errno
 import functools
 import json
 import math
+import re
 from typing import NamedTuple
 
 import jax
@@ -17,7 +18,7 @@ from scipy import integrate, special, stats
 from jaxkern.bounds import Bound
 from proofs_check.claim import Form, Identity, Inequality, Setting, Tail
 from proofs_check.cli import attack
-from proofs_check.engine import adversary, draws, files
+from proofs_check.engine import adversary, draws, enclosures, files
 from proofs_check.engine.adversary import Target
 from proofs_check.papers import adversaries as _parts
 from proofs_check.papers import targets
@@ -199,11 +200,33 @@ def test_the_place_that_is_shown_is_one_that_was_refuted(x64):
         excess=lambda params, key: -(params["x"][0] ** 2) - params["x"][1] ** 2,
         start=lambda key: {"x": jax.random.uniform(key, (2,)) * 0.5},
         recheck=lambda params: at_most(np.sum(params["x"] ** 2), 1e-3),
+        enclosed=lambda params: (np.square(params["x"]).sum(), 1e-3),
     )
     found = adversary.attack(target, restarts=3, steps=1, most=3)
     statuses = [verdict.status for verdict in found.rechecked]
     assert statuses[-1] == "refuted" and found.verdict.status == "refuted"
     assert np.sum(found.params["x"] ** 2) > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("enclosed", "why"),
+    [
+        (lambda x: (x[0], x[1]), "proved: 1.0000000 > 1.0000000, to 3"),
+        (lambda x: (x[1], x[0]), "not confirmed; enclosed are 1.0000000 <= 1.0000000"),
+        (lambda x: (x[1].sqrt(), np.exp(x[1].log() / 2)), "not confirmed; the sides cannot be told apart"),
+        (None, "not confirmed; the target has no enclosures"),
+    ],
+)
+def test_what_holds_always_is_refuted_by_a_proof_alone(enclosed, why, x64, monkeypatch):
+    sides = None if enclosed is None else lambda params: enclosed(params["x"])
+    target = toy(recheck=lambda params: at_most(*params["x"]), enclosed=sides)
+    at = target, {"x": np.array([1 + 1e-9, 1 + 1e-12])}, jax.random.key(0)
+    verdict = adversary.recheck(*at, alpha=0.1)
+    assert why in verdict.because
+    assert verdict.status == ("refuted" if why.startswith("proved") else "consistent")
+    monkeypatch.setattr(enclosures, "available", lambda: False)
+    verdict = adversary.recheck(*at, alpha=0.1)
+    assert verdict.status == "consistent" and "pip install" in verdict.because
 
 
 def test_a_place_outside_the_hypotheses_is_an_error(x64):
@@ -388,7 +411,7 @@ def test_what_is_climbed_is_the_gap_of_both_sides_and_decides_the_recheck(target
             slack += 1e-6 * np.linalg.norm(late @ np.linalg.pinv(first), 2) ** 2
         assert height == pytest.approx(scaled_gap(target.claim, params, left, right), abs=slack)
         verdict = adversary.recheck(target, params, jax.random.key(0), alpha=1e-3)
-        assert abs(height) <= slack or verdict.status == ("refuted" if height > 0 else "consistent")
+        assert abs(height) <= slack or verdict.status == ("refuted" if height > 0 and target.enclosed else "consistent")
 
 
 def lost_by_rows(A, slots, place):
@@ -562,7 +585,8 @@ def test_the_command_returns_0_as_expected_and_writes_what_it_found(tmp_path, ca
     assert not corrected["found"] and corrected["as_expected"] and corrected["expected"] == "consistent"
     assert np.shape(printed["params"]["points"]) == (2, 3) and len(printed["best"]) == printed["restarts"] == 8
     text = capsys.readouterr().out
-    assert "VIOLATED at" in text and "no violation at the 3 best places" in text and "log_lengthscale = " in text
+    assert "VIOLATED at" in text and re.search(r"proved: 0\.\d+ > 0\.52026010, to \d\d digits", text)
+    assert "no violation at the 3 best places" in text and "log_lengthscale = " in text
     assert jnp.zeros(1).dtype == jnp.float32  # the precision of the process is as before
 
 

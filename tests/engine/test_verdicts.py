@@ -22,6 +22,7 @@ from proofs_check import usage
 from proofs_check.claim import (
     Calibrated,
     Control,
+    Enclosed,
     Exact,
     Expectation,
     Form,
@@ -37,6 +38,7 @@ from proofs_check.claim import (
 )
 from proofs_check.engine import checkpoint, draws, judge, sequential, stopping
 from proofs_check.engine.run import FAMILY_ALPHA, run
+from proofs_check.engine.work import enclosed
 from proofs_check.papers import populations
 from proofs_check.report import terminal
 
@@ -86,7 +88,13 @@ ROWS = {cells[0]: row_of(cells) for cells in table("The decision table")}
 def applies(row, form, verdict, rule, level):
     """Evaluate the condition of a row on the facts of a verdict."""
     statement = form.statement
-    shared = {"level": level, "rounding": judge.ROUNDING * judge.EPS, "log": math.log, "ceiling": math.inf}
+    shared = {
+        "level": level,
+        "rounding": judge.ROUNDING * judge.EPS,
+        "log": math.log,
+        "ceiling": math.inf,
+        "inf": math.inf,
+    }
     shared |= {name: getattr(sequential, name) for name in ("log_evidence_above", "log_evidence_below")}
     shared |= {name: getattr(statement, name) for name in ("exponent", "width") if hasattr(statement, name)}
     condition = row.condition[rule]
@@ -141,9 +149,12 @@ def calibrated(*deltas, proved=1.0):
     return Form(Calibrated(no_trial, shape, 0.1, proved), settings(*deltas), "calibrated")
 
 
-def mean(target=0.0, between=None):
+def mean(target=0.0, between=None, variance=0.01):
+    """Return the Expectation of a statistic between two numbers, or else of this variance at most, or of any law."""
     within = None if between is None else lambda setting: between
-    return Form(Expectation(no_trial, lambda s: target, lambda s: 1.0, limits=within), settings(0, 1), "certified")
+    moment = None if variance is None or within else lambda setting: variance
+    statement = Expectation(no_trial, lambda s: target, lambda s: 1.0, limits=within, moment=moment)
+    return Form(statement, settings(0, 1), "certified")
 
 
 def around(middle, spread, trials):
@@ -154,12 +165,17 @@ def law(trials, shift=0.0):
     return stats.norm.ppf((np.arange(trials) + 0.5) / trials) + shift
 
 
-NORMAL = Form(Law(no_trial, stats.norm.cdf), settings(0, 1), "certified")
-RATE = Form(Rate(no_trial, "value", -0.5), settings(10, 20, 40, 80, 160), "certified")
+NORMAL = Form(Law(no_trial, stats.norm.cdf, width=0.16), settings(0, 1), "certified")
+
+
+def rate(spread=0.1):
+    """Return the Rate n^-1/2 of a statistic whose standard deviation is at most `spread` times that, or of any law."""
+    moment = None if spread is None else lambda s: (spread * value(s) ** -0.5) ** 2
+    return Form(Rate(no_trial, "value", -0.5, moment=moment), settings(10, 20, 40, 80, 160), "certified")
 
 
 def power(exponent, spread, trials=100):
-    return [around(1.0, spread, trials) * value(s) ** exponent for s in RATE.settings]
+    return [around(1.0, spread, trials) * value(s) ** exponent for s in rate().settings]
 
 
 IDENTITY = Form(Identity(no_trial), settings(0, 1), "identity")
@@ -210,27 +226,36 @@ CASES = [
     ("C3", "within what is proved", calibrated(0.5), [np.linspace(0, 1, 400)]),
     ("C3", "too few trials refute no constant", calibrated(0.5, proved=0.2), [[9.0]]),
     ("C3", "a setting that claims nothing is passed over", calibrated(1.0, 0.5), [[], np.linspace(0, 1, 400)]),
-    ("E1", "off its target", mean(), [around(0, 0.1, 1000), around(1, 1, 1000)]),
+    ("E1", "off its target", mean(), [around(0, 0.1, 1000), around(1, 0.1, 1000)]),
     ("E1", "off by less than the precision", mean(), [around(0, 0.1, 1000), around(0.02, 0.01, 1000)]),
     ("E1", "not a number", mean(), [[0.0, NAN], [0.0, 0.0]]),
     ("E1", "off its target, by betting", mean(0.5, (0, 1)), [half(), seen(0, 400, calm=0.1)]),
     ("E1", "not a number, by betting", mean(0.5, (0, 1)), [half(), [0.5, NAN]]),
     ("E2", "inside", mean(), [around(0, 0.1, 1000), around(0.001, 0.1, 1000)]),
     ("E2", "inside, by betting", mean(0.5, (0, 1)), [around(0.5, 0.05, 1000)] * 2),
-    ("E3", "too few trials", mean(), [around(0, 1, 100), around(0, 0.1, 1000)]),
+    ("E3", "too few trials", mean(), [around(0, 0.1, 20), around(0, 0.1, 1000)]),
+    ("E3", "nothing is proved of the statistic", mean(variance=None), [around(5, 0.1, 1000)] * 2),
     ("E3", "too few trials, by betting", mean(0.5, (0, 1)), [half(20), half(20)]),
     ("L1", "another law", NORMAL, [law(2000), law(2000, shift=0.3)]),
     ("L1", "not a number", NORMAL, [law(2000), np.append(law(2000), NAN)]),
     ("L2", "the law", NORMAL, [law(1000), law(2000)]),
-    ("L3", "few trials", NORMAL, [law(999), law(2000)]),
-    ("R1", "a mean that is zero", RATE, [*power(-0.5, 0.1)[:4], np.zeros(10)]),
-    ("R1", "not a number", RATE, [*power(-0.5, 0.1)[:4], [1.0, NAN]]),
-    ("R2", "another rate", RATE, power(-1.0, 0.5)),
-    ("R3", "the rate", RATE, power(-0.5, 0.1)),
-    ("R4", "much noise", RATE, power(-0.45, 2.0)),
+    ("L3", "few trials", NORMAL, [law(500), law(2000)]),
+    ("R1", "a mean that is negative", rate(), [*power(-0.5, 0.1)[:4], -power(-0.5, 0.1)[4]]),
+    ("R1", "not a number", rate(), [*power(-0.5, 0.1)[:4], [1.0, NAN]]),
+    ("R2", "another rate", rate(), power(-1.0, 0.1)),
+    (
+        "R2",
+        "the rate at four sizes and half of it at the fifth",
+        rate(),
+        [*power(-0.5, 0.1)[:4], power(-0.5, 0.1)[4] / 2],
+    ),
+    ("R3", "the rate", rate(), power(-0.5, 0.1)),
+    ("R4", "much noise", rate(2.0), power(-0.45, 2.0)),
+    ("R4", "nothing is proved of the statistic", rate(None), power(-1.0, 0.1)),
     ("X1", "too large at one setting", exact(2), [(-5.0, -4.0), (-2.0, -3.0)]),
     ("X1", "refuted goes before vacuous", exact(1), [(NAN, 0.0)]),
     ("X2", "a probability of 1 is claimed", exact(2), [(-5.0, 0.0), (-1.0, 2.0)]),
+    ("X2", "the event cannot happen", exact(2), [(-math.inf, -2.0), (-1.0, 0.0)]),
     ("X3", "at most what is claimed", exact(2), [(-5.0, -4.0), (-3.0, -3.0)]),
     ("X3", "a setting that claims nothing is passed over", exact(2), [(-5.0, -4.0), (-1.0, 0.0)]),
     ("Q1", "one violation", INEQUALITY, [[(0.5, 1.0)], [(0.5, 1.0), (1.1, 1.0)]]),
@@ -266,7 +291,7 @@ def test_what_no_computation_decides_is_not_testable_and_says_why():
 
 
 def test_every_row_has_a_case_and_every_case_a_row():
-    assert set(ROWS) == {case[0] for case in CASES} | {"U1", "N1", "N2"}
+    assert set(ROWS) == {case[0] for case in CASES} | {"U1", "B1", "B2", "N1", "N2"}
     assert len(table("The decision table")) == len(ROWS)  # no id twice
 
 
@@ -282,9 +307,26 @@ def test_the_table_has_what_the_judge_says_that_a_class_can_become():
     assert classes == {cls for cls, _ in by_page} == {cls.__name__ for cls in get_args(Statement)}
 
 
-def test_the_verdicts_are_the_seven_and_rows_are_in_the_order_of_precedence():
-    seven = [cells[0].strip("`") for cells in table("The seven verdicts")]
-    assert len(seven) == 7 and set(seven) == set(terminal.COLOURS) == {row.verdict for row in ROWS.values()}
+def test_ball_arithmetic_proves_disproves_and_says_where_it_contradicts():
+    def verdict_of(form, samples, holds):
+        form = dataclasses.replace(form, enclosed=lambda: Enclosed(holds, 20, "at one place"))
+        return enclosed(form, judge.judge(form, samples, ALPHA))
+
+    pytest.importorskip("flint")
+    held, broken = [[(0.5, 1.0)]] * 2, [[(0.5, 1.0)], [(1.1, 1.0)]]
+    assert verdict_of(INEQUALITY, held, True).status == ROWS["B2"].verdict
+    assert verdict_of(INEQUALITY, held, False).status == ROWS["B1"].verdict
+    for samples, holds in ((held, True), (broken, False)):
+        told = verdict_of(INEQUALITY, samples, holds)
+        assert told.facts["digits"] == 20 and "contradicts" not in told.because
+    for samples, holds in ((held, False), (broken, True)):
+        assert "contradicts" in verdict_of(INEQUALITY, samples, holds).because
+    assert verdict_of(exact(1), [(-5.0, -4.0)], True).status == "certified"
+
+
+def test_the_verdicts_are_the_eight_and_rows_are_in_the_order_of_precedence():
+    eight = [cells[0].strip("`") for cells in table("The eight verdicts")]
+    assert len(eight) == 8 and set(eight) == set(terminal.COLOURS) == {row.verdict for row in ROWS.values()}
     for _, rows in itertools.groupby(ROWS.values(), key=lambda row: row.cls):
         places = [ORDER.index(row.verdict) for row in rows if row.verdict in ORDER]
         assert places == sorted(places)
@@ -312,14 +354,14 @@ GRIDS = {
         for trials in (5, 60, 400)
     ],
     "Expectation": [
-        (mean(0.5, between), [np.clip(around(0.5 + shift, spread, trials), 0, 1)] * 2)
+        (mean(0.5, between, 0.1), [np.clip(around(0.5 + shift, spread, trials), 0, 1)] * 2)
         for between in (None, (0, 1))
         for shift in (0.0, 0.02, 0.2)
         for spread in (0.01, 0.3)
         for trials in (20, 1000)
     ],
-    "Law": [(NORMAL, [law(n, shift)] * 2) for n in (30, 999, 1000, 5000) for shift in (0.0, 0.05, 0.1, 0.3)],
-    "Rate": [(RATE, power(e, spread)) for e in (-1.0, -0.65, -0.55, -0.5) for spread in (0.0, 0.2, 0.5, 3.0)],
+    "Law": [(NORMAL, [law(n, shift)] * 2) for n in (30, 500, 1000, 5000) for shift in (0.0, 0.05, 0.1, 0.3)],
+    "Rate": [(rate(s), power(e, s)) for e in (-1.0, -0.65, -0.55, -0.5) for s in (0.01, 0.2, 0.5, 3.0)],
     "Rare": [(rare(c), [half(n)]) for c in (0.0, -38.0, -40.0, -40.5, -40.8, -42.0) for n in (10, 400)],
 }
 
@@ -384,7 +426,7 @@ def test_the_numbers_of_the_profiles_are_those_of_the_code():
 def test_constants_on_the_page_are_those_of_the_code():
     assert f"the family-wise rate {FAMILY_ALPHA:g}," in WORDS
     assert f"looked at after every {judge.LOOK} trials" in WORDS
-    assert f"`trials >= {judge.LAW_TRIALS}`" in WORDS and f"`trials < {judge.LAW_TRIALS}`" in WORDS
+    assert f"{Law(no_trial, no_trial).width:g} where nothing else is said" in WORDS
     assert judge.ROUNDING == 1e4 and "`rounding` is $10^4$ times" in WORDS
     assert f"Beyond {populations.MOST_ROWS:,} rows" in WORDS
     assert f"`{checkpoint.MANIFEST}` and `{checkpoint.CHECKPOINT}`" in WORDS

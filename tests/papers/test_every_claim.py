@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxkern.draws import normal_rows
 from proofs_check import register
 from proofs_check.claim import (
     Calibrated,
@@ -28,7 +29,7 @@ from proofs_check.claim import (
     Tail,
     Undecided,
 )
-from proofs_check.engine import draws, judge, programs, run
+from proofs_check.engine import draws, judge, keys, programs, run
 
 PAPERS = ("kpotufe2020", "amini2021", "chen2016", "ghashami2016", "jaxkern")
 WITHOUT_DRAWS = Identity | Inequality | Exact | Undecided
@@ -66,7 +67,7 @@ def parts(claims, paper):
 
 
 def faults_of_the_trace(trial, setting, real):
-    """Return what is wrong with the program of a trial: its result, its precision, a key that it does not use."""
+    """Return what is wrong with the program of a trial: its result, its precision, a key that is not used once."""
     numbers = {name: jax.ShapeDtypeStruct((), real) for name in setting.numbers}
     traced, result = jax.make_jaxpr(lambda *args: trial(*args, **setting.shapes), return_shape=True)(
         jax.random.key(0), setting.data, numbers
@@ -76,6 +77,7 @@ def faults_of_the_trace(trial, setting, real):
     used = {id(v) for e in traced.jaxpr.eqns for v in e.invars} | {id(v) for v in traced.jaxpr.outvars}
     if id(traced.jaxpr.invars[0]) not in used:
         yield "the key is not used"
+    yield from (f"a key is used twice: {uses}" for uses in keys.used_twice(traced.jaxpr))
     if jnp.issubdtype(result.dtype, jnp.floating) and result.dtype != real:
         yield f"the result is {result.dtype}"
 
@@ -101,11 +103,25 @@ def test_trials_are_programs_of_one_precision_that_use_their_key(every_claim, pa
 def test_faults_of_a_trace_are_seen():
     setting = Setting("here", np.ones(3, np.float32), {"tau": 1.0}, {"d": 2})
 
+    def counts_and_rows(key, X, numbers, d):
+        first, second = jax.random.split(key)
+        counts = jax.random.multinomial(first, 9.0, jnp.full(3, 1 / 3))
+        return counts @ normal_rows(first, 3, 1, float)[:, 0] + jax.random.normal(second)
+
+    drawn = jax.jit(lambda key: jax.random.normal(key))
+
     def faults(trial):
         with as_in_a_run("float64"):
             return list(faults_of_the_trace(trial, setting, jnp.dtype("float64")))
 
     assert not faults(lambda key, X, numbers, d: jax.random.normal(key) * numbers["tau"])
+    assert faults(counts_and_rows) == ["a key is used twice: random_split and fold_in of many numbers"]
+    with as_in_a_run("float64"):
+        several = jax.random.split(jax.random.key(0))
+        many = jax.make_jaxpr(jax.vmap(lambda key: counts_and_rows(key, None, None, 2)))(several)
+    assert len(keys.used_twice(many)) == 1
+    assert not faults(lambda key, X, numbers, d: drawn(jax.random.fold_in(key, 0)) * drawn(jax.random.fold_in(key, 1)))
+    assert len(faults(lambda key, X, numbers, d: drawn(key) * drawn(key))) == 1
     assert faults(lambda key, X, numbers, d: X.sum() * numbers["tau"]) == ["the key is not used"]
     assert faults(lambda key, X, numbers, d: jax.random.normal(key, (d,))) == ["the result has shape (2,)"]
     assert faults(lambda key, X, numbers, d: jax.random.normal(key, (), jnp.float32)) == ["the result is float32"]

@@ -58,17 +58,19 @@ def bound(value):
     return lambda setting: Bound(value, 0.8, True, "toy2020:1")
 
 
+ONE = (lambda s: 1.0, lambda s: 1.0, 0.05, None, lambda s: 1e-6)
+"""Target, scale, precision, limits and variance."""
 # A statement of every class, its samples, and the margins that follow from them by hand.
 STEPS = np.arange(1.0, 11.0)
 CASES = {
     "Tail": (Tail(nothing, bound(16.0)), FIRST, [STEPS], [16 / 8]),
     "Calibrated": (Calibrated(nothing, bound(2.0), 1.0, 20.0), FIRST, [STEPS], [20 / (8 / 2)]),
     "Identity": (Identity(nothing), FIRST, [np.array([0.0, 2.22e-13])], [1e4 * np.finfo(float).eps / 2.22e-13]),
-    "Exact": (Exact(nothing), SETTINGS[:2], [(-3.0, -2.0), (-np.inf, -2.0)], [math.e, math.inf]),
+    "Exact": (Exact(nothing), SETTINGS[:2], [(-3.0, -2.0), (-np.inf, -2.0)], [math.e, math.nan]),
     "Inequality": (Inequality(nothing), FIRST, [np.array([[2.0, 3.0], [1.0, 8.0]])], [1.5]),
     "Rare": (Rare(nothing, lambda s: -900.0, lambda s: -901.0), FIRST, [np.full(50, 0.5)], [2 * math.e]),
     "Law": (Law(nothing, lambda x: np.asarray(x)), FIRST, [(np.arange(100) + 0.5) / 100], None),
-    "Expectation": (Expectation(nothing, lambda s: 1.0, lambda s: 1.0), FIRST, [np.array([0.999, 1.001] * 200)], None),
+    "Expectation": (Expectation(nothing, *ONE), FIRST, [np.array([0.999, 1.001] * 200)], None),
     "Rate": (Rate(nothing, "n", 1.0), SETTINGS, [n * np.array([0.99, 1.01]) for n in (1, 2, 4, 8, 16)], [math.nan] * 5),
 }
 
@@ -125,7 +127,7 @@ REAL = Claim(
 
 def test_a_real_run_is_what_the_schema_says(tmp_path):
     found = record.as_json(run([REAL], profile=QUICK, seed=3), ABOUT, run={})
-    assert document.find_fault(found) == "" and found["schema"] == 3
+    assert document.find_fault(found) == "" and found["schema"] == 4
     documents.write_json(tmp_path / "report.json", found)
     assert document.read(tmp_path / "report.json") == found
     printed, corrected = found["claims"][0]["forms"]
@@ -150,7 +152,7 @@ def test_the_margin_is_one_at_the_limit_of_the_claim(pure, name):
 
 
 def test_a_refuted_mean_has_a_margin_below_one():
-    form = Form(Expectation(nothing, lambda s: 1.0, lambda s: 1.0), FIRST, "refuted")
+    form = Form(Expectation(nothing, *ONE), FIRST, "refuted")
     verdict = judge.judge(form, [np.array([1.019, 1.021] * 200)], 1e-3)
     assert verdict.status == "refuted"  # although it is within the precision asked for
     assert record._verdict(form, verdict)["evidence"][0]["margin"] < 1
@@ -520,13 +522,13 @@ def test_a_name_that_is_no_unicode_does_not_stop_a_report(found, tmp_path):
     ("content", "message"),
     [
         (None, "holds no report.json"),
-        ('{"schema": 3, "cla', "is not JSON"),
+        ('{"schema": 4, "cla', "is not JSON"),
         ("[]", "no schema version"),
-        ('{"schema": 2}', "schema version '2', and this program reads version 3"),
-        ('{"schema": true}', "this program reads version 3"),
-        ('{"schema": 3}', "is not a report of schema version 3: report.profile is missing"),
+        ('{"schema": 2}', "schema version '2', and this program reads version 4"),
+        ('{"schema": true}', "this program reads version 4"),
+        ('{"schema": 4}', "is not a report of schema version 4: report.profile is missing"),
         (lambda r: r["claims"][2].pop("forms"), "report.claims[2].forms is missing"),
-        (lambda r: r["claims"][2]["forms"][0].update(status="proved"), "report.claims[2].forms[0].status is 'proved'"),
+        (lambda r: r["claims"][2]["forms"][0].update(status="shown"), "report.claims[2].forms[0].status is 'shown'"),
     ],
 )
 def test_what_is_no_report_is_one_line_and_nothing_is_overwritten(found, tmp_path, capsys, content, message):

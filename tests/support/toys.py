@@ -47,7 +47,9 @@ OTHERS = (
         CLAIM,
         id="toy2020:mean",
         printed=None,
-        corrected=Form(Expectation(uniform, lambda s: 0.5, lambda s: 1.0), SIZES[:1], "certified"),
+        corrected=Form(
+            Expectation(uniform, lambda s: 0.5, lambda s: 1.0, moment=lambda s: 1 / 12), SIZES[:1], "certified"
+        ),
         controls=(),
     ),
 )

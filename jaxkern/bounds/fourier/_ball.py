@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from jaxkern.bounds._bound import Bound, Real, certain, formula, xp
-from jaxkern.bounds.fourier._pair import FARTHEST, inside
+from jaxkern.bounds.fourier._pair import FARTHEST, fails, inside
 from jaxkern.bounds.fourier._pairs import SMALLEST
 
 _MOST = 60.0
@@ -63,7 +63,7 @@ def lipschitz_squared(*, radius: Real, dim: Real, num_frequencies: Real, tau: Re
     Source: chen2016, Corollary 5.1, corrected; claim chen2016:cor5.1.
     """
     root = 1 + (xp.sqrt(dim) + xp.sqrt(2 * tau)) / xp.sqrt(num_frequencies)
-    return Bound(2 * radius * root**2, 1 - xp.exp(-tau), tau > 0, "chen2016, Corollary 5.1 (corrected)")
+    return fails(2 * radius * root**2, -tau, tau > 0, "chen2016, Corollary 5.1 (corrected)")
 
 
 @formula
@@ -114,7 +114,7 @@ def ball(
         failure = failure + xp.exp(xp.minimum(inner_net - exponent, _MOST))
     valid = (eps >= SMALLEST) & (eps < 1) & (b < eps) & (tau > 0)
     valid = valid & (inner > 0) & (inner < 1) & (shell > 1)
-    return Bound(eps, 1 - failure, valid, "chen2016, Theorem 5.1 (explicit)")
+    return fails(eps, xp.log(failure), valid, "chen2016, Theorem 5.1 (explicit)")
 
 
 @formula
@@ -137,7 +137,7 @@ def vanishing_ball(*, eps: Real, num_frequencies: Real, dim: Real, tau: Real) ->
     """
     b, longest = _extremes(dim, num_frequencies, tau)
     valid = (b < eps) & (eps < 1) & (tau > 0) & (num_frequencies < math.inf)
-    return Bound(_near(eps, b, longest), 1 - 3 * xp.exp(-tau), valid, "jaxkern, Lemma 5.2 of chen2016")
+    return fails(_near(eps, b, longest), math.log(3) - tau, valid, "jaxkern, Lemma 5.2 of chen2016")
 
 
 @formula
@@ -163,7 +163,7 @@ def ball_additive(*, eps: Real, num_frequencies: Real, dim: Real, diameter: Real
         points = dim * xp.log1p(2 * diameter / mesh)
         net = xp.minimum(net, 2 * xp.exp(xp.minimum(points - num_frequencies * (share * eps) ** 2 / 2, _MOST)))
     valid = (eps > 0) & (tau > 0) & (diameter > 0)
-    return Bound(eps, 1 - (net + xp.exp(-tau)), valid, "jaxkern, Theorem D of chen2016")
+    return fails(eps, xp.log(net + xp.exp(-tau)), valid, "jaxkern, Theorem D of chen2016")
 
 
 @formula

@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxkern._types import ArrayLike, Float
 from jaxkern.bounds._bound import Bound, Real, formula
+from jaxkern.bounds._bound import xp as scalar
 from jaxkern.bounds.fourier._pair import inside
 from jaxkern.bounds.fourier._pairs import SMALLEST, stop_loss
 
@@ -82,11 +83,11 @@ def _bound(
 ) -> Bound:
     sharp = stop_loss(eps, num_frequencies)
     failure = xp.minimum(sharp, sum(xp.exp(-num_frequencies * rate) for rate in rates))
-    probability = 1 - xp.sum(counts * failure)
+    total = xp.sum(counts * failure)
     valid = (eps >= SMALLEST) & (eps < 1) & xp.all((squared >= 0) & (counts >= 0))
     if xp is np:
-        probability, valid = float(probability), bool(valid)
-    return Bound(eps, probability, valid, "jaxkern, Theorem F of chen2016")
+        total, valid = float(total), bool(valid)
+    return Bound(eps, 1 - total, valid, "jaxkern, Theorem F of chen2016", exponent=-scalar.log(total))
 
 
 def _rates(xp: ModuleType, eps: Real, squared: Any) -> tuple[Any, Any]:

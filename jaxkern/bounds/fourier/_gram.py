@@ -3,6 +3,7 @@
 import math
 
 from jaxkern.bounds._bound import Bound, Real, formula, note_of, xp
+from jaxkern.bounds.fourier._pair import LOG2, fails
 
 
 @formula
@@ -22,8 +23,8 @@ def gram_spectral_shifted(*, eps: Real, num_features: Real, num_points: Real, as
     Source: ghashami2016, Lemma 3.1; claim ghashami2016:lem3.1.
     """
     scale = 9 + 8 * eps if as_printed else 2 + 4 * eps / 3
-    failure = 2 * num_points * xp.exp(-(eps**2) * num_features / scale)
-    return Bound(eps, 1 - failure, eps > 0, "ghashami2016, Lemma 3.1" + note_of(as_printed, "constants corrected"))
+    log_failure = xp.log(2 * num_points) - eps**2 * num_features / scale
+    return fails(eps, log_failure, eps > 0, "ghashami2016, Lemma 3.1" + note_of(as_printed, "constants corrected"))
 
 
 @formula
@@ -42,8 +43,8 @@ def gram_spectral_paired(*, eps: Real, num_frequencies: Real, num_points: Real) 
 
     Source: ghashami2016, Lemma 3.1, for paired features; docs/theory/ghashami2016.md; claim jaxkern:gram-spectral.
     """
-    failure = 2 * num_points * xp.exp(-(eps**2) * num_frequencies / (0.5 + 2 * eps / 3))
-    return Bound(eps, 1 - failure, eps > 0, "ghashami2016, Lemma 3.1 (paired features)")
+    log_failure = xp.log(2 * num_points) - eps**2 * num_frequencies / (0.5 + 2 * eps / 3)
+    return fails(eps, log_failure, eps > 0, "ghashami2016, Lemma 3.1 (paired features)")
 
 
 @formula
@@ -62,9 +63,9 @@ def gram_spectral_paired_all_n(*, eps: Real, num_frequencies: Real) -> Bound:
 
     Source: Theorem C of docs/theory/ghashami2016.md; claim jaxkern:gram-spectral-all-n.
     """
-    failure = 40 * xp.exp(-(eps**2) * num_frequencies / (0.5 + 2 * eps / 3))
+    log_failure = math.log(40) - eps**2 * num_frequencies / (0.5 + 2 * eps / 3)
     valid = eps >= 1 / (2 * xp.sqrt(num_frequencies)) + 1 / (3 * num_frequencies)
-    return Bound(eps, 1 - failure, valid, "jaxkern, Theorem C of ghashami2016")
+    return fails(eps, log_failure, valid, "jaxkern, Theorem C of ghashami2016")
 
 
 @formula
@@ -86,7 +87,7 @@ def gram_frobenius_shifted(*, num_features: Real, tau: Real, variance: Real = 1.
     Source: Theorem A of docs/theory/ghashami2016.md; claims jaxkern:gram-frobenius, jaxkern:gram-frobenius-identity.
     """
     value = (xp.sqrt(variance) + 2 * xp.sqrt(tau)) / xp.sqrt(num_features)
-    return Bound(value, 1 - xp.exp(-tau), tau > 0, "jaxkern, Theorem A of ghashami2016")
+    return fails(value, -tau, tau > 0, "jaxkern, Theorem A of ghashami2016")
 
 
 @formula
@@ -106,7 +107,7 @@ def gram_frobenius_paired(*, num_frequencies: Real, tau: Real, variance: Real = 
     Source: Theorem A of docs/theory/ghashami2016.md; claim jaxkern:gram-frobenius-paired.
     """
     value = (xp.sqrt(variance) + xp.sqrt(tau)) / xp.sqrt(num_frequencies)
-    return Bound(value, 1 - xp.exp(-tau), tau > 0, "jaxkern, Theorem A of ghashami2016 (paired features)")
+    return fails(value, -tau, tau > 0, "jaxkern, Theorem A of ghashami2016 (paired features)")
 
 
 @formula
@@ -126,8 +127,8 @@ def gram_frobenius_paired_bernstein(*, eps: Real, num_frequencies: Real, varianc
 
     Source: Theorem B of docs/theory/ghashami2016.md; claim jaxkern:gram-frobenius-bernstein.
     """
-    failure = 2 * xp.exp(-(eps**2) * num_frequencies / (2 * variance + 2 * math.sqrt(2.0) * eps / 3))
-    return Bound(eps, 1 - failure, eps > 0, "jaxkern, Theorem B of ghashami2016")
+    log_failure = LOG2 - eps**2 * num_frequencies / (2 * variance + 2 * math.sqrt(2.0) * eps / 3)
+    return fails(eps, log_failure, eps > 0, "jaxkern, Theorem B of ghashami2016")
 
 
 @formula
@@ -147,8 +148,8 @@ def quadratic_form_shifted(*, eps: Real, num_features: Real, as_printed: bool = 
     Source: ghashami2016, Theorem 3.1; claim ghashami2016:thm3.1.
     """
     factor = 2 if as_printed else 0.5
-    probability = 1 - 2 * xp.exp(-factor * eps**2 * num_features)
-    return Bound(eps, probability, eps > 0, "ghashami2016, Theorem 3.1" + note_of(as_printed, "corrected"))
+    log_failure = LOG2 - factor * eps**2 * num_features
+    return fails(eps, log_failure, eps > 0, "ghashami2016, Theorem 3.1" + note_of(as_printed, "corrected"))
 
 
 @formula
@@ -168,5 +169,5 @@ def quadratic_form_paired(*, eps: Real, num_frequencies: Real) -> Bound:
     Source: ghashami2016, Theorem 3.1, for paired features; docs/theory/ghashami2016.md; claim
     jaxkern:quadratic-form-paired.
     """
-    probability = 1 - 2 * xp.exp(-2 * eps**2 * num_frequencies)
-    return Bound(eps, probability, eps > 0, "ghashami2016, Theorem 3.1 (paired features)")
+    log_failure = LOG2 - 2 * eps**2 * num_frequencies
+    return fails(eps, log_failure, eps > 0, "ghashami2016, Theorem 3.1 (paired features)")

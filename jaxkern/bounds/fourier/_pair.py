@@ -8,6 +8,8 @@ from jaxkern.bounds._bound import Bound, Real, certain, formula, xp
 FARTHEST = math.sqrt(2 - 2 * math.exp(-0.5))
 """The kernel distance at distance 1: D(r) >= .887 r for r <= 1."""
 
+LOG2 = math.log(2.0)
+
 
 @formula
 def kernel_value(*, eps: Real, num_frequencies: Real, as_printed: bool = False) -> Bound:
@@ -26,10 +28,9 @@ def kernel_value(*, eps: Real, num_frequencies: Real, as_printed: bool = False) 
     Source: chen2016, Corollary 2.2; claim chen2016:cor2.2.
     """
     if as_printed:
-        probability = 1 - 2 * xp.exp(-num_frequencies * eps**2 / 8)
-        return Bound(eps, probability, (eps > 0) & (eps < 0.5), "chen2016, Corollary 2.2 (printed)")
-    probability = 1 - 2 * xp.exp(-num_frequencies * eps**2 / 2)
-    return Bound(eps, probability, eps > 0, "chen2016, Corollary 2.2 (range corrected)")
+        log_failure = LOG2 - num_frequencies * eps**2 / 8
+        return fails(eps, log_failure, (eps > 0) & (eps < 0.5), "chen2016, Corollary 2.2 (printed)")
+    return fails(eps, LOG2 - num_frequencies * eps**2 / 2, eps > 0, "chen2016, Corollary 2.2 (range corrected)")
 
 
 @formula
@@ -51,10 +52,10 @@ def far_distance(*, eps: Real, num_frequencies: Real, distance: Real, as_printed
     """
     if as_printed:
         valid = (eps > 0) & (eps < 0.1) & (distance >= 1)
-        return Bound(eps, 1 - 2 * xp.exp(-num_frequencies * eps**2 / 128), valid, "chen2016, Lemma 2.2 (printed)")
+        return fails(eps, LOG2 - num_frequencies * eps**2 / 128, valid, "chen2016, Lemma 2.2 (printed)")
     valid = (eps > 0) & (eps < 1) & (distance >= 1)
-    probability = 1 - 2 * xp.exp(-num_frequencies * (FARTHEST**2 / 2 * eps) ** 2 / 2)
-    return Bound(eps, probability, valid, "chen2016, Lemma 2.2 (constants corrected)")
+    log_failure = LOG2 - num_frequencies * (FARTHEST**2 / 2 * eps) ** 2 / 2
+    return fails(eps, log_failure, valid, "chen2016, Lemma 2.2 (constants corrected)")
 
 
 @formula
@@ -155,9 +156,9 @@ def chi_square_mean(*, eps: Real, num_frequencies: Real, as_printed: bool = Fals
     """
     valid = (eps > 0) & (eps < 1)
     if as_printed:
-        return Bound(eps, 1 - 2 * xp.exp(-num_frequencies * eps**2 / 8), valid, "chen2016, Lemma 3.2 (printed)")
-    failure = chernoff(num_frequencies, 1 + eps, 1 - eps)
-    return Bound(eps, 1 - failure, valid, "chen2016, Lemma 3.2 (exact exponents)")
+        return fails(eps, LOG2 - num_frequencies * eps**2 / 8, valid, "chen2016, Lemma 3.2 (printed)")
+    log_failure = log_chernoff(num_frequencies, 1 + eps, 1 - eps)
+    return fails(eps, log_failure, valid, "chen2016, Lemma 3.2 (exact exponents)")
 
 
 @formula
@@ -206,7 +207,7 @@ def sub_exponential(*, eps: Real, mean: Real, p: Real, q: Real, num_frequencies:
     """
     exponent = xp.minimum((eps * mean) ** 2 / (2 * p), eps * mean / (2 * q))
     valid = (eps > 0) & (p > 0) & (q > 0)
-    return Bound(eps, 1 - 2 * xp.exp(-num_frequencies * exponent), valid, "chen2016, (5)")
+    return fails(eps, LOG2 - num_frequencies * exponent, valid, "chen2016, (5)")
 
 
 @formula
@@ -229,10 +230,10 @@ def near_distance(*, eps: Real, num_frequencies: Real, distance: Real, as_printe
     valid = (eps > 0) & (eps < 1) & (distance > 0)
     if as_printed:
         squared = 2 - 2 * xp.exp(-(distance**2) / 2)
-        failure = 2 * xp.exp(-num_frequencies * eps**2 * (squared / distance**2) ** 2 / 6)
-        return Bound(eps, 1 - failure, valid & (distance <= 1), "chen2016, Lemma 4.2 (printed)")
-    failure = chernoff(num_frequencies, (1 + eps) ** 2, (1 - eps) ** 2)
-    return Bound(eps, 1 - failure, valid, "chen2016, Lemma 4.2 (exact exponents)")
+        log_failure = LOG2 - num_frequencies * eps**2 * (squared / distance**2) ** 2 / 6
+        return fails(eps, log_failure, valid & (distance <= 1), "chen2016, Lemma 4.2 (printed)")
+    log_failure = log_chernoff(num_frequencies, (1 + eps) ** 2, (1 - eps) ** 2)
+    return fails(eps, log_failure, valid, "chen2016, Lemma 4.2 (exact exponents)")
 
 
 @formula
@@ -253,13 +254,23 @@ def segment(*, num_frequencies: Real, distance: Real, tau: Real) -> Bound:
     """
     value = xp.sqrt(12 * tau / num_frequencies)
     valid = (value < 1) & (distance**2 <= value / tau**2) & (tau > math.log(4))
-    return Bound(value, 1 - 4 * xp.exp(-tau), valid, "jaxkern, Lemma 3.3 of chen2016")
+    return fails(value, math.log(4) - tau, valid, "jaxkern, Lemma 3.3 of chen2016")
 
 
-def chernoff(t: Real, u: Real, v: Real) -> Any:
-    """Return Chernoff's bound of P(chi2_t / t >= u) + P(chi2_t / t <= v), for v < 1 < u; the second is 0 for v <= 0."""
+def fails(value: Real, log_failure: Real, valid: Any, source: str) -> Bound:
+    """Return a bound that fails with probability at most exp(log_failure)."""
+    return Bound(value, 1 - xp.exp(log_failure), valid, source, exponent=-log_failure)
+
+
+def log_chernoff(t: Real, u: Real, v: Real) -> Any:
+    """Return the log of Chernoff's bound of P(chi2_t / t >= u) + P(chi2_t / t <= v), for v < 1 < u.
+
+    The second is next to nothing for v <= 0.
+    """
     u, v = xp.maximum(u, 1e-30), xp.maximum(v, 1e-30)
-    return xp.exp(-t * (u - 1 - xp.log(u)) / 2) + xp.exp(-t * (v - 1 - xp.log(v)) / 2)
+    above, below = -t * (u - 1 - xp.log(u)) / 2, -t * (v - 1 - xp.log(v)) / 2
+    larger = xp.maximum(xp.maximum(above, below), -1e30)  # a difference of infinities is no number
+    return larger + xp.log(xp.exp(above - larger) + xp.exp(below - larger))
 
 
 def inside(eps: Real, most: float = 1.0) -> Any:

@@ -1,5 +1,6 @@
 """All pairs of n points: chen2016, sections 1.1, 3 and 4.1."""
 
+import dataclasses
 import math
 from typing import Any
 
@@ -7,7 +8,7 @@ import jax.scipy.special
 import scipy  # its parts load when they are used first
 
 from jaxkern.bounds._bound import Bound, Real, certain, formula, xp
-from jaxkern.bounds.fourier._pair import chernoff, inside
+from jaxkern.bounds.fourier._pair import LOG2, fails, inside, log_chernoff
 
 SMALLEST = 1e-4
 """Differences of nearly equal numbers lose too many digits for smaller relative errors."""
@@ -27,8 +28,8 @@ def kernel_values(*, eps: Real, num_frequencies: Real, num_points: Real) -> Boun
 
     Source: chen2016, Section 1.1 (which names no constant), made explicit; claim chen2016:sec1.1-points.
     """
-    failure = num_points * (num_points - 1) * xp.exp(-num_frequencies * eps**2 / 2)
-    return Bound(eps, 1 - failure, eps > 0, "chen2016, Section 1.1 (explicit)")
+    log_failure = xp.log(num_points * (num_points - 1)) - num_frequencies * eps**2 / 2
+    return fails(eps, log_failure, eps > 0, "chen2016, Section 1.1 (explicit)")
 
 
 @formula
@@ -45,8 +46,8 @@ def kernel_values_shifted(*, eps: Real, num_features: Real, num_points: Real) ->
 
     Source: ghashami2016, Section 1.1 (which names no constant), made explicit; claim ghashami2016:features-entries.
     """
-    failure = num_points * (num_points + 1) * xp.exp(-num_features * eps**2 / 8)
-    return Bound(eps, 1 - failure, eps > 0, "ghashami2016, Section 1.1 (random features, n points)")
+    log_failure = xp.log(num_points * (num_points + 1)) - num_features * eps**2 / 8
+    return fails(eps, log_failure, eps > 0, "ghashami2016, Section 1.1 (random features, n points)")
 
 
 @formula
@@ -93,8 +94,8 @@ def relative_distances_closed_form(*, eps: Real, num_frequencies: Real, num_poin
     Source: chen2016, Theorem 4.1 (which names no constant), made explicit; Theorem B of docs/theory/chen2016.md.
     `relative_distances` implies it, which the claim chen2016:thm4.1 checks.
     """
-    failure = 2 * xp.exp(-num_frequencies * (eps * (1 - eps / 2)) ** 2)
-    return _all_pairs(eps, num_points, failure, "chen2016, Theorem 4.1 (explicit, closed form)")
+    log_failure = LOG2 - num_frequencies * (eps * (1 - eps / 2)) ** 2
+    return _all_pairs(eps, num_points, log_failure, "chen2016, Theorem 4.1 (explicit, closed form)")
 
 
 @formula
@@ -115,8 +116,8 @@ def relative_distances(*, eps: Real, num_frequencies: Real, num_points: Real) ->
     Source: chen2016, Theorem 4.1 (which names no constant), made explicit; Theorem B of docs/theory/chen2016.md;
     claim chen2016:thm4.1.
     """
-    failure = chernoff(num_frequencies, (1 + eps) ** 2, (1 - eps) ** 2)
-    return _all_pairs(eps, num_points, failure, "chen2016, Theorem 4.1 (explicit)")
+    log_failure = log_chernoff(num_frequencies, (1 + eps) ** 2, (1 - eps) ** 2)
+    return _all_pairs(eps, num_points, log_failure, "chen2016, Theorem 4.1 (explicit)")
 
 
 @formula
@@ -140,9 +141,9 @@ def relative_distances_sharp(*, eps: Real, num_frequencies: Real, num_points: Re
     Source: Theorem B of docs/theory/chen2016.md; claims jaxkern:relative-distances and
     jaxkern:relative-distances-pair.
     """
-    failure = stop_loss(eps, num_frequencies)
-    bound = _all_pairs(eps, num_points, failure, "jaxkern, Theorem B of chen2016")
-    return Bound(bound.value, bound.probability, bound.valid & (eps >= SMALLEST), bound.source)
+    log_failure = xp.log(stop_loss(eps, num_frequencies))
+    bound = _all_pairs(eps, num_points, log_failure, "jaxkern, Theorem B of chen2016")
+    return dataclasses.replace(bound, valid=bound.valid & (eps >= SMALLEST))
 
 
 def stop_loss(eps: Real, t: Real) -> Any:
@@ -155,10 +156,10 @@ def stop_loss(eps: Real, t: Real) -> Any:
     return above + (c * _lower_gamma(half, half * c) - _lower_gamma(half + 1, half * c)) / (c - v)
 
 
-def _all_pairs(eps: Real, num_points: Real, failure: Real, source: str) -> Bound:
+def _all_pairs(eps: Real, num_points: Real, log_failure: Real, source: str) -> Bound:
     """Return the bound eps with the failure probability of a pair times the number of pairs."""
     valid = (eps > 0) & (eps < 1) & (num_points >= 1)
-    return Bound(eps, 1 - num_points * (num_points - 1) / 2 * failure, valid, source)
+    return fails(eps, xp.log(num_points * (num_points - 1) / 2) + log_failure, valid, source)
 
 
 def _lower_gamma(a: Real, x: Real) -> Any:

@@ -1,5 +1,6 @@
 """The covariance of a sample: kpotufe2020, (7), (8), Lemma B.2, and Theorems C.1 and C.2."""
 
+import math
 from typing import Any
 
 from jaxkern.bounds._bound import Bound, Real, formula, xp
@@ -31,7 +32,7 @@ def gaussian_covariance(
     """
     value = constant * op_norm * (xp.sqrt(rank) + xp.sqrt(tau)) / xp.sqrt(n)
     valid = (tau >= 1) & (n >= xp.maximum(rank, tau))
-    return Bound(value, 1 - xp.exp(-tau), valid, "kpotufe2020, Theorem C.1")
+    return fails(value, 1, tau, valid, "kpotufe2020, Theorem C.1")
 
 
 @formula
@@ -55,7 +56,7 @@ def hilbert_mean(*, theta: Real, scale: Real, n: Real, tau: Real, as_printed: bo
     """
     value = xp.sqrt(2 * theta * theta * tau / n) + (2 if as_printed else 1) * scale * tau / n
     valid = (tau > 0) & (n >= 1)
-    return Bound(value, 1 - 2 * xp.exp(-tau), valid, "kpotufe2020, Theorem C.2" + (" (printed)" if as_printed else ""))
+    return fails(value, 2, tau, valid, "kpotufe2020, Theorem C.2" + (" (printed)" if as_printed else ""))
 
 
 @formula
@@ -74,7 +75,7 @@ def covariance_deviation(*, kappa: Real, trace: Real, n: Real, tau: Real) -> Bou
     """
     value = 4 * xp.sqrt(2 * kappa * trace * tau / n)
     valid = (tau > 0) & (n >= 8 * kappa * tau / (9 * trace))
-    return Bound(value, 1 - 2 * xp.exp(-tau), valid, "kpotufe2020, Lemma B.2")
+    return fails(value, 2, tau, valid, "kpotufe2020, Lemma B.2")
 
 
 @formula
@@ -96,7 +97,7 @@ def covariance_deviation_bernstein(*, kappa: Real, trace: Real, n: Real, tau: Re
     """
     value = xp.sqrt(2 * kappa * trace * tau / n) + 4 * kappa * tau / n
     valid = (tau > 0) & (n >= 1)
-    return Bound(value, 1 - 2 * xp.exp(-tau), valid, "jaxkern, from kpotufe2020, Theorem C.2")
+    return fails(value, 2, tau, valid, "jaxkern, from kpotufe2020, Theorem C.2")
 
 
 @formula
@@ -118,7 +119,7 @@ def covariance_deviation_sharp(*, kappa: Real, trace: Real, hs_norm: Real, n: Re
     """
     valid = (tau > 0) & (n >= 1)
     value = sharp(kappa, trace, hs_norm, n, tau)
-    return Bound(value, 1 - 2 * xp.exp(-tau), valid, "jaxkern, Proposition H")
+    return fails(value, 2, tau, valid, "jaxkern, Proposition H")
 
 
 @formula
@@ -137,7 +138,7 @@ def cube_deviation(*, kappa: Real, op_norm: Real, trace: Real, n: Real, tau: Rea
     Source: kpotufe2020, (7) (which prints Sigma_n^3 - Sigma_n^3); claim kpotufe2020:eq7.
     """
     value = 28 * op_norm**2 * xp.sqrt(2 * kappa * trace * tau / n)
-    return Bound(value, 1 - 2 * xp.exp(-tau), enough(kappa, op_norm, trace, n, tau, 32.0), "kpotufe2020, (7)")
+    return fails(value, 2, tau, enough(kappa, op_norm, trace, n, tau, 32.0), "kpotufe2020, (7)")
 
 
 @formula
@@ -170,7 +171,12 @@ def cube_trace(
     factor = hs_norm * (hs_norm if as_printed else op_norm)
     value = trace3 + 28 * factor * xp.sqrt(2 * kappa * trace * tau / n)
     source = "kpotufe2020, (8)" + (" (printed)" if as_printed else "")
-    return Bound(value, 1 - 2 * xp.exp(-tau), enough(kappa, op_norm, trace, n, tau, 32.0), source)
+    return fails(value, 2, tau, enough(kappa, op_norm, trace, n, tau, 32.0), source)
+
+
+def fails(value: Any, times: int, tau: Real, valid: Any, source: str) -> Bound:
+    """Return a bound that fails with probability times exp(-tau)."""
+    return Bound(value, 1 - times * xp.exp(-tau), valid, source, exponent=tau - math.log(times))
 
 
 def sharp(kappa: Real, trace: Real, hs_norm: Real, n: Real, tau: Real) -> Any:

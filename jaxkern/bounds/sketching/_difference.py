@@ -3,7 +3,7 @@
 import math
 
 from jaxkern.bounds._bound import Bound, Real, formula, note_of, xp
-from jaxkern.bounds.sketching._covariance import enough
+from jaxkern.bounds.sketching._covariance import enough, fails
 
 
 @formula
@@ -23,9 +23,9 @@ def weak_difference_given(*, energy: Real, d: Real, tau: Real, as_printed: bool 
 
     Source: kpotufe2020, (9); claim kpotufe2020:eq9.
     """
-    failure = (2 if as_printed else 1) * xp.exp(-tau)
     value = xp.sqrt(2 * tau * energy / d)
-    return Bound(value, 1 - failure, (tau > 0) & (d >= 1), "kpotufe2020, (9)" + note_of(as_printed, "sharper"))
+    source = "kpotufe2020, (9)" + note_of(as_printed, "sharper")
+    return fails(value, 2 if as_printed else 1, tau, (tau > 0) & (d >= 1), source)
 
 
 @formula
@@ -53,10 +53,10 @@ def weak_difference(
     if as_printed:
         value = 16 * xp.sqrt(2 * tau) * xp.maximum(op_norm**1.5, op_norm**1.25) / xp.sqrt(d)
         valid = (tau > 0) & (n >= kappa * trace / op_norm * tau * xp.maximum(32 / op_norm, 1.0))
-        return Bound(value, 1 - 4 * xp.exp(-tau), valid, "kpotufe2020, Theorem 2 (printed)")
+        return fails(value, 4, tau, valid, "kpotufe2020, Theorem 2 (printed)")
     value = 3 * xp.sqrt(2 * tau) * op_norm**1.5 / xp.sqrt(d)
     valid = enough(kappa, op_norm, trace, n, tau, 32.0)
-    return Bound(value, 1 - 3 * xp.exp(-tau), valid, "kpotufe2020, Theorem 2 (scaled)")
+    return fails(value, 3, tau, valid, "kpotufe2020, Theorem 2 (scaled)")
 
 
 @formula
@@ -78,4 +78,4 @@ def weak_difference_coupled(*, kappa: Real, op_norm: Real, trace: Real, n: Real,
     """
     value = 12 * math.sqrt(2.0) * tau * op_norm * xp.sqrt(kappa * trace / op_norm / (n * d))
     valid = enough(kappa, op_norm, trace, n, tau, 32.0)
-    return Bound(value, 1 - 3 * xp.exp(-tau), valid, "kpotufe2020, Theorem 2 (coupled)")
+    return fails(value, 3, tau, valid, "kpotufe2020, Theorem 2 (coupled)")

@@ -3,7 +3,7 @@
 from typing import Any
 
 from jaxkern.bounds._bound import Bound, Real, formula, xp
-from jaxkern.bounds.sketching._covariance import KOLTCHINSKII_LOUNICI, enough, sharp
+from jaxkern.bounds.sketching._covariance import KOLTCHINSKII_LOUNICI, enough, fails, sharp
 
 _SLACK = 0.51
 """Bounds (sqrt(n) - E|h|) + E(E|h| - |h|)_+ for a standard normal h in R^n, every n >= 1."""
@@ -30,7 +30,7 @@ def projected_inner_products(
     rank = trace3 / op_norm**3
     value = constant * op_norm**3 * (xp.sqrt(rank) + xp.sqrt(tau)) / xp.sqrt(d)
     valid = (tau >= 1) & (d >= xp.maximum(rank, tau))
-    return Bound(value, 1 - xp.exp(-tau), valid, "kpotufe2020, Proposition 1")
+    return fails(value, 1, tau, valid, "kpotufe2020, Proposition 1")
 
 
 @formula
@@ -49,7 +49,7 @@ def projected_inner_products_all_d(*, op_norm: Real, trace3: Real, d: Real, tau:
     """
     deviation = (xp.sqrt(trace3 / op_norm**3) + _SLACK + xp.sqrt(2 * tau)) / xp.sqrt(d)
     value = op_norm**3 * (2 * deviation + deviation**2)
-    return Bound(value, 1 - 2 * xp.exp(-tau), tau > 0, "jaxkern, Theorem A")
+    return fails(value, 2, tau, tau > 0, "jaxkern, Theorem A")
 
 
 @formula
@@ -72,7 +72,7 @@ def conditional_sketch(
     """
     value = constant * (xp.sqrt(trace3 * op_norm3 / d) + op_norm3 * xp.sqrt(tau / d))
     valid = (tau >= 1) & (d >= xp.maximum(trace3 / op_norm3, tau))
-    return Bound(value, 1 - xp.exp(-tau), valid, "kpotufe2020, Lemma B.3")
+    return fails(value, 1, tau, valid, "kpotufe2020, Lemma B.3")
 
 
 @formula
@@ -115,12 +115,12 @@ def inner_products(
     if as_printed:
         d_term = 3 * constant * op_norm**3 * (xp.sqrt(2 * rank3) + xp.sqrt(tau)) / xp.sqrt(d)
         valid = (tau >= 1) & (n >= 6272 * rank**5 * unit)
-        return Bound(d_term + n_term, 1 - 5 * xp.exp(-tau), valid, "kpotufe2020, Theorem 1 (printed)")
+        return fails(d_term + n_term, 5, tau, valid, "kpotufe2020, Theorem 1 (printed)")
     d_term = constant * op_norm**3 * (xp.sqrt(3 * rank3) + 1.5 * xp.sqrt(tau)) / xp.sqrt(d)
     enough_n = n >= 6272 * rank * xp.maximum(1.0, xp.sqrt(rank) / 4) * unit
     enough_d = d >= xp.maximum(4 * rank3, tau)
     valid = (tau >= 1) & enough_n & enough_d
-    return Bound(d_term + n_term, 1 - 3 * xp.exp(-tau), valid, "kpotufe2020, Theorem 1 (corrected)")
+    return fails(d_term + n_term, 3, tau, valid, "kpotufe2020, Theorem 1 (corrected)")
 
 
 @formula
@@ -148,7 +148,7 @@ def inner_products_all_d(
     total = xp.sqrt(trace3 + n_term * hs_norm / op_norm)
     deviation = (total + root * (_SLACK + xp.sqrt(2 * tau))) / xp.sqrt(d)
     value = 2 * root * deviation + deviation**2 + n_term
-    return Bound(value, 1 - 4 * xp.exp(-tau), enough(kappa, op_norm, trace, n, tau, 32.0), "jaxkern, Theorem C")
+    return fails(value, 4, tau, enough(kappa, op_norm, trace, n, tau, 32.0), "jaxkern, Theorem C")
 
 
 @formula
@@ -172,7 +172,7 @@ def inner_products_every_n(
     Source: Theorem E of docs/theory/kpotufe2020.md; claim jaxkern:thm1-every-n.
     """
     value = every_n(kappa, op_norm, trace, trace3, hs_norm, n, d, tau)
-    return Bound(value, 1 - 4 * xp.exp(-tau), some(n, d, tau), "jaxkern, Theorem E")
+    return fails(value, 4, tau, some(n, d, tau), "jaxkern, Theorem E")
 
 
 @formula
@@ -195,7 +195,7 @@ def relative_norms(*, num_functions: Real, d: Real, tau: Real) -> Bound:
     """
     x = xp.log(num_functions) + tau
     valid = (tau > 0) & (d >= 1) & (num_functions >= 1)
-    return Bound(2 * xp.sqrt(x / d) + 2 * x / d, 1 - 2 * xp.exp(-tau), valid, "jaxkern, Proposition J")
+    return fails(2 * xp.sqrt(x / d) + 2 * x / d, 2, tau, valid, "jaxkern, Proposition J")
 
 
 def every_n(kappa: Real, op_norm: Real, trace: Real, trace3: Real, hs_norm: Real, n: Real, d: Real, tau: Real) -> Any:

@@ -1,6 +1,7 @@
 """What Kernel JL keeps of a separation: kpotufe2020, (10) to (12), and the example announced after Example 1."""
 
 from jaxkern.bounds._bound import Bound, Real, formula, xp
+from jaxkern.bounds.sketching._covariance import fails
 from jaxkern.bounds.sketching._inner_products import every_n, relative_norms, some
 
 
@@ -60,7 +61,7 @@ def largest_stretch(
     Source: kpotufe2020, (11), corrected; claim kpotufe2020:eq11.
     """
     value = op_norm**3 + every_n(kappa, op_norm, trace, trace3, hs_norm, n, d, tau)
-    return Bound(value, 1 - 4 * xp.exp(-tau), some(n, d, tau), "kpotufe2020, (11) (corrected)")
+    return fails(value, 4, tau, some(n, d, tau), "kpotufe2020, (11) (corrected)")
 
 
 @formula
@@ -98,7 +99,7 @@ def mean_separation_shortfall(
     e = every_n(kappa, op_norm, trace, trace3, hs_norm, n, d, tau)
     value = op_norm**3 * sigma / (weight * (1 - weight)) + e * mean_gap
     valid = some(n, d, tau) & (weight > 0) & (weight < 1)
-    return Bound(value, 1 - 4 * xp.exp(-tau), valid, "kpotufe2020, (12) (corrected)")
+    return fails(value, 4, tau, valid, "kpotufe2020, (12) (corrected)")
 
 
 @formula
@@ -135,4 +136,5 @@ def relative_separation(
     norms = relative_norms(num_functions=num_pairs, d=d, tau=tau)
     u, room = norms.value, squared_distance - 4 * epsilon * kappa
     value = (1 + u) / (1 - u) * (op_norm / eigenvalue) ** 3 * squared_diameter / room
-    return Bound(value, norms.probability, norms.valid & (u < 1) & (room > 0), "jaxkern, Proposition K")
+    valid = norms.valid & (u < 1) & (room > 0)
+    return Bound(value, norms.probability, valid, "jaxkern, Proposition K", exponent=norms.exponent)

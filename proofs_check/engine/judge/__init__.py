@@ -21,7 +21,7 @@ class      held          refuted                                   otherwise
 ========== ============ ========================================= ==================================================
 Identity   identity      a residual too large or not finite        -
 Tail       certified     a lower limit above delta                 vacuous before certified; consistent
-Calibrated calibrated    the constant needed exceeds the proved    vacuous where nothing is claimed
+Calibrated calibrated    a larger constant is needed               vacuous where nothing is claimed
 Expectation certified    the interval excludes the target          consistent, always without range and variance
 Rare       certified     a lower limit above what is claimed       vacuous where 1 or more is claimed; consistent
 Law        certified     p-value below the level                   consistent while the resolution is too coarse

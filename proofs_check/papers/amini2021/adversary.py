@@ -3,6 +3,7 @@
 import functools
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +12,7 @@ import numpy as np
 from jaxkern.bounds import concentration
 from jaxkern.linalg import eigvalsh
 from proofs_check.claim import Form
+from proofs_check.engine import enclosures
 from proofs_check.engine.adversary import Target
 from proofs_check.papers import adversaries
 from proofs_check.papers.amini2021.section3_1 import leading
@@ -42,6 +44,7 @@ def _slope(form: str) -> Target:
         project=_project_slope,
         excess=functools.partial(_excess_slope, constant=_constant(form)),
         recheck=functools.partial(_recheck_slope, form=form),
+        enclosed=functools.partial(_enclosed_slope, form=form),
     )
 
 
@@ -78,11 +81,20 @@ def _excess_slope(params: Params, key: jax.Array, *, constant: float) -> jax.Arr
 
 def _recheck_slope(params: Result, *, form: str) -> Form:
     tau = math.exp(params["log_lengthscale"])
-    X = params["points"]
+    return adversaries.inequality(_steepness(params), tau * _constant(form, tau), "Example 1")
+
+
+def _enclosed_slope(params: Result, *, form: str) -> tuple[Any, Any]:
+    one = enclosures.ball(1)
+    return _steepness(params), (2 * one).sqrt() / one.exp() if form == "printed" else (-one / 2).exp()
+
+
+def _steepness(params: Result) -> Any:
+    """Return tau |K(X) - K(Y)| over the way from X to Y, of floats or balls."""
+    tau, X = np.exp(params["log_lengthscale"]), params["points"]
     Y = X + tau * params["steps"]
-    values = [math.exp(-float(np.sum((Z[0] - Z[1]) ** 2)) / (2 * tau**2)) for Z in (X, Y)]
-    apart = float(np.linalg.norm(X[0] - Y[0]) + np.linalg.norm(X[1] - Y[1]))
-    return adversaries.inequality(tau * abs(values[0] - values[1]) / apart, tau * _constant(form, tau), "Example 1")
+    values = [np.exp(-np.square(Z[0] - Z[1]).sum() / (2 * tau**2)) for Z in (X, Y)]
+    return tau * abs(values[0] - values[1]) / np.sqrt(np.square(X - Y).sum(axis=1)).sum()
 
 
 def _displacement(claim: str, form: str) -> Target:

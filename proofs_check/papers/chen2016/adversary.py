@@ -3,6 +3,7 @@
 import functools
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +12,7 @@ import numpy as np
 from jaxkern.bounds import fourier
 from jaxkern.linalg import matmul
 from proofs_check.claim import Form
+from proofs_check.engine import enclosures
 from proofs_check.engine.adversary import Target
 from proofs_check.papers.adversaries import between, inequality, length
 from proofs_check.papers.chen2016 import laws
@@ -100,6 +102,7 @@ def _log_mgf(form: str) -> Target:
         project=functools.partial(_project_log_mgf, printed=printed),
         excess=functools.partial(_excess_log_mgf, printed=printed),
         recheck=functools.partial(_recheck_log_mgf, form=form),
+        enclosed=_enclosed_log_mgf if printed else None,
     )
 
 
@@ -130,15 +133,29 @@ def _excess_log_mgf(params: Params, key: jax.Array, *, printed: bool) -> jax.Arr
     return left / right - 1
 
 
+def _at(params: Values, printed: bool) -> tuple[float, float]:
+    """Return s and r as floats within the hypotheses."""
+    r = _separation_on_host(params, 1.0 if printed else math.inf)
+    return float(params["share"]) / (r**2 if printed else -2 * math.expm1(-(r**2) / 2)), r
+
+
 def _recheck_log_mgf(params: Values, *, form: str) -> Form:
     printed = form == "printed"
-    r = _separation_on_host(params, 1.0 if printed else math.inf)
-    s = float(params["share"]) / (r**2 if printed else -2 * math.expm1(-(r**2) / 2))
+    s, r = _at(params, printed)
     bound = fourier.log_mgf(s=s, distance=r, as_printed=printed)
     if not bound.valid:
         raise ValueError(f"the hypotheses of {bound.source} do not hold at s = {s}, r = {r}")
     left = laws.log_mgf(s, r) / float(bound.value)
     return inequality(left, 1.0, bound.source)
+
+
+def _enclosed_log_mgf(params: Values) -> tuple[Any, Any]:
+    """Both sides as printed, the left from below: |w| above 40 is left out of the mean."""
+    from flint import acb, arb
+
+    s, r = map(enclosures.ball, _at(jax.tree.map(lambda leaf: leaf.astype(float), params), True))
+    inner = acb.integral(lambda w, _: (2 * s * (r * w / 2).sin() ** 2 - w**2 / 2).exp(), 0, 40).real
+    return (inner * (2 / arb.pi()).sqrt()).log() - s * (1 - (-(r**2) / 2).exp()), s**2 * r**4 / 4
 
 
 def _gradient(form: str) -> Target:
@@ -151,6 +168,7 @@ def _gradient(form: str) -> Target:
         project=_project_gradient,
         excess=functools.partial(_excess_gradient, factor=math.sqrt(dim) if form == "printed" else 2 / t),
         recheck=functools.partial(_recheck_gradient, form=form),
+        enclosed=functools.partial(_enclosed_gradient, form=form),
     )
 
 
@@ -181,9 +199,8 @@ def _excess_gradient(params: Params, key: jax.Array, *, factor: float) -> jax.Ar
 
 
 def _recheck_gradient(params: Values, *, form: str) -> Form:
-    difference, W = params["difference"], params["frequencies"]
-    slope = float(np.linalg.norm(2 * np.mean(W * np.sin(W @ difference)[:, None], axis=0)))
-    distance = float(np.linalg.norm(difference))
+    W = params["frequencies"]
+    slope, distance = (float(length) for length in _lengths(params))
     bound = fourier.gradient(
         frequency_energy=float(np.sum(W**2)),
         distance=distance,
@@ -192,3 +209,16 @@ def _recheck_gradient(params: Values, *, form: str) -> Form:
         as_printed=form == "printed",
     )
     return inequality(slope / float(bound.value), 1.0, bound.source)
+
+
+def _enclosed_gradient(params: Values, *, form: str) -> tuple[Any, Any]:
+    (t, dim), (slope, distance) = params["frequencies"].shape, _lengths(params)
+    factor = enclosures.ball(dim).sqrt() if form == "printed" else enclosures.ball(2) / t
+    return slope, factor * np.square(params["frequencies"]).sum() * distance
+
+
+def _lengths(params: Values) -> tuple[Any, Any]:
+    """Return the norms of the gradient and of the difference, of floats or balls."""
+    difference, W = params["difference"], params["frequencies"]
+    slope = 2 * (W * np.sin(W @ difference)[:, None]).sum(axis=0) / len(W)
+    return np.sqrt(np.square(slope).sum()), np.sqrt(np.square(difference).sum())

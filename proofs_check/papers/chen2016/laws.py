@@ -3,7 +3,6 @@
 Distances are in units of the lengthscale.
 """
 
-import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -54,25 +53,9 @@ def log_outside(distance: float, t: int, low: float, high: float) -> float:
     return math.log(max(below if low > 0 else 0.0, 0.0) + max(1 - above, 0.0) + RESOLUTION)
 
 
-@functools.cache
-def _law_on_a_grid(distance: float, t: int) -> tuple[np.ndarray, np.ndarray]:
-    x = np.linspace(0, 2 / -math.expm1(-(distance**2) / 2), 501)
-    return x, pair_cdf(distance, t, x)
-
-
-def interpolated_cdf(distance: float, t: int, x: Any) -> np.ndarray:
-    """Return `pair_cdf` interpolated between 501 points, for large samples."""
-    return np.interp(np.asarray(x, float), *_law_on_a_grid(distance, t))
-
-
 def chi_square_outside(t: float, low: float, high: float) -> float:
     """Return log P(chi2_t / t outside [low, high])."""
     return float(np.logaddexp(stats.chi2.logsf(t * high, t), stats.chi2.logcdf(t * low, t)))
-
-
-def log_chernoff(t: float, *levels: float) -> float:
-    """Return the log of the sum of Chernoff's bounds for chi2_t / t beyond each of the levels."""
-    return float(special.logsumexp([-t * (x - 1 - math.log(x)) / 2 for x in levels]))
 
 
 def _same(kernel: Any) -> Any:

@@ -3,6 +3,7 @@
 On a user's table the statements about points use its rows, with its lengthscale; the others keep their settings.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import optimize
 
 from jaxkern import kernels
 from jaxkern.bounds import Bound
@@ -168,6 +170,11 @@ def valid(right: Bound, setting: Setting) -> Bound:
     return right
 
 
+def log_failure(setting: Setting, bounds: Sequence[Bound]) -> float:
+    """Return the log of the least failure probability that bounds of one event claim, all by the library."""
+    return min(float(valid(right, setting).log_failure) for right in bounds)
+
+
 def pair_settings(
     bound: Callable[..., Bound], distances: Sequence[float], errors: Sequence[float], deltas: Sequence[float]
 ) -> tuple[Setting, ...]:
@@ -190,9 +197,33 @@ def pair_tail(
     def probability(setting: Setting) -> tuple[float, float]:
         n = setting.numbers
         right = valid(bound(distance=n["r"], eps=n["eps"], num_frequencies=times * n["t"]), setting)
-        return laws.log_outside(n["r"], int(n["t"]), *interval(n)), math.log(1 - right.probability)
+        return laws.log_outside(n["r"], int(n["t"]), *interval(n)), math.log1p(-right.probability)
 
     return Exact(probability)
+
+
+def chi_square_tail(bounds: Callable[..., Sequence[Bound]], times: float = 1.0, *, power: int = 2) -> Exact:
+    """Return the statement that chi2_t / t leaves (1 +- eps)^power no more often than the bounds of `times` t say.
+
+    It is the law of Dhat^2 / D^2 in the limit of small distances, and probabilities of e^-600 keep their digits.
+    """
+
+    def probability(setting: Setting) -> tuple[float, float]:
+        t, eps = setting.numbers["t"], setting.numbers["eps"]
+        claimed = log_failure(setting, bounds(eps=eps, num_frequencies=times * t))
+        return laws.chi_square_outside(t, (1 - eps) ** power, (1 + eps) ** power), claimed
+
+    return Exact(probability)
+
+
+def tiny(bound: Callable[..., Bound], errors: Sequence[float], logs: Sequence[float]) -> tuple[Setting, ...]:
+    """Return settings for every error and log, with the t at which the failure probability of a bound is e^-log."""
+    settings = []
+    for eps, log in itertools.product(errors, logs):
+        root = optimize.brentq(lambda t, eps=eps, log=log: bound(eps=eps, num_frequencies=t).log_failure + log, 1, 1e10)
+        t = float(math.ceil(root))
+        settings.append(Setting(f"eps={eps:g}, delta=e^-{log:g}, t={t:g}", numbers={"t": t, "eps": eps}))
+    return tuple(settings)
 
 
 def relative(n: Numbers) -> tuple[float, float]:

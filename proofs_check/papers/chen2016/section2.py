@@ -4,21 +4,22 @@ One pair of points has a law that is computed exactly (`laws.pair_cdf`), so stat
 sampling, and by tilted sampling where the probability is tiny. `docs/theory/chen2016.md` derives every correction.
 """
 
+import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
-from proofs_check.claim import Check, Control, Expectation, Form, Identity, Inequality, Rare, Setting
+from proofs_check.claim import Check, Control, Exact, Expectation, Form, Identity, Inequality, Rare, Setting
 from proofs_check.engine import tilting
 from proofs_check.papers.chen2016 import laws, places, trials
 from proofs_check.papers.shared import COPIES, LOG2, tail_of_mean
-
-MANY_COPIES = 384
 
 
 def _lemma_2_1(scope: places.Scope) -> Check:
@@ -29,7 +30,7 @@ def _lemma_2_1(scope: places.Scope) -> Check:
     return Check(
         printed=Form(residual(), scope.pairs),
         controls=(
-            Control("frequencies of twice the variance", residual(scale=math.sqrt(2)), scope.pairs, "wrong factor"),
+            Control("frequencies one per cent longer", residual(scale=1.01), scope.pairs, "wrong factor"),
             Control("gamma for the lengthscale", gamma, scope.pairs, "swapped constants"),
             Control("without 1/sqrt(t)", residual(normalised=False), scope.pairs, "missing normalisation"),
         ),
@@ -54,91 +55,87 @@ def _lemma_2_1_proof() -> Check:
 
 
 def _corollary_2_1(scope: places.Scope) -> Check:
-    statement = Expectation(trials.inner_product, lambda s: s.numbers["K"], lambda s: 1.0)
-    doubled = controls.changed(scope.pairs, "twice as far", data=lambda p: {**p, "pair": 2 * p["pair"]})
+    def moment(setting: Setting) -> float:
+        """Exact: cos<w, x - y> has the variance (1 + K^4) / 2 - K^2."""
+        return (1 - setting.numbers["K"] ** 2) ** 2 / 2 / setting.shapes["rows"]
+
+    statement = Expectation(
+        trials.inner_product, lambda s: s.numbers["K"], lambda s: 1 - s.numbers["K"], precision=0.02, moment=moment
+    )
+    # As many frequencies as show one per cent of the lengthscale.
+    pairs = tuple(dataclasses.replace(s, name=f"{s.name}, t=512", shapes={"rows": 512}) for s in scope.pairs)
+    farther = controls.changed(pairs, "one per cent farther", data=lambda p: {**p, "pair": 1.01 * p["pair"]})
     swapped = controls.changed(
-        scope.pairs, "gamma", data=lambda p: {**p, "kernel": controls.gamma_for_lengthscale(p["kernel"])}
+        pairs, "gamma", data=lambda p: {**p, "kernel": controls.gamma_for_lengthscale(p["kernel"])}
     )
     return Check(
-        printed=Form(statement, scope.pairs),
+        printed=Form(statement, pairs),
         controls=(
-            Control("points twice as far apart", statement, doubled, "wrong factor"),
+            Control("points one per cent farther apart", statement, farther, "wrong factor"),
             Control("gamma for the lengthscale", statement, swapped, "swapped constants"),
         ),
     )
 
 
-def _corollary_2_2(scope: places.Scope) -> Check:
-    def bound(*, distance: float, as_printed: bool = False, **options: float) -> Bound:
-        return fourier.kernel_value(**options, as_printed=as_printed)
+def _additive(bound: Callable[..., Bound], times: float = 1.0) -> Exact:
+    """Return the statement that |Khat - K| > eps is no likelier than the bounds of `times` t frequencies say.
 
-    def interval(n: places.Numbers) -> tuple[float, float]:
+    Of a Gaussian pair at distance r; without r, of a kernel and points for which a cosine is 1 or -1, with equal
+    chances.
+    """
+
+    def probability(setting: Setting) -> tuple[float, float]:
+        n, t = setting.numbers, setting.numbers["t"]
+        claimed = places.log_failure(setting, bound(eps=n["eps"], num_frequencies=times * t))
+        if "r" not in n:
+            return LOG2 + float(stats.binom.logsf(math.ceil(t * (1 + n["eps"]) / 2 - 1e-6) - 1, t, 0.5)), claimed
         mu = -math.expm1(-(n["r"] ** 2) / 2)  # K - Khat = mu (Dhat^2 / D^2 - 1)
-        return 1 - n["eps"] / mu, 1 + n["eps"] / mu
+        return laws.log_outside(n["r"], int(t), 1 - n["eps"] / mu, 1 + n["eps"] / mu), claimed
 
-    printed, errors = functools.partial(bound, as_printed=True), (0.1, 0.3)
-    distances = scope.distances((0.5, 1.0, 3.0, 10.0), 0.5, 12.0)
-    return Check(
-        printed=Form(
-            places.pair_tail(printed, interval), places.pair_settings(printed, distances, errors, scope.deltas)
-        ),
-        corrected=Form(places.pair_tail(bound, interval), places.pair_settings(bound, distances, errors, scope.deltas)),
-        controls=(
-            Control(
-                "Hoeffding's exponent for terms in an interval of length 1",
-                places.pair_tail(bound, interval, times=4),
-                places.pair_settings(bound, (3.0,), errors, scope.deltas),
-                "wrong factor",
-            ),
-        ),
-    )
+    return Exact(probability)
 
 
-def _kernel_values(
-    distances: Sequence[float], logs: Sequence[float], rate: Callable[[float], float], copies: int = COPIES
-) -> tuple[Setting, ...]:
-    """Return settings for |Khat - K| >= eps, with the eps at which 2 exp(-t rate(r) eps^2) is e^-log."""
+def _corrected(**options: float) -> list[Bound]:
+    return [fourier.kernel_value(**options), fourier.kernel_values(num_points=2, **options)]
+
+
+def _signs(*logs: float) -> tuple[Setting, ...]:
+    """Return settings in which the cosines are signs, with the t at which Hoeffding's bound is e^-log."""
     settings = []
-    for r in distances:
-        law = tilting.FourierPair(r)
-        for log in logs:
-            eps = math.sqrt((log + LOG2) / (copies * rate(r)))
-            name = f"r={r:g}, eps={eps:.3g}, delta=e^-{log:g}, t={copies}"
-            numbers = {"r": r, "eps": eps, "t": float(copies)}
-            below, above = 1 - eps / law.mu, 1 + eps / law.mu
-            settings.append(tilting.sums(name, law, copies=copies, above=above, below=below, numbers=numbers))
+    for eps, log in itertools.product((0.01, 0.1), logs):
+        t = 2.0 * math.ceil((log + LOG2) / eps**2)
+        settings.append(Setting(f"signs, eps={eps:g}, delta=e^-{log:g}, t={t:g}", numbers={"eps": eps, "t": t}))
     return tuple(settings)
 
 
-def _log_sub_gaussian(rate: Callable[[float], float], hypotheses: Callable[..., Bound] | None = None) -> Rare:
-    """Return the statement that |Khat - K| >= eps has probability at most 2 exp(-t rate(r) eps^2)."""
+def _gaussian(bound: Callable[..., Any], distances: Sequence[float], deltas: Sequence[float]) -> tuple[Setting, ...]:
+    def at(*, distance: float, **options: float) -> Bound:
+        return bound(**options)
 
-    def log_claimed(setting: Setting) -> float:
-        eps, t = setting.numbers["eps"], setting.numbers["t"]
-        if hypotheses is not None:
-            places.valid(hypotheses(eps=eps, num_frequencies=t), setting)
-        return LOG2 - t * eps**2 * rate(setting.numbers["r"])
+    return places.pair_settings(at, distances, (0.1, 0.3), deltas)
 
-    return tail_of_mean(log_claimed)
+
+def _corollary_2_2(scope: places.Scope) -> Check:
+    printed = functools.partial(fourier.kernel_value, as_printed=True)
+    distances = scope.distances((3.0, 10.0), 0.5, 12.0)
+    settings = _gaussian(fourier.kernel_value, distances, scope.deltas)
+    half = _gaussian(fourier.kernel_value, (3.0,), scope.deltas)
+    return Check(
+        printed=Form(_additive(lambda **n: [printed(**n)]), _gaussian(printed, distances, scope.deltas)),
+        corrected=Form(_additive(_corrected), (*_signs(3.0), *settings)),
+        controls=(Control("half of the frequencies", _additive(_corrected, times=3), half, "wrong factor"),),
+    )
 
 
 def _corollary_2_2_rare(scope: places.Scope) -> Check:
-    corrected = _kernel_values((1.0, 3.0), [log for log in scope.logs if log <= 40], lambda r: 1 / 2)
     printed = functools.partial(fourier.kernel_value, as_printed=True)
+    tiny = _gaussian(printed, (3.0,), [math.exp(-log) for log in (10, 20)])
+    deep = _signs(600.0)
+    more = _additive(_corrected, times=1.01)
     return Check(
-        printed=Form(
-            _log_sub_gaussian(lambda r: 1 / 8, printed),
-            _kernel_values((1.0, 3.0), (10.0,), lambda r: 1 / 8, MANY_COPIES),
-        ),
-        corrected=Form(_log_sub_gaussian(lambda r: 1 / 2, fourier.kernel_value), corrected),
-        controls=(
-            Control(
-                "Hoeffding's exponent for terms in an interval of length 1",
-                _log_sub_gaussian(lambda r: 2.0, fourier.kernel_value),
-                corrected[len(corrected) // 2 :],
-                "wrong factor",
-            ),
-        ),
+        printed=Form(_additive(lambda **n: [printed(**n)]), tiny),
+        corrected=Form(_additive(_corrected), (*_signs(*scope.logs), *deep)),
+        controls=(Control("a hundredth more frequencies than there are", more, deep, "wrong factor"),),
     )
 
 
@@ -149,16 +146,24 @@ def _kernel_value_near(scope: places.Scope) -> Check:
     def own_variance(r: float) -> float:
         return 1 / math.expm1(-(r**2)) ** 2  # 1 / (2 Var cos(r g))
 
+    def statement(rate: Callable[[float], float]) -> Rare:
+        return tail_of_mean(lambda s: LOG2 - s.numbers["t"] * s.numbers["eps"] ** 2 * rate(s.numbers["r"]))
+
+    def settings(rate: Callable[[float], float], r: float) -> tuple[Setting, ...]:
+        """Return settings for |Khat - K| >= eps, with the eps at which the claim is e^-log."""
+        law, settings = tilting.FourierPair(r), []
+        for log in scope.logs:
+            eps = math.sqrt((log + LOG2) / (COPIES * rate(r)))
+            name = f"r={r:g}, eps={eps:.3g}, delta=e^-{log:g}, t={COPIES}"
+            numbers = {"r": r, "eps": eps, "t": float(COPIES)}
+            below, above = 1 - eps / law.mu, 1 + eps / law.mu
+            settings.append(tilting.sums(name, law, copies=COPIES, above=above, below=below, numbers=numbers))
+        return tuple(settings)
+
+    name = "the variance of the cosine for the bound of the bracket"
     return Check(
-        corrected=Form(_log_sub_gaussian(rate), _kernel_values((0.3, 2.0), scope.logs, rate)),
-        controls=(
-            Control(
-                "the variance of the cosine for the bound of the bracket",
-                _log_sub_gaussian(own_variance),
-                _kernel_values((0.3,), scope.logs, own_variance),
-                "wrong factor",
-            ),
-        ),
+        corrected=Form(statement(rate), settings(rate, 2.0)),
+        controls=(Control(name, statement(own_variance), settings(own_variance, 0.3), "wrong factor"),),
     )
 
 
@@ -169,11 +174,12 @@ def _lemma_2_2(scope: places.Scope) -> Check:
     bound = fourier.far_distance
     printed = functools.partial(bound, as_printed=True)
     distances = scope.distances((1.0, 2.0, 6.0), 1.0, 12.0)
+    # At distance 1 the exponent is a twentieth of the true one.
     fewer = tuple(
-        Setting(f"{s.name} over 40", numbers={**s.numbers, "t": float(s.numbers["t"] // 40)})
-        for s in places.pair_settings(bound, (1.0,), (0.05, 0.1), scope.deltas)
+        Setting(f"{s.name} over 24", numbers={**s.numbers, "t": float(s.numbers["t"] // 24)})
+        for s in places.pair_settings(bound, (1.0,), (0.05, 0.1), (1e-8,))
     )
-    control = places.pair_tail(bound, places.relative, times=40)
+    control = places.pair_tail(bound, places.relative, times=24)
     return Check(
         printed=Form(
             places.pair_tail(printed, inverse), places.pair_settings(printed, distances, (0.09,), scope.deltas)
@@ -181,7 +187,7 @@ def _lemma_2_2(scope: places.Scope) -> Check:
         corrected=Form(
             places.pair_tail(bound, places.relative), places.pair_settings(bound, distances, (0.1, 0.3), scope.deltas)
         ),
-        controls=(Control("a fortieth of the frequencies", control, fewer, "wrong factor"),),
+        controls=(Control("one of 24 frequencies", control, fewer, "wrong factor"),),
     )
 
 

@@ -12,15 +12,15 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import optimize, stats
+from scipy import stats
 
 from jaxkern import features, kernels
 from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
-from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity, Inequality, Law, Rate, Setting, Tail
+from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity, Inequality, Rate, Setting, Tail
 from proofs_check.papers.chen2016 import places, trials
-from proofs_check.papers.chen2016.laws import chi_square_outside, log_chernoff
-from proofs_check.papers.shared import LOG2, always, as_residual, at_most_one, real, rng_of
+from proofs_check.papers.chen2016.laws import chi_square_outside
+from proofs_check.papers.shared import LOG2, always, as_residual, at_most_one, bound_of, parametrized, real, rng_of
 
 
 def _display_before_2() -> Check:
@@ -40,7 +40,7 @@ def _display_before_2() -> Check:
     return Check(
         printed=Form(holds(lambda r: 2 - 2 * np.exp(r**2 / 2)), settings),
         corrected=Form(holds(library), settings),
-        controls=(Control("half of the fourth-order term", holds(library, 0.125), settings, "wrong factor"),),
+        controls=(Control(".24 for the fourth-order term", holds(library, 0.24), settings, "wrong factor"),),
     )
 
 
@@ -87,13 +87,13 @@ def _eq3() -> Check:
 
         return Inequality(both)
 
-    def quarter(*, eps: float, distance: float) -> Bound:
-        return always((1 - eps / 4) * distance**2, "1 - eps / 4")
+    def smaller(*, eps: float, distance: float) -> Bound:
+        return always((1 - 0.9 * eps) * distance**2, "1 - .9 eps")
 
     settings = (Setting("eps from .001 to .99, distances up to 2 sqrt(eps)"),)
     return Check(
         printed=Form(holds(fourier.squared_distance_lower), settings),
-        controls=(Control("a quarter of the error", holds(quarter), settings, "wrong factor"),),
+        controls=(Control("nine tenths of the error", holds(smaller), settings, "wrong factor"),),
     )
 
 
@@ -176,76 +176,73 @@ def _eq4() -> Check:
 
 
 def _lemma_3_1() -> Check:
-    settings = tuple(Setting(f"r={r:g}", numbers={"r": r}, shapes={"rows": 20}) for r in (0.02, 0.04, 0.08, 0.16, 0.32))
+    t, maps = 20, 100
+
+    def moment(setting: Setting) -> float:
+        """Of |x|, at most E x^2; x is a mean of t independent (1 - cos(r w)) / mu - w^2, which have the mean 0."""
+        r = setting.numbers["r"]
+        K, mu = math.exp(-(r**2) / 2), -math.expm1(-(r**2) / 2)
+        return (2 + (1 + K) ** 2 / 2 - 2 * r**2 * K / mu) / t / maps
+
+    def wide(setting: Setting) -> float:
+        """Of |Dhat^2 / D^2 - 1|, at most the variance of the ratio."""
+        return 2 / t / maps
+
+    def rate(exponent: float, of: Callable[[Setting], float] = moment) -> Rate:
+        return Rate(trials.distance_to_the_limit, "r", exponent, 0.15, moment=of)
+
+    settings = tuple(
+        Setting(f"r={r:g}", numbers={"r": r}, shapes={"rows": t, "maps": maps}) for r in (0.02, 0.04, 0.08, 0.16, 0.32)
+    )
+    one = controls.changed(settings, "1 for the limit", shapes={"limit": 0})
     return Check(
-        printed=Form(Rate(trials.distance_to_the_limit, "r", 2.0, 0.15), settings),
-        controls=(Control("the limit 1", Rate(trials.distance_to_one, "r", 2.0, 0.15), settings, "wrong operator"),),
+        printed=Form(rate(2.0), settings),
+        controls=(
+            Control("the limit 1", rate(2.0, wide), one, "wrong operator"),
+            Control("the power 1.75", rate(1.75), settings, "wrong power"),
+        ),
     )
 
 
 def _chi_square() -> Check:
-    def law(degrees: int) -> Law:
-        return Law(trials.chi_square, functools.partial(stats.chi2.cdf, df=degrees))
+    @parametrized(Identity)
+    def relative(key: jax.Array, dropped: int = 0) -> np.ndarray:
+        """Return the error of the sum against that of squares of components of the normal numbers of the key."""
+        unit, dtype = np.arange(1.0, 6) / np.linalg.norm(np.arange(1.0, 6)), jnp.result_type(float)
+        drawn, normals = trials.frequencies(key, 5, 20, dtype), trials.normals(key, 20, 5, dtype)
+        sums = [np.sum((np.asarray(w, float) @ unit) ** 2) for w in (drawn, normals[dropped:])]
+        return as_residual([sums[0] / sums[1] - 1])
 
-    unit = np.arange(1.0, 6) / np.linalg.norm(np.arange(1.0, 6))
-    settings = (Setting("t=20, d=5", {"unit": real(unit)}, {}, {"rows": 20}),)
+    settings = (Setting("t=20, d=5"),)
     return Check(
-        printed=Form(law(20), settings),
-        controls=(Control("t - 1 degrees of freedom", law(19), settings, "n for n - 1"),),
+        printed=Form(relative(), settings),
+        controls=(Control("t - 1 degrees of freedom", relative(dropped=1), settings, "n for n - 1"),),
     )
 
 
-def _lemma_3_2(scope: places.Scope) -> Check:
-    def bound(*, distance: float = 0.0, as_printed: bool = False, **options: float) -> Bound:
-        return fourier.chi_square_mean(**options, as_printed=as_printed)
+def _mean_of_squares(bound: Callable[..., Bound], times: float = 1.0) -> Exact:
+    return places.chi_square_tail(lambda **options: [bound(**options)], times, power=1)
 
-    def statement(of: Callable[..., Bound], times: float = 1.0) -> Exact:
-        def probability(setting: Setting) -> tuple[float, float]:
-            t, eps = setting.numbers["t"], setting.numbers["eps"]
-            claimed = 1 - of(eps=eps, num_frequencies=times * t).probability
-            return chi_square_outside(t, 1 - eps, 1 + eps), math.log(claimed)
 
-        return Exact(probability)
+def _squares(bound: Callable[..., Bound], *logs: float) -> tuple[Setting, ...]:
+    return places.tiny(bound, (0.1, 0.5, 0.9), logs)
 
+
+def _lemma_3_2(scope: places.Scope, tiny: bool = False) -> Check:
+    logs = scope.logs if tiny else [-math.log(delta) for delta in scope.deltas]
+    bound = fourier.chi_square_mean
     printed = functools.partial(bound, as_printed=True)
-    errors = (0.1, 0.5, 0.9)
-    corrected = places.pair_settings(bound, (0.0,), errors, scope.deltas)
+    deep = _squares(bound, 600.0 if tiny else logs[0])
+    name, times = ("a hundredth more frequencies than there are", 1.01) if tiny else ("half of the frequencies", 2.0)
     return Check(
-        printed=Form(statement(printed), places.pair_settings(printed, (0.0,), errors, scope.deltas)),
-        corrected=Form(statement(bound), corrected),
-        controls=(Control("half of the frequencies", statement(bound, times=2), corrected, "wrong factor"),),
+        printed=Form(_mean_of_squares(printed), _squares(printed, *logs)),
+        corrected=Form(_mean_of_squares(bound), (*_squares(bound, *logs), *deep[: 3 * tiny])),
+        controls=(Control(name, _mean_of_squares(bound, times), deep, "wrong factor"),),
     )
 
 
 def _lemma_3_2_rare(scope: places.Scope) -> Check:
-    def printed(t: float, eps: float) -> float:
-        return LOG2 - t * eps**2 / 8
-
-    def chernoff(t: float, eps: float) -> float:
-        return log_chernoff(t, 1 + eps, 1 - eps)
-
-    def statement(log_failure: Callable[[float, float], float], as_printed: bool = False, times: float = 1.0) -> Exact:
-        def probability(setting: Setting) -> tuple[float, float]:
-            t, eps = setting.numbers["t"], setting.numbers["eps"]
-            places.valid(fourier.chi_square_mean(eps=eps, num_frequencies=t, as_printed=as_printed), setting)
-            return chi_square_outside(t, 1 - eps, 1 + eps), log_failure(times * t, eps)
-
-        return Exact(probability)
-
-    def settings(log_failure: Callable[[float, float], float]) -> tuple[Setting, ...]:
-        settings = []
-        for eps, log in itertools.product((0.1, 0.5, 0.9), scope.logs):
-            root = optimize.brentq(lambda t, eps=eps, log=log: log_failure(t, eps) + log, 1.0, 1e6)
-            t = float(math.ceil(root))
-            settings.append(Setting(f"eps={eps:g}, delta=e^-{log:g}, t={t:g}", numbers={"t": t, "eps": eps}))
-        return tuple(settings)
-
-    corrected = settings(chernoff)
-    return Check(
-        printed=Form(statement(printed, as_printed=True), settings(printed)),
-        corrected=Form(statement(chernoff), corrected),
-        controls=(Control("half of the frequencies", statement(chernoff, times=2), corrected, "wrong factor"),),
-    )
+    return _lemma_3_2(scope, tiny=True)
 
 
 def _lemma_3_2_proof() -> Check:
@@ -277,11 +274,7 @@ def _lemma_3_3() -> Check:
         near = s["r"] ** 2 <= 2 * value / s["log"] ** 2
         return Bound(value, 1 - 4 * math.exp(-s["log"]), near, "chen2016, Lemma 3.3")
 
-    def bound(setting: Setting) -> Bound:
-        s = setting.numbers
-        eps = math.sqrt(12 * s["log"] / s["t"])
-        near = eps < 1 and s["r"] ** 2 <= eps / s["log"] ** 2 and s["log"] > math.log(4)
-        return Bound(eps, 1 - 4 * math.exp(-s["log"]), near, "jaxkern, Lemma 3.3 of chen2016")
+    bound = bound_of(fourier.segment, num_frequencies="t", distance="r", tau="log")
 
     def setting(delta: float, eps: float) -> Setting:
         log = math.log(1 / delta)

@@ -9,16 +9,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import optimize
 
 from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
-from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity, Inequality, Rare, Setting, Tail
-from proofs_check.engine import tilting
+from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers.chen2016 import places, trials
-from proofs_check.papers.chen2016.laws import chi_square_outside, log_chernoff, log_mgf, nodes
+from proofs_check.papers.chen2016.laws import chi_square_outside, log_mgf, nodes
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import COPIES, LOG2, always, as_residual, bound_of, lines, tail_of_mean
+from proofs_check.papers.shared import LOG2, always, as_residual, bound_of, lines
 
 
 def _lemma_4_1() -> Check:
@@ -38,12 +36,18 @@ def _lemma_4_1() -> Check:
     def variance_only(*, s: float, distance: float) -> Bound:
         return always((s * math.expm1(-(distance**2) / 2)) ** 2, "s^2 mu^2")
 
+    def smaller(*, s: float, distance: float) -> Bound:
+        return always(0.99 * fourier.log_mgf(s=s, distance=distance).value, "a hundredth less")
+
     settings = tuple(Setting(f"r={r:g}", numbers={"r": r}) for r in (0.01, 0.1, 1.0, 2.0, 6.0))
     control = holds(variance_only, slopes)
     return Check(
         printed=Form(holds(functools.partial(fourier.log_mgf, as_printed=True), printed_slopes), settings[:3]),
         corrected=Form(holds(fourier.log_mgf, slopes), settings),
-        controls=(Control("the variance of chi-square alone", control, settings, "term left out"),),
+        controls=(
+            Control("the variance of chi-square alone", control, settings, "term left out"),
+            Control("a hundredth less", holds(smaller, slopes), settings, "wrong factor"),
+        ),
     )
 
 
@@ -90,25 +94,26 @@ def _eq5() -> Check:
     def statement(share: float = 1.0) -> Exact:
         def probability(setting: Setting) -> tuple[float, float]:
             eps, p, q, t = (setting.numbers[k] for k in ("eps", "p", "q", "t"))
-            places.valid(fourier.sub_exponential(eps=eps, mean=1.0, p=share * p, q=q, num_frequencies=t), setting)
-            # 1 - probability would lose all digits of so small a number.
-            exponent = min(eps**2 / (2 * share * p), eps / (2 * q))
-            return chi_square_outside(t, 1 - eps, 1 + eps), LOG2 - t * exponent
+            bound = fourier.sub_exponential(eps=eps, mean=1.0, p=share * p, q=share * q, num_frequencies=t)
+            return chi_square_outside(t, 1 - eps, 1 + eps), places.log_failure(setting, [bound])
 
         return Exact(probability)
 
     def setting(t: float, eps: float, p: float, q: float) -> Setting:
-        return Setting(f"t={t:g}, eps={eps:g}, p={p:.4g}, q={q:g}", numbers={"t": t, "eps": eps, "p": p, "q": q})
+        name = f"t={t:g}, eps={eps:.4g}, p={p:.4g}, q={q:g}"
+        return Setting(name, numbers={"t": t, "eps": eps, "p": p, "q": q})
 
     # Of chi2_1 - 1 the log-mgf is -log(1 - 2 s) / 2 - s, which over s^2 increases in s: p by its value at s = 1 / q.
-    both = {q: 2 * q**2 * (-math.log1p(-2 / q) / 2 - 1 / q) for q in (3.0, 4.0, 8.0)}
+    both = {q: 2 * q**2 * (-math.log1p(-2 / q) / 2 - 1 / q) for q in (8.0, 200.0)}
     one_sided = tuple(setting(t, 0.5, 2.0, 0.01) for t in (400.0, 1000.0))
-    sizes = ((50.0, 0.5), (400.0, 0.25), (4000.0, 0.1))
-    two_sided = tuple(setting(t, eps, both[q], q) for q in both for t, eps in sizes)
+    sizes = [(eps, p, q) for q, p in both.items() for eps in (p / q / 2, p / q, 1.1 * p / q)]
+    # As many as make it e^-600. At eps = p / q both exponents are equal, and that of chi-square nearly.
+    two_sided = tuple(setting(math.ceil(600 / min(eps**2 / (2 * p), eps / (2 * q))), eps, p, q) for eps, p, q in sizes)
+    near = statement(0.99)
     return Check(
         printed=Form(statement(), one_sided),
         corrected=Form(statement(), two_sided),
-        controls=(Control("half of p", statement(0.5), two_sided, "wrong factor"),),
+        controls=(Control("a hundredth less of p and of q", near, two_sided, "wrong factor"),),
     )
 
 
@@ -116,7 +121,7 @@ def _lemma_4_2(scope: places.Scope) -> Check:
     bound = fourier.near_distance
     printed = functools.partial(bound, as_printed=True)
     errors, near = (0.1, 0.3), scope.distances((1e-3, 0.3, 1.0), 1e-6, 1.0)
-    settings = places.pair_settings(bound, scope.distances((1e-3, 0.3, 1.0, 3.0), 1e-6, 12.0), errors, scope.deltas)
+    settings = places.pair_settings(bound, scope.distances((1e-3, 0.3, 1.0), 1e-6, 12.0), errors, scope.deltas)
     half = places.pair_tail(bound, places.relative, times=2)
     nearest = places.pair_settings(bound, (1e-3, 0.3), errors, scope.deltas)
     return Check(
@@ -128,46 +133,23 @@ def _lemma_4_2(scope: places.Scope) -> Check:
     )
 
 
-def tiny_ratios(
-    distances: Sequence[float], logs: Sequence[float], log_failure: Callable[[float, float], float]
-) -> tuple[Setting, ...]:
-    """Return settings for |Dhat / D - 1| >= eps, with the eps < 1 at which log_failure(eps, r) is -log."""
-    settings = []
-    for r in distances:
-        for log in logs:
-            if log_failure(0.999, r) > -log:
-                continue
-            eps = float(optimize.brentq(lambda eps, r=r, log=log: log_failure(eps, r) + log, 1e-3, 0.999))
-            settings.append(tiny_ratio(f"r={r:g}, eps={eps:.3g}, delta=e^-{log:g}, t={COPIES}", r, eps))
-    return tuple(settings)
-
-
-def tiny_ratio(name: str, r: float, eps: float) -> Setting:
-    """Return the setting of the tilted trial of |Dhat / D - 1| >= eps."""
-    numbers, law = {"r": r, "eps": eps, "t": float(COPIES)}, tilting.FourierPair(r)
-    return tilting.sums(name, law, copies=COPIES, above=(1 + eps) ** 2, below=(1 - eps) ** 2, numbers=numbers)
-
-
 def _lemma_4_2_rare(scope: places.Scope) -> Check:
-    def printed(eps: float, r: float) -> float:
-        return LOG2 - COPIES * eps**2 * (-2 * math.expm1(-(r**2) / 2) / r**2) ** 2 / 6
+    near, eps = functools.partial(fourier.near_distance, distance=1e-4), (0.001, 0.1, 0.5)
+    printed = functools.partial(near, as_printed=True)
 
-    def chernoff(eps: float, r: float) -> float:
-        return log_chernoff(COPIES, (1 + eps) ** 2, (1 - eps) ** 2)
+    def all_of_them(**options: float) -> list[Bound]:
+        """Of two points the theorem on n points says the same, and its closed form nearly so for small eps."""
+        pairs = (fourier.relative_distances, fourier.relative_distances_closed_form)
+        return [near(**options), *(bound(num_points=2, **options) for bound in pairs)]
 
-    def statement(log_failure: Callable[[float, float], float], as_printed: bool = False, times: float = 1.0) -> Rare:
-        def log_claimed(setting: Setting) -> float:
-            r, eps, t = (setting.numbers[k] for k in ("r", "eps", "t"))
-            places.valid(fourier.near_distance(eps=eps, num_frequencies=t, distance=r, as_printed=as_printed), setting)
-            return times * log_failure(eps, r)
-
-        return tail_of_mean(log_claimed)
-
-    settings = tiny_ratios((0.3, 1.0), scope.logs, chernoff)
+    deep = places.tiny(near, eps, (600.0,))
+    more = places.chi_square_tail(all_of_them, 1.01)
     return Check(
-        printed=Form(statement(printed, as_printed=True), tiny_ratios((0.3, 1.0), scope.logs, printed)),
-        corrected=Form(statement(chernoff), settings),
-        controls=(Control("twice the exponent", statement(chernoff, times=2.0), settings, "wrong factor"),),
+        printed=Form(
+            places.chi_square_tail(lambda **options: [printed(**options)]), places.tiny(printed, eps, scope.logs)
+        ),
+        corrected=Form(places.chi_square_tail(all_of_them), (*places.tiny(near, eps, scope.logs), *deep)),
+        controls=(Control("a hundredth more frequencies than there are", more, deep, "wrong factor"),),
     )
 
 
@@ -190,25 +172,23 @@ def _lemma_4_2_mean() -> Check:
 
 
 def _lemma_4_2_proof() -> Check:
-    def statement(log_claimed: Callable[[float, float, float], float]) -> Exact:
+    def statement(log_claimed: Callable[[float, float], float]) -> Exact:
         def probability(setting: Setting) -> tuple[float, float]:
-            eps, t, r = (setting.numbers[k] for k in ("eps", "t", "r"))
-            return chi_square_outside(t, 1 - eps, 1 + eps), log_claimed(eps, t, r)
+            eps, t = (setting.numbers[k] for k in ("eps", "t"))
+            return chi_square_outside(t, 1 - eps, 1 + eps), LOG2 - log_claimed(eps, t)
 
         return Exact(probability)
-
-    def printed(eps: float, t: float, r: float) -> float:
-        ratio = -math.expm1(-(r**2) / 2) / r**2  # E X / |Delta|^2
-        return LOG2 - min(t * eps**2 * ratio**2, t * eps * ratio / 4)
 
     settings = tuple(
         Setting(f"t={t:g}, eps={eps:g}, |Delta| to 0", numbers={"t": t, "eps": eps, "r": 1e-4})
         for t, eps in ((400.0, 0.5), (1000.0, 0.5), (20_000.0, 0.2))
     )
-    squares = statement(lambda eps, t, r: LOG2 - t * eps**2 / 4)
+    squares = statement(lambda eps, t: t * eps**2 / 4)
+    corrected = places.chi_square_tail(lambda **options: [fourier.chi_square_mean(**options)], power=1)
     return Check(
-        printed=Form(statement(printed), settings),
-        corrected=Form(statement(lambda eps, t, r: log_chernoff(t, 1 + eps, 1 - eps)), settings),
+        # E X / |Delta|^2 is 1/2 in the limit.
+        printed=Form(statement(lambda eps, t: min(t * eps**2 / 4, t * eps / 8)), settings),
+        corrected=Form(corrected, settings),
         controls=(Control("the exponent of the lower tail for both", squares, settings, "wrong power"),),
     )
 

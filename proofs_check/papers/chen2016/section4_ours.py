@@ -7,18 +7,18 @@ import functools
 import math
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-from scipy import special, stats
 
 from jaxkern import plan
 from jaxkern.bounds import Bound, fourier
-from proofs_check import controls
-from proofs_check.claim import Check, Control, Form, Inequality, Law, Rare, Setting, Tail
+from proofs_check.claim import Check, Control, Form, Identity, Inequality, Rare, Setting, Tail
 from proofs_check.engine import tilting
 from proofs_check.papers.chen2016 import places, trials
-from proofs_check.papers.chen2016.laws import chi_square_stop_loss, interpolated_cdf, log_mgf, stop_loss
-from proofs_check.papers.chen2016.section4 import all_pairs_settings, fewer_frequencies, tiny_ratio, tiny_ratios
-from proofs_check.papers.shared import COPIES, bound_of, real, tail_of_mean
+from proofs_check.papers.chen2016.laws import chi_square_stop_loss, log_mgf, stop_loss
+from proofs_check.papers.chen2016.section4 import all_pairs_settings, fewer_frequencies
+from proofs_check.papers.shared import COPIES, as_residual, bound_of, parametrized, real, tail_of_mean
 
 LEVELS = (0.05, 0.3, 0.8, 1.0, 1.5, 2.5, 5.0, 9.0)
 SLOPES = (-20.0, -1.0, 0.2, 0.4)
@@ -47,18 +47,25 @@ def _convex_order(scope: places.Scope) -> Check:
 
 def _pair_law() -> Check:
     r, t = 2.0, 16
-    settings = []
-    for dim in (1, 5):
-        unit = np.arange(1.0, dim + 1) / np.linalg.norm(np.arange(1.0, dim + 1))
+
+    @parametrized(Identity)
+    def relative(key: jax.Array, setting: Setting, linear: bool = False, used: int = t) -> np.ndarray:
+        """Return the error of the library's ratio against the mean of copies, from the normal numbers of the key."""
+        unit, dtype = setting.data, jnp.result_type(float)
         pair = real(np.stack([0.7 * r * unit, -0.3 * r * unit]))
-        settings.append(Setting(f"r=2, t=16, d={dim}", {"pair": pair}, {"r": r}, {"rows": t}))
-    statement = Law(trials.squared_ratio, functools.partial(interpolated_cdf, r, t))
-    vanishing = Law(trials.squared_ratio, lambda x: stats.chi2.cdf(t * np.asarray(x), t))
+        found = float(jax.jit(functools.partial(trials.squared_ratio, rows=t))(key, {"pair": pair}, {"r": r}))
+        w = np.asarray(trials.normals(key, t, len(unit), dtype), float)[:used] @ unit
+        copies = w**2 if linear else 2 * np.sin(r * w / 2) ** 2 / -math.expm1(-(r**2) / 2)
+        return as_residual([found / np.mean(copies) - 1])
+
+    settings = tuple(
+        Setting(f"r=2, t=16, d={d}", np.arange(1.0, d + 1) / np.linalg.norm(np.arange(1.0, d + 1))) for d in (1, 5)
+    )
     return Check(
-        corrected=Form(statement, tuple(settings)),
+        corrected=Form(relative(), settings),
         controls=(
-            Control("the law of a vanishing distance", vanishing, tuple(settings), "wrong law"),
-            Control("one frequency repeated 16 times", statement, controls.one_draw(settings[:1]), "reused key"),
+            Control("the law of a vanishing distance", relative(linear=True), settings, "wrong law"),
+            Control("one frequency repeated 16 times", relative(used=1), settings, "reused key"),
         ),
     )
 
@@ -98,29 +105,18 @@ def _relative_distances(scope: places.Scope) -> Check:
     )
 
 
-def _log_sharp(eps: float, *, scaled: bool = True) -> float:
-    """Return the log of the failure probability of `fourier.relative_distances_sharp` for two points."""
-    half, u, v = COPIES / 2, (1 + eps) ** 2, (1 - eps) ** 2
-    above, below = max(u - 2 * u / (COPIES * (u - 1)), 0.0), v + 2 * v / (COPIES * (1 - v))
-    upper = special.gammaincc(half + 1, half * above) - above * special.gammaincc(half, half * above)
-    lower = below * special.gammainc(half, half * below) - special.gammainc(half + 1, half * below)
-    return math.log(upper / (u - above) + lower / (below - v) if scaled else upper + lower)
-
-
 def _relative_distances_rare(scope: places.Scope) -> Check:
-    def statement(scaled: bool) -> Rare:
-        def log_claimed(setting: Setting) -> float:
-            eps, t = setting.numbers["eps"], setting.numbers["t"]
-            places.valid(fourier.relative_distances_sharp(eps=eps, num_frequencies=t, num_points=2.0), setting)
-            return _log_sharp(eps, scaled=scaled)
+    def both(**options: float) -> list[Bound]:
+        """Theorem F says the same of a pair that vanishes."""
+        given = fourier.relative_distances_given(squared_distances=np.zeros(1), pairs=np.ones(1), **options)
+        return [fourier.relative_distances_sharp(num_points=2, **options), given]
 
-        return tail_of_mean(log_claimed)
-
-    settings = tiny_ratios((0.3,), scope.logs, lambda eps, r: _log_sharp(eps))
-    name = "stop-loss means that are not divided by u - c"
+    chernoff = functools.partial(fourier.relative_distances, num_points=2)  # for the sizes alone
+    settings = places.tiny(chernoff, (0.01, 0.1, 0.5), (*scope.logs, 600.0))
+    name = "a hundredth more frequencies than there are"
     return Check(
-        corrected=Form(statement(scaled=True), settings),
-        controls=(Control(name, statement(scaled=False), settings, "missing normalisation"),),
+        corrected=Form(places.chi_square_tail(both), settings),
+        controls=(Control(name, places.chi_square_tail(both, 1.01), settings[-1:], "wrong factor"),),
     )
 
 
@@ -251,21 +247,29 @@ def _given_pairs(scope: places.Scope) -> Check:
 
 
 def _given_pair_rare(scope: places.Scope) -> Check:
-    def statement(stretched: float = 1.0) -> Rare:
+    def statement(times: float = 1.0, stretched: float = 1.0) -> Rare:
         def log_claimed(setting: Setting) -> float:
-            # So many pairs that the bound for all of them is of order 1, and keeps its digits.
-            n, log_pairs = setting.numbers, -tilting.log_ceiling(setting)
-            squared, pairs = np.array([(stretched * n["r"]) ** 2]), np.array([math.exp(log_pairs)])
+            n = setting.numbers
             right = fourier.relative_distances_given(
-                eps=n["eps"], num_frequencies=n["t"], squared_distances=squared, pairs=pairs
+                eps=n["eps"],
+                num_frequencies=times * n["t"],
+                squared_distances=np.array([(stretched * n["r"]) ** 2]),
+                pairs=np.ones(1),
             )
-            return math.log(1 - places.valid(right, setting).probability) - log_pairs
+            return places.log_failure(setting, [right])
 
         return tail_of_mean(log_claimed)
 
-    sizes = ((1.0, 0.25), (2.5, 0.3), (1.0, 0.4), (2.5, 0.17)) if scope.full else ((1.0, 0.25), (2.5, 0.3))
-    settings = tuple(tiny_ratio(f"r={r:g}, eps={eps:g}, t={COPIES}", r, eps) for r, eps in sizes)
+    settings = []
+    for r, eps in ((1.0, 0.6), (2.5, 0.4), (1.0, 0.25), (2.5, 0.17))[: 4 if scope.full else 2]:
+        numbers, law = {"r": r, "eps": eps, "t": float(COPIES)}, tilting.FourierPair(r)
+        name, (low, high) = f"r={r:g}, eps={eps:g}, t={COPIES}", places.relative(numbers)
+        settings.append(tilting.sums(name, law, copies=COPIES, above=high, below=low, numbers=numbers))
+    near = tuple(settings[:1])
     return Check(
-        corrected=Form(statement(), settings),
-        controls=(Control("taken as twice as far", statement(stretched=2.0), settings[:1], "wrong factor"),),
+        corrected=Form(statement(), tuple(settings)),
+        controls=(
+            Control("a tenth more frequencies than there are", statement(times=1.1), near, "wrong factor"),
+            Control("taken as a quarter farther", statement(stretched=1.25), near, "wrong factor"),
+        ),
     )

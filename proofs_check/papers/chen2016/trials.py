@@ -5,6 +5,7 @@ distance of two features is taken from the difference of the points, 2 sin(<w, x
 the claim `jaxkern:fourier-pair-law` certifies the distances of the features themselves.
 """
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +13,6 @@ import jax
 import jax.numpy as jnp
 
 from jaxkern import features, kernels
-from jaxkern.gram import center
 from jaxkern.linalg import HIGHEST, eigvalsh, matmul
 
 Arrays = Mapping[str, Any]
@@ -24,18 +24,25 @@ def frequencies(key: jax.Array, dim: int, rows: int, dtype: Any) -> jax.Array:
     return features.paired_fourier(key, kernels.Gaussian(1.0), dim, num_frequencies=rows, dtype=dtype).frequencies
 
 
+@functools.partial(jax.jit, static_argnums=(1, 2, 3))
+def normals(key: jax.Array, rows: int, columns: int, dtype: Any) -> jax.Array:
+    """Return the normal numbers (rows, columns) that the library's draws are made of, a key for each row."""
+    keys = jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(rows, dtype=jnp.uint32))
+    return jax.vmap(lambda k: jax.random.normal(k, (columns,), dtype))(keys)
+
+
 def _ratio(phases: jax.Array, squared: jax.Array) -> jax.Array:
     """Return Dhat^2 / D^2 for phases <w, x - y> (t, ...) and squared distances (...), 1 where x = y."""
     true = jnp.where(squared > 0, -jnp.expm1(-squared / 2), 1)
     return jnp.where(squared > 0, jnp.mean(2 * jnp.sin(phases / 2) ** 2, axis=0) / true, 1)
 
 
-def inner_product(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
-    """<phi(x), phi(y)> by the library."""
-    pair = population["pair"]
-    phi = features.paired_fourier(key, population["kernel"], pair.shape[1], num_frequencies=rows, dtype=pair.dtype)
-    x, y = phi(pair)
-    return jnp.vdot(x, y, precision=HIGHEST)
+def inner_product(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, fast: int = 0) -> jax.Array:
+    """<phi(x), phi(y)> by the library, in the mean over x, where y is the last point; phi is Fastfood if asked for."""
+    pair, draw = population["pair"], features.fastfood if fast else features.paired_fourier
+    phi = draw(key, population["kernel"], pair.shape[1], num_frequencies=rows, dtype=pair.dtype)
+    Z = phi(pair)
+    return jnp.vdot(jnp.mean(Z[:-1], axis=0), Z[-1], precision=HIGHEST)
 
 
 def squared_ratio(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
@@ -46,21 +53,13 @@ def squared_ratio(key: jax.Array, population: Arrays, numbers: Numbers, *, rows:
     return jnp.sum((x - y) ** 2) / (-2 * jnp.expm1(-(numbers["r"] ** 2) / 2))
 
 
-def distance_to_the_limit(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
-    """|Dhat^2 / D^2 - (1 / t) sum w^2| for one pair at distance r."""
-    w, ratio = _line(key, population, numbers, rows)
-    return jnp.abs(ratio - jnp.mean(w**2))
-
-
-def distance_to_one(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
-    """|Dhat^2 / D^2 - 1| for the same pair."""
-    return jnp.abs(_line(key, population, numbers, rows)[1] - 1)
-
-
-def _line(key: jax.Array, population: Arrays, numbers: Numbers, rows: int) -> tuple[jax.Array, jax.Array]:
+def distance_to_the_limit(
+    key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, maps: int, limit: int = 1
+) -> jax.Array:
+    """|Dhat^2 / D^2 - (1 / t) sum w^2| for one pair at distance r, in the mean over maps; or less 1, with `limit=0`."""
     r = numbers["r"]
-    w = frequencies(key, 1, rows, r.dtype)[:, 0]
-    return w, _ratio(w * r, r**2)
+    w = frequencies(key, 1, rows * maps, r.dtype).reshape(rows, maps)
+    return jnp.mean(jnp.abs(_ratio(w * r, r**2) - (jnp.mean(w**2, axis=0) if limit else 1)))
 
 
 def largest_error(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
@@ -117,23 +116,6 @@ def largest_along(key: jax.Array, population: Arrays, numbers: Numbers, *, rows:
     return jnp.maximum(jnp.max(jnp.abs(ratios - 1)), jnp.abs(jnp.mean(w**2) - 1))
 
 
-def chi_square(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
-    """Sum over the frequencies of <w, u>^2 for a unit vector u."""
-    unit = population["unit"]
-    w = frequencies(key, unit.shape[0], rows, unit.dtype)
-    return jnp.sum(matmul(w, unit[:, None]) ** 2)
-
-
-def distance_to_linear(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, same: int = 1) -> jax.Array:
-    """max over pairs of |Dhat / D - |W Delta| / (sqrt(t) |Delta|)|, the points scaled; `same=0` takes another W."""
-    differences = population["differences"]
-    w = frequencies(key, differences.shape[1], 2 * rows, differences.dtype)
-    linear = w[:rows] if same else w[rows:]
-    norms = jnp.sqrt(jnp.mean(matmul(linear, differences.T) ** 2, axis=0) / population["squared"])
-    phases = numbers["scale"] * matmul(w[:rows], differences.T)
-    return jnp.max(jnp.abs(jnp.sqrt(_ratio(phases, numbers["scale"] ** 2 * population["squared"])) - norms))
-
-
 def tail_ratio(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, components: int) -> jax.Array:
     """|Rhat_k / R_k - 1| of k + 1 points of a line that shrinks to a point, in the limit, k = `components`.
 
@@ -151,13 +133,14 @@ def tail_ratio(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: in
     return jnp.abs(ratio - 1)
 
 
-def largest_inverse_error(key: jax.Array, population: Arrays, numbers: Numbers, *, most: int) -> jax.Array:
-    """max |D / Dhat - 1| over pairs, from the first t of `most` frequencies."""
+def largest_inverse_error(key: jax.Array, population: Arrays, numbers: Numbers, *, most: int, maps: int) -> jax.Array:
+    """max |D / Dhat - 1| over pairs, from the first t of `most` frequencies, in the mean over maps."""
     differences = population["differences"]
-    w = frequencies(key, differences.shape[1], most, differences.dtype)
-    used = (jnp.arange(most, dtype=differences.dtype) < numbers["t"])[:, None]
-    images = jnp.sum(jnp.where(used, 2 * jnp.sin(matmul(w, differences.T) / 2) ** 2, 0), axis=0) / numbers["t"]
-    return jnp.max(jnp.abs(jnp.sqrt(-jnp.expm1(-population["squared"] / 2) / images) - 1))
+    w = frequencies(key, differences.shape[1], most * maps, differences.dtype)
+    copies = 2 * jnp.sin(matmul(w, differences.T) / 2) ** 2
+    used = (jnp.arange(most, dtype=differences.dtype) < numbers["t"])[:, None, None]
+    images = jnp.sum(jnp.where(used, copies.reshape(most, maps, -1), 0), axis=0) / numbers["t"]
+    return jnp.mean(jnp.max(jnp.abs(jnp.sqrt(-jnp.expm1(-population["squared"] / 2)[None] / images) - 1), axis=1))
 
 
 def lipschitz(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, dim: int) -> jax.Array:
@@ -175,13 +158,3 @@ def error_over_ball(key: jax.Array, population: Arrays, numbers: Numbers, *, row
     # For small differences the ratio is a quadratic form of A, whose extremes are the eigenvalues of A.
     values = jnp.maximum(eigvalsh(matmul(w.T, w) / w.shape[0]), 0)
     return jnp.maximum(jnp.max(jnp.abs(jnp.sqrt(ratios) - 1)), jnp.max(jnp.abs(jnp.sqrt(values) - 1)))
-
-
-def residual_bias(key: jax.Array, population: Arrays, numbers: Numbers, *, most: int, components: int) -> jax.Array:
-    """1 - Rhat_k / R_k of centred kernel PCA with k = `components`, from the first t of `most` frequencies."""
-    X = population["points"]
-    phi = features.paired_fourier(key, kernels.Gaussian(1.0), X.shape[1], num_frequencies=most, dtype=X.dtype)
-    used = jnp.tile(jnp.arange(most, dtype=X.dtype) < numbers["t"], 2)
-    Z = phi(X) * jnp.where(used, jnp.sqrt(most / numbers["t"]), 0)[None]
-    values = eigvalsh(center(matmul(Z, Z.T)))
-    return 1 - jnp.sum(values[components:]) / numbers["residual"]

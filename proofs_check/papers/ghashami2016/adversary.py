@@ -15,6 +15,7 @@ from jaxkern.bounds import Bound
 from jaxkern.bounds import fourier as bounds
 from jaxkern.linalg import eigvalsh, matmul
 from proofs_check.claim import Form, Setting, Tail
+from proofs_check.engine import enclosures
 from proofs_check.engine.adversary import Target
 from proofs_check.papers.adversaries import FOUND, between, gaussian, length, registered_at, removed, squared_distances
 
@@ -204,6 +205,7 @@ def _late_rows(form: str) -> Target:
         project=_project_late,
         excess=functools.partial(_excess_late, printed=form == "printed"),
         recheck=functools.partial(_recheck_late, form=form),
+        enclosed=_enclosed_late if form == "printed" else None,
     )
 
 
@@ -246,9 +248,25 @@ def _excess_late(params: Params, key: jax.Array, *, printed: bool) -> jax.Array:
 
 
 def _recheck_late(params: Found, *, form: str) -> Form:
-    X = params["points"][params["order"]] / math.exp(params["log_lengthscale"])
-    Z = math.sqrt(2 / FEATURES) * np.cos(X @ params["frequencies"].T + params["shifts"])
-    return registered_at("ghashami2016:lem3.3-literal", form, {"rows": Z}, l=SKETCH)
+    return registered_at("ghashami2016:lem3.3-literal", form, {"rows": _features(params)}, l=SKETCH)
+
+
+def _features(params: Found) -> Any:
+    """Return the features of the points in their order, of floats or balls."""
+    X = params["points"][params["order"]] / np.exp(params["log_lengthscale"])
+    return np.cos(X @ params["frequencies"].T + params["shifts"]) / math.sqrt(FEATURES / 2)
+
+
+def _enclosed_late(params: Found) -> tuple[Any, Any]:
+    """Both sides as printed, with the projection to the first rows by their Gram matrix."""
+    from flint import arb_mat
+
+    Z = _features(params)
+    first, late = Z[:SKETCH], Z[SKETCH:]
+    across = late @ first.T
+    solved = arb_mat((first @ first.T).tolist()).solve(arb_mat(across.T.tolist())).tolist()
+    outside = late @ late.T - across @ np.array(solved, dtype=object)
+    return enclosures.eigenvalues(outside)[-1], enclosures.ball(2 * len(Z)) / SKETCH
 
 
 ORDER, RANK = 4, 1
@@ -263,6 +281,7 @@ def _best_rank(form: str) -> Target:
         project=_project_best_rank,
         excess=functools.partial(_excess_best_rank, constant=1.0 if form == "printed" else 2 * math.sqrt(2)),
         recheck=functools.partial(_recheck_best_rank, form=form),
+        enclosed=functools.partial(_enclosed_best_rank, squared=1 if form == "printed" else 8),
     )
 
 
@@ -292,3 +311,14 @@ def _excess_best_rank(params: Params, key: jax.Array, *, constant: float) -> jax
 def _recheck_best_rank(params: Found, *, form: str) -> Form:
     G = params["points"] @ params["points"].T
     return registered_at("ghashami2016:lem3.5", form, {"G": G, "H": np.diag(params["values"])}, k=RANK)
+
+
+def _enclosed_best_rank(params: Found, *, squared: int) -> tuple[Any, Any]:
+    """|G - G'_k|_F and |G - G_k|_F + C sqrt(k) |G - G'|_2, C^2 = `squared`."""
+    G, values = params["points"] @ params["points"].T, np.diag(params["values"])
+    kept = np.diag([*params["values"][:RANK], *[0] * (ORDER - RANK)])
+    tail = enclosures.eigenvalues(G)[:-RANK]
+    return (
+        np.sqrt(np.square(G - kept).sum()),
+        np.sqrt(np.square(tail).sum()) + enclosures.ball(squared * RANK).sqrt() * enclosures.norms(G - values)[0],
+    )

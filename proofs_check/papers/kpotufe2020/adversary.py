@@ -3,6 +3,7 @@
 import functools
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ from scipy import special, stats
 from jaxkern.bounds import sketching
 from jaxkern.linalg import eigvalsh, matmul
 from proofs_check.claim import Exact, Form, Setting
+from proofs_check.engine import enclosures
 from proofs_check.engine.adversary import Target
 from proofs_check.papers.adversaries import FOUND, gaussian, simplex, squared_distances
 
@@ -45,6 +47,7 @@ def _theorem_1(form: str) -> Target:
         project=functools.partial(_project, form=form),
         excess=functools.partial(_excess, form=form),
         recheck=functools.partial(_recheck, form=form),
+        enclosed=_enclosed if form == "printed" else None,
     )
 
 
@@ -155,3 +158,27 @@ def _log_tail(rho: float, y: float, d: int) -> float:
 def _log_chi2_tail(x: np.ndarray, d: int) -> np.ndarray:
     """One degree of freedom is known far beyond what underflows."""
     return math.log(2) + stats.norm.logsf(np.sqrt(x)) if d == 1 else stats.chi2.logsf(x, d)
+
+
+def _enclosed(params: Found) -> tuple[Any, Any]:
+    """Return the logs of the probability of a violation as printed, d = 1, from below, and of the claimed one.
+
+    Given B = b^2 it is a normal tail that falls in b, and so does the density of b: values at right ends are summed.
+    """
+    from flint import arb
+
+    ball = enclosures.ball
+    X, weights = params["points"] / np.exp(params["log_lengthscale"]), params["weights"] / params["weights"].sum()
+    K = np.exp(-np.square(X[:, None] - X[None]).sum(axis=2) / 2)
+    root = np.sqrt(weights)
+    M, WK = root[:, None] * K * root, weights[:, None] * K
+    S, trace3, tau = enclosures.eigenvalues(M)[-1], np.trace(M @ M @ M), np.exp(params["log_tau"])
+    right = 3 * ball(str(C)) * S**3 * (np.sqrt(2 * trace3 / S**3) + np.sqrt(tau))
+    f, g = params["functions"]
+    unit = np.sqrt((f @ K @ f) * (g @ K @ g))
+    ff, gg, fg = (a @ K @ WK @ WK @ WK @ b for a, b in ((f, f), (g, g), (f, g)))
+    rho, y = fg / np.sqrt(ff * gg), (fg + right * unit) / np.sqrt(ff * gg)
+    steps = [ball(i) / 32 for i in range(1, 257)]
+    normal = enclosures.normal_tail
+    tails = [normal(((2 * y + (1 - rho) * b**2) / (1 + rho)).sqrt()) * (-(b**2) / 2).exp() for b in steps]
+    return (sum(tails) / 8 / (2 * arb.pi()).sqrt()).log(), ball(5).log() - tau

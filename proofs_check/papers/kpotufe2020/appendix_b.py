@@ -1,20 +1,17 @@
 """kpotufe2020, Appendix B: the values of a Gaussian draw, and Lemmas B.2 and B.3 with our sharper forms."""
 
-import dataclasses
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy import special, stats
 
 from jaxkern import rkhs
 from jaxkern.bounds import Bound, sketching
-from jaxkern.linalg import HIGHEST
+from jaxkern.gram import gram
 from proofs_check import controls
-from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Inequality, Law, Setting, Tail
+from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.places import Scope, lemma_n, safe_d, small_n, times
 from proofs_check.papers.shared import LOG2, claimed, lines, op_norm, parametrized
@@ -22,28 +19,24 @@ from proofs_check.papers.shared import LOG2, claimed, lines, op_norm, parametriz
 C = sketching.KOLTCHINSKII_LOUNICI
 
 
-def _projected_values(
-    key: jax.Array, population: Mapping[str, Any], numbers: Any, *, rows: int, power: int
-) -> jax.Array:
-    """A random linear form of (w(x_j))_j, w drawn from N_H(0, Sigma^power), over the deviation that (4) says."""
-    del numbers, rows
-    key_form, key_draw = jax.random.split(key)
-    landmarks = population["landmarks"]
-    sigma = rkhs.Covariance(population["kernel"], landmarks)
-    form = jax.random.normal(key_form, (landmarks.shape[0],), landmarks.dtype)
-    values = rkhs.draw_gaussian(key_draw, sigma, power=power)(landmarks)[:, 0]
-    g = rkhs.Function(population["kernel"], landmarks, form)
-    return jnp.vdot(form, values, precision=HIGHEST) / jnp.sqrt(sigma.inner(g, g, power=1))
-
-
 def _values_of_a_draw(scope: Scope) -> Check:
-    def with_power(power: int) -> tuple[Setting, ...]:
-        return tuple(dataclasses.replace(s, shapes={**s.shapes, "power": power}) for s in scope.literals[:2])
+    @parametrized(Identity)
+    def holds(key: jax.Array, setting: Setting, power: int = 1, extra: int = 0) -> np.ndarray:
+        """Values of draws are linear in standard normal numbers, so jointly normal, and their mean products are M."""
+        kernel, landmarks = setting.data["kernel"], setting.data["landmarks"]
+        n, sigma = landmarks.shape[0], rkhs.Covariance(kernel, landmarks)
+        values = rkhs.draw_gaussian(key, sigma, power=power, num_draws=2 * n)(landmarks).T
+        mean, apart = trials.mean_product(trials.normals(key, 2 * n, n, landmarks.dtype), values)
+        K = np.asarray(gram(kernel, landmarks), float)
+        error = mean / (2 * n) - K @ K / (n - extra)
+        return np.concatenate([error.ravel() / (K @ K / n).max(), apart.ravel()])
 
-    law = Law(_projected_values, stats.norm.cdf)
     return Check(
-        printed=Form(law, with_power(1)),
-        controls=(Control("draws from N(0, Sigma^3)", law, with_power(3), "wrong law"),),
+        printed=Form(holds(), scope.literals),
+        controls=(
+            Control("draws from N(0, Sigma^3)", holds(power=3), scope.literals[:2], "wrong law"),
+            Control("Sigma over n - 1", holds(extra=1), scope.literals, "n for n - 1"),
+        ),
     )
 
 

@@ -1,91 +1,100 @@
-"""kpotufe2020: that the shortcut of its trials, by multinomial counts, has the law of the literal construction (ours).
+"""kpotufe2020: that the shortcut of its trials, by multinomial counts, is the literal construction (ours).
 
-Three atoms and samples of four, few enough to list all of them.
+Two landmarks at one atom are two copies of it. So Kernel JL sees a sample by its counts c, and its Gaussian rows by
+their normalised sums over the copies of each atom, which are independent and standard normal again.
 """
 
-import itertools
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import stats
 
-from jaxkern import features, kernels, rkhs
-from jaxkern.linalg import HIGHEST, matmul
-from proofs_check import controls
-from proofs_check.claim import Check, Control, Form, Law, Setting
+from jaxkern import features, rkhs
+from proofs_check.claim import Check, Control, Form, Identity, Setting
 from proofs_check.papers import operators as op
+from proofs_check.papers.kpotufe2020 import trials
+from proofs_check.papers.kpotufe2020.places import Scope
+from proofs_check.papers.populations import Population
+from proofs_check.papers.shared import op_norm, parametrized, real, rng_of
 
-_ATOMS = np.array([[0.0], [1.0], [2.5]])
-_GRAM = np.exp(-((_ATOMS - _ATOMS.T) ** 2) / 2)
-_WEIGHTS = np.array([0.5, 0.3, 0.2])
-_F = np.array([1.0, -0.5, 2.0])
-"""The weights of f on the atoms."""
-_DRAWS = 4
-_ROWS = 2
+_ROWS = 5
 
 
-def _shortcut_cdf(t: Any) -> Any:
-    """Return P(|V^T S f|^2 <= t) for samples of four: the mixture of scaled chi-squares over all 15 counts."""
-    total = np.zeros(np.shape(t))
-    for counts in itertools.product(range(_DRAWS + 1), repeat=3):
-        if sum(counts) == _DRAWS:
-            CK = np.diag(np.array(counts) / _DRAWS) @ _GRAM
-            scale = _F @ _GRAM @ CK @ CK @ CK @ _F
-            probability = stats.multinomial.pmf(counts, _DRAWS, _WEIGHTS)
-            total = total + probability * stats.chi2.cdf(np.asarray(t) * _ROWS / scale, _ROWS)
-    return total
+def _sample(key: jax.Array, population: Population, n: int = 40) -> tuple[np.ndarray, np.ndarray]:
+    """Return which atoms n landmarks are, and the shares of the atoms."""
+    index = rng_of(key).choice(len(population.weights), n, p=population.weights)
+    return index, np.bincount(index, minlength=len(population.weights)) / n
 
 
-def _literal_square(key: jax.Array, population: Mapping[str, Any], numbers: Any) -> jax.Array:
-    """|phi.embed(f)|^2 with landmarks drawn one by one and the library's Kernel JL."""
-    del numbers
-    key_sample, key_sketch = jax.random.split(key)
-    index = jax.random.choice(key_sample, 3, (_DRAWS,), p=population["weights"])
-    kernel = population["kernel"]
-    phi = features.kernel_jl(key_sketch, kernel, population["points"][index], num_features=_ROWS)
-    return jnp.sum(phi.embed(rkhs.Function(kernel, population["points"], population["f"])) ** 2)
+def _errors(*pairs: tuple[object, np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.ravel(np.asarray(left) - right) / np.abs(right).max() for left, right in pairs])
 
 
-def _counted_square(key: jax.Array, population: Mapping[str, Any], numbers: Any) -> jax.Array:
-    """The same by counts and the Gaussian law given the sample, as the trials of all tail bounds do."""
-    del numbers
-    key_sample, key_sketch = jax.random.split(key)
-    shares = op.shares(key_sample, population, jnp.asarray(float(_DRAWS), population["weights"].dtype))
-    f = matmul(population["features"].T, population["f"])
-    return jnp.vdot(f, op.sketch(key_sketch, population, shares, _ROWS)(f), precision=HIGHEST)
+def _shortcut_literal(scope: Scope) -> Check:
+    @parametrized(Identity)
+    def holds(key: jax.Array, setting: Setting, size: Callable[[np.ndarray], np.ndarray] = np.sqrt) -> np.ndarray:
+        """The images of all atoms by the library's map, from the counts and the normalised sums of its Z."""
+        population, dtype = scope.population_of(setting), real(0).dtype
+        index, w = _sample(key, population)
+        n, K = len(index), population.features @ population.features.T
+        points = jnp.asarray(population.points, dtype)
+        phi = features.kernel_jl(key, population.kernel, points[index], num_features=_ROWS)
+        copies = np.eye(len(w))[index] / size(np.maximum(w * n, 1))
+        sums = trials.normals(key, _ROWS, n, dtype) @ copies
+        exact = sums @ (np.sqrt(w)[:, None] * K) @ (w[:, None] * K) / np.sqrt(_ROWS)
+        sections = rkhs.section(population.kernel, points)
+        orthonormal = (copies.T @ copies, np.diag(np.sign(w)))
+        return _errors((phi(points).T, exact), (phi.embed(sections).T, exact), orthonormal)
 
-
-def _three_atoms() -> tuple[Setting, ...]:
-    arrays = {"points": _ATOMS, "weights": _WEIGHTS, "f": _F, "features": np.linalg.cholesky(_GRAM)}
-    dtype = jax.dtypes.canonicalize_dtype(float)
-    population: dict[str, Any] = {k: jnp.asarray(v, dtype) for k, v in arrays.items()}
-    return (Setting("3 atoms, n=4, d=2", {**population, "kernel": kernels.Gaussian(1.0)}),)
-
-
-def _shortcut_literal() -> Check:
-    atoms = _three_atoms()
-    one_key = Law(controls.same_key(_literal_square), _shortcut_cdf)
-    control = Control("every trial with one key", one_key, atoms, "reused key")
     return Check(
-        corrected=Form(Law(_literal_square, _shortcut_cdf), atoms), controls=(_single(_literal_square, atoms), control)
+        corrected=Form(holds(), scope.each),
+        controls=(Control("sums over counts", holds(lambda counts: counts), scope.each, "missing normalisation"),),
     )
 
 
-def _shortcut_counts() -> Check:
-    def without_adjoint(population: Mapping[str, Any]) -> dict[str, Any]:
-        return {**population, "features": population["features"].T}
+def _shortcut_counts(scope: Scope) -> Check:
+    @parametrized(Identity)
+    def holds(key: jax.Array, setting: Setting, exponent: float = 3.0, *, transposed: bool = False) -> np.ndarray:
+        """What trials do with shares and normal numbers, against landmarks one by one and dense matrices.
 
-    atoms, law = _three_atoms(), Law(_counted_square, _shortcut_cdf)
-    transposed = controls.changed(atoms, "transposed", data=without_adjoint)
-    control = Control("L' for L in K = L L'", law, transposed, "transpose for adjoint")
-    return Check(corrected=Form(law, atoms), controls=(_single(_counted_square, atoms), control))
+        Each landmark has an equal part of the normal number of its atom. Operators are applied to all atoms at once.
+        """
+        population = scope.population_of(setting)
+        arrays, rows, key_norm = population.arrays, population.features, jax.random.fold_in(key, 1)
+        index, w = _sample(key, population)
+        n, shares = len(index), real(w)
 
+        def applied(operator: op.Apply) -> np.ndarray:
+            return np.asarray(jax.vmap(operator)(arrays["features"]), float) @ rows.T
 
-def _single(trial: Any, atoms: tuple[Setting, ...]) -> Control:
-    def cdf(t: Any) -> Any:
-        return stats.chi2.cdf(np.asarray(t) * _ROWS / (_F @ _GRAM @ _F), _ROWS)
+        Z = trials.normals(key, _ROWS, len(w), shares.dtype)
+        listed = Z[:, index] / np.sqrt(n * w[index])
+        images = listed @ (rows @ rows.T)[np.ix_(index, index)] @ (rows[index] @ rows.T) / (n * np.sqrt(n * _ROWS))
+        directions = Z[:, : rows.shape[1]] * population.eigenvalues**1.5 @ rows.T / np.sqrt(_ROWS)
+        sample, sigma = (rows.T @ (weights[:, None] * rows) for weights in (w, population.weights))
+        cubes = [np.linalg.matrix_power(C, 3) for C in (sample, sigma)]
+        sketched = op.sketch(key, {**arrays, "features": arrays["features"].T} if transposed else arrays, shares, _ROWS)
+        cubed, exact = op.cube(op.covariance(arrays, shares)), op.exact_power(arrays, exponent)
+        difference = sample - sigma
+        numbers = (
+            (op.norm(op.difference(cubed, exact), arrays, key_norm), op_norm(cubes[0] - cubes[1])),
+            (op.hilbert_schmidt(arrays, shares - arrays["weights"]), np.linalg.norm(difference)),
+            (op.trace_cube(arrays, shares), np.trace(cubes[0])),
+        )
+        return _errors(
+            (applied(sketched), images.T @ images),
+            (applied(op.exact_sketch(key, arrays, _ROWS)), directions.T @ directions),
+            (applied(cubed), rows @ cubes[0] @ rows.T),
+            (applied(exact), rows @ cubes[1] @ rows.T),
+            *((left, np.asarray(right)) for left, right in numbers if right > 1e-9),
+        )
 
-    return Control("the law without Sigma_n^3", Law(trial, cdf), atoms, "wrong operator")
+    square = tuple(s for s in scope.varying if len(set(scope.population_of(s).features.shape)) == 1)
+    return Check(
+        corrected=Form(holds(), scope.each),
+        controls=(
+            Control("L' for L in K = L L'", holds(transposed=True), square[-1:], "transpose for adjoint"),
+            Control("Sigma^3.003 in place of Sigma^3", holds(3.003), scope.varying, "wrong power"),
+        ),
+    )

@@ -15,6 +15,22 @@ Arrays = Mapping[str, jax.Array]
 Numbers = Mapping[str, jax.Array]
 
 
+def normals(key: jax.Array, rows: int, columns: int, dtype: jnp.dtype) -> np.ndarray:
+    """Return the standard normal numbers of a draw, by JAX alone: row i depends on `fold_in(key, i)`."""
+    keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(rows))
+    return np.asarray(jax.vmap(lambda k: jax.random.normal(k, (columns,), dtype))(keys), float)
+
+
+def mean_product(Z: np.ndarray, images: jax.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean over normal Z (d, n) of images' images, (r, r), and by how much the images (d, r) are not Z B.
+
+    Only the second moments of Z enter the mean of B' Z' Z B, which is d B' B; B is what the drawn Z says, d > n.
+    """
+    drawn = np.asarray(images, float)
+    B = np.linalg.lstsq(Z, drawn)[0]
+    return len(Z) * B.T @ B, (Z @ B - drawn) / np.abs(drawn).max()
+
+
 def covariance_deviation(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
     """|Sigma_n - Sigma|_HS."""
     difference = op.shares(key, population, numbers["n"]) - population["weights"]

@@ -27,8 +27,6 @@ def test_the_law_of_a_pair_is_that_of_simulation(distance, rng):
     exact = laws.pair_cdf(distance, t, x)
     share = np.mean(ratios[:, None] <= x, axis=0)
     assert np.all(np.abs(share - exact) <= 5 * np.sqrt(exact * (1 - exact) / count) + 1e-5)
-    if distance == 2:  # where a claim uses it
-        assert np.max(np.abs(laws.interpolated_cdf(distance, t, x) - exact)) < 1e-4
     low, high = 0.5, 1.5
     outside = np.mean((ratios < low) | (ratios > high))
     assert abs(math.exp(laws.log_outside(distance, t, low, high)) - outside) < 5 * math.sqrt(outside / count) + 1e-4

@@ -1,0 +1,148 @@
+"""chen2016, Section 2 (ours): the frequencies that the library draws, for every kernel whose spectral law it knows.
+
+Every law is one of s z, z standard normal and s a function of an independent chi variable.
+"""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import stats
+
+from jaxkern import features, kernels
+from proofs_check.claim import Check, Control, Expectation, Form, Identity, Setting
+from proofs_check.papers.chen2016 import trials
+from proofs_check.papers.shared import as_residual, real
+
+DIM, ROWS, LENGTHSCALE = 8, 8, 1.5
+Array = np.ndarray
+
+
+class Spectrum(NamedTuple):
+    """A kernel, and how s comes from a chi variable of so many degrees: one for all coordinates, or one for each."""
+
+    kernel: Callable[[float], Any]
+    degrees: int
+    scale: Callable[[Array], Array]
+    sets: int = 1
+
+
+SPECTRA = {
+    "Gaussian": Spectrum(kernels.Gaussian, 0, np.ones_like),
+    "Exponential": Spectrum(kernels.Exponential, 1, lambda chi: 1 / chi),
+    "Matern32": Spectrum(kernels.Matern32, 3, lambda chi: math.sqrt(3) / chi),
+    "Matern52": Spectrum(kernels.Matern52, 5, lambda chi: math.sqrt(5) / chi),
+    "Laplacian": Spectrum(kernels.Laplacian, 1, lambda chi: 1 / chi, DIM),
+    "Cauchy": Spectrum(kernels.Cauchy, 2, np.asarray, DIM),
+}
+
+
+@functools.partial(jax.jit, static_argnames="columns")
+def _drawn(key: jax.Array, kernel: Any, X: jax.Array, columns: int) -> tuple[jax.Array, ...]:
+    """Return what the library draws, frequencies and shifts, its K(x_0, x), and the numbers behind the draws."""
+    options: dict[str, Any] = {"num_frequencies": ROWS, "dtype": X.dtype}
+    phi, psi = (draw(key, kernel, DIM, **options) for draw in (features.paired_fourier, features.shifted_fourier))
+    lengths = jnp.zeros((DIM, DIM), X.dtype)
+    if not isinstance(
+        kernel, kernels.Laplacian | kernels.Cauchy
+    ):  # one block of orthogonal ones, as long as those of phi
+        V = features.orthogonal_fourier(key, kernel, DIM, **options).frequencies
+        lengths = (V @ V.T - jnp.diag(jnp.sum(phi.frequencies**2, axis=1))) / (1 + jnp.max(phi.frequencies**2))
+
+    first, second = jax.random.split(key)
+    numbered = jax.vmap(lambda i: jax.random.fold_in(second, i))(jnp.arange(ROWS, dtype=jnp.uint32))
+    shifts = jax.vmap(lambda k: jax.random.uniform(k, (), X.dtype, 0, 2 * math.pi))(numbered)
+    values = jax.vmap(lambda x: kernel(X[0], x))(X[1:])
+    own, other = (trials.normals(k, ROWS, columns, X.dtype) for k in (key, first))
+    return phi.frequencies, own, psi.frequencies, other, psi.shifts, shifts, values, lengths
+
+
+def _frequencies(law: Spectrum, normals: Array) -> Array:
+    """Return s z (ROWS, DIM) from the normals of each row, first those of z and then those of chi."""
+    chi = np.linalg.norm(normals[:, DIM:].reshape(ROWS, law.sets, law.degrees), axis=2)
+    return normals[:, :DIM] * law.scale(chi)
+
+
+def _mixture(law: Spectrum, deltas: Array, more: int = 0) -> Array:
+    """Return K = E exp(-|s delta|^2 / 2) for deltas (n, DIM), by the trapezoidal rule for the log of chi."""
+    u = np.arange(-45, 4, 0.02)
+    weights = stats.chi.pdf(np.exp(u), max(law.degrees, 1) + more) * np.exp(u)
+    squared = np.sum(deltas**2, axis=1, keepdims=True) if law.sets == 1 else deltas**2
+    means = np.exp(-squared[..., None] * law.scale(np.exp(u)) ** 2 / 2) @ (weights / weights.sum())
+    return np.asarray(np.prod(means, axis=1))
+
+
+def drawn_features(
+    key: jax.Array, setting: Setting, *, stretched: float = 1.0, repeated: bool = False, more: int = 0
+) -> Array:
+    """Return differences of the library's draws, maps and kernel from their formulas in NumPy.
+
+    Sabotaged, the lengthscale is `stretched`, all frequencies are the first, or chi has `more` normals.
+    """
+    law, points = SPECTRA[setting.name], np.random.default_rng(11).standard_normal((6, DIM))
+    X, kernel = real(LENGTHSCALE * points), law.kernel(stretched * LENGTHSCALE)
+    found = _drawn(key, kernel, X, DIM + law.degrees * law.sets)
+    W, normals, V, others, shifts, uniforms, values, orthogonal = (np.asarray(v, float) for v in found)
+    if repeated:
+        W = W[:1]
+    errors = [W - _frequencies(law, normals), V - _frequencies(law, others), shifts - uniforms]
+    errors += [values - _mixture(law, points[1:] - points[0], more), orthogonal]
+    if setting.name == "Gaussian":  # the maps are the same for all
+        paired = features.PairedFourier(kernel, real(W))(X)
+        shifted = features.ShiftedFourier(kernel, real(V), real(shifts))(X)
+        phases, turned = points @ W.T, points @ V.T + shifts
+        errors += [paired - np.hstack([np.cos(phases), np.sin(phases)]) / math.sqrt(len(W))]
+        errors += [shifted - np.cos(turned) * math.sqrt(2 / ROWS)]
+    return as_residual(np.concatenate([np.ravel(error) for error in errors]))
+
+
+def drawn() -> Check:
+    """Return the check of the features that are drawn, number by number."""
+    settings = tuple(map(Setting, SPECTRA))
+    residual = functools.partial(functools.partial, drawn_features)
+    return Check(
+        corrected=Form(Identity(residual()), settings),
+        controls=(
+            Control("a lengthscale one per cent longer", Identity(residual(stretched=1.01)), settings, "wrong factor"),
+            Control("one frequency for all", Identity(residual(repeated=True)), settings, "reused key"),
+            Control("one normal more in chi", Identity(residual(more=1)), settings[1:], "wrong law"),
+        ),
+    )
+
+
+def means() -> Check:
+    """Return the check of the means of the features, over the coordinate directions."""
+
+    statement = Expectation(
+        trials.inner_product,
+        lambda s: s.numbers["K"],
+        lambda s: s.numbers["K"],
+        precision=0.02,
+        moment=lambda s: s.numbers["variance"] / s.shapes["rows"],
+    )
+
+    def setting(name: str, r: float, rows: int, stretched: float = 1.0, *, fast: bool = False) -> Setting:
+        law, points = SPECTRA[name], r * np.eye(DIM + 1, DIM)  # the last one is the origin
+        pair = real(LENGTHSCALE * points)
+        population = {"kernel": law.kernel(stretched * LENGTHSCALE), "pair": pair}
+        K, double, two = _mixture(law, np.stack([points[0], 2 * points[0], points[0] + points[1]])).tolist()
+        # Exact: cos w_1 has the variance (1 + K(2 delta)) / 2 - K^2, and with cos w_2 the covariance `two` - K^2.
+        variance = ((1 + double) / 2 - K**2) / DIM + (1 - 1 / DIM) * (two - K**2)
+        if fast:  # the mean of a block of DIM dependent frequencies varies no more than one of them
+            variance, name = DIM * ((1 + double) / 2 - K**2), f"Fastfood, {name}"
+        shapes = {"rows": rows, "fast": 1} if fast else {"rows": rows}
+        return Setting(f"{name}, r={r:g}, t={rows}", population, {"K": K, "variance": variance}, shapes)
+
+    # As many frequencies as show one per cent of the lengthscale, ten standard errors of 2,000 draws.
+    sizes = {"Exponential": (1.3, 600), "Matern32": (1.1, 200), "Matern52": (1.0, 160)}
+    sizes |= {"Laplacian": (0.8, 200), "Cauchy": (0.5, 100)}
+    settings = (*(setting(name, *size) for name, size in sizes.items()), setting("Gaussian", 1.0, 1600, fast=True))
+    longer = (setting("Matern52", 1.0, 160, stretched=1.01),)
+    return Check(
+        corrected=Form(statement, settings),
+        controls=(Control("a lengthscale one per cent longer", statement, longer, "wrong factor"),),
+    )

@@ -1,0 +1,1 @@
+"""Studies of the checks themselves: what would a run have seen?"""

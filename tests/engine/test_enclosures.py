@@ -1,0 +1,96 @@
+"""Enclosures hold what they enclose, prove what is true over a whole box, and never what is false."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from proofs_check.engine import enclosures
+from proofs_check.engine.enclosures import at_most, ball, balls, equal, prove, together
+
+pytest.importorskip("flint")
+mpmath = pytest.importorskip("mpmath")
+
+
+def holds(ball, value):
+    """Whether a ball holds a number of mpmath, and is narrow."""
+    value = mpmath.mpf(value)
+    low, high = (mpmath.mpf(end.str(60, radius=False)) for end in (ball.lower(), ball.upper()))
+    slack = abs(value) * mpmath.mpf(10) ** -45
+    return low - slack <= value <= high + slack and high - low <= abs(value) * mpmath.mpf(10) ** -20
+
+
+def test_numbers_become_balls_exactly():
+    with enclosures.precision(128):
+        assert ball(0.1) == ball(Fraction(0.1)) != ball("0.1") and ball(Fraction(1, 10)).overlaps(ball("0.1"))
+    grid = balls(np.array([[0.5, 3], [-1, 2**60]]))
+    assert grid.shape == (2, 2) and grid[1, 1] == 2**60 and balls(np.float64(2.0)) == 2
+
+
+@mpmath.workdps(50)
+def test_tails_hold_what_mpmath_says():
+    with enclosures.precision(192):
+        for x in (-3.0, 0.1, 40.0):
+            assert holds(enclosures.normal_tail(x), mpmath.erfc(mpmath.mpf(x) / mpmath.sqrt(2)) / 2)
+        for x, k in ((0.001, 7), (5.0, 2), (900.0, 31)):
+            upper = mpmath.gammainc(mpmath.mpf(k) / 2, mpmath.mpf(x) / 2, regularized=True)
+            lower = mpmath.gammainc(mpmath.mpf(k) / 2, 0, mpmath.mpf(x) / 2, regularized=True)
+            assert holds(enclosures.chi_square_tail(x, k), upper) and holds(enclosures.chi_square_below(x, k), lower)
+        p = Fraction(3, 7)
+        for count in range(12):
+            chance = sum(math.comb(10, i) * p**i * (1 - p) ** (10 - i) for i in range(count, 11))
+            tail = enclosures.binomial_tail(count, 10, p)
+            assert holds(tail, mpmath.mpf(chance.numerator) / chance.denominator)
+
+
+@mpmath.workdps(50)
+def test_spectra_hold_what_mpmath_says():
+    A = np.random.default_rng(0).normal(size=(6, 4)) * 10.0 ** np.arange(0, -8, -2)
+    A[:, 3] = A[:, 2]  # singular, with a value that is exactly zero
+    values = enclosures.singular_values(A)
+    exact = mpmath.svd_r(mpmath.matrix(A.tolist()), compute_uv=False)
+    assert all(x.lower() <= ball(str(y)) <= x.upper() for x, y in zip(values[:3], exact, strict=False))
+    assert values[3].contains(0) and all(float(x.rad()) < 1e-13 for x in values)
+    spectral, frobenius = enclosures.norms(A)
+    assert spectral.overlaps(values[0]) and abs(float(frobenius) - np.linalg.norm(A)) < 1e-13
+    gram = enclosures.eigenvalues(balls(A).T @ balls(A))
+    assert all(x.overlaps(y * y) for x, y in zip(gram[::-1], values, strict=True))
+    with pytest.raises(ValueError, match="symmetric"):
+        enclosures.eigenvalues(A[:4])
+
+
+def test_two_sides_are_decided_only_where_they_are_apart():
+    third = Fraction(1, 3)
+    assert at_most(lambda: (third, ball(third) + ball("1e-300"))).holds  # at the third precision
+    verdict = at_most(lambda: (ball(2).sqrt(), Fraction(14142135623730950, 10**16)), "the square root")
+    assert not verdict.holds and verdict.digits >= 10 and "the square root" in verdict.because
+    for decide in (at_most, equal):
+        with pytest.raises(ArithmeticError, match="cannot be told apart"):
+            decide(lambda: (ball(2).sqrt() ** 2, 2))
+    assert equal(lambda: (2, 2)).holds and not equal(lambda: (ball(2).sqrt(), 1.5)).holds
+    both = together([at_most(lambda: (1, 2)), verdict])
+    assert not both.holds and both.because.startswith(verdict.because)
+    assert together([at_most(lambda: (1, 2))] * 3).holds
+
+
+def test_a_true_inequality_is_proved_and_a_slightly_false_one_is_not():
+    def taylor(size):
+        return lambda x: 1 - x * x / 2 + x * x * x * x / size - x.cos()
+
+    assert prove(taylor(24), [(0, 3)], zeros={0: (0, 6)}).holds
+    assert not prove(taylor(24.5), [(0, 3)], zeros={0: (0, 4)}).holds
+    assert prove(lambda x: (x.exp() + (-x).exp()) / 2 - x.cos(), [(-2, 3)], zeros={0: (0, 2)}).holds
+    assert prove(lambda x: x - x.sin(), [(-2, 0)], zeros={0: (0, 3)}).holds is False
+    assert prove(lambda x: x.sin() - x, [(-2, 0)], zeros={0: (0, 3)}).holds  # odd order, the upper end
+
+    def norm(least):
+        return lambda x, y: x * x + y * y - x * y - least
+
+    assert prove(norm(ball("-1e-3")), [(-1, 1), (-1, 2)]).holds
+    assert not prove(norm(ball("1e-3")), [(-1, 1), (-1, 2)]).holds
+    with pytest.raises(ArithmeticError, match="not decided"):
+        prove(norm(0), [(-1, 1), (-1, 1)], pieces=500)
+    assert prove(lambda x, y: (x * y).exp() - 1 - x * y, [(0, 1), ("0.5", 3)], zeros={0: (0, 2)}).holds
+    with pytest.raises(ValueError, match="even order"):
+        prove(lambda x: x - x.sin(), [(-1, 1)], zeros={0: (0, 3)})
