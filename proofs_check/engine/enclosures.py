@@ -233,7 +233,7 @@ def eigenvalues(matrix: Any) -> np.ndarray:
         raise ArithmeticError("NumPy's eigenvectors are not close to orthonormal")
     spread = _frobenius(B - np.diag(np.diag(B))).abs_upper()
     around = (1 + d).union(1 - d)
-    found = sorted(np.diag(B), key=lambda x: float(x.mid()))
+    found = sorted(np.diag(B), key=lambda x: x.mid())
     return np.array([x + arb(0, spread) for x in found], dtype=object) / around
 
 

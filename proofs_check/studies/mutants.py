@@ -68,15 +68,15 @@ def wrong_one(mutant: Mutant) -> Any:
     return functools.wraps(right)(make(right, mutant))
 
 
-def plant(mutant: Mutant) -> None:
-    """Put the wrong attribute in the place of the right one, and in every module that has imported it."""
-    (owner, name), wrong = resolve(mutant.target), wrong_one(mutant)
+def put(mutant: Mutant, other: Any) -> None:
+    """Put another attribute in the place of the one that a mutant changes, and in every module that has imported it."""
+    owner, name = resolve(mutant.target)
     right = getattr(owner, name)
-    setattr(owner, name, wrong)
+    setattr(owner, name, other)
     if not (inspect.isclass(owner) or mutant.local):
         for module in [m for key, m in sys.modules.items() if key.startswith(("jaxkern", "proofs_check", "jax."))]:
             for key in [key for key, value in vars(module).items() if value is right]:
-                setattr(module, key, wrong)
+                setattr(module, key, other)
 
 
 def _after(change: Callable[..., Any]) -> Callable[[Any, Mutant], Any]:

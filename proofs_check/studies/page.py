@@ -22,7 +22,7 @@ def group_of(mutant: Mutant, found: Found) -> str:
     """Return what a mutant makes wrong; a bound is still true if no slack of the claims that use it is below 1."""
     if not mutant.is_bound:
         return "the library"
-    return "bounds made false" if found["caught"] or found["slack"] < 1 else "bounds still true"
+    return "bounds made false" if found["caught"] or found["slack"] < 1 - 1e-6 else "bounds still true"
 
 
 def tables(results: Mapping[str, Found]) -> str:

@@ -8,7 +8,6 @@ long each took.
 
 import functools
 import gc
-import inspect
 import json
 import math
 import subprocess
@@ -28,7 +27,7 @@ from proofs_check.engine.draws import QUICK
 from proofs_check.engine.result import ClaimResult
 from proofs_check.engine.work import FAMILY_ALPHA, Options, Work, share
 from proofs_check.studies import pins
-from proofs_check.studies.mutants import Mutant, mutants, plant, resolve
+from proofs_check.studies.mutants import Mutant, mutants, put, resolve, wrong_one
 
 RESULTS = "power.jsonl"
 PATHS = Path(str(resources.files("proofs_check.studies").joinpath("paths.json")))
@@ -55,37 +54,22 @@ def run_alone(name: str, alpha: float) -> ClaimResult:
 
 def record() -> None:
     """Write down for each claim of the default run which targets it executes, whether it is fine, and its seconds."""
-    alpha, codes = level(), _codes()
-    lines = []
+    alpha, seen, lines = level(), set[str](), []
+    by_target = {mutant.target: mutant for mutant in sorted(mutants(), key=lambda mutant: mutant.local)}
+    for target, mutant in by_target.items():
+        right = getattr(*resolve(target))
+        put(mutant, _noticed(right, target, seen))
     for name in default_claims():
         _forget()
-        seen: set[str] = set()
-
-        def look(frame: Any, event: str, _: Any, seen: set[str] = seen) -> None:
-            if event == "call":
-                for owner, target in codes.get(frame.f_code, ()):
-                    if owner is None or isinstance(frame.f_locals.get("self"), owner):
-                        seen.add(target)
-
+        seen.clear()
         start = time.process_time()
-        sys.setprofile(look)
-        try:
-            fine = run_alone(name, alpha).as_expected
-        finally:
-            sys.setprofile(None)
-        seconds = round(time.process_time() - start, 2)
+        fine, seconds = run_alone(name, alpha).as_expected, round(time.process_time() - start, 2)
         lines.append(json.dumps({name: {"as_expected": fine, "seconds": seconds, "targets": sorted(seen)}})[1:-1])
     files.write(PATHS, "{\n" + ",\n".join(lines) + "\n}\n")
 
 
-def _codes() -> dict[Any, list[tuple[Any, str]]]:
-    """Return the targets by their code, with the class of which `self` must be."""
-    codes: dict[Any, list[tuple[Any, str]]] = {}
-    for target in {mutant.target for mutant in mutants()}:
-        owner, name = resolve(target)
-        code = inspect.unwrap(getattr(owner, name)).__code__
-        codes.setdefault(code, []).append((owner if inspect.isclass(owner) else None, target))
-    return codes
+def _noticed(right: Any, target: str, seen: set[str]) -> Any:
+    return functools.wraps(right)(lambda *args, **given: (seen.add(target), right(*args, **given))[1])
 
 
 def _forget() -> None:
@@ -112,7 +96,7 @@ def trial(label: str, alpha: float, *, every: bool = False) -> dict[str, Any]:
     """
     (mutant,) = (each for each in mutants() if each.label == label)
     claims, caught, slack = path_of(mutant), {}, math.inf
-    plant(mutant)
+    put(mutant, wrong_one(mutant))
     for name in claims:
         try:
             result = run_alone(name, alpha)

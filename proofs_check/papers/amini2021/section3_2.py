@@ -62,12 +62,12 @@ def _clustered(model: trials.Model, deltas: tuple[float, ...]) -> tuple[Setting,
 
 
 def _theorem_3(scope: places.Scope) -> Check:
-    n, d = 64, 64
+    n, d = places.SPHERE_POINTS, places.SPHERE_DIM
     labels = np.arange(n) % 2
 
     def model(noise: float) -> trials.Model:
-        points = trials.gaussian(f"two points, noise {noise:g}", trials.two_centres(n, d, 5.0), noise)
-        return dataclasses.replace(points, extra={"labels": labels})
+        name, means = f"two points, noise {noise:g}", trials.two_centres(n, d, 5.0)
+        return dataclasses.replace(trials.distances(name, means, noise / math.sqrt(d), d), extra={"labels": labels})
 
     claimed = model(0.1)
 
@@ -84,34 +84,32 @@ def _theorem_3(scope: places.Scope) -> Check:
 
         return Tail(trials.misclassified, bound, lambda setting: 0.5)
 
-    settings, noisy = _clustered(claimed, scope.deltas), _clustered(model(6.0), scope.deltas)
+    settings, noisy = _clustered(claimed, scope.deltas), _clustered(model(30.0), scope.deltas)
     control = Tail(trials.misclassified, tail(False).bound)
     return Check(
         printed=Form(tail(True), settings),
         corrected=Form(tail(False), settings),
-        controls=(Control("sixty times the noise", control, noisy, "wrong law"),),
+        controls=(Control("three hundred times the noise", control, noisy, "wrong law"),),
     )
 
 
 def _operator(scope: places.Scope) -> Check:
     n, labels = places.SPHERE_POINTS, np.arange(places.SPHERE_POINTS) % 2
-    claimed = [places.distances_on_spheres((1.0, 10.0), noise, places.SPHERE_DIM) for noise in (0.2, 0.5)]
+    claimed = places.distances_on_spheres((1.0, 10.0), 0.5, places.SPHERE_DIM)
 
     @functools.cache
-    def separations(model: trials.Model) -> dict[str, float]:
-        parameters = places.blocks(model.arrays["mean"], labels, off_diagonal=True)
-        mean, psi = np.asarray(model.arrays["mean"], np.float64), np.asarray(parameters.psi, np.float64)
+    def separations() -> dict[str, float]:
+        parameters = places.blocks(claimed.arrays["mean"], labels, off_diagonal=True)
+        mean, psi = np.asarray(claimed.arrays["mean"], np.float64), np.asarray(parameters.psi, np.float64)
         gap = op_norm(mean - psi[labels][:, labels]) / n
         return {"gamma2": float(parameters.gamma2), "gamma_tilde2": float(parameters.gamma_tilde2), "mean_gap": gap}
 
     def bound(setting: Setting) -> Bound:
-        """Return the bound for the radii that are claimed and the noise of the setting."""
-        given = {name: setting.numbers[name] for name in ("lipschitz", "omega", "scale", "t")}
-        (model,) = (model for model in claimed if model.numbers["scale"] == given["scale"])
-        given |= separations(model)
+        """Return the bound for the radii that are claimed."""
+        given = {name: setting.numbers[name] for name in ("lipschitz", "omega", "scale", "t")} | separations()
         return concentration.misclassification_operator_distance(**given, num_clusters=2, num_points=n)
 
-    settings = tuple(setting for model in claimed for setting in _clustered(model, scope.deltas[:1]))
+    settings = _clustered(claimed, scope.deltas[:1])
     one_sphere = _clustered(places.distances_on_spheres((10.0, 10.0), 0.5, places.SPHERE_DIM), scope.deltas[:1])
     control = Tail(trials.misclassified, bound)
     return Check(

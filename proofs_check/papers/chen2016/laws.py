@@ -58,11 +58,6 @@ def chi_square_outside(t: float, low: float, high: float) -> float:
     return float(np.logaddexp(stats.chi2.logsf(t * high, t), stats.chi2.logcdf(t * low, t)))
 
 
-def log_chernoff(t: float, *levels: float) -> float:
-    """Return the log of the sum of Chernoff's bounds for chi2_t / t beyond each of the levels."""
-    return float(special.logsumexp([-t * (x - 1 - math.log(x)) / 2 for x in levels]))
-
-
 def _same(kernel: Any) -> Any:
     return kernel
 

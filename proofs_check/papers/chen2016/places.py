@@ -202,18 +202,16 @@ def pair_tail(
     return Exact(probability)
 
 
-def chi_square_tail(
-    bounds: Callable[..., Sequence[Bound]], interval: Callable[[float], tuple[float, float]], times: float = 1.0
-) -> Exact:
-    """Return the statement that chi2_t / t leaves the interval of eps no more often than the bounds of `times` t say.
+def chi_square_tail(bounds: Callable[..., Sequence[Bound]], times: float = 1.0, *, power: int = 2) -> Exact:
+    """Return the statement that chi2_t / t leaves (1 +- eps)^power no more often than the bounds of `times` t say.
 
-    It is the law of Dhat^2 / D^2 in the limit of small distances, where probabilities below e^-600 keep their digits.
+    It is the law of Dhat^2 / D^2 in the limit of small distances, and probabilities of e^-600 keep their digits.
     """
 
     def probability(setting: Setting) -> tuple[float, float]:
         t, eps = setting.numbers["t"], setting.numbers["eps"]
         claimed = log_failure(setting, bounds(eps=eps, num_frequencies=times * t))
-        return laws.chi_square_outside(t, *interval(eps)), claimed
+        return laws.chi_square_outside(t, (1 - eps) ** power, (1 + eps) ** power), claimed
 
     return Exact(probability)
 

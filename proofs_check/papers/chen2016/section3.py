@@ -6,7 +6,7 @@
 import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -220,44 +220,29 @@ def _chi_square() -> Check:
     )
 
 
-def _lemma_3_2(scope: places.Scope) -> Check:
-    def bound(*, distance: float = 0.0, as_printed: bool = False, **options: float) -> Bound:
-        return fourier.chi_square_mean(**options, as_printed=as_printed)
+def _mean_of_squares(bound: Callable[..., Bound], times: float = 1.0) -> Exact:
+    return places.chi_square_tail(lambda **options: [bound(**options)], times, power=1)
 
-    def statement(of: Callable[..., Bound], times: float = 1.0) -> Exact:
-        def probability(setting: Setting) -> tuple[float, float]:
-            t, eps = setting.numbers["t"], setting.numbers["eps"]
-            claimed = 1 - of(eps=eps, num_frequencies=times * t).probability
-            return chi_square_outside(t, 1 - eps, 1 + eps), math.log(claimed)
 
-        return Exact(probability)
+def _squares(bound: Callable[..., Bound], *logs: float) -> tuple[Setting, ...]:
+    return places.tiny(bound, (0.1, 0.5, 0.9), logs)
 
+
+def _lemma_3_2(scope: places.Scope, tiny: bool = False) -> Check:
+    logs = scope.logs if tiny else [-math.log(delta) for delta in scope.deltas]
+    bound = fourier.chi_square_mean
     printed = functools.partial(bound, as_printed=True)
-    errors = (0.1, 0.5, 0.9)
-    corrected = places.pair_settings(bound, (0.0,), errors, scope.deltas)
+    deep = _squares(bound, 600.0 if tiny else logs[0])
+    name, times = ("a hundredth more frequencies than there are", 1.01) if tiny else ("half of the frequencies", 2.0)
     return Check(
-        printed=Form(statement(printed), places.pair_settings(printed, (0.0,), errors, scope.deltas)),
-        corrected=Form(statement(bound), corrected),
-        controls=(Control("half of the frequencies", statement(bound, times=2), corrected, "wrong factor"),),
+        printed=Form(_mean_of_squares(printed), _squares(printed, *logs)),
+        corrected=Form(_mean_of_squares(bound), (*_squares(bound, *logs), *deep[: 3 * tiny])),
+        controls=(Control(name, _mean_of_squares(bound, times), deep, "wrong factor"),),
     )
 
 
 def _lemma_3_2_rare(scope: places.Scope) -> Check:
-    printed = functools.partial(fourier.chi_square_mean, as_printed=True)
-
-    def statement(bound: Callable[..., Bound], times: float = 1.0) -> Exact:
-        return places.chi_square_tail(lambda **n: [bound(**n)], lambda eps: (1 - eps, 1 + eps), times)
-
-    def settings(bound: Callable[..., Bound], logs: Sequence[float]) -> tuple[Setting, ...]:
-        return places.tiny(bound, (0.1, 0.5, 0.9), logs)
-
-    deep = settings(fourier.chi_square_mean, (600.0,))
-    more = statement(fourier.chi_square_mean, times=1.01)
-    return Check(
-        printed=Form(statement(printed), settings(printed, scope.logs)),
-        corrected=Form(statement(fourier.chi_square_mean), (*settings(fourier.chi_square_mean, scope.logs), *deep)),
-        controls=(Control("a hundredth more frequencies than there are", more, deep, "wrong factor"),),
-    )
+    return _lemma_3_2(scope, tiny=True)
 
 
 def _lemma_3_2_proof() -> Check:

@@ -14,7 +14,7 @@ from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
 from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers.chen2016 import places, trials
-from proofs_check.papers.chen2016.laws import chi_square_outside, log_chernoff, log_mgf, nodes
+from proofs_check.papers.chen2016.laws import chi_square_outside, log_mgf, nodes
 from proofs_check.papers.populations import Population
 from proofs_check.papers.shared import LOG2, always, as_residual, bound_of, lines
 
@@ -36,12 +36,18 @@ def _lemma_4_1() -> Check:
     def variance_only(*, s: float, distance: float) -> Bound:
         return always((s * math.expm1(-(distance**2) / 2)) ** 2, "s^2 mu^2")
 
+    def smaller(*, s: float, distance: float) -> Bound:
+        return always(0.99 * fourier.log_mgf(s=s, distance=distance).value, "a hundredth less")
+
     settings = tuple(Setting(f"r={r:g}", numbers={"r": r}) for r in (0.01, 0.1, 1.0, 2.0, 6.0))
     control = holds(variance_only, slopes)
     return Check(
         printed=Form(holds(functools.partial(fourier.log_mgf, as_printed=True), printed_slopes), settings[:3]),
         corrected=Form(holds(fourier.log_mgf, slopes), settings),
-        controls=(Control("the variance of chi-square alone", control, settings, "term left out"),),
+        controls=(
+            Control("the variance of chi-square alone", control, settings, "term left out"),
+            Control("a hundredth less", holds(smaller, slopes), settings, "wrong factor"),
+        ),
     )
 
 
@@ -115,7 +121,7 @@ def _lemma_4_2(scope: places.Scope) -> Check:
     bound = fourier.near_distance
     printed = functools.partial(bound, as_printed=True)
     errors, near = (0.1, 0.3), scope.distances((1e-3, 0.3, 1.0), 1e-6, 1.0)
-    settings = places.pair_settings(bound, scope.distances((1e-3, 0.3, 1.0, 3.0), 1e-6, 12.0), errors, scope.deltas)
+    settings = places.pair_settings(bound, scope.distances((1e-3, 0.3, 1.0), 1e-6, 12.0), errors, scope.deltas)
     half = places.pair_tail(bound, places.relative, times=2)
     nearest = places.pair_settings(bound, (1e-3, 0.3), errors, scope.deltas)
     return Check(
@@ -136,14 +142,13 @@ def _lemma_4_2_rare(scope: places.Scope) -> Check:
         pairs = (fourier.relative_distances, fourier.relative_distances_closed_form)
         return [near(**options), *(bound(num_points=2, **options) for bound in pairs)]
 
-    def statement(bounds: Callable[..., Sequence[Bound]], times: float = 1.0) -> Exact:
-        return places.chi_square_tail(bounds, lambda eps: ((1 - eps) ** 2, (1 + eps) ** 2), times)
-
     deep = places.tiny(near, eps, (600.0,))
-    more = statement(all_of_them, times=1.01)
+    more = places.chi_square_tail(all_of_them, 1.01)
     return Check(
-        printed=Form(statement(lambda **options: [printed(**options)]), places.tiny(printed, eps, scope.logs)),
-        corrected=Form(statement(all_of_them), (*places.tiny(near, eps, scope.logs), *deep)),
+        printed=Form(
+            places.chi_square_tail(lambda **options: [printed(**options)]), places.tiny(printed, eps, scope.logs)
+        ),
+        corrected=Form(places.chi_square_tail(all_of_them), (*places.tiny(near, eps, scope.logs), *deep)),
         controls=(Control("a hundredth more frequencies than there are", more, deep, "wrong factor"),),
     )
 
@@ -167,25 +172,23 @@ def _lemma_4_2_mean() -> Check:
 
 
 def _lemma_4_2_proof() -> Check:
-    def statement(log_claimed: Callable[[float, float, float], float]) -> Exact:
+    def statement(log_claimed: Callable[[float, float], float]) -> Exact:
         def probability(setting: Setting) -> tuple[float, float]:
-            eps, t, r = (setting.numbers[k] for k in ("eps", "t", "r"))
-            return chi_square_outside(t, 1 - eps, 1 + eps), log_claimed(eps, t, r)
+            eps, t = (setting.numbers[k] for k in ("eps", "t"))
+            return chi_square_outside(t, 1 - eps, 1 + eps), LOG2 - log_claimed(eps, t)
 
         return Exact(probability)
-
-    def printed(eps: float, t: float, r: float) -> float:
-        ratio = -math.expm1(-(r**2) / 2) / r**2  # E X / |Delta|^2
-        return LOG2 - min(t * eps**2 * ratio**2, t * eps * ratio / 4)
 
     settings = tuple(
         Setting(f"t={t:g}, eps={eps:g}, |Delta| to 0", numbers={"t": t, "eps": eps, "r": 1e-4})
         for t, eps in ((400.0, 0.5), (1000.0, 0.5), (20_000.0, 0.2))
     )
-    squares = statement(lambda eps, t, r: LOG2 - t * eps**2 / 4)
+    squares = statement(lambda eps, t: t * eps**2 / 4)
+    corrected = places.chi_square_tail(lambda **options: [fourier.chi_square_mean(**options)], power=1)
     return Check(
-        printed=Form(statement(printed), settings),
-        corrected=Form(statement(lambda eps, t, r: log_chernoff(t, 1 + eps, 1 - eps)), settings),
+        # E X / |Delta|^2 is 1/2 in the limit.
+        printed=Form(statement(lambda eps, t: min(t * eps**2 / 4, t * eps / 8)), settings),
+        corrected=Form(corrected, settings),
         controls=(Control("the exponent of the lower tail for both", squares, settings, "wrong power"),),
     )
 

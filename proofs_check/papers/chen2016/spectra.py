@@ -5,7 +5,7 @@ Every law is one of s z, z standard normal and s a function of an independent ch
 
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -23,38 +23,21 @@ Array = np.ndarray
 
 
 class Spectrum(NamedTuple):
-    """How s comes from a chi variable, one for all coordinates or one for each, and the kernel of differences."""
+    """A kernel, and how s comes from a chi variable of so many degrees: one for all coordinates, or one for each."""
 
     kernel: Callable[[float], Any]
     degrees: int
     scale: Callable[[Array], Array]
-    shared: bool
-    value: Callable[[Array], Array]
+    sets: int = 1
 
 
-def _student(degrees: int) -> Callable[[Array], Array]:
-    return lambda chi: math.sqrt(degrees) / chi
-
-
-def _matern(degrees: int) -> Callable[[Array], Array]:
-    def value(delta: Array) -> Array:
-        a = math.sqrt(degrees) * np.linalg.norm(delta, axis=-1)
-        return np.exp(-a) * {1: 1, 3: 1 + a, 5: 1 + a + a**2 / 3}[degrees]
-
-    return value
-
-
-def _exponential_of_sum(delta: Array) -> Array:
-    return np.exp(-np.sum(np.abs(delta), axis=-1))
-
-
-SPECTRA: Mapping[str, Spectrum] = {
-    "Gaussian": Spectrum(kernels.Gaussian, 0, np.ones_like, True, lambda d: np.exp(-np.sum(d**2, axis=-1) / 2)),
-    "Exponential": Spectrum(kernels.Exponential, 1, _student(1), True, _matern(1)),
-    "Matern32": Spectrum(kernels.Matern32, 3, _student(3), True, _matern(3)),
-    "Matern52": Spectrum(kernels.Matern52, 5, _student(5), True, _matern(5)),
-    "Laplacian": Spectrum(kernels.Laplacian, 1, _student(1), False, _exponential_of_sum),
-    "Cauchy": Spectrum(kernels.Cauchy, 2, np.asarray, False, lambda d: np.prod(1 / (1 + d**2), axis=-1)),
+SPECTRA = {
+    "Gaussian": Spectrum(kernels.Gaussian, 0, np.ones_like),
+    "Exponential": Spectrum(kernels.Exponential, 1, lambda chi: 1 / chi),
+    "Matern32": Spectrum(kernels.Matern32, 3, lambda chi: math.sqrt(3) / chi),
+    "Matern52": Spectrum(kernels.Matern52, 5, lambda chi: math.sqrt(5) / chi),
+    "Laplacian": Spectrum(kernels.Laplacian, 1, lambda chi: 1 / chi, DIM),
+    "Cauchy": Spectrum(kernels.Cauchy, 2, np.asarray, DIM),
 }
 
 
@@ -63,28 +46,32 @@ def _drawn(key: jax.Array, kernel: Any, X: jax.Array, columns: int) -> tuple[jax
     """Return what the library draws, frequencies and shifts, its K(x_0, x), and the numbers behind the draws."""
     options: dict[str, Any] = {"num_frequencies": ROWS, "dtype": X.dtype}
     phi, psi = (draw(key, kernel, DIM, **options) for draw in (features.paired_fourier, features.shifted_fourier))
+    lengths = jnp.zeros((DIM, DIM), X.dtype)
+    if not isinstance(
+        kernel, kernels.Laplacian | kernels.Cauchy
+    ):  # one block of orthogonal ones, as long as those of phi
+        V = features.orthogonal_fourier(key, kernel, DIM, **options).frequencies
+        lengths = (V @ V.T - jnp.diag(jnp.sum(phi.frequencies**2, axis=1))) / (1 + jnp.max(phi.frequencies**2))
 
     first, second = jax.random.split(key)
     numbered = jax.vmap(lambda i: jax.random.fold_in(second, i))(jnp.arange(ROWS, dtype=jnp.uint32))
     shifts = jax.vmap(lambda k: jax.random.uniform(k, (), X.dtype, 0, 2 * math.pi))(numbered)
     values = jax.vmap(lambda x: kernel(X[0], x))(X[1:])
     own, other = (trials.normals(k, ROWS, columns, X.dtype) for k in (key, first))
-    return phi.frequencies, own, psi.frequencies, other, psi.shifts, shifts, values
+    return phi.frequencies, own, psi.frequencies, other, psi.shifts, shifts, values, lengths
 
 
 def _frequencies(law: Spectrum, normals: Array) -> Array:
     """Return s z (ROWS, DIM) from the normals of each row, first those of z and then those of chi."""
-    chi = (
-        np.linalg.norm(normals[:, DIM:].reshape(ROWS, -1, law.degrees or 1), axis=2) if law.degrees else np.ones((1, 1))
-    )
+    chi = np.linalg.norm(normals[:, DIM:].reshape(ROWS, law.sets, law.degrees), axis=2)
     return normals[:, :DIM] * law.scale(chi)
 
 
-def _mixture(law: Spectrum, deltas: Array, more: int) -> Array:
-    """Return E exp(-|s delta|^2 / 2) for deltas (n, DIM), by the trapezoidal rule for the log of chi."""
+def _mixture(law: Spectrum, deltas: Array, more: int = 0) -> Array:
+    """Return K = E exp(-|s delta|^2 / 2) for deltas (n, DIM), by the trapezoidal rule for the log of chi."""
     u = np.arange(-45, 4, 0.02)
     weights = stats.chi.pdf(np.exp(u), max(law.degrees, 1) + more) * np.exp(u)
-    squared = np.sum(deltas**2, axis=1, keepdims=True) if law.shared else deltas**2
+    squared = np.sum(deltas**2, axis=1, keepdims=True) if law.sets == 1 else deltas**2
     means = np.exp(-squared[..., None] * law.scale(np.exp(u)) ** 2 / 2) @ (weights / weights.sum())
     return np.asarray(np.prod(means, axis=1))
 
@@ -98,13 +85,12 @@ def drawn_features(
     """
     law, points = SPECTRA[setting.name], np.random.default_rng(11).standard_normal((6, DIM))
     X, kernel = real(LENGTHSCALE * points), law.kernel(stretched * LENGTHSCALE)
-    found = _drawn(key, kernel, X, DIM + law.degrees * (1 if law.shared else DIM))
-    W, normals, V, others, shifts, uniforms, values = (np.asarray(v, float) for v in found)
+    found = _drawn(key, kernel, X, DIM + law.degrees * law.sets)
+    W, normals, V, others, shifts, uniforms, values, orthogonal = (np.asarray(v, float) for v in found)
     if repeated:
         W = W[:1]
-    deltas = points[1:] - points[0]
     errors = [W - _frequencies(law, normals), V - _frequencies(law, others), shifts - uniforms]
-    errors += [values - law.value(deltas), values - _mixture(law, deltas, more)]
+    errors += [values - _mixture(law, points[1:] - points[0], more), orthogonal]
     if setting.name == "Gaussian":  # the maps are the same for all
         paired = features.PairedFourier(kernel, real(W))(X)
         shifted = features.ShiftedFourier(kernel, real(V), real(shifts))(X)
@@ -131,24 +117,22 @@ def drawn() -> Check:
 def means() -> Check:
     """Return the check of the means of the features, over the coordinate directions."""
 
-    def moment(setting: Setting) -> float:
-        """Exact: cos w_1 has the variance (1 + K(2 delta)) / 2 - K^2, and with cos w_2 the covariance K_2 - K^2."""
-        K, r = SPECTRA[setting.name.split(",")[0]].value, setting.numbers["r"]
-        one, two = np.eye(DIM)[0], np.eye(DIM)[1]
-        square = K(r * one) ** 2
-        own, shared = (1 + K(2 * r * one)) / 2 - square, K(r * (one + two)) - square
-        return float(own / DIM + (1 - 1 / DIM) * shared) / setting.shapes["rows"]
-
     statement = Expectation(
-        trials.inner_product, lambda s: s.numbers["K"], lambda s: s.numbers["K"], precision=0.02, moment=moment
+        trials.inner_product,
+        lambda s: s.numbers["K"],
+        lambda s: s.numbers["K"],
+        precision=0.02,
+        moment=lambda s: s.numbers["variance"] / s.shapes["rows"],
     )
 
     def setting(name: str, r: float, rows: int, stretched: float = 1.0) -> Setting:
-        law = SPECTRA[name]
-        points = LENGTHSCALE * r * np.eye(DIM + 1, DIM)  # the last one is the origin
-        population = {"kernel": law.kernel(stretched * LENGTHSCALE), "pair": real(points)}
-        numbers = {"K": float(law.value(r * np.eye(DIM)[0])), "r": r}
-        return Setting(f"{name}, r={r:g}, t={rows}", population, numbers, {"rows": rows})
+        law, points = SPECTRA[name], r * np.eye(DIM + 1, DIM)  # the last one is the origin
+        pair = real(LENGTHSCALE * points)
+        population = {"kernel": law.kernel(stretched * LENGTHSCALE), "pair": pair}
+        K, double, two = _mixture(law, np.stack([points[0], 2 * points[0], points[0] + points[1]])).tolist()
+        # Exact: cos w_1 has the variance (1 + K(2 delta)) / 2 - K^2, and with cos w_2 the covariance `two` - K^2.
+        variance = ((1 + double) / 2 - K**2) / DIM + (1 - 1 / DIM) * (two - K**2)
+        return Setting(f"{name}, r={r:g}, t={rows}", population, {"K": K, "variance": variance}, {"rows": rows})
 
     # As many frequencies as show one per cent of the lengthscale, ten standard errors of 2,000 draws.
     sizes = {"Exponential": (1.3, 600), "Matern32": (1.1, 200), "Matern52": (1.0, 160)}

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxkern import features, kernels, landmarks
+from jaxkern import features, kernels, landmarks, rkhs
 from jaxkern.bounds import Bound, streaming
 from proofs_check.claim import Check, Control, Exact, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers import flops
@@ -95,6 +95,38 @@ def _nystrom_map() -> Check:
             Control("features times 1.005", residual(scale=1.005), settings[:1], "wrong factor"),
             Control("landmarks drawn with replacement", residual(replace=True), settings[:1], "wrong law"),
         ),
+    )
+
+
+def _principal_components() -> Check:
+    @parametrized(Identity)
+    def residual(key: jax.Array, setting: Setting, scale: float = 1.0) -> np.ndarray:
+        """Compare eigenvalues, the best rank-k approximation by features of X, and the effective rank with NumPy's."""
+        X, k = setting.data, setting.shapes["rank"]
+        points = np.asarray(X, np.float64)
+        G = np.exp(-np.sum((points[:, None] - points) ** 2, axis=2) / 8)
+        H = np.eye(len(X)) - 1 / len(X)
+        exact = features.kernel_pca(kernels.Gaussian(2.0), X, num_components=k)
+        phi = features.paired_fourier(key, kernels.Gaussian(2.0), X.shape[1], num_frequencies=20, dtype=X.dtype)
+        sketched = features.random_feature_pca(phi, X, num_components=k)
+        F = np.asarray(phi(X), np.float64)
+        errors = []
+        for fitted, gram, size in ((exact, G, 1), (sketched, F @ F.T, len(X))):
+            values, vectors = np.linalg.eigh(H @ gram @ H)
+            best = (vectors[:, -k:] * values[-k:]) @ vectors[:, -k:].T
+            Z = scale * np.asarray(fitted(X), np.float64)
+            errors += [Z @ Z.T - best, np.asarray(fitted.eigenvalues) * size - values[: -k - 1 : -1]]
+        spectrum = rkhs.Covariance(kernels.Gaussian(2.0), X)
+        ranks = [float(spectrum.effective_rank(power)) for power in (1, 3)]
+        own = np.linalg.eigvalsh(G)
+        errors += [np.array([r * own[-1] ** p / np.sum(own**p) - 1 for r, p in zip(ranks, (1, 3), strict=True)])]
+        return as_residual(np.concatenate([np.ravel(error) for error in errors]))
+
+    points = real(np.random.default_rng(17).standard_normal((32, 6)))
+    settings = (Setting("normal points, n=32, d=6, k=4", points, shapes={"rank": 4}),)
+    return Check(
+        corrected=Form(residual(), settings),
+        controls=(Control("features times 1.005", residual(scale=1.005), settings, "wrong factor"),),
     )
 
 
