@@ -75,4 +75,4 @@ def test_what_is_false_is_not_proved():
     assert tail <= right and tail > right * right / 2
     assert returned([0, 0, 1, 1, *[2] * 3], 4) == {0, 1}
     with pytest.raises(ArithmeticError):
-        _two_clusters(1, 2, 0)(400, *map(ball, (4.0, 0.854, 0.854)))
+        _two_clusters((1, 2, 0), 400, *map(ball, (4.0, 0.854, 0.854)))

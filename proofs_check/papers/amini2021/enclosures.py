@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from proofs_check.claim import Enclosed
 from proofs_check.engine import enclosures
-from proofs_check.engine.enclosures import Ball, Enclosed, at_most, ball, binomial_tail, each, equal, normal_tail, prove
+from proofs_check.engine.enclosures import Ball, at_most, ball, binomial_tail, each, equal, normal_tail, prove
 from proofs_check.papers.shared import everywhere
 
 HALF = Q(1, 2)
@@ -114,16 +115,12 @@ b1 = partial(equal, lambda: (-3 * _root(Q(13, 20)) / 10, -15 * _root(Q(13, 20)) 
 # Probabilities, and what they are claimed to be at most, at the settings of the checks.
 
 
-def _split(multiple: int) -> Any:
+def _split(multiple: int, m: Ball, s: Ball) -> tuple[Any, Any]:
     """w in {-m, 0, m} with variance one, A = 1: P(|Y + 2 T| >= multiple s), and P(|Y| >= s) + P(|T| >= s)."""
-
-    def sides(m: Ball, s: Ball) -> tuple[Any, Any]:
-        p = 1 / (2 * m * m)
-        law = [(w * w - 1, 0.9 * s / m * w, chance) for w, chance in ((-m, p), (0, 1 - 2 * p), (m, p))]
-        right = sum(chance * ((abs(y) >= s) + (abs(t) >= s)) for y, t, chance in law)
-        return sum(chance * (abs(y + 2 * t) >= multiple * s) for y, t, chance in law), right
-
-    return sides
+    p = 1 / (2 * m * m)
+    law = [(w * w - 1, 0.9 * s / m * w, chance) for w, chance in ((-m, p), (0, 1 - 2 * p), (m, p))]
+    right = sum(chance * ((abs(y) >= s) + (abs(t) >= s)) for y, t, chance in law)
+    return sum(chance * (abs(y + 2 * t) >= multiple * s) for y, t, chance in law), right
 
 
 def _smirnov(m: int, log: Ball) -> tuple[Ball, Ball]:
@@ -159,15 +156,11 @@ def _lem3(d: int, size: Ball, tau: Ball) -> tuple[Ball, Ball]:
     return total, 2 * (-tau).exp()
 
 
-def _lem5(long: Callable[[Ball, Ball], Ball]) -> Any:
+def _lem5(long: Callable[[Ball, Ball], Ball], t: Ball) -> tuple[Ball, Ball]:
     """X + 1 exponential, alpha = 2, v^2 = 8 (ln 2 - 1/2): the exponent t^2 / 2 v^2 up to v^2 / 2, and a long one."""
-
-    def sides(t: Ball) -> tuple[Ball, Ball]:
-        v2 = 8 * _log(2) - 4
-        exponent = t * t / (2 * v2) if t <= v2 / 2 else long(t, v2)
-        return (-1 - t).exp() + (1 - (t - 1).exp() if t < 1 else 0), 2 * (-exponent).exp()
-
-    return sides
+    v2 = 8 * _log(2) - 4
+    exponent = t * t / (2 * v2) if t <= v2 / 2 else long(t, v2)
+    return (-1 - t).exp() + (1 - (t - 1).exp() if t < 1 else 0), 2 * (-exponent).exp()
 
 
 def _above(n: int, p: Any, level: Ball) -> Ball:
@@ -175,43 +168,40 @@ def _above(n: int, p: Any, level: Ball) -> Ball:
     return binomial_tail(int(level.lower().floor().unique_fmpz()) + 1, n, p)
 
 
-def _two_clusters(first: int, second: int, rest: int) -> Any:
+def _two_clusters(limits: tuple[int, int, int], m: int, t: Ball, p: Ball, q: Ball) -> tuple[Ball, Ball]:
     """Clusters of m signs, 1 with chances p and q, and the kernel y z: P(outside), and 16 exp(-t^2).
 
     At most the chance that a mean of signs is farther than 2 h from its own, where all within is inside: block means
     and variances or, where the first limit is above 15, gamma^2 and vbar^2, within limits of t / sqrt(m) + rest / m.
     """
-
-    def sides(m: int, t: Ball, p: Ball, q: Ball) -> tuple[Ball, Ball]:
-        unit, claimed, (y, z) = t / _root(m) + ball(rest) / m, 16 * (-t * t).exp(), (2 * p - 1, 2 * q - 1)
-        for h in (Q(9, 10) ** k for k in range(60)):
-            Y, Z = ((c - 2 * ball(h)).max(ball(-1)).union((c + 2 * ball(h)).min(ball(1))) for c in (y, z))
-            means = [(Y - y) * (Y + y), (Y - y) * Z + (Z - z) * y, (Z - z) * (Z + z)]
-            spreads = [-d * (2 * psi + d) for d, psi in zip(means, (y * y, y * z, z * z), strict=True)]
-            gaps = [(old - y * z, d - means[1]) for old, d in ((y * y, means[0]), (z * z, means[2]))]
-            if first > 15:
-                means = [sum(d * (2 * gap + d) for gap, d in gaps).min(ball(0)) / 2]
-                spreads = [((spreads[0] + 2 * spreads[1] + spreads[2]) / 4).max(ball(0))]
-            tails = sum((_above(m, c, m * (c + ball(h))) for c in (p, 1 - p, q, 1 - q)), start=ball(0))
-            inside = all(abs(d) <= first * unit for d in means) and all(abs(d) <= second * unit for d in spreads)
-            if inside and tails <= claimed:
-                return tails, claimed
-        raise ArithmeticError("no rectangle decides")
-
-    return sides
+    (first, second, rest), claimed = limits, 16 * (-t * t).exp()
+    unit, y, z = t / _root(m) + ball(rest) / m, 2 * p - 1, 2 * q - 1
+    for h in (Q(9, 10) ** k for k in range(60)):
+        Y, Z = ((c - 2 * ball(h)).max(ball(-1)).union((c + 2 * ball(h)).min(ball(1))) for c in (y, z))
+        means = [(Y - y) * (Y + y), (Y - y) * Z + (Z - z) * y, (Z - z) * (Z + z)]
+        spreads = [-d * (2 * psi + d) for d, psi in zip(means, (y * y, y * z, z * z), strict=True)]
+        gaps = [(old - y * z, d - means[1]) for old, d in ((y * y, means[0]), (z * z, means[2]))]
+        if first > 15:
+            means = [sum(d * (2 * gap + d) for gap, d in gaps).min(ball(0)) / 2]
+            spreads = [((spreads[0] + 2 * spreads[1] + spreads[2]) / 4).max(ball(0))]
+        tails = sum((_above(m, c, m * (c + ball(h))) for c in (p, 1 - p, q, 1 - q)), start=ball(0))
+        inside = all(abs(d) <= first * unit for d in means) and all(abs(d) <= second * unit for d in spreads)
+        if inside and tails <= claimed:
+            return tails, claimed
+    raise ArithmeticError("no rectangle decides")
 
 
-def _of_signs(over: Callable[[int], Q]) -> Any:
+def _of_signs(over: Callable[[int], Q], n: int, t: Ball) -> tuple[Ball, Ball]:
     """P(|mean of n signs| > t sqrt(over(n)))."""
-    return lambda n, t: (2 * _above(n, HALF, n * (1 + t * _root(over(n))) / 2), 2 * (-t * t).exp())
+    return 2 * _above(n, HALF, n * (1 + t * _root(over(n))) / 2), 2 * (-t * t).exp()
 
 
-def _display(more: int) -> Any:
+def _display(more: int, t: Ball, values: Ball) -> tuple[Ball, Ball]:
     """Two points of equally likely values, h = 1 where they agree and else -1: Psi is 0, or 1; t + more is allowed."""
-    return lambda t, values: (
-        (1 - 1 / values) * (1 - 2 / values > t + more) + 1 / values * (2 - 2 / values > t + more),
-        2 * (-t * t).exp(),
-    )
+    both = [
+        chance * (off > t + more) for chance, off in ((1 - 1 / values, 1 - 2 / values), (1 / values, 2 - 2 / values))
+    ]
+    return sum(both), 2 * (-t * t).exp()
 
 
 def _thm1_33(mean: Callable[[int], Ball]) -> Any:
@@ -245,14 +235,22 @@ thm5, lem3, eq29 = _at("thm5", corrected=_thm5), _at("lem3", corrected=_lem3), _
 prop1, prop1_any = _at("prop1", printed=_clipped), _at("prop1-any", corrected=_clipped)
 _any_n = _thm1_33(lambda n: (4 * (1 + _log(2)) * n * (n + 1)).sqrt())
 thm1_33_printed, thm1_33 = _at("thm1-33", printed=_thm1_33(lambda n: _root(8) * n), corrected=_any_n)
-prop2_printed, prop2 = _at("prop2", printed=_two_clusters(3, 9, 0), corrected=_two_clusters(2, 5, 1))
-eq30_printed, eq30 = _at("eq30", printed=_two_clusters(24, 9, 0), corrected=_two_clusters(16, 5, 1))
-_over_8, _over_4, _over_2 = map(_of_signs, (lambda n: Q(8, n), lambda n: Q(4, n - 1), lambda n: Q(2, n)))
+prop2_printed, prop2 = _at(
+    "prop2", printed=partial(_two_clusters, (3, 9, 0)), corrected=partial(_two_clusters, (2, 5, 1))
+)
+eq30_printed, eq30 = _at(
+    "eq30", printed=partial(_two_clusters, (24, 9, 0)), corrected=partial(_two_clusters, (16, 5, 1))
+)
+_over_8, _over_4, _over_2 = (
+    partial(_of_signs, x) for x in (lambda n: Q(8, n), lambda n: Q(4, n - 1), lambda n: Q(2, n))
+)
 u_statistic_printed, u_statistic = _at("u-statistic", printed=_over_8, corrected=_over_4)
 v_statistic_printed, v_statistic = _at("v-statistic", printed=_over_8, corrected=_over_2)
-prop2_display_printed, prop2_display = _at("prop2-display", printed=_display(0), corrected=_display(1))
-thm6_split_printed, thm6_split = _at("thm6-split", printed=_split(2), corrected=_split(3))
-_quarter, _best = _lem5(lambda t, v2: t / 4), _lem5(lambda t, v2: t / 2 - v2 / 8)
+prop2_display_printed, prop2_display = _at(
+    "prop2-display", printed=partial(_display, 0), corrected=partial(_display, 1)
+)
+thm6_split_printed, thm6_split = _at("thm6-split", printed=partial(_split, 2), corrected=partial(_split, 3))
+_quarter, _best = partial(_lem5, lambda t, v2: t / 4), partial(_lem5, lambda t, v2: t / 2 - v2 / 8)
 lem5_printed, lem5 = _at("lem5", printed=_quarter, corrected=_best)
 
 

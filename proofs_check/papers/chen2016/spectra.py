@@ -52,6 +52,11 @@ def _drawn(key: jax.Array, kernel: Any, X: jax.Array, columns: int) -> tuple[jax
     ):  # one block of orthogonal ones, as long as those of phi
         V = features.orthogonal_fourier(key, kernel, DIM, **options).frequencies
         lengths = (V @ V.T - jnp.diag(jnp.sum(phi.frequencies**2, axis=1))) / (1 + jnp.max(phi.frequencies**2))
+    if isinstance(kernel, kernels.Gaussian):  # and a block of Fastfood, whose lengths are chi
+        F, keys = features.fastfood(key, kernel, DIM, **options).frequencies, jax.random.split(key, 3)[1]
+        folded = jax.vmap(lambda i: jax.random.fold_in(keys, i))(jnp.arange(ROWS, dtype=jnp.uint32))
+        squares = 2 * jax.vmap(lambda k: jax.random.gamma(k, DIM / 2, (), X.dtype))(folded)
+        lengths = jnp.concatenate([lengths, (jnp.sum(F**2, axis=1) - squares)[None] / DIM])
 
     first, second = jax.random.split(key)
     numbered = jax.vmap(lambda i: jax.random.fold_in(second, i))(jnp.arange(ROWS, dtype=jnp.uint32))

@@ -7,7 +7,8 @@ from fractions import Fraction as Q
 from functools import partial
 from typing import Any
 
-from proofs_check.engine.enclosures import Ball, Enclosed, at_most, ball, binomial_tail, each, equal
+from proofs_check.claim import Enclosed
+from proofs_check.engine.enclosures import Ball, at_most, ball, binomial_tail, each, equal
 
 
 def copies_tail(m: int, eps: Q) -> tuple[Ball, Q]:
