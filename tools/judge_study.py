@@ -3,21 +3,25 @@
 Runs are simulated at the edge (the rate is delta itself) and beyond it (1.5 delta), for the fixed rule of
 `limits`, for the sequential rule of `sequential`, and for two rules that no one should use:
 the limits for a fixed number of trials, looked at after every block; and "the proportion exceeds delta". Beside
-each measured number stands the exact one, by binomial sums and by `stopping.stopping_law`.
+each measured number stands the exact one, by binomial sums and by `stopping.stopping_law`. A second table judges every
+kind of statement that draws, at its own edge, by the judge itself.
 
-`python -m tools.judge_study --figure FILE` prints the table of the documentation and draws its figure,
-in seconds.
+`python -m tools.judge_study --figure FILE` prints the tables of the documentation and draws its figure, in minutes.
 """
 
 import argparse
-from collections.abc import Sequence
+import functools
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from proofs_check.engine import limits, sequential, stopping
+from jaxkern.bounds import Bound
+from proofs_check import claim
+from proofs_check.engine import judge, limits, sequential, stopping
 from proofs_check.usage import UsageError, check_file
 
 DELTAS = (0.5, 0.1, 0.01, 0.001)
@@ -127,6 +131,104 @@ def rows(deltas: Sequence[float] = DELTAS, *, runs: int = RUNS, seed: int = 0) -
     return found
 
 
+EDGE, TRIALS = 0.05, 200
+"""The level of the second table, and the trials of a setting."""
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A kind of statement at its edge: of samples, a row a setting, `true` is true and none of `false` is.
+
+    What is false is so by what its precision, width or resolution leaves open; of samples of `other`, if there is one.
+    """
+
+    kind: str
+    law: str
+    draw: Callable[[np.random.Generator], np.ndarray]
+    true: Any
+    false: tuple[Any, ...] = ()
+    other: Callable[[np.random.Generator], np.ndarray] | None = None
+    sizes: tuple[float, ...] = (1.0,)
+
+    def count(self, rng: np.random.Generator, runs: int) -> tuple[int, int]:
+        """Return how many runs refute what is true, and how many certify something that is false."""
+        settings = tuple(claim.Setting(f"{size:g}", numbers={"size": size}) for size in self.sizes)
+        refuted = certified = 0
+        for _ in range(runs):
+            sample = self.draw(rng)
+            refuted += judge.judge(claim.Form(self.true, settings), sample, EDGE).status == "refuted"
+            sample = sample if self.other is None else self.other(rng)
+            forms = [claim.Form(statement, settings) for statement in self.false]
+            certified += any(judge.judge(form, sample, EDGE).status == "certified" for form in forms)
+        return refuted, certified
+
+
+def edges() -> list[Edge]:
+    """Return every kind of statement that draws; statistics of mean 0 and variance 1, or in [0, 1]."""
+    laws: dict[str, Callable[..., np.ndarray]] = {
+        "normal": lambda rng, n=1: rng.standard_normal((n, TRIALS)),
+        "two values, one in 100": lambda rng, n=1: np.where(rng.random((n, TRIALS)) < 0.01, 99**0.5, -(99**-0.5)),
+        "log-normal": lambda rng, n=1: (
+            (rng.lognormal(0, 1.5, (n, TRIALS)) - math.exp(1.125)) / math.exp(1.125) / math.expm1(2.25) ** 0.5
+        ),
+        "Pareto, 2.5": lambda rng, n=1: (rng.pareto(2.5, (n, TRIALS)) - 2 / 3) / (20 / 9) ** 0.5,
+    }
+    unit: dict[str, tuple[Callable[..., np.ndarray], float]] = {
+        "uniform": (lambda rng: rng.random((1, TRIALS)), 0.5),
+        "0 or 1, one in 50": (lambda rng: (rng.random((1, TRIALS)) < 0.02).astype(float), 0.02),
+    }
+    uniform, never = unit["uniform"][0], {"trial": None}
+    tail = claim.Tail(**never, bound=lambda _: Bound(0.9, 0.9, True, "the study"))
+    constant = claim.Calibrated(**never, shape=lambda _: Bound(1.0, 0.9, True, "the study"), lower=0, upper=0.9)
+    law = claim.Law(**never, cdf=lambda x: np.clip(x, 0, 1), width=0.2)
+    found = [Edge("Tail", "uniform", uniform, tail, (tail,)), Edge("Calibrated", "uniform", uniform, constant)]
+    # The other law is that of a distribution function 0.2 below the claimed one at 0.6, and nearer to it elsewhere.
+    low = functools.partial(lambda rng, draw: np.interp(draw(rng), [0, 0.4, 1], [0, 0.6, 1]), draw=uniform)
+    found.append(Edge("Law", "uniform", uniform, law, (law,), low))
+
+    def expectation(kind: str, name: str, draw: Any, mean: float, precision: float, **proved: Any) -> Edge:
+        at = [
+            claim.Expectation(**never, target=lambda _, x=x: x, scale=lambda _: 1.0, precision=precision, **proved)
+            for x in (mean, mean - precision, mean + precision)
+        ]
+        return Edge(f"Expectation, {kind}", name, draw, at[0], tuple(at[1:]))
+
+    for name, (draws, mean) in unit.items():
+        found.append(expectation("`limits`", name, draws, mean, 0.2, limits=lambda _: (0.0, 1.0)))
+        rare = claim.Rare(**never, log_claimed=lambda _, mean=mean: math.log(mean), log_ceiling=lambda _: 0.0)
+        found.append(Edge("Rare", name, draws, rare, (rare,)))
+    for name, draws in laws.items():
+        found.append(expectation("`moment`", name, draws, 0.0, 0.5, moment=lambda _: 1.0))
+    found.append(expectation("neither", "log-normal", laws["log-normal"], 0.0, 0.5))
+    # Means of size^(1/2) and, at the largest size, of as much more as the width allows; that one alone is noisy.
+    sizes, noise = np.array([1.0, 2, 4, 8, 16]), np.array([1e-4, 1e-4, 1e-4, 1e-4, 0.5])
+    means = np.sqrt(sizes) * np.where(sizes == 16, 16**0.1, 1.0)
+    moments = dict(zip(sizes, (means * noise) ** 2, strict=True))
+    rate = claim.Rate(**never, size="size", exponent=0.5, moment=lambda setting: moments[setting.numbers["size"]])
+    for name, draws in laws.items():
+        draw = functools.partial(lambda rng, draws: (means * (1 + noise * draws(rng, 5).T)).T, draws=draws)
+        found.append(Edge("Rate, `moment`", name, draw, rate, (rate,), sizes=tuple(sizes)))
+    return found
+
+
+KINDS: tuple[str, ...] = ("kind", "statistic", "runs", "false refutations", "their rate")
+KINDS += ("false certificates", "their rate")
+
+
+def kinds(*, runs: int = RUNS, seed: int = 0) -> list[tuple[str, ...]]:
+    """Return the cells of the second table; a tenth of the runs where limits are found by bisection."""
+    found = []
+    for number, edge in enumerate(edges()):
+        count = runs if edge.kind in ("Tail", "Calibrated", "Law") else max(runs // 10, 1)
+        ends = edge.count(np.random.default_rng([seed, 1, number]), count)
+        cells = [edge.kind, edge.law, f"{count:,}"]
+        for errors in ends[: 1 + bool(edge.false)]:
+            low, high = limits.binomial_limits(errors, count, 0.005)
+            cells += [f"{errors:,}", f"{low:.2%} to {high:.2%}"]
+        found.append((*cells, *["-"] * (len(KINDS) - len(cells))))
+    return found
+
+
 def draw(path: Path) -> None:
     """Draw the figure: power at delta = 0.2, and what looking and stopping do at delta = 0.1; all of it exact."""
     import matplotlib
@@ -199,8 +301,10 @@ def main(argv: Sequence[str] | None = None) -> None:
             check_file("--figure", options.figure, overwrite=options.overwrite, named=True)
         except UsageError as error:
             parser.error(str(error))
-    for cells in (COLUMNS, ["---"] * len(COLUMNS), *rows(runs=options.runs, seed=options.seed)):
-        print("| " + " | ".join(cells) + " |")
+    for columns, table in ((COLUMNS, rows), (KINDS, kinds)):
+        for cells in (columns, ["---"] * len(columns), *table(runs=options.runs, seed=options.seed)):
+            print("| " + " | ".join(cells) + " |")
+        print()
     if options.figure is not None:
         draw(options.figure)
 

@@ -21,24 +21,16 @@ def sq(x):
     return (x * x).sum()
 
 
-def mean(x):
-    return x.sum() / len(x)
-
-
-def norm(x, p=2):
-    return (abs(x) ** p).sum() ** (1 / p)
-
-
-def var(x):
-    return sq(x - mean(x)) / len(x)
-
-
 def up(x):
     return 1 + x.cumsum()
 
 
 def gram(x):
     return x @ x.T
+
+
+def norm(x, p=2):
+    return (abs(x) ** p).sum() ** (1 / p)
 
 
 def jensen(f, p, x, y):
@@ -58,7 +50,7 @@ def det(A):
 def pivoted(A, n):
     """Return the mean of |A - A e_j e_i^T A / A_ij|^2, drawn with probability A_ij^2 / |A|^2, over that of rank 1."""
     S = A[None, None] - A.T[None, :, :, None] * A[:, None, None, :] / A[:, :, None, None]
-    return ((A * A)[:, :, None, None] * S * S).sum() / (sq(A) * eig(gram(A), n)[:-1].sum())
+    return ((A * A)[:, :, None, None] * S * S).sum() / (sq(A) * eig(A @ A.T, n)[:-1].sum())
 
 
 UNIT, UP, ANY, TINY = (0.0, 1.0), (0.1, 10.0), (-2.0, 2.0), (1e-7, 1.0)
@@ -67,7 +59,7 @@ PAIR = (2, 4)
 # The shape of x and its box, that of the parameter p, and (left, right) of p, NumPy or JAX, and x, with right > 0.
 FAMILIES = {
     "AM-GM": ((2,), UP, SHARE, lambda p, n, x, y: (x**p * y ** (1 - p), p * x + (1 - p) * y)),
-    "power means": ((4,), UP, POWER, lambda p, n, x: (mean(x**p) ** (1 / p), mean(x ** (p + 1)) ** (1 / (p + 1)))),
+    "power means": ((4,), UP, POWER, lambda p, n, x: (norm(x, p) * 4 ** (1 / (p + 1)), norm(x, p + 1) * 4 ** (1 / p))),
     "Young": ((2,), UP, POWER, lambda p, n, x, y: (x * y, x**p / p + y ** (p / (p - 1)) * (1 - 1 / p))),
     "Cauchy-Schwarz": (PAIR, ANY, SCALE, lambda p, n, x, y: ((p**PLACES * x @ y) ** 2, sq(p**PLACES * x) * sq(y))),
     "Hoelder": (PAIR, UP, POWER, lambda p, n, x, y: (x @ y, norm(x, p) * norm(y, p / (p - 1)))),
@@ -91,16 +83,16 @@ FAMILIES = {
     "Hoeffding": ((), (0.01, 0.99), SHARE, lambda p, n, x: ((n.log(1 - x + x * n.exp(p)) - p * x) / p**2, 0.125)),
     "hyperbolic tangent": ((), TINY, SCALE, lambda p, n, x: (n.tanh(p * x) / (p * x), 1)),
     "Gibbs": (PAIR, UP, SCALE, lambda p, n, x, y: (p * x.sum(), p * (x @ n.log(x / y) + y.sum()))),
-    "Popoviciu": ((4,), UNIT, SCALE, lambda p, n, x: (var(p * x), p * p / 4)),
-    "Samuelson": ((4,), ANY, SCALE, lambda p, n, x: ((p * (x[0] - mean(x))) ** 2, 3 * var(p * x))),
-    "Kantorovich": ((4,), UNIT, POWER, lambda p, n, x: (mean(p**x) * mean(p**-x), (1 + p) ** 2 / (4 * p))),
+    "Popoviciu": ((4,), UNIT, SCALE, lambda p, n, x: (p * p * (sq(x) / 4 - x.mean() ** 2), p * p / 4)),
+    "Samuelson": ((4,), ANY, SCALE, lambda p, n, x: (p * (x[0] - x.mean()) ** 2, 3 * p * sq(x - x.mean()) / 4)),
+    "Kantorovich": ((4,), UNIT, POWER, lambda p, n, x: ((p**x).mean() * (p**-x).mean(), (1 + p) ** 2 / (4 * p))),
     "Greub": ((2, 2), UNIT, POWER, lambda p, n, x, y: (sq(p**x) * sq(p**y), ((p + 1 / p) / 2 * (p**x @ p**y)) ** 2)),
     "Wielandt": ((), UNIT, POWER, lambda p, n, x: ((p + 1) ** 2 * x * (1 - x), (1 + (p - 1) * x) * (p - (p - 1) * x))),
-    "Lyapunov": ((4,), UP, POWER, lambda p, n, x: (mean(x ** (p + 1)) ** 2, mean(x**p) * mean(x ** (p + 2)))),
+    "Lyapunov": ((4,), UP, POWER, lambda p, n, x: ((x ** (p + 1)).mean() ** 2, (x**p).mean() * (x ** (p + 2)).mean())),
     "Muirhead": ((2,), UP, POWER, lambda p, n, x, y: (x**p * y + x * y**p, x ** (p + 1) + y ** (p + 1))),
     "Bessel": ((4,), ANY, SCALE, lambda p, n, x: ((n.cos(p) * x[0] + n.sin(p) * x[1]) ** 2 + x[2] ** 2, sq(x))),
     "rearrangement": (PAIR, UNIT, SCALE, lambda p, n, x, y: (up(p * x) @ up(y)[::-1], up(p * x) @ up(y))),
-    "Chebyshev": (PAIR, UNIT, SCALE, lambda p, n, x, y: (mean(up(p * x)) * up(y).sum(), up(p * x) @ up(y))),
+    "Chebyshev": (PAIR, UNIT, SCALE, lambda p, n, x, y: (up(p * x).mean() * up(y).sum(), up(p * x) @ up(y))),
     "pivot": ((4, 4), (0.01, 10.0), SCALE, lambda p, n, x: (pivoted(x * p**PLACES, n), 4)),
 }
 # The same of two positive semidefinite matrices A and B of order 3, A scaled with p, and of eigenvalues, ascending.

@@ -74,7 +74,7 @@ def _lipschitz_kernels() -> Check:
     settings = tuple(Setting(f"{type(k).__name__}, d=3", {"kernel": k}, shapes={"dim": 3}) for k in built_in)
     return Check(
         printed=Form(sides(1.0), settings),
-        controls=(Control("half of the constant", sides(0.5), settings, "wrong factor"),),
+        controls=(Control("0.95 of the constant", sides(0.95), settings, "wrong factor"),),
     )
 
 

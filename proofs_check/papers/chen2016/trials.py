@@ -37,10 +37,10 @@ def _ratio(phases: jax.Array, squared: jax.Array) -> jax.Array:
     return jnp.where(squared > 0, jnp.mean(2 * jnp.sin(phases / 2) ** 2, axis=0) / true, 1)
 
 
-def inner_product(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, fast: int = 0) -> jax.Array:
-    """<phi(x), phi(y)> by the library, in the mean over x, where y is the last point; phi is Fastfood if asked for."""
-    pair, draw = population["pair"], features.fastfood if fast else features.paired_fourier
-    phi = draw(key, population["kernel"], pair.shape[1], num_frequencies=rows, dtype=pair.dtype)
+def inner_product(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
+    """<phi(x), phi(y)> by the library, in the mean over x, where y is the last point."""
+    pair = population["pair"]
+    phi = features.paired_fourier(key, population["kernel"], pair.shape[1], num_frequencies=rows, dtype=pair.dtype)
     Z = phi(pair)
     return jnp.vdot(jnp.mean(Z[:-1], axis=0), Z[-1], precision=HIGHEST)
 

@@ -6,9 +6,8 @@ from collections.abc import Callable
 import numpy as np
 
 from jaxkern.bounds import Bound, streaming
-from proofs_check.claim import Check, Control, Expectation, Form, Identity, Inequality, Setting
+from proofs_check.claim import Check, Control, Expectation, Form, Inequality, Setting
 from proofs_check.papers.ghashami2016 import clouds, trials
-from proofs_check.papers.ghashami2016.section1_2 import DATA_SETS
 from proofs_check.papers.shared import lines, parametrized
 
 
@@ -73,19 +72,4 @@ def _nystrom_mean() -> Check:
     return Check(
         corrected=Form(holds(first=False), settings),
         controls=(Control("the first points as landmarks", holds(first=True), settings, "wrong law"),),
-    )
-
-
-def _test_ratio() -> Check:
-    def ratio(d: float, m: float) -> float:
-        return (m * d + m * m) / (d * m)
-
-    @parametrized(Identity)
-    def exact(setting: Setting, offset: float) -> np.ndarray:
-        d, m = setting.numbers["d"], setting.numbers["m"]
-        return np.array([ratio(d, m) / (offset + m / d) - 1])
-
-    settings = tuple(Setting(f"{name}, d={d}, c=m=1000", numbers={"d": float(d), "m": 1000.0}) for name, d in DATA_SETS)
-    return Check(
-        corrected=Form(exact(1.0), settings), controls=(Control("c / d", exact(0.0), settings, "term left out"),)
     )
