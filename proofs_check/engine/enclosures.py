@@ -214,7 +214,13 @@ def beta_below(x: Any, a: Any, b: Any) -> Ball:
 
 def binomial_tail(count: int, trials: int, p: Any) -> Ball:
     """Return P(Bin(trials, p) >= count)."""
-    return ball(1) if count <= 0 else ball(0) if count > trials else beta_below(p, count, trials - count + 1)
+    p, total = ball(p), ball(0)
+    if count <= 0 or count > trials or trials > 2000 or not 0 < p < 1:
+        return ball(1) if count <= 0 else ball(0) if count > trials else beta_below(p, count, trials - count + 1)
+    term, odds = math.comb(trials, count) * p**count * (1 - p) ** (trials - count), p / (1 - p)
+    for k in range(count, trials + 1):  # much faster than the Beta law
+        total, term = total + term, term * odds * (trials - k) / (k + 1)
+    return total
 
 
 def eigenvalues(matrix: Any) -> np.ndarray:
