@@ -207,8 +207,8 @@ class Work:
 def enclosed(form: Form, verdict: Verdict) -> Verdict:
     """Return a verdict with what ball arithmetic says of the form, if it can be proved or disproved and flint is there.
 
-    A statement that ball arithmetic disproves is refuted whatever was seen, one that holds is not; what was consistent
-    is `proved`.
+    What was consistent is `proved`. A statement that either of the two refutes is refuted: ball arithmetic speaks of the
+    formula, what was computed of the library too.
     """
     if form.enclosed is None or find_spec("flint") is None:
         return verdict
@@ -217,7 +217,7 @@ def enclosed(form: Form, verdict: Verdict) -> Verdict:
     status = "proved" if found.holds and verdict.status == "consistent" else verdict.status
     because = f"{verdict.because}; {'proved' if found.holds else 'disproved'} by ball arithmetic, {found.because}"
     if not fits:
-        status = "consistent" if found.holds else "refuted"
+        status = "refuted"
         because += ", which contradicts what was computed"
     return dataclasses.replace(verdict, status=status, because=because, facts={**verdict.facts, "digits": found.digits})
 
