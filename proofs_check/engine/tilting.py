@@ -1,8 +1,8 @@
 r"""Trials for `Rare`: unbiased estimates, in [0, 1] after division by a ceiling, of probabilities too small to count.
 
-docs/verdicts.md derives the three ways: sums of copies from the tilted law at the saddle point, over Chernoff's bound;
-two sides over the sum of their ceilings; and the probability given the direction of a normal matrix, over that of the
-best direction. In its words W = exp(-theta (S - m a)) 1{S >= m a} is the estimate, theta < 0 is for S <= m a.
+docs/verdicts.md derives them: sums of copies from the tilted law at the saddle point, over Chernoff's bound, and two
+sides over the sum of their ceilings. In its words W = exp(-theta (S - m a)) 1{S >= m a} is the estimate, theta < 0 is
+for S <= m a.
 
 Ceilings are logs, computed on the host in float64; trials run in the default float dtype. There the
 deviations from a are summed, so W has a relative error of about eps(dtype) |theta| m max |x| at most; acceptance and
@@ -12,24 +12,21 @@ Sources: Siegmund (1976) for tilting at the saddle point; Bahadur and Ranga Rao 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from scipy import optimize, special
 
 from jaxkern import checks
-from jaxkern.linalg import eigvalsh, matmul
 from jaxkern.pytrees import pytree, static
 from proofs_check.claim import Setting
 from proofs_check.engine.laws import ChiSquare, Draw, Finite, FourierPair, Normal, Tiltable, UniformCosine, bernoulli
 
 __all__ = [
-    "ChiSquare", "Finite", "FourierPair", "Normal", "Radial", "Side", "Sides", "UniformCosine", "bernoulli",
-    "chi_square_ratio", "log_ceiling", "log_chi_square_tail", "radial", "radial_estimate", "saddle_point",
-    "sum_estimate", "sums",
+    "ChiSquare", "Finite", "FourierPair", "Normal", "Side", "Sides", "UniformCosine", "bernoulli", "log_ceiling",
+    "log_chi_square_tail", "saddle_point", "sum_estimate", "sums",
 ]  # fmt: skip
 
 _TERMS = 60
@@ -147,75 +144,10 @@ def log_ceiling(setting: Setting) -> float:
     return float(population.log_ceiling)
 
 
-@pytree
-class Radial:
-    """An event of a standard normal matrix G, (rows, p), that its length decides: |G diag(scales)|_op^2 >= level.
-
-    Attributes
-    ----------
-    scales : (p,), the largest is 1.
-    level : the squared length that is enough in the best direction.
-    log_ceiling : log P(chi2 >= level) with rows * p degrees of freedom.
-    """
-
-    scales: Any
-    level: Any
-    log_ceiling: Any
-
-
-def radial(
-    name: str, scales: Sequence[float], *, rows: int, level: float, numbers: Mapping[str, float] | None = None
-) -> Setting:
-    """Return the setting of P(|G diag(scales)|_op^2 >= level), G a standard normal (rows, p) matrix.
-
-    With one row this is the tail of the quadratic form sum scales_i^2 g_i^2. The trial is `radial_estimate`, the
-    ceiling `log_ceiling`. Estimates do not vary where p = 1, or where rows = 1 and all scales are equal. Otherwise
-    their mean falls like y^(-k/2), y the level over the largest squared scale and k the number of directions that lead
-    away from the best ones: rows (p - 1) where one scale is the largest, (rows - 1) (p - 1) where all are equal. It is
-    for small k, up to 3 or so.
-
-    Raises ValueError where the scales are not positive, or the level is not in the tail, y >= rows p + 2.
-    """
-    c, count = np.asarray(scales, float), checks.count("rows", rows)
-    if c.ndim != 1 or c.size < 1 or not np.all(c > 0):
-        raise ValueError(f"scales must be a vector of positive numbers, got {scales!r}")
-    y = level / float(np.max(c)) ** 2
-    if not y >= count * c.size + 2:
-        raise ValueError(
-            f"level must be at least {count * c.size + 2} times the largest squared scale, got {y:.4g} times"
-        )
-    population = Radial(c / np.max(c), y, log_chi_square_tail(count * c.size, y))
-    return Setting(name, population, dict(numbers or {}), {"rows": count})
-
-
-def radial_estimate(key: jax.Array, population: Radial, numbers: Mapping[str, jax.Array], *, rows: int) -> jax.Array:
-    """Return one estimate, a scalar in [0, 1]: the probability of the event given the direction of G, over the ceiling.
-
-    Unbiased by the tower rule. Cost: an eigendecomposition of order p.
-    """
-    del numbers
-    dtype = jnp.result_type(float)
-    scales, level = jnp.asarray(population.scales, dtype), jnp.asarray(population.level, dtype)
-    G = jax.random.normal(key, (rows, scales.shape[0]), dtype)
-    C = (G / jnp.sqrt(jnp.sum(G**2))) * scales[None, :]
-    largest = jnp.minimum(eigvalsh(matmul(C.T, C))[0], 1)  # 1 is the most but for rounding
-    return chi_square_ratio(rows * scales.shape[0], level / largest, level)
-
-
 def log_chi_square_tail(degrees: int, y: float) -> float:
     """Return log P(chi2 >= y) for y >= degrees + 2, far beyond what underflows."""
     a, x = degrees / 2, y / 2
     return a * math.log(x) - x - math.lgamma(a) - math.log(_fraction(a, x))
-
-
-def chi_square_ratio(degrees: int, y: jax.Array, start: jax.Array) -> jax.Array:
-    """Return P(chi2 >= y) / P(chi2 >= start) for y >= start >= degrees + 2, with its relative accuracy kept.
-
-    No tail is formed, so nothing underflows but the ratio itself.
-    """
-    a = degrees / 2
-    ratio = _fraction(a, start / 2) / _fraction(a, y / 2)
-    return jnp.minimum(ratio * jnp.exp(a * jnp.log(y / start) - (y - start) / 2), 1)
 
 
 def _fraction(a: float, x: Any) -> Any:

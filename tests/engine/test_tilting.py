@@ -294,58 +294,13 @@ def test_draws_that_are_not_finished_are_nan_and_the_judge_says_so(x64, monkeypa
     assert verdict.facts["not_finite"] == 1 and "not finite" in verdict.because
 
 
-def test_tails_of_chi_square_far_beyond_underflow(dtype):
+def test_tails_of_chi_square_far_beyond_underflow():
     for degrees in (1, 4, 40):
         y = np.array([degrees + 2.0, 2.0 * degrees + 20, 150.0, 400.0])
         exact = stats.chi2.logsf(y, degrees)
         found = [tilting.log_chi_square_tail(degrees, v) for v in y]
         np.testing.assert_allclose(found, exact, rtol=1e-9)
-        ratio = tilting.chi_square_ratio(degrees, jnp.asarray(y, dtype), jnp.asarray(y[0], dtype))
-        assert ratio.dtype == dtype
-        small = np.finfo(dtype).tiny  # what is smaller may be rounded to zero
-        np.testing.assert_allclose(ratio, np.exp(exact - exact[0]), rtol=200 * np.finfo(dtype).eps + 1e-10, atol=small)
     assert tilting.log_chi_square_tail(2, 4000.0) == pytest.approx(-2000, rel=1e-14)
-
-
-def wishart_tail(rows, y):
-    """Return log P(largest eigenvalue >= y) of G' G, G standard normal (rows, 2), from the density of the eigenvalues.
-
-    It is (l1 l2)^((rows - 3) / 2) exp(-(l1 + l2) / 2) (l1 - l2) / (4 Gamma(rows - 1)) on l1 > l2 > 0.
-    """
-    inner = [(special.gamma(k) * 2**k, k) for k in ((rows - 1) / 2, (rows + 1) / 2)]  # int l2^(k-1) exp(-l2/2), full
-
-    def outer(x):
-        zeroth, first = (c * special.gammainc(k, x / 2) for c, k in inner)
-        return x ** ((rows - 3) / 2) * math.exp(-(x - y) / 2) * (x * zeroth - first)
-
-    value, _ = integrate.quad(outer, y, y + 200, epsabs=0, epsrel=1e-11, limit=200)
-    return math.log(value / (4 * special.gamma(rows - 1))) - y / 2
-
-
-def test_largest_eigenvalues_of_two_by_two_wishart_matrices(dtype):
-    rows = 2 if dtype == "float32" else 3
-    assert math.exp(wishart_tail(rows, 1e-9)) == pytest.approx(1, rel=1e-4)
-    for y in (20.0, 60.0, 120.0):  # e^-6 to e^-57
-        low, high = log_limits(tilting.radial("", (2.0, 2.0), rows=rows, level=4 * y), tilting.radial_estimate)
-        exact = wishart_tail(rows, y)
-        assert low <= exact <= high <= low + 0.9, (y, low, exact, high)
-
-
-def test_quadratic_forms_and_matrices_with_unequal_scales(x64, rng):
-    c = 0.8
-    for y in (30.0, 100.0):  # e^-17 and e^-53, two terms by quadrature over the angle
-
-        def given(angle, y=y):
-            return math.exp((y - y / (math.cos(angle) ** 2 + (c * math.sin(angle)) ** 2)) / 2)
-
-        exact = math.log(integrate.quad(given, 0, math.pi / 2)[0] * 2 / math.pi) - y / 2
-        low, high = log_limits(tilting.radial("", (1.0, c), rows=1, level=y), tilting.radial_estimate)
-        assert low <= exact <= high <= low + 0.5
-    G = rng.standard_normal((200_000, 3, 2)) * [1.0, c]
-    seen = int(np.sum(np.linalg.svd(G, compute_uv=False)[:, 0] ** 2 >= 12))
-    plain = stats.binomtest(seen, len(G)).proportion_ci(1 - 2 * LEVEL)
-    low, high = log_limits(tilting.radial("", (1.0, c), rows=3, level=12), tilting.radial_estimate)
-    assert seen > 500 and math.log(plain.low) <= high and low <= math.log(plain.high)
 
 
 POWER = {
@@ -387,12 +342,6 @@ def test_2000_trials_certify_within_a_factor_of_three_halves_and_refute_a_factor
         (lambda: tilting.bernoulli(1.5), "must be positive"),
         (lambda: tilting.ChiSquare(0.0), "degrees must be positive"),
         (lambda: PAIR(-1.0), "distance must be positive"),
-        (lambda: tilting.radial("", (1.0, 0.0), rows=2, level=50.0), "vector of positive numbers"),
-        (
-            lambda: tilting.radial("", (1.0, 2.0), rows=2, level=20.0),
-            "at least 6 times the largest squared scale, got 5",
-        ),
-        (lambda: tilting.radial("", (1.0,), rows=0, level=20.0), "rows must be at least 1"),
     ],
 )
 def test_what_cannot_be_estimated_is_refused(call, message):
@@ -427,7 +376,7 @@ def test_every_claim_is_about_a_tiny_delta_and_has_a_control(every):
             for setting in part.settings:
                 match part.statement:
                     case Exact(probability=probability):
-                        assert probability(setting)[1] <= math.log(2) - 10 + 1e-9
+                        assert probability(setting)[1] <= math.log(4) - 10 + 1e-9
                     case Rare(log_claimed=log_claimed):
                         assert log_claimed(setting) <= math.log(2) - 10 + 1e-9
 
@@ -442,7 +391,7 @@ def check(chosen, profile):
 
 def test_verdicts_are_as_expected(every):
     exact = [c for c in every.values() if all(isinstance(part.statement, Exact) for part in parts(c))]
-    assert len(exact) == 6
+    assert len(exact) == 7
     small = dataclasses.replace(draws.QUICK, max_draws=512)
     check(exact + [every[name] for name in SAMPLED], small)
 
@@ -485,16 +434,3 @@ def test_the_cosine_is_sub_gaussian_with_the_bracket_of_its_martingale():
         for s in np.concatenate([-np.geomspace(0.01, 40, 15), np.geomspace(0.01, 40, 15)]):
             found = law.cumulant(-s * law.mu)[0] + s * law.mu  # cos - K = mu (1 - Y)
             assert found <= s**2 * -math.expm1(-(r**2)) / 2 * (1 + 1e-9) + 1e-13
-
-
-def test_the_operator_norm_is_the_radial_event(every, rng):
-    """|Theta' Theta - Sigma^3| >= x from the matrices themselves, at a tau that is not rare."""
-    for q in (1.0, 0.5):
-        x = sketching.projected_inner_products_all_d(op_norm=1.0, trace3=1.0 + q, d=2.0, tau=2.0).value
-        cubed = np.array([1.0, q])
-        Theta = rng.standard_normal((2000, 2, 2)) * np.sqrt(cubed) * np.exp(rng.uniform(0, 4, (2000, 1, 1)))
-        difference = np.swapaxes(Theta, 1, 2) @ Theta / 2 - np.diag(cubed)
-        scaled = Theta / np.sqrt(cubed) * np.sqrt(cubed / (cubed + x))
-        event = np.linalg.svd(scaled, compute_uv=False)[:, 0] ** 2 >= 2
-        assert 100 < event.sum() < 1900
-        np.testing.assert_array_equal(np.linalg.norm(difference, 2, axis=(1, 2)) >= x, event)

@@ -211,18 +211,17 @@ def test_a_trial_decomposes_once(synthetic):
     from proofs_check.papers.kpotufe2020 import trials
 
     numbers = {name: jnp.asarray(5.0) for name in ("n", "d", "tau")}
-    arrays = synthetic["gauss grid"].arrays
+    arrays = {**synthetic["gauss grid"].arrays, "shares": synthetic["gauss grid"].arrays["weights"]}
     every = (
         trials.covariance_deviation,
         trials.cube_deviation,
         trials.cube_trace,
         partial(trials.projection, rows=4),
         partial(trials.sketch, rows=4),
-        partial(trials.conditional_ratio, rows=4),
+        partial(trials.conditional_deviation, rows=4),
         trials.weak_difference,
         trials.weak_difference_coupled,
         trials.standardised_image,
-        trials.coupling_distance,
     )
     counts = []
     for trial in every:

@@ -13,8 +13,8 @@ from jaxkern.gram import gram
 from proofs_check import controls
 from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers.kpotufe2020 import trials
-from proofs_check.papers.kpotufe2020.places import Scope, lemma_n, safe_d, small_n, times
-from proofs_check.papers.shared import LOG2, claimed, lines, op_norm, parametrized
+from proofs_check.papers.kpotufe2020.places import Scope, lemma_n, part_of, safe_d, times
+from proofs_check.papers.shared import bound_of, claimed, lines, op_norm, parametrized, real
 
 C = sketching.KOLTCHINSKII_LOUNICI
 
@@ -79,70 +79,96 @@ def _lemma_b2_moments(scope: Scope) -> Check:
 
 
 def _lemma_b2_rare(scope: Scope) -> Check:
+    formulas = (sketching.covariance_deviation, sketching.covariance_deviation_bernstein, _sharp)
+
     @parametrized(Exact)
-    def exact(setting: Setting, formula: Callable[..., Bound], part: float = 1.0) -> tuple[float, float]:
+    def exact(setting: Setting, part: float = 1.0) -> tuple[float, float]:
         n, w, tau = (setting.numbers[k] for k in ("n", "w", "tau"))
-        right = formula(kappa=1.0, trace=1.0, n=n, tau=tau)
+        right = formulas[int(setting.numbers["formula"])](kappa=1.0, trace=1.0, n=n, tau=tau)
         gap = part * right.value / math.sqrt(2)  # |Sigma_n - Sigma|_HS = sqrt(2) |share of the first atom - w|
-        counts = np.arange(n + 1)
-        outside = counts[np.abs(counts / n - w) >= gap]
+        most, least = math.ceil(n * (w + gap)), math.floor(n * (w - gap))
+        # Beyond 50,000 terms on either side is less than 1e-15 of the sum.
+        outside = np.r_[max(least - 50_000, 0) : least + 1, most : min(most + 50_000, int(n) + 1)]
         tail = float(special.logsumexp(stats.binom.logpmf(outside, n, w)))
-        return tail, claimed(right, LOG2 - tau, setting)
+        return tail, claimed(right, float(right.log_failure), setting)
 
-    settings = tuple(
-        Setting(f"two orthogonal atoms, w={w:g}, n=1e4, tau={tau:g}", numbers={"n": 1e4, "w": w, "tau": tau})
-        for w in (0.5, 0.02)
-        for tau in scope.logs
-    )
-    equal = tuple(s for s in settings if s.numbers["w"] == 0.5)
-    half = exact(sketching.covariance_deviation_bernstein, 0.5)
+    def at(formula: int, *places: tuple[float, float, float]) -> tuple[Setting, ...]:
+        return tuple(
+            Setting(f"two orthogonal atoms, w={w:g}, n={n:g}, tau={tau:g}, {name}", None, numbers)
+            for name in (("Lemma B.2", "Bernstein", "Proposition H")[formula],)
+            for w, n, tau in places
+            for numbers in ({"n": n, "w": w, "tau": tau, "formula": formula},)
+        )
+
+    places = tuple((w, 1e4, tau) for w in (0.5, 0.02) for tau in scope.logs)
+    sharp = at(2, (0.5, 1e4, 10.0), (0.5, 1e9, 400.0))
     return Check(
-        printed=Form(exact(sketching.covariance_deviation), settings),
-        corrected=Form(exact(sketching.covariance_deviation_bernstein), settings),
-        controls=(Control("half of Bernstein's bound", half, equal, "wrong factor"),),
+        printed=Form(exact(), at(0, *places)),
+        corrected=Form(exact(), at(1, *places) + sharp),
+        controls=(Control("0.99 of Proposition H", exact(0.99), sharp[-1:], "wrong factor"),),
     )
 
 
-def _for_every_n(scope: Scope, formula: Callable[..., Bound]) -> Check:
+def _sharp(**arguments: float) -> Bound:
+    """Proposition H for two orthogonal atoms of equal mass."""
+    return sketching.covariance_deviation_sharp(hs_norm=math.sqrt(0.5), **arguments)
+
+
+def _for_every_n(scope: Scope, formula: Callable[..., Bound], fails: float) -> Check:
     bound = scope.bound(formula)
-    settings = scope.at(1.0) + scope.at(times(1e6, lemma_n))
-    return Check(corrected=Form(Tail(trials.covariance_deviation, bound), settings), controls=(_faster(scope, bound),))
+    settings, tail = scope.at(1.0) + scope.at(times(1e6, lemma_n)), Tail(trials.covariance_deviation, bound)
+    return Check(corrected=Form(tail, settings), controls=(_faster(scope, bound), part_of(fails, tail, settings)))
 
 
 def _lemma_b2_bernstein(scope: Scope) -> Check:
-    return _for_every_n(scope, sketching.covariance_deviation_bernstein)
+    return _for_every_n(scope, sketching.covariance_deviation_bernstein, 0.35)
 
 
 def _lemma_b2_sharp(scope: Scope) -> Check:
-    return _for_every_n(scope, sketching.covariance_deviation_sharp)
+    return _for_every_n(scope, sketching.covariance_deviation_sharp, 0.45)
 
 
-def _conditional(constant: float, power: float = 0.0) -> Callable[[Setting], Bound]:
-    """Return the bound of Lemma B.3 over its shape, which depends on the sample, with a factor n^power."""
+_given = bound_of(sketching.conditional_sketch)
 
-    def bound(setting: Setting) -> Bound:
-        probability = 1 - math.exp(-setting.numbers["tau"])
-        # d is at least the number of atoms or 4 s3, so that d >= r_n holds for every sample that matters.
-        return Bound(constant * setting.numbers["n"] ** power, probability, True, "kpotufe2020, Lemma B.3")
 
-    return bound
+def _samples(scope: Scope) -> tuple[Setting, ...]:
+    """Return settings with one sample each, drawn beforehand, and the numbers of Lemma B.3, which depend on it."""
+    settings = []
+    # Where all eigenvalues are nearly equal, and as many as d, the lemma is at its sharpest.
+    places = [*((p, 300) for p in scope.populations), (scope.rough[0], 6), (scope.rough[-1], 10**6)]
+    for seed, (p, n) in enumerate(places):
+        shares = np.random.default_rng(seed).multinomial(n, p.weights) / n
+        cubes = np.maximum(np.linalg.eigvalsh(p.features.T @ (shares[:, None] * p.features)), 0) ** 3
+        data, d = {**p.arrays, "shares": real(shares)}, safe_d(p, max(scope.taus))
+        for tau in scope.taus:
+            numbers = {"n": n, "d": d, "tau": tau, "op_norm3": float(cubes[-1]), "trace3": float(cubes.sum())}
+            settings.append(Setting(f"{p.name}, a sample of {n}, d={d}, tau={tau:g}", data, numbers, {"rows": d}))
+    return tuple(settings)
+
+
+def _one_row(tail: Tail, settings: tuple[Setting, ...]) -> Control:
+    wide = controls.changed(settings, "d=1024", numbers={"d": 1024.0})
+    return Control("one direction repeated 1024 times", tail, controls.one_draw(wide), "reused key")
 
 
 def _lemma_b3(scope: Scope) -> Check:
-    settings = scope.at(small_n, rows=safe_d)
-    least, tail = sketching.KOLTCHINSKII_LOUNICI_LOWER, Tail(trials.conditional_ratio, _conditional(C))
+    settings, shape = _samples(scope), bound_of(sketching.conditional_sketch, constant=1.0)
+    tail = Tail(trials.conditional_deviation, _given)
+    two = Tail(trials.conditional_deviation, controls.scaled(_given, lambda s: 2 / C))
+    least = sketching.KOLTCHINSKII_LOUNICI_LOWER
     return Check(
-        printed=Form(Calibrated(trials.conditional_ratio, _conditional(1.0), least, C), settings),
+        printed=Form(Calibrated(trials.conditional_deviation, shape, least, C), settings),
         corrected=Form(tail, settings),
-        controls=(scope.repeated(tail, small_n),),
+        controls=(_one_row(tail, settings[:2]), Control("C = 2", two, settings[-1:], "wrong factor")),
     )
 
 
 def _lemma_b3_proof(scope: Scope) -> Check:
-    settings = scope.at(small_n, rows=safe_d, populations=scope.populations[:1])
-    tail = Tail(trials.conditional_ratio, _conditional(C))
+    settings = _samples(scope)[:1]
+    printed = controls.scaled(_given, lambda s: s.numbers["n"] ** -2)
+    tail = Tail(trials.conditional_deviation, _given)
     return Check(
-        printed=Form(Tail(trials.conditional_ratio, _conditional(C, power=-2.0)), settings),
+        printed=Form(Tail(trials.conditional_deviation, printed), settings),
         corrected=Form(tail, settings),
-        controls=(scope.repeated(tail, small_n, scope.populations[:1]),),
+        controls=(_one_row(tail, settings),),
     )

@@ -3,6 +3,7 @@
 Formulas are those of the paper or of `docs/theory/kpotufe2020.md`, in ball arithmetic, and call nothing of the library.
 """
 
+import math
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -16,6 +17,7 @@ from proofs_check.engine.enclosures import (
     chi_square_below,
     chi_square_tail,
     equal,
+    normal_tail,
     prove,
     together,
 )
@@ -43,15 +45,34 @@ def _binomial(n: int, w: Ball, gap: Ball) -> Ball:
     return binomial_tail(above, n, w) + binomial_tail(below, n, 1 - w)
 
 
-def _bernstein(quarter: bool) -> Any:
+def _deviation(n: Ball, w: Ball, tau: Ball, formula: Ball) -> tuple[Ball, Ball]:
     """Two orthogonal atoms, kappa = tr Sigma = 1: the deviation is sqrt(2) |share - w|."""
+    root = (2 * tau / n).sqrt()
+    half = ball(0.5)  # |Sigma|_HS^2, where the third formula is tried
+    every = (4 * root, root + 4 * tau / n, (half * 2 * tau / n).sqrt() + (1 + half).sqrt() * tau / (3 * n))
+    return _binomial(int(float(n)), w, every[int(float(formula))] / ball(2).sqrt()), 2 * (-tau).exp()
 
-    def sides(n: Ball, w: Ball, tau: Ball) -> tuple[Ball, Ball]:
-        root = (2 * tau / n).sqrt()
-        gap = (root + 4 * tau / n if quarter else 4 * root) / ball(2).sqrt()
-        return _binomial(int(float(n)), w, gap), 2 * (-tau).exp()
 
-    return sides
+def _every_d(p: Ball, tau: Ball, formula: Ball) -> tuple[Ball, Ball]:
+    """p orthogonal atoms, d = 1 and n infinite: 1 + 2 D + D^2 against chi2_p, and for one function 2 (x^(1/2) + x)."""
+    root = 1 + p.sqrt() + ball("0.51") + (2 * tau).sqrt()
+    formula = int(float(formula))
+    threshold, times = (1 + 2 * tau.sqrt() + 2 * tau, 2) if formula == 4 else (root**2, 4 if formula else 2)
+    tail = 2 * normal_tail(threshold.sqrt()) if p == 1 else chi_square_tail(threshold, p)
+    return tail, times * (-tau).exp()
+
+
+def _normal(tau: Ball, energy: Ball, d: Ball) -> tuple[Ball, Ball]:
+    return 2 * normal_tail((2 * tau).sqrt()), (-tau).exp()
+
+
+def _laplace(n: Ball, tau: Ball) -> tuple[Ball, Ball]:
+    """The mean of n signed exponential variables, B = 1 and theta^2 = 2."""
+    n = int(float(n))
+    total, half = n * (tau / n + (4 * tau / n).sqrt()), Fraction(1, 2)
+    ways = [ball(math.comb(2 * n - j - 1, n - 1) * half ** (2 * n - j)) for j in range(1, n + 1)]
+    tails = [chi_square_tail(2 * total, 2 * j) if n > 1 else (-total).exp() for j in range(1, n + 1)]
+    return 2 * sum(way * tail for way, tail in zip(ways, tails, strict=True)), 2 * (-tau).exp()
 
 
 def _cramer(n: Ball, C: Ball) -> tuple[Ball, Ball]:
@@ -68,11 +89,11 @@ def _signs(n: Ball, tau: Ball) -> tuple[Ball, Ball]:
 no_identity = everywhere("kpotufe2020:no-identity", printed=_no_identity)
 prop1_rare = everywhere("kpotufe2020:prop1-rare", corrected=_prop1)
 eq11 = everywhere("kpotufe2020:eq11", printed=_eq11)
-lemB_2_rare_printed, lemB_2_rare = everywhere(
-    "kpotufe2020:lemB.2-rare", printed=_bernstein(False), corrected=_bernstein(True)
-)
+lemB_2_rare_printed, lemB_2_rare = everywhere("kpotufe2020:lemB.2-rare", printed=_deviation, corrected=_deviation)
 thmC_1_lower = everywhere("jaxkern:thmC.1-lower", corrected=_cramer)
-thmC_2 = everywhere("kpotufe2020:thmC.2", printed=_signs)
+thmC_2_printed, thmC_2 = everywhere("kpotufe2020:thmC.2", printed=_signs, corrected=_laplace)
+every_d = everywhere("jaxkern:prop1-explicit-rare", corrected=_every_d)
+eq9 = everywhere("kpotufe2020:eq9", corrected=_normal)
 
 # Counterexamples.
 thm1_proof = partial(at_most, lambda: (1, 28 * (ball(2) / 6272).sqrt()), "K = 1, n = 6272 tau: tr Sigma^3 and Delta")

@@ -13,7 +13,7 @@ import numpy as np
 from jaxkern import rkhs
 from jaxkern.bounds import Bound
 from proofs_check import controls
-from proofs_check.claim import Control, Setting, Statement
+from proofs_check.claim import Control, Setting, Statement, Tail
 from proofs_check.papers import populations, shared
 from proofs_check.papers.populations import Population
 
@@ -114,6 +114,12 @@ class Scope(shared.Scope):
         return Control("one direction repeated 1024 times", statement, wide, "reused key")
 
 
+def part_of(factor: float, tail: Tail, settings: Sequence[Setting]) -> Control:
+    """Return the control in which a bound is multiplied by a number just below 1 / slack."""
+    smaller = dataclasses.replace(tail, bound=controls.scaled(tail.bound, lambda s: factor))
+    return Control(f"{factor:g} of the bound", smaller, tuple(settings), "wrong factor")
+
+
 def _literal(population: Population) -> Setting:
     rng = np.random.default_rng(3)
     count = min(LANDMARKS, 4 * len(population.points))
@@ -155,6 +161,5 @@ def enough_d(p: Population, tau: float) -> int:
 
 
 def safe_d(p: Population, tau: float) -> int:
-    """Return d at least tr Sigma_n^3 / |Sigma_n^3| for every sample (32 atoms), or for all but absurd ones."""
-    atoms = p.features.shape[0]
-    return max(32, enough_d(p, tau)) if atoms <= 32 else 2 * enough_d(p, tau)
+    """Return d at least tau and tr Sigma_n^3 / |Sigma_n^3| for every sample (32 atoms), or for all but absurd ones."""
+    return 32 if p.features.shape[0] <= 32 else 2 * enough_d(p, tau)

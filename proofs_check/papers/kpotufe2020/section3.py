@@ -97,7 +97,7 @@ def _eq3(scope: Scope) -> Check:
         return 2 * degrees + (float(np.sum(1 / rough.weights)) - p * p - 2 * p + 2) / n
 
     def mean(target: Callable[[Setting], float]) -> Expectation:
-        return Expectation(sampled_product, target, lambda setting: degrees)
+        return Expectation(sampled_product, target, lambda setting: degrees, moment=variance)
 
     over_n_minus_one = mean(lambda setting: degrees * setting.numbers["n"] / (setting.numbers["n"] - 1))
     transposed = residual(lambda sample, beta: sample(sample.adjoint(beta)))

@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxkern.bounds import sketching
 from jaxkern.linalg import HIGHEST, matmul, operator_norm
 from proofs_check.papers import operators as op
 from proofs_check.papers.populations import Population
@@ -65,17 +64,13 @@ def sketch(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, t
     return op.norm(op.difference(drawn, op.exact_power(population, target)), population, key_norm)
 
 
-def conditional_ratio(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
-    """|S* V V^T S - Sigma_n^3| over the shape of Lemma B.3, whose right-hand side depends on the sample."""
-    key_sample, key_rows, key_norms = jax.random.split(key, 3)
-    shares = op.shares(key_sample, population, numbers["n"])
-    cubed = op.cube(op.covariance(population, shares))
+def conditional_deviation(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
+    """|S* V V^T S - Sigma_n^3| for the sample that is given, by the shares of its atoms."""
+    del numbers
+    key_rows, key_norm = jax.random.split(key)
+    shares = population["shares"]
     drawn = op.sketch(key_rows, population, shares, rows)
-    deviation, size = op.norms((op.difference(drawn, cubed), cubed), population, key_norms)
-    shape = sketching.conditional_sketch(
-        op_norm3=size, trace3=op.trace_cube(population, shares), d=numbers["d"], tau=numbers["tau"], constant=1.0
-    )
-    return deviation / shape.value
+    return op.norm(op.difference(drawn, op.cube(op.covariance(population, shares))), population, key_norm)
 
 
 def weak_difference(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
@@ -107,12 +102,6 @@ def standardised_image(key: jax.Array, population: Arrays, numbers: Numbers, *, 
     return first * jax.random.normal(jax.random.fold_in(key, 1), (), first.dtype) / second
 
 
-def coupling_distance(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
-    """(<f, Sigma_n^3 f>^(1/2) - <f, Sigma^3 f>^(1/2))^2, whose mean bounds the squared Wasserstein-2 distance."""
-    first, second = scales(key, population, numbers)
-    return (first - second) ** 2
-
-
 def scales(key: jax.Array, population: Arrays, numbers: Numbers, target: int = 3) -> tuple[jax.Array, jax.Array]:
     """<f, Sigma_n^3 f>^(1/2) and <f, Sigma^3 f>^(1/2), or the latter for another power; from fold_in(key, 0)."""
     shares = op.shares(jax.random.fold_in(key, 0), population, numbers["n"])
@@ -120,14 +109,6 @@ def scales(key: jax.Array, population: Arrays, numbers: Numbers, target: int = 3
     sample = jnp.vdot(f, op.cube(op.covariance(population, shares))(f), precision=HIGHEST)
     exact = jnp.vdot(f, op.exact_power(population, target)(f), precision=HIGHEST)
     return jnp.sqrt(sample), jnp.sqrt(exact)
-
-
-def sampled_cube(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
-    """<f, Sigma_n^3 f> over <f, Sigma^3 f>."""
-    f = population["f"]
-    sample = op.covariance(population, op.shares(key, population, numbers["n"]))
-    exact = jnp.vdot(f, op.exact_power(population, 3)(f), precision=HIGHEST)
-    return jnp.vdot(f, op.cube(sample)(f), precision=HIGHEST) / exact
 
 
 def mean_cube(population: Population, f: np.ndarray, n: float) -> float:
@@ -202,9 +183,3 @@ def image_ratio(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Arr
     images = _squares(scale[:, None] * root, population["pairs"])
     within = population["within"]
     return jnp.max(jnp.where(within, images, -jnp.inf)) / jnp.min(jnp.where(within, jnp.inf, images))
-
-
-def sketch_error(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
-    """|S* V V^T S - Sigma^3| for d at least the number of atoms."""
-    half = _halves(key, population, numbers)[1]
-    return operator_norm(matmul(half, half.T) - jnp.diag(population["eigenvalues"] ** 3))

@@ -1,10 +1,17 @@
-"""The steps of the proof of Theorem 1 of kpotufe2020."""
+"""The steps of the proof of Theorem 1 of kpotufe2020, and how sharp its bounds are."""
 
 import jax
 import pytest
 
 from proofs_check.claim import Setting
 from proofs_check.papers.kpotufe2020 import laws, section4_inner_products
+
+
+@pytest.mark.parametrize("chosen", ["jaxkern:prop1-explicit-rare", "kpotufe2020:prop1-rare", "kpotufe2020:lemB.2-rare"])
+def test_bounds_that_are_one_per_cent_smaller_fail_at_every_extreme_setting(claims, chosen):
+    for control in claims[chosen].controls:
+        found = [control.statement.probability(setting) for setting in control.settings]
+        assert found and all(violation > allowed for violation, allowed in found)
 
 
 def test_the_bounds_of_6_in_both_norms_are_one_number_in_one_coordinate(x64):
