@@ -207,8 +207,8 @@ class Work:
 def enclosed(form: Form, verdict: Verdict) -> Verdict:
     """Return a verdict with what ball arithmetic says of the form, if it can be proved or disproved and flint is there.
 
-    What was consistent is `proved`. What either of the two refutes is refuted: ball arithmetic speaks of the formula, and
-    what was computed of the library too.
+    What was consistent is `proved`. What either of the two refutes is refuted: ball arithmetic speaks of the formula,
+    and what was computed of the library too.
     """
     if form.enclosed is None or find_spec("flint") is None:
         return verdict
