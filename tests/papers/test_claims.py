@@ -103,15 +103,3 @@ def test_a_users_table_is_judged_by_the_same_claims(x64):
         results = run.run(chosen, profile=SMALL, seed=0, data=True)
     assert all(r.as_expected for r in results)
     assert {v.status for r in results for _, _, v in r.forms} <= {"certified", "consistent", "identity"}
-
-
-def checked(entry):
-    quick = ("jaxkern:gram-frobenius-paired",)
-    return pytest.param(entry["id"], marks=() if entry["id"] in quick else pytest.mark.slow)
-
-
-@pytest.mark.parametrize("chosen", [checked(e) for e in register.entries("ghashami2016") if "check" in e])
-def test_verdicts_of_few_trials_are_as_expected(claims, chosen):
-    tiny = dataclasses.replace(draws.QUICK, max_trials=64, max_control=64, max_draws=500)
-    (result,) = run.run([claims[chosen]], profile=tiny, seed=5)
-    assert result.as_expected, (result.notes, [v.because for _, _, v in result.forms])
