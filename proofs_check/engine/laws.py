@@ -12,7 +12,6 @@ from jax import lax
 from scipy import optimize, special
 
 from jaxkern import checks
-from jaxkern.draws import invert
 
 MOST_BLOCKS = 10_000
 """What is missing after so many blocks of proposals is NaN, which the judge reports; no other law takes its place."""
@@ -26,11 +25,7 @@ Draw = Callable[[jax.Array, Mapping[str, jax.Array], int, Any], jax.Array]
 
 
 class Tiltable(Protocol):
-    """A real random variable X that can be tilted: all that `sums` needs to know."""
-
-    @property
-    def domain(self) -> tuple[float, float]:
-        """Where log E exp(theta X) is finite, an open interval around 0."""
+    """A bounded random variable X that can be tilted: all that `sums` needs to know."""
 
     @property
     def span(self) -> tuple[float, float]:
@@ -45,101 +40,6 @@ class Tiltable(Protocol):
     @property
     def draw(self) -> Draw:
         """The sampler of the tilted law."""
-
-
-def _draw_normal(key: jax.Array, parameters: Mapping[str, jax.Array], count: int, dtype: Any) -> jax.Array:
-    return parameters["mean"] + jax.random.normal(key, (count,), dtype)
-
-
-@dataclass(frozen=True)
-class Normal:
-    """A standard normal variable; tilted, N(theta, 1)."""
-
-    domain = (-math.inf, math.inf)
-    span = (-math.inf, math.inf)
-    draw = staticmethod(_draw_normal)
-
-    def cumulant(self, theta: float) -> tuple[float, float]:
-        """Return theta^2 / 2 and theta."""
-        return theta**2 / 2, theta
-
-    def tilted(self, theta: float) -> dict[str, Any]:
-        """Return the mean of the tilted law."""
-        return {"mean": theta}
-
-
-def _draw_gamma(key: jax.Array, parameters: Mapping[str, jax.Array], count: int, dtype: Any) -> jax.Array:
-    return parameters["scale"] * jax.random.gamma(key, parameters["half"], (count,), dtype)
-
-
-@dataclass(frozen=True)
-class ChiSquare:
-    """A chi-square variable with `degrees` of freedom, not necessarily whole; tilted, 1 / (1 - 2 theta) times one."""
-
-    degrees: float = 1.0
-    domain = (-math.inf, 0.5)
-    span = (0.0, math.inf)
-    draw = staticmethod(_draw_gamma)
-
-    def __post_init__(self) -> None:
-        """Refuse what is not positive."""
-        checks.positive("degrees", self.degrees)
-
-    def cumulant(self, theta: float) -> tuple[float, float]:
-        """Return -(k / 2) log(1 - 2 theta) and k / (1 - 2 theta)."""
-        return -self.degrees / 2 * math.log1p(-2 * theta), self.degrees / (1 - 2 * theta)
-
-    def tilted(self, theta: float) -> dict[str, Any]:
-        """Return half the degrees of freedom and the scale of the gamma law."""
-        return {"half": self.degrees / 2, "scale": 2 / (1 - 2 * theta)}
-
-
-def _draw_atoms(key: jax.Array, parameters: Mapping[str, jax.Array], count: int, dtype: Any) -> jax.Array:
-    return parameters["values"][invert(parameters["weights"], jax.random.uniform(key, (count,), dtype))]
-
-
-@dataclass(frozen=True)
-class Finite:
-    """Finitely many `values`, each with its probability; tilted, the same values with other probabilities.
-
-    Sums of values on a lattice have ties: put the level between two values of the sum, so that rounding decides
-    nothing. Raises ValueError for probabilities that are not positive or do not add up to 1.
-    """
-
-    values: tuple[float, ...]
-    probabilities: tuple[float, ...]
-    domain = (-math.inf, math.inf)
-    draw = staticmethod(_draw_atoms)
-
-    def __post_init__(self) -> None:
-        """Refuse what is not a law."""
-        p = np.asarray(self.probabilities, float)
-        if len(self.values) != len(p) or len(p) < 2 or not np.all(p > 0) or abs(p.sum() - 1) > 1e-12:
-            raise ValueError(
-                f"probabilities must be positive and add up to 1, one for each of at least 2 values, got "
-                f"{self.probabilities} for {self.values}"
-            )
-
-    @property
-    def span(self) -> tuple[float, float]:
-        """The smallest and the largest value."""
-        return min(self.values), max(self.values)
-
-    def cumulant(self, theta: float) -> tuple[float, float]:
-        """Return the log of the sum over the values, and the tilted mean."""
-        log_p = theta * np.array(self.values) + np.log(self.probabilities)
-        total = float(special.logsumexp(log_p))
-        return total, float(np.exp(log_p - total) @ np.array(self.values))
-
-    def tilted(self, theta: float) -> dict[str, Any]:
-        """Return the values and their tilted probabilities."""
-        log_p = theta * np.array(self.values) + np.log(self.probabilities)
-        return {"values": np.array(self.values), "weights": np.exp(log_p - special.logsumexp(log_p))}
-
-
-def bernoulli(probability: float) -> Finite:
-    """Return the law of 1 with this probability and of 0 otherwise."""
-    return Finite((0.0, 1.0), (1 - probability, probability))
 
 
 def _draw_angle(key: jax.Array, parameters: Mapping[str, jax.Array], count: int, dtype: Any) -> jax.Array:
@@ -157,7 +57,6 @@ class UniformCosine:
     It is 2 cos^2(b) - 1 for the random shift b of a shifted Fourier feature.
     """
 
-    domain = (-math.inf, math.inf)
     span = (-1.0, 1.0)
     draw = staticmethod(_draw_angle)
 
@@ -197,7 +96,6 @@ class FourierPair:
     """
 
     distance: float
-    domain = (-math.inf, math.inf)
     draw = staticmethod(_draw_pair)
 
     def __post_init__(self) -> None:

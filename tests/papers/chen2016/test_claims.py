@@ -36,13 +36,6 @@ def test_verdicts_are_as_expected(claims, chosen):
     assert result.as_expected, (result.notes, [v.because for _, _, v in result.forms])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1])
-def test_all_verdicts_are_as_expected_in_both_precisions(dtype, seed):
-    for result in run.run(of_chen2016(), profile=draws.QUICK, seed=seed):
-        assert result.as_expected, (result.claim.id, result.notes, [v.because for _, _, v in result.forms])
-
-
 def test_a_wrong_map_is_noticed(claims, monkeypatch):
     true = features.PairedFourier
     monkeypatch.setattr(features, "PairedFourier", lambda kernel, frequencies: true(kernel, 1.05 * frequencies))
