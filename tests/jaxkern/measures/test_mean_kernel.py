@@ -80,18 +80,6 @@ def hermite_product(delta, variances, lengthscale):
     return np.prod(np.exp(-(z**2) / (2 * lengthscale**2)) @ WEIGHTS)
 
 
-def test_the_diagonal_is_not_that_of_the_mean_kernel_function(dtype):
-    """s^-d = .502 at d = 100: what amini2021's 'itself a kernel matrix' would put there."""
-    means = jnp.zeros((3, 100), dtype)
-    K = mean_gaussian_kernel(means, 1.5, 1.8)
-    s = math.sqrt(1 + 2 * 1.5**2 / (100 * 1.8**2))
-    assert float(K[0, 0]) == 1
-    assert float(K[0, 1]) == pytest.approx(s**-100, rel=100 * eps(dtype))
-    assert s**-100 == pytest.approx(0.502, abs=1e-3)
-    between = mean_kernel_between(Gaussian(1.8), means[:1], means[:1], 1.5)
-    assert float(between[0, 0]) == float(K[0, 1])
-
-
 def test_ten_thousand_dimensions_are_close_to_their_limit(dtype, rng):
     """s^-d -> exp(-sigma^2/tau^2), with an error of the order 1/d; rounding stays below it in float32 too."""
     directions = rng.normal(size=(4, 10_000))
