@@ -244,8 +244,7 @@ def test_tails_of_chi_square_far_beyond_underflow():
     for degrees in (1, 4, 40):
         y = np.array([degrees + 2.0, 2.0 * degrees + 20, 150.0, 400.0])
         exact = stats.chi2.logsf(y, degrees)
-        found = [tilting.log_chi_square_tail(degrees, v) for v in y]
-        np.testing.assert_allclose(found, exact, rtol=1e-9)
+        np.testing.assert_allclose(tilting.log_chi_square_tail(degrees, y), exact, rtol=1e-9)
     assert tilting.log_chi_square_tail(2, 4000.0) == pytest.approx(-2000, rel=1e-14)
 
 
