@@ -214,12 +214,6 @@ def many(kernel, dim, make):
     return np.float64(phi.frequencies)
 
 
-def excess(W, u, truth):
-    """Return |mean cos<w, u> - truth| in standard errors, for each row u."""
-    cosines = np.cos(W @ u.T)
-    return np.abs(cosines.mean(0) - truth) / (cosines.std(0) / len(W) ** 0.5)
-
-
 def fits(sample, law):
     """Kolmogorov-Smirnov at level 1e-7; fewer than 130 such tests in this module: false alarms below 1.3e-5.
 
@@ -291,7 +285,9 @@ def test_mean_cosines_are_the_kernel_in_every_row_of_a_block(make, dim, kernel, 
     W = many(kernel, dim, make)
     u = np.concatenate([1.5 * np.eye(1, dim), rng.normal(size=(2, dim)) / 2])
     for row in range(4):
-        assert (excess(W[row::4], u, literal(kernel, u)) < 5).all()
+        cosines = np.cos(W[row::4] @ u.T)
+        errors = cosines.std(0) / len(cosines) ** 0.5
+        assert (np.abs(cosines.mean(0) - literal(kernel, u)) < 5 * errors).all()
 
 
 @pytest.mark.parametrize("distance", [0.5, 1.5])
