@@ -135,7 +135,7 @@ class Rate:
 class Exact:
     """A probability is at most what is claimed: `probability(setting)` returns (log probability, log claimed).
 
-    A setting where the event cannot happen (minus infinity) says nothing.
+    A setting where the event cannot happen (minus infinity) says nothing, unless that is what is claimed.
     """
 
     probability: Callable[[Setting], tuple[float, float]]

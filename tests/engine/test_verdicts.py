@@ -256,6 +256,7 @@ CASES = [
     ("X1", "refuted goes before vacuous", exact(1), [(NAN, 0.0)]),
     ("X2", "a probability of 1 is claimed", exact(2), [(-5.0, 0.0), (-1.0, 2.0)]),
     ("X2", "the event cannot happen", exact(2), [(-math.inf, -2.0), (-1.0, 0.0)]),
+    ("X3", "the event cannot happen, as is claimed", exact(1), [(-math.inf, -math.inf)]),
     ("X3", "at most what is claimed", exact(2), [(-5.0, -4.0), (-3.0, -3.0)]),
     ("X3", "a setting that claims nothing is passed over", exact(2), [(-5.0, -4.0), (-1.0, 0.0)]),
     ("Q1", "one violation", INEQUALITY, [[(0.5, 1.0)], [(0.5, 1.0), (1.1, 1.0)]]),

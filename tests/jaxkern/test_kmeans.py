@@ -69,28 +69,19 @@ def test_separated_clusters_are_found_from_every_seed(dtype, rng):
 
 
 def test_lloyd_takes_the_literal_steps_from_every_start(rng, x64):
-    """All 35 triples out of 7 points as starts, and the best of all 3^7 partitions, which nothing improves."""
+    """All 35 triples out of 7 points as starts."""
     X = rng.normal(size=(7, 2))
-    best, optimum = np.inf, None
-    for labels in map(np.array, itertools.product(range(3), repeat=7)):
-        if len(set(labels)) == 3:
-            means = np.stack([X[labels == j].mean(0) for j in range(3)])
-            if objective_of(X, labels, means) < best:
-                best, optimum = objective_of(X, labels, means), means
-    starts = np.stack([X[list(chosen)] for chosen in itertools.combinations(range(7), 3)] + [optimum])
+    starts = np.stack([X[list(chosen)] for chosen in itertools.combinations(range(7), 3)])
 
     blocks = _lloyd.Blocks.cut(jnp.asarray(X), None, 4)
     run = jax.jit(jax.vmap(lambda start: _lloyd.lloyd(blocks, start, 100, jnp.zeros(()))))
     found, converged, _ = run(jnp.asarray(starts))
     assert converged.all()
-    np.testing.assert_allclose(found[-1], optimum, atol=1e-12)
     objectives = []
     for start, centers in zip(starts, found, strict=True):
         labels, expected = literal_lloyd(X, start)
         np.testing.assert_allclose(centers, expected, atol=1e-12)
         objectives.append(objective_of(X, labels, expected))
-    assert min(objectives) >= best - 1e-12
-
     result = kmeans(jax.random.key(3), jnp.asarray(X), 3, tolerance=0.0)
     assert np.abs(np.array(objectives) - float(result.objective)).min() <= 1e-12
 

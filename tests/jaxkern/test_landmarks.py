@@ -176,25 +176,6 @@ def test_every_pair_of_rows_is_equally_likely():
         assert abs(np.mean((found == pair).all(axis=1)) - p) <= 6 * np.sqrt(p * (1 - p) / draws)
 
 
-def test_rows_enter_a_full_reservoir_about_harmonically_often():
-    """Row t enters with probability n / t: the mean number of changes is n (H_N - H_n), within 6 standard errors."""
-    size, length, streams = 4, 60, 400
-    init, update, _ = landmarks.reservoir(num_landmarks=size)
-    X = jnp.arange(float(length))[:, None]
-
-    def changes(key):
-        def step(state, row):
-            new = update(state, row[None, :])
-            return new, (new.priorities != state.priorities).any()
-
-        return jax.lax.scan(step, init(key, 1), X)[1][size:].sum()
-
-    with jax.debug_key_reuse(False):  # a key that is folded into in every step of a loop is not used twice
-        found = np.asarray(jax.vmap(changes)(jax.random.split(jax.random.key(5), streams)))
-    odds = size / np.arange(size + 1, length + 1)
-    assert abs(found.mean() - odds.sum()) <= 6 * np.sqrt((odds * (1 - odds)).sum() / streams)
-
-
 def test_a_reservoir_names_what_does_not_fit(rng):
     init, update, merge = landmarks.reservoir(num_landmarks=3)
     state = init(jax.random.key(0), DIM)

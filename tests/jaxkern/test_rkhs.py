@@ -158,16 +158,6 @@ def test_what_are_no_weights_is_refused_or_makes_everything_nan(weights):
     assert all(jnp.isnan(value).all() for value in values)
 
 
-def test_finite_dimensional_kernels_give_the_matrix_covariance(x64, rng):
-    """For <x, y> the operator is X' W X, and centred the covariance matrix of the points."""
-    X, w = rng.normal(size=(N, DIM)) + 2, np.asarray(probabilities(rng, "float64"))
-    mean = w @ X
-    for centered, second in [(False, X.T @ (w[:, None] * X)), (True, (X - mean).T @ (w[:, None] * (X - mean)))]:
-        values = Covariance(Linear(), X, w, centered=centered).eigenvalues()
-        np.testing.assert_allclose(values[:DIM], np.linalg.eigvalsh(second)[::-1], rtol=1e-10)
-        assert (values[DIM:] == 0).all()
-
-
 @pytest.mark.parametrize("centered", [False, True])
 @pytest.mark.parametrize("power", [1, 2, 3])
 def test_draws_with_an_identity_for_normals_have_the_exact_covariance(centered, power, x64, rng, monkeypatch):

@@ -109,13 +109,15 @@ def test_frequencies_are_multinomial_at_a_trillion_draws(synthetic):
     assert abs(correlation - exact) < 4.9 / np.sqrt(2000)
 
 
-def test_powers_of_operators_are_those_of_the_dense_matrices(synthetic):
+def test_powers_are_those_of_the_dense_matrices(synthetic):
+    """Whole powers, traces and norms are what `jaxkern:shortcut-counts` compares."""
     p = synthetic["skewed plane"]
-    weights, f = np.random.default_rng(0).dirichlet(np.ones(32)), np.asarray(p.arrays["f"])
-    values, vectors = np.linalg.eigh(dense_covariance(p, weights))
+    weights = np.random.default_rng(0).dirichlet(np.ones(32))
+    C, f = dense_covariance(p, weights), np.asarray(p.arrays["f"])
+    values, vectors = np.linalg.eigh(C)
     root = vectors @ (np.maximum(values, 0) ** 1.5 * (vectors.T @ f))
-    applies = op.covariance(p.arrays, jnp.asarray(weights)), op.exact_power(p.arrays, 1)
-    powers = op.powers_applied(applies, 1.5, jnp.asarray(f))
+    sample = op.covariance(p.arrays, jnp.asarray(weights))
+    powers = op.powers_applied((sample, op.exact_power(p.arrays, 1)), 1.5, jnp.asarray(f))
     np.testing.assert_allclose(powers, [root, p.eigenvalues**1.5 * f], atol=1e-13)
 
 

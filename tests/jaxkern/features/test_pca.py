@@ -59,17 +59,6 @@ def test_few_components_of_many_landmarks_are_those_of_scikit_learn(normalized, 
     assert float(residual.sum()) == pytest.approx(total - peer.eigenvalues_.sum(), rel=1e-10)
 
 
-def test_landmarks_as_new_points_give_the_training_projections(dtype, rng):
-    _, L = data(rng, dtype)
-    H = np.eye(n) - 1 / n
-    values, vectors = np.linalg.eigh(H @ literal_gram(L, L, LENGTHSCALE) @ H)
-    training = vectors[:, ::-1][:, : n - 1] * np.sqrt(values[::-1][: n - 1])
-    Z = fit(L, num_components=n)(L)
-    assert tolerance("float32") <= 1.5e-4
-    np.testing.assert_allclose(up_to_sign(Z[:, : n - 1], training), training, atol=tolerance(dtype))
-    assert not np.asarray(Z)[:, n - 1].any()  # the direction of 1, which centring removes
-
-
 def test_unit_eigenvectors_are_those_of_the_paper(dtype, rng):
     """x goes to sum_i alpha_i K(x, x_i), alpha a unit eigenvector of H K H, up to one translation of all points."""
     X, L = data(rng, dtype)

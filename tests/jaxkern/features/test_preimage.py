@@ -3,10 +3,8 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from sklearn.decomposition import KernelPCA as Peer
 
 from jaxkern import features, kernels, rkhs
-from jaxkern.gram import gram
 
 N, DIM = 30, 2
 KERNEL = kernels.Gaussian(1.0)
@@ -36,15 +34,10 @@ def test_all_components_leave_no_residual_at_the_landmarks_and_some_elsewhere(dt
     assert float(jnp.min(phi.reconstruction_residual(X + 0.5))) > tolerance
 
 
-def test_explained_variance_is_that_of_the_features_and_of_a_peer(x64, rng):
+def test_explained_variance_is_that_of_the_features(x64, rng):
     X = points(rng)
     phi = features.kernel_pca(KERNEL, X, num_components=4)
     np.testing.assert_allclose(phi.explained_variance, np.var(phi(X), axis=0), rtol=1e-10)
-    peer = Peer(n_components=4, kernel="rbf", gamma=0.5).fit(np.asarray(X))
-    np.testing.assert_allclose(phi.explained_variance * N, peer.eigenvalues_, rtol=1e-10)
-    K = np.asarray(gram(KERNEL, X))
-    H = np.eye(N) - 1 / N
-    np.testing.assert_allclose(phi.explained_variance_ratio, peer.eigenvalues_ / np.trace(H @ K @ H), rtol=1e-10)
     whole = features.kernel_pca(KERNEL, X, num_components=N)
     assert float(whole.explained_variance_ratio.sum()) == pytest.approx(1, rel=1e-10)
 

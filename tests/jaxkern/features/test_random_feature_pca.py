@@ -4,11 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from sklearn.decomposition import PCA
 from support.numerics import eps, up_to_sign
 
 from jaxkern import features
-from jaxkern.features import RandomFeaturePCA, kernel_pca, nystrom, paired_fourier, random_feature_pca
+from jaxkern.features import RandomFeaturePCA, kernel_pca, paired_fourier, random_feature_pca
 from jaxkern.kernels import Gaussian, Linear
 from jaxkern.linalg import prefers_partial
 
@@ -78,31 +77,6 @@ def test_few_components_of_many_features_are_those_of_all(m, x64, rng):
     expected = axes[:COMPONENTS].T
     np.testing.assert_allclose(up_to_sign(pca.basis, expected), expected, rtol=0, atol=1e-10)
     np.testing.assert_allclose(pca.total_variance, (singular**2).sum() / 440, rtol=1e-12)
-
-
-@pytest.mark.parametrize("m", [FEW, MANY])
-def test_scikit_learn_finds_the_same_components(m, x64, rng):
-    X, Y = data(rng, "float64"), data(rng, "float64")
-    phi = draw(m, "float64")
-    pca, peer = fit(phi, X), PCA(COMPONENTS, svd_solver="full").fit(np.asarray(phi(X)))
-    expected = peer.transform(np.asarray(phi(Y)))
-    np.testing.assert_allclose(up_to_sign(pca(Y), expected), expected, rtol=0, atol=1e-11)
-    np.testing.assert_allclose(pca.eigenvalues, peer.explained_variance_ * (N - 1) / N, rtol=1e-11)
-    np.testing.assert_allclose(pca.explained_variance_ratio, peer.explained_variance_ratio_, rtol=1e-11)
-
-
-@pytest.mark.parametrize("centered", [True, False])
-def test_with_exact_features_it_is_kernel_pca(centered, dtype, rng):
-    """Nystrom features with all of X as landmarks have the inner products of the kernel with every point of X."""
-    X, Y = data(rng, dtype), data(rng, dtype)
-    kernel = Gaussian(LENGTHSCALE)
-    exact = kernel_pca(kernel, X, num_components=COMPONENTS, centered=centered)
-    pca = fit(nystrom(kernel, X), X, centered=centered)
-    # Features of the smallest directions kept have large relative errors, small in absolute terms.
-    allowed = 10 * tolerance(dtype)
-    np.testing.assert_allclose(N * pca.eigenvalues, exact.eigenvalues, rtol=0, atol=allowed)
-    np.testing.assert_allclose(up_to_sign(pca(X), exact(X)), exact(X), rtol=0, atol=allowed)
-    np.testing.assert_allclose(up_to_sign(pca(Y), exact(Y)), exact(Y), rtol=0, atol=allowed)
 
 
 def test_the_identity_as_feature_map_gives_principal_components_of_the_points(dtype, rng):

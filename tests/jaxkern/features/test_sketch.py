@@ -57,25 +57,6 @@ def test_the_map_is_the_literal_formula(kernel, centered, dtype, rng):
 
 
 @pytest.mark.parametrize("centered", [False, True])
-def test_with_an_identity_for_normals_the_cubed_covariance_is_exact(centered, x64, rng, monkeypatch):
-    """d = n and Z = I: n <phi(x), phi(y)> = <K_x, Sigma_n^3 K_y>, for points, functions, and centred ones."""
-    import jaxkern.features._sketch as module
-
-    monkeypatch.setattr(module, "normal_rows", lambda key, rows, cols, dtype: jnp.eye(rows, cols, dtype=dtype))
-    X, Y = points(rng, "float64"), points(rng, "float64", Q)
-    with jax.disable_jit():
-        phi = kernel_jl(jax.random.key(0), KERNEL, X, num_features=N, centered=centered)
-    Sigma = Covariance(KERNEL, X, centered=centered)
-    K_y = section(KERNEL, Y)
-    if centered:  # <K_x - mu, Sigma^3 (K_y - mu)>: both arguments less the mean embedding
-        weights = jnp.concatenate([jnp.eye(Q), jnp.full((N, Q), -1 / N)])
-        K_y = Function(KERNEL, jnp.concatenate([Y, X]), weights)
-    expected = Sigma.inner(K_y, K_y, power=3)
-    np.testing.assert_allclose(N * phi(Y) @ phi(Y).T, expected, rtol=1e-9, atol=1e-15)
-    np.testing.assert_allclose(N * phi.embed(K_y) @ phi.embed(K_y).T, expected, rtol=1e-9, atol=1e-15)
-
-
-@pytest.mark.parametrize("centered", [False, True])
 def test_functions_embed_linearly_and_sections_as_their_points(centered, dtype, rng):
     X, Y = points(rng, dtype), points(rng, dtype, Q)
     phi = kernel_jl(jax.random.key(1), KERNEL, X, num_features=D, centered=centered)

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.polynomial.hermite_e import hermegauss
-from numpy.polynomial.legendre import leggauss
 from scipy import special
 from support.jaxprs import largest_intermediate
 from support.numerics import eps
@@ -55,14 +54,6 @@ def test_the_generating_function_is_its_series(dim, x64):
             assert abs(float(Decimal(float(value)) / exact.exp() - 1)) <= 1e-14 * max(1, float(exact))
 
 
-def test_the_generating_function_is_that_of_two_directions(x64):
-    """By Gauss-Jacobi quadrature for <theta, theta'>, whose density is proportional to (1 - t^2)^((d - 3)/2)."""
-    u = np.array([-4.0, 0.0, 0.3, 2.0, 9.0])
-    for dim in (2, 5, 40):
-        t, w = special.roots_jacobi(60, (dim - 3) / 2, (dim - 3) / 2)
-        np.testing.assert_allclose(sphere_mgf(u, dim), np.exp(np.outer(u, t)) @ w / w.sum(), rtol=1e-12)
-
-
 def test_three_dimensions_have_elementary_values(dtype):
     u = jnp.asarray([0.01, 0.5, 2.0, 9.0], dtype)
     expected = np.array([0.01, 0.5, 2.0, 9.0])
@@ -87,18 +78,6 @@ def hermite_product(delta, variances, lengthscale):
     """E exp(-|delta + N(0, diag(variances))|^2 / (2 l^2)), one Gauss-Hermite rule per coordinate."""
     z = delta[:, None] + np.sqrt(variances)[:, None] * NODES
     return np.prod(np.exp(-(z**2) / (2 * lengthscale**2)) @ WEIGHTS)
-
-
-def test_the_diagonal_is_not_that_of_the_mean_kernel_function(dtype):
-    """s^-d = .502 at d = 100: what amini2021's 'itself a kernel matrix' would put there."""
-    means = jnp.zeros((3, 100), dtype)
-    K = mean_gaussian_kernel(means, 1.5, 1.8)
-    s = math.sqrt(1 + 2 * 1.5**2 / (100 * 1.8**2))
-    assert float(K[0, 0]) == 1
-    assert float(K[0, 1]) == pytest.approx(s**-100, rel=100 * eps(dtype))
-    assert s**-100 == pytest.approx(0.502, abs=1e-3)
-    between = mean_kernel_between(Gaussian(1.8), means[:1], means[:1], 1.5)
-    assert float(between[0, 0]) == float(K[0, 1])
 
 
 def test_ten_thousand_dimensions_are_close_to_their_limit(dtype, rng):
@@ -236,29 +215,6 @@ def test_without_noise_the_mean_kernel_is_the_kernel(dtype, rng):
     for noise in (0.0, RadialNoise(0.0)):
         np.testing.assert_allclose(mean_kernel(Distance(), X, noise), gram(Distance(), X), rtol=2 * eps(dtype))
         np.testing.assert_allclose(mean_kernel(Gaussian(1.3), X, noise), gram(Gaussian(1.3), X), rtol=20 * eps(dtype))
-
-
-def polar(delta, covariance):
-    """E |N(delta, C)| in the plane: Gauss-Legendre in the radius, trapezoidal in the angle."""
-    r, w = leggauss(200)
-    reach = np.linalg.norm(delta) + 12 * math.sqrt(np.linalg.norm(covariance, 2))
-    r, w = reach * (r + 1) / 2, w * reach / 2
-    angle = 2 * np.pi * np.arange(400) / 400
-    z = r[:, None, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1) - delta
-    density = np.exp(-0.5 * np.einsum("rak,kl,ral->ra", z, np.linalg.inv(covariance), z))
-    return (2 * np.pi / 400) * (w * r**2) @ density.sum(1) / (2 * np.pi * math.sqrt(np.linalg.det(covariance)))
-
-
-def test_the_mean_distance_under_every_model(x64, rng):
-    """Three points of the plane, against quadrature in polar coordinates; radial noise where it is not singular."""
-    means = np.array([[1.0, 0.2], [-0.7, 0.6], [0.3, -1.1]])
-    candidates = models(rng, 3, 2)
-    for noise in (candidates[k] for k in (1, 3, 4, 5, 7)):
-        C = covariances_of(noise, means)
-        K = mean_kernel(Distance(), means, noise)
-        for i, j in ((0, 1), (0, 2), (1, 2)):
-            assert float(K[i, j]) == pytest.approx(polar(means[i] - means[j], C[i] + C[j]), rel=1e-10)
-        np.testing.assert_array_equal(np.diagonal(K), np.zeros(3))
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)

@@ -17,7 +17,7 @@ from support.numerics import eps
 
 from jaxkern import problems
 from jaxkern.gram import gram
-from jaxkern.kernels import Distance, Gaussian, Linear
+from jaxkern.kernels import Distance, Gaussian
 from jaxkern.measures import DiagonalNoise, GeneralNoise, IsotropicNoise, RadialNoise
 from jaxkern.problems import GaussianLaw, RampLaw, SkewedLaw, SoftplusImageLaw, UniformImageLaw, UniformLaw, perturb
 
@@ -251,25 +251,6 @@ def test_noise_has_the_covariance_of_its_model(rng):
         error = products.mean(0) - wanted[number]
         assert (np.abs(error) <= Z * products.std(0) / math.sqrt(2000) + 1e-6).all(), noise
         assert problem.labels.tolist()[:3] == [0, 0, 0] and problem.omega > 1
-
-
-@pytest.mark.slow
-def test_mean_kernels_are_the_means_of_kernels(x64, rng):
-    """Five points, 20,000 draws: 15 z-scores for each kernel and model; standard errors below 3 % of the means."""
-    means = jnp.asarray(rng.normal(size=(5, 3)))
-    level = jnp.array([0.5, 1.0, 1.5, 2.0, 1.0])
-    upper = np.triu_indices(5, 1)
-    for noise in (IsotropicNoise(level), RadialNoise(level), GeneralNoise(jnp.diag(jnp.array([0.1, 0.4, 1.0])))):
-        keys = jax.random.split(key(11), 20_000)
-        X = np.asarray(jax.jit(jax.vmap(lambda k, noise=noise: perturb(k, means, noise).points))(keys))
-        distances = np.linalg.norm(X[:, :, None] - X[:, None], axis=-1)
-        draws = ((Gaussian(1.2), np.exp(-(distances**2) / (2 * 1.2**2))), (Distance(), distances))
-        for kernel, K in (*draws, (Linear(), X @ X.transpose(0, 2, 1))):
-            expected = np.asarray(perturb(key(), means, noise).mean_kernel(kernel))
-            error = K.std(0) / math.sqrt(len(K))
-            assert (np.abs(K.mean(0) - expected) <= Z * error + 1e-12).all(), (noise, kernel)
-            if not isinstance(kernel, Linear):
-                assert (error[upper] < 0.03 * expected[upper]).all()
 
 
 def test_large_dimensions_need_no_matrix_of_their_size():

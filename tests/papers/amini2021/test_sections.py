@@ -3,12 +3,11 @@
 import dataclasses
 import math
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxkern import kmeans, measures
+from jaxkern import measures
 from jaxkern.bounds import concentration
 from proofs_check import register
 from proofs_check.claim import Setting
@@ -91,8 +90,7 @@ def test_the_spheres_have_the_moments_that_quadrature_over_the_angle_gives(x64):
     assert spheres.variance == pytest.approx(float(parameters.vbar2))
 
 
-def test_all_seeds_and_all_partitions_of_a_few_points_are_tried(x64):
-    """By loops over the seeds; the best of 200 runs of the library's k-means finds the least cost."""
+def test_all_seeds_of_a_few_points_are_tried():
     X = np.random.default_rng(4).standard_normal((6, 2))
     square = np.sum((X[:, None] - X) ** 2, axis=2)
     chances, costs = section3_1.seeded_costs(X, 2)
@@ -100,10 +98,7 @@ def test_all_seeds_and_all_partitions_of_a_few_points_are_tried(x64):
         square[i, j] / square[i].sum() / 6 * np.minimum(square[i], square[j]).sum() for i in range(6) for j in range(6)
     )
     assert chances.sum() == pytest.approx(1) and chances @ costs == pytest.approx(mean)
-    least = section3_1.least_cost(X, 3)
-    best = kmeans.kmeans(jax.random.key(0), jnp.asarray(X), 3, num_restarts=200)
-    assert float(best.objective) == pytest.approx(least)
-    assert np.min(section3_1.seeded_costs(X, 3)[1]) >= least
+    assert np.min(section3_1.seeded_costs(X, 3)[1]) >= section3_1.least_cost(X, 3)
 
 
 def test_a_mean_kernel_with_a_wrong_diagonal_is_noticed(claims, monkeypatch):
