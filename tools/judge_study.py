@@ -68,14 +68,9 @@ def naive_rule(delta: float, trials: int) -> Rule:
     return Rule(np.array([trials]), last, last + 1)
 
 
-def block_of(delta: float, alpha: float = ALPHA) -> int:
-    """Return the block after which this study looks: about 100 of them in the trials of the fixed rule."""
-    return max(int(fixed_rule(delta, alpha).looks[0]) // LOOKS, 1)
-
-
 def looks_of(delta: float, alpha: float = ALPHA) -> np.ndarray:
     """Return the looks by which the sequential rule has the power of the fixed one."""
-    block = block_of(delta, alpha)
+    block = max(int(fixed_rule(delta, alpha).looks[0]) // LOOKS, 1)
     needed = stopping.trials_needed(delta, alpha, beta=BETA, bad=BAD, block=block)
     return np.arange(block, needed + 1, block)
 

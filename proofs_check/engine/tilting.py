@@ -17,7 +17,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from scipy import optimize, special
+import numpy as np
+from scipy import optimize, special, stats
 
 from jaxkern import checks
 from jaxkern.pytrees import pytree, static
@@ -143,10 +144,12 @@ def log_ceiling(setting: Setting) -> float:
     return float(population.log_ceiling)
 
 
-def log_chi_square_tail(degrees: int, y: float) -> float:
-    """Return log P(chi2 >= y) for y >= degrees + 2, far beyond what underflows."""
-    a, x = degrees / 2, y / 2
-    return a * math.log(x) - x - math.lgamma(a) - math.log(_fraction(a, x))
+def log_chi_square_tail(degrees: float, y: Any) -> Any:
+    """Return log P(chi2 >= y), of numbers y far beyond what underflows, too."""
+    a, x = degrees / 2, np.asarray(y, float) / 2
+    far = np.maximum(x, 1.5 * a + 1)
+    beyond = a * np.log(far) - far - math.lgamma(a) - np.log(_fraction(a, far))
+    return np.where(x < far, stats.chi2.logsf(y, degrees), beyond)
 
 
 def _fraction(a: float, x: Any) -> Any:

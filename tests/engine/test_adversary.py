@@ -537,10 +537,6 @@ def test_a_statement_without_a_recheck_and_a_form_that_is_not_there_are_named(x6
 @pytest.mark.parametrize("target", targets.targets(), ids=lambda target: f"{target.claim}-{target.form}")
 def test_every_target_gives_what_its_claim_expects(target, x64):
     """A proved tail is refuted with probability 1e-3 at most, for a fixed seed."""
-    key = jax.random.key(5)
-    start = target.project(target.start(key))
-    for once, twice in zip(jax.tree.leaves(start), jax.tree.leaves(target.project(start)), strict=True):
-        np.testing.assert_allclose(twice, once, rtol=1e-9, atol=1e-12)
     found = adversary.attack(target)
     assert found.failures == 0
     assert found.found == (targets.registered(target.claim, target.form).expect == "refuted")

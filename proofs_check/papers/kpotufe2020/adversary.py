@@ -13,7 +13,7 @@ from scipy import special, stats
 from jaxkern.bounds import sketching
 from jaxkern.linalg import eigvalsh, matmul
 from proofs_check.claim import Exact, Form, Setting
-from proofs_check.engine import enclosures
+from proofs_check.engine import enclosures, tilting
 from proofs_check.engine.adversary import Target
 from proofs_check.papers.adversaries import FOUND, gaussian, simplex, squared_distances
 
@@ -147,17 +147,12 @@ def _log_tail(rho: float, y: float, d: int) -> float:
     if 1 + rho < 1e-12:
         return -math.inf  # no product is positive
     if 1 - rho < 1e-12:
-        return float(_log_chi2_tail(np.array([d * y]), d)[0])
+        return float(tilting.log_chi_square_tail(d, d * y))
     step = (math.sqrt(d) + 40) / 40_000
     v = step * (np.arange(40_000) + 0.5)  # B = v^2
     density = stats.chi2.logpdf(v**2, d) + np.log(2 * v)
-    tails = _log_chi2_tail((2 * d * y + (1 - rho) * v**2) / (1 + rho), d)
+    tails = tilting.log_chi_square_tail(d, (2 * d * y + (1 - rho) * v**2) / (1 + rho))
     return float(special.logsumexp(density + tails)) + math.log(step)
-
-
-def _log_chi2_tail(x: np.ndarray, d: int) -> np.ndarray:
-    """One degree of freedom is known far beyond what underflows."""
-    return math.log(2) + stats.norm.logsf(np.sqrt(x)) if d == 1 else stats.chi2.logsf(x, d)
 
 
 def _enclosed(params: Found) -> tuple[Any, Any]:

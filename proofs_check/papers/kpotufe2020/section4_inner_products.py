@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 
 import jax
 import numpy as np
-from scipy import stats
 
 from jaxkern.bounds import Bound, sketching
 from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Inequality, Setting, Tail
@@ -43,9 +42,8 @@ def _prop1_rare(scope: Scope) -> Check:
         right = sketching.projected_inner_products(op_norm=1.0, trace3=1.0, d=d, tau=tau, constant=constant)
         if right.value < 1:
             raise ValueError(f"the lower tail counts at setting {setting.name!r}")
-        return tilting.log_chi_square_tail(int(d), d * (1 + right.value)), claimed(
-            right, float(right.log_failure), setting
-        )
+        tail = float(tilting.log_chi_square_tail(d, d * (1 + right.value)))
+        return tail, claimed(right, float(right.log_failure), setting)
 
     def one_atom(taus: Sequence[float], factors: Sequence[int]) -> tuple[Setting, ...]:
         return tuple(
@@ -83,7 +81,7 @@ def _prop1_all_d_rare() -> Check:
         bound = EVERY[int(formula)]
         right = bound(**{name: given[name] for name in inspect.signature(bound).parameters})
         threshold = part * right.value + (bound is not sketching.largest_stretch)
-        return _log_chi_square(p, threshold), claimed(right, float(right.log_failure), setting)
+        return float(tilting.log_chi_square_tail(p, threshold)), claimed(right, float(right.log_failure), setting)
 
     settings = tuple(
         Setting(f"{EVERY[i].__name__}, {p:g} atoms, tau={tau:g}", None, {"p": p, "tau": tau, "formula": i})
@@ -98,13 +96,6 @@ def _prop1_all_d_rare() -> Check:
     )
 
 
-def _log_chi_square(p: float, threshold: float) -> float:
-    """Return log P(chi2_p > threshold); for p = 1 that is a tail of a normal variable, known far beyond underflow."""
-    if p == 1:
-        return math.log(2) + float(stats.norm.logsf(math.sqrt(threshold)))
-    return float(stats.chi2.logsf(threshold, p))
-
-
 def _chi_square_violation(setting: Setting) -> tuple[float, float]:
     """Return the log-probability that the printed Theorem 1 fails, and the log of the failure it allows.
 
@@ -114,7 +105,7 @@ def _chi_square_violation(setting: Setting) -> tuple[float, float]:
     p, tau, constant = (setting.numbers[k] for k in ("p", "tau", "C"))
     n_term = 28 * math.sqrt(2 / 6272) / p**2
     threshold = 1 + 3 * constant * (math.sqrt(2 * p) + math.sqrt(tau)) + n_term
-    return _log_chi_square(p, threshold), math.log(5) - tau
+    return float(tilting.log_chi_square_tail(p, threshold)), math.log(5) - tau
 
 
 def _thm1(scope: Scope) -> Check:
