@@ -25,7 +25,8 @@ says so. Exit status: 0, or 1 where a part failed."""
 
 ROOT = Path(__file__).resolve().parents[1]
 CLAIMS = """kpotufe2020:normalisation kpotufe2020:prop1 kpotufe2020:eq1 kpotufe2020:propB.1 kpotufe2020:thm3
-kpotufe2020:no-identity kpotufe2020:remark ghashami2016:nystrom-frobenius jaxkern:relative-distances-given-rare"""
+kpotufe2020:thm2-text kpotufe2020:no-identity kpotufe2020:remark ghashami2016:nystrom-frobenius ghashami2016:reservoir
+jaxkern:relative-distances-given-rare amini2021:lem6"""
 
 
 def describe() -> None:

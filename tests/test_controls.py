@@ -121,7 +121,7 @@ def test_a_law_is_refuted_by_trials_with_one_key_and_a_mean_by_one_far_draw(x64)
     from scipy import stats
 
     law = Law(controls.same_key(standard), stats.norm.cdf)
-    mean = Expectation(controls.same_key(standard), lambda s: 0.0, lambda s: 0.01)
+    mean = Expectation(controls.same_key(standard), lambda s: 0.0, lambda s: 0.01, moment=lambda s: 1.0)
     sound = Law(standard, stats.norm.cdf)
     toy = dataclasses.replace(
         claim(),

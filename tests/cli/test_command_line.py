@@ -144,7 +144,7 @@ def test_the_report_is_strict_json_and_equal_for_equal_runs(registry, tmp_path):
     first, second = (read(tmp_path / name / "report.json") for name in ("a", "b"))
     assert first.pop("run") != second.pop("run")
     assert first == second
-    assert first["schema"] == 3 and first["complete"] and first["as_expected"] and first["dtype"] == "float64"
+    assert first["schema"] == 4 and first["complete"] and first["as_expected"] and first["dtype"] == "float64"
     thm1 = first["claims"][0]
     assert thm1["id"] == "toy2020:thm1" and thm1["controls"][0]["rejected"]
     printed, corrected = thm1["forms"]

@@ -97,6 +97,12 @@ def test_the_stored_run_is_of_the_claims_of_the_register_and_all_is_as_expected(
             assert f"--claim {name} " in section
 
 
+def test_a_corrected_statement_that_stays_loose_has_a_reason(registered):
+    stored = json.loads((DOCS / command.STORED).read_text(encoding="utf-8"))["claims"]
+    loose = {name for name, found in stored.items() if any(form["loose"] for form in found["forms"])}
+    assert loose == {name for name, claim in registered.items() if claim.loose}
+
+
 @pytest.mark.parametrize("paper", PAPERS)
 def test_drawings_are_small_and_still(pages, paper):
     svg = pages[f"{paper}.svg"]
