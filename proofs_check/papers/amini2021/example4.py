@@ -3,10 +3,11 @@
 import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxkern import gram, kernels, measures
+from jaxkern import gram, kernels, measures, problems
 from jaxkern.bounds import concentration
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting
 from proofs_check.papers.amini2021 import laws
@@ -74,6 +75,11 @@ def _eq28() -> Check:
     )
 
 
+def _noise(means: Any, noise: Any) -> np.ndarray:
+    """Return the noise of one draw around the means, W itself for the level sqrt(d)."""
+    return np.asarray(problems.perturb(jax.random.key(0), means, noise).points - means, np.float64)
+
+
 def _mean_kernels() -> Check:
     rng = np.random.default_rng(5)
     means, roots = rng.standard_normal((4, 2)), 0.5 * rng.standard_normal((4, 2, 2))
@@ -92,7 +98,10 @@ def _mean_kernels() -> Check:
 
     @parametrized(Identity)
     def residual(setting: Setting, factor: float = 1.0, share: float = 1.0) -> np.ndarray:
-        """Compare E K and K with their entries; of E K with a `factor` off the diagonal, and a `share` of the noise."""
+        """Compare E K and K with their entries, and the points with roots of the covariances times normal vectors.
+
+        E K is taken with a `factor` off the diagonal, and a `share` of the noise.
+        """
         kernel, (noise, covariances) = setting.data["kernel"], models[setting.data["noise"]]
         name, true = type(kernel).__name__, np.zeros((4, 4))
         for i, j in np.ndindex(4, 4):
@@ -105,7 +114,12 @@ def _mean_kernels() -> Check:
                 true[i, j] = factor * laws.mean_of_plane(name, means[i] - means[j], C)
         apart = np.linalg.norm(means[:, None] - means, axis=2)
         values = {"Linear": means @ means.T, "Distance": apart, "Gaussian": np.exp(-(apart**2) / 2)}[name]
-        errors = measures.mean_kernel(kernel, real(means), noise) - real(true), gram.gram(kernel, real(means)) - values
+        errors = [measures.mean_kernel(kernel, real(means), noise) - real(true), gram.gram(kernel, real(means)) - values]
+        if setting.data["noise"] != "radial":
+            W, found = (_noise(real(means), each) for each in (math.sqrt(2), noise))
+            eigenvalues, vectors = np.linalg.eigh(covariances)
+            roots = (vectors * np.sqrt(eigenvalues)[:, None]) @ vectors.transpose(0, 2, 1)
+            errors.append((found - np.einsum("nij,nj->ni", roots, W)).T)
         return as_residual(jnp.concatenate(errors))
 
     tried = [(kernels.Distance(), name) for name in models]
