@@ -65,6 +65,7 @@ class Kept:
             batch, program = pickle.loads(zlib.decompress(self.path(name).read_bytes()))
         except (OSError, zlib.error, EOFError, pickle.UnpicklingError):
             return None
+        _prepare_lapack()
         ins, out = jax.tree.structure(((0,) * num_arguments, {})), jax.tree.structure(0)
         return deserialize_and_load(program, ins, out), batch
 
@@ -74,6 +75,28 @@ class Kept:
             files.write(self.path(name), zlib.compress(pickle.dumps((batch, serialize(program)[0])), 1))
         except (StorageError, NotImplementedError):  # constants of a trial are not written
             return
+
+
+@functools.cache
+def _prepare_lapack() -> None:
+    """Let JAX look up the functions of LAPACK, as it does when it lowers one: a loaded program calls them unasked."""
+    jax.jit(jnp.linalg.eigvalsh).lower(jax.ShapeDtypeStruct((1, 1), np.float32))
+
+
+class _Taken(threading.local):
+    """How many programs a thread has taken from JAX's own cache. What JAX writes of such a one cannot be loaded."""
+
+    count = 0
+
+
+_taken = _Taken()
+
+
+def _listen(event: str, **_: Any) -> None:
+    _taken.count += event == "/jax/compilation_cache/cache_hits"
+
+
+jax.monitoring.register_event_listener(_listen)
 
 
 class Program:
@@ -100,8 +123,9 @@ class Program:
                 if found is not None:
                     (self._call, self.batch), self.where = found, self._devices[0]
                 else:
+                    before = _taken.count
                     self._call = self._compile(batch)
-                    if kept is not None:
+                    if kept is not None and _taken.count == before:
                         kept.keep(name, self._call, self.batch)
             return self._call
 

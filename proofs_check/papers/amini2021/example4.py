@@ -114,7 +114,8 @@ def _mean_kernels() -> Check:
                 true[i, j] = factor * laws.mean_of_plane(name, means[i] - means[j], C)
         apart = np.linalg.norm(means[:, None] - means, axis=2)
         values = {"Linear": means @ means.T, "Distance": apart, "Gaussian": np.exp(-(apart**2) / 2)}[name]
-        errors = [measures.mean_kernel(kernel, real(means), noise) - real(true), gram.gram(kernel, real(means)) - values]
+        errors = [measures.mean_kernel(kernel, real(means), noise) - real(true)]
+        errors += [gram.gram(kernel, real(means)) - values]
         if setting.data["noise"] != "radial":
             W, found = (_noise(real(means), each) for each in (math.sqrt(2), noise))
             eigenvalues, vectors = np.linalg.eigh(covariances)
