@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import math
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ from proofs_check.engine.samples import Samples
 
 FAMILY_ALPHA = 1e-3
 _COMPUTED = Identity | Inequality | Exact | Undecided
+_BALLS = threading.Lock()
+"""python-flint has one working precision for all threads."""
 """Statements that are judged without draws, or by inputs at which chance plays no part."""
 
 
@@ -212,7 +215,8 @@ def enclosed(form: Form, verdict: Verdict) -> Verdict:
     """
     if form.enclosed is None or find_spec("flint") is None:
         return verdict
-    found = form.enclosed()
+    with _BALLS:
+        found = form.enclosed()
     fits = found.holds != (verdict.status == "refuted")
     status = "proved" if found.holds and verdict.status == "consistent" else verdict.status
     because = f"{verdict.because}; {'proved' if found.holds else 'disproved'} by ball arithmetic, {found.because}"

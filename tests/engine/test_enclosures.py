@@ -1,13 +1,18 @@
 """Enclosures hold what they enclose, prove what is true over a whole box, and never what is false."""
 
+import functools
 import math
+import time
+from concurrent import futures
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from proofs_check.claim import Enclosed, Form, Undecided, Verdict
 from proofs_check.engine import enclosures
 from proofs_check.engine.enclosures import at_most, ball, balls, equal, prove, together
+from proofs_check.engine.work import enclosed
 
 pytest.importorskip("flint")
 mpmath = pytest.importorskip("mpmath")
@@ -94,3 +99,15 @@ def test_a_true_inequality_is_proved_and_a_slightly_false_one_is_not():
     assert prove(lambda x, y: (x * y).exp() - 1 - x * y, [(0, 1), ("0.5", 3)], zeros={0: (0, 2)}).holds
     with pytest.raises(ValueError, match="even order"):
         prove(lambda x: x - x.sin(), [(-1, 1)], zeros={0: (0, 3)})
+
+
+def test_proofs_of_several_threads_keep_their_precisions():
+    def proof(bits):
+        with enclosures.precision(bits):
+            time.sleep(0.01)
+            return Enclosed(enclosures.ctx.prec == bits, 1, "")
+
+    verdict = Verdict("consistent", "", 1.0, 1e-3, (), {})
+    forms = [Form(Undecided(""), (), "consistent", enclosed=functools.partial(proof, 100 + i)) for i in range(16)]
+    with futures.ThreadPoolExecutor(4) as pool:
+        assert {found.status for found in pool.map(enclosed, forms, [verdict] * len(forms))} == {"proved"}
