@@ -7,7 +7,6 @@ an array is reported in a field of the result instead.
 import operator
 import os
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -195,7 +194,7 @@ def weights(value: Any, rows_name: str, rows: Any, *, some: bool = True) -> jax.
     """Return the weights of rows, (rows,) in their dtype, or raise; None stays None.
 
     Of a NumPy array the entries are looked at as well: none may be negative, and with `some` one must be positive.
-    Those of other arrays are for `mass`.
+    Those of other arrays are for `jaxkern._weights.mass`.
     """
     if value is None:
         return None
@@ -203,12 +202,6 @@ def weights(value: Any, rows_name: str, rows: Any, *, some: bool = True) -> jax.
     if isinstance(non_negative("weights", value), np.ndarray) and some and not value.any():
         raise ValueError("weights must have a positive sum, got zeros alone")
     return same_dtype("weights", array, rows_name, rows)
-
-
-def mass(weights: jax.Array, total: Callable[[jax.Array], jax.Array] = jnp.sum) -> jax.Array:
-    """Return the sum of weights, or NaN where one is negative or the sum is not positive and finite."""
-    whole = total(jnp.where(weights >= 0, weights, jnp.nan))
-    return jnp.where((whole > 0) & jnp.isfinite(whole), whole, jnp.nan)
 
 
 def fraction(name: str, value: Any) -> Any:

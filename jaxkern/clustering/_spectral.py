@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from jaxkern import checks
 from jaxkern._types import Array, ArrayLike, Float, Int, PRNGKeyArray
+from jaxkern._weights import mass
 from jaxkern.clustering._labels import arguments, nearest
 from jaxkern.features._projection import Projection
 from jaxkern.gram import _gram, _product
@@ -262,4 +263,4 @@ def _roots(rows: jax.Array, weights: jax.Array | None) -> tuple[jax.Array, jax.A
     """Return the square roots of the weights, (n,), and their sum."""
     if weights is None:
         return jnp.ones(rows.shape[0], rows.dtype), jnp.asarray(rows.shape[0], rows.dtype)
-    return jnp.sqrt(weights), checks.mass(weights)
+    return jnp.sqrt(weights), mass(weights)

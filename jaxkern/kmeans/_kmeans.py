@@ -12,6 +12,7 @@ from jax import lax
 
 from jaxkern import checks
 from jaxkern._types import ArrayLike, Float, PRNGKeyArray
+from jaxkern._weights import mass
 from jaxkern.kmeans._lloyd import Blocks, lloyd, partition, row_norms
 from jaxkern.kmeans._seeding import plus_plus
 from jaxkern.kmeans._share import Share
@@ -157,7 +158,7 @@ def _kmeans(
 ) -> KMeansResult:
     share = Share(X.shape[0]) if share is None else share
     # Parts of the total, in which neither the mean nor the spread can overflow.
-    part = None if weights is None else (weights / checks.mass(weights, lambda w: share.sum(w.sum())))[:, None]
+    part = None if weights is None else (weights / mass(weights, lambda w: share.sum(w.sum())))[:, None]
 
     def average(rows: jax.Array) -> jax.Array:
         if part is None:

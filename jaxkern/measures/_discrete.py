@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from jaxkern import checks
 from jaxkern._types import Array, ArrayLike, DTypeLike, Float, PRNGKeyArray
+from jaxkern._weights import mass
 from jaxkern.draws import invert
 from jaxkern.pytrees import pytree
 
@@ -30,7 +31,7 @@ class Discrete:
     @property
     def total(self) -> jax.Array:
         """The mass, 1 for a probability measure; NaN if a weight is negative, or if it is not positive and finite."""
-        return checks.mass(checks.vector("weights", checks.non_negative("weights", self.weights)))
+        return mass(checks.vector("weights", checks.non_negative("weights", self.weights)))
 
     def sample(self, key: PRNGKeyArray, *, num_points: int) -> Float[Array, "num_points d"]:
         """Return (num_points, d) independent draws, with the odds of the weights; NaN where `total` is."""
@@ -42,7 +43,7 @@ class Discrete:
 @partial(jax.jit, static_argnames=("num_points",))
 def _sample(key: jax.Array, points: jax.Array, weights: jax.Array, *, num_points: int) -> jax.Array:
     # Weights that are none would otherwise count as zeros.
-    unknown = 0 * checks.mass(weights)
+    unknown = 0 * mass(weights)
     return points[invert(weights, jax.random.uniform(key, (num_points,), weights.dtype))] + unknown.astype(points.dtype)
 
 

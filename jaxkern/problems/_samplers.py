@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from jaxkern import checks
 from jaxkern._types import ArrayLike, DTypeLike, Float, PRNGKeyArray
+from jaxkern._weights import mass
 from jaxkern.draws import invert, normal_rows
 from jaxkern.linalg import matmul
 from jaxkern.measures._noise import IsotropicNoise, RadialNoise, per_point
@@ -238,7 +239,7 @@ def _labels(
     if weights is None:
         return jnp.arange(num_points, dtype=jnp.int32) % clusters.shape[0], clusters
     labels = invert(weights, uniform_rows(key, num_points, 1, weights.dtype)[:, 0]).astype(jnp.int32)
-    return labels, clusters + 0 * checks.mass(weights)
+    return labels, clusters + 0 * mass(weights)
 
 
 @partial(jax.jit, static_argnames=("num_points", "dim"))

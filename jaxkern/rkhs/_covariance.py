@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from jaxkern import checks, linalg
 from jaxkern._types import Array, ArrayLike, Float, PRNGKeyArray
+from jaxkern._weights import mass, present
 from jaxkern.draws import normal_rows
 from jaxkern.gram import _gram
 from jaxkern.kernels import Kernel, as_kernel
@@ -75,7 +76,7 @@ class Covariance:
         """The sum of the weights as they were given, or NaN if they are no weights."""
         points = checks.matrix("points", self.points)
         weights = checks.weights(self.weights, "points", points)
-        return checks.mass(jnp.ones(points.shape[0], points.dtype) if weights is None else weights)
+        return mass(jnp.ones(points.shape[0], points.dtype) if weights is None else weights)
 
     def matrix(self) -> Float[Array, "p p"]:
         """Return A = B B*, (p, p), which has the eigenvalues of Sigma."""
@@ -120,10 +121,7 @@ class Covariance:
         if weights is None:
             root = jnp.full(points.shape[:1], (1 / points.shape[0]) ** 0.5, points.dtype)
         else:
-            total = checks.mass(weights)
-            root = jnp.sqrt(weights / total)
-            # Rows that fill up may be far away: they become copies of an atom. All are NaN if the weights are none.
-            points = jnp.where((weights > 0)[:, None], points, points[jnp.argmax(weights)]) + 0 * total
+            root, points = jnp.sqrt(weights / mass(weights)), present(points, weights)
         return as_kernel(self.kernel), points, root
 
     def _analysis(self, f: Function) -> jax.Array:
