@@ -32,6 +32,7 @@ _MODULES = [
     "plan",
     "problems",
     "pytrees",
+    "ragged",
     "rkhs",
     "scale",
     "sklearn",
