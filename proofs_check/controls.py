@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxkern.bounds import Bound
-from proofs_check.claim import Claim, Setting, Trial
+from proofs_check.claim import Claim, Control, Inequality, Setting, Tail, Trial
 
 KINDS: Mapping[str, str] = {
     "wrong factor": "a constant of the statement multiplied by 2, by 1/2 or the like",
@@ -75,6 +75,27 @@ def changed(
         )
         for setting in settings
     )
+
+
+def part_of(factor: float, statement: Tail | Inequality, settings: Sequence[Setting]) -> Control:
+    """Return the control in which right sides are smaller by |1 - factor|: by a factor just below 1 / slack."""
+    if isinstance(statement, Tail):
+        return Control(
+            f"{factor:g} of the bound",
+            dataclasses.replace(statement, bound=scaled(statement.bound, lambda _: factor)),
+            tuple(settings),
+            "wrong factor",
+        )
+
+    @functools.wraps(statement.sides)
+    def smaller(*given: Any) -> list[tuple[float, Bound]]:
+        return [
+            (left, dataclasses.replace(right, value=right.value - (1 - factor) * abs(right.value)))
+            for left, right in statement.sides(*given)
+        ]
+
+    wrong = dataclasses.replace(statement, sides=smaller)
+    return Control(f"{factor:g} of the right side", wrong, tuple(settings), "wrong factor")
 
 
 def one_draw(settings: Sequence[Setting], shape: str = "rows") -> tuple[Setting, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from jaxkern import kernels, measures
 from jaxkern.bounds import Bound, concentration
+from proofs_check import controls
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Rate, Setting, Tail
 from proofs_check.papers.amini2021 import laws, trials
 from proofs_check.papers.amini2021.laws import Pairs
@@ -175,6 +176,7 @@ def _eq10(scope: Scope) -> Check:
         corrected=Form(tail(False), around(scope.models, scope.deltas, square=1.0)),
         controls=(
             Control("1 / d for 1 / sqrt(d)", tail(power=-0.5), settings[:1], "wrong power"),
+            controls.part_of(0.75, tail(False), around(scope.models, scope.deltas, square=1.0)),
             Control("the variance of a coordinate for its root", tail(square=True), settings[:1], "swapped constants"),
         ),
     )

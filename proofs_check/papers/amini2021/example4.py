@@ -9,6 +9,7 @@ import numpy as np
 
 from jaxkern import gram, kernels, measures, problems
 from jaxkern.bounds import concentration
+from proofs_check import controls
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting
 from proofs_check.papers.amini2021 import laws
 from proofs_check.papers.amini2021.laws import Pairs
@@ -164,5 +165,8 @@ def _angle() -> Check:
     return Check(
         printed=Form(Inequality(goes_away), settings),
         corrected=Form(limit(), settings),
-        controls=(Control("a limit that depends on the norms alone", limit(level=0.0), settings, "term left out"),),
+        controls=(
+            Control("a limit that depends on the norms alone", limit(level=0.0), settings, "term left out"),
+            controls.part_of(0.95, limit(), settings),
+        ),
     )

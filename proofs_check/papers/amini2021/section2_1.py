@@ -12,6 +12,7 @@ from scipy import special, stats
 
 from jaxkern import kernels, problems
 from jaxkern.bounds import Bound, concentration
+from proofs_check import controls
 from proofs_check.claim import Check, Control, Exact, Form, Inequality, Rate, Setting, Tail
 from proofs_check.papers.amini2021 import laws, trials
 from proofs_check.papers.amini2021.laws import Pairs
@@ -100,7 +101,7 @@ def _definition_2b() -> Check:
     return Check(
         printed=Form(slopes(constant=1.0), gaps),
         corrected=Form(slopes(constant=1 / math.sqrt(2 * math.pi)), ramps),
-        controls=(Control("a third for 1 / sqrt(2 pi)", slopes(constant=1 / 3), ramps, "wrong factor"),),
+        controls=(Control("0.39 for 1 / sqrt(2 pi)", slopes(constant=0.39), ramps, "wrong factor"),),
     )
 
 
@@ -169,11 +170,8 @@ def _distance_kernel(scope: Scope) -> Check:
     far = trials.distances("distances, two far centres", trials.two_centres(n, n, 50.0), 1.0, 3)  # nearly attains it
     models = (trials.distances("distances, three levels of noise", close_and_far, levels, 3), *scope.models, far)
     bound = per_point(concentration.distance_kernel, mean_scale="mean_scale")
-    half = Tail(trials.gram_error, lambda setting: laws.rescaled(bound(setting), 0.5))
-    return Check(
-        corrected=Form(Tail(trials.gram_error, bound), around(models, scope.deltas)),
-        controls=(Control("half of it", half, around((far,), scope.deltas[:1]), "wrong factor"),),
-    )
+    tail, settings = Tail(trials.gram_error, bound), around(models, scope.deltas)
+    return Check(corrected=Form(tail, settings), controls=(controls.part_of(0.74, tail, settings),))
 
 
 def _known_variance(scope: Scope) -> Check:
@@ -193,10 +191,11 @@ def _known_variance(scope: Scope) -> Check:
         )
 
     bound = per_point(concentration.distance_kernel_from_variance)
-    still, first = Tail(trials.gram_error, _without_t(bound)), settings(scope.deltas[:1])
+    tail, first = Tail(trials.gram_error, bound), settings(scope.deltas[:1])
+    still = Tail(trials.gram_error, _without_t(bound))
     return Check(
-        corrected=Form(Tail(trials.gram_error, bound), settings(scope.deltas)),
-        controls=(Control("without the term in t", still, first, "term left out"),),
+        corrected=Form(tail, settings(scope.deltas)),
+        controls=(Control("without the term in t", still, first, "term left out"), controls.part_of(0.75, tail, first)),
     )
 
 

@@ -250,7 +250,7 @@ def _truncation() -> Check:
     return Check(
         printed=Form(sides(None, True), settings),
         corrected=Form(sides(None), settings),
-        controls=(Control("2 for sqrt(5)", sides(2.0), settings, "wrong factor"),),
+        controls=(Control("2.2 for sqrt(5)", sides(2.2), settings, "wrong factor"),),
     )
 
 

@@ -11,6 +11,7 @@ from scipy import stats
 from jaxkern import kernels
 from jaxkern.bounds import Bound, concentration
 from jaxkern.gram import gram
+from proofs_check import controls
 from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Inequality, Rate, Setting, Tail
 from proofs_check.papers.amini2021 import laws, places, trials
 from proofs_check.papers.amini2021.laws import Pairs, ten_points, under_33
@@ -133,7 +134,10 @@ def _proposition_3(scope: places.Scope) -> Check:
     settings = places.around((trials.sums("x + y, Gaussian"),), scope.deltas, operator=True)
     return Check(
         printed=Form(tail(1.0), settings),
-        controls=(Control("1 / sqrt(n) for sqrt(n)", tail(1 / n), settings[:1], "wrong power"),),
+        controls=(
+            Control("1 / sqrt(n) for sqrt(n)", tail(1 / n), settings[:1], "wrong power"),
+            controls.part_of(0.69, tail(1.0), settings[:1]),
+        ),
     )
 
 

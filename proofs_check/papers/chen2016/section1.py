@@ -39,7 +39,11 @@ def _metric() -> Check:
         Setting("8 points on a line", line),
     )
     return Check(
-        printed=Form(holds(1), settings), controls=(Control("the squared distance", holds(2), settings, "wrong power"),)
+        printed=Form(holds(1), settings),
+        controls=(
+            Control("the squared distance", holds(2), settings, "wrong power"),
+            controls.part_of(0.95, holds(1), settings),
+        ),
     )
 
 
@@ -82,7 +86,10 @@ def _johnson_lindenstrauss() -> Check:
     half = controls.changed(settings[:1], "half of the dimensions", shapes={"part": 2})
     return Check(
         corrected=Form(statement, tuple(settings)),
-        controls=(Control("half of the dimensions", statement, half, "wrong factor"),),
+        controls=(
+            Control("half of the dimensions", statement, half, "wrong factor"),
+            controls.part_of(0.77, statement, settings),
+        ),
     )
 
 

@@ -68,7 +68,10 @@ def _lemma_4_1_taylor() -> Check:
     return Check(
         printed=Form(holds(-5.0), settings),
         corrected=Form(holds(0.0), settings),
-        controls=(Control("without x^2 / 2", holds(0.0, order=1), settings, "term left out"),),
+        controls=(
+            Control("without x^2 / 2", holds(0.0, order=1), settings, "term left out"),
+            controls.part_of(0.99, holds(0.0), settings),
+        ),
     )
 
 
@@ -215,6 +218,7 @@ def fewer_frequencies(bound: places.OfSetting, setting: Setting, data: Populatio
 
 def _theorem_4_1(scope: places.Scope) -> Check:
     bound = bound_of(fourier.relative_distances, num_frequencies="t", num_points="n")
+    tail = Tail(trials.largest_error, bound)
     settings = all_pairs_settings(fourier.relative_distances, scope.point_sets, scope.deltas, 0.25)
 
     def shape(setting: Setting) -> Bound:
@@ -223,6 +227,6 @@ def _theorem_4_1(scope: places.Scope) -> Check:
 
     return Check(
         printed=Form(Calibrated(trials.largest_error, shape, math.sqrt(2), math.sqrt(6)), settings),
-        corrected=Form(Tail(trials.largest_error, bound), settings),
-        controls=(fewer_frequencies(bound, settings[0], scope.data),),
+        corrected=Form(tail, settings),
+        controls=(fewer_frequencies(bound, settings[0], scope.data), controls.part_of(0.78, tail, settings)),
     )

@@ -66,7 +66,10 @@ def _lemma_5_1() -> Check:
     return Check(
         printed=Form(holds(functools.partial(lemma, as_printed=True)), settings),
         corrected=Form(holds(lemma), settings),
-        controls=(Control("|w| for its square", holds(without_the_square), settings, "wrong power"),),
+        controls=(
+            Control("|w| for its square", holds(without_the_square), settings, "wrong power"),
+            controls.part_of(0.95, holds(lemma), settings),
+        ),
     )
 
 
@@ -123,7 +126,10 @@ def _corollary_5_1(scope: places.Scope) -> Check:
     return Check(
         printed=Form(Calibrated(trials.lipschitz, shape, 4.0, 2 * (2 + math.sqrt(2)) ** 2), tuple(few)),
         corrected=Form(statement(1.0), tuple(settings)),
-        controls=(Control("no dimension", statement(0.0), many, "term left out"),),
+        controls=(
+            Control("no dimension", statement(0.0), many, "term left out"),
+            controls.part_of(0.69, statement(1.0), settings),
+        ),
     )
 
 
@@ -208,7 +214,10 @@ def eq7() -> Check:
     settings = (Setting("random differences in three dimensions"),)
     return Check(
         printed=Form(holds(squared=False), settings),
-        controls=(Control("squared distances", holds(squared=True), settings, "wrong power"),),
+        controls=(
+            Control("squared distances", holds(squared=True), settings, "wrong power"),
+            controls.part_of(0.99, holds(squared=False), settings),
+        ),
     )
 
 
@@ -227,7 +236,7 @@ def _steps() -> Check:
     settings = tuple(Setting(f"|Delta|={r:g}", numbers={"r": r}) for r in (0.1, 0.001))
     return Check(
         corrected=Form(sides(), settings),
-        controls=(Control("a quarter of the errors", sides(factor=0.25), settings, "wrong factor"),),
+        controls=(Control("0.9 of the errors", sides(factor=0.9), settings, "wrong factor"),),
     )
 
 

@@ -148,6 +148,7 @@ def _frequent_directions(scope: Scope) -> Check:
         corrected=Form(sides(), settings),
         controls=(
             Control("shrunk at l / 2", sides(half=True), settings, "wrong operator"),
+            controls.part_of(0.95, sides(), settings),
             Control("the last rows dropped", sides(forget=1), settings, "rows dropped"),
         ),
     )

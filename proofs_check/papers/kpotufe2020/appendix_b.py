@@ -13,7 +13,7 @@ from jaxkern.gram import gram
 from proofs_check import controls
 from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers.kpotufe2020 import trials
-from proofs_check.papers.kpotufe2020.places import Scope, lemma_n, part_of, safe_d, times
+from proofs_check.papers.kpotufe2020.places import Scope, lemma_n, safe_d, times
 from proofs_check.papers.shared import bound_of, claimed, lines, op_norm, parametrized, real
 
 C = sketching.KOLTCHINSKII_LOUNICI
@@ -117,7 +117,9 @@ def _sharp(**arguments: float) -> Bound:
 def _for_every_n(scope: Scope, formula: Callable[..., Bound], fails: float) -> Check:
     bound = scope.bound(formula)
     settings, tail = scope.at(1.0) + scope.at(times(1e6, lemma_n)), Tail(trials.covariance_deviation, bound)
-    return Check(corrected=Form(tail, settings), controls=(_faster(scope, bound), part_of(fails, tail, settings)))
+    return Check(
+        corrected=Form(tail, settings), controls=(_faster(scope, bound), controls.part_of(fails, tail, settings))
+    )
 
 
 def _lemma_b2_bernstein(scope: Scope) -> Check:

@@ -13,7 +13,7 @@ import numpy as np
 from jaxkern import rkhs
 from jaxkern.bounds import Bound
 from proofs_check import controls
-from proofs_check.claim import Control, Setting, Statement, Tail
+from proofs_check.claim import Control, Setting, Statement
 from proofs_check.papers import populations, shared
 from proofs_check.papers.populations import Population
 
@@ -112,12 +112,6 @@ class Scope(shared.Scope):
         """Return the control in which 1024 rows are all the same one."""
         wide = controls.one_draw(self.at(n, rows=1024, populations=populations or self.rough))
         return Control("one direction repeated 1024 times", statement, wide, "reused key")
-
-
-def part_of(factor: float, tail: Tail, settings: Sequence[Setting]) -> Control:
-    """Return the control in which a bound is multiplied by a number just below 1 / slack."""
-    smaller = dataclasses.replace(tail, bound=controls.scaled(tail.bound, lambda s: factor))
-    return Control(f"{factor:g} of the bound", smaller, tuple(settings), "wrong factor")
 
 
 def _literal(population: Population) -> Setting:

@@ -13,7 +13,6 @@ from proofs_check.claim import Check, Control, Exact, Form, Inequality, Setting,
 from proofs_check.engine import tilting
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.laws import FEW, MANY, TwoGroups, four_atoms, two_clusters
-from proofs_check.papers.kpotufe2020.places import part_of
 from proofs_check.papers.shared import Sides, bound_of, lines
 
 
@@ -74,7 +73,7 @@ def _eq10() -> Check:
         controls=(
             Control("2 epsilon kappa", Tail(trials.separation_loss, with_two), settings[:1], "wrong factor"),
             Control("lambda_1 for lambda_k", tail, swapped, "swapped constants"),
-            part_of(0.9, tail, settings),
+            controls.part_of(0.9, tail, settings),
         ),
     )
 
@@ -102,7 +101,7 @@ def _eq11() -> Check:
         corrected=Form(Tail(trials.stretch, stretch), settings),
         controls=(
             Control("without the deviation term", wrong, settings[:1], "term left out"),
-            part_of(0.95, Tail(trials.stretch, stretch), settings),
+            controls.part_of(0.95, Tail(trials.stretch, stretch), settings),
         ),
     )
 
@@ -111,7 +110,7 @@ def _relative() -> Check:
     bound = bound_of(sketching.relative_norms, num_functions="num_pairs")
     settings = _settings({"n": 200.0, "d": 16.0}, {"n": 200.0, "d": 4096.0})
     tail = Tail(trials.relative_error, bound)
-    return Check(corrected=Form(tail, settings), controls=(part_of(0.45, tail, settings),))
+    return Check(corrected=Form(tail, settings), controls=(controls.part_of(0.45, tail, settings),))
 
 
 def _scale_free() -> Check:
@@ -134,6 +133,6 @@ def _scale_free() -> Check:
         corrected=Form(tail, settings),
         controls=(
             Control("pairs of the other set counted as within", tail, wrong, "hypothesis broken"),
-            part_of(0.95, tail, settings),
+            controls.part_of(0.95, tail, settings),
         ),
     )
