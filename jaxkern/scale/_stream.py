@@ -163,16 +163,13 @@ def _lengths(num_rows: int, streams: slice, length: int) -> list[int]:
 def _steps(X: Any, streams: slice, length: int, block_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield the next rows of every stream, (streams, block_size, dim), and their weights, 0 where there are no more."""
     lengths = _lengths(X.shape[0], streams, length)
-    # What fills up has to be some point: a map need not be defined at zero.
-    filling = np.asarray(X[:1])
     for done in range(0, max(lengths), block_size):
-        rows = np.empty((len(lengths), block_size, X.shape[1]), np.dtype(X.dtype))
+        rows = np.zeros((len(lengths), block_size, X.shape[1]), np.dtype(X.dtype))
         weights = np.zeros(rows.shape[:2], rows.dtype)
         for i, stop in enumerate(lengths):
             taken = min(max(stop - done, 0), block_size)
             start = (streams.start + i) * length + done
-            rows[i, :taken], rows[i, taken:] = X[start : start + taken], filling
-            weights[i, :taken] = 1
+            rows[i, :taken], weights[i, :taken] = X[start : start + taken], 1
         yield rows, weights
 
 
