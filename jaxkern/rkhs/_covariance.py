@@ -85,10 +85,7 @@ class Covariance:
         return _whitened(*self._parts(), self.centered)
 
     def eigenvalues(self) -> Float[Array, " p"]:
-        """Return the p eigenvalues, descending; those below eps * p * the largest are set to zero.
-
-        There, p is the number of atoms that exist.
-        """
+        """Return the p eigenvalues, descending; those below eps * (atoms that exist) * the largest are set to zero."""
         return linalg.psd_eigvalsh(self.matrix(), number(self._parts()[2]))
 
     def trace(self, power: float = 1) -> jax.Array:
