@@ -151,7 +151,8 @@ def update(state: State, rows: Float[ArrayLike, "b dim"], weights: Float[ArrayLi
     ----------
     state : State.
     rows : (b, dim) of the state's dtype; b = 0 changes nothing. Zero rows and repeated rows are rows like any other.
-    weights : (b,), not negative, by default 1. A negative one makes the sketch not finite.
+    weights : (b,) non-negative weights in the state's dtype, of any sum; a row of weight 0 does not exist, whatever it
+        holds: it takes no place and is not counted. By default all are 1. A negative one makes the sketch not finite.
 
     Returns
     -------
@@ -259,10 +260,12 @@ def _state(name: str, value: Any) -> State:
 
 @jax.jit
 def _update(state: State, rows: jax.Array, weights: jax.Array | None) -> State:
-    count = rows.shape[0]
+    count, numbers = jnp.asarray(rows.shape[0], jnp.int32), None
     if weights is not None:
-        rows = jnp.sqrt(weights)[:, None] * rows
-    state = _append(state, rows, jnp.asarray(count, jnp.int32))
+        rows = jnp.where((weights == 0)[:, None], 0, jnp.sqrt(weights)[:, None] * rows)
+        numbers = jnp.cumsum(weights > 0, dtype=jnp.int32)
+        count = numbers[-1]
+    state = _append(state, rows, count, numbers)
     return dataclasses.replace(
         state,
         squared_norm=_add(state.squared_norm, jnp.sum(rows * rows)),
@@ -315,15 +318,20 @@ def _finalize(state: State) -> Sketch:
     )
 
 
-def _append(state: State, rows: jax.Array, count: jax.Array) -> State:
-    """Append the first `count` rows, (b, dim) with b >= 1, to the buffer, with a shrink whenever one meets it full."""
+def _append(state: State, rows: jax.Array, count: jax.Array, numbers: jax.Array | None = None) -> State:
+    """Append the first `count` rows, (b, dim) with b >= 1, to the buffer, with a shrink whenever one meets it full.
+
+    With `numbers` (b,), how many of the rows up to each one exist, the first `count` of those.
+    """
     num_slots = state.buffer.shape[0]
     slots = jnp.arange(num_slots, dtype=jnp.int32)
 
     def place(state: State, done: jax.Array) -> tuple[State, jax.Array]:
         taken = jnp.minimum(num_slots - state.filled, count - done)
         here = (slots >= state.filled) & (slots < state.filled + taken)
-        piece = jnp.take(rows, slots - state.filled + done, axis=0, mode="clip")
+        wanted = slots - state.filled + done
+        wanted = wanted if numbers is None else jnp.searchsorted(numbers, wanted + 1)
+        piece = jnp.take(rows, wanted, axis=0, mode="clip")
         buffer = jnp.where(here[:, None], piece, state.buffer)
         return dataclasses.replace(state, buffer=buffer, filled=state.filled + taken), done + taken
 

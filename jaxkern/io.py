@@ -265,6 +265,9 @@ def _decode(node: Any, arrays: dict[str, np.ndarray]) -> Any:
     if "class" in node:
         cls = _find(node["class"])
         fields = {name: _decode(item, arrays) for name, item in node["fields"].items()}
+        if dataclasses.is_dataclass(cls):  # a file may be older than a field that has a default
+            defaults = {field.name: field.default for field in dataclasses.fields(cls) if field.default is None}
+            fields = defaults | fields
         if set(fields) != set(_fields(cls)):
             raise ValueError(
                 f"it holds a {_plain(node['class'])} with fields {_plain(sorted(fields))}, this jaxkern has "

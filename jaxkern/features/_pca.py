@@ -9,7 +9,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxkern import checks
+from jaxkern._distances import safe_sqrt
 from jaxkern._types import Array, ArrayLike, Float
+from jaxkern._weights import mass, number, present
 from jaxkern.features._projection import OffsetProjection
 from jaxkern.gram import _center, _gram, _product
 from jaxkern.kernels import Kernel, KernelLike, psd_kernel
@@ -32,12 +34,13 @@ class KernelPCA(OffsetProjection):
     projection : (num_features, n), the matrix Lambda^{-1/2} V^T H, or V^T H where not normalised; H is left out where
         not centred, and rows of dropped directions are zero.
     offset : (num_features,), what is subtracted from every image; zero unless centred.
-    eigenvalues : (num_features,), the largest ones of H K H, descending; zero if dropped. Divided by n they are the
-        variances of the normalised features over the landmarks.
+    eigenvalues : (num_features,), the largest ones of H K H, descending; zero if dropped. Divided by n, or the sum of
+        the weights, they are the variances of the normalised features over the landmarks.
     rank : scalar int32 in [0, num_features], the number of directions kept. The features after these are zero.
-    total_variance : scalar, tr(H K H) / n, the sum of the variances in all directions of the RKHS.
+    total_variance : scalar, tr(H K H) / n, or that of Sigma, the sum of the variances in all directions of the RKHS.
     mean_square : scalar, |mu_n|^2; zero unless centred.
     centered, normalized : static.
+    weights : (n,) non-negative weights of the landmarks as they were given, or None.
     """
 
     kernel: Any
@@ -50,11 +53,12 @@ class KernelPCA(OffsetProjection):
     mean_square: jax.Array
     centered: bool = static(default=True)
     normalized: bool = static(default=True)
+    weights: Any = None
 
     @property
     def explained_variance(self) -> Float[Array, " num_features"]:
         """Variances of the landmarks along the components, (num_features,): eigenvalues / n."""
-        return self.eigenvalues / self.landmarks.shape[0]
+        return self.eigenvalues / _total(self.landmarks, self.weights)
 
     @property
     def explained_variance_ratio(self) -> jax.Array:
@@ -79,7 +83,7 @@ class KernelPCA(OffsetProjection):
         Z = checks.matrix("Z", Z, dim=self.num_features, min_rows=0)
         checks.same_dtype("Z", Z, "the fitted map", self.landmarks)
         weights = matmul(self.projection.T, _normalizing(self, Z).T)
-        return weights + 1 / self.landmarks.shape[0] if self.centered else weights
+        return weights + _shares(self.landmarks, self.weights)[:, None] if self.centered else weights
 
 
 def kernel_pca(
@@ -89,6 +93,7 @@ def kernel_pca(
     num_components: int,
     centered: bool = True,
     normalized: bool = True,
+    weights: Float[ArrayLike, " n"] | None = None,
 ) -> KernelPCA:
     """Fit kernel PCA: phi(x) = Lambda^{-1/2} V^T H (k(x) - K 1/n), k(x) = (K(x, X_1), ..., K(x, X_n)).
 
@@ -96,6 +101,8 @@ def kernel_pca(
     H K H. These are the out-of-sample projections of scikit-learn's KernelPCA; at the landmarks themselves they are the
     rows of V Lambda^{1/2}. With `normalized=False`, phi(x) = V^T H (k(x) - K 1/n): unit eigenvectors, which
     kpotufe2020 uses, weigh each component by a further Lambda^{1/2}. With `centered=False`, H is I and K 1/n left out.
+    With weights w, W = diag(w), the mean is that of w / sum(w), V Lambda V^T the leading eigenpairs of
+    W^{1/2} H K H^T W^{1/2} with H = I - 1w^T/sum(w), that is of sum(w) Sigma, and V^T W^{1/2} stands for V^T H.
 
     Parameters
     ----------
@@ -104,6 +111,8 @@ def kernel_pca(
     num_components : number of features, in [1, n]; n - 1 directions at most are not zero where centred.
     centered : static; whether features are centred at the mean over the landmarks.
     normalized : static; whether eigenfunctions have norm 1 in the RKHS, or eigenvectors norm 1 in R^n.
+    weights : (n,) non-negative weights in the dtype of the landmarks, of any positive sum; a row of weight 0 does not
+        exist, whatever it holds. By default all are 1.
 
     Returns
     -------
@@ -136,28 +145,53 @@ def kernel_pca(
         "num_components", num_components, maximum=landmarks.shape[0], limit="the number of landmarks"
     )
     centered, normalized = checks.flag("centered", centered), checks.flag("normalized", normalized)
-    scatter = _scatter(kernel, landmarks, centered)
+    weights = checks.weights(weights, "landmarks", landmarks)
+    if weights is not None:
+        landmarks = present(landmarks, weights)
+    scatter = _scatter(kernel, landmarks, weights, centered)
     pairs = host_eigenpairs(scatter[0], num_components)
-    return _kernel_pca(kernel, landmarks, scatter, pairs, num_components, centered, normalized)
+    return _kernel_pca(kernel, landmarks, (*scatter, weights), pairs, num_components, centered, normalized)
 
 
-@partial(jax.jit, static_argnums=2)
-def _scatter(kernel: Kernel, landmarks: jax.Array, centered: bool) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _total(landmarks: jax.Array, weights: Any) -> Any:
+    return landmarks.shape[0] if weights is None else mass(weights)
+
+
+def _shares(landmarks: jax.Array, weights: Any) -> jax.Array:
+    n = landmarks.shape[0]
+    return jnp.full((n,), 1 / n, landmarks.dtype) if weights is None else weights / mass(weights)
+
+
+@partial(jax.jit, static_argnums=3)
+def _scatter(kernel: Kernel, landmarks: jax.Array, weights: Any, centered: bool) -> tuple[jax.Array, ...]:
     """Return what is decomposed, the largest entry of K, whose rounding centring leaves, and the mean section."""
-    K = _gram(kernel, landmarks)
-    mean = jnp.mean(K, axis=1) if centered else jnp.zeros(K.shape[:1], K.dtype)
-    return _center(K) if centered else K, jnp.max(jnp.abs(K)), mean
+    C = K = _gram(kernel, landmarks)
+    mean = jnp.zeros(K.shape[:1], K.dtype)
+    if centered:
+        mean = jnp.mean(K, axis=1) if weights is None else matmul(K, _shares(landmarks, weights))
+        C = _center(K, weights)
+    if weights is not None:
+        root = safe_sqrt(weights)
+        C, K = root[:, None] * C * root[None, :], root[:, None] * K * root[None, :]
+    return C, jnp.max(jnp.abs(K)), mean
 
 
 @partial(jax.jit, static_argnums=(4, 5, 6))
 def _kernel_pca(
     kernel: Kernel, landmarks: jax.Array, scatter: Any, pairs: Any, count: int, centered: bool, normalized: bool
 ) -> KernelPCA:
-    C, largest, mean = scatter
-    projection, eigenvalues = eigen_rows(C, count, power=-0.5 if normalized else 0.0, largest=largest, pairs=pairs)
-    if centered:
-        # Orthogonal to 1 already, up to a rounding that the division by a small eigenvalue has made larger.
-        projection = projection - jnp.mean(projection, axis=1, keepdims=True)
+    (C, largest, mean, weights), power = scatter, -0.5 if normalized else 0.0
+    size = None if weights is None else number(weights)
+    projection, eigenvalues = eigen_rows(C, count, power=power, largest=largest, pairs=pairs, size=size)
+    # Where centred, orthogonal to 1 already, up to a rounding that the division by a small eigenvalue has made larger.
+    if weights is None:
+        mean_square = jnp.mean(mean)
+        projection = projection - jnp.mean(projection, axis=1, keepdims=True) if centered else projection
+    else:
+        shares = _shares(landmarks, weights)
+        mean_square, projection = jnp.sum(shares * mean), projection * safe_sqrt(weights)[None, :]
+        left = jnp.sum(projection, axis=1, keepdims=True) * shares[None, :]
+        projection = projection - left if centered else projection
     return KernelPCA(
         kernel=kernel,
         landmarks=landmarks,
@@ -165,10 +199,11 @@ def _kernel_pca(
         offset=matmul(projection, mean),
         eigenvalues=eigenvalues,
         rank=jnp.sum(eigenvalues > 0, dtype=jnp.int32),
-        total_variance=jnp.trace(C) / C.shape[0],
-        mean_square=jnp.mean(mean),
+        total_variance=jnp.trace(C) / _total(landmarks, weights),
+        mean_square=mean_square,
         centered=centered,
         normalized=normalized,
+        weights=weights,
     )
 
 
@@ -205,6 +240,6 @@ def _residual(phi: KernelPCA, X: jax.Array) -> jax.Array:
     features = phi(X)
     size = phi.kernel._diagonal(X)
     if phi.centered:
-        weights = jnp.full((phi.landmarks.shape[0],), 1 / phi.landmarks.shape[0], X.dtype)
-        size = size - 2 * _product(phi.kernel, X, phi.landmarks, weights) + phi.mean_square
+        shares = _shares(phi.landmarks, phi.weights)
+        size = size - 2 * _product(phi.kernel, X, phi.landmarks, shares) + phi.mean_square
     return jnp.maximum(size - jnp.sum(features * _normalizing(phi, features), axis=1), 0)

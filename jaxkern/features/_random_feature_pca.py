@@ -9,7 +9,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxkern import checks
+from jaxkern._distances import safe_sqrt
 from jaxkern._types import Array, ArrayLike, FeatureMap, Float
+from jaxkern._weights import mass, number, present
 from jaxkern.features._map import as_map
 from jaxkern.linalg import eigen_rows, matmul
 from jaxkern.pytrees import pytree, static
@@ -62,14 +64,19 @@ class RandomFeaturePCA:
 
 
 def random_feature_pca(
-    phi: FeatureMap, X: Float[ArrayLike, "N dim"], *, num_components: int, centered: bool = True
+    phi: FeatureMap,
+    X: Float[ArrayLike, "N dim"],
+    *,
+    num_components: int,
+    centered: bool = True,
+    weights: Float[ArrayLike, " N"] | None = None,
 ) -> RandomFeaturePCA:
     """Fit principal components of features: x -> B^T (phi(x) - mean), B the leading eigenvectors of their covariance.
 
     The covariance is C = (1/N) sum_i (z_i - mean)(z_i - mean)^T, z_i = phi(X_i), mean that of the z_i, or 0 with
     `centered=False`. This is kernel PCA with <phi(x), phi(y)> in place of K(x, y), at a cost linear in N: where the two
     agree on the data so do the new features, up to signs, with the normalised ones of `kernel_pca` with all of X as
-    landmarks, whose eigenvalues are N times those here.
+    landmarks, whose eigenvalues are N times those here. With weights w, mean and covariance are those of w / sum(w).
 
     Parameters
     ----------
@@ -77,6 +84,8 @@ def random_feature_pca(
     X : (N, dim) points.
     num_components : number of new features, in [1, min(N, M)]; N - 1 directions at most are not zero where centred.
     centered : static; whether features are centred at their mean over X.
+    weights : (N,) non-negative weights in the dtype of X, of any positive sum; a row of weight 0 does not exist,
+        whatever it holds. By default all are 1.
 
     Returns
     -------
@@ -106,28 +115,39 @@ def random_feature_pca(
         raise ValueError(f"phi must be a feature map, a callable (..., dim) -> (..., M), got {phi!r}")
     phi = as_map(phi)
     X = checks.matrix("X", X)
+    weights = checks.weights(weights, "X", X)
+    if weights is not None:
+        X = present(X, weights)
     Z = checks.matrix("phi(X)", phi(X))
     if Z.shape[0] != X.shape[0]:
         raise ValueError(f"phi must return one row for each of the {X.shape[0]} rows of X, got shape {Z.shape}")
     num_components = checks.count(
         "num_components", num_components, maximum=min(Z.shape), limit="the number of points and of features"
     )
-    return _random_feature_pca(phi, Z, num_components=num_components, centered=checks.flag("centered", centered))
+    centered = checks.flag("centered", centered)
+    return _random_feature_pca(phi, Z, weights, num_components=num_components, centered=centered)
 
 
 @partial(jax.jit, static_argnames=("num_components", "centered"))
-def _random_feature_pca(phi: Any, Z: jax.Array, *, num_components: int, centered: bool) -> RandomFeaturePCA:
+def _random_feature_pca(phi: Any, Z: Any, weights: Any, *, num_components: int, centered: bool) -> RandomFeaturePCA:
     N, M = Z.shape
-    mean = jnp.mean(Z, axis=0) if centered else jnp.zeros((M,), Z.dtype)
-    scaled, raw = (Z - mean[None, :]) / N**0.5, Z / N**0.5
+    size = None
+    if weights is None:
+        mean = jnp.mean(Z, axis=0) if centered else jnp.zeros((M,), Z.dtype)
+        scaled, raw = (Z - mean[None, :]) / N**0.5, Z / N**0.5
+    else:
+        shares, size = weights / mass(weights), jnp.minimum(number(weights), M)
+        mean = matmul(shares, Z) if centered else jnp.zeros((M,), Z.dtype)
+        scaled, raw = (safe_sqrt(shares)[:, None] * rows for rows in (Z - mean[None, :], Z))
     # The smaller of two matrices with the same eigenvalues. Centring leaves the rounding of the features themselves,
     # however small what remains is.
+    squares = raw * raw
+    columns, points = jnp.max(jnp.sum(squares, axis=0)), jnp.max(jnp.sum(squares, axis=1))
+    largest = (columns if M <= N else points) if weights is None else jnp.where(size == M, columns, points)
     if M <= N:
-        largest = jnp.max(jnp.sum(raw * raw, axis=0))
-        rows, eigenvalues = eigen_rows(matmul(scaled.T, scaled), num_components, power=0.0, largest=largest)
+        rows, eigenvalues = eigen_rows(matmul(scaled.T, scaled), num_components, power=0.0, largest=largest, size=size)
     else:
-        largest = jnp.max(jnp.sum(raw * raw, axis=1))
-        rows, eigenvalues = eigen_rows(matmul(scaled, scaled.T), num_components, power=-0.5, largest=largest)
+        rows, eigenvalues = eigen_rows(matmul(scaled, scaled.T), num_components, power=-0.5, largest=largest, size=size)
         rows = matmul(rows, scaled)
     return RandomFeaturePCA(
         feature_map=phi,

@@ -145,7 +145,8 @@ def streaming_pca(
     """Return (init, update, merge, finalize) of principal components of the features phi(x) of a stream of points.
 
     - `init(dtype=None)` -> StreamingState, by default of the dtype of phi's parameters;
-    - `update(state, X, weights=None)` -> StreamingState, X (b, dim) with any b, weights (b,) not negative;
+    - `update(state, X, weights=None)` -> StreamingState, X (b, dim) with any b, weights (b,) not negative, of any
+      sum, in the dtype of the state; a row of weight 0 does not exist, whatever it holds;
     - `merge(a, b)` -> StreamingState of two streams with one phi and the same sizes together;
     - `finalize(state, *, num_components)` -> StreamingMap, num_components in [1, sketch_size]. The stream may go on.
 
@@ -249,11 +250,15 @@ def _dtype(phi: Any) -> Any:
 
 @jax.jit
 def _update(state: StreamingState, phi: Any, X: jax.Array, weights: jax.Array | None) -> StreamingState:
+    if weights is not None and X.shape[0] > 0:
+        X = jnp.where((weights > 0)[:, None], X, X[jnp.argmax(weights)])
     Z = checks.matrix("phi(X)", phi(X), dim=state.mean.shape[0], min_rows=0)
     checks.same_dtype("phi(X)", Z, "the state", state.mean)
     if Z.shape[0] == 0:
         return state
     given = weights
+    if weights is not None:
+        Z = jnp.where(jnp.any(weights > 0), Z, 0)  # of rows none of which exists
     # What is no weight is seen in the sum of the weights, also where none of its rows reaches the sketch.
     weights = jnp.ones((Z.shape[0],), Z.dtype) if weights is None else jnp.where(weights >= 0, weights, jnp.nan)
     added = jnp.cumsum(weights)
@@ -282,7 +287,7 @@ def _update(state: StreamingState, phi: Any, X: jax.Array, weights: jax.Array | 
         # Means before each point, less the shift. Before the first one there is none; its share is zero.
         means = sums / jnp.where(W > 0, W, 1)[:, None]
         rows = jnp.sqrt(w * part)[:, None] * (moved - means)
-        return fd._update(sketch, rows, None), summed + weighed.sum(axis=0)
+        return fd._update(sketch, rows, None if given is None else jnp.sign(w)), summed + weighed.sum(axis=0)
 
     # In blocks that a cache holds.
     blocks, rest = divmod(Z.shape[0], _BLOCK_ROWS)
@@ -305,7 +310,7 @@ def _merge(a: StreamingState, b: StreamingState) -> StreamingState:
     first, second, both = jnp.sum(a.weight), jnp.sum(b.weight), jnp.sum(weight)
     share = jnp.where(both > 0, second / jnp.where(both > 0, both, 1), 0)
     gap = b.mean - a.mean
-    moved = fd._update(sketch, gap[None, :], (first * share)[None])
+    moved = fd._update(sketch, jnp.sqrt(first * share) * gap[None, :], None)
     # The correction is not one of the points.
     moved = dataclasses.replace(moved, num_rows=sketch.num_rows)
     return dataclasses.replace(a, sketch=moved, mean=a.mean + share * gap, weight=weight)

@@ -1,6 +1,5 @@
 """Streams side by side: each device updates its own, and a tree merges them."""
 
-import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, TypeVar
@@ -18,7 +17,6 @@ from jaxkern.scale import _mesh
 from jaxkern.scale._embed import host_matrix
 
 _STEP_BYTES = 2**24  # of points that one step takes to the devices
-_MOST_ROWS = 2**31 - 1
 _State = TypeVar("_State")
 
 
@@ -134,10 +132,10 @@ def stream(
     for rows, weights in _steps(X, own, length, block_size):
         # The call returns at once, and the next step is read while this one is computed.
         states = _step(states, *jax.device_put((rows, weights), divided), pca=pca, mesh=mesh)
-    whole = merge_tree(pca.merge, _each(jax.device_get(states), _lengths(X.shape[0], own, length)))
+    whole = merge_tree(pca.merge, _each(jax.device_get(states), count))
     if _mesh.spans_processes(sharding):
         gathered = _mesh.gather(whole)
-        whole = merge_tree(pca.merge, _each(gathered, [None] * jax.process_count()))
+        whole = merge_tree(pca.merge, _each(gathered, jax.process_count()))
     return whole
 
 
@@ -165,27 +163,20 @@ def _lengths(num_rows: int, streams: slice, length: int) -> list[int]:
 def _steps(X: Any, streams: slice, length: int, block_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield the next rows of every stream, (streams, block_size, dim), and their weights, 0 where there are no more."""
     lengths = _lengths(X.shape[0], streams, length)
-    # What fills up has to be some point: a map need not be defined at zero.
-    filling = np.asarray(X[:1])
     for done in range(0, max(lengths), block_size):
-        rows = np.empty((len(lengths), block_size, X.shape[1]), np.dtype(X.dtype))
+        rows = np.zeros((len(lengths), block_size, X.shape[1]), np.dtype(X.dtype))
         weights = np.zeros(rows.shape[:2], rows.dtype)
         for i, stop in enumerate(lengths):
             taken = min(max(stop - done, 0), block_size)
             start = (streams.start + i) * length + done
-            rows[i, :taken], rows[i, taken:] = X[start : start + taken], filling
-            weights[i, :taken] = 1
+            rows[i, :taken], weights[i, :taken] = X[start : start + taken], 1
         yield rows, weights
 
 
-def _each(stacked: Any, lengths: Iterable[int | None]) -> Iterator[Any]:
-    """Yield the states of a stack; what filled up the steps is not counted among the rows of a stream."""
-    for i, length in enumerate(lengths):
-        state = jax.tree.map(lambda leaf, i=i: jnp.asarray(leaf[i]), stacked)
-        if length is not None:
-            num_rows = jnp.asarray(min(length, _MOST_ROWS), jnp.int32)
-            state = dataclasses.replace(state, sketch=dataclasses.replace(state.sketch, num_rows=num_rows))
-        yield state
+def _each(stacked: Any, count: int) -> Iterator[Any]:
+    """Yield the states of a stack of so many."""
+    for i in range(count):
+        yield jax.tree.map(lambda leaf, i=i: jnp.asarray(leaf[i]), stacked)
 
 
 @partial(jax.jit, static_argnames=("pca", "mesh"), donate_argnames="states")

@@ -229,10 +229,6 @@ def test_weights_multiply_outer_products(dtype, rng):
     state = fd.init(SIZE, DIM, dtype)
     weighted, scaled = fd.update(state, A, w), fd.update(state, jnp.sqrt(w)[:, None] * A)
     assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), weighted, scaled))
-    masked = fd.finalize(fd.update(state, A, (w > 1).astype(dtype)))
-    kept = np.float64(A)[np.asarray(w > 1)]
-    assert np.abs(difference(kept, masked)).max() <= float(masked.shrinkage)
-    assert float(masked.shrinkage) <= squared(kept) / (SIZE + 1)
     assert not bool(fd.finalize(fd.update(state, A, -w)).finite)
 
 

@@ -69,6 +69,7 @@ def objects(dtype):
         "polynomial": kernels.Polynomial(3, 0.5, jnp.asarray(2.0, dtype)),
         "algebra": 2.0 * (k + kernels.Linear()) * sized(kernels.Cauchy, dtype),
         "function": rkhs.Function(k, X, jnp.ones((20, 2), dtype)),
+        "weighted map": features.kernel_pca(k, X, num_components=2, weights=jnp.arange(20, dtype=dtype)),
         "covariance": rkhs.Covariance(k, X, centered=True),
         "projection": rkhs.RandomProjection(jax.random.key(0), rkhs.Covariance(k, X), num_features=4),
         "sketch state": state.sketch,
@@ -129,6 +130,13 @@ def test_every_class_of_the_package_round_trips_by_its_own_name():
         again = io._decode(io._encode(obj, "obj", arrays), arrays)
         assert type(again) is cls and public_name(cls) == name
         assert all(float(getattr(again, field)) == number for field in io._fields(cls))
+
+
+def test_a_field_with_a_default_may_be_missing_in_an_older_file(built):
+    arrays = {}
+    node = io._encode(built["float32"]["weighted map"], "obj", arrays)
+    del node["fields"]["weights"]
+    assert io._decode(node, arrays).weights is None
 
 
 @remember

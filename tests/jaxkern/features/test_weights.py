@@ -1,0 +1,168 @@
+"""Weights of rows in operators, maps and streams: 0 is as if the row did not stand there, 2 as if it did twice."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from support.numerics import Identity, eps
+from support.padded import JUNK, PATTERNS, padded, rows
+
+from jaxkern import features, rkhs
+from jaxkern import frequent_directions as fd
+from jaxkern._weights import order, present
+from jaxkern.gram import center, gram
+from jaxkern.kernels import Gaussian, Linear
+
+SIZE, DIM, KERNEL, KEY = 12, 2, Gaussian(0.7), jax.random.key(3)
+BOTH = False, True
+
+
+def probe(X):
+    """Points of no data set, and a function, in the dtype of X."""
+    points = jnp.linspace(-1, 1, 5 * DIM, dtype=X.dtype).reshape(5, DIM)
+    return points, rkhs.Function(KERNEL, points, points[:, 0])
+
+
+def sampling(X, w):
+    (points, f), S = probe(X), rkhs.SamplingOperator(KERNEL, X, w)
+    values = S(f)
+    found = jnp.trace(S.gram()), jnp.sum(values**2)
+    if w is None:
+        return *found, S.adjoint(values)(points), center(gram(KERNEL, X))[:SIZE, :SIZE]
+    exists, those = w > 0, order(w)[:SIZE]
+    K = jnp.where(exists[:, None] & exists[None, :], gram(KERNEL, present(X, w)), jnp.nan)
+    return *found, S.adjoint(jnp.where(exists, values, jnp.nan))(points), center(K, weights=w)[those][:, those]
+
+
+def covariance(X, w):
+    (points, f), found = probe(X), []
+    for Sigma in (rkhs.Covariance(KERNEL, X, w, centered=centered) for centered in BOTH):
+        found += [Sigma.trace(1.5), Sigma.kappa(), Sigma.mean()(points), Sigma(f, power=2.5)(points)]
+    return found
+
+
+def drawn(X, w):
+    (points, f), found = probe(X), []
+    for power, centered in zip((2, 3), BOTH, strict=True):
+        Sigma = rkhs.Covariance(KERNEL, X, w, centered=centered)
+        found += [rkhs.RandomProjection(KEY, Sigma, num_features=4, power=power)(f)]
+        phi = features.kernel_jl(KEY, KERNEL, X, num_features=4, centered=centered, weights=w)
+        found += [rkhs.draw_gaussian(KEY, Sigma, power=power)(points), phi(points), phi.embed(f)]
+    return found
+
+
+def products(phi, X):
+    Z = phi(probe(X)[0])
+    return Z @ Z.T
+
+
+def nystrom(X, w):
+    full, few = (features.nystrom(KERNEL, X, rank=rank, weights=w) for rank in (None, 3))
+    over = features.nystrom(KERNEL, probe(X)[0], X=X, X_weights=w)
+    found = products(full, X), full.rank, products(few, X), few.eigenvalues, few.rank
+    return *found, few.trace_residual, over.trace_residual, 1 + full.trace_residual
+
+
+def pca(X, w):
+    (points, f), found = probe(X), []
+    for flag in BOTH:
+        phi = features.kernel_pca(KERNEL, X, num_components=3, centered=flag, normalized=flag, weights=w)
+        again = rkhs.Function(KERNEL, phi.landmarks, phi.coefficients(phi(points)))(points)
+        found += [phi.eigenvalues, phi.rank, phi.total_variance, phi.explained_variance, phi.explained_variance_ratio]
+        found += [products(phi, X), jnp.abs(phi.embed(f)), phi.reconstruction_residual(points), phi.mean_square, again]
+    raw = features.paired_fourier(KEY, KERNEL, DIM, num_frequencies=8, dtype=X.dtype)  # 12 < 16 features < 17
+    phi = features.random_feature_pca(raw, X, num_components=3, weights=w)
+    return *found, products(phi, X), phi.eigenvalues, phi.total_variance, phi.rank
+
+
+def streams(X, w):
+    parts = [(X[part], None if w is None else w[part]) for part in (slice(None, 7), slice(7, None))]
+    sketch = fd.init(3, DIM, X.dtype)
+    for part in parts:
+        sketch = fd.update(sketch, *part)
+    B = fd.finalize(sketch)
+    found = [B.rows.T @ B.rows, B.shrinkage, B.squared_norm, B.num_rows]
+    for centered in BOTH:
+        stream = features.streaming_pca(Identity(jnp.eye(DIM, dtype=X.dtype)), sketch_size=2, centered=centered)
+        state = stream.init()
+        for part in parts:
+            state = stream.update(state, *part)
+        phi = stream.finalize(state, num_components=2)
+        found += [products(phi, X), phi.eigenvalues, phi.squared_norm, phi.weight, state.sketch.num_rows]
+    phi = features.kernel_pca(KERNEL, X, num_components=3, weights=w)
+    return *found, features.preimage(phi, phi(probe(X)[0]), num_steps=20).residual
+
+
+def points(rng, dtype):
+    X = rng.normal(size=(SIZE, DIM)).astype(dtype)
+    X[4] = X[3]
+    return X
+
+
+def with_gradient(function, X, w):
+    """Return what a function returns, and the gradient of one combination of it."""
+
+    def combined(X):
+        found = function(X, w)
+        floats = [leaf.ravel() for leaf in found if jnp.issubdtype(leaf.dtype, jnp.floating)]
+        return jnp.concatenate(floats) @ jnp.cos(jnp.arange(sum(map(len, floats)), dtype=X.dtype)), found
+
+    return jax.grad(combined, has_aux=True)(X)
+
+
+@pytest.mark.parametrize("function", [sampling, covariance, drawn, nystrom, pca, streams])
+def test_a_padded_set_gives_what_the_set_alone_gives(function, dtype, rng):
+    """Whatever stands in rows of weight zero, at the end or between, under jit, vmap and grad, with the same keys."""
+    X, sloped = points(rng, dtype), function is not streams and dtype == np.float64
+    both = (lambda X, w: with_gradient(function, X, w)) if sloped else lambda X, w: (0 * X, function(X, w))
+    slope, alone = jax.jit(lambda X: both(X, None))(X)
+    cases = [(pattern, junk) for pattern in PATTERNS for junk in JUNK]
+    filled, weights = map(np.stack, zip(*[padded(X, pattern=p, junk=j) for p, j in cases], strict=True))
+    filled, weights = np.concatenate([filled, filled[:1]]), np.concatenate([weights, -weights[:1]])
+    slopes, found = jax.jit(jax.vmap(both))(filled, weights)
+    for (pattern, _), one in zip(cases, slopes, strict=False):
+        where = rows(SIZE, pattern)
+        np.testing.assert_allclose(one[where], slope, rtol=0, atol=1e3 * eps(dtype) * np.abs(slope).max())
+        assert not sloped or (np.delete(one, where, axis=0) == 0).all()
+    for many, exact in zip(found, alone, strict=True):
+        np.testing.assert_allclose(many[:-1], [exact] * 6, rtol=0, atol=200 * eps(dtype) * np.abs(exact).max())
+        assert many.dtype != dtype or jnp.isnan(many[-1]).all()  # of negative weights
+
+
+@pytest.mark.parametrize("function", [sampling, covariance, nystrom, pca])
+def test_a_weight_of_two_is_the_row_twice(function, x64, rng):
+    X, counts = points(rng, "float64"), np.where(np.arange(SIZE) < 4, 2.0, 1.0)
+    twice = jax.jit(lambda X: function(X, None))(np.concatenate([X, X[:4]]))
+    for one, exact in zip(jax.jit(function)(X, counts), twice, strict=True):
+        np.testing.assert_allclose(one, exact, rtol=0, atol=1e3 * eps("float64") * np.abs(exact).max())
+
+
+def test_the_number_of_rows_that_exist_decides_what_is_rounding():
+    """Points on the axes, whose least eigenvalue is above the cut-off of 4 rows and below that of 104."""
+    X, weights = padded(np.diag(np.sqrt(np.float32([1, 1, 1, 5 * eps("float32")]))), extra=100)
+    assert int(features.nystrom(Linear(), X, weights=weights).rank) == 4
+    assert int(features.kernel_pca(Linear(), X, num_components=9, centered=False, weights=weights).rank) == 4
+    Sigma = rkhs.Covariance(Linear(), X, weights)
+    assert int((Sigma.eigenvalues() > 0).sum()) == 4
+    root = rkhs.Function(Linear(), np.float32([[0, 0, 0, 1]]), np.ones(1, np.float32))
+    assert float(Sigma.inner(root, root, power=1.5)) > 0
+
+
+def test_a_set_of_one_row_and_the_eigensolver_on_the_host(x64, rng):
+    """One point: its section is the span, the mean and the one direction. Many: ARPACK on the padded matrix."""
+    X, x = probe(np.ones(1))[0], np.float64([[0.3, -0.2]])
+    filled, weights = padded(x)
+    k, phi = gram(KERNEL, X, x)[:, 0], features.kernel_pca(KERNEL, filled, num_components=2, weights=weights)
+    np.testing.assert_allclose(products(features.nystrom(KERNEL, filled, weights=weights), X), jnp.outer(k, k))
+    np.testing.assert_allclose(phi.reconstruction_residual(X), 2 - 2 * k)
+    assert int(phi.rank) == 0 and (phi(X) == 0).all() and float(phi.mean_square) == 1
+    many = rng.normal(size=(405, DIM))
+    filled, weights = padded(many, pattern="between")
+    found = features.kernel_pca(KERNEL, filled, num_components=3, weights=weights)
+    alone = features.kernel_pca(KERNEL, many, num_components=3)
+    np.testing.assert_allclose(products(found, X), products(alone, X), rtol=0, atol=1e-11)
+    with pytest.raises(ValueError, match="X_weights are those of the rows of X, and X is None"):
+        features.nystrom(KERNEL, many, X_weights=np.ones(405))
+    for fit in (features.kernel_pca, lambda *args, weights, **sizes: rkhs.SamplingOperator(*args, weights).gram()):
+        with pytest.raises(ValueError, match="weights must have a positive sum"):
+            fit(KERNEL, many, num_components=1, weights=np.zeros(405))
