@@ -9,10 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.spatial.distance import pdist
 from support.numerics import eps
+from support.padded import JUNK, PATTERNS, padded
 
 from jaxkern import features, io, kernels, learn, measures, sklearn
 from jaxkern.gram import gram, gram_matmul, kernel_distance, rounding
+from jaxkern.kernels import _bandwidth, quantile_lengthscale, sampled_quantile_lengthscale
 
 RADIAL = {
     "Gaussian": (lambda s: np.exp(-s / 2), math.exp(-0.5)),
@@ -185,3 +188,59 @@ def test_a_stack_without_vmap_is_refused_by_both_its_readings():
         kernels.Gaussian([1.0, 2.0])
     with pytest.raises(ValueError, match="lengthscale must be a scalar"):
         gram(kernels.Polynomial(lengthscale=jnp.ones(3)), X)
+
+
+QUANTILES = {
+    "exact": quantile_lengthscale,
+    "sampled": lambda X, q, **weights: sampled_quantile_lengthscale(jax.random.key(7), X, q, num_pairs=400, **weights),
+}
+
+
+@pytest.mark.parametrize("quantile", QUANTILES.values(), ids=QUANTILES)
+def test_quantiles_of_padded_sets_are_those_of_the_sets_alone(quantile, dtype, rng):
+    """And the gradients; with one key for both. Two of the rows are equal, 12 columns are multiplied."""
+    X = np.asarray(rng.normal(size=(9, 12)), dtype)
+    X[3] = X[5]
+    levels, slope = jnp.asarray([0.0, 0.3, 0.5, 0.9, 1.0], dtype), jax.grad(quantile)
+    alone, fall = [float(quantile(X, float(q))) for q in levels], slope(jnp.asarray(X), 0.3)
+    both = jax.jit(jax.vmap(lambda X, weights, q: quantile(X, q, weights=weights), (None, None, 0)))
+    for pattern, junk in [(pattern, junk) for pattern in PATTERNS for junk in JUNK]:
+        P, weights = padded(X, pattern=pattern, junk=junk)
+        np.testing.assert_allclose(both(P, weights, levels), alone, rtol=100 * eps(dtype), atol=0)
+        change = slope(jnp.asarray(P), 0.3, weights=weights)
+        np.testing.assert_allclose(change[weights > 0], fall, rtol=0, atol=100 * eps(dtype))
+        assert (change[weights == 0] == 0).all()
+    assert np.isnan(quantile(P, 0.5, weights=np.eye(len(P), dtype=dtype)[4])) and np.isnan(quantile(X * np.nan, 0.5))
+    assert np.isnan(quantile(P, 0.5, weights=jnp.zeros(len(P), dtype)))
+    for weights in (-np.ones(9, dtype), np.zeros(9, dtype), np.ones(8, dtype)):
+        with pytest.raises(ValueError, match="weights must"):
+            quantile(X, 0.5, weights=weights)
+
+
+@pytest.mark.parametrize("quantile", QUANTILES.values(), ids=QUANTILES)
+def test_whole_weights_repeat_rows_and_equal_ones_are_shares(quantile, dtype, rng):
+    X, weights = np.asarray(rng.normal(size=(9, 3)), dtype), np.asarray([1, 3, 0, 2, 1, 1, 2, 0, 4], dtype)
+    repeated = np.repeat(X, weights.astype(int), axis=0)
+    for q in (0.0, 0.12, 0.5, 1.0):
+        value = quantile(X, q, weights=weights)
+        np.testing.assert_allclose(value, quantile(repeated, q), rtol=50 * eps(dtype))
+        if quantile is quantile_lengthscale:
+            np.testing.assert_allclose(value, np.quantile(pdist(np.float64(repeated)), q), rtol=50 * eps(dtype))
+            for share in (0.3, 1e-25):
+                equal = quantile(X, q, weights=np.full(9, share, dtype))
+                np.testing.assert_allclose(equal, quantile(X, q), rtol=100 * eps(dtype))
+
+
+def test_pairs_are_drawn_as_often_as_they_count(rng):
+    """z-scores of the 36 pairs and of the copies: above 6 with a probability below 1e-7."""
+    weights = np.float32(rng.uniform(0.2, 2.5, 9))
+    i, j, _ = _bandwidth._weighted_pairs(jax.random.key(0), jnp.asarray(weights), 100_000)
+    mass = np.triu(np.outer(weights, weights), 1) + np.diag(weights * np.maximum(weights - 1, 0) / 2)
+    expected = 100_000 * mass / mass.sum()
+    counts = np.zeros((9, 9))
+    np.add.at(counts, (np.minimum(i, j), np.maximum(i, j)), 1)
+    assert (np.abs(counts - expected) <= 6 * np.sqrt(expected)).all()
+    values = _bandwidth.sampled_quantile_lengthscale(
+        jax.random.key(1), X := rng.normal(size=(9, 3)).astype("float32"), 0.6, weights=weights
+    )
+    np.testing.assert_allclose(quantile_lengthscale(X, 0.6, weights=weights), values, rtol=0.1)
