@@ -66,15 +66,18 @@ def squared_distances(
 ) -> jax.Array:
     """Return (|x_i - y_j|^2 / scale^2)_ij, shape (n, m), in the form that is accurate enough; 0 where x_i is y_j.
 
+    The scale is a scalar or (d,), one for each column, here and below.
     `slope` bounds the derivative of what is made of them: the error of that is at most 1e-5 in float32 and 1e-11 in
     float64, or direct differences are taken. For all of a batch under `vmap`, if one of its sets needs them. With a
     `profile` this is applied to them, within either branch: in one pass over the entries.
     """
     if X.shape[1] <= FEW:
         return profile(squared_distances_direct(X, Y, scale))
-    # The derivative in the scale is left to a factor of one: through both sets it would take a product for each.
-    finite, scale = jnp.minimum(scale, jnp.finfo(X.dtype).max), lax.stop_gradient(scale)
-    one = jnp.square(lax.stop_gradient(finite) / finite)
+    one = jnp.ones((), X.dtype)
+    if scale.ndim == 0:
+        # The derivative in it is left to a factor of one: through both sets it would take a product for each.
+        finite, scale = jnp.minimum(scale, jnp.finfo(X.dtype).max), lax.stop_gradient(scale)
+        one = jnp.square(lax.stop_gradient(finite) / finite)
     A, B, first, second = centered(X, Y, scale)
     near = _serves(first, second, X.shape[1], slope)
     return lax.cond(
@@ -98,11 +101,14 @@ def coordinate_sums(term: Callable[[jax.Array], jax.Array], X: jax.Array, Y: jax
     padding = ((0, 0), (0, -dim % FEW if dim > FEW else 0))
     columns = jnp.pad(X, padding).T, jnp.pad(Y, padding).T
     inverse = 1 / scale
+    if inverse.ndim:
+        inverse = jnp.pad(inverse, padding[1])
 
     @partial(jax.checkpoint, prevent_cse=False)
     def some(columns: tuple[jax.Array, jax.Array], first: Any) -> jax.Array:
         x, y = columns
-        terms = [term((x[first + k][:, None] - y[first + k][None, :]) * inverse) for k in range(min(dim, FEW))]
+        rates = [inverse[first + k] if inverse.ndim else inverse for k in range(min(dim, FEW))]
+        terms = [term((x[first + k][:, None] - y[first + k][None, :]) * rate) for k, rate in enumerate(rates)]
         while len(terms) > 1:
             terms = [*(a + b for a, b in zip(terms[::2], terms[1::2], strict=False)), *terms[len(terms) // 2 * 2 :]]
         return terms[0]
@@ -160,6 +166,8 @@ def _roundings(dim: int) -> tuple[int, int]:
 def centered(X: jax.Array, Y: jax.Array, scale: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """Return both sets about the mean of Y, over the scale, and the squared norms of their rows."""
     center = center_of(Y)
+    if scale.ndim:
+        scale = scale[None, :]
     A, B = (X - center) / scale, (Y - center) / scale
 
     def squared_norms(A: jax.Array) -> jax.Array:

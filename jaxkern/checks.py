@@ -225,13 +225,17 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def scalar(name: str, value: Any, dtype: Any) -> jax.Array:
-    """Return a parameter as a scalar array of the given dtype, or raise where it is stacked."""
+def scalar(name: str, value: Any, dtype: Any, *, columns: int | None = None) -> jax.Array:
+    """Return a parameter as a scalar array of the given dtype, or raise where it is stacked.
+
+    With `columns` it may also be an array (columns,), one number for each.
+    """
     _representable(name, value, dtype)
     array = as_array(name, value)
-    if array.ndim != 0:
+    if array.ndim != 0 and array.shape != (columns,):
+        each = "" if columns is None else f", or an array ({columns},) with one number for each column"
         raise ValueError(
-            f"{name} must be a scalar where the kernel is evaluated, got shape {array.shape}; "
+            f"{name} must be a scalar where the kernel is evaluated{each}, got shape {array.shape}; "
             "to use several at once, vmap over the kernel that holds them"
         )
     if not (jnp.issubdtype(array.dtype, jnp.floating) or jnp.issubdtype(array.dtype, jnp.integer)):

@@ -115,7 +115,8 @@ def fit_lengthscale(
     """Maximise objective(kernel, X) over the lengthscales of a kernel, from those it has.
 
     Every lengthscale l moves by gradient steps in log l and is projected to [l / factor, l * factor] of its start, so
-    it stays positive. Other parameters stay as they are.
+    it stays positive; of an array of them, one for each column, every entry for itself. Other parameters
+    stay as they are.
 
     Parameters
     ----------

@@ -6,8 +6,8 @@ Every transformer has these parameters, by keyword:
 
 - `kernel`: one of "gaussian", "laplacian", "exponential", "cauchy", "matern32", "matern52", or a kernel of
   `jaxkern.kernels`, whose own parameters then hold;
-- `lengthscale`: a positive number, or None for the median distance between the points of `fit` (of a sample of pairs
-  beyond 2,000 points);
+- `lengthscale`: a positive number, an array of one for each column, or None for the median distance between the points
+  of `fit` (of a sample of pairs beyond 2,000 points);
 - `random_state`: where everything random comes from; the same number gives the same map.
 
 Those that choose landmarks, draw frequencies or centre have `n_landmarks` or `n_frequencies`, at least 1, and
@@ -142,7 +142,7 @@ class _Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         lengthscale = self.lengthscale
         if lengthscale is None:
             lengthscale = _median(X, self._key(0))
-        return _KERNELS[self.kernel](lengthscale)
+        return _KERNELS[self.kernel](np.asarray(lengthscale, X.dtype) if np.ndim(lengthscale) else lengthscale)
 
     def _learn(self, X: np.ndarray) -> None:
         raise NotImplementedError

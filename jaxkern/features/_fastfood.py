@@ -56,7 +56,10 @@ class Fastfood(_Fourier):
         return _frequencies(self)
 
     def _turns(self, X: jax.Array) -> jax.Array:
-        return _along_directions(self, X) * (self.lengths / self._turn(X.dtype))[None, :]
+        turn = self._turn(X.dtype)
+        if turn.ndim:
+            return _along_directions(self, X / turn) * self.lengths[None, :]
+        return _along_directions(self, X) * (self.lengths / turn)[None, :]
 
     def _mean_length(self) -> jax.Array:
         return jnp.mean(self.lengths)
@@ -64,12 +67,15 @@ class Fastfood(_Fourier):
     def _turns_by_digits(self, X: jax.Array) -> jax.Array:
         num_blocks, size = self.gains.shape
         turn, eye = self._turn(X.dtype), jnp.eye(X.shape[1], dtype=X.dtype)
+        if turn.ndim:
+            eye = eye / turn
         lengths = jnp.pad(self.lengths, (0, num_blocks * size - self.num_frequencies)).reshape(num_blocks, size)
 
         def block(parts: Any) -> jax.Array:
             signs, permutations, gains, lengths = parts
             one = Fastfood(self.kernel, signs[None], permutations[None], gains[None], lengths)
-            return turns_by_digits(X, (_along_directions(one, eye) * (lengths / turn)[None, :]).T, turn)
+            rates = lengths if turn.ndim else lengths / turn
+            return turns_by_digits(X, (_along_directions(one, eye) * rates[None, :]).T, turn)
 
         # A block of frequencies at a time: all of them are never formed.
         turns = lax.map(block, (self.signs, self.permutations, self.gains, lengths))

@@ -71,8 +71,10 @@ class _Fourier:
         return jnp.mean(jnp.sqrt(jnp.sum(self.frequencies**2, axis=1)))
 
     def _turn(self, dtype: Any) -> jax.Array:
-        """Return 2 pi lengthscale."""
-        return 2 * math.pi * checks.scalar("lengthscale", unscaled(self.kernel)[0].lengthscale, dtype)
+        """Return 2 pi lengthscale, a scalar, or (1, dim) where each column has its own."""
+        scale = unscaled(self.kernel)[0].lengthscale
+        turn = 2 * math.pi * checks.scalar("lengthscale", scale, dtype, columns=self._like().shape[1])
+        return turn[None, :] if turn.ndim else turn
 
     def _amplitude(self, square: float, dtype: Any) -> jax.Array:
         """Return sqrt(square) times the roots of the constants in front of the kernel."""
@@ -298,6 +300,7 @@ def _corrected_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
 def turns_by_digits(X: jax.Array, rate: jax.Array, turn: jax.Array) -> jax.Array:
     """Return X rate^T less whole turns, to a few roundings of one turn; X up to 2^31 times `turn`, 2 pi lengthscale.
 
+    `turn` is a scalar or (1, dim), as are the quanta.
     A coordinate is a sum of digits times a power of two each, and a rest of at most a lengthscale. A whole
     number of turns in such a power may be taken off, exactly; what is left is cut after 10 bits, so that its products
     with digits of 6 bits are added without rounding.

@@ -98,7 +98,7 @@ def _preimage(phi: KernelPCA, Z: jax.Array, num_steps: int) -> PreImage:
     lowest = jnp.full(start.shape[0], -jnp.inf, start.dtype)
     init = start, lowest, start, jnp.full(start.shape[0], jnp.inf, start.dtype)
     (x, value, _, moved), _ = lax.scan(step, init, None, length=num_steps)
-    near = (1e-3 if x.dtype == jnp.float32 else 1e-6) * jnp.asarray(kernel.lengthscale, x.dtype)
+    near = (1e-3 if x.dtype == jnp.float32 else 1e-6) * jnp.min(kernel._scale(x))
     residual = jnp.maximum(1 - 2 * value + size, 0)
     # What is not a number moves nothing.
     return PreImage(x, residual, (moved <= near) & jnp.isfinite(residual))

@@ -3,6 +3,10 @@
 Selection by order, without sorting: the bits of a non-negative float grow with its value, so the k-th smallest squared
 distance is found digit by digit, from counts alone. Each pass recomputes the distances tile by tile; nothing of size
 n x n is held. The result is the distance of the pair that attains it, so that gradients are those of that distance.
+
+With weights pair (i, j) counts w_i w_j times, and w_i (w_i - 1) / 2 pairs are those of row i and its own copies, none
+where w_i is below 1. The quantile is then that of the pairs in a line: the distance at the place q (T - h) of their
+number T, and towards the next one over the last h pairs at a distance. Here h is 1, or less where pairs count less.
 """
 
 from collections.abc import Callable
@@ -17,6 +21,7 @@ from jax import lax
 from jaxkern import checks
 from jaxkern._distances import FEW, centered, everywhere, product_form, safe_sqrt, squared_distances_direct
 from jaxkern._types import Array, ArrayLike, Float, PRNGKeyArray
+from jaxkern._weights import order, present
 from jaxkern.draws import pairs
 
 Reduce = Callable[..., Any]
@@ -28,7 +33,9 @@ _NEAR = 1e-2
 _MOST_POINTS = 65_536
 
 
-def quantile_lengthscale(X: Float[ArrayLike, "n d"], q: Float[ArrayLike, ""] = 0.5) -> Float[Array, ""]:
+def quantile_lengthscale(
+    X: Float[ArrayLike, "n d"], q: Float[ArrayLike, ""] = 0.5, *, weights: Float[ArrayLike, " n"] | None = None
+) -> Float[Array, ""]:
     """Return the q-quantile of |x_i - x_j| over all pairs i < j, exactly.
 
     The definition is that of `numpy.quantile` (linear interpolation between order statistics). Use it as
@@ -39,14 +46,17 @@ def quantile_lengthscale(X: Float[ArrayLike, "n d"], q: Float[ArrayLike, ""] = 0
     ----------
     X : (n, d) points, 2 <= n <= 65,536.
     q : in [0, 1].
+    weights : (n,) non-negative weights in the dtype of X, of any positive sum; a row of weight 0 does not exist,
+        whatever it holds, and copies of a row count as pairs at distance zero. By default all are 1.
 
     Returns
     -------
-    () array of the dtype of X; nan if X holds a nan.
+    () array of the dtype of X; nan if X holds a nan, or if no two rows are left.
 
     Notes
     -----
-    Time: 11 passes (float32) or 19 (float64) over the n (n - 1) / 2 distances; memory O(n d + 512^2).
+    Time: 11 passes (float32) or 19 (float64) over the n (n - 1) / 2 distances, and one more with weights; memory
+    O(n d + 512^2).
 
     Examples
     --------
@@ -60,11 +70,19 @@ def quantile_lengthscale(X: Float[ArrayLike, "n d"], q: Float[ArrayLike, ""] = 0
             f"X must have at most {_MOST_POINTS} rows for the exact quantile, got {X.shape[0]}; "
             "use sampled_quantile_lengthscale"
         )
-    return _exact(X, *_position(q, X.shape[0] * (X.shape[0] - 1) // 2, X.dtype))
+    weights = checks.weights(weights, "X", X)
+    if weights is None:
+        return _exact(X, *_position(q, X.shape[0] * (X.shape[0] - 1) // 2, X.dtype))
+    return _weighted(X, weights, _level(q).astype(X.dtype))
 
 
 def sampled_quantile_lengthscale(
-    key: PRNGKeyArray, X: Float[ArrayLike, "n d"], q: Float[ArrayLike, ""] = 0.5, *, num_pairs: int = 100_000
+    key: PRNGKeyArray,
+    X: Float[ArrayLike, "n d"],
+    q: Float[ArrayLike, ""] = 0.5,
+    *,
+    num_pairs: int = 100_000,
+    weights: Float[ArrayLike, " n"] | None = None,
 ) -> Float[Array, ""]:
     """Return the q-quantile of |x_i - x_j| over random pairs of different rows, drawn with replacement.
 
@@ -76,6 +94,7 @@ def sampled_quantile_lengthscale(
     X : (n, d) points, n >= 2.
     q : in [0, 1].
     num_pairs : number of pairs, at least 1.
+    weights : as in `quantile_lengthscale`. With whole numbers the pairs are those of the rows repeated.
 
     Notes
     -----
@@ -84,7 +103,8 @@ def sampled_quantile_lengthscale(
     key = checks.key(key)
     X = checks.matrix("X", X, min_rows=2)
     num_pairs = checks.count("num_pairs", num_pairs)
-    return _sampled(key, X, *_position(q, num_pairs, X.dtype), num_pairs=num_pairs)
+    weights = checks.weights(weights, "X", X)
+    return _sampled(key, X, *_position(q, num_pairs, X.dtype), weights, num_pairs=num_pairs)
 
 
 def _position(q: Any, total: int, dtype: Any) -> tuple[jax.Array, jax.Array]:
@@ -96,21 +116,51 @@ def _position(q: Any, total: int, dtype: Any) -> tuple[jax.Array, jax.Array]:
         position = float(q) * (total - 1)
         rank = min(int(position), max(total - 2, 0))
         return jnp.asarray(rank, jnp.int32), jnp.asarray(position - rank, dtype)
-    level = jnp.asarray(checks.real("q", q))
-    if level.ndim:
-        raise ValueError(f"q must be a scalar, got shape {level.shape}; vmap over several levels")
-    located = level.astype(dtype) * (total - 1)
+    located = _level(q).astype(dtype) * (total - 1)
     below = jnp.clip(jnp.floor(located).astype(jnp.int32), 0, max(total - 2, 0))
     return below, jnp.clip(located - below.astype(dtype), 0, 1)
 
 
+def _level(q: Any) -> jax.Array:
+    level = jnp.asarray(checks.real("q", checks.fraction("q", q)))
+    if level.ndim:
+        raise ValueError(f"q must be a scalar, got shape {level.shape}; vmap over several levels")
+    return level
+
+
 @jax.jit
 def _exact(X: jax.Array, rank: jax.Array, weight: jax.Array) -> jax.Array:
+    n = X.shape[0]
+    return _interpolate(X, *_order_statistics(_tiles(X), n * (n - 1) // 2, rank, X.dtype), weight)
+
+
+@jax.jit
+def _weighted(X: jax.Array, weights: jax.Array, q: jax.Array) -> jax.Array:
+    # In units of a power of two near the largest weight, so that products stay in the range of the dtype.
+    unit = lax.reduce_precision(jnp.max(weights), jnp.finfo(X.dtype).nexp, 0)
+    X, weights, one = present(X, weights), weights / unit, 1 / unit
+    copies = weights * jnp.maximum(weights - one, 0) / 2
+
+    def over_all(values: jax.Array, copies: jax.Array) -> jax.Array:
+        """Return the sum over pairs of the products of values, without a difference of sums."""
+        return jnp.sum(values * jnp.pad(jnp.cumsum(values)[:-1], (1, 0))) + jnp.sum(copies)
+
+    total = over_all(weights, copies)
+    share = jnp.minimum(one * one, over_all(weights**2, copies**2) / total)  # no pair: NaN
+    share = jnp.maximum(share, jnp.finfo(X.dtype).tiny)
+    return _interpolate(X, *_order_statistics(_tiles(X, weights, copies), 0, q * (total - share), X.dtype, share))
+
+
+def _tiles(X: jax.Array, weights: jax.Array | None = None, copies: jax.Array | None = None) -> Any:
+    """Return the fold over all pairs that `_order_statistics` asks for, in tiles."""
     n, dim = X.shape
     tiles = -(-n // _TILE)
     size = -(-n // tiles)
-    rows = jnp.pad(lax.stop_gradient(X), ((0, tiles * size - n), (0, 0)), mode="edge").reshape(tiles, size, dim)
+    filling = (0, tiles * size - n)
+    rows = jnp.pad(lax.stop_gradient(X), (filling, (0, 0)), mode="edge").reshape(tiles, size, dim)
     first, second = (jnp.asarray(i, jnp.int32) for i in np.triu_indices(tiles))
+    if weights is not None and copies is not None:
+        weights, copies = (jnp.pad(each, filling).reshape(tiles, size) for each in (weights, copies))
 
     within = jnp.arange(size, dtype=jnp.int32)
 
@@ -119,17 +169,29 @@ def _exact(X: jax.Array, rank: jax.Array, weight: jax.Array) -> jax.Array:
             i, j = ij
             a, b = i * size + within, j * size + within
             counted = (a[:, None] < b[None, :]) & (b[None, :] < n)
+            if weights is None or copies is None:
+                mass = counted
+            else:
+                mass = jnp.where(counted, weights[i][:, None] * weights[j][None, :], 0)
+                counted = mass > 0
+                mass = jnp.where(a[:, None] == b[None, :], copies[i][:, None], mass)
             squares = _squares(rows[i], rows[j], counted)
-            return combine(carry, reduce(squares, counted, a[:, None], b[None, :])), None
+            return combine(carry, reduce(squares, mass, a[:, None], b[None, :])), None
 
         return lax.scan(step, init, (first, second))[0]
 
-    return _interpolate(X, *_order_statistics(over_pairs, n * (n - 1) // 2, rank, X.dtype), weight)
+    return over_pairs
 
 
 @partial(jax.jit, static_argnames=("num_pairs",))
-def _sampled(key: jax.Array, X: jax.Array, rank: jax.Array, weight: jax.Array, *, num_pairs: int) -> jax.Array:
-    i, j = pairs(key, X.shape[0], num_pairs)
+def _sampled(
+    key: jax.Array, X: jax.Array, rank: jax.Array, weight: jax.Array, weights: jax.Array | None, *, num_pairs: int
+) -> jax.Array:
+    if weights is None:
+        i, j = pairs(key, X.shape[0], num_pairs)
+    else:
+        i, j, some = _weighted_pairs(key, weights, num_pairs)
+        X = jnp.where(some, present(X, weights), jnp.nan)
     differences = lax.stop_gradient(X[i] - X[j])
     squares = jnp.sum(differences * differences, axis=1)
 
@@ -137,6 +199,36 @@ def _sampled(key: jax.Array, X: jax.Array, rank: jax.Array, weight: jax.Array, *
         return combine(init, reduce(squares, jnp.ones_like(squares, dtype=bool), i, j))
 
     return _interpolate(X, *_order_statistics(over_pairs, num_pairs, rank, X.dtype), weight)
+
+
+def _weighted_pairs(key: jax.Array, weights: jax.Array, num_pairs: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return pairs of rows, drawn as often as they count, and whether there is one.
+
+    With whole numbers they are pairs of different places in a line of copies, those of `pairs`; else the places have a
+    fraction, too. What the first of a pair takes, at most 1, is cut out of the line before the second is drawn.
+    """
+    u = jax.random.uniform(jax.random.fold_in(key, 0), (2, num_pairs), weights.dtype)
+    rows = order(weights).astype(jnp.int32)
+    weights = lax.stop_gradient(weights[rows])
+    total, taken = jnp.sum(weights), jnp.minimum(weights, 1)
+    left = total - taken
+    most = jnp.max(jnp.where(weights > 0, left, 0))
+    whole = jnp.all(weights == jnp.round(weights)) & (total <= 1 / jnp.finfo(weights.dtype).eps)
+    u = jnp.where(whole, 0.5, u)
+
+    places = jnp.clip(jnp.ceil(total), 2, 2**30).astype(jnp.int32)
+    i, j = pairs(key, places, num_pairs)
+    j -= (j > i).astype(jnp.int32)
+    i, j, places = (each.astype(weights.dtype) for each in (i, j, places))
+    firsts, ends, last = (
+        jnp.cumsum(weights * (left / most)),
+        jnp.cumsum(weights),
+        jnp.sum(weights > 0, dtype=jnp.int32) - 1,
+    )
+    row = jnp.minimum(jnp.searchsorted(firsts, (i + u[0]) * (firsts[-1] / places), side="right"), last)
+    place = (j + u[1]) * (left[row] / (places - 1))
+    place += jnp.where(place >= ends[row] - weights[row], taken[row], 0)
+    return rows[row], rows[jnp.minimum(jnp.searchsorted(ends, place, side="right"), last)], most > 0
 
 
 def _interpolate(
@@ -162,11 +254,12 @@ def _squares(X: jax.Array, Y: jax.Array, counted: jax.Array) -> jax.Array:
     return lax.cond(everywhere(apart), lambda: squares, lambda: squared_distances_direct(X, Y, one))
 
 
-def _order_statistics(over_pairs: Any, total: int, rank: jax.Array, dtype: Any) -> tuple[Any, Any, jax.Array]:
+def _order_statistics(over_pairs: Any, total: int, rank: jax.Array, dtype: Any, share: Any = None) -> tuple[Any, ...]:
     """Return the pairs with the values number `rank`, from 0, and `rank` + 1 of `total`, and whether one is missing.
 
     `over_pairs(reduce, combine, init)` folds `reduce(values, counted, first, second)` over all values, non-negative
-    ones, which belong to the pairs (first, second).
+    ones, which belong to the pairs (first, second). With `share` the values have masses in the place of `counted`, the
+    lower one is that up to which their sum is above `rank`, and the weight of the upper one is returned, too.
     """
     bits = jnp.finfo(dtype).bits
     integer = jnp.dtype(f"uint{bits}")
@@ -175,14 +268,25 @@ def _order_statistics(over_pairs: Any, total: int, rank: jax.Array, dtype: Any) 
         # Adding zero turns -0.0 into 0.0, the only non-negative value whose bits are out of order.
         return lax.bitcast_convert_type(values + jnp.zeros((), dtype), integer)
 
+    def exists(counted: jax.Array) -> jax.Array:
+        return counted if share is None else counted > 0
+
+    def tally(counted: jax.Array, chosen: jax.Array) -> jax.Array:
+        if share is None:
+            return jnp.sum(counted & chosen, dtype=jnp.int32)
+        return jnp.sum(jnp.where(chosen, counted, 0))
+
     def count_below(thresholds: jax.Array) -> jax.Array:
         """Count the values below each of the thresholds."""
 
         def reduce(values: jax.Array, counted: jax.Array, *_: jax.Array) -> jax.Array:
             own = as_bits(values)
-            return jnp.stack([jnp.sum(counted & (own < t), dtype=jnp.int32) for t in thresholds])
+            return jnp.stack([tally(counted, own < t) for t in thresholds])
 
-        return over_pairs(reduce, jnp.add, jnp.zeros(thresholds.shape, jnp.int32))
+        return over_pairs(reduce, jnp.add, jnp.zeros(thresholds.shape, rank.dtype))
+
+    def largest_of(values: jax.Array, counted: jax.Array, *_: jax.Array) -> jax.Array:
+        return jnp.max(jnp.where(exists(counted), values, 0))
 
     # Invariant: the wanted value is the smallest one whose bits are at least `prefix` with the digits still to come.
     def digit(step: jax.Array, prefix: jax.Array) -> jax.Array:
@@ -192,25 +296,32 @@ def _order_statistics(over_pairs: Any, total: int, rank: jax.Array, dtype: Any) 
 
     lower_bits = lax.fori_loop(0, bits // _DIGIT, digit, jnp.zeros((), integer))
     lower = lax.bitcast_convert_type(lower_bits, dtype)
+    if share is not None:  # the sum of all masses is rounded: up to none of the values it may be above the rank
+        largest = over_pairs(largest_of, jnp.maximum, jnp.zeros((), dtype))
+        lower = jnp.where(lower < largest, lower, largest)
+        lower_bits = as_bits(lower)
 
     def around(values: jax.Array, counted: jax.Array, *_: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Count the values up to the lower one, and find the next one above; a nan must show wherever it sits."""
-        larger = as_bits(values) > lower_bits
-        following = jnp.min(jnp.where(counted & larger, values, jnp.inf))
-        return jnp.sum(counted & ~larger, dtype=jnp.int32), following, jnp.any(counted & jnp.isnan(values))
+        larger, some = as_bits(values) > lower_bits, exists(counted)
+        following = jnp.min(jnp.where(some & larger, values, jnp.inf))
+        return tally(counted, ~larger), following, jnp.any(some & jnp.isnan(values))
 
     def combine(a: Any, b: Any) -> Any:
         return a[0] + b[0], jnp.minimum(a[1], b[1]), a[2] | b[2]
 
-    init = jnp.zeros((), jnp.int32), jnp.full((), jnp.inf, dtype), jnp.zeros((), bool)
+    init = jnp.zeros((), rank.dtype), jnp.full((), jnp.inf, dtype), jnp.zeros((), bool)
     at_most, following, missing = over_pairs(around, combine, init)
-    upper = jnp.where((at_most > rank + 1) | (total == 1), lower, following)
+    if share is None:
+        upper = jnp.where((at_most > rank + 1) | (total == 1), lower, following)
+    else:
+        upper = jnp.where(lower < largest, following, lower)
 
     def pair_at(target: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Find the pair whose value is the target; another program may round it differently, so take the nearest."""
 
         def reduce(values: jax.Array, counted: jax.Array, first: jax.Array, second: jax.Array) -> Any:
-            gaps = jnp.where(counted, jnp.abs(values - target), jnp.inf).ravel()
+            gaps = jnp.where(exists(counted), jnp.abs(values - target), jnp.inf).ravel()
             best = jnp.argmin(gaps)
             return gaps[best], *(jnp.broadcast_to(index, values.shape).ravel()[best] for index in (first, second))
 
@@ -220,4 +331,5 @@ def _order_statistics(over_pairs: Any, total: int, rank: jax.Array, dtype: Any) 
         none = jnp.full((), jnp.inf, dtype), jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32)
         return over_pairs(reduce, nearer, none)[1:]
 
-    return pair_at(lower), pair_at(upper), missing
+    found = pair_at(lower), pair_at(upper), missing
+    return found if share is None else (*found, jnp.clip((rank - at_most + share) / share, 0, 1))

@@ -14,6 +14,8 @@ so that w is rotation invariant; a product over coordinates has one for each coo
 
 The Matern kernel of order nu has the spectral density proportional to (2 nu / lengthscale^2 + |w|^2)^(-nu - dim / 2),
 which is that of a multivariate t with 2 nu degrees of freedom and scale 1 / lengthscale.
+
+Of an array of lengthscales, one for each column, each divides its coordinate of w.
 """
 
 from __future__ import annotations

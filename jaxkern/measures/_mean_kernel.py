@@ -14,11 +14,11 @@ from jaxkern._distances import safe_sqrt, squared_distances, squared_distances_d
 from jaxkern._types import Array, ArrayLike, Float
 from jaxkern.kernels import Distance, Gaussian, Kernel, KernelLike, Linear, Scaled, Sum
 from jaxkern.linalg import matmul
-from jaxkern.measures._noise import LogMean, Noise, model_of
+from jaxkern.measures._noise import LogMean, Noise, model_of, over
 
 
 def mean_gaussian_kernel(
-    means: Float[ArrayLike, "n d"], noise: Noise | Float[ArrayLike, ...], lengthscale: Float[ArrayLike, ""]
+    means: Float[ArrayLike, "n d"], noise: Noise | Float[ArrayLike, ...], lengthscale: Float[ArrayLike, ...]
 ) -> Float[Array, "n n"]:
     """Return E K(X), (n, n), of the Gaussian kernel for independent X_i = mu_i + Gaussian noise.
 
@@ -36,7 +36,7 @@ def mean_gaussian_kernel(
     means : (n, d).
     noise : not negative, scalar or (n,); or a noise model (`IsotropicNoise`, `RadialNoise`, `DiagonalNoise`,
         `GeneralNoise`).
-    lengthscale : positive scalar.
+    lengthscale : positive scalar, or an array (d,), one for each column.
 
     Notes
     -----
@@ -44,7 +44,8 @@ def mean_gaussian_kernel(
     are taken through log1p, so that d may be large.
     """
     means = checks.matrix("means", means)
-    scale = checks.scalar("lengthscale", checks.positive("lengthscale", lengthscale), means.dtype)
+    checks.positive("lengthscale", lengthscale)
+    scale = checks.scalar("lengthscale", lengthscale, means.dtype, columns=means.shape[1])
     return mean_kernel(Gaussian(scale), means, noise)
 
 
@@ -129,7 +130,10 @@ def _mean(kernel: Kernel, X: jax.Array, Y: jax.Array, noise: Noise, other: Noise
     if isinstance(kernel, Linear):
         values, diagonal = matmul(X, Y.T), jnp.sum(X * X, axis=1) + noise._spread(X)
     elif isinstance(kernel, Gaussian):
-        scale = kernel._scale(X.dtype)
+        scale = kernel._scale(X)
+        if scale.ndim:  # both the points and the noise are divided by it
+            noise, other = over(noise, X, scale), over(other, Y, scale)
+            X, Y, scale = X / scale[None, :], Y / scale[None, :], one
         rate = 1 / (2 * scale**2)
         log_mean = noise._log_mean(X, Y, other, squared_distances(X, Y, one, rate))
         values, diagonal = jnp.exp(log_mean(rate)), 1 + _nothing(X, noise) / scale

@@ -295,6 +295,20 @@ def model_of(noise: Any, means: jax.Array) -> Any:
     return noise._arrays(means)
 
 
+def over(noise: Any, means: jax.Array, scale: jax.Array) -> Any:
+    """Return the model of the noise divided by a scale (d,), around the means divided by it."""
+    if isinstance(noise, RadialNoise):
+        stretch = _directions(means) / scale[None, :]
+        return RadialNoise(noise.level * jnp.sqrt(jnp.sum(stretch * stretch, axis=1)))
+    if isinstance(noise, GeneralNoise):
+        both = scale[:, None] * scale[None, :]
+        return GeneralNoise(noise.covariances / jnp.broadcast_to(both, noise.covariances.shape))
+    if isinstance(noise, IsotropicNoise):
+        variances = noise.level[..., None] ** 2 / _size(means)
+        noise = DiagonalNoise(jnp.broadcast_to(variances, (*noise.level.shape, means.shape[1])))
+    return DiagonalNoise(noise.variances / jnp.broadcast_to(scale * scale, noise.variances.shape))
+
+
 def per_point(name: str, value: Any, means: jax.Array) -> jax.Array:
     """Return a parameter as an array of shape () or (n,) of the dtype of the means, or raise."""
     array = checks.as_array(name, checks.non_negative(name, value))

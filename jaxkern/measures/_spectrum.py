@@ -60,7 +60,7 @@ class GaussianSpectrum:
         return values
 
 
-def gaussian_spectrum(lengthscale: Float[ArrayLike, ""], std: Float[ArrayLike, " d"]) -> GaussianSpectrum:
+def gaussian_spectrum(lengthscale: Float[ArrayLike, ...], std: Float[ArrayLike, " d"]) -> GaussianSpectrum:
     """Return the spectrum of the covariance operator of the Gaussian kernel under N(mean, diag(std^2)).
 
     In one dimension, with a = 1 / (4 std^2), b = 1 / (2 lengthscale^2), c = sqrt(a^2 + 2 a b) and A = a + b + c, the
@@ -70,7 +70,7 @@ def gaussian_spectrum(lengthscale: Float[ArrayLike, ""], std: Float[ArrayLike, "
 
     Parameters
     ----------
-    lengthscale : positive scalar.
+    lengthscale : positive scalar, or an array (d,), one for each coordinate.
     std : (d,) standard deviations, or a scalar for d = 1.
 
     Returns
@@ -84,7 +84,8 @@ def gaussian_spectrum(lengthscale: Float[ArrayLike, ""], std: Float[ArrayLike, "
     scales = jnp.atleast_1d(checks.floating("std", std))
     if scales.ndim != 1:
         raise ValueError(f"std must have shape (d,), got {scales.shape}")
-    return _gaussian_spectrum(checks.scalar("lengthscale", lengthscale, scales.dtype), scales)
+    lengthscale = checks.scalar("lengthscale", lengthscale, scales.dtype, columns=scales.shape[0])
+    return _gaussian_spectrum(lengthscale, scales)
 
 
 @jax.jit
