@@ -41,11 +41,14 @@ def tables(results: Mapping[str, Found]) -> str:
         claims = str(max(found["claims"] for found in cells.values()))
         lines.append(_row(name, claims, *(_cell(cells.get(size)) for size in sizes)))
     lines += ["", "The run does not see:", ""]
+    missed: dict[tuple[str, str], list[str]] = {}
     for group, m, found in tried:
         if not found["caught"]:
             why = "still true wherever it is tried" if group == "bounds still true" else "less than the trials can tell"
             why = m.reason or (why if found["claims"] else "the default run does not execute it")
-            lines.append(f"- {m.label}: {why}" + ("" if found["pins"] else "; no pin sees it either"))
+            why += "" if found["pins"] else "; no pin sees it either"
+            missed.setdefault((m.name, why), []).append(f"{m.size:.0%}")
+    lines += [f"- {name}, {', '.join(sizes)}: {why}" for (name, why), sizes in missed.items()]
     return "\n".join(lines) + "\n"
 
 
