@@ -153,10 +153,10 @@ class SamplingOperator:
         return K if root is None else root[:, None] * K * root[None, :]
 
     def _rows(self) -> tuple[Any, jax.Array | None]:
-        if self.weights is None:
-            return self.points, None
-        points = checks.matrix("points", self.points)
+        points = self.points if self.weights is None else checks.matrix("points", self.points)
         weights = checks.weights(self.weights, "points", points)
+        if weights is None:
+            return points, None
         return present(points, weights), safe_sqrt(weights) + 0 * mass(weights)
 
 
