@@ -26,6 +26,7 @@ from jaxkern.draws import pairs
 
 Reduce = Callable[..., Any]
 Combine = Callable[[Any, Any], Any]
+_Found = tuple[Any, Any, jax.Array, Any]
 
 _DIGIT = 4
 _TILE = 512
@@ -131,13 +132,13 @@ def _level(q: Any) -> jax.Array:
 @jax.jit
 def _exact(X: jax.Array, rank: jax.Array, weight: jax.Array) -> jax.Array:
     n = X.shape[0]
-    return _interpolate(X, *_order_statistics(_tiles(X), n * (n - 1) // 2, rank, X.dtype), weight)
+    return _interpolate(X, *_order_statistics(_tiles(X), n * (n - 1) // 2, rank, X.dtype)[:3], weight)
 
 
 @jax.jit
 def _weighted(X: jax.Array, weights: jax.Array, q: jax.Array) -> jax.Array:
     # In units of a power of two near the largest weight, so that products stay in the range of the dtype.
-    unit = lax.reduce_precision(jnp.max(weights), jnp.finfo(X.dtype).nexp, 0)
+    unit = lax.reduce_precision(lax.stop_gradient(jnp.max(weights)), jnp.finfo(X.dtype).nexp, 0)
     X, weights, one = present(X, weights), weights / unit, 1 / unit
     copies = weights * jnp.maximum(weights - one, 0) / 2
 
@@ -151,16 +152,15 @@ def _weighted(X: jax.Array, weights: jax.Array, q: jax.Array) -> jax.Array:
     return _interpolate(X, *_order_statistics(_tiles(X, weights, copies), 0, q * (total - share), X.dtype, share))
 
 
-def _tiles(X: jax.Array, weights: jax.Array | None = None, copies: jax.Array | None = None) -> Any:
-    """Return the fold over all pairs that `_order_statistics` asks for, in tiles."""
+def _tiles(X: jax.Array, *masses: jax.Array) -> Any:
+    """Return the fold over all pairs that `_order_statistics` asks for; `masses` are the weights, and of copies."""
     n, dim = X.shape
     tiles = -(-n // _TILE)
     size = -(-n // tiles)
     filling = (0, tiles * size - n)
     rows = jnp.pad(lax.stop_gradient(X), (filling, (0, 0)), mode="edge").reshape(tiles, size, dim)
     first, second = (jnp.asarray(i, jnp.int32) for i in np.triu_indices(tiles))
-    if weights is not None and copies is not None:
-        weights, copies = (jnp.pad(each, filling).reshape(tiles, size) for each in (weights, copies))
+    masses = tuple(jnp.pad(each, filling).reshape(tiles, size) for each in masses)
 
     within = jnp.arange(size, dtype=jnp.int32)
 
@@ -169,12 +169,11 @@ def _tiles(X: jax.Array, weights: jax.Array | None = None, copies: jax.Array | N
             i, j = ij
             a, b = i * size + within, j * size + within
             counted = (a[:, None] < b[None, :]) & (b[None, :] < n)
-            if weights is None or copies is None:
-                mass = counted
-            else:
+            mass = counted
+            if masses:
+                weights, copies = masses
                 mass = jnp.where(counted, weights[i][:, None] * weights[j][None, :], 0)
-                counted = mass > 0
-                mass = jnp.where(a[:, None] == b[None, :], copies[i][:, None], mass)
+                counted, mass = mass > 0, jnp.where(a[:, None] == b[None, :], copies[i][:, None], mass)
             squares = _squares(rows[i], rows[j], counted)
             return combine(carry, reduce(squares, mass, a[:, None], b[None, :])), None
 
@@ -198,7 +197,7 @@ def _sampled(
     def over_pairs(reduce: Reduce, combine: Combine, init: Any) -> Any:
         return combine(init, reduce(squares, jnp.ones_like(squares, dtype=bool), i, j))
 
-    return _interpolate(X, *_order_statistics(over_pairs, num_pairs, rank, X.dtype), weight)
+    return _interpolate(X, *_order_statistics(over_pairs, num_pairs, rank, X.dtype)[:3], weight)
 
 
 def _weighted_pairs(key: jax.Array, weights: jax.Array, num_pairs: int) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -216,15 +215,12 @@ def _weighted_pairs(key: jax.Array, weights: jax.Array, num_pairs: int) -> tuple
     whole = jnp.all(weights == jnp.round(weights)) & (total <= 1 / jnp.finfo(weights.dtype).eps)
     u = jnp.where(whole, 0.5, u)
 
-    places = jnp.clip(jnp.ceil(total), 2, 2**30).astype(jnp.int32)
+    places: Any = jnp.clip(jnp.ceil(total), 2, 2**30).astype(jnp.int32)
     i, j = pairs(key, places, num_pairs)
     j -= (j > i).astype(jnp.int32)
     i, j, places = (each.astype(weights.dtype) for each in (i, j, places))
-    firsts, ends, last = (
-        jnp.cumsum(weights * (left / most)),
-        jnp.cumsum(weights),
-        jnp.sum(weights > 0, dtype=jnp.int32) - 1,
-    )
+    firsts, ends = jnp.cumsum(weights * (left / most)), jnp.cumsum(weights)
+    last = jnp.sum(weights > 0, dtype=jnp.int32) - 1
     row = jnp.minimum(jnp.searchsorted(firsts, (i + u[0]) * (firsts[-1] / places), side="right"), last)
     place = (j + u[1]) * (left[row] / (places - 1))
     place += jnp.where(place >= ends[row] - weights[row], taken[row], 0)
@@ -254,7 +250,7 @@ def _squares(X: jax.Array, Y: jax.Array, counted: jax.Array) -> jax.Array:
     return lax.cond(everywhere(apart), lambda: squares, lambda: squared_distances_direct(X, Y, one))
 
 
-def _order_statistics(over_pairs: Any, total: int, rank: jax.Array, dtype: Any, share: Any = None) -> tuple[Any, ...]:
+def _order_statistics(over_pairs: Any, total: int, rank: jax.Array, dtype: Any, share: Any = None) -> _Found:
     """Return the pairs with the values number `rank`, from 0, and `rank` + 1 of `total`, and whether one is missing.
 
     `over_pairs(reduce, combine, init)` folds `reduce(values, counted, first, second)` over all values, non-negative
@@ -331,5 +327,5 @@ def _order_statistics(over_pairs: Any, total: int, rank: jax.Array, dtype: Any, 
         none = jnp.full((), jnp.inf, dtype), jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32)
         return over_pairs(reduce, nearer, none)[1:]
 
-    found = pair_at(lower), pair_at(upper), missing
-    return found if share is None else (*found, jnp.clip((rank - at_most + share) / share, 0, 1))
+    weight = None if share is None else jnp.clip((rank - at_most + share) / share, 0, 1)
+    return pair_at(lower), pair_at(upper), missing, weight

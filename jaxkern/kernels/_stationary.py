@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from jaxkern import checks
@@ -281,17 +282,13 @@ def _steepest(scales: jax.Array) -> jax.Array:
     def factors(S: jax.Array) -> jax.Array:
         return jnp.minimum((1 + jnp.sqrt(1 + 16 * S / a)) / 4, 1)
 
-    def total(p: jax.Array) -> jax.Array:
-        return jnp.sum(a * p * (1 - p))
+    def raised(S: jax.Array, step: jax.Array) -> tuple[jax.Array, None]:
+        p = factors(S + step)
+        return jnp.where(jnp.sum(a * p * (1 - p)) > S + step, S + step, S), None
 
-    def halve(_: Any, ends: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        middle = (ends[0] + ends[1]) / 2
-        above = total(factors(middle)) > middle
-        return jnp.where(above, middle, ends[0]), jnp.where(above, ends[1], middle)
-
-    S, _ = lax.fori_loop(0, 30, halve, (jnp.asarray(3 / 16, a.dtype), jnp.asarray(1 / 2, a.dtype)))
-    p = lax.stop_gradient(factors(S))
-    return 2 * jnp.prod(p) * jnp.sqrt(total(p)) / shortest
+    steps = jnp.asarray(0.5 ** np.arange(2, 32), a.dtype)
+    p = lax.stop_gradient(factors(lax.scan(raised, jnp.asarray(3 / 16, a.dtype), steps)[0]))
+    return 2 * jnp.prod(p) * jnp.sqrt(jnp.sum(a * p * (1 - p))) / shortest
 
 
 def _norm(u: jax.Array) -> jax.Array:
