@@ -14,7 +14,19 @@ import proofs_check
 ROOT = pathlib.Path(jaxkern.__file__).parent.parent
 LAYERS = {
     "jaxkern": (
-        *("_types", "checks", "_weights", "pytrees", "_blocks", "draws", "linalg", "_distances", "bounds", "kernels", "gram"),
+        *(
+            "_types",
+            "checks",
+            "_weights",
+            "pytrees",
+            "_blocks",
+            "draws",
+            "linalg",
+            "_distances",
+            "bounds",
+            "kernels",
+            "gram",
+        ),
         *("measures", "problems", "rkhs", "metrics", "kmeans", "frequent_directions", "landmarks", "features"),
         *("clustering", "learn", "audit", "scale", "plan", "io", "sklearn"),
     ),
