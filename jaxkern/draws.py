@@ -33,7 +33,7 @@ def weighted_pairs(key: jax.Array, weights: jax.Array, num_pairs: int) -> tuple[
     Of whole weights those of `pairs` for the set in which every row is repeated so often; of others, a row may also
     meet itself.
     """
-    whole = (weights == jnp.round(weights)).all() & (weights.sum() < 2**31)
+    whole = (weights == jnp.round(weights)).all() & (weights.sum() < 2.0**31)
     ends = jnp.cumsum(jnp.where(whole, weights, 0).astype(jnp.int32))
     copies = (jnp.searchsorted(ends, each, side="right") for each in pairs(key, ends[-1], num_pairs))
     keys = jax.random.split(jax.random.fold_in(key, num_pairs))
