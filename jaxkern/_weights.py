@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-__all__ = ["mass", "order", "positions", "present"]
+__all__ = ["mass", "number", "order", "positions", "present"]
 
 
 def mass(weights: jax.Array, total: Callable[[jax.Array], jax.Array] = jnp.sum) -> jax.Array:
@@ -25,6 +25,11 @@ def present(X: jax.Array, weights: jax.Array) -> jax.Array:
     """
     other = lax.stop_gradient(X[jnp.argmax(weights)])
     return jnp.where((weights > 0)[:, None], X, other) + 0 * lax.stop_gradient(mass(weights)).astype(X.dtype)
+
+
+def number(weights: jax.Array) -> jax.Array:
+    """Return how many rows have a positive weight, a scalar in the dtype of the weights."""
+    return jnp.sum(weights > 0, dtype=weights.dtype)
 
 
 def positions(weights: jax.Array) -> jax.Array:

@@ -11,6 +11,7 @@ from jaxkern import checks
 from jaxkern._blocks import by_blocks
 from jaxkern._distances import HIGHEST, safe_sqrt
 from jaxkern._types import Array, ArrayLike, Float
+from jaxkern._weights import mass
 from jaxkern.kernels import Kernel, KernelLike, as_kernel
 
 __all__ = ["center", "gram", "gram_matmul", "kernel_distance", "rounding"]
@@ -115,14 +116,17 @@ def gram_matmul(
     return _product(kernel, X, Y, V, None if block_size is None else checks.count("block_size", block_size))
 
 
-def center(K: Float[ArrayLike, "n n"]) -> Float[Array, "n n"]:
-    """Return H K H with H = I - 11'/n: the Gram matrix of the features less their mean.
+def center(K: Float[ArrayLike, "n n"], *, weights: Float[ArrayLike, " n"] | None = None) -> Float[Array, "n n"]:
+    """Return H K H' with H = I - 1w'/sum(w), or I - 11'/n: the Gram matrix of the features less their weighted mean.
 
     Parameters
     ----------
     K : (n, n) matrix.
+    weights : (n,) non-negative weights in the dtype of K, of any positive sum; a row and column of weight 0 do not
+        exist, whatever they hold, and are 0 in the result. By default all are 1.
     """
-    return _center(checks.square("K", K))
+    K = checks.square("K", K)
+    return _center(K, checks.weights(weights, "K", K))
 
 
 def kernel_distance(kernel: KernelLike, X: Float[ArrayLike, "n d"], Y: Float[ArrayLike, "n d"]) -> Float[Array, " n"]:
@@ -184,9 +188,15 @@ def _rounding(kernel: Kernel, X: jax.Array, Y: jax.Array | None) -> jax.Array:
 
 
 @jax.jit
-def _center(K: jax.Array) -> jax.Array:
-    rows = K - jnp.mean(K, axis=0, keepdims=True)
-    return rows - jnp.mean(rows, axis=1, keepdims=True)
+def _center(K: jax.Array, weights: jax.Array | None = None) -> jax.Array:
+    if weights is None:
+        rows = K - jnp.mean(K, axis=0, keepdims=True)
+        return rows - jnp.mean(rows, axis=1, keepdims=True)
+    shares = weights / mass(weights)
+    exists = (weights > 0)[:, None] & (weights > 0)[None, :]
+    K = jnp.where(exists, K, 0)
+    rows = K - jnp.matmul(shares, K, precision=HIGHEST)[None, :]
+    return jnp.where(exists, rows - jnp.matmul(rows, shares, precision=HIGHEST)[:, None], 0 * shares[:, None])
 
 
 @jax.jit

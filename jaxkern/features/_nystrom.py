@@ -10,7 +10,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxkern import checks
+from jaxkern._distances import safe_sqrt
 from jaxkern._types import ArrayLike, Float
+from jaxkern._weights import number, present
 from jaxkern.features._projection import Projection
 from jaxkern.gram import _gram, _product
 from jaxkern.kernels import Kernel, KernelLike, psd_kernel
@@ -52,13 +54,16 @@ def nystrom(
     *,
     rank: int | None = None,
     X: Float[ArrayLike, "N dim"] | None = None,
+    weights: Float[ArrayLike, " n"] | None = None,
+    X_weights: Float[ArrayLike, " N"] | None = None,
 ) -> Nystrom:
     """Fit the Nystrom map phi(x) = Lambda^{-1/2} V^T k(x), k(x) = (K(x, X_1), ..., K(x, X_n)).
 
     K = V Lambda V^T is the Gram matrix of the landmarks X_1, ..., X_n, or its `rank` largest eigenpairs. Inner products
     <phi(x), phi(y)> = k(x)^T K^+ k(y) are those of the projections of K_x and K_y onto the span of the landmarks'
     sections, or onto its leading directions: |phi(x)|^2 <= K(x, x) always, and with all directions
-    <phi(x), phi(y)> = K(x, y) where x or y is a landmark.
+    <phi(x), phi(y)> = K(x, y) where x or y is a landmark. With weights w, W = diag(w), it is W^{1/2} K W^{1/2} that is
+    decomposed: the span is that of the landmarks that exist, and which directions lead depends on the weights.
 
     Parameters
     ----------
@@ -66,6 +71,9 @@ def nystrom(
     landmarks : (n, dim) points, usually a uniform subsample of the data; they may repeat.
     rank : number of features, in [1, n]; by default n.
     X : (N, dim) points over which the trace residual is taken, in one pass; by default the landmarks.
+    weights : (n,) non-negative weights in the dtype of the landmarks, of any positive sum; a row of weight 0 does not
+        exist, whatever it holds. By default all are 1.
+    X_weights : (N,) the same for the rows of X, each of which counts so many times in the trace residual.
 
     Returns
     -------
@@ -96,29 +104,43 @@ def nystrom(
     if X is not None:
         X = checks.matrix("X", X, dim=landmarks.shape[1])
         checks.same_dtype("X", X, "landmarks", landmarks)
-    return _nystrom(kernel, landmarks, X, num_features=rank)
+    if X is None and X_weights is not None:
+        raise ValueError("X_weights are those of the rows of X, and X is None; pass weights for the landmarks")
+    X_weights = checks.weights(X_weights, "X", X)
+    weights = checks.weights(weights, "landmarks", landmarks)
+    return _nystrom(kernel, landmarks, weights, X, X_weights, num_features=rank)
 
 
 @partial(jax.jit, static_argnames="num_features")
-def _nystrom(kernel: Kernel, landmarks: jax.Array, X: jax.Array | None, *, num_features: int) -> Nystrom:
-    K = _gram(kernel, landmarks)
-    projection, eigenvalues = eigen_rows(K, num_features, power=-0.5)
-    residual = jnp.trace(K) - jnp.sum(eigenvalues) if X is None else _trace_residual(kernel, landmarks, projection, X)
+def _nystrom(kernel: Kernel, landmarks: Any, weights: Any, X: Any, X_weights: Any, *, num_features: int) -> Nystrom:
+    if weights is None:
+        K = _gram(kernel, landmarks)
+        projection, eigenvalues = eigen_rows(K, num_features, power=-0.5)
+    else:
+        landmarks, root = present(landmarks, weights), safe_sqrt(weights)
+        K = root[:, None] * _gram(kernel, landmarks) * root[None, :]
+        projection, eigenvalues = eigen_rows(K, num_features, power=-0.5, size=number(weights))
+        projection = projection * root[None, :]
+    if X is None:
+        residual = jnp.trace(K) - jnp.sum(eigenvalues)
+    else:
+        residual = _trace_residual(kernel, landmarks, projection, X, X_weights)
     rank = jnp.sum(eigenvalues > 0, dtype=jnp.int32)
     return Nystrom(kernel, landmarks, projection, eigenvalues, rank, jnp.maximum(residual, 0))
 
 
-def _trace_residual(kernel: Kernel, landmarks: jax.Array, projection: jax.Array, X: jax.Array) -> jax.Array:
+def _trace_residual(kernel: Kernel, landmarks: Any, projection: Any, X: jax.Array, weights: Any = None) -> jax.Array:
     """Return the sum over the rows of X of K(x, x) - |phi(x)|^2, block by block."""
+    X, weights = (X, jnp.ones(X.shape[:1], X.dtype)) if weights is None else (present(X, weights), weights)
     blocks = -(-X.shape[0] // _BLOCK)
     size = -(-X.shape[0] // blocks)
     rows = jnp.pad(X, ((0, blocks * size - X.shape[0]), (0, 0)), mode="edge").reshape(blocks, size, -1)
-    counted = (jnp.arange(blocks * size) < X.shape[0]).reshape(blocks, size)
+    counted = jnp.pad(weights, (0, blocks * size - X.shape[0])).reshape(blocks, size)
 
     def add(total: jax.Array, block: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
         points, counted = block
         features = _product(kernel, points, landmarks, projection.T)
         left = kernel._diagonal(points) - jnp.sum(features * features, axis=1)
-        return total + jnp.sum(jnp.where(counted, left, 0)), None
+        return total + jnp.sum(counted * left), None
 
     return lax.scan(add, jnp.zeros((), X.dtype), (rows, counted))[0]

@@ -9,12 +9,14 @@ import jax
 import jax.numpy as jnp
 
 from jaxkern import checks
+from jaxkern._distances import safe_sqrt
 from jaxkern._types import ArrayLike, Float, PRNGKeyArray
+from jaxkern._weights import mass, positions, present
 from jaxkern.draws import normal_rows
 from jaxkern.features._projection import OffsetProjection
 from jaxkern.gram import _center, _gram
 from jaxkern.kernels import Kernel, KernelLike, as_kernel
-from jaxkern.linalg import HIGHEST, matmul
+from jaxkern.linalg import matmul
 from jaxkern.pytrees import pytree, static
 
 
@@ -48,12 +50,14 @@ def kernel_jl(
     *,
     num_features: int,
     centered: bool = False,
+    weights: Float[ArrayLike, " n"] | None = None,
 ) -> KernelJL:
     """Draw the Kernel JL map phi(x) = Z K k(x) / (n sqrt(n d)), k(x) = (K(x, X_1), ..., K(x, X_n)).
 
     Z is d x n with independent standard normal entries and K the Gram matrix of the landmarks X_1, ..., X_n. Given the
     landmarks, E <phi(x), phi(y)> = <K_x, Sigma_n^3 K_y>: the map is a random projection of the RKHS that preserves the
-    Sigma^3-weighted inner product. Centred, phi(x) = Z H K H (k(x) - K 1/n) / (n sqrt(n d)), H = I - 11'/n.
+    Sigma^3-weighted inner product. Centred, phi(x) = Z H K H (k(x) - K 1/n) / (n sqrt(n d)), H = I - 11'/n. With
+    weights, Sigma_n is the weighted covariance: phi(x) = Z P^{1/2} K P k(x) / sqrt(d), P = diag(w) / sum(w).
 
     Parameters
     ----------
@@ -63,6 +67,8 @@ def kernel_jl(
     landmarks : (n, dim) points, usually a uniform subsample of the data.
     num_features : d, at least 1.
     centered : static; whether features are centred at the mean over the landmarks.
+    weights : (n,) non-negative weights in the dtype of the landmarks, of any positive sum; a row of weight 0 does not
+        exist, whatever it holds. By default all are 1.
 
     Returns
     -------
@@ -86,15 +92,22 @@ def kernel_jl(
     key = checks.key(key)
     landmarks = checks.matrix("landmarks", landmarks)
     num_features = checks.count("num_features", num_features)
-    return _kernel_jl(key, as_kernel(kernel), landmarks, num_features, checks.flag("centered", centered))
+    weights = checks.weights(weights, "landmarks", landmarks)
+    return _kernel_jl(key, as_kernel(kernel), landmarks, weights, num_features, checks.flag("centered", centered))
 
 
-@partial(jax.jit, static_argnums=(3, 4))
-def _kernel_jl(key: jax.Array, kernel: Kernel, landmarks: jax.Array, d: int, centered: bool) -> KernelJL:
-    n = landmarks.shape[0]
-    K = _gram(kernel, landmarks)
-    Z = normal_rows(key, d, n, landmarks.dtype)
-    # One factor 1/n goes with K, so that float32 keeps its range for large n.
-    weights = matmul(Z, (_center(K) if centered else K) / n) / (n * d) ** 0.5
-    mean = jnp.mean(K, axis=1) if centered else jnp.zeros((n,), K.dtype)
-    return KernelJL(kernel, landmarks, weights, jnp.matmul(weights, mean, precision=HIGHEST), centered)
+@partial(jax.jit, static_argnums=(4, 5))
+def _kernel_jl(key: jax.Array, kernel: Kernel, landmarks: jax.Array, weights: Any, d: int, centered: bool) -> KernelJL:
+    landmarks, n = landmarks if weights is None else present(landmarks, weights), landmarks.shape[0]
+    K, Z = _gram(kernel, landmarks), normal_rows(key, d, n, landmarks.dtype)
+    C = _center(K, weights) if centered else K
+    if weights is None:
+        # One factor 1/n goes with K, so that float32 keeps its range for large n.
+        projection, mean = matmul(Z, C / n) / (n * d) ** 0.5, jnp.mean(K, axis=1)
+    else:
+        shares = weights / mass(weights)
+        Z = Z[:, positions(weights)] * safe_sqrt(shares)[None, :]
+        projection, mean = matmul(Z, C * shares[None, :]) / d**0.5, matmul(K, shares)
+    return KernelJL(
+        kernel, landmarks, projection, matmul(projection, mean if centered else jnp.zeros_like(mean)), centered
+    )

@@ -36,18 +36,21 @@ def _all_or_none(A: jax.Array) -> jax.Array:
     return A + lax.stop_gradient(0 * jnp.max(jnp.abs(A)))
 
 
-def cutoff(values: jax.Array) -> jax.Array:
-    """Return the size below which an eigenvalue is rounding: eps(dtype) * n * the largest in absolute value."""
-    return jnp.finfo(values.dtype).eps * values.shape[0] * jnp.max(jnp.abs(values))
+def cutoff(values: jax.Array, size: jax.Array | None = None) -> jax.Array:
+    """Return the size below which an eigenvalue is rounding: eps(dtype) * n * the largest in absolute value.
+
+    Where rows of the matrix are zero as they do not exist, `size`, a scalar of the dtype, is the number of the others.
+    """
+    return jnp.finfo(values.dtype).eps * (values.shape[0] if size is None else size) * jnp.max(jnp.abs(values))
 
 
-def psd_eigvalsh(A: Float[Array, "n n"]) -> Float[Array, " n"]:
+def psd_eigvalsh(A: Float[Array, "n n"], size: jax.Array | None = None) -> Float[Array, " n"]:
     """Return the eigenvalues of a positive semidefinite A, descending, with rounding below the cut-off set to zero."""
     values = eigvalsh(A)
-    return jnp.where(values <= cutoff(values), 0, values)  # NaN is no rounding
+    return jnp.where(values <= cutoff(values, size), 0, values)  # NaN is no rounding
 
 
-def psd_power(A: Float[Array, "n n"], power: float) -> Float[Array, "n n"]:
+def psd_power(A: Float[Array, "n n"], power: float, size: jax.Array | None = None) -> Float[Array, "n n"]:
     """Return A^power for a positive semidefinite A; a negative power is that of the pseudo-inverse.
 
     Whole powers up to 4 are matrix products, which need no decomposition. Every power has the right derivative where
@@ -59,13 +62,13 @@ def psd_power(A: Float[Array, "n n"], power: float) -> Float[Array, "n n"]:
         for _ in range(whole):
             result = matmul(result, A)
         return result
-    return _eigen_power(A, float(power))
+    return _eigen_power(A, float(power), size)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
-def _eigen_power(A: jax.Array, power: float) -> jax.Array:
+def _eigen_power(A: jax.Array, power: float, size: jax.Array | None) -> jax.Array:
     values, vectors = eigh(A)
-    kept = values > cutoff(values)
+    kept = values > cutoff(values, size)
     powers = jnp.where(kept, jnp.where(kept, values, 1) ** power, 0)
     return matmul(vectors * powers[None, :], vectors.T)
 
@@ -76,9 +79,9 @@ def _eigen_power_jvp(power: float, primals: Any, tangents: Any) -> Any:
 
     The derivatives of single eigenvectors, which do not exist where eigenvalues are equal, never enter.
     """
-    (A,), (tangent,) = primals, tangents
+    (A, size), (tangent, _) = primals, tangents
     values, vectors = eigh(A)
-    kept = values > cutoff(values)
+    kept = values > cutoff(values, size)
     values = jnp.where(kept, values, 0)
     # Descending order: in row i and column j the larger value is that of the smaller index.
     order = jnp.arange(values.shape[0])

@@ -76,13 +76,14 @@ def host_eigenpairs(A: jax.Array, num_values: int) -> tuple[np.ndarray, np.ndarr
 
 
 def eigen_rows(
-    A: jax.Array, num_rows: int, *, power: float, largest: jax.Array | float = 0.0, pairs: Any = None
+    A: jax.Array, num_rows: int, *, power: float, largest: Any = 0.0, pairs: Any = None, size: Any = None
 ) -> tuple[jax.Array, jax.Array]:
     """Return the leading rows of Lambda^power V', (num_rows, n), and of Lambda, (num_rows,), for a PSD A = V Lambda V'.
 
     Both are zero where the eigenvalue is rounding: at most eps * sqrt(n) * the largest, or eps * n * `largest`, the
     largest entry of what A was computed from. Rounding errors of the n^2 entries are as good as independent, so their
-    norm grows like sqrt(n); a cut-off with n would throw away directions that float32 still knows.
+    norm grows like sqrt(n); a cut-off with n would throw away directions that float32 still knows. Where rows of A are
+    zero as they do not exist, `size`, a scalar of the dtype, is the number of the others.
 
     Derivatives are those of the eigenvectors where eigenvalues are apart. Where they coincide an eigenvector has none;
     there the rows R turn as A^power does, so that whatever depends on R' R = A^(2 power) alone, A restricted to the
@@ -90,8 +91,8 @@ def eigen_rows(
     """
     if pairs is not None:
         values, vectors = pairs
-        return _rows(values, vectors, A, largest, power)
-    return _eigen_rows(A, jnp.asarray(largest, A.dtype), num_rows, power)
+        return _rows(values, vectors, A, (largest, size), power)
+    return _eigen_rows(A, (jnp.asarray(largest, A.dtype), size), num_rows, power)
 
 
 def prefers_partial(n: int, num_values: int) -> bool:
@@ -181,20 +182,20 @@ def _moves(
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(2, 3))
-def _eigen_rows(A: jax.Array, largest: jax.Array, num_rows: int, power: float) -> tuple[jax.Array, jax.Array]:
-    return _rows(*_leading(A, num_rows, signed), A, largest, power)
+def _eigen_rows(A: jax.Array, scale: Any, num_rows: int, power: float) -> tuple[jax.Array, jax.Array]:
+    return _rows(*_leading(A, num_rows, signed), A, scale, power)
 
 
-def _rows(values: jax.Array, vectors: jax.Array, A: jax.Array, largest: Any, power: float) -> Any:
-    values = _without_rounding(values, A, largest)
+def _rows(values: jax.Array, vectors: jax.Array, A: jax.Array, scale: Any, power: float) -> Any:
+    values = _without_rounding(values, A, scale)
     return _power(values, power)[:, None] * vectors.T, values
 
 
 @_eigen_rows.defjvp
 def _eigen_rows_jvp(num_rows: int, power: float, primals: Any, tangents: Any) -> Any:
-    A, largest = primals
+    A, scale = primals
     values, vectors, moves = _moves(A, tangents[0], num_rows, signed)
-    values = _without_rounding(values, A, largest)
+    values = _without_rounding(values, A, scale)
     kept, powers, inside = values > 0, _power(values, power), power * _power(values, power - 1)
     slope = jnp.where(moves.apart, powers[:, None] / jnp.where(moves.apart, moves.gap, 1), inside[:, None])
     shifts = jnp.sum(matmul(tangents[0], vectors) * vectors, axis=0)
@@ -202,8 +203,9 @@ def _eigen_rows_jvp(num_rows: int, power: float, primals: Any, tangents: Any) ->
     return (powers[:, None] * vectors.T, values), (matmul(turned, moves.basis.T), jnp.where(kept, shifts, 0))
 
 
-def _without_rounding(values: jax.Array, A: jax.Array, largest: jax.Array) -> jax.Array:
-    eps, size = float(jnp.finfo(A.dtype).eps), A.shape[0]
+def _without_rounding(values: jax.Array, A: jax.Array, scale: Any) -> jax.Array:
+    eps, (largest, size) = float(jnp.finfo(A.dtype).eps), scale
+    size = A.shape[0] if size is None else size
     floor = eps * jnp.maximum(size**0.5 * jnp.max(jnp.abs(values)), size * largest)
     return jnp.where(values <= floor, 0, values)  # NaN is no rounding
 

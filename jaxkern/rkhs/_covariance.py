@@ -9,14 +9,15 @@ import jax
 import jax.numpy as jnp
 
 from jaxkern import checks, linalg
+from jaxkern._distances import safe_sqrt
 from jaxkern._types import Array, ArrayLike, Float, PRNGKeyArray
-from jaxkern._weights import mass, present
+from jaxkern._weights import mass, number, positions, present
 from jaxkern.draws import normal_rows
 from jaxkern.gram import _gram
 from jaxkern.kernels import Kernel, as_kernel
 from jaxkern.linalg import matmul
 from jaxkern.pytrees import pytree, static
-from jaxkern.rkhs._function import Function, contract, inner, same_space
+from jaxkern.rkhs._function import Function, along, contract, inner, same_space
 
 
 @pytree
@@ -58,7 +59,8 @@ class Covariance:
         if power == 0:
             return f
         kernel, points, root = self._parts()
-        half = _apply_power(_whitened(kernel, points, root, self.centered), self._analysis(f), power - 1)
+        A = _whitened(kernel, points, root, self.centered)
+        half = _apply_power(A, root, self._analysis(f), power - 1)
         return Function(kernel, points, _synthesis(root, half, self.centered))
 
     def inner(self, f: Function, g: Function, *, power: float = 3) -> Float[Array, ...]:
@@ -69,7 +71,7 @@ class Covariance:
         if power == 0:
             return inner(f, g)
         A = _whitened(kernel, points, root, self.centered)
-        return contract(self._analysis(f), _apply_power(A, self._analysis(g), power - 1))
+        return contract(self._analysis(f), _apply_power(A, root, self._analysis(g), power - 1))
 
     @property
     def total(self) -> jax.Array:
@@ -83,8 +85,11 @@ class Covariance:
         return _whitened(*self._parts(), self.centered)
 
     def eigenvalues(self) -> Float[Array, " p"]:
-        """Return the p eigenvalues, descending; those below eps * p * the largest are set to zero."""
-        return linalg.psd_eigvalsh(self.matrix())
+        """Return the p eigenvalues, descending; those below eps * p * the largest are set to zero.
+
+        There, p is the number of atoms that exist.
+        """
+        return linalg.psd_eigvalsh(self.matrix(), number(self._parts()[2]))
 
     def trace(self, power: float = 1) -> jax.Array:
         """Return tr Sigma^power; whole powers are products, without an eigen-decomposition."""
@@ -121,7 +126,7 @@ class Covariance:
         if weights is None:
             root = jnp.full(points.shape[:1], (1 / points.shape[0]) ** 0.5, points.dtype)
         else:
-            root, points = jnp.sqrt(weights / mass(weights)), present(points, weights)
+            root, points = safe_sqrt(weights / mass(weights)), present(points, weights)
         return as_kernel(self.kernel), points, root
 
     def _analysis(self, f: Function) -> jax.Array:
@@ -131,7 +136,7 @@ class Covariance:
         if self.centered:
             mean = jnp.tensordot(root * root, values, axes=1, precision=linalg.HIGHEST)
             values = values - mean[None, ...]
-        return _rows(root, values) * values
+        return along(root, values) * values
 
 
 @partial(jax.jit, static_argnames=("centered",))
@@ -145,20 +150,20 @@ def _whitened(kernel: Kernel, points: jax.Array, root: jax.Array, centered: bool
 
 
 @partial(jax.jit, static_argnames=("power",))
-def _apply_power(A: jax.Array, values: jax.Array, power: float) -> jax.Array:
+def _apply_power(A: jax.Array, root: jax.Array, values: jax.Array, power: float) -> jax.Array:
     if float(power).is_integer():
         for _ in range(round(power)):
             values = matmul(A, values)
         return values
-    return matmul(linalg.psd_power(A, power), values)
+    return matmul(linalg.psd_power(A, power, number(root)), values)
 
 
 @partial(jax.jit, static_argnames=("centered",))
 def _synthesis(root: jax.Array, beta: jax.Array, centered: bool) -> jax.Array:
     """Return the weights of B* beta."""
-    weights = _rows(root, beta) * beta
+    weights = along(root, beta) * beta
     if centered:
-        weights = weights - _rows(root * root, beta) * jnp.sum(weights, axis=0, keepdims=True)
+        weights = weights - along(root * root, beta) * jnp.sum(weights, axis=0, keepdims=True)
     return weights
 
 
@@ -170,7 +175,7 @@ def draw_gaussian(key: PRNGKeyArray, covariance: Covariance, *, power: float = 1
 
     Parameters
     ----------
-    key : typed random key. The first draws do not depend on how many are drawn.
+    key : typed random key. The first draws do not depend on how many are drawn, nor any on atoms of weight 0.
     covariance : a Covariance.
     power : static number >= 1; kpotufe2020 uses 1 (directions u_i) and 3 (directions v_i).
     num_draws : number r of draws.
@@ -186,7 +191,9 @@ def draw_gaussian(key: PRNGKeyArray, covariance: Covariance, *, power: float = 1
     num_draws = checks.count("num_draws", num_draws)
     kernel, points, root = covariance._parts()
     normal = normal_rows(key, num_draws, points.shape[0], points.dtype).T
-    half = _apply_power(covariance.matrix(), normal, (power - 1) / 2)
+    if covariance.weights is not None:
+        normal = normal[positions(root)]
+    half = _apply_power(covariance.matrix(), root, normal, (power - 1) / 2)
     return Function(kernel, points, _synthesis(root, half, covariance.centered))
 
 
@@ -233,10 +240,6 @@ class RandomProjection:
         projection = object.__new__(cls)
         (projection.directions,) = children
         return projection
-
-
-def _rows(vector: jax.Array, like: jax.Array) -> jax.Array:
-    return vector if like.ndim == 1 else vector[:, None]
 
 
 def _safe_power(values: jax.Array, power: float) -> jax.Array:

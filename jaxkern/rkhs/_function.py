@@ -8,7 +8,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxkern import checks
+from jaxkern._distances import safe_sqrt
 from jaxkern._types import Array, ArrayLike, Float
+from jaxkern._weights import mass, present
 from jaxkern.gram import _product, gram
 from jaxkern.kernels import Kernel, KernelLike, as_kernel
 from jaxkern.linalg import HIGHEST
@@ -113,28 +115,49 @@ def norm(f: Function) -> Float[Array, ...]:
 
 @pytree
 class SamplingOperator:
-    """S: H -> R^n, f -> (f(X_1), ..., f(X_n)) (kpotufe2020, (3)).
+    """S: H -> R^n, f -> (f(X_1), ..., f(X_n)) (kpotufe2020, (3)); with weights w, f -> (sqrt(w_i) f(X_i))_i.
+
+    S* S is the sum of the weights, or n, times the covariance operator Sigma of these points and weights.
 
     Parameters
     ----------
     kernel : a kernel, or a function of two points.
     points : (n, d) points X_1, ..., X_n.
+    weights : (n,) non-negative weights in the dtype of the points, of any positive sum; a row of weight 0 does not
+        exist, whatever it holds: it has value 0, and its entry of beta counts for nothing. By default all are 1.
     """
 
     kernel: Any
     points: Any
+    weights: Any = None
 
     def __call__(self, f: Function) -> Float[Array, "n ..."]:
         """Return S f, (n,) or (n, r)."""
-        return same_space(f, as_kernel(self.kernel))(self.points)
+        points, root = self._rows()
+        values = same_space(f, as_kernel(self.kernel))(points)
+        return values if root is None else along(root, values) * values
 
     def adjoint(self, beta: Float[ArrayLike, "n ..."]) -> Function:
-        """Return S* beta = sum_i beta_i K(., X_i) for beta (n,) or (n, r); <S f, beta> = <f, S* beta>."""
-        return Function(*_parts(Function(self.kernel, self.points, beta), "beta"))
+        """Return S* beta = sum_i sqrt(w_i) beta_i K(., X_i), beta (n,) or (n, r); <S f, beta> = <f, S* beta>."""
+        points, root = self._rows()
+        kernel, points, beta = _parts(Function(self.kernel, points, beta), "beta")
+        if root is not None:
+            root = along(root, beta)
+            beta = jnp.where(root == 0, 0, root * beta)
+        return Function(kernel, points, beta)
 
     def gram(self) -> Float[Array, "n n"]:
-        """Return the Gram matrix S S*, (n, n)."""
-        return gram(self.kernel, self.points)
+        """Return the matrix S S*, (n, n): the Gram matrix, or with weights sqrt(w_i) K(X_i, X_j) sqrt(w_j)."""
+        points, root = self._rows()
+        K = gram(self.kernel, points)
+        return K if root is None else root[:, None] * K * root[None, :]
+
+    def _rows(self) -> tuple[Any, jax.Array | None]:
+        if self.weights is None:
+            return self.points, None
+        points = checks.matrix("points", self.points)
+        weights = checks.weights(self.weights, "points", points)
+        return present(points, weights), safe_sqrt(weights) + 0 * mass(weights)
 
 
 def _parts(f: Function, weights_name: str = "weights") -> tuple[Kernel, jax.Array, jax.Array]:
@@ -158,6 +181,11 @@ def same_space(f: Any, kernel: Kernel) -> Function:
 def _differ(a: Any, b: Any) -> bool:
     """Tell whether two parameters are known to differ; arrays and tracers may not be looked at."""
     return checks.is_static(a) and checks.is_static(b) and a != b
+
+
+def along(vector: jax.Array, like: jax.Array) -> jax.Array:
+    """Return a vector (n,) in the shape in which it multiplies the rows of `like`, (n,) or (n, r)."""
+    return vector if like.ndim == 1 else vector[:, None]
 
 
 def contract(a: jax.Array, b: jax.Array) -> jax.Array:
