@@ -56,6 +56,8 @@ PARTITIONS = {
     "kmeans": lambda d, **w: clusters(kmeans, d["X"], **w),
     "spectral": lambda d, **w: clusters(clustering.kernel_spectral, KERNEL, d["X"], num_restarts=2, **w),
     "matrix-free": lambda d, **w: clusters(clustering.kernel_spectral, KERNEL, d["X"], matrix_free=True, **w),
+    "kernel k-means": lambda d, **w: clusters(clustering.kernel_kmeans, KERNEL, d["X"], num_restarts=2, **w),
+    "of landmarks": lambda d, **w: clusters(clustering.kernel_kmeans, KERNEL, d["X"], num_landmarks=9, **w),
     "from Gram": lambda d, **w: clusters(clustering.spectral_from_gram, d["K"], num_restarts=2, **w),
 }
 SCORES = ("rand_index", "adjusted_rand_index", "normalized_mutual_info")
@@ -76,7 +78,9 @@ BY_KEY = {"probed": lambda d, **w: audit.spectral_error(key(), phi(d), KERNEL, d
 ALL = CHOICES | PARTITIONS | JUDGES | BY_KEY | {"fit": lambda d, **w: fit(d["X"], **w)}
 EACH = [
     pytest.param(
-        name, dtype, marks=[pytest.mark.slow] if dtype == "float64" or name in ("matrix-free", "from Gram") else []
+        name,
+        dtype,
+        marks=[pytest.mark.slow] if dtype == "float64" or name in ("matrix-free", "from Gram", "of landmarks") else [],
     )
     for dtype in ("float32", "float64")
     for name in sorted(ALL)
@@ -119,7 +123,7 @@ def with_slopes(name):
             leaves = jax.tree.leaves(found)
             return sum(jnp.sum(leaf) for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.floating)), found
 
-        if name == "fit":
+        if name in ("fit", "kernel k-means"):
             return function(d, **weights), {}
         if name in PARTITIONS:
             _, slope, found = jax.jvp(total, (floats,), (jax.tree.map(jnp.sin, floats),), has_aux=True)
