@@ -78,8 +78,9 @@ def distance_error(
     """
     if weights is not None:
         X, Y = checks.matrix("X", X), checks.matrix("Y", Y)
-        weights = checks.weights(weights, "X", X)
-        X, Y = present(X, weights), present(Y, checks.weights(weights, "Y", Y))
+        own: Any = checks.weights(weights, "X", X)
+        checks.weights(weights, "Y", Y)
+        X, Y, weights = present(X, own), present(Y, own), own
     distances = kernel_distance(kernel, X, Y)
     return _distance_error(phi, distances, jnp.asarray(X), jnp.asarray(Y), weights)
 

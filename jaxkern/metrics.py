@@ -234,10 +234,11 @@ def _two_labelings(labels_true: Any, labels_pred: Any, weights: Any) -> tuple[ja
     second = checks.labels("labels_pred", _narrow(labels_pred), size=first.shape[0])
     if weights is None:
         return first, second, None
-    like = jax.ShapeDtypeStruct(first.shape, checks.floating("weights", weights).dtype)
-    weights = checks.weights(weights, "labels", like).astype(_default_float())
-    exists, other = weights > 0, jnp.argmax(weights)
-    return jnp.where(exists, first, first[other]), jnp.where(exists, second, second[other]), weights
+    own = checks.floating("weights", weights)
+    checks.weights(weights, "labels", jax.ShapeDtypeStruct(first.shape, own.dtype))
+    exists, other = own > 0, jnp.argmax(own)
+    first, second = jnp.where(exists, first, first[other]), jnp.where(exists, second, second[other])
+    return first, second, own.astype(_default_float())
 
 
 def _cells(labels_true: Any, labels_pred: Any, weights: Any) -> tuple[jax.Array, ...]:

@@ -183,7 +183,8 @@ def pivoted_cholesky(
     X = checks.matrix("X", X)
     X, weights, count = _set_alone(X, checks.weights(weights, "X", X))
     num_landmarks = checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
-    return _rows(X, *_pivots(key, kernel, X, weights, num_landmarks=num_landmarks), count)
+    pivots, factor = _pivots(key, kernel, X, weights, num_landmarks=num_landmarks)
+    return _rows(X, pivots, factor, count)
 
 
 @partial(jax.jit, static_argnames="num_landmarks")
@@ -311,7 +312,8 @@ def _scores(
 
     `roots` are those of the weights of the pilots.
     """
-    K, cross, count = _gram(kernel, pilots), _gram(kernel, pilots, X), pilots.shape[0]
+    K, cross = _gram(kernel, pilots), _gram(kernel, pilots, X)
+    count: Any = pilots.shape[0]
     if roots is not None:
         K, cross = roots[:, None] * K * roots[None, :], roots[:, None] * cross
         count = jnp.sum(roots > 0).astype(X.dtype)
