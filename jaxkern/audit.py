@@ -13,7 +13,8 @@ from jax import lax
 from jaxkern import checks
 from jaxkern._distances import safe_sqrt
 from jaxkern._types import ArrayLike, FeatureMap, Float, PRNGKeyArray
-from jaxkern.draws import normal_rows, pairs
+from jaxkern._weights import mass, positions, present
+from jaxkern.draws import normal_rows, pairs, weighted_pairs
 from jaxkern.gram import _product, kernel_distance
 from jaxkern.kernels import Kernel, KernelLike, as_kernel
 from jaxkern.linalg import eigvalsh, matmul
@@ -22,6 +23,7 @@ from jaxkern.pytrees import pytree, static
 __all__ = ["DistanceError", "SpectralError", "distance_error", "sampled_distance_error", "spectral_error"]
 
 _pairs = jax.jit(pairs, static_argnums=(1, 2))
+_weighted_pairs = jax.jit(weighted_pairs, static_argnums=2)
 
 
 @pytree
@@ -30,8 +32,9 @@ class DistanceError:
 
     Attributes
     ----------
-    largest, mean : scalars, over the pairs whose kernel distance is not zero; zero where there is none.
-    counted : scalar int32, the number of these pairs.
+    largest, mean : scalars, over the pairs whose kernel distance is not zero; zero where there is none. The mean is
+        weighted if the pairs are.
+    counted : scalar int32, the number of these pairs, or the sum of their weights rounded down.
     finite : scalar bool, whether every error is a finite number.
     """
 
@@ -51,7 +54,12 @@ class DistanceError:
 
 
 def distance_error(
-    phi: FeatureMap, kernel: KernelLike, X: Float[ArrayLike, "n dim"], Y: Float[ArrayLike, "n dim"]
+    phi: FeatureMap,
+    kernel: KernelLike,
+    X: Float[ArrayLike, "n dim"],
+    Y: Float[ArrayLike, "n dim"],
+    *,
+    weights: Float[ArrayLike, " n"] | None = None,
 ) -> DistanceError:
     """Return the relative errors of the distances |phi(x_i) - phi(y_i)| of a map, pair by pair.
 
@@ -60,17 +68,31 @@ def distance_error(
     phi : a fitted feature map, (n, dim) -> (n, num_features).
     kernel : the kernel that it approximates, positive semidefinite.
     X, Y : (n, dim) points of one dtype; row i of X is paired with row i of Y.
+    weights : (n,) non-negative weights of the pairs in the dtype of X, of any positive sum; a pair of weight 0 does not
+        exist, whatever it holds. By default all are 1. NumPy weights that are negative, not finite or all zero raise
+        ValueError; with others that are, the result is NaN and `finite` False.
 
     Notes
     -----
     Time and memory those of phi on 2 n points. In the sense of chen2016, whose relative errors these are.
     """
+    if weights is not None:
+        X, Y = checks.matrix("X", X), checks.matrix("Y", Y)
+        own: Any = checks.weights(weights, "X", X)
+        checks.weights(weights, "Y", Y)
+        X, Y, weights = present(X, own), present(Y, own), own
     distances = kernel_distance(kernel, X, Y)
-    return _distance_error(phi, distances, jnp.asarray(X), jnp.asarray(Y))
+    return _distance_error(phi, distances, jnp.asarray(X), jnp.asarray(Y), weights)
 
 
 def sampled_distance_error(
-    key: PRNGKeyArray, phi: FeatureMap, kernel: KernelLike, X: Float[ArrayLike, "N dim"], *, num_pairs: int = 10_000
+    key: PRNGKeyArray,
+    phi: FeatureMap,
+    kernel: KernelLike,
+    X: Float[ArrayLike, "N dim"],
+    *,
+    num_pairs: int = 10_000,
+    weights: Float[ArrayLike, " N"] | None = None,
 ) -> DistanceError:
     """Return the relative errors of the distances of a map over random pairs of different rows of X.
 
@@ -83,6 +105,10 @@ def sampled_distance_error(
     phi, kernel : as in `distance_error`.
     X : (N, dim) points, N >= 2.
     num_pairs : at least 1.
+    weights : (N,) non-negative weights of the rows in the dtype of X, of any positive sum; a row of weight 0 does not
+        exist, whatever it holds. By default all are 1. The odds of a pair are the product of its weights; where all
+        are whole, pairs are drawn as from the set in which rows are repeated. What are no weights as in
+        `distance_error`.
 
     Notes
     -----
@@ -90,16 +116,28 @@ def sampled_distance_error(
     """
     key = checks.key(key)
     X = checks.matrix("X", X, min_rows=2)
-    i, j = _pairs(key, X.shape[0], checks.count("num_pairs", num_pairs))
+    weights = checks.weights(weights, "X", X)
+    num_pairs = checks.count("num_pairs", num_pairs)
+    if weights is None:
+        i, j = _pairs(key, X.shape[0], num_pairs)
+    else:
+        X, (i, j) = present(X, weights), _weighted_pairs(key, weights, num_pairs)
     return distance_error(phi, kernel, X[i], X[j])
 
 
 @jax.jit
-def _distance_error(phi: Any, distances: jax.Array, X: jax.Array, Y: jax.Array) -> DistanceError:
+def _distance_error(
+    phi: Any, distances: jax.Array, X: jax.Array, Y: jax.Array, weights: jax.Array | None
+) -> DistanceError:
     difference = phi(X) - phi(Y)
     mapped = safe_sqrt(jnp.sum(difference * difference, axis=1))
     apart = distances != 0  # also where it is not a number
     errors = jnp.where(apart, jnp.abs(mapped / jnp.where(apart, distances, 1) - 1), 0)
+    if weights is not None:
+        errors = jnp.where(weights > 0, errors, 0) + 0 * mass(weights)
+        counted = jnp.sum(jnp.where(apart, weights, 0))
+        mean = jnp.sum(weights * errors) / jnp.where(counted == 0, 1, counted)
+        return DistanceError(jnp.max(errors), mean, counted.astype(jnp.int32), jnp.isfinite(errors).all())
     counted = jnp.sum(apart, dtype=jnp.int32)
     mean = jnp.sum(errors) / jnp.maximum(counted, 1).astype(errors.dtype)
     return DistanceError(jnp.max(errors), mean, counted, jnp.isfinite(errors).all())
@@ -133,6 +171,7 @@ def spectral_error(
     num_probes: int = 8,
     probability: float = 0.99,
     block_size: int | None = None,
+    weights: Float[ArrayLike, " n"] | None = None,
 ) -> SpectralError:
     """Bound |K - phi(X) phi(X)^T|_2 / n from both sides, by block power steps on Gaussian probes.
 
@@ -150,10 +189,13 @@ def spectral_error(
     num_probes : r, at least 1, at most n.
     probability : 1 - delta, in (0, 1).
     block_size : as in `gram_matmul`.
+    weights : (n,) non-negative weights in the dtype of X, of any positive sum; a row of weight 0 does not exist,
+        whatever it holds. By default all are 1. NumPy weights that are negative, not finite or all zero raise
+        ValueError; with others that are, both bounds are NaN.
 
     Returns
     -------
-    SpectralError, an interval for what `metrics.spectral_error` computes of two matrices.
+    SpectralError, an interval for what `metrics.spectral_error` computes of two matrices, with the same weights.
 
     Notes
     -----
@@ -172,13 +214,22 @@ def spectral_error(
     """
     key = checks.key(key)
     X = checks.matrix("X", X)
+    weights = checks.weights(weights, "X", X)
     num_steps = checks.count("num_steps", num_steps)
     num_probes = checks.count("num_probes", num_probes, maximum=X.shape[0], limit="the number of points")
     checks.open_unit("probability", probability)
     block_size = None if block_size is None else checks.count("block_size", block_size)
     quantile = 2 * float(scipy.special.gammaincinv(num_probes / 2, 1 - probability))
     lower, upper = _spectral_error(
-        key, phi, as_kernel(kernel), X, quantile, num_steps=num_steps, num_probes=num_probes, block_size=block_size
+        key,
+        phi,
+        as_kernel(kernel),
+        X,
+        weights,
+        quantile,
+        num_steps=num_steps,
+        num_probes=num_probes,
+        block_size=block_size,
     )
     return SpectralError(lower, upper, float(probability))
 
@@ -189,16 +240,24 @@ def _spectral_error(
     phi: Any,
     kernel: Any,
     X: jax.Array,
+    weights: jax.Array | None,
     quantile: Any,
     *,
     num_steps: int,
     num_probes: int,
     block_size: int | None,
 ) -> tuple[jax.Array, jax.Array]:
+    size: Any = X.shape[0]
+    roots = None
+    if weights is not None:
+        size, X, roots = mass(weights), present(X, weights), jnp.sqrt(weights)[:, None]
     Z = phi(X)
 
-    def apply(V: jax.Array) -> jax.Array:
+    def product(V: jax.Array) -> jax.Array:
         return _product(kernel, X, X, V, block_size) - matmul(Z, matmul(Z.T, V))
+
+    def apply(V: jax.Array) -> jax.Array:
+        return product(V) if roots is None else roots * product(roots * V)
 
     def step(state: tuple[jax.Array, jax.Array], _: Any) -> tuple[tuple[jax.Array, jax.Array], None]:
         V, log_size = state
@@ -208,6 +267,8 @@ def _spectral_error(
         return (scaled, log_size + jnp.log(jnp.where(size > 0, size, jnp.finfo(size.dtype).tiny))), None
 
     probes = normal_rows(key, num_probes, X.shape[0], X.dtype).T
+    if weights is not None:
+        probes = jnp.where((weights > 0)[:, None], probes[positions(weights)], 0)
     start = jnp.linalg.norm(probes)
     (V, log_size), _ = lax.scan(step, (probes / start, jnp.log(start)), None, length=num_steps)
     upper = jnp.exp((log_size - jnp.log(jnp.asarray(quantile, X.dtype)) / 2) / num_steps)
@@ -215,17 +276,21 @@ def _spectral_error(
     ritz = matmul(basis.T, apply(basis))
     lower = jnp.max(jnp.abs(eigvalsh((ritz + ritz.T) / 2)))
     # Rounding may push the lower bound above the upper one when both are tight.
-    lower, upper = lower / X.shape[0], jnp.maximum(upper, lower) / X.shape[0]
-    allowed = _rounding(kernel, X, Z)
+    lower, upper = lower / size, jnp.maximum(upper, lower) / size
+    allowed = _rounding(kernel, X, Z, weights)
     return jnp.maximum(lower - allowed, 0), upper + allowed
 
 
-def _rounding(kernel: Kernel, X: jax.Array, Z: jax.Array) -> jax.Array:
+def _rounding(kernel: Kernel, X: jax.Array, Z: jax.Array, weights: jax.Array | None) -> jax.Array:
     """Return a bound of |A - A'| / n for the matrix A of products and what rounding makes of it."""
-    size = jnp.mean(jnp.abs(kernel._diagonal(X)))
+    count: Any = X.shape[0]
+    if weights is None:
+        size, squares = jnp.mean(jnp.abs(kernel._diagonal(X))), jnp.sum(Z * Z) / count
+    else:
+        share, count = weights / mass(weights), jnp.sum(weights > 0).astype(X.dtype)
+        size, squares = jnp.sum(share * jnp.abs(kernel._diagonal(X))), jnp.sum(share[:, None] * Z * Z)
     try:
         values = kernel._rounding(X, X)
     except ValueError:  # not known
         values = jnp.zeros((), X.dtype)
-    products = 3 * jnp.finfo(X.dtype).eps * X.shape[0] ** 0.5
-    return values * size + products * (size + jnp.sum(Z * Z) / X.shape[0])
+    return values * size + 3 * jnp.finfo(X.dtype).eps * count**0.5 * (size + squares)

@@ -17,6 +17,7 @@ from jax import lax
 
 from jaxkern import checks
 from jaxkern._types import Array, ArrayLike, Float, Int
+from jaxkern._weights import mass, present
 from jaxkern.gram import _center, _gram
 from jaxkern.kernels import KernelLike, as_kernel
 from jaxkern.linalg import eigvalsh
@@ -44,7 +45,12 @@ class Fit:
 
 
 def alignment(
-    kernel: KernelLike, X: Float[ArrayLike, "n dim"], labels: Int[ArrayLike, " n"], *, num_labels: int
+    kernel: KernelLike,
+    X: Float[ArrayLike, "n dim"],
+    labels: Int[ArrayLike, " n"],
+    *,
+    num_labels: int,
+    weights: Float[ArrayLike, " n"] | None = None,
 ) -> Float[Array, ""]:
     """Return the centred alignment of a kernel with labels, <H K H, Y Y'>_F / (|H K H|_F |H Y Y' H|_F) in [-1, 1].
 
@@ -57,6 +63,9 @@ def alignment(
     X : (n, dim) points, floating.
     labels : (n,) integers in [0, num_labels).
     num_labels : at least 1.
+    weights : (n,) non-negative weights in the dtype of X, of any positive sum; a row of weight 0 does not exist,
+        whatever it holds. By default all are 1. NumPy weights that are negative, not finite or all zero raise
+        ValueError; with others that are, the result is NaN.
 
     Returns
     -------
@@ -70,10 +79,16 @@ def alignment(
     X = checks.matrix("X", X)
     labels = checks.labels("labels", labels, size=X.shape[0])
     num_labels = checks.count("num_labels", num_labels)
-    return _alignment(kernel, X, labels, num_labels=num_labels)
+    return _alignment(kernel, X, labels, checks.weights(weights, "X", X), num_labels=num_labels)
 
 
-def eigengap(kernel: KernelLike, X: Float[ArrayLike, "n dim"], *, num_components: int) -> Float[Array, ""]:
+def eigengap(
+    kernel: KernelLike,
+    X: Float[ArrayLike, "n dim"],
+    *,
+    num_components: int,
+    weights: Float[ArrayLike, " n"] | None = None,
+) -> Float[Array, ""]:
     """Return (lambda_R - lambda_{R+1}) / tr K for the eigenvalues of the Gram matrix, R = num_components, in [0, 1].
 
     A wide gap is what keeps the span of the first R eigenvectors, and with it spectral clustering, apart from noise.
@@ -84,6 +99,7 @@ def eigengap(kernel: KernelLike, X: Float[ArrayLike, "n dim"], *, num_components
     kernel : a positive semidefinite kernel, or a function of two points.
     X : (n, dim) points, floating, n > num_components.
     num_components : R, in [1, n - 1].
+    weights : as in `alignment`.
 
     Returns
     -------
@@ -99,7 +115,7 @@ def eigengap(kernel: KernelLike, X: Float[ArrayLike, "n dim"], *, num_components
     num_components = checks.count(
         "num_components", num_components, maximum=X.shape[0] - 1, limit="one less than the number of points"
     )
-    return _eigengap(kernel, X, num_components=num_components)
+    return _eigengap(kernel, X, checks.weights(weights, "X", X), num_components=num_components)
 
 
 def fit_lengthscale(
@@ -121,7 +137,9 @@ def fit_lengthscale(
     Parameters
     ----------
     kernel : a kernel with at least one lengthscale, such as `Gaussian(1.0)` or a sum or product of several.
-    X : what the objective takes next to the kernel, usually (n, dim) points; it passes through unchanged.
+    X : what the objective takes next to the kernel, usually (n, dim) points; it passes through unchanged. Under `vmap`
+        over data sets of different sizes a pair of points and weights, for
+        `lambda kernel, data: eigengap(kernel, data[0], num_components=3, weights=data[1])`.
     objective : `(kernel, X) -> scalar`, differentiable: `partial(eigengap, num_components=3)`, or
         `lambda kernel, X: alignment(kernel, X, labels, num_labels=3)`. Compiled once for each function object.
     num_steps : gradient steps, at least 1.
@@ -172,11 +190,25 @@ def _adam(learning_rate: float) -> Any:
 
 
 @partial(jax.jit, static_argnames="num_labels")
-def _alignment(kernel: Any, X: jax.Array, labels: jax.Array, *, num_labels: int) -> jax.Array:
+def _alignment(
+    kernel: Any, X: jax.Array, labels: jax.Array, weights: jax.Array | None, *, num_labels: int
+) -> jax.Array:
     numbers = jnp.arange(num_labels)
+    if weights is not None:
+        total, X = mass(weights), present(X, weights)
+        labels = jnp.where(weights > 0, labels, labels[jnp.argmax(weights)])
     marks = (labels.astype(numbers.dtype)[:, None] == numbers[None, :]).astype(X.dtype)
-    marks = marks - marks.mean(axis=0, keepdims=True)
-    K = _center(_gram(kernel, X))
+    K = _gram(kernel, X)
+    if weights is None:
+        marks, K = marks - marks.mean(axis=0, keepdims=True), _center(K)
+    else:
+        # Less a row and a column first, so that what is constant is exactly zero, with any weights.
+        marks, K = marks - marks[:1], K - K[:1]
+        K = K - K[:, :1]
+        share, roots = (weights / total)[:, None], jnp.sqrt(weights)
+        marks, K = marks - jnp.sum(share * marks, axis=0, keepdims=True), K - jnp.sum(share * K, axis=0, keepdims=True)
+        K = roots[:, None] * (K - jnp.sum(share.T * K, axis=1, keepdims=True)) * roots[None, :]
+        marks = roots[:, None] * marks
     both = jnp.sum(marks * jnp.matmul(K, marks, precision=lax.Precision.HIGHEST))
     inner = jnp.matmul(marks.T, marks, precision=lax.Precision.HIGHEST)
     square = jnp.sum(K * K) * jnp.sum(inner * inner)
@@ -186,8 +218,11 @@ def _alignment(kernel: Any, X: jax.Array, labels: jax.Array, *, num_labels: int)
 
 
 @partial(jax.jit, static_argnames="num_components")
-def _eigengap(kernel: Any, X: jax.Array, *, num_components: int) -> jax.Array:
-    K = _gram(kernel, X)
+def _eigengap(kernel: Any, X: jax.Array, weights: jax.Array | None, *, num_components: int) -> jax.Array:
+    K = _gram(kernel, X if weights is None else present(X, weights))
+    if weights is not None:
+        roots = jnp.sqrt(weights / mass(weights))
+        K = roots[:, None] * K * roots[None, :]
     values = eigvalsh(K)
     return (values[num_components - 1] - values[num_components]) / jnp.trace(K)
 

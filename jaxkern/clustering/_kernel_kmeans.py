@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 
 from jaxkern import checks, landmarks
 from jaxkern._types import Array, ArrayLike, Float, Int, PRNGKeyArray
+from jaxkern._weights import present
 from jaxkern.clustering._labels import arguments, nearest
 from jaxkern.features._nystrom import Nystrom, nystrom
 from jaxkern.kernels import KernelLike
@@ -23,10 +25,10 @@ class KernelKMeans:
     Attributes
     ----------
     phi : the Nystrom map in whose coordinates the clusters were found.
-    labels : (n,) int32 in [0, num_clusters).
+    labels : (n,) int32 in [0, num_clusters); -1 where the weight is 0.
     centers : (num_clusters, rank) in the coordinates of phi.
     objective : scalar, sum_i w_i |phi(x_i) - center|^2. The same sum in the space H is at least this, and at most this
-        plus max_i w_i times `phi.trace_residual`, which is rounding where the method is exact.
+        plus `phi.trace_residual`, which is rounding where the method is exact.
     converged : scalar bool.
     """
 
@@ -93,7 +95,15 @@ def kernel_kmeans(
     num_restarts = checks.count("num_restarts", num_restarts)
     key_landmarks, key_clusters = jax.random.split(key)
     everything = num_landmarks == X.shape[0]
-    points = X if everything else landmarks.uniform(key_landmarks, X, num_landmarks=num_landmarks)
-    phi = nystrom(kernel, points, rank=rank, X=None if everything else X)
+    points, every = X, None
+    if not everything:
+        points, every = landmarks.uniform(key_landmarks, X, num_landmarks=num_landmarks, weights=weights), X
+    if weights is None:
+        phi = nystrom(kernel, points, rank=rank, X=every)
+    else:
+        drawn = weights if everything else jnp.isfinite(points).all(axis=1).astype(X.dtype)
+        X_weights = None if everything else weights
+        phi = nystrom(kernel, points, rank=rank, X=every, weights=drawn, X_weights=X_weights)
+        X = present(X, weights)
     partition = partition_of(key_clusters, phi(X), weights, num_clusters, num_restarts)
     return KernelKMeans(phi, partition.labels, partition.centers, partition.objective, partition.converged)

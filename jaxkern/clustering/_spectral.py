@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from jaxkern import checks
 from jaxkern._types import Array, ArrayLike, Float, Int, PRNGKeyArray
-from jaxkern._weights import mass
+from jaxkern._weights import mass, present
 from jaxkern.clustering._labels import arguments, nearest
 from jaxkern.features._projection import Projection
 from jaxkern.gram import _gram, _product
@@ -29,7 +29,7 @@ class SpectralPartition:
 
     Attributes
     ----------
-    labels : (n,) int32 in [0, num_clusters).
+    labels : (n,) int32 in [0, num_clusters); -1 where the weight is 0.
     centers : (num_clusters, num_clusters), in the coordinates of the embedding.
     objective : scalar, the k-means objective of the embedded points, weighted if the points are.
     converged : scalar bool, whether the eigenvectors and k-means are final. False wherever a number is not finite.
@@ -48,11 +48,12 @@ class SpectralPartition:
     def predict(self, values: Float[ArrayLike, "q n"]) -> Int[Array, " q"]:
         """Return the labels (q,) of points with kernel values (q, n) at the n points that were clustered.
 
-        The label is -1 where no distance to a centre is finite, as for NaN. Raises ValueError if the shape or dtype of
-        the values is another.
+        Values at points of weight 0 do not count. The label is -1 where no distance to a centre is finite, as for NaN.
+        Raises ValueError if the shape or dtype of the values is another.
         """
         values = checks.matrix("values", values, dim=self.projection.shape[1], min_rows=0)
         checks.same_dtype("values", values, "projection", self.projection)
+        values = jnp.where((self.labels < 0)[None, :], 0, values)
         return nearest(matmul(values, self.projection.T), self.centers)
 
 
@@ -63,7 +64,7 @@ class KernelSpectral(Projection):
     Attributes
     ----------
     kernel : the kernel.
-    landmarks : (n, dim), the points that were clustered.
+    landmarks : (n, dim), the points that were clustered; another one of them where the weight is 0.
     projection : (num_clusters, n), as in `SpectralPartition`.
     labels : (n,) int32 in [0, num_clusters), as in `SpectralPartition`, and so are these:
     centers : (num_clusters, num_clusters).
@@ -104,8 +105,9 @@ def spectral_from_gram(
     key : a typed random key.
     K : (n, n) kernel values, symmetric; of a matrix that is not, (K + K') / 2 counts.
     num_clusters : R, in [1, n].
-    weights : (n,) at least 0, in the dtype of K; by default all 1. A point of weight 2 counts as two copies, one of
-        weight 0 has no influence and still gets a label; its row and column must be finite.
+    weights : (n,) non-negative weights in the dtype of K, of any positive sum; a row of weight 0 does not exist,
+        whatever it and its column hold, and a row of weight 2 counts as two copies. By default all are 1. NumPy weights
+        that are negative, not finite or all zero raise ValueError; with others that are, `converged` is False.
     num_restarts : seedings of k-means, of which the best is taken.
 
     Returns
@@ -195,6 +197,8 @@ def kernel_spectral(
 def _from_gram(
     key: jax.Array, K: jax.Array, weights: jax.Array | None, *, num_clusters: int, num_restarts: int
 ) -> SpectralPartition:
+    if weights is not None:
+        K = jnp.where((weights > 0)[:, None] & (weights > 0)[None, :], K, 0)
     K = (K + K.T) / 2
     values, projection, settled = _dense_pairs(K, weights, num_clusters)
     partition = partition_of(key, matmul(K, projection.T), weights, num_clusters, num_restarts)
@@ -214,6 +218,7 @@ def _spectral(
     num_restarts: int,
     matrix_free: bool,
 ) -> KernelSpectral:
+    X = X if weights is None else present(X, weights)
     if matrix_free:
         values, projection, settled = _products_pairs(kernel, X, weights, num_clusters)
         rows = _product(kernel, X, X, projection.T)

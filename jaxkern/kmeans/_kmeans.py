@@ -28,7 +28,7 @@ class KMeansResult:
 
     Attributes
     ----------
-    labels : (N,) int32 in [0, k), the nearest centre of each point.
+    labels : (N,) int32 in [0, k), the nearest centre of each point; -1 where its weight is 0.
     centers : (k, d), in the dtype of the points.
     objective : scalar, sum_i w_i |x_i - centers[labels_i]|^2 for the fields above.
     converged : scalar bool, whether the last iteration moved the centres by no more than the tolerance.
@@ -60,16 +60,16 @@ def kmeans(
     centres move by sum_j |c_j' - c_j|^2 <= tolerance * (mean variance of a coordinate), as in scikit-learn; labels that
     no longer change move nothing. A cluster that loses all points starts again at the point farthest from its centre
     (several of them at different points); where fewer than `num_clusters` points are distinct, some stay empty. A point
-    of weight 2 counts as two copies; one of weight 0 has no influence and gets the label of its nearest centre, so that
-    data sets of different sizes, filled up with rows of weight 0, can go through one vmap.
+    of weight 2 counts as two copies.
 
     Parameters
     ----------
     key : a typed random key. Restart r uses `fold_in(key, r)`, so more restarts never give a worse objective.
     X : (N, d) points, float32 or float64, N >= num_clusters.
     num_clusters : k, a Python int in [1, N].
-    weights : (N,) at least 0, in the dtype of X; by default all 1. Where one is negative, or their sum is not positive
-        and finite, the objective is not finite and `converged` is False; NumPy arrays are refused.
+    weights : (N,) non-negative weights in the dtype of X, of any positive sum; a row of weight 0 does not exist,
+        whatever it holds. By default all are 1. NumPy weights that are negative, not finite or all zero raise
+        ValueError; with others that are, the objective is not finite and `converged` is False.
     num_restarts : independent seedings, at least 1; the one with the smallest objective is returned.
     max_iterations : Lloyd iterations of each restart, at least 1.
     tolerance : at least 0; 0 goes on until the centres stand still.
@@ -157,8 +157,12 @@ def _kmeans(
     share: Share | None = None,
 ) -> KMeansResult:
     share = Share(X.shape[0]) if share is None else share
-    # Parts of the total, in which neither the mean nor the spread can overflow.
-    part = None if weights is None else (weights / mass(weights, lambda w: share.sum(w.sum())))[:, None]
+    part = None
+    if weights is not None:
+        # Parts of the total, in which neither the mean nor the spread can overflow.
+        part = (weights / mass(weights, lambda w: share.sum(w.sum())))[:, None]
+        some = lax.stop_gradient(share.take(X, jnp.argmax(share.gather(weights))))
+        X = jnp.where((weights > 0)[:, None], X, some[None, :])
 
     def average(rows: jax.Array) -> jax.Array:
         if part is None:
@@ -176,6 +180,7 @@ def _kmeans(
         labels = partition(blocks, centers)[0][: X.shape[0]]
         centers = centers + mean
         distances = share.points(row_norms(X - centers[labels]))
+        labels = labels if weights is None else jnp.where(weights > 0, labels, -1)
         objective = share.sum((distances if weights is None else weights * distances).sum())
         return KMeansResult(labels, centers, objective, converged & jnp.isfinite(objective), iterations)
 

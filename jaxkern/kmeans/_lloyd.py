@@ -161,5 +161,8 @@ def _reseed(blocks: Blocks, centers: jax.Array, labels: jax.Array, means: jax.Ar
     order = lax.top_k(distances.astype(jnp.float32), centers.shape[0])[1]
     chosen = order[jnp.maximum(jnp.cumsum(empty) - 1, 0)]
     largest = blocks.share.max(row_norms(rows).max())
-    rounding = blocks.share.num_points * float(jnp.finfo(rows.dtype).eps) ** 2 * largest
+    count: Any = blocks.share.num_points
+    if blocks.weights is not None:
+        count = blocks.share.sum(counted.sum()).astype(rows.dtype)
+    rounding = count * float(jnp.finfo(rows.dtype).eps) ** 2 * largest
     return jnp.where((empty & (distances[chosen] > rounding))[:, None], far[chosen], means)

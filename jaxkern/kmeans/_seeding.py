@@ -1,9 +1,14 @@
 """k-means++ seeding, greedy or plain."""
 
+from __future__ import annotations
+
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jaxkern._weights import order, positions
 from jaxkern.draws import invert
 from jaxkern.kmeans._share import Share, table_width
 
@@ -21,13 +26,15 @@ def plus_plus(
     The first is drawn by weight. Each further one is the best, for the sum over points of weight times squared distance
     to the nearest seed, of `num_candidates` drawn with probability proportional to that product. Distances are direct
     differences, so copies of a seed are at distance exactly 0 and never drawn; when no other points are left, the rest
-    are drawn by weight from the rows not chosen yet, and last come those of weight 0. O(N d num_seeds num_candidates)
-    time, O(N (d + num_candidates)) memory.
+    are drawn by weight from the rows not chosen yet. Where fewer rows than `num_seeds` have a positive weight, all of
+    them come first, and then one of them again. O(N d num_seeds num_candidates) time and
+    O(N (d + num_candidates)) memory.
 
-    X : (N, d) floating with N >= num_seeds; weights : (N,) or None. The key is consumed.
+    X : (N, d) floating with N >= num_seeds, finite where the weight is 0; weights : (N,) or None. The key is consumed.
     """
     num_rows = X.shape[0]
     share = Share(num_rows) if share is None else share
+    table = None if weights is None else _Table.of(weights, share)
 
     def distances(points: jax.Array) -> jax.Array:
         """Return the squared distances (N, L) to L points: one pass over X for all of them."""
@@ -43,9 +50,8 @@ def plus_plus(
         total = share.sum(gains.sum())
         # Not finite before the first seed, and zero when all that is left are copies.
         told = (total > 0) & jnp.isfinite(total)
-        rest = weighed(free)
-        rest = rest if weights is None else jnp.where(share.sum(rest.sum()) > 0, rest, free)
-        candidates = _draw(jax.random.fold_in(key, number), jnp.where(told, gains, rest), num_candidates, share)
+        odds = jnp.where(told, gains, weighed(free))
+        candidates = _draw(jax.random.fold_in(key, number), odds, num_candidates, share, table)
         left = jnp.minimum(nearest[:, None], distances(share.take(X, candidates)))
         chosen = jnp.where(told, lax.argmin(share.sum(weighed(left).sum(axis=0)), 0, jnp.int32), 0)
         best = candidates[chosen]
@@ -55,14 +61,42 @@ def plus_plus(
     return lax.scan(choose, nothing, lax.iota(jnp.uint32, num_seeds))[1]
 
 
-def _draw(key: jax.Array, weights: jax.Array, num_draws: int, share: Share | None = None) -> jax.Array:
+class _Table(NamedTuple):
+    """A square table of the rows of positive weight, in their order: as wide as if there were no others.
+
+    `row` (N,) is where a row stands, `place` (W, W) which row stands there; -1 where there is none.
+    """
+
+    row: jax.Array
+    place: jax.Array
+
+    @staticmethod
+    def of(weights: jax.Array, share: Share) -> _Table:
+        every = share.gather(weights)
+        side = lax.iota(jnp.int32, table_width(share.num_points))
+        count = jnp.sum(every > 0, dtype=jnp.int32)
+        width = jnp.sum(side * side < count, dtype=jnp.int32)
+        number = side[:, None] * width + side[None, :]
+        inside = (side[None, :] < width) & (number < count)
+        place = jnp.where(inside, order(every)[jnp.where(inside, number, 0)], -1)
+        return _Table(share.rows(positions(every) // jnp.maximum(width, 1), weights.shape[0]), place)
+
+
+def _draw(
+    key: jax.Array, weights: jax.Array, num_draws: int, share: Share | None = None, table: _Table | None = None
+) -> jax.Array:
     """Draw indices with probability proportional to weights (N,): first a row of a square table, then an entry of it.
 
     One uniform float32 number has too few values to choose among millions of points.
     """
     share = Share(weights.shape[0]) if share is None else share
     width = table_width(share.num_points)
-    table = jnp.pad(weights, (0, -weights.shape[0] % width)).reshape(-1, width)
     uniform = jax.random.uniform(key, (num_draws, 2), weights.dtype)
-    rows = jax.vmap(invert, (None, 0))(share.gather(table.sum(axis=1)), uniform[:, 0])
-    return rows * width + jax.vmap(invert)(share.take(table, rows), uniform[:, 1])
+    if table is not None:
+        sums = share.sum(jax.ops.segment_sum(weights, table.row, width))
+        places = table.place[jax.vmap(invert, (None, 0))(sums, uniform[:, 0])]
+        entries = jnp.where(places < 0, 0, share.take(weights, places))
+        return jax.vmap(lambda own, *entry: own[invert(*entry)])(places, entries, uniform[:, 1])
+    rows_of = jnp.pad(weights, (0, -weights.shape[0] % width)).reshape(-1, width)
+    rows = jax.vmap(invert, (None, 0))(share.gather(rows_of.sum(axis=1)), uniform[:, 0])
+    return rows * width + jax.vmap(invert)(share.take(rows_of, rows), uniform[:, 1])

@@ -61,6 +61,12 @@ class Share(NamedTuple):
         at = index - lax.axis_index(self.axis) * num_rows
         return jnp.where((at >= 0) & (at < num_rows), at, num_rows)
 
+    def rows(self, values: jax.Array, num_rows: int) -> jax.Array:
+        """Return what those of the rows here are, of the values of all devices."""
+        if self.axis is None:
+            return values
+        return lax.dynamic_slice_in_dim(values, lax.axis_index(self.axis) * num_rows, num_rows)
+
     def take(self, rows: jax.Array, index: jax.Array) -> jax.Array:
         """Return rows[index], whoever has them."""
         if self.axis is None:

@@ -357,15 +357,15 @@ def test_rows_of_weight_zero_have_no_influence(rng, dtype):
         np.testing.assert_allclose(found.centers[i], means, atol=1e3 * eps(dtype))
 
 
-def test_seeds_are_drawn_by_weight_and_never_of_weight_zero_while_others_are_left(x64):
+def test_seeds_are_drawn_by_weight_and_never_of_weight_zero(x64):
     """Two points of weights 1 and 3: 4,000 draws, chi-square at 1e-9 allows a share off by .042."""
     X = jnp.arange(4.0)[:, None]
     weights = jnp.array([1.0, 0.0, 3.0, 0.0])
     draw = jax.jit(jax.vmap(lambda key: _seeding.plus_plus(key, X, weights, 3, 1)))
     seeds = np.asarray(draw(jax.random.split(jax.random.key(0), 4000)))
-    assert set(seeds[:, 0]) == set(seeds[:, 1]) == {0, 2}
+    assert set(seeds[:, 0]) == set(seeds[:, 1]) == {0, 2} and set(seeds[:, 2]) <= {0, 2}
     assert abs((seeds[:, 0] == 2).mean() - 0.75) <= 0.042
-    assert all(len(set(row)) == 3 for row in seeds[:100])  # then the others, each at most once
+    assert (seeds[:, 0] != seeds[:, 1]).all()
 
 
 @pytest.mark.parametrize("weights", [[0.0] * 4, [-1.0] * 4, [3.0, 3, -1, 3], [1, 1, 1, np.nan], [1e308] * 4])

@@ -10,6 +10,7 @@ from scipy import stats
 
 from jaxkern import features, kernels, landmarks
 from jaxkern.gram import gram
+from jaxkern.landmarks import _choices
 
 N, DIM = 40, 3
 KERNEL = kernels.Gaussian(1.5)
@@ -62,7 +63,7 @@ def test_copies_come_last(choose):
 def test_pivots_are_drawn_by_their_residuals(x64):
     """Two orthogonal atoms of squared norms 1 and 3, and a copy of the second: the exact law over ordered pairs."""
     V = jnp.asarray([[1.0, 0.0], [0.0, 3.0**0.5], [0.0, 3.0**0.5]])
-    draw = jax.jit(jax.vmap(lambda key: landmarks._pivots(key, kernels.Linear(), V, num_landmarks=2)[0]))
+    draw = jax.jit(jax.vmap(lambda key: _choices._pivots(key, kernels.Linear(), V, num_landmarks=2)[0]))
     draws = 20_000
     found = np.asarray(draw(jax.random.split(jax.random.key(0), draws)))
     exact = {(0, 1): 1 / 7 / 2, (0, 2): 1 / 7 / 2, (1, 0): 3 / 7, (2, 0): 3 / 7}
@@ -77,22 +78,22 @@ def test_scores_are_exact_with_every_pilot_and_bounds_with_few(x64, rng):
     K = np.asarray(gram(KERNEL, X))
     exact = np.diag(K @ np.linalg.inv(K + ridge * np.eye(N)))
     diagonal = jnp.ones(N)
-    found = landmarks._scores(KERNEL, X, X, diagonal, jnp.asarray(ridge))
+    found = _choices._scores(KERNEL, X, X, diagonal, jnp.asarray(ridge))
     np.testing.assert_allclose(found, exact, atol=1e3 * np.finfo(float).eps)
-    few = np.asarray(landmarks._scores(KERNEL, X, X[:10], diagonal, jnp.asarray(ridge)))
+    few = np.asarray(_choices._scores(KERNEL, X, X[:10], diagonal, jnp.asarray(ridge)))
     assert (few >= exact - 1e-12).all() and few.sum() > 1.5 * exact.sum()
 
 
 def test_the_default_ridge_gives_scores_that_sum_to_less_than_the_number_of_landmarks(x64, rng):
     X = points(rng, jnp.float64)
     ridge = jnp.asarray(N / 12)
-    assert float(jnp.sum(landmarks._scores(KERNEL, X, X, jnp.ones(N), ridge))) < 12
+    assert float(jnp.sum(_choices._scores(KERNEL, X, X, jnp.ones(N), ridge))) < 12
 
 
 def test_a_lonely_point_has_the_largest_leverage(rng):
     """Its score is 1 / 6 and that of a crowd is far smaller; it is chosen far more often than one row in five."""
     X = (0.2 * points(rng)).at[5].set(50.0)
-    scores = np.asarray(landmarks._scores(KERNEL, X, X, jnp.ones(N), jnp.asarray(5.0)))
+    scores = np.asarray(_choices._scores(KERNEL, X, X, jnp.ones(N), jnp.asarray(5.0)))
     assert scores[5] == pytest.approx(1 / 6, rel=1e-4) and np.median(scores) < scores[5] / 4
     choose = jax.jit(
         jax.vmap(lambda key: landmarks.leverage(key, KERNEL, X, num_landmarks=8, regularization=5.0, num_pilots=N))
@@ -212,7 +213,7 @@ def test_the_dtype_of_the_data_changes_no_choice(rng, x64):
 def test_ties_of_the_uniform_numbers_favour_no_index(monkeypatch):
     """All draws equal: any start is a rotation, so every index still appears equally often."""
     monkeypatch.setattr(jax.random, "uniform", lambda key, shape, dtype: jnp.zeros(shape, dtype))
-    draw = jax.vmap(lambda key: landmarks._uniform_indices(key, 7, 3))
+    draw = jax.vmap(lambda key: _choices._uniform_indices(key, 7, 3))
     indices = np.asarray(draw(jax.random.split(jax.random.key(0), 7000)))
     assert (np.sort(indices, axis=1)[:, 1:] != np.sort(indices, axis=1)[:, :-1]).all()
     shares = np.bincount(indices.ravel(), minlength=7) / 7000
