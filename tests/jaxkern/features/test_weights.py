@@ -139,12 +139,14 @@ def test_a_weight_of_two_is_the_row_twice(function, x64, rng):
 
 def test_the_number_of_rows_that_exist_decides_what_is_rounding():
     """Points on the axes, whose least eigenvalue is above the cut-off of 4 rows and below that of 104."""
-    X, weights = padded(np.diag(np.sqrt(np.float32([1, 1, 1, 5 * eps("float32")]))), extra=100)
+    axes = np.eye(4, 104, dtype=np.float32)
+    X, weights = padded(np.sqrt(np.float32([[1], [1], [1], [5 * eps("float32")]])) * axes, extra=100)
     assert int(features.nystrom(Linear(), X, weights=weights).rank) == 4
     assert int(features.kernel_pca(Linear(), X, num_components=9, centered=False, weights=weights).rank) == 4
+    raw = features.random_feature_pca(lambda X: X, X, num_components=9, centered=False, weights=weights)
     Sigma = rkhs.Covariance(Linear(), X, weights)
-    assert int((Sigma.eigenvalues() > 0).sum()) == 4
-    root = rkhs.Function(Linear(), np.float32([[0, 0, 0, 1]]), np.ones(1, np.float32))
+    assert int(raw.rank) == int((Sigma.eigenvalues() > 0).sum()) == 4
+    root = rkhs.Function(Linear(), axes[3:], np.ones(1, np.float32))
     assert float(Sigma.inner(root, root, power=1.5)) > 0
 
 
