@@ -14,7 +14,11 @@ from jaxkern.gram import center, gram
 from jaxkern.kernels import Gaussian, Linear
 
 SIZE, DIM, KERNEL, KEY = 12, 2, Gaussian(0.7), jax.random.key(3)
-BOTH = False, True
+
+
+def double(X):
+    """Tell what is centred and normalised: in double precision all is, in single precision nothing."""
+    return X.dtype == np.float64
 
 
 def probe(X):
@@ -35,20 +39,15 @@ def sampling(X, w):
 
 
 def covariance(X, w):
-    (points, f), found = probe(X), []
-    for Sigma in (rkhs.Covariance(KERNEL, X, w, centered=centered) for centered in BOTH):
-        found += [Sigma.trace(1.5), Sigma.kappa(), Sigma.mean()(points), Sigma(f, power=2.5)(points)]
-    return found
+    (points, f), Sigma = probe(X), rkhs.Covariance(KERNEL, X, w, centered=double(X))
+    return Sigma.trace(1.5), Sigma.kappa(), Sigma.mean()(points), Sigma(f, power=2.5)(points)
 
 
 def drawn(X, w):
-    (points, f), found = probe(X), []
-    for power, centered in zip((2, 3), BOTH, strict=True):
-        Sigma = rkhs.Covariance(KERNEL, X, w, centered=centered)
-        found += [rkhs.RandomProjection(KEY, Sigma, num_features=4, power=power)(f)]
-        phi = features.kernel_jl(KEY, KERNEL, X, num_features=4, centered=centered, weights=w)
-        found += [rkhs.draw_gaussian(KEY, Sigma, power=power)(points), phi(points), phi.embed(f)]
-    return found
+    (points, f), Sigma, power = probe(X), rkhs.Covariance(KERNEL, X, w, centered=double(X)), 2 + double(X)
+    theta = rkhs.RandomProjection(KEY, Sigma, num_features=4, power=power)
+    phi = features.kernel_jl(KEY, KERNEL, X, num_features=4, centered=double(X), weights=w)
+    return theta(f), rkhs.draw_gaussian(KEY, Sigma, power=power)(points), phi(points), phi.embed(f)
 
 
 def products(phi, X):
@@ -64,33 +63,27 @@ def nystrom(X, w):
 
 
 def pca(X, w):
-    (points, f), found = probe(X), []
-    for flag in BOTH:
-        phi = features.kernel_pca(KERNEL, X, num_components=3, centered=flag, normalized=flag, weights=w)
-        again = rkhs.Function(KERNEL, phi.landmarks, phi.coefficients(phi(points)))(points)
-        found += [phi.eigenvalues, phi.rank, phi.total_variance, phi.explained_variance, phi.explained_variance_ratio]
-        found += [products(phi, X), jnp.abs(phi.embed(f)), phi.reconstruction_residual(points), phi.mean_square, again]
+    (points, f), flag = probe(X), double(X)
+    phi = features.kernel_pca(KERNEL, X, num_components=3, centered=flag, normalized=flag, weights=w)
+    again = rkhs.Function(KERNEL, phi.landmarks, phi.coefficients(phi(points)))(points)
+    found = phi.eigenvalues, phi.rank, phi.total_variance, phi.explained_variance, phi.explained_variance_ratio
+    found += products(phi, X), jnp.abs(phi.embed(f)), phi.reconstruction_residual(points), phi.mean_square, again
     raw = features.paired_fourier(KEY, KERNEL, DIM, num_frequencies=8, dtype=X.dtype)  # 12 < 16 features < 17
-    phi = features.random_feature_pca(raw, X, num_components=3, weights=w)
+    phi = features.random_feature_pca(raw, X, num_components=3, centered=flag, weights=w)
     return *found, products(phi, X), phi.eigenvalues, phi.total_variance, phi.rank
 
 
 def streams(X, w):
-    parts = [(X[part], None if w is None else w[part]) for part in (slice(None, 7), slice(7, None))]
-    sketch = fd.init(3, DIM, X.dtype)
-    for part in parts:
-        sketch = fd.update(sketch, *part)
-    B = fd.finalize(sketch)
-    found = [B.rows.T @ B.rows, B.shrinkage, B.squared_norm, B.num_rows]
-    for centered in BOTH:
-        stream = features.streaming_pca(Identity(jnp.eye(DIM, dtype=X.dtype)), sketch_size=2, centered=centered)
-        state = stream.init()
-        for part in parts:
-            state = stream.update(state, *part)
-        phi = stream.finalize(state, num_components=2)
-        found += [products(phi, X), phi.eigenvalues, phi.squared_norm, phi.weight, state.sketch.num_rows]
+    stream = features.streaming_pca(Identity(jnp.eye(DIM, dtype=X.dtype)), sketch_size=2, centered=double(X))
+    state, sketch = stream.init(), fd.init(3, DIM, X.dtype)
+    for part in (slice(None, 7), slice(7, None)):
+        batch = X[part], None if w is None else w[part]
+        state, sketch = stream.update(state, *batch), fd.update(sketch, *batch)
+    phi, B = stream.finalize(state, num_components=2), fd.finalize(sketch)
+    found = products(phi, X), phi.eigenvalues, phi.squared_norm, phi.weight, state.sketch.num_rows
     phi = features.kernel_pca(KERNEL, X, num_components=3, weights=w)
-    return *found, features.preimage(phi, phi(probe(X)[0]), num_steps=20).residual
+    residual = features.preimage(phi, phi(probe(X)[0]), num_steps=20).residual
+    return *found, B.rows.T @ B.rows, B.shrinkage, B.squared_norm, B.num_rows, residual
 
 
 def points(rng, dtype):
@@ -130,21 +123,23 @@ def test_a_padded_set_gives_what_the_set_alone_gives(function, dtype, rng):
 
 
 @pytest.mark.parametrize("function", [sampling, covariance, nystrom, pca])
-def test_a_weight_of_two_is_the_row_twice(function, x64, rng):
-    X, counts = points(rng, "float64"), np.where(np.arange(SIZE) < 4, 2.0, 1.0)
+def test_a_weight_of_two_is_the_row_twice(function, dtype, rng):
+    X, counts = points(rng, dtype), np.where(np.arange(SIZE) < 4, 2, 1).astype(dtype)
     twice = jax.jit(lambda X: function(X, None))(np.concatenate([X, X[:4]]))
     for one, exact in zip(jax.jit(function)(X, counts), twice, strict=True):
-        np.testing.assert_allclose(one, exact, rtol=0, atol=1e3 * eps("float64") * np.abs(exact).max())
+        np.testing.assert_allclose(one, exact, rtol=0, atol=1e3 * eps(dtype) * np.abs(exact).max())
 
 
 def test_the_number_of_rows_that_exist_decides_what_is_rounding():
     """Points on the axes, whose least eigenvalue is above the cut-off of 4 rows and below that of 104."""
-    X, weights = padded(np.diag(np.sqrt(np.float32([1, 1, 1, 5 * eps("float32")]))), extra=100)
+    axes = np.eye(4, 104, dtype=np.float32)
+    X, weights = padded(np.sqrt(np.float32([[1], [1], [1], [5 * eps("float32")]])) * axes, extra=100)
     assert int(features.nystrom(Linear(), X, weights=weights).rank) == 4
     assert int(features.kernel_pca(Linear(), X, num_components=9, centered=False, weights=weights).rank) == 4
+    raw = features.random_feature_pca(lambda X: X, X, num_components=9, centered=False, weights=weights)
     Sigma = rkhs.Covariance(Linear(), X, weights)
-    assert int((Sigma.eigenvalues() > 0).sum()) == 4
-    root = rkhs.Function(Linear(), np.float32([[0, 0, 0, 1]]), np.ones(1, np.float32))
+    assert int(raw.rank) == int((Sigma.eigenvalues() > 0).sum()) == 4
+    root = rkhs.Function(Linear(), axes[3:], np.ones(1, np.float32))
     assert float(Sigma.inner(root, root, power=1.5)) > 0
 
 
