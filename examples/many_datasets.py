@@ -47,7 +47,7 @@ keys = jax.random.split(jax.random.key(0), len(batch))
 # %% One clustering. It is written for one data set; rows of weight 0, which fill up, change nothing.
 def error(data, weights, key):
     """Return the share of points in the wrong cluster, and whether everything converged."""
-    kernel = kernels.Gaussian(kernels.quantile_lengthscale(data["X"], 0.1, weights=weights))
+    kernel = kernels.Gaussian(kernels.quantile_lengthscale(data["X"], 0.15, weights=weights))
     found = kernel_spectral(key, kernel, data["X"], 2, weights=weights, num_restarts=3)
     wrong = misclassification_rate(data["truth"], found.labels, num_labels=2, weights=weights)
     return wrong, found.converged

@@ -9,9 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -25,8 +23,6 @@ __all__ = ["Ragged", "blocks", "by_group", "map", "pack"]
 
 ENTRIES = 2**21
 """By default a block has so many data sets that their Gram matrices have about this many entries."""
-IN_FLIGHT = 2
-"""So many blocks are computed at a time, which keeps two cores busy."""
 
 
 @pytree
@@ -137,7 +133,7 @@ def map(f: Callable[..., Any], batch: Ragged, *args: Any, block_size: int | None
         numbers, are PyTrees of arrays with one entry for each data set first, in the order in which these were given.
     batch : data sets.
     block_size : data sets of one class that are computed together; by default as many as have 2^21 entries in their
-        Gram matrices. Two blocks at most are computed at a time.
+        Gram matrices. Memory is that of one block.
 
     Returns
     -------
@@ -154,19 +150,11 @@ def map(f: Callable[..., Any], batch: Ragged, *args: Any, block_size: int | None
             raise ValueError(
                 f"args must have one entry for each of the {len(batch)} data sets first, got shape {np.shape(leaf)}"
             )
-    run, results = _compiled(f), [None] * len(batch)
-    axes = _axes_of_rows(f, batch, args)
-    todo = deque(_blocks_of(batch, args, block_size))
-    with ThreadPoolExecutor(IN_FLIGHT) as pool:
-        started: deque[tuple[Any, Any, Future[Any]]] = deque()
-        while todo or started:
-            while todo and len(started) < IN_FLIGHT:
-                members, sizes, given = todo.popleft()
-                started.append((members, sizes, pool.submit(lambda given: jax.device_get(run(*given)), given)))
-            members, sizes, running = started.popleft()
-            found = running.result()
-            for i, (member, size) in enumerate(zip(members, sizes, strict=True)):
-                results[member] = jax.tree.map(lambda leaf, cut, i=i, n=size: _cut(leaf[i], cut, n), found, axes)
+    run, results, axes = _compiled(f), [None] * len(batch), _axes_of_rows(f, batch, args)
+    for members, sizes, given in _blocks_of(batch, args, block_size):
+        found = jax.device_get(run(*given))
+        for i, (member, size) in enumerate(zip(members, sizes, strict=True)):
+            results[member] = jax.tree.map(lambda leaf, cut, i=i, n=size: _cut(leaf[i], cut, n), found, axes)
     return results
 
 
