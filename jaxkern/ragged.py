@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 from jaxkern import checks
-from jaxkern._types import Array, ArrayLike, Float
+from jaxkern._types import ArrayLike, Float
 from jaxkern.pytrees import pytree
 
 __all__ = ["Ragged", "blocks", "by_group", "map", "pack"]
@@ -38,9 +38,9 @@ class Ragged:
     """
 
     data: tuple[Any, ...]
-    weights: tuple[jax.Array, ...]
-    members: tuple[jax.Array, ...]
-    sizes: tuple[jax.Array, ...]
+    weights: tuple[Any, ...]
+    members: tuple[Any, ...]
+    sizes: tuple[Any, ...]
 
     def __len__(self) -> int:
         """Return the number of data sets."""
@@ -195,7 +195,7 @@ def _axes_of_rows(f: Callable[..., Any], batch: Ragged, args: Any) -> Any:
     return jax.tree.map(changed, shapes(0), shapes(1))
 
 
-def _cut(leaf: np.ndarray, axes: tuple[bool, ...], size: int) -> Array:
+def _cut(leaf: np.ndarray, axes: tuple[bool, ...], size: int) -> np.ndarray:
     return leaf[tuple(slice(size) if of_rows else slice(None) for of_rows in axes)]
 
 
@@ -238,9 +238,9 @@ def _sizes(classes: int | Sequence[int], rows: Sequence[int]) -> np.ndarray:
         cost = np.where(np.arange(len(distinct))[:, None] <= np.arange(len(distinct)), cost, np.inf)
         cuts.append(np.argmin(cost, axis=0))
         least = np.concatenate([[0], np.min(cost, axis=0)])
-    limits, end = [], len(distinct)
+    ends, end = [], len(distinct)
     for cut in reversed(cuts):
         if end > 0:
-            limits.append(distinct[end - 1])
+            ends.append(distinct[end - 1])
             end = cut[end - 1]
-    return np.asarray(limits[::-1])
+    return np.asarray(ends[::-1])
