@@ -77,7 +77,7 @@ def pack(sets: Sequence[Any], *, classes: int | Sequence[int] = 4) -> Ragged:
     data, weights, members = [], [], []
     for kind in np.unique(kinds):
         chosen, size = np.flatnonzero(kinds == kind), int(limits[kind])
-        data.append(jax.tree.map(lambda *leaves, size=size: _padded(leaves, size), *(sets[i] for i in chosen)))
+        data.append(jax.tree.map(lambda *leaves, size=size: _padded(leaves, size), *(sets[int(i)] for i in chosen)))
         leaves = [leaf.dtype for leaf in jax.tree.leaves(data[-1]) if leaf.dtype.kind == "f"]
         within = np.arange(size) < np.asarray(rows)[chosen, None]
         weights.append(within.astype(leaves[0] if leaves else np.float32))
