@@ -25,6 +25,7 @@ ON_THE_HOST = {
     "draws": "what landmarks and maps are drawn with, and lowered with them",
     "linalg": "what all that decomposes is made of, and lowered with it",
     "pytrees": "makes classes",
+    "ragged": "fills up and cuts arrays of NumPy; what it maps is lowered where it stands",
     "plan": "searches in Python floats of float64",
     "sklearn": "adapters whose arrays are those of NumPy; they call features",
 }
