@@ -13,7 +13,7 @@ from jax import lax
 from jaxkern import checks
 from jaxkern._distances import safe_sqrt
 from jaxkern._types import ArrayLike, FeatureMap, Float, PRNGKeyArray
-from jaxkern._weights import mass, positions, present
+from jaxkern._weights import mass, number, positions, present
 from jaxkern.draws import normal_rows, pairs, weighted_pairs
 from jaxkern.gram import _product, kernel_distance
 from jaxkern.kernels import Kernel, KernelLike, as_kernel
@@ -287,7 +287,7 @@ def _rounding(kernel: Kernel, X: jax.Array, Z: jax.Array, weights: jax.Array | N
     if weights is None:
         size, squares = jnp.mean(jnp.abs(kernel._diagonal(X))), jnp.sum(Z * Z) / count
     else:
-        share, count = weights / mass(weights), jnp.sum(weights > 0).astype(X.dtype)
+        share, count = weights / mass(weights), number(weights)
         size, squares = jnp.sum(share * jnp.abs(kernel._diagonal(X))), jnp.sum(share[:, None] * Z * Z)
     try:
         values = kernel._rounding(X, X)
