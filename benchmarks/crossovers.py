@@ -63,7 +63,7 @@ def fastfood(options):
 
 @partial(jax.jit, static_argnames="num_values")
 def few(A, num_values):
-    start = linalg.start_block(A.shape[0], num_values, A.dtype)
+    start = linalg.start_block(A.shape[0], num_values, A.dtype, extra=2)
     limit = linalg.dense_restarts(*start.shape)
     product = partial(linalg.matmul, A)
     return linalg.largest_eigenpairs(product, start, num_values=num_values, max_restarts=limit)

@@ -122,10 +122,10 @@ def kernel_pca(
     Notes
     -----
     Beyond the n^2 kernel evaluations, O(n^3) time and O(n^2) memory to fit, or O(n^2 num_components) a step of a
-    partial eigensolver for few components of many landmarks: by the sizes alone, num_components at most n / 40 and n at
-    least 400 (`linalg.prefers_partial`). On a CPU and outside of `jit` that is ARPACK while a cache holds K. What does
-    not converge is decomposed in full; totals and residuals are exact in either case. Mapping N points takes
-    N n num_components multiply-adds and N n kernel evaluations. The sign of each feature is arbitrary.
+    partial eigensolver for few components of many landmarks: by the sizes alone (`linalg.prefers_partial`). On a CPU
+    and outside of `jit` that is ARPACK while a cache holds K. What does not converge is decomposed in full; totals and
+    residuals are exact in either case. Mapping N points takes N n num_components multiply-adds and N n kernel
+    evaluations. The sign of each feature is arbitrary.
 
     Derivatives take a full decomposition. Those of inner products of features, of residuals and of sums of variances
     are right also where eigenvalues coincide, as long as num_components does not divide a group of equal ones. Source:

@@ -43,14 +43,14 @@ class Eigenpairs(NamedTuple):
     num_products: jax.Array
 
 
-def start_block(num_rows: int, num_values: int, dtype: DTypeLike) -> Float[Array, "num_rows width"]:
+def start_block(num_rows: int, num_values: int, dtype: DTypeLike, *, extra: int = 6) -> Float[Array, "num_rows width"]:
     """Return the start (num_rows, width) that the package uses: normal draws of one fixed key.
 
     What converges does not depend on it, so results stay deterministic and no caller needs a key. The width exceeds
-    num_values by a quarter and by 6 at least.
+    num_values by a quarter and by `extra` at least.
     """
     key = jax.random.key(20200, impl="threefry2x32")
-    return normal_rows(key, num_rows, num_values + max(6, num_values // 4), dtype)
+    return normal_rows(key, num_rows, num_values + max(extra, num_values // 4), dtype)
 
 
 def largest_eigenpairs(

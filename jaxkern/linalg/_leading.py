@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxkern._distances import everywhere
 from jaxkern.linalg._dense import eigh, matmul
 from jaxkern.linalg._krylov import BLOCKS, Priority, eigenpairs, signed, start_block
 
@@ -98,9 +99,9 @@ def eigen_rows(
 def prefers_partial(n: int, num_values: int) -> bool:
     """Tell whether few eigenpairs of a dense (n, n) matrix come faster from the partial solver: by sizes alone.
 
-    Measured by benchmarks/crossovers.py on Gaussian Gram matrices on CPU.
+    Measured by benchmarks/crossovers.py on Gaussian Gram matrices on CPU, one alone and a batch of small ones.
     """
-    return n >= 400 and 40 * num_values <= n
+    return n >= 150 and (40 if n >= 400 else 50) * num_values <= n
 
 
 def dense_restarts(n: int, width: int) -> int:
@@ -113,12 +114,18 @@ def _leading(A: jax.Array, num_values: int, priority: Priority) -> tuple[jax.Arr
     n = A.shape[0]
     if not prefers_partial(n, num_values):
         return _dense(A, num_values, priority)
-    start = start_block(n, num_values, A.dtype)
+    # Narrower than for products that are dear: with a matrix at hand the work on the basis costs more than they do.
+    start = start_block(n, num_values, A.dtype, extra=2)
     pairs = eigenpairs(lambda V: matmul(A, V), start, num_values, dense_restarts(*start.shape), None, priority)
-    # A loop of at most one turn, not a cond: under vmap a cond would decompose every matrix, converged or not.
-    state = (pairs.values, pairs.vectors, pairs.converged)
-    values, vectors, _ = lax.while_loop(
-        lambda state: ~state[2], lambda _: (*_dense(A, num_values, priority), jnp.ones((), bool)), state
+    # One choice for a batch, whose branches do not run both. A loop of at most one turn would always run: what does
+    # not depend on its state is computed before it.
+    settled, found = pairs.converged, (pairs.values, pairs.vectors)
+
+    def kept(own: jax.Array, full: jax.Array) -> jax.Array:
+        return jnp.where(settled, own, full)
+
+    values, vectors = lax.cond(
+        everywhere(settled), lambda: found, lambda: jax.tree.map(kept, found, _dense(A, num_values, priority))
     )
     return values, vectors
 

@@ -1,5 +1,6 @@
 """A few eigenpairs: against NumPy and SciPy, in degenerate regimes, without n x n, and their derivatives."""
 
+import re
 from functools import partial
 
 import jax
@@ -19,7 +20,7 @@ from jaxkern.linalg._krylov import _orthonormal
 N, VALUES = 96, 6
 """Small, and more than 4 blocks of the start's 12 columns: the iteration runs."""
 LARGE = 400
-"""The smallest size at which a dense matrix is given to the partial solver."""
+"""A size at which few eigenpairs of a dense matrix are left to the partial solver."""
 REST = np.linspace(-0.9, 0.9, N)
 SPECTRA = {
     "zero": np.zeros(N),
@@ -54,8 +55,9 @@ def iterate(A, start, solver, num_values, max_restarts=100):
     return solver(lambda V: matmul(A, V), start, num_values=num_values, max_restarts=max_restarts)
 
 
-def solve(A, solver=solvers.largest_eigenpairs, num_values=VALUES, **options):
-    return iterate(A, solvers.start_block(A.shape[-1], num_values, A.dtype), solver, num_values, **options)
+def solve(A, solver=solvers.largest_eigenpairs, num_values=VALUES, extra=6, **options):
+    start = solvers.start_block(A.shape[-1], num_values, A.dtype, extra=extra)
+    return iterate(A, start, solver, num_values, **options)
 
 
 def assert_eigenpairs(found, A, *, converged=True):
@@ -210,10 +212,15 @@ def test_dense_matrices_give_the_same_by_either_solver(dtype, rng):
 def test_what_does_not_converge_is_decomposed_in_full(x64, rng):
     """Alone and in a stack with a matrix that does converge."""
     slow, fast = matrix(rng, SLOW, "float64"), matrix(rng, GAPPED, "float64")
-    limit = solvers.dense_restarts(*solvers.start_block(LARGE, 3, slow.dtype).shape)
-    assert not bool(solve(slow, num_values=3, max_restarts=limit).converged)
-    assert bool(solve(fast, num_values=3, max_restarts=limit).converged)
-    stacked = jax.jit(jax.vmap(partial(solvers.leading_eigh, num_values=3)))(jnp.stack([slow, fast]))
+    allowed = {"num_values": 3, "extra": 2, "max_restarts": solvers.dense_restarts(LARGE, 5)}
+    assert not bool(solve(slow, **allowed).converged)
+    assert bool(solve(fast, **allowed).converged)
+    both = jnp.stack([slow, fast])
+    program = jax.jit(jax.vmap(partial(solvers.leading_eigh, num_values=3))).lower(both).compile()
+    # In a branch, not before it: compilers move out of a loop what does not change in it.
+    full = rf"\(f64\[2,{LARGE},{LARGE}\].* custom-call\("
+    assert re.search(full, program.as_text()) and not re.search(full, program.as_text().split("\nENTRY")[1])
+    stacked = program(both)
     for i, A in enumerate((slow, fast)):
         found, projector, allowed = assert_leading(stacked[0][i], stacked[1][i], A, np.asarray)
         np.testing.assert_allclose(found, projector, atol=1e4 * allowed if A is slow else allowed)
