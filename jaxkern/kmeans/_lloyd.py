@@ -68,7 +68,8 @@ def lloyd(
         sums, counts = blocks.share.sum(sums), blocks.share.sum(counts)
         empty = (counts == 0)[:, None]
         means = jnp.where(empty, centers, sums / jnp.where(empty, 1, counts[:, None]))
-        means = lax.cond(empty.any(), lambda: _reseed(blocks, centers, labels, means, empty[:, 0]), lambda: means)
+        full = everywhere(~empty.any())  # of a whole batch: else every member would look for its farthest points
+        means = lax.cond(full, lambda: means, lambda: _reseed(blocks, centers, labels, means, empty[:, 0]))
         # Labels that repeat give the same means, but not always to the last bit: compilers fuse and reorder.
         repeats = blocks.share.all(labels == old_labels) & ~(empty & (means != centers)).any()
         # Not "<=": where points are NaN there is nothing to wait for.
