@@ -11,7 +11,7 @@ number T, and towards the next one over the last h pairs at a distance. Here h i
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -56,8 +56,8 @@ def quantile_lengthscale(
 
     Notes
     -----
-    Time: 11 passes (float32) or 19 (float64) over the n (n - 1) / 2 distances, and one more with weights; memory
-    O(n d + 512^2).
+    Time: 11 passes (float32) or 19 (float64) over the n (n - 1) / 2 distances, and one more with weights, or one for
+    each bit where n <= 512; memory O(n d + 512^2).
 
     Examples
     --------
@@ -152,7 +152,14 @@ def _weighted(X: jax.Array, weights: jax.Array, q: jax.Array) -> jax.Array:
     return _interpolate(X, *_order_statistics(_tiles(X, weights, copies), 0, q * (total - share), X.dtype, share))
 
 
-def _tiles(X: jax.Array, *masses: jax.Array) -> Any:
+class _Pairs(NamedTuple):
+    """A fold over pairs, `over(reduce, combine, init)`, and how many bits of a value a pass over them is to settle."""
+
+    over: Callable[[Reduce, Combine, Any], Any]
+    digit: int
+
+
+def _tiles(X: jax.Array, *masses: jax.Array) -> _Pairs:
     """Return the fold over all pairs that `_order_statistics` asks for; `masses` are the weights, and of copies."""
     n, dim = X.shape
     tiles = -(-n // _TILE)
@@ -164,22 +171,34 @@ def _tiles(X: jax.Array, *masses: jax.Array) -> Any:
 
     within = jnp.arange(size, dtype=jnp.int32)
 
+    def tile(i: Any, j: Any) -> tuple[jax.Array, ...]:
+        a, b = i * size + within, j * size + within
+        counted = (a[:, None] < b[None, :]) & (b[None, :] < n)
+        mass = counted
+        if masses:
+            weights, copies = masses
+            mass = jnp.where(counted, weights[i][:, None] * weights[j][None, :], 0)
+            counted, mass = mass > 0, jnp.where(a[:, None] == b[None, :], copies[i][:, None], mass)
+        return _squares(rows[i], rows[j], counted), mass, a[:, None], b[None, :]
+
+    if tiles == 1:
+        upper = np.triu_indices(n, 0 if masses else 1)
+        squares, mass, *_ = tile(0, 0)
+        mass = mass[upper] if masses else jnp.ones((), bool)
+        return _held(squares[upper], mass, *(jnp.asarray(each, jnp.int32) for each in upper))
+
     def over_pairs(reduce: Reduce, combine: Combine, init: Any) -> Any:
         def step(carry: Any, ij: tuple[jax.Array, jax.Array]) -> tuple[Any, None]:
-            i, j = ij
-            a, b = i * size + within, j * size + within
-            counted = (a[:, None] < b[None, :]) & (b[None, :] < n)
-            mass = counted
-            if masses:
-                weights, copies = masses
-                mass = jnp.where(counted, weights[i][:, None] * weights[j][None, :], 0)
-                counted, mass = mass > 0, jnp.where(a[:, None] == b[None, :], copies[i][:, None], mass)
-            squares = _squares(rows[i], rows[j], counted)
-            return combine(carry, reduce(squares, mass, a[:, None], b[None, :])), None
+            return combine(carry, reduce(*tile(*ij))), None
 
         return lax.scan(step, init, (first, second))[0]
 
-    return over_pairs
+    return _Pairs(over_pairs, _DIGIT)
+
+
+def _held(*pairs: jax.Array) -> _Pairs:
+    # Bit by bit: a pass over values that are held takes little more than its comparisons.
+    return _Pairs(lambda reduce, combine, init: combine(init, reduce(*pairs)), 1)
 
 
 @partial(jax.jit, static_argnames=("num_pairs",))
@@ -193,11 +212,8 @@ def _sampled(
         X = jnp.where(some, present(X, weights), jnp.nan)
     differences = lax.stop_gradient(X[i] - X[j])
     squares = jnp.sum(differences * differences, axis=1)
-
-    def over_pairs(reduce: Reduce, combine: Combine, init: Any) -> Any:
-        return combine(init, reduce(squares, jnp.ones_like(squares, dtype=bool), i, j))
-
-    return _interpolate(X, *_order_statistics(over_pairs, num_pairs, rank, X.dtype)[:3], weight)
+    every = _held(squares, jnp.ones((), bool), i, j)
+    return _interpolate(X, *_order_statistics(every, num_pairs, rank, X.dtype)[:3], weight)
 
 
 def _weighted_pairs(key: jax.Array, weights: jax.Array, num_pairs: int) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -250,13 +266,13 @@ def _squares(X: jax.Array, Y: jax.Array, counted: jax.Array) -> jax.Array:
     return lax.cond(everywhere(apart), lambda: squares, lambda: squared_distances_direct(X, Y, one))
 
 
-def _order_statistics(over_pairs: Any, total: int, rank: jax.Array, dtype: Any, share: Any = None) -> _Found:
+def _order_statistics(every: _Pairs, total: int, rank: jax.Array, dtype: Any, share: Any = None) -> _Found:
     """Return the pairs with the values number `rank`, from 0, and `rank` + 1 of `total`, and whether one is missing.
 
-    `over_pairs(reduce, combine, init)` folds `reduce(values, counted, first, second)` over all values, non-negative
-    ones, which belong to the pairs (first, second). With `share` the values have masses in the place of `counted`, the
+    The fold is one of `reduce(values, counted, first, second)` over all values, non-negative ones, which belong to the pairs (first, second). With `share` the values have masses in the place of `counted`, the
     lower one is that up to which their sum is above `rank`, and the weight of the upper one is returned, too.
     """
+    over_pairs, digit_bits = every
     bits = jnp.finfo(dtype).bits
     integer = jnp.dtype(f"uint{bits}")
 
@@ -286,11 +302,11 @@ def _order_statistics(over_pairs: Any, total: int, rank: jax.Array, dtype: Any, 
 
     # Invariant: the wanted value is the smallest one whose bits are at least `prefix` with the digits still to come.
     def digit(step: jax.Array, prefix: jax.Array) -> jax.Array:
-        shift = (bits - _DIGIT * (step + 1)).astype(integer)
-        thresholds = prefix + (jnp.arange(1, 2**_DIGIT).astype(integer) << shift)
+        shift = (bits - digit_bits * (step + 1)).astype(integer)
+        thresholds = prefix + (jnp.arange(1, 2**digit_bits).astype(integer) << shift)
         return prefix + (jnp.sum(count_below(thresholds) <= rank).astype(integer) << shift)
 
-    lower_bits = lax.fori_loop(0, bits // _DIGIT, digit, jnp.zeros((), integer))
+    lower_bits = lax.fori_loop(0, bits // digit_bits, digit, jnp.zeros((), integer))
     lower = lax.bitcast_convert_type(lower_bits, dtype)
     if share is not None:  # the sum of all masses is rounded: up to none of the values it may be above the rank
         largest = over_pairs(largest_of, jnp.maximum, jnp.zeros((), dtype))
@@ -318,8 +334,10 @@ def _order_statistics(over_pairs: Any, total: int, rank: jax.Array, dtype: Any, 
 
         def reduce(values: jax.Array, counted: jax.Array, first: jax.Array, second: jax.Array) -> Any:
             gaps = jnp.where(exists(counted), jnp.abs(values - target), jnp.inf).ravel()
-            best = jnp.argmin(gaps)
-            return gaps[best], *(jnp.broadcast_to(index, values.shape).ravel()[best] for index in (first, second))
+            # The first that equals the least: XLA takes longer over an `argmin`.
+            least, numbers = jnp.min(gaps), lax.iota(jnp.int32, gaps.size)
+            best = jnp.min(jnp.where(gaps == least, numbers, gaps.size - 1))
+            return least, *(jnp.broadcast_to(index, values.shape).ravel()[best] for index in (first, second))
 
         def nearer(a: Any, b: Any) -> Any:
             return jax.tree.map(lambda x, y: jnp.where(b[0] < a[0], y, x), a, b)
