@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks._case import Run
 from benchmarks._data import KEPT, ROUNDING, clouds, lengthscale, points
-from benchmarks.clustering import all_labels, small_problems
+from benchmarks.many import grams, labels_by_grams, problems
 from benchmarks.pca import Rows
 from jaxkern import features
 from jaxkern.gram import gram_matmul
@@ -193,7 +193,7 @@ def _kmeans(small: bool) -> Work:
 
 def _small_spectral(small: bool) -> Work:
     count, n = (5, 40) if small else (1_000, 200)
-    Ks = small_problems(count, n)[1]
+    Ks = grams(problems([n] * count))
     there = jnp.asarray(Ks)
 
     def theirs(torch: Any, to: Any) -> Run:
@@ -201,7 +201,7 @@ def _small_spectral(small: bool) -> Work:
         return lambda: torch.linalg.eigh(A)[0]
 
     def ours() -> Any:
-        return all_labels(jax.random.split(jax.random.key(0), count), there)
+        return labels_by_grams(jax.random.split(jax.random.key(0), count), there)
 
     words = "its decompositions alone"
     return Work(count * 4 / 3 * n**3, FLOAT * count * (n * n + n), ours, theirs, note=words)

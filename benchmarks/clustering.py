@@ -1,4 +1,4 @@
-"""k-means, and spectral clustering by a given Gram matrix, of one problem and of a thousand small ones."""
+"""k-means, and spectral clustering by a given Gram matrix."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -15,8 +15,6 @@ from benchmarks._data import clouds, exact_gram
 from benchmarks._floor import product
 from jaxkern.clustering import spectral_from_gram
 from jaxkern.kmeans import kmeans
-
-SMALL_CLUSTERS = 3
 
 
 def spectral_peer(K: np.ndarray, clusters: int) -> np.ndarray:
@@ -89,43 +87,6 @@ def _spectral(small: bool) -> Work:
     )
 
 
-@jax.jit
-def all_labels(keys: jax.Array, Ks: jax.Array) -> jax.Array:
-    """Return the labels of many small problems in one vmapped call."""
-    return jax.vmap(lambda key, K: spectral_from_gram(key, K, SMALL_CLUSTERS).labels)(keys, Ks)
-
-
-def small_problems(count: int, n: int) -> tuple[list[tuple[np.ndarray, np.ndarray]], np.ndarray]:
-    """Return clouds of n points with their labels, and their Gram matrices."""
-    data = [clouds(n, 5, SMALL_CLUSTERS, 3.0, seed) for seed in range(count)]
-    return data, np.stack([exact_gram(X, X, 3.0) for X, _ in data]).astype(np.float32)
-
-
-def _small_spectral(small: bool) -> Work:
-    count, n = (5, 60) if small else (1000, 200)
-    data, Ks = small_problems(count, n)
-    there, keys = jnp.asarray(Ks), jax.random.split(jax.random.key(0), count)
-
-    def check(ours: Any, peers: Mapping[str, Any]) -> dict[str, float]:
-        found = {"ours": np.asarray(ours), "sklearn": peers["sklearn SpectralClustering"]}
-        report = {
-            f"mean agreement of {name} with the truth": float(
-                np.mean([adjusted_rand_score(true, labels) for (_, true), labels in zip(data, each, strict=True)])
-            )
-            for name, each in found.items()
-        }
-        behind = report["mean agreement of sklearn with the truth"] - report["mean agreement of ours with the truth"]
-        return report | agree("sklearn's lead in agreement", behind, 0.02)
-
-    return Work(
-        ours=lambda: all_labels(keys, there),
-        peers={"sklearn SpectralClustering": lambda: np.stack([spectral_peer(K, SMALL_CLUSTERS) for K in Ks])},
-        check=check,
-        items=count,
-        unit="problems",
-    )
-
-
 CASES = (
     Case(
         "kmeans",
@@ -139,13 +100,5 @@ CASES = (
         "5 clusters of 2,000 points by their Gram matrix",
         _spectral,
         {"sklearn SpectralClustering": 2},
-    ),
-    Case(
-        "small-spectral",
-        "1,000 spectral clusterings of 200 points by their Gram matrices, 3 clusters each",
-        _small_spectral,
-        {"sklearn SpectralClustering": 10},
-        rounds=3,
-        one_blas_thread=True,
     ),
 )

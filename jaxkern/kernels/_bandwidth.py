@@ -269,8 +269,9 @@ def _squares(X: jax.Array, Y: jax.Array, counted: jax.Array) -> jax.Array:
 def _order_statistics(every: _Pairs, total: int, rank: jax.Array, dtype: Any, share: Any = None) -> _Found:
     """Return the pairs with the values number `rank`, from 0, and `rank` + 1 of `total`, and whether one is missing.
 
-    The fold is one of `reduce(values, counted, first, second)` over all values, non-negative ones, which belong to the pairs (first, second). With `share` the values have masses in the place of `counted`, the
-    lower one is that up to which their sum is above `rank`, and the weight of the upper one is returned, too.
+    The fold is one of `reduce(values, counted, first, second)` over all values, non-negative ones, which belong to the
+    pairs (first, second). With `share` the values have masses in the place of `counted`, the lower one is that up to
+    which their sum is above `rank`, and the weight of the upper one is returned, too.
     """
     over_pairs, digit_bits = every
     bits = jnp.finfo(dtype).bits
