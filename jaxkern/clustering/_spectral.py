@@ -246,8 +246,9 @@ def _dense_pairs(K: jax.Array, weights: jax.Array | None, num_clusters: int) -> 
     sqrt(w), are those of the matrix in which every point is repeated w times.
     """
     roots, total = _roots(K, weights)
-    values, vectors = leading_modulus_eigh(roots[:, None] * K * roots[None, :] / total, num_values=num_clusters)
-    return values, (roots[:, None] * vectors).T / total, jnp.isfinite(values).all()
+    A = K if weights is None else roots[:, None] * K * roots[None, :]
+    values, vectors = leading_modulus_eigh(A, num_values=num_clusters, tolerance=_half(K.dtype))
+    return values / total, (roots[:, None] * vectors).T / total, jnp.isfinite(values).all()
 
 
 def _products_pairs(
@@ -260,8 +261,13 @@ def _products_pairs(
         return roots[:, None] * _product(kernel, X, X, roots[:, None] * V) / total
 
     start = start_block(X.shape[0], num_clusters, X.dtype)
-    pairs = largest_modulus_eigenpairs(product, start, num_values=num_clusters)
+    pairs = largest_modulus_eigenpairs(product, start, num_values=num_clusters, tolerance=_half(X.dtype))
     return pairs.values, (roots[:, None] * pairs.vectors).T / total, pairs.converged
+
+
+def _half(dtype: Any) -> float:
+    """Return the tolerance of the eigenvectors: half the digits decide labels, and give the eigenvalues all digits."""
+    return float(jnp.finfo(dtype).eps) ** 0.5
 
 
 def _roots(rows: jax.Array, weights: jax.Array | None) -> tuple[jax.Array, jax.Array]:

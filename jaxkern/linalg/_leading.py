@@ -31,15 +31,18 @@ def leading_eigh(A: jax.Array, *, num_values: int) -> tuple[jax.Array, jax.Array
     V f(V' A V) V', with `psd_power` for f, say: numerically V' A V is Lambda, but it carries what Lambda alone cannot
     know. The rule decomposes A in full. Second derivatives are right where all eigenvalues are apart.
     """
-    return _leading(A, num_values, signed)
+    return _leading(A, num_values, signed, None)
 
 
-def leading_modulus_eigh(A: jax.Array, *, num_values: int) -> tuple[jax.Array, jax.Array]:
+def leading_modulus_eigh(
+    A: jax.Array, *, num_values: int, tolerance: float | None = None
+) -> tuple[jax.Array, jax.Array]:
     """Return the eigenvalues of a symmetric A (n, n) largest in modulus, in that order, and eigenvectors as columns.
 
-    As `leading_eigh`, also in its derivatives, for a matrix that need not be positive semidefinite.
+    As `leading_eigh`, also in its derivatives, for a matrix that need not be positive semidefinite. With a `tolerance`
+    residuals of up to so many times |A| serve; the error of the eigenvalues is of the order of its square.
     """
-    return _leading(A, num_values, jnp.abs)
+    return _leading(A, num_values, jnp.abs, tolerance)
 
 
 def host_eigenpairs(A: jax.Array, num_values: int) -> tuple[np.ndarray, np.ndarray] | None:
@@ -96,11 +99,14 @@ def eigen_rows(
     return _eigen_rows(A, (jnp.asarray(largest, A.dtype), size), num_rows, power)
 
 
-def prefers_partial(n: int, num_values: int) -> bool:
+def prefers_partial(n: int, num_values: int, *, coarse: bool = False) -> bool:
     """Tell whether few eigenpairs of a dense (n, n) matrix come faster from the partial solver: by sizes alone.
 
-    Measured by benchmarks/crossovers.py on Gaussian Gram matrices on CPU, one alone and a batch of small ones.
+    `coarse` where half the digits of the eigenvectors serve. Measured by benchmarks/crossovers.py on Gaussian Gram
+    matrices on CPU, one alone and a batch of small ones.
     """
+    if coarse:
+        return n >= 100 and 30 * num_values <= n
     return n >= 150 and (40 if n >= 400 else 50) * num_values <= n
 
 
@@ -109,14 +115,14 @@ def dense_restarts(n: int, width: int) -> int:
     return max(2 * n // ((BLOCKS - 1) * width), 1)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(1, 2))
-def _leading(A: jax.Array, num_values: int, priority: Priority) -> tuple[jax.Array, jax.Array]:
+@partial(jax.custom_jvp, nondiff_argnums=(1, 2, 3))
+def _leading(A: jax.Array, num_values: int, priority: Priority, tolerance: float | None) -> tuple[jax.Array, jax.Array]:
     n = A.shape[0]
-    if not prefers_partial(n, num_values):
+    if not prefers_partial(n, num_values, coarse=tolerance is not None):
         return _dense(A, num_values, priority)
     # Narrower than for products that are dear: with a matrix at hand the work on the basis costs more than they do.
-    start = start_block(n, num_values, A.dtype, extra=2)
-    pairs = eigenpairs(lambda V: matmul(A, V), start, num_values, dense_restarts(*start.shape), None, priority)
+    start = start_block(n, num_values, A.dtype, extra=2 if tolerance is None else 1)
+    pairs = eigenpairs(lambda V: matmul(A, V), start, num_values, dense_restarts(*start.shape), tolerance, priority)
     # One choice for a batch, whose branches do not run both. A loop of at most one turn would always run: what does
     # not depend on its state is computed before it.
     settled, found = pairs.converged, (pairs.values, pairs.vectors)
@@ -139,8 +145,8 @@ def _dense(A: jax.Array, num_values: int, priority: Priority) -> tuple[jax.Array
 
 
 @_leading.defjvp
-def _leading_jvp(num_values: int, priority: Priority, primals: Any, tangents: Any) -> Any:
-    values, vectors, moves = _moves(primals[0], tangents[0], num_values, priority)
+def _leading_jvp(num_values: int, priority: Priority, tolerance: float | None, primals: Any, tangents: Any) -> Any:
+    values, vectors, moves = _moves(primals[0], tangents[0], num_values, priority, tolerance)
     slope = jnp.where(moves.apart, 1 / jnp.where(moves.apart, moves.gap, 1), 0)
     shifts = jnp.sum(matmul(tangents[0], vectors) * vectors, axis=0)
     return (values, vectors), (shifts, matmul(moves.basis, (slope * moves.turned).T))
@@ -160,21 +166,22 @@ class _Moves(NamedTuple):
 
 
 def _moves(
-    A: jax.Array, tangent: jax.Array, num_values: int, priority: Priority
+    A: jax.Array, tangent: jax.Array, num_values: int, priority: Priority, tolerance: float | None = None
 ) -> tuple[jax.Array, jax.Array, _Moves]:
     """Return the leading eigenpairs and how they move, by a full decomposition.
 
     The pairs themselves are those that are returned without a derivative, signs included.
     """
     n, eps = A.shape[0], float(jnp.finfo(A.dtype).eps)
-    values, vectors = _leading(A, num_values, priority)
+    values, vectors = _leading(A, num_values, priority, tolerance)
     every, basis = values, vectors
-    if num_values < n and not prefers_partial(n, num_values):
-        every, basis = _leading(A, n, priority)
+    partial_solver = prefers_partial(n, num_values, coarse=tolerance is not None)
+    if num_values < n and not partial_solver:
+        every, basis = _leading(A, n, priority, None)
         values, vectors = every[:num_values], basis[:, :num_values]
     elif num_values < n:
         # The sum makes one decomposition wait for the other: two at a time can block each other's threads on CPU.
-        every, basis = _leading(A + 0 * jnp.sum(values), n, priority)
+        every, basis = _leading(A + 0 * jnp.sum(values), n, priority, None)
     # The same eigenvalue has to have the same rounding on both sides, or it would seem apart from itself.
     own = every[jnp.argmin(jnp.abs(values[:, None] - every[None, :]), axis=1)]
     gap = own[:, None] - every[None, :]
@@ -190,7 +197,7 @@ def _moves(
 
 @partial(jax.custom_jvp, nondiff_argnums=(2, 3))
 def _eigen_rows(A: jax.Array, scale: Any, num_rows: int, power: float) -> tuple[jax.Array, jax.Array]:
-    return _rows(*_leading(A, num_rows, signed), A, scale, power)
+    return _rows(*_leading(A, num_rows, signed, None), A, scale, power)
 
 
 def _rows(values: jax.Array, vectors: jax.Array, A: jax.Array, scale: Any, power: float) -> Any:
