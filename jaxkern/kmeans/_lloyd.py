@@ -14,6 +14,8 @@ from jaxkern.kmeans._share import Share
 
 _OTHERS = 10
 """Roundings of a score beyond those of its sums, and of centred points."""
+_FEW_SUMS = 4
+"""Clusters whose sums a product gives sooner than a scatter on a CPU, too."""
 
 
 class Blocks(NamedTuple):
@@ -93,11 +95,12 @@ def partition(blocks: Blocks, centers: jax.Array) -> tuple[jax.Array, jax.Array,
     ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
         rows, sizes, weights, padded = block
         labels = jnp.where(padded, num_clusters, _nearest(centers, lengths, rows, sizes, padded))
-        # Scattered sums are the faster ones on a CPU; elsewhere they are slow, and depend on the order of threads.
+        # Beyond a few clusters scattered sums are the faster ones on a CPU; elsewhere they are slow, and depend on the
+        # order of threads.
         sums = lax.platform_dependent(
             rows if weights is None else weights[:, None] * rows,
             labels,
-            cpu=partial(_scattered_sums, num_clusters=num_clusters),
+            cpu=partial(_matmul_sums if num_clusters <= _FEW_SUMS else _scattered_sums, num_clusters=num_clusters),
             default=partial(_matmul_sums, num_clusters=num_clusters),
         )
         ones = jnp.ones(labels.shape, jnp.int32) if weights is None else weights
