@@ -169,6 +169,18 @@ def count(name: str, value: Any, *, minimum: int = 1, maximum: int | None = None
     return number
 
 
+def traced_count(name: str, value: Any, *, maximum: int, limit: str) -> jax.Array | None:
+    """Return a whole number in [1, maximum] as an array, or raise; of arrays only shape and dtype. None stays None."""
+    if value is None:
+        return None
+    if is_static(value):
+        value = count(name, value, maximum=maximum, limit=limit)
+    array = as_array(name, value)
+    if array.ndim or not jnp.issubdtype(array.dtype, jnp.integer):
+        raise ValueError(f"{name} must be a whole number, got shape {array.shape} and dtype {array.dtype}")
+    return array
+
+
 def positive(name: str, value: Any) -> Any:
     """Raise if `value` is a static scalar that is not a positive finite number; arrays and tracers pass."""
     if isinstance(value, bool | np.bool_ | str) or (is_static(value) and not (value > 0 and np.isfinite(value))):

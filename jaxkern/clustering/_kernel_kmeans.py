@@ -26,7 +26,7 @@ class KernelKMeans:
     ----------
     phi : the Nystrom map in whose coordinates the clusters were found.
     labels : (n,) int32 in [0, num_clusters); -1 where the weight is 0.
-    centers : (num_clusters, rank) in the coordinates of phi.
+    centers : (num_clusters, rank) in the coordinates of phi; infinite beyond `num_used`.
     objective : scalar, sum_i w_i |phi(x_i) - center|^2. The same sum in the space H is at least this, and at most this
         plus `phi.trace_residual`, which is rounding where the method is exact.
     converged : scalar bool.
@@ -56,6 +56,7 @@ def kernel_kmeans(
     num_landmarks: int | None = None,
     rank: int | None = None,
     num_restarts: int = 10,
+    num_used: Int[ArrayLike, ""] | None = None,
 ) -> KernelKMeans:
     """Cluster points by k-means in the RKHS: min over partitions and centres of sum_i w_i |K_{x_i} - c_{l_i}|_H^2.
 
@@ -65,7 +66,7 @@ def kernel_kmeans(
     Parameters
     ----------
     kernel : a positive semidefinite kernel, or a function of two points.
-    key, X, num_clusters, weights, num_restarts : as in `kernel_spectral`.
+    key, X, num_clusters, weights, num_restarts, num_used : as in `kernel_spectral`.
     num_landmarks : in [1, n]; by default all points up to n = 1,000, and 1,000 beyond.
     rank : number of coordinates, in [1, num_landmarks]; by default all of them.
 
@@ -88,7 +89,7 @@ def kernel_kmeans(
     """
     key = checks.key(key)
     X = checks.matrix("X", X)
-    num_clusters, weights = arguments(num_clusters, weights, X, "X")
+    num_clusters, weights, used = arguments(num_clusters, weights, num_used, X, "X")
     if num_landmarks is None:
         num_landmarks = min(X.shape[0], MOST_LANDMARKS)
     num_landmarks = checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
@@ -105,5 +106,5 @@ def kernel_kmeans(
         X_weights = None if everything else weights
         phi = nystrom(kernel, points, rank=rank, X=every, weights=drawn, X_weights=X_weights)
         X = present(X, weights)
-    partition = partition_of(key_clusters, phi(X), weights, num_clusters, num_restarts)
+    partition = partition_of(key_clusters, phi(X), weights, num_clusters, num_restarts, used)
     return KernelKMeans(phi, partition.labels, partition.centers, partition.objective, partition.converged)

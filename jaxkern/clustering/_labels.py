@@ -8,10 +8,13 @@ import jax.numpy as jnp
 from jaxkern import checks
 
 
-def arguments(num_clusters: Any, weights: Any, rows: jax.Array, name: str) -> tuple[int, jax.Array | None]:
-    """Return the number of clusters and the weights, checked against the rows."""
+def arguments(
+    num_clusters: Any, weights: Any, num_used: Any, rows: jax.Array, name: str
+) -> tuple[int, jax.Array | None, jax.Array | None]:
+    """Return the number of clusters, the weights, and how many clusters are used, checked against the rows."""
     num_clusters = checks.count("num_clusters", num_clusters, maximum=rows.shape[0], limit="the number of points")
-    return num_clusters, checks.weights(weights, name, rows)
+    used = checks.traced_count("num_used", num_used, maximum=num_clusters, limit="num_clusters")
+    return num_clusters, checks.weights(weights, name, rows), used
 
 
 def nearest(rows: jax.Array, centers: jax.Array) -> jax.Array:

@@ -30,10 +30,10 @@ class SpectralPartition:
     Attributes
     ----------
     labels : (n,) int32 in [0, num_clusters); -1 where the weight is 0.
-    centers : (num_clusters, num_clusters), in the coordinates of the embedding.
+    centers : (num_clusters, num_clusters), in the coordinates of the embedding; infinite beyond `num_used`.
     objective : scalar, the k-means objective of the embedded points, weighted if the points are.
     converged : scalar bool, whether the eigenvectors and k-means are final. False wherever a number is not finite.
-    eigenvalues : (num_clusters,) of K / n, those of largest modulus, by modulus, descending.
+    eigenvalues : (num_clusters,) of K / n, those of largest modulus, by modulus, descending; 0 beyond `num_used`.
     projection : (num_clusters, n), with `projection @ k` the embedding of a point whose kernel values at the n points
         are k: U' / n for the eigenvectors U, so that the points themselves have the rows of U Lambda.
     """
@@ -95,6 +95,7 @@ def spectral_from_gram(
     *,
     weights: Float[ArrayLike, " n"] | None = None,
     num_restarts: int = 10,
+    num_used: Int[ArrayLike, ""] | None = None,
 ) -> SpectralPartition:
     """Cluster n points by their kernel matrix: k-means of the rows of U Lambda, the leading eigenpairs of K / n.
 
@@ -109,6 +110,7 @@ def spectral_from_gram(
         whatever it and its column hold, and a row of weight 2 counts as two copies. By default all are 1. NumPy weights
         that are negative, not finite or all zero raise ValueError; with others that are, `converged` is False.
     num_restarts : seedings of k-means, of which the best is taken.
+    num_used : how many of the R clusters, and of the eigenpairs, there are: as in `kmeans`.
 
     Returns
     -------
@@ -130,9 +132,9 @@ def spectral_from_gram(
     """
     key = checks.key(key)
     K = checks.square("K", K)
-    num_clusters, weights = arguments(num_clusters, weights, K, "K")
+    num_clusters, weights, used = arguments(num_clusters, weights, num_used, K, "K")
     num_restarts = checks.count("num_restarts", num_restarts)
-    return _from_gram(key, K, weights, num_clusters=num_clusters, num_restarts=num_restarts)
+    return _from_gram(key, K, weights, used, num_clusters=num_clusters, num_restarts=num_restarts)
 
 
 def kernel_spectral(
@@ -144,6 +146,7 @@ def kernel_spectral(
     weights: Float[ArrayLike, " n"] | None = None,
     num_restarts: int = 10,
     matrix_free: bool | None = None,
+    num_used: Int[ArrayLike, ""] | None = None,
 ) -> KernelSpectral:
     """Cluster points by k-means of the rows of U Lambda, the leading eigenpairs of K(X) / n.
 
@@ -153,7 +156,7 @@ def kernel_spectral(
     ----------
     kernel : a kernel, or a function of two points.
     X : (n, dim) points, floating.
-    key, num_clusters, weights, num_restarts : as in `spectral_from_gram`.
+    key, num_clusters, weights, num_restarts, num_used : as in `spectral_from_gram`.
     matrix_free : whether to compute products with K in blocks instead of holding K; by default for n > 5,000.
 
     Returns
@@ -178,7 +181,7 @@ def kernel_spectral(
     key = checks.key(key)
     kernel = as_kernel(kernel)
     X = checks.matrix("X", X)
-    num_clusters, weights = arguments(num_clusters, weights, X, "X")
+    num_clusters, weights, used = arguments(num_clusters, weights, num_used, X, "X")
     num_restarts = checks.count("num_restarts", num_restarts)
     if matrix_free is None:
         matrix_free = X.shape[0] > MOST_DENSE
@@ -187,6 +190,7 @@ def kernel_spectral(
         kernel,
         X,
         weights,
+        used,
         num_clusters=num_clusters,
         num_restarts=num_restarts,
         matrix_free=checks.flag("matrix_free", matrix_free),
@@ -195,13 +199,19 @@ def kernel_spectral(
 
 @partial(jax.jit, static_argnames=("num_clusters", "num_restarts"))
 def _from_gram(
-    key: jax.Array, K: jax.Array, weights: jax.Array | None, *, num_clusters: int, num_restarts: int
+    key: jax.Array,
+    K: jax.Array,
+    weights: jax.Array | None,
+    used: jax.Array | None,
+    *,
+    num_clusters: int,
+    num_restarts: int,
 ) -> SpectralPartition:
     if weights is not None:
         K = jnp.where((weights > 0)[:, None] & (weights > 0)[None, :], K, 0)
     K = (K + K.T) / 2
-    values, projection, settled = _dense_pairs(K, weights, num_clusters)
-    partition = partition_of(key, matmul(K, projection.T), weights, num_clusters, num_restarts)
+    values, projection, settled = _used(used, *_dense_pairs(K, weights, num_clusters))
+    partition = partition_of(key, matmul(K, projection.T), weights, num_clusters, num_restarts, used)
     return SpectralPartition(
         partition.labels, partition.centers, partition.objective, partition.converged & settled, values, projection
     )
@@ -213,6 +223,7 @@ def _spectral(
     kernel: Any,
     X: jax.Array,
     weights: jax.Array | None,
+    used: jax.Array | None,
     *,
     num_clusters: int,
     num_restarts: int,
@@ -220,13 +231,13 @@ def _spectral(
 ) -> KernelSpectral:
     X = X if weights is None else present(X, weights)
     if matrix_free:
-        values, projection, settled = _products_pairs(kernel, X, weights, num_clusters)
+        values, projection, settled = _used(used, *_products_pairs(kernel, X, weights, num_clusters))
         rows = _product(kernel, X, X, projection.T)
     else:
         K = _gram(kernel, X)
-        values, projection, settled = _dense_pairs(K, weights, num_clusters)
+        values, projection, settled = _used(used, *_dense_pairs(K, weights, num_clusters))
         rows = matmul(K, projection.T)
-    partition = partition_of(key, rows, weights, num_clusters, num_restarts)
+    partition = partition_of(key, rows, weights, num_clusters, num_restarts, used)
     return KernelSpectral(
         kernel,
         X,
@@ -263,6 +274,16 @@ def _products_pairs(
     start = start_block(X.shape[0], num_clusters, X.dtype)
     pairs = largest_modulus_eigenpairs(product, start, num_values=num_clusters, tolerance=_half(X.dtype))
     return pairs.values, (roots[:, None] * pairs.vectors).T / total, pairs.converged
+
+
+def _used(
+    used: jax.Array | None, values: jax.Array, projection: jax.Array, settled: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return the same with zeros beyond the first `used` pairs."""
+    if used is not None:
+        kept = jnp.arange(values.shape[0]) < used
+        values, projection = jnp.where(kept, values, 0), jnp.where(kept[:, None], projection, 0)
+    return values, projection, settled
 
 
 def _half(dtype: Any) -> float:

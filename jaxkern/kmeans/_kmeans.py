@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxkern import checks
-from jaxkern._types import ArrayLike, Float, PRNGKeyArray
+from jaxkern._types import ArrayLike, Float, Int, PRNGKeyArray
 from jaxkern._weights import mass
 from jaxkern.kmeans._lloyd import Blocks, lloyd, partition, row_norms
 from jaxkern.kmeans._seeding import plus_plus
@@ -29,7 +29,7 @@ class KMeansResult:
     Attributes
     ----------
     labels : (N,) int32 in [0, k), the nearest centre of each point; -1 where its weight is 0.
-    centers : (k, d), in the dtype of the points.
+    centers : (k, d), in the dtype of the points; infinite beyond `num_used`.
     objective : scalar, sum_i w_i |x_i - centers[labels_i]|^2 for the fields above.
     converged : scalar bool, whether the last iteration moved the centres by no more than the tolerance.
     iterations : scalar int32, how many Lloyd iterations the returned restart took.
@@ -53,6 +53,7 @@ def kmeans(
     tolerance: Float[ArrayLike, ""] = 1e-4,
     num_candidates: int | None = None,
     block_size: int | None = None,
+    num_used: Int[ArrayLike, ""] | None = None,
 ) -> KMeansResult:
     """Cluster points around `num_clusters` centres, to a local minimum of the sum of squared distances.
 
@@ -76,6 +77,8 @@ def kmeans(
     num_candidates : how many points are drawn for each seed, of which the best is taken, at least 1; by default
         2 + log k, rounded down (greedy k-means++). 1 is k-means++ as published, with its guarantee in expectation.
     block_size : rows whose distances to all centres are held at once; by default as many as fit a cache.
+    num_used : how many of the clusters there are, in [1, k], by default all. It may be traced, so that data sets that
+        are mapped together have numbers of their own; what is out of range then gives `converged` False.
 
     Returns
     -------
@@ -98,15 +101,23 @@ def kmeans(
     sizes, max_iterations = arguments(
         X.shape[0], X.shape[0], num_clusters, num_restarts, max_iterations, tolerance, num_candidates, block_size
     )
-    return _kmeans(key, X, weights, max_iterations, checks.scalar("tolerance", tolerance, X.dtype), sizes=sizes)
+    used = checks.traced_count("num_used", num_used, maximum=sizes.num_clusters, limit="num_clusters")
+    tolerance = checks.scalar("tolerance", tolerance, X.dtype)
+    return _kmeans(key, X, weights, max_iterations, tolerance, used, sizes=sizes)
 
 
 def partition_of(
-    key: jax.Array, rows: jax.Array, weights: jax.Array | None, num_clusters: int, num_restarts: int
+    key: jax.Array,
+    rows: jax.Array,
+    weights: jax.Array | None,
+    num_clusters: int,
+    num_restarts: int,
+    used: jax.Array | None = None,
 ) -> KMeansResult:
     """Cluster rows inside a program whose arguments are valid, with the defaults of `kmeans`."""
     sizes, max_iterations = arguments(rows.shape[0], rows.shape[0], num_clusters, num_restarts)
-    return _kmeans(key, rows, weights, max_iterations, checks.scalar("tolerance", _TOLERANCE, rows.dtype), sizes=sizes)
+    tolerance = checks.scalar("tolerance", _TOLERANCE, rows.dtype)
+    return _kmeans(key, rows, weights, max_iterations, tolerance, used, sizes=sizes)
 
 
 class Sizes(NamedTuple):
@@ -152,6 +163,7 @@ def _kmeans(
     weights: jax.Array | None,
     max_iterations: Any,
     tolerance: jax.Array,
+    used: jax.Array | None = None,
     *,
     sizes: Sizes,
     share: Share | None = None,
@@ -173,6 +185,8 @@ def _kmeans(
     centred = share.points(X - mean)
     spread = average(centred * centred).mean()
     blocks = Blocks.cut(centred, weights, sizes.block_size, share)
+    if used is not None:
+        blocks = blocks._replace(unused=lax.iota(jnp.int32, sizes.num_clusters) >= used)
 
     def restart(number: jax.Array) -> KMeansResult:
         seeds = plus_plus(jax.random.fold_in(key, number), X, weights, sizes.num_clusters, sizes.num_candidates, share)
@@ -182,6 +196,9 @@ def _kmeans(
         distances = share.points(row_norms(X - centers[labels]))
         labels = labels if weights is None else jnp.where(weights > 0, labels, -1)
         objective = share.sum((distances if weights is None else weights * distances).sum())
+        if used is not None and blocks.unused is not None:
+            centers = jnp.where(blocks.unused[:, None], jnp.inf, centers)
+            converged &= (used > 0) & (used <= sizes.num_clusters)
         return KMeansResult(labels, centers, objective, converged & jnp.isfinite(objective), iterations)
 
     def better(best: KMeansResult, number: jax.Array) -> tuple[KMeansResult, None]:

@@ -21,7 +21,8 @@ _FEW_SUMS = 4
 class Blocks(NamedTuple):
     """The points (b, B, d), zero rows at the end, and what each counts (b, B); None where all of them count once.
 
-    `sizes` (b, B) are their squared norms, which every iteration asks for.
+    `sizes` (b, B) are their squared norms, which every iteration asks for. `unused` (k,) are centres that
+    no point joins.
     """
 
     rows: jax.Array
@@ -29,6 +30,7 @@ class Blocks(NamedTuple):
     weights: jax.Array | None
     num_points: Any
     share: Share
+    unused: jax.Array | None = None
 
     @staticmethod
     def cut(X: jax.Array, weights: jax.Array | None, block_size: int, share: Share | None = None) -> Blocks:
@@ -70,6 +72,7 @@ def lloyd(
         sums, counts = blocks.share.sum(sums), blocks.share.sum(counts)
         empty = (counts == 0)[:, None]
         means = jnp.where(empty, centers, sums / jnp.where(empty, 1, counts[:, None]))
+        empty = empty if blocks.unused is None else empty & ~blocks.unused[:, None]
         full = everywhere(~empty.any())  # of a whole batch: else every member would look for its farthest points
         means = lax.cond(full, lambda: means, lambda: _reseed(blocks, centers, labels, means, empty[:, 0]))
         # Labels that repeat give the same means, but not always to the last bit: compilers fuse and reorder.
@@ -94,7 +97,7 @@ def partition(blocks: Blocks, centers: jax.Array) -> tuple[jax.Array, jax.Array,
         totals: tuple[jax.Array, jax.Array], block: tuple[jax.Array, jax.Array, jax.Array | None, jax.Array]
     ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
         rows, sizes, weights, padded = block
-        labels = jnp.where(padded, num_clusters, _nearest(centers, lengths, rows, sizes, padded))
+        labels = jnp.where(padded, num_clusters, _nearest(centers, lengths, rows, sizes, padded, blocks.unused))
         # Beyond a few clusters scattered sums are the faster ones on a CPU; elsewhere they are slow, and depend on the
         # order of threads.
         sums = lax.platform_dependent(
@@ -112,7 +115,14 @@ def partition(blocks: Blocks, centers: jax.Array) -> tuple[jax.Array, jax.Array,
     return labels.reshape(-1), sums, counts.astype(dtype)
 
 
-def _nearest(centers: jax.Array, lengths: jax.Array, rows: jax.Array, sizes: jax.Array, padded: jax.Array) -> jax.Array:
+def _nearest(
+    centers: jax.Array,
+    lengths: jax.Array,
+    rows: jax.Array,
+    sizes: jax.Array,
+    padded: jax.Array,
+    unused: jax.Array | None = None,
+) -> jax.Array:
     """Return the nearest centre of every row, (B,); the last one for rows that are NaN.
 
     By a product, unless its rounding may be more than a hundredth of the squared distance to the nearest centre:
@@ -124,14 +134,17 @@ def _nearest(centers: jax.Array, lengths: jax.Array, rows: jax.Array, sizes: jax
         numbers = lax.iota(jnp.int32, scores.shape[0])[:, None]
         return jnp.min(jnp.where(scores == least[None, :], numbers, scores.shape[0] - 1), axis=0)
 
+    def without(scores: jax.Array) -> jax.Array:
+        return scores if unused is None else jnp.where(unused[:, None], jnp.inf, scores)
+
     def direct() -> jax.Array:
-        squares = coordinate_sums(jnp.square, centers, rows, jnp.ones((), rows.dtype))
+        squares = without(coordinate_sums(jnp.square, centers, rows, jnp.ones((), rows.dtype)))
         return first(squares, jnp.min(squares, axis=0))
 
     if rows.shape[1] <= FEW:
         return direct()
     # Squared distances less the squared norm of the row.
-    scores = lengths - 2 * jnp.matmul(centers, rows.T, precision=lax.Precision.HIGHEST)
+    scores = without(lengths - 2 * jnp.matmul(centers, rows.T, precision=lax.Precision.HIGHEST))
     least = jnp.min(scores, axis=0)
     # Sums of d terms in any order have up to d roundings; (|x| + |c|)^2 is more than all that is added.
     roundings = (rows.shape[1] + _OTHERS) * float(jnp.finfo(rows.dtype).eps) / 2

@@ -155,6 +155,25 @@ def test_data_sets_of_different_sizes_in_one_call(blobs, name):
         assert same(found[:size], blobs[1][:size])
 
 
+@pytest.mark.parametrize("name", ["spectral", "k-means"])
+def test_each_data_set_has_its_own_number_of_clusters(blobs, name):
+    X = jnp.asarray(blobs[0], jnp.float32)
+    found = jax.jit(jax.vmap(lambda used: ALL[name](jax.random.key(0), KERNELS[0], X, K, num_used=used)))(
+        jnp.arange(K + 2)
+    )
+    assert list(found.converged) == [False, *[True] * K, False]
+    for used in range(1, K + 1):
+        one, alone = (
+            jax.tree.map(lambda leaf, i=used: leaf[i], found),
+            ALL[name](jax.random.key(0), KERNELS[0], X, used),
+        )
+        assert float(one.objective) == pytest.approx(float(alone.objective), rel=1e-4) and same(
+            one.labels, alone.labels
+        )
+        assert list(np.isinf(one.centers).all(axis=1)) == [j >= used for j in range(K)]
+        assert np.array_equal(one.predict(X), one.labels)
+
+
 @pytest.mark.parametrize("name", SOME)
 def test_degenerate_input_has_the_right_answer(name):
     tiny = 100 * eps(jnp.float32)
@@ -203,6 +222,8 @@ def test_of_a_matrix_that_is_not_symmetric_the_symmetric_part_counts(blobs, rng,
         (lambda key, X: kernel_kmeans(key, KERNELS[0], X, 2, weights=-np.ones(4, np.float32)), "weights"),
         (lambda key, X: kernel_spectral(key, KERNELS[0], X, 2, num_restarts=0), "num_restarts"),
         (lambda key, X: kernel_spectral(key, KERNELS[0], X, 2, matrix_free=1), "matrix_free"),
+        (lambda key, X: kernel_spectral(key, KERNELS[0], X, 2, num_used=3), "num_used"),
+        (lambda key, X: kernel_kmeans(key, KERNELS[0], X, 2, num_used=X[0, 0]), "num_used"),
         (lambda key, X: kernel_spectral(0, KERNELS[0], X, 2), "key"),
         (lambda key, X: spectral_from_gram(key, X, 2), "square"),
         (lambda key, X: spectral_from_gram(key, jnp.eye(4), 5), "num_clusters"),

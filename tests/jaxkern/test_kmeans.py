@@ -56,6 +56,18 @@ def same_partition(a, b):
     )
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e4])  # nearest centres by products, and by direct differences
+def test_of_the_clusters_only_those_used_are_there(offset, rng):
+    X = jnp.asarray(offset + rng.normal(size=(N, 12)), jnp.float32)
+    options = {"num_candidates": 2, "num_restarts": 3}
+    some = jax.vmap(lambda used: kmeans(jax.random.key(5), X, K, num_used=used, **options))(jnp.arange(1, K + 1))
+    for used in range(1, K + 1):
+        alone = kmeans(jax.random.key(5), X, used, **options)
+        assert np.array_equal(some.labels[used - 1], alone.labels)
+        np.testing.assert_allclose(some.centers[used - 1, :used], alone.centers, rtol=1e-5, atol=1e-5)
+        assert np.isinf(some.centers[used - 1, used:]).all() and int(some.iterations[used - 1]) == int(alone.iterations)
+
+
 def test_separated_clusters_are_found_from_every_seed(dtype, rng):
     X, truth = separated(rng)
     X = jnp.asarray(X, dtype)
