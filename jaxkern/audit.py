@@ -121,7 +121,7 @@ def sampled_distance_error(
     if weights is None:
         i, j = _pairs(key, X.shape[0], num_pairs)
     else:
-        X, (i, j) = present(X, weights), _weighted_pairs(key, weights, num_pairs)
+        X, (i, j, _) = present(X, weights), _weighted_pairs(key, weights, num_pairs)
     return distance_error(phi, kernel, X[i], X[j])
 
 

@@ -202,7 +202,7 @@ def non_negative(name: str, value: Any) -> Any:
     return value
 
 
-def weights(value: Any, rows_name: str, rows: Any, *, some: bool = True) -> jax.Array | None:
+def weights(value: Any, rows_name: str, rows: Any, *, some: bool = True, name: str = "weights") -> jax.Array | None:
     """Return the weights of rows, (rows,) in their dtype, or raise; None stays None.
 
     Of a NumPy array the entries are looked at as well: none may be negative, and with `some` one must be positive.
@@ -210,10 +210,10 @@ def weights(value: Any, rows_name: str, rows: Any, *, some: bool = True) -> jax.
     """
     if value is None:
         return None
-    array = vector("weights", value, size=rows.shape[0])
-    if isinstance(non_negative("weights", value), np.ndarray) and some and not value.any():
-        raise ValueError("weights must have a positive sum, got zeros alone")
-    return same_dtype("weights", array, rows_name, rows)
+    array = vector(name, value, size=rows.shape[0])
+    if isinstance(non_negative(name, value), np.ndarray) and some and not value.any():
+        raise ValueError(f"{name} must have a positive sum, got zeros alone")
+    return same_dtype(name, array, rows_name, rows)
 
 
 def fraction(name: str, value: Any) -> Any:

@@ -27,19 +27,37 @@ def pairs(key: jax.Array, num_points: Any, num_pairs: int) -> tuple[jax.Array, j
     return i, j + (j >= i).astype(jnp.int32)
 
 
-def weighted_pairs(key: jax.Array, weights: jax.Array, num_pairs: int) -> tuple[jax.Array, jax.Array]:
-    """Return independent pairs of indices (num_pairs,), with odds proportional to products of the weights.
+def weighted_pairs(key: jax.Array, weights: jax.Array, num_pairs: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return pairs of rows (num_pairs,), with odds proportional to how often they count, and whether there is one.
 
-    Of whole weights those of `pairs` for the set in which every row is repeated so often; of others, a row may also
-    meet itself.
+    Rows i and j count w_i w_j times, and w_i (w_i - 1) / 2 pairs are those of row i and its own copies. With whole
+    numbers they are those of `pairs` for the set in which every row is repeated so often; others are rounded to 2^-30
+    of their sum. What the first of a pair takes, at most 1, is cut out of the line before the second is drawn.
     """
     whole = (weights == jnp.round(weights)).all() & (weights.sum() < 2.0**31)
-    ends = jnp.cumsum(jnp.where(whole, weights, 0).astype(jnp.int32))
-    copies = (jnp.searchsorted(ends, each, side="right") for each in pairs(key, ends[-1], num_pairs))
-    keys = jax.random.split(jax.random.fold_in(key, num_pairs))
-    others = (invert(weights, jax.random.uniform(each, (num_pairs,), weights.dtype)) for each in keys)
-    i, j = (jnp.where(whole, *each) for each in zip(copies, others, strict=True))
-    return i, j
+
+    def counts(masses: jax.Array, total: jax.Array) -> jax.Array:
+        # In units of a power of two near the sum: in whatever order that is added up, the integers are the same.
+        unit = jnp.where(whole, 2.0**30, lax.reduce_precision(total, jnp.finfo(total.dtype).nexp, 0))
+        return jnp.round(masses / unit * 2.0**30).astype(jnp.int32)
+
+    def place(key: jax.Array, end: jax.Array) -> jax.Array:
+        # `randint` prefers small numbers where the end is not far below 2^32.
+        end = jnp.broadcast_to(end, (num_pairs,))
+        bits = jax.random.bits(jax.random.fold_in(key, num_pairs), end.shape, jnp.uint32)
+        scaled = lax.mulhi(bits, end.astype(jnp.uint32)).astype(jnp.int32)
+        return jnp.where(whole, jax.random.randint(key, end.shape, 0, end, jnp.int32), scaled)
+
+    own, taken = (counts(masses, weights.sum()) for masses in (weights, jnp.minimum(weights, 1)))
+    ends = jnp.cumsum(own)
+    left = ends[-1] - taken
+    most = jnp.max(jnp.where(weights > 0, left, 0))
+    odds = weights * (left.astype(weights.dtype) / most.astype(weights.dtype))
+    firsts, keys = jnp.cumsum(counts(odds, odds.sum())), jax.random.split(key)
+    i = jnp.searchsorted(firsts, place(keys[0], firsts[-1]), side="right")
+    second = place(keys[1], left[i])
+    second += jnp.where(second >= ends[i] - own[i], taken[i], 0)
+    return i, jnp.searchsorted(ends, second, side="right"), most > 0
 
 
 def invert(weights: jax.Array, uniform: jax.Array) -> jax.Array:

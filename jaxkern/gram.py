@@ -192,9 +192,12 @@ def _center(K: jax.Array, weights: jax.Array | None = None) -> jax.Array:
     if weights is None:
         rows = K - jnp.mean(K, axis=0, keepdims=True)
         return rows - jnp.mean(rows, axis=1, keepdims=True)
-    shares = weights / mass(weights)
+    # Less a row and a column first, so that what is constant is exactly zero, with any weights.
+    shares, one = weights / mass(weights), jnp.argmax(weights)
     exists = (weights > 0)[:, None] & (weights > 0)[None, :]
     K = jnp.where(exists, K, 0)
+    K = K - K[None, one]
+    K = K - K[:, one, None]
     rows = K - jnp.matmul(shares, K, precision=HIGHEST)[None, :]
     return jnp.where(exists, rows - jnp.matmul(rows, shares, precision=HIGHEST)[:, None], 0 * shares[:, None])
 

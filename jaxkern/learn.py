@@ -202,13 +202,9 @@ def _alignment(
     if weights is None:
         marks, K = marks - marks.mean(axis=0, keepdims=True), _center(K)
     else:
-        # Less a row and a column first, so that what is constant is exactly zero, with any weights.
-        marks, K = marks - marks[:1], K - K[:1]
-        K = K - K[:, :1]
-        share, roots = (weights / total)[:, None], jnp.sqrt(weights)
-        marks, K = marks - jnp.sum(share * marks, axis=0, keepdims=True), K - jnp.sum(share * K, axis=0, keepdims=True)
-        K = roots[:, None] * (K - jnp.sum(share.T * K, axis=1, keepdims=True)) * roots[None, :]
-        marks = roots[:, None] * marks
+        share, roots = (weights / total)[:, None], jnp.sqrt(weights)[:, None]
+        marks, K = marks - marks[:1], roots * _center(K, weights) * roots.T  # exactly zero of what is constant
+        marks = roots * (marks - jnp.sum(share * marks, axis=0, keepdims=True))
     both = jnp.sum(marks * jnp.matmul(K, marks, precision=lax.Precision.HIGHEST))
     inner = jnp.matmul(marks.T, marks, precision=lax.Precision.HIGHEST)
     square = jnp.sum(K * K) * jnp.sum(inner * inner)

@@ -181,13 +181,11 @@ def _axes_of_rows(f: Callable[..., Any], batch: Ragged, args: Any) -> Any:
     """Return for every output the axes, as a tuple of truth values, that are longer where data sets have more rows."""
 
     def shapes(more: int) -> Any:
-        def like(leaf: Any, extra: int) -> jax.ShapeDtypeStruct:
-            return jax.ShapeDtypeStruct(
-                (leaf.shape[1] + extra, *leaf.shape[2:]) if extra else leaf.shape[1:], leaf.dtype
-            )
+        def like(leaf: Any, *rows: int) -> jax.ShapeDtypeStruct:
+            return jax.ShapeDtypeStruct((*rows, *leaf.shape[1 + len(rows) :]), leaf.dtype)
 
-        own = jax.tree.map(lambda leaf: like(leaf, more), (batch.data[0], batch.weights[0]))
-        return jax.eval_shape(f, *own, *jax.tree.map(lambda leaf: like(leaf, 0), args))
+        own = jax.tree.map(lambda leaf: like(leaf, leaf.shape[1] + more), (batch.data[0], batch.weights[0]))
+        return jax.eval_shape(f, *own, *jax.tree.map(like, args))
 
     def changed(a: Any, b: Any) -> tuple[bool, ...]:
         return tuple(m != n for m, n in zip(a.shape, b.shape, strict=True))

@@ -106,7 +106,7 @@ def nystrom(
         checks.same_dtype("X", X, "landmarks", landmarks)
     if X is None and X_weights is not None:
         raise ValueError("X_weights are those of the rows of X, and X is None; pass weights for the landmarks")
-    X_weights = checks.weights(X_weights, "X", X)
+    X_weights = checks.weights(X_weights, "X", X, name="X_weights")
     weights = checks.weights(weights, "landmarks", landmarks)
     return _nystrom(kernel, landmarks, weights, X, X_weights, num_features=rank)
 

@@ -21,8 +21,9 @@ from jax import lax
 from jaxkern import checks
 from jaxkern._distances import FEW, centered, everywhere, product_form, safe_sqrt, squared_distances_direct
 from jaxkern._types import Array, ArrayLike, Float, PRNGKeyArray
-from jaxkern._weights import order, present
+from jaxkern._weights import present
 from jaxkern.draws import pairs
+from jaxkern.draws import weighted_pairs as _weighted_pairs
 
 Reduce = Callable[..., Any]
 Combine = Callable[[Any, Any], Any]
@@ -214,33 +215,6 @@ def _sampled(
     squares = jnp.sum(differences * differences, axis=1)
     every = _held(squares, jnp.ones((), bool), i, j)
     return _interpolate(X, *_order_statistics(every, num_pairs, rank, X.dtype)[:3], weight)
-
-
-def _weighted_pairs(key: jax.Array, weights: jax.Array, num_pairs: int) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return pairs of rows, drawn as often as they count, and whether there is one.
-
-    With whole numbers they are pairs of different places in a line of copies, those of `pairs`; else the places have a
-    fraction, too. What the first of a pair takes, at most 1, is cut out of the line before the second is drawn.
-    """
-    u = jax.random.uniform(jax.random.fold_in(key, 0), (2, num_pairs), weights.dtype)
-    rows = order(weights).astype(jnp.int32)
-    weights = lax.stop_gradient(weights[rows])
-    total, taken = jnp.sum(weights), jnp.minimum(weights, 1)
-    left = total - taken
-    most = jnp.max(jnp.where(weights > 0, left, 0))
-    whole = jnp.all(weights == jnp.round(weights)) & (total <= 1 / jnp.finfo(weights.dtype).eps)
-    u = jnp.where(whole, 0.5, u)
-
-    places: Any = jnp.clip(jnp.ceil(total), 2, 2**30).astype(jnp.int32)
-    i, j = pairs(key, places, num_pairs)
-    j -= (j > i).astype(jnp.int32)
-    i, j, places = (each.astype(weights.dtype) for each in (i, j, places))
-    firsts, ends = jnp.cumsum(weights * (left / most)), jnp.cumsum(weights)
-    last = jnp.sum(weights > 0, dtype=jnp.int32) - 1
-    row = jnp.minimum(jnp.searchsorted(firsts, (i + u[0]) * (firsts[-1] / places), side="right"), last)
-    place = (j + u[1]) * (left[row] / (places - 1))
-    place += jnp.where(place >= ends[row] - weights[row], taken[row], 0)
-    return rows[row], rows[jnp.minimum(jnp.searchsorted(ends, place, side="right"), last)], most > 0
 
 
 def _interpolate(

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxkern import checks
 from jaxkern._types import ArrayLike, DTypeLike, Float, PRNGKeyArray
@@ -228,7 +229,9 @@ def _weights(value: Any, size: int, dtype: Any) -> jax.Array | None:
     """Return probabilities as a vector of the given size and dtype, or None."""
     if value is None:
         return None
-    return checks.weights(_numbers("weights", value, dtype), "weights", jnp.zeros(size, dtype))
+    numbers = _numbers("weights", value, dtype)
+    given = value.astype(dtype) if isinstance(value, np.ndarray) else numbers
+    return checks.weights(given, "weights", jnp.zeros(size, dtype))
 
 
 @partial(jax.jit, static_argnames=("num_points",))

@@ -10,6 +10,8 @@ import functools
 import importlib
 import inspect
 import itertools
+import pathlib
+import re
 import traceback
 
 import jax
@@ -18,9 +20,11 @@ import numpy as np
 import pytest
 from jax import export
 from public import CALLS, ENTRIES, GROUPS, LONG, MODULES, NO_GRADIENT, ON_THE_HOST, TABLE, joined
+from support.cases import Example
 from support.jaxprs import doubles, imprecise
+from support.numerics import Identity
 
-from jaxkern import scale
+from jaxkern import features, landmarks, scale
 
 OPERATORS = {"__call__", "__add__", "__sub__", "__neg__", "__mul__", "__rmul__"}
 OF_STREAMS = {"init", "update", "merge", "finalize"}
@@ -42,6 +46,8 @@ LIMITS = {"float32": (1e3, 1e7, 1e15), "float64": (1e3, 1e7, 1e100)}
 """In place of infinity: at one of them a result that has a limit, such as K = 0, has reached it."""
 OF_EQUAL_POINTS = ("audit.", "clustering.")
 """What jumps where the lengthscale is infinite and K = 1: no pair of points is apart, and any partition is right."""
+ELSEWHERE = {"frequent_directions.update", "problems.gaussian_mixture", "problems.nested_spheres", "scale.kmeans"}
+"""Functions of weights named as `fd.update`; of weights of clusters, not of rows; tested in scale/test_devices.py."""
 CALLED = set()
 """The code that ran while programs were traced."""
 
@@ -217,6 +223,49 @@ def test_old_keys_are_refused_by_name():
     takes_one = {name: code for name, code in codes().items() if "key" in code.co_varnames[: code.co_argcount]}
     left = {name for name, code in takes_one.items() if code not in refused}
     assert left == {"scale.kmeans"}  # just above
+
+
+def weighted():
+    """Return the public functions that take weights, and by which name."""
+    words = ((name, code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]) for name, code in codes().items())
+    return sorted((name, word) for name, own in words for word in own if word.endswith("weights"))
+
+
+def test_every_function_of_weights_is_compared_on_sets_that_are_filled_up():
+    files = ("test_weights.py", "features/test_weights.py", "kernels/test_lengthscales.py")
+    text = "".join((pathlib.Path(__file__).parent / name).read_text() for name in files)
+    named = r'\b{0}\.{1}\b|from jaxkern\.{0} import .*\b{1}\b|SCORES = .*"{1}"'
+    assert {name for name, _ in weighted() if not re.search(named.format(*name.split(".")), text)} == ELSEWHERE
+
+
+def weighing(name, monkeypatch):
+    """Return a public function with the arguments of its first call in the table; of a stream, after `init`."""
+    if name.count(".") == 2:
+        pca = features.streaming_pca(Identity(jnp.eye(3)), sketch_size=2)
+        stream, args = (pca, ()) if "pca" in name else (landmarks.reservoir(num_landmarks=2), (jax.random.key(0), 3))
+        return functools.partial(stream[1], stream[0](*args), np.ones((12, 3), np.float32))
+    module, word = name.split(".")
+    module, seen = importlib.import_module(f"jaxkern.{module}"), []
+    function = getattr(module, word)
+    monkeypatch.setattr(module, word, lambda *args, **named: seen.append((args, named)) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        TABLE[name].make(Example("", kernel_name=TABLE[name].kernels[0]))
+    args = inspect.signature(function).bind(*seen[0][0], **seen[0][1]).arguments
+    return lambda **weights: function(**(args | weights))
+
+
+@pytest.mark.parametrize(("name", "word"), weighted())
+def test_numpy_weights_that_are_none_are_refused_by_name(name, word, monkeypatch):
+    function, sizes = weighing(name, monkeypatch), rf"^{word} must have shape \((\d+),\), got \(97,\)"
+    with jax.debug_key_reuse(False), pytest.raises(ValueError, match=sizes) as caught:
+        function(**{word: np.ones(97, np.float32)})
+    ones = np.ones(int(re.match(sizes, str(caught.value))[1]), np.float32)
+    unfit = [np.append(ones[1:], np.float32(entry)) for entry in (-1, np.nan, np.inf)]
+    unfit += [] if name.endswith("update") else [0 * ones]  # a batch may have no rows
+    unfit += [] if name.startswith("problems.") else [ones.astype(int)]  # odds of clusters are converted
+    for array in unfit:
+        with jax.debug_key_reuse(False), pytest.raises(ValueError, match=rf"^{word} must (?!have shape)"):
+            function(**{word: array})
 
 
 def word_of(path):

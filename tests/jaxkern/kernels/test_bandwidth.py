@@ -10,6 +10,7 @@ from scipy.spatial.distance import pdist
 from support.jaxprs import largest_intermediate
 from support.numerics import eps
 
+from jaxkern.draws import weighted_pairs
 from jaxkern.kernels import _bandwidth as module
 from jaxkern.kernels import quantile_lengthscale, sampled_quantile_lengthscale
 
@@ -95,6 +96,18 @@ def test_sampled_pairs_are_different_rows_and_all_of_them(rng):
     assert draw(jax.random.key(1), jnp.array([0.0, 0.5, 1.0])).tolist() == [1.0, 9.0, 10.0]
     over_keys = jax.vmap(lambda key: sampled_quantile_lengthscale(key, X, 0.5, num_pairs=1))
     assert set(over_keys(jax.random.split(jax.random.key(2), 50)).tolist()) == {1.0, 9.0, 10.0}
+
+
+def test_pairs_of_a_million_rows_with_fractions_are_those_of_the_rows_alone(dtype, rng):
+    """z-scores of 10 groups of rows, each drawn first or second: above 6 with a probability below 1e-7."""
+    weights, size = np.asarray(rng.uniform(0.1, 1, 1_000_000), dtype), 200_000
+    where = np.sort(rng.permutation(1_000_500)[:1_000_000])
+    drawn = weighted_pairs(jax.random.key(0), jnp.asarray(weights), size)
+    filled = weighted_pairs(jax.random.key(0), jnp.zeros(1_000_500, dtype).at[where].set(weights), size)
+    p = np.float64(weights).reshape(10, -1).sum(axis=1) / np.sum(weights, dtype=np.float64)
+    for rows, others in zip(drawn[:2], filled[:2], strict=True):
+        assert np.array_equal(where[rows], others)
+        assert (np.abs(np.bincount(rows // 100_000) / size - p) <= 6 * np.sqrt(p / size)).all()
 
 
 @pytest.mark.parametrize(
