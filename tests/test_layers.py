@@ -14,7 +14,7 @@ import proofs_check
 ROOT = pathlib.Path(jaxkern.__file__).parent.parent
 LAYERS = {
     "jaxkern": (
-        *("_types", "checks", "_weights", "pytrees", "ragged", "_blocks", "draws", "linalg", "_distances", "bounds"),
+        *("_types", "checks", "_weights", "pytrees", "ragged", "_blocks", "draws", "_distances", "linalg", "bounds"),
         *("kernels", "gram"),
         *("measures", "problems", "rkhs", "metrics", "kmeans", "frequent_directions", "landmarks", "features"),
         *("clustering", "learn", "audit", "scale", "plan", "io", "sklearn"),
