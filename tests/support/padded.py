@@ -22,7 +22,7 @@ def _of(array, where):
 
 
 def padded(data, pattern="end", junk=np.nan, extra=5):
-    """Return arrays with `extra` more rows, of square ones columns, of junk (integers: -7), and the weights of the rows.
+    """Return arrays with `extra` more rows, of square ones columns, of junk (integers: -7), and weights of the rows.
 
     These are ones and zeros, (n + extra,), in the dtype of the last floating array.
     """
