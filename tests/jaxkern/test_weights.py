@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from support.numerics import eps
-from support.padded import KINDS, all_padded, check_slopes, padded, rows, stacked
+from support.padded import KINDS, all_padded, axes, check_slopes, padded, rows, stacked
 
 from jaxkern import audit, clustering, landmarks, learn, metrics
 from jaxkern.features import paired_fourier
@@ -164,11 +164,7 @@ def test_of_few_rows_and_with_what_are_no_weights(name, data, dtype):
 
 
 def few_of(data, chosen):
-    """Return a data set of the chosen rows, of matrices of the same columns too."""
-    return {
-        part: array[np.ix_(chosen, chosen)] if array.ndim == 2 and array.shape[1] == N else array[chosen]
-        for part, array in data.items()
-    }
+    return jax.tree.map(lambda array: array[axes(array, chosen)], data)
 
 
 def fine(name, found):

@@ -13,12 +13,9 @@ def rows(num_rows, pattern, extra=5):
     return np.sort(np.random.default_rng(num_rows).permutation(num_rows + extra)[:num_rows])
 
 
-def _square(array):
-    return array.shape[1:] == array.shape[:1]
-
-
-def _of(array, where):
-    return np.ix_(where, where) if _square(array) else where
+def axes(array, where):
+    """Return the index of some rows, of those of a square matrix with the same columns."""
+    return np.ix_(*(where if size == len(array) else range(size) for size in array.shape))
 
 
 def padded(data, pattern="end", junk=np.nan, extra=5):
@@ -27,34 +24,31 @@ def padded(data, pattern="end", junk=np.nan, extra=5):
     These are ones and zeros, (n + extra,), in the dtype of the last floating array.
     """
     arrays = jax.tree.leaves(data)
-    size = len(arrays[0])
-    where = rows(size, pattern, extra)
+    where = rows(len(arrays[0]), pattern, extra)
 
     def fill(array):
-        more = (size + extra,)
-        shape = more * 2 if _square(array) else more + array.shape[1:]
+        shape = [size + extra if size == len(array) else size for size in array.shape]
         whole = np.full(shape, -7 if array.dtype.kind in "iu" else junk, array.dtype)
-        whole[_of(array, where)] = array
+        whole[axes(array, where)] = array
         return whole
 
-    weights = np.zeros(size + extra, [array.dtype for array in arrays if array.dtype.kind == "f"][-1])
-    weights[where] = 1
-    return jax.tree.map(fill, data), weights
+    dtype = [array.dtype for array in arrays if array.dtype.kind == "f"][-1]
+    return jax.tree.map(fill, data), np.isin(np.arange(len(where) + extra), where).astype(dtype)
 
 
 def stacked(*sets):
     return jax.tree.map(lambda *parts: np.stack(parts), *sets)
 
 
-def all_padded(data, extra=5):
+def all_padded(data):
     """Return data and weights of all `KINDS` of filling up, stacked."""
-    return stacked(*(padded(data, *kind, extra) for kind in KINDS))
+    return stacked(*(padded(data, *kind) for kind in KINDS))
 
 
 def check_slopes(slopes, alone, atol):
     """Check gradients in the sets of `all_padded`: those in the set alone, and zero in what fills up."""
-    for (pattern, _), slope in zip(KINDS, np.array(slopes), strict=False):
-        own = _of(alone, rows(len(alone), pattern, len(slope) - len(alone)))
+    for (pattern, _), slope in zip(KINDS, np.array(slopes), strict=True):
+        own = axes(alone, rows(len(alone), pattern))
         np.testing.assert_allclose(slope[own], alone, rtol=0, atol=atol)
         slope[own] = 0
         assert not slope.any()
