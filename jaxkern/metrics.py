@@ -195,9 +195,7 @@ def spectral_error(
     Parameters
     ----------
     K, Khat : (n, n), the same floating dtype.
-    weights : (n,) non-negative weights of the rows and columns, in the dtype of K, of any positive sum; a row of weight
-        0 does not exist, whatever it holds. By default all are 1. NumPy weights that are negative, not finite or all
-        zero raise ValueError; with others that are, the result is NaN.
+    weights : (n,) weights of the rows and columns, in the dtype of K; else as in `rand_index`.
 
     Notes
     -----

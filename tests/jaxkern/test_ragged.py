@@ -59,11 +59,10 @@ def test_random_functions_with_a_kernel_of_its_own_for_each():
     found = ragged.map(both, ragged.pack(sets, classes=(12, 40)), keys, kernels.Gaussian(lengths), block_size=2)
     alone = jax.jit(lambda X, key, length: both(X, None, key, kernels.Gaussian(length)))
     for X, key, length, (K, labels, trace) in zip(sets, keys, lengths, found, strict=True):
-        expected = alone(X, key, length)
-        np.testing.assert_allclose(K, expected[0], atol=1e-6)
-        np.testing.assert_allclose(trace, expected[2], rtol=1e-5)
-        if len(X) > 1:
-            np.testing.assert_array_equal(labels, expected[1])
+        exact, own, whole = alone(X, key, length)
+        np.testing.assert_allclose(K, exact, atol=1e-6)
+        np.testing.assert_allclose(trace, whole, rtol=1e-5)
+        assert len(X) == 1 or (labels == own).all()
 
 
 def test_data_may_be_trees_and_come_from_a_table_or_one_by_one():
