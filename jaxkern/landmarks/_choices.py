@@ -68,7 +68,7 @@ def _uniform(key: jax.Array, X: jax.Array, weights: jax.Array | None, *, num_lan
     return _rows(X, _uniform_indices(key, count, num_landmarks, weights), jnp.zeros(()), count)
 
 
-def _set_alone(X: jax.Array, weights: jax.Array | None) -> tuple[jax.Array, jax.Array | None, Any]:
+def _set_alone(X: jax.Array, weights: Any) -> tuple[jax.Array, jax.Array | None, Any]:
     """Return points and weights with the rows that exist first, and how many these are: draws go by the position."""
     if weights is None:
         return X, None, X.shape[0]
