@@ -78,8 +78,7 @@ def distance_error(
     """
     if weights is not None:
         X, Y = checks.matrix("X", X), checks.matrix("Y", Y)
-        own: Any = checks.weights(weights, "X", X)
-        checks.weights(weights, "Y", Y)
+        own: Any = checks.weights(checks.weights(weights, "X", X), "Y", Y)
         X, Y, weights = present(X, own), present(Y, own), own
     distances = kernel_distance(kernel, X, Y)
     return _distance_error(phi, distances, jnp.asarray(X), jnp.asarray(Y), weights)
@@ -105,10 +104,8 @@ def sampled_distance_error(
     phi, kernel : as in `distance_error`.
     X : (N, dim) points, N >= 2.
     num_pairs : at least 1.
-    weights : (N,) non-negative weights of the rows in the dtype of X, of any positive sum; a row of weight 0 does not
-        exist, whatever it holds. By default all are 1. The odds of a pair are the product of its weights; where all
-        are whole, pairs are drawn as from the set in which rows are repeated. What are no weights as in
-        `distance_error`.
+    weights : (N,) weights of the rows, as in `distance_error`. The odds of a pair are the product of its weights; where
+        all are whole, pairs are drawn as from the set in which rows are repeated.
 
     Notes
     -----
@@ -133,14 +130,14 @@ def _distance_error(
     mapped = safe_sqrt(jnp.sum(difference * difference, axis=1))
     apart = distances != 0  # also where it is not a number
     errors = jnp.where(apart, jnp.abs(mapped / jnp.where(apart, distances, 1) - 1), 0)
-    if weights is not None:
+    if weights is None:
+        counted = jnp.sum(apart, dtype=jnp.int32)
+        mean = jnp.sum(errors) / jnp.maximum(counted, 1).astype(errors.dtype)
+    else:
         errors = jnp.where(weights > 0, errors, 0) + 0 * mass(weights)
         counted = jnp.sum(jnp.where(apart, weights, 0))
         mean = jnp.sum(weights * errors) / jnp.where(counted == 0, 1, counted)
-        return DistanceError(jnp.max(errors), mean, counted.astype(jnp.int32), jnp.isfinite(errors).all())
-    counted = jnp.sum(apart, dtype=jnp.int32)
-    mean = jnp.sum(errors) / jnp.maximum(counted, 1).astype(errors.dtype)
-    return DistanceError(jnp.max(errors), mean, counted, jnp.isfinite(errors).all())
+    return DistanceError(jnp.max(errors), mean, counted.astype(jnp.int32), jnp.isfinite(errors).all())
 
 
 @pytree
@@ -189,9 +186,7 @@ def spectral_error(
     num_probes : r, at least 1, at most n.
     probability : 1 - delta, in (0, 1).
     block_size : as in `gram_matmul`.
-    weights : (n,) non-negative weights in the dtype of X, of any positive sum; a row of weight 0 does not exist,
-        whatever it holds. By default all are 1. NumPy weights that are negative, not finite or all zero raise
-        ValueError; with others that are, both bounds are NaN.
+    weights : (n,) weights of the rows, as in `distance_error`; of what are no weights both bounds are NaN.
 
     Returns
     -------

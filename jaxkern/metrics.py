@@ -195,9 +195,7 @@ def spectral_error(
     Parameters
     ----------
     K, Khat : (n, n), the same floating dtype.
-    weights : (n,) non-negative weights of the rows and columns, in the dtype of K, of any positive sum; a row of weight
-        0 does not exist, whatever it holds. By default all are 1. NumPy weights that are negative, not finite or all
-        zero raise ValueError; with others that are, the result is NaN.
+    weights : (n,) weights of the rows and columns, in the dtype of K; else as in `rand_index`.
 
     Notes
     -----
@@ -209,7 +207,7 @@ def spectral_error(
     >>> float(spectral_error(jnp.eye(4), jnp.zeros((4, 4))))
     0.25
     """
-    return _spectral_error(*_two_grams(K, Khat, weights))
+    return _error(*_two_grams(K, Khat, weights), spectral=True)
 
 
 def frobenius_error(
@@ -225,7 +223,7 @@ def frobenius_error(
     -----
     O(n^2) time and memory.
     """
-    return _frobenius_error(*_two_grams(K, Khat, weights))
+    return _error(*_two_grams(K, Khat, weights), spectral=False)
 
 
 def _two_labelings(labels_true: Any, labels_pred: Any, weights: Any) -> tuple[jax.Array, jax.Array, jax.Array | None]:
@@ -368,23 +366,14 @@ def _misclassification_rate(
     return mismatches.astype(_default_float()) / first.shape[0]
 
 
-@jax.jit
-def _spectral_error(K: jax.Array, Khat: jax.Array, weights: jax.Array | None) -> jax.Array:
-    difference, size = _difference(K, Khat, weights)
-    # Singular values alone: for small matrices twice as fast as all eigenvalues, as fast for large ones.
-    return jnp.linalg.norm(difference, 2) / size
-
-
-@jax.jit
-def _frobenius_error(K: jax.Array, Khat: jax.Array, weights: jax.Array | None) -> jax.Array:
-    difference, size = _difference(K, Khat, weights)
-    return jnp.linalg.norm(difference) / size**2
-
-
-def _difference(K: jax.Array, Khat: jax.Array, weights: jax.Array | None) -> tuple[jax.Array, Any]:
-    """Return D (K - Khat) D, D = diag(sqrt(w)), and the sum of the weights."""
+@partial(jax.jit, static_argnames="spectral")
+def _error(K: jax.Array, Khat: jax.Array, weights: jax.Array | None, *, spectral: bool) -> jax.Array:
+    """Return the norm of D (K - Khat) D, D = diag(sqrt(w)), over the sum of the weights or its square."""
     if weights is None:
-        return K - Khat, K.shape[0]
-    roots, exists = jnp.sqrt(weights), (weights > 0)[:, None] & (weights > 0)[None, :]
-    K, Khat = jnp.where(exists, K, 0), jnp.where(exists, Khat, 0)
-    return roots[:, None] * (K - Khat) * roots[None, :], mass(weights)
+        size: Any = K.shape[0]
+        difference = K - Khat
+    else:
+        size, roots, exists = mass(weights), jnp.sqrt(weights), (weights > 0)[:, None] & (weights > 0)[None, :]
+        difference = roots[:, None] * (jnp.where(exists, K, 0) - jnp.where(exists, Khat, 0)) * roots[None, :]
+    # Singular values alone: for small matrices twice as fast as all eigenvalues, as fast for large ones.
+    return jnp.linalg.norm(difference, 2) / size if spectral else jnp.linalg.norm(difference) / size**2

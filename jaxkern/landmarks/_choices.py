@@ -52,11 +52,14 @@ def uniform(
     >>> uniform(jax.random.key(1), X, num_landmarks=5).shape
     (5, 3)
     """
-    key = checks.key(key)
-    X = checks.matrix("X", X)
-    weights = checks.weights(weights, "X", X)
-    num_landmarks = checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
+    key, X, weights, num_landmarks = _checked(key, X, weights, num_landmarks)
     return _uniform(key, X, weights, num_landmarks=num_landmarks)
+
+
+def _checked(key: Any, X: Any, weights: Any, num_landmarks: int) -> tuple[jax.Array, jax.Array, Any, int]:
+    key, X = checks.key(key), checks.matrix("X", X)
+    count = checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
+    return key, X, checks.weights(weights, "X", X), count
 
 
 @partial(jax.jit, static_argnames="num_landmarks")
@@ -65,7 +68,7 @@ def _uniform(key: jax.Array, X: jax.Array, weights: jax.Array | None, *, num_lan
     return _rows(X, _uniform_indices(key, count, num_landmarks, weights), jnp.zeros(()), count)
 
 
-def _set_alone(X: jax.Array, weights: jax.Array | None) -> tuple[jax.Array, jax.Array | None, Any]:
+def _set_alone(X: jax.Array, weights: Any) -> tuple[jax.Array, jax.Array | None, Any]:
     """Return points and weights with the rows that exist first, and how many these are: draws go by the position."""
     if weights is None:
         return X, None, X.shape[0]
@@ -122,10 +125,7 @@ def kmeans_plus_plus(
     -----
     Time O(N d n num_candidates), memory O(N d). Source: Arthur and Vassilvitskii (2007).
     """
-    key = checks.key(key)
-    X = checks.matrix("X", X)
-    weights = checks.weights(weights, "X", X)
-    num_landmarks = checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
+    key, X, weights, num_landmarks = _checked(key, X, weights, num_landmarks)
     if num_candidates is None:
         num_candidates = 2 + int(math.log(num_landmarks))
     num_candidates = checks.count("num_candidates", num_candidates)
@@ -141,10 +141,7 @@ def _kmeans_plus_plus(
 
 
 def _rows(X: jax.Array, chosen: jax.Array, numbers: jax.Array, count: Any) -> jax.Array:
-    """Return the chosen rows; NaN where the numbers that chose them are not finite: any rows look like a choice.
-
-    And NaN after the first `count`, all that exist.
-    """
+    """Return the chosen rows; NaN where the numbers that chose them are not finite, and after the first `count`."""
     fine = jnp.isfinite(numbers).all() & (lax.iota(jnp.int32, len(chosen)) < count)
     return jnp.where(fine[:, None], X[chosen], jnp.nan)
 
@@ -178,11 +175,9 @@ def pivoted_cholesky(
     -----
     N n kernel evaluations, O(N n^2) time and O(N n) memory. Source: Chen, Epperly, Tropp and Webber (2025).
     """
-    key = checks.key(key)
     kernel = psd_kernel(kernel)
-    X = checks.matrix("X", X)
-    X, weights, count = _set_alone(X, checks.weights(weights, "X", X))
-    num_landmarks = checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
+    key, X, weights, num_landmarks = _checked(key, X, weights, num_landmarks)
+    X, weights, count = _set_alone(X, weights)
     pivots, factor = _pivots(key, kernel, X, weights, num_landmarks=num_landmarks)
     return _rows(X, pivots, factor, count)
 
@@ -198,17 +193,14 @@ def _pivots(
     def weighed(odds: jax.Array) -> jax.Array:
         return odds if weights is None else odds * weights
 
-    def choose(
-        state: tuple[jax.Array, jax.Array, jax.Array], step: jax.Array
-    ) -> tuple[tuple[jax.Array, jax.Array, jax.Array], jax.Array]:
+    def choose(state: Any, step: jax.Array) -> tuple[Any, jax.Array]:
         factor, residual, free = state
         odds = weighed(jnp.where(free & (residual > nothing), residual, 0))
         exhausted = ~(odds > 0).any()
         scores = jnp.log(jnp.where(exhausted, weighed(free.astype(X.dtype)), odds))
         # The largest of independent Gumbel variables shifted by log weights is an exact draw, without a cumulative sum.
-        pivot = lax.argmax(
-            scores + jax.random.gumbel(jax.random.fold_in(key, step), scores.shape, X.dtype), 0, jnp.int32
-        )
+        noise = jax.random.gumbel(jax.random.fold_in(key, step), scores.shape, X.dtype)
+        pivot = lax.argmax(scores + noise, 0, jnp.int32)
         column = _gram(kernel, X, X[pivot][None, :])[:, 0]
         column = column - jnp.matmul(factor, factor[pivot], precision=HIGHEST)
         # 0, or NaN where a value on the diagonal is: then nothing seems to be left, at any pivot.
@@ -258,15 +250,10 @@ def leverage(
     -----
     O(N p d + N p^2) time and O(N p) memory for p pilots. Source: Alaoui and Mahoney (2015), Musco and Musco (2017).
     """
-    key = checks.key(key)
     kernel = psd_kernel(kernel)
-    X = checks.matrix("X", X)
-    weights = checks.weights(weights, "X", X)
-    size = X.shape[0]
-    num_landmarks = checks.count("num_landmarks", num_landmarks, maximum=size, limit="the number of points")
-    if num_pilots is None:
-        num_pilots = min(size, 4 * num_landmarks)
-    num_pilots = checks.count("num_pilots", num_pilots, maximum=size, limit="the number of points")
+    key, X, weights, num_landmarks = _checked(key, X, weights, num_landmarks)
+    num_pilots = min(X.shape[0], 4 * num_landmarks) if num_pilots is None else num_pilots
+    num_pilots = checks.count("num_pilots", num_pilots, maximum=X.shape[0], limit="the number of points")
     if regularization is not None:
         regularization = checks.scalar("regularization", checks.positive("regularization", regularization), X.dtype)
     return _leverage(key, kernel, X, weights, regularization, num_landmarks=num_landmarks, num_pilots=num_pilots)
@@ -308,10 +295,7 @@ def _scores(
     regularization: jax.Array,
     roots: jax.Array | None = None,
 ) -> jax.Array:
-    """Return upper bounds of the ridge leverage scores, (N,), which are exact where every row is a pilot.
-
-    `roots` are those of the weights of the pilots.
-    """
+    """Return upper bounds of the ridge leverage scores, exact where every row is a pilot; roots of pilots' weights."""
     K, cross = _gram(kernel, pilots), _gram(kernel, pilots, X)
     count: Any = pilots.shape[0]
     if roots is not None:

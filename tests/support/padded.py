@@ -1,9 +1,9 @@
 """Data sets filled up with rows of weight zero, whatever these hold."""
 
+import jax
 import numpy as np
 
-PATTERNS = ("end", "between")
-JUNK = (np.nan, np.inf, 1e30)
+KINDS = [(pattern, junk) for pattern in ("end", "between") for junk in (np.nan, np.inf, 1e30)]
 
 
 def rows(num_rows, pattern, extra=5):
@@ -13,15 +13,42 @@ def rows(num_rows, pattern, extra=5):
     return np.sort(np.random.default_rng(num_rows).permutation(num_rows + extra)[:num_rows])
 
 
-def padded(*arrays, pattern="end", extra=5, junk=np.nan):
-    """Return arrays with `extra` more rows of junk (integers: -7), and the weights (n + extra,), ones and zeros."""
+def axes(array, where):
+    """Return the index of some rows, of those of a square matrix with the same columns."""
+    return np.ix_(*(where if size == len(array) else range(size) for size in array.shape))
+
+
+def padded(data, pattern="end", junk=np.nan, extra=5):
+    """Return arrays with `extra` more rows, of square ones columns, of junk (integers: -7), and weights of the rows.
+
+    These are ones and zeros, (n + extra,), in the dtype of the last floating array.
+    """
+    arrays = jax.tree.leaves(data)
     where = rows(len(arrays[0]), pattern, extra)
-    filled = []
-    for array in map(np.asarray, arrays):
-        whole = np.full((len(array) + extra, *array.shape[1:]), -7 if array.dtype.kind in "iu" else junk, array.dtype)
-        whole[where] = array
-        filled.append(whole)
-    floats = [array.dtype for array in map(np.asarray, arrays) if array.dtype.kind == "f"]
-    weights = np.zeros(len(arrays[0]) + extra, floats[0] if floats else np.float32)
-    weights[where] = 1
-    return *filled, weights
+
+    def fill(array):
+        shape = [size + extra if size == len(array) else size for size in array.shape]
+        whole = np.full(shape, -7 if array.dtype.kind in "iu" else junk, array.dtype)
+        whole[axes(array, where)] = array
+        return whole
+
+    dtype = [array.dtype for array in arrays if array.dtype.kind == "f"][-1]
+    return jax.tree.map(fill, data), np.isin(np.arange(len(where) + extra), where).astype(dtype)
+
+
+def stacked(*sets):
+    return jax.tree.map(lambda *parts: np.stack(parts), *sets)
+
+
+def all_padded(data):
+    """Return data and weights of all `KINDS` of filling up, stacked."""
+    return stacked(*(padded(data, *kind) for kind in KINDS))
+
+
+def check_slopes(slopes, alone, atol):
+    """Check gradients in the sets of `all_padded`: those in the set alone, and zero in what fills up."""
+    for (pattern, _), slope in zip(KINDS, np.array(slopes), strict=True):
+        own = axes(alone, rows(len(alone), pattern))
+        np.testing.assert_allclose(slope[own], alone, rtol=0, atol=atol)
+        slope[own] = 0
+        assert not slope.any()

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from support.numerics import Identity, eps
-from support.padded import JUNK, PATTERNS, padded, rows
+from support.padded import all_padded, check_slopes, padded
 
 from jaxkern import features, rkhs
 from jaxkern import frequent_directions as fd
@@ -105,52 +105,59 @@ def with_gradient(function, X, w):
 
 @pytest.mark.parametrize("function", [sampling, covariance, drawn, nystrom, pca, streams])
 def test_a_padded_set_gives_what_the_set_alone_gives(function, dtype, rng):
-    """Whatever stands in rows of weight zero, at the end or between, under jit, vmap and grad, with the same keys."""
+    """Whatever stands in rows of weight zero, at the end or between, under jit, vmap and grad, with the same keys.
+
+    Then negative weights, and a weight of two against the row twice, where nothing is random or sketched.
+    """
     X, sloped = points(rng, dtype), function is not streams and dtype == np.float64
-    both = (lambda X, w: with_gradient(function, X, w)) if sloped else lambda X, w: (0 * X, function(X, w))
-    slope, alone = jax.jit(lambda X: both(X, None))(X)
-    cases = [(pattern, junk) for pattern in PATTERNS for junk in JUNK]
-    filled, weights = map(np.stack, zip(*[padded(X, pattern=p, junk=j) for p, j in cases], strict=True))
-    filled, weights = np.concatenate([filled, filled[:1]]), np.concatenate([weights, -weights[:1]])
-    slopes, found = jax.jit(jax.vmap(both))(filled, weights)
-    for (pattern, _), one in zip(cases, slopes, strict=False):
-        where = rows(SIZE, pattern)
-        np.testing.assert_allclose(one[where], slope, rtol=0, atol=1e3 * eps(dtype) * np.abs(slope).max())
-        assert not sloped or (np.delete(one, where, axis=0) == 0).all()
+    both = (lambda X, w: with_gradient(function, X, w)) if sloped else lambda X, w: (jnp.zeros(()), function(X, w))
+    slope, alone = jax.device_get(jax.jit(lambda X: both(X, None))(X))
+    (filled, weights), (twice, ones) = all_padded(X), padded(np.concatenate([X, X[:4]]), extra=1)
+    more = -weights[0], weights[0] * np.where(np.arange(SIZE + 5) < 4, 2, 1).astype(dtype), ones
+    filled, weights = np.stack([*filled, filled[0], filled[0], twice]), np.stack([*weights, *more])
+    slopes, found = jax.device_get(jax.jit(jax.vmap(both))(filled, weights))
+    if sloped:
+        check_slopes(slopes[:6], slope, 1e3 * eps(dtype) * np.abs(slope).max())
     for many, exact in zip(found, alone, strict=True):
-        np.testing.assert_allclose(many[:-1], [exact] * 6, rtol=0, atol=200 * eps(dtype) * np.abs(exact).max())
-        assert many.dtype != dtype or jnp.isnan(many[-1]).all()  # of negative weights
-
-
-@pytest.mark.parametrize("function", [sampling, covariance, nystrom, pca])
-def test_a_weight_of_two_is_the_row_twice(function, dtype, rng):
-    X, counts = points(rng, dtype), np.where(np.arange(SIZE) < 4, 2, 1).astype(dtype)
-    twice = jax.jit(lambda X: function(X, None))(np.concatenate([X, X[:4]]))
-    for one, exact in zip(jax.jit(function)(X, counts), twice, strict=True):
-        np.testing.assert_allclose(one, exact, rtol=0, atol=1e3 * eps(dtype) * np.abs(exact).max())
+        np.testing.assert_allclose(many[:6], [exact] * 6, rtol=0, atol=200 * eps(dtype) * np.abs(exact).max())
+        assert many.dtype != dtype or np.isnan(many[6]).all()
+        if function not in (drawn, streams):
+            np.testing.assert_allclose(many[7], many[8], rtol=0, atol=1e3 * eps(dtype) * np.abs(many[8]).max())
 
 
 def test_the_number_of_rows_that_exist_decides_what_is_rounding():
     """Points on the axes, whose least eigenvalue is above the cut-off of 4 rows and below that of 104."""
     axes = np.eye(4, 104, dtype=np.float32)
     X, weights = padded(np.sqrt(np.float32([[1], [1], [1], [5 * eps("float32")]])) * axes, extra=100)
-    assert int(features.nystrom(Linear(), X, weights=weights).rank) == 4
-    assert int(features.kernel_pca(Linear(), X, num_components=9, centered=False, weights=weights).rank) == 4
-    raw = features.random_feature_pca(lambda X: X, X, num_components=9, centered=False, weights=weights)
-    Sigma = rkhs.Covariance(Linear(), X, weights)
-    assert int(raw.rank) == int((Sigma.eigenvalues() > 0).sum()) == 4
     root = rkhs.Function(Linear(), axes[3:], np.ones(1, np.float32))
-    assert float(Sigma.inner(root, root, power=1.5)) > 0
+
+    @jax.jit
+    def found(X, weights):
+        Sigma = rkhs.Covariance(Linear(), X, weights)
+        pca = features.kernel_pca(Linear(), X, num_components=9, centered=False, weights=weights)
+        raw = features.random_feature_pca(lambda X: X, X, num_components=9, centered=False, weights=weights)
+        ranks = features.nystrom(Linear(), X, weights=weights).rank, pca.rank, raw.rank, (Sigma.eigenvalues() > 0).sum()
+        return *ranks, Sigma.inner(root, root, power=1.5) > 0
+
+    assert [*map(int, found(X, weights))] == [4, 4, 4, 4, 1]
 
 
 def test_a_set_of_one_row_and_the_eigensolver_on_the_host(x64, rng):
     """One point: its section is the span, the mean and the one direction. Many: ARPACK on the padded matrix."""
     X, x = probe(np.ones(1))[0], np.float64([[0.3, -0.2]])
     filled, weights = padded(x)
-    k, phi = gram(KERNEL, X, x)[:, 0], features.kernel_pca(KERNEL, filled, num_components=2, weights=weights)
-    np.testing.assert_allclose(products(features.nystrom(KERNEL, filled, weights=weights), X), jnp.outer(k, k))
-    np.testing.assert_allclose(phi.reconstruction_residual(X), 2 - 2 * k)
-    assert int(phi.rank) == 0 and (phi(X) == 0).all() and float(phi.mean_square) == 1
+    k = np.asarray(gram(KERNEL, X, x))[:, 0]
+
+    @jax.jit
+    def one(filled, weights):
+        phi = features.kernel_pca(KERNEL, filled, num_components=2, weights=weights)
+        nystrom = features.nystrom(KERNEL, filled, weights=weights)
+        return products(nystrom, X), phi.reconstruction_residual(X), phi.rank, phi(X), phi.mean_square
+
+    product, residual, *exact = jax.device_get(one(filled, weights))
+    np.testing.assert_allclose(product, np.outer(k, k))
+    np.testing.assert_allclose(residual, 2 - 2 * k)
+    assert exact[0] == 0 and (exact[1] == 0).all() and exact[2] == 1
     many = rng.normal(size=(405, DIM))
     filled, weights = padded(many, pattern="between")
     found = features.kernel_pca(KERNEL, filled, num_components=3, weights=weights)

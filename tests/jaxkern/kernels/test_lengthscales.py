@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.spatial.distance import pdist
 from support.numerics import eps
-from support.padded import JUNK, PATTERNS, padded
+from support.padded import all_padded, check_slopes
 
 from jaxkern import features, io, kernels, learn, measures, sklearn
 from jaxkern.gram import gram, gram_matmul, kernel_distance, rounding
@@ -42,13 +42,19 @@ def case(rng, dtype, dim):
 def test_each_column_has_its_own_lengthscale(name, dtype, rng):
     scales, X, Y = case(rng, dtype, {"float32": 12, "float64": 3}[dtype.name])
     kernel, V = getattr(kernels, name)(jnp.asarray(scales)), np.asarray(rng.normal(size=(5, 2)), dtype)
-    K = by_hand(name, scales, X, Y)
-    assert (np.abs(gram(kernel, X, Y) - K) <= rounding(kernel, X, Y)).all()
-    np.testing.assert_allclose(kernel(X[0], Y[1]), K[0, 1], rtol=0, atol=10 * eps(dtype))
-    np.testing.assert_allclose(gram_matmul(kernel, X, Y, V), K @ np.float64(V), rtol=0, atol=200 * eps(dtype))
-    near = X[:5] + np.asarray(1 / 64, dtype)
+    K, near = by_hand(name, scales, X, Y), X[:5] + np.asarray(1 / 64, dtype)
+
+    @jax.jit
+    def found(X, Y, V):
+        product, distances = gram_matmul(kernel, X, Y, V), kernel_distance(kernel, X[:5], near)
+        return gram(kernel, X, Y), rounding(kernel, X, Y), kernel(X[0], Y[1]), product, distances
+
+    ours, allowed, one, product, distances = jax.device_get(found(X, Y, V))
+    assert (np.abs(ours - K) <= allowed).all()
+    np.testing.assert_allclose(one, K[0, 1], rtol=0, atol=10 * eps(dtype))
+    np.testing.assert_allclose(product, K @ np.float64(V), rtol=0, atol=200 * eps(dtype))
     exact = np.sqrt(2 - 2 * np.diagonal(by_hand(name, scales, X[:5], near)))  # which loses digits
-    np.testing.assert_allclose(kernel_distance(kernel, X[:5], near), exact, rtol=100 * eps(dtype) + 1e-11)
+    np.testing.assert_allclose(distances, exact, rtol=100 * eps(dtype) + 1e-11)
 
 
 @pytest.mark.parametrize("dim", [3, 12])
@@ -199,17 +205,15 @@ def test_quantiles_of_padded_sets_are_those_of_the_sets_alone(quantile, dtype, r
     """And the gradients; with one key for both. Two of the rows are equal, 12 columns are multiplied."""
     X = np.asarray(rng.normal(size=(9, 12)), dtype)
     X[3] = X[5]
-    levels, slope = jnp.asarray([0.0, 0.3, 0.5, 0.9, 1.0], dtype), jax.grad(quantile)
-    alone, fall = [float(quantile(X, float(q))) for q in levels], slope(jnp.asarray(X), 0.3)
-    both = jax.jit(jax.vmap(lambda X, weights, q: quantile(X, q, weights=weights), (None, None, 0)))
-    for pattern, junk in [(pattern, junk) for pattern in PATTERNS for junk in JUNK]:
-        P, weights = padded(X, pattern=pattern, junk=junk)
-        np.testing.assert_allclose(both(P, weights, levels), alone, rtol=100 * eps(dtype), atol=0)
-        change = slope(jnp.asarray(P), 0.3, weights=weights)
-        np.testing.assert_allclose(change[weights > 0], fall, rtol=0, atol=100 * eps(dtype))
-        assert (change[weights == 0] == 0).all()
-    assert np.isnan(quantile(P, 0.5, weights=np.eye(len(P), dtype=dtype)[4])) and np.isnan(quantile(X * np.nan, 0.5))
-    assert np.isnan(quantile(P, 0.5, weights=jnp.zeros(len(P), dtype)))
+    levels, alone = jnp.asarray([0.0, 0.3, 0.5, 0.9, 1.0], dtype), jax.value_and_grad(quantile)
+    values, fall = [float(quantile(X, float(q))) for q in levels.tolist()], jax.jit(lambda X: alone(X, 0.3)[1])(X)
+    sloped = jax.vmap(lambda X, weights, q: alone(X, q, weights=weights), (None, None, 0))
+    P, weights = all_padded(X)
+    P, none = np.concatenate([P, P[-2:]]), np.stack([np.eye(14, dtype=dtype)[4], np.zeros(14, dtype)])
+    found, changes = jax.device_get(jax.jit(jax.vmap(sloped, (0, 0, None)))(P, np.concatenate([weights, none]), levels))
+    np.testing.assert_allclose(found[:6], [values] * 6, rtol=100 * eps(dtype), atol=0)
+    check_slopes(changes[:6, 1], np.asarray(fall), 100 * eps(dtype))
+    assert np.isnan(found[6:]).all() and np.isnan(quantile(X * np.nan, 0.5))
     for weights in (-np.ones(9, dtype), np.zeros(9, dtype), np.ones(8, dtype)):
         with pytest.raises(ValueError, match="weights must"):
             quantile(X, 0.5, weights=weights)
@@ -240,7 +244,8 @@ def test_the_quantile_moves_with_the_weights_as_its_gradient_says(x64, rng):
 def test_pairs_are_drawn_as_often_as_they_count(rng):
     """z-scores of the 36 pairs and of the copies: above 6 with a probability below 1e-7."""
     weights = np.float32(rng.uniform(0.2, 2.5, 9))
-    i, j, _ = _bandwidth._weighted_pairs(jax.random.key(0), jnp.asarray(weights), 100_000)
+    draw = jax.jit(_bandwidth._weighted_pairs, static_argnums=2)
+    i, j, _ = jax.device_get(draw(jax.random.key(0), weights, 100_000))
     mass = np.triu(np.outer(weights, weights), 1) + np.diag(weights * np.maximum(weights - 1, 0) / 2)
     expected = 100_000 * mass / mass.sum()
     counts = np.zeros((9, 9))
