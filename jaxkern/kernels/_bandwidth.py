@@ -22,8 +22,7 @@ from jaxkern import checks
 from jaxkern._distances import FEW, centered, everywhere, product_form, safe_sqrt, squared_distances_direct
 from jaxkern._types import Array, ArrayLike, Float, PRNGKeyArray
 from jaxkern._weights import present
-from jaxkern.draws import pairs
-from jaxkern.draws import weighted_pairs as _weighted_pairs
+from jaxkern.draws import pairs, weighted_pairs
 
 Reduce = Callable[..., Any]
 Combine = Callable[[Any, Any], Any]
@@ -209,7 +208,7 @@ def _sampled(
     if weights is None:
         i, j = pairs(key, X.shape[0], num_pairs)
     else:
-        i, j, some = _weighted_pairs(key, weights, num_pairs)
+        i, j, some = weighted_pairs(key, weights, num_pairs)
         X = jnp.where(some, present(X, weights), jnp.nan)
     differences = lax.stop_gradient(X[i] - X[j])
     squares = jnp.sum(differences * differences, axis=1)
