@@ -36,8 +36,12 @@ def grams(sets: Sequence[np.ndarray]) -> np.ndarray:
 
 @jax.jit
 def labels_by_grams(keys: jax.Array, Ks: jax.Array) -> jax.Array:
-    """Return the labels of many small problems in one vmapped call."""
-    return jax.vmap(lambda key, K: clustering.spectral_from_gram(key, K, CLUSTERS).labels)(keys, Ks)
+    """Return the labels of many small problems in one call, in blocks that a cache holds."""
+
+    def labels(given: tuple[jax.Array, jax.Array]) -> jax.Array:
+        return clustering.spectral_from_gram(*given, CLUSTERS).labels
+
+    return jax.lax.map(labels, (keys, Ks), batch_size=50)
 
 
 def _sizes(small: bool, equal: bool) -> list[int]:

@@ -158,21 +158,15 @@ def _krylov(
     """Return Ritz vectors (n, num_values), the largest modulus of a Ritz value, and the number of restarts."""
     n, width = start.shape
 
-    def extend(j: jax.Array, bases: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        """Fill block j of the basis Q and of A Q. What A does to block j - 1, less its part in Q, is the residual."""
-        Q, AQ = bases
-        last = lax.dynamic_slice_in_dim(AQ, jnp.maximum(j - 1, 0) * width, width, 1)
-        # A direction that A leaves by less than the tolerance is finished; to follow its rounding would bring in
-        # vectors that are not, with Ritz values that cannot be told from those wanted.
-        floor = tolerance * jnp.max(_lengths(AQ))
-        W = _orthonormal(jnp.where(j == 0, start, last), Q, floor)
-        Q = lax.dynamic_update_slice_in_dim(Q, W, j * width, 1)
-        return Q, lax.dynamic_update_slice_in_dim(AQ, product(W), j * width, 1)
-
     def cycle(state: _State) -> _State:
-        empty = jnp.zeros((n, BLOCKS * width), start.dtype)
-        bases = (empty.at[:, :width].set(state.X), empty.at[:, :width].set(state.AX))
-        Q, AQ = lax.fori_loop(jnp.minimum(state.restarts, 1), BLOCKS, extend, bases)
+        Q, AQ, last = state.X, state.AX, state.AX
+        for _ in range(1, BLOCKS):
+            # What A does to the last block, less its part in Q, is the residual. A direction that A leaves by less than
+            # the tolerance is finished; to follow its rounding would bring in vectors that are not, with Ritz values
+            # that cannot be told from those wanted.
+            block = _orthonormal(last, Q, tolerance * jnp.max(_lengths(AQ)))
+            last = product(block)
+            Q, AQ = jnp.concatenate([Q, block], axis=1), jnp.concatenate([AQ, last], axis=1)
         held = jnp.pad(state.finished, (0, (BLOCKS - 1) * width))
         values, X, AX, size = _ritz(Q, AQ, width, priority, held, tolerance)
         residuals = _residuals(values, X, AX, size)
@@ -181,8 +175,9 @@ def _krylov(
         done = jnp.all(finished[:num_values]) | ~jnp.isfinite(jnp.sum(residuals))
         return _State(X, AX, finished, size, state.restarts + 1, done)
 
-    nothing, none = jnp.zeros_like(start), jnp.zeros((width,), bool)
-    state = _State(nothing, nothing, none, jnp.zeros((), start.dtype), jnp.zeros((), jnp.int32), jnp.zeros((), bool))
+    none, zero = jnp.zeros((width,), bool), jnp.zeros((), start.dtype)
+    first = _orthonormal(start, jnp.zeros((n, 1), start.dtype), zero)
+    state = _State(first, product(first), none, zero, jnp.zeros((), jnp.int32), jnp.zeros((), bool))
     state = lax.while_loop(lambda state: ~state.done & (state.restarts < max_restarts), cycle, state)
     return state.X[:, :num_values], state.size, state.restarts
 
