@@ -168,7 +168,7 @@ def _blocks_of(batch: Ragged, args: Any, asked: int | None) -> Iterator[tuple[An
     for data, weights, members, sizes in zip(batch.data, batch.weights, batch.members, batch.sizes, strict=True):
         number, rows = weights.shape
         size = checks.count("block_size", asked or max(1, ENTRIES // rows**2))
-        size = min(size, number)
+        size = -(-number // -(-number // size))  # equal blocks: the fewest data sets are computed twice
         for start in range(0, number, size):
             chosen = np.minimum(np.arange(start, start + size), number - 1)
             own = jax.tree.map(operator.itemgetter(chosen), (data, weights))

@@ -221,9 +221,10 @@ def test_what_does_not_converge_is_decomposed_in_full(x64, rng):
     full = rf"\(f64\[2,{LARGE},{LARGE}\].* custom-call\("
     assert re.search(full, program.as_text()) and not re.search(full, program.as_text().split("\nENTRY")[1])
     stacked = program(both)
-    for i, A in enumerate((slow, fast)):
+    for i, (A, values) in enumerate(((slow, SLOW), (fast, GAPPED))):
         found, projector, allowed = assert_leading(stacked[0][i], stacked[1][i], A, np.asarray)
-        np.testing.assert_allclose(found, projector, atol=1e4 * allowed if A is slow else allowed)
+        gap = np.sort(values)[-3] - np.sort(values)[-4]  # rounding turns a space by its size over the gap (Davis-Kahan)
+        np.testing.assert_allclose(found, projector, atol=allowed / gap)
 
 
 @pytest.mark.parametrize(
