@@ -182,7 +182,8 @@ def _axes_of_rows(f: Callable[..., Any], batch: Ragged, args: Any) -> Any:
 
     def shapes(more: int) -> Any:
         def like(leaf: Any, *rows: int) -> jax.ShapeDtypeStruct:
-            return jax.ShapeDtypeStruct((*rows, *leaf.shape[1 + len(rows) :]), leaf.dtype)
+            dtype = leaf.dtype if isinstance(leaf, jax.Array) else jax.dtypes.canonicalize_dtype(leaf.dtype)
+            return jax.ShapeDtypeStruct((*rows, *leaf.shape[1 + len(rows) :]), dtype)
 
         own = jax.tree.map(lambda leaf: like(leaf, leaf.shape[1] + more), (batch.data[0], batch.weights[0]))
         return jax.eval_shape(f, *own, *jax.tree.map(like, args))
