@@ -35,7 +35,8 @@ class SpectralPartition:
     converged : scalar bool, whether the eigenvectors and k-means are final. False wherever a number is not finite.
     eigenvalues : (num_clusters,) of K / n, those of largest modulus, by modulus, descending; 0 beyond `num_used`.
     projection : (num_clusters, n), with `projection @ k` the embedding of a point whose kernel values at the n points
-        are k: U' / n for the eigenvectors U, so that the points themselves have the rows of U Lambda.
+        are k: U' / n for the eigenvectors U, so that the points themselves have the rows of U Lambda. Where n is
+        large for num_clusters residuals of half the digits serve for U, which leave the eigenvalues all of theirs.
     """
 
     labels: jax.Array

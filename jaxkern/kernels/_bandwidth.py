@@ -1,8 +1,9 @@
 """Quantiles of pairwise distances, the usual choice of a lengthscale: exact over all pairs, or over sampled ones.
 
 Selection by order, without sorting: the bits of a non-negative float grow with its value, so the k-th smallest squared
-distance is found digit by digit, from counts alone. Each pass recomputes the distances tile by tile; nothing of size
-n x n is held. The result is the distance of the pair that attains it, so that gradients are those of that distance.
+distance is found digit by digit, from counts alone. Up to 512 points the distances are held and settled bit by bit;
+beyond, each pass recomputes them tile by tile, and nothing of size n x n is held. The result is the distance of the
+pair that attains it, so that gradients are those of that distance.
 
 With weights pair (i, j) counts w_i w_j times, and w_i (w_i - 1) / 2 pairs are those of row i and its own copies, none
 where w_i is below 1. The quantile is then that of the pairs in a line: the distance at the place q (T - h) of their

@@ -184,9 +184,8 @@ def _kmeans(
     mean = average(X)
     centred = share.points(X - mean)
     spread = average(centred * centred).mean()
-    blocks = Blocks.cut(centred, weights, sizes.block_size, share)
-    if used is not None:
-        blocks = blocks._replace(unused=lax.iota(jnp.int32, sizes.num_clusters) >= used)
+    unused = None if used is None else lax.iota(jnp.int32, sizes.num_clusters) >= used
+    blocks = Blocks.cut(centred, weights, sizes.block_size, share)._replace(unused=unused)
 
     def restart(number: jax.Array) -> KMeansResult:
         seeds = plus_plus(jax.random.fold_in(key, number), X, weights, sizes.num_clusters, sizes.num_candidates, share)
@@ -196,8 +195,8 @@ def _kmeans(
         distances = share.points(row_norms(X - centers[labels]))
         labels = labels if weights is None else jnp.where(weights > 0, labels, -1)
         objective = share.sum((distances if weights is None else weights * distances).sum())
-        if used is not None and blocks.unused is not None:
-            centers = jnp.where(blocks.unused[:, None], jnp.inf, centers)
+        if used is not None and unused is not None:
+            centers = jnp.where(unused[:, None], jnp.inf, centers)
             converged &= (used > 0) & (used <= sizes.num_clusters)
         return KMeansResult(labels, centers, objective, converged & jnp.isfinite(objective), iterations)
 
