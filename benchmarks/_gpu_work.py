@@ -201,7 +201,7 @@ def _small_spectral(small: bool) -> Work:
         return lambda: torch.linalg.eigh(A)[0]
 
     def ours() -> Any:
-        return labels_by_grams(jax.random.split(jax.random.key(0), count), there)
+        return labels_by_grams(jax.random.split(jax.random.key(0), count), there, together=count)
 
     words = "its decompositions alone"
     return Work(count * 4 / 3 * n**3, FLOAT * count * (n * n + n), ours, theirs, note=words)

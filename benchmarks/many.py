@@ -34,14 +34,14 @@ def grams(sets: Sequence[np.ndarray]) -> np.ndarray:
     return np.stack([exact_gram(X, X, SCALE) for X in sets]).astype(np.float32)
 
 
-@jax.jit
-def labels_by_grams(keys: jax.Array, Ks: jax.Array) -> jax.Array:
-    """Return the labels of many small problems in one call, in blocks that a cache holds."""
+@partial(jax.jit, static_argnames="together")
+def labels_by_grams(keys: jax.Array, Ks: jax.Array, together: int = 50) -> jax.Array:
+    """Return the labels of many small problems in one call, so many side by side: by default what a cache holds."""
 
     def labels(given: tuple[jax.Array, jax.Array]) -> jax.Array:
         return clustering.spectral_from_gram(*given, CLUSTERS).labels
 
-    return jax.lax.map(labels, (keys, Ks), batch_size=50)
+    return jax.lax.map(labels, (keys, Ks), batch_size=together)
 
 
 def _sizes(small: bool, equal: bool) -> list[int]:
@@ -63,10 +63,9 @@ def _same_partitions(sets: Sequence[np.ndarray], ours: Any, peers: Mapping[str, 
 
 def _spectral(small: bool, *, equal: bool, by_grams: bool) -> Work:
     sets = problems(_sizes(small, equal))
-    keys = jax.random.split(jax.random.key(0), len(sets))
     if by_grams:
         Ks = grams(sets)
-        there = jnp.asarray(Ks)
+        keys, there = jax.random.split(jax.random.key(0), len(sets)), jnp.asarray(Ks)
         return Work(
             ours=lambda: labels_by_grams(keys, there),
             peers={"sklearn SpectralClustering": lambda: [spectral_peer(K, CLUSTERS) for K in Ks]},

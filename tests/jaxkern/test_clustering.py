@@ -158,18 +158,16 @@ def test_data_sets_of_different_sizes_in_one_call(blobs, name):
 @pytest.mark.parametrize("name", ["spectral", "k-means"])
 def test_each_data_set_has_its_own_number_of_clusters(blobs, name):
     X = jnp.asarray(blobs[0], jnp.float32)
-    found = jax.jit(jax.vmap(lambda used: ALL[name](jax.random.key(0), KERNELS[0], X, K, num_used=used)))(
-        jnp.arange(K + 2)
-    )
+
+    def cluster(num_clusters, **options):
+        return ALL[name](jax.random.key(0), KERNELS[0], X, num_clusters, **options)
+
+    found = jax.jit(jax.vmap(lambda used: cluster(K, num_used=used)))(jnp.arange(K + 2))
     assert list(found.converged) == [False, *[True] * K, False]
     for used in range(1, K + 1):
-        one, alone = (
-            jax.tree.map(lambda leaf, i=used: leaf[i], found),
-            ALL[name](jax.random.key(0), KERNELS[0], X, used),
-        )
-        assert float(one.objective) == pytest.approx(float(alone.objective), rel=1e-4) and same(
-            one.labels, alone.labels
-        )
+        one, alone = jax.tree.map(lambda leaf, i=used: leaf[i], found), cluster(used)
+        assert float(one.objective) == pytest.approx(float(alone.objective), rel=1e-4)
+        assert same(one.labels, alone.labels)
         assert list(np.isinf(one.centers).all(axis=1)) == [j >= used for j in range(K)]
         assert np.array_equal(one.predict(X), one.labels)
 
