@@ -33,6 +33,7 @@ _MODULES = [
     "problems",
     "pytrees",
     "ragged",
+    "regression",
     "rkhs",
     "scale",
     "sklearn",

@@ -158,12 +158,14 @@ def kernel_distance(kernel: KernelLike, X: Float[ArrayLike, "n d"], Y: Float[Arr
     return _kernel_distance(kernel, X, Y)
 
 
-def _product(kernel: Kernel, X: jax.Array, Y: jax.Array, V: jax.Array, block_size: int | None = None) -> jax.Array:
-    """Return K(X, Y) V, V (m,) or (m, r), of arguments that are valid."""
+def _product(
+    kernel: Kernel, X: jax.Array, Y: jax.Array, V: jax.Array, block_size: int | None = None, terms: int | None = None
+) -> jax.Array:
+    """Return K(X, Y) V, V (m,) or (m, r), of arguments that are valid, summed as `_terms` says."""
     if X.shape[0] == 0:
         return jnp.zeros((0, *V.shape[1:]), X.dtype)
     flat = V.ndim == 1
-    product = _gram_matmul(kernel, X, Y, V[:, None] if flat else V, block_size=block_size)
+    product = _gram_matmul(kernel, X, Y, V[:, None] if flat else V, block_size=block_size, terms=terms)
     return product[:, 0] if flat else product
 
 
@@ -208,6 +210,15 @@ def _kernel_distance(kernel: Kernel, X: jax.Array, Y: jax.Array) -> jax.Array:
     return safe_sqrt(2 * jnp.maximum(gaps, 0))
 
 
+def _terms(n: int, m: int, terms: int | None) -> int:
+    """Return how many roundings the sum of a product K(X, Y) v has, X (n, d) and Y (m, d), whatever its order.
+
+    The columns of a tile are summed in any order, or `terms` at a time and then these sums; then the tiles.
+    """
+    _, cols = _tile_sides(n, m, None)
+    return (cols if terms is None else terms + -(-cols // terms)) + -(-m // cols)
+
+
 def _tile_sides(n: int, m: int, block_size: int | None) -> tuple[int, int]:
     """Return rows and columns of a tile, no more than needed to split n and m evenly."""
     if block_size is None:
@@ -219,13 +230,18 @@ def _tile_sides(n: int, m: int, block_size: int | None) -> tuple[int, int]:
     return tuple(-(-size // -(-size // side)) for size, side in ((n, rows), (m, cols)))  # type: ignore[return-value]
 
 
-@partial(jax.jit, static_argnames="block_size")
-def _gram_matmul(kernel: Kernel, X: jax.Array, Y: jax.Array, V: jax.Array, *, block_size: int | None) -> jax.Array:
-    sides = _tile_sides(X.shape[0], Y.shape[0], block_size)
-    return by_blocks(partial(_by_tiles, sides), (kernel, Y, V), X, block_size=sides[0])
+@partial(jax.jit, static_argnames=("block_size", "terms"))
+def _gram_matmul(
+    kernel: Kernel, X: jax.Array, Y: jax.Array, V: jax.Array, *, block_size: int | None, terms: int | None = None
+) -> jax.Array:
+    rows, cols = _tile_sides(X.shape[0], Y.shape[0], block_size)
+    sides = rows, cols if terms is None else -(-cols // terms) * terms
+    return by_blocks(partial(_by_tiles, sides, terms), (kernel, Y, V), X, block_size=rows)
 
 
-def _by_tiles(sides: tuple[int, int], other: tuple[Kernel, jax.Array, jax.Array], X: jax.Array) -> jax.Array:
+def _by_tiles(
+    sides: tuple[int, int], terms: int | None, other: tuple[Kernel, jax.Array, jax.Array], X: jax.Array
+) -> jax.Array:
     kernel, Y, V = other
     (n, dim), (m, width), (rows, cols) = X.shape, V.shape, sides
     row_tiles, col_tiles = -(-n // rows), -(-m // cols)
@@ -238,7 +254,11 @@ def _by_tiles(sides: tuple[int, int], other: tuple[Kernel, jax.Array, jax.Array]
         @partial(jax.checkpoint, prevent_cse=False)
         def one_tile(total: jax.Array, other: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
             y, v = other
-            return total + jnp.matmul(kernel._tile(x, y), v, precision=HIGHEST), None
+            K = kernel._tile(x, y)
+            if terms is None:
+                return total + jnp.matmul(K, v, precision=HIGHEST), None
+            some = K.reshape(rows, cols // terms, terms), v.reshape(cols // terms, terms, width)
+            return total + jnp.einsum("rgk,gkt->grt", *some, precision=HIGHEST).sum(axis=0), None
 
         zero = jnp.zeros((rows, width), x.dtype)
         if col_tiles == 1:

@@ -1,8 +1,9 @@
 """Save and load PyTrees of the package: fitted maps, kernels, functions, states of streams.
 
 A file is an `.npz` archive: the arrays of the object, and a JSON header that says how they fit together. Reading one
-runs no code of the file: nothing is pickled, and classes are looked up by name among those of the package. It takes
-memory in proportion to the length of the file and no more, since arrays are neither compressed nor used twice.
+runs no code of the file: nothing is pickled, classes are looked up by name among those of the package, and functions
+among those that the reader passes. It takes memory in proportion to the length of the file and no more, since arrays
+are neither compressed nor used twice.
 
 Objects must be as their docstrings say, when written and when read: shapes, in which equal names are equal sizes (after
 the axes of a stack), dtypes and ranges. Maps are finite unless they say themselves that they are not.
@@ -20,13 +21,15 @@ import re
 import secrets
 import stat
 import zipfile
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxkern.pytrees import CLASSES, public_name, remember
+from jaxkern.pytrees import CLASSES, fields_of, public_name, remember
 from jaxkern.rkhs import RandomProjection
 
 __all__ = ["load", "save"]
@@ -43,7 +46,7 @@ _PACKAGE = importlib.import_module("jaxkern")
 remember(RandomProjection)
 
 
-def save(path: str | os.PathLike[str], obj: Any) -> None:
+def save(path: str | os.PathLike[str], obj: Any, *, functions: Mapping[str, Callable[..., Any]] | None = None) -> None:
     """Write an object to a file, from which `load` returns it with every bit and dtype.
 
     Parameters
@@ -53,13 +56,15 @@ def save(path: str | os.PathLike[str], obj: Any) -> None:
     obj : a PyTree class of jaxkern (a fitted map, a kernel, a Function, a state, a result), typed random keys, JAX and
         NumPy arrays, numbers, strings, None, and tuples, lists and dicts of these with strings as keys. A class of
         one's own goes along if `jaxkern.pytrees` made it, and is there again when the file is read.
+    functions : names of Python functions in obj, such as that of a `kernels.FromFunction`. The file holds the name
+        alone, and `load` asks for the function. One that is not here goes by its `__name__`, which a lambda lacks.
 
     Raises
     ------
     ValueError
-        If some part cannot be saved, such as a Python function inside `kernels.FromFunction`, or is not as its class
-        documents it, such as a map fitted to NaN or a negative lengthscale; the part is named. If
-        what is no array takes more than 64 MiB as text.
+        If some part cannot be saved, such as a function without a name of its own, or is not as its class documents it,
+        such as a map fitted to NaN or a negative lengthscale; the part is named. If what is no array takes more than 64
+        MiB as text.
     OSError
         If the file cannot be written.
 
@@ -79,7 +84,7 @@ def save(path: str | os.PathLike[str], obj: Any) -> None:
     (100, 20)
     """
     arrays: dict[str, np.ndarray] = {}
-    tree = _encode(obj, "obj", arrays)
+    tree = _encode(obj, "obj", arrays, _named(functions))
     _validate(obj, "obj")
     header = {"format": _FORMAT, "version": _VERSION, "jaxkern": _PACKAGE.__version__, "object": tree}
     text = json.dumps(header).encode()
@@ -102,19 +107,21 @@ def save(path: str | os.PathLike[str], obj: Any) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], *, functions: Mapping[str, Callable[..., Any]] | None = None) -> Any:
     """Return the object that `save` wrote to a file.
 
     Parameters
     ----------
     path : the file.
+    functions : the Python functions that it has by name, such as `{"my_kernel": my_kernel}`. What they do is not in the
+        file, which never decides what is imported or run.
 
     Raises
     ------
     ValueError
-        If the file is of another kind, truncated or damaged, of a newer version, names a class or field that this
-        version does not have or a value that its class does not allow, or holds float64 or int64 arrays of JAX while
-        `jax_enable_x64` is off. If it is a folder, a pipe or a device, or larger than memory.
+        If the file is of another kind, truncated or damaged, of a newer version, names a function that was not passed,
+        a class or field that this version does not have or a value that its class does not allow, or holds float64 or
+        int64 arrays of JAX while `jax_enable_x64` is off. If it is a folder, a pipe or a device, or larger than memory.
     OSError
         If the file cannot be read; FileNotFoundError if there is none.
 
@@ -127,7 +134,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     ...     load(pathlib.Path(folder) / "kernel.npz").lengthscale
     0.5
     """
-    path = pathlib.Path(path)
+    path, named = pathlib.Path(path), _named(functions)
     header, arrays = _read(path)
     if not isinstance(header, dict) or header.get("format") != _FORMAT:
         raise ValueError(f"{path} is an .npz archive, but not one written by jaxkern.io.save")
@@ -138,7 +145,7 @@ def load(path: str | os.PathLike[str]) -> Any:
             f"jaxkern reads versions up to {_VERSION}, upgrade it"
         )
     try:
-        value = _decode(header["object"], arrays)
+        value = _decode(header["object"], arrays, named)
         _validate(value, "it")
         return value
     except (KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError) as error:
@@ -213,8 +220,25 @@ def _plain(text: object, longest: int = 120) -> str:
     return clean if len(clean) <= longest else clean[: longest - 1] + "…"
 
 
-def _encode(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
-    """Return what JSON holds of a value, and enter its arrays under numbers."""
+def _named(functions: Any) -> dict[str, Any]:
+    named = {} if functions is None else functions
+    if not isinstance(named, Mapping) or not all(isinstance(name, str) and callable(named[name]) for name in named):
+        raise ValueError(f"functions must be a dict of functions by name, got {functions!r}")
+    return dict(named)
+
+
+def _name_of(function: Any, where: str, named: dict[str, Any]) -> str:
+    """Return the name of a function, and enter it among those that have one."""
+    name = next((name for name, other in named.items() if other is function), getattr(function, "__name__", None))
+    if not isinstance(name, str) or not (name in named or name.isidentifier()):
+        raise ValueError(f"{where} is a function without a name, {function!r}; pass functions={{'a name': it}}")
+    if named.setdefault(name, function) is not function:
+        raise ValueError(f"{where} is another function with the name {name!r}; pass functions={{'another name': it}}")
+    return name
+
+
+def _encode(value: Any, where: str, arrays: dict[str, np.ndarray], named: dict[str, Any]) -> Any:
+    """Return what JSON holds of a value, and enter its arrays under numbers and its functions under names."""
 
     def store(array: Any) -> str:
         array = np.asarray(array)
@@ -239,23 +263,21 @@ def _encode(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
         return {"scalar": store(value)}
     if type(value) is np.ndarray:
         return {"numpy": store(value)}
+    inside = partial(_encode, arrays=arrays, named=named)
     if type(value) is dict and all(type(key) is str for key in value):
-        return {"dict": [[key, _encode(item, f"{where}[{key!r}]", arrays)] for key, item in value.items()]}
+        return {"dict": [[key, inside(item, f"{where}[{key!r}]")] for key, item in value.items()]}
     if type(value) in (tuple, list):
-        return {type(value).__name__: [_encode(item, f"{where}[{i}]", arrays) for i, item in enumerate(value)]}
+        return {type(value).__name__: [inside(item, f"{where}[{i}]") for i, item in enumerate(value)]}
     name = public_name(type(value))
     if CLASSES.get(name) is type(value):
-        fields = {field: _encode(getattr(value, field), f"{where}.{field}", arrays) for field in _fields(type(value))}
+        fields = {field: inside(getattr(value, field), f"{where}.{field}") for field in fields_of(type(value))}
         return {"class": name, "fields": fields}
     if callable(value) and not isinstance(value, type):
-        raise ValueError(
-            f"{where} is a Python function, {getattr(value, '__name__', value)!r}, which cannot be saved; use a kernel "
-            "of jaxkern, or save its parameters and build it again"
-        )
+        return {"function": _name_of(value, where, named)}
     raise ValueError(f"{where} is of type {type(value).__name__}, which cannot be saved; save its arrays and numbers")
 
 
-def _decode(node: Any, arrays: dict[str, np.ndarray]) -> Any:
+def _decode(node: Any, arrays: dict[str, np.ndarray], functions: dict[str, Any]) -> Any:
     """Return the value that `_encode` made a node of, and take its arrays out.
 
     Each array belongs to one node: what a header asks for takes no more memory than the file.
@@ -264,14 +286,13 @@ def _decode(node: Any, arrays: dict[str, np.ndarray]) -> Any:
         return node
     if "class" in node:
         cls = _find(node["class"])
-        fields = {name: _decode(item, arrays) for name, item in node["fields"].items()}
+        fields = {name: _decode(item, arrays, functions) for name, item in node["fields"].items()}
         if dataclasses.is_dataclass(cls):  # a file may be older than a field that has a default
-            defaults = {field.name: field.default for field in dataclasses.fields(cls) if field.default is None}
-            fields = defaults | fields
-        if set(fields) != set(_fields(cls)):
+            fields = {field.name: None for field in dataclasses.fields(cls) if field.default is None} | fields
+        if set(fields) != set(fields_of(cls)):
             raise ValueError(
                 f"it holds a {_plain(node['class'])} with fields {_plain(sorted(fields))}, this jaxkern has "
-                f"{sorted(_fields(cls))}; read it with the version that wrote it"
+                f"{sorted(fields_of(cls))}; read it with the version that wrote it"
             )
         return _build(cls, fields)
     if "key" in node:
@@ -280,10 +301,15 @@ def _decode(node: Any, arrays: dict[str, np.ndarray]) -> Any:
             raise ValueError(f"it holds a random key of dtype {data.dtype}, not uint32")
         return jax.random.wrap_key_data(jnp.asarray(data), impl=node["impl"])
     if "dict" in node:
-        return {key: _decode(item, arrays) for key, item in node["dict"]}
+        return {key: _decode(item, arrays, functions) for key, item in node["dict"]}
     ((kind, content),) = node.items()
     if kind == "float":
         return float.fromhex(content)
+    if kind == "function":
+        if content in functions:
+            return functions[content]
+        name = _plain(content)
+        raise ValueError(f"it names a function, {name!r}, and holds none; pass functions={{{name!r}: the function}}")
     if kind == "jax":
         array = arrays.pop(content)
         if jax.dtypes.canonicalize_dtype(array.dtype) != array.dtype:
@@ -294,16 +320,7 @@ def _decode(node: Any, arrays: dict[str, np.ndarray]) -> Any:
         return jnp.asarray(array)
     if kind in ("numpy", "scalar"):
         return arrays.pop(content) if kind == "numpy" else arrays.pop(content)[()]
-    items = [_decode(item, arrays) for item in content]
-    return {"list": list, "tuple": tuple}[kind](items)
-
-
-def _fields(cls: type) -> tuple[str, ...]:
-    if dataclasses.is_dataclass(cls):
-        return tuple(field.name for field in dataclasses.fields(cls))
-    if issubclass(cls, tuple):
-        return cls._fields  # type: ignore[attr-defined]
-    return tuple(cls.__annotations__)
+    return {"list": list, "tuple": tuple}[kind](_decode(item, arrays, functions) for item in content)
 
 
 def _build(cls: type, fields: dict[str, Any]) -> Any:
@@ -320,7 +337,7 @@ def _validate(value: Any, where: str) -> None:
     """Raise unless every object in a tree is as its class documents it."""
     cls = type(value)
     ours = CLASSES.get(public_name(cls)) is cls
-    parts = {f".{name}": getattr(value, name) for name in _fields(cls)} if ours else {}
+    parts = {f".{name}": getattr(value, name) for name in fields_of(cls)} if ours else {}
     if not ours and isinstance(value, dict | list | tuple):
         items = value.items() if isinstance(value, dict) else enumerate(value)
         parts = {f"[{key!r}]": item for key, item in items}

@@ -7,9 +7,12 @@ Structures of `register_pytree_with_keys` compare the class as well.
 """
 
 import dataclasses
+import re
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 __all__ = ["pytree", "static"]
 
@@ -25,10 +28,45 @@ def public_name(cls: type) -> str:
 
 
 def remember(cls: _T) -> _T:
-    """Enter a PyTree class or a NamedTuple in `CLASSES`; one defined inside a function cannot be found again."""
+    """Enter a PyTree class or a NamedTuple in `CLASSES`; one defined inside a function cannot be found again.
+
+    Its `repr` becomes that of `describe`, unless it has one of its own.
+    """
+    shown: Any = cls.__repr__
+    if shown is object.__repr__ or shown.__module__ == "collections":  # of a NamedTuple
+        cls.__repr__ = describe  # type: ignore[assignment]
     if "<locals>" not in cls.__qualname__:
         CLASSES[public_name(cls)] = cls
     return cls
+
+
+def fields_of(cls: type) -> tuple[str, ...]:
+    """Return the names of the fields of a PyTree class or a NamedTuple."""
+    if dataclasses.is_dataclass(cls):
+        return tuple(field.name for field in dataclasses.fields(cls))
+    return getattr(cls, "_fields", tuple(cls.__annotations__))
+
+
+def describe(value: Any) -> str:
+    """Return one line: scalars as they are, arrays as dtype[shape], functions by name, and what holds them."""
+    cls: Any = type(value)
+    if cls.__repr__ is describe:
+        fields = (f"{name}={describe(getattr(value, name, '?'))}" for name in fields_of(cls))
+        return f"{cls.__qualname__}({', '.join(fields)})"
+    if cls in (tuple, list):
+        inside = ", ".join(map(describe, value)) + "," * (cls is tuple and len(value) == 1)
+        return f"({inside})" if cls is tuple else f"[{inside}]"
+    if cls is dict:
+        return "{" + ", ".join(f"{key!r}: {describe(item)}" for key, item in value.items()) + "}"
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        held = isinstance(value, np.ndarray | np.generic | jax.Array) and not isinstance(value, jax.core.Tracer)
+        held &= not jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
+        if held and value.shape == () and not getattr(value, "is_deleted", bool)():
+            return str(np.asarray(value)[()])
+        kind = re.sub(r"^(b?[fuic])[a-z]+(?=\d)", r"\1", str(value.dtype))  # f32, bf16, u8
+        return f"{kind}[{','.join(map(str, value.shape))}]"
+    name = getattr(value, "__qualname__", None)
+    return name if callable(value) and isinstance(name, str) else " ".join(repr(value).split())
 
 
 def static(**options: Any) -> Any:
@@ -42,7 +80,7 @@ def pytree(cls: _T) -> _T:
 
     Rebuilding one from its leaves runs no validation, so that placeholders pass.
     """
-    dataclasses.dataclass(frozen=True, eq=False)(cls)
+    dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
     fields = dataclasses.fields(cls)
     leaves = tuple(f.name for f in fields if not f.metadata.get("static"))
     statics = tuple(f.name for f in fields if f.metadata.get("static"))

@@ -11,10 +11,11 @@ from jaxkern.features._random_feature_pca import RandomFeaturePCA, random_featur
 from jaxkern.features._sketch import KernelJL, kernel_jl
 from jaxkern.features._standardized import Standardized, standardized
 from jaxkern.features._streaming import StreamingMap, StreamingPCA, StreamingState, streaming_pca
+from jaxkern.features._table import TableMap
 
 __all__ = [
     "Fastfood", "KernelJL", "KernelPCA", "Nystrom", "PairedFourier", "PreImage", "RandomFeaturePCA", "ShiftedFourier",
-    "Standardized", "StreamingMap", "StreamingPCA", "StreamingState", "as_map", "fastfood", "kernel_jl", "kernel_pca",
-    "nystrom", "orthogonal_fourier", "paired_fourier", "preimage", "random_feature_pca", "shifted_fourier",
-    "standardized", "streaming_pca",
+    "Standardized", "StreamingMap", "StreamingPCA", "StreamingState", "TableMap", "as_map", "fastfood", "kernel_jl",
+    "kernel_pca", "nystrom", "orthogonal_fourier", "paired_fourier", "preimage", "random_feature_pca",
+    "shifted_fourier", "standardized", "streaming_pca",
 ]  # fmt: skip

@@ -2,7 +2,8 @@
 
 `embed` maps rows, `stream` sketches them, `kmeans` clusters them. Each takes a `sharding`, whose devices share the
 rows, and gives the same numbers on every mesh. Many processes are those of `jax.distributed`; `local_rows` says which
-rows are whose. A process that dies ends the others with an error, and `embed` can keep a record for resuming.
+rows are whose. A process that dies ends the others with an error; `embed` and `stream` can be resumed, and report how
+far they are.
 """
 
 from jaxkern.scale._embed import embed

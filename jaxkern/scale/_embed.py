@@ -18,7 +18,7 @@ from jaxkern import checks
 from jaxkern._types import FeatureMap, Sharding
 from jaxkern.features._map import as_map
 from jaxkern.scale import _mesh
-from jaxkern.scale._resume import Record, fingerprint
+from jaxkern.scale._resume import Record, Report, checked, facts, fingerprint
 
 _BLOCK_BYTES = 2**22
 """Of points and features. Larger blocks leave the cache and take fresh memory every time; they are slower on a CPU."""
@@ -32,6 +32,7 @@ def embed(
     sharding: Sharding | None = None,
     out: Any = None,
     progress: str | os.PathLike[str] | None = None,
+    report: Report | None = None,
 ) -> Any:
     """Return phi(X) for any number of points, in blocks of one size, so that one program serves them all.
 
@@ -56,6 +57,8 @@ def embed(
         opened with "r+" or "w+". If it is there, the same call goes on where it was cut short, even by `kill -9`, and
         ends with the same bits. Every block is then forced to the disk before it is recorded. Over several processes
         the number of the process is appended to the path.
+    report : called as report(done, total) on the host after every block that is mapped, with the numbers of finished
+        and of all rows of this process; total is None where X is an iterable.
 
     Returns
     -------
@@ -89,7 +92,7 @@ def embed(
     """
     if not callable(phi):
         raise ValueError(f"phi must be a feature map, got {type(phi).__name__}")
-    phi = as_map(phi)
+    phi, report = as_map(phi), checked(report)
     if block_size is not None:
         block_size = checks.count("block_size", block_size)
     mesh = None if sharding is None else _mesh.local_mesh(sharding)
@@ -99,7 +102,7 @@ def embed(
             raise ValueError(f"X must be an array or an iterable of arrays, got {type(X).__name__}")
         if many or progress is not None:
             raise ValueError("X must be an array, not an iterable, where processes share it or progress is recorded")
-        blocks = _of_iterable(phi, X, block_size, mesh)
+        blocks = _of_iterable(phi, X, block_size, mesh, report)
         return blocks if out is None else _gather(blocks, out)
     host_matrix("X", X)
     num_features = _num_features(phi, X)
@@ -121,6 +124,8 @@ def embed(
             if record is not None:
                 out.flush()
                 record.add(start, block)
+            if report is not None:
+                report(start + block.shape[0] - rows.start, rows.stop - rows.start)
     if many:
         if isinstance(out, np.memmap):
             out.flush()
@@ -192,7 +197,9 @@ def _read(X: Any, start: int, stop: int) -> Any:
     return np.array(X[start:stop]) if isinstance(X, np.memmap) else X[start:stop]
 
 
-def _of_iterable(phi: Any, blocks: Iterable[Any], block_size: int | None, mesh: Mesh | None) -> Iterator[np.ndarray]:
+def _of_iterable(
+    phi: Any, blocks: Iterable[Any], block_size: int | None, mesh: Mesh | None, report: Report | None
+) -> Iterator[np.ndarray]:
     """Yield the features of every block; blocks are cut and padded to one size, so that nothing compiles again."""
     blocks = iter(blocks)
     for first in blocks:
@@ -200,8 +207,12 @@ def _of_iterable(phi: Any, blocks: Iterable[Any], block_size: int | None, mesh: 
         num_features = _num_features(phi, first)
         engine = _Engine.of(phi, mesh, block_size or _default_size(first, num_features, first.shape[0]))
         pieces: list[np.ndarray] = []
+        done = 0
         for last, features in engine.run(_cut(itertools.chain([first], blocks), engine.size)):
             pieces.append(features)
+            done += len(features)
+            if report is not None:
+                report(done, None)
             if last:
                 yield pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
                 pieces = []
@@ -237,12 +248,9 @@ def _record(progress: Any, many: bool, out: Any, phi: Any, block_size: int, X: A
         return contextlib.nullcontext()
     if not isinstance(out, np.memmap) or out.mode not in ("r+", "w+"):
         raise ValueError("out must be a memory-mapped file opened with mode 'r+' or 'w+' where progress is recorded")
-    ends = [np.asarray(X[i : i + 1]) for i in (0, X.shape[0] - 1)]
     run = {
         "map": fingerprint(phi),
-        "shape of X": X.shape,
-        "first and last row of X": fingerprint(ends),
-        "dtype": str(np.dtype(X.dtype)),
+        **facts(X),
         "num_features": out.shape[1],
         "block_size": block_size,
         "rows": [rows.start, rows.stop],

@@ -22,7 +22,7 @@ def kmeans(
     X: Any,
     num_clusters: int,
     *,
-    sharding: Sharding,
+    sharding: Sharding | None = None,
     weights: Float[ArrayLike, " N"] | None = None,
     num_restarts: int = 1,
     max_iterations: int = 300,
@@ -40,7 +40,8 @@ def kmeans(
     key : a typed random key, the same on every process.
     X : (N, d) points, float32 or float64, N >= num_clusters, in a NumPy or JAX array or a memory-mapped file that all
         processes see; each device is sent its own rows only.
-    sharding : a `jax.sharding.Mesh`, or a `NamedSharding` of rows, whose devices share the rows.
+    sharding : a `jax.sharding.Mesh`, or a `NamedSharding` of rows, whose devices share the rows; by default one
+        device.
     num_clusters, weights, num_restarts, max_iterations, tolerance : as in `kmeans.kmeans`.
     num_candidates, block_size : as there; blocks are those of one device.
 
@@ -72,7 +73,7 @@ def kmeans(
     key = checks.key(key)
     host_matrix("X", X)
     weights = checks.weights(weights, "X", X)
-    devices = _mesh.devices_of(sharding)
+    devices = tuple(_mesh.local_mesh(None).devices.flat) if sharding is None else _mesh.devices_of(sharding)
     mesh = Mesh(np.array(devices), _mesh.AXIS)
     width = table_width(max(X.shape[0], 1))
     rows = -(-X.shape[0] // (width * len(devices))) * width  # of one device

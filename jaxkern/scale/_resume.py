@@ -1,9 +1,10 @@
-"""The record of a run whose output is a file: which blocks are finished, so that a run cut short can go on.
+"""What is kept of a run that is cut short, so that it can go on: finished blocks of a file, or the state of a stream.
 
-One line of JSON says what the run is, one follows for each finished block, with the checksum of its features. A line is
-written when its block has reached the file, and is forced to the disk before the next. A last line without an end was
-cut short; it counts for nothing. A block whose features in the file do not have their checksum (the file was made
-anew, say) is not finished.
+Of a run whose output is a file, one line of JSON says what the run is, one follows for each finished block, with the
+checksum of its features. A line is written when its block has reached the file, and is forced to the disk before the
+next. A last line without an end was cut short; it counts for nothing. A block whose features in the file do not have
+their checksum (the file was made anew, say) is not finished. The state of a stream is a file of `jaxkern.io`, replaced
+as a whole.
 """
 
 from __future__ import annotations
@@ -14,13 +15,26 @@ import os
 import pathlib
 import re
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxkern import io
+
 _FORMAT = "jaxkern progress 1"
+
+Report = Callable[[int, int | None], Any]
+"""Called with the number of finished rows and of all rows, None where it is not known."""
+
+
+def checked(report: Report | None) -> Report | None:
+    """Raise unless it is a function or None."""
+    if report is not None and not callable(report):
+        raise ValueError(f"report must be a function of (finished rows, all rows), got {type(report).__name__}")
+    return report
 
 
 class Record:
@@ -76,12 +90,44 @@ class Record:
             raise ValueError(
                 f"progress {path} is damaged, or is no record of a run; remove it to begin anew"
             ) from error
-        if not isinstance(stored, dict) or stored.get("format") != _FORMAT:
-            raise ValueError(f"progress {path} is no record of a run; pass the path of one, or of a new file")
-        other = [key for key in sorted(stored.keys() | header.keys()) if stored.get(key) != header.get(key)]
-        if other:
-            said = "; ".join(f"{key} is {header.get(key)!r}, there {stored.get(key)!r}" for key in other)
-            raise ValueError(f"progress {path} belongs to another run: {said}. Remove it to begin anew")
+        _same_run(path, header, stored)
+
+
+def _same_run(path: pathlib.Path, header: dict[str, Any], stored: Any) -> None:
+    if not isinstance(stored, dict) or stored.get("format") != header["format"]:
+        raise ValueError(f"progress {path} is no record of a run; pass the path of one, or of a new file")
+    other = [key for key in sorted(stored.keys() | header.keys()) if stored.get(key) != header.get(key)]
+    if other:
+        said = "; ".join(f"{key} is {header.get(key)!r}, there {stored.get(key)!r}" for key in other)
+        raise ValueError(f"progress {path} belongs to another run: {said}. Remove it to begin anew")
+
+
+class State:
+    """The last state of a stream that was kept, and how far it had come."""
+
+    def __init__(self, path: str | os.PathLike[str], run: dict[str, Any]) -> None:
+        """Say where the state of which run is kept."""
+        self._path, self._run = pathlib.Path(path), {"format": f"{_FORMAT}, state of a stream", **run}
+
+    def read(self, begin: Any) -> tuple[int, Any]:
+        """Return how far the run had come, and its state then; 0 and `begin` where nothing is kept."""
+        if not self._path.exists():
+            return 0, begin
+        stored = io.load(self._path)
+        kept: Any = stored.pop("kept", None) if isinstance(stored, dict) else None
+        _same_run(self._path, self._run, stored if kept else None)
+        return kept["done"], kept["state"]
+
+    def keep(self, done: int, state: Any) -> None:
+        """Replace what is kept."""
+        io.save(self._path, {**self._run, "kept": {"done": done, "state": jax.device_get(state)}})
+
+
+def facts(X: Any) -> dict[str, Any]:
+    """Return what tells points from others without reading them all."""
+    ends = [np.asarray(X[i : i + 1]) for i in (0, X.shape[0] - 1)]
+    named = {"shape of X": tuple(X.shape), "first and last row of X": fingerprint(ends)}
+    return named | {"dtype": str(np.dtype(X.dtype))}
 
 
 def fingerprint(tree: Any) -> str:

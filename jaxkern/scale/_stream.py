@@ -1,5 +1,7 @@
 """Streams side by side: each device updates its own, and a tree merges them."""
 
+import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, TypeVar
@@ -12,11 +14,14 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxkern import checks
 from jaxkern._types import Sharding
-from jaxkern.features import StreamingPCA, StreamingState
+from jaxkern.features import StreamingPCA
+from jaxkern.regression import StreamingRidge
 from jaxkern.scale import _mesh
 from jaxkern.scale._embed import host_matrix
+from jaxkern.scale._resume import Report, State, checked, facts, fingerprint
 
 _STEP_BYTES = 2**24  # of points that one step takes to the devices
+_SECONDS = 10.0  # between two states that are kept
 _State = TypeVar("_State")
 
 
@@ -61,9 +66,17 @@ def merge_tree(merge: Callable[[_State, _State], _State], states: Iterable[_Stat
 
 
 def stream(
-    pca: StreamingPCA, X: Any, *, num_streams: int = 8, block_size: int | None = None, sharding: Sharding | None = None
-) -> StreamingState:
-    """Return the state of streaming principal components after all rows of X, by streams side by side.
+    pca: StreamingPCA | StreamingRidge,
+    X: Any,
+    *,
+    y: Any = None,
+    num_streams: int = 8,
+    block_size: int | None = None,
+    sharding: Sharding | None = None,
+    progress: str | os.PathLike[str] | None = None,
+    report: Report | None = None,
+) -> Any:
+    """Return the state of streaming components or ridge regression after all rows of X, by streams side by side.
 
     The rows are divided into `num_streams` ranges of ceil(N / num_streams) rows, the last one shorter. Each is a stream
     of its own, updated on one device; a tree of merges (`merge_tree`) makes one of them. Which rows are merged when
@@ -72,24 +85,31 @@ def stream(
 
     Parameters
     ----------
-    pca : what `features.streaming_pca` returns.
+    pca : what `features.streaming_pca` or `regression.streaming_ridge` returns.
     X : (N, dim) points, N >= 1, in a NumPy or JAX array or a memory-mapped file. Over several processes each one reads
         the rows of its own streams.
+    y : (N,) or (N, t) labels for ridge regression in the dtype of X, held like X; None for principal components.
     num_streams : a multiple of the number of devices. Over P processes P times a power of two: then the merges of each
         process are a part of the one tree.
     block_size : rows that each stream takes in one step; by default as many as make 16 MB for all streams of a process.
     sharding : a `jax.sharding.Mesh`, or a `NamedSharding` of rows, whose devices share the streams; by default one
         device.
+    progress : path of a file in which the states of all streams are kept, every ten seconds and at the end. If it is
+        there, the same call goes on from it, even after `kill -9`, and ends with the same bits. Over several processes
+        the number of the process is appended to the path.
+    report : called as report(done, total) on the host at the start and after every step, with the numbers of finished
+        and of all rows of the streams of this process.
 
     Returns
     -------
-    StreamingState, the same on every process, for `pca.finalize` or `pca.merge`.
+    StreamingState or RidgeState, the same on every process, for `pca.finalize` or `pca.merge`.
 
     Raises
     ------
     ValueError
-        If pca or sharding is of another kind, X is not a floating matrix with at least one row, a size is below 1, or
-        num_streams is not such a multiple.
+        If pca, y or sharding is of another kind, X is not a floating matrix with at least one row, a size is below 1,
+        or num_streams is not such a multiple; if progress is damaged or belongs to another map, num_streams,
+        block_size, shape of X, or first or last row of X.
     RuntimeError
         If another process has ended.
 
@@ -110,9 +130,17 @@ def stream(
     >>> pca.finalize(stream(pca, X, num_streams=4), num_components=2)(X).shape
     (1000, 2)
     """
-    if not isinstance(pca, StreamingPCA):
-        raise ValueError(f"pca must be what features.streaming_pca returns, got {type(pca).__name__}")
+    if not isinstance(pca, StreamingPCA | StreamingRidge):
+        raise ValueError(
+            f"pca must be what features.streaming_pca or streaming_ridge returns, got {type(pca).__name__}"
+        )
     host_matrix("X", X)
+    if isinstance(pca, StreamingPCA) != (y is None) or (y is not None and getattr(y, "shape", ())[:1] != X.shape[:1]):
+        kind = getattr(y, "shape", type(y).__name__)
+        raise ValueError(
+            f"y must have a label for each of {X.shape[0]} rows with streaming_ridge, else be None: {kind}"
+        )
+    held = (X,) if y is None else (X, y)
     if X.shape[0] < 1:
         raise ValueError(f"X must have at least one row, got shape {X.shape}")
     num_streams = checks.count("num_streams", num_streams)
@@ -126,12 +154,38 @@ def stream(
     block_size = checks.count("block_size", block_size)
 
     divided = NamedSharding(mesh, PartitionSpec(_mesh.AXIS))
-    empty = pca.init(X.dtype)
-    states = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (count, *leaf.shape)), empty)
-    states = jax.device_put(states, divided)
-    for rows, weights in _steps(X, own, length, block_size):
+    empty: Any = pca.init(X.dtype)
+    begin = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (count, *leaf.shape)), empty)
+    kept, done, report = None, 0, checked(report)
+    if progress is not None:
+        path = f"{os.fspath(progress)}.{jax.process_index()}" if _mesh.spans_processes(sharding) else progress
+        size = {"num_components": 1} if isinstance(pca, StreamingPCA) else {"regularization": 1.0}
+        own_map = pca.finalize(empty, **size).features
+        run = {"map": fingerprint((own_map, empty)), **facts(X), "block_size": block_size}
+        run |= {} if y is None else {"y": facts(y)}
+        kept = State(path, run | {"streams": [own.start, own.stop, num_streams]})
+        done, begin = kept.read(begin)
+    lengths, last = _lengths(X.shape[0], own, length), time.monotonic()
+
+    def watch(done: int, states: Any) -> None:
+        """Wait for the states after so many rows of each stream, report them, and keep them where it is time."""
+        nonlocal last
+        jax.block_until_ready(states)
+        if report is not None:
+            report(sum(min(done, each) for each in lengths), sum(lengths))
+        if kept is not None and (done >= max(lengths) or time.monotonic() - last >= _SECONDS):
+            kept.keep(done, states)
+            last = time.monotonic()
+
+    watched = kept is not None or report is not None
+    states = jax.device_put(begin, divided)
+    for start, rows in _steps(held, own, length, block_size, done):
         # The call returns at once, and the next step is read while this one is computed.
-        states = _step(states, *jax.device_put((rows, weights), divided), pca=pca, mesh=mesh)
+        if watched:
+            watch(start, states)
+        states = _step(states, jax.device_put(rows, divided), pca=pca, mesh=mesh)
+    if watched:
+        watch(max(lengths), states)
     whole = merge_tree(pca.merge, _each(jax.device_get(states), count))
     if _mesh.spans_processes(sharding):
         gathered = _mesh.gather(whole)
@@ -160,17 +214,25 @@ def _lengths(num_rows: int, streams: slice, length: int) -> list[int]:
     return [max(min(num_rows - i * length, length), 0) for i in range(streams.start, streams.stop)]
 
 
-def _steps(X: Any, streams: slice, length: int, block_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the next rows of every stream, (streams, block_size, dim), and their weights, 0 where there are no more."""
-    lengths = _lengths(X.shape[0], streams, length)
-    for done in range(0, max(lengths), block_size):
-        rows = np.zeros((len(lengths), block_size, X.shape[1]), np.dtype(X.dtype))
-        weights = np.zeros(rows.shape[:2], rows.dtype)
+def _steps(
+    held: tuple[Any, ...], streams: slice, length: int, block_size: int, first: int
+) -> Iterator[tuple[int, tuple[np.ndarray, ...]]]:
+    """Yield how many rows of each stream are done, and the next ones, (streams, block_size, ...), and their weights.
+
+    A weight is 0 where there are no more.
+    """
+    lengths = _lengths(held[0].shape[0], streams, length)
+    for done in range(first, max(lengths), block_size):
+        shape = len(lengths), block_size
+        rows = tuple(np.zeros((*shape, *part.shape[1:]), np.dtype(part.dtype)) for part in held)
+        weights = np.zeros(shape, rows[0].dtype)
         for i, stop in enumerate(lengths):
             taken = min(max(stop - done, 0), block_size)
             start = (streams.start + i) * length + done
-            rows[i, :taken], weights[i, :taken] = X[start : start + taken], 1
-        yield rows, weights
+            for part, into in zip(held, rows, strict=True):
+                into[i, :taken] = part[start : start + taken]
+            weights[i, :taken] = 1
+        yield done, (*rows, weights)
 
 
 def _each(stacked: Any, count: int) -> Iterator[Any]:
@@ -180,14 +242,14 @@ def _each(stacked: Any, count: int) -> Iterator[Any]:
 
 
 @partial(jax.jit, static_argnames=("pca", "mesh"), donate_argnames="states")
-def _step(states: Any, rows: jax.Array, weights: jax.Array, *, pca: StreamingPCA, mesh: Mesh) -> Any:
+def _step(states: Any, rows: tuple[jax.Array, ...], *, pca: StreamingPCA | StreamingRidge, mesh: Mesh) -> Any:
     """Update every stream on its own device, those of one device one after the other."""
 
-    def one(stream: tuple[Any, jax.Array, jax.Array]) -> Any:
-        return pca.update(*stream)
+    def one(stream: tuple[Any, tuple[jax.Array, ...]]) -> Any:
+        return pca.update(stream[0], *stream[1])
 
     divided = PartitionSpec(_mesh.AXIS)
     spread = jax.shard_map(
         lambda *streams: lax.map(one, streams), mesh=mesh, in_specs=divided, out_specs=divided, check_vma=False
     )
-    return spread(states, rows, weights)
+    return spread(states, rows)

@@ -13,7 +13,7 @@ import jaxkern
 
 ROOT = pathlib.Path(jaxkern.__file__).parent
 MODULES = sorted(
-    info.name for info in pkgutil.walk_packages(jaxkern.__path__, "jaxkern.") if info.name != "jaxkern.sklearn"
+    name for _, name, _ in pkgutil.walk_packages(jaxkern.__path__, "jaxkern.") if not name.startswith("jaxkern.sklearn")
 )
 LOADED = """
 import json, sys

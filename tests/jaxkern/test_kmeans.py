@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from support.numerics import eps
 
-from jaxkern.draws import invert
 from jaxkern.kmeans import _lloyd, _seeding, kmeans
 from jaxkern.metrics import rand_index
 
@@ -277,25 +276,6 @@ def test_the_number_of_candidates_is_two_plus_log_k_by_default(rng):
     assert bool(plain.converged) and not np.array_equal(default.labels, plain.labels)
 
 
-def test_inverted_cumulative_sum_has_exact_shares(dtype):
-    """On a grid of uniform numbers every index appears in exact proportion, and weight 0 never."""
-    weights = jnp.array([0, 1, 0, 4, 2, 0, 1, 0], dtype)
-    grid = jnp.arange(64, dtype=dtype) / 64
-    draws = jax.jit(jax.vmap(invert, (None, 0)))
-    indices = draws(weights, grid)
-    assert np.bincount(np.asarray(indices), minlength=8).tolist() == [0, 8, 0, 32, 16, 0, 8, 0]
-    extreme = jnp.full(64, 1 - eps(dtype) / 2, dtype)  # the largest number below 1
-    assert (invert(weights, extreme) == 1).all()
-
-
-def test_rounding_of_parallel_sums_draws_no_weight_zero(rng):
-    """Cumulative sums of 1000 weights change by rounding even where the weight is 0; aim there."""
-    weights = jnp.asarray(rng.random(1000) * (rng.random(1000) < 0.3), jnp.float32)
-    cumulative = np.asarray(jnp.cumsum(weights))
-    indices = jax.jit(jax.vmap(invert, (None, 0)))(weights, jnp.asarray(1 - cumulative / cumulative.max()))
-    assert (np.asarray(weights)[np.asarray(indices)] > 0).all()
-
-
 def test_draws_follow_the_weights():
     """7 weights in a padded 3 x 3 table, 20000 draws: 6 standard errors, false alarms below 1e-7."""
     weights = jnp.array([3.0, 0.0, 1.0, 5.0, 0.0, 0.0, 1.0])
@@ -352,23 +332,6 @@ def test_whole_weights_are_copies(rng, dtype):
     np.testing.assert_allclose(result.objective, objective_of(copies, labels, result.centers), rtol=100 * eps(dtype))
 
 
-def test_rows_of_weight_zero_have_no_influence(rng, dtype):
-    """Data sets of 62 and 40 points, filled up with far rows of weight 0, in one vmapped call: exact partitions."""
-    X, truth = separated(rng)
-    sizes = (N, 40)
-    padded = np.full((2, N, DIM), 1e3)
-    for i, size in enumerate(sizes):
-        padded[i, :size] = X[:size]
-    weights = (np.arange(N)[None] < np.array(sizes)[:, None]).astype(float)
-    keys = jax.random.split(jax.random.key(0), 2)
-    cluster = jax.jit(jax.vmap(lambda key, X, w: kmeans(key, X, K, weights=w)))
-    found = cluster(keys, jnp.asarray(padded, dtype), jnp.asarray(weights, dtype))
-    for i, size in enumerate(sizes):
-        assert same_partition(found.labels[i, :size], truth[:size]) and bool(found.converged[i])
-        means = np.stack([X[:size][truth[:size] == truth[np.argmax(found.labels[i] == j)]].mean(0) for j in range(K)])
-        np.testing.assert_allclose(found.centers[i], means, atol=1e3 * eps(dtype))
-
-
 def test_seeds_are_drawn_by_weight_and_never_of_weight_zero(x64):
     """Two points of weights 1 and 3: 4,000 draws, chi-square at 1e-9 allows a share off by .042."""
     X = jnp.arange(4.0)[:, None]
@@ -386,14 +349,6 @@ def test_without_weights_there_is_no_mean(weights, num_restarts, rng, x64):
     X = jnp.asarray(rng.normal(size=(4, 2)))
     result = kmeans(jax.random.key(0), X, 2, weights=jnp.asarray(weights), num_restarts=num_restarts)
     assert not np.isfinite(result.objective) and not bool(result.converged)
-
-
-@pytest.mark.parametrize(
-    "weights", [jnp.ones(3), jnp.ones((4, 1)), jnp.ones(4, int), -np.ones(4, "f"), np.zeros(4, "f")]
-)
-def test_weights_that_do_not_fit_are_named(weights):
-    with pytest.raises(ValueError, match="weights"):
-        kmeans(jax.random.key(0), jnp.ones((4, 2)), 2, weights=weights)
 
 
 @pytest.mark.parametrize("dim", [2, 12])

@@ -112,16 +112,6 @@ def test_every_lengthscale_moves_within_its_factor_and_nothing_else_does(blobs, 
     assert moved == 3 and float(fit.objective) > float(objective(kernel, X))
 
 
-def test_many_data_sets_in_one_call(blobs, x64):
-    stack = jnp.stack([jnp.asarray(blobs[0]), 2 * jnp.asarray(blobs[0])])
-    objective = partial(learn.eigengap, num_components=2)
-    fit = partial(learn.fit_lengthscale, kernels.Gaussian(1.0), objective=objective, num_steps=20)
-    many = jax.jit(jax.vmap(fit))(stack)
-    for i in range(2):
-        one = fit(stack[i])
-        np.testing.assert_allclose(many.kernel.lengthscale[i], one.kernel.lengthscale, rtol=1e-9)
-
-
 def test_what_is_not_finite_is_told(blobs, x64):
     X = jnp.asarray(blobs[0]).at[0, 0].set(jnp.nan)
     fit = learn.fit_lengthscale(kernels.Gaussian(1.0), X, partial(learn.eigengap, num_components=2), num_steps=2)

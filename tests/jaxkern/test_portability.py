@@ -27,7 +27,7 @@ ON_THE_HOST = {
     "pytrees": "makes classes",
     "ragged": "fills up and cuts arrays of NumPy; what it maps is lowered where it stands",
     "plan": "searches in Python floats of float64",
-    "sklearn": "adapters whose arrays are those of NumPy; they call features",
+    "sklearn": "adapters that choose on the host and call features and clustering",
 }
 """Public modules that nothing is lowered of. `scale.embed`, `io.save` and `io.load` stand in test_contract.py."""
 

@@ -6,13 +6,16 @@ import inspect
 import itertools
 import pickle
 import pkgutil
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import jaxkern
 from jaxkern import pytrees
+from jaxkern.features import nystrom
 from jaxkern.kernels import Gaussian, Matern32, Polynomial
 from jaxkern.pytrees import pytree, static
 from jaxkern.rkhs import Covariance, Function, RandomProjection
@@ -80,6 +83,44 @@ def test_classes_round_trip_with_their_static_fields_in_the_structure(cls):
             other = object.__new__(cls)
             other.__dict__.update(instance.__dict__ | {field.name: "something else"})
             assert jax.tree.structure(other) != structure
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_every_class_is_shown_on_one_line_whatever_its_leaves(cls):
+    instance = filled(cls)
+    for leaf, shown in (
+        (None, "None"),
+        (jnp.float32(0.1), "0.1"),
+        (jax.ShapeDtypeStruct((3, 2), "bfloat16"), "bf16[3,2]"),
+    ):
+        parts = (
+            f"{field.name}=" + (repr(getattr(instance, field.name)) if field.metadata.get("static") else shown)
+            for field in dataclasses.fields(cls)
+        )
+        changed = jax.tree.map(lambda _, leaf=leaf: leaf, instance)
+        assert repr(changed) == f"{cls.__name__}({', '.join(parts)})"
+
+
+def test_what_is_shown_holds_no_data():
+    X = jnp.ones((20, 3))
+    shown = "Nystrom(kernel=Gaussian(lengthscale={}), landmarks=f32[20,3], projection=f32[4,20], eigenvalues=f32[4], "
+    phi = nystrom(Gaussian(2.0), X, rank=4)
+    assert repr(phi) == shown.format("2.0") + "rank=1, trace_residual=0.0)"
+    traced = []
+    jax.jit(lambda phi: traced.append(repr(phi)))(phi)
+    assert traced == [shown.format("f32[]") + "rank=i32[], trace_residual=f32[])"]
+    held = Holder({"key": jax.random.key(0), "f": [len]}, (np.float32(0.1),), np.zeros((2, 0), bool))
+    assert repr(held) == "Holder(first={'key': key<fry>[], 'f': [len]}, second=(0.1,), third=bool[2,0])"
+    deleted = Gaussian(jnp.ones(()))
+    deleted.lengthscale.delete()
+    assert repr(deleted) == "Gaussian(lengthscale=f32[])"
+
+
+@pytrees.remember
+class Holder(NamedTuple):
+    first: dict
+    second: tuple
+    third: jax.Array
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)

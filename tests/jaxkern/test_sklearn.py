@@ -1,19 +1,29 @@
-"""The transformers in scikit-learn's world: its own checks, pipelines, grid searches, batches."""
+"""The estimators in scikit-learn's world: its own checks, pipelines, grid searches, batches."""
 
+import operator
 import pickle
+import warnings
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import pairwise
+from sklearn.metrics import rand_score as rand_index
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from jaxkern import features, kernels
+from jaxkern import features, kernels, regression
 from jaxkern import sklearn as adapters
+from jaxkern.sklearn._padded import quick
 
 EVERY = [
     adapters.PairedFourier(5, random_state=0),
@@ -25,6 +35,8 @@ EVERY = [
     adapters.KernelPCA(2, n_landmarks=8, random_state=0),
     adapters.StreamingPCA(2, n_frequencies=5, sketch_size=4, random_state=0),
 ]
+CLUSTERERS = [adapters.KernelKMeans(2, random_state=0), adapters.KernelSpectral(2, random_state=0)]
+RIDGES = [adapters.KernelRidge(tol=1e-9, random_state=0), adapters.KernelRidgeClassifier(tol=1e-9, random_state=0)]
 
 
 @pytest.fixture(autouse=True)
@@ -35,13 +47,13 @@ def no_key_checks():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
-@parametrize_with_checks(EVERY)
+@parametrize_with_checks(EVERY + CLUSTERERS + RIDGES)
 def test_scikit_learns_own_checks_pass(estimator, check):
     check(estimator)
 
 
 def test_every_adapter_is_tried():
-    assert {type(e).__name__ for e in EVERY} == set(adapters.__all__)
+    assert {type(e).__name__ for e in EVERY + CLUSTERERS + RIDGES} == set(adapters.__all__)
 
 
 def data(dtype=np.float64):
@@ -109,13 +121,185 @@ def test_a_grid_search_sets_parameters():
     assert search.best_params_ == {"pairedfourier__lengthscale": 1.0}
 
 
+@pytest.mark.parametrize("estimator", EVERY, ids=lambda e: type(e).__name__)
+def test_sparse_rows_and_arrays_of_jax(estimator):
+    X = data(np.float32)[0]
+    dense = clone(estimator).fit(X).transform(X)
+    for own in (scipy.sparse.csr_matrix(X), jnp.asarray(X)):
+        fitted = clone(estimator).fit(own)
+        Z = fitted.transform(own)
+        np.testing.assert_allclose(np.abs(Z), np.abs(dense), atol=1e-4)  # up to the signs of eigenvectors
+        assert isinstance(Z, jax.Array if isinstance(own, jax.Array) else np.ndarray) and Z.dtype == np.float32
+    many = np.tile(X, (30, 1))  # beyond the few rows that are mapped in padded blocks
+    np.testing.assert_allclose(fitted.transform(many)[:80], Z, atol=1e-5)
+    with pytest.raises(ValueError, match="X must be finite"):
+        clone(estimator).fit(jnp.asarray(X).at[0, 0].set(jnp.nan))
+
+
+def test_few_programs_serve_a_search():
+    """Folds of other sizes and other numbers of landmarks are filled up to the same shapes."""
+    X, _ = data()
+    fits, maps = quick(features.nystrom, rank=None), quick(operator.call)
+    adapters.Nystrom(7, lengthscale=2.0).fit(X[:50]).transform(X[:33])
+    before = fits._cache_size(), maps._cache_size()
+    for count in (3, 20, 50):
+        for size in (50, 61, 80):
+            adapters.Nystrom(count, lengthscale=1.0 + size).fit(X[:size]).transform(X[size // 2 :])
+    assert (fits._cache_size(), maps._cache_size()) == before
+
+
+@pytest.mark.parametrize("count", [7, 1030])
+def test_filling_up_changes_nothing(count, x64):
+    X = np.random.default_rng(0).normal(size=(1100, 3))
+    kernel = kernels.Laplacian(2.0)
+    for adapter, own in (
+        (adapters.Nystrom(kernel=kernel, landmarks=X[:count]), features.nystrom(kernel, X[:count])),
+        (
+            adapters.KernelPCA(2, kernel=kernel, landmarks=X[:count]),
+            features.kernel_pca(kernel, X[:count], num_components=2),
+        ),
+    ):
+        Z, expected = adapter.fit(X).transform(X), np.asarray(own(X))
+        np.testing.assert_allclose(np.abs(Z @ Z[:5].T), np.abs(expected @ expected[:5].T), atol=1e-10)
+        assert adapter.map_.landmarks.shape == (count, 3) and Z.shape == expected.shape
+
+
+@pytest.mark.parametrize("choice", ["kmeans_plus_plus", "leverage", "pivoted_cholesky"])
+def test_landmarks_are_chosen_by_name(choice):
+    X, _ = data()
+    fitted = adapters.Nystrom(6, landmarks=choice, random_state=0).fit(X)
+    assert {tuple(row) for row in np.asarray(fitted.map_.landmarks)} <= {tuple(row) for row in X}
+    with pytest.raises(ValueError, match=f"landmarks='{choice}' takes one dense X"):
+        fitted.partial_fit(X)
+
+
+def test_more_landmarks_than_rows_are_said():
+    X, _ = data()
+    with pytest.warns(UserWarning, match="n_landmarks is 100, and X has 80 rows: all are landmarks"):
+        assert adapters.Nystrom(100).fit(X).map_.landmarks.shape == (80, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        adapters.Nystrom(50).partial_fit(X[:20]).partial_fit(X[20:30])
+        adapters.KernelPCA().fit(X)
+
+
+def test_gamma_is_that_of_scikit_learn():
+    X, _ = data()
+    for name in ("rbf", "laplacian"):
+        Z = adapters.Nystrom(80, kernel=name, gamma=0.3).fit(X).transform(X)
+        np.testing.assert_allclose(Z @ Z.T, pairwise.pairwise_kernels(X, metric=name, gamma=0.3), atol=1e-6)
+    for own in (X, scipy.sparse.csr_matrix(X)):
+        scaled = RBFSampler(gamma="scale", random_state=0).fit(own)
+        ours = adapters.PairedFourier(2, gamma="scale").fit(own).kernel_.lengthscale
+        np.testing.assert_allclose(1 / (2 * ours**2), scaled._gamma)
+
+
+def test_kernel_pca_goes_back():
+    X, _ = data()
+    fitted = adapters.KernelPCA(60, lengthscale=2.0).fit(X)
+    np.testing.assert_allclose(fitted.inverse_transform(fitted.transform(X)), X, atol=1e-2)
+    single = jnp.asarray(X, jnp.float32)
+    assert isinstance(fitted.inverse_transform(fitted.transform(single)), jax.Array)
+
+
+@pytest.mark.parametrize("estimator", CLUSTERERS, ids=lambda e: type(e).__name__)
+def test_clusters_have_labels_for_new_points(estimator):
+    X, y = data()
+    X = X + 9 * y[:, None]
+    fitted = clone(estimator).fit(X)
+    again = pickle.loads(pickle.dumps(fitted))
+    assert rand_index(fitted.labels_, y) == 1 and np.array_equal(again.predict(X), fitted.labels_)
+    single = jnp.asarray(X, jnp.float32)
+    assert isinstance(clone(estimator).fit(single).labels_, jax.Array)
+    assert isinstance(fitted.predict(single), jax.Array)
+
+
+def exact(X, y, T, weights=None):
+    """Return what scikit-learn's own solver predicts at T, with alpha 0.1 and gamma 0.3."""
+    own = KernelRidge(alpha=0.1, kernel="rbf", gamma=0.3)
+    return own.fit(np.float64(X), np.float64(y), sample_weight=weights).predict(np.float64(T))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("sizes", [{}, {"n_landmarks": 20}, {"n_landmarks": 20, "tol": 0.1}], ids=str)
+def test_ridge_regression_is_within_its_bounds_of_scikit_learns(dtype, sizes):
+    X, T = data(dtype)[0], 2 * np.random.default_rng(1).normal(size=(30, 2)).astype(dtype)
+    y, weights = np.sin(2 * X), np.arange(80.0) % 3
+    fitted = adapters.KernelRidge(0.1, gamma=0.3, random_state=0, **sizes).fit(X, y, weights)
+    fitted = pickle.loads(pickle.dumps(fitted))
+    errors, bounds = np.abs(fitted.predict(T) - exact(X, y, T, weights)), fitted.bound(T)
+    assert bounds.dtype == dtype and (errors <= bounds).all() and (bounds <= 2 * fitted.distance_bound_).all()
+    at_rows = np.abs(fitted.predict(X) - exact(X, y, X, weights)) * np.sqrt(weights)[:, None]
+    assert (at_rows.max(axis=0) <= fitted.training_bound_).all()
+    assert {0: errors.max() < 1e-3, 1: errors.max() > 1e-3, 2: bounds.max() < 0.2}[len(sizes)]
+
+
+def test_ridge_regression_of_many_rows_in_arrays_of_jax():
+    X = jax.random.normal(jax.random.key(0), (2100, 2))
+    fitted = adapters.KernelRidge(0.1, gamma=0.3, n_landmarks=60, random_state=0).fit(X, jnp.sin(X[:, 0]))
+    found, bounds = fitted.predict(X), fitted.bound(X)
+    assert isinstance(found, jax.Array) and found.shape == bounds.shape == (2100,)
+    assert (np.abs(found - exact(X, np.sin(X[:, 0]), X)) <= bounds).all()
+
+
+@pytest.mark.parametrize("n_landmarks", [None, 30])
+def test_certain_classes_are_those_of_the_exact_classifier(n_landmarks):
+    names, at = np.array(["one", "three", "two"], dtype=object), np.repeat([0, 1, 2], 30)
+    X = np.random.default_rng(0).normal(size=(90, 2)) + 2 * np.array([[0, 0], [2, 0], [0, 2]])[at]
+    for count in (2, 3):
+        rows = at < count
+        fitted = adapters.KernelRidgeClassifier(0.1, gamma=0.3, n_landmarks=n_landmarks, random_state=0)
+        fitted.fit(X[rows], names[at[rows]])
+        wanted = exact(X[rows], 2.0 * (at[rows][:, None] == np.arange(count)) - 1, X)
+        values = wanted[:, 1] if count == 2 else wanted
+        assert (np.abs(fitted.decision_function(X) - values) <= fitted.bound(X)).all()
+        same, certain = fitted.predict(X) == names[wanted.argmax(axis=1)], fitted.certain(X)
+        assert same[certain].all() and fitted.score(X[rows], names[at[rows]]) > 0.85
+        assert certain.mean() > 0.95 if n_landmarks is None else 0 < certain.mean() < 0.95
+
+
+def test_few_programs_serve_a_search_of_ridge_regression():
+    X, y = (array[np.random.default_rng(0).permutation(80)] for array in data())
+    pipe = make_pipeline(StandardScaler(), adapters.KernelRidgeClassifier())
+    programs = quick(regression.ridge, num_landmarks=256), quick(regression.ridge, num_landmarks=10)
+    before = [program._cache_size() for program in programs]
+    grid = {"alpha": [0.01, 1.0], "gamma": [0.1, "scale"], "n_landmarks": [None, 10]}
+    grid = {f"kernelridgeclassifier__{name}": values for name, values in grid.items()}
+    assert GridSearchCV(pipe, grid, cv=3).fit(X, y).best_score_ > 0.9
+    assert all(0 < program._cache_size() <= old + 1 for program, old in zip(programs, before, strict=True))
+
+
+def test_bad_labels_and_tolerances_are_named():
+    X, y = data()
+    for estimator, args, message in (
+        (adapters.KernelRidge(0.0), (X, y), "alpha must be positive"),
+        (adapters.KernelRidge(tol=-1.0), (X, y), "tol must be positive"),
+        (adapters.KernelRidge(), (X, np.where(y, np.nan, 1)), "Input y contains NaN"),
+        (adapters.KernelRidge(), (X, y[1:]), "inconsistent numbers of samples"),
+        (adapters.KernelRidge(), (np.float32(X), y * 1e60), "y must be within the range of float32"),
+        (adapters.KernelRidgeClassifier(), (X, y, y), "at least 2 classes .* got 1 class: .*1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            estimator.fit(*args)
+    with pytest.warns(ConvergenceWarning, match="above tol=1e-09; pass more n_landmarks, or X in float64"):
+        adapters.KernelRidge(tol=1e-9).fit(np.float32(X), y)
+
+
 def test_bad_parameters_are_named():
     X, _ = data()
     with pytest.raises(ValueError, match="kernel must be one of"):
-        adapters.PairedFourier(kernel="rbf").fit(X)
+        adapters.PairedFourier(kernel="other").fit(X)
+    with pytest.raises(ValueError, match="lengthscale or gamma, not both"):
+        adapters.PairedFourier(lengthscale=1.0, gamma=1.0).fit(X)
+    with pytest.raises(ValueError, match="gamma is for gaussian, laplacian and exponential"):
+        adapters.PairedFourier(kernel="cauchy", gamma=1.0).fit(X)
+    with pytest.raises(ValueError, match="lengthscale and gamma are those of the kernel"):
+        adapters.PairedFourier(kernel=kernels.Gaussian(1.0), gamma=1.0).fit(X)
+    with pytest.raises(ValueError, match="landmarks must be uniform"):
+        adapters.Nystrom(landmarks="other").fit(X)
     with pytest.raises(ValueError, match="lengthscale"):
         adapters.PairedFourier(lengthscale=-1.0).fit(X)
     with pytest.raises(ValueError, match="num_frequencies"):
         adapters.PairedFourier(0).fit(X)
-    with pytest.raises(ValueError, match="num_landmarks"):
+    with pytest.raises(ValueError, match="n_landmarks"):
         adapters.Nystrom(0).fit(X)

@@ -9,7 +9,7 @@ import pytest
 from support.numerics import eps
 from support.padded import KINDS, all_padded, axes, check_slopes, padded, rows, stacked
 
-from jaxkern import audit, clustering, landmarks, learn, metrics
+from jaxkern import audit, clustering, landmarks, learn, metrics, regression
 from jaxkern.features import paired_fourier
 from jaxkern.kernels import Gaussian
 from jaxkern.kmeans import kmeans
@@ -61,6 +61,14 @@ PARTITIONS = {
     "of landmarks": lambda d, **w: clusters(clustering.kernel_kmeans, KERNEL, d["X"], num_landmarks=9, **w),
     "from Gram": lambda d, **w: clusters(clustering.spectral_from_gram, d["K"], num_restarts=2, **w),
 }
+
+
+def left_out(d, weights=None):
+    path = jnp.asarray([0.1, 0.5], d["X"].dtype)
+    found = regression.leave_one_out(KERNEL, d["X"], d["Y"][:, 0], regularization=path, weights=weights)
+    return found**2 if weights is None else weights[None, :] * found**2
+
+
 SCORES = ("rand_index", "adjusted_rand_index", "normalized_mutual_info")
 JUDGES = {
     **{name: lambda d, name=name, **w: getattr(metrics, name)(d["labels"], d["other"], **w) for name in SCORES},
@@ -69,6 +77,7 @@ JUDGES = {
     "frobenius_error": lambda d, **w: metrics.frobenius_error(d["K"], d["Khat"], **w),
     "alignment": lambda d, **w: learn.alignment(KERNEL, d["X"], d["labels"], num_labels=3, **w),
     "eigengap": lambda d, **w: learn.eigengap(KERNEL, d["X"], num_components=2, **w),
+    "left out": lambda d, **w: jnp.sum(left_out(d, **w), axis=1),
     "distances": lambda d, **w: audit.distance_error(phi(d), KERNEL, d["X"], d["Y"], **w),
     "sampled": lambda d, **w: audit.sampled_distance_error(key(), phi(d), KERNEL, d["X"], num_pairs=50, **w),
 }

@@ -84,16 +84,6 @@ def test_blocks_have_the_features_of_the_whole(name):
 
 
 @every
-def test_maps_go_through_jit_and_vmap(name):
-    (X, _), phi = data(), fitted(name)
-    assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(phi))
-    again, Z = jax.jit(lambda phi, X: (phi, phi(X)))(phi, X)
-    assert type(again) is type(phi) and same_bits(again, phi)
-    np.testing.assert_allclose(Z, phi(X), rtol=0, atol=rounding(phi))
-    np.testing.assert_allclose(jax.vmap(phi)(X), Z, rtol=0, atol=rounding(phi))
-
-
-@every
 def test_files_keep_every_bit(name, tmp_path):
     (X, _), phi = data(), fitted(name)
     io.save(tmp_path / "map.npz", phi)

@@ -1,7 +1,5 @@
 """Kernel JL against its literal formula, and as a projection of the RKHS. (Its cost and its moments are claims.)"""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +10,7 @@ from jaxkern.draws import normal_rows
 from jaxkern.features import KernelJL, kernel_jl
 from jaxkern.gram import gram
 from jaxkern.kernels import Gaussian, Laplacian, Linear
-from jaxkern.rkhs import Covariance, Function, RandomProjection, section
+from jaxkern.rkhs import Covariance, Function, RandomProjection
 
 N, Q, DIM, D = 12, 7, 3, 5
 KERNEL = Gaussian(0.9)
@@ -54,20 +52,6 @@ def test_the_map_is_the_literal_formula(kernel, centered, dtype, rng):
         np.testing.assert_allclose(mean, np.zeros(D), atol=50 * eps(dtype) * scale)
     else:
         assert (phi.offset == 0).all()
-
-
-@pytest.mark.parametrize("centered", [False, True])
-def test_functions_embed_linearly_and_sections_as_their_points(centered, dtype, rng):
-    X, Y = points(rng, dtype), points(rng, dtype, Q)
-    phi = kernel_jl(jax.random.key(1), KERNEL, X, num_features=D, centered=centered)
-    f, g = (Function(KERNEL, Y, jnp.asarray(rng.normal(size=Q), dtype)) for _ in range(2))
-    close = partial(np.testing.assert_allclose, rtol=0, atol=100 * eps(dtype) * float(jnp.abs(phi.projection).sum()))
-    assert phi.embed(f).shape == (D,) and phi.embed(f).dtype == dtype
-    close(phi.embed(2.0 * f - 3.0 * g), 2 * phi.embed(f) - 3 * phi.embed(g))
-    sections = section(KERNEL, Y)
-    mean = phi.embed(Covariance(KERNEL, X).mean()) if centered else jnp.zeros(D, dtype)
-    close(mean, phi.offset)
-    close(phi.embed(sections) - mean[None], phi(Y))
 
 
 def test_images_are_those_of_the_random_projection_with_the_same_normals(x64, rng):

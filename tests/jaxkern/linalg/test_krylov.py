@@ -46,10 +46,6 @@ def matrix(rng, values, dtype):
     return jnp.asarray((A + A.T) / 2, dtype)
 
 
-def modulus_first(values):
-    return values[np.argsort(-np.abs(values), kind="stable")]
-
-
 @partial(jax.jit, static_argnames=("solver", "num_values", "max_restarts"))
 def iterate(A, start, solver, num_values, max_restarts=100):
     return solver(lambda V: matmul(A, V), start, num_values=num_values, max_restarts=max_restarts)
@@ -84,7 +80,7 @@ def test_both_ends_and_the_largest_are_those_of_a_full_decomposition(name, dtype
     np.testing.assert_allclose(values, exact[:VALUES], rtol=0, atol=allowed)
     values, exact, allowed = assert_eigenpairs(solve(A, solvers.largest_modulus_eigenpairs), A)
     # Two of equal modulus and opposite sign may stand in either order.
-    np.testing.assert_allclose(np.abs(values), np.abs(modulus_first(exact))[:VALUES], rtol=0, atol=allowed)
+    np.testing.assert_allclose(np.abs(values), np.sort(np.abs(exact))[::-1][:VALUES], rtol=0, atol=allowed)
     assert np.abs(values[:, None] - exact[None, :]).min(1).max() <= allowed
 
 
@@ -341,16 +337,6 @@ def test_gradients_are_finite_even_where_the_cut_divides_equal_eigenvalues(name,
         return jnp.sum(values) + jnp.sum(vectors**3) + jnp.sum(solvers.eigen_rows(A, 5, power=-0.5)[0])
 
     assert np.isfinite(jax.grad(loss)(A)).all()
-
-
-def test_other_platforms_get_a_float32_program_of_full_precision_products(x64, rng):
-    A = matrix(rng, SPECTRA["decaying"], "float32")
-    start = solvers.start_block(N, VALUES, A.dtype)
-    traced = iterate.trace(A, start, solvers.largest_modulus_eigenpairs, VALUES)
-    for platform in ("cpu", "cuda", "tpu"):
-        assert "xf64" not in traced.lower(lowering_platforms=(platform,)).as_text()
-    text = str(traced.jaxpr)
-    assert text.count("dot_general") == text.count("precision=(Precision.HIGHEST, Precision.HIGHEST)") >= 8
 
 
 @pytest.mark.parametrize(

@@ -99,12 +99,6 @@ def test_the_grid_stands_for_the_gaussian_measure(x64):
         assert float(Sigma.trace(power)) == pytest.approx(float(spectrum.trace(power)), rel=1e-8)
 
 
-def test_a_grid_has_the_dtype_asked_for(x64):
-    for wanted in (jnp.float32, jnp.float64):
-        grid = gaussian_grid(5, dtype=wanted)
-        assert grid.points.dtype == grid.weights.dtype == wanted
-
-
 def test_samples_follow_the_weights():
     """7 atoms, 20000 draws, 6 standard errors: false alarms below 1e-7. An atom of weight zero never comes."""
     weights = jnp.array([0.3, 0.0, 0.1, 0.5, 0.0, 0.0, 0.1])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from jaxkern import features, scale
+from jaxkern import features, io, kmeans, scale
 from jaxkern import frequent_directions as fd
 from jaxkern.kernels import Gaussian
 from jaxkern.scale import _embed, _mesh, _stream
@@ -170,9 +170,6 @@ def test_what_does_not_fit_is_named(phi, X):
         "num_streams": lambda: scale.stream(stream_of(phi), X, num_streams=0),
         "at least one state": lambda: scale.merge_tree(fd.merge, []),
         "number of points": lambda: scale.kmeans(jax.random.key(0), X, N + 1, sharding=one_device()),
-        "weights must have shape": lambda: scale.kmeans(
-            jax.random.key(0), X, 2, sharding=one_device(), weights=np.ones(3, np.float32)
-        ),
     }
     for message, call in bad.items():
         with pytest.raises(ValueError, match=message):
@@ -268,6 +265,51 @@ def test_the_record_of_another_run_is_refused(phi, X, finished):
         with pytest.raises(ValueError, match=r"damaged|no record of a run"):
             scale.embed(phi, X, block_size=20, out=out, progress=record)
         assert record.read_bytes() == damaged
+
+
+def test_a_stream_cut_short_goes_on_and_ends_with_the_same_bits(phi, X, tmp_path, monkeypatch):
+    monkeypatch.setattr(_stream, "_SECONDS", 0.0)
+    pca, path = stream_of(phi, centered=True), tmp_path / "state.npz"
+    sizes = {"num_streams": 4, "block_size": 5}
+    whole, calls = scale.stream(pca, X, **sizes), []
+    with pytest.raises(OSError, match="disk"):  # 26 rows a stream; the last stream is at its row 10
+        scale.stream(pca, Read(X, fatal=88), progress=path, report=lambda *args: calls.append(args), **sizes)
+    assert calls == [(0, 103), (20, 103)]
+    rest = Read(X)
+    again = scale.stream(pca, rest, progress=path, report=lambda *args: calls.append(args), **sizes)
+    assert rest.starts[0] == 5 and calls[2:] == [(20, 103), (40, 103), (60, 103), (80, 103), (100, 103), (103, 103)]
+    finished = Read(X)
+    for state in (again, scale.stream(pca, finished, progress=path, **sizes)):
+        assert all(np.array_equal(a, b) for a, b in zip(*map(jax.tree.leaves, (state, whole)), strict=True))
+    assert finished.starts == []
+    for message, call in {
+        "block_size is 6, there 5": lambda: scale.stream(pca, X, progress=path, num_streams=4, block_size=6),
+        "belongs to another run: map": lambda: scale.stream(stream_of(phi), X, progress=path, **sizes),
+        "report must be a function": lambda: scale.stream(pca, X, report=3),
+    }.items():
+        with pytest.raises(ValueError, match=message):
+            call()
+    for other in ([1], {"format": "other"}):
+        io.save(path, other)
+        with pytest.raises(ValueError, match="no record of a run"):
+            scale.stream(pca, X, progress=path, **sizes)
+
+
+def test_how_far_a_map_is_is_reported(phi, X, finished):
+    calls = []
+    note = lambda *args: calls.append(args)  # noqa: E731
+    scale.embed(phi, X, block_size=40, report=note)
+    list(scale.embed(phi, [X[:50], X[50:]], block_size=40, report=note))
+    assert calls == [(40, N), (80, N), (N, N), (40, None), (50, None), (90, None), (N, None)]
+    record, out = finished
+    out[33] += 1
+    scale.embed(phi, X, block_size=20, out=out, progress=record, report=note)
+    assert calls[7:] == [(40, N)]
+
+
+def test_clusters_on_one_device_are_those_of_kmeans(X):
+    one, many = kmeans.kmeans(jax.random.key(0), X, 4), scale.kmeans(jax.random.key(0), X, 4)
+    np.testing.assert_array_equal(one.labels, many.labels)
 
 
 def test_a_tree_of_merges_is_balanced_and_keeps_the_order():

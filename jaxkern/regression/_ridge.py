@@ -1,0 +1,379 @@
+"""Kernel ridge regression by landmarks or to a tolerance, with bounds against the exact solution."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxkern import checks
+from jaxkern._distances import safe_sqrt
+from jaxkern._types import Array, ArrayLike, Float, PRNGKeyArray
+from jaxkern._weights import mass, order, present
+from jaxkern.gram import _gram, _product
+from jaxkern.kernels import KernelLike, psd_kernel
+from jaxkern.landmarks._choices import _uniform_indices
+from jaxkern.linalg import matmul
+from jaxkern.pytrees import pytree
+from jaxkern.regression._certificate import (
+    TERMS,
+    System,
+    certificate,
+    entry_error,
+    factor_of,
+    length,
+    narrowed,
+    product_error,
+)
+
+STEPS = 5
+"""Steps of conjugate gradients between two residuals that are computed anew."""
+SHIFT = 1e-5
+"""What is added to the landmarks' Gram matrix stands for this share of the regularization."""
+_BLOCK = 4096
+
+
+@pytree
+class Ridge:
+    """A solution of kernel ridge regression: `f(X)` predicts, `f.bound_at(X)` bounds what it lacks to the exact one.
+
+    The exact solution f* minimises sum_i w_i (f(x_i) - y_i)^2 + regularization |f|_H^2 over the whole RKHS, for the
+    kernel, points and labels as they are in their dtype. Shapes are those for y (n,); for y (n, t) there is a trailing
+    axis of t, but for `landmarks`, `roots`, `factor` and scalars without one.
+
+    Attributes
+    ----------
+    kernel : the kernel.
+    points : (m, d), with f = sum_j coefficients_j K(., points_j).
+    coefficients : (m,).
+    landmarks : (l, d) points of the training set that narrow `bound_at`.
+    roots : (l,), the square roots of their weights.
+    factor : (l, l), the Cholesky factor of their Gram matrix, scaled with the roots, plus the regularization.
+    regularization : scalar.
+    distance_bound : scalar, |f - f*|_H is at most this. Infinite where the rounding of the kernel is not known, as that
+        of a user's function; NaN where the certificate was not asked for.
+    radius : scalar, |f(x) - f*(x)| <= s(x) radius, s(x)^2 the posterior variance of the landmarks.
+    training_bound : scalar, |f(x_i) - f*(x_i)| sqrt(w_i) is at most this at every training point.
+    num_products : scalar int32, how many products with the n x n Gram matrix were made.
+    converged : scalar bool: whether the bounds reached the tolerance; true where there was none.
+    """
+
+    kernel: Any
+    points: jax.Array
+    coefficients: jax.Array
+    landmarks: jax.Array
+    roots: jax.Array
+    factor: jax.Array
+    regularization: jax.Array
+    distance_bound: jax.Array
+    radius: jax.Array
+    training_bound: jax.Array
+    num_products: jax.Array
+    converged: jax.Array
+
+    def __call__(self, X: Float[ArrayLike, "q d"]) -> Float[Array, " q"]:
+        """Return f(X), (q,) or (q, t), of points (q, d) in the dtype of the training set; q m kernel evaluations."""
+        return _predict(self, self._points(X))
+
+    def bound_at(self, X: Float[ArrayLike, "q d"]) -> Float[Array, " q"]:
+        """Return bounds of |f(x) - f*(x)|, (q,) or (q, t), at points (q, d), of f(x) as it is computed.
+
+        Notes
+        -----
+        q l^2 multiply-adds for l landmarks, and q l kernel evaluations.
+        """
+        return _bound_at(self, self._points(X))
+
+    def _points(self, X: Any) -> jax.Array:
+        X = checks.matrix("X", X, dim=self.points.shape[1])
+        return checks.same_dtype("X", X, "the training points", self.points)
+
+
+def ridge(
+    key: PRNGKeyArray,
+    kernel: KernelLike,
+    X: Float[ArrayLike, "n d"],
+    y: Float[ArrayLike, " n"],
+    *,
+    regularization: float | Float[Array, ""],
+    num_landmarks: int,
+    weights: Float[ArrayLike, " n"] | None = None,
+    certified: bool = True,
+) -> Ridge:
+    """Fit kernel ridge regression over the span of landmarks, and bound how far it is from the exact solution.
+
+    Parameters
+    ----------
+    key : typed random key, for the landmarks: rows drawn uniformly without replacement, with weights by weight.
+    kernel : a positive semidefinite kernel; of a user's function the bounds are infinite.
+    X : (n, d) points.
+    y : (n,) labels in the dtype of X, or (n, t) for t functions at once, such as one for each class.
+    regularization : positive, what scikit-learn's KernelRidge calls alpha: it is added to the diagonal of the n x n
+        Gram matrix, whatever n.
+    num_landmarks : m, in [1, n].
+    weights : (n,) non-negative weights in the dtype of X: 2 counts as if the row stood there twice, and a row of weight
+        0 does not exist, whatever it holds. By default all are 1.
+    certified : whether to make the one product with the n x n Gram matrix (in tiles, never held) that the bounds need.
+
+    Returns
+    -------
+    Ridge. With all rows as landmarks it is the exact solution up to rounding, and the bounds are that rounding.
+
+    Raises
+    ------
+    ValueError
+        For labels of another length, labels that are not finite (where they are known when it is called), a
+        regularization that is not positive.
+
+    Notes
+    -----
+    Time O(n m^2 + m^3), n m kernel evaluations to fit and n^2 for the certificate; memory O(m^2 + n). The bound is at
+    most 1 + |K - Khat|_2 / regularization times the distance, up to rounding, for the Nystrom approximation Khat of the
+    landmarks. Sources: williams2001 for the method; the certificate is `docs/theory/regression.md`, Theorem 1.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp
+    >>> from jaxkern.kernels import Gaussian
+    >>> with jax.enable_x64(True):
+    ...     X = jax.random.uniform(jax.random.key(0), (500, 2))
+    ...     y = jnp.sin(6 * X[:, 0]) * X[:, 1]
+    ...     f = ridge(jax.random.key(1), Gaussian(0.5), X, y, regularization=0.1, num_landmarks=50)
+    ...     bool(f.distance_bound < 0.1), f(X[:3]).shape, f.bound_at(X[:3]).shape
+    (True, (3,), (3,))
+    """
+    key, system, flat = _arguments(key, kernel, X, y, regularization, weights)
+    count = checks.count("num_landmarks", num_landmarks, maximum=system.points.shape[0], limit="the number of points")
+    return _flat(_ridge(key, system, num_landmarks=count, certified=checks.flag("certified", certified)), flat)
+
+
+def ridge_to(
+    key: PRNGKeyArray,
+    kernel: KernelLike,
+    X: Float[ArrayLike, "n d"],
+    y: Float[ArrayLike, " n"],
+    *,
+    regularization: float | Float[Array, ""],
+    tolerance: float | Float[Array, ""],
+    num_landmarks: int,
+    max_products: int = 300,
+    weights: Float[ArrayLike, " n"] | None = None,
+) -> Ridge:
+    """Fit kernel ridge regression to a tolerance: until the bounds against the exact solution are below it.
+
+    Preconditioned conjugate gradients on products with the n x n Gram matrix, which is never held; the landmarks make
+    the preconditioner, Khat + regularization.
+
+    Parameters
+    ----------
+    key, kernel, X, y, regularization, weights : as for `ridge`.
+    tolerance : positive, in units of y: `distance_bound` and `training_bound` are to be at most this, in all columns.
+    num_landmarks : m, in [1, n]: of the preconditioner, and of `bound_at`.
+    max_products : the most products with the Gram matrix, at least 15. Without convergence the bounds still hold.
+
+    Returns
+    -------
+    Ridge, with a coefficient for every row; `converged` says whether the tolerance was reached.
+
+    Raises
+    ------
+    ValueError
+        As `ridge`; and for a tolerance that is not positive.
+
+    Notes
+    -----
+    Time O(n^2 + n m) for each product, and O(n m^2 + m^3); memory O(n m). The bounds cannot go below the rounding of
+    the products, in float32 some 1e-5 sqrt(n) times the sum of all coefficients: take float64 for small tolerances.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp
+    >>> from jaxkern.kernels import Gaussian
+    >>> X = jax.random.uniform(jax.random.key(0), (500, 2))
+    >>> y = jnp.sin(6 * X[:, 0]) * X[:, 1]
+    >>> f = ridge_to(
+    ...     jax.random.key(1), Gaussian(1.0), X, y, regularization=1.0, tolerance=0.02, num_landmarks=40
+    ... )
+    >>> bool(f.converged), bool(f.training_bound < 0.02)
+    (True, True)
+    """
+    key, system, flat = _arguments(key, kernel, X, y, regularization, weights)
+    count = checks.count("num_landmarks", num_landmarks, maximum=system.points.shape[0], limit="the number of points")
+    most = checks.count("max_products", max_products, minimum=STEPS + 5)
+    tolerance = checks.scalar("tolerance", checks.positive("tolerance", tolerance), system.points.dtype)
+    return _flat(_ridge_to(key, system, tolerance, num_landmarks=count, max_products=most), flat)
+
+
+def _arguments(key: Any, kernel: Any, X: Any, y: Any, regularization: Any, weights: Any) -> tuple[Any, System, bool]:
+    key, kernel, X = checks.key(key), psd_kernel(kernel), checks.matrix("X", X)
+    weights = checks.weights(weights, "X", X)
+    labels = checks.same_dtype("y", checks.floating("y", y), "X", X)
+    if labels.ndim not in (1, 2) or labels.shape[0] != X.shape[0] or 0 in labels.shape:
+        raise ValueError(f"y must have shape ({X.shape[0]},) or ({X.shape[0]}, t) for X {X.shape}, got {labels.shape}")
+    flat = labels.ndim == 1
+    labels = labels[:, None] if flat else labels
+    regularization = checks.scalar("regularization", checks.positive("regularization", regularization), X.dtype)
+    if weights is None:
+        roots = jnp.ones(X.shape[0], X.dtype)
+    else:
+        roots = safe_sqrt(weights) + 0 * mass(weights)
+        X, labels = present(X, weights), jnp.where((weights > 0)[:, None], labels, 0)
+    if not isinstance(labels, jax.core.Tracer) and not np.isfinite(np.asarray(labels)).all():
+        raise ValueError("y must be finite, got a NaN or an infinity; leave these rows out, or give them weight 0")
+    return key, System(kernel, X, roots, labels, regularization), flat
+
+
+def _flat(found: Ridge, flat: bool) -> Ridge:
+    """Return the result of one column without its axis."""
+    if not flat:
+        return found
+    names = ("coefficients", "distance_bound", "radius", "training_bound")
+    own = {name: getattr(found, name)[..., 0] for name in names}
+    return Ridge(**{name: own.get(name, getattr(found, name)) for name in Ridge.__dataclass_fields__})
+
+
+def _chosen(key: jax.Array, system: System, num_landmarks: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return landmarks, drawn by weight: their rows, points and roots, which are 0 after the last one that exists."""
+    weights = system.roots**2
+    at = order(weights)
+    count = jnp.sum(weights > 0, dtype=jnp.int32)
+    chosen = at[_uniform_indices(key, count, num_landmarks, weights[at])]
+    roots = jnp.where(lax.iota(jnp.int32, num_landmarks) < count, system.roots[chosen], 0)
+    return chosen, system.points[chosen], roots
+
+
+def _projection(system: System, landmarks: jax.Array, roots: jax.Array) -> jax.Array:
+    """Return P with Khat = Z Z' for Z = K(., landmarks) P', up to what matters less than the regularization.
+
+    An eigenvalue mu of the landmarks' Gram matrix stands for about mu n / m of the whole one.
+    """
+    exist = (roots > 0).astype(roots.dtype)
+    K = exist[:, None] * _gram(system.kernel, landmarks) * exist[None, :]
+    least = SHIFT * system.regularization * jnp.sum(exist) / jnp.maximum(jnp.sum(system.roots**2), 1)
+    shift = jnp.maximum(least, 4 * jnp.finfo(K.dtype).eps * jnp.trace(K))
+    eye = jnp.eye(len(roots), dtype=K.dtype)
+    return jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(K + shift * eye), eye, lower=True) * exist[None, :]
+
+
+@partial(jax.jit, static_argnames=("num_landmarks", "certified"))
+def _ridge(key: jax.Array, system: System, *, num_landmarks: int, certified: bool) -> Ridge:
+    chosen, landmarks, roots = _chosen(key, system, num_landmarks)
+    projection = _projection(system, landmarks, roots)
+    ZZ, Zy = _normal_equations(system, landmarks, projection)
+    jitter = jnp.finfo(ZZ.dtype).eps * jnp.trace(ZZ)
+    eye = jnp.eye(num_landmarks, dtype=ZZ.dtype)
+    solved = jax.scipy.linalg.cho_solve(
+        jax.scipy.linalg.cho_factor(ZZ + (system.regularization + jitter) * eye, lower=True), Zy
+    )
+    coefficients = matmul(projection.T, solved)
+    factor = factor_of(system.kernel, landmarks, roots, system.regularization)
+    nothing = jnp.full(Zy.shape[1], jnp.nan, Zy.dtype)
+    distance, radius, training = nothing, nothing, nothing
+    if certified:
+        a = jnp.where(roots[:, None] > 0, coefficients / jnp.where(roots > 0, roots, 1)[:, None], 0)
+        # What f is by a: a coefficient, divided and multiplied again, is rounded twice.
+        product, error = system.product_with(landmarks, roots, a)
+        rows = jnp.zeros_like(system.labels).at[chosen].add(a)
+        rho, error = system.residual(rows, product, error)
+        z = rho / system.regularization
+        distance, radius = certificate(system, rho, error, z, system.product(z))
+        training = jnp.minimum(length(rho) + length(error), jnp.sqrt(system.regularization) * radius)
+    return Ridge(
+        system.kernel, landmarks, coefficients, landmarks, roots, factor, system.regularization, distance, radius,
+        training, jnp.asarray(int(certified), jnp.int32), jnp.asarray(True),
+    )  # fmt: skip
+
+
+def _normal_equations(system: System, landmarks: jax.Array, projection: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return Z' Z and Z' y of the features of all rows, block by block."""
+    n, width = system.points.shape[0], projection.shape[0]
+    blocks = -(-n // _BLOCK)
+    size = -(-n // blocks)
+    fill = blocks * size - n
+    points = jnp.pad(system.points, ((0, fill), (0, 0)), mode="edge").reshape(blocks, size, -1)
+    roots = jnp.pad(system.roots, (0, fill)).reshape(blocks, size, 1)
+    labels = jnp.pad(system.labels, ((0, fill), (0, 0))).reshape(blocks, size, -1)
+
+    def add(total: Any, block: Any) -> tuple[Any, None]:
+        points, roots, labels = block
+        Z = roots * _product(system.kernel, points, landmarks, projection.T)
+        return (total[0] + matmul(Z.T, Z), total[1] + matmul(Z.T, roots * labels)), None
+
+    dtype = system.points.dtype
+    start = jnp.zeros((width, width), dtype), jnp.zeros((width, system.labels.shape[1]), dtype)
+    return lax.scan(add, start, (points, roots, labels))[0]
+
+
+@partial(jax.jit, static_argnames=("num_landmarks", "max_products"))
+def _ridge_to(key: jax.Array, system: System, tolerance: jax.Array, *, num_landmarks: int, max_products: int) -> Ridge:
+    from jax.scipy.sparse.linalg import cg  # which loads modules that nothing else needs
+
+    _, landmarks, roots = _chosen(key, system, num_landmarks)
+    regularization, projection = system.regularization, _projection(system, landmarks, roots)
+    Z = system.roots[:, None] * _product(system.kernel, system.points, landmarks, projection.T)
+    ZZ = matmul(Z.T, Z)
+    jitter = jnp.finfo(ZZ.dtype).eps * jnp.trace(ZZ)
+    shift = (regularization + jitter) * jnp.eye(num_landmarks, dtype=ZZ.dtype)
+    inner = jax.scipy.linalg.cho_factor(ZZ + shift, lower=True)
+
+    def preconditioned(V: jax.Array) -> jax.Array:
+        """Return (Z Z' + lambda)^{-1} V."""
+        return (V - matmul(Z, jax.scipy.linalg.cho_solve(inner, matmul(Z.T, V)))) / regularization
+
+    def applied(V: jax.Array) -> jax.Array:
+        return (
+            system.roots[:, None] * _product(system.kernel, system.points, system.points, system.roots[:, None] * V)
+            + regularization * V
+        )
+
+    def judged(a: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        rho, error = system.residual(a, *system.product(a))
+        return rho, error, length(rho) + length(error)
+
+    def open_(state: Any) -> jax.Array:
+        *_, size, products, falls = state
+        reached = jnp.max(size) * jnp.maximum(1, 1 / (2 * jnp.sqrt(regularization))) <= tolerance
+        return ~reached & falls & (products + STEPS + 3 <= max_products)
+
+    def step(state: Any) -> Any:
+        a, rho, error, size, products, _ = state
+        change, _ = cg(applied, rho, tol=0.0, atol=0.0, maxiter=STEPS, M=preconditioned)
+        moved = a + change
+        new = judged(moved)
+        falls = jnp.max(new[2]) < jnp.max(size)  # until it is rounding
+        kept = jax.tree.map(lambda x, y: jnp.where(falls, x, y), (moved, *new), (a, rho, error, size))
+        return (*kept, products + STEPS + 2, falls)
+
+    start = preconditioned(system.roots[:, None] * system.labels)
+    state = (start, *judged(start), jnp.asarray(1, jnp.int32), jnp.asarray(True))
+    a, rho, error, size, products, _ = lax.while_loop(open_, step, state)
+    z = preconditioned(rho)
+    distance, radius = certificate(system, rho, error, z, system.product(z))
+    training = jnp.minimum(size, jnp.sqrt(regularization) * radius)
+    return Ridge(
+        system.kernel, system.points, system.roots[:, None] * a, landmarks, roots,
+        factor_of(system.kernel, landmarks, roots, regularization), regularization, distance, radius, training,
+        products + 1, jnp.max(jnp.maximum(distance, training)) <= tolerance,
+    )  # fmt: skip
+
+
+@jax.jit
+def _predict(f: Ridge, X: jax.Array) -> jax.Array:
+    return _product(f.kernel, X, f.points, f.coefficients, terms=TERMS[X.dtype.name])
+
+
+@jax.jit
+def _bound_at(f: Ridge, X: jax.Array) -> jax.Array:
+    flat = f.coefficients.ndim == 1
+    coefficients = f.coefficients[:, None] if flat else f.coefficients
+    narrow = narrowed(f.kernel, f.landmarks, f.roots, f.factor, f.regularization, X)
+    radius, distance = jnp.atleast_1d(f.radius)[None, :], jnp.atleast_1d(f.distance_bound)[None, :]
+    entry = entry_error(f.kernel, X, X) + 8 * float(jnp.finfo(X.dtype).eps)
+    largest = safe_sqrt(f.kernel._diagonal(X))[:, None] * (1 + entry)
+    found = jnp.minimum(narrow[:, None] * radius, largest * distance)
+    found = found + product_error(f.kernel, X, f.points, coefficients)
+    return found[:, 0] if flat else found

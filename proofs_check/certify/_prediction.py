@@ -1,0 +1,361 @@
+"""The goal "prediction": the smallest map with which ridge regression predicts about as well as with the exact kernel.
+
+Rows are split by the key. On the training rows alone the exact method, a linear model and every map are fitted, and
+all that is chosen is chosen there. On the held-out rows, each of which is looked at once, the loss of each method is
+set beside that of the exact one. For independent rows of one law the limits of the mean difference hold at once for all
+methods, by Bonferroni's inequality over a number of them that the sizes of the table fix beforehand.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from jaxkern import features, landmarks
+from jaxkern.gram import gram
+from jaxkern.regression import ridge, ridge_to
+from proofs_check.certify._certificate import Certificate
+from proofs_check.certify._clock import Clock
+from proofs_check.certify._document import Results, document_of, seed_of
+from proofs_check.certify._entries import Entry
+from proofs_check.certify._maps import LANDMARKS_A_FEATURE, families, limited
+from proofs_check.certify._model import EXACT, Facts, Family
+from proofs_check.certify._plan import Found
+from proofs_check.certify._request import Request
+from proofs_check.certify._table import Table, moments_of
+from proofs_check.certify._trials import Trials
+from proofs_check.engine.betting import betting_limits
+from proofs_check.engine.limits import binomial_limits
+from proofs_check.engine.reading import as_number
+
+TRAINED, MOST_TRAINED, MOST_HELD_OUT = 0.4, 5_000, 20_000
+"""The share of the rows that methods are fitted on, and the most rows on either side."""
+MOST_FEATURES, LEVELS = 1_024, 4
+"""Of the largest maps, where half of the training rows are more; each of so many sizes is half of the one before."""
+PENALTIES = 10.0 ** np.arange(-7, 2)
+"""Regularizations that are tried, over the number of rows."""
+TOLERANCE = 1e-3
+"""Of the exact method, in deviations of the target; for classes, where columns are 1 and -1, half of that."""
+CHOOSING_ROWS, LANDMARKS, MOST_PRODUCTS = 2_000, 512, 100
+"""The most rows that a penalty is chosen on; of the exact method, the preconditioner and products with the kernel."""
+UPPER, MOST_BET = 0.9, 0.95
+"""The part of the error rate for upper limits, which decide; the part of the capital that a bet may risk."""
+MOST_CLASSES = 20
+"""More different whole numbers than this, and than a twentieth of the rows, are no classes but a number."""
+
+
+def split(key: Any, table: Table) -> tuple[Table, Table]:
+    """Return training rows and held-out rows of a table, in random order; both are standardised by the former.
+
+    The training rows are two fifths, at most 5,000, and the others at most 20,000 of the rest. Raises ValueError for
+    fewer than 20 rows.
+    """
+
+    def part(rows: np.ndarray) -> Table:
+        chosen = rows if table._view.chosen is None else table._view.chosen[rows]
+        labels = None if table.labels is None else table.labels[rows]
+        return replace(table, rows=len(rows), labels=labels, _view=replace(table._view, chosen=chosen))
+
+    if table.rows < 20:
+        raise ValueError(f"the goal prediction needs at least 20 rows, got {table.rows}")
+    words = np.asarray(jax.random.key_data(jax.random.fold_in(key, 3))).ravel().tolist()
+    order = np.random.default_rng(words).permutation(table.rows)
+    count = min(int(TRAINED * table.rows), MOST_TRAINED)
+    train, held = (part(rows) for rows in (order[:count], order[count : count + MOST_HELD_OUT]))
+    if table.standardized:
+        moments = moments_of(train._view)
+        scale = np.where(moments.deviation > 0, moments.deviation, 1.0)
+        train, held = (replace(part, mean=moments.mean, scale=scale) for part in (train, held))
+    return train, held
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is predicted: a column for each class, 1 or -1, or a number in units of its deviation, less their means.
+
+    Attributes
+    ----------
+    name : of the column, "the target" where it has none.
+    train : (n, t), and `mean` (t,), which was taken off.
+    held : (h,) classes, or numbers in the same units with their mean.
+    span : lowest and highest number among the training rows, to which predictions are cut; None for classes.
+    """
+
+    name: str
+    train: np.ndarray
+    mean: np.ndarray
+    held: np.ndarray
+    span: tuple[float, float] | None
+
+    @property
+    def limits(self) -> float:
+        """Return the largest loss of a row."""
+        return 1.0 if self.span is None else (self.span[1] - self.span[0]) ** 2
+
+    def losses(self, found: np.ndarray) -> np.ndarray:
+        """Return the loss of every held-out row, (h,), from the columns that a method finds, (h, t)."""
+        if self.span is None:
+            return (np.argmax(found + self.mean, axis=1) != self.held).astype(float)
+        return np.minimum((np.clip((found + self.mean)[:, 0], *self.span) - self.held) ** 2, self.limits)
+
+
+def target_of(train: Table, held: Table) -> Target:
+    """Return the target of a table that was split. Raises ValueError where there is none, or one value of it."""
+    if train.labels is None or held.labels is None:
+        raise ValueError("the goal prediction needs a target for every row; pass labels, or --target COLUMN")
+    name = next((name for name, why in train.left_out.items() if why == "holds the labels"), "the target")
+    values = np.array([as_number(text) for text in train.label_names], float)  # NaN for None
+    if len(np.unique(train.labels)) < 2:
+        value = train.label_names[train.labels[0]]
+        raise ValueError(f"the {train.rows:,} training rows hold one value of {name}, {value}; pass another target")
+    few = len(values) <= max(MOST_CLASSES, (train.rows + held.rows) // 20)
+    if np.isnan(values).any() or (few and np.all(values == np.floor(values))):
+        columns = 2.0 * np.eye(len(values))[train.labels] - 1
+        return Target(name, columns - columns.mean(axis=0), columns.mean(axis=0), held.labels, None)
+    y = values[train.labels]
+    unit = y.std()
+    mean, span = y.mean() / unit, (float(y.min() / unit), float(y.max() / unit))
+    return Target(name, (y / unit - mean)[:, None], np.array([mean]), values[held.labels] / unit, span)
+
+
+def excess_limits(target: Target, difference: np.ndarray, level: float) -> tuple[float, float]:
+    """Return (lower, upper) limits of a mean difference of losses, (h,): together they fail with probability `level`.
+
+    Those of classes are the limits of Clopper and Pearson for the rates at which only one of two methods is wrong;
+    those of numbers come from betting, and hold for every law within the range of the loss.
+    """
+    lower, upper = (1 - UPPER) * level, UPPER * level
+    if target.span is not None:
+        ends: Any = {"low": -target.limits, "high": target.limits, "horizon": len(difference), "most": MOST_BET}
+        below, above = (betting_limits(difference, part, **ends)[i] for i, part in enumerate((lower, upper)))
+        return float(below), float(above)
+    rates = [(int(np.sum(difference == sign)), len(difference)) for sign in (1, -1)]
+    (_, more), (_, less) = (binomial_limits(*rates[0], upper / 2), binomial_limits(*rates[1], lower / 2))
+    return binomial_limits(*rates[0], lower / 2)[0] - less, more - binomial_limits(*rates[1], upper / 2)[0]
+
+
+def candidates(rows: int, dim: int, request: Request) -> list[tuple[Family, int]]:
+    """Return the maps and sizes that are tried on so many training rows, from few features to many."""
+    top = min(rows // 2, MOST_FEATURES, request.features_at_most or MOST_FEATURES)
+    found = []
+    for most in sorted({top >> level for level in range(LEVELS)} - {0}):
+        known = families(rows, dim, 4 / (most - 0.5))  # so that components of Fourier features are that many
+        for name in request.maps or ():
+            family = limited(known[name], most)
+            size = min(family.largest, LANDMARKS_A_FEATURE * most // 2)  # frequencies behind components
+            if size >= family.smallest:
+                found.append((_by_uniform(family, rows) if name == "nystrom" else family, size))
+    return found
+
+
+def _by_uniform(family: Family, rows: int) -> Family:
+    """Return the Nystrom map with the landmarks that `ridge` draws from its key, so that its bounds are about it."""
+
+    def draw(key: Any, kernel: Any, points: Any, _dim: int, dtype: Any, sizes: Any) -> Any:
+        ones = jnp.ones(len(points), dtype)
+        return features.nystrom(kernel, landmarks.uniform(key, points, weights=ones, **sizes))
+
+    def python(sizes: Any) -> str:
+        ones, count = f"weights=jnp.ones({rows}, dtype)", f"num_landmarks={sizes['num_landmarks']}"
+        chosen = f"landmarks.uniform(key_map, points, {ones}, {count})"
+        return f"from jaxkern import landmarks\nphi = features.nystrom(kernel, {chosen})"
+
+    return replace(family, num_points=lambda _size: rows, draw=draw, python=python)
+
+
+def certificate(
+    key: Any, tables: tuple[Table, Table], kernel: Any, scale: tuple[float, str], request: Request, clock: Clock,
+    say: Any, started: datetime, command: str | None, opened: str | None,
+) -> Certificate:  # fmt: skip
+    """Fit and judge all methods on a table that was split; `scale` is the lengthscale, and where it is from."""
+    table, held = tables
+    target = target_of(table, held)
+    wide = jax.dtypes.canonicalize_dtype("float64") == np.dtype("float64")
+    loss = "rate of errors" if target.span is None else "mean squared error, over the variance of the target,"
+    goal: Any = SimpleNamespace(
+        name="prediction", words=f"the {loss} on rows never seen, less that of the exact method"
+    )
+    trials = Trials(key, table, kernel, goal, request.dtype or ("float64" if wide else "float32"))
+    every = candidates(table.rows, table.dim, request)
+    level = (1 - request.confidence) / (len(every) + 1)
+    methods = _Methods(key, trials, held, target, level)
+    rows = [methods.row("exact method", table.rows, *methods.exact())]
+    rows.append(methods.row("linear model", table.dim, methods.linear()))
+    judged: list[tuple[Family, int, dict[str, Any]]] = []
+    for family, size in every:
+        if not clock.left:
+            break
+        width = family.num_features(size)
+        say(f"step {len(judged) + 1} of {len(every)}: {family.name} with {width:,} features")
+        row = methods.row(family.name, width, *methods.with_map(family, size), sizes=family.sizes(size))
+        judged.append((family, size, row))
+    rows += [row for *_, row in judged]
+    entries = [_entry(name, judged, every, request.eps) for name in dict.fromkeys(family.name for family, _ in every)]
+    good = [(row["num_features"], row["high"], family.name) for family, _, row in judged if row["high"] <= request.eps]
+    best = next(entry for entry in entries if entry.family.name == min(good)[-1]) if good else None
+    words = list(_words(target, rows, best, request.eps, held.rows, level))
+    told = {
+        "target": target.name, "numeric": target.span is not None, "train": table.rows, "test": held.rows,
+        "loss": _loss_words(target), "regularization": methods.regularization, "level": level,
+        "exact_bound": methods.exact_bound, "rows": rows, "words": words,
+    }  # fmt: skip
+    spectrum, nothing = methods.spectrum, np.empty(0)
+    facts = Facts(
+        rows=table.rows, dim=table.dim, kernel=kernel, lengthscale=scale[0], sampled=len(spectrum), kappa=1.0,
+        op_norm=0.0, trace=0.0, trace3=0.0, hs_norm=0.0, eigenvalues=spectrum, diameter=0.0, squared_distances=nothing,
+        pairs=nothing, effective_dimension={"that of the penalty": methods.dimension},
+    )  # fmt: skip
+    line = opened or f"table = from_array(X, standardize={table.standardized})"
+    again = f"table, held_out = split(jax.random.key({seed_of(key)}), table)"
+    results = Results(
+        request=request, key=key, trials=trials, rounding=EXACT, facts=facts, families={}, demands=(),
+        found=Found(entries, {}, len(judged), len(every), 1.0, None), best=best, detail={}, compared=(), held_out={},
+        command=command, opened=f"{line}\nfrom proofs_check.certify import split\n{again}",
+    )  # fmt: skip
+    document = document_of(results, *scale, "", started, clock.spent) | {"reasons": words, "prediction": told}
+    data = document["data"]
+    asks = "are they classes?" if told["numeric"] else "\n"
+    data |= {"rows": table.rows + held.rows, "notes": [note for note in data["notes"] if not note.endswith(asks)]}
+    data["left_out"] |= {target.name: "is to be predicted"} if target.name in data["left_out"] else {}
+    if best is not None:
+        document["guarantee"] = (
+            f"With confidence {request.confidence:g}, for independent rows of one law: ridge regression on the "
+            f"features of this very map, fitted on {table.rows:,} training rows with the stated penalty, has an excess "
+            f"of at most {request.eps:g}: {goal.words}. Limits are those of {held.rows:,} rows that nothing was fitted "
+            f"or chosen on, and hold for all {len(every) + 1} methods at once."
+        )
+    return Certificate(document, trials, best, key)
+
+
+class _Methods:
+    """What is fitted on the training rows: each method gives its columns on the held-out rows, and a bound or None."""
+
+    def __init__(self, key: Any, trials: Trials, held: Table, target: Target, level: float) -> None:
+        table, self.dtype = trials.table, trials.dtype
+        self.key, self.trials, self.target, self.level, self.y = key, trials, target, level, target.train
+        every = np.arange(table.rows)
+        self.points, self.held = table.take(every, "float64"), held.take(np.arange(held.rows), "float64")
+        self.inputs = table.take(every, self.dtype, raw=True)
+        self.held_inputs = held.take(np.arange(held.rows), self.dtype, raw=True)
+        with jax.enable_x64(True):  # rows are in random order
+            K = np.asarray(gram(trials.kernel, self.points[:CHOOSING_ROWS]))
+        values, vectors = np.linalg.eigh(K)
+        penalty, _ = _penalty(vectors, np.maximum(values, 0), self.y[: len(K)])
+        self.spectrum, self.regularization = np.maximum(values[::-1], 0) / len(K), penalty * table.rows
+        self.dimension = float(np.sum(self.spectrum / (self.spectrum + penalty)))
+        self.exact_bound: float | None = None
+        self.base: np.ndarray | None = None
+
+    def row(self, name: str, width: int, columns: np.ndarray, bound: Any = None, sizes: Any = None) -> dict[str, Any]:
+        """Return what is told of a method, as JSON; the first is the one that the others are set beside."""
+        losses, (low, high) = self.target.losses(columns), (0.0, 0.0)
+        if self.base is None:
+            self.base = losses
+        else:
+            low, high = excess_limits(self.target, losses - self.base, self.level)
+        return {
+            "name": name, "sizes": sizes, "num_features": width, "loss": float(losses.mean()),
+            "excess": float(np.mean(losses - self.base)), "low": low, "high": high, "bound": bound,
+        }  # fmt: skip
+
+    def _fit(self, fit: Any, key: Any, dtype: str, **sizes: Any) -> tuple[Any, np.ndarray, float | None]:
+        points, y, held = (jnp.asarray(part, dtype) for part in (self.points, self.y, self.held))
+        f = fit(key, self.trials.kernel, points, y, regularization=self.regularization, **sizes)
+        return f, np.asarray(f(held), np.float64), _largest(f.distance_bound)
+
+    def exact(self) -> tuple[np.ndarray, float | None]:
+        """Fit the exact method, in float64 whatever the maps are in."""
+        key, count = jax.random.fold_in(jax.random.clone(self.key), 5), min(len(self.points), LANDMARKS)
+        sizes = {"tolerance": TOLERANCE, "num_landmarks": count, "max_products": MOST_PRODUCTS}
+        with jax.enable_x64(True):
+            f, columns, bound = self._fit(ridge_to, key, "float64", **sizes)
+        self.exact_bound = _largest(f.training_bound)
+        return columns, bound
+
+    def linear(self) -> np.ndarray:
+        """Fit ridge regression on the columns, at mean 0 and deviation 1, with a penalty of its own."""
+        raw, held = self.inputs.astype(np.float64), self.held_inputs.astype(np.float64)
+        scale = np.where(np.ptp(raw, axis=0) > 0, raw.std(axis=0), 1.0) * math.sqrt(raw.shape[1])
+        left, roots, right = np.linalg.svd((raw - raw.mean(axis=0)) / scale, full_matrices=False)
+        _, solved = _penalty(left, roots**2, self.y, roots)
+        return (held - raw.mean(axis=0)) / scale @ (right.T @ solved)
+
+    def with_map(self, family: Family, size: int) -> tuple[np.ndarray, float | None]:
+        if family.name == "nystrom":
+            key_map = jax.random.split(jax.random.clone(self.key))[1]  # as `Trials.draw` has it
+            return self._fit(ridge, key_map, self.dtype, **family.sizes(size))[1:]
+        phi = self.trials.draw(family, size, jax.random.clone(self.key))
+        Z, at = (np.asarray(phi(jnp.asarray(part)), np.float64) for part in (self.inputs, self.held_inputs))
+        # Kernel JL keeps another inner product than the kernel, of any scale.
+        level = np.mean(np.sum(Z * Z, axis=1)) if family.name == "kernel_jl" else 1.0
+        normal = Z.T @ Z + level * self.regularization * np.eye(Z.shape[1])
+        return at @ cho_solve(cho_factor(normal), Z.T @ self.y), None
+
+
+def _penalty(left: np.ndarray, squares: np.ndarray, y: np.ndarray, roots: Any = 1.0) -> tuple[float, np.ndarray]:
+    """Return the penalty a row with the least squared error of rows left out, and the solution along singular vectors.
+
+    `left` (n, r) are left singular vectors of the features, or eigenvectors of the Gram matrix, `squares` (r,) the
+    squared singular values. Leaving a row out divides its residual by 1 less its leverage.
+    """
+    turned, found = left.T @ y, []
+    for penalty in PENALTIES * len(y):
+        shrunk = squares / (squares + penalty)
+        residuals = y - left @ (shrunk[:, None] * turned)
+        leverage = np.sum(left**2 * shrunk, axis=1)
+        found.append(np.mean((residuals / np.maximum(1 - leverage, 1e-12)[:, None]) ** 2))
+    best = PENALTIES[int(np.argmin(found))]
+    return float(best), (roots / (squares + best * len(y)))[:, None] * turned
+
+
+def _largest(bounds: Any) -> float | None:
+    bound = float(np.max(np.asarray(bounds)))
+    return bound if math.isfinite(bound) else None
+
+
+def _entry(name: str, judged: list[Any], every: list[Any], eps: float) -> Entry:
+    """Return what is known of a map: its smallest size that is good, or why there is none."""
+    mine = [(family, size, row) for family, size, row in judged if family.name == name]
+    planned = [family for family, _ in every if family.name == name]
+    for family, size, row in mine:
+        if row["high"] <= eps:
+            words = f"its excess is {row['excess']:.3g}, and at most {row['high']:.3g} on rows never seen"
+            return Entry(family, "certified", words, size, "held-out rows")
+    if len(mine) < len(planned):
+        return Entry(planned[0], "out of time", "the time ended before all of its sizes were fitted")
+    words = f"its excess may be {min(row['high'] for *_, row in mine):.3g} at the best of its sizes"
+    return Entry(planned[0], "not certified", words)
+
+
+def _loss_words(target: Target) -> str:
+    if target.span is None:
+        return f"Loss: the share of held-out rows whose class ({target.name}) a method misses."
+    low, high = target.span
+    return (
+        f"Loss: the squared error of {target.name} over its variance among the training rows. Predictions are cut to "
+        f"the range of these rows, {high - low:.3g} deviations, and a loss to its square, {target.limits:.3g}."
+    )
+
+
+def _words(
+    target: Target, rows: list[dict[str, Any]], best: Entry | None, eps: float, test: int, level: float
+) -> Iterator[str]:
+    """Yield what to use in plain sentences: the map, the linear model or the exact kernel."""
+    exact, linear = rows[:2]
+    does = "will do, without a kernel" if linear["high"] <= eps else "is not certified"
+    limits = f"between {linear['low']:.3g} and {linear['high']:.3g} on rows never seen"
+    yield f"The linear model {does}: its loss exceeds that of the exact method by {linear['excess']:.3g}, {limits}."
+    if best is None and linear["high"] > eps:
+        yield "No map is certified, and the exact kernel is the better choice."
+    yield f"The exact method has a loss of {exact['loss']:.3g} on {test:,} held-out rows."
+    _, least = excess_limits(target, np.zeros(test), level)
+    if best is None and least > eps:
+        told = f"of two methods that never differ on {test:,} rows the excess may be {least:.3g} on others"
+        yield f"No map could have been certified: {told}. About {least / eps:.2g} times as many rows would tell."

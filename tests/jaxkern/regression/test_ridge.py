@@ -1,0 +1,203 @@
+"""Ridge regression: bounds against solutions in extended precision, exact identities, refusals, and transformations."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from sklearn.kernel_ridge import KernelRidge
+
+from jaxkern import io, kernels
+from jaxkern.gram import gram
+from jaxkern.regression import ridge, ridge_to
+from proofs_check.engine.enclosures import balls, precision
+
+flint = pytest.importorskip("flint")
+arb_mat = flint.arb_mat
+
+N, NEW, COLUMNS = 12, 3, 2
+KERNELS = {  # and their values at the coordinates of a difference, or at an inner product, over the scale
+    "Gaussian": (kernels.Gaussian, lambda d: (-(d * d).sum() / 2).exp()),
+    "Laplacian": (kernels.Laplacian, lambda d: (-abs(d).sum()).exp()),
+    "Cauchy": (kernels.Cauchy, lambda d: 1 / (1 + d * d).prod()),
+    "Linear": (lambda scale: kernels.Linear(), lambda inner: inner),
+    "Polynomial": (lambda scale: kernels.Polynomial(2, lengthscale=scale, offset=1.0), lambda inner: (inner + 1) ** 2),
+}
+
+
+def exact_gram(name, X, Y, scale):
+    """Return the Gram matrix of floats in balls."""
+    (X, Y), scale, value = map(balls, (X, Y)), balls(float(scale)).item(), KERNELS[name][1]
+    if name == "Linear":
+        return X @ Y.T
+    if name == "Polynomial":
+        return np.array([[value(x @ y / scale**2) for y in Y] for x in X], dtype=object)
+    return np.array([[value((x - y) / scale) for y in Y] for x in X], dtype=object)
+
+
+def solved(A, B):
+    return np.array(arb_mat(A.tolist()).solve(arb_mat(B.tolist())).tolist(), dtype=object)
+
+
+def case(seed):
+    """Return a random case: kernel, dtype, points with copies, weights, lambda over the largest eigenvalue, sizes."""
+    rng = np.random.default_rng(seed)
+    dtype = np.float64 if rng.random() < 0.5 else np.float32
+    X = rng.normal(size=(N, 2)).astype(dtype)
+    copies = rng.integers(0, N // 2)
+    X[:copies] = X[N - 1 - np.arange(copies)]
+    weights = (rng.integers(0, 4, N) if rng.random() < 0.3 else np.ones(N)).astype(dtype)
+    weights[-1] = 1
+    y = (rng.normal(size=(N, COLUMNS)) * 10.0 ** rng.integers(-3, 4)).astype(dtype)
+    scale = dtype(np.round(10.0 ** rng.uniform(-0.5, 0.8), 1))
+    name = list(KERNELS)[rng.integers(len(KERNELS))]
+    new = rng.normal(size=(NEW, 2)).astype(dtype)
+    return name, dtype, X, y, weights, scale, new, 10.0 ** rng.uniform(-8, 2), (2, 6, N)[rng.integers(3)]
+
+
+def looseness(seed):
+    """Return the largest of truth / bound, the bound of `ridge` in H over the truth, and |K - Khat| / lambda."""
+    name, dtype, X, y, weights, scale, new, share, num_landmarks = case(seed)
+    with jax.enable_x64(dtype == np.float64):
+        kernel = KERNELS[name][0](jnp.asarray(scale, dtype))
+        scaled = np.sqrt(np.float64(weights))[:, None] * np.float64(gram(kernel, X)) * np.sqrt(np.float64(weights))
+        regularization = dtype(share * np.linalg.eigvalsh(scaled)[-1])
+        given = {"regularization": regularization, "num_landmarks": num_landmarks, "weights": weights}
+        fitted = [
+            ridge(jax.random.key(seed), kernel, X, y, **given),
+            ridge_to(jax.random.key(seed), kernel, X, y, tolerance=1e-6, max_products=40, **given),
+        ]
+        values = [(np.asarray(f(new)), np.asarray(f.bound_at(new))) for f in fitted]
+    with precision(300):
+        K, roots = exact_gram(name, X, X, scale), np.sqrt(balls(weights))
+        dual = solved(
+            roots[:, None] * K * roots + np.diag(balls([float(regularization)] * N)), roots[:, None] * balls(y)
+        )
+        dual = roots[:, None] * dual
+        exact, at_rows, worst, ratio = exact_gram(name, new, X, scale) @ dual, K @ dual, 0.0, 0.0
+        for f, (found, bounds) in zip(fitted, values, strict=True):
+            c, mixed = balls(f.coefficients), exact_gram(name, f.points, X, scale)
+            own = exact_gram(name, f.points, f.points, scale)
+            squared = (c * (own @ c)).sum(0) - 2 * (c * (mixed @ dual)).sum(0) + (dual * at_rows).sum(0)
+            distance = np.array([float(x.nonnegative_part().sqrt().mid()) for x in squared])
+            at_new = abs(balls(found) - exact).astype(float)
+            training = (abs(mixed.T @ c - at_rows) * roots[:, None]).astype(float).max(0)
+            pairs = (distance, f.distance_bound), (at_new, bounds), (training, f.training_bound)
+            for true, bound in pairs:
+                bound = np.float64(bound)
+                assert np.isfinite(bound).all(), (seed, name, dtype)
+                worst = max(worst, np.max(true / np.where(true > 0, bound, 1)))
+            if f is fitted[0]:
+                ratio = np.max(np.float64(f.distance_bound) / distance)
+    rows = [int(np.argmin(np.abs(X - p).sum(1) + (weights == 0))) for p in np.asarray(fitted[0].points)]
+    left = scaled - scaled[:, rows] @ np.linalg.pinv(scaled[np.ix_(rows, rows)], 1e-13, hermitian=True) @ scaled[rows]
+    sharp = np.linalg.norm(left, 2) / float(regularization) if dtype == np.float64 and share >= 1e-6 else np.inf
+    return worst, ratio, sharp
+
+
+def check(seeds):
+    found = np.array([looseness(seed) for seed in seeds])
+    assert found[:, 0].max() <= 1, seeds[int(found[:, 0].argmax())]
+    sharp = found[found[:, 2] <= 0.25]
+    return found, sharp[:, 1]
+
+
+def test_bounds_hold_against_extended_precision():
+    seeds = [seed for seed in range(300) if case(seed)[0] in ("Gaussian", "Linear") and case(seed)[8] == 6]
+    found, _ = check(seeds[:30])
+    assert np.mean(found[:, 0] > 0.3) > 0.1  # and they are not far off everywhere
+
+
+@pytest.mark.slow
+def test_a_thousand_cases():
+    check(range(1000, 2000))
+
+
+def table(seed=0, n=60, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2)).astype(dtype)
+    return X, (np.sin(2 * X[:, 0]) * X[:, 1] + 0.1 * rng.normal(size=n)).astype(dtype)
+
+
+def test_with_all_landmarks_it_is_the_exact_solution(x64):
+    X, y = table()
+    new = table(1, 20)[0]
+    exact = KernelRidge(alpha=0.3, kernel="rbf", gamma=0.5).fit(X, y)
+    for f in (
+        ridge(jax.random.key(0), kernels.Gaussian(1.0), X, y, regularization=0.3, num_landmarks=60),
+        ridge_to(jax.random.key(0), kernels.Gaussian(1.0), X, y, regularization=0.3, tolerance=1e-8, num_landmarks=20),
+    ):
+        np.testing.assert_allclose(f(new), exact.predict(new), atol=1e-4)
+        assert np.all(np.abs(f(new) - exact.predict(new)) <= f.bound_at(new) + 1e-12)
+    assert f.converged and f.training_bound <= 1e-8 and f.num_products <= 50
+
+
+def test_columns_are_solved_side_by_side_and_weights_count_rows(x64):
+    X, y = table()
+    both = np.stack([y, np.cos(X[:, 0])], axis=1)
+    given = {"regularization": 0.3, "num_landmarks": 25}
+    one, two = (ridge(jax.random.key(3), kernels.Gaussian(1.0), X, Y, **given) for Y in (y, both))
+    np.testing.assert_allclose(two(X)[:, 0], one(X), atol=1e-10)
+    np.testing.assert_allclose(two.bound_at(X)[:, 0], one.bound_at(X), rtol=1e-6)
+    assert two.distance_bound.shape == (2,) and two.coefficients.shape == (25, 2)
+    weights = np.ones(60)
+    weights[:20], weights[20:30] = 0, 2
+    missing = X.copy(), y.copy()
+    missing[0][:20], missing[1][:20] = np.nan, np.nan
+    repeated = np.concatenate([X[20:], X[20:30]]), np.concatenate([y[20:], y[20:30]])
+    exact = KernelRidge(alpha=0.3, kernel="rbf", gamma=0.5).fit(*repeated).predict(X)
+    for fit, more in ((ridge, {}), (ridge_to, {"tolerance": 1e-6})):
+        f = fit(jax.random.key(3), kernels.Gaussian(1.0), *missing, weights=weights, **more, **given)
+        assert np.all(np.abs(f(X) - exact) <= f.bound_at(X)) and np.isfinite(f.distance_bound)
+        assert f.distance_bound > 0 and f.converged
+
+
+def test_a_map_over_tables_a_program_and_a_file_give_the_same(x64, tmp_path):
+    tables = [table(seed) for seed in range(3)]
+    X, y = (np.stack(part) for part in zip(*tables, strict=True))
+    for fit, more in ((ridge, {}), (ridge_to, {"tolerance": 1e-3})):
+
+        def fitted(key, X, y, fit=fit, more=more):
+            return fit(key, kernels.Gaussian(1.0), X, y, regularization=0.1, num_landmarks=15, **more)
+
+        stacked = jax.jit(jax.vmap(fitted))(jax.vmap(jax.random.key)(jnp.arange(3)), X, y)
+        for i in range(3):
+            one = fitted(jax.random.key(i), X[i], y[i])
+            mine = jax.tree.map(lambda leaf, i=i: leaf[i], stacked)
+            np.testing.assert_allclose(mine(X[i]), one(X[i]), atol=1e-6)
+            np.testing.assert_allclose(mine.distance_bound, one.distance_bound, rtol=0.2, atol=1e-6)
+    io.save(tmp_path / "ridge.npz", one)
+    again = io.load(tmp_path / "ridge.npz")
+    assert np.array_equal(again(X[2]), one(X[2])) and np.array_equal(again.bound_at(X[2]), one.bound_at(X[2]))
+
+
+def test_without_a_certificate_or_a_known_rounding_nothing_is_claimed(x64):
+    X, y = table()
+    given = {"regularization": 0.3, "num_landmarks": 10}
+    f = ridge(jax.random.key(0), kernels.Gaussian(1.0), X, y, certified=False, **given)
+    assert np.isnan(f.distance_bound) and f.num_products == 0 and np.isfinite(f(X)).all()
+    f = ridge(jax.random.key(0), lambda x, y: jnp.exp(-jnp.sum((x - y) ** 2)), X, y, **given)
+    assert np.isinf(f.distance_bound) and np.isinf(f.bound_at(X)).all() and np.isfinite(f(X)).all()
+
+
+X, Y = table(n=8)
+REFUSED = {
+    r"y must have shape \(8,\) or \(8, t\) for X \(8, 2\), got \(7,\)": {"y": Y[:7]},
+    "y must be finite": {"y": np.where(np.arange(8) == 3, np.nan, Y)},
+    "regularization": {"regularization": 0.0},
+    "num_landmarks": {"num_landmarks": 9},
+    "kernel must be positive semidefinite": {"kernel": kernels.Distance()},
+    "y must have dtype|dtype": {"y": Y.astype(np.float32)},
+    "tolerance": {"tolerance": -1.0},
+    "max_products": {"max_products": 3},
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_does_not_fit_is_refused_by_name(message, x64):
+    given = {"kernel": kernels.Gaussian(1.0), "X": X, "y": Y, "regularization": 1.0, "num_landmarks": 4}
+    given |= REFUSED[message]
+    fits = [ridge_to] if {"tolerance", "max_products"} & set(REFUSED[message]) else [ridge, ridge_to]
+    for fit in fits:
+        more = {"tolerance": 0.1, **given} if fit is ridge_to else given
+        with pytest.raises(ValueError, match=message):
+            fit(jax.random.key(0), **more)
