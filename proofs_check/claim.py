@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from jaxkern.bounds import Bound
 
 
+USERS = "data"
+"""How the name of a setting begins that is made of the user's own data."""
+
+
 @dataclass(frozen=True)
 class Setting:
     """One place where a claim is tried.
@@ -91,11 +95,12 @@ class Calibrated:
 
 @dataclass(frozen=True)
 class Expectation:
-    """The mean of `trial` is `target(setting)`, to within `precision * scale(setting)`.
+    """The mean of `trial` is `target(setting)`, to within `precision * scale(setting)`, or `at_most` that target.
 
     What is proved of the statistic decides how its mean is judged: `limits(setting)` returns (low, high) where it lies
     between two numbers, `moment(setting)` a number that its variance does not exceed. Either gives limits of the mean
-    that hold for every such law. With neither, draws decide nothing: a rare event could hide any mean.
+    that hold for every such law; from an infinite upper end follows a lower limit alone. With neither, draws decide
+    nothing: a rare event could hide any mean.
     """
 
     trial: Trial
@@ -104,6 +109,7 @@ class Expectation:
     precision: float = 0.05
     limits: Callable[[Setting], tuple[float, float]] | None = None
     moment: Callable[[Setting], float] | None = None
+    at_most: bool = False
 
 
 @dataclass(frozen=True)
@@ -256,11 +262,13 @@ class Claim(Check):
 
     `tex` is the formula as printed, `because` why the verdicts are what they are. `hypotheses` says in words, with
     formulas between dollar signs, what is assumed; the settings meet it. A `marginal` claim is a step of a proof, a
-    remark or a fact in passing, which only a run of all claims executes. `says` is the printed statement in words where
-    it is in the errata, `severity` one of `SEVERITIES`, or `follows` the id of the claim whose mistake makes this one
-    wrong, too; `loose` says why no setting of the corrected form is sharper where its smallest slack exceeds `LOOSE`;
-    `proof` is the place in the documentation where the corrected form is proved (Markdown), and `check` is
-    `module:function` of the code.
+    remark or a fact in passing, which only a run of all claims executes. `section` is the heading above it, and
+    `symbols` are pairs of a symbol in its formulas, in TeX, and what it means. `says` is the printed statement in words
+    where it is in the errata, `severity` one of `SEVERITIES`, or `follows` the id of the claim whose mistake makes this
+    one wrong, too; `loose` says why no setting of the corrected form is sharper where its smallest slack exceeds
+    `LOOSE`; `proof` is the place in the documentation where the corrected form is proved (Markdown), and `check` is
+    `module:function` of the code. `target` is what the adversary searches, a `proofs_check.engine.adversary.Target`, of
+    a claim that is in no paper.
     """
 
     id: str
@@ -272,12 +280,15 @@ class Claim(Check):
     hypotheses: str = ""
     title: str = ""
     marginal: bool = False
+    section: str = ""
+    symbols: tuple[tuple[str, str], ...] = ()
     says: str = ""
     severity: str = ""
     follows: str = ""
     loose: str = ""
     proof: str = ""
     check: str = ""
+    target: Any = None
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,15 @@
 """The register: every statement of the papers in their order, from one data file a paper, with the checks it names.
 
 `papers/KEY/register.toml` says of each statement where it stands, what is printed and what holds, which verdicts are
-expected and why, and which function makes its check. Everything that lists statements is made from it.
+expected and why, and which function makes its check. Everything that lists statements is made from it. It begins with
+the `symbols` of the paper; an entry may have others, and an empty meaning where that of the paper is not meant.
 """
 
 import dataclasses
 import functools
 import importlib
 import inspect
+import re
 import tomllib
 from collections.abc import Callable, Collection, Mapping
 from importlib import resources
@@ -19,18 +21,27 @@ PAPERS = ("kpotufe2020", "chen2016", "ghashami2016", "amini2021")
 FIELDS = {
     *("id", "place", "title", "kind", "marginal", "printed", "reading", "corrected", "hypotheses", "expected"),
     *("because", "says", "severity", "follows", "loose", "proof", "undecided", "check", "reason"),
-    "enclosed",
+    *("enclosed", "section", "symbols"),
 }
+_TOKEN = re.compile(r"\\math(?:bb|cal) ?\w|\\[A-Za-z]+|\\.|\S")
+_WORDS = re.compile(r"\\(?:text|operatorname)\*?\{[^{}]*\}|\\[,;!: ]")
 
 Entry = Mapping[str, Any]
 
 
 @functools.cache
 def entries(paper: str) -> tuple[Entry, ...]:
-    """Return what the register says of each statement of a paper; one without an id has a reason instead of a check."""
+    """Return what the register says of each statement of a paper; one without an id has a reason instead of a check.
+
+    A section holds until the next one is named, and `symbols` are those that the formulas of the entry have.
+    """
     path = resources.files(f"proofs_check.papers.{paper}").joinpath("register.toml")
-    found = tomllib.loads(path.read_text(encoding="utf-8"))["statement"]
+    read = tomllib.loads(path.read_text(encoding="utf-8"))
+    found, section = read["statement"], ""
     for entry in found:
+        section = entry.setdefault("section", section)
+        formulas = " ; ".join(entry.get(name, "") for name in ("printed", "reading", "corrected"))
+        entry["symbols"] = _occurring({**read.get("symbols", {}), **entry.get("symbols", {})}, formulas)
         unknown, kind = set(entry) - FIELDS, entry.get("kind")
         if unknown or ("id" in entry) == ("reason" in entry) or ("id" in entry and kind not in KINDS):
             raise ValueError(
@@ -38,6 +49,19 @@ def entries(paper: str) -> tuple[Entry, ...]:
                 f"or both of an id and a reason, or the kind {kind!r}, which is none of {', '.join(KINDS)}"
             )
     return tuple({name: " ".join(v.split()) if isinstance(v, str) else v for name, v in e.items()} for e in found)
+
+
+def _occurring(symbols: Mapping[str, str], formulas: str) -> tuple[tuple[str, str], ...]:
+    """Return the symbols that occur in formulas, with their meanings, in this order; the longest one counts."""
+    text = _TOKEN.findall(_WORDS.sub(" ", formulas))
+    tokens = sorted(((_TOKEN.findall(symbol), symbol) for symbol in symbols), key=lambda pair: -len(pair[0]))
+    found: set[str] = set()
+    at = 0
+    while at < len(text):
+        size, symbol = next(((len(t), s) for t, s in tokens if text[at : at + len(t)] == t), (1, ""))
+        found.add(symbol)
+        at += size
+    return tuple((symbol, means) for symbol, means in symbols.items() if symbol in found and means)
 
 
 def outlines() -> list[Claim]:
@@ -114,6 +138,8 @@ def _outline(paper: str, entry: Entry) -> Claim:
         hypotheses=entry.get("hypotheses", ""),
         title=entry["title"],
         marginal=entry.get("marginal", False),
+        section=entry["section"],
+        symbols=entry["symbols"],
         says=entry.get("says", ""),
         severity=entry.get("severity", ""),
         follows=entry.get("follows", ""),

@@ -1,9 +1,11 @@
 """What all commands share: the name, exit statuses, the errors that lead to them, and types of arguments."""
 
 import argparse
+import difflib
 import math
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import NoReturn
 
@@ -23,8 +25,22 @@ class Parser(argparse.ArgumentParser):
     """A parser that raises instead of leaving."""
 
     def error(self, message: str) -> NoReturn:
-        """Raise a UsageError."""
-        raise UsageError(f"{message} (try {self.prog} --help)")
+        """Raise a UsageError, with what a mistyped value, option or command may have meant."""
+        below = [parser for action in self._actions for parser in getattr(action, "_name_parser_map", {}).items()]
+        known = {name for parser in (self, *(p for _, p in below)) for name in parser._option_string_actions}
+        chosen = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
+        unknown = re.search(r"unrecognized arguments: ([^\s=]+)", message)
+        close: list[str] = []
+        if chosen:
+            close = difflib.get_close_matches(chosen[1], re.findall(r"[\w.-]+", chosen[2]), n=1)
+        elif unknown:
+            close = difflib.get_close_matches(unknown[1], [*known, *(name for name, _ in below)], n=1)
+        raise UsageError(f"{message}{meant(close)} (try {self.prog} --help)")
+
+
+def meant(close: Collection[str]) -> str:
+    """Return "; did you mean a, b?", nothing where there is none."""
+    return f"; did you mean {', '.join(close)}?" if close else ""
 
 
 def number(text: str) -> float:

@@ -69,7 +69,7 @@ def attempt(draws: Draws, size: int, stage: int, delta: float, alpha: float, *, 
         while drawn < look:
             # What is certified last says how many more draws there must be; more failures than that end at the look.
             needed = plan.first[min(failures, len(plan.first) - 1)] - drawn
-            if needed * draws.cost(size) > draws.left() and draws.sure(size):
+            if needed * draws.cost(size) > draws.left():
                 raise OutOfTime
             failures += draws.draw(size, stage)
             drawn += 1

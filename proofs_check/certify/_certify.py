@@ -10,17 +10,19 @@ import jax
 import numpy as np
 
 from jaxkern import draws
-from proofs_check.certify._certificate import Certificate, recommended
+from proofs_check.certify import _prediction, _work
+from proofs_check.certify._certificate import Certificate
 from proofs_check.certify._clock import CELLS, Clock
 from proofs_check.certify._clustering import Clustering
+from proofs_check.certify._compare import comparison, held_out
 from proofs_check.certify._distance import Distance
 from proofs_check.certify._document import Results, document_of
-from proofs_check.certify._entries import GROWTH
+from proofs_check.certify._entries import cheapest
 from proofs_check.certify._facts import facts
-from proofs_check.certify._maps import families
+from proofs_check.certify._maps import families, limited
 from proofs_check.certify._model import LARGEST_SAMPLE, Goal
 from proofs_check.certify._open import from_array
-from proofs_check.certify._plan import find
+from proofs_check.certify._plan import Hunt
 from proofs_check.certify._precision import trials_for
 from proofs_check.certify._request import KERNELS, Request
 from proofs_check.certify._separation import Separation
@@ -36,6 +38,8 @@ LEAST_LAST = 15.0
 """Seconds that are left at least for what comes after the draws, or a quarter of the time where that is less."""
 SLACK = 1e-6
 MOST_DETAIL_ROWS = 2_000
+HELD_OUT = 5.0
+"""Reference seconds that are left at least where rows are held out."""
 
 
 def certify(
@@ -48,6 +52,8 @@ def certify(
     say: Callable[[str], None] | None = None,
     command: str | None = None,
     opened: str | None = None,
+    began: float | None = None,
+    journal: Any = None,
     **asked: Any,
 ) -> Certificate:
     """Find the smallest map of these points that keeps a goal, and certify it.
@@ -62,11 +68,14 @@ def certify(
     key : typed random key. With jax.random.key(seed), the document holds the seed.
     X : (N, dim) points in a NumPy or JAX array or a memory-mapped file, of any real dtype, or a `Table`.
     request : what is asked, a `Request` with eps, delta, confidence, goal, kernel, lengthscale, maps, time (in
-        minutes), num_clusters, separation and dtype.
-    labels : (N,) classes, for the goal "separation"; their number is the default of num_clusters.
+        minutes), num_clusters, separation, dtype and features_at_most.
+    labels : (N,) classes, for the goal "separation"; their number is the default of num_clusters. For the goal
+        "prediction", the classes or numbers that are predicted.
     standardize : whether columns are shifted and scaled to mean 0 and standard deviation 1.
     say : called with a line of progress now and then.
     command, opened : what the document shows as the command, and as the Python that opens the table.
+    began : the time.monotonic() from which `time` counts, by default that of the call.
+    journal : a `proofs_check.engine.checkpoint.Checkpoint`, which keeps every draw and hands out those that it holds.
     asked : attributes of `Request` by name, which replace those of `request`.
 
     Returns
@@ -81,8 +90,10 @@ def certify(
 
     Notes
     -----
-    Nothing is begun that is not expected to end within `time`: it is kept within 1.5 times, plus the longest single
-    compile. A map that this leaves out is "out of time". Memory: that of one trial, at most about 1.5 GiB beside X.
+    What is done follows from the request and the table, in a fixed order; the clock decides how much of it. Nothing is
+    begun that is not expected to end within `time`: it is kept within 1.5 times, plus the longest single compile. What
+    that leaves out is "out of time", and `search` in the document says how much. Memory: that of one trial, at most
+    about 1.5 GiB beside X.
 
     Examples
     --------
@@ -93,30 +104,44 @@ def certify(
     >>> certificate.map, certificate.draw()(X).shape[1] == certificate.num_features
     ('nystrom', True)
     """
-    started, request = datetime.now(UTC), replace(request or Request(), **asked)
-    clock, tell = Clock(60 * request.time), say or (lambda _: None)
+    started, request = datetime.now(UTC), replace(request, **asked) if request else Request(**asked)
+    limit = 60 * request.time
+    clock, tell = Clock(limit, began), say or (lambda _: None)
     table = X if isinstance(X, Table) else from_array(X, labels=labels, standardize=standardize)
     clone = jax.random.clone
     key_scale, key_facts, key_trials, key_detail = jax.random.split(jax.random.fold_in(clone(key), 1), 4)
+    key_split, key_columns = jax.random.split(jax.random.fold_in(clone(key), 2))
+    held = None
+    if request.goal == "prediction":
+        table, held = _prediction.split(clone(key), table)  # from here on the table is that of the training rows
     lengthscale, source = _lengthscale(key_scale, table, request.lengthscale)
     kernel = KERNELS[request.kernel](lengthscale)
+    if held is not None:
+        scale, shown = (lengthscale, source), (started, command, opened)
+        return _prediction.certificate(key, (table, held), kernel, scale, request, clock, tell, *shown)
     goal = _goal(request, kernel, table)
     known = families(table.rows, table.dim, request.eps)
-    trials, rounding, remark = trials_for(key_trials, table, kernel, goal, request, Clock(LOOKING * clock.left))
+    trials, rounding, remark = trials_for(key_trials, table, kernel, goal, request, Clock(LOOKING * limit))
     tell(f"{table.rows:,} rows, {table.dim:,} columns, lengthscale {lengthscale:.4g}; what the theorems need to know")
-    data = facts(key_facts, table, kernel, lengthscale, dtype=trials.dtype, seconds=FACTS * clock.left)
+    data = facts(key_facts, table, kernel, lengthscale, dtype=trials.dtype, seconds=FACTS * limit)
     demanded = demands(data, request, rounding)
-    last = max(LAST * clock.left, min(LEAST_LAST, clock.left / 4))
-    chosen = {name: known[name] for name in request.maps or ()}
-    entries = find(trials, chosen, demanded, request, Clock(clock.left - last), tell)
-    tell("time per point, and what the page shows")
-    best, cost, seconds = recommended(trials, entries, request.eps, clock)
-    detail = {} if best is None else _detail(trials, best, clone(key), key_detail, clock)
+    last = max(LAST * limit, min(LEAST_LAST, limit / 4))
+    most = request.features_at_most or max(family.num_features(family.largest) for family in known.values())
+    chosen = {name: limited(known[name], most) for name in request.maps or ()}
+    found = Hunt(trials, chosen, demanded, request, Clock(clock.left - last), tell, journal).found()
+    tell("what the page shows")
+    certified = [*(entry for entry in found.entries if entry.size is not None), *found.stated.values()]
+    best = cheapest(certified, table.dim) if certified else None
+    affords = Clock(clock.left / found.pace)  # in reference seconds
+    detail = {} if best is None else _detail(trials, best, clone(key), key_detail, affords)
+    measure = 2 * _work.trial(goal.name, known["nystrom"], 1, min(table.rows, 4_000), table.dim) < affords.left
+    compared = comparison(key_columns, trials, best, measure)
+    split = held_out(key_split, trials, best, request) if affords.left > HELD_OUT else {}
     results = Results(
         request=request, key=key, trials=trials, rounding=rounding, facts=data, families=known, demands=demanded,
-        entries=entries, best=best, cost=cost, seconds=seconds, detail=detail, command=command, opened=opened,
+        found=found, best=best, detail=detail, compared=compared, held_out=split, command=command, opened=opened,
     )  # fmt: skip
-    document = document_of(results, lengthscale, source, remark, started, clock)
+    document = document_of(results, lengthscale, source, remark, started, clock.spent)
     return Certificate(document, trials, best, key)
 
 
@@ -156,7 +181,7 @@ def _goal(request: Request, kernel: Any, table: Table) -> Goal:
 def _detail(trials: Any, best: Any, key: Any, key_sample: Any, clock: Clock) -> dict[str, Any]:
     """Return what the page draws of the recommended map: on all rows where they are few, a sample or nothing else."""
     count = min(trials.table.rows, MOST_DETAIL_ROWS)
-    if trials.expected(best.family, best.size, count, GROWTH[trials.goal.name]) > clock.left:
+    if 2 * _work.trial(trials.goal.name, best.family, best.size, count, trials.table.dim) > clock.left:
         return {}
     prepared = trials.all_rows() if count == trials.table.rows else trials.sample(key_sample, count)
     return dict(trials.goal.detail(trials.draw(best.family, best.size, key), prepared))

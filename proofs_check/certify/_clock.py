@@ -9,11 +9,11 @@ CELLS = 2**24
 
 
 class Clock:
-    """The time that is left of a limit in seconds, from now on."""
+    """The time that is left of a limit in seconds, from now on, or from when time.monotonic() was `start`."""
 
-    def __init__(self, seconds: float) -> None:
-        self._start = time.monotonic()
-        self._seconds = seconds
+    def __init__(self, seconds: float, start: float | None = None) -> None:
+        self._start = time.monotonic() if start is None else start
+        self.seconds = seconds
 
     @property
     def spent(self) -> float:
@@ -23,7 +23,7 @@ class Clock:
     @property
     def left(self) -> float:
         """Return the seconds to the limit, 0 at least."""
-        return max(self._seconds - self.spent, 0.0)
+        return max(self.seconds - self.spent, 0.0)
 
 
 def affordable(step: Callable[[int], Any], most: int, seconds: float, *, growth: float = 2.0) -> int:

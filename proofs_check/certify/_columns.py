@@ -1,9 +1,12 @@
 """Columns of a user's table as they are, with names, text and missing cells, which are left to the caller to judge."""
 
+from __future__ import annotations
+
 import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -22,40 +25,50 @@ class Columns:
     array : (rows, width), of a real dtype, maybe mapped from a file. Cells that hold no number are NaN.
     used : the columns of `array` that were chosen, in this order.
     names : names of the chosen columns, distinct.
-    texts : position among the chosen columns -> number of cells with text, and the first such text.
+    choice : which columns of the file they are.
+    texts : position among the chosen columns -> number of cells with text or dates, and the first of them.
+    written : what numbers were written as, such as "percents" -> names of the columns.
+    dates : names of the chosen columns whose cells are all dates.
     classes : (rows,) int32, an index into `class_names`, -1 for a missing label; None without labels.
     class_names : names of the classes, numbers in ascending order or text in alphabetical order.
     label : name of the column of labels, "" without one.
-    left_out : name of a column -> why it is not among the chosen ones.
     notes : sentences about what was read.
     """
 
     array: np.ndarray
     used: tuple[int, ...]
     names: tuple[str, ...]
+    choice: Choice
     texts: dict[int, tuple[int, str]] = field(default_factory=dict)
+    written: dict[str, list[str]] = field(default_factory=dict)
+    dates: frozenset[str] = frozenset()
     classes: np.ndarray | None = None
     class_names: tuple[str, ...] = ()
     label: str = ""
-    left_out: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
-def select(
-    where: str,
-    array: np.ndarray,
-    columns: Sequence[str] | None,
-    labels: str | None,
-    rows: int | None,
-    names: Sequence[str] | None = None,
-) -> Columns:
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked of a table: the arguments of `open_table` of the same names."""
+
+    columns: Sequence[str] | None = None
+    labels: str | None = None
+    target: str | None = None
+    exclude: Sequence[str] = ()
+    keep: Sequence[str] = ()
+    rows: int | None = None
+
+
+def select(where: str, array: np.ndarray, wanted: Wanted, names: Sequence[str] | None = None) -> Columns:
     """Return columns of a matrix; `where` begins every message."""
     check_matrix(where, array.dtype, array.shape)
     width = array.shape[1]
     if names is not None and len(names) != width:
         raise DataError(f"{where}: has {width} column(s), but {len(names)} name(s) were given")
-    choice = choose(where, numbered(width) if names is None else names, columns, labels)
-    chosen = choice.of(array[:rows], choice.chosen, {}, shortened(rows, len(array)))
+    choice = choose(where, numbered(width) if names is None else names, wanted)
+    notes = (*choice.notes, *shortened(wanted.rows, len(array)))
+    chosen = Columns(array[: wanted.rows], choice.chosen, choice.chosen_names, choice, notes=notes)
     if choice.label is None:
         return chosen
     return labelled(where, chosen, array[:, choice.label], choice.names[choice.label], len(array))
@@ -64,6 +77,8 @@ def select(
 def labelled(where: str, columns: Columns, values: np.ndarray, name: str, rows: int) -> Columns:
     """Return the columns with a vector of labels for `rows` rows, of which the columns may hold only the first ones."""
     name = plain(name)
+    if values.dtype.kind == "O":  # text in a DataFrame
+        values = np.array(["" if value is None or value != value else value for value in values.ravel().tolist()])
     if values.dtype.kind not in "biufUS":
         raise DataError(f"{where}: the labels {name!r} have entries of type {values.dtype}, not numbers or text")
     if values.shape not in ((rows,), (rows, 1)):
@@ -80,20 +95,29 @@ def labelled(where: str, columns: Columns, values: np.ndarray, name: str, rows: 
 
 @dataclass(frozen=True)
 class Choice:
-    """Names of all columns of a file, numbers of the chosen ones and of the one with labels, and notes on the names."""
+    """Names of all columns of a table, and which are the coordinates.
 
-    names: list[str]
-    chosen: list[int]
+    Attributes
+    ----------
+    names : of all columns, distinct.
+    chosen : numbers of the columns that are asked for, ascending.
+    label : number of the column of classes; None without one.
+    asked : numbers of the columns that are asked for by name or number, or with `keep`.
+    left_out : name of a column -> why it was not chosen, where somebody said so.
+    notes : on the names.
+    """
+
+    names: tuple[str, ...]
+    chosen: tuple[int, ...]
     label: int | None
+    asked: frozenset[int]
+    left_out: dict[str, str]
     notes: tuple[str, ...]
 
-    def of(
-        self, array: np.ndarray, used: Sequence[int], texts: dict[int, tuple[int, str]], notes: tuple[str, ...]
-    ) -> Columns:
-        """Return the chosen columns, which are the columns `used` of an array, as yet without labels."""
-        left_out = {} if self.label is None else {self.names[self.label]: "holds the labels"}
-        names = tuple(self.names[i] for i in self.chosen)
-        return Columns(array, tuple(used), names, texts, left_out=left_out, notes=self.notes + notes)
+    @property
+    def chosen_names(self) -> tuple[str, ...]:
+        """The names of the chosen columns."""
+        return tuple(self.names[i] for i in self.chosen)
 
 
 def numbered(width: int) -> list[str]:
@@ -129,23 +153,42 @@ def _distinct_names(names: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     )
 
 
-def choose(where: str, held: Sequence[str], columns: Sequence[str] | None, labels: str | None) -> Choice:
+def choose(where: str, held: Sequence[str], wanted: Wanted) -> Choice:
+    """Return which columns of those that a table holds are its coordinates, in the order of the table."""
     check_width(where, len(held))
     names, notes = _distinct_names(held)
     places = {name: i for i, name in enumerate(names)}
-    label = None
-    if labels is not None:
-        label, *others = _positions(where, str(labels), places)
+
+    def found(asked: Sequence[str]) -> list[list[int]]:
+        return [_positions(where, str(name), places) for name in asked]
+
+    def single(name: str | None, what: str) -> int | None:
+        if name is None:
+            return None
+        at, *others = _positions(where, str(name), places)
         if others:
-            raise DataError(f"{where}: the labels are one column, and {plain(labels)!r} names several")
-    wanted = range(len(names)) if columns is None else [i for c in columns for i in _positions(where, str(c), places)]
-    if len(set(wanted)) < len(wanted):
-        again = next(names[i] for i, times in Counter(wanted).items() if times > 1)
+            raise DataError(f"{where}: {plain(name)!r} names several columns, and the {what} one")
+        return at
+
+    label, target = single(wanted.labels, "labels are"), single(wanted.target, "target is")
+    excluded, kept = (list(chain(*found(names))) for names in (wanted.exclude, wanted.keep))
+    parts = [[*range(len(names))]] if wanted.columns is None else found(wanted.columns)
+    chosen = list(chain(*parts))
+    if len(set(chosen)) < len(chosen):
+        again = next(names[i] for i, times in Counter(chosen).items() if times > 1)
         raise DataError(f"{where}: column {again!r} is chosen twice")
-    chosen = [i for i in wanted if i != label]
+    left_out = {i: "is excluded" for i in excluded} | {i: "is to be predicted" for i in (target,) if i is not None}
+    left_out |= {i: "holds the labels" for i in (label,) if i is not None}
+    if lost := sorted(left_out.keys() & set(kept)):
+        raise DataError(f"{where}: column {names[lost[0]]!r} cannot be kept, since it {left_out[lost[0]]}")
+    chosen = sorted({*chosen, *kept} - left_out.keys())
     if not chosen and names:
         raise DataError(f"{where}: no column is chosen")
-    return Choice(names, chosen, label, notes)
+    asked = set() if wanted.columns is None else {part[0] for part in parts if len(part) == 1}
+    return Choice(
+        tuple(names), tuple(chosen), label, frozenset(asked.union(kept)),
+        {names[i]: why for i, why in sorted(left_out.items())}, notes,
+    )  # fmt: skip
 
 
 def _positions(where: str, text: str, places: dict[str, int]) -> list[int]:

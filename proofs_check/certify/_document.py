@@ -9,13 +9,15 @@ from typing import Any
 
 import jax
 import numpy as np
+from scipy import stats
 
 from jaxkern import __version__
-from proofs_check.certify._clock import Clock
+from proofs_check.certify import _work
 from proofs_check.certify._entries import Entry
 from proofs_check.certify._errors import quantiles, summary
 from proofs_check.certify._hypotheses import hypotheses
 from proofs_check.certify._model import EXACT, Demand, Facts, Family, Rounding
+from proofs_check.certify._plan import Found
 from proofs_check.certify._request import Request
 from proofs_check.certify._statements import rounding_share
 from proofs_check.certify._trials import Trials
@@ -30,8 +32,8 @@ MOST_EIGENVALUES = 200
 class Results:
     """What the steps of a certificate found.
 
-    `best` is the recommended entry, `cost` its seconds per million points and `seconds` those of every certified map,
-    None where there was no time to measure them. `detail` is what the page draws of one draw of the recommended map.
+    `best` is the recommended entry, one of `found` or None. `detail` is what the page draws of one draw of its map,
+    `compared` and `held_out` what the map is compared with.
     """
 
     request: Request
@@ -41,24 +43,29 @@ class Results:
     facts: Facts
     families: Mapping[str, Family]
     demands: Sequence[Demand]
-    entries: Sequence[Entry]
+    found: Found
     best: Entry | None
-    cost: float | None
-    seconds: Mapping[str, float | None]
     detail: Mapping[str, Any]
+    compared: Sequence[Mapping[str, Any]]
+    held_out: Mapping[str, Any]
     command: str | None
     opened: str | None
 
 
 def document_of(
-    results: Results, lengthscale: float, source: str, remark: str, started: datetime, clock: Clock
+    results: Results, lengthscale: float, source: str, remark: str, started: datetime, seconds: float
 ) -> dict[str, Any]:
     """Return the document; `source` says where the lengthscale is from, and `remark` goes to the notes on the data."""
     request, trials, best, detail = results.request, results.trials, results.best, results.detail
     table, seed = trials.table, seed_of(results.key)
     evidence = _evidence(best, table.rows)
+    rows = []
+    for entry in results.found.entries:
+        rows.append(described(trials, entry) | {"recommended": entry is best})
+        if best is not None and best.family is entry.family and best is not entry:
+            rows.append(described(trials, best) | {"recommended": True})
     document: dict[str, Any] = {
-        "certificate": 1,  # the version of the schema
+        "certificate": 3,  # the version of the schema
         "made_by": __version__,
         "goal": request.goal,
         "goal_words": trials.goal.words,
@@ -76,7 +83,7 @@ def document_of(
         **evidence,
         "points_per_draw": evidence["points_per_draw"] if best and best.basis == "draws" else None,
         "guarantee": guarantee(request, trials, best, results.rounding) if best else "",
-        "reasons": reasons(best, results.cost, results.entries, results.seconds),
+        "reasons": reasons(request, trials, best, results.found.entries),
         "data": {
             "source": table.source,
             "rows": table.rows,
@@ -89,9 +96,14 @@ def document_of(
             "notes": [*table.notes, *filter(None, (remark, detail.get("words")))],
         },
         "theory": [_demanded(demand, results.families.get(demand.map)) for demand in results.demands],
-        "maps": [described(trials, entry, results.seconds.get(entry.family.name), clock) for entry in results.entries],
+        "maps": rows,
+        "search": search_of(results.found, results.facts.complete and results.rounding.complete),
+        "candidate": candidate_of(request, results.found.entries) if best is None else None,
+        "comparison": [dict(one) for one in results.compared],
+        "held_out": dict(results.held_out),
         "spectrum": {
             "points": results.facts.sampled,
+            "above_eps": int(np.sum(results.facts.eigenvalues > request.eps)),
             "eigenvalues": [float(value) for value in results.facts.eigenvalues[:MOST_EIGENVALUES]],
             "effective_dimension": {name: float(x) for name, x in results.facts.effective_dimension.items()},
             "decay": dict(results.facts.decay),
@@ -104,7 +116,7 @@ def document_of(
             "load": None,
         },
         "run": {
-            "seconds": clock.spent,
+            "seconds": seconds,
             "minutes_allowed": request.time,
             "device": str(jax.devices()[0].device_kind),
             "started": started.isoformat(timespec="seconds").replace("+00:00", "Z"),
@@ -119,11 +131,13 @@ def document_of(
 def _evidence(entry: Entry | None, rows: int) -> dict[str, Any]:
     """Return the sizes of an entry, and by what and for which rows they are certified."""
     known = entry is not None and entry.size is not None
+    scope = "all rows" if entry is None or entry.sample is None else "samples"
+    scope = "rows never seen" if entry and entry.basis == "held-out rows" else scope
     return {
         "sizes": entry.family.sizes(entry.known_size) if entry and known else None,
         "num_features": entry.family.num_features(entry.known_size) if entry and known else None,
         "basis": entry.basis if entry else None,
-        "scope": None if not (entry and known) else "all rows" if entry.sample is None else "samples",
+        "scope": scope if known else None,
         "points_per_draw": rows if entry is None or entry.sample is None else entry.sample,
     }
 
@@ -136,7 +150,44 @@ def _demanded(demand: Demand, family: Family | None) -> dict[str, Any]:
     return {**told, "sizes": sizes, "num_features": features}
 
 
-def described(trials: Trials, entry: Entry, seconds: float | None, clock: Clock) -> dict[str, Any]:
+def search_of(found: Found, complete: bool) -> dict[str, Any]:
+    """Return how far the search came, as JSON; `complete` tells whether the clock left out nothing of the data."""
+    more = 0.0 if found.finished else found.seconds_more
+    words = f"All {found.done} steps of the search were finished"
+    if found.finished and complete:
+        words += ": what is recommended follows from the request and the table, and not from how fast the machine was."
+    elif found.finished:
+        words += ", but on fewer facts: looking at the data took longer than expected."
+    else:
+        words = f"The time ended after {found.done} of about {found.steps} steps, the first ones of a fixed order."
+        words += f" The others would take about {max(more / 60, 1):,.0f} minute(s) more." if more else ""
+    told = {"finished": found.finished and complete, "done": found.done, "steps": found.steps, "words": words}
+    return told | {"minutes_more": None if more is None else more / 60}
+
+
+def candidate_of(request: Request, entries: Sequence[Entry]) -> dict[str, Any] | None:
+    """Return the size whose draws come nearest to a certificate, as JSON; None where nothing was drawn."""
+    drawn = [(_rate(probe.failures, probe.draws), probe, entry.family) for entry in entries for probe in entry.probes]
+    if not drawn:
+        return None
+    rate, probe, family = min(drawn, key=lambda one: (one[0], one[2].num_features(one[1].size)))
+    found = f"{probe.failures} of {probe.draws} draws of {family.name} with {family.unit} {probe.size:,} failed"
+    words = (
+        f"{found}. A certificate asks for fresh draws that show a rate of at most {request.delta:g} with confidence "
+    )
+    words += f"{request.confidence:g}, which these do not."
+    return {
+        "map": family.name, "sizes": family.sizes(probe.size), "num_features": family.num_features(probe.size),
+        "draws": probe.draws, "failures": probe.failures, "rate_upper": rate, "words": words,
+    }  # fmt: skip
+
+
+def _rate(failures: int, draws: int) -> float:
+    """Return the upper 95 % limit of a probability, by Clopper and Pearson."""
+    return float(stats.beta.ppf(0.95, failures + 1, draws - failures)) if failures < draws else 1.0
+
+
+def described(trials: Trials, entry: Entry) -> dict[str, Any]:
     """Return what is known of one map, as JSON."""
     family, outcome = entry.family, entry.outcome
     drawn = outcome.probes if entry.basis == "draws" and outcome is not None else entry.probes[-1:]
@@ -155,48 +206,50 @@ def described(trials: Trials, entry: Entry, seconds: float | None, clock: Clock)
         "rate_upper": outcome.upper if outcome is not None and last else None,
         "alpha": outcome.alpha if outcome is not None else 0.0,
         "error": summary(np.concatenate([probe.errors for probe in chosen]) if chosen else np.empty(0)),
-        "seconds_per_million": seconds,
+        "seconds_per_million": None if entry.size is None else seconds(trials, family, entry.size),
         "map_bytes": None if entry.size is None else trials.map_bytes(family, entry.size),
         "feature_bytes_per_million": None if width is None else 1_000_000 * width * np.dtype(trials.dtype).itemsize,
-        "curve": curve(trials, entry, clock),
+        "curve": curve(trials, entry),
     }
 
 
-def curve(trials: Trials, entry: Entry, clock: Clock) -> list[dict[str, Any]]:
+def seconds(trials: Trials, family: Family, size: int) -> float:
+    """Return the reference seconds for the features of a million points."""
+    return _work.seconds_per_million(family, size, trials.table.dim)
+
+
+def curve(trials: Trials, entry: Entry) -> list[dict[str, Any]]:
     """Return the errors at every size that was tried, with the time per point."""
     probes = [probe for probe in entry.probes if probe.draws and np.isfinite(probe.errors).all()]
-    seconds = times(trials, entry.family, sorted({probe.size for probe in probes}), clock)
     points = []
     for probe in sorted(probes, key=lambda probe: (probe.size, probe.certifying)):
         low, median, high = quantiles(probe)
         points.append(
             {name: getattr(probe, name) for name in ("size", "draws", "failures", "certifying")}
-            | {"low": low, "median": median, "high": high, "seconds_per_million": seconds[probe.size]}
+            | {
+                "low": low,
+                "median": median,
+                "high": high,
+                "seconds_per_million": seconds(trials, entry.family, probe.size),
+            }
             | {"num_features": entry.family.num_features(probe.size)}
         )
     return points
 
 
-def times(trials: Trials, family: Family, sizes: Sequence[int], clock: Clock) -> dict[int, float | None]:
-    """Return the seconds per million points at every size: measured at the ends, and between on straight lines.
-
-    The lines are those through the logarithms of sizes and times. Where no time is left, sizes that were measured
-    before serve, and there are none where none was.
-    """
-    for size in {*sizes[:1], *sizes[-1:]}:
-        trials.cost(family, size, clock.left)
-    measured = trials.costs(family)
-    if not measured:
-        return dict.fromkeys(sizes)
-    known = sorted(measured)
-    between = np.exp(np.interp(np.log(sizes), np.log(known), np.log([measured[size] for size in known])))
-    return dict(zip(sizes, between.tolist(), strict=True))
+def is_deterministic(trials: Trials, entry: Entry) -> bool:
+    """Tell whether nothing of a map is drawn: it has all rows as landmarks, and no random numbers."""
+    landmarks = entry.family.num_points(entry.known_size)
+    return entry.family.name in ("nystrom", "kernel_pca") and landmarks == trials.table.rows
 
 
 def guarantee(request: Request, trials: Trials, entry: Entry, rounding: Rounding = EXACT) -> str:
     """Return what the certificate promises, in a few sentences."""
     goal, dtype = trials.goal.name, trials.dtype
     over = f"With probability at least {1 - request.delta:g} over the draw of the map"
+    fixed = is_deterministic(trials, entry)
+    if fixed:
+        over = "All rows are landmarks and nothing is drawn, so that the map is deterministic"
     units = ", standardised in float64" if trials.table.standardized else ""
     promise = (
         f"the error is at most {request.eps:g}. The error is {trials.goal.words}, against the kernel of the rows as "
@@ -210,11 +263,12 @@ def guarantee(request: Request, trials: Trials, entry: Entry, rounding: Rounding
         close = f" Pairs at a kernel distance below {rounding.closest:.2g} are left out: it may change them more."
         promise += close if rounding.closest else ""
         assert entry.demand is not None
-        return f"{over}, for all rows of this table, {promise} Source: {entry.demand.source}."
+        return f"{over}{': for' if fixed else ', for'} all rows of this table, {promise} Source: {entry.demand.source}."
     if entry.sample is None:
-        return f"{over}, for all rows of this table, {promise} {drawn}"
+        return f"{over}{': for' if fixed else ', for'} all rows of this table, {promise} {drawn}"
+    over = f"{over}. With probability at least {1 - request.delta:g} over the draw" if fixed else f"{over} and"
     text = (
-        f"{over} and of a sample of {entry.sample:,} rows, drawn independently from the table, {promise} {drawn} "
+        f"{over} of a sample of {entry.sample:,} rows, drawn independently from the table, {promise} {drawn} "
         "This is about samples, and weaker than a guarantee for all rows"
     )
     if goal != "distance":
@@ -227,23 +281,26 @@ def guarantee(request: Request, trials: Trials, entry: Entry, rounding: Rounding
     )
 
 
-def reasons(
-    best: Entry | None, cost: float | None, entries: Sequence[Entry], seconds: Mapping[str, float | None]
-) -> list[str]:
+def reasons(request: Request, trials: Trials, best: Entry | None, entries: Sequence[Entry]) -> list[str]:
     """Return why this map and this size, or why none, in plain sentences."""
+    most = request.features_at_most
+    limit = [] if most is None else [f"No map with more than {most:,} features was tried."]
     if best is None:
-        return [f"{entry.family.name}: {entry.words}." for entry in entries]
-    family, size, demand = best.family, best.known_size, best.demand
-    sentences = []
-    if cost is not None:
-        features = f"{family.num_features(size):,} features"
-        sentences.append(f"{family.name} maps a million points in {cost:.3g} s here, with {features}.")
+        return [*limit, *(f"{entry.family.name}: {entry.words}." for entry in entries)]
+    family, size, demand, rows = best.family, best.known_size, best.demand, trials.table.rows
+    cost, features = seconds(trials, family, size), family.num_features(size)
+    sentences = [*limit, f"{family.name} has {features:,} features: {cost:.3g} reference seconds for a million points."]
+    if features >= rows:
+        sentences.append(
+            f"That is no fewer than the {rows:,} rows of the table: the exact kernel has no error, and takes "
+            f"{_work.exact_per_million(rows, trials.table.dim) / cost:.2g} times the time."
+        )
     for entry in entries:
-        other = None if entry is best or entry.size is None else seconds[entry.family.name]
-        if other is None or cost is None:
+        if entry is best or entry.size is None:
             continue
-        name = f"{entry.family.name} with {entry.family.num_features(entry.known_size):,} features"
-        if best.for_all_rows and not entry.for_all_rows:
+        other = seconds(trials, entry.family, entry.size)
+        name = f"{entry.family.name} with {entry.family.num_features(entry.size):,} features"
+        if (best.sample or math.inf) > (entry.sample or math.inf):
             cheaper = f", and {cost / other:.2g} times as fast" if other < cost else ""
             sentences.append(f"{name} is certified for samples of {entry.sample:,} rows only{cheaper}.")
         else:
@@ -291,4 +348,5 @@ def lines_of_python(trials: Trials, best: Entry | None, lengthscale: float, key:
     if table.standardized:
         moments = ", ".join(f"jnp.asarray(table.{name}, dtype)" for name in ("mean", "scale"))
         lines.append(f"phi = features.standardized(phi, {moments})")
+    lines.append("phi = table.attach(phi)")
     return "\n".join(lines)

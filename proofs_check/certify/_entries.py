@@ -1,22 +1,19 @@
 """What is known of one map: by draws, by a statement, or why nothing is."""
 
 import dataclasses
-import time
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from proofs_check.certify._clock import Clock
-from proofs_check.certify._model import LARGEST_SAMPLE, Demand, Family, Outcome, Probe
-from proofs_check.certify._trials import Trials
+from proofs_check.certify import _work
+from proofs_check.certify._draws import OutOfTime
+from proofs_check.certify._model import Demand, Family, Outcome, Probe
 
-GROWTH = {"distance": 2.0, "spectral": 2.0, "clustering": 3.0, "separation": 2.0}
-"""How the time of a trial grows with its rows, as a power."""
-MOST_ROWS = {"distance": LARGEST_SAMPLE, "spectral": LARGEST_SAMPLE, "clustering": 2_000, "separation": 4_000}
-"""The most rows that a trial looks at."""
-MEASURED_DRAWS = 20
-"""Draws that measure the size of a statement."""
+TIE = 1.1
+"""Maps that take at most this many times as long as the fastest one count as equal, and the fewest features decide."""
 
 
 @dataclass(frozen=True)
@@ -67,17 +64,40 @@ def least_demands(demands: Sequence[Demand]) -> dict[str, Demand]:
     return least
 
 
+def cheapest(entries: Sequence[Entry], dim: int) -> Entry:
+    """Return the entry that takes the least time per point; where `TIE` does not tell them apart, the fewest features.
+
+    A guarantee for all rows goes before one for samples, and larger samples before smaller ones.
+    """
+    most = max(entry.sample or math.inf for entry in entries)
+    costs = [
+        (_work.seconds_per_million(entry.family, entry.known_size, dim), entry)
+        for entry in entries
+        if (entry.sample or math.inf) == most
+    ]
+    limit = TIE * min(cost for cost, _ in costs)
+    near = [(entry.family.num_features(entry.known_size), cost, entry) for cost, entry in costs if cost <= limit]
+    return min(near, key=lambda one: one[:2])[-1]
+
+
 def searched(
-    family: Family, outcome: Outcome, sample: int | None, demand: Demand | None, before: Entry | None = None
+    family: Family,
+    outcome: Outcome,
+    sample: int | None,
+    demand: Demand | None,
+    before: Entry | None = None,
+    *,
+    cut: bool = False,
 ) -> Entry:
-    """Return the entry of a search; `before` is that of an earlier one, on samples of this size or smaller ones."""
+    """Return the entry of a search; `before` is that of an earlier one, and `cut` whether the clock ended this one."""
     probes = (*(before.probes if before else ()), *outcome.probes)
     tried = max((probe.size for probe in probes), default=None)
     if outcome.size is not None:
         last = [probe for probe in outcome.probes if probe.certifying and probe.size == outcome.size][-1]
         status, words = "certified", f"{last.failures} of {last.draws} fresh draws failed"
-    elif outcome.stopped == "out of time":
-        status, words = "out of time", "the time ended before draws could certify a size"
+    elif outcome.stopped == "out of work":
+        ended = "the time ended before draws could" if cut else "as many draws as a step may take did not"
+        status, words = "out of time" if cut else "not certified", f"{ended} certify a size"
         words += f"; {family.unit} {tried:,} was the largest tried" if tried else ""
     else:
         status = "not certified"
@@ -95,41 +115,22 @@ def by_a_statement(entry: Entry) -> Entry | None:
     return dataclasses.replace(entry, status="certified", words=words, size=demand.size, basis=basis, sample=None)
 
 
-def or_by_a_statement(trials: Trials, entry: Entry, sample: int | None, eps: float, clock: Clock) -> Entry:
-    """Return the entry, with the size that a statement demands where draws certified none, measured by a few draws."""
-    demand = entry.demand
-    if entry.size is not None or demand is None or demand.size is None:
-        return entry
-    stated = by_a_statement(entry)
-    if stated is None:
-        asked = f"{demand.source} asks for {demand.size:,}, beyond the {entry.family.largest:,} at which trials end"
-        return dataclasses.replace(entry, words=f"{entry.words}; {asked}")
-    stated = measured(trials, stated, sample, eps, clock)
-    return dataclasses.replace(stated, words=f"{stated.words}; {entry.words}")
-
-
-def measured(
-    trials: Trials, stated: Entry, sample: int | None, eps: float, clock: Clock, most: int = MEASURED_DRAWS
-) -> Entry:
+def measured(stated: Entry, trial: Callable[[int, Any, int], float], eps: float, draws: int, dtype: str) -> Entry:
     """Return the entry of a statement, which is about exact numbers, with draws at its size; refused if one fails."""
     family, size, demand = stated.family, stated.known_size, stated.demand
     assert demand is not None
-    trial = trials.trial(family, sample)
     errors: list[float] = []
-    start = time.monotonic()
-    takes = trials.expected(family, size, sample or trials.table.rows, GROWTH[trials.goal.name])
-    while len(errors) < most and clock.left > takes:
-        errors.append(trial(size, "measured", len(errors)))
-        if (time.monotonic() - start) / len(errors) > 0.1 * clock.left:
-            break
-    if not errors:
-        words = f"{stated.words}, but the time ended before a draw could be measured"
-        return dataclasses.replace(stated, status="out of time", words=words, size=None, basis=None, demand=None)
+    try:
+        for number in range(draws):
+            errors.append(trial(size, "measured", number))
+    except OutOfTime:
+        if not errors:
+            words = f"{stated.words}, but the time ended before a draw could be measured"
+            return dataclasses.replace(stated, status="out of time", words=words, size=None, basis=None, demand=None)
     values = np.asarray(errors, float)
-    probe = Probe(size, values, int(np.sum(~(values <= eps))), False, time.monotonic() - start)
-    probes = (*stated.probes, probe)
+    probe = Probe(size, values, int(np.sum(~(values <= eps))), False)
     if not probe.failures:
-        return dataclasses.replace(stated, probes=probes)
+        return dataclasses.replace(stated, probes=(*stated.probes, probe))
     words = f"{demand.source}, which is about exact numbers, gives {family.unit} {size:,}, but "
-    words += f"{probe.failures} of {probe.draws} draws in {trials.dtype} failed"
-    return Entry(family, "not certified", words, outcome=stated.outcome, probes=probes)
+    words += f"{probe.failures} of {probe.draws} draws in {dtype} failed"
+    return Entry(family, "not certified", words, probes=(*stated.probes, probe))

@@ -15,6 +15,7 @@ from jax import lax
 from jaxkern import kernels
 from jaxkern.gram import gram
 from jaxkern.linalg import matmul
+from proofs_check.certify import _work
 from proofs_check.certify._clock import CELLS, affordable
 from proofs_check.certify._model import Facts
 from proofs_check.certify._rows import compiled, distinct
@@ -30,6 +31,7 @@ _OCTAVE = 16
 _LOW, _HIGH = 2.0**-9, 36.0
 """Squared distances between which bins are narrow. Outside, the exponents of Theorem F of chen2016 are constant."""
 _LEFT_OUT = 255
+_LATE = "would have taken longer than there was time"
 _LOOK = 0.1
 """Share of the time after which it is judged whether all of it will be enough."""
 
@@ -40,8 +42,8 @@ def facts(
     """Measure a table; the spectrum is that of `sample` rows at most, which `key` draws.
 
     `dtype` is that of the products that count pairs, of points less their mean; the rest is in float64. A third of
-    `seconds` at most is for the spectrum, of a smaller sample where need be. Where the diameter would take longer, it
-    is infinite, and where counting the pairs would, or beyond `MOST_ROWS` rows, all of them stand in the lowest bin,
+    `seconds` at most is for the spectrum, of a smaller sample where need be. Where the diameter takes longer, it
+    is infinite, and where counting the pairs does, or beyond `MOST_ROWS` rows, all of them stand in the lowest bin,
     which is true of any data, and decay["pairs"] says so. decay["words"] is a sentence about the eigenvalues; where a
     fit was possible, the rates in i^-power and exp(-exponential i) stand there with their R^2.
 
@@ -55,10 +57,15 @@ def facts(
             K = np.asarray(gram(kernel, points))
         return points, K, np.maximum(scipy.linalg.eigvalsh(K / len(points))[::-1], 0)
 
-    points, K, values = spectrum(affordable(spectrum, min(sample, table.rows), seconds / 3, growth=3.0))
+    # A ninth of the time by the model, and a third by the clock: what others do on this machine decides nothing.
+    planned = min(sample, table.rows, max(int((seconds / 9 / _work.EIGEN) ** (1 / 3)), 256))
+    points, K, values = spectrum(affordable(spectrum, planned, seconds / 3, growth=3.0))
     center = np.mean(points, axis=0)
     diameter = _diameter(table, center, until)
-    squared, pairs, words = _counted_pairs(table, kernel, float(lengthscale), kind, center, until)
+    counting = table.rows**2 / 2 * (table.dim * _work.MULTIPLY + _work.COSINE)
+    squared, pairs, words = _counted_pairs(
+        table, kernel, float(lengthscale), kind, center, until if counting <= seconds / 3 else None
+    )
     top = float(values[0])
     return Facts(
         rows=table.rows,
@@ -77,6 +84,7 @@ def facts(
         pairs=pairs,
         effective_dimension=_dimensions(values),
         decay={**_decay(values, kind), "pairs": words},
+        complete=len(points) == planned and math.isfinite(diameter) and _LATE not in words,
     )
 
 
@@ -154,7 +162,7 @@ def edges() -> np.ndarray:
 
 
 def _counted_pairs(
-    table: Table, kernel: Any, lengthscale: float, kind: np.dtype, center: np.ndarray, until: float
+    table: Table, kernel: Any, lengthscale: float, kind: np.dtype, center: np.ndarray, until: float | None
 ) -> tuple[np.ndarray, np.ndarray, str]:
     """Return the lower edges of bins of squared distances, the pairs in each, and a sentence about them."""
     rows, dim = table.rows, table.dim
@@ -164,7 +172,9 @@ def _counted_pairs(
         return *worst, "distances were not counted: the statement that uses them is about the Gaussian kernel."
     if rows > MOST_ROWS:
         return *worst, f"distances were not counted: {total:,} pairs of more than {MOST_ROWS:,} rows are too many."
-    late = *worst, f"distances were not counted: {total:,} pairs would take longer than there was time."
+    if until is None:
+        return *worst, f"distances were not counted: {total:,} pairs would take longer than there is time."
+    late = *worst, f"distances were not counted: {total:,} pairs {_LATE}."
     exact = np.empty((rows, dim))
     try:
         for start, block in _blocks(table, until):

@@ -1,88 +1,71 @@
-"""Read columns of a `.npy`, `.npz`, `.csv` or `.parquet` file.
+"""Read columns of a `.npy`, `.npz`, `.csv` or `.parquet` file, or of a DataFrame.
 
 Like `proofs_check.engine.reading`, it trusts no file, and every error is one line.
 """
 
 import contextlib
-import itertools
+import csv
 import math
-from array import array as numbers_array
+from codecs import getincrementaldecoder
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from proofs_check.certify._columns import (
-    Columns,
-    check_width,
-    choose,
-    classified,
-    labelled,
-    numbered,
-    select,
-    shortened,
-)
+from proofs_check.certify._cells import WRITTEN, gathered, is_text, parsed
+from proofs_check.certify._columns import Columns, Wanted, check_width, choose, labelled, numbered, select
 from proofs_check.engine.reading import (
     NO_NUMBERS,
     DataError,
-    as_number,
-    check_matrix,
     check_unpacked,
-    csv_rows,
-    is_header,
     is_missing,
     is_npz,
-    look,
+    map_npy,
     npz_names,
     one_line,
     place,
     plain,
-    read_npy,
     read_npz,
     reading,
 )  # fmt: skip
 
-_CELLS_AT_ONCE = 2**17  # of text, which takes far more memory than its numbers
+_DELIMITERS = ",;\t"
+_BLOCK = 2**23  # bytes of text at once, and so the length of the longest row
 _NUMBERS_AT_ONCE = 2**22
 _OLDEST_ARROW = 16
 
 
-def read_columns(
-    path: str | Path,
-    *,
-    columns: Sequence[str] | None = None,
-    labels: str | None = None,
-    rows: int | None = None,
-    until: float = math.inf,
-) -> Columns:
+def read_columns(path: str | Path, wanted: Wanted, *, until: float = math.inf) -> Columns:
     """Return columns of a `.npy`, `.npz` (array X), `.csv` or `.parquet` file.
 
     The arguments are those of `open_table`, where a name comes first that looks like a number, and arrays and files
-    without a header have the names x1, x2, ... An array of `.npy` is mapped, not read; the others are read into memory.
+    without a header have the names x1, x2, ... An array of `.npy` is mapped, not read; numbers of a `.csv` or
+    `.parquet` file that would take more than a quarter of the memory go to a file without a name in the folder for
+    temporary files (TMPDIR), and are mapped from there.
 
-    Raises DataError for everything that is wrong with the file or with what is asked of it. `.csv` takes about a
-    microsecond a cell.
+    Raises DataError for everything that is wrong with the file or with what is asked of it.
     """
     path = Path(path)
     kinds = {".npy": ".npy", ".npz": ".npz (with X)", ".csv": ".csv", ".parquet": ".parquet"}
     with reading(path, kinds):
         suffix = path.suffix.lower()
         if suffix == ".csv":
-            return _csv_columns(path, columns, labels, rows, until)
+            return _csv_columns(path, wanted, until)
         if suffix == ".parquet":
-            return _parquet_columns(path, columns, labels, rows, until)
+            return _parquet_columns(path, wanted, until)
         with path.open("rb") as file:
             if not is_npz(file):
-                return select(place(path), read_npy(path, file, mapped=True), columns, labels, rows)
-            X = read_npz(path, file, "X")
+                return select(place(path), map_npy(path, file), wanted)
+            X, labels = read_npz(path, file, "X"), wanted.labels
             others = [name for name in npz_names(path, file) if name != "X"]
             if labels is None and "y" in others:
-                return _with_y(path, file, select(place(path), X, columns, None, rows), len(X))
+                return _with_y(path, file, select(place(path), X, wanted), len(X))
             if labels is None or labels not in others:
-                return select(place(path), X, columns, labels, rows)
-            chosen = select(place(path), X, columns, None, rows)
+                return select(place(path), X, wanted)
+            chosen = select(place(path), X, replace(wanted, labels=None))
             return labelled(place(path), chosen, read_npz(path, file, labels), labels, len(X))
 
 
@@ -99,162 +82,156 @@ def _with_y(path: Path, file: BinaryIO, columns: Columns, rows: int) -> Columns:
     return replace(columns, notes=(*columns.notes, f"The array y is not used as labels: {why}."))
 
 
-# Text
+# Files and DataFrames
 
 
-def _csv_columns(
-    path: Path, columns: Sequence[str] | None, labels: str | None, rows: int | None, until: float
-) -> Columns:
-    where = place(path)
-    lines = csv_rows(path)
-    line, first = next(lines, (0, []))
-    if not first:
-        raise DataError(f"{where}: {NO_NUMBERS}")
-    check_width(where, len(first))
-    header = is_header(first)
-    names = [cell.strip() or f"x{i}" for i, cell in enumerate(first, 1)] if header else numbered(len(first))
+@contextlib.contextmanager
+def _arrow(where: str, what: str) -> Iterator[None]:
+    """Turn whatever Arrow makes of what is not its own, such as text that is no UTF-8, into one line."""
     try:
-        choice = choose(where, names, columns, labels)
-    except DataError as error:
-        raise DataError(f"{error}" if header else f"{error}; the file has no header") from None
-    chosen, label = choice.chosen, choice.label
-    body = itertools.islice(lines if header else itertools.chain([(line, first)], lines), rows)
-    values, codes = numbers_array("d"), numbers_array("q")
-    classes: dict[str, int] = {}
-    texts: dict[int, tuple[int, str]] = {}
-    while part := [row for _, row in itertools.islice(body, max(1, _CELLS_AT_ONCE // len(first)))]:
-        look(where, until)
-        cells = list(zip(*part, strict=True))
-        block = np.empty((len(part), len(chosen)))
-        for position, column in enumerate(chosen):
-            block[:, position] = _parsed(cells[column], position, texts)
-        values.frombytes(block.tobytes())
-        if label is not None:
-            codes.extend(classes.setdefault(cell.strip(), len(classes)) for cell in cells[label])
-    count = len(values) // len(chosen)
-    if not count:
-        raise DataError(f"{where}: {NO_NUMBERS}")
-    more = count == rows and next(lines, None) is not None
-    notes = (f"Only the first {count:,} rows are used.",) if more else ()
-    array = np.frombuffer(values, np.float64).reshape(count, len(chosen))
-    check_matrix(where, array.dtype, array.shape)
-    table = choice.of(array, range(len(chosen)), texts, notes)
-    if label is None:
-        return table
-    return classified(table, list(classes), np.frombuffer(codes, np.int64), choice.names[label])
-
-
-def _parsed(cells: Sequence[str], position: int, texts: dict[int, tuple[int, str]]) -> list[float]:
-    """Return the numbers of a column, NaN where a cell holds none, and count its text."""
-    with contextlib.suppress(ValueError):  # most columns are all numbers, and need no look at each cell
-        if "_" not in "".join(cells):
-            return [float(cell) for cell in cells]
-    numbers = [as_number(cell) for cell in cells]
-    strange = [cell for cell, number in zip(cells, numbers, strict=True) if number is None and not is_missing(cell)]
-    if strange:
-        count, example = texts.get(position, (0, plain(strange[0].strip(), 30)))
-        texts[position] = (count + len(strange), example)
-    return [math.nan if number is None else number for number in numbers]
-
-
-# Parquet
-
-
-def _parquet_columns(
-    path: Path, columns: Sequence[str] | None, labels: str | None, rows: int | None, until: float
-) -> Columns:
-    where = place(path)
-    try:
-        import pyarrow as arrow
-        import pyarrow.parquet as parquet
+        import pyarrow
     except ImportError:
-        raise DataError(
-            f"{where}: reading .parquet needs pyarrow: python3 -m pip install 'jaxkern-verified[parquet]'"
-        ) from None
-    if int(arrow.__version__.partition(".")[0]) < _OLDEST_ARROW:  # those before 14.0.1 run code of the file
-        raise DataError(f"{where}: reading .parquet needs pyarrow {_OLDEST_ARROW} or newer, not {arrow.__version__}")
+        raise DataError(f"{where}: {what} needs pyarrow: python3 -m pip install 'jaxkern-verified[check]'") from None
+    if int(pyarrow.__version__.partition(".")[0]) < _OLDEST_ARROW:  # those before 14.0.1 run code of the file
+        raise DataError(f"{where}: {what} needs pyarrow {_OLDEST_ARROW} or newer, not {pyarrow.__version__}")
     try:
-        with parquet.ParquetFile(path) as file:
-            schema, metadata, length = file.schema_arrow, file.metadata, path.stat().st_size
-            choice = choose(where, schema.names, columns, labels)
-            chosen, label = choice.chosen, choice.label
-            total = metadata.num_rows  # as declared: a damaged file may say -1
-            count = total if rows is None else min(rows, total)
-            kinds = [field.type for field in schema]
-            numeric = [i for i in chosen if _is_numeric(arrow, kinds[i])]
-            check_unpacked(where, 8 * max(count, 0) * len(chosen), length)
-            declared = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
-            check_unpacked(where, declared, length)
-            nested = [i for i, kind in enumerate(kinds) if arrow.types.is_nested(kind)]
-            if label in nested:
-                raise DataError(f"{where}: the labels {choice.names[label]!r} are {plain(kinds[label])}, not one a row")
-            if nested and len(set(schema.names)) < len(schema.names):
-                raise DataError(f"{where}: has columns of one name, and nested ones; give each a name of its own")
-        # Text stays in dictionaries: a long one that all rows share would otherwise be copied for every row.
-        texts_in = [name for name, kind in zip(schema.names, kinds, strict=True) if _is_text(arrow, kind)]
-        with parquet.ParquetFile(path, read_dictionary=texts_in) as file:
-            array = np.full((max(count, 0), len(chosen)), np.nan)
-            codes = np.empty(len(array), np.int64)
-            classes: dict[str, int] = {}
-            start = 0
-            wanted = sorted({*numeric, *([] if label is None else [label])})
-            for size, cells in _batches(file, wanted) if wanted else ():
-                look(where, until)
-                stop = min(start + size, count)
-                for i in numeric:
-                    held = cells[i].slice(0, stop - start).cast(arrow.float64(), safe=False)
-                    array[start:stop, chosen.index(i)] = held.to_numpy(zero_copy_only=False)
-                if label is not None:
-                    codes[start:stop] = _codes(arrow, cells[label].slice(0, stop - start), classes)
-                start = stop
-                if start == count:
-                    break
-            if wanted and start != count:
-                raise DataError(f"{where}: declares {total:,} rows and holds {start:,}")
-            # An example each, but of lists and the like, of which one row may hold any number.
-            others = [i for i in chosen if i not in numeric and i not in nested]
-            _, cells = next(_batches(file, others, most=100), (0, {})) if others else (0, {})
-            texts = {chosen.index(i): (count, _example(held)) for i, held in cells.items()}
+        yield
     except (DataError, MemoryError, OSError):
         raise
-    except Exception as error:  # whatever Arrow makes of a file that is not its own, such as text that is no UTF-8
-        raise DataError(f"{where}: cannot be read as .parquet ({one_line(error)})") from None
-    check_matrix(where, array.dtype, array.shape)
-    table = choice.of(array, range(len(chosen)), texts, shortened(rows, total))
-    return table if label is None else classified(table, list(classes), codes, choice.names[label])
+    except Exception as error:
+        why = one_line(error)
+        if "straddl" in why:
+            raise DataError(f"{where}: a row is longer than {_BLOCK:,} bytes; is a quotation mark missing?") from None
+        if "UTF8" in why:
+            raise DataError(f"{where}: is not text in UTF-8") from None
+        raise DataError(f"{where}: cannot be read as {what} ({why})") from None
 
 
-def _is_numeric(arrow: Any, kind: Any) -> bool:
-    types = arrow.types
-    return any(is_kind(kind) for is_kind in (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal))
+def _csv_columns(path: Path, wanted: Wanted, until: float) -> Columns:
+    where = place(path)
+    with _arrow(where, ".csv"), path.open("rb") as file:
+        first, skipped, delimiter = _first_row(where, file)
+        header = not (all(map(is_missing, first)) or {parsed(cell)[1] for cell in first} & {"numbers", *WRITTEN})
+        names = [cell.strip() or f"x{i}" for i, cell in enumerate(first, 1)] if header else numbered(len(first))
+        wrong: list[str] = []
+
+        def batches(read: Sequence[int]) -> Iterator[tuple[int, dict[int, Any]]]:
+            import pyarrow as arrow
+            from pyarrow import csv as reader
+
+            def unfit(row: Any) -> str:
+                if not row.text.strip():
+                    return "skip"
+                counts = f"has {row.actual_columns} column(s) and the first row has {row.expected_columns}"
+                wrong.append(f"{where}: row {row.number} {counts}")
+                return "error"
+
+            held, before = (
+                [str(i) for i in range(len(first))],
+                {"skip_rows": skipped, "skip_rows_after_names": int(header)},
+            )
+            file.seek(0)
+            stream = reader.open_csv(
+                file,
+                reader.ReadOptions(use_threads=False, block_size=_BLOCK, column_names=held, **before),
+                reader.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=unfit),
+                reader.ConvertOptions(
+                    column_types=dict.fromkeys(held, arrow.string()), include_columns=[held[i] for i in read]
+                ),
+            )
+            for batch in stream:
+                yield len(batch), dict(zip(read, batch.columns, strict=True))
+
+        try:
+            return gathered(where, names, batches, wanted, until)
+        except DataError as error:
+            hint = "; the file has no header" if not header and "there is no column" in str(error) else ""
+            raise DataError(f"{error}{hint}") from None
+        except Exception:
+            if wrong:
+                raise DataError(wrong[0]) from None
+            raise
 
 
-def _is_text(arrow: Any, kind: Any) -> bool:
-    types = arrow.types
-    return any(is_kind(kind) for is_kind in (types.is_string, types.is_large_string, types.is_binary))
+def _first_row(where: str, file: BinaryIO) -> tuple[list[str], int, str]:
+    """Return the cells of the first row that is not blank, how many lines are before it, and what separates cells."""
+    raw = file.read(_BLOCK)
+    try:
+        head = getincrementaldecoder("utf-8-sig")().decode(raw)
+    except UnicodeDecodeError:
+        raise DataError(f"{where}: is not text in UTF-8") from None
+    if "\0" in head:
+        raise DataError(f"{where}: holds a NUL character, so it is no plain text")
+    lines = head.splitlines(keepends=True)
+    skipped = next((i for i, line in enumerate(lines) if line.strip()), len(lines))
+    if skipped == len(lines):
+        raise DataError(f"{where}: {NO_NUMBERS}")
+    if len(raw) == _BLOCK and skipped == len(lines) - 1:
+        raise DataError(f"{where}: a row is longer than {_BLOCK:,} bytes")
+    delimiter = max(_DELIMITERS, key=lines[skipped].count)
+    check_width(where, lines[skipped].count(delimiter) + 1)
+    cells = next(csv.reader(lines[skipped:], delimiter=delimiter))
+    check_width(where, len(cells))
+    return cells, skipped, delimiter
 
 
-def _batches(file: Any, wanted: Sequence[int], most: int = 2**16) -> Iterator[tuple[int, dict[int, Any]]]:
+def _parquet_columns(path: Path, wanted: Wanted, until: float) -> Columns:
+    where = place(path)
+    with _arrow(where, ".parquet"):
+        import pyarrow as arrow
+        import pyarrow.parquet as parquet
+
+        with parquet.ParquetFile(path) as file:
+            schema, metadata, length = file.schema_arrow, file.metadata, path.stat().st_size
+            names, kinds, total = schema.names, [field.type for field in schema], metadata.num_rows
+            choice = choose(where, names, wanted)
+            label, count = choice.label, total if wanted.rows is None else min(wanted.rows, total)
+            declared = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
+            check_unpacked(where, max(declared, 8 * count * len(choice.chosen)), length, in_parts=True)
+            nested = {i for i, kind in enumerate(kinds) if arrow.types.is_nested(kind)}
+            if label in nested:
+                raise DataError(f"{where}: the labels {names[label]!r} are {plain(kinds[label])}, not one a row")
+            if nested and len(set(names)) < len(names):
+                raise DataError(f"{where}: has columns of one name, and nested ones; give each a name of its own")
+        # Text stays in dictionaries: a long one that all rows share would otherwise be copied for every row.
+        texts = [name for name, kind in zip(names, kinds, strict=True) if is_text(kind)]
+        with parquet.ParquetFile(path, read_dictionary=texts) as file:
+            read = partial(_batches, file)
+            return gathered(where, names, read, wanted, until, total=total, unread=nested)
+
+
+def _batches(file: Any, wanted: Sequence[int]) -> Iterator[tuple[int, dict[int, Any]]]:
     """Yield the number of rows and the wanted columns of each batch."""
     names = file.schema_arrow.names
-    if len(set(names)) < len(names):  # two columns of one name can only be told apart where all are read
-        size = max(1, min(most, _NUMBERS_AT_ONCE // len(names)))
-        for batch in file.iter_batches(batch_size=size):
-            yield len(batch), {i: batch.column(i) for i in wanted}
-    else:
-        size = max(1, min(most, _NUMBERS_AT_ONCE // len(wanted)))
-        for batch in file.iter_batches(batch_size=size, columns=[names[i] for i in wanted]):
-            yield len(batch), {i: batch.column(batch.schema.get_field_index(names[i])) for i in wanted}
+    twice = len(set(names)) < len(names)  # two columns of one name can only be told apart where all are read
+    size = max(1, min(2**16, _NUMBERS_AT_ONCE // max(1, len(names if twice else wanted))))
+    for batch in file.iter_batches(batch_size=size, columns=None if twice else [names[i] for i in wanted]):
+        at = (lambda i: i) if twice else (lambda i: batch.schema.get_field_index(names[i]))  # noqa: B023
+        yield len(batch), {i: batch.column(at(i)) for i in wanted}
 
 
-def _codes(arrow: Any, cells: Any, classes: dict[str, int]) -> np.ndarray:
-    """Return the class of every cell, and enter the new ones; text is decoded once for each distinct cell."""
-    held = cells if arrow.types.is_dictionary(cells.type) else cells.dictionary_encode()
-    used, index = np.unique(held.indices.fill_null(-1).to_numpy(zero_copy_only=False), return_inverse=True)
-    cells = ("" if i < 0 else held.dictionary[int(i)].as_py() for i in used)
-    numbers = [classes.setdefault("" if cell is None else str(cell).strip(), len(classes)) for cell in cells]
-    return np.array(numbers, np.int64)[index]
+def read_frame(where: str, frame: Any, wanted: Wanted) -> Columns:
+    """Return columns of a DataFrame of pandas or polars, or a table of Arrow. Raises DataError."""
+    with _arrow(where, "a DataFrame"):
+        import narwhals
+        import pyarrow as arrow
 
+        held = narwhals.from_native(frame, eager_only=True)
+        names = list(held.columns)
 
-def _example(cells: Any) -> str:
-    return next((plain(cell.as_py(), 30) for cell in cells if cell.is_valid), "")
+        def column(name: Any) -> Any:
+            cells = held.get_column(name)
+            try:
+                found = cells.to_arrow()
+            except (arrow.ArrowInvalid, arrow.ArrowTypeError):  # objects of several types
+                every = cells.to_list()
+                found = arrow.array([None if cell is None or cell != cell else str(cell) for cell in every])
+            return found.combine_chunks() if isinstance(found, arrow.ChunkedArray) else found
+
+        def batches(read: Sequence[int]) -> Iterator[tuple[int, dict[int, Any]]]:
+            columns = {i: column(names[i]) for i in read}
+            for start in range(0, len(held), size := max(1, _NUMBERS_AT_ONCE // max(1, len(read)))):
+                part = {i: cells.slice(start, size) for i, cells in columns.items()}
+                yield min(size, len(held) - start), part
+
+        return gathered(where, [str(name) for name in names], batches, wanted, total=len(held))

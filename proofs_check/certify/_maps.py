@@ -7,6 +7,7 @@ ceil(4 / eps) of them, since what comes after component k of a Gram matrix with 
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -48,6 +49,15 @@ def families(rows: int, dim: int, eps: float) -> dict[str, Family]:
         _streaming_pca(rows, dim, eps),
     ]  # fmt: skip
     return {family.name: family for family in every}
+
+
+def limited(family: Family, features: int) -> Family:
+    """Return a map with no sizes of more features than that; where it has none, the largest is below the smallest."""
+    low, high = family.smallest - 1, family.largest
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if family.num_features(middle) <= features else (low, middle - 1)
+    return replace(family, largest=low)
 
 
 def components(size: int, eps: float) -> int:

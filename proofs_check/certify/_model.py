@@ -52,6 +52,7 @@ class Facts:
         bound of the number of pairs of rows (zero distances left out) in each bin; the bins cover all pairs.
     effective_dimension : by name, such as "trace / op_norm".
     decay : words and numbers about how the eigenvalues fall.
+    complete : whether the clock left nothing out that the time allows on the reference machine.
     """
 
     rows: int
@@ -70,6 +71,7 @@ class Facts:
     pairs: np.ndarray
     effective_dimension: Mapping[str, float] = field(default_factory=dict)
     decay: Mapping[str, Any] = field(default_factory=dict)
+    complete: bool = True
 
     @property
     def has_pairs(self) -> bool:
@@ -82,7 +84,8 @@ class Rounding:
     """What rounding may add to errors, of which statements about exact numbers know nothing.
 
     `gram` bounds |Khat - Kexact| / n, `eigen` what eigenvectors add to it, and `pairs` the relative change of the
-    distance of a pair, but of those nearer than `closest`; infinite where pairs were not looked at.
+    distance of a pair, but of those nearer than `closest`; infinite where pairs were not looked at. `complete` tells
+    that the clock left nothing out.
     """
 
     dtype: str = "float64"
@@ -90,6 +93,7 @@ class Rounding:
     eigen: float = 0.0
     pairs: float = 0.0
     closest: float = 0.0
+    complete: bool = True
 
 
 EXACT = Rounding()
@@ -146,7 +150,6 @@ class Probe:
     errors: np.ndarray
     failures: int
     certifying: bool
-    seconds: float
 
     @property
     def draws(self) -> int:
@@ -163,7 +166,8 @@ class Outcome:
     size : certified at level alpha, or None.
     upper : upper limit of the failure probability at that size, at level alpha; 1 where nothing was certified.
     alpha : level of the certifying draws, all attempts together.
-    stopped : "" where it is certified, "out of time", "too large" where even the largest size fails.
+    stopped : "" where it is certified, "out of work" where the draws may take no more, "too large" where even the
+        largest size fails.
     probes : every size that was tried, in order.
     """
 

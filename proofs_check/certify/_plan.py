@@ -1,244 +1,343 @@
-"""Which map, at which size, with which guarantee: the order in which the time of a certificate is spent."""
+"""Which map, at which size, with which guarantee: the steps of a search, in an order that the request decides.
 
+First what statements give is drawn a few times. Then every map is searched on the first rows of a ladder, the likely
+ones first, and the cheapest that are certified are tried again, four times as many rows at a time, up to all of them.
+A step ends by evidence, or where its draws have taken as many reference seconds as it may (`_work`). Both follow from
+the request and from draws, and no measured time decides anything but how many steps are finished.
+
+*The level.* The shares of `_levels` are fixed before the first draw, one for each step that there may be. What a step
+does may depend on all draws before it; given those, it certifies a size that is not good with probability at most its
+level. So all certificates hold together with probability `confidence`, and those of the steps that were finished do.
+"""
+
+import contextlib
+import dataclasses
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from proofs_check.certify._clock import CELLS, Clock
-from proofs_check.certify._entries import (
-    GROWTH,
-    MOST_ROWS,
-    Entry,
-    by_a_statement,
-    least_demands,
-    or_by_a_statement,
-    searched,
-)
-from proofs_check.certify._model import Demand, Family, Outcome
+from proofs_check.certify import _work
+from proofs_check.certify._clock import Clock
+from proofs_check.certify._draws import OutOfTime
+from proofs_check.certify._entries import Entry, by_a_statement, cheapest, least_demands, measured, searched
+from proofs_check.certify._model import Demand, Family
 from proofs_check.certify._request import Request
 from proofs_check.certify._search import search
 from proofs_check.certify._trials import Trials
-
-Say = Callable[[str], None]
+from proofs_check.usage import StorageError
 
 TRIALS = 400
 """Trials of a map that are planned for: those that certify, and a share for the search."""
 FIRST_SHARE = 0.4
-"""Share of the time for all maps on samples, where all rows come afterwards."""
+"""Share of the time for all maps on the first rows of the ladder."""
+LEAST = 15.0
+"""Reference seconds that a map may take at least: it compiles a program for most sizes."""
 DRAWING = 0.6
-"""Share of the time of a map for its trials; the rest is for compiling one program a size."""
-DRAWING_AGAIN = 0.8
-"""The same for a map that is tried again near the size that it had."""
-LEVELS = (0.8, 0.1, 0.1)
-"""Shares of the error rate of a map by round: nearly all maps that are certified are in the first."""
-LEAST_SHARE = 4.0
-"""Seconds that a map takes to compile before it is drawn, about: where there is not that much for each, the maps that
-come first are left out of a round."""
-HELD = 5.0
-"""Seconds that are held back for a draw at the sizes of statements, or a quarter of the time where that is less."""
+"""Share of them for the trials; the rest is for compiling."""
+MORE = 4.0
+"""A second search of a map may take as many times as much as the first, and one on more rows as what is planned."""
+LEVELS = (0.6, 0.3, 0.1)
+"""Shares of the error rate by round: of the likely maps, of the other ones, and of those that are searched again."""
+TRIES = 3
+"""Maps that are tried on each of the further numbers of rows, at most."""
 NEAR = 3.0
-"""A map that ran out of time is tried again where the median of its errors fell below this many eps."""
+"""A map whose draws ended without evidence is tried again where the median of its errors fell below this many eps."""
 STALLED = 0.8
 """But not where that at the largest size is still this share of one at a quarter of the size: it should be half."""
-WORTH_MORE = 1.5
-SEARCHING = 40
-"""Draws of a search that begins near its end."""
-FEWEST_ROWS = 200
-CALIBRATION_ROWS = 1000
-LAST = {"distance": ("fastfood", "shifted_fourier", "orthogonal_fourier", "paired_fourier")}
-"""Maps that come last, by goal: they are the likely ones, and have the time that others leave."""
-LIKELY = ("kernel_jl", "kernel_pca", "nystrom")
-"""The likely ones of all other goals."""
-UPGRADES = 3
-LASTING = 4
-"""What lasts for all draws takes as many times as long to prepare as what serves one, about."""
+STATED_SHARE = 0.01
+"""Share of the time for draws at a size that a statement gives, `MEASURED_DRAWS` at most and one at least."""
+MEASURED_DRAWS = 20
+LIKELY = {"distance": ("paired_fourier", "orthogonal_fourier", "shifted_fourier", "fastfood")}
+"""Maps that come first, by goal."""
+ELSE_LIKELY = ("nystrom", "kernel_pca", "kernel_jl", "orthogonal_fourier")
+UNKNOWN = 0.5
+"""Share of what a step may take that it is expected to take."""
 
 
-def find(
-    trials: Trials, families: Mapping[str, Family], demands: Sequence[Demand], request: Request, clock: Clock, say: Say
-) -> list[Entry]:
-    """Return one entry a map: certified on samples that the time allows, then the best on larger ones or on all rows.
+@dataclass(frozen=True)
+class Found:
+    """What the steps found: an entry a map, and how far the search came.
 
-    All certificates of a call hold together with probability `confidence`: half of what it leaves is shared by the
-    maps, half by those that are tried again on more rows.
+    `stated` has what statements certify for all rows of maps that draws certify on samples only. `seconds_more` is
+    about what the other steps would take, None where no draw tells, and `pace` the seconds of a reference second.
     """
-    hunt = _Hunt(trials, families, demands, request, say)
-    whole, held = clock, min(clock.left / 4, HELD) if least_demands(demands) else 0.0
-    clock = Clock(whole.left - held)
-    sample = hunt.rows_of_a_trial(clock) if hunt.ranges else None
-    shared = (1 - request.confidence - getattr(trials.goal, "once", 0.0)) / (1 if sample is None else 2)
-    alone = sample is None or hunt.fitting(clock.left) == 1
-    first = Clock(clock.left * (1.0 if alone else FIRST_SHARE))
-    names = list(hunt.ranges)
-    for attempt in range(len(LEVELS) - 1):
-        names = hunt.one_round(attempt, names, sample, shared, first)
-    if sample is not None:
-        hunt.on_more_rows(shared, clock)
-    hunt.one_round(len(LEVELS) - 1, names, sample, shared, clock)
-    return [
-        Entry(family, "not for this goal", hunt.refused[name])
-        if name in hunt.refused
-        else or_by_a_statement(trials, hunt.entries[name], sample, request.eps, whole)
-        for name, family in families.items()
-    ]
+
+    entries: list[Entry]
+    stated: dict[str, Entry]
+    done: int
+    steps: int
+    pace: float
+    seconds_more: float | None
+
+    @property
+    def finished(self) -> bool:
+        """Tell whether all steps were finished."""
+        return self.done == self.steps
 
 
-class _Hunt:
+class _Cut(OutOfTime):
+    """The clock ended a step."""
+
+
+@dataclass
+class Hunt:
     """The maps that the goal makes sense for, in the order in which they are tried, and what is known of each so far.
 
-    `ranges` holds the sizes of a search by map, `entries` what was found, and `refused` why other maps are not tried.
+    `journal` keeps every draw under its name, and hands out those that it holds already. `ranges` holds the sizes of a
+    search by map, `entries` what was found, `stated` what statements certify, and `ahead` the reference seconds of the
+    steps that are planned.
     """
 
-    def __init__(
-        self, trials: Trials, families: Mapping[str, Family], demands: Sequence[Demand], request: Request, say: Say
-    ) -> None:
-        self._trials, self._families, self._say = trials, families, say
-        self._goal = trials.goal.name
-        self._eps, self._delta = request.eps, request.delta
-        self._least = least_demands(demands)
-        self.refused = {name: why for name in families if (why := trials.goal.refuses(name))}
-        last = LAST.get(self._goal, LIKELY)
-        names = [name for name in families if name not in self.refused]
-        names.sort(key=lambda name: last.index(name) if name in last else -1)
-        self.ranges = {name: _range(families[name], self._least.get(name)) for name in names}
+    trials: Trials
+    families: Mapping[str, Family]
+    demands: Sequence[Demand]
+    request: Request
+    clock: Clock
+    say: Callable[[str], None]
+    journal: Any = None
+
+    def __post_init__(self) -> None:
+        """Plan the steps."""
+        self.goal, self.dim, self.time = self.trials.goal.name, self.trials.table.dim, 60 * self.request.time
+        self.least = least_demands(self.demands)
+        self.likely = LIKELY.get(self.goal, ELSE_LIKELY)
+        refuses = self.trials.goal.refuses
+        names = [name for name, one in self.families.items() if one.largest >= one.smallest and not refuses(name)]
+        names.sort(key=lambda name: self.likely.index(name) if name in self.likely else len(self.likely))
+        self.ranges = {name: _range(self.families[name], self.least.get(name)) for name in names}
+        known = (by_a_statement(Entry(self.families[name], "", "", demand=self.least.get(name))) for name in names)
+        self.statements = sorted(filter(None, known), key=self.cost)
         self.entries: dict[str, Entry] = {}
+        self.stated: dict[str, Entry] = {}
+        self.failed: set[tuple[str, int | None]] = set()
+        self.worked = self.real = 0.0
+        self.pace: float | None = None
+        self.budget = max(FIRST_SHARE * self.time / max(len(names), 1), LEAST)
+        self.rows = self.ladder()
+        self.done, self.cut = 0, False
+        self.ahead = [STATED_SHARE * self.time + _work.COMPILING] * len(self.statements)
+        self.ahead += [UNKNOWN * self.budget] * len(names)
 
-    def one_round(
-        self, attempt: int, names: Sequence[str], sample: int | None, shared: float, until: Clock
-    ) -> list[str]:
-        """Search these maps, each in an equal share of what is left; return those that another round may certify.
+    def found(self) -> Found:
+        """Return what is known of every map when all steps are finished, or when the time of the clock ends."""
+        with contextlib.suppress(_Cut):
+            self.what_statements_give()
+            for number in range(len(LEVELS)):
+                self.a_round(number)
+                self.on_more_rows(number)
+        certified = self.certified()
+        samples = {entry.family.name for entry in certified if not entry.for_all_rows}
+        stated = {name: one for name, one in self.stated.items() if one.size is not None and name in samples}
+        # Where the time ended, so many numbers of rows were not reached by any map; one may do on each.
+        for rows in self.rows[1 + max(map(self.place, certified), default=0) :] if self.cut else []:
+            best = cheapest(certified, self.dim) if certified else None
+            self.ahead.append(TRIALS * self.takes(best.family.name, best.known_size, rows) if best else 0.0)
+        pace = self.real / self.worked if self.worked else None
+        more = None if pace is None else pace * sum(self.ahead)
+        entries = [self.entry(name, family) for name, family in self.families.items()]
+        return Found(entries, stated, self.done, self.done + len(self.ahead), pace or 1.0, more)
 
-        Those that are searched share the error rate of the round. How many they are is known before it begins.
-        """
-        skipped = max(len(names) - self.fitting(until.left), 0)
-        alpha = shared * LEVELS[attempt] / max(len(names) - skipped, 1)
-        for i, name in enumerate(names):
-            share = 0.0 if i < skipped else until.left / (len(names) - i)
-            self._enter(name, self._search(name, sample, self.ranges[name], alpha, share, attempt), sample)
-        return [name for name in names if _promising(self.entries[name], self._eps)]
+    def entry(self, name: str, family: Family) -> Entry:
+        """Return what is known of a map; one whose turn did not come is out of time."""
+        if why := self.trials.goal.refuses(name):
+            return Entry(family, "not for this goal", why)
+        if name not in self.ranges:
+            return Entry(family, "not certified", f"it has more than {self.request.features_at_most} features")
+        late = Entry(family, "out of time", "the time ended before its turn", demand=self.least.get(name))
+        entry, one = self.entries.get(name, late), self.stated.get(name)
+        if entry.size is None and one is not None:
+            words, probes = f"{one.words}; {entry.words}", (*entry.probes, *one.probes)
+            return dataclasses.replace(one, words=words, outcome=entry.outcome, probes=probes)
+        if entry.size is None and (demand := entry.demand) is not None and (demand.size or 0) > family.largest:
+            asked = f"{demand.source} asks for {demand.size:,}, more than the {family.largest:,} that may be tried"
+            return dataclasses.replace(entry, words=f"{entry.words}; {asked}")
+        return entry
 
-    def on_more_rows(self, shared: float, clock: Clock) -> None:
-        """Try the fastest maps again on as many rows as the time allows, up to one that is certified on all."""
-        tried: set[str] = set()
-        for _ in range(UPGRADES):
-            upgrade = self._upgrade(tried, shared / UPGRADES, clock)
-            if upgrade is None:
-                break
-            name, rows = upgrade
-            sizes = self.entries[name].size or 1, self.ranges[name][1]
-            outcome = self._search(name, rows, sizes, shared / UPGRADES, clock.left)
-            if outcome.size is None:
+    def what_statements_give(self) -> None:
+        """Draw it a few times, from the cheapest map on: statements are about exact numbers, and draws are not."""
+        for entry in self.statements:
+            name = entry.family.name
+            takes = self.takes(name, entry.known_size, self.rows[0])
+            draws = min(max(int(STATED_SHARE * self.time / takes), 1), MEASURED_DRAWS)
+            trial = self.trial(name, self.rows[0], 0)
+            self.stated[name] = measured(entry, trial, self.request.eps, draws, self.trials.dtype)
+            if self.stated[name].status == "not certified":
+                self.least.pop(name)  # draws refute it in this precision
+            self.finish()
+
+    def a_round(self, number: int) -> None:
+        """Search the likely maps on the first rows, then the others, then those that ended without evidence again."""
+        names, attempt = [name for name in self.ranges if (name in self.likely) == (number == 0)], 0
+        if number == len(LEVELS) - 1:
+            names, attempt = [name for name in self.ranges if _promising(self.entries[name], self.request.eps)], 1
+            self.ahead = [UNKNOWN * self.budget * MORE] * len(names)
+        # Every map is in one of the first rounds, and all of them may be in the last.
+        alpha = self.level(LEVELS[-1] if attempt else 1 - LEVELS[-1], len(self.ranges))
+        for name in names:
+            self.seek(name, self.rows[0], self.ranges[name], alpha, self.budget * MORE**attempt, attempt)
+
+    def on_more_rows(self, number: int) -> None:
+        """Try the cheapest maps again on more and more rows, while one may be cheaper than what is known there."""
+        for place, rows in enumerate(self.rows[1:], 1):
+            tried: set[str] = set()
+            while len(tried) < TRIES:
+                known = [e for e in self.certified() if self.place(e) >= place]
+                known += [e for e in self.stated.values() if e.size is not None]
+                limit = min(map(self.cost, known), default=math.inf)
+                below = [e for e in self.certified() if self.place(e) < place and self.cost(e) < limit]
+                below = [e for e in below if e.family.name not in tried and (e.family.name, rows) not in self.failed]
+                if not below:
+                    break
+                name = cheapest(below, self.dim).family.name
                 tried.add(name)
-                continue
-            self._enter(name, outcome, rows)
-            if rows is None:
-                break
+                takes = TRIALS * self.takes(name, self.entries[name].known_size, rows)
+                self.ahead.insert(0, takes)
+                sizes = self.entries[name].known_size, self.ranges[name][1]
+                alpha = self.level(LEVELS[number], TRIES * (len(self.rows) - 1))
+                self.seek(name, rows, sizes, alpha, MORE * (takes + LEAST))
+                if self.place(self.entries[name]) < place:
+                    self.failed.add((name, rows))
 
-    def fitting(self, seconds: float) -> int:
-        """Return how many maps there is time for."""
-        return min(max(int(seconds / LEAST_SHARE), 1), len(self.ranges))
+    # Steps
 
-    def rows_of_a_trial(self, clock: Clock) -> int | None:
-        """Return how many rows a trial can look at in the time that is left, None for all of them."""
-        trials, growth = self._trials, GROWTH[self._goal]
-        rows, dim = trials.table.rows, trials.table.dim
-        most = min(rows, MOST_ROWS[self._goal])
-        first = min(most, CALIBRATION_ROWS, max(CELLS // dim, FEWEST_ROWS))
-        name = list(self.ranges)[-1]
-        while first > FEWEST_ROWS and trials.preparing(first, growth) > clock.left / 4:
-            first //= 2
-        size = min(max(self.ranges[name][1] // 2, 1), max(CELLS // dim, 1))
-        try:
-            prepare, error = trials.timed(self._families[name], size, first, clock)
-        except TimeoutError:
-            return first
-        share = FIRST_SHARE * clock.left / math.ceil(self.fitting(clock.left) / 2)  # some leave their time to others
-        allowed = max(DRAWING * share / TRIALS, 1e-9)
-        self._say(f"a trial on {first:,} rows takes {prepare + error:.3g} s")
-        more = (rows / first) ** growth
-        if (
-            rows <= most
-            and hasattr(trials.goal, "lasting")
-            and LASTING * prepare * more <= FIRST_SHARE * clock.left / 2
-        ):
-            try:
-                few = min(size, math.ceil(8 / self._eps))
-                if trials.timed(self._families[name], few, None, clock)[1] <= allowed / FIRST_SHARE:
-                    return None
-            except TimeoutError:
-                return first
-        if rows <= most and error * more <= allowed / FIRST_SHARE and prepare * more <= FIRST_SHARE * clock.left:
-            return None  # all rows are prepared once
-        return int(min(max(first * (allowed / (prepare + error)) ** (1 / growth), FEWEST_ROWS), most))
-
-    def _search(
-        self, name: str, sample: int | None, sizes: tuple[int, int], alpha: float, seconds: float, attempt: int = 0
-    ) -> Outcome:
-        family = self._families[name]
+    def seek(
+        self, name: str, sample: int | None, sizes: tuple[int, int], alpha: float, budget: float, attempt: int = 0
+    ) -> None:
+        """Search one map for as many reference seconds as it may take, and enter what was found."""
+        family, request = self.families[name], self.request
         where = "all rows" if sample is None else f"samples of {sample:,} rows"
 
         def report(size: int, _stage: int, draws: int, failures: int) -> None:
-            self._say(f"{name} on {where}: {family.unit} {size:,}, {draws} draw(s), {failures} failure(s)")
+            self.say(
+                f"step {self.done + 1} of about {self.done + len(self.ahead)}: {name} on {where}, "
+                f"{family.unit} {size:,}, {draws} draw(s), {failures} failure(s)"
+            )
 
-        return search(
-            self._trials.trial(family, sample, attempt),
+        outcome = search(
+            self.trial(name, sample, attempt),
             smallest=sizes[0],
             largest=sizes[1],
-            eps=self._eps,
-            delta=self._delta - getattr(self._trials.goal, "slack", 0.0),
+            eps=request.eps,
+            delta=request.delta - getattr(self.trials.goal, "slack", 0.0),
             alpha=alpha,
-            seconds=seconds,
-            start=self._start(family),
+            work=lambda size, first: self.takes(name, size, sample) + _work.COMPILING * first,
+            most=budget,
+            start=self.start(family),
             report=report,
         )
-
-    def _start(self, family: Family) -> int:
-        """Return the size at which a search begins: near what most tables need, so that few sizes are compiled."""
-        if self._goal not in ("distance", "spectral"):
-            return family.smallest
-        all_pairs = self._goal == "distance" and family.unit == "num_frequencies"
-        return math.ceil(8 / self._eps**2 if all_pairs else 2 / self._eps)
-
-    def _enter(self, name: str, outcome: Outcome, sample: int | None) -> None:
         before = self.entries.get(name)
-        self.entries[name] = searched(self._families[name], outcome, sample, self._least.get(name), before)
+        if before is None or before.size is None or (outcome.size is not None and not self.cut):
+            self.entries[name] = searched(family, outcome, sample, self.least.get(name), before, cut=self.cut)
+        self.finish()
 
-    def _upgrade(self, tried: set[str], alpha: float, clock: Clock) -> tuple[str, int | None] | None:
-        """Return the fastest map that can be tried on more rows, and on how many: None for all of them."""
+    def trial(self, name: str, sample: int | None, attempt: int) -> Callable[[int, Any, int], float]:
+        """Return the trials of a step: from the journal, or by a draw that is expected to end before the clock does."""
+        draw = self.trials.trial(self.families[name], sample, attempt)
+        known: set[int] = set()
 
-        def cost(entry: Entry) -> float:
-            return self._trials.cost(entry.family, entry.known_size, clock.left) or math.inf
+        def error(size: int, stage: Any, number: int) -> float:
+            takes = self.takes(name, size, sample)
+            label = repr((name, sample, attempt, stage, size, self.trials.dtype))
+            kept = None if self.journal is None else self.journal.take(label, number)
+            if kept is None:
+                kept = np.array([self.drawn(lambda: draw(size, stage, number), takes, size in known, sample)])
+                self.worked += takes + _work.COMPILING * (size not in known)
+                if self.journal is not None:
+                    with contextlib.suppress(StorageError):  # a full disk costs what it would have saved
+                        self.journal.keep(label, number, kept)
+            known.add(size)
+            return float(kept[0])
 
-        left = {name: entry for name, entry in self.entries.items() if name not in tried}
-        costs = {name: cost(entry) for name, entry in left.items() if entry.size is not None}
-        stated = filter(None, map(by_a_statement, left.values())) if costs else ()
-        limit = min(map(cost, stated), default=math.inf)
-        for name in sorted(costs, key=costs.__getitem__):
-            rows = self._more_rows(self.entries[name], clock.left, alpha)
-            if costs[name] < limit and rows != self.entries[name].sample:
-                return name, rows
-        return None
+        return error
 
-    def _more_rows(self, entry: Entry, seconds: float, alpha: float) -> int | None:
-        """Return how many rows a trial can look at when one map has the time, None for all of them.
+    def drawn(self, draw: Callable[[], float], takes: float, warm: bool, sample: int | None) -> float:
+        """Return the error of a draw. Raises _Cut where it is not expected to end in time, by the pace of others."""
+        expected = takes
+        if sample is None and not self.trials.is_prepared:
+            expected += self.once(self.trials.table.rows)
+        if self.pace is None and expected > 1e-3 * self.time and self.clock.left:
+            self.pace = self.first_pace()
+        if self.clock.left <= (self.pace or 1.0) * expected:
+            self.cut = True
+            raise _Cut
+        start = time.monotonic()
+        error = draw()
+        real = time.monotonic() - start
+        if warm:
+            self.pace = real / takes if self.pace is None else 0.7 * self.pace + 0.3 * real / takes
+        self.real += real
+        return error
 
-        That is the sample of before where it would not be at least `WORTH_MORE` times as large.
-        """
-        rows, before = self._trials.table.rows, entry.sample or self._trials.table.rows
-        most = min(rows, MOST_ROWS[self._goal])
-        last = [probe for probe in entry.probes if probe.certifying][-1]
-        needed = 1.3 * math.log(1 / alpha) / self._delta + SEARCHING
-        factor = (DRAWING_AGAIN * seconds / (needed * last.seconds / last.draws)) ** (1 / GROWTH[self._goal])
-        can = factor * before
-        if can >= rows and rows <= most:
-            return None
-        return before if can < WORTH_MORE * before else int(min(can, most))
+    def first_pace(self) -> float:
+        """Return the seconds of a reference second, by a second look at a few rows: the first one compiles."""
+        count = min(_work.FEWEST_ROWS, self.trials.table.rows)
+        for _ in range(2):
+            start = time.monotonic()
+            self.trials.look(count)
+            spent = time.monotonic() - start
+        return spent / _work.preparing(self.goal, count, self.dim)
+
+    def finish(self) -> None:
+        """Count a step. Raises _Cut where it was not finished."""
+        if self.cut:
+            raise _Cut
+        self.done += 1
+        self.ahead = self.ahead[1:]
+
+    # What steps need
+
+    def level(self, share: float, among: int) -> float:
+        """Return the level of one of so many steps that have a share of the error rate together."""
+        halves = 1 if len(self.rows) == 1 else 2
+        left = 1 - self.request.confidence - getattr(self.trials.goal, "once", 0.0)
+        return left / halves * share / among
+
+    def ladder(self) -> list[int | None]:
+        rows = self.trials.table.rows
+        if not self.ranges:
+            return [None if rows <= _work.MOST_ROWS[self.goal] else _work.MOST_ROWS[self.goal]]
+        name = next(iter(self.ranges))
+        size = min(self.start(self.families[name]), self.ranges[name][1])
+
+        def takes(count: int) -> float:
+            once = self.once(rows) / TRIALS if count == rows else 0.0
+            return once + _work.trial(self.goal, self.families[name], size, count, self.dim)
+
+        return _work.ladder(self.goal, rows, takes, DRAWING * self.budget / TRIALS)
+
+    def takes(self, name: str, size: int, sample: int | None) -> float:
+        rows = self.trials.table.rows if sample is None else sample
+        return _work.trial(self.goal, self.families[name], size, rows, self.dim)
+
+    def once(self, rows: int) -> float:
+        """Return the reference seconds of what all draws on all rows share."""
+        times = _work.LASTING if hasattr(self.trials.goal, "lasting") else 1.0
+        return times * _work.preparing(self.goal, rows, self.dim)
+
+    def cost(self, entry: Entry) -> float:
+        return _work.seconds_per_million(entry.family, entry.known_size, self.dim)
+
+    def certified(self) -> list[Entry]:
+        return [entry for entry in self.entries.values() if entry.size is not None]
+
+    def place(self, entry: Entry) -> int:
+        return self.rows.index(entry.sample)
+
+    def start(self, family: Family) -> int:
+        """Return the size at which a search begins: near what most tables need, so that few sizes are compiled."""
+        if self.goal not in ("distance", "spectral"):
+            return family.smallest
+        all_pairs = self.goal == "distance" and family.unit == "num_frequencies"
+        return math.ceil(8 / self.request.eps**2 if all_pairs else 2 / self.request.eps)
 
 
 def _promising(entry: Entry, eps: float) -> bool:
-    """Tell whether more time may certify a map: the time ended, and its errors came near to eps and still fall."""
-    if entry.status != "out of time":
+    """Tell whether more draws may certify a map: its errors came near to eps and still fall."""
+    if entry.size is not None or entry.outcome is None or entry.outcome.stopped != "out of work":
         return False
     medians = [(probe.size, float(np.median(probe.errors))) for probe in entry.probes]
     if min((median for _, median in medians), default=0.0) > NEAR * eps:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxkern.gram import kernel_distance
+from proofs_check.certify import _work
 from proofs_check.certify._clock import Clock, affordable
 from proofs_check.certify._distance import Distance
 from proofs_check.certify._maps import MOST_LANDMARKS
@@ -43,7 +44,8 @@ def trials_for(
     remark = remark or f"rounding of the rows to {dtype} may change what the kernel says of them"
     if may_widen and clock.left:
         trials = Trials(key, table, kernel, goal, "float64")
-        rounding, _ = _rounding(trials, key, request.eps, clock)
+        wide, _ = _rounding(trials, key, request.eps, clock)
+        rounding = replace(wide, complete=rounding.complete and wide.complete)
         return trials, rounding, f"{remark}; points and maps are in float64"
     if dtype == "float64":
         return trials, rounding, remark
@@ -59,7 +61,7 @@ def _rounding(trials: Trials, key: Any, eps: float, clock: Clock) -> tuple[Round
     try:
         mean, largest = feature_rounding(trials.kernel, trials.blocks(clock))
     except TimeoutError:
-        return Rounding(dtype, math.inf, math.inf, math.inf), ""
+        return Rounding(dtype, math.inf, math.inf, math.inf, complete=False), ""
     # |Z Z' - W W'| <= (|Z| + |W|) |Z - W|_F, with rows of mean squared length 2 at most. Eigenvalues up to the rounding
     # of the largest, n eps(dtype), are cut off or off by as much, and Gram matrices are right to 100 eps(dtype) or so.
     eigen = float(np.finfo(dtype).eps) * (2 * min(trials.table.rows, MOST_LANDMARKS) + 400)
@@ -67,7 +69,7 @@ def _rounding(trials: Trials, key: Any, eps: float, clock: Clock) -> tuple[Round
     if goal.name == "distance":
         return _of_distances(trials, key, rounding, largest, eps, clock)
     if getattr(goal, "kind", "") == "points":
-        return replace(rounding, pairs=_of_points(trials, key, eps, clock)), ""
+        return _of_points(trials, key, eps, rounding, clock), ""
     return rounding, ""
 
 
@@ -80,7 +82,9 @@ def _of_distances(
     def prepared(count: int) -> Any:
         return trials.sample(jax.random.clone(key), count)
 
-    count = affordable(prepared, rows if rows <= LARGEST_SAMPLE else LOOKED_AT, clock.left)
+    planned = min(rows if rows <= LARGEST_SAMPLE else LOOKED_AT, _planned(trials.table.dim, clock))
+    count = affordable(prepared, planned, clock.left)
+    rounding = replace(rounding, complete=count == planned and clock.left > 0)
     if count == rows:
         pairs, among = trials.all_rows(), ""
         rounding = replace(rounding, pairs=rounding_factor(trials.table.dim) * pairs.rounding)
@@ -96,16 +100,23 @@ def _of_distances(
     return rounding, f"{close} that rounding in {trials.dtype} may change their distances by more than eps"
 
 
-def _of_points(trials: Trials, key: Any, eps: float, clock: Clock) -> float:
-    """Return the largest share of the distance of a pair that rounding may take, infinite if not all were looked at."""
+def _planned(dim: int, clock: Clock) -> int:
+    """Return the rows whose pairs take a sixth of the time, by the model: the clock has the rest."""
+    return max(int((clock.seconds / 6 / (_work.PAIR["distance"] + dim * _work.MULTIPLY)) ** 0.5), 256)
+
+
+def _of_points(trials: Trials, key: Any, eps: float, rounding: Rounding, clock: Clock) -> Rounding:
+    """Return the rounding with the largest share of the distance of a pair; it stays infinite if not all are seen."""
     rows, distance = trials.table.rows, Distance(trials.kernel, eps)
 
     def prepared(count: int) -> Any:
         return distance.prepare(jax.random.clone(key), trials.rows(np.arange(count)))
 
-    if rows > LARGEST_SAMPLE or affordable(prepared, rows, clock.left) < rows:
-        return math.inf
-    return rounding_factor(trials.table.dim) * float(prepared(rows).rounding)
+    if rows > min(LARGEST_SAMPLE, _planned(trials.table.dim, clock)):
+        return rounding
+    if affordable(prepared, rows, clock.left) < rows:
+        return replace(rounding, complete=False)
+    return replace(rounding, pairs=rounding_factor(trials.table.dim) * float(prepared(rows).rounding))
 
 
 def rounding_factor(dim: int) -> float:

@@ -12,6 +12,7 @@ from jaxkern import checks, kernels
 from proofs_check.certify._maps import NAMES
 
 GOALS = ("distance", "spectral", "clustering", "separation")
+"""What an error of a draw is about; the goal "prediction" is about one map and rows never seen."""
 STATIONARY = (
     kernels.Gaussian,
     kernels.Laplacian,
@@ -32,10 +33,11 @@ class Request:
     Attributes
     ----------
     eps, delta : largest error and failure probability, in (0, 1).
-    confidence : of the certificates, in (0, 1).
+    confidence : of the certificates, in (0, 1); by default 0.999, and 0.95 for the goal "prediction".
     goal : "distance", the largest relative error of the kernel distance over pairs of points; "spectral",
         |K - Khat|_2 / n for the Gram matrix K; "clustering", the share of points that kernel k-means groups in another
-        way than with the exact kernel; "separation", the share of the separation of given classes that is lost.
+        way than with the exact kernel; "separation", the share of the separation of given classes that is lost;
+        "prediction", the loss of ridge regression on rows never seen, less that of the exact method. It has no delta.
     kernel : "gaussian", "laplacian", "cauchy", "exponential", "matern32" or "matern52".
     lengthscale : of the kernel; by default the median distance of 100,000 pairs, fewer for more than 500 columns.
     maps : names of functions of `jaxkern.features`; by default every map of the library.
@@ -45,11 +47,12 @@ class Request:
     dtype : of points and maps, "float32" or "float64"; by default float32, but float64, where jax_enable_x64 is on, for
         points that float32 rounds too much, or pairs that it cannot tell apart. Errors are measured against the
         kernel of the rows in float64 in any case, so that what rounding does to points and maps is part of them.
+    features_at_most : no map with more features of a point is searched or recommended; by default any number.
     """
 
     eps: float = 0.1
     delta: float = 0.05
-    confidence: float = 0.999
+    confidence: float = None  # type: ignore[assignment]
     goal: str = "distance"
     kernel: str = "gaussian"
     lengthscale: float | None = None
@@ -58,15 +61,20 @@ class Request:
     num_clusters: int | None = None
     separation: str = "means"
     dtype: str | None = None
+    features_at_most: int | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError for what is out of range, and for names that are not known."""
+        if self.confidence is None:
+            object.__setattr__(self, "confidence", 0.95 if self.goal == "prediction" else 0.999)
         for name in ("eps", "delta", "confidence"):
             checks.open_unit(name, getattr(self, name))
         _positive("time", self.time)
         if self.lengthscale is not None:
             _positive("lengthscale", self.lengthscale)
-        _one_of("goal", self.goal, GOALS)
+        if self.features_at_most is not None:
+            checks.count("features_at_most", self.features_at_most)
+        _one_of("goal", self.goal, (*GOALS, "prediction"))
         _one_of("kernel", self.kernel, KERNELS)
         _one_of("separation", self.separation, SEPARATIONS)
         object.__setattr__(self, "maps", NAMES if self.maps is None else tuple(self.maps))

@@ -18,15 +18,13 @@ equal at a size are bisected.
 """
 
 import math
-import time
-from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 from scipy import special
 
 from proofs_check.certify._attempts import attempt, plan_of
-from proofs_check.certify._draws import SEARCH, Draws, OutOfTime, Report, Trial
+from proofs_check.certify._draws import SEARCH, Draws, OutOfTime, Report, Trial, Work
 from proofs_check.certify._model import Outcome
 from proofs_check.engine import limits
 
@@ -55,8 +53,8 @@ def search(
     eps: float,
     delta: float,
     alpha: float,
-    seconds: float,
-    clock: Callable[[], float] = time.monotonic,
+    work: Work = lambda *_: 0.0,
+    most: float = math.inf,
     start: int | None = None,
     report: Report | None = None,
 ) -> Outcome:
@@ -64,20 +62,18 @@ def search(
 
     `trial(size, stage, number)` draws a fresh map and returns its error; its randomness is independent for different
     arguments, and no arguments come twice. Sizes are those of `grid`. The search starts at `start`, by default
-    `smallest`; a start that is too large costs expensive draws. `seconds` is the limit by `clock`: no draw starts that
-    is not expected to end before it, and nothing starts that cannot lead to a certificate by then, by the mean time of
-    the draws so far, in proportion to the size, and for a single draw to its cube. The two longest draws of a size do
-    not count: the first may compile, and another may have been held up by what else the machine does. `report(size,
-    stage, draws, failures)` is called after every draw.
+    `smallest`; a start that is too large costs expensive draws. `work(size, first)` is what a draw takes, the first of
+    a size perhaps more, and `most` the limit of their sum: no draw starts that would exceed it, and nothing that cannot
+    lead to a certificate within it. `report(size, stage, draws, failures)` is called after every draw.
 
     The result is certified with confidence 1 - alpha, whatever the errors are like. "too large" where `largest` fails
-    too often or cannot be certified, "out of time" where the limit came first; neither is a statement at a level. What
+    too often or cannot be certified, "out of work" where the limit came first; neither is a statement at a level. What
     a trial raises passes through. Cost: see the module. Raises ValueError for delta outside (0, 1), alpha outside
     (0, 1/2], eps that is not positive, or not 1 <= smallest <= largest.
     """
     _validate(eps, delta, alpha)
     sizes = grid(smallest, largest)
-    draws = Draws(trial, eps, clock, seconds, report)
+    draws = Draws(trial, eps, work, most, report)
     level = alpha * (1 - LATER)
     hunt = _Sizes(draws, sizes, delta, plan_of(delta, level, patient=False).fewest)
     top = len(sizes) - 1
@@ -91,7 +87,7 @@ def search(
             index = hunt.larger(index)
             stage, level = stage + 1, level * LATER
     except OutOfTime:
-        return Outcome(None, 1.0, alpha, "out of time", draws.probes())
+        return Outcome(None, 1.0, alpha, "out of work", draws.probes())
     return Outcome(None, 1.0, alpha, "too large", draws.probes())
 
 
@@ -182,13 +178,10 @@ class _Sizes:
         factor = float(np.clip(math.exp(2 * draws.logs(sizes[self._low]).mean()), *_JUMPS))
         least = self._low + 1
         index = max(int(np.searchsorted(sizes, factor * sizes[self._low], side="right")) - 1, least)
-        while max(self._fewest * draws.cost(sizes[index]), draws.longest(sizes[index])) > draws.left():
-            if index > least:
-                index = (least + index) // 2
-            elif draws.sure(sizes[index]):
+        while self._fewest * draws.cost(sizes[index]) > draws.left():
+            if index == least:
                 raise OutOfTime
-            else:
-                draws.draw(sizes[self._low], SEARCH)
+            index = (least + index) // 2
         return index
 
     def _wanted(self, near: int) -> tuple[int, int]:

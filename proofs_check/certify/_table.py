@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -10,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxkern import checks
+from jaxkern import checks, features
 from proofs_check.engine.reading import DataError, look
 
 CELLS = 2**20
@@ -36,6 +37,9 @@ class Table:
     duplicate_rows : how many rows equal an earlier row, in the columns that are used and as float64.
     notes : sentences on what was left out and what looks wrong.
     left_out : name of a column -> why it is not used.
+    columns : names of all columns of the table, in its order.
+    layouts : numbers of the columns in `columns` that a matrix of points may have: those that are used, all that were
+        chosen and hold numbers, and all, in so far as they differ.
     """
 
     source: str
@@ -50,6 +54,8 @@ class Table:
     duplicate_rows: int
     notes: list[str]
     left_out: dict[str, str]
+    columns: tuple[str, ...]
+    layouts: tuple[tuple[int, ...], ...]
     _view: View = field(repr=False)
     _largest: float = field(repr=False)
 
@@ -86,6 +92,10 @@ class Table:
     def fits(self, dtype: Any) -> bool:
         """Tell whether every value of the table is in the range of a dtype."""
         return self._largest <= float(np.finfo(dtype).max)
+
+    def attach(self, phi: Any) -> Any:
+        """Return a map of the columns that are used, (..., dim), as one of the rows of the table."""
+        return features.TableMap(phi, self.columns, self.layouts)
 
     def _finished(self, block: np.ndarray) -> np.ndarray:
         return (block.astype(np.float64) - self.mean) / self.scale if self.standardized else block
@@ -218,6 +228,24 @@ def complete_rows(view: View, classes: np.ndarray | None) -> np.ndarray:
     """Return the rows without NaN and infinite cells, and with a label."""
     whole = np.concatenate([np.isfinite(block).all(axis=0) for block in view.transposed()])
     return np.flatnonzero(whole if classes is None else whole & (classes >= 0))
+
+
+def copies(view: View, moments: Moments) -> dict[int, int]:
+    """Return the position of each column that equals an earlier one, and that of the first of them.
+
+    Only columns with equal moments are read again, and compared by digests of 256 bits.
+    """
+    groups: dict[bytes, list[int]] = {}
+    for i in range(view.dim):
+        groups.setdefault(np.array([moments.low[i], moments.high[i], moments.mean[i]]).tobytes(), []).append(i)
+    suspected = np.array(sorted(i for group in groups.values() if len(group) > 1 for i in group), np.int64)
+    digests = [hashlib.blake2b(digest_size=32) for _ in suspected]
+    for block in view.restricted(suspected).transposed() if len(suspected) else ():
+        for digest, column in zip(digests, block + 0.0, strict=True):  # -0.0 equals 0.0
+            digest.update(column)
+    firsts: dict[bytes, int] = {}
+    equal = {int(i): firsts.setdefault(digest.digest(), int(i)) for i, digest in zip(suspected, digests, strict=True)}
+    return {i: first for i, first in equal.items() if i != first}
 
 
 def duplicates(view: View) -> int:

@@ -1,7 +1,6 @@
 """One trial: a fresh map, drawn and measured on all rows of a table or on a fresh sample of them."""
 
 import math
-import time
 import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -12,17 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxkern import features
-from proofs_check.certify._clock import CELLS, Clock
+from proofs_check.certify._clock import Clock
 from proofs_check.certify._model import Family, Goal
 from proofs_check.certify._rows import Rows, compiled
 from proofs_check.certify._table import Table, rows_for
 
 READ_CELLS = 2**18
 """Numbers of the rows that are read at once."""
-TIMED_ROWS = 4096
-TIMES = 3
-_FEW = 256
-"""Features are filled up to this number."""
 
 
 class Trials:
@@ -39,10 +34,6 @@ class Trials:
         self.dtype = dtype
         self._key = key
         self._all: Any = None
-        self._seconds: dict[tuple[str, int], float] = {}
-        self._bytes: dict[tuple[str, int], int] = {}
-        self._timed: tuple[float, int, int] | None = None
-        self._prepares: dict[int, float] = {}
 
     def draw(self, family: Family, size: int, key: Any, *, shared: bool = False) -> Any:
         """Return the map of this size that a key names, of points as they are in the table.
@@ -82,68 +73,24 @@ class Trials:
 
         return error
 
-    def timed(self, family: Family, size: int, count: int | None, clock: Clock) -> tuple[float, float]:
-        """Return the seconds of preparing a sample of `count` rows, 0 for all, and of one error, without compiling.
+    @property
+    def is_prepared(self) -> bool:
+        """Tell whether what the goal prepares of all rows is there."""
+        return self._all is not None
 
-        Raises ValueError where the data do not fit the goal, TimeoutError where no time of the clock is left.
-        """
-        key_map, key_sample, key_error = _split(self._named("timed", family.name), 3)
-        clone = jax.random.clone
-        seconds: list[float] = []
+    def map_bytes(self, family: Family, size: int) -> int:
+        """Return the bytes of the arrays of a map, which is not drawn."""
+        points = jax.ShapeDtypeStruct((family.num_points(size), self.table.dim), self.dtype)
 
-        def step(call: Callable[..., Any], *arguments: Any) -> Any:
-            if not clock.left:
-                raise TimeoutError
-            start = time.perf_counter()
-            result = call(*arguments)
-            seconds.append(max(time.perf_counter() - start, 1e-4))
-            return result
+        def draw(key: Any, points: Any) -> Any:
+            return family.draw(key, self.kernel, points, self.table.dim, self.dtype, family.sizes(size))
 
-        for _ in range(2):  # the first time compiles
-            seconds.clear()
-            prepared = step(self.all_rows) if count is None else step(self.sample, clone(key_sample), count)
-            phi = step(partial(self.draw, shared=True), family, size, clone(key_map))
-            step(self.goal.error, clone(key_error), phi, prepared)
-        self._timed = sum(seconds), size, count or self.table.rows
-        return seconds[0], seconds[1] + seconds[2]
+        leaves = jax.tree.leaves(jax.eval_shape(draw, self._named("bytes"), points))
+        return sum(leaf.size for leaf in leaves) * np.dtype(self.dtype).itemsize
 
-    def preparing(self, count: int, growth: float) -> float:
-        """Return about the seconds of preparing `count` rows, judged by the largest sample so far; 0 before one."""
-        known = max(self._prepares, default=count)
-        return self._prepares.get(known, 0.0) * (count / known) ** growth
-
-    def expected(self, family: Family, size: int, count: int = 0, growth: float = 2.0) -> float:
-        """Return about the seconds of a trial of `count` rows, by the one that was timed, infinite before.
-
-        They grow as a power of the rows, and as the size, or where there are landmarks, as its cube: eigenvectors.
-        """
-        if self._timed is None:
-            return math.inf
-        seconds, timed, rows = self._timed
-        more = max(max(size, _FEW) / max(timed, _FEW), 1.0) ** (3 if family.num_points(size) else 1)
-        return seconds * max(count / rows, 1.0) ** growth * more
-
-    def cost(self, family: Family, size: int, seconds: float = math.inf) -> float | None:
-        """Return the seconds of mapping a million rows, measured once for every size.
-
-        None where that is expected to take longer than `seconds`, or no time is left.
-        """
-        if (family.name, size) not in self._seconds and (seconds <= 0 or self.expected(family, size) > seconds):
-            return None
-        at = family.name, size
-        if at not in self._seconds:
-            phi = self.draw(family, size, self._named("cost", *at))
-            self._seconds[at] = self.seconds_per_million(phi)
-            self._bytes[at] = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(phi) if hasattr(x, "dtype"))
-        return self._seconds[at]
-
-    def costs(self, family: Family) -> dict[int, float]:
-        """Return all of them that were measured, by size."""
-        return {size: seconds for (name, size), seconds in self._seconds.items() if name == family.name}
-
-    def map_bytes(self, family: Family, size: int) -> int | None:
-        """Return the bytes of the arrays of a map whose cost was measured."""
-        return self._bytes.get((family.name, size))
+    def look(self, count: int) -> None:
+        """Prepare a few rows, for what it takes."""
+        self.sample(self._named("look"), count)
 
     def all_rows(self) -> Any:
         """Return what the goal prepares of all rows."""
@@ -157,22 +104,7 @@ class Trials:
         """Return what the goal prepares of `count` rows, drawn independently, so that a row may be there twice."""
         key_rows, key_goal = _split(key, 2)
         rng = np.random.default_rng(np.asarray(jax.random.key_data(key_rows)).ravel().tolist())
-        start = time.perf_counter()
-        prepared = self._prepared(key_goal, np.sort(rng.integers(self.table.rows, size=count)))
-        self._prepares[count] = time.perf_counter() - start
-        return prepared
-
-    def seconds_per_million(self, phi: Any) -> float:
-        """Return the time of mapping a million rows on this device, by the median of a few blocks."""
-        count = min(TIMED_ROWS, self.table.rows, max(CELLS // 4 // self.table.dim, 64))
-        block = jnp.asarray(self.table.take(np.arange(count), self.dtype, raw=True))
-        jax.block_until_ready(_apply(phi, block))
-        seconds = []
-        for _ in range(TIMES):
-            start = time.perf_counter()
-            jax.block_until_ready(_apply(phi, block))
-            seconds.append(time.perf_counter() - start)
-        return float(np.median(seconds)) / count * 1e6
+        return self._prepared(key_goal, np.sort(rng.integers(self.table.rows, size=count)))
 
     def _prepared(self, key: Any, rows: np.ndarray) -> Any:
         labels = None if self.table.labels is None else self.table.labels[rows]
@@ -201,11 +133,6 @@ def _split(key: Any, count: int, *numbers: int) -> tuple[Any, ...]:
     for number in numbers:
         key = jax.random.fold_in(key, number)
     return tuple(jax.random.split(key, count))
-
-
-@compiled
-def _apply(phi: Any, points: jax.Array) -> jax.Array:
-    return phi(points)
 
 
 def _single(leaf: Any, *, dtype: str) -> Any:

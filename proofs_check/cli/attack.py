@@ -10,8 +10,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from proofs_check.cli import own
 from proofs_check.engine import files
-from proofs_check.engine.adversary import Attack, Target, attack
+from proofs_check.engine.adversary import Attack, Target, attack, named
 from proofs_check.papers import targets
 from proofs_check.usage import UsageError
 
@@ -20,6 +21,7 @@ EXAMPLES = """examples:
   python -m proofs_check attack chen2016:lem4.1 --form printed         one form
   python -m proofs_check attack ghashami2016:lem3.2 --restarts 128 --steps 1000 --seed 7
   python -m proofs_check attack ghashami2016:thm3.1 --json found.json  the worst case found, as numbers
+  python -m proofs_check attack --claims mine.py mine:squares          an inequality of your own
 
 exit status: 0 a violation was found where the claim is expected to be refuted, and none elsewhere; 1 otherwise;
 2 bad usage, 3 a file cannot be written."""
@@ -34,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("claim", metavar="CLAIM", nargs="?", help="the id of a claim, such as ghashami2016:lem3.5")
+    parser.add_argument("--claims", metavar="FILE", action="append", default=[], help="those of your own Python file")
     parser.add_argument(
         "--form", choices=("printed", "corrected", "both"), default="both", help="which form (default: both)"
     )
@@ -55,16 +58,19 @@ def command(options: argparse.Namespace) -> int:
         raise UsageError(f"--json {options.json} exists; choose a new file")
     if options.json is not None and not options.json.parent.is_dir():
         raise UsageError(f"--json {options.json} is in no folder; make it first")
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), own.blamed(options.claims):
+        claims = own.claims_of(options.claims) if options.claims else []
+        known = [claim.target for claim in claims if claim.target is not None] if claims else targets.targets()
         if options.claim is None:
-            _list(targets.targets())
+            _list(known)
             return 0
-        chosen = _choose(targets.targets(), options.claim, options.form)
-        expected = {target.form: _expected(target) for target in chosen}
+        chosen = _choose(known, options.claim, options.form)
+        told = {claim.id: claim.printed.expect for claim in claims}
+        expected = {target.form: told.get(target.claim) or _expected(target) for target in chosen}
         attacks = []
         for target in chosen:
             attacked = attack(target, seed=options.seed, restarts=options.restarts, steps=options.steps)
-            _print(target, attacked, expected[target.form])
+            _print(attacked, expected[target.form])
             attacks.append(attacked)
     if options.json is not None:
         described = [as_json(attacked, expected[attacked.form]) for attacked in attacks]
@@ -84,17 +90,16 @@ def as_json(attacked: Attack, expected: str) -> dict[str, Any]:
         "excess": _number(attacked.excess),
         "verdict": None if verdict is None else {"status": verdict.status, "because": verdict.because},
         "rechecked": [v.status for v in attacked.rechecked],
-        "params": {
-            _name(path): _number(np.asarray(leaf))
-            for path, leaf in jax.tree_util.tree_leaves_with_path(attacked.params)
-        },
+        "params": _numbers(attacked.params),
+        "simplest": _numbers(attacked.simplest),
+        "member": attacked.member,
         "best": _number(attacked.best),
         **{name: getattr(attacked, name) for name in ("restarts", "steps", "failures", "seed", "alpha")},
     }
 
 
-def _name(path: Any) -> str:
-    return jax.tree_util.keystr(path, simple=True, separator="/")
+def _numbers(params: Any) -> dict[str, Any]:
+    return {name: _number(np.asarray(leaf)) for name, leaf in named(params)}
 
 
 def _number(value: Any) -> Any:
@@ -110,7 +115,7 @@ def _choose(known: Sequence[Target], claim: str, form: str) -> list[Target]:
     of_claim = [target for target in known if target.claim == claim]
     if not of_claim:
         ids = sorted({target.claim for target in known})
-        raise UsageError(f"no attack on {claim!r}; there are attacks on {', '.join(ids)}")
+        raise UsageError(f"no attack on {claim!r}; there are attacks on {', '.join(ids) or 'nothing'}")
     chosen = [target for target in of_claim if form in ("both", target.form)]
     if not chosen:
         raise UsageError(f"{claim} has no attack on the form as {form}; leave --form out")
@@ -123,39 +128,13 @@ def _expected(target: Target) -> str:
 
 
 def _list(known: Sequence[Target]) -> None:
-    width = max(len(target.claim) for target in known)
+    width = max((len(target.claim) for target in known), default=0)
     for target in known:
         print(f"{target.claim.ljust(width)}  {target.form.ljust(9)}  {target.moves}")
 
 
-def _print(target: Target, attacked: Attack, expected: str) -> None:
+def _print(attacked: Attack, expected: str) -> None:
     differs = "" if attacked.found == (expected == "refuted") else ", which is not as expected"
-    print(f"{target.claim} as {target.form} (expected {expected}): {_headline(attacked)}{differs}")
-    print(f"  searched   {target.moves}")
-    dropped = f", {attacked.failures} of them dropped" if attacked.failures else ""
-    print(f"  budget     {attacked.restarts} restarts{dropped}, {attacked.steps} steps, seed {attacked.seed}")
-    if attacked.verdict is None:
-        return
-    kept = np.sort(attacked.best[~np.isnan(attacked.best)])
-    print(f"  excess     {attacked.excess:.6g} there; all restarts {_five(kept)} (0 is the limit; a surrogate)")
-    print(f"  rechecked  {attacked.verdict.because}")
-    for path, leaf in jax.tree_util.tree_leaves_with_path(attacked.params):
-        text = np.array2string(
-            leaf, precision=5, suppress_small=True, separator=", ", threshold=200, max_line_width=100
-        )
-        name = _name(path)
-        print(f"  {name} =", text.replace("\n", "\n" + " " * (len(name) + 5)))
-
-
-def _headline(attacked: Attack) -> str:
-    if attacked.verdict is None:
-        return "nothing to judge, as every restart was dropped"
-    refuted = sum(verdict.status == "refuted" for verdict in attacked.rechecked)
-    if attacked.found:
-        return f"VIOLATED at {refuted} of the {len(attacked.rechecked)} best places"
-    return f"no violation at the {len(attacked.rechecked)} best places"
-
-
-def _five(kept: np.ndarray) -> str:
-    low, middle, high = (float(np.quantile(kept, q)) for q in (0, 0.5, 1))
-    return f"{low:.3g} to {high:.3g}, median {middle:.3g}"
+    first, *others = str(attacked).splitlines()
+    name = f"{attacked.claim} as {attacked.form}"
+    print("\n".join([f"{name} (expected {expected}){first.removeprefix(name)}{differs}", *others]))

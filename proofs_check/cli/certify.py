@@ -6,14 +6,15 @@ import json
 import math
 import os
 import shlex
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from proofs_check.cli import folders
-from proofs_check.engine import files
+from proofs_check.cli import folders, tables
+from proofs_check.engine import checkpoint, files
 from proofs_check.engine.checkpoint import MANIFEST
 from proofs_check.engine.reading import DataError
 from proofs_check.usage import (
@@ -33,30 +34,36 @@ EXAMPLES = f"""examples:
   {PROG} certify points.csv --standardize                    kernel distances to 10 %, every map, ten minutes
   {PROG} certify points.npy --goal spectral --eps 0.05       the Gram matrix to 5 % of n
   {PROG} certify points.csv --columns 1-4,age --labels species --goal separation
+  {PROG} certify points.csv --goal prediction --target species --standardize
   {PROG} certify points.npz --maps paired_fourier,nystrom --time 2 --save map.npz
 
 Writes certificate.json and certificate.html. With --save, the lines that load the map stand below the table. No file
-that exists is replaced without --overwrite, and the table that is read never is.
+that exists is replaced without --overwrite, and the table that is read never is. With --output, every draw is kept in
+the folder until the search is finished: the same command goes on from there after it was killed, and with --overwrite
+where the time ended.
 
 exit status: 0 a map is certified, 1 none is, 2 bad usage or input, 3 a file cannot be written (the certificate is
 printed), 130 interrupted."""
 FILES = ("certificate.html", "certificate.json")
 LOCK = ".certify.lock"
+DRAWS = ".certify.draws"
+"""The folder, in that of the certificate, of the draws of a search that is not finished."""
 SECONDS_BETWEEN_LINES = 5.0
 DEFAULTS: dict[str, Any] = {
     "eps": 0.1,
     "delta": 0.05,
-    "confidence": 0.999,
     "goal": "distance",
     "kernel": "gaussian",
     "time": 10.0,
-    "missing": "error",
     "separation": "means",
     "seed": 0,
 }
 
 
-ASKED = ("eps", "delta", "confidence", "goal", "kernel", "lengthscale", "maps", "time", "separation", "dtype")
+ASKED = (
+    "eps", "delta", "confidence", "goal", "kernel", "lengthscale", "maps", "time", "separation", "dtype",
+    "features_at_most",
+)  # fmt: skip
 """Options that are attributes of a `Request` of the same name."""
 
 
@@ -74,23 +81,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("data", type=Path, metavar="DATA", help=".npy (any size), .npz (X, and y for labels), .csv or .parquet")
     add("--eps", **unit, help="the largest error (default: %(default)s)")
     add("--delta", **unit, help="the largest probability that a draw of the map fails (default: %(default)s)")
-    add("--confidence", **unit, help="of the certificate (default: %(default)s)")
-    goals = ("distance", "spectral", "clustering", "separation")
+    add("--confidence", **unit, help="of the certificate (default: 0.999, prediction: 0.95)")
+    add("--features-at-most", **count, metavar="N", help="no map with more features of a point")
+    goals = ("distance", "spectral", "clustering", "separation", "prediction")
     add("--goal", choices=goals, help="what the map shall keep (default: %(default)s)")
     add("--kernel", metavar="NAME", help=f"{known} (default: %(default)s)")
     add("--lengthscale", type=positive, metavar="FLOAT", help="of the kernel (default: the median distance)")
-    add("--maps", type=_names, metavar="A,B", help="only these maps, such as paired_fourier,nystrom")
+    add("--maps", type=tables.names, metavar="A,B", help="only these maps, such as paired_fourier,nystrom")
     add(
         "--time",
         type=positive,
         metavar="MINUTES",
         help="ends within 1.5 times that, plus one compile (default: %(default)s)",
     )
-    add("--columns", type=_names, metavar="A,B", help="only these: names, numbers from 1 on, ranges such as 2-5")
-    add("--labels", metavar="COLUMN", help="the column of classes (.npz: an array, default y)")
+    tables.add_arguments(parser)
     add("--rows", **count, metavar="N", help="only the first N rows")
-    add("--standardize", "--standardise", action="store_true", help="scale columns to mean 0 and deviation 1")
-    add("--missing", choices=("error", "drop"), help="rows that lack a value (default: %(default)s)")
     add("--clusters", **count, metavar="K", help="for the goal clustering (default: the number of classes)")
     add("--separation", choices=("means", "points"), help="what stays apart (default: %(default)s)")
     add("--seed", type=whole, metavar="INT", help="a whole number, below 2^32 (default: %(default)s)")
@@ -108,6 +113,8 @@ def command(options: argparse.Namespace) -> int:
         _check_folder(options.output, options.overwrite)
     if options.save is not None:
         _check_save(options)
+    if options.goal == "prediction" and (options.target is None or options.labels is not None):
+        raise UsageError("--goal prediction needs --target COLUMN, classes or numbers to be predicted, and no --labels")
     import jax
 
     from proofs_check.certify import Request, certify
@@ -125,26 +132,31 @@ def command(options: argparse.Namespace) -> int:
     except ValueError as error:
         raise UsageError(str(error)) from None
     table, opened = _read(options, began)
-    left = 60 * options.time - (time.monotonic() - began)
-    if left <= 0:
+    if time.monotonic() - began >= 60 * options.time:
         raise UsageError(f"reading {options.data} took longer than --time {options.time:g} minutes")
     folder = folders.make(options.output, "proofs_certificate", folders.now(), options.seed)
     with _locked(folder, options.overwrite):
+        journal = None if options.output is None else _journal(folder / DRAWS, options)
         try:
             certificate = certify(
                 jax.random.key(options.seed),
                 table,
                 request,
-                time=left / 60,
+                began=began,
+                journal=journal,
                 say=_progress(time.monotonic()),
                 command=shlex.join([PROG, *_arguments(options)]),
                 opened=opened,
             )
         except ValueError as error:
             raise UsageError(f"{options.data}: {' '.join(str(error).split())}") from None
-        certificate.document["run"]["minutes_allowed"] = options.time
+        finally:
+            if journal is not None:
+                journal.close()
         certificate.document["run"]["seconds"] = time.monotonic() - began
         written, refused = _write(certificate, folder, options)
+        if not refused and certificate.document["search"]["finished"]:
+            shutil.rmtree(folder / DRAWS, ignore_errors=True)
     certificate_terminal.show(certificate.document, files=written)
     if refused:
         if folder / FILES[-1] not in written:  # so that nothing is lost
@@ -158,20 +170,21 @@ def _read(options: argparse.Namespace, began: float) -> tuple[Any, str]:
     """Return the table, and the line of Python that opens it."""
     from proofs_check.certify import open_table
 
-    reading = {name: getattr(options, name) for name in ("columns", "labels", "rows", "standardize", "missing")}
+    reading = tables.asked(options) | ({} if options.rows is None else {"rows": options.rows})
+    if options.goal == "prediction":
+        reading["labels"] = reading.pop("target")
     try:
         table = open_table(options.data, **reading, until=began + 60 * options.time)
     except DataError as error:
         raise UsageError(str(error)) from None
-    shown = {name: value for name, value in reading.items() if value not in (None, False, "error")}
-    arguments = "".join(f", {name}={value!r}" for name, value in shown.items())
+    arguments = "".join(f", {name}={value!r}" for name, value in reading.items())
     return table, f"table = open_table({str(options.data)!r}{arguments})"
 
 
 def _check_folder(folder: Path, overwrite: bool) -> None:
     """Raise UsageError unless a folder is new, empty, or holds a certificate that may be replaced."""
     with contextlib.suppress(OSError):  # folders.check says why
-        others = {path.name for path in {*folder.iterdir()}.difference(files.leftovers(folder))} - {LOCK}
+        others = {path.name for path in {*folder.iterdir()}.difference(files.leftovers(folder))} - {LOCK, DRAWS}
         if not others or (overwrite and MANIFEST not in others):
             return
         if MANIFEST not in others:
@@ -185,6 +198,34 @@ def _check_save(options: argparse.Namespace) -> None:
     made = () if options.output is None else (options.output / name for name in (*FILES, LOCK))
     if options.save.resolve() in {path.resolve() for path in made}:
         raise UsageError(f"--save {options.save} is a file of the certificate; choose another one")
+
+
+def _journal(folder: Path, options: argparse.Namespace) -> checkpoint.Checkpoint | None:
+    """Return the draws of the same command that an earlier process left in a folder, or none; None if none can be kept.
+
+    Raises UsageError where they are those of another command, and may not be replaced.
+    """
+    from proofs_check.engine.versions import versions
+
+    data, program = checkpoint.digest_of([options.data]), checkpoint.digest_of_program()
+    manifest = {"arguments": _arguments(options), "data": data, "program": program, "versions": versions()}
+    try:
+        if (folder / MANIFEST).exists():
+            known = checkpoint.read_manifest(folder)
+            if all(known.get(name) == value for name, value in manifest.items()):
+                return checkpoint.resume(folder)
+            if not options.overwrite:
+                where = f"--output {folder.parent} holds the draws of another command, table or version"
+                raise UsageError(f"{where}; choose a new folder, or pass --overwrite")
+        shutil.rmtree(folder, ignore_errors=True)
+        with files.failing(folder):
+            folder.mkdir(exist_ok=True)
+        return checkpoint.create(folder, manifest)
+    except checkpoint.CheckpointError as error:
+        raise UsageError(f"{error}; choose a new folder for --output") from None
+    except StorageError:
+        shutil.rmtree(folder, ignore_errors=True)
+        return None
 
 
 @contextlib.contextmanager
@@ -255,13 +296,13 @@ def _progress(began: float) -> Callable[[str], None]:
 def _arguments(options: argparse.Namespace) -> list[str]:
     """Return the arguments that make the same certificate again."""
     arguments = ["certify", str(options.data)]
-    names = "eps delta confidence goal kernel lengthscale time labels rows missing clusters separation seed dtype"
-    for name in (*names.split(), "maps", "columns"):
+    for name in (*ASKED, "rows", "clusters", "seed", *tables.OPTIONS):
         value = getattr(options, name)
-        if value is not None and value != DEFAULTS.get(name):
+        if value and value != DEFAULTS.get(name):
             text = f"{value:.10g}" if isinstance(value, float) else str(value)
-            arguments += [f"--{name}", ",".join(value) if isinstance(value, list) else text]
-    return arguments + (["--standardize"] if options.standardize else [])
+            given = [] if value is True else [",".join(value) if isinstance(value, list) else text]
+            arguments += [f"--{name.replace('_', '-')}", *given]
+    return arguments
 
 
 def _unit(text: str) -> float:
@@ -275,10 +316,3 @@ def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text) > 0):
         raise argparse.ArgumentTypeError(f"must be a positive whole number, got {text[:30]!r}")
     return int(text)
-
-
-def _names(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",")]
-    if not all(names):
-        raise argparse.ArgumentTypeError(f"must be names separated by commas, got {text[:30]!r}")
-    return names

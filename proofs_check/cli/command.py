@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from proofs_check.cli import cache
+from proofs_check.cli import cache, own, tables
 from proofs_check.report import console
 from proofs_check.usage import BAD_USAGE, INTERRUPTED, NOT_WRITTEN, PROG, Parser, UsageError, positive, whole
 
@@ -19,7 +19,7 @@ from proofs_check.usage import BAD_USAGE, INTERRUPTED, NOT_WRITTEN, PROG, Parser
 
 Command = Callable[[argparse.Namespace], int]
 COMPILING = ("run", "attack", "certify", "resume")
-COMMANDS = (*COMPILING, "list", "show", "report")
+COMMANDS = (*COMPILING, "list", "show", "report", "new")
 EPILOG = """exit status: 0 every verdict is as expected, 1 some verdict differs or the time ended before every claim
 had its turn, 2 bad usage or input, 3 a file or the output cannot be written, 130 interrupted.
 JAX_PLATFORMS chooses the device. Compiled programs are kept for the next run: in --cache DIR, else where
@@ -30,6 +30,7 @@ RUN_EXAMPLES = """examples:
   python -m proofs_check --profile full --seed 7          more trials, more settings, other random numbers
   python -m proofs_check --data points.csv --output out   your own points, the report in out/
   python -m proofs_check --budget 30                      then half an hour in all where verdicts are still open
+  python -m proofs_check --claims mine.py                 claims of your own; new mine.py writes an example
 
 A run writes report.json, report.html and report.md into its folder. What is interrupted can be resumed.
 
@@ -48,6 +49,9 @@ LIST_EXAMPLES = """examples:
 SHOW_EXAMPLES = """examples:
   python -m proofs_check show kpotufe2020:thm1            statement, hypotheses, settings, controls
   python -m proofs_check show ghashami2016 "Theorem 3.2"  the same, by its place in the paper"""
+NEW_EXAMPLES = """examples:
+  python -m proofs_check new mine.py                      two claims, a true one and a false one
+  python -m proofs_check --claims mine.py                 a verdict on each, and a page"""
 REPORT_EXAMPLES = """examples:
   python -m proofs_check report out                       out/report.html and out/report.md, from out/report.json
 
@@ -167,6 +171,9 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
     choice.add_argument(
         "--claim", metavar="ID", action="append", default=[], help="only this claim, or all that begin so; repeatable"
     )
+    choice.add_argument(
+        "--claims", metavar="FILE", action="append", default=[], help="those of your own Python file; repeatable"
+    )
     budget = Parser(add_help=False)
     budget.add_argument(
         "--budget", type=positive, metavar="MINUTES", help="go on where verdicts are open until this time is over"
@@ -176,13 +183,15 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
     run.add_argument("--all", action="store_true", help="steps of proofs, remarks and facts in passing, too")
     run.add_argument("--profile", choices=("quick", "full"), default="quick", help="how much to run (default: quick)")
     run.add_argument("--seed", type=whole, default=0, metavar="INT", help="a whole number, below 2^32 (default: 0)")
-    run.add_argument("--data", type=Path, metavar="FILE", help="your own points: .npz (with X), .npy or .csv")
+    run.add_argument("--data", type=Path, metavar="FILE", help="your own points: .csv, .parquet, .npz (with X) or .npy")
+    tables.add_arguments(run)
     run.add_argument("--lengthscale", type=positive, metavar="FLOAT", help="of the kernel; only with --data")
     run.add_argument("--dtype", choices=("float64", "float32"), default="float64", help="precision of the trials")
     run.add_argument("--output", type=Path, metavar="DIR", help="a new or empty folder (default: a new one)")
     listing = add("list", _list, "list the claims", choice, examples=LIST_EXAMPLES)
     listing.add_argument("--json", action="store_true", help="as a list of objects")
     show = add("show", _show, "show one claim", examples=SHOW_EXAMPLES)
+    show.add_argument("--claims", metavar="FILE", action="append", default=[], help="one of your own Python file")
     show.add_argument("words", metavar="ID", nargs="+", help="an id or its beginning, or a paper and a place in it")
     attack = add("attack", _attack, "search the worst case of a claim", caching)
     certify = add("certify", _certify, "certify a feature map for your own table", caching)
@@ -200,6 +209,8 @@ def _parser(chosen: str = "run") -> argparse.ArgumentParser:
     again.add_argument("folder", type=Path, metavar="DIR", help="the folder of a run")
     page = add("report", _report, "make report.html and report.md of a run again", examples=REPORT_EXAMPLES)
     page.add_argument("folder", type=Path, metavar="DIR", help="the folder of a run, with report.json in it")
+    new = add("new", _new, "write an example of a file of claims of your own", examples=NEW_EXAMPLES)
+    new.add_argument("file", type=Path, metavar="FILE", help="a new Python file")
     return parser
 
 
@@ -217,6 +228,8 @@ def _run(options: argparse.Namespace) -> int:
         data=None if options.data is None else str(options.data),
         lengthscale=options.lengthscale,
         budget=options.budget,
+        table=tables.asked(options),
+        files=tuple(str(Path(path).absolute()) for path in options.claims),
     )
     return job.start(request, options.output, options.programs)
 
@@ -243,10 +256,9 @@ def _list(options: argparse.Namespace) -> int:
     import json
 
     from proofs_check.cli import request
-    from proofs_check.register import outlines
     from proofs_check.report.document import describe
 
-    described = [describe(claim) for claim in request.select(outlines(), options.paper, options.claim)]
+    described = [describe(claim) for claim in request.select(_told(options), options.paper, options.claim)]
     if options.json:
         print(json.dumps(described, indent=1, allow_nan=False))
         return 0
@@ -260,15 +272,31 @@ def _list(options: argparse.Namespace) -> int:
 
 def _show(options: argparse.Namespace) -> int:
     from proofs_check.cli import request, show
-    from proofs_check.register import claims, outlines
+    from proofs_check.register import claims
 
-    words, told = " ".join(options.words), outlines()
+    words, told = " ".join(options.words), _told(options)
     chosen = show.at_place(told, words) if " " in words else request.select(told, None, [words])
     if len(chosen) > 1:
         raise UsageError(f"{words!r} names several claims: {', '.join(claim.id for claim in chosen)}")
     request.set_precision("float64")
-    print("\n".join(show.lines(*claims(only={chosen[0].id}))))
+    with own.blamed(options.claims):
+        print("\n".join(show.lines(*chosen if options.claims else claims(only={chosen[0].id}))))
     return 0
+
+
+def _told(options: argparse.Namespace) -> list[Any]:
+    """Return the claims of files, or the outlines of those of the papers."""
+    from proofs_check.cli import request
+    from proofs_check.register import outlines
+
+    if not options.claims:
+        return outlines()
+    request.set_precision("float64")
+    return own.claims_of(options.claims)
+
+
+def _new(options: argparse.Namespace) -> int:
+    return own.write_example(options.file)
 
 
 def _report(options: argparse.Namespace) -> int:

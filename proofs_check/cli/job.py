@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from proofs_check import usage
-from proofs_check.cli import folders
+from proofs_check.cli import folders, own
 from proofs_check.cli.request import Prepared, Request, from_manifest
 from proofs_check.engine import checkpoint as checkpoints
 from proofs_check.engine import documents
@@ -41,6 +41,10 @@ def start(request: Request, output: Path | None, programs: Path | None = None) -
     """
     if request.lengthscale is not None and request.data is None:
         raise usage.UsageError("--lengthscale needs --data")
+    if request.files and request.data is not None:
+        raise usage.UsageError("--data is for the claims of the papers; read your table in the file of --claims")
+    if request.table and request.data is None:
+        raise usage.UsageError(f"--{next(iter(request.table))} needs --data")
     if output is not None:
         folders.check(output)
     prepared = Prepared(request, programs)
@@ -119,7 +123,7 @@ def _execute(prepared: Prepared, folder: Path, blocks: Checkpoint, began: str) -
 
 
 def _run_and_report(prepared: Prepared, folder: Path, blocks: Checkpoint, began: str) -> int:
-    from proofs_check.engine.draws import PROFILES
+    from proofs_check.engine.draws import ANYONES, PROFILES
     from proofs_check.engine.run import FAMILY_ALPHA, Budget, Options, iterate
     from proofs_check.report import record, terminal
 
@@ -132,9 +136,9 @@ def _run_and_report(prepared: Prepared, folder: Path, blocks: Checkpoint, began:
     first = time.monotonic()
     stopped = ""
     try:
-        with _as_interrupt(signal.SIGTERM), terminal.progress() as tell:
+        with own.blamed(request.files), _as_interrupt(signal.SIGTERM), terminal.progress() as tell:
             options = Options(
-                profile=PROFILES[request.profile],
+                profile=(ANYONES if request.files else PROFILES)[request.profile],
                 seed=request.seed,
                 data=request.data is not None,
                 progress=tell,

@@ -10,14 +10,15 @@ import difflib
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from proofs_check.cli import own, tables
 from proofs_check.engine import checkpoint as checkpoints
 from proofs_check.engine.documents import fault_of
-from proofs_check.engine.reading import DataError, load
-from proofs_check.usage import PROG, UsageError
+from proofs_check.engine.reading import DataError
+from proofs_check.usage import PROG, UsageError, meant
 
 if TYPE_CHECKING:
     from proofs_check.claim import Claim
@@ -44,7 +45,8 @@ _HARMLESS = ("--xla_force_host_platform_device_count", "--xla_dump_")
 class Request:
     """What a run was asked for: all that its numbers depend on, but for the program itself.
 
-    `budget` is in minutes, None for a run that takes the trials of its profile and no more.
+    `budget` is in minutes, None for a run that takes the trials of its profile and no more; `table` holds what
+    `cli.tables` asks of the data, and `files` are those of claims of one's own, which take the place of the papers'.
     """
 
     profile: str = "quick"
@@ -56,6 +58,8 @@ class Request:
     data: str | None = None
     lengthscale: float | None = None
     budget: float | None = None
+    table: Mapping[str, Any] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
 
 
 class Prepared:
@@ -66,13 +70,18 @@ class Prepared:
         self.request, self._programs = request, programs
         from proofs_check.register import claims, outlines
 
-        rows = _rows(request.data)
+        rows = _rows(request)
         self._data_digest = None if request.data is None else checkpoints.digest_of([Path(request.data)])
-        chosen = select(outlines(), request.paper, request.claim, request.margin)
-        set_precision(request.dtype)
-        population = _population(rows, request)
-        self.claims = claims(population, request.profile, only={claim.id for claim in chosen})
-        notes = [] if population is None else [str(population.note)]
+        population = None
+        if request.files:
+            set_precision(request.dtype)
+            self.claims = select(own.claims_of(request.files), request.paper, request.claim)
+        else:
+            chosen = select(outlines(), request.paper, request.claim, request.margin)
+            set_precision(request.dtype)
+            population = _population(rows, request)
+            self.claims = claims(population, request.profile, only={claim.id for claim in chosen})
+        notes = [] if population is None else [str(population.note), *(note.rstrip(".") for note in rows.notes)]
         if request.dtype == "float32":
             notes.append(FLOAT32)
         self.note = "; ".join(notes)
@@ -92,6 +101,7 @@ class Prepared:
             "request": asked,
             "claims": [claim.id for claim in self.claims],
             "data": self._data_digest,
+            "files": digest_of_files(self.request),
             "program": checkpoints.digest_of_program(),
             "versions": versions(),
             "platform": str(jax.devices()[0].platform),
@@ -99,10 +109,10 @@ class Prepared:
         }
 
     def kept(self) -> Kept | None:
-        """Return the programs kept for runs like this one, None with a user's data, which may be in them."""
+        """Return the programs kept for runs like this one, None with a user's data or claims, which may be in them."""
         from proofs_check.engine.programs import Kept
 
-        if self._programs is None or self.request.data is not None:
+        if self._programs is None or self.request.data is not None or self.request.files:
             return None
         mine = self.manifest("")
         return Kept(
@@ -140,7 +150,8 @@ def select(claims: Sequence[Claim], paper: str | None, wanted: Sequence[str], ma
     if paper is not None:
         papers = sorted({claim.paper for claim in claims})
         if paper not in papers:
-            raise UsageError(f"no claims of a paper {paper!r}; there are {', '.join(papers)}")
+            close = difflib.get_close_matches(paper, papers, n=1)
+            raise UsageError(f"no claims of a paper {paper!r}{meant(close)}; there are {', '.join(papers)}")
         claims = [claim for claim in claims if claim.paper == paper]
     if not wanted:
         return [claim for claim in claims if margin or not claim.marginal]
@@ -149,11 +160,21 @@ def select(claims: Sequence[Claim], paper: str | None, wanted: Sequence[str], ma
     for name in wanted:
         matching = [name] if name in ids else [i for i in ids if name and i.startswith(name)]
         if not matching:
-            close = difflib.get_close_matches(name, ids, n=4, cutoff=0.4)
-            hint = f"; did you mean {', '.join(close)}?" if close else f"; see {PROG} list"
+            hint = meant(_close(name, ids)) or f"; see {PROG} list"
             raise UsageError(f"no claim {name!r}{f' of {paper}' if paper else ''}{hint}")
         chosen.update(matching)
     return [claim for claim in claims if claim.id in chosen]
+
+
+def _close(name: str, ids: Sequence[str]) -> list[str]:
+    """Return what a mistyped id may have meant: the same name in any paper, what looks alike, what begins so."""
+    (paper, _, own), names = name.lower().rpartition(":"), {i: i.lower().partition(":")[2] for i in ids}
+    same = [i for i in ids if names[i] == own]
+    same.sort(key=lambda i: -difflib.SequenceMatcher(None, i.partition(":")[0], paper).ratio())
+    alike = difflib.get_close_matches(own, set(names.values()), n=3)
+    alike += [other for other in names.values() if own and other.startswith(own)]
+    near = [*difflib.get_close_matches(name, ids, n=3), *(i for each in alike for i in ids if names[i] == each)]
+    return list(dict.fromkeys([*same, *near]))[: max(len(same), 5)]
 
 
 def set_precision(dtype: str) -> None:
@@ -168,7 +189,21 @@ def from_manifest(manifest: Mapping[str, Any], folder: Path) -> Request:
     shape = {"started": str, "request": _REQUEST, "flags": dict}
     if fault_of(manifest, shape, "manifest") or set(manifest["request"]) != set(_REQUEST):
         raise UsageError(f"{folder / checkpoints.MANIFEST} is not as this version writes it")
-    return Request(**{**manifest["request"], "claim": tuple(manifest["request"]["claim"])})
+    asked: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in manifest["request"].items()}
+    request = Request(**asked)
+    if manifest.get("files") != digest_of_files(request):  # before what is in them runs
+        raise UsageError(
+            f"{folder} cannot be resumed: a file of claims has changed since it was started; start a new run"
+        )
+    return request
+
+
+def digest_of_files(request: Request) -> str | None:
+    """Return the digest of the files of claims, None without any."""
+    try:
+        return checkpoints.digest_of([Path(path) for path in request.files]) if request.files else None
+    except OSError as error:
+        raise UsageError(f"--claims {error.filename}: {error.strerror}") from None
 
 
 def _is_seed(value: Any) -> bool:
@@ -186,27 +221,33 @@ _REQUEST: Mapping[str, Any] = {
     "dtype": frozenset({"float32", "float64"}),
     "paper": str | None,
     "claim": [str],
+    "files": [str],
     "margin": bool,
     "data": str | None,
+    "table": tables.is_asked,
     **dict.fromkeys(("lengthscale", "budget"), _is_positive_or_null),
 }
 
 
-def _rows(path: str | None) -> Any:
-    if path is None:
+def _rows(request: Request) -> Any:
+    """Return the table of the data, None without one."""
+    if request.data is None:
         return None
+    from proofs_check.certify import open_table
+
     try:
-        return load(Path(path))
+        return open_table(request.data, **request.table)
     except DataError as error:
         raise UsageError(str(error)) from None
 
 
-def _population(rows: Any, request: Request) -> Any:
-    if rows is None:
+def _population(table: Any, request: Request) -> Any:
+    if table is None:
         return None
     from proofs_check.papers.populations import from_rows
 
     try:
+        rows = table.take(range(table.rows), "float64")
         return from_rows(rows, lengthscale=request.lengthscale, seed=request.seed)
     except ValueError as error:
         raise UsageError(f"{request.data}: {error}") from None

@@ -1,5 +1,6 @@
 """What `show` prints of a claim: what it says, what is expected, and where its check, its bound and its proof are."""
 
+import difflib
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -8,10 +9,10 @@ from types import FrameType
 from typing import Any
 
 from proofs_check.claim import Calibrated, Claim, Exact, Form, Identity, Inequality, Rare, Tail
-from proofs_check.engine import samples
 from proofs_check.register import function_of
-from proofs_check.report.atlas import slug
-from proofs_check.usage import UsageError
+from proofs_check.report.tex import plain
+from proofs_check.report.text import slug, words_and_formulas
+from proofs_check.usage import UsageError, meant
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -28,7 +29,9 @@ def at_place(claims: Sequence[Claim], words: str) -> list[Claim]:
     exactly = [claim for claim in of_paper or claims if _plain(claim.where) == asked]
     chosen = exactly or [claim for claim in of_paper or claims if pattern.search(_plain(claim.where))]
     if not chosen:
-        raise UsageError(f"no statement at {words!r}; python -m proofs_check list shows the places")
+        places = {_plain(claim.where): f"{claim.paper} {claim.where}" for claim in of_paper or claims}
+        close = [places[name] for name in difflib.get_close_matches(asked, places, n=3)]
+        raise UsageError(f"no statement at {words!r}{meant(close)}; python -m proofs_check list shows the places")
     return chosen
 
 
@@ -39,26 +42,41 @@ def _plain(place: str) -> str:
 def lines(claim: Claim) -> list[str]:
     """Return the lines that describe a claim."""
     marginal = ", in the margin: only --all runs it" if claim.marginal else ""
-    told = [f"{claim.id}: {claim.title}", f"{claim.paper}, {claim.where} ({claim.kind}{marginal})", f"  {claim.tex}"]
+    told = [
+        f"{claim.id}: {claim.title}",
+        f"{claim.paper}, {claim.where} ({claim.kind}{marginal})",
+        f"  {plain(claim.tex)}",
+    ]
     for name, form in claim.forms.items():
         told.append(f"as {name}: of the class {type(form.statement).__name__}, expected {form.expect}")
-        told += [f"  {form.tex}"] if form.tex else []
+        told += [f"  {plain(form.tex)}"] if form.tex else []
         told += [f"  tried at: {'; '.join(setting.name for setting in form.settings)}"] if form.settings else []
-    told += [f"hypotheses: {claim.hypotheses}"] if claim.hypotheses else []
+    told += [f"hypotheses: {_words(claim.hypotheses)}"] if claim.hypotheses else []
     told.append(f"controls: {'; '.join(control.name for control in claim.controls) or 'none'}")
     told.append(f"because: {claim.because}")
     return told + _places(claim)
 
 
+def _words(text: str) -> str:
+    return "".join(plain(piece) if is_formula else piece for piece, is_formula in words_and_formulas(text))
+
+
 def _places(claim: Claim) -> list[str]:
     """Return where the check, the bounds that it compares with, and the proof are."""
-    told = []
+    told = [f"function: {_place(code)}, {code.co_name}" for code in _own(claim)]
     if claim.check:
         function = function_of(claim.paper, claim.check)
         told.append(f"check: {_place(function.__code__)}, {function.__name__}")
         told += [f"bound: {_place(code)}, {code.co_name}" for code in bounds_of(claim)]
     told += [f"proof: {place}" for place in proofs_of(claim)]
     return told
+
+
+def _own(claim: Claim) -> list[Any]:
+    """Return the code of the functions that a claim in no paper is made of."""
+    trials = [getattr(getattr(form.statement, "trial", None), "func", None) for form in claim.forms.values()]
+    sides = getattr(getattr(getattr(claim.target, "enclosed", None), "__self__", None), "func", None)
+    return [function.__code__ for function in (*trials, sides) if hasattr(function, "__code__")]
 
 
 def bounds_of(claim: Claim) -> list[Any]:
@@ -87,6 +105,8 @@ def _right_side(claim: Claim, form: Form) -> None:
         case Tail(bound=bound) | Calibrated(shape=bound) | Exact(probability=bound) | Rare(log_claimed=bound):
             bound(setting)
         case Inequality() | Identity():
+            from proofs_check.engine import samples
+
             samples.Samples(claim.id, 0).on_the_host("", form, setting)
 
 
@@ -103,7 +123,7 @@ def proofs_of(claim: Claim) -> list[str]:
     if not claim.proof:
         return []
     words = re.sub(r"\{ref\}`([^<`]*?) ?<[^>]*>`|\[([^]]*)\]\([^)]*\)", lambda m: m[1] or m[2], claim.proof)
-    told = [words]
+    told = [_words(words)]
     for label in re.findall(r"<([\w-]+)>`", claim.proof):
         for page in sorted((ROOT / "docs" / "theory").glob("*.md")):
             told += _lines_of(page, lambda line, label=label: line.strip() == f"({label})=")

@@ -13,7 +13,7 @@ constant cannot be improved, the best excess should be close to zero, which show
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +24,7 @@ from jax import lax
 
 from jaxkern import checks
 from jaxkern.draws import numbered
-from proofs_check.claim import Exact, Form, Inequality, Tail, Verdict
+from proofs_check.claim import Claim, Exact, Form, Inequality, Tail, Verdict
 from proofs_check.engine import draws, enclosures, judge
 
 Params = Any
@@ -34,6 +34,7 @@ ALPHA = 1e-3
 RECHECKED = 3
 SWAPS = 4
 PROBE = 1e-4
+WHOLE = 4096
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ class Target:
         arrays of balls, exactly the floats found. Without it a violation of what holds always is not confirmed.
     trials : of a Tail.
     rate : the first learning rate, which falls to zero along a cosine.
+    inside : whether floats are a place, or `enclosed` makes a place of them; by default, whether `project` keeps them.
+    member : how `enclosed` makes a place of floats, in words, where it does.
     """
 
     claim: str
@@ -66,6 +69,8 @@ class Target:
     enclosed: Callable[[Params], tuple[Any, Any]] | None = None
     trials: int = 0
     rate: float = 0.05
+    inside: Callable[[Params], bool] | None = None
+    member: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,7 @@ class Search:
 
     @property
     def failures(self) -> int:
-        """The number of restarts that were dropped, for an excess or a slope that is not finite."""
+        """The number of restarts that were dropped, for an excess or a slope that is not finite at the start."""
         return int(np.count_nonzero(np.isnan(self.best)))
 
 
@@ -94,6 +99,9 @@ class Attack:
     verdict : of the place that is shown: the first that was refuted, or the one with the largest excess. None where
         all restarts were dropped.
     params : that place.
+    simplest : the place with the shortest numbers that was found beside it, and proved as well, or None.
+    member : how the places follow from these numbers, where they are not the places themselves.
+    moves : what was searched.
     excess : the surrogate there, and `best` (restarts,) that of every restart, NaN where it was dropped.
     rechecked : the verdicts of all places that were evaluated again, the largest excess first.
     alpha : the error rate of all rechecks together.
@@ -112,14 +120,50 @@ class Attack:
     failures: int
     seed: int
     alpha: float
+    simplest: Params | None = None
+    member: str = ""
+    moves: str = ""
+
+    def __str__(self) -> str:
+        """Return what was found in a few lines, the places in full precision."""
+        name = f"{self.claim} as {self.form}: "
+        dropped = f", {self.failures} of them dropped" if self.failures else ""
+        told = [f"  searched   {self.moves}"]
+        told.append(f"  budget     {self.restarts} restarts{dropped}, {self.steps} steps, seed {self.seed}")
+        if self.verdict is None:
+            return "\n".join([f"{name}nothing to judge, as every restart was dropped", *told])
+        refuted = sum(verdict.status == "refuted" for verdict in self.rechecked)
+        where = f"{refuted} of the {len(self.rechecked)} best places"
+        least, middle, most = np.nanquantile(self.best, (0, 0.5, 1))
+        told.append(
+            f"  excess     {self.excess:.6g} there; all restarts {least:.3g} to {most:.3g}, median {middle:.3g} (0 is "
+            "the limit; a surrogate)"
+        )
+        told.append(f"  rechecked  {self.verdict.because}")
+        for what, params in (("", self.params), ("simplest ", self.simplest)):
+            for leaf_name, leaf in named(params):
+                text = np.array2string(leaf, floatmode="unique", separator=", ", threshold=200, max_line_width=100)
+                begin = f"  {what}{leaf_name} = "
+                told.append(begin + text.replace("\n", "\n" + " " * len(begin)))
+        if self.member and self.found:
+            told.append(f"  the place is {self.member}, x being these numbers")
+        found = f"VIOLATED at {where}" if self.found else f"no violation at the {len(self.rechecked)} best places"
+        return "\n".join([name + found, *told])
+
+
+def named(params: Params) -> list[tuple[str, Any]]:
+    """Return the leaves of params with their names."""
+    leaves = jax.tree_util.tree_leaves_with_path(params)
+    return [(jax.tree_util.keystr(path, simple=True, separator="/") or "x", leaf) for path, leaf in leaves]
 
 
 def search(target: Target, key: jax.Array, *, restarts: int = 32, steps: int = 300) -> Search:
     """Climb from random starts, all restarts side by side in one compiled program.
 
     A step looks at the orders as they are and at a few with two entries exchanged, takes the best of these, makes one
-    step of Adam on the floating leaves, along what the projection leaves of the slope, and projects. A restart whose
-    excess or slope is not finite is dropped. The number of restarts does not change what each of them does.
+    step of Adam on the floating leaves, along what the projection leaves of the slope, and projects. A restart ends
+    where its excess or slope is not finite, and is dropped if that is where it starts. The number of restarts does not
+    change what each of them does.
 
     The same key gives the same search. Raises ValueError if it is no typed key, or a number is not at least 1. Cost:
     restarts * (steps + 1) evaluations of `excess` with its gradient, and `SWAPS` + 1 times as many where there is a
@@ -190,8 +234,8 @@ def _climb(keys: jax.Array, *, target: Target, steps: int) -> tuple[jax.Array, P
         lowest = jnp.full((), -jnp.inf, jnp.result_type(*floats))
         state = (floats, orders, optimizer.init(floats), (lowest, floats, orders), jnp.bool_(True))
         # The last of these evaluates the place that the last step has reached.
-        (*_, (height, floats, orders), alive), _ = lax.scan(step, state, jnp.arange(steps + 1, dtype=jnp.uint32))
-        return jnp.where(alive, height, jnp.nan), join(floats, orders)
+        (*_, (height, floats, orders), _), _ = lax.scan(step, state, jnp.arange(steps + 1, dtype=jnp.uint32))
+        return jnp.where(height > -jnp.inf, height, jnp.nan), join(floats, orders)
 
     return jax.vmap(one)(keys)
 
@@ -212,22 +256,35 @@ def _on_host(leaf: jax.Array) -> np.ndarray:
 
 
 def attack(
-    target: Target, *, seed: int = 0, restarts: int = 32, steps: int = 300, alpha: float = ALPHA, most: int = RECHECKED
+    what: Target | Claim,
+    *,
+    seed: int = 0,
+    restarts: int = 32,
+    steps: int = 300,
+    alpha: float = ALPHA,
+    most: int = RECHECKED,
 ) -> Attack:
     """Search, and judge the best places on fresh randomness.
 
     Parameters
     ----------
+    what : a target, or a claim that has one, as `proofs_check.inequality` makes them.
     seed : a whole number from 0 on; the same seed gives the same attack.
     restarts, steps : of the search, at least 1.
     alpha : the probability, at most, that a true statement is called violated, in (0, 1). It is shared evenly by the
         places that are evaluated again, and matters for a Tail only.
     most : how many restarts are evaluated again, the best first.
 
-    Raises ValueError if a number is out of range, or a place is outside the hypotheses, which is a mistake in
-    `target.project`.
+    Where a refutation is proved, places with small whole numbers and the one found with fewer digits are tried, and the
+    simplest that is proved to be a counterexample is shown beside it.
+
+    Raises ValueError if a number is out of range, a claim has no target, or a place is outside the hypotheses, which is
+    a mistake in `target.project`.
     """
     checks.open_unit("alpha", alpha)
+    target = what.target if isinstance(what, Claim) else what
+    if target is None:
+        raise ValueError("the claim has no target; make it with proofs_check.inequality")
     names = (target.claim, target.form)
     reached = search(target, draws.derive_key(seed, *names, "search"), restarts=restarts, steps=steps)
     ranked = np.argsort(-reached.best)  # NaN last
@@ -239,6 +296,8 @@ def attack(
     refuted = [rank for rank, verdict in enumerate(verdicts) if verdict.status == "refuted"]
     shown = refuted[0] if refuted else 0
     index = int(ranked[shown]) if verdicts else 0
+    proved = bool(refuted) and not any(evidence.facts.get("delta", 0) > 0 for evidence in verdicts[shown].evidence)
+    simple = _simplest(target, _at(reached.params, index), draws.derive_key(seed, *names, "simple")) if proved else None
     return Attack(
         target.claim,
         target.form,
@@ -253,6 +312,9 @@ def attack(
         failures=reached.failures,
         seed=seed,
         alpha=alpha,
+        simplest=simple,
+        member=target.member,
+        moves=target.moves,
     )
 
 
@@ -296,6 +358,68 @@ def _confirmed(target: Target, params: Params, verdict: Verdict) -> Verdict:
                 return replace(verdict, because=f"{verdict.because}; proved: {found.because}, to {found.digits} digits")
             why = f"enclosed are {found.because}"
     return replace(verdict, status="consistent", because=f"{verdict.because}: not confirmed; {why}")
+
+
+def _simplest(target: Target, params: Params, key: jax.Array) -> Params | None:
+    """Return the simplest counterexample that is found: small whole numbers, or the one at `params` with fewer digits.
+
+    Then every entry becomes 0 or 1 that may. Each place is proved; one that floats do not hold is no place.
+    """
+    if target.enclosed is None or not enclosures.available():
+        return None
+    leaves, structure = jax.tree.flatten(params)
+    floats = [i for i, leaf in enumerate(leaves) if leaf.dtype.kind == "f"]
+
+    def place(values: Sequence[np.ndarray]) -> Params:
+        changed = dict(zip(floats, values, strict=True))
+        return jax.tree.unflatten(structure, [changed.get(i, leaf) for i, leaf in enumerate(leaves)])
+
+    def proved(values: Sequence[np.ndarray]) -> bool:
+        found, enclosed = place(values), target.enclosed
+        assert enclosed is not None
+        if target.inside is None:
+            kept = target.project(jax.tree.map(jnp.asarray, found))
+            inside = all(jax.tree.leaves(jax.tree.map(np.array_equal, kept, found)))
+        else:
+            inside = target.inside(jax.tree.map(jnp.asarray, found))
+        if not inside:
+            return False
+        try:
+            return not enclosures.at_most(lambda: enclosed(jax.tree.map(_as_balls, found))).holds
+        except (ArithmeticError, ValueError):
+            return False
+
+    def whole(rng: np.random.Generator, most: int, leaf: np.ndarray) -> np.ndarray:
+        return rng.integers(-most if np.any(leaf < 0) else 0, most + 1, (WHOLE, *leaf.shape)).astype(float)
+
+    own, rng = [leaves[i] for i in floats], np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    height, fold = jax.jit(jax.vmap(target.excess, (0, None))), functools.partial(jax.random.fold_in, key)
+
+    def candidates() -> Iterator[list[np.ndarray]]:
+        for most in (1, 2, 3, 5, 9):
+            tried = [whole(rng, most, leaf) for leaf in own]
+            both = dict(zip(floats, tried, strict=True))
+            stacked = [both.get(i, np.broadcast_to(leaf, (WHOLE, *leaf.shape))) for i, leaf in enumerate(leaves)]
+            heights = np.asarray(
+                height(jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in stacked]), fold(most))
+            )
+            for index in np.argsort(-np.nan_to_num(heights, nan=-np.inf))[:5]:
+                yield [leaf[index] for leaf in tried]
+        for digits in range(1, 17):
+            yield [np.array([float(f"{x:.{digits}g}") for x in leaf.ravel()]).reshape(leaf.shape) for leaf in own]
+
+    best = next((values for values in candidates() if proved(values)), None)
+    if best is None:
+        return None
+    best = [np.array(leaf) for leaf in best]
+    for leaf in best:
+        for index in np.ndindex(leaf.shape):
+            for simple in (0.0, 1.0):
+                before = leaf[index]
+                leaf[index] = simple
+                if before != simple and (before == 0 or not proved(best)):
+                    leaf[index] = before
+    return place(best)
 
 
 def _as_balls(leaf: np.ndarray) -> np.ndarray:

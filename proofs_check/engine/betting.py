@@ -11,18 +11,27 @@ from numpy.typing import ArrayLike
 from proofs_check.engine.limits import open_unit
 
 MOST_BET = 0.5
-"""No bet risks more than this part of the capital."""
+"""No bet risks more than this part of the capital, unless it is said otherwise."""
 
 
 def betting_limits(
-    sample: ArrayLike, alpha: float, *, low: float = 0.0, high: float = 1.0, horizon: int | None = None
+    sample: ArrayLike,
+    alpha: float,
+    *,
+    low: float = 0.0,
+    high: float = 1.0,
+    horizon: int | None = None,
+    unit: float = 1.0,
+    most: float = MOST_BET,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return (lower, upper) limits of the mean of bounded variables, each at level `alpha`, by betting against means.
 
     `sample` has shape (..., n), streams of values in [low, high], each with the same mean given those before it; the
     results have shape (...), the best limits after all n values, and those of every shorter stream hold at the same
-    time. `horizon` is the number of values for which to be tightest; by default none is preferred. Cost: 106 passes.
-    Raises ValueError for values that are not in [low, high], and for a horizon below 1.
+    time. `horizon` is the number of values for which to be tightest; by default none is preferred. Where `high` is
+    infinite there is a lower limit alone, and `unit`, fixed beforehand, says how far above `low` values are expected.
+    `most`, below 1, is the part of the capital that a bet may risk: near 1 for values that hardly vary in a wide range.
+    Cost: 106 passes. Raises ValueError for values that are not in [low, high], and for a horizon below 1.
 
     The capital prod (1 + t_i (x_i - m)), with t_i chosen before x_i and at most c / m, c < 1, stays positive and is a
     supermartingale where the mean is at most m. Each factor falls in m, also where t_i = c / m, so the means that were
@@ -30,19 +39,21 @@ def betting_limits(
     are separate, each with its own level.
     """
     open_unit(alpha=alpha)
-    values = _unit(sample, low, high)
+    span = high - low if high < math.inf else unit
+    values = _unit(sample, low, high, span)
 
     def lower(x: np.ndarray) -> np.ndarray:
         bets = _bets(x, alpha, horizon)
-        below, above = np.zeros(x.shape[:-1]), np.ones(x.shape[:-1])
+        below, above = np.zeros(x.shape[:-1]), np.maximum(np.max(x, -1), 1.0)
         for _ in range(53):
             mean = ((below + above) / 2)[..., None]
-            gains = np.log1p(np.minimum(bets, MOST_BET / mean) * (x - mean))
+            gains = np.log1p(np.minimum(bets, most / mean) * (x - mean))
             refuted = np.max(np.cumsum(gains, -1), -1, initial=0.0) >= -math.log(alpha)
             below, above = np.where(refuted, mean[..., 0], below), np.where(refuted, above, mean[..., 0])
         return below
 
-    return low + (high - low) * lower(values), high - (high - low) * lower(1 - values)
+    least = low + span * lower(values)
+    return least, high - span * lower(1 - values) if high < math.inf else np.full_like(least, math.inf)
 
 
 def catoni_limits(sample: ArrayLike, alpha: float, *, variance: float) -> tuple[np.ndarray, np.ndarray]:
@@ -79,11 +90,16 @@ def catoni_limits(sample: ArrayLike, alpha: float, *, variance: float) -> tuple[
 
 
 def mean_limits(
-    sample: np.ndarray, level: float, limits: tuple[float, float] | None, variance: float | None, rounding: float = 0.0
+    sample: np.ndarray,
+    level: float,
+    limits: tuple[float, float] | None,
+    variance: float | None,
+    rounding: float = 0.0,
+    unit: float = 1.0,
 ) -> tuple[float, float]:
     """Return (lower, upper) limits of a mean, each at this level: infinite where nothing is proved of the statistic.
 
-    Raises ValueError where the statistic leaves its limits by more than `rounding`.
+    `unit` is that of `betting_limits`. Raises ValueError where the statistic leaves its limits by more than `rounding`.
     """
     if limits is not None:
         low, high = float(limits[0]), float(limits[1])
@@ -92,7 +108,7 @@ def mean_limits(
                 f"the statistic must lie in its limits [{low:g}, {high:g}], got {sample.min():g} to {sample.max():g}"
             )
         inside = np.clip(sample, low, high)
-        lower, upper = betting_limits(inside, level, low=low, high=high, horizon=sample.size)
+        lower, upper = betting_limits(inside, level, low=low, high=high, horizon=sample.size, unit=unit)
     elif variance is not None:
         lower, upper = catoni_limits(sample, level, variance=float(variance))
     else:
@@ -100,13 +116,13 @@ def mean_limits(
     return float(lower), float(upper)
 
 
-def _unit(sample: ArrayLike, low: float, high: float) -> np.ndarray:
+def _unit(sample: ArrayLike, low: float, high: float, span: float) -> np.ndarray:
     values = np.asarray(sample, np.float64)
-    if not low < high:
-        raise ValueError(f"low must be below high, got [{low!r}, {high!r}]")
+    if not -math.inf < low < high or not span > 0:
+        raise ValueError(f"low must be below high and finite, and the unit positive, got [{low!r}, {high!r}], {span!r}")
     if values.ndim < 1 or values.shape[-1] < 1 or not np.all((values >= low) & (values <= high)):
         raise ValueError(f"sample must hold at least one value a stream, all in [{low:g}, {high:g}]")
-    return (values - low) / (high - low)
+    return (values - low) / span
 
 
 def _bets(x: np.ndarray, alpha: float, horizon: int | None) -> np.ndarray:

@@ -20,7 +20,7 @@ from proofs_check.engine.programs import Kept, program_of
 
 BLOCK = judge.LOOK
 Progress = Callable[[int, int], None]
-"""`progress(done, total)`, in trials."""
+"""`progress(done, total)`, in trials and in what costs as much."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,8 @@ class Profile:
     `max_trials` caps what is decided by counting or by a slope (Tail, Calibrated, Rate), and `max_control` the trials
     by which a control is counted out, which fails more often than not; `max_draws` is the number of trials of an
     Expectation or of a Law, whose statistics are cheap, and of a Rare probability up to `max_rare`, which is plenty.
-    With `lenient`, too few trials to certify are no failure.
+    With `lenient`, too few trials to certify are no failure; with `patient`, what is counted goes on to the cap where
+    the evidence is open, and not only as far as a statement with room to spare needs.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Profile:
     max_control: int
     lenient: bool = False
     max_rare: int = 20_000
+    patient: bool = False
 
     def trials(self, form: Form | Control, alpha: float) -> tuple[int, ...]:
         """Return the most trials of each setting; a tail bound may be decided earlier.
@@ -49,6 +51,8 @@ class Profile:
         """
         settings, cap = form.settings, self.max_control if isinstance(form, Control) else self.max_trials
         match form.statement:
+            case Tail(bound=bound) if self.patient:
+                return tuple(cap * (judge.checked_bound(bound, s)[1] < 1) for s in settings)
             case Tail(bound=bound):
                 return tuple(_counting(bound, s, alpha / len(settings), cap, _sequential) for s in settings)
             case Calibrated(shape=bound):
@@ -80,6 +84,11 @@ def _sequential(delta: float, level: float) -> int:
 QUICK = Profile("quick", max_trials=4 * BLOCK, max_draws=2_000, max_control=4 * BLOCK, lenient=True)
 FULL = Profile("full", max_trials=160 * BLOCK, max_draws=100_000, max_control=16 * BLOCK)
 PROFILES: Mapping[str, Profile] = {profile.name: profile for profile in (QUICK, FULL)}
+ANYONES: Mapping[str, Profile] = {
+    name: Profile(name, draws, draws, draws, lenient=name == "quick", max_rare=draws, patient=True)
+    for name, draws in (("quick", 10_000), ("full", 100_000))
+}
+"""For statements of which nobody knows how sharp they are."""
 
 
 def sample(
@@ -154,9 +163,11 @@ class Draw:
         return np.concatenate(values)[: self.block]
 
 
-def derive_key(seed: int, *names: str) -> jax.Array:
-    """Return the key that belongs to a seed (any whole number from 0 on) and to names, the same in every process."""
-    text = "\x1f".join((str(int(seed)), *names))
+def derive_key(seed: int | jax.Array, *names: str) -> jax.Array:
+    """Return the key that belongs to a seed (a whole number from 0 on, or a key) and to names, in every process."""
+    given = isinstance(seed, jax.Array)
+    text = "\x1f".join(("" if given else str(int(seed)), *names))
     digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
     first, second = int.from_bytes(digest[:4], "big"), int.from_bytes(digest[4:], "big")
-    return jax.random.fold_in(jax.random.key(first >> 1), np.uint32(second))
+    root = jax.random.fold_in(seed, np.uint32(first)) if given else jax.random.key(first >> 1)
+    return jax.random.fold_in(root, np.uint32(second))

@@ -9,10 +9,12 @@ neither true nor false. Without python-flint the module imports, `available()` i
 
 import functools
 import importlib.util
+import itertools
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ import numpy as np
 from proofs_check.claim import Enclosed
 
 if importlib.util.find_spec("flint"):  # an extra
-    from flint import arb, arb_series, ctx, fmpq
+    from flint import arb, arb_mat, arb_series, ctx, fmpq
 
 BITS = (128, 512, 2048)
 """The precisions at which two sides are compared, until they are told apart."""
@@ -68,6 +70,20 @@ def at_most(sides: Callable[[], tuple[Any, Any]], note: str = "") -> Enclosed:
     return _decide(sides, decided, ("<=", ">"), note)
 
 
+def relative(sides: Callable[[], tuple[Any, Any]]) -> tuple[float, float]:
+    """Return both sides over the larger of their magnitudes, to all digits of a float, with as many as that needs."""
+    for bits in BITS:
+        with precision(bits):
+            left, right = map(ball, sides())
+            larger = abs(left).max(abs(right))
+            if larger == 0:
+                return 0.0, 0.0
+            pair = left / larger, right / larger
+            if all(x.is_finite() and float(x.rad()) < 1e-16 for x in pair):
+                return float(pair[0].mid()), float(pair[1].mid())
+    raise ArithmeticError(f"the sides cannot be enclosed: {_short(left)} and {_short(right)}")
+
+
 def equal(sides: Callable[[], tuple[Any, Any]], note: str = "") -> Enclosed:
     """Decide whether left = right: refuted where the balls are apart, true only where both are exact numbers."""
 
@@ -100,7 +116,7 @@ def together(parts: Iterable[Enclosed]) -> Enclosed:
             return part
         made.append(part)
     least = min(made, key=lambda part: part.digits)
-    return Enclosed(True, least.digits, least.because + f"; {len(made)} in all" * (len(made) > 1))
+    return Enclosed(True, least.digits, least.because + f", and {len(made) - 1} more" * (len(made) > 1))
 
 
 def each(sides: Callable[..., tuple[Any, Any]], *settings: Sequence[Any]) -> Enclosed:
@@ -147,7 +163,7 @@ def prove(
             i = int(np.argmax(widths))
             cut = middle[i].mid()
             todo += [[*piece[:i], half, *piece[i + 1 :]] for half in ((piece[i][0], cut), (cut, piece[i][1]))]
-        return Enclosed(True, int(bits * math.log10(2)), f"{looked} pieces of the box")
+        return Enclosed(True, int(bits * math.log10(2)), f"over the whole range, in {looked} piece(s)")
 
 
 def _value(f: Callable[..., Ball], piece: list[tuple[Ball, Ball]], zeros: Mapping[int, tuple[Any, int]]) -> Ball:
@@ -226,13 +242,16 @@ def binomial_tail(count: int, trials: int, p: Any) -> Ball:
 def eigenvalues(matrix: Any) -> np.ndarray:
     """Return the eigenvalues of a symmetric matrix as balls, in ascending order, to about fourteen digits of its norm.
 
-    With V the eigenvectors that NumPy finds, those of V^T A V are its diagonal up to the Frobenius norm of what is
+    Beyond the first precision of `BITS` they are known to about all digits that it has. With V the eigenvectors that
+    NumPy finds, then made more precise, those of V^T A V are its diagonal up to the Frobenius norm of what is
     left (Weyl), and those of A times factors between 1 - d and 1 + d with d = |V^T V - I|_F (Ostrowski).
     """
     A = balls(matrix)
     if not all(x.overlaps(y) for x, y in zip(A.ravel(), A.T.ravel(), strict=True)):
         raise ValueError("the matrix must be symmetric, entry by entry")
     V = balls(np.linalg.eigh(A.astype(float))[1])
+    if ctx.prec > BITS[0]:
+        V = _rotated(A, V)
     B = V.T @ A @ V
     d = _frobenius(V.T @ V - balls(np.eye(len(A)))).abs_upper()
     if not d < 1:
@@ -243,11 +262,105 @@ def eigenvalues(matrix: Any) -> np.ndarray:
     return np.array([x + arb(0, spread) for x in found], dtype=object) / around
 
 
+def _rotated(A: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """Return approximate eigenvectors made more precise, by Gram-Schmidt and the cyclic method of Jacobi."""
+    middle = np.frompyfunc(lambda x: x.mid(), 1, 1)
+    for j in range(len(A)):
+        V[:, j] -= V[:, :j] @ (V[:, :j].T @ V[:, j])
+        V[:, j] /= (V[:, j] @ V[:, j]).sqrt()
+        V = middle(V)
+    B = middle(V.T @ A @ V)
+    small = _frobenius(B) * ball(2) ** (8 - ctx.prec)
+    for _ in range(20):
+        if _frobenius(B - np.diag(np.diag(B))) < small:
+            break
+        for i, j in itertools.combinations(range(len(B)), 2):
+            if B[i, j] == 0:
+                continue
+            ratio = (B[j, j] - B[i, i]) / (2 * B[i, j])
+            tangent = (1 if ratio >= 0 else -1) / (abs(ratio) + (1 + ratio * ratio).sqrt())
+            cosine = 1 / (1 + tangent * tangent).sqrt()
+            turn = middle(np.array([[cosine, tangent * cosine], [-tangent * cosine, cosine]], dtype=object))
+            pair = [i, j]
+            V[:, pair] = middle(V[:, pair] @ turn)
+            B[:, pair] = B[:, pair] @ turn
+            B[pair] = middle(turn.T @ B[pair])
+    return V
+
+
 def singular_values(matrix: Any) -> np.ndarray:
     """Return the singular values of a matrix as balls, in descending order: eigenvalues of [[0, A], [A^T, 0]]."""
     A = balls(matrix)
     m, n = A.shape
     return eigenvalues(np.block([[balls(np.zeros((m, m))), A], [A.T, balls(np.zeros((n, n)))]]))[::-1][: min(m, n)]
+
+
+class _Balls:
+    """What NumPy and JAX have, for arrays of balls: a formula in a namespace `xp` is then a proof.
+
+    Only what needs no comparison of entries, which balls that overlap leave open, and the least and the largest entry.
+    """
+
+    _SHAPING = (
+        *("arange", "array", "asarray", "broadcast_to", "concatenate", "diag", "diagonal", "expand_dims", "eye"),
+        *(
+            "flip",
+            "full",
+            "matrix_transpose",
+            "moveaxis",
+            "newaxis",
+            "ones",
+            "ravel",
+            "reshape",
+            "roll",
+            "squeeze",
+            "stack",
+        ),
+        *("swapaxes", "tile", "transpose", "tril", "triu", "hstack", "vstack", "zeros"),
+    )
+    _COMPUTING = (
+        *("abs", "add", "cos", "cosh", "cumsum", "divide", "dot", "exp", "expm1", "inner", "kron", "log", "log1p"),
+        *("matmul", "mean", "multiply", "negative", "outer", "power", "prod", "reciprocal", "sin", "sinh", "sqrt"),
+        *("square", "subtract", "sum", "tan", "tanh", "tensordot", "trace"),
+    )
+
+    def __init__(self) -> None:
+        self.linalg = SimpleNamespace(
+            eigvalsh=eigenvalues, svdvals=singular_values, norm=self._norm, det=self._det, inv=self._inv, trace=np.trace
+        )
+        self.maximum = np.frompyfunc(lambda x, y: ball(x).max(y), 2, 1)
+        self.minimum = np.frompyfunc(lambda x, y: ball(x).min(y), 2, 1)
+        self.max = lambda x: self.maximum.reduce(np.ravel(x))
+        self.min = lambda x: self.minimum.reduce(np.ravel(x))
+
+    @property
+    def pi(self) -> Ball:
+        return arb.pi()
+
+    def einsum(self, formula: str, *arrays: Any) -> Any:
+        return np.einsum(formula, *map(balls, arrays))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._SHAPING:
+            return getattr(np, name)
+        if name in self._COMPUTING:  # of numbers as well: NumPy would round
+            return lambda *given, **options: getattr(np, name)(*map(balls, given), **options)
+        there = ("einsum", "linalg", "max", "maximum", "min", "minimum", "pi", *self._COMPUTING, *self._SHAPING)
+        raise AttributeError(f"balls have no {name!r}; there are {', '.join(there)}")
+
+    def _norm(self, x: np.ndarray, ord: Any = None) -> Ball:
+        if ord not in (None, "fro", 2):
+            raise ValueError(f"norms of balls are None, 'fro' or 2, got {ord!r}")
+        return norms(x)[0] if ord == 2 and x.ndim == 2 else _frobenius(x)
+
+    def _det(self, x: np.ndarray) -> Ball:
+        return arb_mat(balls(x).tolist()).det()
+
+    def _inv(self, x: np.ndarray) -> np.ndarray:
+        return np.array(arb_mat(balls(x).tolist()).inv().tolist(), dtype=object)
+
+
+xp = _Balls()
 
 
 def norms(matrix: Any) -> tuple[Ball, Ball]:

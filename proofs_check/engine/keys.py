@@ -34,7 +34,7 @@ def _collect(jaxpr: Any, names: dict[Any, Any], uses: dict[Any, list[str]]) -> N
     for eqn in jaxpr.eqns:
         keys = [v for v in eqn.invars if jnp.issubdtype(getattr(v.aval, "dtype", int), jax.dtypes.prng_key)]
         given, called = tuple(names.get(v, v) for v in keys), str(eqn.params.get("name", eqn.primitive)).lstrip("_")
-        bodies = [getattr(v, "jaxpr", v) for v in jax.tree.leaves(eqn.params, is_leaf=_is_jaxpr) if _is_jaxpr(v)]
+        bodies = [getattr(v, "jaxpr", v) for v in jax.tree.leaves(eqn.params, is_leaf=is_jaxpr) if is_jaxpr(v)]
         if eqn.primitive.name in ("jit", "pjit") and not hasattr(jax.random, called):
             inner = {v: names.get(w, w) for v, w in zip(bodies[0].invars, eqn.invars, strict=True) if w in keys}
             _collect(bodies[0], inner, uses)
@@ -51,5 +51,6 @@ def _collect(jaxpr: Any, names: dict[Any, Any], uses: dict[Any, list[str]]) -> N
             _collect(body, {}, uses)
 
 
-def _is_jaxpr(value: Any) -> bool:
+def is_jaxpr(value: Any) -> bool:
+    """Tell whether a value is a program, or one with its constants."""
     return hasattr(value, "eqns")

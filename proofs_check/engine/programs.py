@@ -209,16 +209,12 @@ def _bytes_moved(jaxpr: Any) -> int:
     """Return the bytes that all operations read and write, those of a loop as often as is known."""
     total = 0
     for eqn in jaxpr.eqns:
-        inner = [value for value in jax.tree.leaves(eqn.params, is_leaf=_is_jaxpr) if _is_jaxpr(value)]
+        inner = [value for value in jax.tree.leaves(eqn.params, is_leaf=keys.is_jaxpr) if keys.is_jaxpr(value)]
         if inner:
             total += eqn.params.get("length", 1) * sum(_bytes_moved(getattr(each, "jaxpr", each)) for each in inner)
         else:
             total += sum(v.aval.size * getattr(v.aval.dtype, "itemsize", 4) for v in (*eqn.invars, *eqn.outvars))
     return total
-
-
-def _is_jaxpr(value: Any) -> bool:
-    return hasattr(value, "eqns")
 
 
 def _compiled(program: Any, options: dict[str, Any] | None) -> Any:

@@ -1,29 +1,25 @@
-"""Read a user's file as a float64 matrix, or say in one line what is wrong with it.
+"""Read arrays of a user's file, or say in one line what is wrong with it.
 
-`load` takes what is whole and clean. The other public names are what it shares with `proofs_check.certify`, which takes
-tables as they are. Files are not trusted: pickles are never loaded, sizes that a file declares are compared with its
-length before memory is taken, and names and text from files reach messages as `plain` text.
+Data of papers are read with this, and tables by `proofs_check.certify`. Files are not trusted: pickles are never
+loaded, sizes that a file declares are compared with its length before memory is taken, and names and text from files
+reach messages as `plain` text.
 """
 
 import contextlib
-import csv
 import io
 import math
 import os
 import time
 import unicodedata
 import zipfile
-from array import array as numbers_array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
 NO_NUMBERS = "is empty, it holds no row of numbers"
 
-_DELIMITERS = ",;\t"
-_LONGEST_LINE = 2**24  # characters, of a row as well, which may go over several lines
 _LONGEST_HEADER = 2**16  # bytes of a .npy header, which is a few hundred
 _FINE_BYTES = 2**28  # in memory: never refused below
 _MOST_EXPANSION = 1000  # bytes in memory for one of the file
@@ -34,78 +30,10 @@ class DataError(ValueError):
     """The file holds no data that can be used. The message is one line, for the person who passed the file."""
 
 
-def load(path: str | Path) -> np.ndarray:
-    """Return the rows of a file as a float64 array of shape (rows, columns), rows >= 2, columns >= 1.
-
-    `.npy` holds one array, `.npz` holds it under the name X, and `.csv` holds numbers separated by commas, semicolons
-    or tabs, with a header (a first row without any number) or without one. Numbers of every real type are converted.
-    Raises DataError for a missing or unreadable file, another suffix, text, ragged rows, another rank, NaN or
-    infinity, values whose squares are out of range, fewer than two rows, or rows that are all equal. Pickled objects
-    are never loaded.
-    """
-    path = Path(path)
-    with reading(path, {".npz": ".npz (with X)", ".npy": ".npy", ".csv": ".csv"}):
-        if path.suffix.lower() == ".csv":
-            return _checked(path, _csv_matrix(path))
-        with path.open("rb") as file:
-            array = read_npz(path, file, "X") if is_npz(file) else read_npy(path, file)
-        check_unpacked(place(path), 8 * array.size, path.stat().st_size)  # as float64
-        return _checked(path, array)
-
-
-def _checked(path: Path, array: np.ndarray) -> np.ndarray:
-    where = place(path)
-    check_matrix(where, array.dtype, array.shape)
-    with np.errstate(over="ignore"):  # what does not fit into float64 is reported as infinite
-        array = np.ascontiguousarray(array, np.float64)
-    finite = np.isfinite(array)
-    if not finite.all():
-        row, column = np.unravel_index(np.argmin(finite), finite.shape)
-        raise DataError(
-            f"{where}: holds {finite.size - np.count_nonzero(finite)} entries that are NaN or infinite, "
-            f"the first in row {row + 1}, column {column + 1} of the data"
-        )
-    if np.all(array == array[0]):
-        raise DataError(f"{where}: all rows are equal")
-    low, high = array.min(axis=0), array.max(axis=0)
-    if (unfit := extreme(low, high)).any():
-        i = int(np.argmax(unfit))
-        raise DataError(
-            f"{where}: column {i + 1} holds values from {low[i]:.3g} to {high[i]:.3g}, whose squares are out of range; "
-            "change its unit"
-        )
-    return array
-
-
 def extreme(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Tell of each column whether squares of its values or of their differences come near the limits of float64."""
     near = (low < high) & (high / 2 - low / 2 < 1e-100 / 2)  # halves do not overflow
     return near | (np.maximum(abs(low), abs(high)) > 1e100)
-
-
-def _csv_matrix(path: Path) -> np.ndarray:
-    values, width = numbers_array("d"), 0  # text takes far more memory than its numbers
-    for line, row in csv_rows(path):
-        if width or not is_header(row):
-            values.extend(_numbers(path, line, row))
-        width = len(row)
-    if not values:
-        raise DataError(f"{place(path)}: {NO_NUMBERS}")
-    return np.frombuffer(values, np.float64).reshape(-1, width)
-
-
-def _numbers(path: Path, line: int, row: Sequence[str]) -> list[float]:
-    numbers = []
-    for column, cell in enumerate(row, 1):
-        number = as_number(cell)
-        if number is None:
-            found = f"text {plain(cell.strip(), 30)!r}" if cell.strip() else "an empty cell"
-            raise DataError(
-                f"{place(path)}: line {line}, column {column} holds {found}, not a number; "
-                "leave out such rows or columns (certify can, by --columns, --labels and --missing drop)"
-            )
-        numbers.append(number)
-    return numbers
 
 
 # Words
@@ -183,16 +111,16 @@ def check_matrix(where: str, dtype: np.dtype, shape: tuple[int, ...]) -> None:
         raise DataError(f"{where}: holds {shape[0]} row(s), and at least 2 are needed")
 
 
-def check_unpacked(where: str, declared: int, length: int) -> None:
+def check_unpacked(where: str, declared: int, length: int, *, in_parts: bool = False) -> None:
     """Refuse what would unpack to far more than the file is long, or than the machine has, before it takes memory."""
-    if declared > _FINE_BYTES and declared > min(_MOST_EXPANSION * length, _memory()):
+    if declared > _FINE_BYTES and declared > min(_MOST_EXPANSION * length, math.inf if in_parts else memory()):
         raise DataError(
             f"{where}: declares {declared:,} bytes of numbers in a file of {length:,} bytes, which is not unpacked; "
             "save it as .npy, which is read piece by piece"
         )
 
 
-def _memory() -> int:
+def memory() -> int:
     """Return the bytes of memory of the machine, or a size that none has where the system does not tell."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -210,20 +138,17 @@ def is_npz(file: BinaryIO) -> bool:
     return start == b"PK"
 
 
-def read_npy(path: Path, file: BinaryIO, *, mapped: bool = False) -> np.ndarray:
-    """Return the array of a .npy file, read or mapped."""
+def map_npy(path: Path, file: BinaryIO) -> np.ndarray:
+    """Return the array of a .npy file, which stays in the file."""
     with _parsing(path):
         dtype, shape, fortran = _npy_header(path, file, "")
         offset, length = file.tell(), path.stat().st_size
         entries = math.prod(shape)
         _check_held(place(path), entries * dtype.itemsize, length - offset)
-        if mapped and entries:
-            order: Any = "F" if fortran else "C"
-            return np.asarray(np.memmap(path, dtype, "r", offset, shape, order))
-        if entries * dtype.itemsize > _memory():  # of a file with holes, which takes no room on the disk
-            raise MemoryError
-        file.seek(0)
-        return np.lib.format.read_array(file, allow_pickle=False)
+        if not entries:
+            return np.empty(shape, dtype)
+        order: Any = "F" if fortran else "C"
+        return np.asarray(np.memmap(path, dtype, "r", offset, shape, order))
 
 
 def read_npz(path: Path, file: BinaryIO, name: str) -> np.ndarray:
@@ -301,65 +226,6 @@ def _parsing(path: Path) -> Iterator[None]:
 
 
 # Text
-
-
-def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and cells of every row that is not blank, all of the same width; the first may be a header."""
-    where = place(path)
-    width = first_line = 0
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            lines, first = _Lines(where, file), ""
-            for first in lines:
-                lines.held = 0
-                if first.strip():
-                    break
-            file.seek(0)
-            lines = _Lines(where, file)
-            reader = csv.reader(lines, delimiter=max(_DELIMITERS, key=first.count))
-            for row in reader:
-                lines.held = 0
-                if any(cell.strip() for cell in row):
-                    line = reader.line_num
-                    if not width:
-                        width, first_line = len(row), line
-                    if len(row) != width:
-                        raise DataError(
-                            f"{where}: line {line} has {len(row)} column(s) and line {first_line} has {width}"
-                        )
-                    yield line, row
-    except UnicodeDecodeError:
-        raise DataError(f"{where}: is not text in UTF-8") from None
-    except csv.Error as error:
-        raise DataError(f"{where}: cannot be read as .csv ({one_line(error)})") from None
-
-
-class _Lines:
-    """The lines of a file. `held` counts the characters since it was last set to 0, at the beginning of a row."""
-
-    def __init__(self, where: str, file: TextIO) -> None:
-        self.where, self.file = where, file
-        self.number = self.held = 0
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        line = self.file.readline(_LONGEST_LINE)
-        if not line:
-            raise StopIteration
-        self.number += 1
-        self.held += len(line)
-        if self.held >= _LONGEST_LINE:
-            raise DataError(f"{self.where}: the row in line {self.number} is longer than {_LONGEST_LINE:,} characters")
-        if "\0" in line:
-            raise DataError(f"{self.where}: line {self.number} holds a NUL character, so it is no plain text")
-        return line
-
-
-def is_header(row: Sequence[str]) -> bool:
-    """Return whether a first row is a header: it holds no number, and is not just missing cells."""
-    return all(as_number(cell) is None for cell in row) and not all(is_missing(cell) for cell in row)
 
 
 def as_number(cell: str) -> float | None:

@@ -10,6 +10,9 @@ from proofs_check.engine.draws import Progress
 from proofs_check.engine.result import ClaimResult
 from proofs_check.engine.work import FAMILY_ALPHA, Budget, Options, Work, parts_of, share
 
+_PART = 500
+"""A form or a control costs as much as so many trials: its program is compiled, its evidence is judged."""
+
 __all__ = ["FAMILY_ALPHA", "Budget", "Options", "iterate", "parts_of", "run"]
 
 
@@ -53,7 +56,7 @@ def iterate(claims: Sequence[Claim], options: Options) -> Iterator[ClaimResult]:
         return budget is not None and budget.clock() - start >= budget.seconds
 
     works = [Work(claim, options, alpha, late) for claim in claims]
-    counter = _Counter(sum(work.samples.wanted for work in works), options.progress)
+    counter = _Counter(sum(work.samples.wanted + _PART * len(parts_of(work.claim)) for work in works), options.progress)
     for work in works:
         work.samples.drawn = counter.count
 
@@ -63,6 +66,7 @@ def iterate(claims: Sequence[Claim], options: Options) -> Iterator[ClaimResult]:
         first, changed = work.round == 0, work.advance()
         if first:
             counter.spare(work.samples.wanted - work.samples.there)
+            counter.count(_PART * len(parts_of(work.claim)))
         return changed
 
     begun = []
@@ -99,23 +103,23 @@ class _Stopped(Exception):
 
 
 class _Counter:
-    """Tells `progress` how many trials there are and how many there will be at most, and claims when to stop."""
+    """Tells `progress` how much work is done and how much there is at most, and claims when to stop."""
 
     def __init__(self, total: int, progress: Progress | None) -> None:
         self.stop = threading.Event()
         self._done, self._total, self._progress, self._lock = 0, total, progress, threading.Lock()
 
-    def count(self, trials: int) -> None:
-        """Count further trials."""
+    def count(self, work: int) -> None:
+        """Count further work."""
         if self.stop.is_set():
             raise _Stopped
         with self._lock:
-            self._done += trials
+            self._done += work
             self._total = max(self._total, self._done)
             if self._progress is not None:
                 self._progress(self._done, self._total)
 
-    def spare(self, trials: int) -> None:
+    def spare(self, work: int) -> None:
         """Take off the total what is not needed after all."""
         with self._lock:
-            self._total = max(self._total - trials, self._done)
+            self._total = max(self._total - work, self._done)

@@ -52,7 +52,7 @@ class Samples:
     """
 
     claim_id: str
-    seed: int
+    seed: int | jax.Array
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
     drawn: Callable[[int], None] = lambda _: None
     kept: Kept | None = None

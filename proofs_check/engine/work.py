@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 
+import jax
 import jax.numpy as jnp
 
 from proofs_check.claim import (
+    USERS,
     Claim,
     Control,
     Exact,
@@ -58,10 +60,10 @@ class Options:
 
     Attributes
     ----------
-    profile, seed : how much is run, and the seed from which all keys come.
+    profile, seed : how much is run, and the seed, or the key, from which all keys come.
     family_alpha : the probability, at most, that any true form is refuted, over all claims, settings and looks.
     data : whether the settings are a user's own population.
-    progress : `progress(done, total)` counts trials; the total shrinks where some are not needed.
+    progress : `progress(done, total)` counts work, a trial as one; the total shrinks where some is not needed.
     checkpoint : holds blocks of trials that are not drawn again, and keeps every new one.
     budget : time to go on where verdicts are open.
     workers : so many claims are under way at once, each in a thread.
@@ -69,7 +71,7 @@ class Options:
     """
 
     profile: Profile
-    seed: int
+    seed: int | jax.Array
     family_alpha: float = FAMILY_ALPHA
     data: bool = False
     progress: Progress | None = None
@@ -266,6 +268,9 @@ def _result(claim: Claim, verdicts: dict[str, Verdict], seconds: float, options:
         if options.data and powerless and verdict.status == "certified":
             because = f"{verdict.because}; but a control is not rejected, so the check has no power here"
             verdict = dataclasses.replace(verdict, status="consistent", because=because)
+        if options.data and verdict.evidence and not any(one.setting.startswith(USERS) for one in verdict.evidence):
+            because = f"not about your data, but at settings of the statement's own: {verdict.because}"
+            verdict = dataclasses.replace(verdict, because=because)
         forms[name] = verdict
         lenient = options.profile.lenient
         if _fails_on_data(name, form, verdict) if options.data else not _expected(form, verdict, lenient):

@@ -53,14 +53,6 @@ def between(x: jax.Array, shortest: float, longest: float) -> jax.Array:
     return x * (jnp.clip(size, shortest, longest) / size)
 
 
-def simplex(x: jax.Array) -> jax.Array:
-    """Return the nearest vector with entries of at least 0 and sum 1."""
-    ordered = -jnp.sort(-x)
-    above = (jnp.cumsum(ordered) - 1) / jnp.arange(1, x.shape[0] + 1).astype(x.dtype)
-    level = above[jnp.sum(ordered > above) - 1]
-    return jnp.maximum(x - level, 0)
-
-
 def gaussian(squared: jax.Array) -> jax.Array:
     """Return the Gaussian kernel at a squared distance in lengthscales."""
     return jnp.exp(-squared / 2)

@@ -6,6 +6,8 @@ from typing import Any
 
 import jax
 
+from proofs_check.engine import keys
+
 
 def multiply_adds(function: Callable[..., Any], *args: Any) -> int:
     """Return the multiply-adds of all matrix products that `function(*args)` performs.
@@ -37,11 +39,7 @@ def _count(jaxpr: Any) -> int:
             shape = equation.invars[0].aval.shape
             total += math.prod(equation.outvars[0].aval.shape) * math.prod(shape[i] for i in left)
         repeats = equation.params.get("length", 1) if name == "scan" else 1
-        for value in jax.tree.leaves(list(equation.params.values()), is_leaf=_is_jaxpr):
-            if _is_jaxpr(value):
+        for value in jax.tree.leaves(list(equation.params.values()), is_leaf=keys.is_jaxpr):
+            if keys.is_jaxpr(value):
                 total += repeats * _count(getattr(value, "jaxpr", value))
     return total
-
-
-def _is_jaxpr(value: Any) -> bool:
-    return hasattr(value, "eqns") or hasattr(value, "jaxpr")

@@ -18,6 +18,7 @@ import numpy as np
 
 from jaxkern import kernels, measures
 from jaxkern.gram import gram
+from proofs_check.claim import USERS
 
 MOST_ROWS = 2_000
 ATOMS = 32
@@ -182,4 +183,4 @@ def from_rows(X: np.ndarray, lengthscale: float | None = None, *, seed: int = 0)
     kernel = kernels.Gaussian(lengthscale)
     K = np.asarray(gram(kernel, jnp.asarray(X)), float)
     weights = np.full(len(X), 1 / len(X))
-    return Population("data", kernel, X, weights, *_features(K, weights), "; ".join(notes))
+    return Population(USERS, kernel, X, weights, *_features(K, weights), "; ".join(notes))

@@ -19,7 +19,7 @@ from proofs_check.report.document import PAPERS, describe, what_stopped
 from proofs_check.report.margins import overview
 from proofs_check.report.markdown import cell, row, table, tex, verdict, with_formulas
 from proofs_check.report.page import TONES
-from proofs_check.report.text import Json, number, real, unseen
+from proofs_check.report.text import Json, number, real, slug, unseen
 
 THEORY = {
     "kpotufe2020": "Kernel JL",
@@ -56,11 +56,6 @@ def _evidence(claim: Json) -> dict[str, Any]:
 
 def _rounded(margin: Any) -> Any:
     return margin if margin is None or isinstance(margin, str) else float(f"{margin:.4g}")
-
-
-def slug(heading: str) -> str:
-    """Return the anchor that GitHub and MyST give to a heading in plain words and code."""
-    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
 
 
 def files(run: Json, claims: Sequence[Claim], errata: Mapping[str, str]) -> dict[str, str]:

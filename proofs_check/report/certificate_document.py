@@ -10,7 +10,7 @@ from typing import Any
 from proofs_check.engine.documents import fault_of, load, write_json
 from proofs_check.report.text import is_finite
 
-SCHEMA = 1
+SCHEMA = 3
 _HUGE = 1e300  # sums and products of a few numbers below that are finite floats, also of whole numbers
 _TINY = 5e-324  # the least number above 0
 Test = Callable[[Any], bool]
@@ -39,7 +39,7 @@ def find_fault(document: Any) -> str:
 
 def _contradictions(document: Mapping[str, Any]) -> list[str]:
     """Return what is wrong with the parts that may be missing, and which parts contradict each other."""
-    maps, recommended, faults = document["maps"], document["map"], []
+    maps, faults = document["maps"], []
     for i, entry in enumerate(maps):
         where = f"certificate.maps[{i}]"
         if entry["error"] is not None:
@@ -49,10 +49,23 @@ def _contradictions(document: Mapping[str, Any]) -> list[str]:
     if document["pairs"]:
         faults.append(fault_of(document["pairs"], PAIRS, "certificate.pairs"))
     faults.append(fault_of(document.get("classes", []), [CLASSES], "certificate.classes"))
-    if len({entry["map"] for entry in maps}) < len(maps):
-        faults.append("certificate.maps has a map twice")
-    if recommended not in {None, *(entry["map"] for entry in maps if entry["status"] == "certified")}:
-        faults.append(f"certificate.map is {recommended[:30]!r}, which certificate.maps does not certify")
+    if document["goal"] == "prediction" or "prediction" in document:
+        faults.append(fault_of(document.get("prediction"), PREDICTION, "certificate.prediction"))
+    if document["candidate"] is not None:
+        faults.append(fault_of(document["candidate"], CANDIDATE, "certificate.candidate"))
+    if document["held_out"]:
+        faults.append(fault_of(document["held_out"], HELD_OUT, "certificate.held_out"))
+    if document["search"]["done"] > document["search"]["steps"]:
+        faults.append("certificate.search has more steps done than there are")
+    rows = [(entry["map"], entry["sizes"]) for entry in maps]
+    if any(row in rows[:i] for i, row in enumerate(rows)):
+        faults.append("certificate.maps has a map twice at the same sizes")
+    headline = {name: document[name] for name in ("map", "sizes", "num_features", "basis", "scope")}
+    told = [{name: entry[name] for name in headline} for entry in maps if entry["recommended"]]
+    if told != ([] if document["map"] is None else [headline]):
+        faults.append("certificate.maps recommends something else than the certificate does")
+    if any(entry["recommended"] and entry["status"] != "certified" for entry in maps):
+        faults.append("certificate.maps recommends what it does not certify")
     return faults
 
 
@@ -98,8 +111,8 @@ _real, _amount, _rate = _within(-_HUGE), _within(0), _within(0, 1)
 _open_rate = _within(_TINY, 1 - 2**-53)
 _evidence = {
     "sizes": _or_null(_each(_count)),
-    "basis": _or_null(_among("draws", "this data", "worst case")),
-    "scope": _or_null(_among("all rows", "samples")),
+    "basis": _or_null(_among("draws", "this data", "worst case", "held-out rows")),
+    "scope": _or_null(_among("all rows", "samples", "rows never seen")),
     **_keys("num_features points_per_draw", _or_null(_count)),
 }
 ERROR = _keys("median low high largest", _or_null(_amount))
@@ -110,6 +123,7 @@ POINT = {
 }
 MAP = {
     **_keys("map words", str),
+    "recommended": bool,
     "status": _among("certified", "not certified", "out of time", "not for this goal"),
     **_evidence,
     **_keys("draws failures", _count),
@@ -143,13 +157,51 @@ PAIRS = {
     "bins": [BIN],
 }
 CLASSES = {**_keys("first second", str), **_keys("exact kept", _or_null(_real))}
-SPECTRUM = {"points": _count, "eigenvalues": [_real], "effective_dimension": _each(_real), "decay": _decay}
+METHOD = {
+    "name": str,
+    "sizes": _evidence["sizes"],
+    "num_features": _count,
+    "loss": _amount,
+    **_keys("excess low high", _real),
+    "bound": _or_null(_amount),
+}
+PREDICTION = {
+    **_keys("target loss", str),
+    "numeric": bool,
+    **_keys("train test", _count),
+    "regularization": _within(_TINY),
+    "level": _rate,
+    "exact_bound": _or_null(_amount),
+    "rows": [METHOD],
+    "words": [str],
+}
+SPECTRUM = {
+    **_keys("points above_eps", _count),
+    "eigenvalues": [_real],
+    "effective_dimension": _each(_real),
+    "decay": _decay,
+}
+SEARCH = {"finished": bool, **_keys("done steps", _count), "words": str, "minutes_more": _or_null(_amount)}
+CANDIDATE = {
+    **_keys("map words", str),
+    "sizes": _each(_count),
+    **_keys("num_features draws failures", _count),
+    "rate_upper": _or_null(_rate),
+}
+COMPARISON = {
+    "name": _among("exact kernel", "no kernel"),
+    "words": str,
+    "num_features": _or_null(_count),
+    **_keys("error seconds_per_million", _or_null(_amount)),
+}
+ACCURACY = {"name": _among("no kernel", "exact kernel", "the recommended map"), "accuracy": _or_null(_rate)}
+HELD_OUT = {**_keys("train test", _count), "rows": [ACCURACY], "words": str}
 COMMANDS = _keys("again python load", str | None)
 RUN = {**_keys("seconds minutes_allowed", _amount), **_keys("device started", str), "versions": _each(_text)}
 CERTIFICATE = {
     "certificate": lambda value: value == SCHEMA and value is not True,
     **_keys("made_by goal_words kernel lengthscale_from guarantee", str),
-    "goal": _among("distance", "spectral", "clustering", "separation"),
+    "goal": _among("distance", "spectral", "clustering", "separation", "prediction"),
     "map": str | None,
     **_evidence,
     "sizes": _each(_count),
@@ -161,6 +213,10 @@ CERTIFICATE = {
     "data": DATA,
     "theory": [DEMAND],
     "maps": [MAP],
+    "search": SEARCH,
+    "candidate": dict | None,
+    "comparison": [COMPARISON],
+    "held_out": dict,
     "spectrum": SPECTRUM,
     "hypotheses": [HYPOTHESIS],
     "pairs": dict,

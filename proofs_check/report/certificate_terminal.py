@@ -1,47 +1,45 @@
-"""A certificate as a table for a terminal, with the recommendation below it."""
+"""A certificate as a table for a terminal, with what to use and how sure that is below it."""
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
+from proofs_check.report import certificate_words as words
 from proofs_check.report import console
-from proofs_check.report.certificate import basis_of, scope_of, sizes_of
 from proofs_check.report.text import Json, number
 
-_COLUMNS = ("map", "status", "sizes", "features", "basis", "limit", "median error", "s/million", "MB")
-_NUMERIC = {"features", "limit", "median error", "s/million", "MB"}
+_COLUMNS = ("map", "status", "features", "median error", "draws failed", "s per million rows")
 _COLOURS = {"certified": "green", "not certified": "red", "out of time": "yellow", "not for this goal": "magenta"}
 
 
 def show(document: Json, *, files: Sequence[Path] = (), file: TextIO | None = None) -> None:
-    """Print a certificate to `file` (standard output): maps, what to use and why, notes on the table, and `files`.
+    """Print a certificate to `file` (standard output): maps, what to use, notes on the table, and `files`.
 
     The table is coloured where rich is installed, and plain text otherwise.
     """
     lines = [*_closing(document), *(f"Written: {path}" for path in files)]
     if document["commands"]["load"]:
         lines.append("Load the map: " + "; ".join(document["commands"]["load"].splitlines()))
+    columns, rows = _COLUMNS, [_row(entry) for entry in document["maps"]]
+    if "prediction" in document:
+        columns, rows = words.PREDICTED, words.predicted(document)
     console.show(
-        _COLUMNS,
-        [[_line(cell) or "-" for cell in _row(entry)] for entry in document["maps"]],
+        columns,
+        [[_line(cell) or "-" for cell in row] for row in rows],
         [_line(line) for line in lines],
-        numeric=_NUMERIC,
+        numeric=columns[1 if "prediction" in document else 2 :],
         colours={"status": _COLOURS},
         file=sys.stdout if file is None else file,
     )
 
 
 def _row(entry: Json) -> list[str]:
-    error, size = entry["error"], entry["map_bytes"]
-    figures = (
-        entry["rate_upper"],
-        None if error is None else error["median"],
-        entry["seconds_per_million"],
-        None if size is None else size / 1e6,
-    )
-    names = (entry["map"], entry["status"], sizes_of(entry["sizes"]))
-    return [*names, _figure(entry["num_features"]), entry["basis"] or "", *map(_figure, figures)]
+    failed = f"{number(entry['failures'])} of {number(entry['draws'])}" if entry["draws"] else ""
+    median = (entry["error"] or {}).get("median")
+    features, error, seconds = map(_figure, (entry["num_features"], median, entry["seconds_per_million"]))
+    name = entry["map"] + (" (recommended)" if entry["recommended"] else "")
+    return [name, entry["status"], features, error, failed, seconds]
 
 
 def _figure(value: float | None) -> str:
@@ -49,15 +47,16 @@ def _figure(value: float | None) -> str:
 
 
 def _closing(document: Json) -> list[str]:
+    lines = [words.headline(document), *words.sentences(document)]
     if document["map"] is None:
-        lines = [f"No map could be certified for {document['data']['source']}."]
+        lines += [f"- {status}: {names}: {why}" for status, names, why in words.uncertified(document)]
     else:
-        features = "" if document["num_features"] is None else f": {number(document['num_features'])} features"
-        lines = [f"Use {document['map']} with {sizes_of(document['sizes'])}{features}."]
-        if document["basis"]:
-            lines.append(f"Certified by {basis_of(document)}, for {scope_of(document)}.")
-    lines.append(f"Guarantee: {document['guarantee'] or 'none'}")
-    lines += [f"- {reason}" for reason in document["reasons"]]
+        lines.append(f"Draw it with {words.sizes_of(document['sizes'])}.")
+    for name, features, error, accuracy, seconds in words.compared(document):
+        right = "" if accuracy is None else f", {words.percent(accuracy)} right on rows held out"
+        cost = f"{number(seconds)} s per million rows"
+        lines.append(f"- {name}: {number(features)} numbers a row, error {number(error)}{right}, {cost}")
+    lines += [f"- {reason}" for reason in words.reasons(document)]
     return lines + [f"Note: {note}" for note in document["data"]["notes"]]
 
 

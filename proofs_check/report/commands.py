@@ -30,7 +30,14 @@ def _command(report: Mapping[str, Any], chosen: list[str]) -> str:
     words = ["python", "-m", "proofs_check", *chosen, "--seed", str(report["seed"]), "--profile", report["profile"]]
     if report["dtype"] != "float64":
         words += ["--dtype", report["dtype"]]
+    files = asked.get("files")
+    for file in files if isinstance(files, list | tuple) else ():
+        words += ["--claims", str(file)]
     for option in ("data", "lengthscale", "budget"):
         if asked.get(option) is not None:
             words += [f"--{option}", str(asked[option])]
+    table = asked.get("table")
+    for option, value in table.items() if isinstance(table, Mapping) else ():
+        given = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        words += [f"--{option}"] if value is True else [f"--{option}", given]
     return shlex.join(words)

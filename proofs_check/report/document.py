@@ -14,7 +14,7 @@ from proofs_check.report.text import is_number
 if TYPE_CHECKING:
     from proofs_check.claim import Claim
 
-SCHEMA = 4
+SCHEMA = 5
 PAPERS = {
     "kpotufe2020": "Kpotufe and Sriperumbudur, Gaussian Sketching yields a J-L Lemma in RKHS, AISTATS 2020",
     "amini2021": "Amini and Razaee, Concentration of kernel matrices with application to kernel spectral clustering, "
@@ -48,6 +48,9 @@ def describe(claim: "Claim") -> dict[str, Any]:
         "expected_corrected": None if claim.corrected is None else claim.corrected.expect,
         "because": claim.because,
         "title": claim.title,
+        "section": claim.section,
+        "symbols": dict(claim.symbols),
+        "severity": claim.severity,
         "marginal": claim.marginal,
     }
 
@@ -83,6 +86,10 @@ def what_stopped(report: Mapping[str, Any]) -> str:
     return open_ if report["complete"] else missing
 
 
+def _is_glossary(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(means, str) for means in value.values())
+
+
 # The shape of a document, as `fault_of` asks for it. docs/report_schema.md explains every key.
 _STATUS = frozenset(
     {"identity", "certified", "proved", "consistent", "refuted", "vacuous", "calibrated", "not testable"}
@@ -111,8 +118,11 @@ _FORM = {
     "loose": bool,
 }
 _CLAIM = {
-    **dict.fromkeys(("id", "paper", "where", "kind", "statement", "hypotheses", "because", "title"), str),
+    **dict.fromkeys(("id", "paper", "where", "kind", "statement", "hypotheses", "because", "title", "section"), str),
+    "severity": str,
+    "symbols": _is_glossary,
     "marginal": bool,
+    "outcome": frozenset({"true", "loose", "held", "false", "open"}),
     **dict.fromkeys(("expected_printed", "expected_corrected"), str | None),
     "as_expected": bool,
     "notes": [str],

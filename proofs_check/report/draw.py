@@ -7,27 +7,26 @@ pages colour the classes, in the light and in the dark scheme.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
-from proofs_check.report.text import escaped
+from proofs_check.report.text import escaped, number
 
 Point = tuple[float, float]
+_Box = tuple[float, float, float, float]  # left, top, right, bottom
+_Way = tuple[float, Point, Point, _Box]
 
-WIDTH, HEIGHT = 480, 320
-LEFT, RIGHT, TOP, BOTTOM = 50, 18, 24, 40
+WIDTH, HEIGHT = 480, 340
+LEFT, RIGHT, TOP, BOTTOM = 50, 62, 26, 42
 COLOURS = 9
 """So many colours the style sheet has for series."""
 
 _STRIP = 46  # height of the strip with bars below a chart
-_DASHES = ("", "7 3", "2 3", "9 3 2 3")
-# Markers of the series: corners, inner radius over outer radius, first angle in turns. Without corners: a circle.
-_MARKERS = (
-    (0, 1, 0), (4, 1, 1 / 8), (3, 1, 0), (4, 1, 0), (3, 1, 1 / 2), (4, 0.4, 0), (4, 0.4, 1 / 8), (5, 1, 0), (5, 0.4, 0)
-)  # fmt: skip
+_LETTER, _ROW = 6.8, 14  # a label takes about that much for each letter, and for its line
 _MOST_TICKS = 7
 
 
@@ -45,7 +44,7 @@ def tip_of(text: str) -> tuple[str, ...]:
     return (tag("title", escaped(text)),) if text else ()
 
 
-def text_at(text: object, x: float, y: float, anchor: str = "", **attributes: object) -> str:
+def text_at(text: object, x: float | str, y: float, anchor: str = "", **attributes: object) -> str:
     """Return text at a place; `anchor` is "middle" or "end" where the place is not its beginning."""
     return tag("text", escaped(text), **attributes, x=x, y=y, **({"text_anchor": anchor} if anchor else {}))
 
@@ -148,19 +147,25 @@ def levels(axis: Axis, left: float, right: float) -> list[str]:
 
 @dataclass(frozen=True)
 class Series:
-    """Points of a chart in the colour, with the marker and the dashes of a series of this number.
+    """Points of a chart in the colour of a series of this number.
 
-    `points` are values, `tips` what a pointer that rests on one is told. `band` is the range (low, high) around each
-    of them, and `rings` are the places of those in a ring. `kind` is "line", "best" for a thick one, "hollow" for
-    markers alone that are not filled, or "dots" for small dots alone.
+    `points` are values, `tips` what a pointer that rests on one is told, and `label` is written beside one of them.
+    Those at the places `hollow` are not filled, and `ranges` has, by place, the ends (low, high) of a bar through a
+    point. `kind` is "line", "best" for a thick one, "tried" for a dashed one, or "dots" for small dots alone.
     """
 
     number: int
     points: Sequence[Point]
     tips: Sequence[str] = ()
-    band: Sequence[Point] = ()
-    rings: Collection[int] = ()
+    label: str = ""
+    hollow: Collection[int] = ()
+    ranges: Mapping[int, Point] = field(default_factory=dict)
     kind: str = "line"
+
+    @property
+    def colour(self) -> str:
+        """Return the class of its colour."""
+        return f"s{self.number % COLOURS}"
 
 
 @dataclass(frozen=True)
@@ -182,15 +187,15 @@ def chart(
     series: Sequence[Series],
     *,
     limit: tuple[str, float] | None = None,
-    guides: Sequence[tuple[str, float, str]] = (),
+    guides: Sequence[tuple[str, float]] = (),
     bars: Sequence[Bar] = (),
     bars_name: str = "",
 ) -> Markup:
-    """Return a chart of series, in a box that scrolls sideways where the screen is too narrow for its words.
+    """Return a chart of series, whose labels stand clear of marks, lines and each other where there is room.
 
     `x` and `y` are names of axes and the axes, made by `Axis.across` and `Axis.upright`. `limit` is the name and the
-    value of a dashed horizontal line, `guides` are short names, values and tips of vertical ones. `bars` stand in a
-    strip of their own below the chart, named `bars_name`.
+    value of a dashed horizontal line, which stand at its end, `guides` are names and values of vertical ones. `bars`
+    stand in a strip of their own below the chart, named `bars_name`.
     """
     (x_name, across), (y_name, upright) = x, y
     strip = None
@@ -198,39 +203,28 @@ def chart(
         bottom = float(HEIGHT + 22 - BOTTOM)
         strip = Axis.around([1, *(bar.height for bar in bars)], bottom, bottom - _STRIP, log=True)
     parts = _frame(across, upright, x_name, y_name, upright.start if strip is None else strip.start)
-    for group in series:
-        parts += _band(group, across, upright)
     if strip is not None:
         parts += _bars(bars, bars_name, across, strip)
+    taken: list[_Box] = []
     if limit is not None:
-        at = upright.at(limit[1])
-        parts.append(tag("line", kind="limit", x1=across.start, x2=across.stop, y1=at, y2=at))
-        parts.append(text_at(limit[0], across.stop - 2, at - 5, "end", kind="halo"))
+        right, at = across.stop, upright.at(limit[1])
+        taken.append((across.start, at - 3, right, at + 3))
+        parts.append(tag("line", kind="limit", x1=across.start, x2=right, y1=at, y2=at))
+        last = min(at + 12, upright.start - 4)  # above the names of the ticks
+        parts += [text_at(limit[0], right + 5, last - 13), text_at(f"= {number(limit[1])}", right + 5, last)]
     parts += _guides(guides, across, upright)
     for group in series:
         parts += _drawn(group, across, upright)
-    height = HEIGHT + 22 * bool(bars)
-    return boxed(title, svg(ident, title, description, WIDTH, height, "plot large", parts))
-
-
-def boxed(name: str, drawing: Markup) -> Markup:
-    """Return a drawing in a box that scrolls sideways, by keyboard too."""
-    return Markup('<div class="scroll" role="group" aria-label="{}" tabindex="0">{}</div>\n').format(name, drawing)
-
-
-def swatch(number: int, *, kind: str = "line", ring: bool = False) -> Markup:
-    """Return a sample of a series for a legend: its marker, with its line unless the kind has none, or in a ring."""
-    line = [_curve(number, [(1.0, 9.0), (39.0, 9.0)])] if kind in ("line", "best") else []
-    parts = [*line, *([_ring(number, 20.0, 9.0)] if ring else []), _mark(number, 20.0, 9.0, kind=kind)]
-    return Markup(tag("svg", *parts, kind="swatch", viewBox="0 0 40 18", aria_hidden="true"))
+    parts += _labels(series, across, upright, taken)
+    return svg(ident, title, description, WIDTH, HEIGHT + 22 * bool(bars), "plot large", parts)
 
 
 def _frame(x: Axis, y: Axis, x_name: str, y_name: str, bottom: float) -> list[str]:
     parts = levels(y, x.start, x.stop)
     for at, label in x.labels():
         parts.append(tag("line", kind="grid", x1=at, x2=at, y1=y.stop, y2=bottom))
-        parts.append(text_at(label, at, bottom + 15, "middle"))
-    parts.append(text_at(x_name, (x.start + x.stop) / 2, bottom + 32, "middle", kind="axis"))
+        parts.append(text_at(label, at, bottom + 17, "middle"))
+    parts.append(text_at(x_name, (x.start + x.stop) / 2, bottom + 34, "middle", kind="axis"))
     parts.append(text_at(y_name, 4, y.stop - 11, kind="axis"))
     return parts
 
@@ -239,64 +233,92 @@ def _joined(points: Sequence[Point]) -> str:
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
 
 
-def _curve(number: int, points: Sequence[Point], kind: str = "") -> str:
-    dashes = _DASHES[(number + number // COLOURS) % len(_DASHES)]
-    pattern = {"stroke_dasharray": dashes} if dashes else {}
-    return tag("polyline", kind=f"curve s{number % COLOURS}{kind}", **pattern, points=_joined(points))
-
-
-def _ring(number: int, x: float, y: float) -> str:
-    return tag("circle", kind=f"ring s{number % COLOURS}", cx=x, cy=y, r=8)
-
-
-def _mark(number: int, x: float, y: float, tip: str = "", kind: str = "") -> str:
-    if kind == "dots":
-        return tag("circle", *tip_of(tip), kind="dot", cx=x, cy=y, r=2.5)
-    classes = f"mark s{number % COLOURS}" + (" theory" if kind == "hollow" else "")
-    corners, inner, turn = _MARKERS[number % len(_MARKERS)]
-    if not corners:
-        return tag("circle", *tip_of(tip), kind=classes, cx=x, cy=y, r=4)
-    steps = corners if inner == 1 else 2 * corners
-    angles = [2 * math.pi * (turn + i / steps) for i in range(steps)]
-    radii = [5.0 if inner == 1 or i % 2 == 0 else 5.0 * inner for i in range(steps)]
-    shape = [(x + r * math.sin(a), y - r * math.cos(a)) for r, a in zip(radii, angles, strict=True)]
-    return tag("polygon", *tip_of(tip), kind=classes, points=_joined(shape))
-
-
-def _band(series: Series, x: Axis, y: Axis) -> list[str]:
-    if not series.band:
-        return []
-    pairs = list(zip(series.points, series.band, strict=True))
-    lower = [(x.at(at), y.at(low)) for (at, _), (low, _) in pairs]
-    upper = [(x.at(at), y.at(high)) for (at, _), (_, high) in pairs]
-    colour = f"s{series.number % COLOURS}"
-    if len(pairs) == 1:  # a band of one point is a line
-        return [tag("polyline", kind=f"whisker {colour}", points=_joined(upper + lower))]
-    return [tag("polygon", kind=f"band {colour}", points=_joined(upper + lower[::-1]))]
-
-
 def _drawn(series: Series, x: Axis, y: Axis) -> list[str]:
     places = [(x.at(a), y.at(b)) for a, b in series.points]
-    parts = []
-    if series.kind in ("line", "best"):
-        parts.append(_curve(series.number, places, " best" if series.kind == "best" else ""))
-    for i, (across, up) in enumerate(places):
-        if i in series.rings:
-            parts.append(_ring(series.number, across, up))
-        parts.append(_mark(series.number, across, up, series.tips[i] if series.tips else "", series.kind))
+    tips = [tip_of(tip) for tip in series.tips] or [()] * len(places)
+    if series.kind == "dots":
+        return [tag("circle", *tip, kind="dot", cx=a, cy=b, r=2.5) for (a, b), tip in zip(places, tips, strict=True)]
+    parts = [tag("polyline", kind=f"curve {series.colour} {series.kind}", points=_joined(places))]
+    for i, (low, high) in series.ranges.items():
+        ends = [(places[i][0], y.at(low)), (places[i][0], y.at(high))]
+        parts.append(tag("polyline", kind=f"range {series.colour}", points=_joined(ends)))
+    for i, ((a, b), tip) in enumerate(zip(places, tips, strict=True)):
+        kind = f"mark {series.colour}" + (" hollow" if i in series.hollow else "")
+        parts.append(tag("circle", *tip, kind=kind, cx=a, cy=b, r=4.0))
     return parts
 
 
-def _guides(guides: Sequence[tuple[str, float, str]], x: Axis, y: Axis) -> list[str]:
-    """Return vertical lines with letters beside them, low, where few points are; near ones are in rows of their own."""
+def _labels(series: Sequence[Series], x: Axis, y: Axis, taken: Sequence[_Box]) -> list[str]:
+    """Return the labels, each at the nearest free place to one of its points, joined to it where that is far."""
+    marks = [*taken, *(box for group in series for box in _boxes(group, x, y))]
+    labels: list[_Box] = []
     parts: list[str] = []
-    ends: list[float] = []  # by row, from the bottom: where its last letter ends
-    shown = sorted((x.at(value), letter, tip) for letter, value, tip in guides if x.holds(value))
-    for at, letter, tip in shown:
-        parts.append(tag("line", *tip_of(tip), kind="guide", x1=at, x2=at, y1=y.stop, y2=y.start))
-        row = next((row for row, end in enumerate(ends) if end <= at), len(ends))
-        ends[row : row + 1] = [at + 16]
-        parts.append(text_at(letter, at + 4, max(y.start - 6 - 13 * row, y.stop + 12), kind="halo"))
+
+    def is_free(way: _Way) -> bool:
+        _, at, near, box = way
+        leader = [(a, b, a, b) for a, b in _along((at, near))]
+        return not any(_meet(box, other) for other in marks) and not any(
+            _meet(part, other) for part in (box, *leader) for other in labels
+        )
+
+    for group in sorted(series, key=lambda group: -len(group.label)):
+        ways = sorted(_ways(group, x, y)) if group.label else []
+        if not ways:
+            continue
+        distance, at, near, box = next(filter(is_free, ways), ways[0])
+        if distance > _ROW:
+            parts.append(tag("line", kind=f"leader {group.colour}", x1=at[0], y1=at[1], x2=near[0], y2=near[1]))
+            marks += [(a - 1, b - 1, a + 1, b + 1) for a, b in _along((at, near))]
+        parts.append(text_at(group.label, box[0], box[3] - 3, kind=f"label halo {group.colour} {group.kind}"))
+        labels.append(box)
+    return parts
+
+
+def _ways(series: Series, x: Axis, y: Axis) -> Iterator[_Way]:
+    """Yield places of a label: the distance to its nearest point, that point, what is nearest to it, the box."""
+    wide = _LETTER * len(series.label) * (1.1 if series.kind == "best" else 1)  # bold
+    places = [(x.at(a), y.at(b)) for a, b in series.points]
+    for left in range(math.ceil(x.start) + 2, int(x.stop - wide) - 1, 6):
+        for top in range(math.ceil(y.stop) + 2, int(y.start) - _ROW - 1, 6):
+            box = (left, top, left + wide, top + _ROW)
+            yield min(
+                (math.dist(at, near), at, near, box)
+                for at in places
+                for near in [(min(max(at[0], left), box[2]), min(max(at[1], top), box[3]))]
+            )
+
+
+def _boxes(series: Series, x: Axis, y: Axis) -> Iterator[_Box]:
+    """Yield boxes around the marks, the lines and the bars of a series."""
+    places = [(x.at(a), y.at(b)) for a, b in series.points]
+    yield from ((a - 6, b - 6, a + 6, b + 6) for a, b in places)
+    if series.kind != "dots":
+        yield from ((a - 2, b - 2, a + 2, b + 2) for a, b in _along(places))
+    for i, (low, high) in series.ranges.items():
+        yield places[i][0] - 3, y.at(high), places[i][0] + 3, y.at(low)
+
+
+def _along(places: Sequence[Point]) -> list[Point]:
+    """Return points on the lines between places, a few units apart."""
+    found = []
+    for (a, b), (c, d) in itertools.pairwise(places):
+        steps = math.ceil(math.dist((a, b), (c, d)) / 4) or 1
+        found += [(a + (c - a) * i / steps, b + (d - b) * i / steps) for i in range(steps + 1)]
+    return found
+
+
+def _meet(one: _Box, other: _Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def _guides(guides: Sequence[tuple[str, float]], x: Axis, y: Axis) -> list[str]:
+    """Return vertical lines up to their names, low, where few points are; the first name is the highest."""
+    parts: list[str] = []
+    shown = sorted((x.at(value), name) for name, value in guides if x.holds(value))
+    for row, (at, name) in enumerate(reversed(shown)):
+        top = max(y.start - 8 - _ROW * row, y.stop + _ROW)
+        parts.append(tag("line", kind="guide", x1=at, x2=at, y1=top - _ROW + 4, y2=y.start))
+        parts.append(text_at(name, min(at + 4, x.stop - _LETTER * len(name)), top, kind="halo"))
     return parts
 
 
@@ -305,7 +327,7 @@ def _bars(bars: Sequence[Bar], name: str, x: Axis, strip: Axis) -> list[str]:
         text_at(name, x.start + 4, strip.stop - 6, kind="halo"),
         tag("line", kind="grid", x1=x.start, x2=x.stop, y1=strip.start, y2=strip.start),
     ]
-    parts += [text_at(label, x.start - 6, at + 4, "end") for at, label in (strip.labels()[0], strip.labels()[-1])]
+    parts += [text_at(label, x.start - 6, at + 1, "end") for at, label in (strip.labels()[0], strip.labels()[-1])]
     for bar in bars:
         left, right, top = x.at(bar.low), x.at(bar.high), strip.at(bar.height)
         wide, high = max(right - left - 1, 1.0), max(strip.start - top, 2.0)

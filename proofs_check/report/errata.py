@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from proofs_check.claim import SEVERITIES, Claim
-from proofs_check.report.atlas import FORMS, filled, slug
+from proofs_check.report.atlas import FORMS, filled
 from proofs_check.report.document import PAPERS
 from proofs_check.report.markdown import cell
+from proofs_check.report.text import slug
 
 FALSE = ("refuted", "vacuous")
 UNNAMED = "calibrated"

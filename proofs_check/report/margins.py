@@ -1,55 +1,75 @@
-"""Drawings of the room that claims have: of one form at each of its settings, and of all claims of a paper."""
+"""Drawings of the room that claims have: of one claim at each of its settings, and of all claims of a paper."""
 
 import math
 from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from proofs_check.report.draw import Axis, levels, log_ticks, svg, tag, text_at, tip_of
+from proofs_check.report.draw import Axis, log_ticks, svg, tag, text_at, tip_of
+from proofs_check.report.text import escaped
+from proofs_check.report.words import label, signs
 
-_SMALL_WIDTH, _SMALL_HEIGHT = 340, 175
-_DECADES = 14  # beside a limit at 1, what lies further out is drawn at the edge
+_DECADES = 14  # beside a limit at 1, what lies further out is an arrow at the edge
+_MOST_ROWS = 12
+_ROW, _TOP = 34, 30
 
 
-def of_form(
-    values: Sequence[float], names: Sequence[str], *, ident: str, title: str, axis: str, worst: str | None, limit: bool
-) -> Markup:
-    """Return the drawing of `values` (NaN: not drawn; infinite or not positive: an arrow at the edge), one a setting.
+def of_claim(
+    forms: Mapping[str, Mapping[str, float]], *, ident: str, title: str, axis: str, limit: bool
+) -> tuple[Markup, int]:
+    """Return the drawing of values by form and by setting, and of how many settings it shows the lowest ones.
 
-    Settings are numbered as in the table below the drawing, and the one named `worst` is marked. With `limit` there is
-    a line at 1, the limit of the claim. Returns "" where there is nothing to draw.
+    Every setting is a row with its name above a log axis, which is as wide as the page, so that words keep their size;
+    NaN is not drawn, and what is infinite, not positive or far from 1 is an arrow with its value. With `limit` there is
+    a line at 1, the limit of the claim. Returns no drawing where fewer than two settings have a value.
     """
-    shown = [(i, v) for i, v in enumerate(values) if not math.isnan(v)]
-    logs = [math.log10(v) for _, v in shown if 0 < v < math.inf] + [0.0] * limit
-    if not logs or all(v == math.inf for _, v in shown):
-        return Markup("")
-    if limit:
-        logs = [min(max(log, -_DECADES), _DECADES) for log in logs]
-    left, right, bottom = 44.0, _SMALL_WIDTH - 8.0, _SMALL_HEIGHT - 34.0
-    y = Axis(log_ticks(min(logs), max(logs)), bottom, 10.0)
-    x = Axis((0.0, float(len(values))), left, right, log=False)
-    parts = levels(y, left, right)
-    if limit:
-        parts.append(tag("line", kind="limit", x1=left, x2=right, y1=y.place(0.0), y2=y.place(0.0)))
-    every = max(1, math.ceil(len(values) / 20))
-    parts += [text_at(i + 1, x.at(i + 0.5), bottom + 15, "middle") for i in range(0, len(values), every)]
-    parts.append(text_at("setting", (left + right) / 2, _SMALL_HEIGHT - 4, "middle", kind="axis"))
-    for i, value in shown:
-        tip = tip_of(f"{i + 1}: {names[i]}: {value:.4g}")
-        at, up, kind = x.at(i + 0.5), y.at(value), "point worst" if names[i] == worst else "point"
-        if 0 < value < math.inf and y.holds(value):
-            parts.append(tag("circle", *tip, kind=kind, cx=at, cy=up, r=5 if names[i] == worst else 4))
-        else:
-            parts.append(tag("path", *tip, kind=kind, d=_arrow(at, up, up=value > 1)))
-    least, most = (f"{extreme(v for _, v in shown):.3g}" for extreme in (min, max))
-    told = f"{axis}, at {len(names)} setting(s) on a log axis: from {least} to {most}."
-    told += f" The worst setting is {worst}." if worst in names else ""
-    return svg(ident, title, told, _SMALL_WIDTH, _SMALL_HEIGHT, "plot", parts)
+    drawn = {form: {name: v for name, v in values.items() if not math.isnan(v)} for form, values in forms.items()}
+    forms = {form: values for form, values in drawn.items() if values}
+    least: dict[str, float] = {}
+    for values in forms.values():
+        least |= {name: min(value, least.get(name, math.inf)) for name, value in values.items()}
+    if len(least) < 2:
+        return Markup(""), len(least)
+    rows = [name for name in least if name in sorted(least, key=least.__getitem__)[:_MOST_ROWS]]
+    logs = [math.log10(v) for values in forms.values() for v in values.values() if 0 < v < math.inf]
+    bounded = [min(max(log, -_DECADES), _DECADES) for log in logs] + [0.0] if limit or not logs else logs
+    x, bottom = Axis(log_ticks(min(bounded), max(bounded), at_most=6), 6.0, 94.0), _TOP + _ROW * len(rows)
+    parts = [text_at(axis, "50%", bottom + 34, "middle", kind="axis")]
+    for at, words in x.labels():
+        kind = "limit" if limit and words == "1" else "grid"
+        parts.append(tag("line", kind=kind, x1=f"{at:.1f}%", x2=f"{at:.1f}%", y1=_TOP, y2=bottom))
+        parts.append(text_at(signs(words), f"{at:.1f}%", bottom + 16, "middle"))
+    legend = [(name, f"as {name}" if len(forms) > 1 else "found at a setting") for name in forms] + [
+        ("limit", "1, the limit")
+    ] * limit
+    for i, (name, words) in enumerate(legend):
+        parts += [_mark(name, f"{2 + 33 * i}%", 10), text_at(words, f"{2 + 33 * i}%", 14, dx=12)]
+    for i, name in enumerate(rows):
+        y = _TOP + _ROW * i
+        parts.append(tag("line", kind="grid", x1="0", x2="100%", y1=y + 25, y2=y + 25))
+        parts.append(text_at(label(name), "0", y + 14, kind="halo"))
+        for form, values in forms.items():
+            if name in values:
+                parts.append(_value(form, values[name], f"{name}, as {form}", x, y + 25))
+    told = f"{axis}, as {' and '.join(forms)}, at {len(rows)} settings on a log axis."
+    head = tag("title", escaped(title), id=f"{ident}-t") + tag("desc", escaped(told), id=f"{ident}-d")
+    drawing = {"role": "img", "aria_labelledby": f"{ident}-t {ident}-d", "width": "100%", "height": bottom + 42}
+    return Markup(tag("svg", head, *parts, kind="rows", **drawing)), len(least)
 
 
-def _arrow(x: float, y: float, *, up: bool) -> str:
-    y, tall = (y - 1, -7) if up else (y + 1, 7)
-    return f"M{x - 5:.1f} {y - tall:.1f}h10l-5 {tall}z"
+def _value(form: str, value: float, name: str, x: Axis, y: float) -> str:
+    tip, at = tip_of(f"{name}: {value:.4g}"), f"{x.at(value):.1f}%"
+    if 0 < value < math.inf and x.holds(value):
+        return _mark(form, at, y, *tip)
+    words, side = (f"{value:.2g} →", "end") if value > 1 else (f"← {value:.2g}", "start")
+    return tag("text", *tip, escaped(signs(words)), kind=f"out {form}", x=at, y=y + 4, text_anchor=side)
+
+
+def _mark(form: str, x: str, y: float, *tip: str) -> str:
+    """Return the mark of a form: a ring as printed, a dot as corrected, so that both are seen at one place."""
+    if form == "limit":
+        return tag("line", kind="limit", x1=x, x2=x, y1=y - 8, y2=y + 8)
+    return tag("circle", *tip, kind=form, cx=x, cy=y, r=6 if form == "printed" else 4)
 
 
 LOW, HIGH = -3, 6
@@ -79,10 +99,10 @@ def overview(paper: str, rows: Sequence[tuple[str, Mapping[str, Sequence[float]]
     for i, (name, (_, told_form)) in enumerate(FORMS.items()):
         parts += [tag("path", kind=name, d=f"M{178 + 110 * i} 11h0"), text_at(told_form, 186 + 110 * i, 14)]
     parts.append(text_at("1 is the limit of the claim, more is room", axis.stop, 14, "end"))
-    for x, label in axis.labels():
-        stroke = {"stroke": "#333", "stroke_dasharray": "4 3"} if label == "1" else {"stroke": "#ddd"}
+    for x, words in axis.labels():
+        stroke = {"stroke": "#333", "stroke_dasharray": "4 3"} if words == "1" else {"stroke": "#ddd"}
         parts.append(tag("line", x1=x, x2=x, y1=top - 12, y2=height - bottom + 4, **stroke))
-        parts += [text_at(label, x, y, "middle") for y in (top - 16, height - bottom + 16)]
+        parts += [text_at(words, x, y, "middle") for y in (top - 16, height - bottom + 16)]
     parts.append(text_at("room at a setting (margin)", (axis.start + axis.stop) / 2, height - 4, "middle"))
     y = float(top)
     for name, forms in rows:

@@ -1,4 +1,4 @@
-"""Self-contained HTML pages: no script, no network, light and dark, for a phone and for a keyboard.
+"""Self-contained HTML pages: no network, nothing that needs a script, light and dark, for a phone and for a keyboard.
 
 `page` fills a template of the folder `templates`, which escapes whatever is not markup already; `Table` and `badge` are
 what rows and cells are made of, with the macros of `parts.html`.
@@ -29,15 +29,13 @@ TONES = {
 class Table:
     """A table of a page: names of columns, in a text between bars, and rows of cells, the first of which is a heading.
 
-    The columns at the places `numbers` are numbers of a document, those at `wide` are left out on a phone, and `kind`
-    is a class of the style sheet.
+    The columns at the places `numbers` are numbers of a document, and `kind` is a class of the style sheet.
     """
 
     caption: str
     columns: str | Sequence[str]
     rows: Sequence[Sequence[Any]]
     numbers: Collection[int] = ()
-    wide: Collection[int] = ()
     kind: str = ""
 
     @property
@@ -47,7 +45,7 @@ class Table:
 
     def class_of(self, column: int) -> str:
         """Return the classes of a column."""
-        return " ".join(["number"] * (column in self.numbers) + ["wide"] * (column in self.wide))
+        return "number" if column in self.numbers else ""
 
 
 def page(template: str, **values: Any) -> str:

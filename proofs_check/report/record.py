@@ -71,6 +71,7 @@ def _claim(result: ClaimResult, seed: int) -> dict[str, Any]:
     return {
         **describe(result.claim),
         "hypotheses": result.claim.hypotheses,
+        "outcome": _outcome(result),
         "as_expected": result.as_expected,
         "notes": result.notes,
         "forms": [
@@ -96,6 +97,16 @@ def _claim(result: ClaimResult, seed: int) -> dict[str, Any]:
             for control, (name, verdict) in zip(result.claim.controls, result.controls, strict=True)
         ],
     }
+
+
+def _outcome(result: ClaimResult) -> str:
+    """Return in one word what was found of a statement: of its printed form, or of the only one that there is."""
+    verdict = next((verdict for _, _, verdict in result.forms), None)
+    if verdict is None or verdict.status == "not testable":
+        return "open"
+    if verdict.status in ("refuted", "consistent"):
+        return {"refuted": "false", "consistent": "held"}[verdict.status]
+    return "loose" if verdict.status == "vacuous" or verdict.slack > LOOSE else "true"
 
 
 def _verdict(part: Form | Control, verdict: Verdict) -> dict[str, Any]:

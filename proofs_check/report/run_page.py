@@ -1,8 +1,9 @@
 """The page of a report, made from its JSON document alone (docs/report_schema.md)."""
 
+import itertools
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -12,30 +13,29 @@ from proofs_check.report.commands import claim_command, run_command
 from proofs_check.report.document import kinds_of, rejections, what_stopped
 from proofs_check.report.formulas import formula
 from proofs_check.report.page import TONES, joined, page
-from proofs_check.report.text import (
-    Json,
-    is_finite,
-    is_number,
-    number,
-    real,
-    time_of,
-    unseen,
-    visible,
-    words_and_formulas,
-)
+from proofs_check.report.text import Json, is_finite, is_number, number, real, time_of, unseen, words_and_formulas
+from proofs_check.report.words import readable, signs
 
 
 def render(report: Json) -> str:
     """Return the page of a report that `proofs_check.report.document.find_fault` accepts."""
     claims = list(zip(_anchors([claim["id"] for claim in report["claims"]]), report["claims"], strict=True))
-    papers: dict[str, list[tuple[str, Json]]] = {}
-    for anchor, claim in claims:
-        papers.setdefault(claim["paper"], []).append((anchor, claim))
+    papers = {
+        paper: [
+            (section, list(own))
+            for section, own in itertools.groupby(
+                (pair for pair in claims if pair[1]["paper"] == paper), lambda pair: pair[1]["section"]
+            )
+        ]
+        for paper in dict.fromkeys(claim["paper"] for claim in report["claims"])
+    }
+    links = {claim["id"]: joined('<a href="#{}">{}</a>', anchor, claim["where"]) for anchor, claim in claims}
     return page(
         "report.html",
         report=report,
         claims=claims,
         papers=papers,
+        sources={paper: _source(paper, report["papers"].get(paper)) for paper in papers},
         stopped=what_stopped(report),
         run_command=run_command(report),
         kinds=kinds_of(report),
@@ -45,11 +45,19 @@ def render(report: Json) -> str:
         unseen=unseen,
         rejections=rejections,
         formula=formula,
-        hypotheses=_hypotheses,
+        readable=lambda text: readable(text, links),
+        words=lambda text: _words(text, links),
+        room=_room,
         drawing=_drawing,
         found=_found,
         command_of=lambda claim: claim_command(report, claim["id"]),
     )
+
+
+def _source(paper: str, told: Any) -> tuple[str, str]:
+    """Return the authors of a paper and its title with the year, or its key and nothing where they are not known."""
+    match = re.fullmatch(r"(.* and [^,]+), (.+)", told) if isinstance(told, str) else None
+    return (match[1], match[2]) if match else (paper, "")
 
 
 def _anchors(ids: Sequence[str]) -> list[str]:
@@ -64,34 +72,49 @@ def _anchors(ids: Sequence[str]) -> list[str]:
     return anchors
 
 
-def _hypotheses(text: str) -> Markup | str:
-    if not text.strip():
-        return "those in the statement; every setting that was tried meets them"
+def _words(text: str, links: Mapping[str, Markup]) -> Markup:
+    """Return words with formulas in TeX between dollar signs."""
     pieces = words_and_formulas(text)
-    if not any(is_tex for _, is_tex in pieces):
-        return text.replace("\\$", "$")
-    shown = [formula(piece, inline=True) if is_tex else visible(piece) for piece, is_tex in pieces]
-    box = '<div class="words" role="group" aria-label="hypotheses" tabindex="0">{}</div>'
-    return Markup(box).format(Markup("").join(shown))
+    shown = (formula(piece, inline=True) if is_tex else readable(piece, links) for piece, is_tex in pieces)
+    return Markup("").join(shown)
 
 
-def _drawing(ident: str, claim: Json, form: Json) -> Markup:
-    evidence = form["evidence"]
-    if form["margin_is"]:
-        values, axis, limit = [real(e["margin"]) for e in evidence], form["margin_is"], True
-    else:  # a rate has no margin at one size
-        values, axis, limit = [real(e["facts"].get("mean")) for e in evidence], "mean of the statistic", False
-    title, worst = f"{claim['id']} as {form['form']}", form["worst_setting"]
-    names = [e["setting"] for e in evidence]
-    drawing = margins.of_form(values, names, ident=ident, title=title, axis=axis, worst=worst, limit=limit)
-    if not drawing:
-        return drawing
-    line = "; 1, the dashed line, is the limit of the claim, and more is room" if limit else ""
-    return joined('<p class="soft">Plotted: {}{}.</p>\n{}\n', axis, line, drawing)
+def _room(form: Json) -> Markup:
+    """Return in words where a form has the least room and how much, "" where its evidence has no margins."""
+    margins = {e["setting"]: real(e["margin"]) for e in form["evidence"]}
+    worst = form["worst_setting"]
+    if worst is None or math.isnan(margins.get(worst, math.nan)) or form["class"] == "Identity":
+        return Markup("")
+    least, most = form["slack"], form["slack_largest"]
+    told = joined("Worst setting: {}, where the room is {}", readable(worst), signs(number(margins[worst])))
+    if len(margins) > 1 and is_finite(least) and is_finite(most):
+        told += joined("; over all {} settings from {} to {}", len(margins), signs(number(least)), signs(number(most)))
+    return told + joined(". Room is the {}; 1 is the limit.", signs(form["margin_is"]))
+
+
+def _drawing(ident: str, claim: Json) -> Markup:
+    """Return one plot of a claim, with the margins of its forms, or the means of a rate, which has no margins."""
+    shown = [form for form in claim["forms"] if form["margin_is"] and form["class"] != "Identity"]
+    limit = bool(shown)
+    shown = shown or [form for form in claim["forms"] if form["class"] == "Rate"]
+    measures = dict.fromkeys(form["margin_is"].partition(";")[0] for form in shown)
+    axis = ("room: " + (next(iter(measures)) if len(measures) == 1 else "what is claimed over what was found")) * limit
+    values = {
+        form["form"]: {e["setting"]: real(e["margin"] if limit else e["facts"].get("mean")) for e in form["evidence"]}
+        for form in shown
+    }
+    axis, title = signs(axis) or "mean of the statistic", claim["title"] or claim["where"]
+    drawing, count = margins.of_claim(values, ident=ident, title=title, axis=axis, limit=limit)
+    left = count - drawing.count('class="halo"')
+    more = joined('<p class="soft">The appendix has {} more, where there is more room.</p>', left)
+    return drawing + more * (left > 0) if drawing else drawing
 
 
 def _found(facts: Json) -> Markup:
-    return Markup(", ").join(_fact(name, value) for name, value in facts.items() if not _idle(name, value))
+    """Return facts in words, but for those that say nothing: no statistic was odd, a property is absent."""
+    idle = {"slack": facts.get("slack"), "not_finite": 0}
+    told = (_fact(name, v) for name, v in facts.items() if v is not False and (name not in idle or v != idle[name]))
+    return Markup(", ").join(told)
 
 
 def _fact(name: str, value: Any) -> Markup:
@@ -101,21 +124,9 @@ def _fact(name: str, value: Any) -> Markup:
     return joined("{}", words) if value is True else joined("{} {}", words, number(value))
 
 
-def _idle(name: str, value: Any) -> bool:
-    """Tell whether a fact says nothing beside the margin: no statistic was odd, a property is absent."""
-    return value is False or name == "slack" or (name == "not_finite" and value == 0)
-
-
 def power_of_ten(log: float) -> Markup:
     """Return the number with this natural logarithm, for numbers that a float may not hold."""
-    if not math.isfinite(log):
-        return Markup("–" if math.isnan(log) else "0" if log < 0 else "∞")
-    if abs(log) < 9:
-        return Markup(number(math.exp(log)))
-    if abs(log) > 1e12:  # rounding has eaten the digits in front
-        return Markup(f"e<sup>{number(log)}</sup>")
-    exponent = math.floor(log / math.log(10))
-    mantissa = f"{10 ** (log / math.log(10) - exponent):.2f}"
-    if mantissa == "10.00":
-        mantissa, exponent = "1.00", exponent + 1
-    return Markup(f"{mantissa}·10<sup>{exponent}</sup>".replace("-", "−"))
+    if abs(log) < 9 or not math.isfinite(log):
+        return Markup("–" if math.isnan(log) else number(math.exp(log)))
+    exponent = log / math.log(10)
+    return readable(f"10^{exponent:.5g}" if abs(exponent) < 1e5 else f"10^{exponent:.0f}")

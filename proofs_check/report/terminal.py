@@ -1,6 +1,5 @@
 """What a run found, as a table for a terminal, and how far it is."""
 
-import collections
 import contextlib
 import math
 import sys
@@ -29,8 +28,7 @@ _NUMERIC = {"slack", "trials", "controls", "seconds"}
 _SECONDS_BETWEEN_LINES = 5.0
 _SECONDS_TO_SETTLE = 1.0
 _SECONDS_TO_ESTIMATE = 5.0
-_SECONDS_LATELY = 120.0
-_SHARE_TO_ESTIMATE = 0.02
+_SHARE_TO_ESTIMATE = 0.05
 
 
 def terminal(results: Sequence[ClaimResult], about: About, *, file: TextIO | None = None) -> None:
@@ -62,11 +60,11 @@ def progress(file: TextIO | None = None) -> Iterator[Progress]:
         left = estimate.update(now, done, total)
         if now - last >= _SECONDS_BETWEEN_LINES:
             last = now
-            print(", ".join(filter(None, (f"proofs-check: {done} of {total} trials", left))), file=file, flush=True)
+            print(", ".join(filter(None, (f"proofs-check: {done / total:.0%}", left))), file=file, flush=True)
 
     try:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+        from rich.progress import BarColumn, TaskProgressColumn, TextColumn
         from rich.progress import Progress as Bar
     except ImportError:
         yield line
@@ -74,9 +72,9 @@ def progress(file: TextIO | None = None) -> Iterator[Progress]:
     if not file.isatty():
         yield line
         return
-    columns = (TextColumn("trials"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[left]}"))
+    columns = (BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[left]}"))
     with Bar(*columns, console=Console(file=file), transient=True) as bar:
-        task = bar.add_task("trials", total=None, left="")
+        task = bar.add_task("", total=None, left="")
 
         def move(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total, left=estimate.update(time.monotonic(), done, total))
@@ -85,39 +83,39 @@ def progress(file: TextIO | None = None) -> Iterator[Progress]:
 
 
 class TimeLeft:
-    """How long a run will still take, by how fast what remained has become less lately.
+    """How long a run will still take, by its mean speed so far, and steadily.
 
-    Lately is the last two minutes, or the last quarter of a longer run. Trials that a claim no longer needs count as
-    work that was done, so later claims are taken to stop as early as the ones before. The clock starts at the first
-    report, which ends the first compilation, and starts anew where there is more to do than before. What comes within
-    its first second (trials that a resumed run finds done) is no measure of speed. Nothing is said before 5 seconds
-    and 2 percent of the work.
+    The estimate runs down like a clock, and is drawn to what the mean speed says within a tenth of the time that has
+    passed. Work that a claim no longer needs counts as done, so later claims are taken to stop as early as the ones
+    before. The clock starts at the first report, which ends the first compilation, and anew where there is clearly more
+    to do than before. What comes within its first second (trials that a resumed run finds done) is no measure of
+    speed. Nothing is said before 5 seconds and 5 percent of the work.
     """
 
     def __init__(self) -> None:
         """Begin with no report."""
-        self._start = math.nan
-        self._most = 0
-        self._seen: collections.deque[tuple[float, int]] = collections.deque()
+        self._start = self._last = self._left = math.nan
+        self._most = self._remaining = 0
 
     def update(self, now: float, done: int, total: int) -> str:
         """Return "about 3 min 20 s left", or "" where it cannot be told; `now` is in seconds, from any origin."""
         remaining = max(total - done, 0)
-        if not self._seen or remaining > self._seen[-1][1]:
-            self._start = now
-        elapsed = now - self._start
+        if math.isnan(self._start) or remaining > self._remaining + _SHARE_TO_ESTIMATE * self._most:
+            self._start, self._left = now, math.nan
+        self._remaining, elapsed = remaining, now - self._start
         if elapsed < _SECONDS_TO_SETTLE:
             self._most = remaining
-            self._seen.clear()
-        if not self._seen or now - self._seen[-1][0] >= _SECONDS_TO_SETTLE:
-            self._seen.append((now, remaining))
-        while len(self._seen) > 1 and self._seen[1][0] <= now - max(_SECONDS_LATELY, elapsed / 4):
-            self._seen.popleft()
-        since, before = self._seen[0]
-        little = self._most - remaining <= _SHARE_TO_ESTIMATE * self._most
-        if elapsed < _SECONDS_TO_ESTIMATE or little or remaining == 0 or before <= remaining:
+        finished = self._most - remaining
+        if elapsed < _SECONDS_TO_ESTIMATE or finished <= _SHARE_TO_ESTIMATE * self._most or remaining == 0:
             return ""
-        return f"about {_duration((now - since) * remaining / (before - remaining))} left"
+        by_speed, passed = elapsed * remaining / finished, now - self._last
+        if math.isnan(self._left):
+            self._left = by_speed
+        else:
+            clock = self._left - passed
+            self._left = clock + (1 - math.exp(-10 * passed / elapsed)) * (by_speed - clock)
+        self._left, self._last = max(self._left, by_speed / 2), now
+        return f"about {_duration(self._left)} left"
 
 
 def _duration(seconds: float) -> str:

@@ -35,6 +35,11 @@ def number(value: Any, digits: int = 3) -> str:
     return f"{value + 0.0:.{digits}g}"  # no -0
 
 
+def slug(heading: str) -> str:
+    """Return the anchor that GitHub and MyST give to a heading in plain words and code."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
 def is_number(value: Any) -> bool:
     """Tell whether a value of a document is a number: null stands for NaN, two strings for the infinities."""
     return value is None or value in ("inf", "-inf") or (isinstance(value, int | float) and not isinstance(value, bool))

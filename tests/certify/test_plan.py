@@ -6,7 +6,6 @@ a time that grows with the square of its rows, by a clock that nothing else move
 
 import dataclasses
 import errno
-import functools
 import math
 import types
 
@@ -16,16 +15,14 @@ import numpy as np
 import pytest
 
 from jaxkern.kernels import Gaussian
-from proofs_check.certify import Certificate, Request, _clock, _entries, _errors, _plan, _trials, from_array
-from proofs_check.certify._certificate import recommended
+from proofs_check.certify import Certificate, Request, _clock, _entries, _errors, _plan, _trials, _work, from_array
 from proofs_check.certify._certify import _goal
 from proofs_check.certify._clock import Clock
-from proofs_check.certify._document import MISSED, curve, guarantee, lines_of_python, reasons, seed_of, times
-from proofs_check.certify._entries import Entry
-from proofs_check.certify._maps import families
-from proofs_check.certify._model import Demand, Family, Probe, Rounding
+from proofs_check.certify._document import MISSED, guarantee, lines_of_python, reasons, seed_of
+from proofs_check.certify._entries import Entry, cheapest
+from proofs_check.certify._maps import families, limited
+from proofs_check.certify._model import Demand, Family, Rounding
 from proofs_check.certify._precision import trials_for
-from proofs_check.certify._search import search
 from proofs_check.cli.command import main
 
 EPS, DELTA, CONFIDENCE = 0.1, 0.2, 0.9
@@ -48,6 +45,8 @@ def family(name, largest=1000):
 class Trials:
     """Trials of maps that need `needs[name]` frequencies, or a function of the rows of a trial."""
 
+    is_prepared = True
+
     def __init__(self, rows, needs, *, seconds=1e-4, goal="spectral", refused=()):
         self.table = types.SimpleNamespace(rows=rows, dim=3)
         self.goal = types.SimpleNamespace(name=goal, refuses=lambda name: "it has none" if name in refused else "")
@@ -56,14 +55,11 @@ class Trials:
     def clock(self):
         return self.now
 
-    def _takes(self, rows):
+    def takes(self, rows):
         return self.seconds * (rows / 1000) ** 2
 
-    def preparing(self, count, growth):
-        return 0.0
-
-    def timed(self, family, size, count, clock):
-        return 0.0, self._takes(count)
+    def look(self, count):
+        self.now += self.takes(count)
 
     def trial(self, family, sample, attempt=0):
         rows = self.table.rows if sample is None else sample
@@ -72,37 +68,33 @@ class Trials:
 
         def error(size, stage, number):
             self.asked.append((family.name, sample, attempt, size, stage, number))
-            self.now += self._takes(rows)
+            self.now += self.takes(rows)
             return EPS * math.sqrt(need / size)
 
         return error
-
-    def expected(self, family, size, count=0, growth=2.0):
-        return self._takes(count)
-
-    def cost(self, family, size, seconds=math.inf):
-        """The maps are the slower, the later they are named."""
-        return size * (1 + sorted(self.needs).index(family.name))
 
 
 @pytest.fixture
 def find(monkeypatch):
     """Return the plan, on the clock of the trials."""
 
-    def call(trials, families=None, demands=(), *, seconds=100.0):
-        for module in (_clock, _entries):
+    def call(trials, families=None, demands=(), *, seconds=1e4):
+        for module in (_clock, _plan):
             monkeypatch.setattr(module, "time", types.SimpleNamespace(monotonic=trials.clock))
-        monkeypatch.setattr(_plan, "search", functools.partial(search, clock=trials.clock))
         families = {name: family(name) for name in trials.needs} if families is None else families
-        entries = _plan.find(trials, families, demands, REQUEST, Clock(seconds), [].append)
-        assert [entry.family.name for entry in entries] == list(families)
+        found = _plan.Hunt(trials, families, demands, REQUEST, Clock(seconds), [].append).found()
+        assert [entry.family.name for entry in found.entries] == list(families)
         # No draw comes twice, and the levels of all searches together leave the confidence.
         assert len(set(trials.asked)) == len(trials.asked)
-        assert sum(entry.outcome.alpha for entry in entries if entry.outcome) <= 1 - CONFIDENCE + 1e-12
-        assert trials.now <= seconds + trials._takes(trials.table.rows)  # a draw that has begun is not cut short
-        return {entry.family.name: entry for entry in entries}
+        assert sum(entry.outcome.alpha for entry in found.entries if entry.outcome) <= 1 - CONFIDENCE + 1e-12
+        assert trials.now <= seconds + trials.takes(trials.table.rows)  # a draw that has begun is not cut short
+        return found
 
     return call
+
+
+def named(found):
+    return {entry.family.name: entry for entry in found.entries}
 
 
 def near(size, need):
@@ -113,115 +105,147 @@ def near(size, need):
 def test_few_rows_are_looked_at_as_a_whole(find):
     found = find(Trials(500, {"a": 30, "b": 60, "c": 1}, refused=("c",)))
     for name, need in (("a", 30), ("b", 60)):
-        entry = found[name]
+        entry = named(found)[name]
         assert entry.status == "certified" and entry.for_all_rows and entry.basis == "draws" and near(entry.size, need)
         assert entry.words.startswith("0 of ") and entry.words.endswith("fresh draws failed")
-    assert (found["c"].status, found["c"].words, found["c"].size) == ("not for this goal", "it has none", None)
+    refused = named(found)["c"]
+    assert (refused.status, refused.words, refused.size) == ("not for this goal", "it has none", None)
+    assert found.finished and found.done == 2
 
 
-def test_the_fastest_map_is_tried_again_on_as_many_rows_as_the_time_allows(find):
-    trials = Trials(100_000, {"a": 30, "b": 60}, seconds=1e-2)
+@pytest.mark.parametrize(("rows", "samples"), [(8_000, (2_000, None)), (100_000, (1_250, 5_000, 20_000))])
+def test_the_cheapest_map_is_tried_again_on_four_times_the_rows_up_to_all(rows, samples, find):
+    trials = Trials(rows, {"a": 30, "b": 60})
     found = find(trials)
-    assert _plan.FEWEST_ROWS < found["b"].sample < found["a"].sample < _entries.MOST_ROWS["spectral"]
-    assert found["a"].sample >= _plan.WORTH_MORE * min(sample for _, sample, *_ in trials.asked)
-    assert not found["a"].for_all_rows and near(found["a"].size, 30) and near(found["b"].size, 60)
+    a, b = named(found)["a"], named(found)["b"]
+    assert found.finished and a.sample == samples[-1] and b.sample == samples[0]
+    assert near(a.size, 30) and near(b.size, 60)
     # What was drawn on fewer rows is kept.
-    assert sum(probe.draws for probe in found["a"].probes) > sum(probe.draws for probe in found["a"].outcome.probes)
-    first, again = sorted({sample for name, sample, *_ in trials.asked if name == "a"})
-    assert again == found["a"].sample and first in {sample for name, sample, *_ in trials.asked if name == "b"}
-
-
-def test_where_the_time_allows_it_the_fastest_map_is_tried_on_all_rows(find):
-    found = find(Trials(3_000, {"a": 30, "b": 60}, seconds=0.06), seconds=300.0)
-    assert found["a"].for_all_rows and near(found["a"].size, 30)
-    assert found["b"].sample is not None and found["b"].status == "certified"
+    assert sum(probe.draws for probe in a.probes) > sum(probe.draws for probe in a.outcome.probes)
+    order = list(dict.fromkeys((name, sample) for name, sample, *_ in trials.asked))
+    assert order == [("a", samples[0]), ("b", samples[0]), *(("a", sample) for sample in samples[1:])]
 
 
 @pytest.mark.parametrize(("rows", "half"), [(500, 1), (100_000, 2)])
 def test_half_of_the_error_is_left_for_more_rows_where_there_are_more(rows, half, find):
-    found = find(Trials(rows, {"a": 10_000, "b": 10_000}, seconds=1e-2))
-    expected = (1 - CONFIDENCE) / half / 2 * _plan.LEVELS[0]
-    assert [entry.outcome.alpha for entry in found.values()] == pytest.approx([expected] * 2)
+    found = find(Trials(rows, {"a": 10_000, "b": 10_000}))
+    expected = (1 - CONFIDENCE) / half / 2 * (1 - _plan.LEVELS[-1])
+    assert [entry.outcome.alpha for entry in found.entries] == pytest.approx([expected] * 2)
 
 
 def test_a_map_that_fails_on_more_rows_keeps_what_it_has_and_the_next_one_is_tried(find):
-    def more_for_more(rows):
-        return 30 if rows < 2_900 else 10_000
-
-    trials = Trials(3_000, {"a": more_for_more, "b": 60}, seconds=0.06)
-    found = find(trials, seconds=300.0)
-    assert found["a"].status == "certified" and found["a"].sample < 2_900 and near(found["a"].size, 30)
+    trials = Trials(8_000, {"a": lambda rows: 30 if rows < 8_000 else 10_000, "b": 60})
+    a, b = find(trials).entries
+    assert a.status == "certified" and a.sample == 2_000 and near(a.size, 30)
     assert any(name == "a" and sample is None for name, sample, *_ in trials.asked)
-    assert found["b"].for_all_rows and near(found["b"].size, 60)
+    assert b.for_all_rows and near(b.size, 60)
 
 
-def test_a_statement_about_a_faster_map_ends_the_search_on_more_rows(find):
-    """Map a would be recommended by its statement, so that b on more rows is worth nothing."""
-    demands = [Demand("a", "a theorem", "all is well", 500), Demand("a", "a lemma", "all is well", 40, False)]
-    trials, without = (Trials(100_000, {"a": 10_000, "b": 60}, seconds=1e-2) for _ in range(2))
+@pytest.mark.parametrize(("need", "stated"), [(60, 80), (60, 70)])
+def test_a_statement_about_a_cheaper_map_ends_the_search_on_more_rows(need, stated, find):
+    """It holds for all rows, and takes less time than what draws certify of b."""
+    trials = Trials(100_000, {"a": need, "b": 200})
+    demands = [Demand("a", "a theorem", "all is well", 500), Demand("a", "a lemma", "all is well", stated, False)]
     found = find(trials, demands=demands)
-    assert found["b"].sample < find(without)["b"].sample
-    assert {sample for name, sample, *_ in trials.asked if name == "b"} == {found["b"].sample}
-    # The draws fail at the size of the statement: they are not in exact numbers.
-    stated = found["a"]
+    assert named(found)["b"].sample == 1_250 and found.finished
+    assert {sample for name, sample, *_ in trials.asked if name == "b"} == {1_250}
+    assert [asked[4] for asked in trials.asked][: _plan.MEASURED_DRAWS] == ["measured"] * _plan.MEASURED_DRAWS
+    one = found.stated["a"]
+    assert (one.size, one.basis, one.sample) == (stated, "this data", None)
+    assert cheapest([*found.entries, one], 3) is one
+    assert max(size for name, _, _, size, *_ in trials.asked if name == "a") == stated
+
+
+def test_a_statement_whose_draws_fail_certifies_nothing(find):
+    demands = [Demand("a", "a lemma", "all is well", 40, False)]
+    found = find(Trials(100_000, {"a": 10_000, "b": 60}), demands=demands)
+    stated = named(found)["a"]
     assert (stated.size, stated.basis, stated.status, stated.demand) == (None, None, "not certified", None)
-    assert stated.words.startswith(
-        "a lemma, which is about exact numbers, gives num_frequencies 40, but 20 of 20 draws"
-    )
+    assert stated.words.startswith("a lemma, which is about exact numbers, gives num_frequencies 40, but 20 of 20 draw")
     assert stated.words.endswith("in float32 failed; even num_frequencies 40 fails too often")
-    measured = stated.probes[-1]
-    assert measured.draws == _entries.MEASURED_DRAWS and measured.failures == measured.draws and not measured.certifying
-    assert max(size for name, _, _, size, *_ in trials.asked if name == "a") == 40
+    assert stated.probes[-1].failures == _plan.MEASURED_DRAWS and not stated.probes[-1].certifying
+    assert not found.stated and named(found)["b"].sample == 20_000
 
 
 def test_a_statement_beyond_the_sizes_of_trials_is_told(find):
     demands = [Demand("a", "a theorem", "all is well", 5000)]
-    entry = find(Trials(500, {"a": 10_000}), demands=demands)["a"]
+    (entry,) = find(Trials(500, {"a": 10_000}), demands=demands).entries
     assert entry.size is None and entry.status == "not certified" and entry.probes[-1].size == 1000
-    asked = "a theorem asks for 5,000, beyond the 1,000 at which trials end"
+    asked = "a theorem asks for 5,000, more than the 1,000 that may be tried"
     assert entry.words == f"even num_frequencies 1,000 fails too often; {asked}"
     assert _entries.by_a_statement(entry) is None
     assert _entries.by_a_statement(Entry(family("b"), "out of time", "")) is None
 
 
+def test_a_map_with_too_many_features_is_not_tried(find):
+    few = {"a": limited(family("a"), 1), "b": limited(family("b"), 90)}
+    trials = Trials(500, {"a": 1, "b": 60})
+    a, b = find(trials, few).entries
+    assert (a.status, a.size) == ("not certified", None) and "more than" in a.words
+    assert few["b"].largest == 45 == max(asked[3] for asked in trials.asked)
+    assert b.words == "even num_frequencies 45 fails too often" and {asked[0] for asked in trials.asked} == {"b"}
+
+
 @pytest.mark.parametrize("need", [1, 10_000])
-def test_where_the_time_ends_the_entry_says_so_and_a_statement_is_measured_in_what_is_left(find, need):
-    """A trial takes a sixtieth of the time: no size can be certified in the share of a map."""
-    trials = Trials(500, {"a": need, "b": need}, seconds=40.0)
-    demands = [Demand("a", "a theorem", "all is well", 100)]
-    found = find(trials, demands=demands, seconds=100.0)
-    assert found["b"].status == "out of time" and found["b"].size is None
-    assert found["b"].words.startswith("the time ended before draws could certify a size")
-    stated = found["a"]
+def test_where_the_time_ends_entries_say_so_and_statements_were_measured_before(need, find):
+    trials = Trials(500, {"a": need, "b": need}, seconds=40.0)  # 10 s a draw
+    found = find(trials, demands=[Demand("a", "a theorem", "all is well", 100)], seconds=300.0)
+    a, b = found.entries
+    assert (b.status, b.size) == ("out of time", None) and b.words.startswith("the time ended before ")
+    assert not found.finished and found.done == (1 if need == 1 else 2) and found.steps == 3 and found.seconds_more > 60
     if need == 1:
-        assert stated.size == 100 and stated.basis == "worst case" and stated.words.startswith("by a theorem; ")
+        assert a.size == 100 and a.basis == "worst case" and a.words.startswith("by a theorem; the time ended")
     else:
-        assert stated.size is None and stated.words.startswith("a theorem, which is about exact numbers, gives")
-    measured = stated.probes[-1]
-    assert 0 < measured.draws <= _entries.MEASURED_DRAWS and measured.size == 100 and not measured.certifying
-    assert measured.failures == (0 if need == 1 else measured.draws)
-    # Only where the errors come near to eps another round may certify a size.
-    assert max(asked[2] for asked in trials.asked) == (len(_plan.LEVELS) - 1 if need == 1 else 0)
+        assert a.size is None and a.words.startswith("a theorem, which is about exact numbers, gives")
+
+
+def test_what_is_done_is_a_prefix_of_one_order_whatever_a_draw_takes(find):
+    """On machines of several speeds, all of them held up at times, of which three have too little time."""
+
+    class HeldUp(Trials):
+        def takes(self, rows):
+            return super().takes(rows) * (10 if len(self.asked) % 7 == 0 else 1)
+
+    needs = {"a": lambda rows: 30 + rows // 1000, "b": 60, "c": 10_000, "d": 45}
+    demands = [Demand("b", "a theorem", "all is well", 70)]
+    whole = Trials(8_000, needs)
+    found = find(whole, demands=demands)
+    assert found.finished
+    for seconds, limit in ((1e-2, 1e6), (1e-5, 1e3), (1e-2, 60.0), (1e-2, 30.0), (1e-3, 1.0)):
+        other = HeldUp(8_000, needs, seconds=seconds)
+        again = find(other, demands=demands, seconds=limit)
+        assert whole.asked[: len(other.asked)] == other.asked
+        assert again.finished == (len(whole.asked) == len(other.asked)) == (limit > 100)
+        if again.finished:
+            told = [[(e.status, e.words, e.size, e.sample) for e in one.entries] for one in (found, again)]
+            assert told[0] == told[1] and cheapest_of(found) == cheapest_of(again)
+
+
+def cheapest_of(found):
+    best = cheapest([*(e for e in found.entries if e.size), *found.stated.values()], 3)
+    return best.family.name, best.size, best.sample
 
 
 def entry(name, size, *, sample=None, basis="draws", demand=None, probes=()):
     return Entry(family(name), "certified", "", size, basis, sample, None, probes, demand)
 
 
-def test_all_rows_go_before_samples_and_then_the_fastest_map_wins():
-    trials = Trials(30_000, {"a": 1, "b": 1, "c": 1})
-    a, b, c = entry("a", 10, sample=1000), entry("b", 20), entry("c", 15)
-    assert recommended(trials, [a, b, c], EPS, Clock(9.0)) == (b, 40, {"a": 10, "b": 40, "c": 45})
-    best, cost, _ = recommended(trials, [a], EPS, Clock(9.0))
-    assert best is a and cost == 10
-    ended = [Entry(family("a"), "out of time", "")]
-    assert recommended(trials, ended, EPS, Clock(9.0)) == (None, None, {})
-    # A statement about all rows goes before draws on samples.
-    stated = entry("a", 10, sample=1000, demand=Demand("a", "a theorem", "", 50))
-    best, cost, seconds = recommended(trials, [stated, *ended], EPS, Clock(9.0))
-    assert (best.size, best.basis, best.sample, cost, seconds) == (50, "worst case", None, 50, {"a": 10})
-    # But not where a draw at its size fails.
-    assert recommended(Trials(30_000, {"a": 60}), [stated], EPS, Clock(9.0))[0] is stated
+def test_all_rows_go_before_samples_and_then_the_cheapest_map_wins():
+    a, b, c = entry("a", 10, sample=1000), entry("b", 20), entry("c", 25)
+    assert cheapest([a, c, b], 3) is b and cheapest([a], 3) is a
+    assert cheapest([a, entry("b", 40, sample=4000)], 3).sample == 4000
+    # A tenth more is a tie, which the fewest features decide.
+    few = dataclasses.replace(c, family=dataclasses.replace(c.family, num_features=lambda size: 5))
+    assert cheapest([b, few], 3) is b
+    assert cheapest([b, dataclasses.replace(few, size=22)], 3).family is few.family
+
+
+def test_time_per_point_grows_with_the_size_and_little_is_no_less_than_the_exact_kernel():
+    for one in families(500, 10, EPS).values():
+        costs = [_work.seconds_per_million(one, size, 10) for size in (1, 2, 5, 20, 100)]
+        assert costs == sorted(set(costs)) and costs[0] > 0
+    nystrom = families(500, 10, EPS)["nystrom"]
+    assert _work.seconds_per_million(nystrom, 500, 10) > _work.exact_per_million(500, 10)
 
 
 def test_a_guarantee_says_what_it_rests_on():
@@ -237,6 +261,12 @@ def test_a_guarantee_says_what_it_rests_on():
     data = promised(entry("a", 50, basis="this data", demand=theorem), "spectral", True)
     assert "for all rows of this table" in data and data.endswith("Source: a theorem.")
     assert "as they were read, standardised in float64;" in data
+    whole = dataclasses.replace(entry("a", 3), family=families(3, 3, EPS)["nystrom"])
+    assert promised(whole).startswith(
+        "All rows are landmarks and nothing is drawn, so that the map is deterministic: for"
+    )
+    part = promised(dataclasses.replace(whole, sample=2), "spectral")
+    assert "deterministic. With probability at least 0.8 over the draw of a sample of 2 rows" in part
     assert promised(entry("a", 10)).endswith("Shown by fresh draws, with confidence 0.9.")
     assert promised(entry("a", 10, sample=1000), "spectral").endswith("weaker than a guarantee for all rows.")
     # 500 independent pairs all are good with probability (1 - q)^500 = 1/100 at q = 0.917 %.
@@ -245,20 +275,24 @@ def test_a_guarantee_says_what_it_rests_on():
 
 
 def test_reasons_compare_times_features_and_what_is_certified():
+    asked = types.SimpleNamespace(table=types.SimpleNamespace(rows=39, dim=3))
     best = entry("b", 20, demand=Demand("b", "a theorem", "", 80))
-    others = [entry("a", 10, sample=1000), entry("c", 15), Entry(family("d"), "out of time", "")]
-    found = reasons(best, 40.0, [*others, best], {"a": 10.0, "b": 40.0, "c": 45.0})
+    others = [entry("a", 10, sample=1000), entry("c", 25), Entry(family("d"), "out of time", "")]
+    found = reasons(REQUEST, asked, best, [*others, best])
     assert found == [
-        "b maps a million points in 40 s here, with 40 features.",
-        "a with 20 features is certified for samples of 1,000 rows only, and 4 times as fast.",
-        "c with 30 features takes 1.1 times as long.",
+        "b has 40 features: 0.122 reference seconds for a million points.",
+        "That is no fewer than the 39 rows of the table: the exact kernel has no error, and takes 1 times the time.",
+        "a with 20 features is certified for samples of 1,000 rows only, and 2 times as fast.",
+        "c with 50 features takes 1.2 times as long.",
         "The draws certify num_frequencies 20, 4 times fewer than a theorem asks.",
     ]
-    alone = reasons(entry("b", 20), 40.0, [others[0]], {"a": 80.0})
-    assert alone[1] == "a with 20 features is certified for samples of 1,000 rows only."
+    asked.table.rows = 41
+    alone = reasons(REQUEST, asked, entry("b", 20), [entry("a", 30, sample=1000)])
+    assert alone[1] == "a with 60 features is certified for samples of 1,000 rows only."
     assert alone[2] == "No statement gives a size of b for this goal on these data: draws alone certify it."
-    stated = entry("b", 80, basis="worst case", demand=best.demand)
-    assert len(reasons(stated, 160.0, [], {})) == 1
+    assert len(reasons(REQUEST, asked, entry("b", 20, basis="worst case", demand=best.demand), [])) == 1
+    few = dataclasses.replace(REQUEST, features_at_most=7)
+    assert reasons(few, asked, None, others[2:]) == ["No map with more than 7 features was tried.", "d: ."]
 
 
 def test_a_certificate_without_a_map_has_none_to_draw():
@@ -345,13 +379,13 @@ def test_a_map_is_drawn_in_its_own_precision(x64):
     drawn = {"scale": jnp.ones((), "float64"), "rows": jnp.ones(2, "float32"), "number": 3}
     one = dataclasses.replace(family("a"), draw=lambda *words: drawn | {"asked": words[-1]["num_frequencies"]})
     trials = _trials.Trials(jax.random.key(1), from_array(np.eye(5, 2)), None, None, "float32")
-    phi = Certificate({}, trials, Entry(one, "certified", "", 4), jax.random.key(0)).draw()
+    phi = trials.draw(one, 4, jax.random.key(0))
     assert phi["scale"].dtype == phi["rows"].dtype == np.float32 and phi["number"] == 3 and phi["asked"] == 4
 
 
 def test_the_command_saves_says_how_to_load_and_what_it_could_not_write(monkeypatch, tmp_path, capsys, own_precision):
     """The certificate is a stand-in, whose map is in float64."""
-    made, shown = [], []
+    made, shown, told = [], [], {"run": {}, "commands": {"load": None}, "search": {"finished": True}}
 
     class Found(types.SimpleNamespace):
         def save(self, path):
@@ -361,8 +395,8 @@ def test_the_command_saves_says_how_to_load_and_what_it_could_not_write(monkeypa
             if len(made) == 2:
                 raise OSError(errno.ENOSPC, "No space left on device", str(folder / "certificate.json"))
 
-    def certified(key, table, request, *, time, **options):
-        return Found(map="nystrom", dtype="float64", document={"run": {}, "commands": {"load": None}})
+    def certified(key, table, request, *, began, **options):
+        return Found(map="nystrom", dtype="float64", document=dict(told))
 
     monkeypatch.setattr("proofs_check.certify.certify", certified)
     monkeypatch.setattr(
@@ -372,7 +406,6 @@ def test_the_command_saves_says_how_to_load_and_what_it_could_not_write(monkeypa
     monkeypatch.chdir(tmp_path)
     assert main(["certify", "points.csv", "--save", "map.npz", "--output", "o", "--time", "2"]) == 0
     ((document, files),) = shown
-    assert document["run"]["minutes_allowed"] == 2
     assert document["commands"]["load"].splitlines() == [
         "import jax",
         'jax.config.update("jax_enable_x64", True)',
@@ -395,23 +428,3 @@ def test_errors_are_summed_up_where_there_are_enough_finite_ones():
     assert _errors.summary(np.arange(5.0)) is None  # a median of five is not known to 95 %
     found = _errors.summary(np.arange(101.0))
     assert found["median"] == 50 and found["largest"] == 100 and 35 < found["low"] < 50 < found["high"] < 65
-
-
-def test_times_between_sizes_are_on_lines_of_logarithms():
-    """The map takes a time in proportion to its size, so that every line is that of the times."""
-
-    class Costs(Trials):
-        def cost(self, family, size, seconds=math.inf):
-            if seconds > 0:
-                known[size] = 3.0 * size
-
-        def costs(self, family):
-            return known
-
-    known, trials, sizes = {}, Costs(10, {"a": 1}), [1, 2, 4, 8, 16]
-    assert times(trials, family("a"), sizes, Clock(0.0)) == dict.fromkeys(sizes)
-    found = times(trials, family("a"), sizes, Clock(1e9))
-    assert sorted(known) == [1, 16] and found == pytest.approx({size: 3.0 * size for size in sizes})
-    points = [Probe(size, np.full(3, 0.2), 3, False, 1.0) for size in (4, 2)]
-    drawn = curve(trials, entry("a", 4, probes=(*points, Probe(8, np.array([np.nan]), 1, False, 1.0))), Clock(0.0))
-    assert [point["size"] for point in drawn] == [2, 4] and drawn[0]["seconds_per_million"] == pytest.approx(6)

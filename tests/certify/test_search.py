@@ -4,7 +4,6 @@ import collections
 import contextlib
 import itertools
 import math
-import time
 
 import numpy as np
 import pytest
@@ -39,27 +38,8 @@ def lognormal(run, spread, scale=700.0, eps=0.1):
     return trial, lambda size: float(special.ndtr(math.log(scale / size) / (2 * spread)))
 
 
-def found(trial, smallest=1, largest=2**16, eps=0.1, delta=DELTA, alpha=ALPHA, seconds=1e9, **options):
-    return search(
-        trial, smallest=smallest, largest=largest, eps=eps, delta=delta, alpha=alpha, seconds=seconds, **options
-    )
-
-
-class Clock:
-    """A clock that only trials move; `cost` maps (size, first of its size) to seconds."""
-
-    def __init__(self, trial, cost):
-        self.now, self.cost, self.seen, self.inner = 100.0, cost, set(), trial
-        self.starts = []
-
-    def __call__(self):
-        return self.now
-
-    def trial(self, size, stage, number):
-        self.starts.append((self.now, size))
-        self.now += self.cost(size, size not in self.seen)
-        self.seen.add(size)
-        return self.inner(size, stage, number)
+def found(trial, smallest=1, largest=2**16, eps=0.1, delta=DELTA, alpha=ALPHA, **options):
+    return search(trial, smallest=smallest, largest=largest, eps=eps, delta=delta, alpha=alpha, **options)
 
 
 def test_the_grid_holds_both_ends_and_steps_by_an_eighth_of_a_doubling():
@@ -117,8 +97,8 @@ def test_what_the_docs_say_of_sequential_and_fixed_numbers():
             assert numbers[np.argmax(stats.binom.cdf(last, numbers, rate) >= 0.9)] == number
 
 
-def one_size(trial, eps=0.5, seconds=1e9, clock=time.monotonic):
-    return Draws(trial, eps, clock, seconds, None)
+def one_size(trial, eps=0.5, most=math.inf):
+    return Draws(trial, eps, lambda size, first: 1.0, most, None)
 
 
 def test_attempts_follow_their_law():
@@ -309,94 +289,51 @@ def test_reports_count_up_and_what_a_trial_raises_passes_through():
 
 @pytest.mark.parametrize("wrong", [{"delta": 0.0}, {"delta": 1.0}, {"alpha": 0.0}, {"alpha": 0.6}, {"eps": 0.0}])
 def test_settings_that_mean_nothing_are_refused(wrong):
-    options = {"eps": 0.1, "delta": DELTA, "alpha": ALPHA, "seconds": 1.0} | wrong
+    options = {"eps": 0.1, "delta": DELTA, "alpha": ALPHA} | wrong
     with pytest.raises(ValueError, match=next(iter(wrong))):
         search(lambda size, stage, number: 0.0, smallest=1, largest=2, **options)
 
 
-@pytest.mark.parametrize("seconds", [0.0, -5.0])
-def test_a_deadline_in_the_past_draws_nothing(seconds):
-    clock = Clock(lambda size, stage, number: 0.0, lambda size, first: 1.0)
-    assert found(clock.trial, seconds=seconds, clock=clock).probes == ()
-    assert not clock.starts
-
-
 @pytest.mark.parametrize("compiling", [0.0, 3.0])
-def test_the_limit_is_kept_and_no_time_is_spent_on_what_cannot_end(compiling):
-    """Draws take time in proportion to the size, and a first draw compiles; the whole takes about 300 seconds."""
+def test_the_limit_is_kept_and_no_work_is_done_for_what_cannot_end(compiling):
+    """The work of a draw is in proportion to the size, and the first is more; the whole takes about 300."""
     spent = {}
-    for seconds in (1, 5, 20, 80, 180, 250, 400, 1000, 1e6):
-        clock = Clock(lognormal(3, 0.1)[0], lambda size, first: size / 1000 + compiling * first)
-        end = found(clock.trial, smallest=4, seconds=seconds, clock=clock)
-        spent[seconds] = clock.now - 100
-        assert spent[seconds] <= seconds + compiling  # only that a size compiles cannot be foreseen
-        assert end.stopped == ("out of time" if end.size is None else "")
-        assert sum(probe.seconds for probe in end.probes) == pytest.approx(spent[seconds])
+    for most in (-5, 0, 1, 5, 20, 80, 180, 250, 400, 1000, 1e6):
+        end = found(lognormal(3, 0.1)[0], 4, most=most, work=lambda size, first: size / 1000 + compiling * first)
+        drawn = collections.Counter()
+        for probe in end.probes:
+            drawn[probe.size] += probe.draws
+        spent[most] = sum(size * draws / 1000 + compiling for size, draws in drawn.items())
+        assert spent[most] <= max(most, 0) + 1e-9
+        assert end.stopped == ("out of work" if end.size is None else "")
     assert end.size is not None and found(lognormal(3, 0.1)[0], smallest=4).size == end.size
-    assert spent[1e6] == spent[1000] > 150
-    assert spent[80] < 30 + 8 * compiling  # the search sees that 158 draws of such a size take longer
+    assert spent[1e6] == spent[1000] > 150 and spent[0] == 0
+    assert spent[80] < 30 + 8 * compiling  # the search sees that 158 draws of such a size take more
 
 
-def test_a_long_first_draw_does_not_end_a_search_that_can_succeed():
-    clock = Clock(lambda size, stage, number: 0.0, lambda size, first: 30.0 if first else 0.01)
-    end = found(clock.trial, 10, 10, seconds=60.0, clock=clock)
-    assert end.size == 10
-
-
-@pytest.mark.parametrize("held_up", [1, 2])
-def test_a_draw_that_is_held_up_does_not_end_a_search_that_can_succeed(held_up):
-    """One draw of each size takes two seconds, as on a busy machine; 158 such draws would take longer than there is."""
-    drawn = collections.Counter()
-
-    def cost(size, first):
-        drawn[size] += 1
-        return 0.4 if first else 2.0 if drawn[size] == held_up + 1 else 0.01
-
-    clock = Clock(lognormal(3, 0.1)[0], cost)
-    end = found(clock.trial, seconds=200.0, clock=clock)
-    # Jumps may be shorter until the times are known, so other sizes may be tried.
-    assert end.stopped == "" and end.size <= 1.5 * found(lognormal(3, 0.1)[0]).size
-    assert clock.now - 100 <= 0.01 * sum(drawn.values()) + 2.4 * len(drawn)
-
-
-def test_a_search_that_is_short_of_time_certifies_what_it_has():
-    """Every size is good and takes a second: from the top down, there is time for a few sizes only."""
-    clock = Clock(lambda size, stage, number: 0.09, lambda size, first: 1.0)
-    end = found(clock.trial, 1, 2**20, seconds=200.0, clock=clock, start=2**20)
+def test_a_search_that_is_short_of_work_certifies_what_it_has():
+    """Every size is good and takes the same: from the top down, a few sizes can be tried only."""
+    end = found(lambda *_: 0.09, 1, 2**20, most=200.0, start=2**20, work=lambda size, first: 1.0)
     assert end.stopped == "" and 1 < end.size < 2**20
-    assert clock.now <= 300
-
-
-def test_costs_are_learnt_from_the_nearest_size():
-    clock = Clock(lambda size, stage, number: 0.0, lambda size, first: 7.0 if first else size / 100)
-    draws = Draws(clock.trial, 0.1, clock, 1e9, None)
-    assert draws.cost(100) == 0
-    for size, times in ((100, 5), (800, 1)):
-        for _ in range(times):
-            draws.draw(size, 0)
-    assert draws.cost(100) == pytest.approx(1) and draws.cost(200) == pytest.approx(2)
-    assert draws.cost(800) == pytest.approx(8)  # and not the 7 of its first draw
 
 
 def test_one_size_is_certified_refuted_or_left_open():
-    def tried(every, seconds=1e9):
+    def tried(every, most=math.inf):
         """Return the limit of an attempt in which one draw of so many fails, and all that was drawn."""
-        clock = Clock(lambda size, stage, number: float(number % every == 1), lambda size, first: 1.0)
-        drawn = one_size(clock.trial, 0.1, seconds, clock)
-        with contextlib.nullcontext() if seconds == 1e9 else pytest.raises(OutOfTime):
-            return attempt(drawn, 40, 1, DELTA, ALPHA, patient=True), drawn.probes()[0]
-        return None, drawn.probes()[0]
+        drawn = one_size(lambda size, stage, number: float(number % every == 1), 0.1, most)
+        with contextlib.nullcontext() if most == math.inf else pytest.raises(OutOfTime):
+            return attempt(drawn, 40, 1, DELTA, ALPHA, patient=True), drawn.probes()
+        return None, drawn.probes()
 
-    upper, good = tried(60)
+    upper, (good,) = tried(60)
     assert 1 / 60 < upper <= DELTA and good.certifying and good.draws > 158
     low, high = sequential.binomial_limits(good.failures, good.draws, ALPHA)
     assert low < 1 / 60 < high == pytest.approx(upper)
-    upper, bad = tried(3)
+    upper, (bad,) = tried(3)
     assert upper is None and sequential.binomial_limits(bad.failures, bad.draws, ALPHA)[0] > DELTA
-    upper, edge = tried(20)
+    upper, (edge,) = tried(20)
     assert upper is None and edge.draws > 500
-    upper, short = tried(60, 150.0)
-    assert upper is None and short.draws == 4  # then the time of a draw is known, and 158 of them take too long
+    assert tried(60, 150.0) == (None, ())  # 158 of them take too much
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
@@ -420,7 +357,7 @@ def test_the_interval_of_the_median_has_its_level_exactly_and_is_the_shortest(le
 
 def test_quantiles_are_errors_and_failures_without_one_are_large():
     def probe(errors):
-        return Probe(3, np.asarray(errors, float), 0, False, 1.0)
+        return Probe(3, np.asarray(errors, float), 0, False)
 
     assert quantiles(probe(np.arange(1, 101)[::-1])) == (5, 50, 95)
     assert quantiles(probe([2.0])) == (2, 2, 2)

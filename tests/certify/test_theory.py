@@ -118,7 +118,7 @@ def test_pairs_that_are_not_counted_stand_in_the_lowest_bin(rng, monkeypatch):
     assert "Gaussian" in short.decay["pairs"] and not short.has_pairs and short.pairs.sum() == 300 * 299 / 2
     monkeypatch.setattr(_facts, "_TILE", 32)
     hurried = measured(X, seconds=0.0)
-    assert "longer than there was time" in hurried.decay["pairs"] and not hurried.has_pairs
+    assert "longer than there is time" in hurried.decay["pairs"] and not hurried.has_pairs
     monkeypatch.setattr(_facts, "MOST_ROWS", 299)
     many = measured(X)
     assert "too many" in many.decay["pairs"] and not many.has_pairs and share_of_pairs(many) is None

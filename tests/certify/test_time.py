@@ -10,7 +10,7 @@ import pytest
 
 from jaxkern import features
 from jaxkern.kernels import Gaussian
-from proofs_check.certify import _certify, _clock, _entries, _facts, _plan, _search, _trials, certify, from_array
+from proofs_check.certify import _certify, _clock, _facts, _plan, _trials, certify, from_array
 from proofs_check.report.certificate_document import find_fault
 
 ROWS, COMPILING = 1_100, 3.0
@@ -60,9 +60,8 @@ def test_time_is_kept_whatever_steps_take(rate, minutes, least, monkeypatch, own
     """From steps of no time to ones of which one on all rows takes longer than the limit."""
     machine = Machine(rate)
     ticking = types.SimpleNamespace(monotonic=machine.clock, perf_counter=machine.clock)
-    for module in (_clock, _entries, _facts, _trials):
+    for module in (_clock, _facts, _plan):
         monkeypatch.setattr(module, "time", ticking)
-    monkeypatch.setattr(_plan, "search", lambda *words, **more: _search.search(*words, **more, clock=machine.clock))
     monkeypatch.setattr(_certify, "_goal", lambda *_: Goal(machine))
     points = np.random.default_rng(0).standard_normal((ROWS, 2))
     table, phi = from_array(points), features.paired_fourier(jax.random.key(0), Gaussian(1.0), 2, num_frequencies=4)
@@ -84,7 +83,6 @@ def test_time_is_kept_whatever_steps_take(rate, minutes, least, monkeypatch, own
     monkeypatch.setattr(type(table), "take", taking)
     monkeypatch.setattr(_facts, "scipy", types.SimpleNamespace(linalg=types.SimpleNamespace(eigvalsh=eigvalsh)))
     monkeypatch.setattr(_trials.Trials, "draw", draw)
-    monkeypatch.setattr(_trials, "_apply", lambda phi, block: machine.pays(len(block)))
     found = certify(jax.random.key(0), table, delta=0.3, confidence=0.9, time=minutes, lengthscale=1.0)
     assert find_fault(found.document) == ""
     assert machine.now <= 1.5 * 60 * minutes + COMPILING
@@ -119,16 +117,3 @@ def test_what_was_not_looked_at_in_time_is_infinite_or_in_the_lowest_bin(monkeyp
     assert late.diameter == math.inf and not late.has_pairs and "there was time" in late.decay["pairs"]
     early = _facts.facts(*words, dtype="float64", seconds=500.0)
     assert math.isfinite(early.diameter) and early.has_pairs
-
-
-def test_no_draw_begins_that_would_take_too_long_if_draws_grow_as_the_cube():
-    """The linear guess of the time of a draw is eight times too low for twice the size."""
-    machine = Machine(1e-3)
-
-    def trial(size, stage, number):
-        machine.pays(size**3)
-        return 1.0
-
-    words = {"eps": 0.1, "delta": 0.3, "alpha": 0.1, "seconds": 100.0, "clock": machine.clock}
-    end = _search.search(trial, smallest=1, largest=10_000, **words)
-    assert end.stopped == "out of time" and machine.now <= 100

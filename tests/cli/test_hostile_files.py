@@ -16,6 +16,7 @@ import unicodedata
 import warnings
 import zipfile
 import zlib
+from importlib import resources
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -25,7 +26,7 @@ from support.pages import Page
 
 import jaxkern.io
 from jaxkern.kernels import Gaussian
-from proofs_check.certify import open_table
+from proofs_check.certify import _files, open_table
 from proofs_check.cli.command import main
 from proofs_check.engine import checkpoint, documents, files, reading
 from proofs_check.report import certificate as certificate_page
@@ -103,9 +104,6 @@ def manifest_of(path):
 
 
 READERS = {
-    "x.npy": (reading.load, reading.DataError),
-    "x.npz": (reading.load, reading.DataError),
-    "x.csv": (reading.load, reading.DataError),
     "table.npy": (open_table, reading.DataError),
     "table.npz": (open_table, reading.DataError),
     "table.csv": (open_table, reading.DataError),
@@ -196,9 +194,8 @@ def test_headers_of_arrays_are_not_believed(header, tmp_path):
     content = HEADERS[header]
     loose = write(tmp_path / "x.npy", content)
     packed = archive(tmp_path / "x.npz", [("X.npy", content)])
-    for read in (reading.load, open_table):
-        for path in (loose, packed):
-            one_line(lambda read=read, path=path: read(path), reading.DataError, path.name)
+    for path in (loose, packed):
+        one_line(lambda path=path: open_table(path), reading.DataError, path.name)
     saved = archive(tmp_path / "map", [("header.npy", jaxkern_header({"numpy": "0"})), ("0.npy", content)])
     # Complex numbers and text may be saved, and no text takes no memory, however long it could be.
     if header not in ("complex", "booleans", "text of a gigabyte", "nothing of infinitely many"):
@@ -217,22 +214,20 @@ GOOD = declared((4, 2), content=np.arange(8.0).tobytes())
 
 def test_the_file_of_comparison_is_read(tmp_path):
     path = archive(tmp_path / "x.npz", [("X.npy", GOOD)], zipfile.ZIP_DEFLATED)
-    assert reading.load(path).tolist() == np.arange(8.0).reshape(4, 2).tolist()
     by_columns = declared((4, 2), order=True, content=np.arange(8.0).tobytes())
-    for name, read in (("x.npy", reading.load), ("y.npy", lambda p: open_table(p).take(np.arange(4), "float64"))):
-        assert read(write(tmp_path / name, by_columns)).tolist() == np.arange(8.0).reshape(2, 4).T.tolist()
+    for file, expected in ((path, [0, 1]), (write(tmp_path / "x.npy", by_columns), [0, 4])):
+        assert open_table(file).take([0], "float64").tolist() == [expected]
     tree = {"list": [{"numpy": "0"}, {"float": "0x1.8p0"}]}
     loaded = jaxkern.io.load(archive(tmp_path / "map", [("header.npy", jaxkern_header(tree)), ("0.npy", GOOD)]))
     assert loaded[0].shape == (4, 2) and loaded[1] == 1.5
 
 
-@pytest.mark.parametrize("read", [reading.load, open_table])
-def test_archives_that_play_tricks(read, tmp_path):
+def test_archives_that_play_tricks(tmp_path):
     path = tmp_path / "x.npz"
 
     def refused(entries, *words, method=zipfile.ZIP_STORED):
         archive(path, entries, method)
-        one_line(lambda: read(path), reading.DataError, "x.npz", *words)
+        one_line(lambda: open_table(path), reading.DataError, "x.npz", *words)
 
     refused([("X.npy", GOOD), ("X.npy", GOOD)], "2 arrays named X")
     refused([("X.npy", GOOD), ("X", GOOD)], "2 arrays named X")
@@ -252,7 +247,7 @@ def test_archives_that_play_tricks(read, tmp_path):
     ):
         write(path, whole)
         patched(path, at, content)
-        one_line(lambda: read(path), reading.DataError, "x.npz")
+        one_line(lambda: open_table(path), reading.DataError, "x.npz")
     assert os.listdir(tmp_path) == ["x.npz"]
 
 
@@ -261,7 +256,7 @@ def test_names_of_entries_are_no_paths(tmp_path):
     (tmp_path / "in").mkdir()
     names = ["../out.npy", "/tmp/out.npy", "..\\out.npy", "in/../../out.npy", "header.npy", "X.npy", "y.npy"]
     path = archive(tmp_path / "in" / "x.npz", [(name, GOOD) for name in names])
-    open_table(path), reading.load(path)
+    open_table(path)
     one_line(lambda: jaxkern.io.load(path), ValueError)
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["in", "x.npz"]
 
@@ -333,15 +328,14 @@ def test_what_could_not_be_read_again_is_not_saved(tmp_path, monkeypatch):
 
 
 def test_rows_have_an_end_and_text_is_not_shown_as_it_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "_LONGEST_LINE", 1000)
+    monkeypatch.setattr(_files, "_BLOCK", 1000)
     path = tmp_path / "x.csv"
-    for content in ("a,b\n1,2\n" + ',"\n"' * 400, "1,2\n" + "3," * 2000, f"1,2\n3,{EVIL[:5]}x\n4,5\n"):
+    for content in ("a,b\n1,2\n" + ',"\n"' * 2000, "1,2\n" + "3," * 2000, f"1,2\n3,{EVIL[:5]}x\n4,5\n"):
         write(path, content)
-        words = "x.csv" if "\x1b" in content else "is longer than 1,000 characters"
-        for read in (reading.load, open_table):
-            one_line(lambda read=read: read(path), reading.DataError, words)
-    write(path, "\n" * 3000 + "1,2\n" * 1000 + "2,1\n")  # many lines are no long row
-    assert reading.load(path).shape == (1001, 2)
+        words = "x.csv" if "\x1b" in content else "is longer than 1,000 bytes"
+        one_line(lambda: open_table(path), reading.DataError, words)
+    write(path, "1,2\n" * 1000 + "2,1\n")  # many lines are no long row
+    assert open_table(path).rows == 1001
 
 
 def test_a_million_columns_are_counted_before_they_have_names(tmp_path, monkeypatch):
@@ -352,7 +346,7 @@ def test_a_million_columns_are_counted_before_they_have_names(tmp_path, monkeypa
 
 def test_a_mark_of_byte_order_is_no_name(tmp_path):
     path = write(tmp_path / "x.csv", "a,b\n1,2\n3,4\n".encode("utf-8-sig"))
-    assert open_table(path).names == ("a", "b") and reading.load(path).shape == (2, 2)
+    assert open_table(path).names == ("a", "b")
 
 
 @pytest.mark.parametrize("name", ["=1+1", "@SUM(A1)", '=HYPERLINK("javascript:alert(1)")', "$x$", "../../etc", EVIL])
@@ -577,7 +571,7 @@ import jax
 import jaxkern.io
 import pyarrow.parquet
 from pathlib import Path
-from proofs_check.engine import checkpoint, reading
+from proofs_check.engine import checkpoint
 from proofs_check.report import certificate_document, document
 from proofs_check.certify import open_table
 
@@ -588,7 +582,7 @@ def status(name):
 jax.numpy.zeros(3).block_until_ready()  # starts what JAX needs
 limit = status("VmSize") + 400 * 2**20
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-readers = {"load": reading.load, "table": open_table, "map": jaxkern.io.load, "report": document.read,
+readers = {"table": open_table, "map": jaxkern.io.load, "report": document.read,
            "labels": lambda path: open_table(path, labels="t"), "certificate": certificate_document.read,
            "manifest": lambda path: checkpoint.read_manifest(Path(path).parent)}
 for line in sys.stdin:
@@ -609,17 +603,14 @@ def bombs(folder):
     packed = zipfile.ZIP_DEFLATED
     path = folder / "header.npz"  # a header that NumPy would read before it looks at its length
     archive(path, [("X.npy", npy(b"", version=2)[:8] + (2**27).to_bytes(4, "little") + b" " * 2**27)], packed)
-    yield ("load", "table"), path, "declares a header of 134,217,728 bytes"
-    path = folder / "bytes.npz"  # eight times as long as numbers
-    np.savez_compressed(path, X=np.zeros((2**22, 12), np.uint8))
-    yield ("load",), path, "declares 402,653,184 bytes of numbers in a file of"
+    yield ("table",), path, "declares a header of 134,217,728 bytes"
     path = folder / "shape.npz"
     archive(path, [("X.npy", declared((2**26, 8), content=bytes(2**16)))], packed)
-    yield ("load", "table"), path, "is cut off; it declares 4,294,967,296 bytes"
+    yield ("table",), path, "is cut off; it declares 4,294,967,296 bytes of numbers and holds 65,536"
     path = folder / "block.npz"  # bzip2 unpacks a megabyte and more for every byte; the directory says that it is short
     archive(path, [("X.npy", GOOD + bytes(2**27))], zipfile.ZIP_BZIP2)
     patched(path, 24, len(GOOD).to_bytes(4, "little"))
-    yield ("load", "table"), path, "compressed as NumPy does not"
+    yield ("table",), path, "compressed as NumPy does not"
     path = folder / "map"
     archive(path, [("header.npy", jaxkern_header({"numpy": "0"})), ("0.npy", bytes(2**27))], packed)
     yield ("map",), path, "does not compress"
@@ -627,11 +618,6 @@ def bombs(folder):
     tree = {"list": [{"jax": "0"}] * 2000}
     archive(path, [("header.npy", jaxkern_header(tree)), ("0.npy", declared((2**16,), "'<f4'", bytes(2**18)))])
     yield ("map",), path, "is damaged"
-    path = folder / "holes.npy"
-    with path.open("wb") as file:
-        file.write(declared((2**38, 1)))
-        file.truncate(file.tell() + 2**41)
-    yield ("load",), path, "does not fit into memory"
     for kind in ("report", "certificate", "manifest"):
         (folder / kind).mkdir()
         path = folder / kind / f"{kind}.json"
@@ -643,12 +629,12 @@ def bombs(folder):
     import pyarrow.parquet as parquet
 
     text = arrow.DictionaryArray.from_arrays(arrow.array(np.zeros(3000, np.int32)), arrow.array(["x" * MEGABYTE]))
-    parquet.write_table(arrow.table({"t": text, "c": np.arange(3000.0)}), path, compression="zstd")
+    parquet.write_table(arrow.table({"t": text, "c": np.arange(3000.0) ** 2}), path, compression="zstd")
     yield ("table", "labels"), path, "Table"
     path = folder / "long.csv"
     with path.open("wb") as file:
         file.truncate(2**40)
-    yield ("load", "table"), path, "is longer than 16,777,216 characters"
+    yield ("table",), path, "holds a NUL character"
 
 
 @LINUX
@@ -711,8 +697,14 @@ UNSEEN = "[\u202a-\u202e\u2066-\u2069\x00-\x08\x0b-\x1f\x7f-\x9f]"
 TAGS_THAT_RUN = set(re.findall(r"\w+", "script img iframe object embed form input link base foreignobject audio"))
 
 
+TEMPLATE = resources.files("proofs_check.report").joinpath("templates/report.html").read_text("utf-8")
+SEARCH = re.findall(r"<script>.*?</script>\n|<input [^>]*>", TEMPLATE, re.DOTALL)
+
+
 def assert_harmless(text, tags=None):
-    """Assert that a page has nothing that runs or loads, and no tag or attribute beside those given."""
+    """Assert that a page has nothing that runs or loads but its search, and no tag or attribute beside those given."""
+    for own in SEARCH:
+        text = text.replace(own, "", 1)
     page = Page(text)
     found = {(name, key) for name, attributes in page.tags for key in (None, *attributes)}
     assert not {name for name, _ in found} & TAGS_THAT_RUN
@@ -805,13 +797,13 @@ def test_the_report_of_a_run_is_text_whatever_it_is_called(written):
     assert any("<img src=x onerror=alert(1)>" in part for part in kinds["fence"])  # the file, in the command
     assert len(kinds["table_open"]) == 2 and len(kinds["heading_open"]) == 3  # the title, one paper, and the controls
     found = document.read(written / "report.json")
-    keep = ("status", "form", "margin", "slack", "detectable", "rule", "stopped", "profile", "dtype")
+    keep = ("status", "outcome", "form", "margin", "slack", "detectable", "rule", "stopped", "profile", "dtype")
     for payload in PAYLOADS:
         evil = poisoned(found, payload, keep)
         assert document.find_fault(evil) == ""
         # A payload may change which formulas there are, or make one code.
         formulas = {(name, key) for name in mathml._ELEMENTS for key in (None, *mathml._ATTRIBUTES)}
-        assert_harmless(report_page.render(evil), tags | formulas | {("code", "class")})
+        assert_harmless(report_page.render(evil), tags | formulas | {("code", "class"), ("sub", None), ("sup", None)})
         assert_markdown_is_text(markdown.render(evil))
     deep = json.loads("[" * 480 + "]" * 480)  # about as many levels as are read
     found["claims"][0]["forms"][0]["evidence"][0]["facts"]["deep"] = deep
@@ -860,7 +852,7 @@ def test_what_is_shown_of_a_certificate_is_text_whatever_columns_are_called(cert
     found = certificate_document.read(folder / "certificate.json")
     found["classes"] = [{"first": "<b onclick=a()>", "second": "</td><script>", "exact": 1.0, "kept": 0.9}]
     _, tags = assert_harmless(certificate_page.render(found))
-    keep = ("goal", "dtype", "status", "basis", "scope")
+    keep = ("goal", "dtype", "status", "basis", "scope", "name")
     for payload in PAYLOADS:
         evil = poisoned(found, payload, keep)
         assert certificate_document.find_fault(evil) == ""

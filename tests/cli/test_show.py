@@ -1,12 +1,15 @@
 """`show`: from a statement to the lines of its check, its bound and its proof."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from proofs_check import register
 from proofs_check.cli import command, request, show
+from proofs_check.report.tex import plain
 from proofs_check.usage import UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,3 +63,38 @@ def test_places_that_are_none_are_refused(known):
         show.at_place(known, "kpotufe2020 Theorem 11")
     # A theorem of another paper, and one whose number goes on.
     assert {claim.id for claim in show.at_place(known, "Theorem 3.2")} == {"ghashami2016:thm3.2"}
+
+
+def test_what_is_mistyped_is_answered_by_what_was_meant(capsys):
+    meant = {
+        "show thm1": "kpotufe2020:thm1, amini2021:thm1", "show Thm1": "kpotufe2020:thm1, amini2021:thm1",
+        "show amini2020:thm1": "amini2021:thm1, kpotufe2020:thm1", "--claim kpotufe2020:thm11": "kpotufe2020:thm1",
+        "list --paper kpotufe": "kpotufe2020", "show kpotufe2020 Theoem 2": "kpotufe2020 Theorem 2",
+        "run --profile quik": "quick", "run --profil quick": "--profile", "shwo": "show",
+    }  # fmt: skip
+    for words, first in meant.items():
+        assert command.main(words.split()) == 2
+        assert f"did you mean {first}" in capsys.readouterr().err
+
+
+def test_listing_and_mistyping_do_not_load_jax():
+    code = "import sys; from proofs_check.cli.command import main; main(sys.argv[1:]); print('jax' in sys.modules)"
+    for words in (["list"], ["show", "thm99"]):
+        command = [sys.executable, "-c", code, *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+        assert done.stdout.splitlines()[-1] == "False"
+
+
+def test_formulas_are_lines_of_unicode_in_a_terminal(known):
+    pytest.importorskip("latex2mathml")
+    cases = {
+        r"\|S^*VV^{\top}S-\Sigma^3\|\le\tfrac{3C}{n}\sqrt{s_3}": "‖S*VVᵀS−Σ³‖ ≤ (3C/n)√s₃",
+        r"1-2e^{-\tau},\ d\ge4s_3\vee\tau": "1−2e^{−τ}, d ≥ 4s₃∨τ",
+        r"\frac{a+b}{2cd}\ln\tfrac1\delta": "((a+b)/(2cd))ln(1/δ)",
+        r"\max_{x,y\in X}\bigl|D_{\hat K}\bigr|\text{ w.p. }\binom n2": "max_{x,y∈X} |D_{K̂}| w.p. (n over 2)",
+        r"\sum_{i=1}^n\mathbb E\operatorname{tr}A_i": "∑ᵢ₌₁ⁿ𝔼 tr Aᵢ",
+        r"\foo x": r"\foo x", r"\sqrt[3]x": r"\sqrt[3]x", "a & b": "a & b",
+    }  # fmt: skip
+    assert {tex: plain(tex) for tex in cases} == cases
+    formulas = [form.tex for claim in known for form in (claim, *claim.forms.values())]
+    assert not [line for line in map(plain, formulas) if re.search(r"\\|\$|\(\)", line)]

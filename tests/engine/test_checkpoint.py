@@ -221,7 +221,6 @@ def change_line(number):
         (lambda content: content[: len(content) // 2], 0),
         (lambda content: content[:-1], 0),
         (change_line(2), 1),
-        (lambda content: content + checkpoint._line(["label", 0, "|O", [1], "AAAAAAAAAAA="]), 1),
         (lambda content: content[:2000] + bytes(1000) + content[3000:], 1),
     ],
 )
@@ -346,8 +345,6 @@ def test_two_runs_into_one_folder_are_refused(interrupted, capsys):
     assert main(["resume", "o"]) == 2
     one_line(capsys, "another run is writing into o")
     holder.close()
-    with pytest.raises(checkpoint.CheckpointError, match="already belongs to a run"):
-        checkpoint.create(interrupted, {})
     assert contents(interrupted)["manifest.json"] == before["manifest.json"]
 
 

@@ -31,7 +31,7 @@ from proofs_check.engine import draws, limits, programs, stopping
 from proofs_check.engine import judge as judging
 from proofs_check.engine.draws import FULL, QUICK, Profile, derive_key, sample
 from proofs_check.engine.result import rejected
-from proofs_check.engine.run import run
+from proofs_check.engine.run import parts_of, run
 from proofs_check.engine.samples import Samples, evaluate
 
 TINY = Profile("quick", max_trials=100, max_draws=300, max_control=100, lenient=True)
@@ -213,7 +213,9 @@ def test_progress_reaches_the_total_once_for_shared_samples():
     seen = []
     run([CLAIM], profile=TINY, seed=0, progress=lambda done, total: seen.append((done, total)))
     done, total = zip(*seen, strict=True)
-    assert total[0] == 200 and done[-1] == total[-1] == 256 and list(done) == sorted(done)  # blocks are not cut
+    parts = 500 * len(parts_of(CLAIM))
+    assert total[0] == 200 + parts and done[-1] == total[-1] == 256 + parts  # blocks are not cut
+    assert list(done) == sorted(done)
 
 
 def expecting(expect, **changes):

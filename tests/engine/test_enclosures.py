@@ -65,6 +65,70 @@ def test_spectra_hold_what_mpmath_says():
         enclosures.eigenvalues(A[:4])
 
 
+@mpmath.workdps(80)
+@pytest.mark.parametrize("smallest", [-8, -40])
+def test_later_precisions_know_small_eigenvalues_to_many_digits(smallest):
+    Q = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))[0]
+    A = Q * np.logspace(0, smallest, 5) @ Q.T + np.diag([0, 0, 0, 0, 1.0])
+    A = (A + A.T) / 2
+    with enclosures.precision(512):
+        found = enclosures.eigenvalues(A)
+        exact = sorted(mpmath.eigsy(mpmath.matrix(A.tolist()), eigvals_only=True))
+        assert all(holds(x, y) for x, y in zip(found, exact, strict=True))
+        assert enclosures.eigenvalues(np.eye(3))[0] == 1 and enclosures.eigenvalues(np.ones((3, 3)))[0].contains(0)
+
+
+SHARED = {
+    "abs": 1, "cos": 1, "cosh": 1, "cumsum": 1, "exp": 1, "expm1": 1, "log": 1, "log1p": 1, "mean": 1, "negative": 1,
+    "prod": 1, "reciprocal": 1, "sin": 1, "sinh": 1, "sqrt": 1, "square": 1, "sum": 1, "tan": 1, "tanh": 1, "trace": 1,
+    "max": 1, "min": 1, "linalg.eigvalsh": 0, "linalg.svdvals": 1, "linalg.norm": 1, "linalg.det": 1, "linalg.inv": 1,
+    "add": 2, "divide": 2, "dot": 2, "inner": 2, "kron": 2, "matmul": 2, "multiply": 2, "outer": 2, "power": 2,
+    "subtract": 2, "tensordot": 2, "maximum": 2, "minimum": 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_the_namespace_of_balls_encloses_what_numpy_computes(name):
+    def function(namespace):
+        for part in name.split("."):
+            namespace = getattr(namespace, part)
+        return namespace
+
+    A, B = np.random.default_rng(0).uniform(0.5, 2, (2, 3, 3))
+    given = [A @ A.T] if SHARED[name] == 0 else [A, B][: SHARED[name]]
+    with np.errstate(all="raise"):
+        expected = np.asarray(function(np)(*given))
+    found = np.asarray(function(enclosures.xp)(*map(balls, given)), dtype=object)
+    assert found.shape == expected.shape
+    for x, y in zip(found.ravel(), expected.ravel(), strict=True):
+        assert abs(float(x) - y) <= 1e-13 * max(1, abs(y)) and float(ball(x).rad()) < 1e-12
+
+
+def test_the_namespace_of_balls_rounds_nothing_and_has_nothing_that_needs_a_comparison():
+    xp = enclosures.xp
+    assert set(SHARED) == {*xp._COMPUTING, "max", "min", "maximum", "minimum", *(n for n in SHARED if "." in n)}
+    with enclosures.precision(128):
+        assert abs(xp.sqrt(2) ** 2 - 2) < 1e-30 and abs(xp.sin(xp.pi)) < 1e-30 and abs(xp.exp(1.0).log() - 1) < 1e-30
+    A = balls(np.arange(6.0).reshape(2, 3))
+    assert np.array_equal(xp.einsum("ij,kj->ik", A, A), A @ A.T) and xp.linalg.norm(A, 2) < xp.linalg.norm(A, "fro")
+    assert all(hasattr(xp, name) for name in xp._SHAPING)
+    for name in ("sort", "argmax", "where", "linspace"):
+        with pytest.raises(AttributeError, match=f"balls have no '{name}'; there are"):
+            getattr(xp, name)
+    with pytest.raises(ValueError, match="norms of balls"):
+        xp.linalg.norm(A, 1)
+
+
+def test_both_sides_over_the_larger_one_have_all_digits():
+    def sides():  # 1e-200 and -2e-200, as a difference
+        return (1 + ball("1e-200")) - 1, -2 * ball("1e-200")
+
+    assert enclosures.relative(sides) == (0.5, -1.0)
+    assert enclosures.relative(lambda: (0, 0)) == (0, 0)
+    with pytest.raises(ArithmeticError, match="cannot be enclosed"):
+        enclosures.relative(lambda: (ball(1) / 0, 1))
+
+
 def test_two_sides_are_decided_only_where_they_are_apart():
     third = Fraction(1, 3)
     assert at_most(lambda: (third, ball(third) + ball("1e-300"))).holds  # at the third precision

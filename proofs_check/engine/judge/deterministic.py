@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from proofs_check.claim import Evidence, Setting, Verdict
-from proofs_check.engine.judge.evidence import ROUNDING, Case, at_least, checked, count_not_finite, ratio_of_logs
+from proofs_check.engine.judge.evidence import ROUNDING, Case, at_least, checked, count_not_finite, power, ratio_of_logs
 
 
 def two_sides(pairs: Sequence[tuple[float, Any]], setting: Setting) -> np.ndarray:
@@ -51,7 +51,7 @@ def exact(case: Case) -> Verdict:
     for setting, sample in case.pairs():
         found, claimed = (float(v) for v in sample)
         if found != claimed and not found <= claimed + ROUNDING * case.eps * max(1.0, abs(claimed)):
-            wrong.append(f"{setting.name}: log probability {found:.6g}, claimed at most {claimed:.6g}")
+            wrong.append(f"the probability is {power(found)} at {setting.name}, claimed is at most {power(claimed)}")
         facts = {
             "log_probability": found,
             "log_claimed": claimed,

@@ -124,6 +124,14 @@ def ratio_of_logs(claimed: float, found: float) -> float:
     return math.exp(min(claimed - found, 700.0)) if found > -math.inf else math.nan
 
 
+def power(log_of: float) -> str:
+    """Return a probability that may be too small to be written out, from its logarithm: as a power of ten."""
+    if -9 < log_of < 9 or log_of == -math.inf:
+        return f"{math.exp(log_of):.4g}"
+    exponent = log_of / math.log(10)
+    return f"10^{exponent:.4g}" if abs(exponent) < 1e4 else f"10^{exponent:.0f}"
+
+
 def log(value: float) -> float:
     """Return the logarithm, minus infinity of zero."""
     return math.log(value) if value > 0 else -math.inf

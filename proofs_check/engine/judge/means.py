@@ -6,39 +6,62 @@ import numpy as np
 
 from proofs_check.claim import Evidence, Setting, Verdict
 from proofs_check.engine import betting
-from proofs_check.engine.judge.evidence import ROUNDING, Case, at_least, count_not_finite, log, mean_of, nan_to_inf
+from proofs_check.engine.judge.evidence import (
+    ROUNDING,
+    Case,
+    at_least,
+    constant,
+    count_not_finite,
+    log,
+    mean_of,
+    nan_to_inf,
+    ratio,
+)
 
 
-def _limits(case: Case, setting: Setting, sample: np.ndarray, level: float, rounding: float) -> tuple[float, float]:
+def _limits(
+    case: Case, setting: Setting, sample: np.ndarray, level: float, rounding: float, target: float = 1.0
+) -> tuple[float, float]:
     """Return (lower, upper) limits of a mean, each at half of the level, NaN where a statistic is not finite."""
     if count_not_finite(sample):
         return math.nan, math.nan
     between, moment = case.statement.limits, case.statement.moment
     limits, variance = between and between(setting), moment and moment(setting)
-    return betting.mean_limits(sample, level / 2, limits, variance, rounding)
+    # Without an upper end of the range, bets are sized for means somewhat above what is claimed.
+    unit = 2 * (target - limits[0]) if limits and target > limits[0] else 1.0
+    return betting.mean_limits(sample, level / 2, limits, variance, rounding, unit)
 
 
 def expectation(case: Case) -> Verdict:
-    """Return the verdict on a mean that is claimed to be a number."""
+    """Return the verdict on a mean that is claimed to be a number, or at most that."""
+    at_most = case.statement.at_most
     evidence: list[Evidence] = []
     for setting, raw in case.pairs():
         sample = at_least(setting, raw, 2)
         target, scale = float(case.statement.target(setting)), abs(float(case.statement.scale(setting)))
         mean, error = mean_of(sample)
         rounding = ROUNDING * case.eps * max(abs(target), scale)
-        lower, upper = _limits(case, setting, sample, case.level, rounding)
+        lower, upper = _limits(case, setting, sample, case.level, rounding, target)
         half = max(mean - lower, upper - mean)
         gap = abs(mean - target)
         allowed = case.statement.precision * scale
         facts = {"mean": mean, "standard_error": error, "target": target, "allowed": allowed}
         facts |= {"gap": gap, "half_width": half, "not_finite": count_not_finite(sample)}
-        facts |= {"excludes_target": not gap <= half + rounding, "inside": gap + half <= allowed}
+        if at_most:
+            facts |= {"lower": lower, "upper": upper, "slack": math.nan if constant(sample) else ratio(target, mean)}
+            gap = mean - target
+            facts |= {"gap": gap, "excludes_target": not lower <= target + rounding, "inside": upper <= target}
+        else:
+            facts |= {"excludes_target": not gap <= half + rounding, "inside": gap + half <= allowed}
         evidence.append(Evidence(setting.name, sample.size, facts))
     wrong = [e for e in evidence if e.facts["excludes_target"]]
     inside = all(e.facts["inside"] for e in evidence)
     worst = max(wrong or evidence, key=lambda e: nan_to_inf(e.facts["gap"] / max(e.facts["half_width"], 1e-300)))
     f = worst.facts
     because = f"the mean is {f['mean']:.6g} +- {f['half_width']:.2g} at {worst.setting}, claimed {f['target']:.6g}"
+    if at_most:
+        because = f"the mean lies between {f['lower']:.6g} and {f['upper']:.6g} at {worst.setting}, claimed is at most "
+        because += f"{f['target']:.6g}"
     if not (case.statement.limits or case.statement.moment):
         because += " (no range or variance is proved, so draws decide nothing)"
     status = "refuted" if wrong else "certified" if inside else "consistent"

@@ -6,7 +6,7 @@ import numpy as np
 
 from proofs_check.claim import Evidence, Verdict
 from proofs_check.engine import betting
-from proofs_check.engine.judge.evidence import ROUNDING, Case, at_least, count_not_finite, log, ratio_of_logs
+from proofs_check.engine.judge.evidence import ROUNDING, Case, at_least, count_not_finite, log, power, ratio_of_logs
 
 
 def rare(case: Case) -> Verdict:
@@ -35,8 +35,8 @@ def rare(case: Case) -> Verdict:
     worst = max(wrong or evidence, key=lambda e: e.facts["log_upper_limit"] - e.facts["log_claimed"])
     f = worst.facts
     because = (
-        f"the log of the probability lies in [{f['log_lower_limit']:.4g}, {f['log_upper_limit']:.4g}] at "
-        f"{worst.setting}, claimed is at most {f['log_claimed']:.4g}"
+        f"the probability is from {power(f['log_lower_limit'])} to {power(f['log_upper_limit'])} at {worst.setting}, "
+        f"claimed is at most {power(f['log_claimed'])}"
     )
     if wrong:
         status = "refuted"

@@ -129,3 +129,23 @@ def tail(case: Case) -> Verdict:
     )
     extra = {"certifiable": f["certifiable"], "detectable": f["detectable"], "worst_setting": worst.setting}
     return case.verdict("consistent", because, evidence, settings_open=len(open_), settings_vacuous=empty, **extra)
+
+
+def slack_limits(sample: ArrayLike, value: float, delta: float, level: float) -> tuple[float, float]:
+    """Return (lower, upper) limits of a bound over the (1 - delta)-quantile q of what it bounds, after any number of
+    trials, each at this level.
+
+    At all times at once the count above q is small enough for the rate delta, and that from q on large enough, so q
+    lies between two order statistics. For delta = 0 the largest value seen is all that is known of q.
+    """
+    ordered = np.sort(np.nan_to_num(np.asarray(sample, np.float64), nan=math.inf))[::-1]
+    if delta == 0:
+        low, high = ordered[0], math.inf
+    else:
+        above = int(
+            sequential.smallest_refuted(ordered.size, delta, level)
+        )  # so many counts, from 0 on, are not too large
+        below = int(sequential.largest_certified(ordered.size, delta, level)) + 1  # and so many too small
+        low = ordered[above - 1] if above <= ordered.size else -math.inf
+        high = ordered[below - 1] if below else math.inf
+    return (value / high if high > 0 else math.nan), (value / low if low > 0 else math.inf)

@@ -90,13 +90,16 @@ def _replicate(key: Any, *, dim: int, radial: bool, sizes: Sizes, dtype: Any) ->
     data = problems.nested_spheres(
         key_data, num_points=sizes.points, dim=dim, radii=RADII, noise=NOISE, radial=radial, dtype=dtype
     )
-    kernels = [*(Gaussian((alpha * (1 + NOISE**2)) ** 0.5) for alpha in (1, 2)), Distance()]
-    labels = [
-        spectral_from_gram(key, gram(kernel, data.points), len(RADII), num_restarts=sizes.restarts).labels
-        for key, kernel in zip(keys, kernels, strict=False)
-    ]
+    labels = algorithm_1(keys[:-1], data.points, noise=NOISE, clusters=len(RADII), restarts=sizes.restarts)
     plain = kmeans(keys[-1], data.points, len(RADII), num_restarts=sizes.restarts, num_candidates=1)
     return [normalized_mutual_info(data.labels, clustering) for clustering in (*labels, plain.labels)]
+
+
+def algorithm_1(keys: Sequence[Any], points: Any, *, noise: float, clusters: int, restarts: int) -> list[Any]:
+    """Return the labels by every kernel, of noise of this size."""
+    kernels = [*(Gaussian((alpha * (1 + noise**2)) ** 0.5) for alpha in (1, 2)), Distance()]
+    pairs = zip(keys, kernels, strict=True)
+    return [spectral_from_gram(k, gram(kernel, points), clusters, num_restarts=restarts).labels for k, kernel in pairs]
 
 
 def plot(pyplot: Any, scores: Scores) -> Any:

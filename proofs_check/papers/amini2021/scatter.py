@@ -31,20 +31,17 @@ import numpy as np
 from scipy import stats
 
 from jaxkern import problems
-from jaxkern.clustering import spectral_from_gram
-from jaxkern.gram import gram
-from jaxkern.kernels import Distance, Gaussian
 from jaxkern.metrics import misclassification_rate
 from proofs_check.papers import figures
+from proofs_check.papers.amini2021 import figure3
+from proofs_check.papers.amini2021.figure3 import MODELS, NOISE, POINTS, RADII, REPLICATES, RESTARTS, algorithm_1
 from proofs_check.usage import UsageError
 
 CIRCLES, LEVELS = (1.0, 3.0), (0.0, 0.3, 0.7, 1.5)
-RADII, NOISE, DIMS = (1.0, 5.0, 10.0), 1.5, (2, 10, 100, 1000)
-MODELS = ("isotropic", "radial")
-METHODS = ("Gaussian, alpha = 1", "Gaussian, alpha = 2", "pairwise distance")
+DIMS = (2, 10, 100, 1000)
+METHODS = figure3.METHODS[:3]
 COLUMNS = ("isotropic, two", "radial, two", "isotropic, all", "radial, all", "difference")
 SHOWN = 150
-POINTS, REPLICATES, RESTARTS = 500, 12, 20
 BINS, NODES = 4000, 200
 
 OfNoise = Mapping[float, Mapping[str, Any]]
@@ -138,11 +135,7 @@ def _clustered(key: Any, level: float, *, points: int, restarts: int, dtype: Any
     """Return the misclassification rate of Algorithm 1 with every kernel, for one data set."""
     key_data, *keys = jax.random.split(key, 1 + len(METHODS))
     data = problems.circles(key_data, num_points=points, radii=CIRCLES, noise=level, dtype=dtype)
-    kernels = [*(Gaussian((alpha * (1 + level**2)) ** 0.5) for alpha in (1, 2)), Distance()]
-    labels = [
-        spectral_from_gram(k, gram(kernel, data.points), len(CIRCLES), num_restarts=restarts).labels
-        for k, kernel in zip(keys, kernels, strict=True)
-    ]
+    labels = algorithm_1(keys, data.points, noise=level, clusters=len(CIRCLES), restarts=restarts)
     return [misclassification_rate(data.labels, clustering, num_labels=len(CIRCLES)) for clustering in labels]
 
 

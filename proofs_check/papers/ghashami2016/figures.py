@@ -40,7 +40,7 @@ from jaxkern.gram import gram
 from jaxkern.kernels import Gaussian, sampled_quantile_lengthscale
 from jaxkern.linalg import largest_modulus_eigenpairs, matmul
 from jaxkern.problems import random_noisy
-from proofs_check.engine.reading import load
+from proofs_check.engine.reading import read_npz, reading
 from proofs_check.papers import figures
 from proofs_check.usage import UsageError, check_file, number
 
@@ -100,7 +100,9 @@ def read(name: str, folder: Path, *, num_points: int, seed: int) -> tuple[np.nda
     if source.file is None:
         X = np.asarray(random_noisy(jax.random.key(seed), num_points=total, dim=source.dim, dtype="float32").points)
     else:
-        X = load(folder / source.file)
+        path = folder / source.file
+        with reading(path, {".npz": ".npz (with X)"}), path.open("rb") as file:
+            X = read_npz(path, file, "X")
         X = X[np.random.default_rng(seed).permutation(len(X))[:total]].astype(np.float64)
     if source.scaled:
         deviation = X.std(0)

@@ -15,7 +15,8 @@ from jaxkern.linalg import eigvalsh, matmul
 from proofs_check.claim import Exact, Form, Setting
 from proofs_check.engine import enclosures, tilting
 from proofs_check.engine.adversary import Target
-from proofs_check.papers.adversaries import FOUND, gaussian, simplex, squared_distances
+from proofs_check.engine.sets import nearest_shares
+from proofs_check.papers.adversaries import FOUND, gaussian, squared_distances
 
 Params = Mapping[str, jax.Array]
 Found = Mapping[str, np.ndarray]
@@ -67,7 +68,7 @@ def _project(params: Params, *, form: str) -> Params:
     low, high = (math.log(tau) for tau in TAUS[form])
     return {
         **params,
-        "weights": simplex(params["weights"]),
+        "weights": nearest_shares(params["weights"]),
         "log_lengthscale": jnp.clip(params["log_lengthscale"], -3, 3),
         "log_tau": jnp.clip(params["log_tau"], low, high),
     }

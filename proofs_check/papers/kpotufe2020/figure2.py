@@ -48,7 +48,6 @@ def figure2(
     *,
     repetitions: int = REPETITIONS,
     seed: int = 0,
-    width: Any = None,
     progress: figures.Say | None = None,
 ) -> dict[tuple[int, int], dict[str, np.ndarray]]:
     """Return the Rand indices, {(n, d): {method: (repetitions,) array}}.
@@ -57,12 +56,11 @@ def figure2(
     labels : (N,) true classes, integers.
     sizes : pairs of a number of landmarks n and a number of features d, 1 <= d <= n <= N.
     repetitions : at least 1. Repetition i depends on the seed and i alone.
-    width : sigma, by default the 25th percentile of all distances.
     progress : called with a line of text after every pair, if given.
 
     Raises ValueError where an argument does not fit the data.
     """
-    points, truth, k, kernel = clusters(X, labels, width)
+    points, truth, k, kernel = clusters(X, labels)
     for n, d in sizes:
         checks.count("num_features", d, maximum=checks.count("num_landmarks", n, maximum=len(points)), limit="n")
     numbers = jnp.arange(checks.count("repetitions", repetitions), dtype=jnp.uint32)

@@ -13,7 +13,7 @@ from jaxkern import checks, features, landmarks
 from jaxkern.kernels import Gaussian, quantile_lengthscale
 from jaxkern.kmeans import kmeans
 from jaxkern.metrics import rand_index
-from proofs_check.engine.reading import DataError, load, npz_names, read_npz, reading
+from proofs_check.engine.reading import DataError, check_matrix, read_npz, reading
 
 METHODS = ("k-means", "K-k-means", "KPCA", "K-JL")
 FILES = {"avila": "avila.npz", "iot": "nbaiot.npz", "banknote": "banknote.npz"}
@@ -28,14 +28,14 @@ def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
     Raises `proofs_check.engine.reading.DataError`, whose message is one line.
     """
-    X = load(path)
     with reading(path, {".npz": ".npz (with X and y)"}), path.open("rb") as file:
-        if "y" not in npz_names(path, file):
-            raise DataError(f"{path}: holds no labels named y; save with np.savez(file, X=..., y=...)")
-        y = read_npz(path, file, "y")
+        X, y = (read_npz(path, file, name) for name in "Xy")
+        check_matrix(str(path), X.dtype, X.shape)
+    if not np.isfinite(X).all():
+        raise DataError(f"{path}: X holds entries that are NaN or infinite")
     if y.shape != X.shape[:1] or y.dtype.kind not in "iu":
         raise DataError(f"{path}: y must be {len(X)} integers, one label for each row of X, got {y.dtype} {y.shape}")
-    return X, y
+    return X.astype(np.float64), y
 
 
 def iot_sample(X: Any, y: Any, *, per_device: int = IOT_PER_DEVICE) -> tuple[np.ndarray, np.ndarray]:

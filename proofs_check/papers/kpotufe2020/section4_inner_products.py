@@ -19,7 +19,7 @@ from proofs_check.engine import tilting
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.places import Scope, enough_d, small_n, theorem_n, times
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import Sides, claimed, lines, parametrized
+from proofs_check.papers.shared import Sides, claimed, lines, op_norm, parametrized
 
 C = sketching.KOLTCHINSKII_LOUNICI
 MOST_COORDINATES = 64
@@ -176,10 +176,6 @@ def _remark(scope: Scope) -> Check:
     )
 
 
-def _norm(A: np.ndarray) -> float:
-    return float(np.linalg.norm(A, 2))
-
-
 def _eq6(scope: Scope) -> Check:
     def sides(drop: float) -> Inequality:
         def check(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
@@ -215,13 +211,13 @@ def _compared(
 ) -> tuple[tuple[float, float], ...]:
     """Return left and right of the lines of (6) and of the displays after it, with `drop` before one of the terms."""
     third, cube, tau = np.linalg.matrix_power(sample, 3), sigma**3, 2.0
-    e, o, t = _norm(third - cube), _norm(third), float(np.trace(third))
-    D, H, h = _norm(sample - sigma), float(np.linalg.norm(sample - sigma)), float(np.linalg.norm(sigma))
+    e, o, t = op_norm(third - cube), op_norm(third), float(np.trace(third))
+    D, H, h = op_norm(sample - sigma), float(np.linalg.norm(sample - sigma)), float(np.linalg.norm(sigma))
     constant = 5.92
     given = constant * (math.sqrt(t * o / d) + o * math.sqrt(tau / d))
     split = constant * (math.sqrt(t * e / d) + math.sqrt(t / d) + math.sqrt(tau / d))
     return (
-        (_norm(sketch - cube), _norm(sketch - third) + e),
+        (op_norm(sketch - cube), op_norm(sketch - third) + e),
         (given + e, split + e * (1 + constant * math.sqrt(tau / d))),
         (e, D**3 + drop * 3 * D**2 + 3 * D),
         (D**3 + 3 * D**2 + 3 * D, H**3 + 3 * H**2 + 3 * H),

@@ -1,0 +1,123 @@
+"""What a map is compared with: the exact kernel, the columns as they are, and both of them on rows held out."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from jaxkern.gram import gram
+from proofs_check.certify import _work
+from proofs_check.certify._entries import Entry
+from proofs_check.certify._errors import finite
+from proofs_check.certify._maps import families
+from proofs_check.certify._request import Request
+from proofs_check.certify._table import rows_for
+from proofs_check.certify._trials import Trials
+
+MOST_ROWS = 2_000
+"""Rows that are split, at most: the exact kernel takes their cube."""
+TRAINED = 0.75
+PENALTIES = 10.0 ** np.arange(1, -9, -1)
+"""Penalties that are tried, over the mean of the diagonal of the Gram matrix times its rows."""
+MEASURED_ROWS = 1_000
+
+
+def comparison(key: Any, trials: Trials, best: Entry | None, measure: bool) -> list[dict[str, Any]]:
+    """Return what the exact kernel and the columns as they are would do, as JSON; `measure` says whether there is time.
+
+    The columns have an error for the goals that are about partitions and classes, and not about values of the kernel.
+    """
+    rows, dim, error = trials.table.rows, trials.table.dim, None
+    if measure and trials.goal.name in ("clustering", "separation"):
+        key_rows, key_error = jax.random.split(key)
+        prepared = trials.all_rows() if trials.is_prepared else trials.sample(key_rows, min(rows, MEASURED_ROWS))
+        error = finite(trials.goal.error(key_error, jax.tree_util.Partial(_columns, trials.table), prepared))
+    exact = _work.exact_per_million(rows, dim)
+    words = f"The values of the kernel with all {rows:,} rows, which have no error"
+    if best is not None:
+        words += f", in {exact / _work.seconds_per_million(best.family, best.known_size, dim):.2g} times the time"
+    plain = ", for a linear method: the goal is not about them" if error is None else f" have an error of {error:.3g}"
+    told = [
+        ("exact kernel", rows, 0.0, exact, f"{words}."),
+        ("no kernel", dim, error, 0.0, f"The columns as they are{plain}."),
+    ]
+    names = "name", "num_features", "error", "seconds_per_million", "words"
+    return [dict(zip(names, one, strict=True)) for one in told]
+
+
+def held_out(key: Any, trials: Trials, best: Entry | None, request: Request) -> dict[str, Any]:
+    """Return how well one linear classifier does on rows that nothing was fitted on, as JSON; {} without classes.
+
+    Scaling, lengthscale unless it is given, landmarks and penalty come from the other rows alone. O(1,500^3).
+    """
+    table = trials.table
+    if table.labels is None:
+        return {}
+    key_rows, key_order, key_points, key_map = jax.random.split(key, 4)
+    rows = rows_for(key_rows, table.rows, min(table.rows, MOST_ROWS))
+    rows = rows[np.asarray(jax.random.permutation(key_order, len(rows)))]
+    count = int(TRAINED * len(rows))
+    classes, labels = np.unique(np.asarray(table.labels)[rows], return_inverse=True)
+    if len(classes) < 2 or count < 8:
+        return {}
+    raw = table.take(rows, "float64", raw=True)
+    deviation = raw[:count].std(axis=0)
+    scaled = (raw - raw[:count].mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+    points = scaled if table.standardized else raw
+    lengthscale = request.lengthscale or float(np.median(pdist(points[:count][:500])))
+    if not lengthscale > 0:
+        return {}
+    kernel = type(trials.kernel)(lengthscale)
+    with jax.enable_x64(True):
+        grams = {"no kernel": scaled @ scaled.T, "exact kernel": np.asarray(gram(kernel, points))}
+    if best is not None:
+        family = families(count, table.dim, request.eps)[best.family.name]
+        size = min(best.known_size, family.largest)
+        inputs = jnp.asarray(points, trials.dtype)
+        landmarks = inputs[rows_for(key_points, count, family.num_points(size))] if family.num_points(size) else None
+        phi = family.draw(key_map, kernel, landmarks, table.dim, trials.dtype, family.sizes(size))
+        Z = np.asarray(phi(inputs), np.float64)
+        grams["the recommended map"] = Z @ Z.T
+    chance = 1.96 * 0.5 / math.sqrt(len(rows) - count)
+    some = "" if len(rows) == table.rows else f" of {len(rows):,} sampled rows"
+    return {
+        "train": count,
+        "test": len(rows) - count,
+        "rows": [{"name": name, "accuracy": _accuracy(G, labels, count)} for name, G in grams.items()],
+        "words": f"The share of {len(rows) - count:,} held-out rows{some} whose class ridge regression tells. Scaling, "
+        f"lengthscale, landmarks and penalty are from the other {count:,} rows alone. It is one split: differences "
+        f"below {chance:.2g} may be chance, and no certificate is about them.",
+    }
+
+
+def _columns(table: Any, points: jax.Array) -> jax.Array:
+    return (points - table.mean) / table.scale if table.standardized else points
+
+
+def _accuracy(G: np.ndarray, labels: np.ndarray, train: int) -> float:
+    """Return the accuracy on the rows from `train` on, with the penalty that is best on the last quarter before.
+
+    Of several it is the one in the middle: the largest one would shrink, and hit the method with the fewest features.
+    """
+    fitted = int(TRAINED * train)
+    tried = _classified(G[:train, :train], labels, fitted, PENALTIES)
+    inner = np.array([np.mean(found == labels[fitted:train]) for found in tried])
+    best = np.flatnonzero(inner == inner.max())
+    (found,) = _classified(G, labels, train, PENALTIES[best[[len(best) // 2]]])
+    return float(np.mean(found == labels[train:]))
+
+
+def _classified(G: np.ndarray, labels: np.ndarray, train: int, penalties: np.ndarray) -> list[np.ndarray]:
+    """Return the classes of the rows from `train` on, by a regression on those before, for each penalty."""
+    targets = np.eye(labels.max() + 1)[labels[:train]]
+    mean, level = targets.mean(axis=0), np.trace(G[:train, :train]) / train
+    values, vectors = np.linalg.eigh(G[:train, :train] + level)  # a constant feature
+    turned = vectors.T @ (targets - mean)
+    across = (G[train:, :train] + level) @ vectors
+    return [
+        np.argmax(mean + across @ (turned / (np.maximum(values, 0) + penalty * level * train)[:, None]), axis=1)
+        for penalty in penalties
+    ]
