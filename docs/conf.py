@@ -1,5 +1,7 @@
 """Configuration of the documentation. Build with `python -m sphinx -W -b html docs docs/_build/html`."""
 
+import importlib
+import inspect
 import re
 import sys
 from pathlib import Path
@@ -13,7 +15,7 @@ copyright = author
 release = re.search(r'__version__ = "([^"]+)"', (ROOT / "jaxkern" / "__init__.py").read_text(encoding="utf-8"))[1]
 version = release
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build"]
 source_suffix = {".md": "markdown"}
 root_doc = "index"
@@ -26,6 +28,9 @@ myst_heading_anchors = 3
 html_theme = "furo"
 html_title = f"{project} {release}"
 html_copy_source = False
+html_math_renderer = "mathml"
+html_static_path = ["static"]
+html_css_files = ["narrow.css"]
 html_show_sphinx = False
 
 autodoc_default_options = {"members": True, "member-order": "bysource"}
@@ -36,6 +41,10 @@ napoleon_attr_annotations = False
 napoleon_use_ivar = True
 napoleon_use_rtype = False
 napoleon_google_docstring = False
+
+MODULES = """kernels gram measures problems rkhs landmarks features frequent_directions audit plan scale ragged io
+sklearn regression kmeans clustering learn metrics bounds bounds.sketching bounds.fourier bounds.streaming
+bounds.concentration linalg draws pytrees checks"""
 
 
 def _plain_text(app, what, name, obj, options, lines):
@@ -66,20 +75,66 @@ def _plain_text(app, what, name, obj, options, lines):
 
 
 def _skip(app, what, name, obj, skip, options):
-    """Leave out what makes a class a PyTree."""
+    """Leave out what makes a class a PyTree, and what scikit-learn gives every estimator with weights."""
     del app, what, obj, options
-    return True if name in ("tree_flatten_with_keys", "tree_unflatten") else skip
+    theirs = ("set_fit_request", "set_score_request", "set_partial_fit_request", "get_metadata_routing")
+    return True if name in ("tree_flatten_with_keys", "tree_unflatten", *theirs) else skip
 
 
-def _atlas(app):
-    """Write the pages of the atlas, from one stored run and from the register."""
+def _math(page, node):
+    """Write a formula as MathML; one that cannot be is a warning, and its source stands there."""
+    from docutils import nodes
+    from sphinx.util import logging
+
+    from proofs_check.report.formulas import formula
+
+    inline = isinstance(node, nodes.math)
+    found = formula(node.astext().strip(), inline=inline)
+    if "<code" in found:
+        logging.getLogger(__name__).warning("no MathML for %r", node.astext(), location=node)
+    page.body.append(str(found) if inline else f'<div class="math">{found}</div>\n')
+    raise nodes.SkipNode
+
+
+def api_pages():
+    """Return the pages of the public modules by their names: a line for each name, and what autodoc fills in."""
+    from proofs_check.report.markdown import table
+
+    pages = {}
+    for name in MODULES.split():
+        module = importlib.import_module(f"jaxkern.{name}")
+        values = {public: getattr(module, public) for public in module.__all__}
+        told = [(f"`{p}`", _first(v)) for p, v in values.items() if callable(v) or inspect.ismodule(v)]
+        more = "\n   :inherited-members:" if name in ("features", "problems") else ""
+        pages[f"{name}.md"] = (
+            f"# jaxkern.{name}\n\n{_first(module)}\n\n{table(('name', 'what it is or does'), told)}\n\n"
+            f"```{{eval-rst}}\n.. automodule:: jaxkern.{name}\n   :imported-members:{more}\n```\n"
+        )
+    return pages
+
+
+def _first(value):
+    from proofs_check.report.markdown import cell
+
+    pieces = re.split(r"(`[^`|]*`)", " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split()))
+    return "".join(piece if piece[:1] == "`" else cell(piece) for piece in pieces)
+
+
+def _pages(app):
+    """Write the pages of the API, and those of the atlas from one stored run and from the register."""
     from proofs_check.cli import atlas
+    from proofs_check.engine import files
 
-    atlas.build(Path(app.srcdir))
+    docs = Path(app.srcdir)
+    for name, text in api_pages().items():
+        if not files.holds(docs / "api" / name, text):  # or Sphinx would read it anew
+            files.write(docs / "api" / name, text)
+    atlas.build(docs)
 
 
 def setup(app):
-    """Make the generated pages, and escape before napoleon reads the docstrings."""
-    app.connect("builder-inited", _atlas)
+    """Make the generated pages, write formulas as MathML, and escape before napoleon reads the docstrings."""
+    app.add_html_math_renderer("mathml", inline_renderers=(_math, None), block_renderers=(_math, None))
+    app.connect("builder-inited", _pages)
     app.connect("autodoc-process-docstring", _plain_text, priority=100)
     app.connect("autodoc-skip-member", _skip)

@@ -33,6 +33,7 @@ from jaxkern import (
     measures,
     metrics,
     problems,
+    regression,
     rkhs,
     scale,
 )
@@ -45,6 +46,7 @@ TABLE = {}
 
 MODULES = (
     *("kernels", "gram", "measures", "problems", "rkhs", "landmarks", "features", "audit", "scale", "kmeans"),
+    "regression",
     *("clustering", "learn", "metrics", "frequent_directions", "io"),
     *(f"bounds.{topic}" for topic in ("sketching", "fourier", "streaming", "concentration")),
 )
@@ -60,6 +62,7 @@ LONG = {  # to compile; their own modules map them, too
     "kmeans.kmeans",
     "learn.fit_lengthscale",
     "problems.gaussian_mixture",
+    "regression.ridge_to",
 }
 
 
@@ -811,12 +814,25 @@ def _(c):
     return {"Z": (features.as_map(fourier_map(c))(c.X), (*c.plain.shape[:-1], 8))}
 
 
-@op("features.standardized", check_fourier, least=0, skips=("stacked",), overflows=True)
-def _(c):
+def standardized_map(c):
     mean, spread = jnp.mean(c.Y, axis=0), 1 + jnp.std(c.Y, axis=0)
     kernel = kernels.Gaussian(jnp.asarray(c.ratio, c.dtype))
     phi = features.paired_fourier(c.key, kernel, c.dim, num_frequencies=4, dtype=c.dtype)
-    phi = features.standardized(phi, mean, spread)
+    return features.standardized(phi, mean, spread)
+
+
+@op("features.standardized", check_fourier, least=0, skips=("stacked",), overflows=True)
+def _(c):
+    return {"Z": (standardized_map(c)(c.X), (*c.plain.shape[:-1], 8))}
+
+
+NUMBERS_OF_TABLES = ("float16", "int32", "whole numbers in a list", "uint8", "bool", "big-endian", "objects", "stacked")
+
+
+@op("features.TableMap", check_fourier, least=0, skips=NUMBERS_OF_TABLES, overflows=True)
+def _(c):
+    columns = tuple(map(str, range(c.dim)))
+    phi = features.TableMap(standardized_map(c), columns, (tuple(range(c.dim)),))
     return {"Z": (phi(c.X), (*c.plain.shape[:-1], 8))}
 
 
@@ -975,6 +991,71 @@ def _(c):
     return partition_values(c, found, (c.few, c.n)) | {"new": (found.predict(c.Y), (c.n + 1,))}
 
 
+def check_ridge(c, v):
+    for word in ("distance", "radius", "training", "bounds"):
+        yield from within(word, v[word], 0, np.inf)
+
+
+def ridge_values(c, found):
+    bounds = {
+        "distance": (found.distance_bound, ()),
+        "radius": (found.radius, ()),
+        "training": (found.training_bound, ()),
+    }
+    return {"values": (found(c.Y), (c.n + 1,)), "bounds": (found.bound_at(c.Y), (c.n + 1,)), **bounds}
+
+
+@op("regression.ridge", check_ridge, overflows=True, words=("y",))
+def _(c):
+    y = c.numbers(c.n)
+    few = min(c.n, 4)
+    found = regression.ridge(c.key, c.kernel, c.X, y, regularization=0.1, num_landmarks=few, weights=c.shares)
+    return ridge_values(c, found)
+
+
+@op("regression.ridge_to", check_ridge, overflows=True, words=("y",), gradient=False)
+def _(c):
+    y = c.numbers(c.n)
+    sizes = {"num_landmarks": min(c.n, 4), "max_products": 15}
+    found = regression.ridge_to(c.key, c.kernel, c.X, y, regularization=0.1, tolerance=0.1, **sizes)
+    return ridge_values(c, found)
+
+
+@op("regression.leave_one_out", overflows=True, words=("y",))
+def _(c):
+    path = c.share * jnp.array([1, 9], c.dtype)
+    found = regression.leave_one_out(c.kernel, c.X, c.numbers(c.n), regularization=path, weights=c.ones)
+    return {"residuals": (found, (2, c.n))}
+
+
+def check_head(c, v):
+    yield from within("residual", v["residual"], 0, np.inf)
+
+
+@op("regression.head", check_head, overflows=True, words=("y",))
+def _(c):
+    found = regression.head(fourier_map(c), c.X, c.numbers(c.n), regularization=0.1, weights=c.shares)
+    return {"values": (found(c.Y), (c.n + 1,))} | parts(found, residual=())
+
+
+@op("regression.certified_head", lambda c, v: within("bounds", v["bounds"], 0, np.inf), overflows=True, words=("y",))
+def _(c):
+    phi, few = fourier_map(c), min(c.n, 4)
+    own = regression.Head(phi, c.numbers(8), jnp.asarray(0.1, c.dtype), c.share, c.share)
+    found = regression.certified_head(c.key, own, c.kernel, c.X, c.numbers(c.n), num_landmarks=few)
+    values, bounds = found.with_bounds(c.Y)
+    own = {"values": (values, (c.n + 1,)), "bounds": (bounds, (c.n + 1,)), "training": (found.training_bound, ())}
+    return own | parts(found.dual, distance_bound=(), radius=())
+
+
+@op("regression.streaming_ridge", check_head, least=0, overflows=True)
+def _(c):
+    ridge = regression.streaming_ridge(fourier_map(c))
+    first = ridge.update(ridge.init(c.dtype), c.X, c.numbers(c.n), c.shares)
+    found = ridge.finalize(ridge.merge(first, first), regularization=0.1)
+    return {"values": (found(c.Y), (c.n + 1,))} | parts(found, residual=())
+
+
 @op("learn.alignment", lambda c, v: within("alignment", v["alignment"], -1, 1, 16 * c.n * c.eps))
 def _(c):
     return {"alignment": (learn.alignment(c.kernel, c.X, c.labels, num_labels=3), ())}
@@ -1117,12 +1198,31 @@ def estimator_entry(name, width, widest=10_000, **settings):
         return {"Z": (estimator.fit(c.X).transform(c.X), (c.n, width(c)))}
 
 
+def clusterer_entry(name):
+    @op(f"sklearn.{name}", converts=True, any_dtype=True, overflows=True, hides="labels are whole numbers")
+    def _(c):
+        estimator = getattr(estimators, name)(min(c.n, 2), n_init=1, random_state=c.seed)
+        return {"labels": (estimator.fit(c.X).labels_, (c.n,))}
+
+
+def ridge_entry(name, function):
+    @op(f"sklearn.{name}", lambda c, v: within("bounds", v["bounds"], 0, np.inf), converts=True, any_dtype=True,
+        overflows=True, least=2)  # fmt: skip
+    def _(c):
+        fitted = getattr(estimators, name)(n_landmarks=min(c.n, 5), random_state=c.seed).fit(c.X, np.arange(c.n) % 2)
+        return {"values": (getattr(fitted, function)(c.X), (c.n,)), "bounds": (fitted.bound(c.X), (c.n,))}
+
+
 for _name in ("PairedFourier", "OrthogonalFourier", "Fastfood"):
     estimator_entry(_name, lambda c: 8, 3 if _name == "OrthogonalFourier" else 10_000, n_frequencies=4)
 estimator_entry("ShiftedFourier", lambda c: 4, n_frequencies=4)
 estimator_entry("KernelJL", lambda c: 4, n_components=4, n_landmarks=5)
 estimator_entry("KernelPCA", lambda c: min(c.n, 2), n_landmarks=5)
 estimator_entry("Nystrom", lambda c: min(c.n, 5), n_landmarks=5)
+for _name in ("KernelKMeans", "KernelSpectral"):
+    clusterer_entry(_name)
+ridge_entry("KernelRidge", "predict")
+ridge_entry("KernelRidgeClassifier", "decision_function")
 estimator_entry("StreamingPCA", lambda c: 2, n_frequencies=4, sketch_size=3)
 
 

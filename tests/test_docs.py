@@ -3,6 +3,7 @@
 import importlib.util
 import pkgutil
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,10 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [page for page in PAGES if not {"_build", "atlas"} & set(page.parts)]
 
 
+FOLDERS = {}
+"""Where the blocks of a page run: what one has written the next may read."""
+
+
 def blocks():
     found_blocks = []
     for page in PAGES:
@@ -28,7 +33,8 @@ def blocks():
 
 
 @pytest.mark.parametrize(("page", "line", "code"), blocks())
-def test_code_blocks_run(page, line, code, few_patients):
+def test_code_blocks_run(page, line, code, few_patients, tmp_path, monkeypatch):
+    monkeypatch.chdir(FOLDERS.setdefault(page, tmp_path))
     # Blank lines in front make a traceback point at the line of the page.
     exec(compile("\n" * (line - 1) + code, str(page), "exec"), {"__name__": "example"})
 
@@ -61,11 +67,14 @@ def test_names_in_the_notation_table_exist():
     assert {name for name in names if name not in public | methods} <= {"kernel", "phi", "Sigma"}
 
 
-def test_the_page_of_the_api_has_every_public_module():
-    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+def test_the_api_has_a_page_for_every_public_module_as_building_the_documentation_makes_it():
+    index = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    pages = runpy.run_path(str(ROOT / "docs" / "conf.py"))["api_pages"]()
     found = {module.name for module in pkgutil.walk_packages(jaxkern.__path__, "jaxkern.") if "._" not in module.name}
-    assert len(found) > 15
-    assert {name for name in found if f".. automodule:: {name}\n" not in text} == set()
+    assert {f"jaxkern.{name.removesuffix('.md')}" for name in pages} == found and len(found) > 15
+    for name, text in pages.items():
+        assert f"](api/{name})" in index
+        assert (ROOT / "docs" / "api" / name).read_text(encoding="utf-8") == text, f"build the documentation: {name}"
 
 
 def test_citation_is_complete():
@@ -95,4 +104,10 @@ def test_documentation_builds_without_a_warning(tmp_path):
         [*command, str(ROOT / "docs"), str(tmp_path / "html")], capture_output=True, text=True, timeout=280, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "html" / "theory" / "kpotufe2020.html").exists()
+    shown = (tmp_path / "html" / "theory" / "kpotufe2020.html").read_text(encoding="utf-8")
+    assert shown.count("<math") > 300
+    outside = r"""<(?:script|link|img|iframe)\b[^>]*(?:src|href)=["']?(?:https?:)?//|(?:url\(|@import)\s*["']?https?:"""
+    for page in (path for path in tmp_path.rglob("html/**/*") if path.suffix in (".html", ".css")):
+        text = page.read_text(encoding="utf-8")
+        assert not re.search(outside, text), f"{page.name} asks for a network"
+        assert "\\" not in "".join(re.findall(r"<math.*?</math>", text, re.DOTALL)), page.name

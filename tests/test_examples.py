@@ -28,16 +28,6 @@ def check_figure(path):
     assert "<dc:date>" not in text
 
 
-def test_a_certificate_for_a_real_table(capsys, few_patients):
-    space = runpy.run_path(str(EXAMPLES / "certificate.py"))
-    shown = capsys.readouterr().out
-    assert (space["folder"] / "certificate.html").exists()
-    assert space["Z"].shape == (150, space["spectral"].num_features)
-    # Failing with probability 5 %, more than 16 of 100 draws would fail with probability 7e-6.
-    assert space["failures"] <= 16
-    assert "left out: {'diagnosis'" in shown and "fresh draws failed" in shown
-
-
 @pytest.mark.slow
 def test_pictures_of_the_concepts(run, tmp_path):
     run("draw_concepts.py")
@@ -83,6 +73,6 @@ def test_a_lengthscale_is_learned(run, tmp_path):
 
 def test_a_bound_of_ones_own(run, tmp_path, capsys):
     space = run("own_bound.py", "--draws", 1000)
-    assert space["results"][0].as_expected
-    assert "refuted" in capsys.readouterr().out
+    assert [verdict for _, verdict in sorted(space["results"].items())] == ["refuted", "certified"] * 2
+    assert "violation probability at least" in capsys.readouterr().out
     check_figure(tmp_path / "example_own_bound.svg")

@@ -80,7 +80,9 @@ def test_every_proof_is_in_the_documentation(made):
 
 def test_every_formula_becomes_mathml(made):
     for claim in made.values():
-        for tex in (claim.tex, *(form.tex for form in (claim.printed, claim.corrected) if form is not None)):
+        assert claim.section and not any("\\" in text for _, means in claim.symbols for text in means.split("$")[::2])
+        symbols = [tex for symbol, means in claim.symbols for tex in (symbol, *means.split("$")[1::2])]
+        for tex in (claim.tex, *symbols, *(form.tex for form in claim.forms.values())):
             text = formulas.formula(tex) if tex else "<math"
             assert "<math" in text and "<code" not in text and "\\" not in text, f"{claim.id}: {tex}"
 
@@ -93,6 +95,12 @@ def test_every_claim_says_what_it_assumes(made):
         for tex in parts[1::2]:
             text = formulas.formula(tex)
             assert "<math" in text and "<code" not in text and "\\" not in text, f"{claim.id}: {tex}"
+
+
+def test_the_longest_symbol_that_occurs_is_explained():
+    symbols = {r"\Sigma": "a", r"\Sigma_n": "b", "K": "c", "e^": "", "e": "d", "n": "f"}
+    assert register._occurring(symbols, r"\Sigma_n^3\le e^{-\tau} \text{ n K}") == ((r"\Sigma_n", "b"),)
+    assert register._occurring(symbols, r"\mathbb E\,K\,e \operatorname{n}") == (("K", "c"), ("e", "d"))
 
 
 ENTRY = """

@@ -1,4 +1,4 @@
-"""A reader of the pages that reports and certificates are."""
+"""A reader of the pages that reports and certificates are, and of the documents behind them."""
 
 import itertools
 import re
@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 class Page(HTMLParser):
     """Collect what a test asks about, and refuse tags that are not closed in order and drawings that are no XML."""
 
-    VOID = frozenset({"meta", "wbr"})
+    VOID = frozenset({"br", "input", "meta", "wbr"})
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
@@ -33,18 +33,19 @@ class Page(HTMLParser):
         assert self.open and self.open.pop() == tag, (tag, self.open)
 
     def handle_data(self, data):
-        if self.open and self.open[-1] != "style":
+        if self.open and self.open[-1] not in ("script", "style"):
             self.texts.append(data)
 
     def all(self, tag):
         return [attrs for name, attrs in self.tags if name == tag]
 
 
-def read_alone(text):
-    """Return a page, after checking that it loads nothing, and can be read without eyes or mouse."""
+def read_alone(text, *, scripts=0):
+    """Return a page, after checking that it loads nothing, and can be read without eyes or mouse or `scripts`."""
     page = Page(text)
     names = {name for name, _ in page.tags}
-    assert not names & {"script", "link", "img", "iframe", "object", "form", "base", "use"}
+    assert page.all("script") == [{}] * scripts
+    assert not names & {"link", "img", "iframe", "object", "form", "base", "use"}
     assert not re.search(r"(?:https?:)?//|@import|url\(|\ssrc=|\son\w+=", text)
     assert page.all("html") == [{"lang": "en"}] and "width=device-width" in text
     ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
@@ -58,6 +59,17 @@ def read_alone(text):
     assert levels[0] == 1 and levels.count(1) == 1
     assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
     return page
+
+
+def paths(value, free, path=()):
+    """Yield the path of every entry of a document, except below the keys in `free`; of a list, the first entry's."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield (*path, key)
+            if key not in free:
+                yield from paths(inner, free, (*path, key))
+    elif isinstance(value, list) and value:
+        yield from paths(value[0], free, (*path, 0))
 
 
 def contrast(*colours):

@@ -8,6 +8,7 @@ last bit. Whatever else happens is a failure: another error, a warning, a number
 """
 
 import collections
+import dataclasses
 import faulthandler
 import importlib
 import inspect
@@ -41,7 +42,8 @@ def words_of(name):
 def is_named(name, error):
     """Tell whether an error is a ValueError of the package that names an argument."""
     last = traceback.extract_tb(error.__traceback__)[-1].filename.replace("\\", "/")
-    if name in TABLE and TABLE[name].converts and "/sklearn/" in last and isinstance(error, ValueError | TypeError):
+    theirs = "/sklearn/" in last.replace("/jaxkern/sklearn/", "/")
+    if name in TABLE and TABLE[name].converts and theirs and isinstance(error, ValueError | TypeError):
         return True
     words = (*words_of(name), *(("X", "lengthscale", *TABLE[name].words) if name in TABLE else ()))
     return (
@@ -54,7 +56,7 @@ def is_named(name, error):
 def wants(c, operation):
     """Return what a case must end in: "refused", "too few", or "result"; or may, "out of range" or "either"."""
     if operation.converts:
-        return "either" if c.form in REFUSED or c.n < 1 or not np.isfinite(c.plain).all() else "result"
+        return "either" if c.form in REFUSED or c.n < operation.least or not np.isfinite(c.plain).all() else "result"
     if operation.points and (c.form in REFUSED or (operation.arrays and is_no_array(c))):
         return "refused"
     if c.n < operation.least:
@@ -93,17 +95,13 @@ def judge(c):
             return [f"accepted, where it should be {wanted}"], "result"
         complaints = list(judge_values(c, operation, found))
         if c.form != "NumPy" and operation.points and not operation.converts:
-            plain = values_of(Case(**{**vars_of(c), "form": "NumPy"}))
+            plain = values_of(dataclasses.replace(c, form="NumPy"))
             complaints += [
                 f"{word} depends on the form"
                 for word in found.keys() - set(operation.of_one_array)
                 if not np.array_equal(found[word][0], plain[word][0], equal_nan=found[word][0].dtype.kind == "f")
             ]
     return complaints, "result"
-
-
-def vars_of(c):
-    return {field: getattr(c, field) for field in c.__dataclass_fields__}
 
 
 def judge_error(c, wanted, error):

@@ -1,16 +1,26 @@
 """Figure 3 of amini2021: what it computes on small sizes, and its shape at full size."""
 
+from functools import partial
+
 import jax
 import numpy as np
 import pytest
 
 from proofs_check.papers.amini2021 import figure3 as module
+from proofs_check.papers.amini2021 import scatter
 from proofs_check.papers.amini2021.figure3 import METHODS, Sizes, figure3
 
 SMALL = Sizes(points=60, replicates=2, restarts=2)
 
 
-def test_the_lengthscales_are_those_of_the_paper(monkeypatch):
+@pytest.mark.parametrize(
+    ("noise", "draw"),
+    [
+        (1.5, partial(module._replicate, dim=3, radial=False, sizes=SMALL)),
+        (0.7, partial(scatter._clustered, level=0.7, points=6, restarts=1)),
+    ],
+)
+def test_the_lengthscales_are_those_of_the_paper_and_follow_the_noise(noise, draw, monkeypatch):
     seen = []
 
     def gram(kernel, points):
@@ -19,8 +29,8 @@ def test_the_lengthscales_are_those_of_the_paper(monkeypatch):
     monkeypatch.setattr(module, "Gaussian", seen.append)
     monkeypatch.setattr(module, "gram", gram)
     with pytest.raises(StopIteration):
-        module._replicate(jax.random.key(0), dim=3, radial=False, sizes=SMALL, dtype=np.float32)
-    assert seen == [pytest.approx((alpha * (1 + 1.5**2)) ** 0.5) for alpha in (1, 2)]
+        draw(jax.random.key(0), dtype=np.float32)
+    assert seen == [pytest.approx((alpha * (1 + noise**2)) ** 0.5) for alpha in (1, 2)]
 
 
 @pytest.mark.slow

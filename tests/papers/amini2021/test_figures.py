@@ -79,19 +79,6 @@ def test_the_command_line_prints_writes_and_draws(tmp_path, capsys, monkeypatch)
 real = module.figure1
 
 
-def test_the_lengthscales_follow_the_noise(monkeypatch):
-    seen = []
-
-    def gram(kernel, points):
-        raise StopIteration
-
-    monkeypatch.setattr(module, "Gaussian", seen.append)
-    monkeypatch.setattr(module, "gram", gram)
-    with pytest.raises(StopIteration):
-        module._clustered(jax.random.key(0), 0.7, points=6, restarts=1, dtype=np.float32)
-    assert seen == [pytest.approx((alpha * 1.49) ** 0.5) for alpha in (1, 2)]
-
-
 def test_sizes_that_are_too_small_are_named():
     with pytest.raises(ValueError, match="1 replicate"):
         module.figure1(replicates=0)

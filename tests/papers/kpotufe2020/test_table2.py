@@ -125,7 +125,7 @@ def test_the_table_prints_without_rich(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"X": np.eye(3)}, "holds no labels named y"),
+        ({"X": np.eye(3)}, "holds no array named y"),
         ({"X": np.eye(3), "y": np.arange(2)}, "y must be 3 integers"),
         ({"X": np.eye(3), "y": np.ones(3)}, "y must be 3 integers"),
         ({"X": np.eye(3), "y": np.array([None] * 3)}, "no plain array of numbers as y"),
