@@ -1040,8 +1040,8 @@ def _(c):
 
 @op("regression.certified_head", lambda c, v: within("bounds", v["bounds"], 0, np.inf), overflows=True, words=("y",))
 def _(c):
-    phi, few = fourier_map(c), min(c.n, 4)
-    own = regression.Head(phi, c.numbers(8), jnp.asarray(0.1, c.dtype), c.share, c.share)
+    phi, few = features.nystrom(c.kernel, c.Y), min(c.n, 4)
+    own = regression.Head(phi, c.numbers(c.n + 1), jnp.asarray(0.1, c.dtype), c.share, c.share)
     found = regression.certified_head(c.key, own, c.kernel, c.X, c.numbers(c.n), num_landmarks=few)
     values, bounds = found.with_bounds(c.Y)
     own = {"values": (values, (c.n + 1,)), "bounds": (bounds, (c.n + 1,)), "training": (found.training_bound, ())}
