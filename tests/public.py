@@ -1028,6 +1028,13 @@ def _(c):
     return {"residuals": (found, (2, c.n))}
 
 
+@op("regression.posterior_variance", lambda c, v: within("lower", v["lower"], 0, v["upper"]), overflows=True)
+def _(c):
+    given = {"regularization": 0.1, "num_landmarks": min(c.n, 4), "weights": c.ones}
+    lower, upper = regression.posterior_variance(c.key, c.kernel, c.X, c.Y, **given)
+    return {"lower": (lower, (c.n + 1,)), "upper": (upper, (c.n + 1,))}
+
+
 def check_head(c, v):
     yield from within("residual", v["residual"], 0, np.inf)
 

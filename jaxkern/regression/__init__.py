@@ -11,8 +11,9 @@ from jaxkern.regression._head import (
 )
 from jaxkern.regression._leave_one_out import leave_one_out
 from jaxkern.regression._ridge import Ridge, ridge, ridge_to
+from jaxkern.regression._variance import posterior_variance
 
 __all__ = [
     "CertifiedHead", "Head", "Ridge", "RidgeState", "StreamingRidge", "certified_head", "head", "leave_one_out",
-    "ridge", "ridge_to", "streaming_ridge",
+    "posterior_variance", "ridge", "ridge_to", "streaming_ridge",
 ]  # fmt: skip

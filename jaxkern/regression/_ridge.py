@@ -264,11 +264,7 @@ def _ridge(key: jax.Array, system: System, *, num_landmarks: int, certified: boo
     chosen, landmarks, roots = _chosen(key, system, num_landmarks)
     projection = _projection(system, landmarks, roots)
     ZZ, Zy = _normal_equations(system, landmarks, projection)
-    jitter = jnp.finfo(ZZ.dtype).eps * jnp.trace(ZZ)
-    eye = jnp.eye(num_landmarks, dtype=ZZ.dtype)
-    solved = jax.scipy.linalg.cho_solve(
-        jax.scipy.linalg.cho_factor(ZZ + (system.regularization + jitter) * eye, lower=True), Zy
-    )
+    solved = jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(_shifted(ZZ, system.regularization)), True), Zy)
     coefficients = matmul(projection.T, solved)
     factor = factor_of(system.kernel, landmarks, roots, system.regularization)
     nothing = jnp.full(Zy.shape[1], jnp.nan, Zy.dtype)
@@ -308,21 +304,32 @@ def _normal_equations(system: System, landmarks: jax.Array, projection: jax.Arra
     return lax.scan(add, start, (points, roots, labels))[0]
 
 
+def _preconditioner(system: System, landmarks: jax.Array, roots: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return Z, (n, l), with Khat = Z Z', and the lower Cholesky factor of Z' Z + lambda."""
+    Z = system.roots[:, None] * _product(
+        system.kernel, system.points, landmarks, _projection(system, landmarks, roots).T
+    )
+    return Z, jnp.linalg.cholesky(_shifted(matmul(Z.T, Z), system.regularization))
+
+
+def _shifted(ZZ: jax.Array, regularization: jax.Array) -> jax.Array:
+    """Return Z' Z + lambda, with what rounding asks for on the diagonal."""
+    jitter = jnp.finfo(ZZ.dtype).eps * jnp.trace(ZZ)
+    return ZZ + (regularization + jitter) * jnp.eye(len(ZZ), dtype=ZZ.dtype)
+
+
+def _solved(regularization: jax.Array, Z: jax.Array, inner: jax.Array, V: jax.Array) -> jax.Array:
+    """Return (Z Z' + lambda)^{-1} V."""
+    return (V - matmul(Z, jax.scipy.linalg.cho_solve((inner, True), matmul(Z.T, V)))) / regularization
+
+
 @partial(jax.jit, static_argnames=("num_landmarks", "max_products"))
 def _ridge_to(key: jax.Array, system: System, tolerance: jax.Array, *, num_landmarks: int, max_products: int) -> Ridge:
     from jax.scipy.sparse.linalg import cg  # which loads modules that nothing else needs
 
     _, landmarks, roots = _chosen(key, system, num_landmarks)
-    regularization, projection = system.regularization, _projection(system, landmarks, roots)
-    Z = system.roots[:, None] * _product(system.kernel, system.points, landmarks, projection.T)
-    ZZ = matmul(Z.T, Z)
-    jitter = jnp.finfo(ZZ.dtype).eps * jnp.trace(ZZ)
-    shift = (regularization + jitter) * jnp.eye(num_landmarks, dtype=ZZ.dtype)
-    inner = jax.scipy.linalg.cho_factor(ZZ + shift, lower=True)
-
-    def preconditioned(V: jax.Array) -> jax.Array:
-        """Return (Z Z' + lambda)^{-1} V."""
-        return (V - matmul(Z, jax.scipy.linalg.cho_solve(inner, matmul(Z.T, V)))) / regularization
+    regularization = system.regularization
+    preconditioned = partial(_solved, regularization, *_preconditioner(system, landmarks, roots))
 
     def applied(V: jax.Array) -> jax.Array:
         return (

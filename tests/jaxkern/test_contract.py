@@ -47,7 +47,8 @@ LIMITS = {"float32": (1e3, 1e7, 1e15), "float64": (1e3, 1e7, 1e100)}
 OF_EQUAL_POINTS = ("audit.", "clustering.")
 """What jumps where the lengthscale is infinite and K = 1: no pair of points is apart, and any partition is right."""
 ELSEWHERE = {"frequent_directions.update", "problems.gaussian_mixture", "problems.nested_spheres", "scale.kmeans"} | {
-    f"regression.{name}" for name in ("ridge", "ridge_to", "head", "certified_head", "streaming_ridge.update")
+    f"regression.{name}"
+    for name in ("ridge", "ridge_to", "head", "certified_head", "posterior_variance", "streaming_ridge.update")
 }
 """Functions of weights named as `fd.update`; of weights of clusters, not of rows; tested in scale/test_devices.py; in
 regression/, as landmarks are other rows where rows are added."""

@@ -1,5 +1,7 @@
 """Ridge regression: bounds against solutions in extended precision, exact identities, refusals, and transformations."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +10,7 @@ from sklearn.kernel_ridge import KernelRidge
 
 from jaxkern import io, kernels
 from jaxkern.gram import gram
-from jaxkern.regression import ridge, ridge_to
+from jaxkern.regression import posterior_variance, ridge, ridge_to
 from proofs_check.engine.enclosures import balls, precision
 
 flint = pytest.importorskip("flint")
@@ -67,13 +69,19 @@ def looseness(seed):
             ridge_to(jax.random.key(seed), kernel, X, y, tolerance=1e-6, max_products=40, **given),
         ]
         values = [(np.asarray(f(new)), np.asarray(f.bound_at(new))) for f in fitted]
+        limits = [np.float64(side) for side in posterior_variance(jax.random.key(seed), kernel, X, new, **given)]
     with precision(300):
         K, roots = exact_gram(name, X, X, scale), np.sqrt(balls(weights))
-        dual = solved(
-            roots[:, None] * K * roots + np.diag(balls([float(regularization)] * N)), roots[:, None] * balls(y)
+        shifted, k = (
+            roots[:, None] * K * roots + np.diag(balls([float(regularization)] * N)),
+            exact_gram(name, new, X, scale),
         )
-        dual = roots[:, None] * dual
-        exact, at_rows, worst, ratio = exact_gram(name, new, X, scale) @ dual, K @ dual, 0.0, 0.0
+        dual = roots[:, None] * solved(shifted, roots[:, None] * np.concatenate([balls(y), k.T], axis=1))
+        variance = np.diag(exact_gram(name, new, new, scale) - k @ dual[:, COLUMNS:]).astype(float)
+        dual = dual[:, :COLUMNS]
+        exact, at_rows, ratio = k @ dual, K @ dual, 0.0
+        assert (limits[0] >= 0).all() and np.isfinite(limits[1]).all()
+        worst = max((limits[0] / variance).max(), (variance / limits[1]).max())
         for f, (found, bounds) in zip(fitted, values, strict=True):
             c, mixed = balls(f.coefficients), exact_gram(name, f.points, X, scale)
             own = exact_gram(name, f.points, f.points, scale)
@@ -177,6 +185,24 @@ def test_without_a_certificate_or_a_known_rounding_nothing_is_claimed(x64):
     assert np.isnan(f.distance_bound) and f.num_products == 0 and np.isfinite(f(X)).all()
     f = ridge(jax.random.key(0), lambda x, y: jnp.exp(-jnp.sum((x - y) ** 2)), X, y, **given)
     assert np.isinf(f.distance_bound) and np.isinf(f.bound_at(X)).all() and np.isfinite(f(X)).all()
+
+
+def test_the_posterior_variance_is_between_limits_that_landmarks_narrow(x64):
+    (X, _), (new, _), kernel, share = table(), table(1, 300), kernels.Gaussian(1.0), 0.3
+    K, k = np.asarray(gram(kernel, X)), np.asarray(gram(kernel, X, new))
+    explained = (k * np.linalg.solve(K + share * np.eye(60), k)).sum(0)
+    for count in (30, 60):
+        key = partial(jax.random.key, 2)
+        lower, upper = posterior_variance(key(), kernel, X, new, regularization=share, num_landmarks=count)
+        assert np.all(lower <= 1 - explained + 1e-12) and np.all(1 - explained <= upper + 1e-12)
+        P = ridge(key(), kernel, X, X[:, 0], regularization=share, num_landmarks=count, certified=False).landmarks
+        left = K - gram(kernel, X, P) @ np.linalg.solve(gram(kernel, P) + 1e-12 * np.eye(count), gram(kernel, P, X))
+        delta = np.linalg.norm(left, 2) / share + 1e-4  # and what the projection leaves out
+        assert np.all(upper - lower <= delta**2 * (1 + delta) * explained + 1e-10)
+    lower, upper = posterior_variance(key(), lambda x, y: jnp.sum(x * y), X, new, regularization=share, num_landmarks=9)
+    assert np.all(lower == 0) and np.isinf(upper).all()
+    with pytest.raises(ValueError, match="points"):
+        posterior_variance(key(), kernel, X, new[:, :1], regularization=share, num_landmarks=9)
 
 
 X, Y = table(n=8)
