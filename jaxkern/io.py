@@ -6,7 +6,7 @@ among those that the reader passes. It takes memory in proportion to the length 
 are neither compressed nor used twice.
 
 Objects must be as their docstrings say, when written and when read: shapes, in which equal names are equal sizes (after
-the axes of a stack), dtypes and ranges. Maps are finite unless they say themselves that they are not.
+the axes of a stack), dtypes and ranges. Maps are finite unless they, or what is said of a field, say that they are not.
 """
 
 import contextlib
@@ -381,7 +381,7 @@ def _is_as_said(value: Any, line: str, declared: str, sizes: dict[str, Any], fin
     high = sizes.get(limit[1], np.inf) - (limit[2] == ")") if limit else np.inf
     agree &= not ((entries < low) | (entries > high)).any()
     positive = not line.startswith("positive") or (np.isfinite(entries) & (entries > 0)).all()
-    return bool(agree and positive and (not (finite and array) or np.isfinite(entries).all()))
+    return bool(agree and positive and (not (finite and array) or "NaN" in line or np.isfinite(entries).all()))
 
 
 def _find(name: str) -> type:

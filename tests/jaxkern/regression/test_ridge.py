@@ -178,11 +178,13 @@ def test_a_map_over_tables_a_program_and_a_file_give_the_same(x64, tmp_path):
     assert np.array_equal(again(X[2]), one(X[2])) and np.array_equal(again.bound_at(X[2]), one.bound_at(X[2]))
 
 
-def test_without_a_certificate_or_a_known_rounding_nothing_is_claimed(x64):
+def test_without_a_certificate_or_a_known_rounding_nothing_is_claimed(x64, tmp_path):
     X, y = table()
     given = {"regularization": 0.3, "num_landmarks": 10}
     f = ridge(jax.random.key(0), kernels.Gaussian(1.0), X, y, certified=False, **given)
     assert np.isnan(f.distance_bound) and f.num_products == 0 and np.isfinite(f(X)).all()
+    io.save(tmp_path / "ridge.npz", f)
+    assert np.isnan(io.load(tmp_path / "ridge.npz").distance_bound)
     f = ridge(jax.random.key(0), lambda x, y: jnp.exp(-jnp.sum((x - y) ** 2)), X, y, **given)
     assert np.isinf(f.distance_bound) and np.isinf(f.bound_at(X)).all() and np.isfinite(f(X)).all()
 
