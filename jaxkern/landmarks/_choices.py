@@ -161,9 +161,9 @@ class Pivots:
     num_landmarks : scalar int32, how many there are, at least 1.
     trace_residual : scalar, the sum over rows of weight (K(x, x) - |P K_x|^2), as computed; it has no derivative.
     trace : scalar, the sum over rows of weight K(x, x).
-    reached : scalar bool, whether trace_residual <= tolerance trace.
-    exhausted : scalar bool, whether all residuals are at most 10 eps max K(x, x). They are rounding then, and no more
-        landmarks are taken, whether or not the tolerance is reached.
+    reached : scalar bool, whether trace_residual <= tolerance trace; never for a tolerance below 10 eps(dtype).
+    exhausted : scalar bool, whether what is left is rounding: residuals of at most 10 eps max K(x, x), or a
+        trace_residual of at most 10 eps trace. No more landmarks are taken then, whether or not the tolerance is reached.
     """
 
     landmarks: jax.Array
@@ -238,8 +238,7 @@ def pivoted_cholesky(
     Notes
     -----
     N n kernel evaluations, O(N n^2) time and O(N n) memory; with a tolerance O(N n max_landmarks) time for the n
-    landmarks that are taken, O(N max_landmarks) memory, and one program for all tolerances. `trace_residual` is exact
-    to about n eps(dtype) tr(K): smaller tolerances end `exhausted`. Source: Chen, Epperly, Tropp and Webber (2025);
+    landmarks that are taken, O(N max_landmarks) memory, and one program for all tolerances. Source: Chen, Epperly, Tropp and Webber (2025);
     claim jaxkern:pivoted-cholesky.
     """
     kernel = psd_kernel(kernel)
@@ -277,11 +276,13 @@ def _pivots_to(
     init, odds_of, choose = _pivoting(key, *lax.stop_gradient((kernel, X, weights)), max_landmarks)
     shares = jnp.ones(X.shape[0], X.dtype) if weights is None else lax.stop_gradient(weights)
     trace = jnp.sum(shares * init[1])
+    known = 10 * jnp.finfo(X.dtype).eps * trace
 
     def left(state: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Return the trace of the residual, whether it is small enough, and whether it is rounding alone."""
         residual = jnp.sum(shares * state[1])
-        return residual, residual <= tolerance * trace, ~(odds_of(state) > 0).any()
+        exhausted = ~(odds_of(state) > 0).any() | (residual <= known)
+        return residual, jnp.maximum(residual, known) <= tolerance * trace, exhausted
 
     def unfinished(loop: Any) -> jax.Array:
         state, _, step = loop
