@@ -16,7 +16,8 @@ from jaxkern.bounds._bound import Bound, Real, certain, formula, note_of, xp
 __all__ = [
     "best_rank", "frequent_directions", "frequent_directions_buffered", "frequent_directions_rowwise",
     "frobenius_from_spectral", "leftover_rows", "nystrom_best_rank", "nystrom_coherence", "nystrom_frobenius_mean",
-    "nystrom_spectral", "pivoted_cholesky_mean", "projection", "projection_buffered", "streaming_gram", "streaming_gram_buffered",
+    "nystrom_spectral", "pivoted_cholesky_mean", "projection", "projection_buffered", "streaming_gram",
+    "streaming_gram_buffered",
 ]  # fmt: skip
 
 

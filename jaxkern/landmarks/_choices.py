@@ -162,8 +162,8 @@ class Pivots:
     trace_residual : scalar, the sum over rows of weight (K(x, x) - |P K_x|^2), as computed; it has no derivative.
     trace : scalar, the sum over rows of weight K(x, x).
     reached : scalar bool, whether trace_residual <= tolerance trace; never for a tolerance below 10 eps(dtype).
-    exhausted : scalar bool, whether what is left is rounding: residuals of at most 10 eps max K(x, x), or a
-        trace_residual of at most 10 eps trace. No more landmarks are taken then, whether or not the tolerance is reached.
+    exhausted : scalar bool, whether what is left is rounding: residuals of at most 10 eps max K(x, x), or their trace
+        at most 10 eps trace. No more landmarks are taken then, whether or not the tolerance is reached.
     """
 
     landmarks: jax.Array
@@ -238,8 +238,8 @@ def pivoted_cholesky(
     Notes
     -----
     N n kernel evaluations, O(N n^2) time and O(N n) memory; with a tolerance O(N n max_landmarks) time for the n
-    landmarks that are taken, O(N max_landmarks) memory, and one program for all tolerances. Source: Chen, Epperly, Tropp and Webber (2025);
-    claim jaxkern:pivoted-cholesky.
+    landmarks that are taken, O(N max_landmarks) memory, and one program for all tolerances. Source: Chen, Epperly,
+    Tropp and Webber (2025); claim jaxkern:pivoted-cholesky.
     """
     kernel = psd_kernel(kernel)
     if (num_landmarks is None) == (tolerance is None):
@@ -291,15 +291,15 @@ def _pivots_to(
 
     def take(loop: Any) -> Any:
         state, pivots, step = loop
-        state, pivot = choose(state, step)
+        state, pivot = choose(state, step.astype(jnp.uint32))
         return state, pivots.at[step].set(pivot), step + 1
 
-    start = init, jnp.zeros(max_landmarks, jnp.int32), jnp.zeros((), jnp.uint32)
+    start = init, jnp.zeros(max_landmarks, jnp.int32), jnp.zeros((), jnp.int32)
     state, pivots, count = lax.while_loop(unfinished, take, start)
     residual, reached, exhausted = left(state)
     landmarks = _rows(X, pivots, state[0], count)
-    used = (lax.iota(jnp.uint32, max_landmarks) < count).astype(X.dtype)
-    return Pivots(landmarks, used, count.astype(jnp.int32), residual, trace, reached, exhausted)
+    used = (lax.iota(jnp.int32, max_landmarks) < count).astype(X.dtype)
+    return Pivots(landmarks, used, count, residual, trace, reached, exhausted)
 
 
 def _pivoting(key: jax.Array, kernel: Kernel, X: jax.Array, weights: jax.Array | None, num_landmarks: int) -> Any:

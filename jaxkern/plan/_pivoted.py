@@ -7,7 +7,7 @@ import numpy as np
 from jaxkern import checks
 from jaxkern._types import ArrayLike, Float
 from jaxkern.bounds import streaming as bounds
-from jaxkern.plan._plan import Plan, smallest, static_positive
+from jaxkern.plan._plan import Plan, nonnegative, smallest, static_positive
 
 _MOST_STEPS = 10**5
 
@@ -20,7 +20,7 @@ def pivoted_cholesky(
     trace: float | None = None,
     rank: int | None = None,
 ) -> Plan:
-    """Plan landmarks of randomly pivoted Cholesky with tr(K - Khat) <= eps tr(K), or (1 + eps) times the best of a rank.
+    """Plan randomly pivoted Cholesky with tr(K - Khat) <= eps tr(K), or with (1 + eps) times the best of a rank.
 
     E tr(K - Khat) is at most the trace of n steps of v <- v - v^2 / sum(v) from the eigenvalues v of K, and within
     (1 + eps) of the best of rank r once n >= r / eps + r log(1 / (eps eta)), eta the relative tail of rank r. For a
@@ -56,10 +56,10 @@ def pivoted_cholesky(
     8
     """
     eps, share = checks.open_unit("eps", eps), 1.0 if delta is None else checks.open_unit("delta", delta)
-    v = np.sort(np.asarray(checks.non_negative("eigenvalues", np.asarray(eigenvalues)), float).ravel())[::-1]
+    v = np.sort(nonnegative("eigenvalues", eigenvalues))[::-1]
     total = math.fsum(v) if trace is None else float(static_positive("trace", trace))
-    if np.ndim(eigenvalues) != 1 or not 0 < math.fsum(v) <= total * (1 + 1e-12):
-        raise ValueError(f"eigenvalues must be a vector with a positive sum of at most the trace, got {eigenvalues!r}")
+    if not 0 < math.fsum(v) <= total * (1 + 1e-12):
+        raise ValueError(f"eigenvalues must have a positive sum of at most the trace {total:g}, got {math.fsum(v):g}")
     rest = max(total - math.fsum(v), 0.0) if trace is not None else 0.0
     tails = rest + np.append(np.cumsum(v[::-1])[::-1], 0.0)
     kept = len(v) if rank is None else checks.count("rank", rank, maximum=len(v), limit="the number of eigenvalues")

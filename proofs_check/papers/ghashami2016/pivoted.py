@@ -93,8 +93,8 @@ def _holds(
             words = {"eps": eps, "rank": rank, "tail": tails[rank]}
             least = columns * rank / eps - log * rank * math.log(eps * tails[rank])
             missing = (1 - columns) * rank / eps - (1 - log) * rank * math.log(eps * tails[rank])
-            size = max(math.ceil(max(least, 1)) + missing + 1e-9, 1)
-            bound = streaming.pivoted_cholesky_mean(**words, num_landmarks=size)
+            asked = max(math.ceil(max(least, 1)) + missing + 1e-9, 1)
+            bound = streaming.pivoted_cholesky_mean(**words, num_landmarks=asked)
             assert bound.valid
             pairs.append((mean(least) / bound.value, 1.0))
             if eps < 1:
@@ -111,8 +111,7 @@ def _pivoted_cholesky() -> Check:
         Setting(f"{s.name}, weights", {"matrix": w[:, None] * s.data["gram"] * w}) for s in clouds.small_grams()
     )
     blocks = tuple(
-        Setting(f"{r} blocks of {m}, {a:g} shared", {}, {"shared": a}, {"blocks": r, "copies": m})
-        for r, m, a in BLOCKS
+        Setting(f"{r} blocks of {m}, {a:g} shared", {}, {"shared": a}, {"blocks": r, "copies": m}) for r, m, a in BLOCKS
     )
     settings = grams + blocks
     return Check(
