@@ -159,7 +159,8 @@ class Pivots:
     weights : (max_landmarks,), 1 for a landmark and 0 for a place that is not used: `features.nystrom(kernel,
         found.landmarks, weights=found.weights)`. Outside of `jit` also `found.landmarks[: found.num_landmarks]`.
     num_landmarks : scalar int32, how many there are, at least 1.
-    trace_residual : scalar, the sum over rows of weight (K(x, x) - |P K_x|^2), as computed; it has no derivative.
+    trace_residual : scalar, the sum over rows of weight (K(x, x) - |P K_x|^2), without a derivative: a loop as long as
+        the data say has none. That of `features.nystrom` of the landmarks with `X=X` has one.
     trace : scalar, the sum over rows of weight K(x, x).
     reached : scalar bool, whether trace_residual <= tolerance trace; never for a tolerance below 10 eps(dtype).
     exhausted : scalar bool, whether what is left is rounding: residuals of at most 10 eps max K(x, x), or their trace
@@ -272,17 +273,17 @@ def _pivots_to(
     key: jax.Array, kernel: Kernel, X: jax.Array, weights: Any, tolerance: jax.Array, *, max_landmarks: int
 ) -> Pivots:
     X, weights, _ = _set_alone(X, weights)
-    # A loop whose length the data decide has no derivative; rows do.
+    shares = jnp.ones(X.shape[0], X.dtype) if weights is None else weights
+    trace = jnp.sum(shares * kernel._diagonal(X))
     init, odds_of, choose = _pivoting(key, *lax.stop_gradient((kernel, X, weights)), max_landmarks)
-    shares = jnp.ones(X.shape[0], X.dtype) if weights is None else lax.stop_gradient(weights)
-    trace = jnp.sum(shares * init[1])
-    known = 10 * jnp.finfo(X.dtype).eps * trace
+    shares, whole = lax.stop_gradient((shares, trace))
+    known = 10 * jnp.finfo(X.dtype).eps * whole
 
     def left(state: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Return the trace of the residual, whether it is small enough, and whether it is rounding alone."""
         residual = jnp.sum(shares * state[1])
         exhausted = ~(odds_of(state) > 0).any() | (residual <= known)
-        return residual, jnp.maximum(residual, known) <= tolerance * trace, exhausted
+        return residual, jnp.maximum(residual, known) <= tolerance * whole, exhausted
 
     def unfinished(loop: Any) -> jax.Array:
         state, _, step = loop

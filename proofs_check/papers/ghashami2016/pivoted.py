@@ -1,8 +1,7 @@
-"""Randomly pivoted Cholesky (ours to check): Theorem J, against the exact law of what so many columns leave."""
+"""Randomly pivoted Cholesky (not of the paper): Theorem J, against the exact law of what so many columns leave."""
 
 import collections
 import math
-from typing import Any
 
 import numpy as np
 
@@ -15,8 +14,7 @@ from proofs_check.papers.shared import lines, parametrized
 Law = list[tuple[np.ndarray, np.ndarray]]
 """For 1, 2, ... columns the probabilities of all outcomes, and the trace that each leaves."""
 
-SOURCE = "jaxkern, Theorem J of ghashami2016"
-BLOCKS = ((1, 1000, 1.0), (2, 20, 1e4), (3, 8, 30.0))  # how many, of how many points each, and what these share
+POINTS = 1000
 
 
 def _by_sets(A: np.ndarray, uniform: bool) -> Law:
@@ -28,8 +26,9 @@ def _by_sets(A: np.ndarray, uniform: bool) -> Law:
         for chosen, p in odds.items():
             R, diagonal = left[chosen], np.diagonal(left[chosen])
             some = diagonal > 1e-13 * np.trace(A)
+            each = some / max(some.sum(), 1) if uniform else diagonal / diagonal[some].sum() if some.any() else some
             for i in np.flatnonzero(some):
-                then[chosen | 1 << int(i)] += p * (1 / some.sum() if uniform else diagonal[i] / diagonal[some].sum())
+                then[chosen | 1 << int(i)] += p * each[i]
                 left.setdefault(chosen | 1 << int(i), R - np.outer(R[i], R[i]) / R[i, i])
             if not some.any():
                 then[chosen] += p
@@ -38,88 +37,63 @@ def _by_sets(A: np.ndarray, uniform: bool) -> Law:
     return law
 
 
-def _by_counts(blocks: int, copies: int, shared: float, uniform: bool) -> Law:
-    """Return the law for blocks of I + shared 1 1', by how many columns were drawn of each block."""
-    law: Law = []
-    odds = {(0,) * blocks: 1.0}
-    for _ in range(blocks * copies - 1):
-        then: dict[Any, float] = collections.defaultdict(float)
-        for counts, p in odds.items():
-            free = copies - np.array(counts)
-            each = free * (1.0 if uniform else 1 + shared / (1 + shared * np.array(counts)))
-            for i in np.flatnonzero(free):
-                then[tuple(sorted((*counts[:i], counts[i] + 1, *counts[i + 1 :])))] += p * each[i] / each.sum()
-        odds = dict(then)
-        at = np.array(list(odds))
-        law.append((np.array(list(odds.values())), ((copies - at) * (1 + shared / (1 + shared * at))).sum(axis=1)))
-    return law
-
-
-def _truth(setting: Setting, uniform: bool = False) -> tuple[Law, np.ndarray]:
-    """Return the law of the traces that are left, relative to the whole, and the eigenvalues, in the same unit."""
-    if "matrix" in setting.data:
+def _truth(setting: Setting, uniform: bool) -> tuple[Law, np.ndarray]:
+    """Return the law of the traces that are left and the eigenvalues, both relative to the trace."""
+    if setting.data:
         A = np.asarray(setting.data["matrix"], float)
         law, values = _by_sets(A, uniform), np.maximum(np.linalg.eigvalsh(A)[::-1], 0)
-    else:
-        blocks, copies = setting.shapes["blocks"], setting.shapes["copies"]
-        shared = setting.numbers["shared"]
-        law = _by_counts(blocks, copies, shared, uniform)
-        values = np.repeat([1 + shared * copies, 1.0], [blocks, blocks * (copies - 1)])
+    else:  # I + 1 1', of which columns of one number all leave the same
+        law = [(np.ones(1), np.array([(POINTS - c) * (1 + 1 / (1 + c))])) for c in range(1, POINTS)]
+        values = np.append(1.0 + POINTS, np.ones(POINTS - 1))
     return [(p, left / values.sum()) for p, left in law], values / values.sum()
 
 
 @parametrized(Inequality)
 def _holds(
-    setting: Setting, uniform: bool = False, more: float = 1, columns: float = 1, log: float = 1
+    setting: Setting, uniform: bool = False, times: float = 1, share: float = 1, log: float = 1
 ) -> list[tuple[float, Bound]]:
-    """Plans of the library and the closed form: `more` is what the mean is multiplied by, the others change sizes."""
+    """Plans of the library and the closed form; `share` and `log` are what is taken of its two terms."""
     law, values = _truth(setting, uniform)
-    means = np.array([p @ left for p, left in law] + [0.0])
     tails = np.append(np.cumsum(values[::-1])[::-1], 0.0)
     pairs = []
 
-    def mean(size: float) -> float:
-        return float(means[min(math.ceil(max(size, 1)), len(means)) - 1])
+    def after(size: int | None) -> tuple[np.ndarray, np.ndarray]:
+        return [*law, (np.ones(1), np.zeros(1))][min(size or 1, len(law) + 1) - 1]
+
+    def mean(size: int | None) -> float:
+        return float(np.dot(*after(size)))
 
     for eps in (1 - float(values @ values), 0.5, 0.2, 0.05):  # the first is what one column leaves in the mean
-        pairs.append((more * mean(plan.pivoted_cholesky(eps + 1e-9, eigenvalues=values).num_landmarks or 0), eps))
-        for delta in (0.5, 0.1):
-            size = plan.pivoted_cholesky(eps, delta, eigenvalues=values).num_landmarks or 0
-            if size <= len(law):
-                p, left = law[size - 1]
-                pairs.append((float(p @ (left > eps)), delta))
+        pairs.append((times * mean(plan.pivoted_cholesky(eps + 1e-9, eigenvalues=values).num_landmarks), eps))
+        p, left = after(plan.pivoted_cholesky(eps, 0.5, eigenvalues=values).num_landmarks)
+        pairs.append((float(p @ (left > eps)), 0.5))
     for rank in (1, 2, 3):
         for eps in (2.0, 0.5, 0.1):
-            words = {"eps": eps, "rank": rank, "tail": tails[rank]}
-            least = columns * rank / eps - log * rank * math.log(eps * tails[rank])
-            missing = (1 - columns) * rank / eps - (1 - log) * rank * math.log(eps * tails[rank])
-            asked = max(math.ceil(max(least, 1)) + missing + 1e-9, 1)
-            bound = streaming.pivoted_cholesky_mean(**words, num_landmarks=asked)
+            terms = np.array([rank / eps, -rank * math.log(eps * tails[rank])])
+            size = math.ceil(max(terms @ [share, log], 1))
+            asked = max(size + terms @ [1 - share, 1 - log] + 1e-9, 1)
+            bound = streaming.pivoted_cholesky_mean(eps=eps, rank=rank, tail=tails[rank], num_landmarks=asked)
             assert bound.valid
-            pairs.append((mean(least) / bound.value, 1.0))
-            if eps < 1:
-                for known in (rank, rank + 1, len(values)):
-                    trace = None if known == len(values) else 1.0
-                    found = plan.pivoted_cholesky(eps, eigenvalues=values[:known], trace=trace, rank=rank)
-                    pairs.append((mean(found.num_landmarks or 0) / bound.value, 1.0))
-    return lines(pairs, SOURCE)
+            pairs.append((mean(size) / bound.value, 1.0))
+            for known in (rank, len(values)) if eps < 1 else ():
+                trace = None if known == len(values) else 1.0
+                found = plan.pivoted_cholesky(eps, eigenvalues=values[:known], trace=trace, rank=rank)
+                pairs.append((mean(found.num_landmarks) / bound.value, 1.0))
+    return lines(pairs, "jaxkern, Theorem J of ghashami2016")
 
 
 def _pivoted_cholesky() -> Check:
     w = np.sqrt(np.arange(1.0, 9.0))
-    grams = tuple(
-        Setting(f"{s.name}, weights", {"matrix": w[:, None] * s.data["gram"] * w}) for s in clouds.small_grams()
+    settings = (
+        *(Setting(f"{s.name}, weights", {"matrix": w[:, None] * s.data["gram"] * w}) for s in clouds.small_grams()),
+        Setting(f"{POINTS} points that share something"),
     )
-    blocks = tuple(
-        Setting(f"{r} blocks of {m}, {a:g} shared", {}, {"shared": a}, {"blocks": r, "copies": m}) for r, m, a in BLOCKS
-    )
-    settings = grams + blocks
     return Check(
         corrected=Form(_holds(), settings),
         controls=(
-            Control("5 % less", _holds(more=1.05), settings, "wrong factor"),
+            Control("5 % less", _holds(times=1.05), settings, "wrong factor"),
             Control("uniform columns", _holds(uniform=True), settings, "wrong law"),
-            Control("half of r / eps", _holds(columns=0.5), settings, "wrong factor"),
+            Control("half of r / eps", _holds(share=0.5), settings, "wrong factor"),
             Control("the logarithm left out", _holds(log=0), settings, "term left out"),
         ),
     )
