@@ -90,7 +90,8 @@ class Operation:
     gradient : whether gradients are asked of its program; not of integers, of what is piecewise constant, or of a loop
         as long as the data say.
     turned : words of results that rest on eigenvectors, so that their inner products alone are the same everywhere.
-    unsteady : words of results that are left out of its program, since rounding decides where they go.
+    unsteady : words of results that are left out of its program, since rounding decides where they go, or a loop as
+        long as the data say has no derivative.
     example : what is special about the case of its program.
     program : a function of the case in the place of `make`.
     """
@@ -696,8 +697,24 @@ def landmark_entry(name, choose):
 
 landmark_entry("uniform", lambda c: landmarks.uniform(c.key, c.X, num_landmarks=c.few))
 landmark_entry("kmeans_plus_plus", lambda c: landmarks.kmeans_plus_plus(c.key, c.X, num_landmarks=c.few))
-landmark_entry("pivoted_cholesky", lambda c: landmarks.pivoted_cholesky(c.key, c.kernel, c.X, num_landmarks=c.few))
 landmark_entry("leverage", lambda c: landmarks.leverage(c.key, c.kernel, c.X, num_landmarks=c.few))
+
+
+def check_pivots(c, v):
+    yield from check_landmarks(c, v)
+    yield from equal("the first landmarks", v["used"], v["rows"])
+    yield from whole("landmarks", v["num_landmarks"], 1, c.few + 1)
+    yield from within("residual", v["trace_residual"], 0, c.n, 8 * c.n * c.eps)
+    yield from near("trace", v["trace"], c.n, 8 * c.n * c.eps)
+
+
+@op("landmarks.pivoted_cholesky", check_pivots, overflows=True, unsteady=("trace_residual",))
+def _(c):
+    found = landmarks.pivoted_cholesky(c.key, c.kernel, c.X, tolerance=0.05, max_landmarks=c.few)
+    chosen = landmarks.pivoted_cholesky(c.key, c.kernel, c.X, num_landmarks=c.few)
+    scalars = parts(found, num_landmarks=(), trace_residual=(), trace=(), reached=(), exhausted=())
+    used = jnp.where(found.weights[:, None] > 0, found.landmarks, chosen)
+    return {"rows": (chosen, (c.few, c.dim)), "used": (used, (c.few, c.dim)), **scalars}
 
 
 def check_reservoir(c, v):

@@ -16,7 +16,8 @@ from jaxkern.bounds._bound import Bound, Real, certain, formula, note_of, xp
 __all__ = [
     "best_rank", "frequent_directions", "frequent_directions_buffered", "frequent_directions_rowwise",
     "frobenius_from_spectral", "leftover_rows", "nystrom_best_rank", "nystrom_coherence", "nystrom_frobenius_mean",
-    "nystrom_spectral", "projection", "projection_buffered", "streaming_gram", "streaming_gram_buffered",
+    "nystrom_spectral", "pivoted_cholesky_mean", "projection", "projection_buffered", "streaming_gram",
+    "streaming_gram_buffered",
 ]  # fmt: skip
 
 
@@ -327,6 +328,29 @@ def nystrom_spectral(*, eps: Real, num_landmarks: Real) -> Bound:
     failure = 20 * xp.exp(-(eps**2) * num_landmarks / (0.5 + 2 * eps / 3))
     valid = eps >= 1 / (2 * xp.sqrt(num_landmarks)) + 1 / (3 * num_landmarks)
     return Bound(eps, 1 - failure, valid, "jaxkern, Theorem G of ghashami2016")
+
+
+@formula
+def pivoted_cholesky_mean(*, eps: Real, rank: Real, tail: Real, num_landmarks: Real) -> Bound:
+    """Bound E tr(K - Khat) / tr(K) by (1 + eps) tail for landmarks of randomly pivoted Cholesky.
+
+    tail = tr(K - K_r) / tr(K) is what the best approximation of rank r leaves, for any positive semidefinite K.
+
+    Parameters
+    ----------
+    eps, rank, tail, num_landmarks : relative excess over the best, r, its relative tail, and the number of landmarks.
+
+    Returns
+    -------
+    Bound, deterministic, valid for num_landmarks >= rank / eps + rank log(1 / (eps tail)), eps > 0, 0 < tail <= 1.
+
+    Source: Chen, Epperly, Tropp and Webber (2025); Theorem J of docs/theory/ghashami2016.md; claim
+    jaxkern:pivoted-cholesky.
+    """
+    value = (1 + eps) * tail
+    valid = (num_landmarks >= rank / eps - rank * xp.log(eps * tail)) & (rank >= 1)
+    valid = valid & (eps > 0) & (tail > 0) & (tail <= 1)
+    return Bound(value, certain(value), valid, "jaxkern, Theorem J of ghashami2016")
 
 
 def _half(sketch_size: Real) -> Any:

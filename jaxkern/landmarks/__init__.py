@@ -6,7 +6,7 @@ than landmarks, filled up with rows of weight 0, the first landmarks are its row
 `jnp.isfinite(landmarks).all(1).astype(landmarks.dtype)` are the weights of the landmarks.
 """
 
-from jaxkern.landmarks._choices import kmeans_plus_plus, leverage, pivoted_cholesky, uniform
+from jaxkern.landmarks._choices import Pivots, kmeans_plus_plus, leverage, pivoted_cholesky, uniform
 from jaxkern.landmarks._reservoir import Reservoir, reservoir
 
-__all__ = ["Reservoir", "kmeans_plus_plus", "leverage", "pivoted_cholesky", "reservoir", "uniform"]
+__all__ = ["Pivots", "Reservoir", "kmeans_plus_plus", "leverage", "pivoted_cholesky", "reservoir", "uniform"]

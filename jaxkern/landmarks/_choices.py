@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
+from typing import Any, overload
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,7 @@ from jaxkern.gram import _gram
 from jaxkern.kernels import Kernel, KernelLike, psd_kernel
 from jaxkern.kmeans._seeding import plus_plus
 from jaxkern.linalg import HIGHEST
+from jaxkern.pytrees import pytree
 
 
 def uniform(
@@ -56,9 +57,11 @@ def uniform(
     return _uniform(key, X, weights, num_landmarks=num_landmarks)
 
 
-def _checked(key: Any, X: Any, weights: Any, num_landmarks: int) -> tuple[jax.Array, jax.Array, Any, int]:
+def _checked(
+    key: Any, X: Any, weights: Any, num_landmarks: Any, name: str = "num_landmarks"
+) -> tuple[jax.Array, jax.Array, Any, int]:
     key, X = checks.key(key), checks.matrix("X", X)
-    count = checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
+    count = checks.count(name, num_landmarks, maximum=X.shape[0], limit="the number of points")
     return key, X, checks.weights(weights, "X", X), count
 
 
@@ -146,6 +149,34 @@ def _rows(X: jax.Array, chosen: jax.Array, numbers: jax.Array, count: Any) -> ja
     return jnp.where(fine[:, None], X[chosen], jnp.nan)
 
 
+@pytree
+class Pivots:
+    """As many landmarks as a tolerance asks for, at most max_landmarks: what `pivoted_cholesky` returns with one.
+
+    Attributes
+    ----------
+    landmarks : (max_landmarks, d) rows of X in the order chosen; NaN from `num_landmarks` on.
+    weights : (max_landmarks,), 1 for a landmark and 0 for a place that is not used: `features.nystrom(kernel,
+        found.landmarks, weights=found.weights)`. Outside of `jit` also `found.landmarks[: found.num_landmarks]`.
+    num_landmarks : scalar int32, how many there are, at least 1.
+    trace_residual : scalar, the sum over rows of weight (K(x, x) - |P K_x|^2), without a derivative: a loop as long as
+        the data say has none. That of `features.nystrom` of the landmarks with `X=X` has one.
+    trace : scalar, the sum over rows of weight K(x, x).
+    reached : scalar bool, whether trace_residual <= tolerance trace; never for a tolerance below 10 eps(dtype).
+    exhausted : scalar bool, whether what is left is rounding: residuals of at most 10 eps max K(x, x), or their trace
+        at most 10 eps trace. No more landmarks are taken then, whether or not the tolerance is reached.
+    """
+
+    landmarks: jax.Array
+    weights: jax.Array
+    num_landmarks: jax.Array
+    trace_residual: jax.Array
+    trace: jax.Array
+    reached: jax.Array
+    exhausted: jax.Array
+
+
+@overload
 def pivoted_cholesky(
     key: PRNGKeyArray,
     kernel: KernelLike,
@@ -153,33 +184,78 @@ def pivoted_cholesky(
     *,
     num_landmarks: int,
     weights: Float[ArrayLike, " N"] | None = None,
-) -> Float[Array, "n d"]:
-    """Return `num_landmarks` rows of X chosen by randomly pivoted Cholesky: what the others explain is not taken again.
+) -> Float[Array, "n d"]: ...
 
-    Each row is drawn with probability proportional to its weight and its residual K(x, x) - |P K_x|^2, P the projection
-    onto the sections of the rows chosen so far; the expected trace of the residual is within a factor 1 + eps of the
-    best of rank r once n is of the order r / eps + r log(1 / (eps eta)), eta the relative residual of rank r.
+
+@overload
+def pivoted_cholesky(
+    key: PRNGKeyArray,
+    kernel: KernelLike,
+    X: Float[ArrayLike, "N d"],
+    *,
+    tolerance: Float[ArrayLike, ""],
+    max_landmarks: int,
+    weights: Float[ArrayLike, " N"] | None = None,
+) -> Pivots: ...
+
+
+def pivoted_cholesky(
+    key: PRNGKeyArray,
+    kernel: KernelLike,
+    X: Float[ArrayLike, "N d"],
+    *,
+    num_landmarks: int | None = None,
+    tolerance: Float[ArrayLike, ""] | None = None,
+    max_landmarks: int | None = None,
+    weights: Float[ArrayLike, " N"] | None = None,
+) -> Float[Array, "n d"] | Pivots:
+    """Return rows of X chosen by randomly pivoted Cholesky, so many or until a tolerance is reached.
+
+    What the others explain is not taken again: each row is drawn with probability proportional to its weight and its
+    residual K(x, x) - |P K_x|^2, P the projection onto the sections of the rows chosen so far. The expected trace of
+    the residual is within a factor 1 + eps of the best of rank r once n is r / eps + r log(1 / (eps eta)), eta the
+    relative residual of rank r; `plan.pivoted_cholesky` knows this.
 
     Parameters
     ----------
-    key, X, num_landmarks, weights : as in `uniform`.
+    key, X, weights : as in `uniform`.
     kernel : a positive semidefinite kernel, or a function of two points.
+    num_landmarks : n, in [1, N].
+    tolerance : in the place of `num_landmarks`, in [0, 1]: it stops as soon as tr(K - Khat) <= tolerance tr(K), of the
+        matrices whose rows and columns are scaled by the roots of the weights. It may be traced.
+    max_landmarks : with a tolerance, the most landmarks that are taken, in [1, N].
 
     Returns
     -------
     (n, d) array: different rows of X, in the order chosen. Once nothing is left to explain (residuals of at most
     10 eps max K(x, x)), further rows are drawn by weight from the rest. NaN after the last row that exists, and
-    everywhere if a kernel value is not finite.
+    everywhere if a kernel value is not finite. With a tolerance `Pivots`, whose landmarks are the first of these.
+
+    Raises
+    ------
+    ValueError
+        If both or none of `num_landmarks` and `tolerance` are given, or `max_landmarks` without the latter.
 
     Notes
     -----
-    N n kernel evaluations, O(N n^2) time and O(N n) memory. Source: Chen, Epperly, Tropp and Webber (2025).
+    N n kernel evaluations, O(N n^2) time and O(N n) memory; with a tolerance O(N n max_landmarks) time for the n
+    landmarks that are taken, O(N max_landmarks) memory, and one program for all tolerances. Source: Chen, Epperly,
+    Tropp and Webber (2025); claim jaxkern:pivoted-cholesky.
     """
     kernel = psd_kernel(kernel)
-    key, X, weights, num_landmarks = _checked(key, X, weights, num_landmarks)
-    X, weights, count = _set_alone(X, weights)
-    pivots, factor = _pivots(key, kernel, X, weights, num_landmarks=num_landmarks)
-    return _rows(X, pivots, factor, count)
+    if (num_landmarks is None) == (tolerance is None):
+        given = "none of them" if tolerance is None else "both"
+        raise ValueError(f"num_landmarks or tolerance must be given, got {given}")
+    if (max_landmarks is None) != (tolerance is None):
+        raise ValueError(f"max_landmarks must be given with a tolerance, and not without, got {max_landmarks!r}")
+    if tolerance is None:
+        key, X, weights, num_landmarks = _checked(key, X, weights, num_landmarks)
+        X, weights, count = _set_alone(X, weights)
+        pivots, factor = _pivots(key, kernel, X, weights, num_landmarks=num_landmarks)
+        return _rows(X, pivots, factor, count)
+    key, X, weights, max_landmarks = _checked(key, X, weights, max_landmarks, "max_landmarks")
+    tolerance = checks.scalar("tolerance", checks.fraction("tolerance", tolerance), X.dtype)
+    return _pivots_to(key, kernel, X, weights, tolerance, max_landmarks=max_landmarks)
 
 
 @partial(jax.jit, static_argnames="num_landmarks")
@@ -187,15 +263,64 @@ def _pivots(
     key: jax.Array, kernel: Kernel, X: jax.Array, weights: jax.Array | None = None, *, num_landmarks: int
 ) -> tuple[jax.Array, jax.Array]:
     """Return the indices of the pivots, (num_landmarks,) int32, and the factor of K, (N, num_landmarks)."""
+    init, _, choose = _pivoting(key, kernel, X, weights, num_landmarks)
+    (factor, _, _), pivots = lax.scan(choose, init, lax.iota(jnp.uint32, num_landmarks))
+    return pivots, factor
+
+
+@partial(jax.jit, static_argnames="max_landmarks")
+def _pivots_to(
+    key: jax.Array, kernel: Kernel, X: jax.Array, weights: Any, tolerance: jax.Array, *, max_landmarks: int
+) -> Pivots:
+    X, weights, _ = _set_alone(X, weights)
+    shares = jnp.ones(X.shape[0], X.dtype) if weights is None else weights
+    trace = jnp.sum(shares * kernel._diagonal(X))
+    init, odds_of, choose = _pivoting(key, *lax.stop_gradient((kernel, X, weights)), max_landmarks)
+    shares, whole = lax.stop_gradient((shares, trace))
+    known = 10 * jnp.finfo(X.dtype).eps * whole
+
+    def left(state: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Return the trace of the residual, whether it is small enough, and whether it is rounding alone."""
+        residual = jnp.sum(shares * state[1])
+        exhausted = ~(odds_of(state) > 0).any() | (residual <= known)
+        return residual, jnp.maximum(residual, known) <= tolerance * whole, exhausted
+
+    def unfinished(loop: Any) -> jax.Array:
+        state, _, step = loop
+        _, reached, exhausted = left(state)
+        return (step == 0) | ((step < max_landmarks) & ~reached & ~exhausted)
+
+    def take(loop: Any) -> Any:
+        state, pivots, step = loop
+        state, pivot = choose(state, step.astype(jnp.uint32))
+        return state, pivots.at[step].set(pivot), step + 1
+
+    start = init, jnp.zeros(max_landmarks, jnp.int32), jnp.zeros((), jnp.int32)
+    state, pivots, count = lax.while_loop(unfinished, take, start)
+    residual, reached, exhausted = left(state)
+    landmarks = _rows(X, pivots, state[0], count)
+    used = (lax.iota(jnp.int32, max_landmarks) < count).astype(X.dtype)
+    return Pivots(landmarks, used, count, residual, trace, reached, exhausted)
+
+
+def _pivoting(key: jax.Array, kernel: Kernel, X: jax.Array, weights: jax.Array | None, num_landmarks: int) -> Any:
+    """Return the state before any pivot, the odds of the next one, and the step that draws it.
+
+    A state is the factor of K, (N, num_landmarks), the residual diagonal and which rows are free.
+    """
     diagonal = kernel._diagonal(X)
     nothing = 10 * jnp.finfo(X.dtype).eps * jnp.max(diagonal)
 
     def weighed(odds: jax.Array) -> jax.Array:
         return odds if weights is None else odds * weights
 
+    def odds_of(state: Any) -> jax.Array:
+        _, residual, free = state
+        return weighed(jnp.where(free & (residual > nothing), residual, 0))
+
     def choose(state: Any, step: jax.Array) -> tuple[Any, jax.Array]:
         factor, residual, free = state
-        odds = weighed(jnp.where(free & (residual > nothing), residual, 0))
+        odds = odds_of(state)
         exhausted = ~(odds > 0).any()
         scores = jnp.log(jnp.where(exhausted, weighed(free.astype(X.dtype)), odds))
         # The largest of independent Gumbel variables shifted by log weights is an exact draw, without a cumulative sum.
@@ -210,9 +335,7 @@ def _pivots(
         residual = jnp.maximum(residual - column * column, 0).at[pivot].set(0)
         return (factor, residual, free.at[pivot].set(False)), pivot
 
-    init = jnp.zeros((X.shape[0], num_landmarks), X.dtype), diagonal, jnp.ones(X.shape[0], bool)
-    (factor, _, _), pivots = lax.scan(choose, init, lax.iota(jnp.uint32, num_landmarks))
-    return pivots, factor
+    return (jnp.zeros((X.shape[0], num_landmarks), X.dtype), diagonal, jnp.ones(X.shape[0], bool)), odds_of, choose
 
 
 def leverage(

@@ -13,7 +13,7 @@ from jaxkern.bounds import Bound
 from jaxkern.bounds import fourier as bounds
 from jaxkern.bounds.fourier import _given
 from jaxkern.kernels import KernelLike
-from jaxkern.plan._plan import Plan, smallest, static_positive
+from jaxkern.plan._plan import Plan, nonnegative, smallest, static_positive
 
 _EDGES = np.concatenate([[0.0], np.geomspace(0.05**2, 6.0**2, 255)])
 """Squared distances to which larger ones are lowered where there are many; the bound changes between them only."""
@@ -120,21 +120,10 @@ def _ball_certificate(eps: float, delta: float, dim: int, diameter: float) -> Ca
 
 def _given_certificate(eps: float, squared_distances: Any, pairs: Any) -> Callable[[int], Bound]:
     """Return `bounds.fourier.relative_distances_given` of a histogram, without its empty bins."""
-    squared, counts = (_nonnegative(*v) for v in (("squared_distances", squared_distances), ("pairs", pairs)))
+    squared, counts = (nonnegative(*v) for v in (("squared_distances", squared_distances), ("pairs", pairs)))
     if squared.shape != counts.shape:
         raise ValueError(f"pairs must have the shape of squared_distances, {squared.shape}, got {counts.shape}")
     if squared.size > len(_EDGES):
         counts = np.bincount(np.searchsorted(_EDGES, squared, side="right") - 1, counts, len(_EDGES))
         squared = _EDGES
     return _given.certificate(eps, squared[counts > 0], counts[counts > 0])
-
-
-def _nonnegative(name: str, value: Any) -> np.ndarray:
-    """Return a vector of finite numbers that are at least 0, or raise."""
-    try:
-        array = np.asarray(value, float)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a vector of numbers, got {value!r}") from None
-    if array.ndim != 1 or not np.all((array >= 0) & np.isfinite(array)):
-        raise ValueError(f"{name} must be a vector of finite numbers that are at least 0, got {value!r}")
-    return array

@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from jaxkern import checks
 from jaxkern.bounds import Bound
 
@@ -83,3 +85,14 @@ def static_positive(name: str, value: Any) -> Any:
     if not checks.is_static(value):
         raise ValueError(f"{name} must be a positive number, got {value!r}")
     return checks.positive(name, value)
+
+
+def nonnegative(name: str, value: Any) -> np.ndarray:
+    """Return a vector of finite numbers that are at least 0, or raise."""
+    try:
+        array = np.asarray(value, float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a vector of numbers, got {value!r}") from None
+    if array.ndim != 1 or not np.all((array >= 0) & np.isfinite(array)):
+        raise ValueError(f"{name} must be a vector of finite numbers that are at least 0, got {value!r}")
+    return array

@@ -136,6 +136,89 @@ def test_numbers_out_of_range_are_named(name, arguments, named, rng):
         getattr(landmarks, name)(jax.random.key(0), *first, points(rng), **arguments)
 
 
+def until(key, X, tolerance, max_landmarks=30, kernel=KERNEL, weights=None):
+    return landmarks.pivoted_cholesky(key, kernel, X, tolerance=tolerance, max_landmarks=max_landmarks, weights=weights)
+
+
+def test_a_tolerance_stops_at_the_first_trace_below_it(dtype, rng):
+    """By least squares in float64, for the rows that a fixed number would take; of some weights, and some rows none."""
+    X, weights = points(rng, dtype), rng.choice([0.0, 0.5, 1.0, 3.0], N)
+    key, bad = jax.random.key(4), X.at[weights == 0].set(jnp.nan)
+    weights, eps = jnp.asarray(weights, dtype), float(np.finfo(dtype).eps)
+    fixed = landmarks.pivoted_cholesky(key, KERNEL, bad, num_landmarks=20, weights=weights)
+    P, L, w = (np.asarray(each, float) for each in (X, fixed, weights))
+    K, C = (np.exp(-((A[:, None] - B) ** 2).sum(axis=2) / 4.5) for A, B in ((L, L), (P, L)))
+    share = [
+        w @ (1 - np.einsum("ij,ij->i", C[:, :n] @ np.linalg.inv(K[:n, :n]), C[:, :n])) / w.sum() for n in range(1, 21)
+    ]
+    for tolerance in (0.6, 0.3, 0.1, 0.05):
+        found, n = until(key, bad, tolerance, 20, weights=weights), int(np.argmax(np.array(share) <= tolerance)) + 1
+        assert int(found.num_landmarks) == n > 1 and found.reached and not found.exhausted
+        assert np.array_equal(found.landmarks[:n], fixed[:n]) and np.isnan(found.landmarks[n:]).all()
+        assert found.weights.tolist() == [1] * n + [0] * (20 - n) and found.weights.dtype == dtype
+        assert float(found.trace_residual / found.trace) == pytest.approx(share[n - 1], rel=1e4 * eps)
+        assert float(found.trace) == pytest.approx(w.sum())
+        whole, cut = (
+            features.nystrom(KERNEL, rows, weights=own, X=bad, X_weights=weights)
+            for rows, own in ((found.landmarks, found.weights), (fixed[:n], None))
+        )
+        assert float(whole.trace_residual) == pytest.approx(float(found.trace_residual), rel=0.01)
+        np.testing.assert_allclose(
+            *(gram(lambda x, y, phi=phi: phi(x) @ phi(y), X) for phi in (whole, cut)), atol=1e3 * eps
+        )
+    few = until(key, X, 0.05, 3)
+    assert int(few.num_landmarks) == 3 and not few.reached and not few.exhausted and np.isfinite(few.landmarks).all()
+
+
+def test_a_tolerance_stops_where_nothing_but_rounding_is_left(dtype, rng):
+    X = points(rng, dtype)
+    for tolerance, reached in ((1e-3, True), (np.finfo(dtype).eps, False), (0.0, False)):
+        found = until(jax.random.key(0), X, tolerance, kernel=kernels.Linear())
+        assert int(found.num_landmarks) == DIM and found.exhausted and bool(found.reached) == reached
+        assert float(found.trace_residual) <= 1e2 * np.finfo(dtype).eps * float(found.trace)
+    copies = jnp.repeat(X[:4], 10, axis=0)
+    found = until(jax.random.key(0), copies, 1e-3)
+    assert int(found.num_landmarks) == 4 and sorted(rows(found.landmarks[:4])) == sorted(rows(X[:4]))
+    assert int(until(jax.random.key(0), X, 1.0).num_landmarks) == 1
+    nothing = until(jax.random.key(0), 0 * X, 0.1, kernel=kernels.Linear())
+    assert int(nothing.num_landmarks) == 1 and nothing.reached and nothing.exhausted
+    broken = until(jax.random.key(0), X.at[3].set(jnp.nan), 0.1)
+    assert np.isnan(broken.landmarks).all() and np.isnan(broken.trace_residual) and not broken.reached
+
+
+def test_one_program_serves_all_tolerances_and_a_batch(rng):
+    X, key = points(rng), jax.random.key(2)
+    before = _choices._pivots_to._cache_size()
+    singles = [until(key, X, tolerance, 25) for tolerance in (0.5, 0.1, 0.02)]
+    assert _choices._pivots_to._cache_size() == before + 1
+    assert len({int(single.num_landmarks) for single in singles}) == 3
+    mapped = jax.jit(jax.vmap(lambda tolerance: until(key, X, tolerance, 25)))(jnp.asarray([0.5, 0.1, 0.02]))
+    for i, single in enumerate(singles):
+        for a, b in zip(jax.tree.leaves(mapped), jax.tree.leaves(single), strict=True):
+            np.testing.assert_allclose(a[i], b, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({}, "num_landmarks or tolerance must be given, got none"),
+        (
+            {"num_landmarks": 3, "tolerance": 0.1, "max_landmarks": 3},
+            "num_landmarks or tolerance must be given, got both",
+        ),
+        ({"tolerance": 0.1}, "max_landmarks must be given with a tolerance"),
+        ({"num_landmarks": 3, "max_landmarks": 3}, "max_landmarks must be given with a tolerance"),
+        ({"tolerance": 0.1, "max_landmarks": N + 1}, "max_landmarks must be at most"),
+        ({"tolerance": -0.1, "max_landmarks": 3}, "tolerance must lie in"),
+        ({"tolerance": np.nan, "max_landmarks": 3}, "tolerance must lie in"),
+        ({"tolerance": jnp.ones(2), "max_landmarks": 3}, "tolerance must be a scalar"),
+    ],
+)
+def test_a_number_or_a_tolerance_is_asked_for(arguments, named, rng):
+    with pytest.raises(ValueError, match=named):
+        landmarks.pivoted_cholesky(jax.random.key(0), KERNEL, points(rng), **arguments)
+
+
 @pytest.mark.parametrize("name", ["pivoted_cholesky", "leverage"])
 def test_kernels_without_an_rkhs_are_refused(name, rng):
     with pytest.raises(ValueError, match="positive semidefinite"):

@@ -145,6 +145,36 @@ def test_nystrom_is_planned_by_theorem_g(eps):
     assert found.source == at.source
 
 
+@pytest.mark.parametrize("rank", [None, 4])
+@pytest.mark.parametrize("delta", [None, 0.3])
+@pytest.mark.parametrize("known", [8, 30])
+def test_pivoted_cholesky_is_planned_by_theorem_j(rank, delta, known):
+    """By matrices: the mean of a step is A - A^2 / tr A, and what is not known of A stays as it is."""
+    values = np.random.default_rng(1).permutation(0.5 ** np.arange(30.0))
+    leading = np.sort(values)[::-1][:known]
+    found = plan.pivoted_cholesky(0.2, delta, eigenvalues=leading, trace=None if known == 30 else 2 - 2**-29, rank=rank)
+    tails = [float(values.sum() - np.sort(values)[::-1][:n].sum()) for n in range(31)]
+    target = 0.2 * tails[0] if rank is None else 1.2 * tails[rank]
+    A, sizes = np.diag(leading), []
+    rest = tails[known] * (known < 30)
+    for n in range(1, 31):
+        A = A - A @ A / (np.trace(A) + rest)
+        least = tails[n] if n <= known else 0
+        if np.trace(A) + rest <= least + (delta or 1) * (target - least):
+            sizes.append(n)
+    assert sizes[0] == found.num_landmarks > 1
+    assert found.probability == (1 if delta is None else 1 - delta) and "Theorem J" in found.source
+
+
+def test_plans_of_pivoted_cholesky_end():
+    """At the rank, where a matrix has one, and by the closed form, where the recursion would take too long."""
+    assert plan.pivoted_cholesky(1e-6, 0.01, eigenvalues=[3.0, 2.0, 1.0, 0.0]).num_landmarks == 3
+    for gap, words in ((1e-6, {}), (2e-4, {"rank": 2})):
+        found = plan.pivoted_cholesky(0.1 + gap if not words else gap, eigenvalues=[0.45, 0.45], trace=1.0, **words)
+        closed = 2 * 0.1 / gap if not words else 2 / gap
+        assert found.num_landmarks == pytest.approx(closed, rel=0.01)
+
+
 def test_memory_counts_the_arrays_of_the_library():
     found = plan.memory(dim=3, num_features=10, num_points=7, sketch_size=4)
     phi = features.paired_fourier(jax.random.key(0), kernels.Gaussian(1.0), 3, num_frequencies=5)
@@ -201,6 +231,15 @@ def test_targets_outside_zero_and_one_are_refused_by_name(delta):
         (lambda: plan.kernel_jl(0.1, 0.1, **{**POPULATION, "trace": jax.numpy.ones(2)}), "trace must be a positive"),
         (lambda: plan.kernel_jl(1e-9, 0.1, **POPULATION), "no statement reaches eps=1e-09 with fewer than 2"),
         (lambda: plan.kernel_jl(0.1, 0.1, **POPULATION, num_landmarks=100), "num_landmarks must be larger"),
+        (lambda: plan.pivoted_cholesky(0.1, eigenvalues=[0.0]), "eigenvalues must have a positive sum"),
+        (
+            lambda: plan.pivoted_cholesky(0.1, eigenvalues=[2.0], trace=1.0),
+            "eigenvalues must have .* at most the trace",
+        ),
+        (lambda: plan.pivoted_cholesky(0.1, eigenvalues=[-1.0]), "eigenvalues must be a vector of finite numbers"),
+        (lambda: plan.pivoted_cholesky(0.1, eigenvalues=[1.0], rank=2), "rank must be at most 1"),
+        (lambda: plan.pivoted_cholesky(0.1, 0.5, eigenvalues=[0.9], trace=1.0), "leave out 0.1 of 1"),
+        (lambda: plan.pivoted_cholesky(0.1, 1.0, eigenvalues=[0.9]), "delta must be"),
         (lambda: plan.memory(dim=0, num_features=4), "dim"),
         (lambda: plan.memory(dim=2, num_features=3), "num_features must be even"),
         (lambda: plan.memory(dim=2, num_features=4, itemsize=2), "itemsize"),

@@ -32,6 +32,10 @@ def reservoir(X, weights=None):
     return update(init(key(), DIM, X.dtype), X, weights).points
 
 
+def to_a_tolerance(kernel, X, weights=None):
+    return landmarks.pivoted_cholesky(key(), kernel, X, tolerance=1e-3, max_landmarks=M, weights=weights).landmarks
+
+
 def fit(X, weights=None):
     def gap(kernel, data):
         return learn.eigengap(kernel, data[0], num_components=2, weights=data[1])
@@ -49,6 +53,7 @@ CHOICES = {
     "uniform": lambda d, **w: landmarks.uniform(key(), d["X"], num_landmarks=M, **w),
     "plus_plus": lambda d, **w: landmarks.kmeans_plus_plus(key(), d["X"], num_landmarks=M, num_candidates=2, **w),
     "cholesky": lambda d, **w: landmarks.pivoted_cholesky(key(), KERNEL, d["X"], num_landmarks=M, **w),
+    "to a tolerance": lambda d, **w: to_a_tolerance(KERNEL, d["X"], **w),
     "leverage": lambda d, **w: landmarks.leverage(key(), KERNEL, d["X"], num_landmarks=M, num_pilots=9, **w),
     "leverage-all": lambda d, **w: landmarks.leverage(key(), KERNEL, d["X"], num_landmarks=M, **w),
     "reservoir": lambda d, **w: reservoir(d["X"], **w),

@@ -214,6 +214,8 @@ nystrom_coherence | eps=0.5, coherence=1.5, rank=2, num_landmarks=90, num_points
 nystrom_frobenius_mean | mean_square=0.3, num_landmarks=10 | 0.07 | 0 | mean_square <= 1
 nystrom_spectral | eps=0.2, num_landmarks=200 | 0.2 | 20 * exp(-8 / (0.5 + 0.4 / 3)) |
     eps >= 1 / (2 * sqrt(200)) + 1 / 600
+pivoted_cholesky_mean | eps=0.5, rank=3, tail=0.25, num_landmarks=13 | 0.375 | 0 |
+    num_landmarks >~ 6 + 3 * log(8); rank >= 1; tail <= 1
 """,
     {},
 )

@@ -13,6 +13,7 @@ PLANS = {
     "plan.streaming": {"eps": 0.2, "delta": 0.05, "num_points": 100},
     "plan.nystrom": {"eps": 0.2, "delta": 0.05},
     "plan.kernel_jl": {"eps": 0.5, "delta": 0.05, "num_functions": 10},
+    "plan.pivoted_cholesky": {"eps": 0.2, "delta": 0.5, "eigenvalues": [0.3, 0.6, 0.05], "trace": 1.0, "rank": 2},
     "plan.memory": {"dim": 5, "num_features": 8, "num_points": 10},
 }
 NUMBERS = ARGUMENTS | PLANS
@@ -99,7 +100,7 @@ def judge_plan(c, kind, given, no_number, found):
     if not isinstance(found, plan.Plan):
         yield f"no Plan but {type(found).__name__}"
         return
-    if "delta" in given and not found.probability >= 1 - given["delta"]:
+    if given.get("delta") is not None and not found.probability >= 1 - given["delta"]:
         yield f"probability {found.probability}"
     for word in ("num_frequencies", "num_features", "num_landmarks", "sketch_size"):
         size = getattr(found, word)
