@@ -19,6 +19,8 @@ from jaxkern.kmeans._seeding import plus_plus
 from jaxkern.linalg import HIGHEST
 from jaxkern.pytrees import pytree
 
+_GROUP = 256
+
 
 def uniform(
     key: PRNGKeyArray, X: Float[ArrayLike, "N d"], *, num_landmarks: int, weights: Float[ArrayLike, " N"] | None = None
@@ -238,9 +240,10 @@ def pivoted_cholesky(
 
     Notes
     -----
-    N n kernel evaluations, O(N n^2) time and O(N n) memory; with a tolerance O(N n max_landmarks) time for the n
-    landmarks that are taken, O(N max_landmarks) memory, and one program for all tolerances. Source: Chen, Epperly,
-    Tropp and Webber (2025); claim jaxkern:pivoted-cholesky.
+    O(N n) kernel evaluations, O(N n^2) time in matrix products, by blocks of up to 64 rows of which some are rejected,
+    and O(N n) memory; with a tolerance n is the number of landmarks that are taken, memory is O(N max_landmarks), and
+    one program serves all tolerances. Sources: Chen, Epperly, Tropp and Webber (2025), and Epperly, Tropp and Webber
+    (2024) for the rejection; claim jaxkern:pivoted-cholesky.
     """
     kernel = psd_kernel(kernel)
     if (num_landmarks is None) == (tolerance is None):
@@ -251,8 +254,8 @@ def pivoted_cholesky(
     if tolerance is None:
         key, X, weights, num_landmarks = _checked(key, X, weights, num_landmarks)
         X, weights, count = _set_alone(X, weights)
-        pivots, factor = _pivots(key, kernel, X, weights, num_landmarks=num_landmarks)
-        return _rows(X, pivots, factor, count)
+        pivots, _, residual = _pivots(key, kernel, X, weights, num_landmarks=num_landmarks)
+        return _rows(X, pivots, residual, count)
     key, X, weights, max_landmarks = _checked(key, X, weights, max_landmarks, "max_landmarks")
     tolerance = checks.scalar("tolerance", checks.fraction("tolerance", tolerance), X.dtype)
     return _pivots_to(key, kernel, X, weights, tolerance, max_landmarks=max_landmarks)
@@ -261,11 +264,13 @@ def pivoted_cholesky(
 @partial(jax.jit, static_argnames="num_landmarks")
 def _pivots(
     key: jax.Array, kernel: Kernel, X: jax.Array, weights: jax.Array | None = None, *, num_landmarks: int
-) -> tuple[jax.Array, jax.Array]:
-    """Return the indices of the pivots, (num_landmarks,) int32, and the factor of K, (N, num_landmarks)."""
-    init, _, choose = _pivoting(key, kernel, X, weights, num_landmarks)
-    (factor, _, _), pivots = lax.scan(choose, init, lax.iota(jnp.uint32, num_landmarks))
-    return pivots, factor
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return the indices of the pivots, (num_landmarks,) int32, the factor of K, (N, num_landmarks), and what is left.
+
+    What is left, (N,), is the residual diagonal, or NaN where a kernel value was not finite.
+    """
+    pivots, factor, residual, _ = _pivoting(key, *lax.stop_gradient((kernel, X, weights)), num_landmarks, None)
+    return pivots, factor, residual
 
 
 @partial(jax.jit, static_argnames="max_landmarks")
@@ -275,67 +280,120 @@ def _pivots_to(
     X, weights, _ = _set_alone(X, weights)
     shares = jnp.ones(X.shape[0], X.dtype) if weights is None else weights
     trace = jnp.sum(shares * kernel._diagonal(X))
-    init, odds_of, choose = _pivoting(key, *lax.stop_gradient((kernel, X, weights)), max_landmarks)
-    shares, whole = lax.stop_gradient((shares, trace))
-    known = 10 * jnp.finfo(X.dtype).eps * whole
+    known = 10 * jnp.finfo(X.dtype).eps * lax.stop_gradient(trace)
+    least = jnp.where(tolerance * trace >= known, tolerance * trace, -1)  # or it is never reached
 
-    def left(state: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Return the trace of the residual, whether it is small enough, and whether it is rounding alone."""
-        residual = jnp.sum(shares * state[1])
-        exhausted = ~(odds_of(state) > 0).any() | (residual <= known)
-        return residual, jnp.maximum(residual, known) <= tolerance * whole, exhausted
+    def enough(residual: jax.Array) -> jax.Array:
+        """Tell of residuals, (N, ...), whether their trace is small enough, or rounding alone."""
+        left = jnp.tensordot(shares, residual, 1, precision=HIGHEST)
+        return left <= jnp.maximum(least, known)
 
-    def unfinished(loop: Any) -> jax.Array:
-        state, _, step = loop
-        _, reached, exhausted = left(state)
-        return (step == 0) | ((step < max_landmarks) & ~reached & ~exhausted)
-
-    def take(loop: Any) -> Any:
-        state, pivots, step = loop
-        state, pivot = choose(state, step.astype(jnp.uint32))
-        return state, pivots.at[step].set(pivot), step + 1
-
-    start = init, jnp.zeros(max_landmarks, jnp.int32), jnp.zeros((), jnp.int32)
-    state, pivots, count = lax.while_loop(unfinished, take, start)
-    residual, reached, exhausted = left(state)
-    landmarks = _rows(X, pivots, state[0], count)
+    given = lax.stop_gradient((kernel, X, weights))
+    pivots, _, residual, count = _pivoting(key, *given, max_landmarks, enough)
+    left = jnp.sum(lax.stop_gradient(shares) * residual)
+    nothing = ~(residual > _rounding(kernel._diagonal(X))).any()
     used = (lax.iota(jnp.int32, max_landmarks) < count).astype(X.dtype)
-    return Pivots(landmarks, used, count, residual, trace, reached, exhausted)
+    landmarks = _rows(X, pivots, residual, count)
+    return Pivots(landmarks, used, count, left, trace, left <= least, nothing | (left <= known))
 
 
-def _pivoting(key: jax.Array, kernel: Kernel, X: jax.Array, weights: jax.Array | None, num_landmarks: int) -> Any:
-    """Return the state before any pivot, the odds of the next one, and the step that draws it.
+def _rounding(diagonal: jax.Array) -> jax.Array:
+    """Return what is nothing of a residual diagonal."""
+    return 10 * jnp.finfo(diagonal.dtype).eps * jnp.max(diagonal)
 
-    A state is the factor of K, (N, num_landmarks), the residual diagonal and which rows are free.
+
+def _pivoting(
+    key: jax.Array, kernel: Kernel, X: jax.Array, weights: Any, num_landmarks: int, enough: Any
+) -> tuple[jax.Array, ...]:
+    """Return pivots, the factor of K, the residual diagonal, and how many pivots there are.
+
+    Each pivot is drawn by the residual diagonal that the ones before it leave. Columns are taken by blocks: rows are
+    proposed by the diagonal before a block, and one is a pivot with the odds to which its residual has fallen since.
+    `enough` tells of a diagonal that no more are needed; None where so many are asked for.
     """
-    diagonal = kernel._diagonal(X)
-    nothing = 10 * jnp.finfo(X.dtype).eps * jnp.max(diagonal)
+    diagonal, size = kernel._diagonal(X), X.shape[0]
+    nothing, block, panel = _rounding(diagonal), min(64, max(8, num_landmarks // 8)), min(128, num_landmarks)
+    shares = jnp.ones(size, X.dtype) if weights is None else weights
 
-    def weighed(odds: jax.Array) -> jax.Array:
-        return odds if weights is None else odds * weights
+    def odds_of(residual: jax.Array) -> jax.Array:
+        return jnp.where(residual > nothing, shares * residual, 0)
 
-    def odds_of(state: Any) -> jax.Array:
-        _, residual, free = state
-        return weighed(jnp.where(free & (residual > nothing), residual, 0))
+    def unfinished(state: Any) -> jax.Array:
+        _, _, residual, count, _ = state
+        total = jnp.sum(odds_of(residual))  # NaN where a kernel value is not finite
+        more = (count < num_landmarks) & (total > 0) & (total < jnp.inf)
+        return more if enough is None else more & ((count == 0) | ~enough(residual))
 
-    def choose(state: Any, step: jax.Array) -> tuple[Any, jax.Array]:
-        factor, residual, free = state
-        odds = odds_of(state)
-        exhausted = ~(odds > 0).any()
-        scores = jnp.log(jnp.where(exhausted, weighed(free.astype(X.dtype)), odds))
-        # The largest of independent Gumbel variables shifted by log weights is an exact draw, without a cumulative sum.
-        noise = jax.random.gumbel(jax.random.fold_in(key, step), scores.shape, X.dtype)
-        pivot = lax.argmax(scores + noise, 0, jnp.int32)
-        column = _gram(kernel, X, X[pivot][None, :])[:, 0]
-        column = column - jnp.matmul(factor, factor[pivot], precision=HIGHEST)
-        # 0, or NaN where a value on the diagonal is: then nothing seems to be left, at any pivot.
-        scale = jnp.where(exhausted, 0 * nothing, 1 / jnp.sqrt(jnp.where(exhausted, 1, residual[pivot])))
-        column = column * scale
-        factor = factor.at[:, step].set(column)
-        residual = jnp.maximum(residual - column * column, 0).at[pivot].set(0)
-        return (factor, residual, free.at[pivot].set(False)), pivot
+    def take(state: Any) -> Any:
+        pivots, factor, residual, count, step = state
+        key_rows, key_odds = jax.random.split(jax.random.fold_in(key, step))
+        odds = odds_of(residual)
+        rows = _drawn(key_rows, odds, block)
 
-    return (jnp.zeros((X.shape[0], num_landmarks), X.dtype), diagonal, jnp.ones(X.shape[0], bool)), odds_of, choose
+        def less(i: jax.Array, columns: jax.Array) -> jax.Array:
+            some = lax.dynamic_slice_in_dim(factor, i * panel, panel, 1)
+            return columns - jnp.matmul(some, some[rows].T, precision=HIGHEST)
+
+        columns = lax.fori_loop(0, (count + panel - 1) // panel, less, _gram(kernel, X, X[rows]))
+        own, drawn = columns[rows], odds[rows] > 0
+        asked = jax.random.uniform(key_odds, (block,), X.dtype) * residual[rows]
+        residual = residual.at[rows].set(jnp.where(drawn, jnp.diag(own), residual[rows]))
+
+        def judge(i: jax.Array, so_far: Any) -> Any:
+            own, L, taken = so_far
+            pivot = own[i, i]
+            fine = (
+                drawn[i]
+                & (pivot > nothing)
+                & (asked[i] < pivot)
+                & (count + jnp.sum(taken, dtype=jnp.int32) < num_landmarks)
+            )
+            column = jnp.where(fine, own[:, i] / jnp.sqrt(jnp.where(fine, pivot, 1)), 0)
+            own = own - column[:, None] * column[None, :]
+            own = jnp.where(jnp.diag(fine & (rows == rows[i])), 0, own)  # a row is taken once
+            return own, L.at[:, i].set(column), taken.at[i].set(fine)
+
+        start = own, jnp.zeros((block, block), X.dtype), jnp.zeros(block, bool)
+        _, L, taken = lax.fori_loop(0, block, judge, start)
+        order = jnp.argsort(~taken, stable=True)
+        taken = taken[order]
+        L = jnp.where(taken[:, None] & taken[None, :], L[order][:, order], jnp.eye(block, dtype=X.dtype))
+        new = lax.linalg.triangular_solve(L, columns[:, order], left_side=False, lower=True, transpose_a=True)
+        new = jnp.where(taken[None, :], new, 0)
+        if enough is not None:
+            falling = jnp.maximum(residual[:, None] - jnp.cumsum(new * new, axis=1), 0)
+            taken &= lax.iota(jnp.int32, block) <= jnp.sum(jnp.cumprod(~enough(falling)), dtype=jnp.int32)
+            new = jnp.where(taken[None, :], new, 0)
+        found = jnp.where(taken, rows[order], size)
+        residual = jnp.maximum(residual - jnp.sum(new * new, axis=1), 0).at[found].set(0, mode="drop")
+        factor = lax.dynamic_update_slice_in_dim(factor, new, count, 1)
+        pivots = lax.dynamic_update_slice_in_dim(pivots, found, count, 0)
+        return pivots, factor, residual, count + jnp.sum(taken, dtype=jnp.int32), step + 1
+
+    width, zero = num_landmarks + max(block, panel), jnp.zeros((), jnp.int32)
+    start = jnp.zeros(num_landmarks + block, jnp.int32), jnp.zeros((size, width), X.dtype), diagonal, zero, zero
+    pivots, factor, residual, count, _ = lax.while_loop(unfinished, take, start)
+    # What is left is nothing, and the rest is drawn by weight.
+    place, factor = lax.iota(jnp.int32, num_landmarks), factor[:, :num_landmarks]
+    free = jnp.log(shares.at[jnp.where(place < count, pivots[:num_landmarks], size)].set(0, mode="drop"))
+    noise = jax.random.gumbel(jax.random.fold_in(key, 2**32 - 1), free.shape, X.dtype)
+    rest = lax.top_k((free + noise).astype(jnp.float32), num_landmarks)[1]
+    pivots = jnp.where(place < count, pivots[:num_landmarks], rest[jnp.maximum(place - count, 0)])
+    count = jnp.maximum(count, 1) if enough is not None else jnp.full_like(count, num_landmarks)
+    return pivots, factor, residual + 0 * jnp.sum(factor, axis=1), count
+
+
+def _drawn(key: jax.Array, odds: jax.Array, num_draws: int) -> jax.Array:
+    """Return independent draws of indices, int32, with such odds; any where all are zero.
+
+    By a cumulative sum over groups, and one within a group: in float32 one over millions would lose small odds.
+    """
+    groups = jnp.pad(odds, (0, -odds.shape[0] % _GROUP)).reshape(-1, _GROUP)
+    u, sums = jax.random.uniform(key, (2, num_draws), odds.dtype), jnp.cumsum(jnp.sum(groups, axis=1))
+    group = jnp.minimum(jnp.searchsorted(sums, u[0] * sums[-1], side="right"), len(sums) - 1).astype(jnp.int32)
+    within = jnp.cumsum(groups[group], axis=1)
+    place = jnp.sum(within <= (u[1] * within[:, -1])[:, None], axis=1, dtype=jnp.int32)
+    return jnp.minimum(group * _GROUP + place, odds.shape[0] - 1)
 
 
 def leverage(

@@ -54,8 +54,8 @@ class Ridge:
     roots : (l,), the square roots of their weights.
     factor : (l, l), the Cholesky factor of their Gram matrix, scaled with the roots, plus the regularization.
     regularization : scalar.
-    distance_bound : scalar, or NaN without a certificate: |f - f*|_H is at most this. Infinite, as the next two are, where
-        the rounding of the kernel is not known, as that of a user's function.
+    distance_bound : scalar, or NaN without a certificate: |f - f*|_H is at most this. Infinite, as the next two are,
+        where the rounding of the kernel is not known, as that of a user's function.
     radius : scalar, or NaN: |f(x) - f*(x)| <= s(x) radius, s(x)^2 the posterior variance of the landmarks.
     training_bound : scalar, or NaN: |f(x_i) - f*(x_i)| sqrt(w_i) is at most this at every training point.
     num_products : scalar int32, how many products with the n x n Gram matrix were made.
