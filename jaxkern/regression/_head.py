@@ -343,7 +343,7 @@ def _certified(key: jax.Array, head: Head, system: System, *, num_landmarks: int
     rho, error = system.residual(first, *system.product(first))
     # The rest is fitted on landmarks; what that leaves of it is added to the dual vector.
     rest = dataclasses.replace(system, labels=jnp.where(roots > 0, rho / jnp.where(roots > 0, roots, 1), 0))
-    fit = _ridge(key, rest, num_landmarks=num_landmarks, certified=False)
+    fit = _ridge(key, rest, num_landmarks=num_landmarks, choice="uniform", certified=False)
     second = first + (rho - roots * _predict(fit, system.points)) / regularization
     new = system.residual(second, *system.product(second))
     better = length(new[0]) < length(rho)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ from jaxkern._types import Array, ArrayLike, Float, PRNGKeyArray
 from jaxkern._weights import mass, order, present
 from jaxkern.gram import _gram, _product
 from jaxkern.kernels import KernelLike, psd_kernel
-from jaxkern.landmarks._choices import _uniform_indices
+from jaxkern.landmarks._choices import _pivots, _uniform_indices
 from jaxkern.linalg import matmul
 from jaxkern.pytrees import pytree
 from jaxkern.regression._certificate import (
@@ -101,6 +101,7 @@ def ridge(
     *,
     regularization: float | Float[Array, ""],
     num_landmarks: int,
+    landmarks: str = "uniform",
     weights: Float[ArrayLike, " n"] | None = None,
     certified: bool = True,
 ) -> Ridge:
@@ -108,13 +109,16 @@ def ridge(
 
     Parameters
     ----------
-    key : typed random key, for the landmarks: rows drawn uniformly without replacement, with weights by weight.
+    key : typed random key, for the landmarks.
     kernel : a positive semidefinite kernel; of a user's function the bounds are infinite.
     X : (n, d) points.
     y : (n,) labels in the dtype of X, or (n, t) for t functions at once, such as one for each class.
     regularization : positive, what scikit-learn's KernelRidge calls alpha: it is added to the diagonal of the n x n
         Gram matrix, whatever n.
     num_landmarks : m, in [1, n].
+    landmarks : "uniform", rows drawn without replacement, with weights by weight; or "pivoted_cholesky", each drawn by
+        what the ones before it leave (`landmarks.pivoted_cholesky`): better ones where the table has clusters or
+        outliers, in O(n m) memory.
     weights : (n,) non-negative weights in the dtype of X: 2 counts as if the row stood there twice, and a row of weight
         0 does not exist, whatever it holds. By default all are 1.
     certified : whether to make the one product with the n x n Gram matrix (in tiles, never held) that the bounds need.
@@ -148,7 +152,8 @@ def ridge(
     """
     key, system, flat = _arguments(key, kernel, X, y, regularization, weights)
     count = checks.count("num_landmarks", num_landmarks, maximum=system.points.shape[0], limit="the number of points")
-    return _flat(_ridge(key, system, num_landmarks=count, certified=checks.flag("certified", certified)), flat)
+    certified, choice = checks.flag("certified", certified), _choice(landmarks)
+    return _flat(_ridge(key, system, num_landmarks=count, choice=choice, certified=certified), flat)
 
 
 def ridge_to(
@@ -160,6 +165,7 @@ def ridge_to(
     regularization: float | Float[Array, ""],
     tolerance: float | Float[Array, ""],
     num_landmarks: int,
+    landmarks: str = "uniform",
     max_products: int = 300,
     weights: Float[ArrayLike, " n"] | None = None,
 ) -> Ridge:
@@ -170,7 +176,7 @@ def ridge_to(
 
     Parameters
     ----------
-    key, kernel, X, y, regularization, weights : as for `ridge`.
+    key, kernel, X, y, regularization, landmarks, weights : as for `ridge`.
     tolerance : positive, in units of y: `distance_bound` and `training_bound` are to be at most this, in all columns.
     num_landmarks : m, in [1, n]: of the preconditioner, and of `bound_at`.
     max_products : the most products with the Gram matrix, at least 15. Without convergence the bounds still hold.
@@ -205,7 +211,8 @@ def ridge_to(
     count = checks.count("num_landmarks", num_landmarks, maximum=system.points.shape[0], limit="the number of points")
     most = checks.count("max_products", max_products, minimum=STEPS + 5)
     tolerance = checks.scalar("tolerance", checks.positive("tolerance", tolerance), system.points.dtype)
-    return _flat(_ridge_to(key, system, tolerance, num_landmarks=count, max_products=most), flat)
+    choice = _choice(landmarks)
+    return _flat(_ridge_to(key, system, tolerance, num_landmarks=count, choice=choice, max_products=most), flat)
 
 
 def _arguments(key: Any, kernel: Any, X: Any, y: Any, regularization: Any, weights: Any) -> tuple[Any, System, bool]:
@@ -227,6 +234,12 @@ def _arguments(key: Any, kernel: Any, X: Any, y: Any, regularization: Any, weigh
     return key, System(kernel, X, roots, labels, regularization), flat
 
 
+def _choice(landmarks: Any) -> str:
+    if landmarks not in ("uniform", "pivoted_cholesky"):
+        raise ValueError(f"landmarks must be uniform or pivoted_cholesky, got {landmarks!r}")
+    return str(landmarks)
+
+
 def _flat(found: Ridge, flat: bool) -> Ridge:
     """Return the result of one column without its axis."""
     if not flat:
@@ -236,14 +249,63 @@ def _flat(found: Ridge, flat: bool) -> Ridge:
     return Ridge(**{name: own.get(name, getattr(found, name)) for name in Ridge.__dataclass_fields__})
 
 
-def _chosen(key: jax.Array, system: System, num_landmarks: int) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return landmarks, drawn by weight: their rows, points and roots, which are 0 after the last one that exists."""
-    weights = system.roots**2
+class _Span(NamedTuple):
+    """Landmarks, and features Z of their span for all rows, with Khat = Z Z' up to what matters less than lambda.
+
+    `roots`, (l,), are those of the landmarks, 0 after the last one that exists; `projection`, (l, l), is P with
+    Z = K(., landmarks) P', and `inner` P K P' of the landmarks. `features` is Z, and None where it is to be computed.
+    """
+
+    chosen: jax.Array
+    points: jax.Array
+    roots: jax.Array
+    projection: jax.Array
+    inner: jax.Array
+    features: jax.Array | None
+
+
+def _span(key: jax.Array, system: System, num_landmarks: int, choice: str) -> _Span:
+    """Return landmarks drawn by weight: uniformly, or by what the ones before them leave."""
+    weights, eye = system.roots**2, jnp.eye(num_landmarks, dtype=system.roots.dtype)
     at = order(weights)
-    count = jnp.sum(weights > 0, dtype=jnp.int32)
-    chosen = at[_uniform_indices(key, count, num_landmarks, weights[at])]
-    roots = jnp.where(lax.iota(jnp.int32, num_landmarks) < count, system.roots[chosen], 0)
-    return chosen, system.points[chosen], roots
+    if choice == "uniform":
+        count = jnp.sum(weights > 0, dtype=jnp.int32)
+        chosen = at[_uniform_indices(key, count, num_landmarks, weights[at])]
+        roots = jnp.where(lax.iota(jnp.int32, num_landmarks) < count, system.roots[chosen], 0)
+        points = system.points[chosen]
+        return _Span(chosen, points, roots, _projection(system, points, roots), eye, None)
+    kernel, X = system.kernel, system.points[at]
+    pivots, factor, residual = _pivots(key, kernel, X, lax.stop_gradient(weights[at]), num_landmarks=num_landmarks)
+    L, points = factor[pivots], X[pivots]
+    fine = jnp.diag(L) > 0  # nothing but rounding is left where it is not
+    L = jnp.where(fine[:, None] & fine[None, :], L, eye)
+    projection = jax.scipy.linalg.solve_triangular(L, eye, lower=True)
+    projection = jnp.where(fine[:, None], projection, 0) + 0 * jnp.sum(residual)
+    Z, inner = _moving(kernel, system.points, points, projection, jnp.zeros_like(factor).at[at].set(factor))
+    chosen = at[pivots]
+    return _Span(chosen, points, jnp.where(fine, system.roots[chosen], 0), projection, inner, Z)
+
+
+@jax.custom_jvp
+def _moving(
+    kernel: Any,  # noqa: ARG001 (derivatives)
+    X: jax.Array,  # noqa: ARG001
+    landmarks: jax.Array,  # noqa: ARG001
+    P: jax.Array,
+    Z: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
+    """Return Z, which is K(X, landmarks) P', and the identity, which is P K P', with derivatives of these but in P."""
+    return Z, jnp.eye(len(P), dtype=P.dtype)
+
+
+@_moving.defjvp
+def _moving_jvp(primals: Any, tangents: Any) -> Any:
+    P = primals[3]
+
+    def known(kernel: Any, X: jax.Array, landmarks: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return _product(kernel, X, landmarks, P.T), matmul(P, _product(kernel, landmarks, landmarks, P.T))
+
+    return _moving(*primals), jax.jvp(known, primals[:3], tangents[:3])[1]
 
 
 def _projection(system: System, landmarks: jax.Array, roots: jax.Array) -> jax.Array:
@@ -259,12 +321,11 @@ def _projection(system: System, landmarks: jax.Array, roots: jax.Array) -> jax.A
     return jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(K + shift * eye), eye, lower=True) * exist[None, :]
 
 
-@partial(jax.jit, static_argnames=("num_landmarks", "certified"))
-def _ridge(key: jax.Array, system: System, *, num_landmarks: int, certified: bool) -> Ridge:
-    chosen, landmarks, roots = _chosen(key, system, num_landmarks)
-    projection = _projection(system, landmarks, roots)
-    ZZ, Zy = _normal_equations(system, landmarks, projection)
-    solved = jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(_shifted(ZZ, system.regularization)), True), Zy)
+@partial(jax.jit, static_argnames=("num_landmarks", "choice", "certified"))
+def _ridge(key: jax.Array, system: System, *, num_landmarks: int, choice: str, certified: bool) -> Ridge:
+    chosen, landmarks, roots, projection, *_ = span = _span(key, system, num_landmarks, choice)
+    ZZ, Zy = _normal_equations(system, span)
+    solved = jax.scipy.linalg.cho_solve((_factor(ZZ, span, system.regularization), True), Zy)
     coefficients = matmul(projection.T, solved)
     factor = factor_of(system.kernel, landmarks, roots, system.regularization)
     nothing = jnp.full(Zy.shape[1], jnp.nan, Zy.dtype)
@@ -284,9 +345,12 @@ def _ridge(key: jax.Array, system: System, *, num_landmarks: int, certified: boo
     )  # fmt: skip
 
 
-def _normal_equations(system: System, landmarks: jax.Array, projection: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _normal_equations(system: System, span: _Span) -> tuple[jax.Array, jax.Array]:
     """Return Z' Z and Z' y of the features of all rows, block by block."""
-    n, width = system.points.shape[0], projection.shape[0]
+    n, width = system.points.shape[0], span.projection.shape[0]
+    if span.features is not None:
+        Z = system.roots[:, None] * span.features
+        return _own_product(Z), matmul(Z.T, system.roots[:, None] * system.labels)
     blocks = -(-n // _BLOCK)
     size = -(-n // blocks)
     fill = blocks * size - n
@@ -296,40 +360,52 @@ def _normal_equations(system: System, landmarks: jax.Array, projection: jax.Arra
 
     def add(total: Any, block: Any) -> tuple[Any, None]:
         points, roots, labels = block
-        Z = roots * _product(system.kernel, points, landmarks, projection.T)
-        return (total[0] + matmul(Z.T, Z), total[1] + matmul(Z.T, roots * labels)), None
+        Z = roots * _product(system.kernel, points, span.points, span.projection.T)
+        return (total[0] + _own_product(Z), total[1] + matmul(Z.T, roots * labels)), None
 
     dtype = system.points.dtype
     start = jnp.zeros((width, width), dtype), jnp.zeros((width, system.labels.shape[1]), dtype)
     return lax.scan(add, start, (points, roots, labels))[0]
 
 
-def _preconditioner(system: System, landmarks: jax.Array, roots: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return Z, (n, l), with Khat = Z Z', and the lower Cholesky factor of Z' Z + lambda."""
-    Z = system.roots[:, None] * _product(
-        system.kernel, system.points, landmarks, _projection(system, landmarks, roots).T
-    )
-    return Z, jnp.linalg.cholesky(_shifted(matmul(Z.T, Z), system.regularization))
+def _own_product(Z: jax.Array) -> jax.Array:
+    """Return Z' Z, which is symmetric: little more than half of it is computed where it is large."""
+    width = Z.shape[1]
+    if width < 256:
+        return matmul(Z.T, Z)
+    upper = [matmul(Z[:, i : i + -(-width // 4)].T, Z[:, i:]) for i in range(0, width, -(-width // 4))]
+    found = jnp.concatenate([jnp.pad(part, ((0, 0), (width - part.shape[1], 0))) for part in upper])
+    above = jnp.triu(found)
+    return above + jnp.triu(found, 1).T
 
 
-def _shifted(ZZ: jax.Array, regularization: jax.Array) -> jax.Array:
-    """Return Z' Z + lambda, with what rounding asks for on the diagonal."""
+def _factor(ZZ: jax.Array, span: _Span, regularization: jax.Array) -> jax.Array:
+    """Return the lower Cholesky factor of Z' Z + lambda, with what rounding asks for on the diagonal."""
     jitter = jnp.finfo(ZZ.dtype).eps * jnp.trace(ZZ)
-    return ZZ + (regularization + jitter) * jnp.eye(len(ZZ), dtype=ZZ.dtype)
+    return jnp.linalg.cholesky(ZZ + regularization * span.inner + jitter * jnp.eye(len(ZZ), dtype=ZZ.dtype))
 
 
-def _solved(regularization: jax.Array, Z: jax.Array, inner: jax.Array, V: jax.Array) -> jax.Array:
+def _preconditioner(system: System, span: _Span) -> tuple[jax.Array, jax.Array]:
+    """Return Z, (n, l), with Khat = Z Z', and the lower Cholesky factor of Z' Z + lambda."""
+    Z = _product(system.kernel, system.points, span.points, span.projection.T)
+    Z = system.roots[:, None] * (Z if span.features is None else span.features)
+    return Z, _factor(_own_product(Z), span, system.regularization)
+
+
+def _solved(regularization: jax.Array, Z: jax.Array, factor: jax.Array, V: jax.Array) -> jax.Array:
     """Return (Z Z' + lambda)^{-1} V."""
-    return (V - matmul(Z, jax.scipy.linalg.cho_solve((inner, True), matmul(Z.T, V)))) / regularization
+    return (V - matmul(Z, jax.scipy.linalg.cho_solve((factor, True), matmul(Z.T, V)))) / regularization
 
 
-@partial(jax.jit, static_argnames=("num_landmarks", "max_products"))
-def _ridge_to(key: jax.Array, system: System, tolerance: jax.Array, *, num_landmarks: int, max_products: int) -> Ridge:
+@partial(jax.jit, static_argnames=("num_landmarks", "choice", "max_products"))
+def _ridge_to(
+    key: jax.Array, system: System, tolerance: jax.Array, *, num_landmarks: int, choice: str, max_products: int
+) -> Ridge:
     from jax.scipy.sparse.linalg import cg  # which loads modules that nothing else needs
 
-    _, landmarks, roots = _chosen(key, system, num_landmarks)
-    regularization = system.regularization
-    preconditioned = partial(_solved, regularization, *_preconditioner(system, landmarks, roots))
+    span = _span(key, system, num_landmarks, choice)
+    landmarks, roots, regularization = span.points, span.roots, system.regularization
+    preconditioned = partial(_solved, regularization, *_preconditioner(system, span))
 
     def applied(V: jax.Array) -> jax.Array:
         return (

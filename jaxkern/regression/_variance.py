@@ -15,7 +15,7 @@ from jaxkern._types import Array, ArrayLike, Float, PRNGKeyArray
 from jaxkern.gram import _gram
 from jaxkern.kernels import KernelLike
 from jaxkern.regression._certificate import System, _up, entry_error, factor_of, length, narrowed
-from jaxkern.regression._ridge import _arguments, _chosen, _preconditioner, _solved
+from jaxkern.regression._ridge import _arguments, _choice, _preconditioner, _solved, _span
 
 _BLOCK = 256
 
@@ -28,6 +28,7 @@ def posterior_variance(
     *,
     regularization: float | Float[Array, ""],
     num_landmarks: int,
+    landmarks: str = "uniform",
     weights: Float[ArrayLike, " n"] | None = None,
 ) -> tuple[Float[Array, " q"], Float[Array, " q"]]:
     """Bound the posterior variance K(x, x) - k_x' (K + regularization)^{-1} k_x from below and from above.
@@ -37,9 +38,10 @@ def posterior_variance(
 
     Parameters
     ----------
-    key, kernel, X, regularization, weights : as for `ridge`; a weight divides the variance of the noise of a row.
+    key, kernel, X, regularization, landmarks, weights : as for `ridge`; a weight divides the variance of the
+        noise of its row.
     points : (q, d) in the dtype of X, where the variance is asked for.
-    num_landmarks : m, in [1, n], drawn as by `ridge`. With delta = |K - Khat|_2 / regularization the limits are at most
+    num_landmarks : m, in [1, n], of the choice. With delta = |K - Khat|_2 / regularization the limits are at most
         delta^2 (1 + delta) k_x' (K + regularization)^{-1} k_x apart, up to rounding.
 
     Returns
@@ -73,15 +75,17 @@ def posterior_variance(
     points = checks.same_dtype("points", checks.matrix("points", points, dim=X.shape[1]), "X", X)
     key, system, _ = _arguments(key, kernel, X, jnp.zeros_like(X[:, 0]), regularization, weights)
     count = checks.count("num_landmarks", num_landmarks, maximum=X.shape[0], limit="the number of points")
-    return _limits(key, system, points, num_landmarks=count)
+    choice = _choice(landmarks)
+    return _limits(key, system, points, num_landmarks=count, choice=choice)
 
 
-@partial(jax.jit, static_argnames="num_landmarks")
-def _limits(key: jax.Array, system: System, points: jax.Array, *, num_landmarks: int) -> tuple[jax.Array, jax.Array]:
-    _, landmarks, roots = _chosen(key, system, num_landmarks)
-    Z, inner = _preconditioner(system, landmarks, roots)
-    factor = factor_of(system.kernel, landmarks, roots, system.regularization)
-    given = system, Z, inner, landmarks, roots, factor
+@partial(jax.jit, static_argnames=("num_landmarks", "choice"))
+def _limits(
+    key: jax.Array, system: System, points: jax.Array, *, num_landmarks: int, choice: str
+) -> tuple[jax.Array, jax.Array]:
+    span = _span(key, system, num_landmarks, choice)
+    factor = factor_of(system.kernel, span.points, span.roots, system.regularization)
+    given = system, *_preconditioner(system, span), span.points, span.roots, factor
     limits = by_blocks(_of_block, given, points, block_size=_BLOCK)
     return limits[:, 0], limits[:, 1]
 

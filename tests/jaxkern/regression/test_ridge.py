@@ -64,8 +64,9 @@ def looseness(seed):
         scaled = np.sqrt(np.float64(weights))[:, None] * np.float64(gram(kernel, X)) * np.sqrt(np.float64(weights))
         regularization = dtype(share * np.linalg.eigvalsh(scaled)[-1])
         given = {"regularization": regularization, "num_landmarks": num_landmarks, "weights": weights}
+        choice = ("uniform", "pivoted_cholesky")[seed % 2]
         fitted = [
-            ridge(jax.random.key(seed), kernel, X, y, **given),
+            ridge(jax.random.key(seed), kernel, X, y, landmarks=choice, **given),
             ridge_to(jax.random.key(seed), kernel, X, y, tolerance=1e-6, max_products=40, **given),
         ]
         values = [(np.asarray(f(new)), np.asarray(f.bound_at(new))) for f in fitted]
@@ -189,15 +190,62 @@ def test_without_a_certificate_or_a_known_rounding_nothing_is_claimed(x64, tmp_p
     assert np.isinf(f.distance_bound) and np.isinf(f.bound_at(X)).all() and np.isfinite(f(X)).all()
 
 
+def test_better_landmarks_predict_better_and_move_with_the_kernel(x64):
+    """Two far clusters, one of a few rows; and derivatives against those of the exact solution, all rows landmarks."""
+    X, y = table(n=80)
+    X[:5] += 20
+    exact = KernelRidge(alpha=0.3, kernel="rbf", gamma=0.5).fit(X, y).predict(X)
+    found = {}
+    for choice in ("uniform", "pivoted_cholesky"):
+        fits = (
+            ridge(
+                jax.random.key(k), kernels.Gaussian(1.0), X, y, regularization=0.3, num_landmarks=20, landmarks=choice
+            )
+            for k in range(5)
+        )
+        found[choice] = [(np.mean((f(X) - exact) ** 2), float(f.distance_bound)) for f in fits]
+    assert np.max(found["pivoted_cholesky"], axis=0)[0] < 0.5 * np.median(found["uniform"], axis=0)[0]
+    assert np.median(found["pivoted_cholesky"], axis=0)[1] < np.median(found["uniform"], axis=0)[1]
+
+    def loss(lengthscale, X, choice, num_landmarks):
+        given = {"regularization": 0.3, "num_landmarks": num_landmarks, "landmarks": choice, "certified": False}
+        f = ridge(jax.random.key(0), kernels.Gaussian(lengthscale), X, y, **given)
+        return jnp.sum(f(X) ** 3)
+
+    for sizes in ((80, 1e-3), (20, None)):
+        for argument in (0, 1):
+            slopes = [
+                jax.grad(loss, argument)(1.0, jnp.asarray(X), choice, sizes[0])
+                for choice in ("uniform", "pivoted_cholesky")
+            ]
+            if sizes[1] is None:  # other landmarks: by differences, with the pivots as they are
+                step = np.random.default_rng(0).normal(size=np.shape(slopes[1]))
+                ends = [
+                    loss(
+                        *(v + h * step * (i == argument) for i, v in enumerate((1.0, jnp.asarray(X)))),
+                        "pivoted_cholesky",
+                        20,
+                    )
+                    for h in (-1e-5, 1e-5)
+                ]
+                np.testing.assert_allclose((ends[1] - ends[0]) / 2e-5, np.sum(slopes[1] * step), rtol=1e-4)
+            else:
+                np.testing.assert_allclose(slopes[1], slopes[0], rtol=1e-3, atol=1e-3)
+
+
 def test_the_posterior_variance_is_between_limits_that_landmarks_narrow(x64):
     (X, _), (new, _), kernel, share = table(), table(1, 300), kernels.Gaussian(1.0), 0.3
     K, k = np.asarray(gram(kernel, X)), np.asarray(gram(kernel, X, new))
     explained = (k * np.linalg.solve(K + share * np.eye(60), k)).sum(0)
-    for count in (30, 60):
+    for count, choice in ((30, "uniform"), (30, "pivoted_cholesky"), (60, "uniform")):
         key = partial(jax.random.key, 2)
-        lower, upper = posterior_variance(key(), kernel, X, new, regularization=share, num_landmarks=count)
+        lower, upper = posterior_variance(
+            key(), kernel, X, new, regularization=share, num_landmarks=count, landmarks=choice
+        )
         assert np.all(lower <= 1 - explained + 1e-12) and np.all(1 - explained <= upper + 1e-12)
-        P = ridge(key(), kernel, X, X[:, 0], regularization=share, num_landmarks=count, certified=False).landmarks
+        P = ridge(
+            key(), kernel, X, X[:, 0], regularization=share, num_landmarks=count, landmarks=choice, certified=False
+        ).landmarks
         left = K - gram(kernel, X, P) @ np.linalg.solve(gram(kernel, P) + 1e-12 * np.eye(count), gram(kernel, P, X))
         delta = np.linalg.norm(left, 2) / share + 1e-4  # and what the projection leaves out
         assert np.all(upper - lower <= delta**2 * (1 + delta) * explained + 1e-10)
@@ -217,6 +265,7 @@ REFUSED = {
     "y must have dtype|dtype": {"y": Y.astype(np.float32)},
     "tolerance": {"tolerance": -1.0},
     "max_products": {"max_products": 3},
+    "landmarks must be uniform or pivoted_cholesky": {"landmarks": "leverage"},
 }
 
 
