@@ -70,8 +70,8 @@ def _holds(
     for rank in (1, 2, 3):
         for eps in (2.0, 0.5, 0.1):
             terms = np.array([rank / eps, -rank * math.log(eps * tails[rank])])
-            size = math.ceil(max(terms @ [share, log], 1))
-            asked = max(size + terms @ [1 - share, 1 - log] + 1e-9, 1)
+            size = math.ceil(max(float(terms @ [share, log]), 1))
+            asked = max(size + float(terms @ [1 - share, 1 - log]) + 1e-9, 1)
             bound = streaming.pivoted_cholesky_mean(eps=eps, rank=rank, tail=tails[rank], num_landmarks=asked)
             assert bound.valid
             pairs.append((mean(size) / bound.value, 1.0))
