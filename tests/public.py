@@ -1045,9 +1045,14 @@ def _(c):
     return {"residuals": (found, (2, c.n))}
 
 
-@op("regression.posterior_variance", lambda c, v: within("lower", v["lower"], 0, v["upper"]), overflows=True)
+def check_variance(c, v):
+    yield from within("lower", v["lower"], 0, np.inf)
+    yield from within("gap", np.float64(v["upper"]) - v["lower"], 0, np.inf)
+
+
+@op("regression.posterior_variance", check_variance, overflows=True)
 def _(c):
-    given = {"regularization": 0.1, "num_landmarks": min(c.n, 4), "weights": c.ones}
+    given = {"regularization": 0.1, "num_landmarks": min(c.n, 4), "weights": c.ones, "landmarks": "pivoted_cholesky"}
     lower, upper = regression.posterior_variance(c.key, c.kernel, c.X, c.Y, **given)
     return {"lower": (lower, (c.n + 1,)), "upper": (upper, (c.n + 1,))}
 

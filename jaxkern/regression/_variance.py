@@ -114,4 +114,5 @@ def _of_block(given: Any, points: jax.Array) -> jax.Array:
     simple = diagonal * (diagonal / (diagonal + squares / regularization)) * (1 - 2 * entry - 32 * unit)
     lower = jnp.fmax(jnp.fmax(least, jnp.where(diagonal > 0, simple, 0)), 0)
     narrow = narrowed(kernel, landmarks, roots, factor, regularization, points)
-    return jnp.stack([lower, _up(jnp.fmin(upper + lost, narrow**2), 8)], axis=1)
+    broken = 0 * jnp.sum(k, axis=0)  # NaN where a kernel value is not finite
+    return jnp.stack([lower, _up(jnp.fmin(upper + lost, narrow**2), 8)], axis=1) + broken[:, None]
