@@ -28,6 +28,7 @@ class _KernelRidge(Estimator):
     alpha: float = 1.0
     _: dataclasses.KW_ONLY
     n_landmarks: int | None = None
+    landmarks: str = "uniform"
     tol: float | None = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -68,7 +69,7 @@ class _KernelRidge(Estimator):
         small = is_small(X)
         if small:
             X, Y, weights = filled_up(X), filled_up(Y), filled_up(weights, "constant")
-        sizes = {"num_landmarks": X.shape[0] if rows <= count else count}
+        sizes = {"num_landmarks": X.shape[0] if rows <= count else count, "landmarks": self.landmarks}
         # Many products are worth an optimised program.
         call = quick(function, **sizes) if small and self.tol is None else functools.partial(function, **sizes)
         self.ridge_ = call(self._key(1), self.kernel_, X, Y, **words, weights=weights)
@@ -101,6 +102,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, _KernelRidge):
     ----------
     alpha : positive, the regularization.
     n_landmarks : as in the module, or None for all rows up to 1,000.
+    landmarks : "uniform" or "pivoted_cholesky".
     tol : None, or a positive number in units of y: more is computed until both bounds are at most this.
     kernel, lengthscale, gamma, random_state : see the module.
 
@@ -126,7 +128,7 @@ class KernelRidgeClassifier(ClassifierMixin, _KernelRidge):
 
     Parameters
     ----------
-    alpha, n_landmarks, tol, kernel, lengthscale, gamma, random_state : as in `KernelRidge`.
+    alpha, n_landmarks, landmarks, tol, kernel, lengthscale, gamma, random_state : as in `KernelRidge`.
 
     Attributes
     ----------

@@ -261,7 +261,7 @@ def test_certain_classes_are_those_of_the_exact_classifier(n_landmarks):
 def test_few_programs_serve_a_search_of_ridge_regression():
     X, y = (array[np.random.default_rng(0).permutation(80)] for array in data())
     pipe = make_pipeline(StandardScaler(), adapters.KernelRidgeClassifier())
-    programs = quick(regression.ridge, num_landmarks=256), quick(regression.ridge, num_landmarks=10)
+    programs = [quick(regression.ridge, num_landmarks=count, landmarks="uniform") for count in (256, 10)]
     before = [program._cache_size() for program in programs]
     grid = {"alpha": [0.01, 1.0], "gamma": [0.1, "scale"], "n_landmarks": [None, 10]}
     grid = {f"kernelridgeclassifier__{name}": values for name, values in grid.items()}
