@@ -9,6 +9,8 @@ import jax.numpy as jnp
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
+from jaxkern._mesh import copies_below, dealt, first, mesh_of, spread
+
 Rows = Callable[[Any, jax.Array], Any]
 
 
@@ -18,9 +20,15 @@ def by_blocks(rows: Rows, phi: Any, X: jax.Array, *, block_size: int) -> jax.Arr
     What is between X and the result then stays in a cache. The result is written in place: no padding, and no copy, as
     the last block ends with the last row and repeats some of the block before. Derivatives are those of `rows`
     on all of X; elsewhere than on a CPU the values are, too. A tuple of results is that of columns side by side.
+    The devices of a mesh share the rows.
     """
     if X.shape[0] <= block_size:
         return _joined(rows, phi, X)
+    mesh = mesh_of(X)
+    if mesh is not None and X.shape[0] >= mesh.size:
+        own = partial(by_blocks, rows, block_size=block_size)
+        found = spread(lambda *given: ((), own(*given)), mesh, phi, *dealt(mesh, X, below=copies_below))[1]
+        return first(mesh, found, X.shape[0])
     return _by_blocks(rows, block_size, phi, X)
 
 
