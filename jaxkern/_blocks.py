@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
-from jaxkern._mesh import copies_below, dealt, first, mesh_of, spread
+from jaxkern._mesh import copies_below, dealt, first, mesh_of, spread, typed
 
 Rows = Callable[[Any, jax.Array], Any]
 
@@ -22,13 +22,13 @@ def by_blocks(rows: Rows, phi: Any, X: jax.Array, *, block_size: int) -> jax.Arr
     on all of X; elsewhere than on a CPU the values are, too. A tuple of results is that of columns side by side.
     The devices of a mesh share the rows.
     """
-    if X.shape[0] <= block_size:
-        return _joined(rows, phi, X)
-    mesh = mesh_of(X)
-    if mesh is not None and X.shape[0] >= mesh.size:
+    mesh, few = mesh_of(X), X.shape[0] <= block_size
+    if mesh is not None and X.shape[0] >= mesh.size and (typed(mesh) or not few):
         own = partial(by_blocks, rows, block_size=block_size)
         found = spread(lambda *given: ((), own(*given)), mesh, phi, *dealt(mesh, X, below=copies_below))[1]
         return first(mesh, found, X.shape[0])
+    if few:
+        return _joined(rows, phi, X)
     return _by_blocks(rows, block_size, phi, X)
 
 

@@ -22,6 +22,11 @@ def mesh_of(*arrays: jax.Array) -> AbstractMesh | None:
     return None
 
 
+def typed(mesh: AbstractMesh) -> bool:
+    """Tell whether the types of arrays say how they lie on a mesh; otherwise XLA finds out."""
+    return AxisType.Explicit in mesh.axis_types
+
+
 def spread(f: Callable[..., tuple[Any, Any]], mesh: AbstractMesh, shared: Any, *rows: jax.Array) -> tuple[Any, Any]:
     """Return f(shared, *rows), each device with its range of the rows, which are `dealt`.
 
@@ -68,5 +73,5 @@ def copies_below(points: jax.Array, num_rows: int) -> jax.Array:
 
 
 def _laid_out(mesh: AbstractMesh, spec: PartitionSpec, array: jax.Array) -> jax.Array:
-    """Return the array as the specification says, where its type says how it lies; elsewhere XLA takes care."""
-    return jax.reshard(array, NamedSharding(mesh, spec)) if AxisType.Explicit in mesh.axis_types else array
+    """Return the array as it has to lie."""
+    return jax.reshard(array, NamedSharding(mesh, spec)) if typed(mesh) else array
