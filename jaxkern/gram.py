@@ -318,6 +318,7 @@ def _by_tiles(
     kernel, Y, V = other
     (n, dim), (m, width), (rows, cols) = X.shape, V.shape, sides
     row_tiles, col_tiles = -(-n // rows), -(-m // cols)
+    rows = -(-n // row_tiles)
     X = copies_below(X, row_tiles * rows).reshape(row_tiles, rows, dim)
     Y = copies_below(Y, col_tiles * cols).reshape(col_tiles, cols, dim)
     V = zeros_below(V, col_tiles * cols).reshape(col_tiles, cols, width)

@@ -11,6 +11,7 @@ import numpy as np
 from jax import lax
 
 from jaxkern import checks
+from jaxkern._blocks import sum_by_blocks
 from jaxkern._distances import safe_sqrt
 from jaxkern._types import Array, ArrayLike, Float, PRNGKeyArray
 from jaxkern._weights import mass, order, present
@@ -290,22 +291,14 @@ def _ridge(key: jax.Array, system: System, *, num_landmarks: int, certified: boo
 
 def _normal_equations(system: System, landmarks: jax.Array, projection: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return Z' Z and Z' y of the features of all rows, block by block."""
-    n, width = system.points.shape[0], projection.shape[0]
-    blocks = -(-n // _BLOCK)
-    size = -(-n // blocks)
-    fill = blocks * size - n
-    points = jnp.pad(system.points, ((0, fill), (0, 0)), mode="edge").reshape(blocks, size, -1)
-    roots = jnp.pad(system.roots, (0, fill)).reshape(blocks, size, 1)
-    labels = jnp.pad(system.labels, ((0, fill), (0, 0))).reshape(blocks, size, -1)
 
-    def add(total: Any, block: Any) -> tuple[Any, None]:
-        points, roots, labels = block
-        Z = roots * _product(system.kernel, points, landmarks, projection.T)
-        return (total[0] + matmul(Z.T, Z), total[1] + matmul(Z.T, roots * labels)), None
+    def term(phi: Any, points: jax.Array, roots: jax.Array, labels: jax.Array) -> tuple[jax.Array, jax.Array]:
+        kernel, landmarks, projection = phi
+        Z = roots[:, None] * _product(kernel, points, landmarks, projection.T)
+        return matmul(Z.T, Z), matmul(Z.T, roots[:, None] * labels)
 
-    dtype = system.points.dtype
-    start = jnp.zeros((width, width), dtype), jnp.zeros((width, system.labels.shape[1]), dtype)
-    return lax.scan(add, start, (points, roots, labels))[0]
+    phi = system.kernel, landmarks, projection
+    return sum_by_blocks(term, phi, system.points, system.roots, system.labels, block_size=_BLOCK)
 
 
 @partial(jax.jit, static_argnames=("num_landmarks", "max_products"))
