@@ -14,7 +14,19 @@ import proofs_check
 ROOT = pathlib.Path(jaxkern.__file__).parent.parent
 LAYERS = {
     "jaxkern": (
-        *("_types", "checks", "_weights", "pytrees", "ragged", "_mesh", "_blocks", "draws", "_distances", "linalg", "bounds"),
+        *(
+            "_types",
+            "checks",
+            "_weights",
+            "pytrees",
+            "ragged",
+            "_mesh",
+            "_blocks",
+            "draws",
+            "_distances",
+            "linalg",
+            "bounds",
+        ),
         *("kernels", "gram"),
         *(
             "measures",

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 
 SENT = "all-gather|all-reduce|all-to-all|collective-broadcast|collective-permute|reduce-scatter"
-LINE = re.compile(rf"^ *(?:ROOT )?(%\S+) = (.*?) ((?:dot|while|conditional|{SENT})|[a-z][\w-]*)(?:-start)?\((.*)$")
+LINE = re.compile(rf"^ *(?:ROOT )?(%\S+) = (.*?) ({SENT}|[a-z][\w-]*)(?:-start)?\((.*)$")
 
 
 def work(program):
@@ -13,12 +13,10 @@ def work(program):
 
     Of a condition the dearest branch counts, and of a loop with no known number of turns one turn.
     """
-    bodies, own = {}, None
+    bodies, own, main = {}, None, None
     for line in program.as_text().splitlines():
         if header := re.match(r"^(ENTRY )?(%\S+) \(.*\{$", line):
-            own = bodies[header[2]] = []
-            entry = header[2] if header[1] else None
-            main = entry or locals().get("main")
+            own, main = bodies.setdefault(header[2], []), header[2] if header[1] else main
         elif own is not None and (found := LINE.match(line)):
             own.append(found.groups())
 
