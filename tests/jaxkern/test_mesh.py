@@ -131,18 +131,20 @@ for core, given, sizes in (
         program = core.lower(*arguments, **sizes).compile()
         found.append((program(*arguments), work(program)))
     (one, whole), (many, share) = found
-    close(one, many, 1e-6)
+    if core is _spectral._spectral:  # the signs of eigenvectors are free
+        one, many = ((p.labels, p.objective, p.eigenvalues) for p in (one, many))
+    close(one, many, 1e-4)
     quarter = whole["multiply-adds"] / 4
-    assert quarter <= share["multiply-adds"] <= 1.05 * quarter, (core, whole, share)
+    assert 0.95 * quarter <= share["multiply-adds"] <= 1.05 * quarter, (core, whole, share)
 """
 
 
-@pytest.mark.parametrize("checks", [PRODUCTS, USERS], ids=["products", "users"])
+@pytest.mark.parametrize("checks", [PRODUCTS, pytest.param(USERS, marks=pytest.mark.slow)])
 def test_four_devices_share_the_work_and_give_the_numbers_of_one(checks):
     # Threads for several decompositions at once: see docs/design.md.
     variables = {"JAX_NUM_CPU_DEVICES": "4", "PJRT_NPROC": "32", "JAX_PLATFORMS": "cpu", "OPENBLAS_NUM_THREADS": "1"}
     tests = Path(__file__).resolve().parents[1]
     environment = os.environ | variables | {"PYTHONPATH": f"{tests.parent}{os.pathsep}{tests}"}
     command = [sys.executable, "-c", START + checks]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
