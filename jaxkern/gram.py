@@ -110,7 +110,10 @@ def gram_matmul(
 
     Notes
     -----
-    Time O(n m (d + r)), memory O(n r + block_size^2) beyond the input, also for gradients.
+    Time O(n m (d + r)), memory O(n r + block_size^2) beyond the input, also for gradients. Where X, or else Y, lies on a
+    mesh of D devices, or `jax.set_mesh` names one, these share the rows: each computes n / D of them, Y and V come by in
+    a ring, m (d + r) numbers in all, and the result is divided as the rows are. Derivatives are those of reverse mode
+    there.
     """
     kernel, X = as_kernel(kernel), checks.matrix("X", X, min_rows=0)
     Y = checks.matrix("Y", X if Y is None else Y, dim=X.shape[1])
