@@ -223,7 +223,8 @@ def _arguments(key: Any, kernel: Any, X: Any, y: Any, regularization: Any, weigh
     else:
         roots = safe_sqrt(weights) + 0 * mass(weights)
         X, labels = present(X, weights), jnp.where((weights > 0)[:, None], labels, 0)
-    if not isinstance(labels, jax.core.Tracer) and not np.isfinite(np.asarray(labels)).all():
+    known = not isinstance(labels, jax.core.Tracer) and labels.is_fully_addressable  # by one process
+    if known and not np.isfinite(np.asarray(labels)).all():
         raise ValueError("y must be finite, got a NaN or an infinity; leave these rows out, or give them weight 0")
     return key, System(kernel, X, roots, labels, regularization), flat
 
