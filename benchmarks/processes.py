@@ -17,11 +17,11 @@ from pathlib import Path
 
 from benchmarks import _machine
 
-DIM, COLUMNS, SCALE = 10, 1, 3.0
+DIM, COLUMNS, SCALE, ROUNDS = 10, 1, 3.0, 3
 AT_LEAST = 1.7
 
 
-def work(address: str, count: int, index: int, n: int, rounds: int) -> None:
+def work(address: str, count: int, index: int, n: int) -> None:
     """Do the share of one process and print its times."""
     import jax
     import numpy as np
@@ -37,7 +37,7 @@ def work(address: str, count: int, index: int, n: int, rounds: int) -> None:
     points, columns = (rng.normal(size=(n, width)).astype(np.float32) for width in (DIM, COLUMNS))
     X, V = (jax.make_array_from_callback(A.shape, rows, A.__getitem__) for A in (points, columns))
     product, times = jax.jit(lambda X, V: gram.gram_matmul(kernels.Gaussian(SCALE), X, None, V)), []
-    for _ in range(rounds + 1):
+    for _ in range(ROUNDS + 1):
         start = time.perf_counter()
         found = jax.block_until_ready(product(X, V))
         times.append(time.perf_counter() - start)
@@ -50,7 +50,7 @@ def work(address: str, count: int, index: int, n: int, rounds: int) -> None:
         jax.distributed.shutdown()
 
 
-def measure(count: int, n: int, rounds: int) -> float:
+def measure(count: int, n: int) -> float:
     """Return the median of the times of so many processes, each on a core of its own."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -58,7 +58,7 @@ def measure(count: int, n: int, rounds: int) -> float:
     alone = {"JAX_NUM_CPU_DEVICES": "1", "JAX_PLATFORMS": "cpu"} | dict.fromkeys(_machine.LIBRARIES, "1")
     processes = [
         subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.processes", "--work", address, str(count), str(i), str(n), str(rounds)],
+            [sys.executable, "-m", "benchmarks.processes", "--work", address, str(count), str(i), str(n)],
             cwd=Path(__file__).resolve().parents[1],
             env=os.environ | alone,
             stdout=subprocess.PIPE,
@@ -82,14 +82,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print the times and the ratio of their medians."""
     parser = argparse.ArgumentParser("python -m benchmarks.processes", description=__doc__)
     parser.add_argument("--points", type=int, default=50_000, help="n (default: 50,000)")
-    parser.add_argument("--rounds", type=int, default=3, help="timed products of a process (default: 3)")
     parser.add_argument("--turns", type=int, default=3, help="how often both are started (default: 3)")
-    parser.add_argument("--work", nargs=5, help=argparse.SUPPRESS)
+    parser.add_argument("--work", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     if options.work:
         work(options.work[0], *map(int, options.work[1:]))
         return 0
-    pairs = [[measure(count, options.points, options.rounds) for count in (1, 2)] for _ in range(options.turns)]
+    pairs = [[measure(count, options.points) for count in (1, 2)] for _ in range(options.turns)]
     one, two = map(statistics.median, zip(*pairs, strict=True))
     ratio = statistics.median(a / b for a, b in pairs)
     print(f"n = {options.points}: one process {one:.3f} s, two {two:.3f} s, {ratio:.2f} times as fast")
