@@ -8,6 +8,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
+from jax.sharding import AbstractMesh
+
+from jaxkern._mesh import copies_below, dealt, even, first, mesh_of, spread, typed, zeros_below
 
 Rows = Callable[[Any, jax.Array], Any]
 
@@ -18,10 +21,43 @@ def by_blocks(rows: Rows, phi: Any, X: jax.Array, *, block_size: int) -> jax.Arr
     What is between X and the result then stays in a cache. The result is written in place: no padding, and no copy, as
     the last block ends with the last row and repeats some of the block before. Derivatives are those of `rows`
     on all of X; elsewhere than on a CPU the values are, too. A tuple of results is that of columns side by side.
+    The devices of a mesh share the rows.
     """
+    if (mesh := _sharing(X, block_size)) is not None:
+        share = even(mesh, X.shape[0]) // mesh.size
+        own = partial(by_blocks, rows, block_size=-(-share // -(-share // block_size)))
+        found = spread(lambda *given: ((), own(*given)), mesh, phi, *dealt(mesh, X, below=copies_below))[1]
+        return first(mesh, found, X.shape[0])
     if X.shape[0] <= block_size:
         return _joined(rows, phi, X)
     return _by_blocks(rows, block_size, phi, X)
+
+
+def sum_by_blocks(term: Callable[..., Any], phi: Any, X: jax.Array, *columns: jax.Array, block_size: int) -> Any:
+    """Return the sum of term(phi, points, *columns) over blocks of rows, each device of a mesh with those of its own.
+
+    The last block is filled up with copies of a point beside zeros, for which the term must be zero.
+    """
+    if (mesh := _sharing(X, block_size)) is not None:
+        own = partial(sum_by_blocks, term, block_size=block_size)
+        rows = *dealt(mesh, X, below=copies_below), *dealt(mesh, *columns, below=zeros_below)
+        return spread(lambda *given: (own(*given), ()), mesh, phi, *rows)[0]
+    blocks = -(-X.shape[0] // block_size)
+    size = -(-X.shape[0] // blocks)
+    filled = copies_below(X, blocks * size), *(zeros_below(column, blocks * size) for column in columns)
+    parts = tuple(part.reshape(blocks, size, *part.shape[1:]) for part in filled)
+
+    def add(total: Any, block: Any) -> tuple[Any, None]:
+        return jax.tree.map(jnp.add, total, term(phi, *block)), None
+
+    like = jax.eval_shape(term, phi, *(part[0] for part in parts))
+    return lax.scan(add, jax.tree.map(lambda one: jnp.zeros(one.shape, one.dtype), like), parts)[0]
+
+
+def _sharing(X: jax.Array, block_size: int) -> AbstractMesh | None:
+    """Return the mesh whose devices share the rows; less than a block is left to XLA, unless it refuses."""
+    mesh = mesh_of(X)
+    return mesh if mesh is not None and X.shape[0] >= mesh.size and (typed(mesh) or X.shape[0] > block_size) else None
 
 
 def _joined(rows: Rows, phi: Any, X: jax.Array) -> jax.Array:

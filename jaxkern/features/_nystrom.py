@@ -7,9 +7,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 
 from jaxkern import checks
+from jaxkern._blocks import sum_by_blocks
 from jaxkern._distances import safe_sqrt
 from jaxkern._types import ArrayLike, Float
 from jaxkern._weights import number, present
@@ -132,15 +132,11 @@ def _nystrom(kernel: Kernel, landmarks: Any, weights: Any, X: Any, X_weights: An
 def _trace_residual(kernel: Kernel, landmarks: Any, projection: Any, X: jax.Array, weights: Any = None) -> jax.Array:
     """Return the sum over the rows of X of K(x, x) - |phi(x)|^2, block by block."""
     X, weights = (X, jnp.ones(X.shape[:1], X.dtype)) if weights is None else (present(X, weights), weights)
-    blocks = -(-X.shape[0] // _BLOCK)
-    size = -(-X.shape[0] // blocks)
-    rows = jnp.pad(X, ((0, blocks * size - X.shape[0]), (0, 0)), mode="edge").reshape(blocks, size, -1)
-    counted = jnp.pad(weights, (0, blocks * size - X.shape[0])).reshape(blocks, size)
 
-    def add(total: jax.Array, block: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
-        points, counted = block
+    def term(phi: Any, points: jax.Array, counted: jax.Array) -> jax.Array:
+        kernel, landmarks, projection = phi
         features = _product(kernel, points, landmarks, projection.T)
         left = kernel._diagonal(points) - jnp.sum(features * features, axis=1)
-        return total + jnp.sum(counted * left), None
+        return jnp.sum(counted * left)
 
-    return lax.scan(add, jnp.zeros((), X.dtype), (rows, counted))[0]
+    return sum_by_blocks(term, (kernel, landmarks, projection), X, weights, block_size=_BLOCK)

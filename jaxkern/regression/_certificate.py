@@ -74,7 +74,7 @@ class System:
 def product_error(kernel: Kernel, X: jax.Array, Y: jax.Array, V: jax.Array) -> jax.Array:
     """Return a bound of |K(X, Y) V - what `gram_matmul` returns|, (n, t), by |K(x, y)| <= sqrt(K(x, x) K(y, y))."""
     unit = jnp.finfo(V.dtype).eps / 2
-    terms = _terms(X.shape[0], Y.shape[0], TERMS[V.dtype.name]) + 8  # and what is rounded here
+    terms = _terms(X, Y, TERMS[V.dtype.name]) + 8  # and what is rounded here
     entry = entry_error(kernel, X, Y)
     of_rows, of_columns = (safe_sqrt(jnp.abs(kernel._diagonal(points))) for points in (X, Y))
     # 0 times an unknown error is none.

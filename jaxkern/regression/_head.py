@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 
 from jaxkern import checks
-from jaxkern._blocks import by_blocks
+from jaxkern._blocks import by_blocks, sum_by_blocks
 from jaxkern._types import Array, ArrayLike, FeatureMap, Float, PRNGKeyArray
 from jaxkern._weights import mass
 from jaxkern.features._streaming import _dtype, _num_features
@@ -300,25 +299,14 @@ def _update(state: RidgeState, phi: Any, X: jax.Array, y: jax.Array, weights: ja
         weights = jnp.where(weights >= 0, weights, jnp.nan)
         X = jnp.where((weights == 0)[:, None], X[jnp.argmax(weights)], X)
         y = jnp.where((weights == 0)[:, None], 0, y)
-    blocks = -(-n // _BLOCK)
-    size = -(-n // blocks)
-    fill = blocks * size - n
 
-    def add(total: Any, block: Any) -> tuple[Any, None]:
-        X, y, weights = block
+    def term(phi: Any, X: jax.Array, y: jax.Array, weights: jax.Array) -> tuple[jax.Array, ...]:
         Z = checks.same_dtype("phi(X)", checks.matrix("phi(X)", phi(X), dim=len(state.gram)), "the state", state.gram)
         root = jnp.sqrt(weights)[:, None]
         Z, y = jnp.where(root == 0, 0, root * Z), root * y
-        return jax.tree.map(jnp.add, total, (matmul(Z.T, Z), matmul(Z.T, y), jnp.sum(y * y, axis=0))), None
+        return matmul(Z.T, Z), matmul(Z.T, y), jnp.sum(y * y, axis=0)
 
-    start = (
-        jnp.zeros_like(state.gram),
-        jnp.zeros((len(state.gram), y.shape[1]), y.dtype),
-        jnp.zeros(y.shape[1], y.dtype),
-    )
-    rows = jnp.pad(X, ((0, fill), (0, 0)), mode="edge"), jnp.pad(y, ((0, fill), (0, 0))), jnp.pad(weights, (0, fill))
-    parts = tuple(part.reshape(blocks, size, *part.shape[1:]) for part in rows)
-    gram, products, squares = lax.scan(add, start, parts)[0]
+    gram, products, squares = sum_by_blocks(term, phi, X, y, weights, block_size=_BLOCK)
     return RidgeState(
         state.gram + gram, state.products + products.reshape(state.products.shape),
         state.squares + squares.reshape(state.squares.shape), _add(state.weight, jnp.sum(weights)),

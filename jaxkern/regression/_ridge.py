@@ -11,6 +11,7 @@ import numpy as np
 from jax import lax
 
 from jaxkern import checks
+from jaxkern._blocks import sum_by_blocks
 from jaxkern._distances import safe_sqrt
 from jaxkern._types import Array, ArrayLike, Float, PRNGKeyArray
 from jaxkern._weights import mass, order, present
@@ -229,7 +230,8 @@ def _arguments(key: Any, kernel: Any, X: Any, y: Any, regularization: Any, weigh
     else:
         roots = safe_sqrt(weights) + 0 * mass(weights)
         X, labels = present(X, weights), jnp.where((weights > 0)[:, None], labels, 0)
-    if not isinstance(labels, jax.core.Tracer) and not np.isfinite(np.asarray(labels)).all():
+    known = not isinstance(labels, jax.core.Tracer) and labels.is_fully_addressable  # by one process
+    if known and not np.isfinite(np.asarray(labels)).all():
         raise ValueError("y must be finite, got a NaN or an infinity; leave these rows out, or give them weight 0")
     return key, System(kernel, X, roots, labels, regularization), flat
 
@@ -347,25 +349,17 @@ def _ridge(key: jax.Array, system: System, *, num_landmarks: int, choice: str, c
 
 def _normal_equations(system: System, span: _Span) -> tuple[jax.Array, jax.Array]:
     """Return Z' Z and Z' y of the features of all rows, block by block."""
-    n, width = system.points.shape[0], span.projection.shape[0]
     if span.features is not None:
         Z = system.roots[:, None] * span.features
         return _own_product(Z), matmul(Z.T, system.roots[:, None] * system.labels)
-    blocks = -(-n // _BLOCK)
-    size = -(-n // blocks)
-    fill = blocks * size - n
-    points = jnp.pad(system.points, ((0, fill), (0, 0)), mode="edge").reshape(blocks, size, -1)
-    roots = jnp.pad(system.roots, (0, fill)).reshape(blocks, size, 1)
-    labels = jnp.pad(system.labels, ((0, fill), (0, 0))).reshape(blocks, size, -1)
 
-    def add(total: Any, block: Any) -> tuple[Any, None]:
-        points, roots, labels = block
-        Z = roots * _product(system.kernel, points, span.points, span.projection.T)
-        return (total[0] + _own_product(Z), total[1] + matmul(Z.T, roots * labels)), None
+    def term(phi: Any, points: jax.Array, roots: jax.Array, labels: jax.Array) -> tuple[jax.Array, jax.Array]:
+        kernel, landmarks, projection = phi
+        Z = roots[:, None] * _product(kernel, points, landmarks, projection.T)
+        return _own_product(Z), matmul(Z.T, roots[:, None] * labels)
 
-    dtype = system.points.dtype
-    start = jnp.zeros((width, width), dtype), jnp.zeros((width, system.labels.shape[1]), dtype)
-    return lax.scan(add, start, (points, roots, labels))[0]
+    phi = system.kernel, span.points, span.projection
+    return sum_by_blocks(term, phi, system.points, system.roots, system.labels, block_size=_BLOCK)
 
 
 def _own_product(Z: jax.Array) -> jax.Array:

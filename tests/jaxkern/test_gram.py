@@ -12,7 +12,7 @@ from support.jaxprs import equations, largest_intermediate
 from support.numerics import eps
 
 from jaxkern._distances import squared_distances
-from jaxkern.gram import center, gram, gram_matmul, kernel_distance, rounding
+from jaxkern.gram import _terms, _tile_side, _tile_sides, center, gram, gram_matmul, kernel_distance, rounding
 from jaxkern.kernels import Cauchy, Distance, Exponential, Gaussian, Laplacian, Linear, Matern32, Matern52, Polynomial
 
 N, M, DIM = 13, 7, 3
@@ -176,15 +176,26 @@ def test_tiled_products_are_the_dense_product_for_every_block_size(kernel, dtype
 
 @pytest.mark.parametrize("kernel", [Gaussian(1.0), Matern52(1.0) * 2.0 + Linear()])
 def test_products_never_hold_the_gram_matrix(kernel):
-    n, tall, width = 5000, 40_000, 2
+    n, tall, width, tile = 5000, 40_000, 2, _tile_side() ** 2
     X, V = jnp.zeros((n, DIM)), jnp.zeros((n, width))
     run = partial(gram_matmul, kernel)
     assert largest_intermediate(lambda X: gram(kernel, X), X) == n * n  # the walk sees what there is to see
-    assert largest_intermediate(run, X, None, V) <= 1024 * 1024
+    assert largest_intermediate(run, X, None, V) <= tile
     assert largest_intermediate(partial(run, block_size=64), X, None, V) <= max(64 * 64, (n + 64) * DIM)
-    assert largest_intermediate(run, jnp.zeros((tall, DIM)), X[:300], V[:300]) <= 1024 * 1024
+    assert largest_intermediate(run, jnp.zeros((tall, DIM)), X[:300], V[:300]) <= tile
     gradient = jax.grad(lambda X: run(X, None, V, block_size=500).sum())
     assert largest_intermediate(gradient, X) <= max(500 * 500, (n + 500) * DIM)
+
+
+@pytest.mark.parametrize(("platform", "side"), [("cpu", 1024), ("gpu", 4096), ("tpu", 4096), ("another", 1024)])
+def test_tiles_are_those_of_the_platform_and_never_larger(platform, side, monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: platform)
+    for n, m in ((10**5, 10**5), (10**5, 2 * side), (10**5, 20), (7, 10**5), (side, side)):
+        rows, cols = _tile_sides(n, m, None)
+        assert rows * cols <= side * side and cols <= 2 * side and rows <= max(side, side * side // 4 // m)
+    assert _tile_sides(10**5, 10**5, None)[0] > 0.9 * side and _tile_sides(10**5, 10**5, 300) == (300, 300)
+    X = jax.ShapeDtypeStruct((10**5, 3), "float32")
+    assert _terms(X, X, None) == sum(-(-(10**5) // k) for k in (-(-(10**5) // side), side))
 
 
 @pytest.mark.parametrize("family", [Laplacian, Exponential, Cauchy])
