@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import abc
 import math
+import types
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -302,8 +304,36 @@ def as_kernel(kernel: KernelLike) -> Kernel:
         return checks.numbers("kernel", kernel, unless=FromPyTree)
     if isinstance(kernel, type) or not callable(kernel):
         raise ValueError(f"kernel must be a kernel such as Gaussian(1.0) or a function of two points, got {kernel!r}")
+    kernel = _opened(kernel)
     leaves = jax.tree.leaves(kernel)
     return FromFunction(kernel) if len(leaves) == 1 and leaves[0] is kernel else FromPyTree(kernel)
+
+
+def _opened(function: Any) -> Any:
+    """Return a PyTree that calls a user's function, with what JAX traces in its closure or defaults as its leaves.
+
+    So derivatives and maps in these hold wherever the kernel goes. What holds none is returned as it is.
+    """
+    if not isinstance(function, types.FunctionType):
+        return function
+    cells = function.__closure__ or ()
+    try:
+        held = [cell.cell_contents for cell in cells], list(function.__defaults__ or ())
+    except ValueError:  # a cell that is empty as yet
+        return function
+    leaves, structure = jax.tree.flatten(jax.tree.map(_opened, held))
+    traced = {i: leaf for i, leaf in enumerate(leaves) if isinstance(leaf, jax.core.Tracer)}
+    fixed = [None if i in traced else leaf for i, leaf in enumerate(leaves)]
+    return jax.tree_util.Partial(partial(_closed, function, structure, fixed), traced) if traced else function
+
+
+def _closed(function: Any, structure: Any, fixed: list[Any], traced: dict[int, Any], *points: jax.Array) -> Any:
+    """Return what a function gives with such values in the cells of its closure, and such defaults."""
+    held, defaults = jax.tree.unflatten(structure, [traced.get(i, leaf) for i, leaf in enumerate(fixed)])
+    cells = tuple(map(types.CellType, held))
+    own = types.FunctionType(function.__code__, function.__globals__, function.__name__, tuple(defaults), cells)
+    own.__kwdefaults__ = function.__kwdefaults__
+    return own(*points)
 
 
 def psd_kernel(kernel: KernelLike) -> Kernel:

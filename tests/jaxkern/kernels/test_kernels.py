@@ -311,6 +311,22 @@ def users_kernels(dtype):
     }
 
 
+def test_what_a_function_closes_over_is_differentiated_at_any_size(rng):
+    """Beyond a block of rows, where a derivative has a rule of its own: against a kernel with a parameter."""
+    X, ones = jnp.asarray(rng.normal(size=(2600, 2)), jnp.float32), jnp.ones(2600)
+
+    def closed(s):
+        inner = {"of": lambda distance: jnp.exp(-s * distance / 2)}
+        return jnp.sum(gram_matmul(lambda x, y: inner["of"](jnp.sum((x - y) ** 2)), X, None, ones))
+
+    def default(s):
+        return jnp.sum(gram_matmul(lambda x, y, s=s: jnp.exp(-s * jnp.sum((x - y) ** 2) / 2), X, None, ones))
+
+    wanted = jax.grad(lambda s: jnp.sum(gram_matmul(Gaussian(s**-0.5), X, None, ones)))(1.3)
+    for function in (closed, default):
+        np.testing.assert_allclose(jax.jit(jax.grad(function))(1.3), wanted, rtol=1e-4)
+
+
 def test_a_users_function_works_wherever_a_kernel_does(rng):
     dtype = jnp.float32
     X, Y = points(rng, dtype), points(rng, dtype, n=7)
