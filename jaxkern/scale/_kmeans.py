@@ -15,6 +15,7 @@ from jaxkern.kmeans._kmeans import KMeansResult, Sizes, _kmeans, arguments
 from jaxkern.kmeans._share import Share, table_width
 from jaxkern.scale import _mesh
 from jaxkern.scale._embed import host_matrix
+from jaxkern.scale._resume import fingerprint
 
 
 def kmeans(
@@ -38,8 +39,8 @@ def kmeans(
     Parameters
     ----------
     key : a typed random key, the same on every process.
-    X : (N, d) points, float32 or float64, N >= num_clusters, in a NumPy or JAX array or a memory-mapped file that all
-        processes see; each device is sent its own rows only.
+    X : (N, d) points, float32 or float64, N >= num_clusters, in a NumPy or JAX array, a memory-mapped file, or what
+        `open_rows` returns, that all processes see; each device is sent its own rows only.
     sharding : a `jax.sharding.Mesh`, or a `NamedSharding` of rows, whose devices share the rows; by default one
         device.
     num_clusters, weights, num_restarts, max_iterations, tolerance : as in `kmeans.kmeans`.
@@ -52,7 +53,7 @@ def kmeans(
     Raises
     ------
     ValueError
-        As `kmeans.kmeans`, and if sharding is of another kind.
+        As `kmeans.kmeans`, and if sharding is of another kind, or processes have different keys.
     RuntimeError
         If another process has ended.
 
@@ -75,6 +76,9 @@ def kmeans(
     weights = checks.weights(weights, "X", X)
     devices = tuple(_mesh.local_mesh(None).devices.flat) if sharding is None else _mesh.devices_of(sharding)
     mesh = Mesh(np.array(devices), _mesh.AXIS)
+    key_data, impl = np.asarray(jax.random.key_data(key)), str(jax.random.key_impl(key))
+    if _mesh.spans_processes(sharding):
+        _mesh.agree({"key": fingerprint((key_data, impl)), "X": fingerprint((X.shape, str(X.dtype)))})
     width = table_width(max(X.shape[0], 1))
     rows = -(-X.shape[0] // (width * len(devices))) * width  # of one device
     sizes, max_iterations = arguments(
@@ -82,12 +86,12 @@ def kmeans(
     )
     with _mesh.together("cluster with the others"):
         result = _on_mesh(
-            np.asarray(jax.random.key_data(key)),
+            key_data,
             _put(X, rows, mesh),
             None if weights is None else _put(np.asarray(weights), rows, mesh),
             np.asarray(max_iterations, np.int32),
             np.asarray(tolerance, X.dtype),
-            impl=str(jax.random.key_impl(key)),
+            impl=impl,
             mesh=mesh,
             share=Share(X.shape[0], _mesh.AXIS),
             sizes=sizes,

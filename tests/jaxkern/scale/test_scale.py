@@ -11,7 +11,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from jaxkern import features, io, kmeans, scale
 from jaxkern import frequent_directions as fd
 from jaxkern.kernels import Gaussian
-from jaxkern.scale import _embed, _mesh, _stream
+from jaxkern.scale import _embed, _mesh, _resume, _stream
 
 N, DIM = 103, 3
 
@@ -268,7 +268,7 @@ def test_the_record_of_another_run_is_refused(phi, X, finished):
 
 
 def test_a_stream_cut_short_goes_on_and_ends_with_the_same_bits(phi, X, tmp_path, monkeypatch):
-    monkeypatch.setattr(_stream, "_SECONDS", 0.0)
+    monkeypatch.setattr(_resume, "SECONDS", 0.0)
     pca, path = stream_of(phi, centered=True), tmp_path / "state.npz"
     sizes = {"num_streams": 4, "block_size": 5}
     whole, calls = scale.stream(pca, X, **sizes), []
