@@ -312,6 +312,48 @@ def test_clusters_on_one_device_are_those_of_kmeans(X):
     np.testing.assert_array_equal(one.labels, many.labels)
 
 
+@pytest.mark.parametrize("num_restarts", [1, 3])
+def test_clusters_cut_short_go_on_and_end_with_the_same_bits(X, tmp_path, monkeypatch, num_restarts):
+    monkeypatch.setattr(_resume, "SECONDS", 0.0)
+    options = {"num_restarts": num_restarts, "tolerance": 0.0, "weights": np.arange(N, dtype=np.float32)}
+    run = lambda **more: scale.kmeans(jax.random.key(3), X, 6, **options, **more)  # noqa: E731
+    calls = []
+    whole = run(report=lambda done, total: calls.append(done))
+    alone = kmeans.kmeans(jax.random.key(3), X, 6, **options)
+    np.testing.assert_array_equal(whole.labels, alone.labels)
+    np.testing.assert_allclose(whole.objective, alone.objective, rtol=1e-5)
+    assert (int(whole.iterations), calls.count(0), calls == sorted(calls)) == (int(alone.iterations), 1, True)
+
+    path, reported = tmp_path / "state.npz", []
+
+    def die(after):
+        def report(done, total):
+            reported.append(done)
+            if len(reported) == after:
+                raise OSError("killed")
+
+        return report
+
+    for after in (1, 2, 4, len(calls) // 2):  # calls, that of the seeding among them
+        reported.clear()
+        with pytest.raises(OSError, match="killed"):
+            run(progress=path, report=die(after))
+    reported.clear()
+    assert jax.tree.all(jax.tree.map(np.array_equal, run(progress=path, report=die(None)), whole))
+    assert reported[0] > 3 and reported == calls[-len(reported) :]
+    reported.clear()
+    assert jax.tree.all(jax.tree.map(np.array_equal, run(progress=path, report=die(None)), whole)) and not reported
+    for message, more in {
+        "key is": {"key": jax.random.key(4)},
+        "weights is": {"weights": None},
+        r"sizes is \[5, ": {"num_clusters": 5},
+        "max_iterations is 9": {"max_iterations": 9},
+    }.items():
+        call = {"key": jax.random.key(3), "num_clusters": 6, **options, **more}
+        with pytest.raises(ValueError, match=f"belongs to another run: {message}"):
+            scale.kmeans(call.pop("key"), X, call.pop("num_clusters"), progress=path, **call)
+
+
 def test_a_tree_of_merges_is_balanced_and_keeps_the_order():
     def merge(a, b):
         return a[0] + b[0], 1 + max(a[1], b[1])
