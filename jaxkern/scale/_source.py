@@ -22,17 +22,10 @@ _END_BYTES = 2**12
 
 
 class Rows(Protocol):
-    """A table (N, dim) on storage."""
+    """A table (N, dim) on storage: what `open_rows` returns."""
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        ...
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of what `X[start:stop]` returns."""
-        ...
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
 
     def __len__(self) -> int:
         """Return the number of rows."""

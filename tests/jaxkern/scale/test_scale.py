@@ -289,6 +289,11 @@ def test_a_stream_cut_short_goes_on_and_ends_with_the_same_bits(phi, X, tmp_path
     }.items():
         with pytest.raises(ValueError, match=message):
             call()
+    # As process 1 of 3 has left it: its streams are not those of one process, even where that one has kept nothing.
+    io.save(f"{path}.1", io.load(path) | {"processes": 3})
+    path.unlink()
+    with pytest.raises(ValueError, match=r"processes is 1, there 3\. Go on as there"):
+        scale.stream(pca, X, progress=path, **sizes)
     for other in ([1], {"format": "other"}):
         io.save(path, other)
         with pytest.raises(ValueError, match="no record of a run"):
