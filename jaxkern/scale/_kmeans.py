@@ -119,12 +119,13 @@ def kmeans(
         if weights is not None:
             rows_of["weights"] = _put(np.asarray(weights), rows, mesh)
         on_mesh = partial(_on_mesh, job=job, mesh=mesh)
-        if progress is None and not tell.listened:
-            result, _ = on_mesh("whole", common, rows_of)
+        watched = progress is not None or tell.listened
+        if many:  # where one process watches, all must run the same programs
+            watched = bool(_mesh.gather(np.array(watched)).any())
+        if watched:
+            result = _in_turns(on_mesh, common, rows_of, sizes, tell, kept, many)
         else:
-            centers = np.full((sizes.num_clusters, X.shape[1]), np.nan, X.dtype)
-            turns = _Turns(num_restarts, max_iterations, centers, tell, kept, many and progress is not None)
-            result = _in_turns(on_mesh, common, rows_of, turns)
+            result, _ = on_mesh("whole", common, rows_of)
         # Programs with sums over several devices of a CPU must not queue up: they could wait for each other for ever.
         result = jax.tree.map(np.asarray, jax.block_until_ready(result))
     result = jax.tree.map(jnp.asarray, result)
@@ -184,64 +185,50 @@ def _on_mesh(turn: str, common: Any, rows: Any, *, job: _Job, mesh: Mesh) -> Any
     return jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=specs, check_vma=False)(common, rows)
 
 
-def _in_turns(on_mesh: Any, common: Any, rows: Any, turns: _Turns) -> Any:
+def _in_turns(on_mesh: Any, common: Any, rows: Any, sizes: Sizes, tell: Teller, kept: State | None, many: bool) -> Any:
     """Return what `whole` does, by one iteration after the other.
 
     What is kept are the centres before an iteration that is finished, and did not end its restart. To go on is to do
-    that one again: it finds the labels with which the next one compares its own.
+    that one again: it finds the labels with which the next one compares its own. All begin where the first process says.
     """
-    done, state = turns.begin()
+    X, unseeded = rows["X"], np.array(-1, np.int32)
+    nowhere = {"centers": np.full((sizes.num_clusters, X.shape[1]), np.nan, X.dtype), "iterations": unseeded}
+    best = nowhere | {"stands": np.array(False), "objective": np.array(np.inf, X.dtype)}
+    fresh = (0, nowhere | {"restart": np.array(0, np.uint32), "best": best})
+    start = jax.tree.map(np.asarray, fresh if kept is None else kept.read(fresh[1]))
+    done, state = jax.tree.map(lambda leaf: leaf[0], _mesh.gather(start)) if many else start
+
+    def keep(done: int, state: Any) -> None:
+        if kept is not None:
+            kept.keep(int(done), state)
+
     alike, own = jax.block_until_ready(on_mesh("prepare", common, rows))
     common, rows, whole = common | alike, rows | own, None
-    while state["restart"] < turns.num_restarts:
+    while state["restart"] < sizes.num_restarts:
         if state["iterations"] < 0:
             seeds, _ = on_mesh("seed", common | {"restart": state["restart"]}, rows)
-            state |= {"centers": np.asarray(seeds), "iterations": np.array(0, np.int32)}
-            turns.keep(done, state)
-            turns.tell(done, None)
+            state |= {"centers": np.asarray(seeds), "iterations": unseeded + 1}
+            keep(done, state)
+            tell(int(done), None)
         now = {name: state[name] for name in ("centers", "iterations")} | {"stands": np.array(False)}
         labels = rows["labels"]
-        while not now["stands"] and now["iterations"] < turns.max_iterations:
-            before = now
+        while not now["stands"] and now["iterations"] < common["max_iterations"]:
+            before = {name: now[name] for name in ("centers", "iterations")}
             (centers, stands), labels = on_mesh("iterate", common | now, rows | {"labels": labels})
-            now = {"centers": centers, "iterations": now["iterations"] + 1, "stands": np.asarray(stands)}
-            done += 1
-            if turns.kept is not None and turns.kept.due and not now["stands"]:
-                turns.keep(done - 1, state | before)
-            turns.tell(done, None)
+            now, done = (
+                {"centers": centers, "iterations": now["iterations"] + 1, "stands": np.asarray(stands)},
+                done + 1,
+            )
+            if kept is not None and kept.due and not now["stands"]:
+                keep(done - 1, state | before)
+            tell(int(done), None)
         result, _ = on_mesh("finish", common | now, rows)
         now |= {"objective": np.asarray(result.objective)}
-        if turns.num_restarts == 1 or now["objective"] < state["best"]["objective"]:
+        if sizes.num_restarts == 1 or now["objective"] < state["best"]["objective"]:
             state["best"], whole = now, result
-        state |= {"restart": state["restart"] + 1, "iterations": np.array(-1, np.int32)}
-        turns.keep(done, state)
+        state |= {"restart": state["restart"] + 1, "iterations": unseeded}
+        keep(done, state)
     return on_mesh("finish", common | state["best"], rows)[0] if whole is None else whole
-
-
-class _Turns(NamedTuple):
-    """How many there may be, who is told, and where their state is kept."""
-
-    num_restarts: int
-    max_iterations: int
-    centers: np.ndarray  # NaN, of their shape and dtype
-    tell: Teller
-    kept: State | None
-    gathered: bool
-
-    def begin(self) -> tuple[int, Any]:
-        """Return how many iterations are done, and the state; over several processes, that of the first."""
-        best = {"centers": self.centers, "iterations": np.array(0, np.int32), "stands": np.array(False)}
-        state: Any = {"restart": np.array(0, np.uint32), "centers": self.centers, "iterations": np.array(-1, np.int32)}
-        state |= {"best": best | {"objective": np.array(np.inf, self.centers.dtype)}}
-        start = (0, state) if self.kept is None else self.kept.read(state)
-        start = jax.tree.map(np.asarray, start)
-        if self.gathered:
-            start = jax.tree.map(lambda leaf: leaf[0], _mesh.gather(start))
-        return int(start[0]), start[1]
-
-    def keep(self, done: int, state: Any) -> None:
-        if self.kept is not None:
-            self.kept.keep(done, {name: state[name] for name in ("restart", "centers", "iterations", "best")})
 
 
 def _put(array: Any, rows: int, mesh: Mesh) -> jax.Array:

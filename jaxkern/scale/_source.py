@@ -7,7 +7,7 @@ import os
 import pathlib
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,25 +19,6 @@ _OPEN = 64
 """How many ranges of Parquet files that were begun are kept, to be read on."""
 _END_BYTES = 2**12
 """Of each end of a shard that its fingerprint knows: of Parquet the end holds the least and largest values."""
-
-
-class Rows(Protocol):
-    """A table (N, dim) on storage: what `open_rows` returns."""
-
-    shape: tuple[int, int]
-    dtype: np.dtype[Any]
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        ...
-
-    def __getitem__(self, rows: slice) -> np.ndarray:
-        """Read these rows, (stop - start, dim), and no others."""
-        ...
-
-    def fingerprint(self) -> str:
-        """Return a digest that tells this table from others."""
-        ...
 
 
 def open_rows(
@@ -58,10 +39,10 @@ def open_rows(
 
     Returns
     -------
-    An object with `shape` (N, dim), `dtype`, `len`, `X[start:stop]`, which returns a new NumPy array, and
+    Rows, an object with `shape` (N, dim), `dtype`, `len`, `X[start:stop]`, which returns a new NumPy array, and
     `fingerprint()`, a digest of the shape, dtype and columns, and of the name, size and both ends (4 kB each) of every
     file. The end of a Parquet file holds the least and largest value of its columns, where its writer put them there.
-    It is for one thread.
+    It is for one thread. An object of your own that has the same is taken as well.
 
     Raises
     ------
@@ -111,11 +92,11 @@ def open_rows(
     wanted = np.dtype(first.dtype if dtype is None else dtype)
     if wanted not in (np.dtype("float32"), np.dtype("float64")):
         raise ValueError(f"dtype must be float32 or float64, got {wanted}: pass the one to convert {path} to")
-    return _Table(shards, wanted)
+    return Rows(shards, wanted)
 
 
-class _Table:
-    """Shards, one behind the other."""
+class Rows:
+    """A table (N, dim) of shards, one behind the other; `open_rows` says what it can do."""
 
     def __init__(self, shards: Sequence[_Npy | _Parquet], dtype: np.dtype[Any]) -> None:
         self._shards, self.dtype = shards, dtype

@@ -80,6 +80,11 @@ for name, call in (
         raise SystemExit(f"{name} was taken")
     except ValueError as error:
         assert f"{name} must be the same on every process; that of [1] differs from that of 0" in str(error), error
+# Where one process watches, the other must run the same programs.
+calls = []
+watch = (lambda *_: calls.append(1)) if process else None
+found = scale.kmeans(jax.random.key(0), X, 2, sharding=mesh, report=watch)
+assert found.labels.shape == (90,) and len(calls) == (2 if process else 0), calls
 jax.distributed.shutdown()
 """
 
@@ -124,6 +129,12 @@ def test_two_processes_give_the_numbers_of_one(example, tmp_path):
     np.testing.assert_array_equal(results["clusters"].labels, clusters.labels)
     np.testing.assert_allclose(results["clusters"].centers, clusters.centers, rtol=0, atol=1e-5)
     np.testing.assert_allclose(results["clusters"].objective, clusters.objective, rtol=1e-5)
+
+    # One process goes on with what two have left: nothing is left to do.
+    calls, state = [], tmp_path / "clusters.progress"
+    again = scale.kmeans(jax.random.key(0), Z, 2, progress=state, report=lambda *args: calls.append(args))
+    np.testing.assert_array_equal(again.labels, clusters.labels)
+    assert calls == [] and int(again.iterations) == int(clusters.iterations)
 
 
 @pytest.mark.parametrize("victim", [1, pytest.param(0, marks=pytest.mark.slow)])  # 0 holds the coordination service
