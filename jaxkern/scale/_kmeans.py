@@ -189,7 +189,7 @@ def _in_turns(on_mesh: Any, common: Any, rows: Any, sizes: Sizes, tell: Teller, 
     """Return what `whole` does, by one iteration after the other.
 
     What is kept are the centres before an iteration that is finished, and did not end its restart. To go on is to do
-    that one again: it finds the labels with which the next one compares its own. All begin where the first process says.
+    that one again, for the labels with which the next one compares its own. All begin where the first process says.
     """
     X, unseeded = rows["X"], np.array(-1, np.int32)
     nowhere = {"centers": np.full((sizes.num_clusters, X.shape[1]), np.nan, X.dtype), "iterations": unseeded}
