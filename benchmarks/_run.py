@@ -9,13 +9,15 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from benchmarks import _machine, _timing, checks, clustering, growth, many, maps, pca
+from benchmarks import _machine, _timing, checks, clustering, growth, many, maps, pca, storage
 from benchmarks._case import Case, Disagreement, Growth
 from benchmarks._numpy import one_blas_thread
 
 SCHEMA = 1
 REGISTRY: dict[str, Case | Growth] = {
-    case.name: case for case in (*growth.GROWTH, *maps.CASES, *pca.CASES, *clustering.CASES, *many.CASES, *checks.CASES)
+    case.name: case
+    for group in (growth.GROWTH, *(part.CASES for part in (maps, pca, storage, clustering, many, checks)))
+    for case in group
 }
 """Every case by its name, in the order in which they run: where memory counts while there is little else in it."""
 

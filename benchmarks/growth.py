@@ -20,7 +20,7 @@ BLOCK = 2**16
 TENFOLD = (1.0, 1.8, 3.2, 5.6, 10.0)
 
 
-def _file(name: Path, rows: int, dim: int) -> np.ndarray:
+def write(name: Path, rows: int, dim: int) -> np.ndarray:
     """Write standard normal points to a file and open it, without ever holding them."""
     out = np.lib.format.open_memmap(name, mode="w+", dtype=np.float32, shape=(rows, dim))
     rng = np.random.default_rng(0)
@@ -38,7 +38,7 @@ def _map(dim: int, num_landmarks: int, num_features: int) -> Any:
 
 def _through_files(phi: Any, dim: int, size: int, folder: Path) -> Run:
     """Map one memory-mapped file to another."""
-    X, shape = _file(folder / f"{size}.npy", size, dim), (size, phi.num_features)
+    X, shape = write(folder / f"{size}.npy", size, dim), (size, phi.num_features)
     out = np.lib.format.open_memmap(folder / f"out{size}.npy", mode="w+", dtype=np.float32, shape=shape)
 
     def run() -> None:

@@ -42,7 +42,7 @@ def work(folder, address, process):
 
     pca = features.streaming_pca(phi, sketch_size=8)
     state = scale.stream(pca, X, num_streams=4, sharding=mesh)
-    clusters = scale.kmeans(jax.random.key(0), Z, 2, sharding=mesh)
+    clusters = scale.kmeans(jax.random.key(0), Z, 2, sharding=mesh, progress=folder / "clusters.progress")
     if process == 0:  # all have the same
         io.save(folder / "results.npz", {"state": state, "clusters": clusters})
     jax.distributed.shutdown()

@@ -76,3 +76,14 @@ def test_a_bound_of_ones_own(run, tmp_path, capsys):
     assert [verdict for _, verdict in sorted(space["results"].items())] == ["refuted", "certified"] * 2
     assert "violation probability at least" in capsys.readouterr().out
     check_figure(tmp_path / "example_own_bound.svg")
+
+
+@pytest.mark.slow
+def test_workers_of_ray_sketch_all_rows(run):
+    pytest.importorskip("ray")
+    space = run("ray_shards.py", "--rows", 10_000)
+    fit, Z = space["fit"], np.float64(space["phi"](space["X"]))
+    values = np.linalg.eigvalsh(Z.T @ Z)[::-1][:3]
+    assert int(fit.weight) == 10_000 and (values - fit.eigenvalues <= float(fit.shrinkage) + 1e-4 * values[0]).all()
+    rows = space["pyarrow"].parquet.read_table(space["folder"] / "features").num_rows
+    assert rows == 10_000

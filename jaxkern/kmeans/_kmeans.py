@@ -156,6 +156,63 @@ def arguments(
     return Sizes(num_clusters, num_restarts, num_candidates, block_size), max_iterations
 
 
+def existing(X: jax.Array, weights: jax.Array | None, share: Share) -> jax.Array:
+    """Return the points, with the heaviest in place of those of weight 0."""
+    if weights is None:
+        return X
+    some = lax.stop_gradient(share.take(X, jnp.argmax(share.gather(weights))))
+    return jnp.where((weights > 0)[:, None], X, some[None, :])
+
+
+class Points(NamedTuple):
+    """The points of one clustering as seeding and Lloyd iterations want them: as given, and centred, in blocks."""
+
+    X: jax.Array
+    weights: jax.Array | None
+    used: jax.Array | None
+    mean: jax.Array
+    spread: jax.Array
+    blocks: Blocks
+
+    @staticmethod
+    def of(X: jax.Array, weights: jax.Array | None, used: jax.Array | None, sizes: Sizes, share: Share) -> Points:
+        part = None
+        if weights is not None:
+            # Parts of the total, in which neither the mean nor the spread can overflow.
+            part = (weights / mass(weights, lambda w: share.sum(w.sum())))[:, None]
+        X = existing(X, weights, share)
+
+        def average(rows: jax.Array) -> jax.Array:
+            if part is None:
+                return share.sum(rows.sum(axis=0, keepdims=True)) / share.num_points
+            return share.sum((part * rows).sum(axis=0, keepdims=True))
+
+        mean = average(X)
+        centred = share.points(X - mean)
+        unused = None if used is None else lax.iota(jnp.int32, sizes.num_clusters) >= used
+        blocks = Blocks.cut(centred, weights, sizes.block_size, share)._replace(unused=unused)
+        return Points(X, weights, used, mean, average(centred * centred).mean(), blocks)
+
+    def seeds(self, key: jax.Array, sizes: Sizes) -> jax.Array:
+        """Return the centres to begin from, as many as there are clusters, centred."""
+        share = self.blocks.share
+        chosen = plus_plus(key, self.X, self.weights, sizes.num_clusters, sizes.num_candidates, share)
+        return share.take(self.X, chosen) - self.mean
+
+    def result(self, centers: jax.Array, converged: jax.Array, iterations: jax.Array) -> KMeansResult:
+        """Return what belongs to centred centres."""
+        X, weights, used, share = self.X, self.weights, self.used, self.blocks.share
+        labels = partition(self.blocks, centers)[0][: X.shape[0]]
+        centers = centers + self.mean
+        distances = share.points(row_norms(X - centers[labels]))
+        labels = labels if weights is None else jnp.where(weights > 0, labels, -1)
+        objective = share.sum((distances if weights is None else weights * distances).sum())
+        if used is not None and self.blocks.unused is not None:
+            centers = jnp.where(self.blocks.unused[:, None], jnp.inf, centers)
+            converged &= (used > 0) & (used <= centers.shape[0])
+        return KMeansResult(labels, centers, objective, converged & jnp.isfinite(objective), iterations)
+
+
 @partial(jax.jit, static_argnames=("sizes", "share"))
 def _kmeans(
     key: jax.Array,
@@ -169,36 +226,11 @@ def _kmeans(
     share: Share | None = None,
 ) -> KMeansResult:
     share = Share(X.shape[0]) if share is None else share
-    part = None
-    if weights is not None:
-        # Parts of the total, in which neither the mean nor the spread can overflow.
-        part = (weights / mass(weights, lambda w: share.sum(w.sum())))[:, None]
-        some = lax.stop_gradient(share.take(X, jnp.argmax(share.gather(weights))))
-        X = jnp.where((weights > 0)[:, None], X, some[None, :])
-
-    def average(rows: jax.Array) -> jax.Array:
-        if part is None:
-            return share.sum(rows.sum(axis=0, keepdims=True)) / share.num_points
-        return share.sum((part * rows).sum(axis=0, keepdims=True))
-
-    mean = average(X)
-    centred = share.points(X - mean)
-    spread = average(centred * centred).mean()
-    unused = None if used is None else lax.iota(jnp.int32, sizes.num_clusters) >= used
-    blocks = Blocks.cut(centred, weights, sizes.block_size, share)._replace(unused=unused)
+    points = Points.of(X, weights, used, sizes, share)
 
     def restart(number: jax.Array) -> KMeansResult:
-        seeds = plus_plus(jax.random.fold_in(key, number), X, weights, sizes.num_clusters, sizes.num_candidates, share)
-        centers, converged, iterations = lloyd(blocks, share.take(X, seeds) - mean, max_iterations, tolerance * spread)
-        labels = partition(blocks, centers)[0][: X.shape[0]]
-        centers = centers + mean
-        distances = share.points(row_norms(X - centers[labels]))
-        labels = labels if weights is None else jnp.where(weights > 0, labels, -1)
-        objective = share.sum((distances if weights is None else weights * distances).sum())
-        if used is not None and unused is not None:
-            centers = jnp.where(unused[:, None], jnp.inf, centers)
-            converged &= (used > 0) & (used <= sizes.num_clusters)
-        return KMeansResult(labels, centers, objective, converged & jnp.isfinite(objective), iterations)
+        seeds = points.seeds(jax.random.fold_in(key, number), sizes)
+        return points.result(*lloyd(points.blocks, seeds, max_iterations, tolerance * points.spread))
 
     def better(best: KMeansResult, number: jax.Array) -> tuple[KMeansResult, None]:
         other = restart(number)

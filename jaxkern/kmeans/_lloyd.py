@@ -56,17 +56,35 @@ def row_norms(rows: jax.Array) -> jax.Array:
     return (rows * rows).sum(axis=1)
 
 
+class LloydState(NamedTuple):
+    """Where Lloyd iterations are: centres (k, d), labels (b B,) of the ones before them, -1 at first."""
+
+    centers: jax.Array
+    labels: jax.Array
+    stands: jax.Array
+    iterations: jax.Array
+
+    @staticmethod
+    def begin(blocks: Blocks, centers: jax.Array) -> LloydState:
+        labels = jnp.full(blocks.rows.shape[0] * blocks.rows.shape[1], -1, jnp.int32)
+        return LloydState(centers, labels, jnp.array(False), jnp.array(0, jnp.int32))
+
+
 def lloyd(
     blocks: Blocks, centers: jax.Array, max_iterations: Any, threshold: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Alternate between nearest centres and means; return the centres, if they stopped, and after how many steps."""
+    state = iterate(blocks, LloydState.begin(blocks, centers), max_iterations, threshold)
+    return state.centers, state.stands, state.iterations
 
-    def unfinished(state: tuple[jax.Array, jax.Array, jax.Array, jax.Array]) -> jax.Array:
-        return ~state[2] & (state[3] < max_iterations)
 
-    def step(
-        state: tuple[jax.Array, jax.Array, jax.Array, jax.Array],
-    ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+def iterate(blocks: Blocks, begin: LloydState, max_iterations: Any, threshold: jax.Array) -> LloydState:
+    """Go on until the centres stand still, or so many iterations are done in all."""
+
+    def unfinished(state: LloydState) -> jax.Array:
+        return ~state.stands & (state.iterations < max_iterations)
+
+    def step(state: LloydState) -> LloydState:
         centers, old_labels, _, iteration = state
         labels, sums, counts = partition(blocks, centers)
         sums, counts = blocks.share.sum(sums), blocks.share.sum(counts)
@@ -78,11 +96,9 @@ def lloyd(
         # Labels that repeat give the same means, but not always to the last bit: compilers fuse and reorder.
         repeats = blocks.share.all(labels == old_labels) & ~(empty & (means != centers)).any()
         # Not "<=": where points are NaN there is nothing to wait for.
-        return means, labels, repeats | ~(row_norms(means - centers).sum() > threshold), iteration + 1
+        return LloydState(means, labels, repeats | ~(row_norms(means - centers).sum() > threshold), iteration + 1)
 
-    labels = jnp.full(blocks.rows.shape[0] * blocks.rows.shape[1], -1, jnp.int32)
-    state = lax.while_loop(unfinished, step, (centers, labels, jnp.array(False), jnp.array(0, jnp.int32)))
-    return state[0], state[2], state[3]
+    return lax.while_loop(unfinished, step, begin)
 
 
 def partition(blocks: Blocks, centers: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:

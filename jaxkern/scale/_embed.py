@@ -18,7 +18,7 @@ from jaxkern import checks
 from jaxkern._types import FeatureMap, Sharding
 from jaxkern.features._map import as_map
 from jaxkern.scale import _mesh
-from jaxkern.scale._resume import Record, Report, checked, facts, fingerprint
+from jaxkern.scale._resume import Record, Report, Teller, facts, fingerprint
 
 _BLOCK_BYTES = 2**22
 """Of points and features. Larger blocks leave the cache and take fresh memory every time; they are slower on a CPU."""
@@ -44,8 +44,9 @@ def embed(
     ----------
     phi : a fitted feature map, or any function or callable PyTree (n, dim) -> (n, num_features) that
         treats rows one by one.
-    X : (N, dim) points in a NumPy or JAX array, a memory-mapped file (`numpy.load(file, mmap_mode="r")`), or an
-        iterable of such blocks (n_i, dim) of any sizes. Only a few blocks at a time are moved to the device.
+    X : (N, dim) points in a NumPy or JAX array, a memory-mapped file (`numpy.load(file, mmap_mode="r")`), what
+        `open_rows` returns, or an iterable of blocks (n_i, dim) of any sizes. Only a few blocks at a time are moved
+        to the device.
     block_size : rows of a block, at least 1; by default as many as make 4 MB of points and features, or fewer for a
         smaller N, one of eight sizes between two powers of two. It is rounded up to a multiple of the number of
         devices.
@@ -56,7 +57,8 @@ def embed(
     progress : path of a record of finished blocks, for an X that is an array and an `out` that is a memory-mapped file
         opened with "r+" or "w+". If it is there, the same call goes on where it was cut short, even by `kill -9`, and
         ends with the same bits. Every block is then forced to the disk before it is recorded. Over several processes
-        the number of the process is appended to the path.
+        the number of the process is appended to the path; another number of processes goes on from the records of
+        all, with the same block_size, and ends with the same numbers within rounding.
     report : called as report(done, total) on the host after every block that is mapped, with the numbers of finished
         and of all rows of this process; total is None where X is an iterable.
 
@@ -70,8 +72,8 @@ def embed(
     ------
     ValueError
         If X (or a block) is not a floating matrix, block_size < 1, out has another shape, or cannot be written to; if
-        sharding is of another kind; if progress is damaged or belongs to another map, block_size, shape of X, or first
-        or last row of X.
+        sharding is of another kind; if progress is damaged or belongs to another map, block_size, shape of X, first or
+        last row of X, or table of `open_rows`; if processes have different maps.
     RuntimeError
         If another process has ended before its rows were mapped.
 
@@ -92,7 +94,7 @@ def embed(
     """
     if not callable(phi):
         raise ValueError(f"phi must be a feature map, got {type(phi).__name__}")
-    phi, report = as_map(phi), checked(report)
+    phi, tell = as_map(phi), Teller("embed", report)
     if block_size is not None:
         block_size = checks.count("block_size", block_size)
     mesh = None if sharding is None else _mesh.local_mesh(sharding)
@@ -102,7 +104,7 @@ def embed(
             raise ValueError(f"X must be an array or an iterable of arrays, got {type(X).__name__}")
         if many or progress is not None:
             raise ValueError("X must be an array, not an iterable, where processes share it or progress is recorded")
-        blocks = _of_iterable(phi, X, block_size, mesh, report)
+        blocks = _of_iterable(phi, X, block_size, mesh, tell)
         return blocks if out is None else _gather(blocks, out)
     host_matrix("X", X)
     num_features = _num_features(phi, X)
@@ -115,17 +117,17 @@ def embed(
     rows = _mesh.local_rows(X.shape[0], sharding) if many and sharding is not None else slice(0, X.shape[0])
     if many:
         # Processes that have met notice at once when one of them ends; strangers wait for its heartbeat.
-        _mesh.wait_for_all("start")
+        _mesh.agree({"phi": fingerprint(phi), "X": fingerprint((X.shape, str(X.dtype)))})
     engine = _Engine.of(phi, mesh, block_size or _default_size(X, num_features, rows.stop - rows.start))
-    with _record(progress, many, out, phi, engine.size, X, rows) as record:
-        starts = (s for s in range(rows.start, rows.stop, engine.size) if not _done(record, out, rows, engine.size, s))
-        for start, block in engine.run((s, _read(X, s, min(s + engine.size, rows.stop))) for s in starts):
+    with _record(progress, many, out, phi, engine.size, X) as record:
+        left = [rows] if record is None else record.left(rows, out)
+        starts = ((s, min(s + engine.size, gap.stop)) for gap in left for s in range(gap.start, gap.stop, engine.size))
+        for start, block in engine.run((start, _read(X, start, stop)) for start, stop in starts):
             out[start : start + block.shape[0]] = block
             if record is not None:
                 out.flush()
                 record.add(start, block)
-            if report is not None:
-                report(start + block.shape[0] - rows.start, rows.stop - rows.start)
+            tell(start + block.shape[0] - rows.start, rows.stop - rows.start)
     if many:
         if isinstance(out, np.memmap):
             out.flush()
@@ -198,7 +200,7 @@ def _read(X: Any, start: int, stop: int) -> Any:
 
 
 def _of_iterable(
-    phi: Any, blocks: Iterable[Any], block_size: int | None, mesh: Mesh | None, report: Report | None
+    phi: Any, blocks: Iterable[Any], block_size: int | None, mesh: Mesh | None, tell: Teller
 ) -> Iterator[np.ndarray]:
     """Yield the features of every block; blocks are cut and padded to one size, so that nothing compiles again."""
     blocks = iter(blocks)
@@ -211,8 +213,7 @@ def _of_iterable(
         for last, features in engine.run(_cut(itertools.chain([first], blocks), engine.size)):
             pieces.append(features)
             done += len(features)
-            if report is not None:
-                report(done, None)
+            tell(done, None)
             if last:
                 yield pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
                 pieces = []
@@ -242,24 +243,14 @@ def _gather(blocks: Iterator[np.ndarray], out: Any) -> Any:
     return out
 
 
-def _record(progress: Any, many: bool, out: Any, phi: Any, block_size: int, X: Any, rows: slice) -> Any:
+def _record(progress: Any, many: bool, out: Any, phi: Any, block_size: int, X: Any) -> Any:
     """Return the record of this run, or a context of None where none is kept."""
     if progress is None:
         return contextlib.nullcontext()
     if not isinstance(out, np.memmap) or out.mode not in ("r+", "w+"):
         raise ValueError("out must be a memory-mapped file opened with mode 'r+' or 'w+' where progress is recorded")
-    run = {
-        "map": fingerprint(phi),
-        **facts(X),
-        "num_features": out.shape[1],
-        "block_size": block_size,
-        "rows": [rows.start, rows.stop],
-    }
-    return Record(f"{os.fspath(progress)}.{jax.process_index()}" if many else progress, run)
-
-
-def _done(record: Record | None, out: Any, rows: slice, size: int, start: int) -> bool:
-    return record is not None and record.holds(start, out[start : min(start + size, rows.stop)])
+    run = {"map": fingerprint(phi), **facts(X), "num_features": out.shape[1], "block_size": block_size}
+    return Record(progress, run, jax.process_index() if many else None)
 
 
 def host_matrix(name: str, X: Any) -> None:

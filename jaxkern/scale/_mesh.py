@@ -102,6 +102,16 @@ def gather(tree: Any) -> Any:
         return multihost_utils.process_allgather(tree)
 
 
+def agree(digests: dict[str, str]) -> None:
+    """Raise ValueError on every process unless all have the same hexadecimal digest under each name."""
+    mine = np.array([list(bytes.fromhex(digest)) for digest in digests.values()], np.uint8)
+    theirs = gather(mine)
+    for i, name in enumerate(digests):
+        other = [j for j in range(len(theirs)) if (theirs[j, i] != theirs[0, i]).any()]
+        if other:
+            raise ValueError(f"{name} must be the same on every process; that of {other} differs from that of 0")
+
+
 def _default_device() -> jax.Device:
     (device,) = jax.numpy.zeros(()).devices()
     return device

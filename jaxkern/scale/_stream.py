@@ -1,7 +1,6 @@
 """Streams side by side: each device updates its own, and a tree merges them."""
 
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, TypeVar
@@ -18,10 +17,9 @@ from jaxkern.features import StreamingPCA
 from jaxkern.regression import StreamingRidge
 from jaxkern.scale import _mesh
 from jaxkern.scale._embed import host_matrix
-from jaxkern.scale._resume import Report, State, checked, facts, fingerprint
+from jaxkern.scale._resume import Report, State, Teller, facts, fingerprint
 
 _STEP_BYTES = 2**24  # of points that one step takes to the devices
-_SECONDS = 10.0  # between two states that are kept
 _State = TypeVar("_State")
 
 
@@ -86,8 +84,8 @@ def stream(
     Parameters
     ----------
     pca : what `features.streaming_pca` or `regression.streaming_ridge` returns.
-    X : (N, dim) points, N >= 1, in a NumPy or JAX array or a memory-mapped file. Over several processes each one reads
-        the rows of its own streams.
+    X : (N, dim) points, N >= 1, in a NumPy or JAX array, a memory-mapped file, or what `open_rows` returns. Over
+        several processes each one reads the rows of its own streams.
     y : (N,) or (N, t) labels for ridge regression in the dtype of X, held like X; None for principal components.
     num_streams : a multiple of the number of devices. Over P processes P times a power of two: then the merges of each
         process are a part of the one tree.
@@ -96,7 +94,7 @@ def stream(
         device.
     progress : path of a file in which the states of all streams are kept, every ten seconds and at the end. If it is
         there, the same call goes on from it, even after `kill -9`, and ends with the same bits. Over several processes
-        the number of the process is appended to the path.
+        the number of the process is appended to the path, and as many must go on.
     report : called as report(done, total) on the host at the start and after every step, with the numbers of finished
         and of all rows of the streams of this process.
 
@@ -109,7 +107,8 @@ def stream(
     ValueError
         If pca, y or sharding is of another kind, X is not a floating matrix with at least one row, a size is below 1,
         or num_streams is not such a multiple; if progress is damaged or belongs to another map, num_streams,
-        block_size, shape of X, or first or last row of X.
+        block_size, number of processes, shape of X, first or last row of X, or table of `open_rows`; if processes have
+        different maps.
     RuntimeError
         If another process has ended.
 
@@ -156,28 +155,29 @@ def stream(
     divided = NamedSharding(mesh, PartitionSpec(_mesh.AXIS))
     empty: Any = pca.init(X.dtype)
     begin = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (count, *leaf.shape)), empty)
-    kept, done, report = None, 0, checked(report)
+    kept, done, tell = None, 0, Teller("stream", report)
+    size = {"num_components": 1} if isinstance(pca, StreamingPCA) else {"regularization": 1.0}
+    many = _mesh.spans_processes(sharding)
+    if many or progress is not None:
+        own_map = fingerprint((pca.finalize(empty, **size).features, empty))
+    if many:
+        _mesh.agree({"pca": own_map, "X": fingerprint((X.shape, str(X.dtype)))})
     if progress is not None:
-        path = f"{os.fspath(progress)}.{jax.process_index()}" if _mesh.spans_processes(sharding) else progress
-        size = {"num_components": 1} if isinstance(pca, StreamingPCA) else {"regularization": 1.0}
-        own_map = pca.finalize(empty, **size).features
-        run = {"map": fingerprint((own_map, empty)), **facts(X), "block_size": block_size}
+        run = {"map": own_map, **facts(X), "block_size": block_size, "num_streams": num_streams}
         run |= {} if y is None else {"y": facts(y)}
-        kept = State(path, run | {"streams": [own.start, own.stop, num_streams]})
+        run["processes"] = jax.process_count() if many else 1
+        kept = State(progress, run, jax.process_index() if many else None)
         done, begin = kept.read(begin)
-    lengths, last = _lengths(X.shape[0], own, length), time.monotonic()
+    lengths = _lengths(X.shape[0], own, length)
 
     def watch(done: int, states: Any) -> None:
-        """Wait for the states after so many rows of each stream, report them, and keep them where it is time."""
-        nonlocal last
+        """Wait for the states after so many rows of each stream, tell how far they are, and keep them if due."""
         jax.block_until_ready(states)
-        if report is not None:
-            report(sum(min(done, each) for each in lengths), sum(lengths))
-        if kept is not None and (done >= max(lengths) or time.monotonic() - last >= _SECONDS):
+        tell(sum(min(done, each) for each in lengths), sum(lengths))
+        if kept is not None and (done >= max(lengths) or kept.due):
             kept.keep(done, states)
-            last = time.monotonic()
 
-    watched = kept is not None or report is not None
+    watched = kept is not None or tell.listened
     states = jax.device_put(begin, divided)
     for start, rows in _steps(held, own, length, block_size, done):
         # The call returns at once, and the next step is read while this one is computed.
@@ -187,7 +187,7 @@ def stream(
     if watched:
         watch(max(lengths), states)
     whole = merge_tree(pca.merge, _each(jax.device_get(states), count))
-    if _mesh.spans_processes(sharding):
+    if many:
         gathered = _mesh.gather(whole)
         whole = merge_tree(pca.merge, _each(gathered, jax.process_count()))
     return whole

@@ -67,8 +67,9 @@ except ValueError as error:
 COMPARE = """
 def compare(key, X, k, tied=False, **options):
     seed = jax.random.key(key)
-    one = kmeans.kmeans(jax.random.clone(seed), X, k, **options)
-    many = scale.kmeans(seed, X, k, sharding=mesh(8), **options)
+    many = scale.kmeans(jax.random.clone(seed), X, k, sharding=mesh(8), **options)
+    options.pop("report", None)
+    one = kmeans.kmeans(seed, X, k, **options)
     assert many.labels.shape == (len(X),) and many.labels.dtype == jnp.int32
     if not tied:
         np.testing.assert_array_equal(many.labels, one.labels)
@@ -84,6 +85,12 @@ CLUSTERS = (
 compare(1, X + 100, 7, max_iterations=1, block_size=10, weights=np.floor(4 * rng.random(203)).astype(np.float32))
 # Fewer points than devices.
 compare(3, X[:5], 5)
+# One iteration after the other, on these devices: what one program gives.
+weights = np.floor(4 * rng.random(203)).astype(np.float32)
+calls = []
+for options in ({"weights": weights, "num_restarts": 2}, {"max_iterations": 3}):
+    compare(5, X, 4, report=lambda *args: calls.append(args), **options)
+assert calls[-4:] == [(0, None), (1, None), (2, None), (3, None)]
 """
 )
 

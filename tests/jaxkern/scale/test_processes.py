@@ -2,6 +2,7 @@
 
 import os
 import runpy
+import shutil
 import signal
 import socket
 import subprocess
@@ -55,11 +56,44 @@ def example(monkeypatch):
     return runpy.run_path(EXAMPLE)
 
 
-def run_both(folder, victim=-1, at=0):
+# Each process draws a map of its own, by mistake.
+STRANGERS = """
+import sys
+import numpy as np
+import jax
+from jaxkern import features, kernels, scale
+address, process = sys.argv[1], int(sys.argv[2])
+jax.config.update("jax_platforms", "cpu")
+jax.distributed.initialize(address, num_processes=2, process_id=process, heartbeat_timeout_seconds=10)
+mesh = jax.make_mesh((2,), ("rows",), axis_types=(jax.sharding.AxisType.Auto,))
+phi = features.paired_fourier(jax.random.key(process), kernels.Gaussian(1.0), 3, num_frequencies=4, dtype="float32")
+X = np.zeros((90, 3), np.float32)
+pca = features.streaming_pca(phi, sketch_size=2)
+key = jax.random.key(process)
+for name, call in (
+    ("phi", lambda: scale.embed(phi, X, sharding=mesh, out=np.zeros((90, 8), np.float32))),
+    ("pca", lambda: scale.stream(pca, X, num_streams=2, sharding=mesh)),
+    ("key", lambda: scale.kmeans(key, X, 2, sharding=mesh)),
+):
+    try:
+        call()
+        raise SystemExit(f"{name} was taken")
+    except ValueError as error:
+        assert f"{name} must be the same on every process; that of [1] differs from that of 0" in str(error), error
+# Where one process watches, the other must run the same programs.
+calls = []
+watch = (lambda *_: calls.append(1)) if process else None
+found = scale.kmeans(jax.random.key(0), X, 2, sharding=mesh, report=watch)
+assert found.labels.shape == (90,) and len(calls) == (2 if process else 0), calls
+jax.distributed.shutdown()
+"""
+
+
+def run_both(folder, victim=-1, at=0, worker=WORKER):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    command = [sys.executable, "-c", WORKER, address]
+    command = [sys.executable, "-c", worker, address]
     processes = [
         subprocess.Popen([*command, str(i), str(victim), str(at)], cwd=folder, stdout=-1, stderr=-1, text=True)
         for i in range(2)
@@ -96,6 +130,12 @@ def test_two_processes_give_the_numbers_of_one(example, tmp_path):
     np.testing.assert_allclose(results["clusters"].centers, clusters.centers, rtol=0, atol=1e-5)
     np.testing.assert_allclose(results["clusters"].objective, clusters.objective, rtol=1e-5)
 
+    # One process goes on with what two have left: nothing is left to do.
+    calls, state = [], tmp_path / "clusters.progress"
+    again = scale.kmeans(jax.random.key(0), Z, 2, progress=state, report=lambda *args: calls.append(args))
+    np.testing.assert_array_equal(again.labels, clusters.labels)
+    assert calls == [] and int(again.iterations) == int(clusters.iterations)
+
 
 @pytest.mark.parametrize("victim", [1, pytest.param(0, marks=pytest.mark.slow)])  # 0 holds the coordination service
 def test_a_killed_process_ends_the_other_and_both_go_on(example, tmp_path, victim):
@@ -113,12 +153,27 @@ def test_a_killed_process_ends_the_other_and_both_go_on(example, tmp_path, victi
     # Each has recorded its blocks: the one that was left all of its ten, the other three, the last but one it began.
     recorded = {i: len((tmp_path / f"progress.{i}").read_bytes().splitlines()) - 1 for i in range(2)}
     assert recorded[victim] == 4 and (victim == 0 or recorded[0] == 10)
+
+    # One process goes on with what both have left, here in a copy.
+    alone = shutil.copytree(tmp_path, tmp_path / "alone")
+    X, finished = np.load(tmp_path / "points.npy"), []
+    Z, phi = np.load(alone / "features.npy", mmap_mode="r+"), io.load(tmp_path / "map.npz")
+    note = lambda done, total: finished.append(done)  # noqa: E731
+    scale.embed(phi, X, block_size=100, out=Z, progress=alone / "progress", report=note)
+    expected = scale.embed(phi, X)
+    assert len(finished) == 20 - sum(recorded.values())
+    np.testing.assert_allclose(Z, expected, rtol=0, atol=1e-4 * np.abs(expected).max())
+
     ends = run_both(tmp_path)
     assert [code for code, _, _ in ends] == [0, 0], ends
     rest = [[int(start) for start in out.split("read")[1].split()] for _, out, _ in ends]
     assert rest[victim] == [1000 * victim + 400 + 100 * i for i in range(6)]
     assert victim == 0 or rest[0] == []
-    Z, phi = np.load(tmp_path / "features.npy"), io.load(tmp_path / "map.npz")
-    expected = scale.embed(phi, np.load(tmp_path / "points.npy"))
+    Z = np.load(tmp_path / "features.npy")
     np.testing.assert_allclose(Z, expected, rtol=0, atol=1e-4 * np.abs(expected).max())
     assert os.listdir(tmp_path).count("progress.1") == 1
+
+
+def test_processes_with_maps_or_keys_of_their_own_are_told_so(example, tmp_path):
+    ends = run_both(tmp_path, worker=STRANGERS)
+    assert [code for code, _, _ in ends] == [0, 0], ends

@@ -11,7 +11,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from jaxkern import features, io, kmeans, scale
 from jaxkern import frequent_directions as fd
 from jaxkern.kernels import Gaussian
-from jaxkern.scale import _embed, _mesh, _stream
+from jaxkern.scale import _embed, _mesh, _resume, _stream
 
 N, DIM = 103, 3
 
@@ -268,7 +268,7 @@ def test_the_record_of_another_run_is_refused(phi, X, finished):
 
 
 def test_a_stream_cut_short_goes_on_and_ends_with_the_same_bits(phi, X, tmp_path, monkeypatch):
-    monkeypatch.setattr(_stream, "_SECONDS", 0.0)
+    monkeypatch.setattr(_resume, "SECONDS", 0.0)
     pca, path = stream_of(phi, centered=True), tmp_path / "state.npz"
     sizes = {"num_streams": 4, "block_size": 5}
     whole, calls = scale.stream(pca, X, **sizes), []
@@ -289,6 +289,11 @@ def test_a_stream_cut_short_goes_on_and_ends_with_the_same_bits(phi, X, tmp_path
     }.items():
         with pytest.raises(ValueError, match=message):
             call()
+    # As process 1 of 3 has left it: its streams are not those of one process, even where that one has kept nothing.
+    io.save(f"{path}.1", io.load(path) | {"processes": 3})
+    path.unlink()
+    with pytest.raises(ValueError, match=r"processes is 1, there 3\. Go on as there"):
+        scale.stream(pca, X, progress=path, **sizes)
     for other in ([1], {"format": "other"}):
         io.save(path, other)
         with pytest.raises(ValueError, match="no record of a run"):
@@ -310,6 +315,48 @@ def test_how_far_a_map_is_is_reported(phi, X, finished):
 def test_clusters_on_one_device_are_those_of_kmeans(X):
     one, many = kmeans.kmeans(jax.random.key(0), X, 4), scale.kmeans(jax.random.key(0), X, 4)
     np.testing.assert_array_equal(one.labels, many.labels)
+
+
+@pytest.mark.parametrize("num_restarts", [1, 3])
+def test_clusters_cut_short_go_on_and_end_with_the_same_bits(X, tmp_path, monkeypatch, num_restarts):
+    monkeypatch.setattr(_resume, "SECONDS", 0.0)
+    options = {"num_restarts": num_restarts, "tolerance": 0.0, "weights": np.arange(N, dtype=np.float32)}
+    run = lambda **more: scale.kmeans(jax.random.key(3), X, 6, **options, **more)  # noqa: E731
+    calls = []
+    whole = run(report=lambda done, total: calls.append(done))
+    alone = kmeans.kmeans(jax.random.key(3), X, 6, **options)
+    np.testing.assert_array_equal(whole.labels, alone.labels)
+    np.testing.assert_allclose(whole.objective, alone.objective, rtol=1e-5)
+    assert (int(whole.iterations), calls.count(0), calls == sorted(calls)) == (int(alone.iterations), 1, True)
+
+    path, reported = tmp_path / "state.npz", []
+
+    def die(after):
+        def report(done, total):
+            reported.append(done)
+            if len(reported) == after:
+                raise OSError("killed")
+
+        return report
+
+    for after in (1, 2, 4, len(calls) // 2):  # calls, that of the seeding among them
+        reported.clear()
+        with pytest.raises(OSError, match="killed"):
+            run(progress=path, report=die(after))
+    reported.clear()
+    assert jax.tree.all(jax.tree.map(np.array_equal, run(progress=path, report=die(None)), whole))
+    assert reported[0] > 3 and reported == calls[-len(reported) :]
+    reported.clear()
+    assert jax.tree.all(jax.tree.map(np.array_equal, run(progress=path, report=die(None)), whole)) and not reported
+    for message, more in {
+        "key is": {"key": jax.random.key(4)},
+        "weights is": {"weights": None},
+        r"sizes is \[5, ": {"num_clusters": 5},
+        "max_iterations is 9": {"max_iterations": 9},
+    }.items():
+        call = {"key": jax.random.key(3), "num_clusters": 6, **options, **more}
+        with pytest.raises(ValueError, match=f"belongs to another run: {message}"):
+            scale.kmeans(call.pop("key"), X, call.pop("num_clusters"), progress=path, **call)
 
 
 def test_a_tree_of_merges_is_balanced_and_keeps_the_order():
