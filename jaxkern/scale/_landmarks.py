@@ -18,11 +18,11 @@ from jax import lax
 
 from jaxkern import checks
 from jaxkern import landmarks as in_memory
+from jaxkern._blocks import by_blocks
 from jaxkern._distances import squared_distances
 from jaxkern._types import Array, Float, PRNGKeyArray, Sharding
 from jaxkern.gram import _gram
 from jaxkern.kernels import Kernel, KernelLike, psd_kernel
-from jaxkern.landmarks._choices import _scores
 from jaxkern.scale import _mesh
 from jaxkern.scale._embed import _read, host_matrix
 from jaxkern.scale._resume import Report, checked
@@ -30,11 +30,15 @@ from jaxkern.scale._resume import Report, checked
 _READ_BYTES = 2**24
 _CHUNK_BYTES, _CHUNK_ROWS = 2**26, (2**8, 2**13)
 """Of points and of what a step makes of them; a chunk has between so many rows."""
+_CACHED_ROWS, _TILE = 2**10, 2**8
+"""Rows, and candidates, that are looked at together."""
 _PASSES = 10
 _ROUNDS, _LEAST = 5, 64
 """Rounds of k-means||, and the least number of candidates that a round asks for."""
 _PER_PIVOT = 10
 """Candidates that a pass keeps for each landmark."""
+_PILOTS = 2
+"""Pilots for each landmark."""
 _LAST = 1e200
 """Factor of the clocks of rows without odds: they ring after all others."""
 
@@ -62,7 +66,7 @@ def landmarks(
       and accepts each as a pivot with probability residual now / residual at the start of the pass, until the first
       row that was not kept could have been next. So the law is exactly that of one pivot after the other, for as long
       as passes are left; usually two or three are enough. What is missing after ten is chosen among the rows kept.
-    - "leverage": one pass draws 4 n pilots and adds up the trace of K; the next one draws by the upper bounds of the
+    - "leverage": one pass draws 2 n pilots and adds up the trace of K; the next one draws by the upper bounds of the
       ridge leverage scores with lambda = tr K / n.
 
     Parameters
@@ -115,9 +119,10 @@ def landmarks(
         raise ValueError(f"kernel must be given for method {method}, got None")
     if block_size is not None:
         block_size = checks.count("block_size", block_size)
+    kernels = [psd_kernel(kernel)] if needs_kernel and kernel is not None else []
     points = _Points(X, width * max(count, _LEAST), block_size, sharding, checked(report))
     points.has(count)
-    return jnp.asarray(choose(points, key, count, *([psd_kernel(kernel)] if needs_kernel else [])))
+    return jnp.asarray(choose(points, key, count, *kernels))
 
 
 class _Points:
@@ -142,10 +147,11 @@ class _Points:
                 f"X must be an array, a list of arrays, or a function that returns an iterator, got {kind}"
             )
 
-    def has(self, count: int) -> None:
-        """Raise where there are fewer rows than landmarks; a pass over blocks has to come first."""
+    def has(self, count: int) -> int:
+        """Return the number of rows, or raise where that of the landmarks is more; of blocks a pass has to tell it."""
         if self.num_rows is not None:
             checks.count("num_landmarks", count, maximum=self.num_rows, limit="the number of points")
+        return self.num_rows or 0
 
     def at(self, numbers: np.ndarray) -> np.ndarray:
         """Return rows of an array by their numbers, with no other rows read but those of their blocks."""
@@ -176,24 +182,24 @@ class _Points:
             )
             if len(waiting) > len(there):
                 done += len(waiting[0][1])
-                yield self._end(*waiting.popleft(), done)
+                yield self._end(done, *waiting.popleft())
         while waiting:
             done += len(waiting[0][1])
-            yield self._end(*waiting.popleft(), done)
+            yield self._end(done, *waiting.popleft())
         if not self.is_array:
             if self.num_rows not in (None, done):
                 raise ValueError(f"X must have the same rows in every pass, got {self.num_rows} and then {done}")
             self.num_rows = done
 
     def _end(
-        self, start: int, rows: np.ndarray, offset: int, result: Any, done: int
+        self, done: int, start: int, rows: np.ndarray, offset: int, result: Any
     ) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
         values, bits, fine = map(np.asarray, result)
         for number in np.flatnonzero(~fine[: len(rows)]):
             raise _unfit(start + number)
         if self._report is not None:
             self._report(done, self._own.stop - self._own.start if self.is_array else None)
-        return start, rows, np.float64(values[: len(rows)]), _units(bits[offset : offset + len(rows)])
+        return start, rows, np.asarray(values[: len(rows)], np.float64), _units(bits[offset : offset + len(rows)])
 
     def _chunks(self) -> Iterator[tuple[int, np.ndarray, int]]:
         """Yield the number of the first row, the rows and the size of chunks; they begin at multiples of the size."""
@@ -238,7 +244,7 @@ class _Points:
 def _step(
     key: jax.Array, given: Any, number: jax.Array, rows: jax.Array, *, odds: Callable[..., jax.Array]
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    values = odds(rows, *given)
+    values = by_blocks(lambda given, rows: odds(rows, *given)[:, None], given, rows, block_size=_CACHED_ROWS)[:, 0]
     bits = jax.random.bits(jax.random.fold_in(key, number), (rows.shape[0], 2), jnp.uint32)
     return values, bits, jnp.isfinite(rows).all(axis=1) & jnp.isfinite(values)
 
@@ -351,45 +357,56 @@ def _uniform(points: _Points, key: jax.Array, count: int) -> np.ndarray:
     return _some(points, key, count)[1]
 
 
-def _gaps(rows: jax.Array, candidates: jax.Array, scale: jax.Array) -> jax.Array:
-    return jnp.min(_squares(rows, candidates, scale), axis=1)
+def _gaps(rows: jax.Array, tiles: jax.Array, number: jax.Array, scale: jax.Array) -> jax.Array:
+    return _nearest(rows, tiles, number, scale)[0]
 
 
-def _nearest(rows: jax.Array, candidates: jax.Array, scale: jax.Array) -> jax.Array:
-    return lax.argmin(_squares(rows, candidates, scale), 1, jnp.int32)
+def _labels(rows: jax.Array, tiles: jax.Array, number: jax.Array, scale: jax.Array) -> jax.Array:
+    return _nearest(rows, tiles, number, scale)[1]
 
 
-def _squares(rows: jax.Array, candidates: jax.Array, scale: jax.Array) -> jax.Array:
-    # Products where their rounding is below a hundredth of the scale: that of the mean squared distance.
-    return squared_distances(rows, candidates, scale, slope=1e-3)
+def _nearest(rows: jax.Array, tiles: jax.Array, number: jax.Array, scale: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return (|x - y| / scale)^2 and which y for the nearest candidate in the first tiles (tiles, _TILE, d)."""
+
+    def look(i: jax.Array, best: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        # Products where their rounding is below a hundredth of the scale: that of the mean squared distance.
+        squares = squared_distances(rows, tiles[i], scale, slope=1e-3)
+        least, which = jnp.min(squares, axis=1), lax.argmin(squares, 1, jnp.int32)
+        return jnp.minimum(least, best[0]), jnp.where(least < best[0], which + i * _TILE, best[1])
+
+    nothing = jnp.full(rows.shape[0], jnp.inf, rows.dtype), jnp.zeros(rows.shape[0], jnp.int32)
+    return lax.fori_loop(0, number, look, nothing)
 
 
 def _scalable(points: _Points, key: jax.Array, count: int) -> np.ndarray:
-    size = max(count, _LEAST)
-    numbers, candidates = _some(points, jax.random.fold_in(key, 0), 1)
-    scale = np.ones((), candidates.dtype)
+    size, fewest = max(count, _LEAST), -(-count // _ROUNDS)
+    numbers, first = _some(points, jax.random.fold_in(key, 0), 1)
+    # Filled up with copies of the first one: then one program serves all rounds.
+    tiles = np.repeat(first, -(-(1 + _ROUNDS * 2 * size) // _TILE) * _TILE, axis=0)
+    scale = np.ones((), first.dtype)
+
+    def given() -> tuple[Any, ...]:
+        return tiles.reshape(-1, _TILE, tiles.shape[1]), np.int32(-(-len(numbers) // _TILE)), scale
+
     for turn in range(1, _ROUNDS + 1):
         draw, cost = _Draw(2 * size, numbers), 0.0
-        given = _filled(candidates), scale
-        for start, rows, odds, units in points.sweep(jax.random.fold_in(key, turn), _gaps, given):
+        for start, rows, odds, units in points.sweep(jax.random.fold_in(key, turn), _gaps, given()):
             draw.take(start, rows, units, odds)
             cost += float(odds.sum())
-        points.has(count)
+        total = points.has(count)
         cost = float(_added(points, cost))
         times, new, _, rows = draw.end(points)
-        # A uniform number u <= l d^2 / cost, in other words; at least so many that there are n in the end.
-        among = max(int((times * cost <= size).sum()), -(-count // _ROUNDS)) if cost > 0 else -(-count // _ROUNDS)
-        numbers, candidates = np.concatenate([numbers, new[:among]]), np.concatenate([candidates, rows[:among]])
-        scale = scale * np.sqrt(cost / points.num_rows).astype(scale.dtype) if cost > 0 else scale
-    filled = _filled(candidates)
-    counts = np.zeros(len(filled), np.int64)
-    for _, _, labels, _ in points.sweep(jax.random.fold_in(key, _ROUNDS + 1), _nearest, (filled, scale)):
-        counts += np.bincount(labels.astype(np.int64), minlength=len(filled))
-    weights = np.maximum(_added(points, counts), np.arange(len(filled)) < len(candidates)).astype(filled.dtype)
-    key = jax.random.fold_in(key, _ROUNDS + 2)
-    return np.asarray(
-        in_memory.kmeans_plus_plus(key, filled, num_landmarks=count, num_candidates=None, weights=weights)
-    )
+        # In other words: a uniform number u <= size * odds / cost.
+        among = max(int((times * cost <= size).sum()), fewest) if cost > 0 else fewest
+        tiles[len(numbers) : len(numbers) + len(new[:among])] = rows[:among]
+        numbers = np.concatenate([numbers, new[:among]])
+        scale = scale * np.sqrt(cost / total).astype(scale.dtype) if cost > 0 else scale
+    counts = np.zeros(len(tiles), np.int64)
+    for _, _, labels, _ in points.sweep(jax.random.fold_in(key, 0), _labels, given()):
+        counts += np.bincount(labels.astype(np.int64), minlength=len(tiles))
+    weights = np.maximum(_added(points, counts), np.arange(len(tiles)) < len(numbers)).astype(tiles.dtype)
+    key = jax.random.fold_in(key, _ROUNDS + 1)
+    return np.asarray(in_memory.kmeans_plus_plus(key, tiles, num_landmarks=count, num_candidates=None, weights=weights))
 
 
 def _filled(rows: np.ndarray) -> np.ndarray:
@@ -403,25 +420,28 @@ def _diagonal(rows: jax.Array, kernel: Kernel) -> jax.Array:
 
 
 def _leverage(points: _Points, key: jax.Array, count: int, kernel: Kernel) -> np.ndarray:
-    draw, trace = _Draw(4 * count), 0.0
+    draw, trace = _Draw(_PILOTS * count), 0.0
     for start, rows, diagonal, units in points.sweep(jax.random.fold_in(key, 0), _diagonal, (kernel,)):
         draw.take(start, rows, units)
         trace += float(diagonal.sum())
     points.has(count)
     pilots = draw.end(points)[3]
-    ridge = (_added(points, trace) / count).astype(pilots.dtype)
-    draw = _Draw(count)
-    for start, rows, scores, units in points.sweep(jax.random.fold_in(key, 1), _bounds, (kernel, pilots, ridge)):
-        draw.take(start, rows, _exponential(units), scores)
+    K = np.asarray(_gram(kernel, jnp.asarray(pilots)), np.float64)
+    least = 4 * len(pilots) * np.finfo(pilots.dtype).eps * K.max()
+    ridge = max(float(_added(points, trace)) / count, least) or 1.0
+    given = kernel, *_padded(pilots, np.linalg.cholesky(K + ridge * np.eye(len(pilots)))), np.int32(len(pilots))
+    draw, nothing = _Draw(count), np.zeros((), pilots.dtype)
+    for start, rows, left, units in points.sweep(jax.random.fold_in(key, 1), _left, (*given, nothing)):
+        draw.take(start, rows, _exponential(units), left)
     return draw.end(points)[3]
 
 
-def _bounds(rows: jax.Array, kernel: Kernel, pilots: jax.Array, ridge: jax.Array) -> jax.Array:
-    return _scores(kernel, rows, pilots, kernel._diagonal(rows), ridge)
-
-
-def _left(rows: jax.Array, kernel: Kernel, chosen: jax.Array, root: jax.Array, count: jax.Array, nothing: Any) -> Any:
-    """Return the residuals of rows after `count` pivots with the Cholesky factor `root`; 0 where nothing is left."""
+def _left(
+    rows: jax.Array, kernel: Kernel, chosen: jax.Array, root: jax.Array, count: jax.Array, nothing: jax.Array
+) -> jax.Array:
+    """Return what `count` chosen rows leave of K(x, x), by the Cholesky factor of their Gram matrix or of it with a
+    ridge; 0 where that is at most `nothing`.
+    """
     cross = jnp.where(lax.iota(jnp.int32, len(chosen))[:, None] < count, _gram(kernel, chosen, rows), 0)
     half = jax.scipy.linalg.solve_triangular(root, cross, lower=True)
     left = kernel._diagonal(rows) - jnp.sum(half * half, axis=0)
@@ -433,7 +453,8 @@ def _pivoted(points: _Points, key: jax.Array, count: int, kernel: Kernel) -> np.
     numbers, pivots, root = np.zeros(0, np.int64), np.zeros((0, 0), np.float32), np.eye(count)
     for turn in range(_PASSES):
         key_rows, key_pivots = jax.random.split(jax.random.fold_in(key, turn))
-        draw, given = _Draw(size, numbers), (kernel,)
+        draw = _Draw(size, numbers)
+        given: tuple[Any, ...] = (kernel,)
         if turn:
             nothing = 10 * np.finfo(pivots.dtype).eps * most
             given = kernel, *_padded(pivots, root), np.int32(len(pivots)), np.asarray(nothing, pivots.dtype)
@@ -480,9 +501,9 @@ def _accepted(
     nothing = 10 * np.finfo(rows.dtype).eps * most
     factor = np.zeros((len(rows), count))
     if done:
-        cross = np.float64(_gram(kernel, jnp.asarray(pivots), jnp.asarray(rows)))
+        cross = np.asarray(_gram(kernel, jnp.asarray(pivots), jnp.asarray(rows)), np.float64)
         factor[:, :done] = scipy.linalg.solve_triangular(root[:done, :done], cross, lower=True).T
-    left = np.float64(kernel._diagonal(jnp.asarray(rows))) - np.square(factor).sum(axis=1)
+    left = np.asarray(kernel._diagonal(jnp.asarray(rows)), np.float64) - np.square(factor).sum(axis=1)
     left = np.where(left > nothing, np.minimum(left, odds), 0)
     live, horizon = int((odds > 0).sum()), times[-1] if len(times) == size else math.inf
     exhausted, units = not left.any(), iter(_uniforms(key, len(rows) + count + 1, 3))
@@ -490,7 +511,7 @@ def _accepted(
 
     def accept(row: int) -> None:
         at = done + len(chosen)
-        column = np.float64(_gram(kernel, jnp.asarray(rows), jnp.asarray(rows[row : row + 1])))[:, 0]
+        column = np.asarray(_gram(kernel, jnp.asarray(rows), jnp.asarray(rows[row : row + 1])), np.float64)[:, 0]
         column = (column - factor @ factor[row]) / math.sqrt(left[row])
         root[at, :at], root[at, at] = factor[row, :at], column[row]
         factor[:, at] = column
@@ -530,6 +551,6 @@ _METHODS: dict[str, tuple[Callable[..., np.ndarray], bool, int]] = {
     "uniform": (_uniform, False, 0),
     "kmeans||": (_scalable, False, 2 * _ROUNDS),
     "pivoted_cholesky": (_pivoted, True, 1),
-    "leverage": (_leverage, True, 4),
+    "leverage": (_leverage, True, _PILOTS),
 }
 """How each chooses, whether it asks for a kernel, and how many columns a step has for each landmark."""
