@@ -281,7 +281,7 @@ class _Draw:
         times = np.where(odds > 0, clocks / np.where(odds > 0, odds, 1), _LAST * clocks)
         times[self._taken[(self._taken >= start) & (self._taken < start + len(rows))] - start] = math.inf
         early = np.flatnonzero(times < self._limit)
-        if early.size:
+        if early.size or not self._held:
             new = times[early], start + early, odds[early], rows[early]
             self._held = [np.concatenate(pair) for pair in zip(self._held, new, strict=True)] if self._held else [*new]
             if len(self._held[0]) > 2 * self._size:
