@@ -1135,6 +1135,12 @@ def _(c):
     return partition_values(c, scale.kmeans(c.key, c.X, c.few, sharding=mesh()), (c.few, c.dim))
 
 
+@op("scale.landmarks", check_landmarks, overflows=True, arrays=True)
+def _(c):
+    chosen = scale.landmarks(c.key, c.X, num_landmarks=c.few, method="pivoted_cholesky", kernel=c.kernel)
+    return {"rows": (chosen, (c.few, c.dim))}
+
+
 @op("scale.stream", check_stream, overflows=True, arrays=True)
 def _(c):
     pca = features.streaming_pca(fourier_map(c), sketch_size=3, centered=True)

@@ -82,9 +82,9 @@ def test_passes_are_few_and_reported(method, passes, rng):
 
 @pytest.mark.parametrize("hold", [lambda X: X, lambda X: [X[:5], X[5:]]], ids=["array", "blocks"])
 def test_every_pair_of_rows_is_equally_likely(hold):
-    """36 pairs, 400 draws of an array and of blocks."""
+    """36 pairs, 300 draws of an array and of blocks."""
     X = np.arange(9.0, dtype=np.float32)[:, None]
-    pairs = (tuple(sorted(choose(hold(X), 2, "uniform", seed)[:, 0])) for seed in range(400))
+    pairs = (tuple(sorted(choose(hold(X), 2, "uniform", seed)[:, 0])) for seed in range(300))
     is_law(counted(pairs), dict.fromkeys(itertools.combinations(range(9), 2), 1 / 36))
 
 
@@ -101,7 +101,7 @@ def test_every_crowd_has_candidates(rng):
 
 @pytest.mark.parametrize("kept", [1, 10])
 def test_pivots_follow_the_law_of_one_after_the_other(kept, monkeypatch, x64):
-    """Both orders of all pairs of four points, 400 draws; where two rows are kept, and where all are."""
+    """Both orders of all pairs of four points, 200 draws; where two rows are kept, and where all are."""
     monkeypatch.setattr(_landmarks, "_PER_PIVOT", kept)
     X = np.array([[0.0], [0.7], [2.0], [9.0]])
     K, exact = literal_gram(X, X, 1.5), {}
@@ -110,18 +110,18 @@ def test_pivots_follow_the_law_of_one_after_the_other(kept, monkeypatch, x64):
         for pivot in order:
             exact[order] *= left[pivot, pivot] / np.trace(left)
             left = left - np.outer(left[pivot], left[pivot]) / left[pivot, pivot]
-    drawn = (tuple(map(rows(X).index, rows(choose(X, 2, "pivoted_cholesky", seed)))) for seed in range(400))
+    drawn = (tuple(map(rows(X).index, rows(choose(X, 2, "pivoted_cholesky", seed)))) for seed in range(200))
     is_law(counted(drawn), exact)
 
 
 def test_pivots_in_few_passes_leave_what_those_of_memory_leave(rng, monkeypatch):
     monkeypatch.setattr(_landmarks, "_PER_PIVOT", 2)
-    X = Source(rng.normal(size=(3000, 3)).astype(np.float32) * np.float32([3, 1, 0.3]))
+    X = Source(rng.normal(size=(2000, 3)).astype(np.float32) * np.float32([3, 1, 0.3]))
     ours, theirs = [], []
-    for seed in range(4):
+    for seed in range(3):
         X.read = 0
         ours.append(choose(X, 40, "pivoted_cholesky", seed))
-        assert 2 <= X.read / 3000 <= 10
+        assert 2 <= X.read / 2000 <= 10
         theirs.append(landmarks.pivoted_cholesky(jax.random.key(seed), KERNEL, X.X, num_landmarks=40))
     ours, theirs = ([float(features.nystrom(KERNEL, Z, X=X.X).trace_residual) for Z in each] for each in (ours, theirs))
     assert np.mean(ours) == pytest.approx(np.mean(theirs), rel=0.2)
