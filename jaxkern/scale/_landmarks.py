@@ -13,7 +13,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.linalg
 from jax import lax
 
 from jaxkern import checks
@@ -502,7 +501,7 @@ def _accepted(
     factor = np.zeros((len(rows), count))
     if done:
         cross = np.asarray(_gram(kernel, jnp.asarray(pivots), jnp.asarray(rows)), np.float64)
-        factor[:, :done] = scipy.linalg.solve_triangular(root[:done, :done], cross, lower=True).T
+        factor[:, :done] = np.linalg.solve(root[:done, :done], cross).T
     left = np.asarray(kernel._diagonal(jnp.asarray(rows)), np.float64) - np.square(factor).sum(axis=1)
     left = np.where(left > nothing, np.minimum(left, odds), 0)
     live, horizon = int((odds > 0).sum()), times[-1] if len(times) == size else math.inf
