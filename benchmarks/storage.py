@@ -1,7 +1,7 @@
 """Landmarks of a file that is larger than the memory they may take: seconds, passes and the peak of anonymous memory.
 
-`python -m benchmarks.storage [--rows N] [--dim D] [--landmarks N] [--methods NAME ...] [--file FILE]`. The file is made
-anew, in a temporary folder, unless it is given.
+`python -m benchmarks.storage [--rows N] [--dim D] [--landmarks N] [--lengthscale S] [--methods NAME ...]
+[--file FILE]`. The file is made anew, in a temporary folder, unless it is given.
 """
 
 import argparse
@@ -39,6 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--rows", type=int, default=16_700_000, help="of 4 bytes times --dim (default: 4.3 GB)")
     parser.add_argument("--dim", type=int, default=64)
     parser.add_argument("--landmarks", type=int, default=200)
+    parser.add_argument("--lengthscale", type=float, help="of the Gaussian; with longer ones pivots take more passes")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--file", type=Path, help="float32 points (rows, dim) in an .npy file")
@@ -63,7 +64,7 @@ def _run(options: argparse.Namespace, folder: Path) -> int:
         X = np.load(options.file, mmap_mode="r")
     status = 0
     for method in options.methods:
-        kernel = None if method in METHODS[:2] else Gaussian(lengthscale(X.shape[1]))
+        kernel = None if method in METHODS[:2] else Gaussian(options.lengthscale or lengthscale(X.shape[1]))
         points, begun = Counted(X), time.perf_counter()
         with _machine.peak_memory() as peak:
             chosen = landmarks(jax.random.key(0), points, num_landmarks=options.landmarks, method=method, kernel=kernel)

@@ -23,7 +23,7 @@ from jaxkern._types import Array, Float, PRNGKeyArray, Sharding
 from jaxkern.gram import _gram
 from jaxkern.kernels import Kernel, KernelLike, psd_kernel
 from jaxkern.scale import _mesh
-from jaxkern.scale._embed import _read, host_matrix
+from jaxkern.scale._embed import host_matrix
 from jaxkern.scale._resume import Report, checked
 
 _READ_BYTES = 2**24
@@ -98,9 +98,10 @@ def landmarks(
 
     Notes
     -----
-    Passes: at most 1, 7, 10 and 2. Time of each O(N n d), O(N n (d + n)) with a kernel; memory of a block, of a few
-    chunks of at most 8,192 rows, and O(n d + n^2), none that grows with N. Source: Bahmani, Moseley, Vattani, Kumar and
-    Vassilvitskii (2012), Algorithm 2; Epperly, Tropp and Webber (2024), rejection; Musco and Musco (2017).
+    Passes: at most 1, 7, 10 and 2. Time of each O(N n d), or O(N n (d + n)) with a kernel. Memory of a block, of a few
+    chunks of at most 8,192 rows, and O(n d + n^2), of which pivots take 80 n^2 bytes; none grows with N. Source:
+    Bahmani, Moseley, Vattani, Kumar and Vassilvitskii (2012), Algorithm 2; Epperly, Tropp and Webber (2024); Musco and
+    Musco (2017).
 
     Examples
     --------
@@ -185,10 +186,10 @@ class _Points:
         while waiting:
             done += len(waiting[0][1])
             yield self._end(done, *waiting.popleft())
-        if not self.is_array:
-            if self.num_rows not in (None, done):
-                raise ValueError(f"X must have the same rows in every pass, got {self.num_rows} and then {done}")
-            self.num_rows = done
+        expected = self._own.stop - self._own.start if self.is_array else self.num_rows
+        if expected not in (None, done):
+            raise ValueError(f"X must have the same rows in every pass, got {expected} and then {done}")
+        self.num_rows = self.num_rows if self.is_array else done
 
     def _end(
         self, done: int, start: int, rows: np.ndarray, offset: int, result: Any
@@ -205,15 +206,18 @@ class _Points:
         start, held, missing, size = self._own.start, [], 0, 0
         first = None
         for block in self._blocks():
+            host_matrix("each block of X", block)
+            kind = block.shape[1], np.dtype(block.dtype)
             if first is None:
-                host_matrix("each block of X", block)
-                first, size = block, self._chunk_rows(block)
+                first, size = kind, self._chunk_rows(*kind)
                 missing = size - start % size
-            if block.shape[1:] != first.shape[1:] or block.dtype != first.dtype:
-                said = f"{first.shape[1:]} {first.dtype} and {block.shape[1:]} {block.dtype}"
-                raise ValueError(f"each block of X must have the columns and the dtype of the first, got {said}")
+            if kind != first:
+                raise ValueError(
+                    f"each block of X must have the columns and the dtype of the first, {first}, got {kind}"
+                )
             while block.shape[0]:
-                part, block = np.asarray(block[:missing]), block[missing:]
+                # A copy, since the chunk is still looked at when whoever yields blocks fills the next one.
+                part, block = np.array(block[:missing]), block[missing:]
                 held.append(part)
                 missing -= len(part)
                 if not missing:
@@ -228,14 +232,14 @@ class _Points:
             return
         size = self._size(self.X)
         for start in range(self._own.start, self._own.stop, size):
-            yield _read(self.X, start, min(start + size, self._own.stop))
+            yield self.X[start : min(start + size, self._own.stop)]
 
     def _size(self, X: Any) -> int:
         return self._block_size or max(_READ_BYTES // (X.shape[1] * np.dtype(X.dtype).itemsize), 1)
 
-    def _chunk_rows(self, block: Any) -> int:
+    def _chunk_rows(self, dim: int, dtype: Any) -> int:
         least, most = _CHUNK_ROWS
-        rows = _CHUNK_BYTES // ((block.shape[1] + self._width) * np.dtype(block.dtype).itemsize)
+        rows = _CHUNK_BYTES // ((dim + self._width) * dtype.itemsize)
         return 1 << (min(max(rows, least), most).bit_length() - 1)
 
 
@@ -496,13 +500,14 @@ def _accepted(
     the last of `size` rings nothing is known, unless there were fewer, and the others have no odds.
     """
     times, _, odds, rows = kept
+    there = jnp.asarray(rows)
     done, count = len(pivots), len(root)
     nothing = 10 * np.finfo(rows.dtype).eps * most
     factor = np.zeros((len(rows), count))
     if done:
-        cross = np.asarray(_gram(kernel, jnp.asarray(pivots), jnp.asarray(rows)), np.float64)
+        cross = np.asarray(_gram(kernel, jnp.asarray(pivots), there), np.float64)
         factor[:, :done] = np.linalg.solve(root[:done, :done], cross).T
-    left = np.asarray(kernel._diagonal(jnp.asarray(rows)), np.float64) - np.square(factor).sum(axis=1)
+    left = np.asarray(kernel._diagonal(there), np.float64) - np.square(factor).sum(axis=1)
     left = np.where(left > nothing, np.minimum(left, odds), 0)
     live, horizon = int((odds > 0).sum()), times[-1] if len(times) == size else math.inf
     exhausted, units = not left.any(), iter(_uniforms(key, len(rows) + count + 1, 3))
@@ -510,7 +515,7 @@ def _accepted(
 
     def accept(row: int) -> None:
         at = done + len(chosen)
-        column = np.asarray(_gram(kernel, jnp.asarray(rows), jnp.asarray(rows[row : row + 1])), np.float64)[:, 0]
+        column = np.asarray(_gram(kernel, there, jnp.asarray(rows[row : row + 1])), np.float64)[:, 0]
         column = (column - factor @ factor[row]) / math.sqrt(left[row])
         root[at, :at], root[at, at] = factor[row, :at], column[row]
         factor[:, at] = column
@@ -535,8 +540,7 @@ def _accepted(
     while is_last and done + len(chosen) < count and left.any():
         accept(_drawn(left, next(units)[2]))
     if is_last or exhausted:  # times of rows without odds are those of a uniform draw
-        rest = [row for row in range(len(rows)) if row not in set(chosen)]
-        chosen += rest[: count - done - len(chosen)]
+        chosen += np.delete(np.arange(len(rows)), chosen)[: count - done - len(chosen)].tolist()
     return chosen
 
 
