@@ -99,19 +99,54 @@ def test_every_crowd_has_candidates(rng):
         assert costs[0] < 2 * costs[1] and costs[0] < 1e-3 * ((X - X.mean(0)) ** 2).sum()
 
 
-@pytest.mark.parametrize("kept", [1, 10])
-def test_pivots_follow_the_law_of_one_after_the_other(kept, monkeypatch, x64):
-    """Both orders of all pairs of four points, 200 draws; where two rows are kept, and where all are."""
-    monkeypatch.setattr(_landmarks, "_PER_PIVOT", kept)
-    X = np.array([[0.0], [0.7], [2.0], [9.0]])
-    K, exact = literal_gram(X, X, 1.5), {}
-    for order in itertools.permutations(range(4), 2):
-        left, exact[order] = K, 1.0
-        for pivot in order:
-            exact[order] *= left[pivot, pivot] / np.trace(left)
-            left = left - np.outer(left[pivot], left[pivot]) / left[pivot, pivot]
-    drawn = (tuple(map(rows(X).index, rows(choose(X, 2, "pivoted_cholesky", seed)))) for seed in range(200))
-    is_law(counted(drawn), exact)
+def test_clocks_draw_one_row_after_the_other(rng, x64):
+    """The first two of three rows with odds 1, 3 and 16, offered in two parts; 4000 draws."""
+    odds, exact = np.array([1.0, 3.0, 16.0]), {}
+    for i, j in itertools.permutations(range(3), 2):
+        exact[i, j] = odds[i] / 20 * odds[j] / (20 - odds[i])
+
+    points = _landmarks._Points(np.zeros((4, 1)), 0, None, None, None)
+
+    def draw(clocks):
+        held = _landmarks._Draw(2, taken=np.array([1]))
+        for at in (0, 2):
+            held.take(at, points.X[at : at + 2], clocks[at : at + 2], odds[[0, 0, 1, 2]][at : at + 2])
+        return tuple(number - (number > 0) for number in held.end(points)[1])
+
+    bits = rng.integers(0, 2**32, (16_000, 2), np.uint32)
+    is_law(counted(map(draw, _landmarks._exponential(_landmarks._units(bits)).reshape(4000, 4))), exact)
+
+
+CROWD = np.diag([0.35] * 9 + [9.0])
+"""Nine points at equal small distances, and one far from all."""
+
+
+def is_law_of_pivots(draw, count):
+    """Assert that of two pivots the far point is the first, the second or none as often as it should be."""
+    K, exact = literal_gram(CROWD, CROWD, 1.5), dict.fromkeys([0, 1, None], 0.0)
+    left = np.diag(K) - K**2 / np.diag(K)[:, None]
+    for i, j in itertools.permutations(range(10), 2):
+        exact[{i: 0, j: 1}.get(9)] += K[i, i] / np.trace(K) * left[i, j] / left[i].sum()
+    is_law(counted({i: 0, j: 1}.get(9) for i, j in map(draw, range(count))), exact)
+
+
+def test_pivots_of_several_passes_follow_the_law_of_one_after_the_other(monkeypatch, x64):
+    """150 draws, where a pass keeps two of the ten points."""
+    monkeypatch.setattr(_landmarks, "_PER_PIVOT", 1)
+    is_law_of_pivots(lambda seed: map(rows(CROWD).index, rows(choose(CROWD, 2, "pivoted_cholesky", seed))), 150)
+
+
+def test_rows_that_are_refused_may_come_again(rng, x64):
+    """800 draws, where all points are kept."""
+
+    def draw(number):
+        times = -np.log(rng.random(10))
+        order = np.argsort(times)
+        kept = times[order], order, np.ones(10), CROWD[order]
+        key = jax.random.fold_in(jax.random.key(0), number)
+        return order[_landmarks._accepted(key, KERNEL, kept, 20, CROWD[:0], np.eye(2), 1.0, False)].tolist()
+
+    is_law_of_pivots(draw, 800)
 
 
 def test_pivots_in_few_passes_leave_what_those_of_memory_leave(rng, monkeypatch):
@@ -136,11 +171,11 @@ def test_odds_are_bounds_of_the_leverage_scores(rng, x64):
 
 
 def test_rows_are_drawn_by_leverage(x64):
-    """The first of three landmarks among six points, of which all are pilots; 300 draws."""
+    """The first of three landmarks among six points, of which all are pilots; 200 draws."""
     X = np.array([[0.0], [0.1], [0.2], [0.3], [3.0], [9.0]])
     K = literal_gram(X, X, 1.5)
     scores = np.diag(K @ np.linalg.inv(K + np.trace(K) / 3 * np.eye(6)))
-    drawn = (rows(X).index(rows(choose(X, 3, "leverage", seed))[0]) for seed in range(300))
+    drawn = (rows(X).index(rows(choose(X, 3, "leverage", seed))[0]) for seed in range(200))
     is_law(counted(drawn), dict(enumerate(scores / scores.sum())))
 
 
