@@ -16,6 +16,7 @@ import numpy as np
 from jaxkern import features, io, kernels, scale
 
 NUM_POINTS, DIM, LANDMARKS = 2_000, 3, 40
+KERNEL, METHODS = kernels.Gaussian(2.0), ("uniform", "kmeans||", "pivoted_cholesky", "leverage")
 
 
 def prepare(folder):
@@ -23,7 +24,7 @@ def prepare(folder):
     X = np.random.default_rng(0).normal(size=(NUM_POINTS, DIM)).astype(np.float32)
     X[: NUM_POINTS // 2] += 6
     np.save(folder / "points.npy", X)
-    io.save(folder / "map.npz", features.nystrom(kernels.Gaussian(2.0), X[::50]))
+    io.save(folder / "map.npz", features.nystrom(KERNEL, X[::50]))
     np.lib.format.open_memmap(folder / "features.npy", "w+", np.float32, (NUM_POINTS, LANDMARKS)).flush()
 
 
@@ -43,8 +44,12 @@ def work(folder, address, process):
     pca = features.streaming_pca(phi, sketch_size=8)
     state = scale.stream(pca, X, num_streams=4, sharding=mesh)
     clusters = scale.kmeans(jax.random.key(0), Z, 2, sharding=mesh, progress=folder / "clusters.progress")
+    chosen = [
+        scale.landmarks(jax.random.key(1), X, num_landmarks=20, method=name, kernel=KERNEL, sharding=mesh)
+        for name in METHODS
+    ]
     if process == 0:  # all have the same
-        io.save(folder / "results.npz", {"state": state, "clusters": clusters})
+        io.save(folder / "results.npz", {"state": state, "clusters": clusters, "landmarks": chosen})
     jax.distributed.shutdown()
 
 

@@ -1157,6 +1157,17 @@ def _(c):
     return partition_values(c, scale.kmeans(c.key, c.X, c.few, sharding=mesh()), (c.few, c.dim))
 
 
+@op("scale.landmarks", check_landmarks, overflows=True, arrays=True, shows_infinity=False)
+def _(c):
+    try:
+        chosen = scale.landmarks(c.key, c.X, num_landmarks=c.few, method="pivoted_cholesky", kernel=c.kernel)
+    except ValueError as error:  # data of a file, which no program sees as a whole
+        if "X must be finite" not in str(error):
+            raise
+        chosen = np.full((c.few, c.dim), np.nan, c.dtype)
+    return {"rows": (chosen, (c.few, c.dim))}
+
+
 @op("scale.stream", check_stream, overflows=True, arrays=True)
 def _(c):
     pca = features.streaming_pca(fourier_map(c), sketch_size=3, centered=True)

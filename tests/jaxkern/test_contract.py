@@ -222,11 +222,14 @@ def test_old_keys_are_refused_by_name():
             with pytest.raises(ValueError, match=r"^key must be a typed random key, got an array of dtype") as caught:
                 function(*args[:i], jax.random.PRNGKey(0), *args[i + 1 :])
             refused |= {frame.f_code for frame, _ in traceback.walk_tb(caught.tb)}
-    with pytest.raises(ValueError, match=r"^key must be a typed random key"):
-        scale.kmeans(jax.random.PRNGKey(0), np.ones((4, 2), np.float32), 2, sharding=None)
+    X = np.ones((4, 2), np.float32)
+    functions = functools.partial(scale.kmeans, num_clusters=2), functools.partial(scale.landmarks, num_landmarks=2)
+    for function in functions:
+        with pytest.raises(ValueError, match=r"^key must be a typed random key"):
+            function(jax.random.PRNGKey(0), X=X)
     takes_one = {name: code for name, code in codes().items() if "key" in code.co_varnames[: code.co_argcount]}
     left = {name for name, code in takes_one.items() if code not in refused}
-    assert left == {"scale.kmeans"}  # just above
+    assert left == {"scale.kmeans", "scale.landmarks"}  # just above
 
 
 def weighted():

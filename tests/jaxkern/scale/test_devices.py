@@ -64,6 +64,14 @@ except ValueError as error:
     assert "multiple of the 8 devices" in str(error)
 """
 
+LANDMARKS = """
+from jaxkern.scale import _landmarks
+_landmarks._CHUNK_ROWS = 16, 16
+one, many = (scale.landmarks(jax.random.key(0), X, num_landmarks=9, method="leverage", kernel=Gaussian(1.0), sharding=s)
+             for s in (None, mesh(3)))
+assert np.array_equal(one, many)
+"""
+
 COMPARE = """
 def compare(key, X, k, tied=False, **options):
     seed = jax.random.key(key)
@@ -120,7 +128,9 @@ assert float(one[0].max()) > 40
 )
 
 
-@pytest.mark.parametrize("checks", [MAPS + STREAMS + CLUSTERS, pytest.param(LONGER, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "checks", [MAPS + STREAMS + LANDMARKS + CLUSTERS, pytest.param(LONGER, marks=pytest.mark.slow)]
+)
 def test_eight_devices_give_the_numbers_of_one(checks):
     # Threads for eight decompositions at once: see docs/design.md.
     variables = {"JAX_NUM_CPU_DEVICES": "8", "PJRT_NPROC": "32", "JAX_PLATFORMS": "cpu", "OPENBLAS_NUM_THREADS": "1"}

@@ -136,6 +136,10 @@ def test_two_processes_give_the_numbers_of_one(example, tmp_path):
     np.testing.assert_array_equal(again.labels, clusters.labels)
     assert calls == [] and int(again.iterations) == int(clusters.iterations)
 
+    for method, chosen in zip(example["METHODS"], results["landmarks"], strict=True):
+        options = {"num_landmarks": 20, "method": method, "kernel": example["KERNEL"]}
+        np.testing.assert_array_equal(chosen, scale.landmarks(jax.random.key(1), X, **options))
+
 
 @pytest.mark.parametrize("victim", [1, pytest.param(0, marks=pytest.mark.slow)])  # 0 holds the coordination service
 def test_a_killed_process_ends_the_other_and_both_go_on(example, tmp_path, victim):

@@ -1,0 +1,226 @@
+"""Landmarks from storage: the laws of what is drawn, however rows are held and cut, in few passes and little memory."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+from support.numerics import literal_gram
+
+from jaxkern import features, kernels, landmarks, scale
+from jaxkern.landmarks._choices import _scores
+from jaxkern.scale import _landmarks
+
+KERNEL = kernels.Gaussian(1.5)
+KERNELS = {"uniform": None, "kmeans||": None, "pivoted_cholesky": KERNEL, "leverage": KERNEL}
+each = pytest.mark.parametrize("method", KERNELS)
+ALARM = 1e-6
+"""The probability at most of one false alarm of a chi-square test, below."""
+
+
+def choose(X, n, method, seed=0, **options):
+    key = jax.random.key(seed)
+    return np.asarray(scale.landmarks(key, X, num_landmarks=n, method=method, kernel=KERNELS[method], **options))
+
+
+def rows(X):
+    return [tuple(row) for row in np.asarray(X).tolist()]
+
+
+def crowds(rng, count=20, each=100, dim=3):
+    return (20 * rng.normal(size=(count, 1, dim)) + 0.1 * rng.normal(size=(count, each, dim))).reshape(-1, dim)
+
+
+def is_law(found, exact):
+    """Assert that counts of outcomes follow a law."""
+    count = sum(found.values())
+    assert set(found) <= {outcome for outcome, p in exact.items() if p > 0}
+    p, seen = np.array([[p, found.get(outcome, 0)] for outcome, p in exact.items() if p > 0]).T
+    assert ((seen - count * p) ** 2 / (count * p)).sum() < stats.chi2.isf(ALARM, len(p) - 1)
+
+
+def counted(outcomes):
+    outcomes = list(outcomes)
+    return {each: outcomes.count(each) for each in set(outcomes)}
+
+
+class Source:
+    """Points as in a file, that notes how many rows are read."""
+
+    def __init__(self, X):
+        self.X, self.shape, self.dtype, self.read = X, X.shape, X.dtype, 0
+
+    def __getitem__(self, rows):
+        self.read += len(self.X[rows])
+        return self.X[rows]
+
+
+@each
+def test_landmarks_are_different_rows_however_these_are_held_and_cut(method, rng, dtype, monkeypatch):
+    monkeypatch.setattr(_landmarks, "_CHUNK_ROWS", (16, 32))
+    X = crowds(rng, 10, 50).astype(dtype)
+    whole = choose(X, 12, method)
+    assert whole.dtype == X.dtype and set(rows(whole)) <= set(rows(X)) and len(set(rows(whole))) == 12
+    devices = jax.make_mesh((jax.device_count(),), ("rows",), axis_types=(jax.sharding.AxisType.Auto,))
+    for other in (choose(X, 12, method, block_size=7), choose(jnp.asarray(X), 12, method, sharding=devices)):
+        assert np.array_equal(whole, other)
+    blocks = [choose(lambda size=size: iter(np.split(X, range(size, 500, size))), 12, method) for size in (500, 7)]
+    assert np.array_equal(*blocks) and (method in ("uniform", "kmeans||") or np.array_equal(blocks[0], whole))
+    assert not np.array_equal(whole, choose(X, 12, method, seed=1))
+    for few in (X[:12], [X[:5], X[5:12]]):
+        assert sorted(rows(choose(few, 12, method))) == sorted(rows(X[:12]))
+
+
+@pytest.mark.parametrize(("method", "passes"), [("uniform", 0.8), ("kmeans||", 6.5), ("leverage", 2)])
+def test_passes_are_few_and_reported(method, passes, rng):
+    X, told = Source(crowds(rng).astype(np.float32)), []
+    choose(X, 3, method, block_size=100, report=lambda *args: told.append(args))
+    assert X.read <= passes * len(X.X) and set(told) <= {(2000, 2000)} and bool(told) == (method != "uniform")
+
+
+@pytest.mark.parametrize("hold", [lambda X: X, lambda X: [X[:5], X[5:]]], ids=["array", "blocks"])
+def test_every_pair_of_rows_is_equally_likely(hold):
+    """36 pairs, 300 draws of an array and of blocks."""
+    X = np.arange(9.0, dtype=np.float32)[:, None]
+    pairs = (tuple(sorted(choose(hold(X), 2, "uniform", seed)[:, 0])) for seed in range(300))
+    is_law(counted(pairs), dict.fromkeys(itertools.combinations(range(9), 2), 1 / 36))
+
+
+def test_every_crowd_has_candidates(rng):
+    X = crowds(rng).astype(np.float32)
+    for seed in range(3):
+        chosen, known = (
+            choose(X, 20, "kmeans||", seed),
+            landmarks.kmeans_plus_plus(jax.random.key(seed), X, num_landmarks=20, num_candidates=None),
+        )
+        costs = [((X[:, None] - np.asarray(Z)[None]) ** 2).sum(-1).min(1).sum() for Z in (chosen, known)]
+        assert costs[0] < 2 * costs[1] and costs[0] < 1e-3 * ((X - X.mean(0)) ** 2).sum()
+
+
+def test_clocks_draw_one_row_after_the_other(rng, x64):
+    """The first two of three rows with odds 1, 3 and 16, offered in two parts; 4000 draws."""
+    odds, exact = np.array([1.0, 3.0, 16.0]), {}
+    for i, j in itertools.permutations(range(3), 2):
+        exact[i, j] = odds[i] / 20 * odds[j] / (20 - odds[i])
+
+    points = _landmarks._Points(np.zeros((4, 1)), 0, None, None, None)
+
+    def draw(clocks):
+        held = _landmarks._Draw(2, taken=np.array([1]))
+        for at in (0, 2):
+            held.take(at, points.X[at : at + 2], clocks[at : at + 2], odds[[0, 0, 1, 2]][at : at + 2])
+        return tuple(number - (number > 0) for number in held.end(points)[1])
+
+    bits = rng.integers(0, 2**32, (16_000, 2), np.uint32)
+    is_law(counted(map(draw, _landmarks._exponential(_landmarks._units(bits)).reshape(4000, 4))), exact)
+
+
+CROWD = np.diag([0.35] * 9 + [9.0])
+"""Nine points at equal small distances, and one far from all."""
+
+
+def is_law_of_pivots(draw, count):
+    """Assert that of two pivots the far point is the first, the second or none as often as it should be."""
+    K, exact = literal_gram(CROWD, CROWD, 1.5), dict.fromkeys([0, 1, None], 0.0)
+    left = np.diag(K) - K**2 / np.diag(K)[:, None]
+    for i, j in itertools.permutations(range(10), 2):
+        exact[{i: 0, j: 1}.get(9)] += K[i, i] / np.trace(K) * left[i, j] / left[i].sum()
+    is_law(counted({i: 0, j: 1}.get(9) for i, j in map(draw, range(count))), exact)
+
+
+def test_pivots_of_several_passes_follow_the_law_of_one_after_the_other(monkeypatch, x64):
+    """150 draws, where a pass keeps two of the ten points."""
+    monkeypatch.setattr(_landmarks, "_PER_PIVOT", 1)
+    is_law_of_pivots(lambda seed: map(rows(CROWD).index, rows(choose(CROWD, 2, "pivoted_cholesky", seed))), 150)
+
+
+def test_rows_that_are_refused_may_come_again(rng, x64):
+    """800 draws, where all points are kept."""
+
+    def draw(number):
+        times = -np.log(rng.random(10))
+        order = np.argsort(times)
+        kept = times[order], order, np.ones(10), CROWD[order]
+        key = jax.random.fold_in(jax.random.key(0), number)
+        return order[_landmarks._accepted(key, KERNEL, kept, 20, CROWD[:0], np.eye(2), 1.0, False)].tolist()
+
+    is_law_of_pivots(draw, 800)
+
+
+def test_pivots_in_few_passes_leave_what_those_of_memory_leave(rng, monkeypatch):
+    monkeypatch.setattr(_landmarks, "_PER_PIVOT", 2)
+    X = Source(rng.normal(size=(2000, 3)).astype(np.float32) * np.float32([3, 1, 0.3]))
+    ours, theirs = [], []
+    for seed in range(3):
+        X.read = 0
+        ours.append(choose(X, 40, "pivoted_cholesky", seed))
+        assert 2 <= X.read / 2000 <= 10
+        theirs.append(landmarks.pivoted_cholesky(jax.random.key(seed), KERNEL, X.X, num_landmarks=40))
+    ours, theirs = ([float(features.nystrom(KERNEL, Z, X=X.X).trace_residual) for Z in each] for each in (ours, theirs))
+    assert np.mean(ours) == pytest.approx(np.mean(theirs), rel=0.2)
+
+
+def test_odds_are_bounds_of_the_leverage_scores(rng, x64):
+    X, ridge = rng.normal(size=(50, 3)), 0.7
+    given = _landmarks._padded(X[:9], np.linalg.cholesky(literal_gram(X[:9], X[:9], 1.5) + ridge * np.eye(9)))
+    left = _landmarks._left(jnp.asarray(X), KERNEL, *given, jnp.int32(9), jnp.zeros(()))
+    scores = _scores(KERNEL, jnp.asarray(X), jnp.asarray(X[:9]), jnp.ones(50), jnp.asarray(ridge))
+    np.testing.assert_allclose(left / ridge, scores, atol=1e-12)
+
+
+def test_rows_are_drawn_by_leverage(x64):
+    """The first of three landmarks among six points, of which all are pilots; 200 draws."""
+    X = np.array([[0.0], [0.1], [0.2], [0.3], [3.0], [9.0]])
+    K = literal_gram(X, X, 1.5)
+    scores = np.diag(K @ np.linalg.inv(K + np.trace(K) / 3 * np.eye(6)))
+    drawn = (rows(X).index(rows(choose(X, 3, "leverage", seed))[0]) for seed in range(200))
+    is_law(counted(drawn), dict(enumerate(scores / scores.sum())))
+
+
+@each
+def test_copies_come_last(method):
+    X = np.repeat(np.float32([[0.0], [10.0], [20.0]]), 50, axis=0)
+    for seed in range(3):
+        if method in ("kmeans||", "pivoted_cholesky"):
+            assert sorted(rows(choose(X, 3, method, seed))) == [(0.0,), (10.0,), (20.0,)]
+        assert len(choose(X, 30, method, seed)) == 30
+
+
+@each
+def test_what_does_not_fit_is_named(method, rng):
+    X = rng.normal(size=(60, 2)).astype(np.float32)
+    broken, changing = X.copy(), iter([[X], [X[:50]]])
+    broken[41] = np.nan
+    cases = {
+        "row 41 is not": lambda: choose(broken, 60, method),
+        "num_landmarks must be at most 60": lambda: choose([X], 61, method),
+        "number of points": lambda: choose(X, 61, method),
+        "floating|float32": lambda: choose(X.astype(int), 3, method),
+        "block_size": lambda: choose(X, 3, method, block_size=0),
+        "a function that returns an iterator": lambda: choose(iter([X]), 3, method),
+        "columns and the dtype of the first": lambda: choose([X, X[:, :1]], 3, method),
+        "Mesh or NamedSharding": lambda: choose(X, 3, method, sharding=3),
+        "report must be a function": lambda: choose(X, 3, method, report=3),
+        "method must be one of": lambda: scale.landmarks(jax.random.key(0), X, num_landmarks=3, method="random"),
+    }
+    if method in ("kmeans||", "leverage"):
+        cases["same rows in every pass, got 60 and then 50"] = lambda: choose(lambda: next(changing), 3, method)
+    if KERNELS[method] is not None:
+        cases["kernel must be given"] = lambda: scale.landmarks(jax.random.key(0), X, num_landmarks=3, method=method)
+    for message, call in cases.items():
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path):
+    """Of 256 MB, which take no room on a disk, less than 100 MB are held at any time."""
+    _machine = pytest.importorskip("benchmarks._machine")
+    if _machine.anonymous_bytes() is None:
+        pytest.skip("the system does not tell how much memory is used")
+    X = np.lib.format.open_memmap(tmp_path / "points.npy", "w+", np.float32, (10**6, 64))
+    for size in (10**4, 10**6):  # the first one compiles
+        with _machine.peak_memory() as peak:
+            choose(X[:size], 5, "leverage")
+    assert peak.added < 10**8
