@@ -255,9 +255,11 @@ class _Span(NamedTuple):
     """Landmarks, and features Z of their span for all rows, with Khat = Z Z' up to what matters less than lambda.
 
     `roots`, (l,), are those of the landmarks, 0 after the last one that exists; `projection`, (l, l), is P with
-    Z = K(., landmarks) P', and `inner` P K P' of the landmarks. `features` is Z, and None where it is to be computed.
+    Z = K(., landmarks) P', and `inner` P K P' of the landmarks. `features` is Z of the rows `at`, not scaled, and None
+    where it is to be computed.
     """
 
+    at: jax.Array
     chosen: jax.Array
     points: jax.Array
     roots: jax.Array
@@ -275,7 +277,7 @@ def _span(key: jax.Array, system: System, num_landmarks: int, choice: str) -> _S
         chosen = at[_uniform_indices(key, count, num_landmarks, weights[at])]
         roots = jnp.where(lax.iota(jnp.int32, num_landmarks) < count, system.roots[chosen], 0)
         points = system.points[chosen]
-        return _Span(chosen, points, roots, _projection(system, points, roots), eye, None)
+        return _Span(at, chosen, points, roots, _projection(system, points, roots), eye, None)
     kernel, X = system.kernel, system.points[at]
     pivots, factor, residual = _pivots(key, kernel, X, lax.stop_gradient(weights[at]), num_landmarks=num_landmarks)
     L, points = factor[pivots], X[pivots]
@@ -283,9 +285,9 @@ def _span(key: jax.Array, system: System, num_landmarks: int, choice: str) -> _S
     L = jnp.where(fine[:, None] & fine[None, :], L, eye)
     projection = jax.scipy.linalg.solve_triangular(L, eye, lower=True)
     projection = jnp.where(fine[:, None], projection, 0) + 0 * jnp.sum(residual)
-    Z, inner = _moving(kernel, system.points, points, projection, jnp.zeros_like(factor).at[at].set(factor))
+    Z, inner = _moving(kernel, X, points, projection, factor)
     chosen = at[pivots]
-    return _Span(chosen, points, jnp.where(fine, system.roots[chosen], 0), projection, inner, Z)
+    return _Span(at, chosen, points, jnp.where(fine, system.roots[chosen], 0), projection, inner, Z)
 
 
 @jax.custom_jvp
@@ -325,7 +327,8 @@ def _projection(system: System, landmarks: jax.Array, roots: jax.Array) -> jax.A
 
 @partial(jax.jit, static_argnames=("num_landmarks", "choice", "certified"))
 def _ridge(key: jax.Array, system: System, *, num_landmarks: int, choice: str, certified: bool) -> Ridge:
-    chosen, landmarks, roots, projection, *_ = span = _span(key, system, num_landmarks, choice)
+    span = _span(key, system, num_landmarks, choice)
+    _, chosen, landmarks, roots, projection, *_ = span
     ZZ, Zy = _normal_equations(system, span)
     solved = jax.scipy.linalg.cho_solve((_factor(ZZ, span, system.regularization), True), Zy)
     coefficients = matmul(projection.T, solved)
@@ -350,8 +353,9 @@ def _ridge(key: jax.Array, system: System, *, num_landmarks: int, choice: str, c
 def _normal_equations(system: System, span: _Span) -> tuple[jax.Array, jax.Array]:
     """Return Z' Z and Z' y of the features of all rows, block by block."""
     if span.features is not None:
-        Z = system.roots[:, None] * span.features
-        return _own_product(Z), matmul(Z.T, system.roots[:, None] * system.labels)
+        scaled = system.roots[span.at][:, None]
+        Z = scaled * span.features
+        return _own_product(Z), matmul(Z.T, scaled * system.labels[span.at])
 
     def term(phi: Any, points: jax.Array, roots: jax.Array, labels: jax.Array) -> tuple[jax.Array, jax.Array]:
         kernel, landmarks, projection = phi
@@ -381,8 +385,11 @@ def _factor(ZZ: jax.Array, span: _Span, regularization: jax.Array) -> jax.Array:
 
 def _preconditioner(system: System, span: _Span) -> tuple[jax.Array, jax.Array]:
     """Return Z, (n, l), with Khat = Z Z', and the lower Cholesky factor of Z' Z + lambda."""
-    Z = _product(system.kernel, system.points, span.points, span.projection.T)
-    Z = system.roots[:, None] * (Z if span.features is None else span.features)
+    if span.features is None:
+        Z = _product(system.kernel, system.points, span.points, span.projection.T)
+    else:
+        Z = jnp.zeros_like(span.features).at[span.at].set(span.features)
+    Z = system.roots[:, None] * Z
     return Z, _factor(_own_product(Z), span, system.regularization)
 
 
