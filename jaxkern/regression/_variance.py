@@ -47,7 +47,7 @@ def posterior_variance(
     Returns
     -------
     (lower, upper), (q,) each, rounding included: 0 <= lower <= upper <= K(x, x), up to rounding. They are 0 and
-    infinite where the kernel is a user's function, whose rounding is not known.
+    infinite where the kernel is a user's function, whose rounding is not known, and NaN where points are not finite.
 
     Raises
     ------
@@ -87,6 +87,9 @@ def _limits(
     factor = factor_of(system.kernel, span.points, span.roots, system.regularization)
     given = system, *_preconditioner(system, span), span.points, span.roots, factor
     limits = by_blocks(_of_block, given, points, block_size=_BLOCK)
+    # No row and no point is far enough to be none.
+    fine = jnp.isfinite(system.points).all() & jnp.isfinite(points).all(axis=1)
+    limits = jnp.where(fine[:, None], limits, jnp.nan)
     return limits[:, 0], limits[:, 1]
 
 
@@ -114,5 +117,5 @@ def _of_block(given: Any, points: jax.Array) -> jax.Array:
     simple = diagonal * (diagonal / (diagonal + squares / regularization)) * (1 - 2 * entry - 32 * unit)
     lower = jnp.fmax(jnp.fmax(least, jnp.where(diagonal > 0, simple, 0)), 0)
     narrow = narrowed(kernel, landmarks, roots, factor, regularization, points)
-    broken = 0 * jnp.sum(k, axis=0)  # NaN where a kernel value is not finite
+    broken = 0 * (jnp.sum(k, axis=0) + jnp.sum(inner))  # NaN where a kernel value is not finite
     return jnp.stack([lower, _up(jnp.fmin(upper + lost, narrow**2), 8)], axis=1) + broken[:, None]

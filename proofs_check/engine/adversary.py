@@ -363,7 +363,8 @@ def _confirmed(target: Target, params: Params, verdict: Verdict) -> Verdict:
 def _simplest(target: Target, params: Params, key: jax.Array) -> Params | None:
     """Return the simplest counterexample that is found: small whole numbers, or the one at `params` with fewer digits.
 
-    Then every entry becomes 0 or 1 that may. Each place is proved; one that floats do not hold is no place.
+    Then signs go, and every entry becomes 0 or 1, where they may. Each place is proved; one that floats do not hold is
+    no place.
     """
     if target.enclosed is None or not enclosures.available():
         return None
@@ -412,6 +413,8 @@ def _simplest(target: Target, params: Params, key: jax.Array) -> Params | None:
     if best is None:
         return None
     best = [np.array(leaf) for leaf in best]
+    if proved(positive := [np.array(abs(leaf)) for leaf in best]):
+        best = positive
     for leaf in best:
         for index in np.ndindex(leaf.shape):
             for simple in (0.0, 1.0):
