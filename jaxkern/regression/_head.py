@@ -20,7 +20,8 @@ from jaxkern.kernels import KernelLike
 from jaxkern.linalg import matmul
 from jaxkern.pytrees import pytree
 from jaxkern.regression._certificate import System, certificate, length
-from jaxkern.regression._ridge import _BLOCK, Ridge, _arguments, _flat, _predict, _ridge
+from jaxkern.regression._ridge import Ridge, _arguments, _flat, _predict, _ridge
+from jaxkern.regression._span import BLOCK
 
 
 @pytree
@@ -284,9 +285,7 @@ def certified_head(
 @jax.jit
 def _values(head: Head, X: jax.Array) -> jax.Array:
     coefficients = head.coefficients.reshape(head.coefficients.shape[0], -1)
-    return by_blocks(
-        lambda own, rows: matmul(own[0](rows), own[1]), (head.features, coefficients), X, block_size=_BLOCK
-    )
+    return by_blocks(lambda own, rows: matmul(own[0](rows), own[1]), (head.features, coefficients), X, block_size=BLOCK)
 
 
 @jax.jit
@@ -306,7 +305,7 @@ def _update(state: RidgeState, phi: Any, X: jax.Array, y: jax.Array, weights: ja
         Z, y = jnp.where(root == 0, 0, root * Z), root * y
         return matmul(Z.T, Z), matmul(Z.T, y), jnp.sum(y * y, axis=0)
 
-    gram, products, squares = sum_by_blocks(term, phi, X, y, weights, block_size=_BLOCK)
+    gram, products, squares = sum_by_blocks(term, phi, X, y, weights, block_size=BLOCK)
     return RidgeState(
         state.gram + gram, state.products + products.reshape(state.products.shape),
         state.squares + squares.reshape(state.squares.shape), _add(state.weight, jnp.sum(weights)),

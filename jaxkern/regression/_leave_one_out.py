@@ -20,7 +20,8 @@ from jaxkern.gram import _gram, _product
 from jaxkern.kernels import KernelLike
 from jaxkern.linalg import eigh, matmul
 from jaxkern.regression._certificate import System
-from jaxkern.regression._ridge import _arguments, _projection
+from jaxkern.regression._ridge import _arguments
+from jaxkern.regression._span import _projection
 
 
 def leave_one_out(

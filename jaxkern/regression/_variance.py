@@ -15,7 +15,8 @@ from jaxkern._types import Array, ArrayLike, Float, PRNGKeyArray
 from jaxkern.gram import _gram
 from jaxkern.kernels import KernelLike
 from jaxkern.regression._certificate import System, _up, entry_error, factor_of, length, narrowed
-from jaxkern.regression._ridge import _arguments, _choice, _preconditioner, _solved, _span
+from jaxkern.regression._ridge import _arguments, _choice
+from jaxkern.regression._span import _preconditioner, _solved, _span
 
 _BLOCK = 256
 
