@@ -6,7 +6,8 @@ than landmarks, filled up with rows of weight 0, the first landmarks are its row
 `jnp.isfinite(landmarks).all(1).astype(landmarks.dtype)` are the weights of the landmarks.
 """
 
-from jaxkern.landmarks._choices import Pivots, kmeans_plus_plus, leverage, pivoted_cholesky, uniform
+from jaxkern.landmarks._choices import kmeans_plus_plus, leverage, uniform
+from jaxkern.landmarks._pivoted import Pivots, pivoted_cholesky
 from jaxkern.landmarks._reservoir import Reservoir, reservoir
 
 __all__ = ["Pivots", "Reservoir", "kmeans_plus_plus", "leverage", "pivoted_cholesky", "reservoir", "uniform"]

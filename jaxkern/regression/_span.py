@@ -11,7 +11,8 @@ from jax import lax
 from jaxkern._blocks import sum_by_blocks
 from jaxkern._weights import order
 from jaxkern.gram import _gram, _product
-from jaxkern.landmarks._choices import _pivots, _uniform_indices
+from jaxkern.landmarks._choices import _uniform_indices
+from jaxkern.landmarks._pivoted import _pivots
 from jaxkern.linalg import matmul
 from jaxkern.regression._certificate import System
 

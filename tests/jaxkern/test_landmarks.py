@@ -10,7 +10,7 @@ from scipy import stats
 
 from jaxkern import features, kernels, landmarks
 from jaxkern.gram import gram
-from jaxkern.landmarks import _choices
+from jaxkern.landmarks import _choices, _pivoted
 
 N, DIM = 40, 3
 KERNEL = kernels.Gaussian(1.5)
@@ -63,7 +63,7 @@ def test_copies_come_last(choose):
 def test_pivots_are_drawn_by_their_residuals(x64):
     """Two orthogonal atoms of squared norms 1 and 3, and a copy of the second: the exact law over ordered pairs."""
     V = jnp.asarray([[1.0, 0.0], [0.0, 3.0**0.5], [0.0, 3.0**0.5]])
-    draw = jax.jit(jax.vmap(lambda key: _choices._pivots(key, kernels.Linear(), V, num_landmarks=2)[0]))
+    draw = jax.jit(jax.vmap(lambda key: _pivoted._pivots(key, kernels.Linear(), V, num_landmarks=2)[0]))
     draws = 20_000
     found = np.asarray(draw(jax.random.split(jax.random.key(0), draws)))
     exact = {(0, 1): 1 / 7 / 2, (0, 2): 1 / 7 / 2, (1, 0): 3 / 7, (2, 0): 3 / 7}
@@ -188,9 +188,9 @@ def test_a_tolerance_stops_where_nothing_but_rounding_is_left(dtype, rng):
 
 def test_one_program_serves_all_tolerances_and_a_batch(rng):
     X, key = points(rng), jax.random.key(2)
-    before = _choices._pivots_to._cache_size()
+    before = _pivoted._pivots_to._cache_size()
     singles = [until(key, X, tolerance, 25) for tolerance in (0.5, 0.1, 0.02)]
-    assert _choices._pivots_to._cache_size() == before + 1
+    assert _pivoted._pivots_to._cache_size() == before + 1
     assert len({int(single.num_landmarks) for single in singles}) == 3
     mapped = jax.jit(jax.vmap(lambda tolerance: until(key, X, tolerance, 25)))(jnp.asarray([0.5, 0.1, 0.02]))
     for i, single in enumerate(singles):
