@@ -12,6 +12,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small decompositions are slower when spread over cores
 os.environ.setdefault("PJRT_NPROC", "32")  # two decompositions at once may wait for ever in a pool of a thread a core
 os.environ.setdefault("JAX_ENABLE_COMPILATION_CACHE", "false")  # runs of the command leave the user's own cache alone
+os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")  # programs need not say which line they came from
 
 import jax
 import jax.numpy as jnp
@@ -35,7 +36,10 @@ AS_USERS_COMPILE = {
 """Modules whose programs are optimised in the quick run, too, as all are in the slow one: cheap ones of most packages.
 The command, where tests start it, optimises as for users, but for the flags above, which it inherits."""
 
-jax.config.update("jax_debug_key_reuse", True)
+WATCHES_KEYS = {"jaxkern/test_contract", "jaxkern/features/test_map"}
+"""Modules where a key that is used twice is an error in the quick run, too, as it is in the slow one: they call all
+that is public. Elsewhere the watch took a tenth of the time, since it traces every call anew."""
+
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
@@ -64,6 +68,7 @@ def pytest_configure(config):
     # Compiling takes most of the default run; the long tests have more to compute than to compile.
     is_quick = ON_CPU and config.getoption("markexpr") == "not slow"
     jax.config.update("jax_disable_most_optimizations", is_quick)
+    jax.config.update("jax_debug_key_reuse", not is_quick)
     if is_quick and jaxlib.__version__.startswith("0.10."):  # XLA aborts at flags that other versions do not know
         os.environ.setdefault("XLA_FLAGS", QUICK_TO_COMPILE)
     config.addinivalue_line("filterwarnings", "error")
@@ -92,11 +97,23 @@ def little_memory():
         ctypes.CDLL(None).malloc_trim(0)  # what is free goes back to the system
 
 
+@pytest.fixture(scope="module")
+def module_name(request):
+    """Return the name that the sets above have for a module."""
+    return request.path.relative_to(Path(__file__).parent).with_suffix("").as_posix()
+
+
 @pytest.fixture(scope="module", autouse=True)
-def optimised(request):
+def watched(module_name):
+    """Refuse keys that are used twice in the modules named above."""
+    with jax.debug_key_reuse(jax.config.jax_debug_key_reuse or module_name in WATCHES_KEYS):
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def optimised(module_name):
     """Compile the modules named above with the optimisations that users have; what is compiled without goes."""
-    module = request.path.relative_to(Path(__file__).parent).with_suffix("").as_posix()
-    if not jax.config.read("jax_disable_most_optimizations") or module not in AS_USERS_COMPILE:
+    if not jax.config.read("jax_disable_most_optimizations") or module_name not in AS_USERS_COMPILE:
         yield
         return
     jax.clear_caches()
