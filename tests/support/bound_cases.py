@@ -182,7 +182,7 @@ gram_frobenius_shifted | num_features=400, tau=3 | (sqrt(1.5) + 2 * sqrt(3)) / 2
 gram_frobenius_paired | num_frequencies=400, tau=3, variance=0.5 | (sqrt(0.5) + sqrt(3)) / 20 | exp(-3) | tau > 0
 gram_frobenius_paired_bernstein | eps=0.3, num_frequencies=100, variance=0.5 | 0.3 |
     2 * exp(-9 / (1 + 0.2 * sqrt(2))) | eps > 0
-quadratic_form_shifted | eps=0.1, num_features=1000 | 0.1 | 2 * exp(-5) | eps > 0
+quadratic_form_shifted | eps=0.1, num_features=1000 | 0.1 | 2 * exp(-8.23) | eps > 0
 quadratic_form_shifted printed | eps=0.1, num_features=200 | 0.1 | 2 * exp(-4)
 quadratic_form_paired | eps=0.1, num_frequencies=200 | 0.1 | 2 * exp(-4) | eps > 0
 """,
