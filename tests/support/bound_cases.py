@@ -206,7 +206,7 @@ streaming_gram printed | eps=0.2, num_features=900, num_points=40, sketch_size=2
 streaming_gram_buffered | eps=0.2, num_frequencies=200, num_points=40, sketch_size=19 | 0.25 |
     40 * exp(-0.04 * 200 / (0.5 + 0.4 / 3)) | eps > 0; sketch_size >= 1
 frobenius_from_spectral | spectral=3.0, num_points=16 | 12 | 0 | spectral >= 0
-best_rank | tail=1.0, spectral=2.0, rank=4 | 1 + 8 * sqrt(2) | 0 | rank >= 0
+best_rank | tail=1.0, spectral=2.0, rank=4 | 1 + 4 * sqrt(5) | 0 | rank >= 0
 best_rank printed | same | 5 | 0
 nystrom_best_rank | num_landmarks=100, rank=4, tau=4 | 0.6 | exp(-4) | tau >= 0; rank >= 1; rank <= 100
 nystrom_coherence | eps=0.5, coherence=1.5, rank=2, num_landmarks=90, num_points=180, tau=3 - log(2) | 5 |

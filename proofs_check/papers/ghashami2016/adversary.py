@@ -279,9 +279,9 @@ def _best_rank(form: str) -> Target:
         f"{ORDER} points in dimension {ORDER}, whose inner products are G, and the eigenvalues of G'; k={RANK}",
         start=_start_best_rank,
         project=_project_best_rank,
-        excess=functools.partial(_excess_best_rank, constant=1.0 if form == "printed" else 2 * math.sqrt(2)),
+        excess=functools.partial(_excess_best_rank, constant=1.0 if form == "printed" else math.sqrt(5)),
         recheck=functools.partial(_recheck_best_rank, form=form),
-        enclosed=functools.partial(_enclosed_best_rank, squared=1 if form == "printed" else 8),
+        enclosed=functools.partial(_enclosed_best_rank, squared=1 if form == "printed" else 5),
     )
 
 
