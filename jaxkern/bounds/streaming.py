@@ -219,9 +219,9 @@ def frobenius_from_spectral(*, spectral: Real, num_points: Real) -> Bound:
 
 @formula
 def best_rank(*, tail: Real, spectral: Real, rank: Real, as_printed: bool = False) -> Bound:
-    """Bound |G - G'_k|_F by |G - G_k|_F + 2 sqrt(2 k) |G - G'|_2, for symmetric G and G'.
+    """Bound |G - G'_k|_F by |G - G_k|_F + sqrt(5 k) |G - G'|_2, for symmetric G and G'.
 
-    As printed with 1 for 2 sqrt(2), which is false: sqrt(5) is attained.
+    sqrt(5) is the best constant. As printed with 1 in its place, which is false.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def best_rank(*, tail: Real, spectral: Real, rank: Real, as_printed: bool = Fals
 
     Source: ghashami2016, Lemma 3.5; Theorem F of docs/theory/ghashami2016.md; claim ghashami2016:lem3.5.
     """
-    constant = 1.0 if as_printed else 2 * math.sqrt(2.0)
+    constant = 1.0 if as_printed else math.sqrt(5.0)
     value = tail + constant * xp.sqrt(rank) * spectral
     return Bound(value, certain(value), rank >= 0, "ghashami2016, Lemma 3.5" + note_of(as_printed, "corrected"))
 

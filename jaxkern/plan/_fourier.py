@@ -13,6 +13,7 @@ from jaxkern.bounds import Bound
 from jaxkern.bounds import fourier as bounds
 from jaxkern.bounds.fourier import _given
 from jaxkern.kernels import KernelLike
+from jaxkern.plan import _matern
 from jaxkern.plan._plan import Plan, nonnegative, smallest, static_positive
 
 _EDGES = np.concatenate([[0.0], np.geomspace(0.05**2, 6.0**2, 255)])
@@ -30,7 +31,7 @@ def fourier(
     pairs: Float[ArrayLike, " b"] | None = None,
     kernel: KernelLike | None = None,
 ) -> Plan:
-    """Plan paired Fourier features of the Gaussian kernel that keep kernel distances to a relative error.
+    """Plan paired Fourier features that keep kernel distances, of the Gaussian kernel by default, to a relative error.
 
     With probability at least 1 - delta over the draw, |Dhat / D - 1| <= eps, where D is the kernel distance and Dhat
     the distance of the features: for all pairs of any `num_points` points of any dimension; for *all* points of
@@ -45,7 +46,8 @@ def fourier(
     dim, diameter : dimension of the points, and their largest distance in units of the lengthscale; both or neither.
     squared_distances, pairs : (b,) arrays, both or neither: pairs[i] pairs of points are at a squared distance of at
         least squared_distances[i], over the squared lengthscale, as in a histogram with its lower edges.
-    kernel : a `kernels.Gaussian`, or None for it. Others are refused: the theorem is about Gaussian frequencies.
+    kernel : a `kernels.Gaussian`, or None for it; with dim and diameter alone also `kernels.Matern32` or `Matern52`.
+        For `Exponential` and `Laplacian` no number of frequencies is enough, and others are refused as well.
 
     Returns
     -------
@@ -56,8 +58,8 @@ def fourier(
     The plan is for `features.paired_fourier`; `shifted_fourier` and `orthogonal_fourier` are not covered. For a tight
     cluster of n = 100 or 1,000 orthonormal points, eps in {.1, .2, .3} and delta = .05, it is at most 1.12 times the
     smallest number that simulation finds. What is bounded is Dhat / D, within [1 - eps, 1 + eps]; D / Dhat is then
-    within [1 / (1 + eps), 1 / (1 - eps)]. Source: chen2016, Theorems 4.1 and 5.1; Theorems B, C and F of
-    docs/theory/chen2016.md.
+    within [1 / (1 + eps), 1 / (1 - eps)]. Source: chen2016, Theorems 4.1 and 5.1; Theorems B, C, F, M
+    and N of docs/theory/chen2016.md.
 
     Examples
     --------
@@ -67,11 +69,9 @@ def fourier(
     True
     """
     eps, delta = checks.open_unit("eps", eps), checks.open_unit("delta", delta)
-    if kernel is not None and not isinstance(kernel, kernels.Gaussian):
-        raise ValueError(
-            f"kernel must be kernels.Gaussian, got {type(kernel).__name__}; relative errors of kernel distances are "
-            "proved for Gaussian frequencies only"
-        )
+    gaussian = kernel is None or isinstance(kernel, kernels.Gaussian)
+    if not gaussian:
+        _matern.refuse(kernel, num_points is None and pairs is None)
     if (dim is None) != (diameter is None):
         raise ValueError(f"dim and diameter must be given together, got dim={dim!r} and diameter={diameter!r}")
     if (squared_distances is None) != (pairs is None):
@@ -89,7 +89,8 @@ def fourier(
     if dim is not None:
         d = checks.count("dim", dim)
         static_positive("diameter", diameter)
-        certificates.append(_ball_certificate(eps, delta, d, float(diameter)))  # type: ignore[arg-type]
+        ball = _ball_certificate if gaussian else functools.partial(_matern.ball_certificate, kernel)
+        certificates.append(ball(eps, delta, d, float(diameter)))  # type: ignore[arg-type]
     if pairs is not None:
         certificates.append(_given_certificate(eps, squared_distances, pairs))
     size, bound = smallest(certificates, delta)

@@ -69,8 +69,8 @@ def _relative(facts: Facts, eps: float, delta: float, promise: str, rounding: Ro
 
 
 _NOT_GAUSSIAN = (
-    "Relative errors of kernel distances are proved for Gaussian frequencies only, not for the {} kernel. What is "
-    "known bounds |K - Khat|, which says nothing of near pairs."
+    "No statement names a size for any points and the {} kernel; where its frequencies have no second moment none is "
+    "enough (Theorem N of docs/theory/chen2016.md). The errors on these rows are measured all the same."
 )
 
 _ONE_PAIR = "Bounds of |K - Khat| say nothing of the relative error of near pairs."

@@ -70,6 +70,35 @@ class UniformCosine:
         return {"theta": theta}
 
 
+def _draw_switched(key: jax.Array, parameters: Mapping[str, jax.Array], count: int, dtype: Any) -> jax.Array:
+    key_on, key_angle = jax.random.split(key)
+    on = jax.random.uniform(key_on, (count,), dtype) < parameters["on"]
+    return jnp.where(on, 1 + _draw_angle(key_angle, parameters, count, dtype), 0)
+
+
+@dataclass(frozen=True)
+class SwitchedCosine:
+    """Y (1 + cos U), U uniform on the circle and independently Y = 1 with probability p, else 0.
+
+    It is x'P x / n, P the Gram matrix of one shifted feature, where that is most spread.
+    """
+
+    p: float
+    span = (0.0, 2.0)
+    draw = staticmethod(_draw_switched)
+
+    def cumulant(self, theta: float) -> tuple[float, float]:
+        """Return log(1 - p + p exp(theta) I_0(theta)), and its derivative."""
+        log_on, mean = UniformCosine().cumulant(theta)
+        on = self.p * math.exp(theta + log_on)
+        return math.log1p(on - self.p), on * (1 + mean) / (1 - self.p + on)
+
+    def tilted(self, theta: float) -> dict[str, Any]:
+        """Return the tilt of the cosine, and the probability that Y is 1."""
+        on = self.p * math.exp(theta + UniformCosine().cumulant(theta)[0])
+        return {**UniformCosine().tilted(theta), "on": on / (1 - self.p + on)}
+
+
 def _draw_pair(key: jax.Array, parameters: Mapping[str, jax.Array], count: int, dtype: Any) -> jax.Array:
     def propose(key: jax.Array, size: int) -> tuple[jax.Array, jax.Array]:
         z = jax.random.normal(key, (size,), dtype)

@@ -23,11 +23,11 @@ from scipy import optimize, special, stats
 from jaxkern import checks
 from jaxkern.pytrees import pytree, static
 from proofs_check.claim import Setting
-from proofs_check.engine.laws import Draw, FourierPair, Tiltable, UniformCosine
+from proofs_check.engine.laws import Draw, FourierPair, SwitchedCosine, Tiltable, UniformCosine
 
 __all__ = [
-    "FourierPair", "Side", "Sides", "UniformCosine", "log_ceiling", "log_chi_square_tail", "saddle_point",
-    "sum_estimate", "sums",
+    "FourierPair", "Side", "Sides", "SwitchedCosine", "UniformCosine", "log_ceiling", "log_chi_square_tail",
+    "saddle_point", "sum_estimate", "sums",
 ]  # fmt: skip
 
 _TERMS = 60

@@ -47,6 +47,12 @@ def spectral():
     return found(standardize=True)
 
 
+def test_rows_are_certified_for_a_kernel_that_no_plan_takes():
+    rough = found("distance", kernel="exponential", maps=["paired_fourier"], eps=0.5)
+    assert rough.map == "paired_fourier" and rough.document["maps"][0]["basis"] == "draws"
+    assert "Theorem N" in rough.document["theory"][0]["words"]
+
+
 def test_the_document_is_a_certificate_and_no_size_exceeds_what_a_statement_demands(spectral):
     assert find_fault(spectral.document) == ""
     assert spectral.seed == 3 and spectral.scope == "all rows" and spectral.map in ("nystrom", "paired_fourier")

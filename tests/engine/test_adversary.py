@@ -542,6 +542,11 @@ def test_every_target_gives_what_its_claim_expects(target, x64):
     assert found.found == (targets.registered(target.claim, target.form).expect == "refuted")
 
 
+def test_twenty_starts_nearly_reach_the_best_constant_of_theorem_f_and_do_not_exceed_it(x64):
+    found = adversary.attack(of("ghashami2016:lem3.5", "corrected"), restarts=20)
+    assert not found.failures and not found.found and -1e-4 < found.excess < 1e-9
+
+
 def run(*words):
     parser = argparse.ArgumentParser()
     attack.add_arguments(parser)

@@ -78,6 +78,9 @@ def test_a_ball_is_planned_whatever_the_number_of_points():
     assert many == found
     assert plan.fourier(0.2, 0.1, dim=2, diameter=100.0).num_frequencies > found.num_frequencies
     assert plan.fourier(0.2, 0.1, dim=3, diameter=10.0).num_frequencies > found.num_frequencies
+    matern = (kernels.Matern32(1.0), kernels.Matern52(1.0))
+    rough, smooth = (plan.fourier(0.5, 0.1, dim=2, diameter=10.0, kernel=kernel) for kernel in matern)
+    assert 1e4 < smooth.num_frequencies < 1e5 < 1e8 < rough.num_frequencies and "Theorem M" in rough.source
 
 
 @pytest.mark.parametrize("eps", [0.05, 0.1, 0.25, 0.5])
@@ -212,7 +215,10 @@ def test_targets_outside_zero_and_one_are_refused_by_name(delta):
         (lambda: plan.fourier(0.1, 0.1, num_points=2.5), "num_points"),
         (lambda: plan.fourier(0.1, 0.1, dim=0, diameter=1.0), "dim"),
         (lambda: plan.fourier(0.1, 0.1, dim=2, diameter=-1.0), "diameter"),
-        (lambda: plan.fourier(0.1, 0.1, num_points=3, kernel=kernels.Laplacian(1.0)), "must be kernels.Gaussian"),
+        (lambda: plan.fourier(0.1, 0.1, num_points=3, kernel=kernels.Cauchy(1.0)), "must be kernels.Gaussian"),
+        (lambda: plan.fourier(0.1, 0.1, num_points=3, kernel=kernels.Matern52(1.0)), "dim and diameter alone"),
+        (lambda: plan.fourier(0.1, 0.1, num_points=3, kernel=kernels.Laplacian(1.0)), "by Theorem N of"),
+        (lambda: plan.fourier(0.1, 0.1, dim=2, diameter=1.0, kernel=kernels.Exponential(1.0)), "by Theorem N of"),
         (lambda: plan.fourier(1e-9, 0.1, num_points=10), "eps and delta must be larger"),
         (lambda: plan.fourier(0.1, 0.1, squared_distances=[1.0]), "squared_distances and pairs must be given together"),
         (lambda: plan.fourier(0.1, 0.1, squared_distances=[1.0], pairs=[1, 2]), r"pairs must have the shape .*\(1,\)"),

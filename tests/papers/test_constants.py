@@ -9,12 +9,13 @@ import pytest
 pytest.importorskip("flint")
 
 from proofs_check.engine import enclosures
+from proofs_check.papers.ghashami2016.enclosures import slope
 
 PAGES = pathlib.Path(__file__).parents[2] / "docs" / "theory"
 LINE = re.compile(r"^\| (.*?) \| `([^`]*) ([<>]) ([^`]*)` \| ?(?:`(\w)` (\S+) to (\S+?)(?:, zero 0\^(\d))?)? ?\|", re.M)
 ROWS = [(page.stem, *row) for page in sorted(PAGES.glob("*.md")) for row in LINE.findall(page.read_text("utf-8"))]
 NAMES = {f: lambda x, f=f: getattr(x, f)() for f in ("exp", "log", "sqrt", "gamma", "erfc")}
-NAMES |= {"chi2_above": enclosures.chi_square_tail, "chi2_below": enclosures.chi_square_below}
+NAMES |= {"chi2_above": enclosures.chi_square_tail, "chi2_below": enclosures.chi_square_below, "slope": slope}
 
 
 class Exact(ast.NodeTransformer):

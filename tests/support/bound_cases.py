@@ -10,7 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.stats import chi2, invgamma
 
 from jaxkern.bounds import concentration, fourier, sketching, streaming
 
@@ -103,6 +103,29 @@ def radius_literal(eps, t, d, tau):
     return math.sqrt(min(4 * (1 - ((1 + b) / (1 + eps)) ** 2), 12 * (1 - ((1 - eps) / (1 - b)) ** 2) / B**2))
 
 
+def matern_failure(eps, t, d, M, nu, corr, Q, x, tau, inner, q):
+    """Theorem M of chen2016, with the moments of the scale by quadrature."""
+    scale = invgamma(nu, scale=nu)
+    v, p = np.linspace(-8, 60, 400_001), min(2, nu - 0.25)  # logarithms of scales
+    weights = scale.pdf(np.exp(v)) * np.exp(v) * (v[1] - v[0])
+    mean, second = weights @ np.minimum(np.exp(v), Q), Q ** (2 - p) * weights @ np.exp(p * v)
+    count = math.log((1 + x) ** 2 * Q / mean / (2 * x), 1 + x) + 2
+    failure = t * scale.sf(Q) + math.exp(-tau)
+    failure += 2 * count * math.exp(-t * x**2 / (2 * (second / mean**2 - 1 + Q / mean * x / 3)))
+    low = math.sqrt(mean / scale.mean() * (1 - x) / (1 + x))
+    e = min((1 + eps) / (1 + x) - 1, 1 - (1 - eps) / low)
+    e1 = inner * e
+    xi = (e - e1) / 4
+    L = (1 + e1) / (1 - xi)
+    eta = low * math.sqrt(2 - 2 * corr) / math.sqrt((1 + x) * mean) * (e - e1) / (1 + e1 + L)
+    B2 = (math.sqrt(d) + math.sqrt(2 * (tau + math.log(t)))) ** 2
+    rho2 = min(4 * (1 - (L / (1 + e)) ** 2), 12 / B2 * (1 - ((1 - e) / (1 - e1 - xi * L)) ** 2)) / Q
+    nets = (1 + 2 / xi) ** d + (1 + 2 * max(M, 1) / eta) ** d
+    nets += (max(0, math.log(min(M, 1) / math.sqrt(rho2), q)) + 1) * (1 + 2 * q / eta) ** d
+    rates = (((1 + s * e1) ** 2 - 1) / 2 - math.log(1 + s * e1) for s in (1, -1))
+    return failure + nets * sum(math.exp(-t * (1 - x) * mean / Q * rate) for rate in rates)
+
+
 def net_literal(eps, t, d, M, tau, share):
     b = (math.sqrt(d) + math.sqrt(2 * tau)) / math.sqrt(t)
     xi = (1 - share) * eps / (1 + b + math.exp(-0.5))
@@ -164,6 +187,12 @@ lipschitz_squared | radius=0.5, dim=4, num_frequencies=100, tau=2 | (1 + (2 + 2)
 ball | eps=0.2, num_frequencies=900, dim=2, diameter=10, tau=5, inner=0.8, shell=2 | 0.2 |
     ball_failure(0.2, 900, 2, 10, 5, 0.16, 2) |
     eps < 1; num_frequencies >~ (sqrt(2) + sqrt(10)) ** 2 / 0.04; tau > 0; inner > 0; inner < 1; shell > 1
+ball_matern | eps=0.4, num_frequencies=1e5, dim=2, diameter=3, nu=2.5, correlation=0.524, truncation=400, scales=0.03,
+    tau=6, inner=0.8, shell=2 | 0.4 | matern_failure(0.4, 1e5, 2, 3, 2.5, 0.524, 400, 0.03, 6, 0.8, 2) |
+    eps < 1; scales > 0; tau > 0; diameter > 0; inner > 0; inner < 1; shell > 1; correlation > 0; correlation < 1
+ball_matern rough | eps=0.4, num_frequencies=1e10, dim=1, diameter=0.5, nu=1.5, correlation=0.4834, truncation=1e7,
+    scales=0.03, tau=6, inner=0.8, shell=2 | 0.4 |
+    matern_failure(0.4, 1e10, 1, 0.5, 1.5, 0.4834, 1e7, 0.03, 6, 0.8, 2)
 vanishing_ball of few | eps=0.99, num_frequencies=2, dim=1, tau=0.01 | radius_literal(0.99, 2, 1, 0.01) | 3 * exp(-0.01)
 vanishing_ball | eps=0.3, num_frequencies=900, dim=2, tau=5 | radius_literal(0.3, 900, 2, 5) | 3 * exp(-5) |
     eps < 1; eps >~ (sqrt(2) + sqrt(10)) / 30; tau > 0
@@ -182,7 +211,7 @@ gram_frobenius_shifted | num_features=400, tau=3 | (sqrt(1.5) + 2 * sqrt(3)) / 2
 gram_frobenius_paired | num_frequencies=400, tau=3, variance=0.5 | (sqrt(0.5) + sqrt(3)) / 20 | exp(-3) | tau > 0
 gram_frobenius_paired_bernstein | eps=0.3, num_frequencies=100, variance=0.5 | 0.3 |
     2 * exp(-9 / (1 + 0.2 * sqrt(2))) | eps > 0
-quadratic_form_shifted | eps=0.1, num_features=1000 | 0.1 | 2 * exp(-5) | eps > 0
+quadratic_form_shifted | eps=0.1, num_features=1000 | 0.1 | 2 * exp(-8.23) | eps > 0
 quadratic_form_shifted printed | eps=0.1, num_features=200 | 0.1 | 2 * exp(-4)
 quadratic_form_paired | eps=0.1, num_frequencies=200 | 0.1 | 2 * exp(-4) | eps > 0
 """,
@@ -206,7 +235,7 @@ streaming_gram printed | eps=0.2, num_features=900, num_points=40, sketch_size=2
 streaming_gram_buffered | eps=0.2, num_frequencies=200, num_points=40, sketch_size=19 | 0.25 |
     40 * exp(-0.04 * 200 / (0.5 + 0.4 / 3)) | eps > 0; sketch_size >= 1
 frobenius_from_spectral | spectral=3.0, num_points=16 | 12 | 0 | spectral >= 0
-best_rank | tail=1.0, spectral=2.0, rank=4 | 1 + 8 * sqrt(2) | 0 | rank >= 0
+best_rank | tail=1.0, spectral=2.0, rank=4 | 1 + 4 * sqrt(5) | 0 | rank >= 0
 best_rank printed | same | 5 | 0
 nystrom_best_rank | num_landmarks=100, rank=4, tau=4 | 0.6 | exp(-4) | tau >= 0; rank >= 1; rank <= 100
 nystrom_coherence | eps=0.5, coherence=1.5, rank=2, num_landmarks=90, num_points=180, tau=3 - log(2) | 5 |

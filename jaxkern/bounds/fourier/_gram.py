@@ -133,9 +133,9 @@ def gram_frobenius_paired_bernstein(*, eps: Real, num_frequencies: Real, varianc
 
 @formula
 def quadratic_form_shifted(*, eps: Real, num_features: Real, as_printed: bool = False) -> Bound:
-    """Bound |x' (G - Ghat) x| / n by eps for one unit vector x and shifted features: 2 exp(-eps^2 m / 2).
+    """Bound |x' (G - Ghat) x| / n by eps for one unit vector x and shifted features: 2 exp(-.823 eps^2 m).
 
-    As printed in the last line of its proof 2 exp(-2 eps^2 m), a factor 4 too much in the exponent, and false.
+    .8231 for .823 would be false. As printed in the last line of its proof 2 exp(-2 eps^2 m), and false.
 
     Parameters
     ----------
@@ -145,9 +145,10 @@ def quadratic_form_shifted(*, eps: Real, num_features: Real, as_printed: bool = 
     -------
     Bound, valid for eps > 0 and every shift-invariant kernel with K(x, x) = 1.
 
-    Source: ghashami2016, Theorem 3.1; claim ghashami2016:thm3.1.
+    Source: ghashami2016, Theorem 3.1; docs/theory/ghashami2016.md; claims ghashami2016:thm3.1 and
+    jaxkern:quadratic-form-shifted.
     """
-    factor = 2 if as_printed else 0.5
+    factor = 2 if as_printed else 0.823
     log_failure = LOG2 - factor * eps**2 * num_features
     return fails(eps, log_failure, eps > 0, "ghashami2016, Theorem 3.1" + note_of(as_printed, "corrected"))
 
@@ -156,7 +157,7 @@ def quadratic_form_shifted(*, eps: Real, num_features: Real, as_printed: bool = 
 def quadratic_form_paired(*, eps: Real, num_frequencies: Real) -> Bound:
     """Bound |x' (G - Ghat) x| / n by eps for one unit vector x and paired features: 2 exp(-2 eps^2 t).
 
-    The exponent printed for m shifted features holds for t pairs of them.
+    The exponent printed for m shifted features holds for t pairs of them; no larger one does for all eps.
 
     Parameters
     ----------

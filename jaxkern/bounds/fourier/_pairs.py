@@ -164,15 +164,15 @@ def _all_pairs(eps: Real, num_points: Real, log_failure: Real, source: str) -> B
 
 def _lower_gamma(a: Real, x: Real) -> Any:
     """Return the regularised lower incomplete gamma function."""
-    return _gamma("gammainc", a, x)
+    return gamma("gammainc", a, x)
 
 
 def _upper_gamma(a: Real, x: Real) -> Any:
     """Return 1 - `_lower_gamma`, accurate where it is small."""
-    return _gamma("gammaincc", a, x)
+    return gamma("gammaincc", a, x)
 
 
-def _gamma(name: str, a: Real, x: Real) -> Any:
-    if any(isinstance(v, jax.Array) for v in (a, x)):
-        return getattr(jax.scipy.special, name)(a, x)
-    return float(getattr(scipy.special, name)(a, x))
+def gamma(name: str, *given: Real) -> Any:
+    if any(isinstance(v, jax.Array) for v in given):
+        return getattr(jax.scipy.special, name)(*given)
+    return float(getattr(scipy.special, name)(*given))

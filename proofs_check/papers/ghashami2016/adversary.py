@@ -46,7 +46,7 @@ TRIALS = 4_000
 def _quadratic_form(claim: str, form: str) -> Target:
     """The deviation is a mean of independent terms; what is climbed is their standard deviation."""
     paired, printed = claim.endswith("paired"), form == "printed"
-    size = math.ceil(math.log(2 / DELTA) / (2 * EPS**2) * (1 if paired or printed else 4))
+    size = math.ceil(math.log(2 / DELTA) / (2 * EPS**2) * (1 if paired or printed else 2 / 0.823))
     # Where a normal variable of this standard deviation exceeds EPS sqrt(size) with probability DELTA.
     limit = EPS * math.sqrt(size) / float(stats.norm.isf(DELTA / 2))
     name = f"{size} {'pairs' if paired else 'shifted features'}, eps={EPS:g}, delta={DELTA:g}"
@@ -279,9 +279,9 @@ def _best_rank(form: str) -> Target:
         f"{ORDER} points in dimension {ORDER}, whose inner products are G, and the eigenvalues of G'; k={RANK}",
         start=_start_best_rank,
         project=_project_best_rank,
-        excess=functools.partial(_excess_best_rank, constant=1.0 if form == "printed" else 2 * math.sqrt(2)),
+        excess=functools.partial(_excess_best_rank, constant=1.0 if form == "printed" else math.sqrt(5)),
         recheck=functools.partial(_recheck_best_rank, form=form),
-        enclosed=functools.partial(_enclosed_best_rank, squared=1 if form == "printed" else 8),
+        enclosed=functools.partial(_enclosed_best_rank, squared=1 if form == "printed" else 5),
     )
 
 

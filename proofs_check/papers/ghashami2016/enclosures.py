@@ -28,6 +28,22 @@ def copies_tail(m: int, eps: Q) -> tuple[Ball, Q]:
     return 1 - 2 / arb.pi() * (acb.integral(density, 0, 12, rel_tol=1e-9).real + arb(0, rest.upper())), Q(1, 2)
 
 
+def slope(theta: Any) -> Any:
+    """Return (E exp(theta (1 + cos U)) - 1) / theta, U uniform, for |theta| <= 8.
+
+    E (1 + cos U)^k is binom(2 k, k) / 2^k, at most 2^k. So the terms of the series beyond the 80th, and of its first
+    three derivatives over their factorials, add up to less than the sum of k^3 16^k / k!, which is below 1e-15.
+    """
+    from flint import arb, arb_series
+
+    if (theta[0] if isinstance(theta, arb_series) else theta) < -1:  # E exp(theta (1 - cos U)) is the same mean
+        return ((2 * theta).exp() * (1 - theta * slope(-theta)) - 1) / theta
+    total, rest = ball(0), arb(0, 1e-15)
+    for k in range(80, 0, -1):
+        total = total * theta + ball(Q(math.comb(2 * k, k), 2**k * math.factorial(k)))
+    return total + (arb_series([rest] * 4) if isinstance(theta, arb_series) else rest)
+
+
 # m = C (log n) / eps for n = 10^9 and eps = 1 / (200 C), and m = 3 / eps^2.
 few = ((math.ceil(200 * c * c * math.log(10**9)), Q(1, 200 * c)) for c in (1, 10, 100))
 rnca_markov_printed = partial(each, copies_tail, *few)

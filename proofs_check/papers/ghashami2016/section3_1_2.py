@@ -56,7 +56,7 @@ def _deviation(key: jax.Array, population: Any, numbers: Any, *, rows: int) -> j
 
 def _thm3_1(scope: Scope) -> Check:
     def copies(eps: float, delta: float) -> Setting:
-        m = math.ceil(2 * math.log(2 / delta) / eps**2)
+        m = math.ceil(math.log(2 / delta) / (0.823 * eps**2))
         name = f"copies of a point, eps={eps:g}, delta={delta:g}, m={m}"
         return Setting(name, numbers={"eps": eps, "delta": delta, "m": float(m), "scale": 1}, shapes={"rows": m})
 
@@ -67,7 +67,7 @@ def _thm3_1(scope: Scope) -> Check:
     tail = Tail(_deviation, bound_of(bounds.quadratic_form_shifted, num_features="m"))
     settings = tuple(copies(eps, delta) for eps in ((0.1, 0.2) if scope.full else (0.2,)) for delta in scope.deltas)
     return Check(
-        printed=Form(Calibrated(_deviation, shape, 1.06, 2.0), settings),
+        printed=Form(Calibrated(_deviation, shape, 1.06, 1.56), settings),
         corrected=Form(tail, settings),
         controls=badly_scaled(tail, settings[:1], settings[0].numbers["m"]),
     )
@@ -102,11 +102,24 @@ def _deviations(logs: Sequence[float], rate: float) -> tuple[Setting, ...]:
 
 
 def _thm3_1_rare(scope: Scope) -> Check:
-    settings = _deviations([log for log in scope.logs if log <= 40], 0.5)
+    settings = _deviations(scope.logs, 0.823)
     return Check(
         printed=Form(_rare(2.0, as_printed=True), _deviations(scope.logs, 2.0)),
-        corrected=Form(_rare(0.5), settings),
-        controls=(Control("three times the exponent", _rare(1.5), settings, "wrong factor"),),
+        corrected=Form(_rare(0.823), settings),
+        controls=(Control("1.5 for 0.823 in the exponent", _rare(1.5), settings, "wrong factor"),),
+    )
+
+
+def _quadratic_form_shifted(scope: Scope) -> Check:
+    def switched(p: float, eps: float) -> Setting:
+        name = f"two points, |s|^2 = n with probability {p:g}, eps={eps:g}, m={COPIES}"
+        numbers, law = {"eps": eps, "m": float(COPIES)}, tilting.SwitchedCosine(p)
+        return tilting.sums(name, law, copies=COPIES, above=p + eps, below=p - eps, numbers=numbers)
+
+    settings = tuple(switched(*at) for at in ((0.75, 0.25), (0.7, 0.5), (0.5335, 0.82)))
+    return Check(
+        corrected=Form(_rare(0.823), settings),
+        controls=(Control("8/9 for .823", _rare(8 / 9), settings[-1:], "wrong factor"),),
     )
 
 

@@ -50,7 +50,7 @@ def _bullet(scope: Scope) -> Check:
     corrected, settings = Tail(trials.stream_rank_excess, bound), tuple(map(at, scope.deltas))
     dropped = controls.changed(settings[:1], "the first cluster seen", numbers={"seen": 12.0})
     return Check(
-        printed=Form(Calibrated(trials.stream_rank_excess, shape, 0.0, 8 * math.sqrt(2)), settings),
+        printed=Form(Calibrated(trials.stream_rank_excess, shape, 0.0, 4 * math.sqrt(5)), settings),
         corrected=Form(corrected, settings),
         controls=(Control("the last rows dropped", corrected, dropped, "rows dropped"),),
     )
@@ -155,7 +155,7 @@ def _lem3_5_proof(scope: Scope) -> Check:
     def expanded(key: jax.Array, setting: Setting, factor: float) -> list[tuple[float, Bound]]:
         best = [(G, H, _best(G, k), _best(H, k)) for G, H, k in _tried(key, setting)]
         squares = [(np.sum((G - B) ** 2), np.sum((G - A) ** 2), np.sum((G - H) * (A - B))) for G, H, A, B in best]
-        return lines([(L, T + factor * excess) for L, T, excess in squares], "jaxkern, Theorem F of ghashami2016")
+        return lines([(L, T + factor * excess) for L, T, excess in squares], "jaxkern, after Theorem F of ghashami2016")
 
     turned = {"G": np.diag([1.0, 0.5]), "H": np.array([[1.0, 0.1], [0.1, 0.5]])}
     return Check(
@@ -189,5 +189,5 @@ def _lem3_5(scope: Scope) -> Check:
     return Check(
         printed=Form(sides(1.0), _diagonal()),
         corrected=Form(sides(None), _diagonal() + _approximated(scope.clouds)),
-        controls=(Control("the constant 2", sides(2.0), _diagonal(), "wrong factor"),),
+        controls=(Control("2.23 for the root of 5", sides(2.23), _diagonal(), "wrong factor"),),
     )
