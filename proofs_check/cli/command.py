@@ -136,8 +136,9 @@ def environment() -> None:
     # XLA's CPU decompositions wait for each other in a pool of one thread a core, and for ever where they are more; but
     # threads that have nothing to do look for work in all the others' queues.
     os.environ.setdefault("PJRT_NPROC", str(max(16, 4 * cores)))
-    # What is not a trial runs once: compiling it takes longer.
+    # What is not a trial runs once: compiling it takes longer. And nobody reads where a line of a program came from.
     os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+    os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")
     if version("jaxlib").startswith("0.10."):  # XLA aborts at flags that other versions do not know
         os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
 
