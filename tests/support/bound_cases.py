@@ -27,9 +27,10 @@ class Case(NamedTuple):
 
 
 def bound_of(module, name):
-    """Return a bound by its name, to which a case and "printed" may be added."""
-    function = getattr(module, name.split()[0])
-    return partial(function, as_printed=True) if name.endswith("printed") else function
+    """Return a bound by its name, to which a case, "printed" and "centered" may be added."""
+    function, flag = getattr(module, name.split()[0]), {"printed": "as_printed", "centered": "centered"}
+    last = flag.get(name.split()[-1])
+    return partial(function, **{last: True}) if last else function
 
 
 def cases(module, text, names):
@@ -391,8 +392,8 @@ def numbers(**changes):
     x = math.sqrt(2 * (w["kappa"] * w["trace"] - w["hs_norm"] ** 2) * tau / n)
     x += math.hypot(w["kappa"], w["hs_norm"]) * tau / (3 * n)
 
-    def all_d(e, t):
-        o = math.sqrt(S**3 + e)
+    def all_d(e, t, above=None):
+        o = math.sqrt(S**3 + (e if above is None else above))
         D = (math.sqrt(t) + o * (0.51 + math.sqrt(2 * tau))) / math.sqrt(d)
         return 2 * o * D + D * D + e
 
@@ -400,13 +401,15 @@ def numbers(**changes):
         y = (math.log(count) + tau) / d
         return 2 * math.sqrt(y) + 2 * y
 
-    e = (S + x) ** 3 - S**3
-    e = all_d(e, w["trace3"] + e + 3 * x * S * (w["hs_norm"] - S))
+    cube = (S + x) ** 3 - S**3
+    t = w["trace3"] + cube + 3 * x * S * (w["hs_norm"] - S)
+    e, mean = all_d(cube, t), math.sqrt(2 * w["trace"] * tau / n) + math.sqrt(w["kappa"]) * tau / (3 * n)
+    centered = all_d((S + x + mean**2) ** 3 - S**3, t, cube)
     flat = all_d(28 * S**2 * unit, w["trace3"] + 28 * S * w["hs_norm"] * unit)
     D = (math.sqrt(w["trace3"] / S**3) + 0.51 + math.sqrt(2 * tau)) / math.sqrt(d)
     least = w["kappa"] * w["trace"] * tau / S**2
     derived = dict(S=S, s=w["trace"] / S, s3=w["trace3"] / S**3, C=5.92, D=D, x=x, e=e, unit=unit, least=least)
-    return w | derived | dict(all_d=flat, relative=relative)
+    return w | derived | dict(all_d=flat, relative=relative, centered=centered)
 
 
 def words_of(bound, **changes):
@@ -434,6 +437,7 @@ inner_products printed |
     5 * exp(-tau) | tau >= 1 | 6272 * kappa * s**5 * tau / S
 inner_products_all_d | all_d | 4 * exp(-tau) | tau > 0 | 32 * least
 inner_products_every_n | e | 4 * exp(-tau) | tau > 0; n >= 1; d >= 1 | 1
+inner_products_every_n centered | centered | 6 * exp(-tau) | tau > 0; n >= 1; d >= 1 | 1
 separation_shortfall | 4 * epsilon * kappa * eigenvalue**3 + 4 * kappa * e | 4 * exp(-tau) + num_points * eta |
     tau > 0; n >= 1; d >= 1; epsilon >= 0; epsilon <= 1 | 1
 largest_stretch | S**3 + e | 4 * exp(-tau) | tau > 0; n >= 1; d >= 1 | 1

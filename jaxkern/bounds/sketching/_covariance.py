@@ -185,6 +185,11 @@ def sharp(kappa: Real, trace: Real, hs_norm: Real, n: Real, tau: Real) -> Any:
     return xp.sqrt(2 * variance * tau / n) + xp.sqrt(kappa**2 + hs_norm**2) * tau / (3 * n)
 
 
+def mean_square(kappa: Real, trace: Real, n: Real, tau: Real) -> Any:
+    """Return what |mu_n - mu|^2 is at most with probability 1 - 2 exp(-tau), for centred features."""
+    return (xp.sqrt(2 * trace * tau / n) + xp.sqrt(kappa) * tau / (3 * n)) ** 2
+
+
 def enough(kappa: Real, op_norm: Real, trace: Real, n: Real, tau: Real, factor: float) -> Any:
     """Return whether tau > 0 and n >= factor kappa s tau / S, with room for the rounding of a size computed from it."""
     return (tau > 0) & (n >= factor * kappa * trace * tau / op_norm**2 * (1 - 1e-12))

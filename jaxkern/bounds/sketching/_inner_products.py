@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from jaxkern import checks
 from jaxkern.bounds._bound import Bound, Real, formula, xp
-from jaxkern.bounds.sketching._covariance import KOLTCHINSKII_LOUNICI, enough, fails, sharp
+from jaxkern.bounds.sketching._covariance import KOLTCHINSKII_LOUNICI, enough, fails, mean_square, sharp
 
 _SLACK = 0.51
 """Bounds (sqrt(n) - E|h|) + E(E|h| - |h|)_+ for a standard normal h in R^n, every n >= 1."""
@@ -153,26 +154,37 @@ def inner_products_all_d(
 
 @formula
 def inner_products_every_n(
-    *, kappa: Real, op_norm: Real, trace: Real, trace3: Real, hs_norm: Real, n: Real, d: Real, tau: Real
+    *,
+    kappa: Real,
+    op_norm: Real,
+    trace: Real,
+    trace3: Real,
+    hs_norm: Real,
+    n: Real,
+    d: Real,
+    tau: Real,
+    centered: bool = False,
 ) -> Bound:
     """Bound the quantity of `inner_products` for every n >= 1 and every d >= 1, all constants explicit.
 
     With x the value of `covariance_deviation_sharp`, e = x^3 + 3 x^2 S + 3 x S^2, o^2 = S^3 + e,
     t = tr Sigma^3 + x^3 + 3 x^2 S + 3 x S |Sigma|_HS and D = (sqrt(t) + o (.51 + sqrt(2 tau))) / sqrt(d), the bound is
-    2 o D + D^2 + e.
+    2 o D + D^2 + e. For the centred sketch, in e alone, x + m^2 stands for x, where m bounds the error of the mean.
 
     Parameters
     ----------
     kappa, op_norm, trace, trace3, hs_norm, n, d, tau : as in `inner_products_all_d`.
+    centered : whether the sketch is centred, and the five quantities those of K_x - E K_X and its covariance. Static.
 
     Returns
     -------
-    Bound with probability 1 - 4 exp(-tau), valid for tau > 0, n >= 1 and d >= 1.
+    Bound with probability 1 - 4 exp(-tau), centred 1 - 6 exp(-tau), valid for tau > 0, n >= 1 and d >= 1.
 
-    Source: Theorem E of docs/theory/kpotufe2020.md; claim jaxkern:thm1-every-n.
+    Source: Theorem E of docs/theory/kpotufe2020.md; claims jaxkern:thm1-every-n and jaxkern:thm1-centred.
     """
-    value = every_n(kappa, op_norm, trace, trace3, hs_norm, n, d, tau)
-    return fails(value, 4, tau, some(n, d, tau), "jaxkern, Theorem E")
+    value = every_n(kappa, op_norm, trace, trace3, hs_norm, n, d, tau, centered)
+    times, source = (6, "jaxkern, Theorem E, centred") if centered else (4, "jaxkern, Theorem E")
+    return fails(value, times, tau, some(n, d, tau), source)
 
 
 @formula
@@ -198,14 +210,34 @@ def relative_norms(*, num_functions: Real, d: Real, tau: Real) -> Bound:
     return fails(2 * xp.sqrt(x / d) + 2 * x / d, 2, tau, valid, "jaxkern, Proposition J")
 
 
-def every_n(kappa: Real, op_norm: Real, trace: Real, trace3: Real, hs_norm: Real, n: Real, d: Real, tau: Real) -> Any:
+def every_n(
+    kappa: Real,
+    op_norm: Real,
+    trace: Real,
+    trace3: Real,
+    hs_norm: Real,
+    n: Real,
+    d: Real,
+    tau: Real,
+    centered: bool = False,
+) -> Any:
     """Return the bound of `inner_products_every_n`."""
     x = sharp(kappa, trace, hs_norm, n, tau)
-    rest = x**3 + 3 * x**2 * op_norm
-    n_term = rest + 3 * x * op_norm**2
-    root = xp.sqrt(op_norm**3 + n_term)
-    total = xp.sqrt(trace3 + rest + 3 * x * op_norm * hs_norm)
+    apart = x + mean_square(kappa, trace, n, tau) if checks.flag("centered", centered) else x
+    return _sketched(op_norm, trace3, hs_norm, d, tau, x, x, apart)
+
+
+def _sketched(
+    op_norm: Real, trace3: Real, hs_norm: Real, d: Real, tau: Real, above: Real, frobenius: Real, apart: Real
+) -> Any:
+    """Return the bound that follows from a covariance within `apart` of S, and below one that is within the others.
+
+    That one exceeds Sigma by `above` at most and has the Hilbert-Schmidt distance `frobenius` from it at most.
+    """
+    root = xp.sqrt((op_norm + above) ** 3)
+    total = xp.sqrt(trace3 + 3 * frobenius * op_norm * hs_norm + (3 * op_norm + above) * frobenius**2)
     deviation = (total + root * (_SLACK + xp.sqrt(2 * tau))) / xp.sqrt(d)
+    n_term = apart**3 + 3 * apart**2 * op_norm + 3 * apart * op_norm**2
     return 2 * root * deviation + deviation**2 + n_term
 
 

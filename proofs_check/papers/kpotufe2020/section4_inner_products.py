@@ -83,7 +83,7 @@ def _prop1_all_d_rare() -> Check:
         given = {**of_law, "n": 1e60, "d": 1.0, "tau": tau}  # so many landmarks that Sigma_n is Sigma
         name = EVERY[int(formula)]
         bound = getattr(sketching, name)
-        right = bound(**{each: given[each] for each in inspect.signature(bound).parameters})
+        right = bound(**{each: given[each] for each in inspect.signature(bound).parameters if each in given})
         threshold = part * right.value + (name != "largest_stretch")
         return float(tilting.log_chi_square_tail(p, threshold)), claimed(right, float(right.log_failure), setting)
 
@@ -146,6 +146,20 @@ def _every_n(scope: Scope) -> Check:
     return Check(
         corrected=Form(tail, settings),
         controls=(scope.squared(tail, 1e10, rows=1024), controls.part_of(0.5, tail, settings)),
+    )
+
+
+def _every_n_centred(scope: Scope) -> Check:
+    tail = Tail(trials.sketch, scope.bound(sketching.inner_products_every_n, centered=True))
+    settings = scope.at(1.0, rows=1, populations=scope.centred, centred=1)
+    settings += scope.at(1e10, rows=32, populations=scope.centred, centred=1)
+    mixed = scope.at(1e10, rows=1024, populations=scope.rough, centred=1)
+    return Check(
+        corrected=Form(tail, settings),
+        controls=(
+            Control("Sigma in place of the centred one", tail, mixed, "centred for uncentred"),
+            controls.part_of(0.4, tail, settings),
+        ),
     )
 
 
