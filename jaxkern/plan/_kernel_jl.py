@@ -55,8 +55,9 @@ def kernel_jl(
 
     Notes
     -----
-    The second kind is honest, and large: n grows like 18 kappa s log(4 / delta) / (S eps^2) with s = trace / S.
-    Source: kpotufe2020, Theorem 1; Theorem E of docs/theory/kpotufe2020.md, and (0) there for finitely many functions.
+    The second kind is honest, and large: n grows like 18 kappa m / (S eps^2), where m is the smaller one of
+    s log(4 / delta) and log(6 s / delta), s = trace / S. Source: kpotufe2020, Theorem 1; Theorems E and F of
+    docs/theory/kpotufe2020.md, and (0) there for finitely many functions.
 
     Examples
     --------
@@ -115,9 +116,13 @@ def _statements(delta: float, quantities: dict[str, float], centered: bool) -> l
     norm = quantities["op_norm"]
     cube = norm * norm * norm  # a power would raise where it leaves the range
 
-    def every_n(eps: float, n: int, d: int) -> Bound:
-        tau = math.log((6 if centered else 4) / delta) + 1e-12
-        bound = sketching.inner_products_every_n(**quantities, n=n, d=d, tau=tau, centered=centered)
-        return dataclasses.replace(bound, valid=bound.valid and bound.value <= eps * cube)
+    def statement(theorem: Callable[..., Bound], times: int) -> Callable[[float, int, int], Bound]:
+        tau = math.log((times + 2 * centered) / delta) + 1e-12
 
-    return [every_n]
+        def holds(eps: float, n: int, d: int) -> Bound:
+            bound = theorem(**quantities, n=n, d=d, tau=tau, centered=centered)
+            return dataclasses.replace(bound, valid=bound.valid and bound.value <= eps * cube)
+
+        return holds
+
+    return [statement(sketching.inner_products_every_n, 4), statement(sketching.inner_products_intrinsic, 6)]

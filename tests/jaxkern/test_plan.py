@@ -119,15 +119,17 @@ def test_kernel_jl_for_finitely_many_functions_uses_the_exact_law(eps, count):
 
 @pytest.mark.parametrize("centered", [False, True])
 @pytest.mark.parametrize("landmarks", [None, 10**6])
-def test_kernel_jl_for_all_functions_inverts_theorem_e(landmarks, centered):
+def test_kernel_jl_for_all_functions_inverts_theorems_e_and_f(landmarks, centered):
     eps, delta = 0.5, 0.05
     found = plan.kernel_jl(eps, delta, **POPULATION, num_landmarks=landmarks, centered=centered)
     target = eps * POPULATION["op_norm"] ** 3
 
-    def holds(n, d):
-        tau = math.log((6 if centered else 4) / delta)
-        bound = sketching.inner_products_every_n(**POPULATION, n=n, d=d, tau=tau, centered=centered)
-        return bound.value <= target * (1 + 1e-9) and bound.probability >= 1 - delta - 1e-12
+    def holds(n, d, theorems=((sketching.inner_products_every_n, 4), (sketching.inner_products_intrinsic, 6))):
+        def value(theorem, times):
+            tau = math.log((times + 2 * centered) / delta)
+            return theorem(**POPULATION, n=n, d=d, tau=tau, centered=centered).value
+
+        return any(value(*theorem) <= target * (1 + 1e-9) for theorem in theorems)
 
     n, d = found.num_landmarks, found.num_features
     assert holds(n, d) and not holds(n, d - 1) and found.probability >= 1 - delta

@@ -405,11 +405,26 @@ def numbers(**changes):
     t = w["trace3"] + cube + 3 * x * S * (w["hs_norm"] - S)
     e, mean = all_d(cube, t), math.sqrt(2 * w["trace"] * tau / n) + math.sqrt(w["kappa"]) * tau / (3 * n)
     centered = all_d((S + x + mean**2) ** 3 - S**3, t, cube)
+    variance = S * (w["kappa"] - S)
+    y = max(tau + math.log((w["kappa"] * w["trace"] - w["hs_norm"] ** 2) / variance), 1.26)
+    above, below = (math.sqrt(2 * variance * y / n) + L * y / (3 * n) for L in (w["kappa"], S))
+    apart = max(above, below + mean**2)
+
+    def intrinsic(apart, x1):
+        t = w["trace3"] + 3 * x * S * w["hs_norm"] + 3 * x * x * S + x * x * x1
+        return all_d((S + apart) ** 3 - S**3, t, (S + x1) ** 3 - S**3)
+
+    x1 = min(above, x)
+    intrinsic = [intrinsic(x1, x1), intrinsic(max(x1, min(below, x) + mean**2), x1)]
     flat = all_d(28 * S**2 * unit, w["trace3"] + 28 * S * w["hs_norm"] * unit)
     D = (math.sqrt(w["trace3"] / S**3) + 0.51 + math.sqrt(2 * tau)) / math.sqrt(d)
     least = w["kappa"] * w["trace"] * tau / S**2
     derived = dict(S=S, s=w["trace"] / S, s3=w["trace3"] / S**3, C=5.92, D=D, x=x, e=e, unit=unit, least=least)
-    return w | derived | dict(all_d=flat, relative=relative, centered=centered)
+    return (
+        w
+        | derived
+        | dict(all_d=flat, relative=relative, centered=centered, above=above, apart=apart, intrinsic=intrinsic)
+    )
 
 
 def words_of(bound, **changes):
@@ -421,6 +436,8 @@ ROWS = """
 covariance_deviation | 4 * unit | 2 * exp(-tau) | tau > 0 | 8 * kappa * tau / (9 * trace)
 covariance_deviation_bernstein | unit + 4 * kappa * tau / n | 2 * exp(-tau) | tau > 0; n >= 1 | 1
 covariance_deviation_sharp | x | 2 * exp(-tau) | tau > 0; n >= 1 | 1
+covariance_deviation_operator | above | 2 * exp(-tau) | tau > 0; n >= 1 | 1
+covariance_deviation_operator centered | apart | 4 * exp(-tau) | tau > 0; n >= 1 | 1
 hilbert_mean | theta * sqrt(2 * tau / n) + scale * tau / n | 2 * exp(-tau) | tau > 0; n >= 1 | 1
 hilbert_mean printed | 2 * scale * tau / n + sqrt(2 * theta**2 * tau / n) | 2 * exp(-tau) | tau > 0; n >= 1 | 1
 gaussian_covariance | C * op_norm * (sqrt(rank) + sqrt(tau)) / sqrt(n) | exp(-tau) | tau >= 1 | max(rank, tau)
@@ -438,6 +455,8 @@ inner_products printed |
 inner_products_all_d | all_d | 4 * exp(-tau) | tau > 0 | 32 * least
 inner_products_every_n | e | 4 * exp(-tau) | tau > 0; n >= 1; d >= 1 | 1
 inner_products_every_n centered | centered | 6 * exp(-tau) | tau > 0; n >= 1; d >= 1 | 1
+inner_products_intrinsic | intrinsic[0] | 6 * exp(-tau) | tau > 0; n >= 1; d >= 1 | 1
+inner_products_intrinsic centered | intrinsic[1] | 8 * exp(-tau) | tau > 0; n >= 1; d >= 1 | 1
 separation_shortfall | 4 * epsilon * kappa * eigenvalue**3 + 4 * kappa * e | 4 * exp(-tau) + num_points * eta |
     tau > 0; n >= 1; d >= 1; epsilon >= 0; epsilon <= 1 | 1
 largest_stretch | S**3 + e | 4 * exp(-tau) | tau > 0; n >= 1; d >= 1 | 1

@@ -10,6 +10,7 @@ from jaxkern.bounds.sketching._covariance import (
     KOLTCHINSKII_LOUNICI_LOWER,
     covariance_deviation,
     covariance_deviation_bernstein,
+    covariance_deviation_operator,
     covariance_deviation_sharp,
     cube_deviation,
     cube_trace,
@@ -22,6 +23,7 @@ from jaxkern.bounds.sketching._inner_products import (
     inner_products,
     inner_products_all_d,
     inner_products_every_n,
+    inner_products_intrinsic,
     projected_inner_products,
     projected_inner_products_all_d,
     relative_norms,
@@ -35,9 +37,9 @@ from jaxkern.bounds.sketching._separation import (
 
 __all__ = [
     "KOLTCHINSKII_LOUNICI", "KOLTCHINSKII_LOUNICI_LOWER", "conditional_sketch", "covariance_deviation",
-    "covariance_deviation_bernstein", "covariance_deviation_sharp", "cube_deviation", "cube_trace",
-    "gaussian_covariance", "hilbert_mean", "inner_products", "inner_products_all_d", "inner_products_every_n",
-    "largest_stretch", "mean_separation_shortfall", "projected_inner_products", "projected_inner_products_all_d",
-    "relative_norms", "relative_separation", "separation_shortfall", "weak_difference", "weak_difference_coupled",
-    "weak_difference_given",
+    "covariance_deviation_bernstein", "covariance_deviation_operator", "covariance_deviation_sharp", "cube_deviation",
+    "cube_trace", "gaussian_covariance", "hilbert_mean", "inner_products", "inner_products_all_d",
+    "inner_products_every_n", "inner_products_intrinsic", "largest_stretch", "mean_separation_shortfall",
+    "projected_inner_products", "projected_inner_products_all_d", "relative_norms", "relative_separation",
+    "separation_shortfall", "weak_difference", "weak_difference_coupled", "weak_difference_given",
 ]  # fmt: skip

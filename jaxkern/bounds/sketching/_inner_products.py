@@ -4,7 +4,7 @@ from typing import Any
 
 from jaxkern import checks
 from jaxkern.bounds._bound import Bound, Real, formula, xp
-from jaxkern.bounds.sketching._covariance import KOLTCHINSKII_LOUNICI, enough, fails, mean_square, sharp
+from jaxkern.bounds.sketching._covariance import KOLTCHINSKII_LOUNICI, enough, fails, mean_square, one_sided, sharp
 
 _SLACK = 0.51
 """Bounds (sqrt(n) - E|h|) + E(E|h| - |h|)_+ for a standard normal h in R^n, every n >= 1."""
@@ -184,6 +184,47 @@ def inner_products_every_n(
     """
     value = every_n(kappa, op_norm, trace, trace3, hs_norm, n, d, tau, centered)
     times, source = (6, "jaxkern, Theorem E, centred") if centered else (4, "jaxkern, Theorem E")
+    return fails(value, times, tau, some(n, d, tau), source)
+
+
+@formula
+def inner_products_intrinsic(
+    *,
+    kappa: Real,
+    op_norm: Real,
+    trace: Real,
+    trace3: Real,
+    hs_norm: Real,
+    n: Real,
+    d: Real,
+    tau: Real,
+    centered: bool = False,
+) -> Bound:
+    """Bound the quantity of `inner_products` for every n >= 1 and d >= 1, with log s where Theorem E has s.
+
+    With x the value of `covariance_deviation_sharp`, x' the smaller one of it and of `covariance_deviation_operator`,
+    o = (S + x')^(3/2), t = tr Sigma^3 + 3 x S |Sigma|_HS + (3 S + x') x^2 and D = (sqrt(t) + o (.51 + sqrt(2 tau))) /
+    sqrt(d), the bound is 2 o D + D^2 + (S + x')^3 - S^3. It takes fewer landmarks than `inner_products_every_n` unless
+    s is near 1.
+
+    Parameters
+    ----------
+    kappa, op_norm, trace, trace3, hs_norm, n, d, tau, centered : as in `inner_products_every_n`.
+
+    Returns
+    -------
+    Bound with probability 1 - 6 exp(-tau), centred 1 - 8 exp(-tau), valid for tau > 0, n >= 1 and d >= 1.
+
+    Source: Theorem F of docs/theory/kpotufe2020.md; claims jaxkern:thm1-operator and jaxkern:thm1-operator-centred.
+    """
+    frobenius = sharp(kappa, trace, hs_norm, n, tau)
+    sides = one_sided(kappa, op_norm, trace, hs_norm, n, tau)
+    above, below = (xp.minimum(side, frobenius) for side in sides)
+    times, apart, source = 6, above, "jaxkern, Theorem F"
+    if checks.flag("centered", centered):
+        apart = xp.maximum(above, below + mean_square(kappa, trace, n, tau))
+        times, source = 8, "jaxkern, Theorem F, centred"
+    value = _sketched(op_norm, trace3, hs_norm, d, tau, above, frobenius, apart)
     return fails(value, times, tau, some(n, d, tau), source)
 
 

@@ -49,7 +49,9 @@ def _deviation(n: Ball, w: Ball, tau: Ball, formula: Ball) -> tuple[Ball, Ball]:
     """Two orthogonal atoms, kappa = tr Sigma = 1: the deviation is sqrt(2) |share - w|."""
     root = (2 * tau / n).sqrt()
     half = ball(0.5)  # |Sigma|_HS^2, where the third formula is tried
+    y = tau + ball(2).log()  # the fourth formula, of the operator norm, times sqrt(2)
     every = (4 * root, root + 4 * tau / n, (half * 2 * tau / n).sqrt() + (1 + half).sqrt() * tau / (3 * n))
+    every = (*every, (y / n).sqrt() + ball(2).sqrt() * y / (3 * n))
     return _binomial(int(float(n)), w, every[int(float(formula))] / ball(2).sqrt()), 2 * (-tau).exp()
 
 

@@ -8,6 +8,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -140,27 +141,33 @@ def _thm1_all_d(scope: Scope) -> Check:
     )
 
 
-def _every_n(scope: Scope) -> Check:
-    tail = Tail(trials.sketch, scope.bound(sketching.inner_products_every_n))
-    settings = scope.at(1.0, rows=1) + scope.at(1e3, rows=1) + scope.at(1e10, rows=32)
+def _without_conditions(scope: Scope, formula: Callable[..., Bound], fails: float, *, centered: bool = False) -> Check:
+    """Every n and d: `fails` is a part of the bound that does not hold."""
+    tail = Tail(trials.sketch, scope.bound(formula, centered=centered))
+    laws: dict[str, Any] = {"populations": scope.centred, "centred": 1} if centered else {}
+    settings = scope.at(1.0, rows=1, **laws) + scope.at(1e3, rows=1, **laws) + scope.at(1e10, rows=32, **laws)
+    mixed = scope.at(1e10, rows=1024, populations=scope.rough, centred=1)
+    wrong = Control("Sigma in place of the centred one", tail, mixed, "centred for uncentred")
     return Check(
         corrected=Form(tail, settings),
-        controls=(scope.squared(tail, 1e10, rows=1024), controls.part_of(0.5, tail, settings)),
+        controls=(wrong if centered else scope.squared(tail, 1e10, rows=1024), controls.part_of(fails, tail, settings)),
     )
+
+
+def _every_n(scope: Scope) -> Check:
+    return _without_conditions(scope, sketching.inner_products_every_n, 0.5)
 
 
 def _every_n_centred(scope: Scope) -> Check:
-    tail = Tail(trials.sketch, scope.bound(sketching.inner_products_every_n, centered=True))
-    settings = scope.at(1.0, rows=1, populations=scope.centred, centred=1)
-    settings += scope.at(1e10, rows=32, populations=scope.centred, centred=1)
-    mixed = scope.at(1e10, rows=1024, populations=scope.rough, centred=1)
-    return Check(
-        corrected=Form(tail, settings),
-        controls=(
-            Control("Sigma in place of the centred one", tail, mixed, "centred for uncentred"),
-            controls.part_of(0.4, tail, settings),
-        ),
-    )
+    return _without_conditions(scope, sketching.inner_products_every_n, 0.4, centered=True)
+
+
+def _intrinsic(scope: Scope) -> Check:
+    return _without_conditions(scope, sketching.inner_products_intrinsic, 0.4)
+
+
+def _intrinsic_centred(scope: Scope) -> Check:
+    return _without_conditions(scope, sketching.inner_products_intrinsic, 0.4, centered=True)
 
 
 def _remark(scope: Scope) -> Check:

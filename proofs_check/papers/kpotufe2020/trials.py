@@ -36,6 +36,13 @@ def covariance_deviation(key: jax.Array, population: Arrays, numbers: Numbers) -
     return op.hilbert_schmidt(population, difference)
 
 
+def operator_deviation(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+    """|Sigma_n - Sigma|."""
+    key_sample, key_norm = jax.random.split(key)
+    sample = op.covariance(population, op.shares(key_sample, population, numbers["n"]))
+    return op.norm(op.difference(sample, op.exact_power(population, 1)), population, key_norm)
+
+
 def cube_deviation(key: jax.Array, population: Arrays, numbers: Numbers, *, target: int = 3) -> jax.Array:
     """|Sigma_n^3 - Sigma^3|, or its distance from another power."""
     key_sample, key_norm = jax.random.split(key)
