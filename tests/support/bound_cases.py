@@ -420,6 +420,7 @@ def numbers(**changes):
     D = (math.sqrt(w["trace3"] / S**3) + 0.51 + math.sqrt(2 * tau)) / math.sqrt(d)
     least = w["kappa"] * w["trace"] * tau / S**2
     derived = dict(S=S, s=w["trace"] / S, s3=w["trace3"] / S**3, C=5.92, D=D, x=x, e=e, unit=unit, least=least)
+    derived |= dict(v=w["kappa"] * w["trace"] - w["hs_norm"] ** 2)
     return (
         w
         | derived
@@ -466,6 +467,8 @@ relative_norms | relative(num_functions) | 2 * exp(-tau) | tau > 0; d >= 1; num_
 relative_separation | squared_diameter * (S / eigenvalue) ** 3 / (squared_distance - 4 * epsilon * kappa)
     * (1 + relative(num_pairs)) / (1 - relative(num_pairs)) | 2 * exp(-tau) |
     tau > 0; num_pairs >= 1; squared_distance >~ 0.52; d >~ 4 * (log(60) + 2.5) / (sqrt(3) - 1) ** 2
+law_distance | (3 * S**2 * (kappa - S) / n + kappa**2 * S / n**2) / sqrt(energy) + 2.1 * sqrt(d + 2) * 9 * kappa**4
+    / energy**1.5 * sqrt(3 * v**2 / n**2 + v * (kappa**2 + hs_norm**2) / n**3) | 0 | n >= 1; d >= 1; energy > 0 | 1
 weak_difference_given | sqrt(2 * tau * energy / d) | exp(-tau) | tau > 0; d >= 1
 weak_difference_given printed | sqrt(2 * tau * energy / d) | 2 * exp(-tau) | tau > 0; d >= 1
 weak_difference | 3 * sqrt(2 * tau) * S**1.5 / sqrt(d) | 3 * exp(-tau) | tau > 0 | 32 * least

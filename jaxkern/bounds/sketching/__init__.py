@@ -17,7 +17,12 @@ from jaxkern.bounds.sketching._covariance import (
     gaussian_covariance,
     hilbert_mean,
 )
-from jaxkern.bounds.sketching._difference import weak_difference, weak_difference_coupled, weak_difference_given
+from jaxkern.bounds.sketching._difference import (
+    law_distance,
+    weak_difference,
+    weak_difference_coupled,
+    weak_difference_given,
+)
 from jaxkern.bounds.sketching._inner_products import (
     conditional_sketch,
     inner_products,
@@ -39,7 +44,8 @@ __all__ = [
     "KOLTCHINSKII_LOUNICI", "KOLTCHINSKII_LOUNICI_LOWER", "conditional_sketch", "covariance_deviation",
     "covariance_deviation_bernstein", "covariance_deviation_operator", "covariance_deviation_sharp", "cube_deviation",
     "cube_trace", "gaussian_covariance", "hilbert_mean", "inner_products", "inner_products_all_d",
-    "inner_products_every_n", "inner_products_intrinsic", "largest_stretch", "mean_separation_shortfall",
+    "inner_products_every_n", "inner_products_intrinsic", "largest_stretch", "law_distance",
+    "mean_separation_shortfall",
     "projected_inner_products", "projected_inner_products_all_d", "relative_norms", "relative_separation",
     "separation_shortfall", "weak_difference", "weak_difference_coupled", "weak_difference_given",
 ]  # fmt: skip
