@@ -10,6 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import lambertw
 from scipy.stats import chi2
 
 from jaxkern.bounds import concentration, fourier, sketching, streaming
@@ -398,8 +399,7 @@ def numbers(**changes):
         return 2 * o * D + D * D + e
 
     def relative(count):
-        y = (math.log(count) + tau) / d
-        return 2 * math.sqrt(y) + 2 * y
+        return -lambertw(-math.exp(-1 - 2 * (math.log(count) + tau) / d), -1).real - 1
 
     cube = (S + x) ** 3 - S**3
     t = w["trace3"] + cube + 3 * x * S * (w["hs_norm"] - S)
@@ -466,7 +466,7 @@ mean_separation_shortfall | S**3 * sigma / weight / (1 - weight) + e * mean_gap 
 relative_norms | relative(num_functions) | 2 * exp(-tau) | tau > 0; d >= 1; num_functions >= 1
 relative_separation | squared_diameter * (S / eigenvalue) ** 3 / (squared_distance - 4 * epsilon * kappa)
     * (1 + relative(num_pairs)) / (1 - relative(num_pairs)) | 2 * exp(-tau) |
-    tau > 0; num_pairs >= 1; squared_distance >~ 0.52; d >~ 4 * (log(60) + 2.5) / (sqrt(3) - 1) ** 2
+    tau > 0; num_pairs >= 1; squared_distance >~ 0.52; d >~ 2 * (log(60) + 2.5) / (1 - log(2))
 law_distance | (3 * S**2 * (kappa - S) / n + kappa**2 * S / n**2) / sqrt(energy) + 2.1 * sqrt(d + 2) * 9 * kappa**4
     / energy**1.5 * sqrt(3 * v**2 / n**2 + v * (kappa**2 + hs_norm**2) / n**3) | 0 | n >= 1; d >= 1; energy > 0 | 1
 weak_difference_given | sqrt(2 * tau * energy / d) | exp(-tau) | tau > 0; d >= 1

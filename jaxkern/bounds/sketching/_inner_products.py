@@ -230,11 +230,11 @@ def inner_products_intrinsic(
 
 @formula
 def relative_norms(*, num_functions: Real, d: Real, tau: Real) -> Bound:
-    """Bound | |V^T S f|^2 / <f, Sigma_n^3 f> - 1 | over finitely many f by 2 sqrt(x / d) + 2 x / d.
+    """Bound | |V^T S f|^2 / <f, Sigma_n^3 f> - 1 | over finitely many f by the u > 0 with u - log(1 + u) = 2 x / d.
 
-    Here x = log(num_functions) + tau. A Johnson-Lindenstrauss lemma in the usual, relative form, given the landmarks:
-    the functions may depend on them, not on Z. No property of the kernel enters, and functions with
-    <f, Sigma_n^3 f> = 0 are mapped to 0.
+    Here x = log(num_functions) + tau; u is less than 2 sqrt(x / d) + 2 x / d. A Johnson-Lindenstrauss lemma in the
+    usual, relative form, given the landmarks: the functions may depend on them, not on Z. No property of the kernel
+    enters, and functions with <f, Sigma_n^3 f> = 0 are mapped to 0. `plan.kernel_jl` has the law of chi2_d itself.
 
     Parameters
     ----------
@@ -248,7 +248,15 @@ def relative_norms(*, num_functions: Real, d: Real, tau: Real) -> Bound:
     """
     x = xp.log(num_functions) + tau
     valid = (tau > 0) & (d >= 1) & (num_functions >= 1)
-    return fails(2 * xp.sqrt(x / d) + 2 * x / d, 2, tau, valid, "jaxkern, Proposition J")
+    return fails(_cramer(2 * x / d), 2, tau, valid, "jaxkern, Proposition J")
+
+
+def _cramer(y: Any) -> Any:
+    """Return u > 0 with u - log(1 + u) = y, by Newton's steps, which stay above it: the left side is convex in u."""
+    u = xp.sqrt(2 * y) + y
+    for _ in range(5):
+        u = u - (u - xp.log1p(u) - y) * (1 + u) / u
+    return u
 
 
 def every_n(

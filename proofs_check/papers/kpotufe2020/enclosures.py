@@ -56,10 +56,11 @@ def _deviation(n: Ball, w: Ball, tau: Ball, formula: Ball) -> tuple[Ball, Ball]:
 
 
 def _every_d(p: Ball, tau: Ball, formula: Ball) -> tuple[Ball, Ball]:
-    """p orthogonal atoms, d = 1 and n infinite: 1 + 2 D + D^2 against chi2_p, and for one function 2 (x^(1/2) + x)."""
+    """p orthogonal atoms, d = 1 and n infinite: 1 + 2 D + D^2 against chi2_p; for one function Lambert's function."""
     root = 1 + p.sqrt() + ball("0.51") + (2 * tau).sqrt()
     formula = int(float(formula))
-    threshold, times = (1 + 2 * tau.sqrt() + 2 * tau, 2) if formula == 4 else (root**2, 4 if formula else 2)
+    cramer = -(-(-1 - 2 * tau).exp()).lambertw(-1)
+    threshold, times = (cramer, 2) if formula == 4 else (root**2, 4 if formula else 2)
     tail = 2 * normal_tail(threshold.sqrt()) if p == 1 else chi_square_tail(threshold, p)
     return tail, times * (-tau).exp()
 
