@@ -419,7 +419,7 @@ def numbers(**changes):
     flat = all_d(28 * S**2 * unit, w["trace3"] + 28 * S * w["hs_norm"] * unit)
     D = (math.sqrt(w["trace3"] / S**3) + 0.51 + math.sqrt(2 * tau)) / math.sqrt(d)
     least = w["kappa"] * w["trace"] * tau / S**2
-    derived = dict(S=S, s=w["trace"] / S, s3=w["trace3"] / S**3, C=5.92, D=D, x=x, e=e, unit=unit, least=least)
+    derived = dict(S=S, s=w["trace"] / S, s3=w["trace3"] / S**3, C=4.376, D=D, x=x, e=e, unit=unit, least=least)
     derived |= dict(v=w["kappa"] * w["trace"] - w["hs_norm"] ** 2)
     return (
         w

@@ -1,7 +1,7 @@
 """Right-hand sides of kpotufe2020 (Kernel JL), as printed and as corrected.
 
 S = |Sigma|_op, and the effective ranks are s = tr Sigma / S and s3 = tr Sigma^3 / S^3. The paper leaves the constant of
-its d-term open. Here it has the value `KOLTCHINSKII_LOUNICI` = 5.92, proved in docs/theory/kpotufe2020.md (Theorem A
+its d-term open. Here it has the value `KOLTCHINSKII_LOUNICI` = 4.376, proved in docs/theory/kpotufe2020.md (Theorem A
 there), where the corrections are derived too.
 """
 

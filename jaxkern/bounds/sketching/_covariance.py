@@ -6,7 +6,7 @@ from typing import Any
 from jaxkern import checks
 from jaxkern.bounds._bound import Bound, Real, formula, xp
 
-KOLTCHINSKII_LOUNICI = 5.92
+KOLTCHINSKII_LOUNICI = 4.376
 """A value of the universal constant for Gaussian covariance operators (kpotufe2020, Theorem C.1): Theorem A."""
 
 KOLTCHINSKII_LOUNICI_LOWER = 3.505

@@ -234,7 +234,7 @@ def _compared(
     third, cube, tau = np.linalg.matrix_power(sample, 3), sigma**3, 2.0
     e, o, t = op_norm(third - cube), op_norm(third), float(np.trace(third))
     D, H, h = op_norm(sample - sigma), float(np.linalg.norm(sample - sigma)), float(np.linalg.norm(sigma))
-    constant = 5.92
+    constant = 4.376
     given = constant * (math.sqrt(t * o / d) + o * math.sqrt(tau / d))
     split = constant * (math.sqrt(t * e / d) + math.sqrt(t / d) + math.sqrt(tau / d))
     return (
