@@ -419,7 +419,7 @@ def numbers(**changes):
     flat = all_d(28 * S**2 * unit, w["trace3"] + 28 * S * w["hs_norm"] * unit)
     D = (math.sqrt(w["trace3"] / S**3) + 0.51 + math.sqrt(2 * tau)) / math.sqrt(d)
     least = w["kappa"] * w["trace"] * tau / S**2
-    derived = dict(S=S, s=w["trace"] / S, s3=w["trace3"] / S**3, C=4.376, D=D, x=x, e=e, unit=unit, least=least)
+    derived = dict(S=S, s=w["trace"] / S, s3=w["trace3"] / S**3, C=3.51, D=D, x=x, e=e, unit=unit, least=least)
     derived |= dict(v=w["kappa"] * w["trace"] - w["hs_norm"] ** 2)
     return (
         w
@@ -441,7 +441,7 @@ covariance_deviation_operator | above | 2 * exp(-tau) | tau > 0; n >= 1 | 1
 covariance_deviation_operator centered | apart | 4 * exp(-tau) | tau > 0; n >= 1 | 1
 hilbert_mean | theta * sqrt(2 * tau / n) + scale * tau / n | 2 * exp(-tau) | tau > 0; n >= 1 | 1
 hilbert_mean printed | 2 * scale * tau / n + sqrt(2 * theta**2 * tau / n) | 2 * exp(-tau) | tau > 0; n >= 1 | 1
-gaussian_covariance | C * op_norm * (sqrt(rank) + sqrt(tau)) / sqrt(n) | exp(-tau) | tau >= 1 | max(rank, tau)
+gaussian_covariance | 4.376 * op_norm * (sqrt(rank) + sqrt(tau)) / sqrt(n) | exp(-tau) | tau >= 1 | max(rank, tau)
 cube_deviation | 28 * S * S * unit | 2 * exp(-tau) | tau > 0 | 32 * least
 cube_trace | trace3 + 28 * S * hs_norm * unit | 2 * exp(-tau) | tau > 0 | 32 * least
 cube_trace printed | trace3 + 28 * hs_norm * hs_norm * unit | 2 * exp(-tau) | tau > 0 | 32 * least

@@ -9,6 +9,9 @@ from jaxkern.bounds._bound import Bound, Real, formula, xp
 KOLTCHINSKII_LOUNICI = 4.376
 """A value of the universal constant for Gaussian covariance operators (kpotufe2020, Theorem C.1): Theorem A."""
 
+KOLTCHINSKII_LOUNICI_TRACE = 3.51
+"""The same where the effective rank is tr Sigma / |Sigma|, as in kpotufe2020's own statements: Theorem A."""
+
 KOLTCHINSKII_LOUNICI_LOWER = 3.505
 """No smaller universal constant works: P(chi2_n / n >= 1 + u) > exp(-n) for u - log(1 + u) < 2 and n large."""
 

@@ -4,7 +4,14 @@ from typing import Any
 
 from jaxkern import checks
 from jaxkern.bounds._bound import Bound, Real, formula, xp
-from jaxkern.bounds.sketching._covariance import KOLTCHINSKII_LOUNICI, enough, fails, mean_square, one_sided, sharp
+from jaxkern.bounds.sketching._covariance import (
+    KOLTCHINSKII_LOUNICI_TRACE,
+    enough,
+    fails,
+    mean_square,
+    one_sided,
+    sharp,
+)
 
 _SLACK = 0.51
 """Bounds (sqrt(n) - E|h|) + E(E|h| - |h|)_+ for a standard normal h in R^n, every n >= 1."""
@@ -12,7 +19,7 @@ _SLACK = 0.51
 
 @formula
 def projected_inner_products(
-    *, op_norm: Real, trace3: Real, d: Real, tau: Real, constant: Real = KOLTCHINSKII_LOUNICI
+    *, op_norm: Real, trace3: Real, d: Real, tau: Real, constant: Real = KOLTCHINSKII_LOUNICI_TRACE
 ) -> Bound:
     """Bound |Theta* Theta - Sigma^3|_op by C S^3 (sqrt(s3) + sqrt(tau)) / sqrt(d).
 
@@ -55,7 +62,7 @@ def projected_inner_products_all_d(*, op_norm: Real, trace3: Real, d: Real, tau:
 
 @formula
 def conditional_sketch(
-    *, op_norm3: Real, trace3: Real, d: Real, tau: Real, constant: Real = KOLTCHINSKII_LOUNICI
+    *, op_norm3: Real, trace3: Real, d: Real, tau: Real, constant: Real = KOLTCHINSKII_LOUNICI_TRACE
 ) -> Bound:
     """Bound |S* V V^T S - Sigma_n^3|_op given the sample by C (sqrt(t o / d) + o sqrt(tau / d)).
 
@@ -86,7 +93,7 @@ def inner_products(
     n: Real,
     d: Real,
     tau: Real,
-    constant: Real = KOLTCHINSKII_LOUNICI,
+    constant: Real = KOLTCHINSKII_LOUNICI_TRACE,
     as_printed: bool = False,
 ) -> Bound:
     """Bound sup |<V^T S g, V^T S f> - <g, Sigma^3 f>| over unit f, g: Kernel JL preserves <., Sigma^3 .>.

@@ -17,7 +17,7 @@ from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.places import Scope, lemma_n, safe_d, times
 from proofs_check.papers.shared import bound_of, claimed, lines, op_norm, parametrized, real
 
-C = sketching.KOLTCHINSKII_LOUNICI
+C = sketching.KOLTCHINSKII_LOUNICI_TRACE
 
 
 def _values_of_a_draw(scope: Scope) -> Check:

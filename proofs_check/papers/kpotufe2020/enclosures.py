@@ -23,7 +23,7 @@ from proofs_check.engine.enclosures import (
 )
 from proofs_check.papers.shared import everywhere
 
-C = "4.376"
+C = "3.51"
 
 
 def _no_identity(r: Ball, B: Ball) -> tuple[Ball, Ball]:

@@ -22,7 +22,7 @@ from proofs_check.papers.kpotufe2020.places import Scope, enough_d, small_n, the
 from proofs_check.papers.populations import Population
 from proofs_check.papers.shared import Sides, claimed, lines, op_norm, parametrized
 
-C = sketching.KOLTCHINSKII_LOUNICI
+C = sketching.KOLTCHINSKII_LOUNICI_TRACE
 MOST_COORDINATES = 64
 
 
@@ -234,7 +234,7 @@ def _compared(
     third, cube, tau = np.linalg.matrix_power(sample, 3), sigma**3, 2.0
     e, o, t = op_norm(third - cube), op_norm(third), float(np.trace(third))
     D, H, h = op_norm(sample - sigma), float(np.linalg.norm(sample - sigma)), float(np.linalg.norm(sigma))
-    constant = 4.376
+    constant = C
     given = constant * (math.sqrt(t * o / d) + o * math.sqrt(tau / d))
     split = constant * (math.sqrt(t * e / d) + math.sqrt(t / d) + math.sqrt(tau / d))
     return (

@@ -104,8 +104,8 @@ def test_bounds_relate_as_documented():
         assert value(name) < value(f"{name} printed")
     words, lower = CASES["projected_inner_products"].words, sketching.KOLTCHINSKII_LOUNICI_LOWER
     shape = sketching.projected_inner_products(**words, constant=1).value
-    assert value("projected_inner_products") / shape == pytest.approx(sketching.KOLTCHINSKII_LOUNICI)
-    assert 1.999 < lower - math.log1p(lower) < 2 and lower < sketching.KOLTCHINSKII_LOUNICI == 4.376
+    assert value("projected_inner_products") / shape == pytest.approx(sketching.KOLTCHINSKII_LOUNICI_TRACE)
+    assert 1.999 < lower - math.log1p(lower) < 2 and lower < sketching.KOLTCHINSKII_LOUNICI_TRACE == 3.51
     more = CASES["weak_difference"].words | {"n": 10**12}
     assert sketching.weak_difference_coupled(**more).value < 1e-2 * sketching.weak_difference(**more).value
     assert SPECTRUM["op_norm"] ** 3 == pytest.approx(SPECTRUM["op_norm3"])
