@@ -56,7 +56,7 @@ def _prop1_rare(scope: Scope) -> Check:
 
     return Check(
         corrected=Form(exceeded(C), one_atom((*scope.logs, 160.0), (1, 4))),
-        controls=(Control("C = 3.4", exceeded(3.4), one_atom((1e4,), (1,)), "wrong factor"),),
+        controls=(Control("C = 3.5", exceeded(3.5), one_atom((1e8,), (1,)), "wrong factor"),),
     )
 
 
