@@ -1,15 +1,16 @@
 """Plans of Kernel JL, for finitely many functions or for all of them."""
 
 import dataclasses
+import functools
 import math
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import scipy  # its parts load when they are used first
 
 from jaxkern import checks
 from jaxkern.bounds import Bound, sketching
-from jaxkern.plan._plan import LARGEST, Plan, certifies, smallest, static_positive
+from jaxkern.plan._plan import LARGEST, Plan, certifies, smallest, smallest_size, static_positive
 
 
 def kernel_jl(
@@ -23,6 +24,7 @@ def kernel_jl(
     trace3: float | None = None,
     hs_norm: float | None = None,
     num_landmarks: int | None = None,
+    centered: bool = False,
 ) -> Plan:
     """Plan Kernel JL, for finitely many functions or for all of them.
 
@@ -39,6 +41,8 @@ def kernel_jl(
     num_functions : number of functions.
     kappa, op_norm, trace, trace3, hs_norm : sup K(x, x), |Sigma|_op, tr Sigma, tr Sigma^3, |Sigma|_HS; all or none.
     num_landmarks : n, where it is given. By default the n with the least n * num_features.
+    centered : plan the centred sketch, with the five quantities of the centred features K_x - E K_X; for finitely many
+        functions it takes as many rows as the other.
 
     Returns
     -------
@@ -51,9 +55,9 @@ def kernel_jl(
 
     Notes
     -----
-    The second kind is honest, and large: n grows like 1,568 kappa s log(4 / delta) / (S eps^2) with s = trace / S.
-    Source: kpotufe2020, Theorem 1; Theorems B and C of docs/theory/kpotufe2020.md, and (0) there for finitely many
-    functions.
+    The second kind is honest, and large: n grows like 18 kappa m / (S eps^2), where m is the smaller one of
+    s log(4 / delta) and log(6 s / delta), s = trace / S. Source: kpotufe2020, Theorem 1; Theorems E and F of
+    docs/theory/kpotufe2020.md, and (0) there for finitely many functions.
 
     Examples
     --------
@@ -62,6 +66,7 @@ def kernel_jl(
     True
     """
     eps, delta = checks.open_unit("eps", eps), checks.open_unit("delta", delta)
+    centered = checks.flag("centered", centered)
     population = {"kappa": kappa, "op_norm": op_norm, "trace": trace, "trace3": trace3, "hs_norm": hs_norm}
     given = [name for name, value in population.items() if value is not None]
     if num_functions is not None:
@@ -77,22 +82,22 @@ def kernel_jl(
             f"got {', '.join(given) or 'none of them'}"
         )
     quantities = {name: float(static_positive(name, value)) for name, value in population.items()}
+    statements = _statements(delta, quantities, centered)
     if num_landmarks is not None:
         n = checks.count("num_landmarks", num_landmarks)
-        result = _rows(eps, delta, quantities, float(n))
-        if result is None:
+        able = [f for holds in statements if certifies((f := functools.partial(holds, eps, n))(LARGEST), delta)]
+        if not able:
             raise ValueError(f"num_landmarks must be larger: no number of features reaches eps={eps:g} with {n}")
-        return Plan(result[1].source, result[1].probability, num_features=result[0], num_landmarks=n)
-    # The n-term of the error alone is 28 S^2 sqrt(2 kappa trace tau / n); let it have a share of eps.
-    scale = 1568 * quantities["kappa"] * quantities["trace"] * math.log(4 / delta) / (quantities["op_norm"] * eps) ** 2
-    best: tuple[float, int, int, Bound] | None = None
-    for share in np.linspace(0.3, 0.98, 69):
-        n = math.ceil(scale / share**2)
-        if n > LARGEST:
-            continue
-        result = _rows(eps, delta, quantities, float(n))
-        if result is not None and (best is None or n * result[0] < best[0]):
-            best = (float(n) * result[0], n, result[0], result[1])
+        size, bound = smallest(able, delta)
+        return Plan(bound.source, bound.probability, num_features=size, num_landmarks=n)
+    best: tuple[int, int, int, Bound] | None = None
+    for holds in statements:
+        for share in np.linspace(0.3, 0.98, 35) * eps:  # what the landmarks alone may take
+            n = smallest_size(lambda n: holds(share, n, LARGEST), delta)  # noqa: B023, called here
+            if n is None or not certifies(holds(eps, n, LARGEST), delta):
+                continue
+            size, bound = smallest([functools.partial(holds, eps, n)], delta)
+            best = min(best or (n * size, n, size, bound), (n * size, n, size, bound), key=lambda found: found[0])
     if best is None:
         raise ValueError(f"eps must be larger: no statement reaches eps={eps:g} with fewer than 2^53 landmarks")
     return Plan(best[3].source, best[3].probability, num_features=best[2], num_landmarks=best[1])
@@ -106,21 +111,18 @@ def _functions(eps: float, count: int, size: int) -> Bound:
     return Bound(eps, float(1 - count * outside), True, source)
 
 
-def _rows(eps: float, delta: float, quantities: dict[str, float], n: float) -> tuple[int, Bound] | None:
-    """Return the fewest sketch rows that Theorem B or Theorem C certifies with n landmarks, or None."""
-    shared: dict[str, Any] = {name: quantities[name] for name in ("kappa", "op_norm", "trace", "trace3")}
+def _statements(delta: float, quantities: dict[str, float], centered: bool) -> list[Callable[[float, int, int], Bound]]:
+    """Return functions of eps, n and d that are the bounds for all functions, valid where they are at most eps S^3."""
     norm = quantities["op_norm"]
-    target = eps * norm * norm * norm  # a power would raise where it leaves the range
+    cube = norm * norm * norm  # a power would raise where it leaves the range
 
-    def judged(bound: Bound) -> Bound:
-        return dataclasses.replace(bound, valid=bound.valid and bound.value <= target)
+    def statement(theorem: Callable[..., Bound], times: int) -> Callable[[float, int, int], Bound]:
+        tau = math.log((times + 2 * centered) / delta) + 1e-12
 
-    def theorem_b(d: int) -> Bound:
-        return judged(sketching.inner_products(**shared, n=n, d=d, tau=math.log(3 / delta) + 1e-12))
+        def holds(eps: float, n: int, d: int) -> Bound:
+            bound = theorem(**quantities, n=n, d=d, tau=tau, centered=centered)
+            return dataclasses.replace(bound, valid=bound.valid and bound.value <= eps * cube)
 
-    def theorem_c(d: int) -> Bound:
-        tau = math.log(4 / delta) + 1e-12
-        return judged(sketching.inner_products_all_d(**shared, hs_norm=quantities["hs_norm"], n=n, d=d, tau=tau))
+        return holds
 
-    able = [c for c in (theorem_b, theorem_c) if certifies(c(LARGEST), delta)]
-    return smallest(able, delta) if able else None
+    return [statement(sketching.inner_products_every_n, 4), statement(sketching.inner_products_intrinsic, 6)]

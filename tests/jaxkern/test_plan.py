@@ -120,22 +120,27 @@ def test_kernel_jl_for_finitely_many_functions_uses_the_exact_law(eps, count):
     assert found.num_features <= closed and found.num_landmarks is None
 
 
+@pytest.mark.parametrize("centered", [False, True])
 @pytest.mark.parametrize("landmarks", [None, 10**6])
-def test_kernel_jl_for_all_functions_inverts_theorems_b_and_c(landmarks):
+def test_kernel_jl_for_all_functions_inverts_theorems_e_and_f(landmarks, centered):
     eps, delta = 0.5, 0.05
-    found = plan.kernel_jl(eps, delta, **POPULATION, num_landmarks=landmarks)
+    found = plan.kernel_jl(eps, delta, **POPULATION, num_landmarks=landmarks, centered=centered)
     target = eps * POPULATION["op_norm"] ** 3
 
-    def holds(d):
-        words = dict(POPULATION, n=found.num_landmarks, d=d)
-        second = sketching.inner_products_all_d(**words, tau=math.log(4 / delta))
-        words.pop("hs_norm")
-        first = sketching.inner_products(**words, tau=math.log(3 / delta))
-        return any(bound.valid and bound.value <= target * (1 + 1e-9) for bound in (first, second))
+    def holds(n, d, theorems=((sketching.inner_products_every_n, 4), (sketching.inner_products_intrinsic, 6))):
+        def value(theorem, times):
+            tau = math.log((times + 2 * centered) / delta)
+            return theorem(**POPULATION, n=n, d=d, tau=tau, centered=centered).value
 
-    assert holds(found.num_features) and not holds(found.num_features - 1)
-    assert found.num_landmarks == (landmarks or found.num_landmarks)
-    assert found.probability >= 1 - delta
+        return any(value(*theorem) <= target * (1 + 1e-9) for theorem in theorems)
+
+    n, d = found.num_landmarks, found.num_features
+    assert holds(n, d) and not holds(n, d - 1) and found.probability >= 1 - delta
+    if landmarks:
+        assert n == landmarks
+    else:  # no other pair of sizes is much cheaper
+        others = (int(f * n) for f in np.linspace(0.5, 2, 31))
+        assert not any(holds(m, int(0.99 * n * d / m)) for m in others)
 
 
 @pytest.mark.parametrize("eps", [0.02, 0.1, 0.5])

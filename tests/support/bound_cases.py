@@ -10,6 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import lambertw
 from scipy.stats import chi2, invgamma
 
 from jaxkern.bounds import concentration, fourier, sketching, streaming
@@ -27,9 +28,10 @@ class Case(NamedTuple):
 
 
 def bound_of(module, name):
-    """Return a bound by its name, to which a case and "printed" may be added."""
-    function = getattr(module, name.split()[0])
-    return partial(function, as_printed=True) if name.endswith("printed") else function
+    """Return a bound by its name, to which a case, "printed" and "centered" may be added."""
+    function, flag = getattr(module, name.split()[0]), {"printed": "as_printed", "centered": "centered"}
+    last = flag.get(name.split()[-1])
+    return partial(function, **{last: True}) if last else function
 
 
 def cases(module, text, names):
@@ -420,22 +422,39 @@ def numbers(**changes):
     x = math.sqrt(2 * (w["kappa"] * w["trace"] - w["hs_norm"] ** 2) * tau / n)
     x += math.hypot(w["kappa"], w["hs_norm"]) * tau / (3 * n)
 
-    def all_d(e, t):
-        o = math.sqrt(S**3 + e)
+    def all_d(e, t, above=None):
+        o = math.sqrt(S**3 + (e if above is None else above))
         D = (math.sqrt(t) + o * (0.51 + math.sqrt(2 * tau))) / math.sqrt(d)
         return 2 * o * D + D * D + e
 
     def relative(count):
-        y = (math.log(count) + tau) / d
-        return 2 * math.sqrt(y) + 2 * y
+        return -lambertw(-math.exp(-1 - 2 * (math.log(count) + tau) / d), -1).real - 1
 
-    e = (S + x) ** 3 - S**3
-    e = all_d(e, w["trace3"] + e + 3 * x * S * (w["hs_norm"] - S))
+    cube = (S + x) ** 3 - S**3
+    t = w["trace3"] + cube + 3 * x * S * (w["hs_norm"] - S)
+    e, mean = all_d(cube, t), math.sqrt(2 * w["trace"] * tau / n) + math.sqrt(w["kappa"]) * tau / (3 * n)
+    centered = all_d((S + x + mean**2) ** 3 - S**3, t, cube)
+    variance = S * (w["kappa"] - S)
+    y = max(tau + math.log((w["kappa"] * w["trace"] - w["hs_norm"] ** 2) / variance), 1.26)
+    above, below = (math.sqrt(2 * variance * y / n) + L * y / (3 * n) for L in (w["kappa"], S))
+    apart = max(above, below + mean**2)
+
+    def intrinsic(apart, x1):
+        t = w["trace3"] + 3 * x * S * w["hs_norm"] + 3 * x * x * S + x * x * x1
+        return all_d((S + apart) ** 3 - S**3, t, (S + x1) ** 3 - S**3)
+
+    x1 = min(above, x)
+    intrinsic = [intrinsic(x1, x1), intrinsic(max(x1, min(below, x) + mean**2), x1)]
     flat = all_d(28 * S**2 * unit, w["trace3"] + 28 * S * w["hs_norm"] * unit)
     D = (math.sqrt(w["trace3"] / S**3) + 0.51 + math.sqrt(2 * tau)) / math.sqrt(d)
     least = w["kappa"] * w["trace"] * tau / S**2
-    derived = dict(S=S, s=w["trace"] / S, s3=w["trace3"] / S**3, C=5.92, D=D, x=x, e=e, unit=unit, least=least)
-    return w | derived | dict(all_d=flat, relative=relative)
+    derived = dict(S=S, s=w["trace"] / S, s3=w["trace3"] / S**3, C=3.51, D=D, x=x, e=e, unit=unit, least=least)
+    derived |= dict(v=w["kappa"] * w["trace"] - w["hs_norm"] ** 2)
+    return (
+        w
+        | derived
+        | dict(all_d=flat, relative=relative, centered=centered, above=above, apart=apart, intrinsic=intrinsic)
+    )
 
 
 def words_of(bound, **changes):
@@ -447,9 +466,11 @@ ROWS = """
 covariance_deviation | 4 * unit | 2 * exp(-tau) | tau > 0 | 8 * kappa * tau / (9 * trace)
 covariance_deviation_bernstein | unit + 4 * kappa * tau / n | 2 * exp(-tau) | tau > 0; n >= 1 | 1
 covariance_deviation_sharp | x | 2 * exp(-tau) | tau > 0; n >= 1 | 1
+covariance_deviation_operator | above | 2 * exp(-tau) | tau > 0; n >= 1 | 1
+covariance_deviation_operator centered | apart | 4 * exp(-tau) | tau > 0; n >= 1 | 1
 hilbert_mean | theta * sqrt(2 * tau / n) + scale * tau / n | 2 * exp(-tau) | tau > 0; n >= 1 | 1
 hilbert_mean printed | 2 * scale * tau / n + sqrt(2 * theta**2 * tau / n) | 2 * exp(-tau) | tau > 0; n >= 1 | 1
-gaussian_covariance | C * op_norm * (sqrt(rank) + sqrt(tau)) / sqrt(n) | exp(-tau) | tau >= 1 | max(rank, tau)
+gaussian_covariance | 4.376 * op_norm * (sqrt(rank) + sqrt(tau)) / sqrt(n) | exp(-tau) | tau >= 1 | max(rank, tau)
 cube_deviation | 28 * S * S * unit | 2 * exp(-tau) | tau > 0 | 32 * least
 cube_trace | trace3 + 28 * S * hs_norm * unit | 2 * exp(-tau) | tau > 0 | 32 * least
 cube_trace printed | trace3 + 28 * hs_norm * hs_norm * unit | 2 * exp(-tau) | tau > 0 | 32 * least
@@ -463,6 +484,9 @@ inner_products printed |
     5 * exp(-tau) | tau >= 1 | 6272 * kappa * s**5 * tau / S
 inner_products_all_d | all_d | 4 * exp(-tau) | tau > 0 | 32 * least
 inner_products_every_n | e | 4 * exp(-tau) | tau > 0; n >= 1; d >= 1 | 1
+inner_products_every_n centered | centered | 6 * exp(-tau) | tau > 0; n >= 1; d >= 1 | 1
+inner_products_intrinsic | intrinsic[0] | 6 * exp(-tau) | tau > 0; n >= 1; d >= 1 | 1
+inner_products_intrinsic centered | intrinsic[1] | 8 * exp(-tau) | tau > 0; n >= 1; d >= 1 | 1
 separation_shortfall | 4 * epsilon * kappa * eigenvalue**3 + 4 * kappa * e | 4 * exp(-tau) + num_points * eta |
     tau > 0; n >= 1; d >= 1; epsilon >= 0; epsilon <= 1 | 1
 largest_stretch | S**3 + e | 4 * exp(-tau) | tau > 0; n >= 1; d >= 1 | 1
@@ -471,7 +495,9 @@ mean_separation_shortfall | S**3 * sigma / weight / (1 - weight) + e * mean_gap 
 relative_norms | relative(num_functions) | 2 * exp(-tau) | tau > 0; d >= 1; num_functions >= 1
 relative_separation | squared_diameter * (S / eigenvalue) ** 3 / (squared_distance - 4 * epsilon * kappa)
     * (1 + relative(num_pairs)) / (1 - relative(num_pairs)) | 2 * exp(-tau) |
-    tau > 0; num_pairs >= 1; squared_distance >~ 0.52; d >~ 4 * (log(60) + 2.5) / (sqrt(3) - 1) ** 2
+    tau > 0; num_pairs >= 1; squared_distance >~ 0.52; d >~ 2 * (log(60) + 2.5) / (1 - log(2))
+law_distance | (3 * S**2 * (kappa - S) / n + kappa**2 * S / n**2) / sqrt(energy) + 2.1 * sqrt(d + 2) * 9 * kappa**4
+    / energy**1.5 * sqrt(3 * v**2 / n**2 + v * (kappa**2 + hs_norm**2) / n**3) | 0 | n >= 1; d >= 1; energy > 0 | 1
 weak_difference_given | sqrt(2 * tau * energy / d) | exp(-tau) | tau > 0; d >= 1
 weak_difference_given printed | sqrt(2 * tau * energy / d) | 2 * exp(-tau) | tau > 0; d >= 1
 weak_difference | 3 * sqrt(2 * tau) * S**1.5 / sqrt(d) | 3 * exp(-tau) | tau > 0 | 32 * least

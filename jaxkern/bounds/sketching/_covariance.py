@@ -3,10 +3,14 @@
 import math
 from typing import Any
 
+from jaxkern import checks
 from jaxkern.bounds._bound import Bound, Real, formula, xp
 
-KOLTCHINSKII_LOUNICI = 5.92
+KOLTCHINSKII_LOUNICI = 4.376
 """A value of the universal constant for Gaussian covariance operators (kpotufe2020, Theorem C.1): Theorem A."""
+
+KOLTCHINSKII_LOUNICI_TRACE = 3.51
+"""The same where the effective rank is tr Sigma / |Sigma|, as in kpotufe2020's own statements: Theorem A."""
 
 KOLTCHINSKII_LOUNICI_LOWER = 3.505
 """No smaller universal constant works: P(chi2_n / n >= 1 + u) > exp(-n) for u - log(1 + u) < 2 and n large."""
@@ -123,6 +127,36 @@ def covariance_deviation_sharp(*, kappa: Real, trace: Real, hs_norm: Real, n: Re
 
 
 @formula
+def covariance_deviation_operator(
+    *, kappa: Real, op_norm: Real, trace: Real, hs_norm: Real, n: Real, tau: Real, centered: bool = False
+) -> Bound:
+    """Bound |Sigma_n - Sigma|_op by sqrt(2 v y / n) + kappa y / (3 n), whose dimension enters by its logarithm.
+
+    Here S = |Sigma|, h = |Sigma|_HS, v = S (kappa - S) and y = max(tau + log((kappa tr Sigma - h^2) / v), 1.26). About
+    the mean of the sample it is the larger one of this and of the same with S for kappa in the last term, plus
+    (sqrt(2 tr Sigma tau / n) + sqrt(kappa) tau / (3 n))^2.
+
+    Parameters
+    ----------
+    kappa, op_norm, trace, hs_norm : sup K(x, x), |Sigma|, tr Sigma and |Sigma|_HS.
+    n, tau : landmarks, and exponent of the failure probability.
+    centered : whether about the mean of the sample, and the four quantities those of K_x - E K_X. Static.
+
+    Returns
+    -------
+    Bound with probability 1 - 2 exp(-tau), centred 1 - 4 exp(-tau), valid for n >= 1 and tau > 0.
+
+    Source: Proposition F of docs/theory/kpotufe2020.md; claim jaxkern:lemB.2-operator.
+    """
+    above, below = one_sided(kappa, op_norm, trace, hs_norm, n, tau)
+    valid = (tau > 0) & (n >= 1)
+    if checks.flag("centered", centered):
+        value = xp.maximum(above, below + mean_square(kappa, trace, n, tau))
+        return fails(value, 4, tau, valid, "jaxkern, Proposition F, centred")
+    return fails(above, 2, tau, valid, "jaxkern, Proposition F")
+
+
+@formula
 def cube_deviation(*, kappa: Real, op_norm: Real, trace: Real, n: Real, tau: Real) -> Bound:
     """Bound |Sigma_n^3 - Sigma^3|_op by 28 S^2 sqrt(2 kappa tr(Sigma) tau / n).
 
@@ -183,6 +217,20 @@ def sharp(kappa: Real, trace: Real, hs_norm: Real, n: Real, tau: Real) -> Any:
     """Return the bound of `covariance_deviation_sharp`."""
     variance = xp.maximum(kappa * trace - hs_norm**2, 0.0)
     return xp.sqrt(2 * variance * tau / n) + xp.sqrt(kappa**2 + hs_norm**2) * tau / (3 * n)
+
+
+def one_sided(kappa: Real, op_norm: Real, trace: Real, hs_norm: Real, n: Real, tau: Real) -> tuple[Any, Any]:
+    """Return what the largest eigenvalues of Sigma_n - Sigma and of its negative are at most, by Proposition F."""
+    variance = xp.maximum(op_norm * (kappa - op_norm), 1e-15 * kappa * op_norm)  # a larger one does as well
+    dimension = xp.maximum((kappa * trace - hs_norm**2) / variance, 1.0)
+    y = xp.maximum(tau + xp.log(dimension), 1.26)
+    root = xp.sqrt(2 * variance * y / n)
+    return root + kappa * y / (3 * n), root + op_norm * y / (3 * n)
+
+
+def mean_square(kappa: Real, trace: Real, n: Real, tau: Real) -> Any:
+    """Return what |mu_n - mu|^2 is at most with probability 1 - 2 exp(-tau), for centred features."""
+    return (xp.sqrt(2 * trace * tau / n) + xp.sqrt(kappa) * tau / (3 * n)) ** 2
 
 
 def enough(kappa: Real, op_norm: Real, trace: Real, n: Real, tau: Real, factor: float) -> Any:

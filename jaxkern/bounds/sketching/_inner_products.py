@@ -2,8 +2,16 @@
 
 from typing import Any
 
+from jaxkern import checks
 from jaxkern.bounds._bound import Bound, Real, formula, xp
-from jaxkern.bounds.sketching._covariance import KOLTCHINSKII_LOUNICI, enough, fails, sharp
+from jaxkern.bounds.sketching._covariance import (
+    KOLTCHINSKII_LOUNICI_TRACE,
+    enough,
+    fails,
+    mean_square,
+    one_sided,
+    sharp,
+)
 
 _SLACK = 0.51
 """Bounds (sqrt(n) - E|h|) + E(E|h| - |h|)_+ for a standard normal h in R^n, every n >= 1."""
@@ -11,7 +19,7 @@ _SLACK = 0.51
 
 @formula
 def projected_inner_products(
-    *, op_norm: Real, trace3: Real, d: Real, tau: Real, constant: Real = KOLTCHINSKII_LOUNICI
+    *, op_norm: Real, trace3: Real, d: Real, tau: Real, constant: Real = KOLTCHINSKII_LOUNICI_TRACE
 ) -> Bound:
     """Bound |Theta* Theta - Sigma^3|_op by C S^3 (sqrt(s3) + sqrt(tau)) / sqrt(d).
 
@@ -54,7 +62,7 @@ def projected_inner_products_all_d(*, op_norm: Real, trace3: Real, d: Real, tau:
 
 @formula
 def conditional_sketch(
-    *, op_norm3: Real, trace3: Real, d: Real, tau: Real, constant: Real = KOLTCHINSKII_LOUNICI
+    *, op_norm3: Real, trace3: Real, d: Real, tau: Real, constant: Real = KOLTCHINSKII_LOUNICI_TRACE
 ) -> Bound:
     """Bound |S* V V^T S - Sigma_n^3|_op given the sample by C (sqrt(t o / d) + o sqrt(tau / d)).
 
@@ -85,7 +93,7 @@ def inner_products(
     n: Real,
     d: Real,
     tau: Real,
-    constant: Real = KOLTCHINSKII_LOUNICI,
+    constant: Real = KOLTCHINSKII_LOUNICI_TRACE,
     as_printed: bool = False,
 ) -> Bound:
     """Bound sup |<V^T S g, V^T S f> - <g, Sigma^3 f>| over unit f, g: Kernel JL preserves <., Sigma^3 .>.
@@ -153,35 +161,87 @@ def inner_products_all_d(
 
 @formula
 def inner_products_every_n(
-    *, kappa: Real, op_norm: Real, trace: Real, trace3: Real, hs_norm: Real, n: Real, d: Real, tau: Real
+    *,
+    kappa: Real,
+    op_norm: Real,
+    trace: Real,
+    trace3: Real,
+    hs_norm: Real,
+    n: Real,
+    d: Real,
+    tau: Real,
+    centered: bool = False,
 ) -> Bound:
     """Bound the quantity of `inner_products` for every n >= 1 and every d >= 1, all constants explicit.
 
     With x the value of `covariance_deviation_sharp`, e = x^3 + 3 x^2 S + 3 x S^2, o^2 = S^3 + e,
     t = tr Sigma^3 + x^3 + 3 x^2 S + 3 x S |Sigma|_HS and D = (sqrt(t) + o (.51 + sqrt(2 tau))) / sqrt(d), the bound is
-    2 o D + D^2 + e.
+    2 o D + D^2 + e. For the centred sketch, in e alone, x + m^2 stands for x, where m bounds the error of the mean.
 
     Parameters
     ----------
     kappa, op_norm, trace, trace3, hs_norm, n, d, tau : as in `inner_products_all_d`.
+    centered : whether the sketch is centred, and the five quantities those of K_x - E K_X and its covariance. Static.
 
     Returns
     -------
-    Bound with probability 1 - 4 exp(-tau), valid for tau > 0, n >= 1 and d >= 1.
+    Bound with probability 1 - 4 exp(-tau), centred 1 - 6 exp(-tau), valid for tau > 0, n >= 1 and d >= 1.
 
-    Source: Theorem E of docs/theory/kpotufe2020.md; claim jaxkern:thm1-every-n.
+    Source: Theorem E of docs/theory/kpotufe2020.md; claims jaxkern:thm1-every-n and jaxkern:thm1-centred.
     """
-    value = every_n(kappa, op_norm, trace, trace3, hs_norm, n, d, tau)
-    return fails(value, 4, tau, some(n, d, tau), "jaxkern, Theorem E")
+    value = every_n(kappa, op_norm, trace, trace3, hs_norm, n, d, tau, centered)
+    times, source = (6, "jaxkern, Theorem E, centred") if centered else (4, "jaxkern, Theorem E")
+    return fails(value, times, tau, some(n, d, tau), source)
+
+
+@formula
+def inner_products_intrinsic(
+    *,
+    kappa: Real,
+    op_norm: Real,
+    trace: Real,
+    trace3: Real,
+    hs_norm: Real,
+    n: Real,
+    d: Real,
+    tau: Real,
+    centered: bool = False,
+) -> Bound:
+    """Bound the quantity of `inner_products` for every n >= 1 and d >= 1, with log s where Theorem E has s.
+
+    With x the value of `covariance_deviation_sharp`, x' the smaller one of it and of `covariance_deviation_operator`,
+    o = (S + x')^(3/2), t = tr Sigma^3 + 3 x S |Sigma|_HS + (3 S + x') x^2 and D = (sqrt(t) + o (.51 + sqrt(2 tau))) /
+    sqrt(d), the bound is 2 o D + D^2 + (S + x')^3 - S^3. It takes fewer landmarks than `inner_products_every_n` unless
+    s is near 1.
+
+    Parameters
+    ----------
+    kappa, op_norm, trace, trace3, hs_norm, n, d, tau, centered : as in `inner_products_every_n`.
+
+    Returns
+    -------
+    Bound with probability 1 - 6 exp(-tau), centred 1 - 8 exp(-tau), valid for tau > 0, n >= 1 and d >= 1.
+
+    Source: Theorem F of docs/theory/kpotufe2020.md; claims jaxkern:thm1-operator and jaxkern:thm1-operator-centred.
+    """
+    frobenius = sharp(kappa, trace, hs_norm, n, tau)
+    sides = one_sided(kappa, op_norm, trace, hs_norm, n, tau)
+    above, below = (xp.minimum(side, frobenius) for side in sides)
+    times, apart, source = 6, above, "jaxkern, Theorem F"
+    if checks.flag("centered", centered):
+        apart = xp.maximum(above, below + mean_square(kappa, trace, n, tau))
+        times, source = 8, "jaxkern, Theorem F, centred"
+    value = _sketched(op_norm, trace3, hs_norm, d, tau, above, frobenius, apart)
+    return fails(value, times, tau, some(n, d, tau), source)
 
 
 @formula
 def relative_norms(*, num_functions: Real, d: Real, tau: Real) -> Bound:
-    """Bound | |V^T S f|^2 / <f, Sigma_n^3 f> - 1 | over finitely many f by 2 sqrt(x / d) + 2 x / d.
+    """Bound | |V^T S f|^2 / <f, Sigma_n^3 f> - 1 | over finitely many f by the u > 0 with u - log(1 + u) = 2 x / d.
 
-    Here x = log(num_functions) + tau. A Johnson-Lindenstrauss lemma in the usual, relative form, given the landmarks:
-    the functions may depend on them, not on Z. No property of the kernel enters, and functions with
-    <f, Sigma_n^3 f> = 0 are mapped to 0.
+    Here x = log(num_functions) + tau; u is less than 2 sqrt(x / d) + 2 x / d. A Johnson-Lindenstrauss lemma in the
+    usual, relative form, given the landmarks: the functions may depend on them, not on Z. No property of the kernel
+    enters, and functions with <f, Sigma_n^3 f> = 0 are mapped to 0. `plan.kernel_jl` has the law of chi2_d itself.
 
     Parameters
     ----------
@@ -195,17 +255,45 @@ def relative_norms(*, num_functions: Real, d: Real, tau: Real) -> Bound:
     """
     x = xp.log(num_functions) + tau
     valid = (tau > 0) & (d >= 1) & (num_functions >= 1)
-    return fails(2 * xp.sqrt(x / d) + 2 * x / d, 2, tau, valid, "jaxkern, Proposition J")
+    return fails(_cramer(2 * x / d), 2, tau, valid, "jaxkern, Proposition J")
 
 
-def every_n(kappa: Real, op_norm: Real, trace: Real, trace3: Real, hs_norm: Real, n: Real, d: Real, tau: Real) -> Any:
+def _cramer(y: Any) -> Any:
+    """Return u > 0 with u - log(1 + u) = y, by Newton's steps, which stay above it: the left side is convex in u."""
+    u = xp.sqrt(2 * y) + y
+    for _ in range(5):
+        u = u - (u - xp.log1p(u) - y) * (1 + u) / u
+    return u
+
+
+def every_n(
+    kappa: Real,
+    op_norm: Real,
+    trace: Real,
+    trace3: Real,
+    hs_norm: Real,
+    n: Real,
+    d: Real,
+    tau: Real,
+    centered: bool = False,
+) -> Any:
     """Return the bound of `inner_products_every_n`."""
     x = sharp(kappa, trace, hs_norm, n, tau)
-    rest = x**3 + 3 * x**2 * op_norm
-    n_term = rest + 3 * x * op_norm**2
-    root = xp.sqrt(op_norm**3 + n_term)
-    total = xp.sqrt(trace3 + rest + 3 * x * op_norm * hs_norm)
+    apart = x + mean_square(kappa, trace, n, tau) if checks.flag("centered", centered) else x
+    return _sketched(op_norm, trace3, hs_norm, d, tau, x, x, apart)
+
+
+def _sketched(
+    op_norm: Real, trace3: Real, hs_norm: Real, d: Real, tau: Real, above: Real, frobenius: Real, apart: Real
+) -> Any:
+    """Return the bound that follows from a covariance within `apart` of S, and below one that is within the others.
+
+    That one exceeds Sigma by `above` at most and has the Hilbert-Schmidt distance `frobenius` from it at most.
+    """
+    root = xp.sqrt((op_norm + above) ** 3)
+    total = xp.sqrt(trace3 + 3 * frobenius * op_norm * hs_norm + (3 * op_norm + above) * frobenius**2)
     deviation = (total + root * (_SLACK + xp.sqrt(2 * tau))) / xp.sqrt(d)
+    n_term = apart**3 + 3 * apart**2 * op_norm + 3 * apart * op_norm**2
     return 2 * root * deviation + deviation**2 + n_term
 
 

@@ -23,7 +23,7 @@ Found = Mapping[str, np.ndarray]
 
 CLAIM = "kpotufe2020:thm1"
 ATOMS, DIM = 4, 2
-C = sketching.KOLTCHINSKII_LOUNICI
+C = sketching.KOLTCHINSKII_LOUNICI_TRACE
 TAUS = {"printed": (2.0, 400.0), "corrected": (2.0, 100.0)}
 
 

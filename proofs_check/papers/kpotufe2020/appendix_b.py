@@ -1,5 +1,6 @@
 """kpotufe2020, Appendix B: the values of a Gaussian draw, and Lemmas B.2 and B.3 with our sharper forms."""
 
+import dataclasses
 import math
 from collections.abc import Callable
 
@@ -16,7 +17,7 @@ from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.places import Scope, lemma_n, safe_d, times
 from proofs_check.papers.shared import bound_of, claimed, lines, op_norm, parametrized, real
 
-C = sketching.KOLTCHINSKII_LOUNICI
+C = sketching.KOLTCHINSKII_LOUNICI_TRACE
 
 
 def _values_of_a_draw(scope: Scope) -> Check:
@@ -79,7 +80,7 @@ def _lemma_b2_moments(scope: Scope) -> Check:
 
 
 def _lemma_b2_rare(scope: Scope) -> Check:
-    formulas = (sketching.covariance_deviation, sketching.covariance_deviation_bernstein, _sharp)
+    formulas = (sketching.covariance_deviation, sketching.covariance_deviation_bernstein, _sharp, _operator)
 
     @parametrized(Exact)
     def exact(setting: Setting, part: float = 1.0) -> tuple[float, float]:
@@ -95,23 +96,30 @@ def _lemma_b2_rare(scope: Scope) -> Check:
     def at(formula: int, *places: tuple[float, float, float]) -> tuple[Setting, ...]:
         return tuple(
             Setting(f"two orthogonal atoms, w={w:g}, n={n:g}, tau={tau:g}, {name}", None, numbers)
-            for name in (("Lemma B.2", "Bernstein", "Proposition H")[formula],)
+            for name in (("Lemma B.2", "Bernstein", "Proposition H", "Proposition F")[formula],)
             for w, n, tau in places
             for numbers in ({"n": n, "w": w, "tau": tau, "formula": formula},)
         )
 
     places = tuple((w, 1e4, tau) for w in (0.5, 0.02) for tau in scope.logs)
-    sharp = at(2, (0.5, 1e4, 10.0), (0.5, 1e9, 400.0))
+    sharp, operator = (at(formula, (0.5, 1e4, 10.0), (0.5, 1e9, 400.0)) for formula in (2, 3))
     return Check(
         printed=Form(exact(), at(0, *places)),
-        corrected=Form(exact(), at(1, *places) + sharp),
-        controls=(Control("0.99 of Proposition H", exact(0.99), sharp[-1:], "wrong factor"),),
+        corrected=Form(exact(), at(1, *places) + sharp + operator),
+        controls=(Control("0.99 of Propositions F and H", exact(0.99), sharp[-1:] + operator[-1:], "wrong factor"),),
     )
 
 
 def _sharp(**arguments: float) -> Bound:
     """Proposition H for two orthogonal atoms of equal mass."""
     return sketching.covariance_deviation_sharp(hs_norm=math.sqrt(0.5), **arguments)
+
+
+def _operator(**arguments: float) -> Bound:
+    """Proposition F for the same two, where the Hilbert-Schmidt norm is sqrt(2) times the operator norm."""
+    half = {"op_norm": 0.5, "hs_norm": math.sqrt(0.5)}
+    found = sketching.covariance_deviation_operator(**half, **arguments)
+    return dataclasses.replace(found, value=math.sqrt(2) * found.value)
 
 
 def _for_every_n(scope: Scope, formula: Callable[..., Bound], fails: float) -> Check:
@@ -128,6 +136,19 @@ def _lemma_b2_bernstein(scope: Scope) -> Check:
 
 def _lemma_b2_sharp(scope: Scope) -> Check:
     return _for_every_n(scope, sketching.covariance_deviation_sharp, 0.45)
+
+
+def _lemma_b2_operator(scope: Scope) -> Check:
+    bound = scope.bound(sketching.covariance_deviation_operator)
+    settings, tail = scope.at(1.0) + scope.at(times(1e6, lemma_n)), Tail(trials.operator_deviation, bound)
+    wrong = Tail(trials.covariance_deviation, bound)
+    return Check(
+        corrected=Form(tail, settings),
+        controls=(
+            Control("the Hilbert-Schmidt norm", wrong, scope.at(times(1e6, lemma_n)), "wrong operator"),
+            controls.part_of(0.6, tail, settings),
+        ),
+    )
 
 
 _given = bound_of(sketching.conditional_sketch)

@@ -23,7 +23,7 @@ from proofs_check.engine.enclosures import (
 )
 from proofs_check.papers.shared import everywhere
 
-C = "5.92"
+C = "3.51"
 
 
 def _no_identity(r: Ball, B: Ball) -> tuple[Ball, Ball]:
@@ -49,15 +49,18 @@ def _deviation(n: Ball, w: Ball, tau: Ball, formula: Ball) -> tuple[Ball, Ball]:
     """Two orthogonal atoms, kappa = tr Sigma = 1: the deviation is sqrt(2) |share - w|."""
     root = (2 * tau / n).sqrt()
     half = ball(0.5)  # |Sigma|_HS^2, where the third formula is tried
+    y = tau + ball(2).log()  # the fourth formula, of the operator norm, times sqrt(2)
     every = (4 * root, root + 4 * tau / n, (half * 2 * tau / n).sqrt() + (1 + half).sqrt() * tau / (3 * n))
+    every = (*every, (y / n).sqrt() + ball(2).sqrt() * y / (3 * n))
     return _binomial(int(float(n)), w, every[int(float(formula))] / ball(2).sqrt()), 2 * (-tau).exp()
 
 
 def _every_d(p: Ball, tau: Ball, formula: Ball) -> tuple[Ball, Ball]:
-    """p orthogonal atoms, d = 1 and n infinite: 1 + 2 D + D^2 against chi2_p, and for one function 2 (x^(1/2) + x)."""
+    """p orthogonal atoms, d = 1 and n infinite: 1 + 2 D + D^2 against chi2_p; for one function Lambert's function."""
     root = 1 + p.sqrt() + ball("0.51") + (2 * tau).sqrt()
     formula = int(float(formula))
-    threshold, times = (1 + 2 * tau.sqrt() + 2 * tau, 2) if formula == 4 else (root**2, 4 if formula else 2)
+    cramer = -(-(-1 - 2 * tau).exp()).lambertw(-1)
+    threshold, times = (cramer, 2) if formula == 4 else (root**2, 4 if formula else 2)
     tail = 2 * normal_tail(threshold.sqrt()) if p == 1 else chi_square_tail(threshold, p)
     return tail, times * (-tau).exp()
 

@@ -38,6 +38,11 @@ class Scope(shared.Scope):
         """The first two populations whose covariance operator really varies with the sample."""
         return tuple(p for p in self.populations if p.rank > 1.01)[:2]
 
+    @cached_property
+    def centred(self) -> tuple[Population, ...]:
+        """Those with more than one value of the features, about their means: Sigma is the centred covariance."""
+        return tuple(_about_the_mean(p) for p in self.populations if p.rank > 1.01)
+
     @property
     def taus(self) -> tuple[float, ...]:
         """The values of tau."""
@@ -91,7 +96,8 @@ class Scope(shared.Scope):
 
     def population_of(self, setting: Setting) -> Population:
         """Return the population of a setting."""
-        return next(p for p in self.populations if p.arrays is setting.data)
+        known = (p for group in ("populations", "centred") for p in getattr(self, group))
+        return next(p for p in known if p.arrays is setting.data)
 
     def bound(self, formula: Callable[..., Bound], **options: Any) -> Callable[[Setting], Bound]:
         """Return the bound of a setting: population quantities by name, n, d and tau from its numbers."""
@@ -126,6 +132,17 @@ def _literal(population: Population) -> Setting:
     f = rkhs.Function(population.kernel, jnp.concatenate([landmarks, beside]), weights)
     arrays = {"kernel": population.kernel, "landmarks": landmarks, "f": f}
     return Setting(f"{population.name}, n={count}", arrays, {"d": 40.0}, {"rows": 40})
+
+
+def _about_the_mean(population: Population) -> Population:
+    features = population.features - population.weights @ population.features
+    values, rotation = np.linalg.eigh(features.T @ (population.weights[:, None] * features))
+    return dataclasses.replace(
+        population,
+        name=f"{population.name}, centred",
+        features=features @ rotation[:, ::-1],
+        eigenvalues=np.maximum(values[::-1], 0.0),
+    )
 
 
 def lemma_n(p: Population, tau: float) -> float:

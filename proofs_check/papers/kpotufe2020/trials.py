@@ -36,6 +36,13 @@ def covariance_deviation(key: jax.Array, population: Arrays, numbers: Numbers) -
     return op.hilbert_schmidt(population, difference)
 
 
+def operator_deviation(key: jax.Array, population: Arrays, numbers: Numbers) -> jax.Array:
+    """|Sigma_n - Sigma|."""
+    key_sample, key_norm = jax.random.split(key)
+    sample = op.covariance(population, op.shares(key_sample, population, numbers["n"]))
+    return op.norm(op.difference(sample, op.exact_power(population, 1)), population, key_norm)
+
+
 def cube_deviation(key: jax.Array, population: Arrays, numbers: Numbers, *, target: int = 3) -> jax.Array:
     """|Sigma_n^3 - Sigma^3|, or its distance from another power."""
     key_sample, key_norm = jax.random.split(key)
@@ -56,10 +63,15 @@ def projection(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: in
     return op.norm(op.difference(drawn, op.exact_power(population, 3)), population, key_norm)
 
 
-def sketch(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, target: int = 3) -> jax.Array:
-    """|S* V V^T S - Sigma^3|, or its distance from another power."""
+def sketch(
+    key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, target: int = 3, centred: int = 0
+) -> jax.Array:
+    """|S* V V^T S - Sigma^3|, or its distance from another power; `centred`, V has the mean of the sample removed."""
     key_sample, key_rows, key_norm = jax.random.split(key, 3)
     shares = op.shares(key_sample, population, numbers["n"])
+    if centred:
+        features = population["features"]
+        population = {**population, "features": features - jnp.matmul(shares, features, precision=HIGHEST)}
     drawn = op.sketch(key_rows, population, shares, rows)
     return op.norm(op.difference(drawn, op.exact_power(population, target)), population, key_norm)
 

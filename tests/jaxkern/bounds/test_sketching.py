@@ -11,6 +11,7 @@ from support.bound_cases import FEWEST, SKETCHING, SPECTRUM, bound_of, words_of,
 from jaxkern.bounds import sketching
 
 CASES = {name: case for name, case in SKETCHING.items() if " at " not in name}
+FAILING = {name: case for name, case in CASES.items() if "tau" in case.words}
 
 
 @pytest.mark.parametrize("name", SKETCHING)
@@ -27,13 +28,14 @@ def test_enough_landmarks_make_a_bound_valid_and_fewer_do_not(name):
     assert not bound(**{**words, "n": least * (1 - 1e-9)}).valid
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if "weak_difference printed" not in name])
+@pytest.mark.parametrize("name", [name for name in FAILING if "weak_difference printed" not in name])
 def test_a_failure_probability_above_one_is_not_valid(name):
     bound, words, *_ = CASES[name]
     for tau in (0.0, -1.0):
         found = bound(**words | {"tau": tau})
         assert not found.valid and found.probability <= 0
-        assert tau == 0 or not found.value > 0 or "relative" in name  # these have a logarithm beside tau
+        logarithm = "relative" in name or name == "covariance_deviation_operator"  # beside tau
+        assert tau == 0 or not found.value > 0 or logarithm
 
 
 @pytest.mark.parametrize(
@@ -72,7 +74,7 @@ def test_enough_rows_make_a_bound_valid_and_fewer_do_not():
     assert printed(**words | {"d": 1}).valid  # as printed, every d
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", FAILING)
 def test_slopes_are_those_of_differences(name, dtype):
     bound, words, *_ = CASES[name]
     slope = jax.grad(lambda tau: bound(**words | {"tau": tau}).value)(jnp.asarray(2.0, dtype))
@@ -85,7 +87,10 @@ def test_bounds_fall_with_more_data_and_rise_with_confidence(name):
     bound, words, *_ = CASES[name]
     base = bound(**words)
     more = [bound(**words | {word: 4 * words[word]}).value for word in {"n", "d"} & set(words)]
-    assert max(more) <= base.value and min(more) < base.value
+    assert max(more) <= base.value or name == "law_distance"  # more coordinates, further apart
+    assert min(more) < base.value
+    if name not in FAILING:
+        return
     surer = bound(**words | {"tau": 5.0})
     assert surer.value > base.value and surer.probability > base.probability
 
@@ -99,8 +104,8 @@ def test_bounds_relate_as_documented():
         assert value(name) < value(f"{name} printed")
     words, lower = CASES["projected_inner_products"].words, sketching.KOLTCHINSKII_LOUNICI_LOWER
     shape = sketching.projected_inner_products(**words, constant=1).value
-    assert value("projected_inner_products") / shape == pytest.approx(sketching.KOLTCHINSKII_LOUNICI)
-    assert 1.999 < lower - math.log1p(lower) < 2 and lower < sketching.KOLTCHINSKII_LOUNICI == 5.92
+    assert value("projected_inner_products") / shape == pytest.approx(sketching.KOLTCHINSKII_LOUNICI_TRACE)
+    assert 1.999 < lower - math.log1p(lower) < 2 and lower < sketching.KOLTCHINSKII_LOUNICI_TRACE == 3.51
     more = CASES["weak_difference"].words | {"n": 10**12}
     assert sketching.weak_difference_coupled(**more).value < 1e-2 * sketching.weak_difference(**more).value
     assert SPECTRUM["op_norm"] ** 3 == pytest.approx(SPECTRUM["op_norm3"])
@@ -117,7 +122,7 @@ def test_corrected_bounds_scale_with_the_kernel(name):
     scaled = {key: value * c ** degree.get(key, 0) for key, value in words.items()}
     others = {"hilbert_mean": 1, "relative_norms": 0, "relative_separation": 0}
     others |= {"separation_shortfall": 4, "mean_separation_shortfall": 4}
-    power = 1 if "covariance" in name else 1.5 if "weak" in name else others.get(name, 3)
+    power = 1 if "covariance" in name else 1.5 if "weak" in name or "law" in name else others.get(name, 3)
     assert bound(**scaled).value == pytest.approx(c**power * bound(**words).value, rel=1e-12)
     assert bound(**scaled).valid == bound(**words).valid
 
