@@ -247,6 +247,8 @@ MODEL = dict(
 )
 POPULATION = MODEL | dict(t=2.5, dim=400_000, bound=0.01, min_share=0.25)
 OPERATOR = GAMMAS | dict(num_clusters=3, lipschitz=1, omega=1.5, scale=0.004, num_points=400, t=1.7, mean_gap=0.03)
+EUCLIDEAN = dict(gamma2=4e5, gamma_tilde2=9e4, num_clusters=3, mean_gap=0.3, scale=0.5, mean_norm=30, mean_rank=4)
+EUCLIDEAN |= dict(dim=16, num_points=25, u=3)
 EMPIRICAL = dict(bound=1.5, min_share=0.25, num_points=100, num_clusters=3, t=2.5)
 SPHERES = dict(radius=1.5, other_radius=3, noise=1.5, lengthscale=1.8, dim=20)
 LC = dict(lipschitz=0.7, omega=1.3, scale=0.4)
@@ -355,6 +357,9 @@ misclassification_operator | OPERATOR, kmeans_factor=1.44 |
 misclassification_operator_distance | OPERATOR, truncation_factor=8 |
     16 * 24 / 4 * (0.006 * (sqrt(2 - 2 / 400) + 3.4 / 20) + 0.03) ** 2 | exp(-2.89) |
     t >= 0; gamma2 > 0; gamma_tilde2 >~ 4 * value
+misclassification_operator_inner_product | EUCLIDEAN, kmeans_factor=1.44 |
+    4 * 2.2**2 * 15 / 4e5 * ((0.25 * (8 * 8 + 64) + 0.5 * 2 * 30 * (8 + 2)) / 25 + 0.3) ** 2 | 3 * exp(-4.5) |
+    u >= 0; gamma2 > 0; gamma_tilde2 >~ 4e5 * value; scale > 0
 sphere_moment | u=3, dim=10 | exp(0.45) | 0 | dim >= 1; u <~ sqrt(600 * 20)
 sphere_moment printed | same | exp(0.225) | 0 | dim >= 1; u <~ sqrt(600 * 40)
 isotropic_block_mean | SPHERES, psi=1.1 | UU * 1.1 | 0 | dim >= 1
