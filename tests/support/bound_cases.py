@@ -302,7 +302,7 @@ inner_product_kernel printed | kappa=1.2, scale=0.5, mean_norm=3, dim=200, num_p
 inner_product_gaussian | scale=0.5, mean_norm=3, mean_rank=4, dim=16, num_points=25, u=3 |
     0.25 * (8 * 8 + 64) + 3 * 10 | 3 * exp(-4.5) | u >= 0
 inner_product_gaussian_any | scale=0.5, frobenius=1.5, mean_norm=3, num_points=25, tau=2 |
-    4 / 3 * (2 * sqrt(6.75 * (2 + 25 * log(17))) + 0.5 * (2 + 25 * log(17))) | 2 * exp(-2) | tau > 0
+    (2 * sqrt(6.75 * (2 + 25 * log(9))) + 0.5 * (2 + 25 * log(9))) / (1 - 2 / 16 + 1 / 512) | exp(-2) | tau > 0
 inner_product_lower | mean_norm=3, mean_rank=4, num_points=40.5, u=3 | 3 * 3 | exp(-4.5) | u >= 0; mean_rank <= 39.5
 inner_product_lower_centred | scale=3, dim=64.5, num_points=17.5, u=1 | 9 * 7 * 3 | 3 * exp(-0.5) |
     u >= 0; u <= 4; dim >= 1.5; num_points >= 2.5
