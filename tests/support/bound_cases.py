@@ -343,6 +343,8 @@ empirical_variance | EMPIRICAL, vbar2=0.1 | 0.1 + 11.25 * 0.54 | 36 * exp(-6.25)
 empirical_variance printed | same | 0.1 + 10.125 | 36 * exp(-6.25) | same
 truncation | spectral=0.3, num_clusters=3 | sqrt(15) * 0.3 | 0 | num_clusters >= 1
 truncation printed | same | sqrt(24) * 0.3 | 0 | same
+truncation_eigengap | spectral=0.2, eigenvalue=3, next_eigenvalue=0.4, rank=2, num_clusters=5 |
+    sqrt(4 * (3 / 2.4 * 0.2) ** 2 + 3 * 0.36) | 0 | eigenvalue > 0.6; spectral >= 0; rank <= 5; rank >= 1
 kmeans_step | GAMMAS, error=0.1, kmeans_factor=2.25 | 4 * 2.5**2 * 0.01 / 4 | 0 |
     gamma_tilde2 >~ 0.25; gamma_tilde2 <= 4
 kmeans_step printed | same | 4 * 3.25**2 * 0.01 / 4 | 0 | gamma_tilde2 >~ 0.4225; gamma_tilde2 <= 4

@@ -19,6 +19,7 @@ from jaxkern.bounds.concentration._clustering import (
     misclassification_operator_inner_product,
     misclassification_population,
     truncation,
+    truncation_eigengap,
 )
 from jaxkern.bounds.concentration._inner import (
     hanson_wright,
@@ -85,5 +86,5 @@ __all__ = [
     "misclassification_operator", "misclassification_operator_distance", "misclassification_operator_inner_product",
     "misclassification_population", "pair_variance", "pair_variance_lc", "population_parameters", "quadratic_form",
     "quadratic_form_gaussian", "radial_block_variance", "radial_mean_gap", "sphere_moment", "sub_exponential",
-    "truncation", "two_sample_statistic", "u_statistic",
+    "truncation", "truncation_eigengap", "two_sample_statistic", "u_statistic",
 ]  # fmt: skip

@@ -29,6 +29,36 @@ def truncation(*, spectral: Real, num_clusters: Real, as_printed: bool = False) 
 
 
 @formula
+def truncation_eigengap(
+    *, spectral: Real, eigenvalue: Real, next_eigenvalue: Real, rank: Real, num_clusters: Real
+) -> Bound:
+    """Bound |A_R - A'_r|_F for symmetric A and A', r <= R, by |A - A'| and the gap below the r-th eigenvalue of A'.
+
+    sqrt(2 r (theta spectral)^2 + (R - r) (next_eigenvalue + spectral)^2), theta = eigenvalue / (eigenvalue -
+    next_eigenvalue - spectral). A_R and A'_r are the parts on the eigenvalues of largest size. With A = K / n,
+    A' = E K / n, `distance_kernel_from_variance` over n for `spectral`, and |A'_r - K* / n|_F added, it is the `error`
+    of `kmeans_step`, and says something of Algorithm 1 where `misclassification_operator_distance` does not.
+
+    Parameters
+    ----------
+    spectral : |A - A'|.
+    eigenvalue, next_eigenvalue, rank : sizes of the r-th and the next of the eigenvalues of A', and r.
+    num_clusters : R.
+
+    Returns
+    -------
+    Bound, deterministic, valid where eigenvalue > next_eigenvalue + spectral and 1 <= r <= R.
+
+    Source: Theorem F of docs/theory/amini2021.md; claim jaxkern:truncation-eigengap.
+    """
+    theta = eigenvalue / (eigenvalue - next_eigenvalue - spectral)
+    value = xp.sqrt(2 * rank * (theta * spectral) ** 2 + (num_clusters - rank) * (next_eigenvalue + spectral) ** 2)
+    valid = (eigenvalue > next_eigenvalue + spectral) & (spectral >= 0) & (next_eigenvalue >= 0)
+    valid = valid & (rank >= 1) & (rank <= num_clusters)
+    return Bound(value, certain(value), valid, "jaxkern, Theorem F of amini2021")
+
+
+@formula
 def kmeans_step(
     *, error: Real, gamma2: Real, gamma_tilde2: Real, kmeans_factor: Real = 1.0, as_printed: bool = False
 ) -> Bound:

@@ -265,6 +265,33 @@ def _truncation() -> Check:
     )
 
 
+def _eigengap() -> Check:
+    @parametrized(Inequality)
+    def sides(key: jax.Array, setting: Setting, factor: float = 1.0) -> Pairs:
+        """|A_R - A'_r|_F over |A - A'|: where the bound is attained in the limit, and for random matrices."""
+        r, R, rng = setting.shapes["r"], setting.shapes["R"], rng_of(key)
+        first, n = np.diag([1.0] * r + [0.0] * R), r + R  # noise from each leading vector to another, and on the rest
+        attained = 1e-6 * (np.eye(n, k=R) + np.eye(n, k=-R) + np.diag([0.0] * r + [1.0] * (R - r) + [0.0] * r))
+        cases = [(first, attained)]
+        for size in np.geomspace(0.01, 0.4, 20):
+            noise, rest = rng.standard_normal((2, n, n))
+            cases.append((first + (rest + rest.T) / (10 * n), size * (noise + noise.T) / op_norm(noise + noise.T)))
+        pairs = []
+        for mean, noise in cases:
+            (values, vectors), (kept, basis) = leading(mean, r + 1), leading(mean + noise, R)
+            left = (basis * kept) @ basis.T - (vectors[:, :r] * values[:r]) @ vectors[:, :r].T
+            sizes = {"eigenvalue": abs(values[r - 1]), "next_eigenvalue": abs(values[r]), "spectral": op_norm(noise)}
+            right = concentration.truncation_eigengap(**sizes, rank=r, num_clusters=R)
+            pairs.append((float(np.linalg.norm(left)) / op_norm(noise), laws.rescaled(right, factor / op_norm(noise))))
+        return pairs
+
+    settings = tuple(Setting(f"r={r}, R={R}", shapes={"r": r, "R": R}) for r, R in ((1, 1), (2, 2), (1, 3), (2, 3)))
+    return Check(
+        corrected=Form(sides(), settings),
+        controls=(Control("99 per cent of it", sides(factor=0.99), settings, "wrong factor"),),
+    )
+
+
 def _kmeans() -> Check:
     n = 14
     labels = np.repeat([0, 1], n // 2)
