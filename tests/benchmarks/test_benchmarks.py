@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-from benchmarks import _machine, _report, _run, _timing  # noqa: E402
+from benchmarks import _machine, _report, _run, _timing, planning  # noqa: E402
 from benchmarks.__main__ import main  # noqa: E402
 from benchmarks._case import Case, Disagreement, Growth, Part, Work, agree  # noqa: E402
 
@@ -184,3 +184,15 @@ def test_a_name_that_is_no_case_is_bad_usage(monkeypatch, capsys):
 def test_threads_are_set_before_libraries_start():
     with pytest.raises(RuntimeError, match="new process"):
         _machine.restrict(1)
+
+
+def test_a_search_of_sizes_finds_that_of_a_known_law_and_its_errors_are_those_of_the_maps(rng):
+    """P(E / t <= eps) is 1 - exp(-eps t); Nystrom by elimination against its formula."""
+    found, low, high = planning.search(lambda rng, sizes: rng.exponential() / sizes, 100, 2000)
+    exact = math.ceil(math.log(1 / planning.DELTA) / planning.EPS)
+    assert low <= exact <= high and abs(found - exact) <= 1
+    X, chosen = rng.standard_normal((20, 3)), np.random.default_rng(7).permutation(20)[:6]
+    K = np.exp(-np.sum((X[:, None] - X) ** 2, axis=2) / 2)
+    (error,) = planning.of_landmarks(K, np.random.default_rng(7), np.array([6]))
+    left = K - K[:, chosen] @ np.linalg.solve(K[np.ix_(chosen, chosen)], K[chosen])
+    assert error == pytest.approx(np.linalg.norm(left, 2) / 20, rel=1e-3)

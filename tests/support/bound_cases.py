@@ -278,6 +278,8 @@ MODEL = dict(
 )
 POPULATION = MODEL | dict(t=2.5, dim=400_000, bound=0.01, min_share=0.25)
 OPERATOR = GAMMAS | dict(num_clusters=3, lipschitz=1, omega=1.5, scale=0.004, num_points=400, t=1.7, mean_gap=0.03)
+EUCLIDEAN = dict(gamma2=4e5, gamma_tilde2=9e4, num_clusters=3, mean_gap=0.3, scale=0.5, mean_norm=30, mean_rank=4)
+EUCLIDEAN |= dict(dim=16, num_points=25, u=3)
 EMPIRICAL = dict(bound=1.5, min_share=0.25, num_points=100, num_clusters=3, t=2.5)
 SPHERES = dict(radius=1.5, other_radius=3, noise=1.5, lengthscale=1.8, dim=20)
 LC = dict(lipschitz=0.7, omega=1.3, scale=0.4)
@@ -331,7 +333,7 @@ inner_product_kernel printed | kappa=1.2, scale=0.5, mean_norm=3, dim=200, num_p
 inner_product_gaussian | scale=0.5, mean_norm=3, mean_rank=4, dim=16, num_points=25, u=3 |
     0.25 * (8 * 8 + 64) + 3 * 10 | 3 * exp(-4.5) | u >= 0
 inner_product_gaussian_any | scale=0.5, frobenius=1.5, mean_norm=3, num_points=25, tau=2 |
-    4 / 3 * (2 * sqrt(6.75 * (2 + 25 * log(17))) + 0.5 * (2 + 25 * log(17))) | 2 * exp(-2) | tau > 0
+    (2 * sqrt(6.75 * (2 + 25 * log(9))) + 0.5 * (2 + 25 * log(9))) / (1 - 2 / 16 + 1 / 512) | exp(-2) | tau > 0
 inner_product_lower | mean_norm=3, mean_rank=4, num_points=40.5, u=3 | 3 * 3 | exp(-4.5) | u >= 0; mean_rank <= 39.5
 inner_product_lower_centred | scale=3, dim=64.5, num_points=17.5, u=1 | 9 * 7 * 3 | 3 * exp(-0.5) |
     u >= 0; u <= 4; dim >= 1.5; num_points >= 2.5
@@ -372,6 +374,8 @@ empirical_variance | EMPIRICAL, vbar2=0.1 | 0.1 + 11.25 * 0.54 | 36 * exp(-6.25)
 empirical_variance printed | same | 0.1 + 10.125 | 36 * exp(-6.25) | same
 truncation | spectral=0.3, num_clusters=3 | sqrt(15) * 0.3 | 0 | num_clusters >= 1
 truncation printed | same | sqrt(24) * 0.3 | 0 | same
+truncation_eigengap | spectral=0.2, eigenvalue=3, next_eigenvalue=0.4, rank=2, num_clusters=5 |
+    sqrt(4 * (3 / 2.4 * 0.2) ** 2 + 3 * 0.36) | 0 | eigenvalue > 0.6; spectral >= 0; rank <= 5; rank >= 1
 kmeans_step | GAMMAS, error=0.1, kmeans_factor=2.25 | 4 * 2.5**2 * 0.01 / 4 | 0 |
     gamma_tilde2 >~ 0.25; gamma_tilde2 <= 4
 kmeans_step printed | same | 4 * 3.25**2 * 0.01 / 4 | 0 | gamma_tilde2 >~ 0.4225; gamma_tilde2 <= 4
@@ -386,6 +390,9 @@ misclassification_operator | OPERATOR, kmeans_factor=1.44 |
 misclassification_operator_distance | OPERATOR, truncation_factor=8 |
     16 * 24 / 4 * (0.006 * (sqrt(2 - 2 / 400) + 3.4 / 20) + 0.03) ** 2 | exp(-2.89) |
     t >= 0; gamma2 > 0; gamma_tilde2 >~ 4 * value
+misclassification_operator_inner_product | EUCLIDEAN, kmeans_factor=1.44 |
+    4 * 2.2**2 * 15 / 4e5 * ((0.25 * (8 * 8 + 64) + 0.5 * 2 * 30 * (8 + 2)) / 25 + 0.3) ** 2 | 3 * exp(-4.5) |
+    u >= 0; gamma2 > 0; gamma_tilde2 >~ 4e5 * value; scale > 0
 sphere_moment | u=3, dim=10 | exp(0.45) | 0 | dim >= 1; u <~ sqrt(600 * 20)
 sphere_moment printed | same | exp(0.225) | 0 | dim >= 1; u <~ sqrt(600 * 40)
 isotropic_block_mean | SPHERES, psi=1.1 | UU * 1.1 | 0 | dim >= 1

@@ -16,8 +16,10 @@ from jaxkern.bounds.concentration._clustering import (
     misclassification,
     misclassification_operator,
     misclassification_operator_distance,
+    misclassification_operator_inner_product,
     misclassification_population,
     truncation,
+    truncation_eigengap,
 )
 from jaxkern.bounds.concentration._inner import (
     hanson_wright,
@@ -81,8 +83,8 @@ __all__ = [
     "inner_product_gaussian_any", "inner_product_kernel", "inner_product_lower", "inner_product_lower_centred",
     "isotropic_block_mean", "isotropic_block_variance", "isotropic_block_variance_lower",
     "isotropic_block_variance_upper", "kmeans_step", "lipschitz_kernel", "lower_limit", "misclassification",
-    "misclassification_operator", "misclassification_operator_distance", "misclassification_population",
-    "pair_variance", "pair_variance_lc", "population_parameters", "quadratic_form", "quadratic_form_gaussian",
-    "radial_block_variance", "radial_mean_gap", "sphere_moment", "sub_exponential", "truncation",
-    "two_sample_statistic", "u_statistic",
+    "misclassification_operator", "misclassification_operator_distance", "misclassification_operator_inner_product",
+    "misclassification_population", "pair_variance", "pair_variance_lc", "population_parameters", "quadratic_form",
+    "quadratic_form_gaussian", "radial_block_variance", "radial_mean_gap", "sphere_moment", "sub_exponential",
+    "truncation", "truncation_eigengap", "two_sample_statistic", "u_statistic",
 ]  # fmt: skip

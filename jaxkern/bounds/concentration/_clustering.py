@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from jaxkern.bounds._bound import Bound, Real, certain, formula, note_of, xp
+from jaxkern.bounds.concentration._inner import inner_product_gaussian
 
 
 @formula
@@ -25,6 +26,36 @@ def truncation(*, spectral: Real, num_clusters: Real, as_printed: bool = False) 
     value = xp.sqrt((8.0 if as_printed else 5.0) * num_clusters) * spectral
     source = "amini2021, (41)" + note_of(as_printed, "sharper")
     return Bound(value, certain(value), num_clusters >= 1, source)
+
+
+@formula
+def truncation_eigengap(
+    *, spectral: Real, eigenvalue: Real, next_eigenvalue: Real, rank: Real, num_clusters: Real
+) -> Bound:
+    """Bound |A_R - A'_r|_F for symmetric A and A', r <= R, by |A - A'| and the gap below the r-th eigenvalue of A'.
+
+    sqrt(2 r (theta spectral)^2 + (R - r) (next_eigenvalue + spectral)^2), theta = eigenvalue / (eigenvalue -
+    next_eigenvalue - spectral). A_R and A'_r are the parts on the eigenvalues of largest size. With A = K / n,
+    A' = E K / n, `distance_kernel_from_variance` over n for `spectral`, and |A'_r - K* / n|_F added, it is the `error`
+    of `kmeans_step`, and says something of Algorithm 1 where `misclassification_operator_distance` does not.
+
+    Parameters
+    ----------
+    spectral : |A - A'|.
+    eigenvalue, next_eigenvalue, rank : sizes of the r-th and the next of the eigenvalues of A', and r.
+    num_clusters : R.
+
+    Returns
+    -------
+    Bound, deterministic, valid where eigenvalue > next_eigenvalue + spectral and 1 <= r <= R.
+
+    Source: Theorem F of docs/theory/amini2021.md; claim jaxkern:truncation-eigengap.
+    """
+    theta = eigenvalue / (eigenvalue - next_eigenvalue - spectral)
+    value = xp.sqrt(2 * rank * (theta * spectral) ** 2 + (num_clusters - rank) * (next_eigenvalue + spectral) ** 2)
+    valid = (eigenvalue > next_eigenvalue + spectral) & (spectral >= 0) & (next_eigenvalue >= 0)
+    valid = valid & (rank >= 1) & (rank <= num_clusters)
+    return Bound(value, certain(value), valid, "jaxkern, Theorem F of amini2021")
 
 
 @formula
@@ -94,7 +125,7 @@ def misclassification(
     spread = _spread(lipschitz, noise, op_norm, dim, num_points, t, as_printed)
     cost = 4 * (1 + kmeans_factor) ** 2 * 16 * num_clusters * (spread + vbar2)
     source = "amini2021, Theorem 3" + note_of(as_printed, "corrected")
-    return Bound(cost / gamma2, 1 - xp.exp(-(t**2)), _separated(cost, gamma2, gamma_tilde2, t), source)
+    return Bound(cost / gamma2, 1 - xp.exp(-(t**2)), (t >= 0) & _separated(cost, gamma2, gamma_tilde2), source)
 
 
 @formula
@@ -139,10 +170,11 @@ def misclassification_population(
     extra = 18 * bound**2 * t / xp.sqrt(min_share * num_points) / gamma2
     probability = 1 - 5 * num_clusters**2 * xp.exp(-(t**2))
     if as_printed:
-        valid = _separated(theorem * gamma2, gamma2, (1 - constant * extra) * gamma_tilde2, t) & (gamma_tilde2 > 0)
+        least = (1 - constant * extra) * gamma_tilde2
+        valid = (t >= 0) & _separated(theorem * gamma2, gamma2, least) & (gamma_tilde2 > 0)
         return Bound(2 * theorem + extra, probability, valid, "amini2021, Corollary 1 (printed)")
     value = 2 * theorem + 16 * num_clusters * constant * extra
-    valid = _separated(value * gamma2, gamma2, gamma_tilde2, t)
+    valid = (t >= 0) & _separated(value * gamma2, gamma2, gamma_tilde2)
     return Bound(value, probability, valid, "amini2021, Corollary 1 (corrected)")
 
 
@@ -184,8 +216,8 @@ def misclassification_operator(
     """
     root = xp.sqrt(2 * (1 + 1 / num_points)) + 2 * math.sqrt(2.0) * t / xp.sqrt(num_points)
     spectral = lipschitz * omega * scale * root + mean_gap
-    source = "jaxkern, Theorem C of amini2021"
-    return _operator(spectral, gamma2, gamma_tilde2, num_clusters, t, kmeans_factor, truncation_factor, source)
+    bound = Bound(spectral, 1 - xp.exp(-(t**2)), t >= 0, "jaxkern, Theorem C of amini2021")
+    return _operator(bound, gamma2, gamma_tilde2, num_clusters, kmeans_factor, truncation_factor)
 
 
 @formula
@@ -220,8 +252,49 @@ def misclassification_operator_distance(
     """
     root = xp.sqrt(2 * (1 - 1 / num_points)) + 2 * t / xp.sqrt(num_points)
     spectral = lipschitz * omega * scale * root + mean_gap
-    source = "jaxkern, Theorem C of amini2021 (distance kernels)"
-    return _operator(spectral, gamma2, gamma_tilde2, num_clusters, t, kmeans_factor, truncation_factor, source)
+    bound = Bound(spectral, 1 - xp.exp(-(t**2)), t >= 0, "jaxkern, Theorem C of amini2021 (distance kernels)")
+    return _operator(bound, gamma2, gamma_tilde2, num_clusters, kmeans_factor, truncation_factor)
+
+
+@formula
+def misclassification_operator_inner_product(
+    *,
+    gamma2: Real,
+    gamma_tilde2: Real,
+    mean_gap: Real,
+    num_clusters: Real,
+    scale: Real,
+    mean_norm: Real,
+    mean_rank: Real,
+    dim: Real,
+    num_points: Real,
+    u: Real,
+    kmeans_factor: Real = 1.0,
+    truncation_factor: Real = 5.0,
+) -> Bound:
+    """Bound the quantity of `misclassification_operator` for K(x, y) = <x, y> and X_i ~ N(mu_i, scale^2 I).
+
+    `inner_product_gaussian` over n stands in the place of the first term of the bracket. Where each cluster has one
+    mean, Psi_kl = <mu_k, mu_l> has mean_gap = scale^2 dim / n.
+
+    Parameters
+    ----------
+    gamma2, gamma_tilde2, mean_gap, num_clusters : as in `misclassification_operator`.
+    scale, mean_norm, mean_rank, dim, num_points, u : as in `inner_product_gaussian`.
+    kmeans_factor, truncation_factor : as in `misclassification_operator`.
+
+    Returns
+    -------
+    Bound with probability 1 - 3 exp(-u^2 / 2), valid where the same with gamma_tilde2 for gamma2 is at most 1.
+
+    Source: Theorem C of docs/theory/amini2021.md; claim amini2021:sec3.2-euclidean.
+    """
+    noise = inner_product_gaussian(
+        scale=scale, mean_norm=mean_norm, mean_rank=mean_rank, dim=dim, num_points=num_points, u=u
+    )
+    spectral, valid = noise.value / num_points + mean_gap, noise.valid & (scale > 0)
+    bound = Bound(spectral, noise.probability, valid, "jaxkern, Theorem C of amini2021 (inner products)")
+    return _operator(bound, gamma2, gamma_tilde2, num_clusters, kmeans_factor, truncation_factor)
 
 
 def _spread(lipschitz: Real, noise: Real, op_norm: Real, dim: Real, n: Real, t: Real, as_printed: bool) -> Any:
@@ -229,18 +302,17 @@ def _spread(lipschitz: Real, noise: Real, op_norm: Real, dim: Real, n: Real, t: 
     return (4.0 if as_printed else 8.0) * (lipschitz * noise) ** 2 * op_norm / dim * (1 + t / xp.sqrt(n)) ** 2
 
 
-def _operator(
-    spectral: Real, gamma2: Real, gamma_tilde2: Real, clusters: Real, t: Real, kmeans: Real, factor: Real, source: str
-) -> Bound:
-    """Return the bound that follows from |K - K*| / n <= spectral."""
-    cost = _kmeans_constant(kmeans, False) * factor * clusters * spectral**2
-    return Bound(cost / gamma2, 1 - xp.exp(-(t**2)), _separated(cost, gamma2, gamma_tilde2, t), source)
+def _operator(spectral: Bound, gamma2: Real, gamma_tilde2: Real, clusters: Real, kmeans: Real, factor: Real) -> Bound:
+    """Return the bound that follows from one of |K - K*| / n."""
+    cost = _kmeans_constant(kmeans, False) * factor * clusters * spectral.value**2
+    valid = spectral.valid & _separated(cost, gamma2, gamma_tilde2)
+    return Bound(cost / gamma2, spectral.probability, valid, spectral.source)
 
 
 def _kmeans_constant(kmeans_factor: Real, as_printed: bool) -> Any:
     return 4 * (1 + (kmeans_factor if as_printed else xp.sqrt(kmeans_factor))) ** 2
 
 
-def _separated(cost: Real, gamma2: Real, gamma_tilde2: Real, t: Real) -> Any:
+def _separated(cost: Real, gamma2: Real, gamma_tilde2: Real) -> Any:
     """Return whether the clusters are far enough apart for every cluster to keep a well-placed point."""
-    return (t >= 0) & (gamma2 > 0) & (gamma_tilde2 > 0) & (cost <= gamma_tilde2)
+    return (gamma2 > 0) & (gamma_tilde2 > 0) & (cost <= gamma_tilde2)

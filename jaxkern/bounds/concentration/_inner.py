@@ -76,7 +76,7 @@ def inner_product_gaussian(
 def inner_product_gaussian_any(*, scale: Real, frobenius: Real, mean_norm: Real, num_points: Real, tau: Real) -> Bound:
     """Bound |K - E K| for K = X'X and X_i ~ N(mu_i, Sigma_i) with any covariances.
 
-    4/3 times `quadratic_form_gaussian` at tau + n log 17, from a net of the unit sphere.
+    512/449 times `quadratic_form_gaussian` at tau + n log 9, from a 1/4-net of the unit sphere without its negatives.
 
     Parameters
     ----------
@@ -85,12 +85,13 @@ def inner_product_gaussian_any(*, scale: Real, frobenius: Real, mean_norm: Real,
 
     Returns
     -------
-    Bound with probability 1 - 2 exp(-tau), valid for tau > 0.
+    Bound with probability 1 - exp(-tau), valid for tau > 0.
 
     Source: Theorem B of docs/theory/amini2021.md; claim jaxkern:inner-product-any.
     """
-    value = 4 / 3 * _chaos(frobenius**2 + 2 * (scale * mean_norm) ** 2, scale**2, tau + num_points * math.log(17.0))
-    return Bound(value, 1 - 2 * xp.exp(-tau), tau > 0, "jaxkern, Theorem B of amini2021 (any covariances)")
+    x = tau + num_points * math.log(9.0)
+    value = 512 / 449 * _chaos(frobenius**2 + 2 * (scale * mean_norm) ** 2, scale**2, x)
+    return Bound(value, 1 - xp.exp(-tau), tau > 0, "jaxkern, Theorem B of amini2021 (any covariances)")
 
 
 @formula

@@ -103,7 +103,7 @@ def _any_covariance(scope: Scope) -> Check:
         means, name = rank_two(n, d, norm) @ np.eye(d, width), f"unequal variances, d={d}, |M|={norm:g}"
         model = trials.Model(name, kernels.Linear(), math.inf, means, sd**2)
         for delta in scope.deltas:
-            numbers = {"mean_norm": norm, "tau": math.log(2 / delta), "operator": 1.0}
+            numbers = {"mean_norm": norm, "tau": math.log(1 / delta), "operator": 1.0}
             settings.append(model.setting(f"delta={delta:g}", numbers))
     return Check(
         corrected=Form(tail(1.0), tuple(settings)),

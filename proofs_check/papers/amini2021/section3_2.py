@@ -11,8 +11,10 @@ import jax
 import numpy as np
 from scipy import optimize
 
+from jaxkern import kernels
 from jaxkern.bounds import Bound, concentration
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
+from proofs_check.papers import shared
 from proofs_check.papers.amini2021 import laws, places, trials
 from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.section3_1 import leading
@@ -154,28 +156,37 @@ def _eq25() -> Check:
     )
 
 
-def _euclidean() -> Check:
-    @parametrized(Inequality)
-    def sides(key: jax.Array, setting: Setting, known: float = 1.0) -> Pairs:
-        """|A_R - K* / n|_F for the inner product kernel and two point masses, in units of its bound at u = 6."""
-        n, d, size = 40, setting.shapes["d"], setting.numbers["size"]
-        M = np.zeros((d, n))
-        M[0, ::2] = M[1, 1::2] = size
-        norm, scale = size * math.sqrt(n / 2), 1 / math.sqrt(d)
-        given = {"scale": scale, "mean_norm": known * norm, "mean_rank": 2, "dim": d, "num_points": n, "u": 6.0}
-        spectral = float(concentration.inner_product_gaussian(**given).value) / n + 1 / n  # |E K - M'M| = 1
-        right = concentration.truncation(spectral=spectral, num_clusters=2)
-        pairs = []
-        for X in M + scale * rng_of(key).standard_normal((10, d, n)):
-            values, vectors = leading(X.T @ X / n, 2)
-            left = float(np.linalg.norm((vectors * values) @ vectors.T - M.T @ M / n))
-            pairs.append((left / right.value, laws.rescaled(right, 1 / right.value)))
-        return pairs
+def _euclidean(scope: places.Scope) -> Check:
+    n, size = trials.POINTS, 60.0
+    means = size * np.eye(2, 64)[np.arange(n) % 2]
+    known = {"mean_norm": size * math.sqrt(n / 2), "mean_rank": 2.0, "gamma2": size**4, "gamma_tilde2": size**4 / 2}
 
-    settings = tuple(Setting(f"d={d}, |mu|=20, n=40", numbers={"size": 20.0}, shapes={"d": d}) for d in (4, 100))
+    def bound(setting: Setting) -> Bound:
+        """Return what |A_R - K* / n|_F may be, from the rate that follows from it: 16 |A_R - K* / n|_F^2 / gamma^2."""
+        rate = shared.bound_of(concentration.misclassification_operator_inner_product, num_points="n", num_clusters=2)(
+            setting
+        )
+        return Bound(math.sqrt(rate.value * known["gamma2"] / 16), rate.probability, rate.valid, rate.source)
+
+    def settings(**numbers: float) -> tuple[Setting, ...]:
+        made = []
+        for dim in (4, 64):
+            model = trials.Model(
+                f"two means of length 60, d={dim}",
+                kernels.Linear(),
+                math.inf,
+                means,
+                (np.arange(64) < dim) + 0.0 * means,
+            )
+            for delta in scope.deltas:
+                given = {"dim": float(dim), "mean_gap": dim / n, "u": math.sqrt(2 * math.log(3 / delta))}
+                made.append(model.setting(f"delta={delta:g}", known | given | numbers, {"clusters": 2}))
+        return tuple(made)
+
+    tail = Tail(trials.truncation_error, bound)
     return Check(
-        corrected=Form(sides(), settings),
-        controls=(Control("without the means", sides(known=0.0), settings, "term left out"),),
+        corrected=Form(tail, settings()),
+        controls=(Control("without the means", tail, settings(mean_norm=0.0), "term left out"),),
     )
 
 
@@ -251,6 +262,33 @@ def _truncation() -> Check:
         printed=Form(sides(None, True), settings),
         corrected=Form(sides(None), settings),
         controls=(Control("2.2 for sqrt(5)", sides(2.2), settings, "wrong factor"),),
+    )
+
+
+def _eigengap() -> Check:
+    @parametrized(Inequality)
+    def sides(key: jax.Array, setting: Setting, factor: float = 1.0) -> Pairs:
+        """|A_R - A'_r|_F over |A - A'|: where the bound is attained in the limit, and for random matrices."""
+        r, R, rng = setting.shapes["r"], setting.shapes["R"], rng_of(key)
+        first, n = np.diag([1.0] * r + [0.0] * R), r + R  # noise from each leading vector to another, and on the rest
+        attained = 1e-6 * (np.eye(n, k=R) + np.eye(n, k=-R) + np.diag([0.0] * r + [1.0] * (R - r) + [0.0] * r))
+        cases = [(first, attained)]
+        for size in np.geomspace(0.01, 0.4, 20):
+            noise, rest = rng.standard_normal((2, n, n))
+            cases.append((first + (rest + rest.T) / (10 * n), size * (noise + noise.T) / op_norm(noise + noise.T)))
+        pairs = []
+        for mean, noise in cases:
+            (values, vectors), (kept, basis) = leading(mean, r + 1), leading(mean + noise, R)
+            left = (basis * kept) @ basis.T - (vectors[:, :r] * values[:r]) @ vectors[:, :r].T
+            sizes = {"eigenvalue": abs(values[r - 1]), "next_eigenvalue": abs(values[r]), "spectral": op_norm(noise)}
+            right = concentration.truncation_eigengap(**sizes, rank=r, num_clusters=R)
+            pairs.append((float(np.linalg.norm(left)) / op_norm(noise), laws.rescaled(right, factor / op_norm(noise))))
+        return pairs
+
+    settings = tuple(Setting(f"r={r}, R={R}", shapes={"r": r, "R": R}) for r, R in ((1, 1), (2, 2), (1, 3), (2, 3)))
+    return Check(
+        corrected=Form(sides(), settings),
+        controls=(Control("99 per cent of it", sides(factor=0.99), settings, "wrong factor"),),
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from jaxkern import clustering, kernels, measures, metrics, problems
 from jaxkern.bounds import concentration
 from jaxkern.gram import gram
-from jaxkern.linalg import eigvalsh, matmul
+from jaxkern.linalg import eigh, eigvalsh, matmul
 from proofs_check.claim import Setting
 from proofs_check.papers.populations import Population
 from proofs_check.papers.shared import real
@@ -253,6 +253,16 @@ def misclassified(key: jax.Array, population: Any, numbers: Numbers, *, clusters
     K = gram(population["kernel"], problem.points)
     result = clustering.spectral_from_gram(cluster_key, K, clusters, num_restarts=3)
     return metrics.misclassification_rate(population["labels"], result.labels, num_labels=clusters)
+
+
+def truncation_error(key: jax.Array, population: Any, numbers: Numbers, *, clusters: int) -> jax.Array:
+    """|A_R - M'M / n|_F for A = K / n of the inner product kernel, R the number of clusters."""
+    del numbers
+    means = population["means"]
+    X = problems.perturb(key, means, population["noise"]).points
+    values, vectors = eigh(gram(population["kernel"], X))
+    leading = vectors[:, :clusters]
+    return jnp.linalg.norm(matmul(leading * values[:clusters], leading.T) - matmul(means, means.T)) / len(means)
 
 
 def angle(key: jax.Array, population: Any, numbers: Numbers, *, dim: int) -> jax.Array:

@@ -192,14 +192,20 @@ def mean_distance(squared, variance, d):
     return np.sqrt(mean) * (1 - second / (8 * mean**2) + third / (16 * mean**3) - 15 * second**2 / (128 * mean**4))
 
 
-@pytest.mark.parametrize(("n", "d", "printed", "eight"), [(500, 40_000, 29.8, 0.28), (1_000, 20_000, 15.2, 0.25)])
-def test_theorem_3_says_nothing_in_the_model_of_figure_3_and_theorem_c_does(n, d, printed, eight, rng, x64):
-    """Pairwise distances on nested spheres of radii 1, 5, 10 with noise 1.5, clusters of equal size, t = 2."""
+def figure_3(rng, n, d):
+    """Return E K of the pairwise distance on spheres of radii 1, 5, 10 with noise 1.5, labels, and their parameters."""
     z = np.arange(n) % 3
     r = np.array([1.0, 5.0, 10.0])[z]
     squared = r[:, None] ** 2 + r[None] ** 2 - 2 * np.outer(r, r) * directions(rng, n, d)
     EK = mean_distance(np.maximum(squared, 0), 2 * 1.5**2 / d, d)
     np.fill_diagonal(EK, 0)
+    return EK, z, concentration.block_parameters(jnp.asarray(EK), jnp.asarray(z), num_clusters=3, off_diagonal=True)
+
+
+@pytest.mark.parametrize(("n", "d", "printed", "eight"), [(500, 40_000, 29.8, 0.28), (1_000, 20_000, 15.2, 0.25)])
+def test_theorem_3_says_nothing_in_the_model_of_figure_3_and_theorem_c_does(n, d, printed, eight, rng, x64):
+    """Pairwise distances on nested spheres of radii 1, 5, 10 with noise 1.5, clusters of equal size, t = 2."""
+    EK, z, sharp = figure_3(rng, n, d)
     model = dict(num_clusters=3, lipschitz=1.0, num_points=n, t=2.0)
     found = concentration.block_parameters(jnp.asarray(EK), jnp.asarray(z), num_clusters=3)
     words = dict(gamma2=float(found.gamma2), gamma_tilde2=float(found.gamma_tilde2))
@@ -210,16 +216,37 @@ def test_theorem_3_says_nothing_in_the_model_of_figure_3_and_theorem_c_does(n, d
     # The diagonal alone is already too much, in every dimension.
     gaps = (np.asarray(found.psi).diagonal() ** 2) @ np.asarray(found.shares) / n
     assert 16 * 16 * 3 / words["gamma2"] * gaps > 10
-    found = concentration.block_parameters(jnp.asarray(EK), jnp.asarray(z), num_clusters=3, off_diagonal=True)
-    words = dict(gamma2=float(found.gamma2), gamma_tilde2=float(found.gamma_tilde2))
+    words = dict(gamma2=float(sharp.gamma2), gamma_tilde2=float(sharp.gamma_tilde2))
     words |= dict(omega=1.0, scale=1.5 / math.sqrt(d))
     theorem = partial(concentration.misclassification_operator_distance, **model, **words)
-    ours = theorem(mean_gap=float(found.mean_gap), truncation_factor=8.0)
+    ours = theorem(mean_gap=float(sharp.mean_gap), truncation_factor=8.0)
     assert ours.value == pytest.approx(eight, abs=0.005) and ours.valid
-    sharper = theorem(mean_gap=float(found.mean_gap))
+    sharper = theorem(mean_gap=float(sharp.mean_gap))
     assert sharper.value == pytest.approx(ours.value * 5 / 8)
-    gap = np.linalg.norm(EK - np.asarray(found.psi)[z][:, z], 2) / n
+    gap = np.linalg.norm(EK - np.asarray(sharp.psi)[z][:, z], 2) / n
     assert theorem(mean_gap=gap).value < 0.6 * sharper.value
+
+
+def test_with_an_eigengap_the_rate_is_bounded_at_the_sizes_of_figure_3(rng, x64):
+    """Theorem F keeps two eigenvalues of E K; Theorem C with the operator norm of E K - K* says nothing at d = 1000."""
+    n, d, t = 500, 1000, 2.0
+    EK, z, found = figure_3(rng, n, d)
+    blocks, noise = np.asarray(found.psi)[z][:, z] / n, dict(lipschitz=1.0, omega=1.0, scale=1.5 / math.sqrt(d))
+    clusters = dict(gamma2=float(found.gamma2), gamma_tilde2=float(found.gamma_tilde2))
+    gap = np.linalg.norm(EK / n - blocks, 2)
+    theorem_c = concentration.misclassification_operator_distance
+    assert not theorem_c(**clusters, **noise, mean_gap=gap, num_clusters=3, num_points=n, t=t).valid
+    values, vectors = np.linalg.eigh(EK / n)
+    order = np.argsort(-abs(values))
+    sizes, first = abs(values[order]), order[:2]
+    remainder = np.linalg.norm((vectors[:, first] * values[first]) @ vectors[:, first].T - blocks)
+    drawn = concentration.distance_kernel(**noise, num_points=n, t=math.sqrt(2) * t)
+    step = concentration.truncation_eigengap(
+        spectral=drawn.value / n, eigenvalue=sizes[1], next_eigenvalue=sizes[2], rank=2, num_clusters=3
+    )
+    rate = concentration.kmeans_step(error=step.value + remainder, **clusters)
+    assert step.valid and rate.valid and rate.value == pytest.approx(0.277, abs=0.01)
+    assert drawn.probability == pytest.approx(1 - math.exp(-(t**2)))
 
 
 def test_point_masses_have_block_variances_of_order_1_over_n(x64):
