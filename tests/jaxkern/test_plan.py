@@ -80,6 +80,16 @@ def test_a_ball_is_planned_whatever_the_number_of_points():
     assert plan.fourier(0.2, 0.1, dim=3, diameter=10.0).num_frequencies > found.num_frequencies
 
 
+def test_kernel_values_of_near_pairs_are_planned_with_few_frequencies(rng):
+    sizes = [plan.kernel_values(0.01, 0.05, squared_distances=[r**2], pairs=[1]).num_frequencies for r in (0.1, 0.5)]
+    assert sizes == [7, 1808]
+    squared = np.sort(rng.exponential(size=600))  # more than there are bins
+    words = dict(squared_distances=squared, pairs=np.ones(600), farthest=1.02 * squared)
+    found = plan.kernel_values(0.1, 0.05, **words)
+    exact = plan.smallest_size(lambda t: fourier.kernel_values_given(eps=0.1, num_frequencies=t, **words), 0.05)
+    assert exact <= found.num_frequencies <= 1.03 * exact and found.probability >= 0.95
+
+
 @pytest.mark.parametrize("eps", [0.05, 0.1, 0.25, 0.5])
 @pytest.mark.parametrize("num_points", [None, 4, 10**6])
 def test_streams_are_planned_at_sizes_of_which_neither_can_shrink(eps, num_points):
@@ -220,6 +230,10 @@ def test_targets_outside_zero_and_one_are_refused_by_name(delta):
         (lambda: plan.fourier(0.1, 0.1, squared_distances=[math.nan], pairs=[1]), "squared_distances must be a vector"),
         (lambda: plan.fourier(0.1, 0.1, squared_distances=[1.0], pairs=[-1]), "pairs must be a vector of finite"),
         (lambda: plan.fourier(0.1, 0.1, squared_distances=[[1.0]], pairs=[[1]]), "must be a vector of finite numbers"),
+        (
+            lambda: plan.kernel_values(0.1, 0.1, squared_distances=[1.0], pairs=[1], farthest=[0.5]),
+            "farthest must be at least squared_distances",
+        ),
         (lambda: plan.streaming(1e-16, 0.1), "eps must be larger: no size below"),
         (lambda: plan.streaming(0.1, 0.1, sketch_size=9), "sketch_size must exceed"),
         (lambda: plan.streaming(0.1, 0.1, num_points=0), "num_points"),

@@ -158,6 +158,8 @@ relative_distances_sharp | eps=0.2, num_frequencies=400, num_points=300 | 0.2 | 
     eps >= 1e-4; eps < 1; num_points >= 1
 relative_distances_given | eps=0.2, num_frequencies=400, squared_distances=[0.0], pairs=[pairs(300)] | 0.2 |
     pairs(300) * stop_loss(400, 0.2) | eps >= 1e-4; eps < 1
+kernel_values_given | eps=0.01, num_frequencies=9, squared_distances=[0.0016], pairs=[3.0] | 0.01 |
+    3 * exp(-9 * kl(1 + 0.01 / (1 - exp(-0.0008)))) | eps >= 1e-4
 gradient | frequency_energy=50.0, distance=0.5, dim=4, num_frequencies=20 | 2 / 20 * 25 | 0 | distance >= 0
 gradient printed | same | 2 * 25 | 0 | same
 lipschitz_squared | radius=0.5, dim=4, num_frequencies=100, tau=2 | (1 + (2 + 2) / 10) ** 2 | exp(-2) | tau > 0

@@ -74,11 +74,29 @@ def test_rates_are_the_exponents_of_both_tails_from_below(eps):
     """At eps = 0.99 and distance 2.5 no ratio is so large: the exponent is that of the largest tilt."""
     places = [0.05, 0.3, 2.5]
     squared = np.array([0.0, *(r**2 for r in places)])
-    double, single = _given._rates(np, eps, squared), _given._rates(jnp, eps, jnp.asarray(squared, "float32"))
+    double = _given._relative_rates(np, eps, squared)
+    single = _given._relative_rates(jnp, eps, jnp.asarray(squared, "float32"))
     for found, rounded, ratio in zip(double, single, ((1 + eps) ** 2, (1 - eps) ** 2), strict=True):
         expected = [kl(ratio), *(max(exponent(ratio, r), kl(ratio)) for r in places)]
         np.testing.assert_allclose(found, expected, rtol=1e-7)
         assert np.all(rounded[1:] <= np.maximum(found[1:], kl(ratio) * (1 + 1e-6)))
+
+
+@pytest.mark.parametrize(("distance", "eps"), [(0.3, 0.05), (1.0, 0.1), (2.0, 0.3)])
+def test_kernel_values_fail_by_the_exponents_of_the_nearest_distance_at_the_error_of_the_farthest(distance, eps):
+    mu = 1 - math.exp(-0.605 * distance**2)
+    words = dict(squared_distances=[distance**2], farthest=[1.21 * distance**2], pairs=[3.0])
+    found = fourier.kernel_values_given(eps=eps, num_frequencies=100, **words)
+    ratios = [ratio for ratio in (1 + eps / mu, 1 - eps / mu) if ratio > 0]
+    expected = sum(3 * math.exp(-100 * max(exponent(ratio, distance), kl(ratio))) for ratio in ratios)
+    assert found.valid and 1 - found.probability == pytest.approx(expected, rel=1e-6, abs=1e-14)
+    assert not fourier.kernel_values_given(eps=eps, num_frequencies=100, **words | dict(farthest=[0.01])).valid
+    # Both ends are the worst: a distance between them that is known fails less.
+    for known in (1.0, 1.1, 1.21):
+        one = fourier.kernel_values_given(
+            eps=eps, num_frequencies=100, squared_distances=[known * distance**2], pairs=[3.0]
+        )
+        assert one.probability >= found.probability
 
 
 def failure(distance, eps=0.3, t=400):
