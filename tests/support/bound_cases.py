@@ -10,7 +10,8 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import chi2
+from scipy import integrate
+from scipy.stats import chi2, ncx2
 
 from jaxkern.bounds import concentration, fourier, sketching, streaming
 
@@ -118,6 +119,18 @@ def hadamard(eps, d, R):
     return max(1, *[hadamard_of(k, eps, d, R) for k in range(1, 33)])
 
 
+def simplex(t, eps, n):
+    """Of chi-square numbers |U|^2 and |V|^2 with V = U / 2 + sqrt(3 / 4) G: by quadrature over the first."""
+    u, v = t * (1 + eps) ** 2, t * (1 - eps) ** 2
+    p = chi2.sf(u, t) + chi2.cdf(v, t)
+
+    def density(x):
+        return chi2.pdf(x, t) * (ncx2.sf(u * 4 / 3, t, x / 3) + ncx2.cdf(v * 4 / 3, t, x / 3))
+
+    both = sum(integrate.quad(density, *ends, epsabs=0, limit=200)[0] for ends in ((u, 2 * u), (v / 2, v)))
+    return 1 - math.comb(n, 2) * p / (1 + math.comb(n - 2, 2) * p + 2 * (n - 2) * both / p)
+
+
 FOURIER = cases(
     fourier,
     """
@@ -141,6 +154,8 @@ chi_square_mean | eps=0.3, num_frequencies=200 | 0.3 | exp(-200 * kl(1.3)) + exp
 chi_square_mean printed | eps=0.3, num_frequencies=900 | 0.3 | 2 * exp(-900 * 0.09 / 8) | eps > 0; eps < 1
 success_limit | eps=0.1, num_frequencies=800, num_points=100 |
     (chi2.cdf(800 * 1.21, 800) - chi2.cdf(800 * 0.81, 800)) ** 50 | 0 | eps > 0; eps < 1; num_points >= 2
+simplex_success_limit | eps=0.1, num_frequencies=800, num_points=100 | simplex(800, 0.1, 100) | 0 |
+    eps > 0; eps < 1; num_points >= 2
 log_mgf | s=0.9, distance=0.7 | -log(1 - 1.8 * (1 - exp(-0.245))) / 2 - 0.9 * (1 - exp(-0.245)) | 0 |
     s <~ 0.5 / (1 - exp(-0.245))
 log_mgf printed | same | 0.81 * 0.7**4 / 4 | 0 | s >= 0; s <~ 0.5 / 0.49

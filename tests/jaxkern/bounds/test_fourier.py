@@ -25,7 +25,11 @@ def test_more_frequencies_never_make_a_bound_worse(name):
     bound, words, *_ = FOURIER[name]
     word = (SIZES & set(words)).pop()
     before, after = (bound(**{**words, word: words[word] * factor}) for factor in (1, 1.3))
-    if name.split()[0] not in ("success_limit", "vanishing_ball"):  # limits from the other side
+    if name.split()[0] not in (
+        "success_limit",
+        "simplex_success_limit",
+        "vanishing_ball",
+    ):  # limits from the other side
         assert after.value <= before.value
     assert after.probability >= before.probability
 
@@ -262,6 +266,23 @@ def test_beyond_its_hypotheses_the_dimension_limit_stays_where_it_is_at_the_edge
     at_the_edge = fourier.dimension_limit(eps=0.25 - 1e-6, **words).value
     assert fourier.dimension_limit(eps=0.4, **words).value == at_the_edge
     assert fourier.dimension_limit(eps=0.1, dim=3, radius=0.0).value == 1
+
+
+def test_planned_sizes_are_within_a_tenth_of_what_a_simplex_needs():
+    for n, eps, ratio in ((1000, 0.05, 1.08), (10**6, 0.05, 1.04), (10**6, 0.2, 1.05)):
+        words = dict(eps=eps, num_points=n)
+        needed = plan.smallest_size(
+            lambda t, words=words: fourier.relative_distances_sharp(num_frequencies=t, **words), 0.05
+        )
+        allowed = fourier.simplex_success_limit(num_frequencies=needed / ratio, **words).value
+        assert allowed < 0.95 < fourier.simplex_success_limit(num_frequencies=needed, **words).value
+    half = optimize.brentq(
+        lambda t: fourier.simplex_success_limit(eps=0.05, num_frequencies=t, num_points=1e6).value - 0.5, 5e3, 2e4
+    )
+    assert half * 0.05**2 / math.log(1e6) == pytest.approx(1.788, abs=1e-3)
+    # Beyond 8,178 frequencies terms are gathered, from above: a single frequency more changes nothing visible.
+    near = [fourier.simplex_success_limit(eps=0.05, num_frequencies=t, num_points=1e6).value for t in (8170, 8190)]
+    assert 0 < near[1] - near[0] < 1e-2
 
 
 @pytest.mark.parametrize("t", [5, 60, 1000])
