@@ -1,6 +1,7 @@
 """Plans of paired Fourier features, whose kernel distances have a relative error."""
 
 import functools
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +12,7 @@ from jaxkern import checks, kernels
 from jaxkern._types import ArrayLike, Float
 from jaxkern.bounds import Bound
 from jaxkern.bounds import fourier as bounds
-from jaxkern.bounds.fourier import _given
+from jaxkern.bounds.fourier import _ball, _given
 from jaxkern.kernels import KernelLike
 from jaxkern.plan._plan import Plan, nonnegative, smallest, static_positive
 
@@ -56,7 +57,7 @@ def fourier(
     The plan is for `features.paired_fourier`; `shifted_fourier` and `orthogonal_fourier` are not covered. For a tight
     cluster of n = 100 or 1,000 orthonormal points, eps in {.1, .2, .3} and delta = .05, it is at most 1.12 times the
     smallest number that simulation finds. What is bounded is Dhat / D, within [1 - eps, 1 + eps]; D / Dhat is then
-    within [1 / (1 + eps), 1 / (1 - eps)]. Source: chen2016, Theorems 4.1 and 5.1; Theorems B, C and F of
+    within [1 / (1 + eps), 1 / (1 - eps)]. Source: chen2016, Theorems 4.1 and 5.1; Theorems B, F and H of
     docs/theory/chen2016.md.
 
     Examples
@@ -124,8 +125,8 @@ def kernel_values(
 
     Notes
     -----
-    The plan is for `features.paired_fourier`. Source: Theorem F of docs/theory/chen2016.md, of kernel values; claims
-    jaxkern:kernel-values-given and jaxkern:kernel-values-given-rare.
+    The plan is for `features.paired_fourier`. Source: Theorem F of docs/theory/chen2016.md, of kernel values; claim
+    jaxkern:kernel-values-given.
 
     Examples
     --------
@@ -152,16 +153,15 @@ def _pairs(bound: Callable[..., Bound], eps: float, num_points: float, size: int
 
 def _ball_certificate(eps: float, delta: float, dim: int, diameter: float) -> Callable[[int], Bound]:
     """Return the best of `bounds.fourier.ball` over its free parameters, on a fixed grid."""
-    taus = [math.log(3 / (share * delta)) for share in (0.02, 0.1, 0.3)]
-    inners = [0.6, 0.7, 0.75, 0.8, 0.84, 0.87, 0.9, 0.92, 0.94, 0.96, 0.98]
-    ratios = sorted({1 + 1 / dim, 1 + 2 / dim, 1.5, 2.0, 4.0})
+    pairs = itertools.product([1.1, 1.25, 1.5], [0.1, 0.15])
+    shells = [(pair, _ball.shells_of(np, float, eps, diameter, *pair)) for pair in pairs]
+    tau = -math.log(0.05 * delta)
 
     def best(size: int) -> Bound:
         tried = (
-            bounds.ball(eps=eps, num_frequencies=size, dim=dim, diameter=diameter, tau=tau, inner=inner, shell=ratio)
-            for tau in taus
-            for inner in inners
-            for ratio in ratios
+            _ball.of_shells(found, eps, float(size), float(dim), diameter, tau, near, *pair)
+            for pair, found in shells
+            for near in [0.02, 0.05, 0.1, 0.15, 0.2]
         )
         return max(tried, key=lambda bound: (bound.valid, bound.probability))
 

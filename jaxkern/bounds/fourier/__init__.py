@@ -54,7 +54,8 @@ from jaxkern.bounds.fourier._pairs import (
 )
 
 __all__ = [
-    "ball", "ball_additive", "chi_square_mean", "dimension_limit", "distance_lower", "far_distance", "gradient",
+    "ball", "ball_additive", "chi_square_mean", "dimension_limit", "distance_lower", "far_distance",
+    "gradient",
     "gram_frobenius_paired", "gram_frobenius_paired_bernstein", "gram_frobenius_shifted", "gram_spectral_paired",
     "gram_spectral_paired_all_n", "gram_spectral_shifted", "kernel_value", "kernel_values", "kernel_values_given",
     "kernel_values_shifted", "lipschitz_squared", "log_mgf", "near_distance", "quadratic_form_paired",

@@ -95,8 +95,8 @@ def kernel_values_given(
     -------
     Bound, valid for 1e-4 <= eps and squared_distances <= farthest.
 
-    Source: Theorem F of docs/theory/chen2016.md, of kernel values; claims jaxkern:kernel-values-given and
-    jaxkern:kernel-values-given-rare.
+    Source: Theorem F of docs/theory/chen2016.md, of kernel values; claim
+    jaxkern:kernel-values-given.
     """
     upper = squared_distances if farthest is None else farthest
     vectors = dict(squared_distances=squared_distances, pairs=pairs, farthest=upper)

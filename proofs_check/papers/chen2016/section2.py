@@ -16,10 +16,9 @@ from scipy import stats
 
 from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
-from proofs_check.claim import Check, Control, Exact, Expectation, Form, Identity, Inequality, Rare, Setting
-from proofs_check.engine import tilting
+from proofs_check.claim import Check, Control, Exact, Expectation, Form, Identity, Inequality, Setting
 from proofs_check.papers.chen2016 import laws, places, trials
-from proofs_check.papers.shared import COPIES, LOG2, tail_of_mean
+from proofs_check.papers.shared import LOG2
 
 
 def _lemma_2_1(scope: places.Scope) -> Check:
@@ -170,30 +169,6 @@ def _kernel_values_given(scope: places.Scope) -> Check:
             Control("half of the frequencies", statement(times=2.0), few, "wrong factor"),
             Control("taken for half as far", statement(nearest=0.5, farthest=0.5), few, "wrong factor"),
         ),
-    )
-
-
-def _kernel_values_given_rare(scope: places.Scope) -> Check:
-    def statement(**options: float) -> Rare:
-        times = options.pop("times", 1.0)
-
-        def log_claimed(setting: Setting) -> float:
-            n = setting.numbers
-            right = _of_distance(n["r"], eps=n["eps"], num_frequencies=times * n["t"], **options)
-            return places.log_failure(setting, [right])
-
-        return tail_of_mean(log_claimed)
-
-    settings = []
-    for r, eps in ((2.0, 0.3), (0.7, 0.15))[: 2 if scope.full else 1]:
-        law, numbers = tilting.FourierPair(r), {"r": r, "eps": eps, "t": float(COPIES)}
-        below, above = 1 - eps / law.mu, 1 + eps / law.mu
-        name = f"r={r:g}, eps={eps:g}, t={COPIES}"
-        settings.append(tilting.sums(name, law, copies=COPIES, above=above, below=below, numbers=numbers))
-    name = "half more frequencies than there are"
-    return Check(
-        corrected=Form(statement(), tuple(settings)),
-        controls=(Control(name, statement(times=1.5), tuple(settings[:1]), "wrong factor"),),
     )
 
 

@@ -183,31 +183,31 @@ def test_distances_are_vectors_of_one_size_and_any_numbers(x64):
             fourier.relative_distances_given(squared_distances=squared, pairs=pairs_, **words)
 
 
-BALLS = {
-    "smaller than a shell": (0.2, 900, 2, 0.3, 5, 0.8, 2),
-    "no shell at all": (0.2, 900, 2, 1e-3, 5, 0.8, 2),
-    "eigenvalues near their limit": (0.9, 24, 1, 10, 5, 0.8, 2),
-    "a small tau": (0.2, 900, 2, 10, 0.25, 0.8, 2),
-    "two frequencies": (0.99, 2, 1, 10, 0.01, 0.8, 2),
-}
+@pytest.mark.parametrize(
+    ("eps", "t", "d", "M", "near"),
+    [(0.2, 300, 2, 0.3, 0.1), (0.2, 300, 2, 1e-3, 0.1), (0.9, 30, 1, 10, 0.3), (0.1, 3000, 5, 1.0, 0.2)],
+)
+def test_the_parts_of_the_bound_of_a_ball(eps, t, d, M, near):
+    found = fourier.ball(eps=eps, num_frequencies=t, dim=d, diameter=M, tau=5, near=near, shell=1.3, reach=0.1)
+    assert 1 - found.probability == pytest.approx(ball_failure(eps, t, d, M, 5, near, 1.3, 0.1), rel=1e-4)
 
 
-@pytest.mark.parametrize("case", BALLS)
-def test_the_parts_of_the_bound_of_a_ball(case):
-    eps, t, d, M, tau, inner, q = BALLS[case]
-    found = fourier.ball(eps=eps, num_frequencies=t, dim=d, diameter=M, tau=tau, inner=inner, shell=q)
-    assert 1 - found.probability == pytest.approx(ball_failure(eps, t, d, M, tau, eps * inner, q), rel=1e-9)
+def test_extreme_eigenvalues_are_bounded_by_the_sphere(rng):
+    """In a ball that is next to nothing they are all there is; most of what is lost is lost by Chernoff's bound too."""
+    t, d, eps = 60, 3, 0.3
+    found = fourier.ball(eps=eps, num_frequencies=t, dim=d, diameter=1e-6, tau=20, near=1e-5)
+    W = rng.standard_normal((20_000, t, d))
+    values = np.linalg.eigvalsh(np.einsum("nti,ntj->nij", W, W) / t)
+    often = np.mean((values[:, -1] > (1 + eps) ** 2) | (values[:, 0] < (1 - eps) ** 2))
+    assert often < 1 - found.probability < 25 * often
 
 
 def test_beyond_its_hypotheses_a_ball_has_a_bound_that_is_a_number():
-    words = dict(eps=0.2, num_frequencies=900, dim=2, diameter=10, tau=5, inner=0.8, shell=2)
-    few = dict(num_frequencies=0.5, tau=-3)
-    for wrong in (dict(num_frequencies=20), dict(tau=-1), dict(shell=1), dict(shell=0.5), few):
+    words = dict(eps=0.2, num_frequencies=300, dim=2, diameter=10)
+    for wrong in (dict(tau=-1), dict(shell=1), dict(shell=0.5), dict(reach=0.7), dict(num_frequencies=0.5, tau=-3)):
         found = fourier.ball(**words | wrong)
         assert math.isfinite(found.probability) and not found.valid
-    # Four exponents are cut.
-    crowded = fourier.ball(**words | dict(dim=1000, num_frequencies=1e5))
-    assert 1 - crowded.probability == pytest.approx(4 * math.exp(60), rel=1e-12)
+    assert -1e30 < fourier.ball(**words | dict(dim=1000, num_frequencies=1e4)).probability < -1e20  # exponents are cut
 
 
 @pytest.mark.parametrize(
@@ -220,12 +220,6 @@ def test_the_dimension_limit_is_the_best_of_its_32_powers(eps, dim, radius, powe
     assert found == pytest.approx(1 if power is None else hadamard_of(power, eps, dim, radius), rel=1e-9)
 
 
-def test_a_ball_has_the_parameters_that_are_documented():
-    words = dict(eps=0.2, num_frequencies=900, dim=2, diameter=10)
-    documented = fourier.ball(**words, tau=5.0, inner=0.85, shell=1.5)
-    assert fourier.ball(**words).probability == documented.probability
-
-
 def test_without_a_variance_that_of_every_kernel_counts():
     for name, largest in (("gram_frobenius_paired", 1.0), ("gram_frobenius_paired_bernstein", 1.0)):
         words = {word: value for word, value in FOURIER[name].words.items() if word != "variance"}
@@ -234,8 +228,6 @@ def test_without_a_variance_that_of_every_kernel_counts():
 
 
 def test_edges_that_are_known_without_rounding():
-    words = dict(eps=0.5, num_frequencies=100, dim=4, diameter=1, tau=2)
-    assert wrong_edges(fourier.ball, words, "num_frequencies > 64") == []
     assert wrong_edges(fourier.log_mgf, dict(s=0.4, distance=40), "s < 0.5") == []  # where E X is 1
     assert fourier.dimension_limit(eps=0.1, dim=3, radius=math.sqrt(2 * math.log(1 / 0.1))).valid is True
 
