@@ -105,7 +105,7 @@ def simplex_success_limit(*, eps: Real, num_frequencies: Real, num_points: Real)
 
     Source: Theorem G of docs/theory/chen2016.md; claim jaxkern:simplex-success.
     """
-    half, error, n = num_frequencies / 2, inside(eps), num_points
+    half, error, n = xp.minimum(xp.maximum(num_frequencies / 2, 0.5), 1e15), inside(eps), num_points
     p = xp.maximum(_outside(half, half, error, 1.0), 1e-30)
     both = xp.minimum(_both_outside(half, error) / p, 1.0)
     value = 1 - n * (n - 1) / 2 * p / (1 + (n - 2) * (n - 3) / 2 * p + 2 * (n - 2) * both)
@@ -124,12 +124,14 @@ def _both_outside(half: Real, eps: Real) -> Any:
 
     It is the mean of q^2 over a negative binomial J, and q the probability that 3/4 chi2 of t + 2 J degrees does.
     """
+    given = [v.dtype for v in (half, eps) if isinstance(v, jax.Array)]
+    exact, dtype = not given, next((d for d in given if d.itemsize > 2), jnp.float32) if given else float
+    xnp, special = (np, scipy.special) if exact else (jnp, jax.scipy.special)
+    half, eps = (v if exact else jnp.asarray(v, dtype) for v in (half, eps))
     spread = xp.sqrt(half) * (2 / 3)
     step = xp.floor(24 * spread / (_TERMS - 1)) + 1
     first = xp.maximum(xp.floor(half / 3 - 12 * spread), 0.0)
-    exact = not any(isinstance(v, jax.Array) for v in (half, eps))
-    xnp, special = (np, scipy.special) if exact else (jnp, jax.scipy.special)
-    low = first + step * xnp.arange(float(_TERMS))
+    low = first + step * xnp.arange(_TERMS, dtype=dtype)
     high = low + step - 1
 
     def weight(j: Any) -> Any:
@@ -142,7 +144,7 @@ def _both_outside(half: Real, eps: Real) -> Any:
     after = xnp.maximum((half + high[-1]) / (high[-1] + 1), 1.0) / 4
     before = 4 * first / xp.maximum(half + first - 1, 0.5)
     total = total + weight(high[-1]) * after / (1 - after) + weight(low[0]) * before / (1 - before)
-    return float(total) if exact else total
+    return float(total) if exact else total.astype(given[0])
 
 
 @formula

@@ -107,9 +107,9 @@ def _simplex() -> Check:
         def bound(setting: Setting) -> Bound:
             """At least so often some pair has an error of at least eps."""
             n, eps, t = (setting.numbers[k] for k in ("n", "eps", "t"))
-            return Bound(-eps, claimed(eps=eps, num_frequencies=times * t, num_points=n), True, "jaxkern, Theorem G")
+            return Bound(1 / eps, claimed(eps=eps, num_frequencies=times * t, num_points=n), True, "jaxkern, Theorem G")
 
-        return Tail(trials.kept, bound)
+        return Tail(trials.accuracy, bound)
 
     def fails(**options: float) -> float:
         return 1 - fourier.simplex_success_limit(**options).value

@@ -81,9 +81,9 @@ def projection_error(key: jax.Array, population: Arrays, numbers: Numbers, *, ro
     return jnp.max(jnp.abs(jnp.sqrt(jnp.mean(matmul(R, units.T) ** 2, axis=0)) - 1))
 
 
-def kept(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
-    """Minus that error: it is at most -eps where some pair fails."""
-    return -projection_error(key, population, numbers, rows=rows)
+def accuracy(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
+    """One over that error: it is at most 1 / eps where some pair fails."""
+    return 1 / projection_error(key, population, numbers, rows=rows)
 
 
 def kernel_error(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, part: int = 1) -> jax.Array:
