@@ -1236,6 +1236,14 @@ def _(c):
     return parts(found, probability=())
 
 
+@op("bounds.fourier.kernel_values_given", words=("squared_distances",), hides="see `valid`", points=False)
+def _(c):
+    squares = c.numbers(5) ** 2 * c.ratio
+    words = dict(squared_distances=squares, farthest=squares + 0.1, pairs=jnp.ones(5, c.dtype))
+    found = fourier.kernel_values_given(eps=0.3, num_frequencies=400.0, **words)
+    return parts(found, probability=())
+
+
 def estimator_entry(name, width, widest=10_000, **settings):
     """scikit-learn converts what it can to float64, and refuses NaN, infinity and the rest in its own words."""
     check = check_fourier if name.endswith(("Fourier", "Fastfood")) else nothing_more

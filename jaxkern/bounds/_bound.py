@@ -49,7 +49,7 @@ class Bound:
         return xp.log1p(-self.probability) if self.exponent is None else -self.exponent
 
 
-_VECTORS = frozenset({"squared_distances", "pairs"})
+_VECTORS = frozenset({"squared_distances", "pairs", "farthest"})
 """Arguments that may be empty."""
 
 _SIZES = frozenset({"n", "d", "sketch_size"})

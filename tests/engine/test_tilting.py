@@ -293,8 +293,7 @@ def test_what_cannot_be_estimated_is_refused(call, message):
 
 
 def rare_claims(profile="quick"):
-    others = ("jaxkern:kernel-value-near", "jaxkern:quadratic-form-copies")
-    chosen = [c.id for c in register.outlines() if c.id.endswith("-rare") or c.id in others]
+    chosen = [c.id for c in register.outlines() if c.id.endswith(("-rare", ":quadratic-form-copies"))]
     return register.claims(profile=profile, only=chosen)
 
 
@@ -326,12 +325,3 @@ def test_claimed_logs_are_those_of_the_bound_where_they_can_be_seen(x64, kind):
     eps, m = (form.settings[0].numbers[name] for name in ("eps", "m"))
     right = fourier.quadratic_form_shifted(eps=eps, num_features=m, as_printed=kind == "printed")
     assert form.statement.log_claimed(form.settings[0]) == pytest.approx(math.log(1 - right.probability), abs=1e-9)
-
-
-def test_the_cosine_is_sub_gaussian_with_the_bracket_of_its_martingale():
-    """`jaxkern:kernel-value-near`: log E exp(s (cos(r g) - K)) <= s^2 (1 - K^2) / 2 for all s and r."""
-    for r in np.geomspace(0.02, 8, 25):
-        law = PAIR(float(r))
-        for s in np.concatenate([-np.geomspace(0.01, 40, 15), np.geomspace(0.01, 40, 15)]):
-            found = law.cumulant(-s * law.mu)[0] + s * law.mu  # cos - K = mu (1 - Y)
-            assert found <= s**2 * -math.expm1(-(r**2)) / 2 * (1 + 1e-9) + 1e-13

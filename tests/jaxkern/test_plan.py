@@ -70,17 +70,28 @@ def test_tiny_errors_are_planned_by_the_closed_form():
 
 def test_a_ball_is_planned_whatever_the_number_of_points():
     found = plan.fourier(0.2, 0.1, dim=2, diameter=10.0)
-    assert "Theorem 5.1" in found.source and found.num_frequencies < 724  # 724 with the free parameters fixed at first
+    assert "Theorem 5.1" in found.source and found.num_frequencies < 240  # 584 by a net
     assert found.probability >= 0.9
     both = plan.fourier(0.2, 0.1, dim=2, diameter=10.0, num_points=10)
     assert both.num_frequencies == plan.fourier(0.2, 0.1, num_points=10).num_frequencies < found.num_frequencies
     many = plan.fourier(0.2, 0.1, dim=2, diameter=10.0, num_points=10**15)
     assert many == found
-    assert plan.fourier(0.2, 0.1, dim=2, diameter=100.0).num_frequencies > found.num_frequencies
+    sizes = [plan.fourier(0.2, 0.1, dim=2, diameter=M).num_frequencies for M in (1e-3, 0.3, 1.0, 1e4, 1e8)]
+    assert sizes == sorted(sizes) and sizes[0] < 140 and sizes[2] == found.num_frequencies < sizes[-1]
     assert plan.fourier(0.2, 0.1, dim=3, diameter=10.0).num_frequencies > found.num_frequencies
     matern = (kernels.Matern32(1.0), kernels.Matern52(1.0))
     rough, smooth = (plan.fourier(0.5, 0.1, dim=2, diameter=10.0, kernel=kernel) for kernel in matern)
     assert 1e4 < smooth.num_frequencies < 1e5 < 1e8 < rough.num_frequencies and "Theorem M" in rough.source
+
+
+def test_kernel_values_of_near_pairs_are_planned_with_few_frequencies(rng):
+    sizes = [plan.kernel_values(0.01, 0.05, squared_distances=[r**2], pairs=[1]).num_frequencies for r in (0.1, 0.5)]
+    assert sizes == [7, 1808]
+    squared = np.sort(rng.exponential(size=600))  # more than there are bins
+    words = dict(squared_distances=squared, pairs=np.ones(600), farthest=1.02 * squared)
+    found = plan.kernel_values(0.1, 0.05, **words)
+    exact = plan.smallest_size(lambda t: fourier.kernel_values_given(eps=0.1, num_frequencies=t, **words), 0.05)
+    assert exact <= found.num_frequencies <= 1.03 * exact and found.probability >= 0.95
 
 
 @pytest.mark.parametrize("eps", [0.05, 0.1, 0.25, 0.5])
@@ -231,6 +242,10 @@ def test_targets_outside_zero_and_one_are_refused_by_name(delta):
         (lambda: plan.fourier(0.1, 0.1, squared_distances=[math.nan], pairs=[1]), "squared_distances must be a vector"),
         (lambda: plan.fourier(0.1, 0.1, squared_distances=[1.0], pairs=[-1]), "pairs must be a vector of finite"),
         (lambda: plan.fourier(0.1, 0.1, squared_distances=[[1.0]], pairs=[[1]]), "must be a vector of finite numbers"),
+        (
+            lambda: plan.kernel_values(0.1, 0.1, squared_distances=[1.0], pairs=[1], farthest=[0.5]),
+            "farthest must be at least squared_distances",
+        ),
         (lambda: plan.streaming(1e-16, 0.1), "eps must be larger: no size below"),
         (lambda: plan.streaming(0.1, 0.1, sketch_size=9), "sketch_size must exceed"),
         (lambda: plan.streaming(0.1, 0.1, num_points=0), "num_points"),

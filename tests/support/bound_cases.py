@@ -10,8 +10,8 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import lambertw
-from scipy.stats import chi2, invgamma
+from scipy import integrate, optimize, special
+from scipy.stats import chi2, invgamma, ncx2
 
 from jaxkern.bounds import concentration, fourier, sketching, streaming
 
@@ -90,13 +90,37 @@ def stop_loss(t, eps):
     return above + np.trapezoid(law.cdf(x), x) / (c - v)
 
 
-def ball_failure(eps, t, d, M, tau, e1, q):
-    b = (math.sqrt(d) + math.sqrt(2 * tau)) / math.sqrt(t)
-    rho = radius_literal(eps, t, d, tau)
-    mesh = math.sqrt(2 - 2 * math.exp(-0.5)) * (eps - e1) / (2 + e1 + b)
-    net = (1 + 2 * max(M, 1) / mesh) ** d
-    net += (math.log(max(min(M, 1) / rho, 1)) / math.log(q) + 1) * (1 + 2 * q / mesh) ** d
-    return 3 * math.exp(-tau) + net * both_tails(t, e1)
+def ball_failure(eps, t, d, M, tau, near, q, c):
+    """With the mean of exp(s X) by a sum over the frequency, and the mass of a neighbourhood by quadrature."""
+    u, v = (1 + eps) ** 2, (1 - eps) ** 2
+    lowest, B = v + near * (1 - v), math.sqrt(d) + math.sqrt(2 * (tau + math.log(t)))
+    rho2 = min(12 / B**2 * (1 - v / lowest), 4 * near * (1 - 1 / u))
+    highest, w = u * (1 - rho2 / 4), np.linspace(-12, 12, 4001)
+    weights, z = np.exp(-(w**2) / 2) / np.exp(-(w**2) / 2).sum(), t / 2 * (1 / lowest - 1) * (highest - lowest)
+    total = math.exp(-tau)
+    for value, tilt in ((highest, t * (highest - 1) / 2), (lowest, z)):
+        a = (d - 1) / 2
+        sphere = math.gamma(d / 2) / math.sqrt(math.pi) / tilt**a * (special.gammainc(a, tilt) if a else 1)
+        total += math.exp(-t * kl(value)) / sphere
+    inner, outer = M, M
+    while outer**2 > rho2:
+        low, high = (1 - c) * inner, outer + c * inner
+        mean, peak = 1 - math.exp(-(low**2) / 2), min(max(math.sqrt(3), low), high)
+        for ratio, sign, curve in ((u, 1, math.exp(-(low**2) / 2)), (v, -1, (peak**2 - 1) * math.exp(-(peak**2) / 2))):
+            Y = sign * ((1 - np.cos(low * w)) / mean - ratio)
+            found = optimize.minimize_scalar(
+                lambda s, Y=Y: special.logsumexp(s * Y, b=weights),
+                bounds=(0, 60),
+                method="bounded",
+                options={"xatol": 1e-9},
+            )
+            k = t * found.x * (highest + ratio * curve) / (2 * mean)
+            x = min(c * inner, math.sqrt((d / 2 + 1) / k))
+            mass = d * integrate.quad(lambda y, k=k: y ** (d - 1) * math.exp(-k * y**2), 0, x)[0]
+            shell = (outer + x) ** d - (inner - x) ** d
+            total += (0.5 if outer > inner else 1) * shell / mass * math.exp(t * found.fun)
+        inner, outer = q ** (math.ceil(math.log(inner) / math.log(q) - 1e-9) - 1), inner
+    return total
 
 
 def radius_literal(eps, t, d, tau):
@@ -143,6 +167,18 @@ def hadamard(eps, d, R):
     return max(1, *[hadamard_of(k, eps, d, R) for k in range(1, 33)])
 
 
+def simplex(t, eps, n):
+    """Of chi-square numbers |U|^2 and |V|^2 with V = U / 2 + sqrt(3 / 4) G: by quadrature over the first."""
+    u, v = t * (1 + eps) ** 2, t * (1 - eps) ** 2
+    p = chi2.sf(u, t) + chi2.cdf(v, t)
+
+    def density(x):
+        return chi2.pdf(x, t) * (ncx2.sf(u * 4 / 3, t, x / 3) + ncx2.cdf(v * 4 / 3, t, x / 3))
+
+    both = sum(integrate.quad(density, *ends, epsabs=0, limit=200)[0] for ends in ((u, 2 * u), (v / 2, v)))
+    return 1 - math.comb(n, 2) * p / (1 + math.comb(n - 2, 2) * p + 2 * (n - 2) * both / p)
+
+
 FOURIER = cases(
     fourier,
     """
@@ -166,6 +202,8 @@ chi_square_mean | eps=0.3, num_frequencies=200 | 0.3 | exp(-200 * kl(1.3)) + exp
 chi_square_mean printed | eps=0.3, num_frequencies=900 | 0.3 | 2 * exp(-900 * 0.09 / 8) | eps > 0; eps < 1
 success_limit | eps=0.1, num_frequencies=800, num_points=100 |
     (chi2.cdf(800 * 1.21, 800) - chi2.cdf(800 * 0.81, 800)) ** 50 | 0 | eps > 0; eps < 1; num_points >= 2
+simplex_success_limit | eps=0.1, num_frequencies=800, num_points=100 | simplex(800, 0.1, 100) | 0 |
+    eps > 0; eps < 1; num_points >= 2
 log_mgf | s=0.9, distance=0.7 | -log(1 - 1.8 * (1 - exp(-0.245))) / 2 - 0.9 * (1 - exp(-0.245)) | 0 |
     s <~ 0.5 / (1 - exp(-0.245))
 log_mgf printed | same | 0.81 * 0.7**4 / 4 | 0 | s >= 0; s <~ 0.5 / 0.49
@@ -183,12 +221,13 @@ relative_distances_sharp | eps=0.2, num_frequencies=400, num_points=300 | 0.2 | 
     eps >= 1e-4; eps < 1; num_points >= 1
 relative_distances_given | eps=0.2, num_frequencies=400, squared_distances=[0.0], pairs=[pairs(300)] | 0.2 |
     pairs(300) * stop_loss(400, 0.2) | eps >= 1e-4; eps < 1
+kernel_values_given | eps=0.01, num_frequencies=9, squared_distances=[0.0016], pairs=[3.0] | 0.01 |
+    3 * exp(-9 * kl(1 + 0.01 / (1 - exp(-0.0008)))) | eps >= 1e-4
 gradient | frequency_energy=50.0, distance=0.5, dim=4, num_frequencies=20 | 2 / 20 * 25 | 0 | distance >= 0
 gradient printed | same | 2 * 25 | 0 | same
 lipschitz_squared | radius=0.5, dim=4, num_frequencies=100, tau=2 | (1 + (2 + 2) / 10) ** 2 | exp(-2) | tau > 0
-ball | eps=0.2, num_frequencies=900, dim=2, diameter=10, tau=5, inner=0.8, shell=2 | 0.2 |
-    ball_failure(0.2, 900, 2, 10, 5, 0.16, 2) |
-    eps < 1; num_frequencies >~ (sqrt(2) + sqrt(10)) ** 2 / 0.04; tau > 0; inner > 0; inner < 1; shell > 1
+ball | eps=0.2, num_frequencies=300, dim=2, diameter=10, tau=5, near=0.1, shell=1.5, reach=0.15 | 0.2 |
+    ball_failure(0.2, 300, 2, 10, 5, 0.1, 1.5, 0.15) | eps < 1; tau > 0; near > 0; near < 1; reach > 0; reach <= 0.5
 ball_matern | eps=0.4, num_frequencies=1e5, dim=2, diameter=3, nu=2.5, correlation=0.524, truncation=400, scales=0.03,
     tau=6, inner=0.8, shell=2 | 0.4 | matern_failure(0.4, 1e5, 2, 3, 2.5, 0.524, 400, 0.03, 6, 0.8, 2) |
     eps < 1; scales > 0; tau > 0; diameter > 0; inner > 0; inner < 1; shell > 1; correlation > 0; correlation < 1
@@ -435,7 +474,7 @@ def numbers(**changes):
         return 2 * o * D + D * D + e
 
     def relative(count):
-        return -lambertw(-math.exp(-1 - 2 * (math.log(count) + tau) / d), -1).real - 1
+        return -special.lambertw(-math.exp(-1 - 2 * (math.log(count) + tau) / d), -1).real - 1
 
     cube = (S + x) ** 3 - S**3
     t = w["trace3"] + cube + 3 * x * S * (w["hs_norm"] - S)

@@ -10,6 +10,7 @@ from jaxkern.bounds import Bound
 
 PLANS = {
     "plan.fourier": {"eps": 0.2, "delta": 0.05, "num_points": 100},
+    "plan.kernel_values": {"eps": 0.2, "delta": 0.05, "squared_distances": [0.5, 2.0], "pairs": [3.0, 4.0]},
     "plan.streaming": {"eps": 0.2, "delta": 0.05, "num_points": 100},
     "plan.nystrom": {"eps": 0.2, "delta": 0.05},
     "plan.kernel_jl": {"eps": 0.5, "delta": 0.05, "num_functions": 10},

@@ -19,7 +19,7 @@ from jaxkern.bounds.fourier._ball import (
     lipschitz_squared,
     vanishing_ball,
 )
-from jaxkern.bounds.fourier._given import relative_distances_given
+from jaxkern.bounds.fourier._given import kernel_values_given, relative_distances_given
 from jaxkern.bounds.fourier._gram import (
     gram_frobenius_paired,
     gram_frobenius_paired_bernstein,
@@ -50,6 +50,7 @@ from jaxkern.bounds.fourier._pairs import (
     relative_distances,
     relative_distances_closed_form,
     relative_distances_sharp,
+    simplex_success_limit,
     success_limit,
 )
 
@@ -57,8 +58,8 @@ __all__ = [
     "ball", "ball_additive", "ball_matern", "chi_square_mean", "dimension_limit", "distance_lower", "far_distance",
     "gradient", "gram_frobenius_paired", "gram_frobenius_paired_bernstein", "gram_frobenius_shifted",
     "gram_spectral_paired", "gram_spectral_paired_all_n", "gram_spectral_shifted", "kernel_value", "kernel_values",
-    "kernel_values_shifted", "lipschitz_squared", "log_mgf", "near_distance", "quadratic_form_paired",
-    "quadratic_form_shifted", "ratio_lower", "ratio_upper", "relative_distances", "relative_distances_closed_form",
-    "relative_distances_given", "relative_distances_sharp", "segment", "squared_distance_lower", "sub_exponential",
-    "success_limit", "vanishing_ball",
+    "kernel_values_given", "kernel_values_shifted", "lipschitz_squared", "log_mgf", "near_distance",
+    "quadratic_form_paired", "quadratic_form_shifted", "ratio_lower", "ratio_upper", "relative_distances",
+    "relative_distances_closed_form", "relative_distances_given", "relative_distances_sharp", "segment",
+    "simplex_success_limit", "squared_distance_lower", "sub_exponential", "success_limit", "vanishing_ball",
 ]  # fmt: skip

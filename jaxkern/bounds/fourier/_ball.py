@@ -3,14 +3,21 @@
 import math
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+import scipy  # its parts load when they are used first
 
 from jaxkern.bounds._bound import Bound, Real, certain, formula, xp
-from jaxkern.bounds.fourier._pair import FARTHEST, fails, inside
+from jaxkern.bounds.fourier._given import tails
+from jaxkern.bounds.fourier._pair import fails, inside
 from jaxkern.bounds.fourier._pairs import SMALLEST
 
 _MOST = 60.0
 """Exponents are cut here: a failure probability of exp(60) says no more than one of exp(600), and does not overflow."""
+
+_SHELLS = 64
+"""Between the part near zero and the diameter; those that are not needed count nothing."""
 
 _SHARES = np.linspace(0.05, 0.95, 37).tolist()
 """Of the error that a net may have, tried in turn."""
@@ -73,47 +80,96 @@ def ball(
     num_frequencies: Real,
     dim: Real,
     diameter: Real,
-    tau: Real = 5.0,
-    inner: Real = 0.85,
+    tau: Real = 7.0,
+    near: Real = 0.1,
     shell: Real = 1.5,
+    reach: Real = 0.15,
 ) -> Bound:
     """Bound |Dhat / D - 1| by eps for *all* points of R^dim at distance <= diameter, uncountably many.
 
-    Near zero the extreme eigenvalues of A = sum w w' / t decide; elsewhere a net of differences on which the error is
-    inner * eps, joined by |Dhat(a) - Dhat(b)| <= sqrt|A| |a - b|. Every value of tau, inner and shell gives a true
-    statement, and `jaxkern.plan.fourier` looks for good ones. The formula is in Theorem C of docs/theory/chen2016.md.
+    Where Dhat^2 - (1 + eps)^2 D^2 is largest its gradient vanishes, so that the ratio stays large in a neighbourhood of
+    radius about 1 / sqrt(t), and the mean of exp(s Dhat^2 / D^2) over a shell, which is known, bounds the probability.
+    Every value of tau, near, shell and reach gives a true statement, and `jaxkern.plan.fourier` looks for good ones.
+    The formula is in Theorem H of docs/theory/chen2016.md.
 
     Parameters
     ----------
     eps, num_frequencies, dim, diameter : relative error, t frequencies, dimension, and largest distance.
-    tau, inner, shell : free. A share of the failure probability, the share in (0, 1) of the error that the net has, and
-        the ratio > 1 of radii of neighbouring shells.
+    tau, near, shell, reach : free. A share of the failure probability, the share in (0, 1) of the error that is left
+        for the curvature near zero, the ratio > 1 of radii of neighbouring shells, and the radius of a neighbourhood
+        over that of its shell, in (0, 1/2].
 
     Returns
     -------
-    Bound with probability 1 - 3 exp(-tau) - (two tails) * (size of the net), valid for 1e-4 <= eps < 1 and
-    (sqrt(dim) + sqrt(2 tau)) / sqrt(t) < eps.
+    Bound, valid for 1e-4 <= eps < 1 and diameters up to shell^64 times the radius where the part near zero ends.
 
     Source: chen2016, Lemma 5.2, Corollary 5.2 and Theorem 5.1 (which name no constants), made explicit; claim
     chen2016:thm5.1.
     """
-    b, longest = _extremes(dim, num_frequencies, tau)
+    given = (eps, num_frequencies, dim, diameter, tau, near, shell, reach)
+    jax_dtype = next((v.dtype for v in given if isinstance(v, jax.Array)), None)
+    shells = shells_of(np if jax_dtype is None else jnp, jax_dtype or float, eps, diameter, shell, reach)
+    return of_shells(shells, eps, num_frequencies, dim, diameter, tau, near, shell, reach)
+
+
+def shells_of(xnp: Any, dtype: Any, eps: Real, diameter: Real, shell: Real, reach: Real) -> tuple[Any, ...]:
+    """Return the inner and outer radii of shells, the outermost a sphere, and what Chernoff's bound has in each.
+
+    Their radii do not depend on the diameter, so that a larger ball hardly ever needs fewer frequencies.
+    """
+    logs = xp.log(xp.maximum(shell, 1 + 1e-6))
+    powers = xnp.ceil(xnp.log(diameter) / logs) - 1 - xnp.arange(_SHELLS, dtype=dtype)
+    inner = xnp.concatenate([xnp.asarray(diameter, dtype)[None], xnp.exp(logs * powers)])
     error = inside(eps)
-    share = inside(inner)
-    start = _near(eps, b, longest)
-    mesh = FARTHEST * (1 - share) * error / (2 + share * error + b)
-    outer_net = dim * xp.log(1 + 2 * xp.maximum(diameter, 1.0) / mesh)
-    ratio = xp.maximum(shell, 1 + 1e-6)
-    shells = xp.log(xp.maximum(xp.minimum(diameter, 1.0) / start, 1.0)) / xp.log(ratio) + 1
-    inner_net = dim * xp.log(1 + 2 * ratio / mesh) + xp.log(shells)
-    e = share * error
-    failure = 3 * xp.exp(-tau)
-    for x in ((1 + e) ** 2, (1 - e) ** 2):
-        exponent = num_frequencies * (x - 1 - xp.log(x)) / 2
-        failure = failure + xp.exp(xp.minimum(outer_net - exponent, _MOST))
-        failure = failure + xp.exp(xp.minimum(inner_net - exponent, _MOST))
-    valid = (eps >= SMALLEST) & (eps < 1) & (b < eps) & (tau > 0)
-    valid = valid & (inner > 0) & (inner < 1) & (shell > 1)
+    found = tails(xnp, ((1 + error) ** 2, (1 - error) ** 2), ((1 - xnp.clip(reach, 1e-6, 0.5)) * inner) ** 2)
+    return inner, xnp.concatenate([inner[:1], inner[:-1]]), found
+
+
+@np.errstate(divide="ignore")  # where nothing of a neighbourhood is within reach the bound is infinite
+def of_shells(
+    shells: tuple[Any, ...],
+    eps: Real,
+    t: Real,
+    d: Real,
+    diameter: Real,
+    tau: Real,
+    near: Real,
+    shell: Real,
+    reach: Real,
+) -> Bound:
+    """Return `ball` with the shells that belong to its eps, diameter, shell and reach."""
+    inner, outer, found = shells
+    xnp, special = (np, scipy.special) if isinstance(inner, np.ndarray) else (jnp, jax.scipy.special)
+    error, share = inside(eps), inside(near)
+    u, v = (1 + error) ** 2, (1 - error) ** 2
+    lowest = v + share * (1 - v)  # eigenvalues of A are between this and the next but one
+    squared = xp.minimum(12 / _extremes(d, t, tau)[1] ** 2 * (1 - v / lowest), 4 * share * (1 - 1 / u))
+    highest = u * (1 - squared / 4)
+
+    def of_sphere(value: Any, z: Any) -> Any:
+        half = (d - 1) / 2
+        share = special.gammainc(xnp.maximum(half, 1e-9), z)
+        logs = math.log(math.pi) / 2 - special.gammaln(d / 2) + half * xnp.log(z) - xnp.log(share)
+        return xnp.exp(xnp.minimum(logs - t * (value - 1 - xnp.log(value)) / 2, _MOST))
+
+    failure = xp.exp(-tau) + of_sphere(highest, t * (highest - 1) / 2)
+    failure = failure + of_sphere(lowest, t * (1 / lowest - 1) / 2 * (highest - lowest))
+    within = xnp.clip(reach, 1e-6, 0.5) * inner
+    least, most = inner - within, outer + within
+    bump = xnp.clip(math.sqrt(3), least, most)
+    curves = u * xnp.exp(-(least**2) / 2), v * (bump**2 - 1) * xnp.exp(-(bump**2) / 2)
+    for curve, (_, tilt, rate) in zip(curves, found, strict=True):
+        k = t * tilt * (highest + curve) / (-2 * xnp.expm1(-(least**2) / 2))
+        x = xnp.minimum(within, xnp.sqrt((d / 2 + 1) / k))
+        volume = d * xnp.log(outer + x) + xnp.log1p(-(((inner - x) / (outer + x)) ** d))
+        balls = d / 2 * xnp.log(k) - special.gammaln(d / 2 + 1) - xnp.log(special.gammainc(d / 2, k * x**2))
+        logs = xnp.where(outer > inner, -math.log(2), 0.0) + volume + balls - t * rate
+        failure = failure + xnp.sum(xnp.where(outer**2 > squared, xnp.exp(xnp.minimum(logs, _MOST)), 0.0))
+    valid = (eps >= SMALLEST) & (eps < 1) & (tau > 0) & (near > 0) & (near < 1) & (shell > 1)
+    valid = valid & (reach > 0) & (reach <= 0.5) & (diameter > 0) & (d >= 1)
+    valid = valid & (inner[-1] ** 2 <= squared) & (t < math.inf)
+    if xnp is np:
+        failure, valid = float(failure), bool(valid)
     return fails(eps, xp.log(failure), valid, "chen2016, Theorem 5.1 (explicit)")
 
 

@@ -1,4 +1,4 @@
-"""All pairs of points whose distances are known: the rates of Chernoff's bound at each distance, by quadrature."""
+"""Pairs of points at known distances: the rates of Chernoff's bound at each distance, by quadrature."""
 
 import math
 from collections.abc import Callable
@@ -23,6 +23,12 @@ _TILT = 128.0
 
 _NEAREST, _FARTHEST = 0.05**2, 6.0**2
 """Squared distances between which rates are computed. Below, chi-square is as good; beyond, nothing changes."""
+
+_LEAST = 1e-12
+"""Takes the place of ratios of 0 and less, and of E X for coincident points."""
+
+_NEVER = 1e30
+"""An exponent for what cannot happen, finite so that its derivatives are numbers."""
 
 _STEPS = 6
 """Newton's, for s, from its value for chi-square; after four the rate is constant to rounding."""
@@ -58,15 +64,48 @@ def relative_distances_given(
     Source: Theorems E and F of docs/theory/chen2016.md; claims jaxkern:far-convex-order,
     jaxkern:relative-distances-given and jaxkern:relative-distances-given-pair.
     """
-    dtype = next((v.dtype for v in (squared_distances, pairs, eps, num_frequencies) if isinstance(v, jax.Array)), None)
-    xp: ModuleType = np if dtype is None else jnp
-    squared, counts = (xp.asarray(v, dtype or float) for v in (squared_distances, pairs))
-    if squared.ndim != 1 or squared.shape != counts.shape:
-        raise ValueError(
-            f"squared_distances and pairs must be vectors of one size, got shapes {squared.shape} and {counts.shape}"
-        )
-    rates = _rates(xp, inside(eps), squared)
-    return _bound(xp, eps, num_frequencies, squared, counts, rates)
+    xp, (squared, counts) = _vectors(eps, num_frequencies, squared_distances=squared_distances, pairs=pairs)
+    return _bound(xp, eps, num_frequencies, squared, counts, _relative_rates(xp, eps, squared))
+
+
+@formula
+def kernel_values_given(
+    *,
+    eps: Real,
+    num_frequencies: Real,
+    squared_distances: Float[ArrayLike, " b"],
+    pairs: Float[ArrayLike, " b"],
+    farthest: Float[ArrayLike, " b"] | None = None,
+) -> Bound:
+    """Bound max |Khat - K| by eps over pairs of points, pairs[i] of which are within known limits of their distance.
+
+    With mu = 1 - K(x, y), Khat - K = mu (1 - Dhat^2 / D^2). A pair whose squared distance is between
+    squared_distances[i] and farthest[i] fails with probability at most exp(-t I+) + exp(-t I-), where I+ and I- are the
+    exponents of `relative_distances_given` at the smaller distance, at 1 + eps / mu and 1 - eps / mu with mu at the
+    larger one. For near pairs that is far below `kernel_values`: about 2 exp(-t (eps / mu)^2 / 4).
+
+    Parameters
+    ----------
+    eps, num_frequencies : error, and t frequencies.
+    squared_distances, farthest : (b,) limits of |x - y|^2 / lengthscale^2, such as the edges of the bins of a
+        histogram; without `farthest` the distances are known.
+    pairs : (b,) numbers of pairs, at least 0.
+
+    Returns
+    -------
+    Bound, valid for 1e-4 <= eps and squared_distances <= farthest.
+
+    Source: Theorem F of docs/theory/chen2016.md, of kernel values; claim
+    jaxkern:kernel-values-given.
+    """
+    upper = squared_distances if farthest is None else farthest
+    vectors = dict(squared_distances=squared_distances, pairs=pairs, farthest=upper)
+    xp, (squared, counts, upper) = _vectors(eps, num_frequencies, **vectors)
+    error = inside(eps, math.inf) / xp.maximum(-xp.expm1(-xp.maximum(upper, squared) / 2), _LEAST)
+    rates = [rate for rate, *_ in tails(xp, (1 + error, 1 - error), squared)]
+    total = xp.sum(counts * sum(xp.exp(-num_frequencies * rate) for rate in rates))
+    valid = (eps >= SMALLEST) & xp.all((squared >= 0) & (counts >= 0) & (upper >= squared))
+    return _of_total(xp, eps, total, valid, "jaxkern, Theorem F of chen2016, kernel values")
 
 
 def certificate(
@@ -74,7 +113,7 @@ def certificate(
 ) -> Callable[[int], Bound]:
     """Return `relative_distances_given` as a function of num_frequencies, with the rates computed once."""
     squared, counts = (np.asarray(v, float) for v in (squared_distances, pairs))
-    rates = _rates(np, inside(eps), squared)
+    rates = _relative_rates(np, eps, squared)
     return lambda size: _bound(np, eps, float(size), squared, counts, rates)
 
 
@@ -85,13 +124,38 @@ def _bound(
     failure = xp.minimum(sharp, sum(xp.exp(-num_frequencies * rate) for rate in rates))
     total = xp.sum(counts * failure)
     valid = (eps >= SMALLEST) & (eps < 1) & xp.all((squared >= 0) & (counts >= 0))
+    return _of_total(xp, eps, total, valid, "jaxkern, Theorem F of chen2016")
+
+
+def _of_total(xp: ModuleType, eps: Real, total: Any, valid: Any, source: str) -> Bound:
     if xp is np:
         total, valid = float(total), bool(valid)
-    return Bound(eps, 1 - total, valid, "jaxkern, Theorem F of chen2016", exponent=-scalar.log(total))
+    return Bound(eps, 1 - total, valid, source, exponent=-scalar.log(total))
 
 
-def _rates(xp: ModuleType, eps: Real, squared: Any) -> tuple[Any, Any]:
-    """Return I+ and I- at every squared distance, (b,) each, from below.
+def _vectors(*scalars: Real, **vectors: Any) -> tuple[ModuleType, list[Any]]:
+    """Return the module of the arithmetic, and the vectors in it, which have one size."""
+    dtype = next((v.dtype for v in (*vectors.values(), *scalars) if isinstance(v, jax.Array)), None)
+    xp: ModuleType = np if dtype is None else jnp
+    arrays = [xp.asarray(v, dtype or float) for v in vectors.values()]
+    if any(v.ndim != 1 or v.shape != arrays[0].shape for v in arrays):
+        names, shapes = (" and ".join(words) for words in (vectors, [str(v.shape) for v in arrays]))
+        raise ValueError(f"{names} must be vectors of one size, got shapes {shapes}")
+    return xp, arrays
+
+
+def _relative_rates(xp: ModuleType, eps: Real, squared: Any) -> tuple[Any, Any]:
+    """Return I+ and I- of a relative error of distances at every squared distance, (b,) each."""
+    error = inside(eps)
+    above, below = tails(xp, ((1 + error) ** 2, (1 - error) ** 2), squared)
+    return above[0], below[0]
+
+
+def tails(xp: ModuleType, ratios: tuple[Any, Any], squared: Any) -> list[tuple[Any, Any, Any]]:
+    """Return for a ratio above 1 and one below, numbers or (b,), what Chernoff's bound has at every squared distance.
+
+    That is its exponent I from below; a tilt s >= 0; and the exponent for that s, the logarithm of E exp(-+s Z) less
+    that of exp(-+s ratio), Z = X / E X: (b,) each.
 
     X = 1 - cos(phi) with phi = r w on the circle, where its density, the wrapped normal one, is a sum of positive
     terms: E exp(s X) is a sum of positive terms without cancellation, at every s.
@@ -107,21 +171,29 @@ def _rates(xp: ModuleType, eps: Real, squared: Any) -> tuple[Any, Any]:
     weights = _log_sum(xp, -wound / square[None], 0)[0][0] + logs + xp.log(2 * math.pi / square) / 2
     mean = -xp.expm1(-square / 2)
     tiny = float(xp.finfo(dtype).eps)
-    rates = []
-    for ratio, sign in (((1 + eps) ** 2, 1.0), ((1 - eps) ** 2, -1.0)):
+    found = []
+    for given, sign in zip(ratios, (1.0, -1.0), strict=True):
+        ratio = xp.maximum(xp.broadcast_to(xp.asarray(given, dtype), squared.shape)[:, None], _LEAST)
         chi_square = (ratio - 1 - xp.log(ratio)) / 2
         best, s = 0 * mean, xp.abs(1 - 1 / ratio) / (2 * mean)
         for _ in range(_STEPS):
-            s = xp.clip(s if xp is np else jax.lax.stop_gradient(s), 0.0, _TILT)
+            tilt = xp.clip(s, 0.0, _TILT)
+            s = tilt if xp is np else jax.lax.stop_gradient(tilt)
             total, tilted = _log_sum(xp, sign * s * (X - mean * ratio) + weights, 1)
             # The relative error of a sum of positive terms with exponents of at most 2 s.
-            best = xp.minimum(best, total + tiny * (_NODES + 128 * s))
+            total = total + tiny * (_NODES + 128 * s)
+            best = xp.minimum(best, total)
             first = xp.sum(tilted * X, axis=1, keepdims=True)
             spread = xp.sum(tilted * (X - first) ** 2, axis=1, keepdims=True)
             s = s - sign * (first - mean * ratio) / xp.maximum(spread, tiny)
-        rate = xp.where(squared < _NEAREST, 0.0, -best[:, 0])
-        rates.append(xp.maximum(rate, chi_square))
-    return rates[0], rates[1]
+        near = (squared < _NEAREST)[:, None]
+        fallback = near | (-total < chi_square)
+        of_tilt = xp.where(fallback, chi_square, -total)
+        tilt = xp.where(fallback, xp.abs(1 - 1 / ratio) / 2, tilt * mean)
+        rate = xp.maximum(xp.where(near, 0.0, -best), chi_square)
+        never = xp.asarray(given, dtype) <= 0  # no mean of X is below 0
+        found.append((xp.where(never, _NEVER, rate[:, 0]), tilt[:, 0], of_tilt[:, 0]))
+    return found
 
 
 def _log_sum(xp: ModuleType, exponents: Any, axis: int) -> tuple[Any, Any]:

@@ -4,7 +4,9 @@ import dataclasses
 import math
 from typing import Any
 
+import jax.numpy as jnp
 import jax.scipy.special
+import numpy as np
 import scipy  # its parts load when they are used first
 
 from jaxkern.bounds._bound import Bound, Real, certain, formula, xp
@@ -12,6 +14,9 @@ from jaxkern.bounds.fourier._pair import LOG2, fails, inside, log_chernoff
 
 SMALLEST = 1e-4
 """Differences of nearly equal numbers lose too many digits for smaller relative errors."""
+
+_TERMS = 1024
+"""Of the sum over a negative binomial number; they cover 24 standard deviations, and the rest is bounded."""
 
 
 @formula
@@ -75,6 +80,71 @@ def success_limit(*, eps: Real, num_frequencies: Real, num_points: Real) -> Boun
     valid = (eps > 0) & (eps < 1) & (num_points >= 2)
     valid = valid & (num_frequencies < math.inf)  # where the gamma functions are not known
     return Bound(value, certain(value), valid, "chen2016, Theorem 3.1 (explicit)")
+
+
+@formula
+def simplex_success_limit(*, eps: Real, num_frequencies: Real, num_points: Real) -> Bound:
+    """Bound the probability that |Dhat / D - 1| <= eps for all pairs of a regular simplex that shrinks to a point.
+
+    With N = n (n - 1) / 2, p the probability that chi2_t / t leaves [(1 - eps)^2, (1 + eps)^2], and p2 that two pairs
+    with a point in common both do, some pair fails with probability at least
+    N p / (1 + (n - 2) (n - 3) p / 2 + 2 (n - 2) p2 / p) in the limit. It needs n - 1 dimensions, and asks for about
+    twice as many frequencies as `success_limit`, to first order those that `relative_distances` says are enough.
+
+    Parameters
+    ----------
+    eps, num_frequencies, num_points : relative error, t frequencies and n points.
+
+    Returns
+    -------
+    Bound whose value the probability of success does not exceed; deterministic, valid for 0 < eps < 1 and n >= 2.
+
+    Notes
+    -----
+    p2 is a sum over a negative binomial number, of 1,024 terms: exact up to t = 8,000, from above beyond.
+
+    Source: Theorem G of docs/theory/chen2016.md; claim jaxkern:simplex-success.
+    """
+    half, error, n = xp.minimum(xp.maximum(num_frequencies / 2, 0.5), 1e15), inside(eps), num_points
+    p = xp.maximum(_outside(half, half, error, 1.0), 1e-30)
+    both = xp.minimum(_both_outside(half, error) / p, 1.0)
+    value = 1 - n * (n - 1) / 2 * p / (1 + (n - 2) * (n - 3) / 2 * p + 2 * (n - 2) * both)
+    valid = (eps > 0) & (eps < 1) & (num_points >= 2) & (num_frequencies < math.inf)
+    return Bound(value, certain(value), valid, "jaxkern, Theorem G of chen2016")
+
+
+def _outside(above: Any, below: Any, eps: Real, unit: float, half: Any = None) -> Any:
+    """Return P(unit chi2 >= t (1 + eps)^2) + P(unit chi2 <= t (1 - eps)^2) for chi2 of 2 above and 2 below degrees."""
+    half = above if half is None else half
+    return _upper_gamma(above, half * (1 + eps) ** 2 / unit) + _lower_gamma(below, half * (1 - eps) ** 2 / unit)
+
+
+def _both_outside(half: Real, eps: Real) -> Any:
+    """Return the probability that two pairs with a point in common leave [(1 - eps)^2, (1 + eps)^2], from above.
+
+    It is the mean of q^2 over a negative binomial J, and q the probability that 3/4 chi2 of t + 2 J degrees does.
+    """
+    given = [v.dtype for v in (half, eps) if isinstance(v, jax.Array)]
+    exact, dtype = not given, next((d for d in given if d.itemsize > 2), jnp.float32) if given else float
+    xnp, special = (np, scipy.special) if exact else (jnp, jax.scipy.special)
+    half, eps = (v if exact else jnp.asarray(v, dtype) for v in (half, eps))
+    spread = xp.sqrt(half) * (2 / 3)
+    step = xp.floor(24 * spread / (_TERMS - 1)) + 1
+    first = xp.maximum(xp.floor(half / 3 - 12 * spread), 0.0)
+    low = first + step * xnp.arange(_TERMS, dtype=dtype)
+    high = low + step - 1
+
+    def weight(j: Any) -> Any:
+        logs = special.gammaln(half + j) - special.gammaln(half) - special.gammaln(j + 1)
+        return xnp.exp(logs + half * math.log(0.75) - j * math.log(4))
+
+    # Weights rise up to the mode and fall from there on. Those before and after are below a geometric series.
+    largest = weight(xnp.clip(xnp.floor((half - 4) / 3) + 1, low, high))
+    total = step * xnp.sum(largest * _outside(half + high, half + low, eps, 0.75, half) ** 2)
+    after = xnp.maximum((half + high[-1]) / (high[-1] + 1), 1.0) / 4
+    before = 4 * first / xp.maximum(half + first - 1, 0.5)
+    total = total + weight(high[-1]) * after / (1 - after) + weight(low[0]) * before / (1 - before)
+    return float(total) if exact else total.astype(given[0])
 
 
 @formula
@@ -175,4 +245,5 @@ def _upper_gamma(a: Real, x: Real) -> Any:
 def gamma(name: str, *given: Real) -> Any:
     if any(isinstance(v, jax.Array) for v in given):
         return getattr(jax.scipy.special, name)(*given)
-    return float(getattr(scipy.special, name)(*given))
+    found = getattr(scipy.special, name)(*given)
+    return found if isinstance(given[0], np.ndarray) else float(found)

@@ -16,10 +16,9 @@ from scipy import stats
 
 from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
-from proofs_check.claim import Check, Control, Exact, Expectation, Form, Identity, Inequality, Rare, Setting
-from proofs_check.engine import tilting
+from proofs_check.claim import Check, Control, Exact, Expectation, Form, Identity, Inequality, Setting
 from proofs_check.papers.chen2016 import laws, places, trials
-from proofs_check.papers.shared import COPIES, LOG2, tail_of_mean
+from proofs_check.papers.shared import LOG2
 
 
 def _lemma_2_1(scope: places.Scope) -> Check:
@@ -139,31 +138,37 @@ def _corollary_2_2_rare(scope: places.Scope) -> Check:
     )
 
 
-def _kernel_value_near(scope: places.Scope) -> Check:
-    def rate(r: float) -> float:
-        return 1 / (-2 * math.expm1(-(r**2)))
+def _of_distance(r: float, *, nearest: float = 1.0, farthest: float = 1.0, **options: float) -> Bound:
+    """Return the bound for a pair at distance r that is known to be within these multiples of it."""
+    within = ([(factor * r) ** 2] for factor in (nearest, farthest))
+    return fourier.kernel_values_given(
+        **dict(zip(("squared_distances", "farthest"), within, strict=True)), pairs=[1.0], **options
+    )
 
-    def own_variance(r: float) -> float:
-        return 1 / math.expm1(-(r**2)) ** 2  # 1 / (2 Var cos(r g))
 
-    def statement(rate: Callable[[float], float]) -> Rare:
-        return tail_of_mean(lambda s: LOG2 - s.numbers["t"] * s.numbers["eps"] ** 2 * rate(s.numbers["r"]))
+def _kernel_values_given(scope: places.Scope) -> Check:
+    def statement(times: float = 1.0, **limits: float) -> Exact:
+        def probability(setting: Setting) -> tuple[float, float]:
+            n = setting.numbers
+            mu = -math.expm1(-(n["r"] ** 2) / 2)
+            right = _of_distance(n["r"], eps=n["eps"], num_frequencies=times * n["t"], **limits)
+            outside = laws.log_outside(n["r"], int(n["t"]), 1 - n["eps"] / mu, 1 + n["eps"] / mu)
+            return outside, places.log_failure(setting, [right])
 
-    def settings(rate: Callable[[float], float], r: float) -> tuple[Setting, ...]:
-        """Return settings for |Khat - K| >= eps, with the eps at which the claim is e^-log."""
-        law, settings = tilting.FourierPair(r), []
-        for log in scope.logs:
-            eps = math.sqrt((log + LOG2) / (COPIES * rate(r)))
-            name = f"r={r:g}, eps={eps:.3g}, delta=e^-{log:g}, t={COPIES}"
-            numbers = {"r": r, "eps": eps, "t": float(COPIES)}
-            below, above = 1 - eps / law.mu, 1 + eps / law.mu
-            settings.append(tilting.sums(name, law, copies=COPIES, above=above, below=below, numbers=numbers))
-        return tuple(settings)
+        return Exact(probability)
 
-    name = "the variance of the cosine for the bound of the bracket"
+    def at(*, distance: float, **options: float) -> Bound:
+        return _of_distance(distance, **options)
+
+    distances, middle = scope.distances((0.3, 1.0, 2.5), 0.02, 12.0), (1.0,)
+    deltas = (1e-2, 1e-4, 1e-6) if scope.full else (1e-2, 1e-4)
+    settings, few = (places.pair_settings(at, at_r, (0.03, 0.1), deltas) for at_r in (distances, middle))
     return Check(
-        corrected=Form(statement(rate), settings(rate, 2.0)),
-        controls=(Control(name, statement(own_variance), settings(own_variance, 0.3), "wrong factor"),),
+        corrected=Form(statement(nearest=0.9, farthest=1.1), settings),
+        controls=(
+            Control("half of the frequencies", statement(times=2.0), few, "wrong factor"),
+            Control("taken for half as far", statement(nearest=0.5, farthest=0.5), few, "wrong factor"),
+        ),
     )
 
 

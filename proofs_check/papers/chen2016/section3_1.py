@@ -4,6 +4,7 @@
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -11,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxkern import features, kernels
-from jaxkern.bounds import fourier
+from jaxkern.bounds import Bound, fourier
 from jaxkern.gram import gram
 from proofs_check import controls
-from proofs_check.claim import Check, Control, Exact, Form, Identity, Inequality, Setting
+from proofs_check.claim import Check, Control, Exact, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers.chen2016 import laws, places, trials
 from proofs_check.papers.shared import as_residual, parametrized, real
 
@@ -98,6 +99,36 @@ def _theorem_3_1(scope: places.Scope) -> Check:
     return Check(
         corrected=Form(Exact(orthogonal), (*sized(0.6), line)),
         controls=(Control("the same for t <= .66 ln n / eps^2", Exact(orthogonal), sized(0.66), "wrong factor"),),
+    )
+
+
+def _simplex() -> Check:
+    def statement(claimed: Callable[..., float], times: float = 1.0) -> Tail:
+        def bound(setting: Setting) -> Bound:
+            """At least so often some pair has an error of at least eps."""
+            n, eps, t = (setting.numbers[k] for k in ("n", "eps", "t"))
+            return Bound(1 / eps, claimed(eps=eps, num_frequencies=times * t, num_points=n), True, "jaxkern, Theorem G")
+
+        return Tail(trials.accuracy, bound)
+
+    def fails(**options: float) -> float:
+        return 1 - fourier.simplex_success_limit(**options).value
+
+    def union(**options: float) -> float:
+        return min(1 - fourier.relative_distances_sharp(**options).probability, 0.99)
+
+    settings = []  # the last two for the controls, as there the bound is closer to the truth
+    for n, eps, t in ((16, 0.2, 60), (50, 0.3, 45), (16, 0.2, 100), (50, 0.3, 65)):
+        first, second = np.triu_indices(n, 1)
+        units = real((np.eye(n)[first] - np.eye(n)[second]) / math.sqrt(2))
+        numbers = {"n": float(n), "eps": eps, "t": float(t)}
+        settings.append(Setting(f"{n} points, eps={eps:g}, t={t}", {"units": units}, numbers, {"rows": t}))
+    return Check(
+        corrected=Form(statement(fails), tuple(settings[:2])),
+        controls=(
+            Control("two thirds of the frequencies", statement(fails, 2 / 3), tuple(settings[2:]), "wrong factor"),
+            Control("the union bound for it", statement(union), tuple(settings[2:]), "term left out"),
+        ),
     )
 
 

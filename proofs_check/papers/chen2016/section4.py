@@ -226,7 +226,7 @@ def _theorem_4_1(scope: places.Scope) -> Check:
         return Bound(math.sqrt(math.log(n) / t), 1 - 1 / n, n >= 2, "chen2016, Theorem 4.1 (shape)")
 
     return Check(
-        printed=Form(Calibrated(trials.largest_error, shape, math.sqrt(2), math.sqrt(6)), settings),
+        printed=Form(Calibrated(trials.largest_error, shape, math.sqrt(6), math.sqrt(6)), settings),
         corrected=Form(tail, settings),
         controls=(fewer_frequencies(bound, settings[0], scope.data), controls.part_of(0.78, tail, settings)),
     )

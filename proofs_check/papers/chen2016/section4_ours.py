@@ -10,16 +10,17 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import optimize, special
 
 from jaxkern import plan
 from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Rare, Setting, Tail
 from proofs_check.engine import tilting
-from proofs_check.papers.chen2016 import places, trials
+from proofs_check.papers.chen2016 import laws, places, trials
 from proofs_check.papers.chen2016.laws import chi_square_stop_loss, log_mgf, stop_loss
 from proofs_check.papers.chen2016.section4 import all_pairs_settings, fewer_frequencies
-from proofs_check.papers.shared import COPIES, as_residual, bound_of, parametrized, real, tail_of_mean
+from proofs_check.papers.shared import COPIES, as_residual, at_most_one, bound_of, parametrized, real, tail_of_mean
 
 LEVELS = (0.05, 0.3, 0.8, 1.0, 1.5, 2.5, 5.0, 9.0)
 SLOPES = (-20.0, -1.0, 0.2, 0.4)
@@ -43,6 +44,31 @@ def _convex_order(scope: places.Scope) -> Check:
     return Check(
         corrected=Form(holds(1), settings),
         controls=(Control("chi-square of two frequencies, halved", holds(2), small, "wrong law"),),
+    )
+
+
+def _extremal() -> Check:
+    @parametrized(Inequality)
+    def worst(setting: Setting, own: bool = False) -> list[Any]:
+        """Return P(Z = u) + P(Z = v) over the bound, where Z is Y averaged above a, to u, and below b, to v."""
+        t, eps = setting.numbers["t"], setting.numbers["eps"]
+        half, u, v, total = t / 2, (1 + eps) ** 2, (1 - eps) ** 2, 0.0
+        for tail, level, far in ((special.gammaincc, u, 1e-3), (special.gammainc, v, 1.0)):
+
+            def excess(a: float, tail: Any = tail, level: float = level) -> float:
+                return float(tail(half + 1, half * a) / tail(half, half * a) - level)
+
+            edge = optimize.brentq(excess, level, far, xtol=1e-14)
+            total += float(tail(half, half * edge))
+        sharp = 1 - fourier.relative_distances_sharp(eps=eps, num_frequencies=t, num_points=2).probability
+        right = math.exp(laws.chi_square_outside(t, v, u)) if own else sharp
+        return [at_most_one(total / right, "jaxkern, Theorem B of chen2016")]
+
+    sizes = ((20.0, 0.3), (200.0, 0.2), (2e3, 0.05))
+    settings = tuple(Setting(f"t={t:g}, eps={eps:g}", numbers={"t": t, "eps": eps}) for t, eps in sizes)
+    name = "the tails of chi-square for them"
+    return Check(
+        corrected=Form(worst(), settings), controls=(Control(name, worst(own=True), settings, "wrong factor"),)
     )
 
 

@@ -263,6 +263,35 @@ def _far_differences() -> Check:
     )
 
 
+def _curvature() -> Check:
+    @parametrized(Inequality)
+    def sides(key: jax.Array, setting: Setting, share: float = 1.0, kernel: float = 1.0) -> list[Any]:
+        """Return how far F falls below its tangent over what Theorem H allows, at 20 points for each of 20 draws."""
+        rng, level, ratios = rng_of(key), setting.numbers["level"], []
+        sign = 1.0 if level > 1 else -1.0  # F = Dhat^2 - u D^2, or v D^2 - Dhat^2
+        for w in rng.standard_normal((20, 3, 2)):
+            largest = np.linalg.eigvalsh(w.T @ w / 3)[-1]
+            for x, y in rng.standard_normal((20, 2, 2)) * np.geomspace(0.05, 3, 20)[:, None, None]:
+                y *= 0.3 * np.linalg.norm(x) / np.linalg.norm(y)
+                r, (a, b) = np.linalg.norm(x), (x + y, x)
+                F = [sign * (np.mean(4 * np.sin(w @ z / 2) ** 2) + 2 * level * np.expm1(-z @ z / 2)) for z in (a, b)]
+                slope = sign * (2 / 3 * np.sin(w @ x) @ w - 2 * level * np.exp(-x @ x / 2) * x)
+                peak = np.clip(math.sqrt(3), 0.7 * r, 1.3 * r)
+                far = (peak**2 - 1) * math.exp(-(peak**2) / 2)
+                curve = largest + kernel * level * (math.exp(-((0.7 * r) ** 2) / 2) if sign > 0 else far)
+                ratios.append((F[1] + slope @ y - F[0]) / (share * curve * (y @ y)))
+        return places.all_at_most_one(ratios, "jaxkern, Theorem H of chen2016")
+
+    settings = tuple(Setting(f"d=2, t=3, level {level:g}", numbers={"level": level}) for level in (1.69, 0.49))
+    return Check(
+        corrected=Form(sides(), settings),
+        controls=(
+            Control("without the curvature of the kernel", sides(kernel=0.0), settings[:1], "term left out"),
+            Control("two thirds of the curvature", sides(share=2 / 3), settings, "wrong factor"),
+        ),
+    )
+
+
 def _single() -> int:
     """Return the frequencies that a single pair needs."""
     return places.fewest(functools.partial(fourier.near_distance, eps=0.3, distance=1.0), places.DELTA)

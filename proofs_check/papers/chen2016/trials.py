@@ -81,6 +81,11 @@ def projection_error(key: jax.Array, population: Arrays, numbers: Numbers, *, ro
     return jnp.max(jnp.abs(jnp.sqrt(jnp.mean(matmul(R, units.T) ** 2, axis=0)) - 1))
 
 
+def accuracy(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int) -> jax.Array:
+    """One over that error: it is at most 1 / eps where some pair fails."""
+    return 1 / projection_error(key, population, numbers, rows=rows)
+
+
 def kernel_error(key: jax.Array, population: Arrays, numbers: Numbers, *, rows: int, part: int = 1) -> jax.Array:
     """max |Khat - K| over the pairs whose differences (N, d) the population holds."""
     differences = population["differences"]

@@ -16,7 +16,7 @@ from jaxkern.bounds._bound import xp
 
 TOPICS = {sketching: SKETCHING, fourier: FOURIER, streaming: STREAMING, concentration: CONCENTRATION}
 CASES = {f"{module.__name__[8:]}.{name}": case for module, table in TOPICS.items() for name, case in table.items()}
-QUADRATURE = ("bounds.fourier.relative_distances_sharp", "bounds.fourier.relative_distances_given")
+QUADRATURE = tuple(f"bounds.fourier.{n}" for n in ("relative_distances_sharp", "relative_distances_given", "ball"))
 """Those whose literal form is a quadrature."""
 
 
