@@ -65,8 +65,8 @@ except ValueError as error:
 """
 
 LANDMARKS = """
-from jaxkern.scale import _landmarks
-_landmarks._CHUNK_ROWS = 16, 16
+from jaxkern.scale import _passes
+_passes._CHUNK_ROWS = 16, 16
 one, many = (scale.landmarks(jax.random.key(0), X, num_landmarks=9, method="leverage", kernel=Gaussian(1.0), sharding=s)
              for s in (None, mesh(3)))
 assert np.array_equal(one, many)

@@ -10,8 +10,7 @@ from scipy import stats
 from support.numerics import literal_gram
 
 from jaxkern import features, kernels, landmarks, scale
-from jaxkern.landmarks._choices import _scores
-from jaxkern.scale import _landmarks
+from jaxkern.scale import _landmarks, _passes
 
 KERNEL = kernels.Gaussian(1.5)
 KERNELS = {"uniform": None, "kmeans||": None, "pivoted_cholesky": KERNEL, "leverage": KERNEL}
@@ -59,7 +58,7 @@ class Source:
 
 @each
 def test_landmarks_are_different_rows_however_these_are_held_and_cut(method, rng, dtype, monkeypatch):
-    monkeypatch.setattr(_landmarks, "_CHUNK_ROWS", (16, 32))
+    monkeypatch.setattr(_passes, "_CHUNK_ROWS", (16, 32))
     X = crowds(rng, 10, 50).astype(dtype)
     whole = choose(X, 12, method)
     assert whole.dtype == X.dtype and set(rows(whole)) <= set(rows(X)) and len(set(rows(whole))) == 12
@@ -105,16 +104,18 @@ def test_clocks_draw_one_row_after_the_other(rng, x64):
     for i, j in itertools.permutations(range(3), 2):
         exact[i, j] = odds[i] / 20 * odds[j] / (20 - odds[i])
 
-    points = _landmarks._Points(np.zeros((4, 1)), 0, None, None, None)
+    X = np.zeros((4, 1))
+    points = _passes.Points(X, 0, None, None, None)
 
-    def draw(clocks):
-        held = _landmarks._Draw(2, taken=np.array([1]))
-        for at in (0, 2):
-            held.take(at, points.X[at : at + 2], clocks[at : at + 2], odds[[0, 0, 1, 2]][at : at + 2])
-        return tuple(number - (number > 0) for number in held.end(points)[1])
+    def draw(units):
+        held = _passes.Draw(2, taken=np.array([1]))
+        for at in (slice(2), slice(2, 4)):
+            held.take(_passes.Chunk(at.start or 0, X[at], X[at], units[at]), odds[[0, 0, 1, 2]][at])
+        kept, total = held.end(points)
+        assert total == 20
+        return tuple(number - (number > 0) for number in kept.numbers)
 
-    bits = rng.integers(0, 2**32, (16_000, 2), np.uint32)
-    is_law(counted(map(draw, _landmarks._exponential(_landmarks._units(bits)).reshape(4000, 4))), exact)
+    is_law(counted(map(draw, rng.random((4000, 4)))), exact)
 
 
 CROWD = np.diag([0.35] * 9 + [9.0])
@@ -140,11 +141,10 @@ def test_rows_that_are_refused_may_come_again(rng, x64):
     """800 draws, where all points are kept."""
 
     def draw(number):
-        times = -np.log(rng.random(10))
-        order = np.argsort(times)
-        kept = times[order], order, np.ones(10), CROWD[order]
+        order = rng.permutation(10)
+        kept = _passes.Kept(None, order, np.ones(10), CROWD[order])
         key = jax.random.fold_in(jax.random.key(0), number)
-        return order[_landmarks._accepted(key, KERNEL, kept, 20, CROWD[:0], np.eye(2), 1.0, False)].tolist()
+        return order[_landmarks._accepted(key, KERNEL, kept, 10, 20, CROWD[:0], np.eye(2), 1e-14, False)].tolist()
 
     is_law_of_pivots(draw, 800)
 
@@ -162,12 +162,14 @@ def test_pivots_in_few_passes_leave_what_those_of_memory_leave(rng, monkeypatch)
     assert np.mean(ours) == pytest.approx(np.mean(theirs), rel=0.2)
 
 
-def test_odds_are_bounds_of_the_leverage_scores(rng, x64):
-    X, ridge = rng.normal(size=(50, 3)), 0.7
-    given = _landmarks._padded(X[:9], np.linalg.cholesky(literal_gram(X[:9], X[:9], 1.5) + ridge * np.eye(9)))
-    left = _landmarks._left(jnp.asarray(X), KERNEL, *given, jnp.int32(9), jnp.zeros(()))
-    scores = _scores(KERNEL, jnp.asarray(X), jnp.asarray(X[:9]), jnp.ones(50), jnp.asarray(ridge))
-    np.testing.assert_allclose(left / ridge, scores, atol=1e-12)
+def test_what_is_left_is_the_residual_of_what_was_chosen(rng, x64):
+    X = rng.normal(size=(50, 3))
+    K = literal_gram(X, X, 1.5)
+    given = _landmarks._padded(X[:9], np.linalg.cholesky(K[:9, :9]))
+    left = _landmarks._left(jnp.asarray(X), KERNEL, *map(jnp.asarray, given), jnp.asarray(1e-12))
+    exact = np.diag(K - K[:, :9] @ np.linalg.solve(K[:9, :9], K[:9]))
+    np.testing.assert_allclose(left, exact, atol=1e-11)
+    assert (np.asarray(left)[:9] == 0).all()
 
 
 def test_rows_are_drawn_by_leverage(x64):

@@ -1,0 +1,241 @@
+"""Points in storage, read in passes over chunks of rows, and samples of them that are kept on the host.
+
+What is drawn for a row depends on the key and its number, and a chunk is computed on one device: no draw depends on how
+many rows are read at once, or on the devices.
+"""
+
+import collections
+import math
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxkern import checks
+from jaxkern._blocks import by_blocks
+from jaxkern.scale import _mesh
+from jaxkern.scale._embed import host_matrix
+from jaxkern.scale._resume import Teller
+
+_READ_BYTES = 2**24
+_CHUNK_BYTES, _CHUNK_ROWS = 2**26, (2**8, 2**13)
+"""Of points and of what a step makes of them; a chunk has between so many rows."""
+_CACHED_ROWS = 2**10
+"""Rows that are looked at together."""
+_LAST = 1e200
+"""Factor of the clocks of rows without odds: they ring after all others."""
+
+
+class Chunk(NamedTuple):
+    """Rows of a pass: the number of the first one, the rows, what a step makes of each, and numbers in (0, 1)."""
+
+    start: int
+    rows: np.ndarray
+    values: np.ndarray
+    units: np.ndarray
+
+
+class Points:
+    """Points that are read in passes, the share of this process alone."""
+
+    def __init__(self, X: Any, width: int, block_size: int | None, sharding: Any, tell: Teller) -> None:
+        self.X, self._width, self._block_size, self._tell = X, width, block_size, tell
+        self._devices = tuple(_mesh.local_mesh(sharding).devices.flat)
+        self.is_array = hasattr(X, "shape")
+        self.many = _mesh.spans_processes(sharding)
+        self.num_rows: int | None = None
+        self._own = slice(0, 0)
+        if self.is_array:
+            host_matrix("X", X)
+            self.num_rows = X.shape[0]
+            self._own = _mesh.local_rows(X.shape[0], sharding) if self.many else slice(0, X.shape[0])
+        elif self.many:
+            raise ValueError("X must be an array, not blocks, where processes share it")
+        elif not callable(X) and (not isinstance(X, Iterable) or isinstance(X, Iterator | str | bytes)):
+            kind = type(X).__name__
+            raise ValueError(
+                f"X must be an array, a list of arrays, or a function that returns an iterator, got {kind}"
+            )
+
+    def has(self, count: int) -> None:
+        """Raise where there are fewer rows than landmarks; of blocks a pass has to tell it."""
+        if self.num_rows is not None:
+            checks.count("num_landmarks", count, maximum=self.num_rows, limit="the number of points")
+
+    def at(self, numbers: np.ndarray) -> np.ndarray:
+        """Return rows of an array by their numbers, with no other rows read but those of their blocks."""
+        size = 1 if isinstance(self.X, np.ndarray | jax.Array) else self._size(self.X)
+        rows = np.empty((len(numbers), self.X.shape[1]), np.dtype(self.X.dtype))
+        for block in np.unique(numbers // size).tolist():
+            inside = numbers // size == block
+            rows[inside] = np.asarray(self.X[block * size : min((block + 1) * size, self.X.shape[0])])[
+                numbers[inside] - block * size
+            ]
+        self._refuse(numbers[~np.isfinite(rows).all(axis=1)])
+        return rows
+
+    def sweep(self, key: jax.Array, values: Callable[..., jax.Array], *given: Any) -> Iterator[Chunk]:
+        """Yield all rows with values(rows, *given), chunk by chunk."""
+        there = [jax.device_put((key, given), device) for device in self._devices]
+        waiting: collections.deque[tuple[Any, ...]] = collections.deque()
+        done = 0
+
+        def end(start: int, rows: np.ndarray, offset: int, result: Any) -> Chunk:
+            nonlocal done
+            found, bits, fine = map(np.asarray, result)
+            self._refuse(start + np.flatnonzero(~fine[: len(rows)]))
+            done += len(rows)
+            if self._tell.listened:
+                self._tell(done, self._own.stop - self._own.start if self.is_array else None)
+            return Chunk(start, rows, found[: len(rows)].astype(float), _units(bits[offset : offset + len(rows)]))
+
+        for turn, (start, rows, size) in enumerate(self._chunks()):
+            which = turn % len(there)
+            full = np.pad(rows, ((0, size - len(rows)), (0, 0)), mode="edge") if len(rows) < size else rows
+            placed, number = jax.device_put(full, self._devices[which]), np.uint32(start // size)
+            waiting.append((start, rows, start % size, _step(*there[which], number, placed, values=values)))
+            if len(waiting) > len(there):
+                yield end(*waiting.popleft())
+        while waiting:
+            yield end(*waiting.popleft())
+        expected = self._own.stop - self._own.start if self.is_array else self.num_rows
+        if expected not in (None, done):
+            raise ValueError(f"X must have the same rows in every pass, got {expected} and then {done}")
+        self.num_rows = self.num_rows if self.is_array else done
+
+    @staticmethod
+    def _refuse(numbers: np.ndarray) -> None:
+        for number in numbers:
+            raise ValueError(f"X must be finite, and kernel values and distances with it; row {number} is not")
+
+    def _chunks(self) -> Iterator[tuple[int, np.ndarray, int]]:
+        """Yield the number of the first row, the rows and the size of chunks; they begin at multiples of the size."""
+        start, held, missing, size = self._own.start, [], 0, 0
+        first = None
+        for block in self._blocks():
+            host_matrix("each block of X", block)
+            kind = block.shape[1], np.dtype(block.dtype)
+            if first is None:
+                first, size = kind, self._chunk_rows(*kind)
+                missing = size - start % size
+            if kind != first:
+                raise ValueError(
+                    f"each block of X must have the columns and the dtype of the first, {first}, got {kind}"
+                )
+            while block.shape[0]:
+                # A copy, since the chunk is still looked at when whoever yields blocks fills the next one.
+                part, block = np.array(block[:missing]), block[missing:]
+                held.append(part)
+                missing -= len(part)
+                if not missing:
+                    yield start, np.concatenate(held) if len(held) > 1 else part, size
+                    start, held, missing = start + sum(map(len, held)), [], size
+        if held:
+            yield start, np.concatenate(held), size
+
+    def _blocks(self) -> Iterator[Any]:
+        if not self.is_array:
+            yield from self.X() if callable(self.X) else self.X
+            return
+        size = self._size(self.X)
+        for start in range(self._own.start, self._own.stop, size):
+            yield self.X[start : min(start + size, self._own.stop)]
+
+    def _size(self, X: Any) -> int:
+        return self._block_size or max(_READ_BYTES // (X.shape[1] * np.dtype(X.dtype).itemsize), 1)
+
+    def _chunk_rows(self, dim: int, dtype: Any) -> int:
+        least, most = _CHUNK_ROWS
+        rows = _CHUNK_BYTES // ((dim + self._width) * dtype.itemsize)
+        return 1 << (min(max(rows, least), most).bit_length() - 1)
+
+
+@partial(jax.jit, static_argnames="values")
+def _step(
+    key: jax.Array, given: Any, number: jax.Array, rows: jax.Array, *, values: Callable[..., jax.Array]
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    found = by_blocks(lambda given, rows: values(rows, *given)[:, None], given, rows, block_size=_CACHED_ROWS)[:, 0]
+    bits = jax.random.bits(jax.random.fold_in(key, number), (rows.shape[0], 2), jnp.uint32)
+    return found, bits, jnp.isfinite(rows).all(axis=1) & jnp.isfinite(found)
+
+
+def _units(bits: np.ndarray) -> np.ndarray:
+    """Return numbers in (0, 1) with 52 binary digits, each from two words: none is 0, and ties are unheard of."""
+    high, low = bits.astype(np.uint64).T
+    return ((high << np.uint64(20) | low >> np.uint64(12)) + 0.5) * 2.0**-52
+
+
+def uniforms(key: jax.Array, count: int, each: int) -> np.ndarray:
+    """Return numbers in (0, 1), (count, each), float64."""
+    return _units(np.asarray(jax.random.bits(key, (count * each, 2), jnp.uint32))).reshape(count, each)
+
+
+class Kept(NamedTuple):
+    """The rows of a pass that a draw has kept, in the order of their times."""
+
+    times: np.ndarray
+    numbers: np.ndarray
+    odds: np.ndarray
+    rows: np.ndarray
+
+
+class Draw:
+    """The rows of a pass whose clocks ring first: draws one after the other, where these are exponential."""
+
+    def __init__(self, size: int, taken: np.ndarray | None = None) -> None:
+        """Draw up to `size` rows, without those of the numbers `taken`."""
+        self._size, self._taken, self._limit = size, np.zeros(0, np.int64) if taken is None else taken, math.inf
+        self._held: list[np.ndarray] = []
+        self._total = 0.0
+
+    def take(self, chunk: Chunk, odds: np.ndarray, clocks: np.ndarray | None = None) -> None:
+        """Look at rows with such odds; a clock, exponential if none is given, runs as fast as its row has odds."""
+        clocks = -np.log1p(-chunk.units) if clocks is None else clocks
+        times = np.where(odds > 0, clocks / np.where(odds > 0, odds, 1), _LAST * clocks)
+        taken = self._taken[(self._taken >= chunk.start) & (self._taken < chunk.start + len(odds))] - chunk.start
+        times[taken] = math.inf
+        self._total += float(odds.sum() - odds[taken].sum())
+        early = np.flatnonzero(times < self._limit)
+        if early.size or not self._held:
+            new = times[early], chunk.start + early, odds[early], chunk.rows[early]
+            self._held = [np.concatenate(pair) for pair in zip(self._held, new, strict=True)] if self._held else [*new]
+            if len(self._held[0]) > 2 * self._size:
+                self._first()
+
+    def _first(self) -> None:
+        order = np.lexsort((self._held[1], self._held[0]))[: self._size]
+        self._held = [part[order] for part in self._held]
+        if len(order) == self._size:
+            self._limit = self._held[0][-1]
+
+    def end(self, points: Points) -> tuple[Kept, float]:
+        """Return what is kept of all processes, and the sum of the odds of all rows that were not taken."""
+        if points.many:
+            blank = np.zeros((self._size, points.X.shape[1]), np.dtype(points.X.dtype))
+            filled = np.full(self._size, math.inf), np.zeros(self._size, np.int64), np.zeros(self._size), blank
+            if self._held:
+                self._first()
+                for into, part in zip(filled, self._held, strict=True):
+                    into[: len(part)] = part
+            every = [np.concatenate(part) for part in exchange(*filled)]
+            self._held = [part[np.isfinite(every[0])] for part in every]
+        self._first()
+        return Kept(*self._held), float(added(points, self._total))
+
+
+def exchange(*arrays: Any) -> list[np.ndarray]:
+    """Return the arrays of all processes, stacked; their bytes are sent, since JAX would round float64."""
+    arrays = tuple(map(np.asarray, arrays))
+    sent = _mesh.gather([np.frombuffer(array.tobytes(), np.uint8) for array in arrays])
+    return [
+        np.frombuffer(np.asarray(part).tobytes(), array.dtype).reshape(-1, *array.shape)
+        for part, array in zip(sent, arrays, strict=True)
+    ]
+
+
+def added(points: Points, value: Any) -> np.ndarray:
+    """Return the sum over all processes."""
+    return exchange(value)[0].sum(axis=0) if points.many else np.asarray(value)
