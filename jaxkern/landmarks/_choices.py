@@ -246,7 +246,7 @@ def _ridge_root(K: jax.Array, regularization: jax.Array, roots: jax.Array | None
 
 
 def _left_over(kernel: Kernel, X: jax.Array, chosen: jax.Array, root: jax.Array, roots: jax.Array | None) -> jax.Array:
-    """Return what chosen points leave of K(x, x), by the Cholesky factor of their Gram matrix, or of it with a ridge."""
+    """Return what chosen points leave of K(x, x), by the Cholesky factor of their Gram matrix, perhaps with a ridge."""
     cross = _gram(kernel, chosen, X)
     half = jax.scipy.linalg.solve_triangular(root, cross if roots is None else roots[:, None] * cross, lower=True)
     return kernel._diagonal(X) - jnp.sum(half * half, axis=0)
