@@ -12,7 +12,7 @@ from jax import lax
 from jaxkern import checks
 from jaxkern import landmarks as in_memory
 from jaxkern._distances import squared_distances
-from jaxkern._types import Array, Float, PRNGKeyArray, Sharding
+from jaxkern._types import Array, ArrayLike, Float, PRNGKeyArray, Sharding
 from jaxkern.gram import _gram
 from jaxkern.kernels import Kernel, KernelLike, psd_kernel
 from jaxkern.landmarks._choices import _left_over, _ridge_root
@@ -37,6 +37,7 @@ def landmarks(
     num_landmarks: int,
     method: str = "uniform",
     kernel: KernelLike | None = None,
+    weights: Float[ArrayLike, " N"] | None = None,
     block_size: int | None = None,
     sharding: Sharding | None = None,
     report: Report | None = None,
@@ -65,6 +66,8 @@ def landmarks(
     num_landmarks : n, in [1, N].
     method : one of the names above.
     kernel : a positive semidefinite kernel, or a function of two points; for the last two methods.
+    weights : (N,) non-negative weights, not all zero, in an array or a mapped file; a row of weight w counts as w
+        copies, and one of weight 0 does not exist, whatever it holds. With them "uniform" reads all rows.
     block_size : rows that are read at once; by default as many as make 16 MB. It changes no result.
     sharding : a `jax.sharding.Mesh`, or a `NamedSharding` of rows, whose devices share the rows; by default one
         device. Over several processes X must be an array that all of them see, and each reads its `local_rows`.
@@ -80,7 +83,7 @@ def landmarks(
     ValueError
         If X (or a block) is not a floating matrix, a row that is read holds NaN or infinity or has no finite kernel
         value or squared distance (the row is named), X has fewer rows than num_landmarks or other rows in another
-        pass, method or sharding is of another kind, or kernel is missing.
+        pass, weights are not such weights, method or sharding is of another kind, or kernel is missing.
     RuntimeError
         If another process has ended.
 
@@ -108,19 +111,19 @@ def landmarks(
     if block_size is not None:
         block_size = checks.count("block_size", block_size)
     kernels = [psd_kernel(kernel)] if needs_kernel and kernel is not None else []
-    points = Points(X, width * max(count, _LEAST), block_size, sharding, Teller("landmarks", report))
+    points = Points(X, weights, width * max(count, _LEAST), block_size, sharding, Teller("landmarks", report))
     points.has(count)
     return jnp.asarray(choose(points, key, count, *kernels))
 
 
 def _some(points: Points, key: jax.Array, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers of rows drawn uniformly without replacement, and the rows."""
-    if points.is_array and points.num_rows is not None:
+    """Return the numbers of rows drawn by weight without replacement, and the rows."""
+    if points.is_array and points.weights is None and points.num_rows is not None:
         numbers = _numbers(key, count, points.num_rows)
         return numbers, points.at(numbers)
     draw = Draw(count)
     for chunk in points.sweep(key, _even):
-        draw.take(chunk, chunk.values)
+        draw.take(chunk, chunk.weights)
     points.has(count)
     kept, _ = draw.end(points)
     return kept.numbers, kept.rows
@@ -185,8 +188,8 @@ def _scalable(points: Points, key: jax.Array, count: int) -> np.ndarray:
     for turn in range(1, _ROUNDS + 1):
         draw, mass = Draw(2 * size, numbers), 0.0
         for chunk in points.sweep(jax.random.fold_in(key, turn), _gaps, *given()):
-            draw.take(chunk, chunk.values, chunk.units)
-            mass += len(chunk.rows)
+            draw.take(chunk, chunk.weights * chunk.values, chunk.units)
+            mass += float(chunk.weights.sum())
         points.has(count)
         kept, cost = draw.end(points)
         mass = float(added(points, mass))
@@ -197,8 +200,11 @@ def _scalable(points: Points, key: jax.Array, count: int) -> np.ndarray:
         scale = scale * np.sqrt(cost / mass).astype(scale.dtype) if cost > 0 else scale
     counts = np.zeros(len(tiles))
     for chunk in points.sweep(jax.random.fold_in(key, 0), _labels, *given()):
-        counts += np.bincount(chunk.values.astype(np.int64), minlength=len(tiles))
-    weights = np.maximum(added(points, counts), np.arange(len(tiles)) < len(numbers)).astype(tiles.dtype)
+        counts += np.bincount(chunk.values.astype(np.int64), chunk.weights, minlength=len(tiles))
+    counts = added(points, counts)
+    # A candidate that is a copy of another one has no rows, but may be needed.
+    least = np.where(np.arange(len(tiles)) < len(numbers), counts[counts > 0].min(), 0)
+    weights = np.maximum(counts, least).astype(tiles.dtype)
     key = jax.random.fold_in(key, _ROUNDS + 1)
     return np.asarray(in_memory.kmeans_plus_plus(key, tiles, num_landmarks=count, num_candidates=None, weights=weights))
 
@@ -218,15 +224,16 @@ def _left(
 def _leverage(points: Points, key: jax.Array, count: int, kernel: Kernel) -> np.ndarray:
     draw, trace = Draw(_PILOTS * count), 0.0
     for chunk in points.sweep(jax.random.fold_in(key, 0), _diagonal, kernel):
-        draw.take(chunk, np.ones(len(chunk.rows)))
-        trace += float(chunk.values.sum())
+        draw.take(chunk, chunk.weights)
+        trace += float((chunk.weights * chunk.values).sum())
     points.has(count)
-    pilots = draw.end(points)[0].rows
-    ridge, roots = np.asarray(added(points, trace) / count, pilots.dtype), np.ones(len(pilots), pilots.dtype)
+    (*_, shares, pilots), _ = draw.end(points)
+    counted = shares if len(pilots) == points.num_rows else np.minimum(shares, 1)
+    ridge, roots = np.asarray(added(points, trace) / count, pilots.dtype), np.sqrt(counted).astype(pilots.dtype)
     root = _ridge_root(_gram(kernel, jnp.asarray(pilots)), jnp.asarray(ridge), jnp.asarray(roots))
     draw, nothing = Draw(count), np.zeros((), pilots.dtype)
     for chunk in points.sweep(jax.random.fold_in(key, 1), _left, kernel, pilots, np.asarray(root), roots, nothing):
-        draw.take(chunk, chunk.values)
+        draw.take(chunk, chunk.weights * chunk.values)
     return draw.end(points)[0].rows
 
 
@@ -237,7 +244,7 @@ def _pivoted(points: Points, key: jax.Array, count: int, kernel: Kernel) -> np.n
         key_rows, key_pivots = jax.random.split(jax.random.fold_in(key, turn))
         draw = Draw(size, numbers)
         for chunk in points.sweep(key_rows, _left if turn else _diagonal, kernel, *given):
-            draw.take(chunk, chunk.values)
+            draw.take(chunk, chunk.weights * chunk.values)
             most = most if turn else max(most, float(chunk.values.max()))
         points.has(count)
         kept, total = draw.end(points)
@@ -279,7 +286,7 @@ def _accepted(
     probability residual now / odds; the latter is one. Behind the last of the `size` rows kept nothing is known of the
     next new one, unless no other row has odds.
     """
-    _, _, odds, rows = kept
+    _, _, odds, shares, rows = kept
     there = jnp.asarray(rows)
     done, count = len(pivots), len(root)
     factor = np.zeros((len(rows), count))
@@ -287,7 +294,7 @@ def _accepted(
         cross = np.asarray(_gram(kernel, jnp.asarray(pivots), there), np.float64)
         factor[:, :done] = np.linalg.solve(root[:done, :done], cross).T
     left = np.asarray(kernel._diagonal(there), np.float64) - np.square(factor).sum(axis=1)
-    left = np.where(left > nothing, np.minimum(left, odds), 0)
+    left = np.where(left > nothing, np.minimum(left, odds / shares), 0)
     live, beyond = int((odds > 0).sum()), max(total - odds.sum(), 0) if len(rows) == size else 0
     unseen = beyond + np.append(np.cumsum(odds[::-1])[::-1], 0)
     exhausted, units = not left.any(), iter(uniforms(key, len(rows) + count + 1, 3))
@@ -305,17 +312,17 @@ def _accepted(
 
     while done + len(chosen) < count:
         which, chance, place = next(units)
-        again = left[:seen].sum()
-        if which * (again + unseen[seen]) < again:
-            accept(_drawn(left[:seen], place))
+        again = (shares * left)[:seen]
+        if which * (again.sum() + unseen[seen]) < again.sum():
+            accept(_drawn(again, place))
         elif seen == live:
             break
         else:
             seen += 1
-            if chance * odds[seen - 1] < left[seen - 1]:
+            if chance * odds[seen - 1] < shares[seen - 1] * left[seen - 1]:
                 accept(seen - 1)
     while is_last and done + len(chosen) < count and left.any():
-        accept(_drawn(left, next(units)[2]))
+        accept(_drawn(shares * left, next(units)[2]))
     if is_last or exhausted:  # rows without odds come as those of a uniform draw
         chosen += np.delete(np.arange(len(rows)), chosen)[: count - done - len(chosen)].tolist()
     return chosen

@@ -30,28 +30,28 @@ _LAST = 1e200
 
 
 class Chunk(NamedTuple):
-    """Rows of a pass: the number of the first one, the rows, what a step makes of each, and numbers in (0, 1)."""
+    """Rows of a pass: the number of the first one, their weights, what a step makes of each, and numbers in (0, 1)."""
 
     start: int
     rows: np.ndarray
+    weights: np.ndarray
     values: np.ndarray
     units: np.ndarray
 
 
 class Points:
-    """Points that are read in passes, the share of this process alone."""
+    """Points that are read in passes, the share of this process alone. Rows of weight 0 have no number."""
 
-    def __init__(self, X: Any, width: int, block_size: int | None, sharding: Any, tell: Teller) -> None:
+    def __init__(
+        self, X: Any, weights: Any, width: int, block_size: int | None, sharding: Any, tell: Teller | None
+    ) -> None:
         self.X, self._width, self._block_size, self._tell = X, width, block_size, tell
+        self.weights = None if weights is None else np.asarray(weights)  # a mapped file stays one
         self._devices = tuple(_mesh.local_mesh(sharding).devices.flat)
         self.is_array = hasattr(X, "shape")
         self.many = _mesh.spans_processes(sharding)
-        self.num_rows: int | None = None
-        self._own = slice(0, 0)
         if self.is_array:
             host_matrix("X", X)
-            self.num_rows = X.shape[0]
-            self._own = _mesh.local_rows(X.shape[0], sharding) if self.many else slice(0, X.shape[0])
         elif self.many:
             raise ValueError("X must be an array, not blocks, where processes share it")
         elif not callable(X) and (not isinstance(X, Iterable) or isinstance(X, Iterator | str | bytes)):
@@ -59,6 +59,30 @@ class Points:
             raise ValueError(
                 f"X must be an array, a list of arrays, or a function that returns an iterator, got {kind}"
             )
+        length = X.shape[0] if self.is_array else None if self.weights is None else self.weights.size
+        if self.weights is not None and (self.weights.shape != (length,) or self.weights.dtype.kind != "f"):
+            raise ValueError(
+                f"weights must be floating, one for each row, ({length},), got shape {self.weights.shape} and dtype "
+                f"{self.weights.dtype}"
+            )
+        own = slice(0, 0) if length is None else slice(0, length)
+        self._own = _mesh.local_rows(own.stop, sharding) if self.many else own
+        # Numbers, of all processes and of this one, of rows that exist; None as long as nothing tells.
+        self.num_rows = None if length is None else self._existing(own)
+        self._begin = self._existing(slice(0, self._own.start))
+        self._count = None if length is None else self._existing(self._own)
+
+    def _existing(self, rows: slice) -> int:
+        """Return how many rows have a positive weight."""
+        if self.weights is None:
+            return rows.stop - rows.start
+        count = 0
+        for start in range(rows.start, rows.stop, _READ_BYTES):
+            some = self.weights[start : min(start + _READ_BYTES, rows.stop)]
+            for number in start + np.flatnonzero(~(some >= 0) | ~np.isfinite(some)):
+                raise ValueError(f"weights must be finite and not negative; that of row {number} is not")
+            count += np.count_nonzero(some)
+        return count
 
     def has(self, count: int) -> None:
         """Raise where there are fewer rows than landmarks; of blocks a pass has to tell it."""
@@ -66,7 +90,7 @@ class Points:
             checks.count("num_landmarks", count, maximum=self.num_rows, limit="the number of points")
 
     def at(self, numbers: np.ndarray) -> np.ndarray:
-        """Return rows of an array by their numbers, with no other rows read but those of their blocks."""
+        """Return rows of an array without weights by their numbers, reading those of their blocks alone."""
         size = 1 if isinstance(self.X, np.ndarray | jax.Array) else self._size(self.X)
         rows = np.empty((len(numbers), self.X.shape[1]), np.dtype(self.X.dtype))
         for block in np.unique(numbers // size).tolist():
@@ -83,37 +107,39 @@ class Points:
         waiting: collections.deque[tuple[Any, ...]] = collections.deque()
         done = 0
 
-        def end(start: int, rows: np.ndarray, offset: int, result: Any) -> Chunk:
+        def end(start: int, rows: np.ndarray, weights: np.ndarray, offset: int, result: Any) -> Chunk:
             nonlocal done
             found, bits, fine = map(np.asarray, result)
             self._refuse(start + np.flatnonzero(~fine[: len(rows)]))
             done += len(rows)
-            if self._tell.listened:
-                self._tell(done, self._own.stop - self._own.start if self.is_array else None)
-            return Chunk(start, rows, found[: len(rows)].astype(float), _units(bits[offset : offset + len(rows)]))
+            if self._tell is not None and self._tell.listened:
+                self._tell(done, self._count if self.is_array else None)
+            units = _units(bits[offset : offset + len(rows)])
+            return Chunk(start, rows, weights, found[: len(rows)].astype(float), units)
 
-        for turn, (start, rows, size) in enumerate(self._chunks()):
+        for turn, (start, rows, weights, size) in enumerate(self._chunks()):
             which = turn % len(there)
             full = np.pad(rows, ((0, size - len(rows)), (0, 0)), mode="edge") if len(rows) < size else rows
             placed, number = jax.device_put(full, self._devices[which]), np.uint32(start // size)
-            waiting.append((start, rows, start % size, _step(*there[which], number, placed, values=values)))
+            waiting.append((start, rows, weights, start % size, _step(*there[which], number, placed, values=values)))
             if len(waiting) > len(there):
                 yield end(*waiting.popleft())
         while waiting:
             yield end(*waiting.popleft())
-        expected = self._own.stop - self._own.start if self.is_array else self.num_rows
-        if expected not in (None, done):
-            raise ValueError(f"X must have the same rows in every pass, got {expected} and then {done}")
-        self.num_rows = self.num_rows if self.is_array else done
+        if self._count not in (None, done):
+            raise ValueError(f"X must have the same rows in every pass, got {self._count} and then {done}")
+        self._count, self.num_rows = done, self.num_rows if self.is_array else done
 
-    @staticmethod
-    def _refuse(numbers: np.ndarray) -> None:
-        for number in numbers:
+    def _refuse(self, numbers: np.ndarray) -> None:
+        for number in numbers if self.weights is None else np.flatnonzero(self.weights)[numbers]:
             raise ValueError(f"X must be finite, and kernel values and distances with it; row {number} is not")
 
-    def _chunks(self) -> Iterator[tuple[int, np.ndarray, int]]:
-        """Yield the number of the first row, the rows and the size of chunks; they begin at multiples of the size."""
-        start, held, missing, size = self._own.start, [], 0, 0
+    def _chunks(self) -> Iterator[tuple[int, np.ndarray, np.ndarray, int]]:
+        """Yield the number of the first row, the rows, their weights and the size of chunks.
+
+        They begin at multiples of the size.
+        """
+        start, held, missing, size, at = self._begin, [], 0, 0, self._own.start
         first = None
         for block in self._blocks():
             host_matrix("each block of X", block)
@@ -125,16 +151,23 @@ class Points:
                 raise ValueError(
                     f"each block of X must have the columns and the dtype of the first, {first}, got {kind}"
                 )
+            some = np.ones(block.shape[0])
+            if self.weights is not None:
+                some, at = self.weights[at : at + block.shape[0]], at + block.shape[0]
+                if len(some) < block.shape[0]:
+                    raise ValueError(f"weights must be one for each row of X, got {self.weights.size} for more rows")
+                block, some = np.asarray(block)[some > 0], some[some > 0]
             while block.shape[0]:
                 # A copy, since the chunk is still looked at when whoever yields blocks fills the next one.
-                part, block = np.array(block[:missing]), block[missing:]
-                held.append(part)
-                missing -= len(part)
+                held.append((np.array(block[:missing]), some[:missing]))
+                block, some, missing = block[missing:], some[missing:], missing - len(held[-1][0])
                 if not missing:
-                    yield start, np.concatenate(held) if len(held) > 1 else part, size
-                    start, held, missing = start + sum(map(len, held)), [], size
+                    rows, weights = map(np.concatenate, zip(*held, strict=True))
+                    yield start, rows, weights, size
+                    start, held, missing = start + len(rows), [], size
         if held:
-            yield start, np.concatenate(held), size
+            rows, weights = map(np.concatenate, zip(*held, strict=True))
+            yield start, rows, weights, size
 
     def _blocks(self) -> Iterator[Any]:
         if not self.is_array:
@@ -179,6 +212,7 @@ class Kept(NamedTuple):
     times: np.ndarray
     numbers: np.ndarray
     odds: np.ndarray
+    weights: np.ndarray
     rows: np.ndarray
 
 
@@ -200,7 +234,7 @@ class Draw:
         self._total += float(odds.sum() - odds[taken].sum())
         early = np.flatnonzero(times < self._limit)
         if early.size or not self._held:
-            new = times[early], chunk.start + early, odds[early], chunk.rows[early]
+            new = times[early], chunk.start + early, odds[early], chunk.weights[early], chunk.rows[early]
             self._held = [np.concatenate(pair) for pair in zip(self._held, new, strict=True)] if self._held else [*new]
             if len(self._held[0]) > 2 * self._size:
                 self._first()
@@ -215,7 +249,8 @@ class Draw:
         """Return what is kept of all processes, and the sum of the odds of all rows that were not taken."""
         if points.many:
             blank = np.zeros((self._size, points.X.shape[1]), np.dtype(points.X.dtype))
-            filled = np.full(self._size, math.inf), np.zeros(self._size, np.int64), np.zeros(self._size), blank
+            zero = np.zeros(self._size)
+            filled = zero + math.inf, zero.astype(int), zero, zero.copy(), blank
             if self._held:
                 self._first()
                 for into, part in zip(filled, self._held, strict=True):

@@ -105,12 +105,12 @@ def test_clocks_draw_one_row_after_the_other(rng, x64):
         exact[i, j] = odds[i] / 20 * odds[j] / (20 - odds[i])
 
     X = np.zeros((4, 1))
-    points = _passes.Points(X, 0, None, None, None)
+    points = _passes.Points(X, None, 0, None, None, None)
 
     def draw(units):
         held = _passes.Draw(2, taken=np.array([1]))
         for at in (slice(2), slice(2, 4)):
-            held.take(_passes.Chunk(at.start or 0, X[at], X[at], units[at]), odds[[0, 0, 1, 2]][at])
+            held.take(_passes.Chunk(at.start or 0, X[at], X[at, 0], X[at, 0], units[at]), odds[[0, 0, 1, 2]][at])
         kept, total = held.end(points)
         assert total == 20
         return tuple(number - (number > 0) for number in kept.numbers)
@@ -118,7 +118,7 @@ def test_clocks_draw_one_row_after_the_other(rng, x64):
     is_law(counted(map(draw, rng.random((4000, 4)))), exact)
 
 
-CROWD = np.diag([0.35] * 9 + [9.0])
+CROWD, WEIGHTS = np.diag([0.35] * 9 + [9.0]), np.array([1.0] * 5 + [3.0] * 4 + [2.0])
 """Nine points at equal small distances, and one far from all."""
 
 
@@ -127,24 +127,31 @@ def is_law_of_pivots(draw, count):
     K, exact = literal_gram(CROWD, CROWD, 1.5), dict.fromkeys([0, 1, None], 0.0)
     left = np.diag(K) - K**2 / np.diag(K)[:, None]
     for i, j in itertools.permutations(range(10), 2):
-        exact[{i: 0, j: 1}.get(9)] += K[i, i] / np.trace(K) * left[i, j] / left[i].sum()
+        w = WEIGHTS
+        exact[{i: 0, j: 1}.get(9)] += w[i] * K[i, i] / (w @ np.diag(K)) * w[j] * left[i, j] / (left[i] @ w)
     is_law(counted({i: 0, j: 1}.get(9) for i, j in map(draw, range(count))), exact)
 
 
 def test_pivots_of_several_passes_follow_the_law_of_one_after_the_other(monkeypatch, x64):
     """150 draws, where a pass keeps two of the ten points."""
     monkeypatch.setattr(_landmarks, "_PER_PIVOT", 1)
-    is_law_of_pivots(lambda seed: map(rows(CROWD).index, rows(choose(CROWD, 2, "pivoted_cholesky", seed))), 150)
+
+    def draw(seed):
+        return map(rows(CROWD).index, rows(choose(CROWD, 2, "pivoted_cholesky", seed, weights=WEIGHTS)))
+
+    is_law_of_pivots(draw, 150)
 
 
 def test_rows_that_are_refused_may_come_again(rng, x64):
     """800 draws, where all points are kept."""
 
     def draw(number):
-        order = rng.permutation(10)
-        kept = _passes.Kept(None, order, np.ones(10), CROWD[order])
+        order = np.argsort(rng.exponential(size=10) / WEIGHTS)
+        kept = _passes.Kept(None, order, WEIGHTS[order], WEIGHTS[order], CROWD[order])
         key = jax.random.fold_in(jax.random.key(0), number)
-        return order[_landmarks._accepted(key, KERNEL, kept, 10, 20, CROWD[:0], np.eye(2), 1e-14, False)].tolist()
+        return order[
+            _landmarks._accepted(key, KERNEL, kept, WEIGHTS.sum(), 20, CROWD[:0], np.eye(2), 1e-14, False)
+        ].tolist()
 
     is_law_of_pivots(draw, 800)
 
@@ -173,12 +180,30 @@ def test_what_is_left_is_the_residual_of_what_was_chosen(rng, x64):
 
 
 def test_rows_are_drawn_by_leverage(x64):
-    """The first of three landmarks among six points, of which all are pilots; 200 draws."""
-    X = np.array([[0.0], [0.1], [0.2], [0.3], [3.0], [9.0]])
-    K = literal_gram(X, X, 1.5)
-    scores = np.diag(K @ np.linalg.inv(K + np.trace(K) / 3 * np.eye(6)))
-    drawn = (rows(X).index(rows(choose(X, 3, "leverage", seed))[0]) for seed in range(200))
+    """The first of three landmarks among six points, of which all are pilots and some stand for copies; 200 draws."""
+    X, counts = np.array([[0.0], [0.1], [0.2], [0.3], [3.0], [9.0]]), np.array([1, 2, 1, 3, 1, 2])
+    each = np.repeat(np.arange(6), counts)
+    K = literal_gram(X[each], X[each], 1.5)
+    scores = np.bincount(each, np.diag(K @ np.linalg.inv(K + np.trace(K) / 3 * np.eye(10))))
+    drawn = (
+        rows(X).index(rows(choose(X, 3, "leverage", seed, weights=counts.astype(float)))[0]) for seed in range(200)
+    )
     is_law(counted(drawn), dict(enumerate(scores / scores.sum())))
+
+
+@each
+def test_rows_of_weight_zero_do_not_exist_and_others_count(method, rng, monkeypatch):
+    monkeypatch.setattr(_passes, "_CHUNK_ROWS", (16, 32))
+    X, weights, told = crowds(rng, 10, 50).astype(np.float32), np.ones(500, np.float32), []
+    weights[rng.permutation(500)[:200]] = 0
+    alone, known = [X[weights > 0]], landmarks.kmeans_plus_plus
+    X[weights == 0] = np.nan
+    masses = lambda *args, **options: (told.append(options["weights"].sum()), known(*args, **options))[1]  # noqa: E731
+    monkeypatch.setattr(landmarks, "kmeans_plus_plus", masses)
+    for given, factor in ((X, 1), ([X[:77], X[77:]], 1), (X, 1 if method == "leverage" else 8)):
+        found = choose(given, 12, method, weights=factor * weights)
+        assert np.array_equal(found, choose(alone, 12, method))
+    assert told == ([300, 300, 300, 300, 2400, 300] if method == "kmeans||" else [])
 
 
 @each
@@ -201,6 +226,10 @@ def test_what_does_not_fit_is_named(method, rng):
         "number of points": lambda: choose(X, 61, method),
         "floating|float32": lambda: choose(X.astype(int), 3, method),
         "block_size": lambda: choose(X, 3, method, block_size=0),
+        "that of row 7 is not": lambda: choose(X, 3, method, weights=np.where(np.arange(60) == 7, -1.0, 1)),
+        r"one for each row, \(60,\), got": lambda: choose(X, 3, method, weights=np.ones(61)),
+        "got 59 for more rows": lambda: choose([X], 3, method, weights=np.ones(59)),
+        "row 41 is not$": lambda: choose(broken, 50, method, weights=(np.arange(60) > 9) * 1.0),
         "a function that returns an iterator": lambda: choose(iter([X]), 3, method),
         "columns and the dtype of the first": lambda: choose([X, X[:, :1]], 3, method),
         "Mesh or NamedSharding": lambda: choose(X, 3, method, sharding=3),
