@@ -16,7 +16,7 @@ from jaxkern._types import Array, ArrayLike, Float, PRNGKeyArray, Sharding
 from jaxkern.gram import _gram
 from jaxkern.kernels import Kernel, KernelLike, psd_kernel
 from jaxkern.landmarks._choices import _left_over, _ridge_root
-from jaxkern.scale._passes import Draw, Kept, Points, added, exchange, uniforms
+from jaxkern.scale._passes import Draw, Kept, Points, added, exchange, generator
 from jaxkern.scale._resume import Report, Teller
 
 _TILE = 2**8
@@ -111,20 +111,18 @@ def landmarks(
     if block_size is not None:
         block_size = checks.count("block_size", block_size)
     kernels = [psd_kernel(kernel)] if needs_kernel and kernel is not None else []
-    points = Points(X, weights, width * max(count, _LEAST), block_size, sharding, Teller("landmarks", report))
-    points.has(count)
+    points = Points(X, weights, count, width * max(count, _LEAST), block_size, sharding, Teller("landmarks", report))
     return jnp.asarray(choose(points, key, count, *kernels))
 
 
 def _some(points: Points, key: jax.Array, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the numbers of rows drawn by weight without replacement, and the rows."""
     if points.is_array and points.weights is None and points.num_rows is not None:
-        numbers = _numbers(key, count, points.num_rows)
+        numbers = generator(key).choice(points.num_rows, count, replace=False)  # in memory O(count)
         return numbers, points.at(numbers)
     draw = Draw(count)
     for chunk in points.sweep(key, _even):
         draw.take(chunk, chunk.weights)
-    points.has(count)
     kept, _ = draw.end(points)
     return kept.numbers, kept.rows
 
@@ -135,20 +133,6 @@ def _even(rows: jax.Array) -> jax.Array:
 
 def _uniform(points: Points, key: jax.Array, count: int) -> np.ndarray:
     return _some(points, key, count)[1]
-
-
-def _numbers(key: jax.Array, count: int, total: int) -> np.ndarray:
-    """Return different whole numbers below `total` in random order; memory O(count)."""
-    if total <= 4 * count:
-        return np.asarray(jax.random.permutation(key, total)[:count])
-    found: Any = np.zeros(0, np.uint64)
-    turn = 0
-    while len(found) < count:
-        bits = np.asarray(jax.random.bits(jax.random.fold_in(key, turn), (2 * count, 2), jnp.uint32)).astype(np.uint64)
-        found = np.concatenate([found, (bits[:, 0] << np.uint64(32) | bits[:, 1]) % np.uint64(total)])
-        found = found[np.sort(np.unique(found, return_index=True)[1])]
-        turn += 1
-    return found[:count].astype(np.int64)
 
 
 def _gaps(rows: jax.Array, tiles: jax.Array, number: jax.Array, scale: jax.Array) -> jax.Array:
@@ -190,7 +174,6 @@ def _scalable(points: Points, key: jax.Array, count: int) -> np.ndarray:
         for chunk in points.sweep(jax.random.fold_in(key, turn), _gaps, *given()):
             draw.take(chunk, chunk.weights * chunk.values, chunk.units)
             mass += float(chunk.weights.sum())
-        points.has(count)
         kept, cost = draw.end(points)
         mass = float(added(points, mass))
         # In other words: a uniform number u <= size * odds / cost.
@@ -226,7 +209,6 @@ def _leverage(points: Points, key: jax.Array, count: int, kernel: Kernel) -> np.
     for chunk in points.sweep(jax.random.fold_in(key, 0), _diagonal, kernel):
         draw.take(chunk, chunk.weights)
         trace += float((chunk.weights * chunk.values).sum())
-    points.has(count)
     (*_, shares, pilots), _ = draw.end(points)
     counted = shares if len(pilots) == points.num_rows else np.minimum(shares, 1)
     ridge, roots = np.asarray(added(points, trace) / count, pilots.dtype), np.sqrt(counted).astype(pilots.dtype)
@@ -246,7 +228,6 @@ def _pivoted(points: Points, key: jax.Array, count: int, kernel: Kernel) -> np.n
         for chunk in points.sweep(key_rows, _left if turn else _diagonal, kernel, *given):
             draw.take(chunk, chunk.weights * chunk.values)
             most = most if turn else max(most, float(chunk.values.max()))
-        points.has(count)
         kept, total = draw.end(points)
         if not turn:
             most, pivots = float(exchange(most)[0].max()) if points.many else most, kept.rows[:0]
@@ -297,8 +278,7 @@ def _accepted(
     left = np.where(left > nothing, np.minimum(left, odds / shares), 0)
     live, beyond = int((odds > 0).sum()), max(total - odds.sum(), 0) if len(rows) == size else 0
     unseen = beyond + np.append(np.cumsum(odds[::-1])[::-1], 0)
-    exhausted, units = not left.any(), iter(uniforms(key, len(rows) + count + 1, 3))
-    seen, chosen = 0, list[int]()
+    exhausted, rng, seen, chosen = not left.any(), generator(key), 0, list[int]()
 
     def accept(row: int) -> None:
         at = done + len(chosen)
@@ -311,27 +291,20 @@ def _accepted(
         chosen.append(row)
 
     while done + len(chosen) < count:
-        which, chance, place = next(units)
         again = (shares * left)[:seen]
-        if which * (again.sum() + unseen[seen]) < again.sum():
-            accept(_drawn(again, place))
+        if rng.random() * (again.sum() + unseen[seen]) < again.sum():
+            accept(int(rng.choice(seen, p=again / again.sum())))
         elif seen == live:
             break
         else:
             seen += 1
-            if chance * odds[seen - 1] < shares[seen - 1] * left[seen - 1]:
+            if rng.random() * odds[seen - 1] < shares[seen - 1] * left[seen - 1]:
                 accept(seen - 1)
     while is_last and done + len(chosen) < count and left.any():
-        accept(_drawn(shares * left, next(units)[2]))
+        accept(int(rng.choice(len(left), p=shares * left / (shares @ left))))
     if is_last or exhausted:  # rows without odds come as those of a uniform draw
         chosen += np.delete(np.arange(len(rows)), chosen)[: count - done - len(chosen)].tolist()
     return chosen
-
-
-def _drawn(weights: np.ndarray, unit: float) -> int:
-    """Return an index drawn by weight."""
-    cumulative = np.cumsum(weights)
-    return int(np.searchsorted(cumulative, unit * cumulative[-1]))
 
 
 _METHODS: dict[str, tuple[Callable[..., np.ndarray], bool, int]] = {

@@ -18,7 +18,6 @@ from jaxkern import checks
 from jaxkern._blocks import by_blocks
 from jaxkern.scale import _mesh
 from jaxkern.scale._embed import host_matrix
-from jaxkern.scale._resume import Teller
 
 _READ_BYTES = 2**24
 _CHUNK_BYTES, _CHUNK_ROWS = 2**26, (2**8, 2**13)
@@ -30,7 +29,7 @@ _LAST = 1e200
 
 
 class Chunk(NamedTuple):
-    """Rows of a pass: the number of the first one, their weights, what a step makes of each, and numbers in (0, 1)."""
+    """Rows of a pass: the number of the first one, their weights, what a step makes of each, and numbers in [0, 1)."""
 
     start: int
     rows: np.ndarray
@@ -42,10 +41,9 @@ class Chunk(NamedTuple):
 class Points:
     """Points that are read in passes, the share of this process alone. Rows of weight 0 have no number."""
 
-    def __init__(
-        self, X: Any, weights: Any, width: int, block_size: int | None, sharding: Any, tell: Teller | None
-    ) -> None:
-        self.X, self._width, self._block_size, self._tell = X, width, block_size, tell
+    def __init__(self, X: Any, weights: Any, least: int, width: int, block_size: Any, sharding: Any, tell: Any) -> None:
+        """Say of how many rows at least, and how many numbers a step makes of each."""
+        self.X, self._least, self._width, self._block_size, self._tell = X, least, width, block_size, tell
         self.weights = None if weights is None else np.asarray(weights)  # a mapped file stays one
         self._devices = tuple(_mesh.local_mesh(sharding).devices.flat)
         self.is_array = hasattr(X, "shape")
@@ -71,6 +69,7 @@ class Points:
         self.num_rows = None if length is None else self._existing(own)
         self._begin = self._existing(slice(0, self._own.start))
         self._count = None if length is None else self._existing(self._own)
+        self._suffices()
 
     def _existing(self, rows: slice) -> int:
         """Return how many rows have a positive weight."""
@@ -84,44 +83,37 @@ class Points:
             count += np.count_nonzero(some)
         return count
 
-    def has(self, count: int) -> None:
-        """Raise where there are fewer rows than landmarks; of blocks a pass has to tell it."""
+    def _suffices(self) -> None:
         if self.num_rows is not None:
-            checks.count("num_landmarks", count, maximum=self.num_rows, limit="the number of points")
+            checks.count("num_landmarks", self._least, maximum=self.num_rows, limit="the number of points")
 
     def at(self, numbers: np.ndarray) -> np.ndarray:
-        """Return rows of an array without weights by their numbers, reading those of their blocks alone."""
-        size = 1 if isinstance(self.X, np.ndarray | jax.Array) else self._size(self.X)
-        rows = np.empty((len(numbers), self.X.shape[1]), np.dtype(self.X.dtype))
-        for block in np.unique(numbers // size).tolist():
-            inside = numbers // size == block
-            rows[inside] = np.asarray(self.X[block * size : min((block + 1) * size, self.X.shape[0])])[
-                numbers[inside] - block * size
-            ]
+        """Return rows of an array without weights by their numbers, and read no others."""
+        rows = np.concatenate([np.asarray(self.X[number : number + 1]) for number in numbers.tolist()])
         self._refuse(numbers[~np.isfinite(rows).all(axis=1)])
         return rows
 
     def sweep(self, key: jax.Array, values: Callable[..., jax.Array], *given: Any) -> Iterator[Chunk]:
         """Yield all rows with values(rows, *given), chunk by chunk."""
-        there = [jax.device_put((key, given), device) for device in self._devices]
+        there = [jax.device_put(given, device) for device in self._devices]
         waiting: collections.deque[tuple[Any, ...]] = collections.deque()
         done = 0
 
-        def end(start: int, rows: np.ndarray, weights: np.ndarray, offset: int, result: Any) -> Chunk:
+        def end(start: int, rows: np.ndarray, weights: np.ndarray, size: int, result: Any) -> Chunk:
             nonlocal done
-            found, bits, fine = map(np.asarray, result)
-            self._refuse(start + np.flatnonzero(~fine[: len(rows)]))
+            found, fine = (np.asarray(part)[: len(rows)] for part in result)
+            self._refuse(start + np.flatnonzero(~fine))
             done += len(rows)
             if self._tell is not None and self._tell.listened:
                 self._tell(done, self._count if self.is_array else None)
-            units = _units(bits[offset : offset + len(rows)])
-            return Chunk(start, rows, weights, found[: len(rows)].astype(float), units)
+            units = generator(key, start // size).random(size)[start % size :][: len(rows)]
+            return Chunk(start, rows, weights, found.astype(float), units)
 
         for turn, (start, rows, weights, size) in enumerate(self._chunks()):
             which = turn % len(there)
             full = np.pad(rows, ((0, size - len(rows)), (0, 0)), mode="edge") if len(rows) < size else rows
-            placed, number = jax.device_put(full, self._devices[which]), np.uint32(start // size)
-            waiting.append((start, rows, weights, start % size, _step(*there[which], number, placed, values=values)))
+            placed = jax.device_put(full, self._devices[which])
+            waiting.append((start, rows, weights, size, _step(there[which], placed, values=values)))
             if len(waiting) > len(there):
                 yield end(*waiting.popleft())
         while waiting:
@@ -129,6 +121,7 @@ class Points:
         if self._count not in (None, done):
             raise ValueError(f"X must have the same rows in every pass, got {self._count} and then {done}")
         self._count, self.num_rows = done, self.num_rows if self.is_array else done
+        self._suffices()
 
     def _refuse(self, numbers: np.ndarray) -> None:
         for number in numbers if self.weights is None else np.flatnonzero(self.weights)[numbers]:
@@ -187,23 +180,14 @@ class Points:
 
 
 @partial(jax.jit, static_argnames="values")
-def _step(
-    key: jax.Array, given: Any, number: jax.Array, rows: jax.Array, *, values: Callable[..., jax.Array]
-) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _step(given: Any, rows: jax.Array, *, values: Callable[..., jax.Array]) -> tuple[jax.Array, jax.Array]:
     found = by_blocks(lambda given, rows: values(rows, *given)[:, None], given, rows, block_size=_CACHED_ROWS)[:, 0]
-    bits = jax.random.bits(jax.random.fold_in(key, number), (rows.shape[0], 2), jnp.uint32)
-    return found, bits, jnp.isfinite(rows).all(axis=1) & jnp.isfinite(found)
+    return found, jnp.isfinite(rows).all(axis=1) & jnp.isfinite(found)
 
 
-def _units(bits: np.ndarray) -> np.ndarray:
-    """Return numbers in (0, 1) with 52 binary digits, each from two words: none is 0, and ties are unheard of."""
-    high, low = bits.astype(np.uint64).T
-    return ((high << np.uint64(20) | low >> np.uint64(12)) + 0.5) * 2.0**-52
-
-
-def uniforms(key: jax.Array, count: int, each: int) -> np.ndarray:
-    """Return numbers in (0, 1), (count, each), float64."""
-    return _units(np.asarray(jax.random.bits(key, (count * each, 2), jnp.uint32))).reshape(count, each)
+def generator(key: jax.Array, *numbers: int) -> np.random.Generator:
+    """Return what draws on the host, by a key and numbers."""
+    return np.random.default_rng([*np.asarray(jax.random.key_data(key)).ravel().tolist(), *numbers])
 
 
 class Kept(NamedTuple):

@@ -98,26 +98,6 @@ def test_every_crowd_has_candidates(rng):
         assert costs[0] < 2 * costs[1] and costs[0] < 1e-3 * ((X - X.mean(0)) ** 2).sum()
 
 
-def test_clocks_draw_one_row_after_the_other(rng, x64):
-    """The first two of three rows with odds 1, 3 and 16, offered in two parts; 4000 draws."""
-    odds, exact = np.array([1.0, 3.0, 16.0]), {}
-    for i, j in itertools.permutations(range(3), 2):
-        exact[i, j] = odds[i] / 20 * odds[j] / (20 - odds[i])
-
-    X = np.zeros((4, 1))
-    points = _passes.Points(X, None, 0, None, None, None)
-
-    def draw(units):
-        held = _passes.Draw(2, taken=np.array([1]))
-        for at in (slice(2), slice(2, 4)):
-            held.take(_passes.Chunk(at.start or 0, X[at], X[at, 0], X[at, 0], units[at]), odds[[0, 0, 1, 2]][at])
-        kept, total = held.end(points)
-        assert total == 20
-        return tuple(number - (number > 0) for number in kept.numbers)
-
-    is_law(counted(map(draw, rng.random((4000, 4)))), exact)
-
-
 CROWD, WEIGHTS = np.diag([0.35] * 9 + [9.0]), np.array([1.0] * 5 + [3.0] * 4 + [2.0])
 """Nine points at equal small distances, and one far from all."""
 
