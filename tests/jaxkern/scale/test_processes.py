@@ -160,6 +160,7 @@ def test_two_processes_give_the_numbers_of_one(example, tmp_path):
         np.testing.assert_array_equal(chosen, scale.landmarks(jax.random.key(1), X, **options))
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("job", "moments"), [("embed", 1), *(pytest.param(job, 20, marks=pytest.mark.slow) for job in JOBS)]
 )
