@@ -131,10 +131,6 @@ def _even(rows: jax.Array) -> jax.Array:
     return jnp.ones(rows.shape[0], rows.dtype)
 
 
-def _uniform(points: Points, key: jax.Array, count: int) -> np.ndarray:
-    return _some(points, key, count)[1]
-
-
 def _gaps(rows: jax.Array, tiles: jax.Array, number: jax.Array, scale: jax.Array) -> jax.Array:
     return _nearest(rows, tiles, number, scale)[0]
 
@@ -308,7 +304,7 @@ def _accepted(
 
 
 _METHODS: dict[str, tuple[Callable[..., np.ndarray], bool, int]] = {
-    "uniform": (_uniform, False, 0),
+    "uniform": (lambda *given: _some(*given)[1], False, 0),
     "kmeans||": (_scalable, False, 2 * _ROUNDS),
     "pivoted_cholesky": (_pivoted, True, 1),
     "leverage": (_leverage, True, _PILOTS),
