@@ -1,7 +1,6 @@
 """Two real processes: the numbers of one, an end within bounded time when one is killed, and going on afterwards."""
 
 import runpy
-import shutil
 import signal
 import socket
 import subprocess
@@ -173,13 +172,11 @@ def test_killed_at_any_moment_a_job_loses_nothing_and_ends_with_the_same_bits(ex
         example["prepare"](tmp_path)
         return [0, 0]
 
-    reached, killed, waits, rest, bits, longest = anew(), 0, [], [], None, None
-    while killed < moments or any(reached):
+    reached, killed, waits, counts, bits, longest = anew(), 0, [], [], None, None
+    while bits is None or killed < moments or any(reached):
         victim, at = -1, 0
-        if moments == 1 and not killed:
-            victim, at = 1, -60
-        elif killed < moments and bits is not None:
-            victim, at = int(rng.integers(2)), int(rng.integers(longest))
+        if killed < moments and bits is not None:
+            victim, at = (1, -60) if moments == 1 else (int(rng.integers(2)), int(rng.integers(longest)))
         ends = run_both(tmp_path, KILLED, job, victim, at)
         told = [[int(line) for line in end[1].splitlines() if line.isdigit()] for end in ends]
         killed += victim >= 0 and ends[victim][0] == -signal.SIGKILL
@@ -191,26 +188,17 @@ def test_killed_at_any_moment_a_job_loses_nothing_and_ends_with_the_same_bits(ex
                 bits, longest = bits or digest, longest or int(took)
                 assert bits == digest
             elif code != -signal.SIGKILL:
-                # JAX may end a process without its coordination service, that of process 0, before it can say why.
-                clear = f"RuntimeError: process {i} of 2 could not"
-                assert clear in error or (victim == 0 and "another task died" in error), error
+                # JAX ends it if the heartbeat of the other has been missing before both do something together.
+                assert f"RuntimeError: process {i} of 2 could not" in error or "another task died" in error, error
             if told[i]:
                 # A block is recorded before it is told; of two other states the last one may not have been kept.
                 assert told[i][0] >= reached[i]
                 reached[i] = told[i][-1] + 5 if job == "embed" else told[i][-2:][0]
-        if moments == 1 and not bits:
-            assert [len(each) for each in told] == [200, 60]
-            alone = shutil.copytree(tmp_path, tmp_path / "alone")
-            X, Z = np.load(alone / "points.npy"), np.load(alone / "features.npy", mmap_mode="r+")
-            phi, note = io.load(alone / "map.npz"), lambda done, total: rest.append(done)
-            scale.embed(phi, X, block_size=5, out=Z, progress=alone / "embed.progress", report=note)
-            expected = scale.embed(phi, X)
-            assert len(rest) == 140
-            np.testing.assert_allclose(Z, expected, rtol=0, atol=1e-4 * np.abs(expected).max())
-        elif ends[0][0] == ends[1][0] == 0:
-            assert moments > 1 or [len(each) for each in told] == [0, 140]
+        counts.append([len(each) for each in told])
+        if ends[0][0] == ends[1][0] == 0:
             reached = anew()
     assert waits and max(waits) < 30
+    assert moments > 1 or counts == [[200, 200], [200, 60], [0, 140]]  # nothing is computed again
     print(job, "killed", killed, "times; the other ended after at most", round(max(waits), 1), "s")
 
 
