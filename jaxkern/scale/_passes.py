@@ -58,11 +58,10 @@ class Points:
                 f"X must be an array, a list of arrays, or a function that returns an iterator, got {kind}"
             )
         length = X.shape[0] if self.is_array else None if self.weights is None else self.weights.size
-        if self.weights is not None and (self.weights.shape != (length,) or self.weights.dtype.kind != "f"):
-            raise ValueError(
-                f"weights must be floating, one for each row, ({length},), got shape {self.weights.shape} and dtype "
-                f"{self.weights.dtype}"
-            )
+        if self.weights is not None and self.weights.shape != (length,):
+            raise ValueError(f"weights must have shape ({length},), got {self.weights.shape}")
+        if self.weights is not None and (self.weights.dtype.kind != "f" or not self.weights.any()):
+            raise ValueError(f"weights must be floating and not all zero, got {self.weights.dtype}")
         own = slice(0, 0) if length is None else slice(0, length)
         self._own = _mesh.local_rows(own.stop, sharding) if self.many else own
         # Numbers, of all processes and of this one, of rows that exist; None as long as nothing tells.
@@ -79,7 +78,7 @@ class Points:
         for start in range(rows.start, rows.stop, _READ_BYTES):
             some = self.weights[start : min(start + _READ_BYTES, rows.stop)]
             for number in start + np.flatnonzero(~(some >= 0) | ~np.isfinite(some)):
-                raise ValueError(f"weights must be finite and not negative; that of row {number} is not")
+                raise ValueError(f"weights must be non-negative and finite; that of row {number} is not")
             count += np.count_nonzero(some)
         return count
 

@@ -207,7 +207,7 @@ def test_what_does_not_fit_is_named(method, rng):
         "floating|float32": lambda: choose(X.astype(int), 3, method),
         "block_size": lambda: choose(X, 3, method, block_size=0),
         "that of row 7 is not": lambda: choose(X, 3, method, weights=np.where(np.arange(60) == 7, -1.0, 1)),
-        r"one for each row, \(60,\), got": lambda: choose(X, 3, method, weights=np.ones(61)),
+        r"weights must have shape \(60,\), got": lambda: choose(X, 3, method, weights=np.ones(61)),
         "got 59 for more rows": lambda: choose([X], 3, method, weights=np.ones(59)),
         "row 41 is not$": lambda: choose(broken, 50, method, weights=(np.arange(60) > 9) * 1.0),
         "a function that returns an iterator": lambda: choose(iter([X]), 3, method),
