@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -123,24 +124,16 @@ def _some(points: Points, key: jax.Array, count: int) -> tuple[np.ndarray, np.nd
     draw = Draw(count)
     for chunk in points.sweep(key, _even):
         draw.take(chunk, chunk.weights)
-    kept, _ = draw.end(points)
-    return kept.numbers, kept.rows
+    (_, numbers, _, _, chosen), _ = draw.end(points)
+    return numbers, chosen
 
 
 def _even(rows: jax.Array) -> jax.Array:
     return jnp.ones(rows.shape[0], rows.dtype)
 
 
-def _gaps(rows: jax.Array, tiles: jax.Array, number: jax.Array, scale: jax.Array) -> jax.Array:
-    return _nearest(rows, tiles, number, scale)[0]
-
-
-def _labels(rows: jax.Array, tiles: jax.Array, number: jax.Array, scale: jax.Array) -> jax.Array:
-    return _nearest(rows, tiles, number, scale)[1]
-
-
-def _nearest(rows: jax.Array, tiles: jax.Array, number: jax.Array, scale: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return (|x - y| / scale)^2 and which y for the nearest candidate in the first tiles (tiles, _TILE, d)."""
+def _nearest(rows: jax.Array, tiles: jax.Array, number: jax.Array, scale: jax.Array, *, part: int) -> jax.Array:
+    """Return (|x - y| / scale)^2, or which y, for the nearest candidate in the first tiles (tiles, _TILE, d)."""
 
     def look(i: jax.Array, best: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         # Products where their rounding is below a hundredth of the scale: that of the mean squared distance.
@@ -152,7 +145,10 @@ def _nearest(rows: jax.Array, tiles: jax.Array, number: jax.Array, scale: jax.Ar
 
     places = lax.iota(jnp.int32, _TILE)[:, None]
     nothing = jnp.full(rows.shape[0], jnp.inf, rows.dtype), jnp.zeros(rows.shape[0], jnp.int32)
-    return lax.fori_loop(0, number, look, nothing)
+    return lax.fori_loop(0, number, look, nothing)[part]
+
+
+_gaps, _labels = partial(_nearest, part=0), partial(_nearest, part=1)
 
 
 def _scalable(points: Points, key: jax.Array, count: int) -> np.ndarray:
@@ -170,12 +166,12 @@ def _scalable(points: Points, key: jax.Array, count: int) -> np.ndarray:
         for chunk in points.sweep(jax.random.fold_in(key, turn), _gaps, *given()):
             draw.take(chunk, chunk.weights * chunk.values, chunk.units)
             mass += float(chunk.weights.sum())
-        kept, cost = draw.end(points)
+        (times, new, _, _, rows), cost = draw.end(points)
         mass = float(added(points, mass))
         # In other words: a uniform number u <= size * odds / cost.
-        among = max(int((kept.times * cost <= size).sum()), fewest) if cost > 0 else fewest
-        tiles[len(numbers) : len(numbers) + len(kept.rows[:among])] = kept.rows[:among]
-        numbers = np.concatenate([numbers, kept.numbers[:among]])
+        among = max(int((times * cost <= size).sum()), fewest) if cost > 0 else fewest
+        tiles[len(numbers) : len(numbers) + len(rows[:among])] = rows[:among]
+        numbers = np.concatenate([numbers, new[:among]])
         scale = scale * np.sqrt(cost / mass).astype(scale.dtype) if cost > 0 else scale
     counts = np.zeros(len(tiles))
     for chunk in points.sweep(jax.random.fold_in(key, 0), _labels, *given()):
@@ -212,7 +208,7 @@ def _leverage(points: Points, key: jax.Array, count: int, kernel: Kernel) -> np.
     draw, nothing = Draw(count), np.zeros((), pilots.dtype)
     for chunk in points.sweep(jax.random.fold_in(key, 1), _left, kernel, pilots, np.asarray(root), roots, nothing):
         draw.take(chunk, chunk.weights * chunk.values)
-    return draw.end(points)[0].rows
+    return draw.end(points)[0][-1]
 
 
 def _pivoted(points: Points, key: jax.Array, count: int, kernel: Kernel) -> np.ndarray:
@@ -226,10 +222,10 @@ def _pivoted(points: Points, key: jax.Array, count: int, kernel: Kernel) -> np.n
             most = most if turn else max(most, float(chunk.values.max()))
         kept, total = draw.end(points)
         if not turn:
-            most, pivots = float(exchange(most)[0].max()) if points.many else most, kept.rows[:0]
+            most, pivots = float(exchange(most)[0].max()) if points.many else most, kept[-1][:0]
         nothing = 10 * np.finfo(pivots.dtype).eps * most
         chosen = _accepted(key_pivots, kernel, kept, total, size, pivots, root, nothing, turn == _PASSES - 1)
-        numbers, pivots = np.concatenate([numbers, kept.numbers[chosen]]), np.concatenate([pivots, kept.rows[chosen]])
+        numbers, pivots = np.concatenate([numbers, kept[1][chosen]]), np.concatenate([pivots, kept[-1][chosen]])
         if len(pivots) == count:
             break
         given = *_padded(pivots, root), np.asarray(nothing, pivots.dtype)

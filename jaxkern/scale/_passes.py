@@ -53,9 +53,8 @@ class Points:
         elif self.many:
             raise ValueError("X must be an array, not blocks, where processes share it")
         elif not callable(X) and (not isinstance(X, Iterable) or isinstance(X, Iterator | str | bytes)):
-            kind = type(X).__name__
             raise ValueError(
-                f"X must be an array, a list of arrays, or a function that returns an iterator, got {kind}"
+                f"X must be an array, a list, or a function that returns an iterator, got {type(X).__name__}"
             )
         length = X.shape[0] if self.is_array else None if self.weights is None else self.weights.size
         if self.weights is not None and self.weights.shape != (length,):
@@ -103,7 +102,7 @@ class Points:
             found, fine = (np.asarray(part)[: len(rows)] for part in result)
             self._refuse(start + np.flatnonzero(~fine))
             done += len(rows)
-            if self._tell is not None and self._tell.listened:
+            if self._tell.listened:
                 self._tell(done, self._count if self.is_array else None)
             units = generator(key, start // size).random(size)[start % size :][: len(rows)]
             return Chunk(start, rows, weights, found.astype(float), units)
@@ -137,12 +136,11 @@ class Points:
             host_matrix("each block of X", block)
             kind = block.shape[1], np.dtype(block.dtype)
             if first is None:
-                first, size = kind, self._chunk_rows(*kind)
+                most = _CHUNK_BYTES // ((kind[0] + self._width) * kind[1].itemsize)
+                first, size = kind, 1 << (int(np.clip(most, *_CHUNK_ROWS)).bit_length() - 1)
                 missing = size - start % size
             if kind != first:
-                raise ValueError(
-                    f"each block of X must have the columns and the dtype of the first, {first}, got {kind}"
-                )
+                raise ValueError(f"blocks of X must have the columns and the dtype of the first, {first}, got {kind}")
             some = np.ones(block.shape[0])
             if self.weights is not None:
                 some, at = self.weights[at : at + block.shape[0]], at + block.shape[0]
@@ -165,17 +163,9 @@ class Points:
         if not self.is_array:
             yield from self.X() if callable(self.X) else self.X
             return
-        size = self._size(self.X)
+        size = self._block_size or max(_READ_BYTES // (self.X.shape[1] * np.dtype(self.X.dtype).itemsize), 1)
         for start in range(self._own.start, self._own.stop, size):
             yield self.X[start : min(start + size, self._own.stop)]
-
-    def _size(self, X: Any) -> int:
-        return self._block_size or max(_READ_BYTES // (X.shape[1] * np.dtype(X.dtype).itemsize), 1)
-
-    def _chunk_rows(self, dim: int, dtype: Any) -> int:
-        least, most = _CHUNK_ROWS
-        rows = _CHUNK_BYTES // ((dim + self._width) * dtype.itemsize)
-        return 1 << (min(max(rows, least), most).bit_length() - 1)
 
 
 @partial(jax.jit, static_argnames="values")
@@ -189,14 +179,8 @@ def generator(key: jax.Array, *numbers: int) -> np.random.Generator:
     return np.random.default_rng([*np.asarray(jax.random.key_data(key)).ravel().tolist(), *numbers])
 
 
-class Kept(NamedTuple):
-    """The rows of a pass that a draw has kept, in the order of their times."""
-
-    times: np.ndarray
-    numbers: np.ndarray
-    odds: np.ndarray
-    weights: np.ndarray
-    rows: np.ndarray
+Kept = tuple[np.ndarray, ...]
+"""Of rows that were drawn the times, numbers, odds and weights, and the rows."""
 
 
 class Draw:
@@ -229,7 +213,7 @@ class Draw:
             self._limit = self._held[0][-1]
 
     def end(self, points: Points) -> tuple[Kept, float]:
-        """Return what is kept of all processes, and the sum of the odds of all rows that were not taken."""
+        """Return the rows kept, of all processes by their times, and the sum of the odds of all that were not taken."""
         if points.many:
             blank = np.zeros((self._size, points.X.shape[1]), np.dtype(points.X.dtype))
             zero = np.zeros(self._size)
@@ -241,7 +225,7 @@ class Draw:
             every = [np.concatenate(part) for part in exchange(*filled)]
             self._held = [part[np.isfinite(every[0])] for part in every]
         self._first()
-        return Kept(*self._held), float(added(points, self._total))
+        return tuple(self._held), float(added(points, self._total))
 
 
 def exchange(*arrays: Any) -> list[np.ndarray]:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
-from support.numerics import literal_gram
+from support.numerics import Read, literal_gram
 
 from jaxkern import features, kernels, landmarks, scale
 from jaxkern.scale import _landmarks, _passes
@@ -45,17 +45,6 @@ def counted(outcomes):
     return {each: outcomes.count(each) for each in set(outcomes)}
 
 
-class Source:
-    """Points as in a file, that notes how many rows are read."""
-
-    def __init__(self, X):
-        self.X, self.shape, self.dtype, self.read = X, X.shape, X.dtype, 0
-
-    def __getitem__(self, rows):
-        self.read += len(self.X[rows])
-        return self.X[rows]
-
-
 @each
 def test_landmarks_are_different_rows_however_these_are_held_and_cut(method, rng, dtype, monkeypatch):
     monkeypatch.setattr(_passes, "_CHUNK_ROWS", (16, 32))
@@ -74,9 +63,9 @@ def test_landmarks_are_different_rows_however_these_are_held_and_cut(method, rng
 
 @pytest.mark.parametrize(("method", "passes"), [("uniform", 0.8), ("kmeans||", 6.5), ("leverage", 2)])
 def test_passes_are_few_and_reported(method, passes, rng):
-    X, told = Source(crowds(rng).astype(np.float32)), []
+    X, told = Read(crowds(rng).astype(np.float32)), []
     choose(X, 3, method, block_size=100, report=lambda *args: told.append(args))
-    assert X.read <= passes * len(X.X) and set(told) <= {(2000, 2000)} and bool(told) == (method != "uniform")
+    assert sum(X.counts) <= passes * len(X.X) and set(told) <= {(2000, 2000)} and bool(told) == (method != "uniform")
 
 
 @pytest.mark.parametrize("hold", [lambda X: X, lambda X: [X[:5], X[5:]]], ids=["array", "blocks"])
@@ -127,7 +116,7 @@ def test_rows_that_are_refused_may_come_again(rng, x64):
 
     def draw(number):
         order = np.argsort(rng.exponential(size=10) / WEIGHTS)
-        kept = _passes.Kept(None, order, WEIGHTS[order], WEIGHTS[order], CROWD[order])
+        kept = None, order, WEIGHTS[order], WEIGHTS[order], CROWD[order]
         key = jax.random.fold_in(jax.random.key(0), number)
         return order[
             _landmarks._accepted(key, KERNEL, kept, WEIGHTS.sum(), 20, CROWD[:0], np.eye(2), 1e-14, False)
@@ -138,12 +127,12 @@ def test_rows_that_are_refused_may_come_again(rng, x64):
 
 def test_pivots_in_few_passes_leave_what_those_of_memory_leave(rng, monkeypatch):
     monkeypatch.setattr(_landmarks, "_PER_PIVOT", 2)
-    X = Source(rng.normal(size=(2000, 3)).astype(np.float32) * np.float32([3, 1, 0.3]))
+    X = Read(rng.normal(size=(2000, 3)).astype(np.float32) * np.float32([3, 1, 0.3]))
     ours, theirs = [], []
     for seed in range(3):
-        X.read = 0
+        X.counts.clear()
         ours.append(choose(X, 40, "pivoted_cholesky", seed))
-        assert 2 <= X.read / 2000 <= 10
+        assert 2 <= sum(X.counts) / 2000 <= 10
         theirs.append(landmarks.pivoted_cholesky(jax.random.key(seed), KERNEL, X.X, num_landmarks=40))
     ours, theirs = ([float(features.nystrom(KERNEL, Z, X=X.X).trace_residual) for Z in each] for each in (ours, theirs))
     assert np.mean(ours) == pytest.approx(np.mean(theirs), rel=0.2)
