@@ -30,6 +30,13 @@ def rows(X):
     return [tuple(row) for row in np.asarray(X).tolist()]
 
 
+def is_law(found, exact):
+    """Assert that outcomes come as often as they should, within 6 standard errors: false alarms below 1e-7."""
+    for outcome, p in exact.items():
+        share = np.mean((np.asarray(found) == outcome).all(axis=1))
+        assert abs(share - p) <= 6 * np.sqrt(p * (1 - p) / len(found))
+
+
 @pytest.mark.parametrize("choose", ALL.values(), ids=ALL)
 def test_landmarks_are_different_rows_of_the_data(choose, dtype, rng):
     X = points(rng, dtype)
@@ -64,13 +71,11 @@ def test_pivots_are_drawn_by_their_residuals(x64):
     """Two orthogonal atoms of squared norms 1 and 3, and a copy of the second: the exact law over ordered pairs."""
     V = jnp.asarray([[1.0, 0.0], [0.0, 3.0**0.5], [0.0, 3.0**0.5]])
     draw = jax.jit(jax.vmap(lambda key: _pivoted._pivots(key, kernels.Linear(), V, num_landmarks=2)[0]))
-    draws = 20_000
-    found = np.asarray(draw(jax.random.split(jax.random.key(0), draws)))
     exact = {(0, 1): 1 / 7 / 2, (0, 2): 1 / 7 / 2, (1, 0): 3 / 7, (2, 0): 3 / 7}
-    for pair in itertools.permutations(range(3), 2):
-        p = exact.get(pair, 0.0)
-        share = np.mean((found == pair).all(axis=1))
-        assert abs(share - p) <= 6 * np.sqrt(p * (1 - p) / draws)  # false alarms below 1e-8
+    is_law(
+        draw(jax.random.split(jax.random.key(0), 20_000)),
+        dict.fromkeys(itertools.permutations(range(3), 2), 0.0) | exact,
+    )
 
 
 def test_scores_are_exact_with_every_pilot_and_bounds_with_few(x64, rng):
@@ -241,7 +246,7 @@ def test_a_short_stream_is_kept_whole(rng):
 
 
 def test_every_pair_of_rows_is_equally_likely():
-    """15 pairs out of 6 rows, half of them in a merged stream; 6 standard errors, false alarms below 1e-7."""
+    """15 pairs out of 6 rows, half of them in a merged stream."""
     X = jnp.arange(6.0)[:, None]
     init, update, merge = landmarks.reservoir(num_landmarks=2)
 
@@ -249,11 +254,8 @@ def test_every_pair_of_rows_is_equally_likely():
         first, second = jax.random.split(key)
         return merge(update(init(first, 1), X[:2]), update(update(init(second, 1), X[2:3]), X[3:])).points[:, 0]
 
-    draws = 20_000
-    found = np.sort(np.asarray(jax.jit(jax.vmap(draw))(jax.random.split(jax.random.key(3), draws))), axis=1)
-    p = 1 / 15
-    for pair in itertools.combinations(range(6), 2):
-        assert abs(np.mean((found == pair).all(axis=1)) - p) <= 6 * np.sqrt(p * (1 - p) / draws)
+    found = np.sort(np.asarray(jax.jit(jax.vmap(draw))(jax.random.split(jax.random.key(3), 20_000))), axis=1)
+    is_law(found, dict.fromkeys(itertools.combinations(range(6), 2), 1 / 15))
 
 
 def test_a_reservoir_names_what_does_not_fit(rng):
@@ -270,15 +272,10 @@ def test_a_reservoir_names_what_does_not_fit(rng):
 
 
 def test_every_ordered_pair_is_equally_likely():
-    """30 pairs out of 6 points, 30000 draws: 6 standard errors, false alarms below 1e-7."""
     X = jnp.arange(6.0)[:, None]
     draw = jax.jit(jax.vmap(lambda key: landmarks.uniform(key, X, num_landmarks=2)[:, 0]))
-    first, second = np.asarray(draw(jax.random.split(jax.random.key(3), 30_000))).astype(int).T
-    shares = np.bincount(first * 6 + second, minlength=36).reshape(6, 6) / 30_000
-    assert not np.diag(shares).any()
-    p = 1 / 30
-    for i, j in itertools.permutations(range(6), 2):
-        assert abs(shares[i, j] - p) <= 6 * np.sqrt(p * (1 - p) / 30_000)
+    exact = dict.fromkeys(itertools.permutations(range(6), 2), 1 / 30)
+    is_law(draw(jax.random.split(jax.random.key(3), 30_000)), exact | {(i, i): 0.0 for i in range(6)})
 
 
 def test_the_dtype_of_the_data_changes_no_choice(rng, x64):
