@@ -212,8 +212,8 @@ def _leverage(points: Points, key: jax.Array, count: int, kernel: Kernel) -> np.
 
 
 def _pivoted(points: Points, key: jax.Array, count: int, kernel: Kernel) -> np.ndarray:
-    size, most, given = _PER_PIVOT * count, 0.0, ()
-    numbers, root = np.zeros(0, np.int64), np.eye(count)
+    size, most, numbers, root = _PER_PIVOT * count, 0.0, np.zeros(0, np.int64), np.eye(count)
+    given: tuple[Any, ...] = ()
     for turn in range(_PASSES):
         key_rows, key_pivots = jax.random.split(jax.random.fold_in(key, turn))
         draw = Draw(size, numbers)

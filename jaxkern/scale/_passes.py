@@ -78,7 +78,7 @@ class Points:
             some = self.weights[start : min(start + _READ_BYTES, rows.stop)]
             for number in start + np.flatnonzero(~(some >= 0) | ~np.isfinite(some)):
                 raise ValueError(f"weights must be non-negative and finite; that of row {number} is not")
-            count += np.count_nonzero(some)
+            count += int(np.count_nonzero(some))
         return count
 
     def _suffices(self) -> None:
@@ -189,8 +189,7 @@ class Draw:
     def __init__(self, size: int, taken: np.ndarray | None = None) -> None:
         """Draw up to `size` rows, without those of the numbers `taken`."""
         self._size, self._taken, self._limit = size, np.zeros(0, np.int64) if taken is None else taken, math.inf
-        self._held: list[np.ndarray] = []
-        self._total = 0.0
+        self._held, self._total = list[np.ndarray](), 0.0
 
     def take(self, chunk: Chunk, odds: np.ndarray, clocks: np.ndarray | None = None) -> None:
         """Look at rows with such odds; a clock, exponential if none is given, runs as fast as its row has odds."""

@@ -16,8 +16,8 @@ from jaxkern import features, io, scale
 from jaxkern.kmeans import kmeans
 
 ROOT = Path(__file__).resolve().parents[3]
+SLOW = [pytest.param(job, 20, marks=pytest.mark.slow) for job in ("embed", "stream", "kmeans")]
 EXAMPLE = str(ROOT / "examples" / "two_processes.py")
-JOBS = ("embed", "stream", "kmeans")
 
 START = """
 import os, signal, sys, threading, time
@@ -160,9 +160,7 @@ def test_two_processes_give_the_numbers_of_one(example, tmp_path):
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize(
-    ("job", "moments"), [("embed", 1), *(pytest.param(job, 20, marks=pytest.mark.slow) for job in JOBS)]
-)
+@pytest.mark.parametrize(("job", "moments"), [("embed", 1), *SLOW])
 def test_killed_at_any_moment_a_job_loses_nothing_and_ends_with_the_same_bits(example, tmp_path, rng, job, moments):
     """Also while it goes on: a job is begun anew when it has come to its end."""
 
