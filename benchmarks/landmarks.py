@@ -44,8 +44,7 @@ def _run(options: argparse.Namespace, folder: Path) -> int:
         with _machine.peak_memory() as peak:
             found = landmarks(jax.random.key(0), X, report=lambda *now, to=ends: to.update([now]), **choice)
             jax.block_until_ready(found)
-        seconds, passes = time.perf_counter() - begun, ends[len(X), len(X)]
-        most = (peak.absolute or 0) / 1e6
+        seconds, passes, most = time.perf_counter() - begun, ends[len(X), len(X)], (peak.absolute or 0) / 1e6
         status |= int(most >= 1000)
         print(f"{method:<18}{X.nbytes / 1e9:6.2f} GB{seconds:9.1f} s{passes:7d} passes{most:7.0f} MB", flush=True)
     return status

@@ -1,6 +1,7 @@
 """Landmarks from storage: the laws of what is drawn, however rows are held and cut, in few passes and little memory."""
 
 import itertools
+from collections import Counter
 
 import jax
 import jax.numpy as jnp
@@ -40,11 +41,6 @@ def is_law(found, exact):
     assert ((seen - count * p) ** 2 / (count * p)).sum() < stats.chi2.isf(ALARM, len(p) - 1)
 
 
-def counted(outcomes):
-    outcomes = list(outcomes)
-    return {each: outcomes.count(each) for each in set(outcomes)}
-
-
 @each
 def test_landmarks_are_different_rows_however_these_are_held_and_cut(method, rng, dtype, monkeypatch):
     monkeypatch.setattr(_passes, "_CHUNK_ROWS", (16, 32))
@@ -73,7 +69,7 @@ def test_every_pair_of_rows_is_equally_likely(hold):
     """36 pairs, 300 draws of an array and of blocks."""
     X = np.arange(9.0, dtype=np.float32)[:, None]
     pairs = (tuple(sorted(choose(hold(X), 2, "uniform", seed)[:, 0])) for seed in range(300))
-    is_law(counted(pairs), dict.fromkeys(itertools.combinations(range(9), 2), 1 / 36))
+    is_law(Counter(pairs), dict.fromkeys(itertools.combinations(range(9), 2), 1 / 36))
 
 
 def test_every_crowd_has_candidates(rng):
@@ -98,7 +94,7 @@ def is_law_of_pivots(draw, count):
     for i, j in itertools.permutations(range(10), 2):
         w = WEIGHTS
         exact[{i: 0, j: 1}.get(9)] += w[i] * K[i, i] / (w @ np.diag(K)) * w[j] * left[i, j] / (left[i] @ w)
-    is_law(counted({i: 0, j: 1}.get(9) for i, j in map(draw, range(count))), exact)
+    is_law(Counter({i: 0, j: 1}.get(9) for i, j in map(draw, range(count))), exact)
 
 
 def test_pivots_of_several_passes_follow_the_law_of_one_after_the_other(monkeypatch, x64):
@@ -157,7 +153,7 @@ def test_rows_are_drawn_by_leverage(x64):
     drawn = (
         rows(X).index(rows(choose(X, 3, "leverage", seed, weights=counts.astype(float)))[0]) for seed in range(200)
     )
-    is_law(counted(drawn), dict(enumerate(scores / scores.sum())))
+    is_law(Counter(drawn), dict(enumerate(scores / scores.sum())))
 
 
 @each
