@@ -1,29 +1,16 @@
 """Landmarks of a file larger than the memory that they may take: seconds, passes and the peak of anonymous memory."""
 
 import argparse
+import collections
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from benchmarks import _machine
 
 METHODS = ("uniform", "kmeans||", "pivoted_cholesky", "leverage")
-
-
-class Counted:
-    """Points in a file, and how many rows of it were read."""
-
-    def __init__(self, X: Any) -> None:
-        """Read nothing yet."""
-        self.X, self.shape, self.dtype, self.read = X, X.shape, X.dtype, 0
-
-    def __getitem__(self, rows: slice) -> Any:
-        """Return the rows, and count them."""
-        self.read += len(self.X[rows])
-        return self.X[rows]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,20 +32,21 @@ def _run(options: argparse.Namespace, folder: Path) -> int:
     import jax
     import numpy as np
 
-    from benchmarks.growth import _file
+    from benchmarks.growth import write
     from jaxkern.kernels import Gaussian
     from jaxkern.scale import landmarks
 
-    made = None if options.file else _file(folder / "points.npy", options.rows, options.dim)
+    made = None if options.file else write(folder / "points.npy", options.rows, options.dim)
     X, kernel, status = np.load(options.file, mmap_mode="r") if made is None else made, Gaussian(options.lengthscale), 0
     for method in options.methods:
-        points, begun = Counted(X), time.perf_counter()
+        ends, begun = collections.Counter(), time.perf_counter()
+        choice = {"num_landmarks": options.landmarks, "method": method, "kernel": kernel}
         with _machine.peak_memory() as peak:
-            key = jax.random.key(0)
-            jax.block_until_ready(landmarks(key, points, num_landmarks=options.landmarks, method=method, kernel=kernel))
-        seconds, passes, most = time.perf_counter() - begun, points.read / len(X), (peak.absolute or 0) / 1e6
+            found = landmarks(jax.random.key(0), X, report=lambda *now, to=ends: to.update([now]), **choice)
+            jax.block_until_ready(found)
+        seconds, passes, most = time.perf_counter() - begun, ends[len(X), len(X)], (peak.absolute or 0) / 1e6
         status |= int(most >= 1000)
-        print(f"{method:<18}{X.nbytes / 1e9:6.2f} GB{seconds:9.1f} s{passes:7.2f} passes{most:7.0f} MB", flush=True)
+        print(f"{method:<18}{X.nbytes / 1e9:6.2f} GB{seconds:9.1f} s{passes:7d} passes{most:7.0f} MB", flush=True)
     return status
 
 

@@ -1,5 +1,6 @@
 """Gram matrices, products with them that never hold n x n, centring, and the kernel distance."""
 
+import os
 from functools import partial
 from typing import Any
 
@@ -102,7 +103,8 @@ def gram_matmul(
     Y : (m, d) points, or None for X.
     V : (m,) or (m, r) of the dtype of X.
     block_size : rows and columns of a tile; by default chosen from the shapes and the platform: about 1,024 on a CPU,
-        as measured there, and 4,096 on a GPU or TPU, which is not measured.
+        as measured there, and 4,096 on a GPU or TPU, which is not measured. The variable JAXKERN_TILE_SIDE of the
+        environment, set before Python starts, replaces these numbers in everything that multiplies by a Gram matrix.
 
     Returns
     -------
@@ -236,6 +238,10 @@ def _ring_mesh(X: jax.Array, Y: jax.Array) -> AbstractMesh | None:
 
 def _tile_side() -> int:
     """Return the side of a tile on the platform that JAX prefers; what is exported for another one keeps it."""
+    if given := os.environ.get("JAXKERN_TILE_SIDE"):
+        if not given.isdecimal() or int(given) < 1:
+            raise ValueError(f"JAXKERN_TILE_SIDE must be a whole number of at least 1, got {given!r}")
+        return int(given)
     return _TILE_SIDES.get(jax.default_backend(), _TILE_SIDES["cpu"])
 
 

@@ -228,16 +228,25 @@ def _scores(
     roots: jax.Array | None = None,
 ) -> jax.Array:
     """Return upper bounds of the ridge leverage scores, exact where every row is a pilot; roots of pilots' weights."""
-    K, cross = _gram(kernel, pilots), _gram(kernel, pilots, X)
-    count: Any = pilots.shape[0]
-    if roots is not None:
-        K, cross = roots[:, None] * K * roots[None, :], roots[:, None] * cross
-        count = jnp.sum(roots > 0).astype(X.dtype)
-    # A smaller ridge than the rounding of K would leave nothing to factorise where points repeat.
-    least = 4 * count * jnp.finfo(X.dtype).eps * jnp.max(jnp.diagonal(K))
-    least, regularization = (jnp.where(each == 0, 1, each) for each in (least, regularization))  # where K is zero
-    ridge = K + jnp.maximum(regularization, least) * jnp.eye(pilots.shape[0], dtype=X.dtype)
-    half = jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(ridge), cross, lower=True)
+    root = _ridge_root(_gram(kernel, pilots), regularization, roots)
     # At least what rounding leaves of K(x, x), so that every row keeps some odds.
     floor = jnp.finfo(X.dtype).eps * diagonal
-    return jnp.maximum(diagonal - jnp.sum(half * half, axis=0), floor) / regularization
+    return jnp.maximum(_left_over(kernel, X, pilots, root, roots), floor) / regularization
+
+
+def _ridge_root(K: jax.Array, regularization: jax.Array, roots: jax.Array | None) -> jax.Array:
+    """Return the Cholesky factor of a Gram matrix with a ridge, (p, p); roots of the weights of its points."""
+    count: Any = len(K)
+    if roots is not None:
+        K, count = roots[:, None] * K * roots[None, :], jnp.sum(roots > 0).astype(K.dtype)
+    # A smaller ridge than the rounding of K would leave nothing to factorise where points repeat.
+    least = 4 * count * jnp.finfo(K.dtype).eps * jnp.max(jnp.diagonal(K))
+    least, regularization = (jnp.where(each == 0, 1, each) for each in (least, regularization))  # where K is zero
+    return jnp.linalg.cholesky(K + jnp.maximum(regularization, least) * jnp.eye(len(K), dtype=K.dtype))
+
+
+def _left_over(kernel: Kernel, X: jax.Array, chosen: jax.Array, root: jax.Array, roots: jax.Array | None) -> jax.Array:
+    """Return what chosen points leave of K(x, x), by the Cholesky factor of their Gram matrix, perhaps with a ridge."""
+    cross = _gram(kernel, chosen, X)
+    half = jax.scipy.linalg.solve_triangular(root, cross if roots is None else roots[:, None] * cross, lower=True)
+    return kernel._diagonal(X) - jnp.sum(half * half, axis=0)

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
@@ -97,7 +96,7 @@ def embed(
     phi, tell = as_map(phi), Teller("embed", report)
     if block_size is not None:
         block_size = checks.count("block_size", block_size)
-    mesh = None if sharding is None else _mesh.local_mesh(sharding)
+    mesh = _mesh.local_mesh(sharding)
     many = _mesh.spans_processes(sharding)
     if not hasattr(X, "shape"):
         if not isinstance(X, Iterable) or isinstance(X, str | bytes):
@@ -136,16 +135,14 @@ def embed(
 
 
 class _Engine(NamedTuple):
-    """A map ready for blocks of up to `size` rows, on one device or on the devices of a mesh."""
+    """A map ready for blocks of up to `size` rows on the devices of a mesh."""
 
     phi: Any
-    mesh: Mesh | None
+    mesh: Mesh
     size: int
 
     @staticmethod
-    def of(phi: Any, mesh: Mesh | None, size: int) -> _Engine:
-        if mesh is None:
-            return _Engine(phi, None, size)
+    def of(phi: Any, mesh: Mesh, size: int) -> _Engine:
         devices = mesh.devices.size
         everywhere = jax.device_put(phi, NamedSharding(mesh, PartitionSpec()))
         return _Engine(everywhere, mesh, -(-size // devices) * devices)
@@ -169,23 +166,16 @@ class _Engine(NamedTuple):
         padding = self.size - rows.shape[0]
         if padding:
             rows = np.pad(np.asarray(rows), ((0, padding), (0, 0)), mode="edge" if rows.shape[0] else "constant")
-        if self.mesh is None:
-            return _apply(self.phi, jnp.asarray(rows))
         rows = jax.device_put(rows, NamedSharding(self.mesh, PartitionSpec(_mesh.AXIS)))
-        return _apply_on_mesh(self.phi, rows, mesh=self.mesh)
+        return _apply(self.phi, rows, mesh=self.mesh)
 
     @staticmethod
     def _end(tag: Any, count: int, features: jax.Array) -> tuple[Any, np.ndarray]:
         return tag, np.asarray(features)[:count]
 
 
-@jax.jit
-def _apply(phi: Any, rows: jax.Array) -> jax.Array:
-    return phi(rows)
-
-
 @partial(jax.jit, static_argnames="mesh")
-def _apply_on_mesh(phi: Any, rows: jax.Array, *, mesh: Mesh) -> jax.Array:
+def _apply(phi: Any, rows: jax.Array, *, mesh: Mesh) -> jax.Array:
     """Map the rows of each device there; left to the compiler, a map with a loop over rows would gather them."""
     everywhere, divided = PartitionSpec(), PartitionSpec(_mesh.AXIS)
     spread = jax.shard_map(
@@ -200,7 +190,7 @@ def _read(X: Any, start: int, stop: int) -> Any:
 
 
 def _of_iterable(
-    phi: Any, blocks: Iterable[Any], block_size: int | None, mesh: Mesh | None, tell: Teller
+    phi: Any, blocks: Iterable[Any], block_size: int | None, mesh: Mesh, tell: Teller
 ) -> Iterator[np.ndarray]:
     """Yield the features of every block; blocks are cut and padded to one size, so that nothing compiles again."""
     blocks = iter(blocks)
@@ -269,7 +259,7 @@ def host_matrix(name: str, X: Any) -> None:
 
 
 def _num_features(phi: Any, X: Any) -> int:
-    shape = _apply.eval_shape(phi, jax.ShapeDtypeStruct((1, X.shape[1]), X.dtype)).shape
+    shape = jax.eval_shape(phi, jax.ShapeDtypeStruct((1, X.shape[1]), X.dtype)).shape
     if len(shape) != 2 or shape[0] != 1:
         raise ValueError(f"phi must map (n, dim) to (n, num_features), got shape {shape} for one row")
     return int(shape[1])

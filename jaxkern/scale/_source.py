@@ -26,9 +26,9 @@ def open_rows(
 ) -> Rows:
     """Return the rows of a `.npy` file, a `.parquet` file, or a folder of either, which are read where they are sliced.
 
-    What is returned looks like a matrix, and stands for X in `embed`, `stream` and `kmeans`, and for labels (N, t). A
-    folder is one table: its `.npy` or `.parquet` files in the order of their names, so number them with leading zeros;
-    other files and folders in it are passed over.
+    What is returned looks like a matrix, and stands for X in all functions here, and for labels (N, t). A folder is one
+    table: its `.npy` or `.parquet` files in the order of their names, so number them with leading zeros; other files
+    and folders in it are passed over.
 
     Parameters
     ----------

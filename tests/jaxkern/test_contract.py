@@ -46,12 +46,13 @@ LIMITS = {"float32": (1e3, 1e7, 1e15), "float64": (1e3, 1e7, 1e100)}
 """In place of infinity: at one of them a result that has a limit, such as K = 0, has reached it."""
 OF_EQUAL_POINTS = ("audit.", "clustering.")
 """What jumps where the lengthscale is infinite and K = 1: no pair of points is apart, and any partition is right."""
-ELSEWHERE = {"frequent_directions.update", "problems.gaussian_mixture", "problems.nested_spheres", "scale.kmeans"} | {
+ELSEWHERE = {"frequent_directions.update", "problems.gaussian_mixture", "problems.nested_spheres"}
+ELSEWHERE |= {"scale.kmeans", "scale.landmarks"} | {
     f"regression.{name}"
     for name in ("ridge", "ridge_to", "head", "certified_head", "posterior_variance", "streaming_ridge.update")
 }
-"""Functions of weights named as `fd.update`; of weights of clusters, not of rows; tested in scale/test_devices.py; in
-regression/, as landmarks are other rows where rows are added."""
+"""Functions of weights named as `fd.update`; of weights of clusters, not of rows; tested in scale/; in regression/, as
+landmarks are other rows where rows are added."""
 CALLED = set()
 """The code that ran while programs were traced."""
 

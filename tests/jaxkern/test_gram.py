@@ -187,15 +187,24 @@ def test_products_never_hold_the_gram_matrix(kernel):
     assert largest_intermediate(gradient, X) <= max(500 * 500, (n + 500) * DIM)
 
 
-@pytest.mark.parametrize(("platform", "side"), [("cpu", 1024), ("gpu", 4096), ("tpu", 4096), ("another", 1024)])
-def test_tiles_are_those_of_the_platform_and_never_larger(platform, side, monkeypatch):
+@pytest.mark.parametrize(
+    ("platform", "given", "side"),
+    [("cpu", "", 1024), ("gpu", "", 4096), ("tpu", "", 4096), ("another", "", 1024), ("gpu", "512", 512)],
+)
+def test_tiles_are_those_of_the_platform_or_of_the_user_and_never_larger(platform, given, side, monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: platform)
+    monkeypatch.setenv("JAXKERN_TILE_SIDE", given)
+    assert _tile_side() == side
     for n, m in ((10**5, 10**5), (10**5, 2 * side), (10**5, 20), (7, 10**5), (side, side)):
         rows, cols = _tile_sides(n, m, None)
         assert rows * cols <= side * side and cols <= 2 * side and rows <= max(side, side * side // 4 // m)
     assert _tile_sides(10**5, 10**5, None)[0] > 0.9 * side and _tile_sides(10**5, 10**5, 300) == (300, 300)
     X = jax.ShapeDtypeStruct((10**5, 3), "float32")
     assert _terms(X, X, None) == sum(-(-(10**5) // k) for k in (-(-(10**5) // side), side))
+    for wrong in ("0", "-1", "many"):
+        monkeypatch.setenv("JAXKERN_TILE_SIDE", wrong)
+        with pytest.raises(ValueError, match=f"JAXKERN_TILE_SIDE must be a whole number of at least 1, got '{wrong}'"):
+            _tile_side()
 
 
 @pytest.mark.parametrize("family", [Laplacian, Exponential, Cauchy])

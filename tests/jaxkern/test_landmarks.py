@@ -30,6 +30,13 @@ def rows(X):
     return [tuple(row) for row in np.asarray(X).tolist()]
 
 
+def is_law(found, exact):
+    """Assert that outcomes come as often as they should, within 6 standard errors: false alarms below 1e-7."""
+    for outcome, p in exact.items():
+        share = np.mean((np.asarray(found) == outcome).all(axis=1))
+        assert abs(share - p) <= 6 * np.sqrt(p * (1 - p) / len(found))
+
+
 @pytest.mark.parametrize("choose", ALL.values(), ids=ALL)
 def test_landmarks_are_different_rows_of_the_data(choose, dtype, rng):
     X = points(rng, dtype)
@@ -64,13 +71,11 @@ def test_pivots_are_drawn_by_their_residuals(x64):
     """Two orthogonal atoms of squared norms 1 and 3, and a copy of the second: the exact law over ordered pairs."""
     V = jnp.asarray([[1.0, 0.0], [0.0, 3.0**0.5], [0.0, 3.0**0.5]])
     draw = jax.jit(jax.vmap(lambda key: _pivoted._pivots(key, kernels.Linear(), V, num_landmarks=2)[0]))
-    draws = 20_000
-    found = np.asarray(draw(jax.random.split(jax.random.key(0), draws)))
     exact = {(0, 1): 1 / 7 / 2, (0, 2): 1 / 7 / 2, (1, 0): 3 / 7, (2, 0): 3 / 7}
-    for pair in itertools.permutations(range(3), 2):
-        p = exact.get(pair, 0.0)
-        share = np.mean((found == pair).all(axis=1))
-        assert abs(share - p) <= 6 * np.sqrt(p * (1 - p) / draws)  # false alarms below 1e-8
+    is_law(
+        draw(jax.random.split(jax.random.key(0), 20_000)),
+        dict.fromkeys(itertools.permutations(range(3), 2), 0.0) | exact,
+    )
 
 
 def test_scores_are_exact_with_every_pilot_and_bounds_with_few(x64, rng):
@@ -82,12 +87,7 @@ def test_scores_are_exact_with_every_pilot_and_bounds_with_few(x64, rng):
     np.testing.assert_allclose(found, exact, atol=1e3 * np.finfo(float).eps)
     few = np.asarray(_choices._scores(KERNEL, X, X[:10], diagonal, jnp.asarray(ridge)))
     assert (few >= exact - 1e-12).all() and few.sum() > 1.5 * exact.sum()
-
-
-def test_the_default_ridge_gives_scores_that_sum_to_less_than_the_number_of_landmarks(x64, rng):
-    X = points(rng, jnp.float64)
-    ridge = jnp.asarray(N / 12)
-    assert float(jnp.sum(_choices._scores(KERNEL, X, X, jnp.ones(N), ridge))) < 12
+    assert float(jnp.sum(_choices._scores(KERNEL, X, X, diagonal, jnp.asarray(N / 12)))) < 12  # by default, of 12
 
 
 def test_a_lonely_point_has_the_largest_leverage(rng):
@@ -122,18 +122,25 @@ def test_adaptive_landmarks_leave_less_than_uniform_ones(rng):
 @pytest.mark.parametrize(
     ("name", "arguments", "named"),
     [
+        ("uniform", {"num_landmarks": N + 1}, f"num_landmarks must be at most {N} .the number of points., got {N + 1}"),
+        ("uniform", {"num_landmarks": 0}, "num_landmarks must be at least 1"),
+        ("uniform", {"num_landmarks": 2.0}, "num_landmarks must be a static whole number"),
         ("kmeans_plus_plus", {"num_landmarks": N + 1}, "num_landmarks"),
-        ("kmeans_plus_plus", {"num_landmarks": 3, "num_candidates": 0}, "num_candidates"),
+        ("kmeans_plus_plus", {"num_candidates": 0}, "num_candidates"),
         ("pivoted_cholesky", {"num_landmarks": N + 1}, "num_landmarks"),
+        ("pivoted_cholesky", {"kernel": kernels.Distance()}, "positive semidefinite"),
         ("leverage", {"num_landmarks": 0}, "num_landmarks"),
-        ("leverage", {"num_landmarks": 3, "regularization": 0.0}, "regularization"),
-        ("leverage", {"num_landmarks": 3, "num_pilots": N + 1}, "num_pilots"),
+        ("leverage", {"regularization": 0.0}, "regularization"),
+        ("leverage", {"num_pilots": N + 1}, "num_pilots"),
+        ("leverage", {"kernel": kernels.Distance()}, "positive semidefinite"),
     ],
 )
-def test_numbers_out_of_range_are_named(name, arguments, named, rng):
-    first = () if name == "kmeans_plus_plus" else (KERNEL,)
+def test_what_does_not_fit_is_named(name, arguments, named, rng):
+    given = {"X": points(rng), "num_landmarks": 3} | (
+        {"kernel": KERNEL} if name in ("pivoted_cholesky", "leverage") else {}
+    )
     with pytest.raises(ValueError, match=named):
-        getattr(landmarks, name)(jax.random.key(0), *first, points(rng), **arguments)
+        getattr(landmarks, name)(jax.random.key(0), **given | arguments)
 
 
 def until(key, X, tolerance, max_landmarks=30, kernel=KERNEL, weights=None):
@@ -219,12 +226,6 @@ def test_a_number_or_a_tolerance_is_asked_for(arguments, named, rng):
         landmarks.pivoted_cholesky(jax.random.key(0), KERNEL, points(rng), **arguments)
 
 
-@pytest.mark.parametrize("name", ["pivoted_cholesky", "leverage"])
-def test_kernels_without_an_rkhs_are_refused(name, rng):
-    with pytest.raises(ValueError, match="positive semidefinite"):
-        getattr(landmarks, name)(jax.random.key(0), kernels.Distance(), points(rng), num_landmarks=3)
-
-
 def test_a_reservoir_does_not_depend_on_batches(dtype, rng):
     X = points(rng, dtype)
     init, update, _ = landmarks.reservoir(num_landmarks=7)
@@ -245,7 +246,7 @@ def test_a_short_stream_is_kept_whole(rng):
 
 
 def test_every_pair_of_rows_is_equally_likely():
-    """15 pairs out of 6 rows, half of them in a merged stream; 6 standard errors, false alarms below 1e-7."""
+    """15 pairs out of 6 rows, half of them in a merged stream."""
     X = jnp.arange(6.0)[:, None]
     init, update, merge = landmarks.reservoir(num_landmarks=2)
 
@@ -253,11 +254,8 @@ def test_every_pair_of_rows_is_equally_likely():
         first, second = jax.random.split(key)
         return merge(update(init(first, 1), X[:2]), update(update(init(second, 1), X[2:3]), X[3:])).points[:, 0]
 
-    draws = 20_000
-    found = np.sort(np.asarray(jax.jit(jax.vmap(draw))(jax.random.split(jax.random.key(3), draws))), axis=1)
-    p = 1 / 15
-    for pair in itertools.combinations(range(6), 2):
-        assert abs(np.mean((found == pair).all(axis=1)) - p) <= 6 * np.sqrt(p * (1 - p) / draws)
+    found = np.sort(np.asarray(jax.jit(jax.vmap(draw))(jax.random.split(jax.random.key(3), 20_000))), axis=1)
+    is_law(found, dict.fromkeys(itertools.combinations(range(6), 2), 1 / 15))
 
 
 def test_a_reservoir_names_what_does_not_fit(rng):
@@ -274,15 +272,10 @@ def test_a_reservoir_names_what_does_not_fit(rng):
 
 
 def test_every_ordered_pair_is_equally_likely():
-    """30 pairs out of 6 points, 30000 draws: 6 standard errors, false alarms below 1e-7."""
     X = jnp.arange(6.0)[:, None]
     draw = jax.jit(jax.vmap(lambda key: landmarks.uniform(key, X, num_landmarks=2)[:, 0]))
-    first, second = np.asarray(draw(jax.random.split(jax.random.key(3), 30_000))).astype(int).T
-    shares = np.bincount(first * 6 + second, minlength=36).reshape(6, 6) / 30_000
-    assert not np.diag(shares).any()
-    p = 1 / 30
-    for i, j in itertools.permutations(range(6), 2):
-        assert abs(shares[i, j] - p) <= 6 * np.sqrt(p * (1 - p) / 30_000)
+    exact = dict.fromkeys(itertools.permutations(range(6), 2), 1 / 30)
+    is_law(draw(jax.random.split(jax.random.key(3), 30_000)), exact | {(i, i): 0.0 for i in range(6)})
 
 
 def test_the_dtype_of_the_data_changes_no_choice(rng, x64):
@@ -307,17 +300,3 @@ def test_a_gradient_reaches_the_rows_that_were_chosen(rng):
     X = jnp.asarray(rng.normal(size=(50, 3)), jnp.float32)
     gradient = jax.grad(lambda X: landmarks.uniform(jax.random.key(0), X, num_landmarks=20).sum())(X)
     assert sorted(np.asarray(gradient)[:, 0].tolist()) == [0.0] * 30 + [1.0] * 20
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"num_landmarks": 6}, "num_landmarks must be at most 5 .the number of points., got 6"),
-        ({"num_landmarks": 0}, "num_landmarks must be at least 1"),
-        ({"num_landmarks": 2.0}, "num_landmarks must be a static whole number"),
-    ],
-)
-def test_bad_arguments_are_refused_by_name(changes, message):
-    arguments = {"key": jax.random.key(0), "X": np.zeros((5, 2), np.float32), "num_landmarks": 2} | changes
-    with pytest.raises(ValueError, match=message):
-        landmarks.uniform(**arguments)

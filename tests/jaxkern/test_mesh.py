@@ -86,6 +86,12 @@ def curvature(X, V):
     energy = lambda scale: V @ gram_matmul(Gaussian(scale), X, None, V)
     return jax.grad(jax.grad(energy))(jnp.asarray(1.0))
 close(jax.jit(curvature)(jnp.asarray(here), jnp.asarray(v)), jax.jit(curvature)(X, V), 1e-12)
+# A directional derivative by reverse mode, twice.
+def along(X, direction):
+    value, back = jax.vjp(lambda X: product(Gaussian(1.0), X, X, v), X)
+    return jax.vjp(lambda slope: back(slope)[0], jnp.zeros_like(value))[1](direction)[0]
+forward = jax.jvp(lambda X: product(Gaussian(1.0), X, X, v), (jnp.asarray(here),), (jnp.cos(here),))[1]
+close(forward, along(X, jnp.cos(X)), 1e-12)
 alone = jax.make_mesh((1,), ("rows",), axis_types=(AxisType.Auto,), devices=jax.devices()[:1])
 for A in (jnp.asarray(here), put(here, 2600, alone)):
     text = jax.jit(product).lower(Gaussian(1.0), A, A, A[:, 0]).as_text()

@@ -42,3 +42,18 @@ def squared(Z):
 def scatter(fitted):
     W = np.float64(fitted.components)
     return W.T @ (np.float64(fitted.eigenvalues)[:, None] * W)
+
+
+class Read:
+    """Points as in a file, that notes which rows are read, and dies instead of reading from row `fatal` on."""
+
+    def __init__(self, X, fatal=None):
+        self.X, self.shape, self.dtype, self.fatal, self.starts, self.counts = X, X.shape, X.dtype, fatal, [], []
+
+    def __getitem__(self, rows):
+        self.counts.append(rows.stop - rows.start)
+        if self.counts[-1] > 1:  # not the first or the last row
+            self.starts.append(rows.start)
+            if self.fatal is not None and rows.start >= self.fatal:
+                raise OSError("the disk is gone")
+        return self.X[rows]

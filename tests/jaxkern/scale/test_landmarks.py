@@ -1,17 +1,17 @@
 """Landmarks from storage: the laws of what is drawn, however rows are held and cut, in few passes and little memory."""
 
 import itertools
+from collections import Counter
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
-from support.numerics import literal_gram
+from support.numerics import Read, literal_gram
 
 from jaxkern import features, kernels, landmarks, scale
-from jaxkern.landmarks._choices import _scores
-from jaxkern.scale import _landmarks
+from jaxkern.scale import _landmarks, _passes
 
 KERNEL = kernels.Gaussian(1.5)
 KERNELS = {"uniform": None, "kmeans||": None, "pivoted_cholesky": KERNEL, "leverage": KERNEL}
@@ -41,25 +41,9 @@ def is_law(found, exact):
     assert ((seen - count * p) ** 2 / (count * p)).sum() < stats.chi2.isf(ALARM, len(p) - 1)
 
 
-def counted(outcomes):
-    outcomes = list(outcomes)
-    return {each: outcomes.count(each) for each in set(outcomes)}
-
-
-class Source:
-    """Points as in a file, that notes how many rows are read."""
-
-    def __init__(self, X):
-        self.X, self.shape, self.dtype, self.read = X, X.shape, X.dtype, 0
-
-    def __getitem__(self, rows):
-        self.read += len(self.X[rows])
-        return self.X[rows]
-
-
 @each
 def test_landmarks_are_different_rows_however_these_are_held_and_cut(method, rng, dtype, monkeypatch):
-    monkeypatch.setattr(_landmarks, "_CHUNK_ROWS", (16, 32))
+    monkeypatch.setattr(_passes, "_CHUNK_ROWS", (16, 32))
     X = crowds(rng, 10, 50).astype(dtype)
     whole = choose(X, 12, method)
     assert whole.dtype == X.dtype and set(rows(whole)) <= set(rows(X)) and len(set(rows(whole))) == 12
@@ -75,9 +59,9 @@ def test_landmarks_are_different_rows_however_these_are_held_and_cut(method, rng
 
 @pytest.mark.parametrize(("method", "passes"), [("uniform", 0.8), ("kmeans||", 6.5), ("leverage", 2)])
 def test_passes_are_few_and_reported(method, passes, rng):
-    X, told = Source(crowds(rng).astype(np.float32)), []
+    X, told = Read(crowds(rng).astype(np.float32)), []
     choose(X, 3, method, block_size=100, report=lambda *args: told.append(args))
-    assert X.read <= passes * len(X.X) and set(told) <= {(2000, 2000)} and bool(told) == (method != "uniform")
+    assert sum(X.counts) <= passes * len(X.X) and set(told) <= {(2000, 2000)} and bool(told) == (method != "uniform")
 
 
 @pytest.mark.parametrize("hold", [lambda X: X, lambda X: [X[:5], X[5:]]], ids=["array", "blocks"])
@@ -85,7 +69,7 @@ def test_every_pair_of_rows_is_equally_likely(hold):
     """36 pairs, 300 draws of an array and of blocks."""
     X = np.arange(9.0, dtype=np.float32)[:, None]
     pairs = (tuple(sorted(choose(hold(X), 2, "uniform", seed)[:, 0])) for seed in range(300))
-    is_law(counted(pairs), dict.fromkeys(itertools.combinations(range(9), 2), 1 / 36))
+    is_law(Counter(pairs), dict.fromkeys(itertools.combinations(range(9), 2), 1 / 36))
 
 
 def test_every_crowd_has_candidates(rng):
@@ -99,25 +83,7 @@ def test_every_crowd_has_candidates(rng):
         assert costs[0] < 2 * costs[1] and costs[0] < 1e-3 * ((X - X.mean(0)) ** 2).sum()
 
 
-def test_clocks_draw_one_row_after_the_other(rng, x64):
-    """The first two of three rows with odds 1, 3 and 16, offered in two parts; 4000 draws."""
-    odds, exact = np.array([1.0, 3.0, 16.0]), {}
-    for i, j in itertools.permutations(range(3), 2):
-        exact[i, j] = odds[i] / 20 * odds[j] / (20 - odds[i])
-
-    points = _landmarks._Points(np.zeros((4, 1)), 0, None, None, None)
-
-    def draw(clocks):
-        held = _landmarks._Draw(2, taken=np.array([1]))
-        for at in (0, 2):
-            held.take(at, points.X[at : at + 2], clocks[at : at + 2], odds[[0, 0, 1, 2]][at : at + 2])
-        return tuple(number - (number > 0) for number in held.end(points)[1])
-
-    bits = rng.integers(0, 2**32, (16_000, 2), np.uint32)
-    is_law(counted(map(draw, _landmarks._exponential(_landmarks._units(bits)).reshape(4000, 4))), exact)
-
-
-CROWD = np.diag([0.35] * 9 + [9.0])
+CROWD, WEIGHTS = np.diag([0.35] * 9 + [9.0]), np.array([1.0] * 5 + [3.0] * 4 + [2.0])
 """Nine points at equal small distances, and one far from all."""
 
 
@@ -126,57 +92,83 @@ def is_law_of_pivots(draw, count):
     K, exact = literal_gram(CROWD, CROWD, 1.5), dict.fromkeys([0, 1, None], 0.0)
     left = np.diag(K) - K**2 / np.diag(K)[:, None]
     for i, j in itertools.permutations(range(10), 2):
-        exact[{i: 0, j: 1}.get(9)] += K[i, i] / np.trace(K) * left[i, j] / left[i].sum()
-    is_law(counted({i: 0, j: 1}.get(9) for i, j in map(draw, range(count))), exact)
+        w = WEIGHTS
+        exact[{i: 0, j: 1}.get(9)] += w[i] * K[i, i] / (w @ np.diag(K)) * w[j] * left[i, j] / (left[i] @ w)
+    is_law(Counter({i: 0, j: 1}.get(9) for i, j in map(draw, range(count))), exact)
 
 
 def test_pivots_of_several_passes_follow_the_law_of_one_after_the_other(monkeypatch, x64):
     """150 draws, where a pass keeps two of the ten points."""
     monkeypatch.setattr(_landmarks, "_PER_PIVOT", 1)
-    is_law_of_pivots(lambda seed: map(rows(CROWD).index, rows(choose(CROWD, 2, "pivoted_cholesky", seed))), 150)
+
+    def draw(seed):
+        return map(rows(CROWD).index, rows(choose(CROWD, 2, "pivoted_cholesky", seed, weights=WEIGHTS)))
+
+    is_law_of_pivots(draw, 150)
 
 
 def test_rows_that_are_refused_may_come_again(rng, x64):
     """800 draws, where all points are kept."""
 
     def draw(number):
-        times = -np.log(rng.random(10))
-        order = np.argsort(times)
-        kept = times[order], order, np.ones(10), CROWD[order]
+        order = np.argsort(rng.exponential(size=10) / WEIGHTS)
+        kept = None, order, WEIGHTS[order], WEIGHTS[order], CROWD[order]
         key = jax.random.fold_in(jax.random.key(0), number)
-        return order[_landmarks._accepted(key, KERNEL, kept, 20, CROWD[:0], np.eye(2), 1.0, False)].tolist()
+        return order[
+            _landmarks._accepted(key, KERNEL, kept, WEIGHTS.sum(), 20, CROWD[:0], np.eye(2), 1e-14, False)
+        ].tolist()
 
     is_law_of_pivots(draw, 800)
 
 
 def test_pivots_in_few_passes_leave_what_those_of_memory_leave(rng, monkeypatch):
     monkeypatch.setattr(_landmarks, "_PER_PIVOT", 2)
-    X = Source(rng.normal(size=(2000, 3)).astype(np.float32) * np.float32([3, 1, 0.3]))
+    X = Read(rng.normal(size=(2000, 3)).astype(np.float32) * np.float32([3, 1, 0.3]))
     ours, theirs = [], []
     for seed in range(3):
-        X.read = 0
+        X.counts.clear()
         ours.append(choose(X, 40, "pivoted_cholesky", seed))
-        assert 2 <= X.read / 2000 <= 10
+        assert 2 <= sum(X.counts) / 2000 <= 10
         theirs.append(landmarks.pivoted_cholesky(jax.random.key(seed), KERNEL, X.X, num_landmarks=40))
     ours, theirs = ([float(features.nystrom(KERNEL, Z, X=X.X).trace_residual) for Z in each] for each in (ours, theirs))
     assert np.mean(ours) == pytest.approx(np.mean(theirs), rel=0.2)
 
 
-def test_odds_are_bounds_of_the_leverage_scores(rng, x64):
-    X, ridge = rng.normal(size=(50, 3)), 0.7
-    given = _landmarks._padded(X[:9], np.linalg.cholesky(literal_gram(X[:9], X[:9], 1.5) + ridge * np.eye(9)))
-    left = _landmarks._left(jnp.asarray(X), KERNEL, *given, jnp.int32(9), jnp.zeros(()))
-    scores = _scores(KERNEL, jnp.asarray(X), jnp.asarray(X[:9]), jnp.ones(50), jnp.asarray(ridge))
-    np.testing.assert_allclose(left / ridge, scores, atol=1e-12)
+def test_what_is_left_is_the_residual_of_what_was_chosen(rng, x64):
+    X = rng.normal(size=(50, 3))
+    K = literal_gram(X, X, 1.5)
+    given = _landmarks._padded(X[:9], np.linalg.cholesky(K[:9, :9]))
+    left = _landmarks._left(jnp.asarray(X), KERNEL, *map(jnp.asarray, given), jnp.asarray(1e-12))
+    exact = np.diag(K - K[:, :9] @ np.linalg.solve(K[:9, :9], K[:9]))
+    np.testing.assert_allclose(left, exact, atol=1e-11)
+    assert (np.asarray(left)[:9] == 0).all()
 
 
 def test_rows_are_drawn_by_leverage(x64):
-    """The first of three landmarks among six points, of which all are pilots; 200 draws."""
-    X = np.array([[0.0], [0.1], [0.2], [0.3], [3.0], [9.0]])
-    K = literal_gram(X, X, 1.5)
-    scores = np.diag(K @ np.linalg.inv(K + np.trace(K) / 3 * np.eye(6)))
-    drawn = (rows(X).index(rows(choose(X, 3, "leverage", seed))[0]) for seed in range(200))
-    is_law(counted(drawn), dict(enumerate(scores / scores.sum())))
+    """The first of three landmarks among six points, of which all are pilots and some stand for copies; 200 draws."""
+    X, counts = np.array([[0.0], [0.1], [0.2], [0.3], [3.0], [9.0]]), np.array([1, 2, 1, 3, 1, 2])
+    each = np.repeat(np.arange(6), counts)
+    K = literal_gram(X[each], X[each], 1.5)
+    scores = np.bincount(each, np.diag(K @ np.linalg.inv(K + np.trace(K) / 3 * np.eye(10))))
+    drawn = (
+        rows(X).index(rows(choose(X, 3, "leverage", seed, weights=counts.astype(float)))[0]) for seed in range(200)
+    )
+    is_law(Counter(drawn), dict(enumerate(scores / scores.sum())))
+
+
+@each
+def test_rows_of_weight_zero_do_not_exist_and_others_count(method, rng, monkeypatch):
+    monkeypatch.setattr(_passes, "_CHUNK_ROWS", (16, 32))
+    X, weights, told = crowds(rng, 10, 50).astype(np.float32), np.ones(500, np.float32), []
+    weights[rng.permutation(500)[:200]] = 0
+    alone, known = [X[weights > 0]], landmarks.kmeans_plus_plus
+    X[weights == 0] = np.nan
+    masses = lambda *args, **options: (told.append(options["weights"].sum()), known(*args, **options))[1]  # noqa: E731
+    monkeypatch.setattr(landmarks, "kmeans_plus_plus", masses)
+    for given, factor in ((X, 1), ([X[:77], X[77:]], 1), (X, 1 if method == "leverage" else 8)):
+        found = choose(given, 12, method, weights=factor * weights)
+        assert np.array_equal(found, choose(alone, 12, method))
+    assert told == ([300, 300, 300, 300, 2400, 300] if method == "kmeans||" else [])
 
 
 @each
@@ -199,6 +191,10 @@ def test_what_does_not_fit_is_named(method, rng):
         "number of points": lambda: choose(X, 61, method),
         "floating|float32": lambda: choose(X.astype(int), 3, method),
         "block_size": lambda: choose(X, 3, method, block_size=0),
+        "that of row 7 is not": lambda: choose(X, 3, method, weights=np.where(np.arange(60) == 7, -1.0, 1)),
+        r"weights must have shape \(60,\), got": lambda: choose(X, 3, method, weights=np.ones(61)),
+        "got 59 for more rows": lambda: choose([X], 3, method, weights=np.ones(59)),
+        "row 41 is not$": lambda: choose(broken, 50, method, weights=(np.arange(60) > 9) * 1.0),
         "a function that returns an iterator": lambda: choose(iter([X]), 3, method),
         "columns and the dtype of the first": lambda: choose([X, X[:, :1]], 3, method),
         "Mesh or NamedSharding": lambda: choose(X, 3, method, sharding=3),

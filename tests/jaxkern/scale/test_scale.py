@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from support.numerics import Read
 
 from jaxkern import features, io, kmeans, scale
 from jaxkern import frequent_directions as fd
@@ -139,14 +140,6 @@ def test_a_plain_function_is_a_map(X):
     np.testing.assert_allclose(found, np.cos(X[:, :2]), atol=1e-6)
 
 
-def test_float64_is_kept(rng, x64):
-    X = rng.normal(size=(30, DIM))
-    phi = features.nystrom(Gaussian(1.0), jnp.asarray(X[:9]))
-    Z = scale.embed(phi, X, block_size=7)
-    assert Z.dtype == np.float64
-    np.testing.assert_allclose(Z, phi(X), atol=1e-12)
-
-
 def test_what_does_not_fit_is_named(phi, X):
     bad = {
         "block_size": lambda: scale.embed(phi, X, block_size=0),
@@ -178,20 +171,6 @@ def test_what_does_not_fit_is_named(phi, X):
     frozen.flags.writeable = False
     with pytest.raises(ValueError, match="writable"):
         scale.embed(phi, X, out=frozen)
-
-
-class Read:
-    """Points as in a file, that notes which rows are read, and dies instead of reading from row `fatal` on."""
-
-    def __init__(self, X, fatal=None):
-        self.X, self.shape, self.dtype, self.fatal, self.starts = X, X.shape, X.dtype, fatal, []
-
-    def __getitem__(self, rows):
-        if rows.stop - rows.start > 1:  # not the first or the last row
-            self.starts.append(rows.start)
-            if self.fatal is not None and rows.start >= self.fatal:
-                raise OSError("the disk is gone")
-        return self.X[rows]
 
 
 def new_file(path):

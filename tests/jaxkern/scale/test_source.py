@@ -78,6 +78,8 @@ def test_every_function_takes_them_and_gives_the_same_bits(X, folders, phi):
         pairs = [(scale.kmeans(jax.random.key(0), x, 4) for x in (rows, X))]
         pairs += [(scale.stream(pca, x, **sizes) for x in (rows, X))]
         pairs += [(scale.stream(ridge, x, y=x, **sizes) for x in (rows, X))]
+        for method in ("uniform", "kmeans||"):
+            pairs += [(scale.landmarks(jax.random.key(0), x, num_landmarks=4, method=method) for x in (rows, X))]
         for found, expected in pairs:
             assert jax.tree.all(jax.tree.map(lambda a, b: np.array_equal(a, b), found, expected))
 
