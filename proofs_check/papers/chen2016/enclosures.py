@@ -221,6 +221,7 @@ lem4_2_proof_printed, lem4_2_proof = everywhere(
 pair = of_pair("jaxkern:relative-distances-pair", corrected=_pairs(_relative, lambda r, t, eps: _stop_loss(t, eps)))
 pair_rare = everywhere("jaxkern:relative-distances-rare", corrected=_vanishing(_stop_loss))
 given_pair = of_pair("jaxkern:relative-distances-given-pair", corrected=_pairs(_relative, lambda r, t, eps: None))
+values_given = of_pair("jaxkern:kernel-values-given", corrected=_pairs(_value, lambda r, t, eps: None))
 cor5_1_proof_printed, cor5_1_proof = everywhere(
     "chen2016:cor5.1-proof",
     printed=_energies(lambda n, **_: (1 + ball(2).sqrt()) * n.log().sqrt()),
