@@ -83,18 +83,17 @@ def test_every_crowd_has_candidates(rng):
         assert costs[0] < 2 * costs[1] and costs[0] < 1e-3 * ((X - X.mean(0)) ** 2).sum()
 
 
-CROWD, WEIGHTS = np.diag([0.35] * 9 + [9.0]), np.array([1.0] * 5 + [3.0] * 4 + [2.0])
+CROWD, WEIGHTS = np.diag([0.35] * 9 + [9.0]), np.array([1 / 12] * 5 + [1.0] * 4 + [0.5])
 """Nine points at equal small distances, and one far from all."""
 
 
 def is_law_of_pivots(draw, count):
-    """Assert that of two pivots the far point is the first, the second or none as often as it should be."""
-    K, exact = literal_gram(CROWD, CROWD, 1.5), dict.fromkeys([0, 1, None], 0.0)
+    """Assert that two pivots are of each weight, or the far point, as often as they should be."""
+    K, exact, w = literal_gram(CROWD, CROWD, 1.5), Counter(), WEIGHTS.tolist()
     left = np.diag(K) - K**2 / np.diag(K)[:, None]
     for i, j in itertools.permutations(range(10), 2):
-        w = WEIGHTS
-        exact[{i: 0, j: 1}.get(9)] += w[i] * K[i, i] / (w @ np.diag(K)) * w[j] * left[i, j] / (left[i] @ w)
-    is_law(Counter({i: 0, j: 1}.get(9) for i, j in map(draw, range(count))), exact)
+        exact[w[i], w[j]] += w[i] * K[i, i] / (WEIGHTS @ np.diag(K)) * w[j] * left[i, j] / (left[i] @ WEIGHTS)
+    is_law(Counter((w[i], w[j]) for i, j in map(draw, range(count))), exact)
 
 
 def test_pivots_of_several_passes_follow_the_law_of_one_after_the_other(monkeypatch, x64):
@@ -145,13 +144,13 @@ def test_what_is_left_is_the_residual_of_what_was_chosen(rng, x64):
 
 
 def test_rows_are_drawn_by_leverage(x64):
-    """The first of three landmarks among six points, of which all are pilots and some stand for copies; 200 draws."""
-    X, counts = np.array([[0.0], [0.1], [0.2], [0.3], [3.0], [9.0]]), np.array([1, 2, 1, 3, 1, 2])
+    """The first of five landmarks among six points, of which all are pilots and some stand for copies; 400 draws."""
+    X, counts = np.array([[0.0], [0.1], [0.2], [0.3], [3.0], [9.0]]), np.array([1, 1, 1, 20, 3, 3])
     each = np.repeat(np.arange(6), counts)
     K = literal_gram(X[each], X[each], 1.5)
-    scores = np.bincount(each, np.diag(K @ np.linalg.inv(K + np.trace(K) / 3 * np.eye(10))))
+    scores = np.bincount(each, np.diag(K @ np.linalg.inv(K + np.trace(K) / 5 * np.eye(29))))
     drawn = (
-        rows(X).index(rows(choose(X, 3, "leverage", seed, weights=counts.astype(float)))[0]) for seed in range(200)
+        rows(X).index(rows(choose(X, 5, "leverage", seed, weights=counts.astype(float)))[0]) for seed in range(400)
     )
     is_law(Counter(drawn), dict(enumerate(scores / scores.sum())))
 
