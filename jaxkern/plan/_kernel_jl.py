@@ -93,11 +93,12 @@ def kernel_jl(
     best: tuple[int, int, int, Bound] | None = None
     for holds in statements:
         for share in np.linspace(0.3, 0.98, 35) * eps:  # what the landmarks alone may take
-            n = smallest_size(lambda n: holds(share, n, LARGEST), delta)  # noqa: B023, called here
-            if n is None or not certifies(holds(eps, n, LARGEST), delta):
+            least = smallest_size(lambda n: holds(share, n, LARGEST), delta)  # noqa: B023, called here
+            if least is None or not certifies(holds(eps, least, LARGEST), delta):
                 continue
-            size, bound = smallest([functools.partial(holds, eps, n)], delta)
-            best = min(best or (n * size, n, size, bound), (n * size, n, size, bound), key=lambda found: found[0])
+            size, bound = smallest([functools.partial(holds, eps, least)], delta)
+            found = (least * size, least, size, bound)
+            best = min(best or found, found, key=lambda plan: plan[0])
     if best is None:
         raise ValueError(f"eps must be larger: no statement reaches eps={eps:g} with fewer than 2^53 landmarks")
     return Plan(best[3].source, best[3].probability, num_features=best[2], num_landmarks=best[1])

@@ -61,9 +61,9 @@ def _convex_order() -> Check:
             weights = 2 * stats.t.pdf(w, freedom) * w * (v[1] - v[0])
             Y = 2 * np.sin(r * w / 2) ** 2 / (_gap(kernel, r) if scaled else r**2 / 2)
             limit = w**2 * (freedom - 2) / freedom if scaled else w**2
-            pairs = [(weights @ np.maximum(y - c, 0) for y in (Y, limit)) for c in LEVELS]
+            pairs = [(weights @ np.maximum(Y - c, 0), weights @ np.maximum(limit - c, 0)) for c in LEVELS]
             pairs += [(weights @ np.exp(-y), weights @ np.exp(-z)) for y, z in ((Y, limit), (20 * Y, 20 * limit))]
-            ratios = [left / right for left, right in map(tuple, pairs)]
+            ratios = [left / right for left, right in pairs]
             return places.all_at_most_one(ratios, "jaxkern, Theorem M of chen2016")
 
         return Inequality(both)
