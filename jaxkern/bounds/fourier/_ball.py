@@ -74,6 +74,7 @@ def lipschitz_squared(*, radius: Real, dim: Real, num_frequencies: Real, tau: Re
 
 
 @formula
+@np.errstate(all="ignore")
 def ball(
     *,
     eps: Real,
@@ -125,7 +126,7 @@ def shells_of(xnp: Any, dtype: Any, eps: Real, diameter: Real, shell: Real, reac
     return inner, xnp.concatenate([inner[:1], inner[:-1]]), found
 
 
-@np.errstate(divide="ignore")  # where nothing of a neighbourhood is within reach the bound is infinite
+@np.errstate(all="ignore")  # by the rules of IEEE, as for arrays: `valid` says whether it means anything
 def of_shells(
     shells: tuple[Any, ...],
     eps: Real,
@@ -156,14 +157,14 @@ def of_shells(
     failure = failure + of_sphere(lowest, t * (1 / lowest - 1) / 2 * (highest - lowest))
     within = xnp.clip(reach, 1e-6, 0.5) * inner
     least, most = inner - within, outer + within
-    bump = xnp.clip(math.sqrt(3), least, most)
+    bump = xnp.minimum(xnp.maximum(least, math.sqrt(3)), most)
     curves = u * xnp.exp(-(least**2) / 2), v * (bump**2 - 1) * xnp.exp(-(bump**2) / 2)
     for curve, (_, tilt, rate) in zip(curves, found, strict=True):
         k = t * tilt * (highest + curve) / (-2 * xnp.expm1(-(least**2) / 2))
         x = xnp.minimum(within, xnp.sqrt((d / 2 + 1) / k))
         volume = d * xnp.log(outer + x) + xnp.log1p(-(((inner - x) / (outer + x)) ** d))
         balls = d / 2 * xnp.log(k) - special.gammaln(d / 2 + 1) - xnp.log(special.gammainc(d / 2, k * x**2))
-        logs = xnp.where(outer > inner, -math.log(2), 0.0) + volume + balls - t * rate
+        logs = -math.log(2) * (outer > inner).astype(inner.dtype) + volume + balls - t * rate
         failure = failure + xnp.sum(xnp.where(outer**2 > squared, xnp.exp(xnp.minimum(logs, _MOST)), 0.0))
     valid = (eps >= SMALLEST) & (eps < 1) & (tau > 0) & (near > 0) & (near < 1) & (shell > 1)
     valid = valid & (reach > 0) & (reach <= 0.5) & (diameter > 0) & (d >= 1)

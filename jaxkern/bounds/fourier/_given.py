@@ -69,6 +69,7 @@ def relative_distances_given(
 
 
 @formula
+@np.errstate(all="ignore")  # by the rules of IEEE, as for arrays: `valid` says whether it means anything
 def kernel_values_given(
     *,
     eps: Real,
