@@ -89,6 +89,26 @@ def formula(function: Callable[_P, Bound]) -> Callable[_P, Bound]:
     return with_floats
 
 
+def one_at_a_time(function: Callable[_P, Bound]) -> Callable[_P, Bound]:
+    """Make a bound that sums over an axis of its own take arrays of its numbers too; its vectors stay as they are."""
+
+    @functools.wraps(function)
+    def over_arrays(*args: _P.args, **kwargs: _P.kwargs) -> Bound:
+        plain: dict[str, Any] = kwargs
+        given = {k: v for k, v in plain.items() if jnp.ndim(v) and k not in _VECTORS}
+        if not given:
+            return function(*args, **kwargs)
+        arrays = jnp.broadcast_arrays(*given.values())
+
+        def of_one(numbers: Any) -> Bound:
+            return function(*args, **plain | dict(zip(given, numbers, strict=True)))
+
+        found = jax.lax.map(of_one, [v.ravel() for v in arrays])
+        return jax.tree.map(lambda v: v.reshape(arrays[0].shape), found)
+
+    return over_arrays
+
+
 def _number(name: str, value: Any, default: Any) -> Any:
     """Return an argument that is a number or an array of them, or left at None; flags are checked where they count."""
     if isinstance(default, bool) or (value is None and default is None):

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy  # its parts load when they are used first
 
-from jaxkern.bounds._bound import Bound, Real, certain, formula, xp
+from jaxkern.bounds._bound import Bound, Real, certain, formula, one_at_a_time, xp
 from jaxkern.bounds.fourier._given import tails
 from jaxkern.bounds.fourier._pair import fails, inside
 from jaxkern.bounds.fourier._pairs import SMALLEST
@@ -74,6 +74,7 @@ def lipschitz_squared(*, radius: Real, dim: Real, num_frequencies: Real, tau: Re
 
 
 @formula
+@one_at_a_time
 @np.errstate(all="ignore")
 def ball(
     *,

@@ -9,7 +9,7 @@ import jax.scipy.special
 import numpy as np
 import scipy  # its parts load when they are used first
 
-from jaxkern.bounds._bound import Bound, Real, certain, formula, xp
+from jaxkern.bounds._bound import Bound, Real, certain, formula, one_at_a_time, xp
 from jaxkern.bounds.fourier._pair import LOG2, fails, inside, log_chernoff
 
 SMALLEST = 1e-4
@@ -83,6 +83,7 @@ def success_limit(*, eps: Real, num_frequencies: Real, num_points: Real) -> Boun
 
 
 @formula
+@one_at_a_time
 def simplex_success_limit(*, eps: Real, num_frequencies: Real, num_points: Real) -> Bound:
     """Bound the probability that |Dhat / D - 1| <= eps for all pairs of a regular simplex that shrinks to a point.
 

@@ -53,11 +53,11 @@ def test_bounds_on_arrays_are_those_on_numbers_and_can_be_traced_in_each_argumen
     bound, words, *_ = CASES[name]
     single = bound(**words)
     arrays = {word: jnp.asarray(value, float) for word, value in words.items()}
-    found = bound(**arrays)
+    found = bound(**{word: value if value.ndim else jnp.stack([value, value]) for word, value in arrays.items()})
     tolerance = 1e-6 if name in QUADRATURE else 1e-9
-    assert float(found.value) == pytest.approx(single.value, rel=tolerance)
-    assert 1 - float(found.probability) == pytest.approx(1 - single.probability, rel=tolerance, abs=1e-12)
-    assert bool(found.valid) and found.source == single.source
+    assert found.value.tolist() == pytest.approx([single.value] * 2, rel=tolerance)
+    assert (1 - found.probability).tolist() == pytest.approx([1 - single.probability] * 2, rel=tolerance, abs=1e-12)
+    assert found.valid.tolist() == [True, True] and found.source == single.source
     for word, value in arrays.items():
         traced = jax.eval_shape(lambda x, word=word: bound(**words | {word: x}), value)
         leaves = [leaf for leaf in (traced.value, traced.probability, traced.valid) if hasattr(leaf, "shape")]
