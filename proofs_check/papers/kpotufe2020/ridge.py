@@ -43,20 +43,46 @@ def _solve(M: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 class _Exact:
-    """One setting in decimals: rows that exist, scaled by the roots of their weights, and the exact solution."""
+    """Rows, labels, weights and lambda of a setting; in decimals those that exist, scaled by the roots of their weights.
 
-    def __init__(self, setting: Setting) -> None:
-        self.given = X, y, w = tuple(np.asarray(v) for v in setting.data)
-        self.name, rows = setting.name.split(",")[0], w > 0
-        self.points = X[rows]
-        self.roots = _root(_exact(w[rows]))
-        self.y = self.roots[:, None] * _exact(y[rows])
-        self.K = self.roots[:, None] * self.gram(self.points, self.points) * self.roots
-        self.values, self.vectors = np.linalg.eigh(self.K.astype(float))
-        self.scalar = float(np.asarray(setting.numbers["share"] * self.values[-1], X.dtype))
-        self.lam = Decimal(self.scalar)
-        self.shifted = self.K + self.lam * np.eye(len(self.K), dtype=int)
-        self.solution = _solve(self.shifted, self.y)
+    What a form and its controls have in common is computed once, when one of them asks.
+    """
+
+    def __init__(self, name: str, share: float, *given: np.ndarray) -> None:
+        self.name, self.share, self.given = name, share, tuple(map(real, given))
+        self._fits: dict[float, list[Ridge]] = {}
+        self._cases: dict[bytes, list[tuple[np.ndarray, np.ndarray, list[np.ndarray]]]] = {}
+
+    @functools.cached_property
+    def rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The points, the roots of their weights, and their labels times these."""
+        X, y, w = (np.asarray(v)[np.asarray(self.given[2]) > 0] for v in self.given)
+        return X, _root(_exact(w)), _root(_exact(w))[:, None] * _exact(y)
+
+    @functools.cached_property
+    def K(self) -> np.ndarray:
+        points, roots, _ = self.rows
+        return roots[:, None] * self.gram(points, points) * roots
+
+    @functools.cached_property
+    def spectrum(self) -> tuple[np.ndarray, np.ndarray]:
+        return tuple(np.linalg.eigh(self.K.astype(float)))
+
+    @functools.cached_property
+    def scalar(self) -> float:
+        return float(np.asarray(self.share * self.spectrum[0][-1], self.rows[0].dtype))
+
+    @functools.cached_property
+    def shifted(self) -> np.ndarray:
+        return self.K + self.lam * np.eye(len(self.K), dtype=int)
+
+    @functools.cached_property
+    def solution(self) -> np.ndarray:
+        return _solve(self.shifted, self.rows[2])
+
+    @property
+    def lam(self) -> Decimal:
+        return Decimal(self.scalar)
 
     def gram(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         return KERNELS[self.name][1](_exact(X)[:, None], _exact(Y)[None])
@@ -64,22 +90,30 @@ class _Exact:
     def norm(self, v: np.ndarray) -> Any:
         return _root(v @ self.K @ v)
 
-    def residuals(self, key: jax.Array) -> list[np.ndarray]:
-        """Return a random one, one where Theorem 1 is sharp for eigenvalues near lambda, one of a single row."""
-        near = self.vectors[:, np.argmin(abs(np.log(np.maximum(self.values, 1e-300) / self.scalar)))]
-        return [_exact(v) for v in (rng_of(key).standard_normal(len(near)), near, np.eye(len(near))[0])]
+    def cases(self, key: jax.Array) -> list[tuple[np.ndarray, np.ndarray, list[np.ndarray]]]:
+        """Return residuals rho, with (K + lambda)^{-1} rho and vectors z.
 
-    def guesses(self, rho: np.ndarray) -> list[np.ndarray]:
-        """Return vectors z: none, rho / lambda and its best multiple, and (K + lambda)^{-1} rho, also to two digits."""
-        z = rho / self.lam
-        best, solved = (rho @ z) / (z @ self.K @ z + self.lam * (z @ z)), _solve(self.shifted, rho[:, None])[:, 0]
-        return [0 * z, z, best * z, solved, _exact([float(f"{v:.1e}") for v in solved])]
+        A random one, one where Theorem 1 is sharp for eigenvalues near lambda, and one of a single row. As z none,
+        rho / lambda and its best multiple, and (K + lambda)^{-1} rho, also to two digits.
+        """
+        place = np.asarray(jax.random.key_data(key)).tobytes()
+        if (found := self._cases.get(place)) is not None:
+            return found
+        found, (values, vectors) = [], self.spectrum
+        near = vectors[:, np.argmin(abs(np.log(np.maximum(values, 1e-300) / self.scalar)))]
+        for rho in map(_exact, (rng_of(key).standard_normal(len(near)), near, np.eye(len(near))[0])):
+            z, solved = rho / self.lam, _solve(self.shifted, rho[:, None])[:, 0]
+            best = (rho @ z) / (z @ self.K @ z + self.lam * (z @ z))
+            found.append((rho, solved, [0 * z, z, best * z, solved, _exact([float(f"{v:.1e}") for v in solved])]))
+        return self._cases.setdefault(place, found)
 
     def fit(self, times: float = 1.0) -> list[Ridge]:
         """Return what the library finds, by landmarks and to a tolerance."""
-        start = jax.random.key(7), KERNELS[self.name][0], *self.given[:2]
-        options: Any = {"weights": self.given[2], "regularization": times * self.scalar, "num_landmarks": LANDMARKS}
-        return [ridge(*start, **options), ridge_to(*start, tolerance=1e-3, max_products=40, **options)]
+        if times not in self._fits:
+            start = jax.random.key(7), KERNELS[self.name][0], *self.given[:2]
+            options: Any = {"weights": self.given[2], "regularization": times * self.scalar, "num_landmarks": LANDMARKS}
+            self._fits[times] = [ridge(*start, **options), ridge_to(*start, tolerance=1e-3, max_products=40, **options)]
+        return self._fits[times]
 
 
 def _ratios(sides: Callable[..., Any]) -> Callable[..., Inequality]:
@@ -97,18 +131,19 @@ def _ratios(sides: Callable[..., Any]) -> Callable[..., Inequality]:
 @_ratios
 def _distance(key: jax.Array, setting: Setting, half: float = 2, power: float = 0.5, times: float = 1) -> Any:
     """Theorem 1, both ways, of residuals and vectors z; and the library's bounds of its own solutions."""
-    at = _Exact(setting)
+    at: _Exact = setting.data
+    rows, roots, _ = at.rows
     scale = Decimal(half) * at.lam ** Decimal(power)
-    for rho in at.residuals(key):
-        distance = at.norm(_solve(at.shifted, rho[:, None])[:, 0])
-        for z in at.guesses(rho):
+    for rho, solved, guesses in at.cases(key):
+        distance = at.norm(solved)
+        for z in guesses:
             left = rho - at.shifted @ z
             inner, outer = at.norm(z), _root(left @ left) / scale
             yield from ((distance, inner + outer), (inner - outer, distance))
     for f in at.fit(times):
-        points = np.concatenate([at.points, np.asarray(f.points)])
-        error = np.concatenate([-at.roots[:, None] * at.solution, _exact(f.coefficients)])
-        K, values = at.gram(points, points), (at.gram(points, at.points) * at.roots).T @ error
+        points = np.concatenate([rows, np.asarray(f.points)])
+        error = np.concatenate([-roots[:, None] * at.solution, _exact(f.coefficients)])
+        K, values = at.gram(points, points), (at.gram(points, rows) * roots).T @ error
         for j in range(COLUMNS):
             yield _root(error[:, j] @ K @ error[:, j]), float(f.distance_bound[j])
             yield max(abs(values[:, j])), float(f.training_bound[j])
@@ -117,19 +152,19 @@ def _distance(key: jax.Array, setting: Setting, half: float = 2, power: float = 
 @_ratios
 def _pointwise(key: jax.Array, setting: Setting, power: int = 1, ridged: bool = True, own: bool = True) -> Any:
     """Theorem 2 at rows and elsewhere, by all rows and by some; and the library's bounds of what it predicts."""
-    at = _Exact(setting)
-    moved = at.points[:3] + rng_of(key).standard_normal(at.points[:3].shape).astype(at.points.dtype)
-    X = np.concatenate([at.points[:2], moved])
-    widths, sections = [], at.gram(X, at.points) * at.roots
-    for rows in (slice(None), slice(0, None, 3)):
-        points, roots = (at.points[rows], at.roots[rows]) if own else (X, 1)
+    at: _Exact = setting.data
+    every, all_roots, _ = at.rows
+    X = np.concatenate([every[:2], every[:3] + rng_of(key).standard_normal(every[:3].shape).astype(every.dtype)])
+    widths, sections = [], at.gram(X, every) * all_roots
+    for some in (slice(None), slice(0, None, 3)):
+        points, roots = (every[some], all_roots[some]) if own else (X, 1)
         k, K = at.gram(X, points) * roots, (at.gram(points, points) * roots).T * roots
         q = _solve(K + at.lam * np.eye(len(K), dtype=int), k.T).T
         squares = np.diagonal(at.gram(X, X)) - (q * (2 * k - q @ K - ridged * at.lam * q)).sum(1)
         widths.append(_root(squares) ** power)
-    for rho in at.residuals(key):
-        found = abs(sections @ _solve(at.shifted, rho[:, None])[:, 0])
-        for z in at.guesses(rho):
+    for rho, solved, guesses in at.cases(key):
+        found = abs(sections @ solved)
+        for z in guesses:
             left = rho - at.lam * z
             radius = _root(z @ at.K @ z + left @ left / at.lam)
             yield from zip(np.tile(found, 2), np.concatenate(widths) * radius, strict=True)
@@ -141,13 +176,14 @@ def _pointwise(key: jax.Array, setting: Setting, power: int = 1, ridged: bool = 
 @_ratios
 def _head(setting: Setting, one: int = 1, share: float = 1, times: int = 1) -> Any:
     """Theorem 3 of the best functions in spans of some sections, or of none, for the labels and for the worst ones."""
-    at = _Exact(setting)
+    at: _Exact = setting.data
+    points, _, labels = at.rows
     for number in (0, 2, LANDMARKS):
-        L = np.unique(at.points, axis=0, return_index=True)[1][:number]
+        L = np.unique(points, axis=0, return_index=True)[1][:number]
         C, W = at.K[:, L], at.K[np.ix_(L, L)]
         missing = at.K - C @ _solve(W, C.T)
         factor = one + Decimal(share * op_norm(missing.astype(float))) / at.lam
-        for y in (*at.y.T, _exact(at.vectors[:, -1])):
+        for y in (*labels.T, _exact(at.spectrum[1][:, -1])):
             a = np.zeros(len(y), int) * y
             a[L] = times * _solve(C.T @ C + at.lam * W, (C.T @ y)[:, None])[:, 0]
             rho = y - at.shifted @ a
@@ -166,8 +202,9 @@ def _check(statement: Inequality, *controls: tuple[str, Inequality, str]) -> Che
         if weighted := 1 < seed < 4:
             w = rng.choice([0.0, 0.3, 1.0, 7.0], ROWS)
         words = ", every row twice" * twice + ", weights" * weighted
-        name = f"{list(KERNELS)[seed % 3]}, lambda {share:g} of the largest eigenvalue{words}"
-        settings += (Setting(name, tuple(map(real, (X, y, w))), {"share": share}),)
+        kernel = list(KERNELS)[seed % 3]
+        name = f"{kernel}, lambda {share:g} of the largest eigenvalue{words}"
+        settings += (Setting(name, _Exact(kernel, share, X, y, w), {"share": share}),)
     wrong = tuple(Control(name, sabotaged, settings, kind) for name, sabotaged, kind in controls)
     return Check(corrected=Form(statement, settings), controls=wrong)
 
