@@ -22,7 +22,7 @@ def _stream(small: bool) -> Work:
     import pyarrow as arrow
     from pyarrow import parquet
 
-    rows = 20_000 if small else 2_000_000
+    rows = 20_000 if small else 10_000_000
     folder = tempfile.TemporaryDirectory(prefix="benchmarks")
     shards = Path(folder.name, "shards")
     shards.mkdir()
@@ -50,7 +50,7 @@ def _stream(small: bool) -> Work:
 CASES = (
     Case(
         "stream-shards",
-        "principal components of a stream of 2,000,000 rows of 8 columns in ten Parquet shards, 16 features",
+        "principal components of a stream of 10,000,000 rows of 8 columns in ten Parquet shards, 16 features",
         _stream,
         {"one .npy file": 1 / 1.5},
         rounds=3,
