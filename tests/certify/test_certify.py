@@ -291,6 +291,7 @@ def test_a_command_that_was_killed_goes_on_from_its_draws(tmp_path):
     np.savetxt(tmp_path / "points.csv", blobs(300, 3)[0], delimiter=",")
     maps = "nystrom,orthogonal_fourier"
     command = [sys.executable, "-m", "proofs_check", "certify", "points.csv", "--goal", "spectral", "--maps", maps]
+    command += ["--cache", "compiled"]
 
     def run(folder, *, kill):
         kept = tmp_path / folder / ".certify.draws" / "checkpoint.records"
