@@ -79,6 +79,7 @@ def test_a_bound_of_ones_own(run, tmp_path, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # Ray's own, and JAX's of its forks, which run other programs
 def test_workers_of_ray_sketch_all_rows(run):
     pytest.importorskip("ray")
     space = run("ray_shards.py", "--rows", 10_000)
