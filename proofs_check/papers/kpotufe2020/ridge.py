@@ -43,7 +43,7 @@ def _solve(M: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 class _Exact:
-    """Rows, labels, weights and lambda of a setting; in decimals those that exist, scaled by the roots of their weights.
+    """Rows, labels, weights and lambda; in decimals those rows that exist, scaled by the roots of their weights.
 
     What a form and its controls have in common is computed once, when one of them asks.
     """
@@ -66,7 +66,7 @@ class _Exact:
 
     @functools.cached_property
     def spectrum(self) -> tuple[np.ndarray, np.ndarray]:
-        return tuple(np.linalg.eigh(self.K.astype(float)))
+        return np.linalg.eigh(self.K.astype(float))
 
     @functools.cached_property
     def scalar(self) -> float:
