@@ -119,8 +119,8 @@ for core, given, sizes in (
     (jax.jit(lambda phi, X: phi(X)), (phi, X), {}),
     (jax.jit(lambda phi, X: phi(X)), (fourier, X), {}),
     (audit._spectral_error, (key, phi, kernel, X, None, 2.0), dict(num_steps=2, num_probes=4, block_size=None)),
-    (_ridge._ridge, (key, system), dict(num_landmarks=60, certified=True)),
-    (_ridge._ridge_to, (key, system, jnp.asarray(1e-3)), dict(num_landmarks=60, max_products=40)),
+    (_ridge._ridge, (key, system), dict(num_landmarks=60, choice="uniform", certified=True)),
+    (_ridge._ridge_to, (key, system, jnp.asarray(1e-3)), dict(num_landmarks=60, choice="uniform", max_products=40)),
 ):
     programs = [core.lower(*found, **sizes).compile() for found in (given, put(given, n))]
     (one, many), (whole, share) = (programs[0](*given), programs[1](*put(given, n))), map(work, programs)
