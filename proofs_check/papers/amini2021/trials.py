@@ -262,7 +262,7 @@ def truncation_error(key: jax.Array, population: Any, numbers: Numbers, *, clust
     X = problems.perturb(key, means, population["noise"]).points
     values, vectors = eigh(gram(population["kernel"], X))
     leading = vectors[:, :clusters]
-    return jnp.linalg.norm(matmul(leading * values[:clusters], leading.T) - matmul(means, means.T)) / len(means)
+    return jnp.linalg.norm(matmul(leading * values[None, :clusters], leading.T) - matmul(means, means.T)) / len(means)
 
 
 def angle(key: jax.Array, population: Any, numbers: Numbers, *, dim: int) -> jax.Array:

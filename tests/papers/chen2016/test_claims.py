@@ -66,7 +66,7 @@ def test_statements_about_points_use_the_rows_of_a_table(table, x64, rng):
             ("lem2.1", "sec1.1", "2.2", "lem4.2", "-order", "-pair", "-bias", "-variance", "-unit", "-variances")
         )
     ]
-    assert len(chosen) == 13
+    assert len(chosen) == 14
     results = run.run(chosen, profile=SMALL, seed=0, data=True)
     assert all(r.as_expected and not r.notes for r in results), [(r.claim.id, r.notes) for r in results]
     for claim in on_data:
