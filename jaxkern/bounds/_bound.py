@@ -72,6 +72,7 @@ def formula(function: Callable[_P, Bound]) -> Callable[_P, Bound]:
         given = {name: _number(name, value, defaults.get(name, 0.0)) for name, value in kwargs.items()}
         return _judged(in_floats(args, given), given)
 
+    @np.errstate(all="ignore")
     def in_floats(args: Any, given: dict[str, Any]) -> Bound:
         plain: Any = {name: float(v) if checks.is_static(v) else v for name, v in given.items()}
         try:
@@ -82,8 +83,7 @@ def formula(function: Callable[_P, Bound]) -> Callable[_P, Bound]:
             if not any(isinstance(v, float) for v in plain.values()):
                 raise
         scalars: Any = {name: np.float64(v) if isinstance(v, float) else v for name, v in plain.items()}
-        with np.errstate(all="ignore"):
-            bound = function(*args, **scalars)
+        bound = function(*args, **scalars)
         return jax.tree.map(lambda v: v.item() if isinstance(v, np.generic) else v, bound)
 
     return with_floats

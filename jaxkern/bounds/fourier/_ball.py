@@ -75,7 +75,6 @@ def lipschitz_squared(*, radius: Real, dim: Real, num_frequencies: Real, tau: Re
 
 @formula
 @one_at_a_time
-@np.errstate(all="ignore")
 def ball(
     *,
     eps: Real,
@@ -127,7 +126,7 @@ def shells_of(xnp: Any, dtype: Any, eps: Real, diameter: Real, shell: Real, reac
     return inner, xnp.concatenate([inner[:1], inner[:-1]]), found
 
 
-@np.errstate(all="ignore")  # by the rules of IEEE, as for arrays: `valid` says whether it means anything
+@np.errstate(divide="ignore")  # where nothing of a neighbourhood is within reach the bound is infinite
 def of_shells(
     shells: tuple[Any, ...],
     eps: Real,

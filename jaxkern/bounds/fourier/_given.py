@@ -71,7 +71,6 @@ def relative_distances_given(
 
 @formula
 @one_at_a_time
-@np.errstate(all="ignore")  # by the rules of IEEE, as for arrays: `valid` says whether it means anything
 def kernel_values_given(
     *,
     eps: Real,

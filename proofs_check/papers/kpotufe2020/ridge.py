@@ -57,7 +57,8 @@ class _Exact:
     def rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The points, the roots of their weights, and their labels times these."""
         X, y, w = (np.asarray(v)[np.asarray(self.given[2]) > 0] for v in self.given)
-        return X, _root(_exact(w)), _root(_exact(w))[:, None] * _exact(y)
+        roots = _root(_exact(w))
+        return X, roots, roots[:, None] * _exact(y)
 
     @functools.cached_property
     def K(self) -> np.ndarray:
