@@ -74,6 +74,23 @@ def pytest_configure(config):
     config.addinivalue_line("filterwarnings", "error")
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
+def pytest_collection_modifyitems(items):
+    """Let the precisions alternate over the values of the other parameters of a test, where it has any.
+
+    Each value and each precision runs by default, each with each in the slow run: two precisions are two programs.
+    """
+    grids = {}
+    for item in items:
+        if "dtype" in (at := getattr(getattr(item, "callspec", None), "indices", {})):
+            grids.setdefault(item.nodeid.partition("[")[0], []).append((item, at))
+    for own in grids.values():
+        precisions = 1 + max(at["dtype"] for _, at in own)
+        for item, at in own if len(own) > precisions else ():
+            if (sum(at.values()) - at["dtype"]) % precisions != at["dtype"]:
+                item.add_marker(pytest.mark.slow)
+
+
 def fills_memory():
     """Tell whether a process has more than its share of half the memory of the machine, or than 4 GiB, at least 2."""
     pages = Path("/proc/self/statm")
