@@ -85,7 +85,7 @@ def heavy() -> np.ndarray:
     All shrinks take their whole delta off this direction, so that the sketch loses the sum of them, and no less.
     """
     A = decaying() * (np.arange(24) > 0)
-    A[::2] = 9 * np.eye(1, 24)
+    A[::2] = 3 * np.eye(1, 24)
     return A
 
 
