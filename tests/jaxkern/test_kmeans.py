@@ -225,7 +225,7 @@ def test_both_ways_to_sum_clusters_agree(rng):
     labels = jnp.asarray(np.arange(20) % 5, jnp.int32)  # 4 stands for padding, which no sum contains
     expected = np.stack([np.asarray(rows)[np.arange(20) % 5 == j].sum(0) for j in range(K)])
     for sums in (_lloyd._scattered_sums, _lloyd._matmul_sums):
-        np.testing.assert_allclose(sums(rows, labels, num_clusters=K), expected, atol=50 * eps("float32"))
+        np.testing.assert_allclose(sums(rows.T, labels, num_clusters=K), expected, atol=50 * eps("float32"))
 
 
 @pytest.mark.parametrize("num_candidates", [1, 4])
