@@ -194,7 +194,8 @@ class Points(NamedTuple):
     def seeds(self, key: jax.Array, sizes: Sizes) -> jax.Array:
         """Return the centres to begin from, as many as there are clusters, centred."""
         share = self.blocks.share
-        chosen = plus_plus(key, self.X, self.weights, sizes.num_clusters, sizes.num_candidates, share)
+        numbers = sizes.num_clusters, sizes.num_candidates
+        chosen = plus_plus(key, self.X, self.weights, *numbers, share, self.blocks.columns)
         return share.take(self.X, chosen) - self.mean
 
     def result(self, centers: jax.Array, converged: jax.Array, iterations: jax.Array) -> KMeansResult:
