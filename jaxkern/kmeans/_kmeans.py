@@ -13,12 +13,12 @@ from jax import lax
 from jaxkern import checks
 from jaxkern._types import ArrayLike, Float, Int, PRNGKeyArray
 from jaxkern._weights import mass
-from jaxkern.kmeans._lloyd import Blocks, lloyd, partition, row_norms
+from jaxkern.kmeans._lloyd import Blocks, even, lloyd, partition, row_norms
 from jaxkern.kmeans._seeding import plus_plus
 from jaxkern.kmeans._share import Share
 from jaxkern.pytrees import pytree
 
-_BLOCK_ELEMENTS = 2**18  # of the k x block scores: 1 MB in float32, which a core's cache holds
+_BLOCK_ELEMENTS = 2**18  # of the points and scores of a block: 1 MB in float32, which a core's cache holds
 _TOLERANCE = 1e-4
 
 
@@ -99,7 +99,7 @@ def kmeans(
     X = checks.matrix("X", X)
     weights = checks.weights(weights, "X", X)
     sizes, max_iterations = arguments(
-        X.shape[0], X.shape[0], num_clusters, num_restarts, max_iterations, tolerance, num_candidates, block_size
+        X.shape[0], X.shape, num_clusters, num_restarts, max_iterations, tolerance, num_candidates, block_size
     )
     used = checks.traced_count("num_used", num_used, maximum=sizes.num_clusters, limit="num_clusters")
     tolerance = checks.scalar("tolerance", tolerance, X.dtype)
@@ -115,7 +115,7 @@ def partition_of(
     used: jax.Array | None = None,
 ) -> KMeansResult:
     """Cluster rows inside a program whose arguments are valid, with the defaults of `kmeans`."""
-    sizes, max_iterations = arguments(rows.shape[0], rows.shape[0], num_clusters, num_restarts)
+    sizes, max_iterations = arguments(rows.shape[0], rows.shape, num_clusters, num_restarts)
     tolerance = checks.scalar("tolerance", _TOLERANCE, rows.dtype)
     return _kmeans(key, rows, weights, max_iterations, tolerance, used, sizes=sizes)
 
@@ -131,7 +131,7 @@ class Sizes(NamedTuple):
 
 def arguments(
     num_points: int,
-    num_rows: int,
+    shape: tuple[int, ...],
     num_clusters: Any,
     num_restarts: Any,
     max_iterations: Any = 300,
@@ -139,7 +139,7 @@ def arguments(
     num_candidates: Any = None,
     block_size: Any = None,
 ) -> tuple[Sizes, int]:
-    """Return the sizes, for points of which a device has `num_rows`, and max_iterations, validated."""
+    """Return the sizes, for points of which a device has those of a shape, and max_iterations, validated."""
     num_clusters = checks.count("num_clusters", num_clusters, maximum=num_points, limit="the number of points")
     num_restarts = checks.count("num_restarts", num_restarts)
     max_iterations = checks.count("max_iterations", max_iterations)
@@ -149,10 +149,8 @@ def arguments(
         num_candidates = 2 + int(math.log(num_clusters))
     num_candidates = checks.count("num_candidates", num_candidates)
     if block_size is None:
-        block_size = max(_BLOCK_ELEMENTS // num_clusters, 128)
-        # Equal blocks: the last one would otherwise be padded by up to a whole block.
-        block_size = -(-num_rows // -(-num_rows // block_size))
-    block_size = min(checks.count("block_size", block_size), num_rows)
+        block_size = even(shape[0], max(_BLOCK_ELEMENTS // (shape[1] + num_clusters), 128))
+    block_size = min(checks.count("block_size", block_size), shape[0])
     return Sizes(num_clusters, num_restarts, num_candidates, block_size), max_iterations
 
 
@@ -196,7 +194,8 @@ class Points(NamedTuple):
     def seeds(self, key: jax.Array, sizes: Sizes) -> jax.Array:
         """Return the centres to begin from, as many as there are clusters, centred."""
         share = self.blocks.share
-        chosen = plus_plus(key, self.X, self.weights, sizes.num_clusters, sizes.num_candidates, share)
+        numbers = sizes.num_clusters, sizes.num_candidates
+        chosen = plus_plus(key, self.X, self.weights, *numbers, share, self.blocks.columns)
         return share.take(self.X, chosen) - self.mean
 
     def result(self, centers: jax.Array, converged: jax.Array, iterations: jax.Array) -> KMeansResult:

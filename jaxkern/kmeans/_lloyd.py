@@ -14,18 +14,19 @@ from jaxkern.kmeans._share import Share
 
 _OTHERS = 10
 """Roundings of a score beyond those of its sums, and of centred points."""
-_FEW_SUMS = 4
+_FEW_SUMS = 20
 """Clusters whose sums a product gives sooner than a scatter on a CPU, too."""
 
 
 class Blocks(NamedTuple):
-    """The points (b, B, d), zero rows at the end, and what each counts (b, B); None where all of them count once.
+    """The points (b, d, B), zeros at the end, and what each counts (b, B); None where all of them count once.
 
-    `sizes` (b, B) are their squared norms, which every iteration asks for. `unused` (k,) are centres that
-    no point joins.
+    A point is a column: its product with the centres is faster than that of a row, and so are direct differences.
+    `sizes` (b, B) are their squared norms, which every iteration asks for. `unused` (k,) are centres that no point
+    joins.
     """
 
-    rows: jax.Array
+    columns: jax.Array
     sizes: jax.Array
     weights: jax.Array | None
     num_points: Any
@@ -41,14 +42,18 @@ class Blocks(NamedTuple):
             X = jnp.concatenate([X, jnp.zeros((padding, X.shape[1]), X.dtype)])
             weights = weights if weights is None else jnp.concatenate([weights, jnp.zeros(padding, weights.dtype)])
         weights = weights if weights is None else weights.reshape(-1, block_size)
-        rows, sizes = X.reshape(-1, block_size, X.shape[1]), row_norms(X).reshape(-1, block_size)
-        return Blocks(rows, sizes, weights, num_points, share)
+        columns = jnp.swapaxes(X.reshape(-1, block_size, X.shape[1]), 1, 2)
+        return Blocks(columns, row_norms(X).reshape(-1, block_size), weights, num_points, share)
 
     @property
     def padded(self) -> jax.Array:
         """Which rows are none of the points, (b, B)."""
-        shape = self.rows.shape[:2]
-        return (lax.iota(jnp.int32, shape[0] * shape[1]) >= self.num_points).reshape(shape)
+        return (lax.iota(jnp.int32, self.sizes.size) >= self.num_points).reshape(self.sizes.shape)
+
+
+def even(num_rows: int, size: int) -> int:
+    """Return at most `size` rows, in equal blocks: the last one would otherwise be padded by up to a whole block."""
+    return -(-num_rows // -(-num_rows // size))
 
 
 def row_norms(rows: jax.Array) -> jax.Array:
@@ -66,7 +71,7 @@ class LloydState(NamedTuple):
 
     @staticmethod
     def begin(blocks: Blocks, centers: jax.Array) -> LloydState:
-        labels = jnp.full(blocks.rows.shape[0] * blocks.rows.shape[1], -1, jnp.int32)
+        labels = jnp.full(blocks.sizes.size, -1, jnp.int32)
         return LloydState(centers, labels, jnp.array(False), jnp.array(0, jnp.int32))
 
 
@@ -102,9 +107,9 @@ def iterate(blocks: Blocks, begin: LloydState, max_iterations: Any, threshold: j
 
 
 def partition(blocks: Blocks, centers: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return every row's nearest centre, and the weighted sum and the weight of the rows of every cluster.
+    """Return every point's nearest centre, and the weighted sum and the weight of the points of every cluster.
 
-    Rows that are none of the points get the label k, which no sum contains.
+    Columns that are none of the points get the label k, which no sum contains.
     """
     num_clusters, dtype = centers.shape[0], centers.dtype
     lengths = row_norms(centers)[:, None]
@@ -112,12 +117,12 @@ def partition(blocks: Blocks, centers: jax.Array) -> tuple[jax.Array, jax.Array,
     def one_block(
         totals: tuple[jax.Array, jax.Array], block: tuple[jax.Array, jax.Array, jax.Array | None, jax.Array]
     ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
-        rows, sizes, weights, padded = block
-        labels = jnp.where(padded, num_clusters, _nearest(centers, lengths, rows, sizes, padded, blocks.unused))
+        columns, sizes, weights, padded = block
+        labels = jnp.where(padded, num_clusters, _nearest(centers, lengths, columns, sizes, padded, blocks.unused))
         # Beyond a few clusters scattered sums are the faster ones on a CPU; elsewhere they are slow, and depend on the
         # order of threads.
         sums = lax.platform_dependent(
-            rows if weights is None else weights[:, None] * rows,
+            columns if weights is None else weights[None, :] * columns,
             labels,
             cpu=partial(_matmul_sums if num_clusters <= _FEW_SUMS else _scattered_sums, num_clusters=num_clusters),
             default=partial(_matmul_sums, num_clusters=num_clusters),
@@ -127,19 +132,19 @@ def partition(blocks: Blocks, centers: jax.Array) -> tuple[jax.Array, jax.Array,
         return (totals[0] + sums, totals[1] + counts), labels
 
     zero = jnp.zeros(centers.shape, dtype), jnp.zeros(num_clusters, jnp.int32 if blocks.weights is None else dtype)
-    (sums, counts), labels = lax.scan(one_block, zero, (blocks.rows, blocks.sizes, blocks.weights, blocks.padded))
+    (sums, counts), labels = lax.scan(one_block, zero, (blocks.columns, blocks.sizes, blocks.weights, blocks.padded))
     return labels.reshape(-1), sums, counts.astype(dtype)
 
 
 def _nearest(
     centers: jax.Array,
     lengths: jax.Array,
-    rows: jax.Array,
+    columns: jax.Array,
     sizes: jax.Array,
     padded: jax.Array,
     unused: jax.Array | None = None,
 ) -> jax.Array:
-    """Return the nearest centre of every row, (B,); the last one for rows that are NaN.
+    """Return the nearest centre of every column, (B,); the last one for columns that are NaN.
 
     By a product, unless its rounding may be more than a hundredth of the squared distance to the nearest centre:
     clusters far apart for their size. By direct differences then.
@@ -154,28 +159,28 @@ def _nearest(
         return scores if unused is None else jnp.where(unused[:, None], jnp.inf, scores)
 
     def direct() -> jax.Array:
-        squares = without(coordinate_sums(jnp.square, centers, rows, jnp.ones((), rows.dtype)))
+        squares = without(coordinate_sums(jnp.square, centers, columns.T, jnp.ones((), columns.dtype)))
         return first(squares, jnp.min(squares, axis=0))
 
-    if rows.shape[1] <= FEW:
+    if columns.shape[0] <= FEW:
         return direct()
-    # Squared distances less the squared norm of the row.
-    scores = without(lengths - 2 * jnp.matmul(centers, rows.T, precision=lax.Precision.HIGHEST))
+    # Squared distances less the squared norm of the point.
+    scores = without(lengths - 2 * jnp.matmul(centers, columns, precision=lax.Precision.HIGHEST))
     least = jnp.min(scores, axis=0)
     # Sums of d terms in any order have up to d roundings; (|x| + |c|)^2 is more than all that is added.
-    roundings = (rows.shape[1] + _OTHERS) * float(jnp.finfo(rows.dtype).eps) / 2
+    roundings = (columns.shape[0] + _OTHERS) * float(jnp.finfo(columns.dtype).eps) / 2
     error = roundings * (jnp.sqrt(sizes) + jnp.sqrt(jnp.max(lengths))) ** 2
     fine = jnp.all(padded | (100 * error <= least + sizes))
     return lax.cond(everywhere(fine), lambda: first(scores, least), direct)
 
 
-def _scattered_sums(rows: jax.Array, labels: jax.Array, *, num_clusters: int) -> jax.Array:
-    return jax.ops.segment_sum(rows, labels, num_clusters)
+def _scattered_sums(columns: jax.Array, labels: jax.Array, *, num_clusters: int) -> jax.Array:
+    return jax.ops.segment_sum(columns.T, labels, num_clusters)
 
 
-def _matmul_sums(rows: jax.Array, labels: jax.Array, *, num_clusters: int) -> jax.Array:
-    members = (labels[None, :] == lax.iota(jnp.int32, num_clusters)[:, None]).astype(rows.dtype)
-    return jnp.matmul(members, rows, precision=lax.Precision.HIGHEST)
+def _matmul_sums(columns: jax.Array, labels: jax.Array, *, num_clusters: int) -> jax.Array:
+    members = (labels[None, :] == lax.iota(jnp.int32, num_clusters)[:, None]).astype(columns.dtype)
+    return jnp.matmul(members, columns.T, precision=lax.Precision.HIGHEST)
 
 
 def _reseed(blocks: Blocks, centers: jax.Array, labels: jax.Array, means: jax.Array, empty: jax.Array) -> jax.Array:
@@ -184,7 +189,7 @@ def _reseed(blocks: Blocks, centers: jax.Array, labels: jax.Array, means: jax.Ar
     A mean of equal points differs from them by rounding. Were that distance to count, two clusters could take the same
     points from each other for ever; so a distance below sqrt(N) eps |x| is none.
     """
-    rows = blocks.rows.reshape(-1, blocks.rows.shape[2])
+    rows = jnp.swapaxes(blocks.columns, 1, 2).reshape(-1, blocks.columns.shape[1])
     own = centers.at[labels].get(mode="clip")
     counted = ~blocks.padded if blocks.weights is None else blocks.weights > 0
     distances = jnp.where(counted.reshape(-1), row_norms(rows - own), -1)

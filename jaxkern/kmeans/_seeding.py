@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,14 @@ from jax import lax
 
 from jaxkern._weights import order, positions
 from jaxkern.draws import invert
+from jaxkern.kmeans._lloyd import Blocks, even
 from jaxkern.kmeans._share import Share, table_width
+
+_State = tuple[jax.Array, jax.Array, jax.Array]
+
+_TILE = 5000  # columns; powers of two would take the same places of a cache
+_TERMS = 64
+"""Coordinates whose squares are written out in one pass over the tiles; more are a loop."""
 
 
 def plus_plus(
@@ -20,6 +27,7 @@ def plus_plus(
     num_seeds: int,
     num_candidates: int,
     share: Share | None = None,
+    tiles: jax.Array | None = None,
 ) -> jax.Array:
     """Choose `num_seeds` rows of X by k-means++ and return their indices, (num_seeds,) int32, all different.
 
@@ -31,33 +39,57 @@ def plus_plus(
     O(N (d + num_candidates)) memory.
 
     X : (N, d) floating with N >= num_seeds, finite where the weight is 0; weights : (N,) or None. The key is consumed.
+    tiles : (b, d, B), whose columns are the rows of X, wherever their origin is, and then others; cut here by default.
     """
-    num_rows = X.shape[0]
+    num_rows, dim = X.shape
     share = Share(num_rows) if share is None else share
     table = None if weights is None else _Table.of(weights, share)
 
+    # Sums over the coordinates of columns are those of vectors of points; compilers leave sums along rows scalar.
+    tiles = Blocks.cut(X, None, even(num_rows, _TILE)).columns if tiles is None else tiles
+    size = tiles.shape[2]
+
+    def cut(values: jax.Array) -> jax.Array:
+        return jnp.pad(values, (0, -num_rows % size)).reshape(-1, size)
+
+    def take(index: jax.Array) -> jax.Array:
+        at = share.local(index, num_rows)
+        return share.sum(tiles.at[at // size, :, at % size].get(mode="fill", fill_value=0))
+
     def distances(points: jax.Array) -> jax.Array:
-        """Return the squared distances (N, L) to L points: one pass over X for all of them."""
-        gaps = X[:, None, :] - points[None, :, :]
-        return (gaps * gaps).sum(axis=-1)
+        """Return the squared distances (b, L, B) to L points: one pass over the tiles for all of them."""
+
+        def some(first: Any, count: int) -> jax.Array:
+            x, y = (lax.dynamic_slice_in_dim(a, first, count, 1) for a in (tiles, points))
+            return sum(jnp.square(x[:, None, k] - y[None, :, k, None]) for k in range(count))  # type: ignore[return-value]
+
+        head = (dim - 1) % _TERMS + 1
+        sums = some(0, head)
+        if head == dim:
+            return sums
+        return lax.fori_loop(0, (dim - 1) // _TERMS, lambda i, total: total + some(head + _TERMS * i, _TERMS), sums)
 
     def weighed(values: jax.Array) -> jax.Array:
-        return values if weights is None else weights.reshape(-1, *(1,) * (values.ndim - 1)) * values
+        return values if weights is None else cut(weights).reshape(-1, *(1,) * (values.ndim - 2), size) * values
 
-    def choose(state: tuple[jax.Array, jax.Array], number: jax.Array) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
-        nearest, free = state
+    def choose(state: _State, number: jax.Array) -> tuple[_State, jax.Array]:
+        # Not carried as `nearest`: compilers would compute these distances once more instead of reading them.
+        left, chosen, free = state
+        nearest = left[:, chosen]
         gains = weighed(nearest)
         total = share.sum(gains.sum())
         # Not finite before the first seed, and zero when all that is left are copies.
         told = (total > 0) & jnp.isfinite(total)
-        odds = jnp.where(told, gains, weighed(free))
+        odds = jnp.where(told, gains.reshape(-1)[:num_rows], free)
         candidates = _draw(jax.random.fold_in(key, number), odds, num_candidates, share, table)
-        left = jnp.minimum(nearest[:, None], distances(share.take(X, candidates)))
-        chosen = jnp.where(told, lax.argmin(share.sum(weighed(left).sum(axis=0)), 0, jnp.int32), 0)
+        left = jnp.minimum(nearest[:, None], distances(take(candidates)))
+        chosen = jnp.where(told, lax.argmin(share.sum(weighed(left).sum(axis=(0, 2))), 0, jnp.int32), 0)
         best = candidates[chosen]
-        return (left[:, chosen], free.at[share.local(best, num_rows)].set(0)), best
+        return (left, chosen, free.at[share.local(best, num_rows)].set(0)), best
 
-    nothing = share.points(jnp.full(num_rows, jnp.inf, X.dtype)), share.points(jnp.ones(num_rows, X.dtype))
+    free = share.points(jnp.ones(num_rows, X.dtype))
+    far = jnp.broadcast_to(cut(jnp.where(free > 0, jnp.inf, free))[:, None], (len(tiles), num_candidates, size))
+    nothing = far, jnp.array(0, jnp.int32), free if weights is None else weights
     return lax.scan(choose, nothing, lax.iota(jnp.uint32, num_seeds))[1]
 
 

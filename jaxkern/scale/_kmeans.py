@@ -96,8 +96,9 @@ def kmeans(
         _mesh.agree({"key": fingerprint((key_data, impl)), "X": fingerprint((X.shape, str(X.dtype)))})
     width = table_width(max(X.shape[0], 1))
     rows = -(-X.shape[0] // (width * len(devices))) * width  # of one device
+    shape = rows, X.shape[1]
     sizes, max_iterations = arguments(
-        X.shape[0], rows, num_clusters, num_restarts, max_iterations, tolerance, num_candidates, block_size
+        X.shape[0], shape, num_clusters, num_restarts, max_iterations, tolerance, num_candidates, block_size
     )
     job = _Job(impl, Share(X.shape[0], _mesh.AXIS), sizes)
     common = {
