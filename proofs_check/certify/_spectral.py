@@ -31,15 +31,13 @@ from jaxkern.landmarks import pivoted_cholesky
 from jaxkern.linalg import matmul, operator_norm
 from proofs_check.certify._rows import compiled, embed, rows_of
 
-_EXACT = 512
+_EXACT = 128
 """Points up to which all eigenvalues are computed, in float64; beyond, they take longer than the bound."""
 _HELD_BYTES = 2**30
 """The kernel matrix is kept in memory up to this size, and computed again in every product beyond it."""
 _ROWS = 1024
 _FACTORED = 1024
 """Points beyond which a factor saves more than it takes."""
-_RANK = 512
-"""Rows behind a factor of the kernel matrix."""
 _LEFT = 0.005
 """Share of eps that a factor may leave of the kernel matrix, at most; elsewhere the matrix is used."""
 _PROBES = 8
@@ -55,9 +53,9 @@ class Matrix:
     Attributes
     ----------
     points : (n, dim) float64.
-    blocks : the same as maps get them, in blocks of 1,024 rows, filled with copies of the last point.
+    blocks : the same as maps get them, in equal blocks of at most 1,024 rows, filled with copies of the last point.
     kernel_matrix : (n or more, n) of the float64 points, None where it is not held; rows beyond n are filling. Beyond
-        512 points it is rounded to the dtype of maps.
+        128 points it is rounded to the dtype of maps.
     factor, left : F (n, rank) that stands for the kernel matrix, and a bound of |K - F F'|_2; None and 0 without one.
     """
 
@@ -72,7 +70,7 @@ class Matrix:
 class Spectral:
     """The error of a map is |K - Khat|_2 / (n sup K(x, x)), or an upper bound of it that is at most 5 % larger.
 
-    Up to 512 points it is the error itself. Beyond, it is a bound that holds for every map and all points but with
+    Up to 128 points it is the error itself. Beyond, it is a bound that holds for every map and all points but with
     probability `slack` over the key of `error`, up to rounding: a caller that accepts failures with probability delta
     over the draw of the map leaves `slack` of it to the bound. It is within 0.5 % of a lower bound and twice what a
     factor leaves, or, where the spectrum of the error is so flat that this takes too long, within 5 % of the error.
@@ -96,6 +94,8 @@ class Spectral:
     slack: float = 1e-6
     once: float = 1e-9
 
+    rank = 512
+    """Rows behind a factor of the kernel matrix."""
     name = "spectral"
     words = "the spectral norm of the error of the kernel matrix, relative to n sup K(x, x)"
 
@@ -122,12 +122,13 @@ class Spectral:
         rows = rows_of(points)
         n, dim = rows.points.shape
         dtype = jnp.dtype("float64") if n <= _EXACT else rows.inputs.dtype
-        matrix, fill = None, ((0, -n % _ROWS), (0, 0))
+        matrix, number = None, -(-n // _ROWS)
+        fill = (0, -n % number), (0, 0)
         if n * n * dtype.itemsize <= _HELD_BYTES:
             with jax.enable_x64(True):
-                filled = np.pad(rows.points, fill, mode="edge").reshape(-1, _ROWS, dim)
+                filled = np.pad(rows.points, fill, mode="edge").reshape(number, -1, dim)
                 matrix = _kernel_matrix(self.kernel, filled, rows.points, dtype=dtype)
-        blocks = np.pad(rows.inputs, fill, mode="edge").reshape(-1, _ROWS, dim)
+        blocks = np.pad(rows.inputs, fill, mode="edge").reshape(number, -1, dim)
         return Matrix(rows.points, tuple(map(jnp.asarray, blocks)), matrix)
 
     def lasting(self, key: Any, prepared: Matrix) -> Matrix:
@@ -143,7 +144,7 @@ class Spectral:
         scale = n * float(kappa(self.kernel))
         with jax.enable_x64(True):
             points = jnp.asarray(prepared.points)
-            chosen = pivoted_cholesky(key_rows, self.kernel, points, num_landmarks=min(_RANK, n // 2))
+            chosen = pivoted_cholesky(key_rows, self.kernel, points, num_landmarks=min(self.rank, n // 2))
             factor, squares = (np.asarray(part) for part in _factor(self.kernel, points, chosen))
         kept = jnp.asarray(factor[:, squares > 0.1 * _LEFT * self.eps * scale], dtype)
         left = self._norm(key_bound, kept, prepared, self.once, _LEFT * self.eps * scale)[1]
@@ -162,7 +163,7 @@ class Spectral:
     def bounds(self, key: Any, phi: Any, prepared: Matrix) -> tuple[float, float]:
         """Return a lower bound, false with probability `once` at most, and that of the class.
 
-        Up to 512 points both are the error, and without a factor the lower one always holds.
+        Up to 128 points both are the error, and without a factor the lower one always holds.
         """
         key = checks.key(key)
         points = prepared.points
