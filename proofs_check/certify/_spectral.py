@@ -86,7 +86,8 @@ class Spectral:
     -----
     For s points and F features: `prepare` takes s^2 kernel values in float64 and holds them up to 1 GiB. `error` takes
     4 to 28 products of K and of the features with 8 columns, bound by memory; where K is not held, as many times s^2
-    kernel values instead. Its own rounding is of the order of eps(dtype), and part of the bound.
+    kernel values instead, and with a factor one product of it and the features. Its own rounding is of the order of
+    eps(dtype), and part of the bound.
     """
 
     kernel: Any
@@ -135,7 +136,7 @@ class Spectral:
         """Return the same for many errors: with a factor of low rank, where one leaves little of the kernel matrix.
 
         The factor is that of the Nystrom map of rows chosen by pivots, in float64. What it leaves is bounded as the
-        error of a map is, once, and added to all errors. Products then take n rank multiply-adds and not n^2.
+        error of a map is, once, and added to all errors. A draw then takes one product of the factor and the features.
         """
         n, dtype = len(prepared.points), prepared.blocks[0].dtype
         if n <= _FACTORED:
@@ -175,6 +176,9 @@ class Spectral:
             with jax.enable_x64(True):
                 norm = float(_norm(Z, prepared.kernel_matrix)) / scale
             return norm, norm
+        if prepared.factor is not None:
+            exact, Z = _within(prepared.factor, Z)
+            prepared = replace(prepared, kernel_matrix=exact)
         lower, upper = self._norm(key, Z, prepared, self.slack)
         return max(lower - prepared.left, 0.0) / scale, (upper + prepared.left) / scale
 
@@ -183,8 +187,8 @@ class Spectral:
 
         They are as close as the class says, unless one of them is on its side of `enough`.
         """
-        points, K, F = prepared.points, prepared.kernel_matrix, prepared.factor
-        n = len(points)
+        n = len(Z)
+        points, K = prepared.points, prepared.kernel_matrix
         quantile = 2 * float(special.gammaincinv(_PROBES / 2, slack))
         most = math.ceil(math.acosh(math.sqrt(n * _PROBES / quantile)) / math.acosh(_LOOSENESS))
         most += -most % _STEPS
@@ -194,13 +198,14 @@ class Spectral:
         lower = upper = math.nan
         for first in range(0, most, _STEPS):
             with jax.enable_x64(True):
-                basis, steps = _lanczos(self.kernel, Z, points, K, F, basis, first, num_steps=_STEPS)
+                basis, steps = _lanczos(self.kernel, Z, points, K, basis, first, num_steps=_STEPS)
             for part, entries in zip((diagonal, beside), np.asarray(steps, float), strict=True):
                 part.extend(entries)
             lower, upper = _bounds(np.asarray(diagonal), np.asarray(beside), float(mass) / quantile)
             if not upper > _CLOSE * lower or upper <= enough or lower > enough > 0:
                 break
-        rounding = 4 * float(jnp.finfo(Z.dtype).eps) * n * float(kappa(self.kernel))  # of K, once, and of products
+        # Of K, once, of products, and of what orthonormal columns lack to be that.
+        rounding = 16 * float(jnp.finfo(Z.dtype).eps) * len(points) * float(kappa(self.kernel))
         return max(lower - rounding, 0.0), upper + rounding
 
 
@@ -219,6 +224,21 @@ def _factor(kernel: Any, points: jax.Array, chosen: jax.Array) -> tuple[jax.Arra
     images = matmul(gram(kernel, points, chosen), vectors * weights[None, :])
     squares, turned = jnp.linalg.eigh(matmul(images.T, images))
     return matmul(images, turned), squares
+
+
+@compiled
+def _within(factor: jax.Array, Z: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return F F' and the features in an orthonormal basis of both; the columns of F are orthogonal.
+
+    What is not in the span of F has the Gram matrix Z' Z less that of what is, so that one product with F serves all
+    steps.
+    """
+    sizes = jnp.linalg.norm(factor, axis=0)
+    along = matmul(Z.T, factor).T / sizes[:, None]
+    squares, turned = jnp.linalg.eigh(matmul(Z.T, Z) - matmul(along.T, along))
+    beside = jnp.sqrt(jnp.maximum(squares, 0))[:, None] * turned.T
+    exact = jnp.diag(jnp.concatenate([sizes * sizes, jnp.zeros_like(squares)]))
+    return exact, jnp.concatenate([along, beside])
 
 
 @partial(compiled, static_argnums=1)
@@ -247,7 +267,6 @@ def _lanczos(
     Z: jax.Array,
     points: jax.Array | None,
     kernel_matrix: jax.Array | None,
-    factor: jax.Array | None,
     basis: jax.Array,
     first: jax.Array,
     *,
@@ -260,9 +279,7 @@ def _lanczos(
     n = Z.shape[0]
 
     def apply(V: jax.Array) -> jax.Array:
-        if factor is not None:
-            exact = matmul(factor, matmul(V.T, factor).T)
-        elif kernel_matrix is not None:
+        if kernel_matrix is not None:
             exact = matmul(kernel_matrix, V)[:n]
         else:
             assert points is not None
