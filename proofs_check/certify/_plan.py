@@ -50,7 +50,7 @@ STALLED = 0.8
 """But not where that at the largest size is still this share of one at a quarter of the size: it should be half."""
 STATED_SHARE = 0.01
 """Share of the time for draws at a size that a statement gives, `MEASURED_DRAWS` at most and one at least."""
-MEASURED_DRAWS = 20
+MEASURED_DRAWS = 8
 LIKELY = {"distance": ("paired_fourier", "orthogonal_fourier", "shifted_fourier", "fastfood")}
 """Maps that come first, by goal."""
 ELSE_LIKELY = ("nystrom", "kernel_pca", "kernel_jl", "orthogonal_fourier")
@@ -226,7 +226,7 @@ class Hunt:
             alpha=alpha,
             work=lambda size, first: self.takes(name, size, sample) + _work.COMPILING * first,
             most=budget,
-            start=self.start(family),
+            start=self.start(family) if sample == self.rows[0] else sizes[0],  # known to do on fewer rows
             report=report,
         )
         before = self.entries.get(name)
@@ -307,11 +307,16 @@ class Hunt:
             once = self.once(rows) / TRIALS if count == rows else 0.0
             return once + _work.trial(self.goal, self.families[name], size, count, self.dim)
 
-        return _work.ladder(self.goal, rows, takes, DRAWING * self.budget / TRIALS)
+        steps = _work.ladder(self.goal, rows, takes, DRAWING * self.budget / TRIALS)
+        last = self.takes(name, size, steps[-1])
+        steps[1:-1] = [count for count in steps[1:-1] if 2 * self.takes(name, size, count) < last]
+        return steps
 
     def takes(self, name: str, size: int, sample: int | None) -> float:
-        rows = self.trials.table.rows if sample is None else sample
-        return _work.trial(self.goal, self.families[name], size, rows, self.dim)
+        rows, rank = self.trials.table.rows if sample is None else sample, None
+        if sample is None:
+            rank = getattr(self.trials.goal, "rank", None)
+        return _work.trial(self.goal, self.families[name], size, rows, self.dim, rank=rank)
 
     def once(self, rows: int) -> float:
         """Return the reference seconds of what all draws on all rows share."""

@@ -31,15 +31,13 @@ from jaxkern.landmarks import pivoted_cholesky
 from jaxkern.linalg import matmul, operator_norm
 from proofs_check.certify._rows import compiled, embed, rows_of
 
-_EXACT = 512
+_EXACT = 128
 """Points up to which all eigenvalues are computed, in float64; beyond, they take longer than the bound."""
 _HELD_BYTES = 2**30
 """The kernel matrix is kept in memory up to this size, and computed again in every product beyond it."""
 _ROWS = 1024
 _FACTORED = 1024
 """Points beyond which a factor saves more than it takes."""
-_RANK = 512
-"""Rows behind a factor of the kernel matrix."""
 _LEFT = 0.005
 """Share of eps that a factor may leave of the kernel matrix, at most; elsewhere the matrix is used."""
 _PROBES = 8
@@ -55,9 +53,9 @@ class Matrix:
     Attributes
     ----------
     points : (n, dim) float64.
-    blocks : the same as maps get them, in blocks of 1,024 rows, filled with copies of the last point.
+    blocks : the same as maps get them, in equal blocks of at most 1,024 rows, filled with copies of the last point.
     kernel_matrix : (n or more, n) of the float64 points, None where it is not held; rows beyond n are filling. Beyond
-        512 points it is rounded to the dtype of maps.
+        128 points it is rounded to the dtype of maps.
     factor, left : F (n, rank) that stands for the kernel matrix, and a bound of |K - F F'|_2; None and 0 without one.
     """
 
@@ -72,7 +70,7 @@ class Matrix:
 class Spectral:
     """The error of a map is |K - Khat|_2 / (n sup K(x, x)), or an upper bound of it that is at most 5 % larger.
 
-    Up to 512 points it is the error itself. Beyond, it is a bound that holds for every map and all points but with
+    Up to 128 points it is the error itself. Beyond, it is a bound that holds for every map and all points but with
     probability `slack` over the key of `error`, up to rounding: a caller that accepts failures with probability delta
     over the draw of the map leaves `slack` of it to the bound. It is within 0.5 % of a lower bound and twice what a
     factor leaves, or, where the spectrum of the error is so flat that this takes too long, within 5 % of the error.
@@ -88,7 +86,8 @@ class Spectral:
     -----
     For s points and F features: `prepare` takes s^2 kernel values in float64 and holds them up to 1 GiB. `error` takes
     4 to 28 products of K and of the features with 8 columns, bound by memory; where K is not held, as many times s^2
-    kernel values instead. Its own rounding is of the order of eps(dtype), and part of the bound.
+    kernel values instead, and with a factor one product of it and the features. Its own rounding is of the order of
+    eps(dtype), and part of the bound.
     """
 
     kernel: Any
@@ -96,6 +95,8 @@ class Spectral:
     slack: float = 1e-6
     once: float = 1e-9
 
+    rank = 512
+    """Rows behind a factor of the kernel matrix."""
     name = "spectral"
     words = "the spectral norm of the error of the kernel matrix, relative to n sup K(x, x)"
 
@@ -122,19 +123,20 @@ class Spectral:
         rows = rows_of(points)
         n, dim = rows.points.shape
         dtype = jnp.dtype("float64") if n <= _EXACT else rows.inputs.dtype
-        matrix, fill = None, ((0, -n % _ROWS), (0, 0))
+        matrix, number = None, -(-n // _ROWS)
+        fill = (0, -n % number), (0, 0)
         if n * n * dtype.itemsize <= _HELD_BYTES:
             with jax.enable_x64(True):
-                filled = np.pad(rows.points, fill, mode="edge").reshape(-1, _ROWS, dim)
+                filled = np.pad(rows.points, fill, mode="edge").reshape(number, -1, dim)
                 matrix = _kernel_matrix(self.kernel, filled, rows.points, dtype=dtype)
-        blocks = np.pad(rows.inputs, fill, mode="edge").reshape(-1, _ROWS, dim)
+        blocks = np.pad(rows.inputs, fill, mode="edge").reshape(number, -1, dim)
         return Matrix(rows.points, tuple(map(jnp.asarray, blocks)), matrix)
 
     def lasting(self, key: Any, prepared: Matrix) -> Matrix:
         """Return the same for many errors: with a factor of low rank, where one leaves little of the kernel matrix.
 
         The factor is that of the Nystrom map of rows chosen by pivots, in float64. What it leaves is bounded as the
-        error of a map is, once, and added to all errors. Products then take n rank multiply-adds and not n^2.
+        error of a map is, once, and added to all errors. A draw then takes one product of the factor and the features.
         """
         n, dtype = len(prepared.points), prepared.blocks[0].dtype
         if n <= _FACTORED:
@@ -143,7 +145,7 @@ class Spectral:
         scale = n * float(kappa(self.kernel))
         with jax.enable_x64(True):
             points = jnp.asarray(prepared.points)
-            chosen = pivoted_cholesky(key_rows, self.kernel, points, num_landmarks=min(_RANK, n // 2))
+            chosen = pivoted_cholesky(key_rows, self.kernel, points, num_landmarks=min(self.rank, n // 2))
             factor, squares = (np.asarray(part) for part in _factor(self.kernel, points, chosen))
         kept = jnp.asarray(factor[:, squares > 0.1 * _LEFT * self.eps * scale], dtype)
         left = self._norm(key_bound, kept, prepared, self.once, _LEFT * self.eps * scale)[1]
@@ -162,7 +164,7 @@ class Spectral:
     def bounds(self, key: Any, phi: Any, prepared: Matrix) -> tuple[float, float]:
         """Return a lower bound, false with probability `once` at most, and that of the class.
 
-        Up to 512 points both are the error, and without a factor the lower one always holds.
+        Up to 128 points both are the error, and without a factor the lower one always holds.
         """
         key = checks.key(key)
         points = prepared.points
@@ -174,6 +176,9 @@ class Spectral:
             with jax.enable_x64(True):
                 norm = float(_norm(Z, prepared.kernel_matrix)) / scale
             return norm, norm
+        if prepared.factor is not None:
+            exact, Z = _within(prepared.factor, Z)
+            prepared = replace(prepared, kernel_matrix=exact)
         lower, upper = self._norm(key, Z, prepared, self.slack)
         return max(lower - prepared.left, 0.0) / scale, (upper + prepared.left) / scale
 
@@ -182,8 +187,8 @@ class Spectral:
 
         They are as close as the class says, unless one of them is on its side of `enough`.
         """
-        points, K, F = prepared.points, prepared.kernel_matrix, prepared.factor
-        n = len(points)
+        n = len(Z)
+        points, K = prepared.points, prepared.kernel_matrix
         quantile = 2 * float(special.gammaincinv(_PROBES / 2, slack))
         most = math.ceil(math.acosh(math.sqrt(n * _PROBES / quantile)) / math.acosh(_LOOSENESS))
         most += -most % _STEPS
@@ -193,13 +198,14 @@ class Spectral:
         lower = upper = math.nan
         for first in range(0, most, _STEPS):
             with jax.enable_x64(True):
-                basis, steps = _lanczos(self.kernel, Z, points, K, F, basis, first, num_steps=_STEPS)
+                basis, steps = _lanczos(self.kernel, Z, points, K, basis, first, num_steps=_STEPS)
             for part, entries in zip((diagonal, beside), np.asarray(steps, float), strict=True):
                 part.extend(entries)
             lower, upper = _bounds(np.asarray(diagonal), np.asarray(beside), float(mass) / quantile)
             if not upper > _CLOSE * lower or upper <= enough or lower > enough > 0:
                 break
-        rounding = 4 * float(jnp.finfo(Z.dtype).eps) * n * float(kappa(self.kernel))  # of K, once, and of products
+        # Of K, once, of products, and of what orthonormal columns lack to be that.
+        rounding = 16 * float(jnp.finfo(Z.dtype).eps) * len(points) * float(kappa(self.kernel))
         return max(lower - rounding, 0.0), upper + rounding
 
 
@@ -218,6 +224,21 @@ def _factor(kernel: Any, points: jax.Array, chosen: jax.Array) -> tuple[jax.Arra
     images = matmul(gram(kernel, points, chosen), vectors * weights[None, :])
     squares, turned = jnp.linalg.eigh(matmul(images.T, images))
     return matmul(images, turned), squares
+
+
+@compiled
+def _within(factor: jax.Array, Z: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return F F' and the features in an orthonormal basis of both; the columns of F are orthogonal.
+
+    What is not in the span of F has the Gram matrix Z' Z less that of what is, so that one product with F serves all
+    steps.
+    """
+    sizes = jnp.linalg.norm(factor, axis=0)
+    along = matmul(Z.T, factor).T / sizes[:, None]
+    squares, turned = jnp.linalg.eigh(matmul(Z.T, Z) - matmul(along.T, along))
+    beside = jnp.sqrt(jnp.maximum(squares, 0))[:, None] * turned.T
+    exact = jnp.diag(jnp.concatenate([sizes * sizes, jnp.zeros_like(squares)]))
+    return exact, jnp.concatenate([along, beside])
 
 
 @partial(compiled, static_argnums=1)
@@ -246,7 +267,6 @@ def _lanczos(
     Z: jax.Array,
     points: jax.Array | None,
     kernel_matrix: jax.Array | None,
-    factor: jax.Array | None,
     basis: jax.Array,
     first: jax.Array,
     *,
@@ -259,9 +279,7 @@ def _lanczos(
     n = Z.shape[0]
 
     def apply(V: jax.Array) -> jax.Array:
-        if factor is not None:
-            exact = matmul(factor, matmul(V.T, factor).T)
-        elif kernel_matrix is not None:
+        if kernel_matrix is not None:
             exact = matmul(kernel_matrix, V)[:n]
         else:
             assert points is not None

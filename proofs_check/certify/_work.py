@@ -23,6 +23,8 @@ COMPILING = 0.5
 """Reference seconds of the first draw of a size, beyond those of a draw."""
 LASTING = 10.0
 """What lasts for all draws takes as many times as long to prepare as what serves one, about."""
+FACTORED = 3e-9
+"""Reference seconds of a row and a column, of features or of what stands for the kernel matrix, in a trial."""
 MOST_ROWS = {"distance": LARGEST_SAMPLE, "spectral": LARGEST_SAMPLE, "clustering": 2_000, "separation": 4_000}
 """The most rows that a trial looks at."""
 FEWEST_ROWS = 200
@@ -51,12 +53,16 @@ def preparing(goal: str, rows: int, dim: int) -> float:
     return TRIAL + rows**2 * (PAIR[goal] + dim * MULTIPLY)
 
 
-def trial(goal: str, family: Family, size: int, rows: int, dim: int) -> float:
-    """Return the reference seconds of one draw of a map and its error on so many rows."""
+def trial(goal: str, family: Family, size: int, rows: int, dim: int, *, rank: int | None = None) -> float:
+    """Return the reference seconds of one draw of a map and its error on so many rows.
+
+    With a `rank`, as many columns are expected to stand for the kernel matrix of all rows, where that saves time.
+    """
     features, points = family.num_features(size), family.num_points(size)
     frequencies = family.sizes(size).get("num_frequencies", 0)
     drawn = EIGEN * points**3 if not frequencies else 4 * points * 2 * frequencies * features * MULTIPLY
-    return preparing(goal, rows, dim) + rows**2 * features * PRODUCT + drawn
+    measured = preparing(goal, rows, dim) + rows**2 * features * PRODUCT
+    return drawn + (measured if rank is None else min(measured, TRIAL + rows * (rank + features) * FACTORED))
 
 
 def ladder(goal: str, rows: int, takes: Callable[[int], float], seconds: float) -> list[int | None]:
