@@ -108,6 +108,7 @@ def trace_power(A: Float[Array, "n n"], power: int) -> Float[Array, ""]:
     return jnp.sum(half * other)
 
 
+@jax.jit
 def operator_norm(A: Float[Array, "n n"]) -> Float[Array, ""]:
     """Return the largest absolute eigenvalue of a symmetric A."""
     values = eigvalsh(A)

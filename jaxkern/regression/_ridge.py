@@ -224,12 +224,17 @@ def _arguments(key: Any, kernel: Any, X: Any, y: Any, regularization: Any, weigh
     if weights is None:
         roots = jnp.ones(X.shape[0], X.dtype)
     else:
-        roots = safe_sqrt(weights) + 0 * mass(weights)
-        X, labels = present(X, weights), jnp.where((weights > 0)[:, None], labels, 0)
+        X, labels, roots = _weighted(X, labels, weights)
     known = not isinstance(labels, jax.core.Tracer) and labels.is_fully_addressable  # by one process
     if known and not np.isfinite(np.asarray(labels)).all():
         raise ValueError("y must be finite, got a NaN or an infinity; leave these rows out, or give them weight 0")
     return key, System(kernel, X, roots, labels, regularization), flat
+
+
+@jax.jit
+def _weighted(X: jax.Array, labels: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    roots = safe_sqrt(weights) + 0 * mass(weights)
+    return present(X, weights), jnp.where((weights > 0)[:, None], labels, 0), roots
 
 
 def _choice(landmarks: Any) -> str:

@@ -144,7 +144,7 @@ class Draw:
     ) -> None:
         """Take the trial, and what its trials share."""
         real = jnp.result_type(float)
-        numbers = {name: jnp.asarray(value, real) for name, value in setting.numbers.items()}
+        numbers = {name: np.asarray(value, real) for name, value in setting.numbers.items()}
         self._shared, tree = jax.tree.flatten(jax.device_put((key, setting.data, numbers)))
         kinds = tuple((leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False)) for leaf in self._shared)
         self.block, self._kept = block, (name, kept, batch)

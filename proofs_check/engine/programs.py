@@ -39,7 +39,7 @@ MEMORY = 2**30
 # the sum of compiling and running was least, over all programs of a quick run.
 SMALL = 2_000_000
 """Up to so many bytes a trial, a whole block runs side by side; beyond, `BATCH` trials do."""
-LIGHT = 250_000
+LIGHT = 125_000
 """Up to so many, compiling it takes longer than running it."""
 _UNOPTIMISED = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
 _OPTIMISED = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}

@@ -129,7 +129,7 @@ def synthetic() -> Sequence[Population]:
 
     They share their shapes, so that one compiled trial serves them all.
     """
-    grid = measures.gaussian_grid(ATOMS)
+    grid = jax.jit(measures.gaussian_grid, static_argnums=0)(ATOMS)
     line = np.arange(float(ATOMS))[:, None]
     plane = np.random.default_rng(7).standard_normal((ATOMS, 2)) * [3.0, 0.5] + [100.0, -40.0]
     plane[:4] += 8.0

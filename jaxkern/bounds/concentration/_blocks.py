@@ -114,6 +114,7 @@ def _blocks(matrix: jax.Array, labels: jax.Array, *, num_clusters: int, off_diag
     return _finish(means, v2, counts / n, gap, left_out)
 
 
+@jax.jit
 def _finish(
     psi: jax.Array, v2: jax.Array, shares: jax.Array, gap: jax.Array, vbar2: jax.Array | None = None
 ) -> BlockParameters:

@@ -16,7 +16,7 @@ from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setti
 from proofs_check.papers.amini2021 import laws
 from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.places import NOISE, TAU, sphere_parameters, two_spheres
-from proofs_check.papers.shared import always, lines, parametrized, real
+from proofs_check.papers.shared import always, as_residual, lines, parametrized, real
 
 
 def moments(setting: Setting) -> tuple[float, float, float]:
@@ -35,7 +35,7 @@ def _block_mean() -> Check:
         mean, _, x = moments(setting)
         psi = measures.sphere_mgf(real([x]), setting.shapes["d"])
         unit = concentration.isotropic_block_mean(**{**sphere_parameters(setting), "noise": noise}, psi=1.0).value
-        return np.asarray(psi**power * real(unit / mean) - 1)
+        return as_residual(np.asarray(psi) ** power * float(unit / mean) - 1)
 
     settings = two_spheres(10, 50)
     variance = residual(noise=NOISE**2)

@@ -1,6 +1,7 @@
 """amini2021: laws and expectations in closed form or by quadrature, in float64 on the host."""
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -83,6 +84,7 @@ def under_33(left: Callable[[int], float], formula: Callable[..., Bound], factor
     return Inequality(check)
 
 
+@functools.cache
 def gauss_hermite(order: int) -> tuple[np.ndarray, np.ndarray]:
     """Return nodes and weights with sum p f(w) = E f(W), W ~ N(0, 1)."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(order)

@@ -67,7 +67,7 @@ class Model:
         """What trials need: kernel, means, noise, law and E K, in the default dtype, and what is extra."""
         means, noise = real(self.means), measures.DiagonalNoise(real(self.variances))
         if self.kernel is None:
-            kernel, mean = kernels.as_kernel(first_coordinates), means[:, :1] + means[:, :1].T
+            kernel, mean = kernels.as_kernel(first_coordinates), real(self.means[:, :1] + self.means[:, 0])
         else:
             kernel, mean = self.kernel, self._mean()
         extra = {name: real(x) if x.dtype.kind == "f" else jnp.asarray(x, jnp.int32) for name, x in self.extra.items()}

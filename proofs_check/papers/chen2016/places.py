@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy import optimize
 
@@ -135,14 +134,14 @@ def ball(directions: np.ndarray, radii: np.ndarray) -> dict[str, jax.Array]:
 
 def distances_of(r: np.ndarray) -> np.ndarray:
     """Return the kernel distance at each distance r, by the library and in its default precision."""
-    points = real(r[:, None])
-    return np.asarray(kernel_distance(kernels.Gaussian(1.0), jnp.zeros_like(points), points), float)
+    points = r[:, None]
+    return np.asarray(kernel_distance(kernels.Gaussian(1.0), real(0 * points), real(points)), float)
 
 
 def all_distances(X: jax.Array) -> np.ndarray:
     """Return the kernel distances (n, n) of points (n, d), by the library."""
-    n = X.shape[0]
-    rows = kernel_distance(kernels.Gaussian(1.0), jnp.repeat(X, n, axis=0), jnp.tile(X, (n, 1)))
+    n, points = len(X), np.asarray(X)
+    rows = kernel_distance(kernels.Gaussian(1.0), real(np.repeat(points, n, axis=0)), real(np.tile(points, (n, 1))))
     return np.asarray(rows, float).reshape(n, n)
 
 

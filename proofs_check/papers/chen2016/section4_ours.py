@@ -74,13 +74,14 @@ def _extremal() -> Check:
 
 def _pair_law() -> Check:
     r, t = 2.0, 16
+    ratio = jax.jit(functools.partial(trials.squared_ratio, rows=t))
 
     @parametrized(Identity)
     def relative(key: jax.Array, setting: Setting, linear: bool = False, used: int = t) -> np.ndarray:
         """Return the error of the library's ratio against the mean of copies, from the normal numbers of the key."""
         unit, dtype = setting.data, jnp.result_type(float)
         pair = real(np.stack([0.7 * r * unit, -0.3 * r * unit]))
-        found = float(jax.jit(functools.partial(trials.squared_ratio, rows=t))(key, {"pair": pair}, {"r": r}))
+        found = float(ratio(key, {"pair": pair}, {"r": r}))
         w = np.asarray(trials.normals(key, t, len(unit), dtype), float)[:used] @ unit
         copies = w**2 if linear else 2 * np.sin(r * w / 2) ** 2 / -math.expm1(-(r**2) / 2)
         return as_residual([found / np.mean(copies) - 1])

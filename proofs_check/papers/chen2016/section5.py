@@ -42,10 +42,11 @@ def gradient_sides(key: jax.Array, setting: Setting, *, bound: Any) -> list[Any]
     key_w, key_delta = jax.random.split(key)
     dtype = jnp.result_type(float)
     W = jax.random.normal(key_w, (100, t, dim), dtype)
-    deltas = jax.random.normal(key_delta, (100, dim), dtype) * jnp.repeat(jnp.asarray([0.1, 1.0], dtype), 50)[:, None]
+    normals = np.asarray(jax.random.normal(key_delta, (100, dim), dtype))
+    deltas = real(normals * np.repeat([0.1, 1.0], 50)[:, None])
 
-    slopes = jnp.linalg.norm(_gradients(deltas, W), axis=1)
-    draws = zip(np.asarray(slopes, float), np.asarray(W, float), np.asarray(deltas, float), strict=True)
+    slopes = np.linalg.norm(np.asarray(_gradients(deltas, W), float), axis=1)
+    draws = zip(slopes, np.asarray(W, float), np.asarray(deltas, float), strict=True)
     return [places.below(slope, bound(w, float(np.linalg.norm(delta)))) for slope, w, delta in draws]
 
 

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy import linalg, spatial, special
 
@@ -89,7 +88,7 @@ def _rank() -> Check:
 def _on_a_line(key: jax.Array, setting: Setting) -> tuple[jax.Array, np.ndarray, np.ndarray]:
     """Return equally spaced points of a line, their Gram matrix, and Fourier features of them (n, 2 t)."""
     kernel = kernels.Gaussian(1.0)
-    X = jnp.arange(setting.shapes["n"], dtype=jnp.result_type(float))[:, None] * setting.numbers["spacing"]
+    X = real(np.arange(setting.shapes["n"])[:, None] * setting.numbers["spacing"])
     phi = features.paired_fourier(key, kernel, 1, num_frequencies=setting.shapes["t"], dtype=X.dtype)
     return X, np.asarray(gram(kernel, X), float), np.asarray(phi(X), float)
 

@@ -1,5 +1,6 @@
 """ghashami2016, Section 1.2: RNCA and Nystrom at constant probability, Table 1, and who wins when."""
 
+import functools
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -64,16 +65,19 @@ def _nystrom(scope: Scope) -> Check:
 
 
 def _nystrom_map() -> Check:
-    @parametrized(Identity)
-    def residual(key: jax.Array, setting: Setting, scale: float = 1.0, replace: bool = False) -> np.ndarray:
-        """Compare Z Z' with C W_k^+ C', in units of n, and permutations of all points with the points."""
-        X, rank, c = setting.data, setting.shapes["rank"], setting.shapes["size"]
-
+    @functools.partial(jax.jit, static_argnums=2)
+    def draws(key: jax.Array, X: jax.Array, replace: bool) -> jax.Array:
         def draw(key: jax.Array) -> jax.Array:
             drawn = landmarks.uniform(key, X, num_landmarks=len(X))
             return X[jax.random.randint(key, (len(X),), 0, len(X))] if replace else drawn
 
-        drawn = np.asarray(jax.vmap(draw)(jax.random.split(key, 32)))
+        return jax.vmap(draw)(jax.random.split(key, 32))
+
+    @parametrized(Identity)
+    def residual(key: jax.Array, setting: Setting, scale: float = 1.0, replace: bool = False) -> np.ndarray:
+        """Compare Z Z' with C W_k^+ C', in units of n, and permutations of all points with the points."""
+        X, rank, c = setting.data, setting.shapes["rank"], setting.shapes["size"]
+        drawn = np.asarray(draws(key, X, replace))
         kernel = kernels.Gaussian(2.0)
         Z = scale * np.asarray(features.nystrom(kernel, real(drawn[0, :c]), rank=rank)(X))
         points = np.asarray(X, np.float64)
@@ -117,9 +121,9 @@ def _principal_components() -> Check:
             Z = scale * np.asarray(fitted(X), np.float64)
             errors += [Z @ Z.T - best, np.asarray(fitted.eigenvalues) * size - values[: -k - 1 : -1]]
         spectrum = rkhs.Covariance(kernels.Gaussian(2.0), X)
-        ranks = [float(spectrum.effective_rank(power)) for power in (1, 3)]
+        ranks = jax.jit(lambda sigma: [sigma.effective_rank(power) for power in (1, 3)])(spectrum)
         own = np.linalg.eigvalsh(G)
-        errors += [np.array([r * own[-1] ** p / np.sum(own**p) - 1 for r, p in zip(ranks, (1, 3), strict=True)])]
+        errors += [np.array([float(r) * own[-1] ** p / np.sum(own**p) - 1 for r, p in zip(ranks, (1, 3), strict=True)])]
         return as_residual(np.concatenate([np.ravel(error) for error in errors]))
 
     points = real(np.random.default_rng(17).standard_normal((32, 6)))

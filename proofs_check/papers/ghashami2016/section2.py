@@ -96,7 +96,7 @@ def _spent(n: int, d: int, m: int, rows: int, shrink_at: int) -> tuple[int, int]
     # The loop over shrinks is counted once. How often it runs does not depend on the rows: the state sums the energy of
     # its buffer over all shrinks that it executes, and here that is 1 at each of them.
     once = flops.multiply_adds(update, _key(), _points(n, d)) - mapped
-    state = fd.update(fd.init(rows, 1, shrink_at=shrink_at), jnp.zeros((n, 1), jnp.float32).at[0].set(1))
+    state = fd.update(fd.init(rows, 1, shrink_at=shrink_at), jnp.asarray(np.eye(n, 1, dtype=np.float32)))
     return mapped, round(float(state.magnitude)) * once
 
 

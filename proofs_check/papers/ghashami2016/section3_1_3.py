@@ -115,13 +115,14 @@ def _frequent_directions(scope: Scope) -> Check:
     def sides(*, half: bool = False, forget: int = 0) -> Inequality:
         def check(key: jax.Array, setting: Setting) -> list[tuple[float, Bound]]:
             A, size = _stream(key, setting)
-            rows = jnp.asarray(A, jnp.result_type(float))
-            A, seen = np.asarray(rows, np.float64), rows.at[len(A) - forget :].set(0)
+            seen = np.array(A, jnp.result_type(float))
+            A = seen.astype(np.float64)
+            seen[len(A) - forget :] = 0
             tails = _tails(A)
-            start = fd.init(size, A.shape[1], rows.dtype, shrink_at=size // 2 if half else None)
-            states = [fd.update(start, seen)]
+            start = fd.init(size, A.shape[1], seen.dtype, shrink_at=size // 2 if half else None)
+            states = [fd.update(start, real(seen))]
             if not half:
-                states.append(fd.merge(*(fd.update(start, part) for part in jnp.array_split(seen, 2))))
+                states.append(fd.merge(*(fd.update(start, real(part)) for part in np.array_split(seen, 2))))
             pairs = []
             for sketch in map(fd.finalize, states):
                 B = np.asarray(sketch.rows, np.float64)

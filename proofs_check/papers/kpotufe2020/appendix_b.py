@@ -1,8 +1,10 @@
 """kpotufe2020, Appendix B: the values of a Gaussian draw, and Lemmas B.2 and B.3 with our sharper forms."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import numpy as np
@@ -20,15 +22,22 @@ from proofs_check.papers.shared import bound_of, claimed, lines, op_norm, parame
 C = sketching.KOLTCHINSKII_LOUNICI_TRACE
 
 
+@functools.partial(jax.jit, static_argnames="power")
+def _drawn(key: jax.Array, kernel: Any, landmarks: jax.Array, *, power: int) -> tuple[jax.Array, jax.Array]:
+    """Return the values of draws at the landmarks, and the Gram matrix."""
+    sigma = rkhs.Covariance(kernel, landmarks)
+    draws = rkhs.draw_gaussian(key, sigma, power=power, num_draws=2 * landmarks.shape[0])
+    return draws(landmarks), gram(kernel, landmarks)
+
+
 def _values_of_a_draw(scope: Scope) -> Check:
     @parametrized(Identity)
     def holds(key: jax.Array, setting: Setting, power: int = 1, extra: int = 0) -> np.ndarray:
         """Values of draws are linear in standard normal numbers, so jointly normal, and their mean products are M."""
         kernel, landmarks = setting.data["kernel"], setting.data["landmarks"]
-        n, sigma = landmarks.shape[0], rkhs.Covariance(kernel, landmarks)
-        values = rkhs.draw_gaussian(key, sigma, power=power, num_draws=2 * n)(landmarks).T
-        mean, apart = trials.mean_product(trials.normals(key, 2 * n, n, landmarks.dtype), values)
-        K = np.asarray(gram(kernel, landmarks), float)
+        n, (values, K) = landmarks.shape[0], _drawn(key, kernel, landmarks, power=power)
+        K = np.asarray(K, float)
+        mean, apart = trials.mean_product(trials.normals(key, 2 * n, n, landmarks.dtype), np.asarray(values).T)
         error = mean / (2 * n) - K @ K / (n - extra)
         return np.concatenate([error.ravel() / (K @ K / n).max(), apart.ravel()])
 

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxkern import rkhs
@@ -16,6 +14,7 @@ from proofs_check import controls
 from proofs_check.claim import Control, Setting, Statement
 from proofs_check.papers import populations, shared
 from proofs_check.papers.populations import Population
+from proofs_check.papers.shared import real
 
 LANDMARKS = 60
 FUNCTIONS = 3
@@ -124,13 +123,12 @@ def _literal(population: Population) -> Setting:
     rng = np.random.default_rng(3)
     count = min(LANDMARKS, 4 * len(population.points))
     chosen = rng.choice(len(population.points), count, p=population.weights)
-    dtype = jax.dtypes.canonicalize_dtype(float)
-    landmarks = jnp.asarray(population.points[chosen], dtype)
+    landmarks = population.points[chosen]
     # Functions of the span of the landmarks and of points beside them.
-    beside = landmarks + 0.1 * jnp.std(landmarks, axis=0, keepdims=True)
-    weights = jnp.asarray(rng.standard_normal((2 * count, FUNCTIONS)), dtype)
-    f = rkhs.Function(population.kernel, jnp.concatenate([landmarks, beside]), weights)
-    arrays = {"kernel": population.kernel, "landmarks": landmarks, "f": f}
+    beside = landmarks + 0.1 * np.std(landmarks, axis=0)
+    weights = real(rng.standard_normal((2 * count, FUNCTIONS)))
+    f = rkhs.Function(population.kernel, real(np.concatenate([landmarks, beside])), weights)
+    arrays = {"kernel": population.kernel, "landmarks": real(landmarks), "f": f}
     return Setting(f"{population.name}, n={count}", arrays, {"d": 40.0}, {"rows": 40})
 
 

@@ -1,5 +1,6 @@
 """kpotufe2020, Section 3: the random projection Theta, the sampling operator, and where Z K / (n sqrt(n d)) is from."""
 
+import functools
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,13 +12,21 @@ from scipy import stats
 
 from jaxkern import features, kernels, rkhs
 from jaxkern.gram import gram
-from jaxkern.linalg import matmul
 from proofs_check import controls
 from proofs_check.claim import Check, Control, Exact, Expectation, Form, Identity, Setting
 from proofs_check.papers import operators as op
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.places import Scope
-from proofs_check.papers.shared import parametrized
+from proofs_check.papers.shared import parametrized, real
+
+
+@jax.jit
+def _theta(key: jax.Array, kernel: Any, landmarks: jax.Array, f: rkhs.Function) -> tuple[jax.Array, ...]:
+    """Return Theta f, <f, Sigma^3 f>, and <f, Theta* images> for the images of the first function."""
+    sigma = rkhs.Covariance(kernel, landmarks)
+    theta = rkhs.RandomProjection(key, sigma, num_features=2 * landmarks.shape[0])
+    images = theta(f)
+    return images, rkhs.inner(f, sigma(f, power=3)), rkhs.inner(f, theta.adjoint(images[0]))[0]
 
 
 def _eq2(scope: Scope) -> Check:
@@ -25,12 +34,10 @@ def _eq2(scope: Scope) -> Check:
     def holds(key: jax.Array, setting: Setting, extra: int = 0) -> np.ndarray:
         """Theta f is linear in standard normal numbers, with the mean products <f, Sigma^3 f>: so it has that law."""
         kernel, landmarks, f = (setting.data[k] for k in ("kernel", "landmarks", "f"))
-        n, sigma = landmarks.shape[0], rkhs.Covariance(kernel, landmarks)
-        theta = rkhs.RandomProjection(key, sigma, num_features=2 * n)
-        mean, apart = trials.mean_product(trials.normals(key, 2 * n, n, landmarks.dtype), theta(f).T)
-        exact, images = np.asarray(rkhs.inner(f, sigma(f, power=3))), theta(f)[0]
+        n, (images, exact, product) = landmarks.shape[0], map(np.asarray, _theta(key, kernel, landmarks, f))
+        mean, apart = trials.mean_product(trials.normals(key, 2 * n, n, landmarks.dtype), images.T)
         error = (1 + extra / (2 * n)) * mean - exact
-        back = rkhs.inner(f, theta.adjoint(images))[0] / jnp.sum(images**2) - 1
+        back = product / np.sum(images[0] ** 2) - 1
         return np.concatenate([error.ravel() / np.abs(exact).max(), apart.ravel(), np.ravel(back)])
 
     return Check(
@@ -67,12 +74,10 @@ def sampled_product(key: jax.Array, population: Mapping[str, jax.Array], numbers
 
 def _eq3(scope: Scope) -> Check:
     def residual(adjoint: Callable[[rkhs.SamplingOperator, jax.Array], jax.Array]) -> Identity:
-        def check(key: jax.Array, setting: Setting) -> np.ndarray:
-            """<Sigma u, f> = int f u drho on all atoms, and <S f, beta> = <f, S* beta> on a few."""
-            population = scope.population_of(setting)
-            kernel, (key_u, key_f, key_beta) = population.kernel, jax.random.split(key, 3)
-            dtype = jax.dtypes.canonicalize_dtype(float)
-            points, weights = jnp.asarray(population.points, dtype), jnp.asarray(population.weights, dtype)
+        @jax.jit
+        def errors(key: jax.Array, kernel: Any, points: jax.Array, weights: jax.Array) -> list[jax.Array]:
+            key_u, key_f, key_beta = jax.random.split(key, 3)
+            dtype = points.dtype
             u, f = (rkhs.Function(kernel, points, jax.random.normal(k, (len(points),), dtype)) for k in (key_u, key_f))
             integral = jnp.sum(weights * u(points) * f(points))
             # Sigma u = sum w_i u(x_i) K(., x_i), an integral that is a finite sum here.
@@ -82,7 +87,12 @@ def _eq3(scope: Scope) -> Check:
             beta = jax.random.normal(key_beta, (10,), dtype)
             left, right = jnp.vdot(sample(f), beta), rkhs.inner(sample.adjoint(adjoint(sample, beta)), f)
             scale = jnp.sum(jnp.abs(sample(f) * beta))
-            return np.asarray([jnp.abs(integral - applied) / size, jnp.abs(left - right) / scale])
+            return [jnp.abs(integral - applied) / size, jnp.abs(left - right) / scale]
+
+        def check(key: jax.Array, setting: Setting) -> np.ndarray:
+            """<Sigma u, f> = int f u drho on all atoms, and <S f, beta> = <f, S* beta> on a few."""
+            population = scope.population_of(setting)
+            return np.asarray(errors(key, population.kernel, real(population.points), real(population.weights)))
 
         return Identity(check)
 
@@ -127,34 +137,39 @@ def _eq4(scope: Scope) -> Check:
     )
 
 
+@jax.jit
+def _of_sections(kernel: Any, landmarks: jax.Array) -> jax.Array:
+    sections = rkhs.section(kernel, landmarks)
+    return rkhs.Covariance(kernel, landmarks).inner(sections, sections, power=1)
+
+
 def _eq5(scope: Scope) -> Check:
     @parametrized(Identity)
-    def holds(setting: Setting, claimed: Callable[[Any, jax.Array], jax.Array]) -> np.ndarray:
+    def holds(setting: Setting, claimed: Callable[[Any, jax.Array], np.ndarray]) -> np.ndarray:
         kernel, landmarks = setting.data["kernel"], setting.data["landmarks"]
-        sections = rkhs.section(kernel, landmarks)
-        exact = rkhs.Covariance(kernel, landmarks).inner(sections, sections, power=1)
-        return np.asarray(jnp.abs(claimed(kernel, landmarks) - exact) / jnp.max(jnp.abs(exact))).ravel()
+        exact = np.asarray(_of_sections(kernel, landmarks))
+        return np.abs(claimed(kernel, landmarks) - exact).ravel() / np.abs(exact).max()
 
-    def printed(kernel: Any, landmarks: jax.Array) -> jax.Array:
-        K = gram(kernel, landmarks)
-        return matmul(K, K) / landmarks.shape[0]
+    def printed(kernel: Any, landmarks: jax.Array) -> np.ndarray:
+        K = np.asarray(gram(kernel, landmarks))
+        return K @ K / len(K)
 
-    def without_square(kernel: Any, landmarks: jax.Array) -> jax.Array:
-        return gram(kernel, landmarks) / landmarks.shape[0]
+    def without_square(kernel: Any, landmarks: jax.Array) -> np.ndarray:
+        return np.asarray(gram(kernel, landmarks)) / len(landmarks)
 
-    def transposed(kernel: Any, landmarks: jax.Array) -> jax.Array:
+    def transposed(kernel: Any, landmarks: jax.Array) -> np.ndarray:
         """In coordinates f = sum a_i K(., X_i) S is the matrix K; its transpose is K too, but its adjoint is I."""
-        K = gram(kernel, landmarks)
-        return matmul(K, matmul(K, K)) / landmarks.shape[0]
+        K = np.asarray(gram(kernel, landmarks))
+        return K @ K @ K / len(K)
 
-    def over_n_minus_one(kernel: Any, landmarks: jax.Array) -> jax.Array:
-        n = landmarks.shape[0]
+    def over_n_minus_one(kernel: Any, landmarks: jax.Array) -> np.ndarray:
+        n = len(landmarks)
         return printed(kernel, landmarks) * n / (n - 1)
 
-    def swapped(kernel: Any, landmarks: jax.Array) -> jax.Array:
+    def swapped(kernel: Any, landmarks: jax.Array) -> np.ndarray:
         return printed(controls.gamma_for_lengthscale(kernel), landmarks)
 
-    def rounded(kernel: Any, landmarks: jax.Array) -> jax.Array:
+    def rounded(kernel: Any, landmarks: jax.Array) -> np.ndarray:
         return printed(kernel, controls.in_half(landmarks))
 
     # K^2 and K are proportional when the kernel is constant or its atoms are orthogonal and equally frequent.
@@ -172,6 +187,19 @@ def _eq5(scope: Scope) -> Check:
     )
 
 
+@functools.partial(jax.jit, static_argnames="centered")
+def _images(
+    key: jax.Array, kernel: Any, landmarks: jax.Array, points: jax.Array, *, centered: bool
+) -> tuple[jax.Array, ...]:
+    """Return images of the points and of their sections, K, sections at landmarks, and the products claimed."""
+    n = landmarks.shape[0]
+    phi = features.kernel_jl(key, kernel, landmarks, num_features=2 * n, centered=centered)
+    weights = jnp.concatenate([jnp.eye(len(points)), jnp.full((n, len(points)), -1 / n if centered else 0.0)])
+    f = rkhs.Function(kernel, jnp.concatenate([points, landmarks]), weights.astype(landmarks.dtype))
+    products = rkhs.Covariance(kernel, landmarks, centered=centered).inner(f, f, power=3)
+    return phi(points), phi.embed(f), gram(kernel, landmarks), f(landmarks), products
+
+
 def _projected(projection: Callable[[np.ndarray, np.ndarray], np.ndarray], *, centered: bool = False) -> Identity:
     """Return: the map that the library draws is V^T = projection(Z, K) for its Z, with the mean that is claimed.
 
@@ -180,16 +208,15 @@ def _projected(projection: Callable[[np.ndarray, np.ndarray], np.ndarray], *, ce
 
     def residual(key: jax.Array, setting: Setting) -> np.ndarray:
         kernel, landmarks = setting.data["kernel"], setting.data["landmarks"]
-        n, dtype = landmarks.shape[0], landmarks.dtype
-        points = setting.data["f"].points[n - 10 : n + 10]
-        phi = features.kernel_jl(key, kernel, landmarks, num_features=2 * n, centered=centered)
-        weights = jnp.concatenate([jnp.eye(len(points)), jnp.full((n, len(points)), -1 / n if centered else 0.0)])
-        f = rkhs.Function(kernel, jnp.concatenate([points, landmarks]), weights.astype(dtype))
-        Z, exact = trials.normals(key, 2 * n, n, dtype), rkhs.Covariance(kernel, landmarks, centered=centered)
-        literal = projection(Z, np.asarray(gram(kernel, landmarks), float)) @ np.asarray(f(landmarks), float)
-        mean, apart = trials.mean_product(Z, phi(points).T)
-        pairs = ((phi(points).T, literal), (phi.embed(f).T, literal), (mean, exact.inner(f, f, power=3)))
-        errors = [np.ravel((np.asarray(left) - right) / np.abs(right).max()) for left, right in pairs]
+        n = landmarks.shape[0]
+        points = np.asarray(setting.data["f"].points)[n - 10 : n + 10]
+        found = _images(key, kernel, landmarks, points, centered=centered)
+        images, embedded, K, values, products = map(np.asarray, found)
+        Z = trials.normals(key, 2 * n, n, landmarks.dtype)
+        literal = projection(Z, np.asarray(K, float)) @ np.asarray(values, float)
+        mean, apart = trials.mean_product(Z, images.T)
+        pairs = ((images.T, literal), (embedded.T, literal), (mean, products))
+        errors = [np.ravel((left - right) / np.abs(right).max()) for left, right in pairs]
         return np.concatenate([*errors, apart.ravel()])
 
     return Identity(residual)

@@ -4,10 +4,11 @@ Two landmarks at one atom are two copies of it. So Kernel JL sees a sample by it
 their normalised sums over the copies of each atom, which are independent and standard normal again.
 """
 
+import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxkern import features, rkhs
@@ -31,6 +32,12 @@ def _errors(*pairs: tuple[object, np.ndarray]) -> np.ndarray:
     return np.concatenate([np.ravel(np.asarray(left) - right) / np.abs(right).max() for left, right in pairs])
 
 
+@jax.jit
+def _images(key: jax.Array, kernel: Any, points: jax.Array, landmarks: jax.Array) -> tuple[jax.Array, jax.Array]:
+    phi = features.kernel_jl(key, kernel, landmarks, num_features=_ROWS)
+    return phi(points).T, phi.embed(rkhs.section(kernel, points)).T
+
+
 def _shortcut_literal(scope: Scope) -> Check:
     @parametrized(Identity)
     def holds(key: jax.Array, setting: Setting, size: Callable[[np.ndarray], np.ndarray] = np.sqrt) -> np.ndarray:
@@ -38,19 +45,31 @@ def _shortcut_literal(scope: Scope) -> Check:
         population, dtype = scope.population_of(setting), real(0).dtype
         index, w = _sample(key, population)
         n, K = len(index), population.features @ population.features.T
-        points = jnp.asarray(population.points, dtype)
-        phi = features.kernel_jl(key, population.kernel, points[index], num_features=_ROWS)
+        points = population.points
+        images, embedded = _images(key, population.kernel, real(points), real(points[index]))
         copies = np.eye(len(w))[index] / size(np.maximum(w * n, 1))
         sums = trials.normals(key, _ROWS, n, dtype) @ copies
         exact = sums @ (np.sqrt(w)[:, None] * K) @ (w[:, None] * K) / np.sqrt(_ROWS)
-        sections = rkhs.section(population.kernel, points)
         orthonormal = (copies.T @ copies, np.diag(np.sign(w)))
-        return _errors((phi(points).T, exact), (phi.embed(sections).T, exact), orthonormal)
+        return _errors((images, exact), (embedded, exact), orthonormal)
 
     return Check(
         corrected=Form(holds(), scope.each),
         controls=(Control("sums over counts", holds(lambda counts: counts), scope.each, "missing normalisation"),),
     )
+
+
+@functools.partial(jax.jit, static_argnames=("exponent", "transposed"))
+def _operators(
+    key: jax.Array, arrays: op.Population, shares: jax.Array, *, exponent: float, transposed: bool
+) -> tuple[list[jax.Array], list[jax.Array]]:
+    """Return operators of trials applied to all atoms, and three sizes."""
+    sketched = op.sketch(key, {**arrays, "features": arrays["features"].T} if transposed else arrays, shares, _ROWS)
+    cubed, exact = op.cube(op.covariance(arrays, shares)), op.exact_power(arrays, exponent)
+    operators = (sketched, op.exact_sketch(key, arrays, _ROWS), cubed, exact)
+    applied = [jax.vmap(each)(arrays["features"]) for each in operators]
+    difference = op.norm(op.difference(cubed, exact), arrays, jax.random.fold_in(key, 1))
+    return applied, [difference, op.hilbert_schmidt(arrays, shares - arrays["weights"]), op.trace_cube(arrays, shares)]
 
 
 def _shortcut_counts(scope: Scope) -> Check:
@@ -61,33 +80,21 @@ def _shortcut_counts(scope: Scope) -> Check:
         Each landmark has an equal part of the normal number of its atom. Operators are applied to all atoms at once.
         """
         population = scope.population_of(setting)
-        arrays, rows, key_norm = population.arrays, population.features, jax.random.fold_in(key, 1)
+        arrays, rows = population.arrays, population.features
         index, w = _sample(key, population)
         n, shares = len(index), real(w)
-
-        def applied(operator: op.Apply) -> np.ndarray:
-            return np.asarray(jax.vmap(operator)(arrays["features"]), float) @ rows.T
-
+        applied, sizes = _operators(key, arrays, shares, exponent=exponent, transposed=transposed)
         Z = trials.normals(key, _ROWS, len(w), shares.dtype)
         listed = Z[:, index] / np.sqrt(n * w[index])
         images = listed @ (rows @ rows.T)[np.ix_(index, index)] @ (rows[index] @ rows.T) / (n * np.sqrt(n * _ROWS))
         directions = Z[:, : rows.shape[1]] * population.eigenvalues**1.5 @ rows.T / np.sqrt(_ROWS)
         sample, sigma = (rows.T @ (weights[:, None] * rows) for weights in (w, population.weights))
         cubes = [np.linalg.matrix_power(C, 3) for C in (sample, sigma)]
-        sketched = op.sketch(key, {**arrays, "features": arrays["features"].T} if transposed else arrays, shares, _ROWS)
-        cubed, exact = op.cube(op.covariance(arrays, shares)), op.exact_power(arrays, exponent)
-        difference = sample - sigma
-        numbers = (
-            (op.norm(op.difference(cubed, exact), arrays, key_norm), op_norm(cubes[0] - cubes[1])),
-            (op.hilbert_schmidt(arrays, shares - arrays["weights"]), np.linalg.norm(difference)),
-            (op.trace_cube(arrays, shares), np.trace(cubes[0])),
-        )
+        literal = [images.T @ images, directions.T @ directions, *(rows @ cube @ rows.T for cube in cubes)]
+        numbers = [op_norm(cubes[0] - cubes[1]), np.linalg.norm(sample - sigma), np.trace(cubes[0])]
         return _errors(
-            (applied(sketched), images.T @ images),
-            (applied(op.exact_sketch(key, arrays, _ROWS)), directions.T @ directions),
-            (applied(cubed), rows @ cubes[0] @ rows.T),
-            (applied(exact), rows @ cubes[1] @ rows.T),
-            *((left, np.asarray(right)) for left, right in numbers if right > 1e-9),
+            *((np.asarray(left, float) @ rows.T, right) for left, right in zip(applied, literal, strict=True)),
+            *((left, np.asarray(right)) for left, right in zip(sizes, numbers, strict=True) if right > 1e-9),
         )
 
     square = tuple(s for s in scope.varying if len(set(scope.population_of(s).features.shape)) == 1)

@@ -1,5 +1,6 @@
 """kpotufe2020, one trial each of the quantities that its theorems bound: (key, population, numbers) -> scalar."""
 
+import functools
 from collections.abc import Mapping
 
 import jax
@@ -14,13 +15,18 @@ Arrays = Mapping[str, jax.Array]
 Numbers = Mapping[str, jax.Array]
 
 
+@functools.partial(jax.jit, static_argnums=(1, 2, 3))
+def _normals(key: jax.Array, rows: int, columns: int, dtype: jnp.dtype) -> jax.Array:
+    keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(rows))
+    return jax.vmap(lambda k: jax.random.normal(k, (columns,), dtype))(keys)
+
+
 def normals(key: jax.Array, rows: int, columns: int, dtype: jnp.dtype) -> np.ndarray:
     """Return the standard normal numbers of a draw, by JAX alone: row i depends on `fold_in(key, i)`."""
-    keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(rows))
-    return np.asarray(jax.vmap(lambda k: jax.random.normal(k, (columns,), dtype))(keys), float)
+    return np.asarray(_normals(key, rows, columns, dtype), float)
 
 
-def mean_product(Z: np.ndarray, images: jax.Array) -> tuple[np.ndarray, np.ndarray]:
+def mean_product(Z: np.ndarray, images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the mean over normal Z (d, n) of images' images, (r, r), and by how much the images (d, r) are not Z B.
 
     Only the second moments of Z enter the mean of B' Z' Z B, which is d B' B; B is what the drawn Z says, d > n.
