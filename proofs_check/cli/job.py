@@ -144,7 +144,7 @@ def _run_and_report(prepared: Prepared, folder: Path, blocks: Checkpoint, began:
                 progress=tell,
                 checkpoint=blocks,
                 budget=budget,
-                workers=min(os.cpu_count() or 1, WORKERS),
+                workers=min((os.cpu_count() or 1) + 1, WORKERS),  # one may wait for threads of XLA
                 kept=prepared.kept(),
             )
             gc.freeze()  # what is there now stays, and would be looked through again and again
