@@ -204,8 +204,9 @@ class Spectral:
             lower, upper = _bounds(np.asarray(diagonal), np.asarray(beside), float(mass) / quantile)
             if not upper > _CLOSE * lower or upper <= enough or lower > enough > 0:
                 break
-        # Of K, once, of products, and of what orthonormal columns lack to be that.
-        rounding = 16 * float(jnp.finfo(Z.dtype).eps) * len(points) * float(kappa(self.kernel))
+        # Of K, once, and of products; in a basis of both (`_within`) also of the features in it: at most 11 were seen.
+        roundings = 4 if prepared.factor is None else 64
+        rounding = roundings * float(jnp.finfo(Z.dtype).eps) * len(points) * float(kappa(self.kernel))
         return max(lower - rounding, 0.0), upper + rounding
 
 
