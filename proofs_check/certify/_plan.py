@@ -313,9 +313,8 @@ class Hunt:
         return steps
 
     def takes(self, name: str, size: int, sample: int | None) -> float:
-        rows, rank = self.trials.table.rows if sample is None else sample, None
-        if sample is None:
-            rank = getattr(self.trials.goal, "rank", None)
+        rows = self.trials.table.rows if sample is None else sample
+        rank = getattr(self.trials.goal, "rank", None) if sample is None else None
         return _work.trial(self.goal, self.families[name], size, rows, self.dim, rank=rank)
 
     def once(self, rows: int) -> float:

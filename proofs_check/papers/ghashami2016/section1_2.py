@@ -103,6 +103,10 @@ def _nystrom_map() -> Check:
 
 
 def _principal_components() -> Check:
+    @jax.jit
+    def effective_ranks(sigma: rkhs.Covariance) -> list[jax.Array]:
+        return [sigma.effective_rank(power) for power in (1, 3)]
+
     @parametrized(Identity)
     def residual(key: jax.Array, setting: Setting, scale: float = 1.0) -> np.ndarray:
         """Compare eigenvalues, the best rank-k approximation by features of X, and the effective rank with NumPy's."""
@@ -120,8 +124,7 @@ def _principal_components() -> Check:
             best = (vectors[:, -k:] * values[-k:]) @ vectors[:, -k:].T
             Z = scale * np.asarray(fitted(X), np.float64)
             errors += [Z @ Z.T - best, np.asarray(fitted.eigenvalues) * size - values[: -k - 1 : -1]]
-        spectrum = rkhs.Covariance(kernels.Gaussian(2.0), X)
-        ranks = jax.jit(lambda sigma: [sigma.effective_rank(power) for power in (1, 3)])(spectrum)
+        ranks = effective_ranks(rkhs.Covariance(kernels.Gaussian(2.0), X))
         own = np.linalg.eigvalsh(G)
         errors += [np.array([float(r) * own[-1] ** p / np.sum(own**p) - 1 for r, p in zip(ranks, (1, 3), strict=True)])]
         return as_residual(np.concatenate([np.ravel(error) for error in errors]))
