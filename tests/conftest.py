@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import os
+import zlib
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -76,19 +77,20 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
 def pytest_collection_modifyitems(items):
-    """Let the precisions alternate over the values of the other parameters of a test, where it has any.
+    """Run one precision of a test by default, which alternates over tests and the values of their other parameters.
 
-    Each value and each precision runs by default, each with each in the slow run: two precisions are two programs.
+    Each test and each value runs by default, each with each precision in the slow run: two precisions are two programs.
     """
     grids = {}
     for item in items:
-        if "dtype" in (at := getattr(getattr(item, "callspec", None), "indices", {})):
-            grids.setdefault(item.nodeid.partition("[")[0], []).append((item, at))
-    for own in grids.values():
-        precisions = 1 + max(at["dtype"] for _, at in own)
-        for item, at in own if len(own) > precisions else ():
-            if (sum(at.values()) - at["dtype"]) % precisions != at["dtype"]:
-                item.add_marker(pytest.mark.slow)
+        if "dtype" in (call := getattr(getattr(item, "callspec", None), "params", {})):
+            grids.setdefault(item.nodeid.partition("[")[0], []).append((item, call["dtype"]))
+    for name, own in grids.items():
+        if {precision for _, precision in own} == {"float32", "float64"}:
+            for item, precision in own:
+                others = sum(item.callspec.indices.values()) - item.callspec.indices["dtype"]
+                if (zlib.crc32(name.rpartition(":")[2].encode()) + others) % 2 != (precision == "float64"):
+                    item.add_marker(pytest.mark.slow)
 
 
 def fills_memory():
