@@ -53,6 +53,7 @@ MODULES = (
 LONG = {  # to compile; their own modules map them, too
     "audit.sampled_distance_error",
     "audit.spectral_error",
+    "bounds.fourier.ball",
     "clustering.kernel_kmeans",
     "clustering.kernel_spectral",
     "clustering.spectral_from_gram",
@@ -1453,10 +1454,14 @@ CALLS = {**ENTRIES, **WAYS}
 GROUPS = {}
 """The names in `CALLS` by program: small functions of one module that decompose nothing share one. Decompositions side
 by side may wait for each other: see docs/design.md."""
+LARGE = {"ball", "ball_additive", "ball_matern", "dimension_limit", "relative_distances_given", "kernel_values_given"}
+LARGE |= {"relative_distances_sharp", "simplex_success_limit", "success_limit"}
+LARGE = {f"bounds.fourier.{_word}" for _word in LARGE}
+"""Functions whose programs take more time together than each for itself."""
 SHARED = ("bounds.", "kernels.", "problems.", "gram and distances")
 
 for _name in CALLS:
-    _alone = _name in LONG | NO_GRADIENT or not _name.startswith(SHARED)
+    _alone = _name in LONG | NO_GRADIENT | LARGE or not _name.startswith(SHARED)
     GROUPS.setdefault(_name if _alone else _name.rpartition(".")[0] or SHARED[-1], []).append(_name)
 
 

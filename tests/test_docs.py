@@ -20,6 +20,8 @@ PAGES = [page for page in PAGES if not {"_build", "atlas"} & set(page.parts)]
 
 FOLDERS = {}
 """Where the blocks of a page run: what one has written the next may read."""
+LONG = {"docs/certificates.md"}
+"""Pages whose code is slow: a search over two maps, as tests/certify and other pages make."""
 
 
 def blocks():
@@ -28,7 +30,9 @@ def blocks():
         text = page.read_text(encoding="utf-8")
         for found in re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
             line = text.count("\n", 0, found.start()) + 2
-            found_blocks.append(pytest.param(page, line, found[1], id=f"{page.relative_to(ROOT)}:{line}"))
+            name = page.relative_to(ROOT).as_posix()
+            marks = [pytest.mark.slow] if name in LONG else []
+            found_blocks.append(pytest.param(page, line, found[1], id=f"{name}:{line}", marks=marks))
     return found_blocks
 
 
