@@ -83,14 +83,13 @@ def pytest_collection_modifyitems(items):
     """
     grids = {}
     for item in items:
-        if "dtype" in (call := getattr(getattr(item, "callspec", None), "params", {})):
-            grids.setdefault(item.nodeid.partition("[")[0], []).append((item, call["dtype"]))
-    for name, own in grids.items():
-        if {precision for _, precision in own} == {"float32", "float64"}:
-            for item, precision in own:
-                others = sum(item.callspec.indices.values()) - item.callspec.indices["dtype"]
-                if (zlib.crc32(name.rpartition(":")[2].encode()) + others) % 2 != (precision == "float64"):
-                    item.add_marker(pytest.mark.slow)
+        if (precision := getattr(getattr(item, "callspec", None), "params", {}).get("dtype")) in ("float32", "float64"):
+            others = grids.setdefault(item.nodeid.partition("[")[0], {})
+            others.setdefault(item.callspec.id.replace(precision, ""), {})[precision] = item
+    for name, others in grids.items():
+        for place, own in enumerate(others.values(), zlib.crc32(name.rpartition(":")[2].encode())):
+            if len(own) == 2:
+                own[("float32", "float64")[place % 2]].add_marker(pytest.mark.slow)
 
 
 def fills_memory():

@@ -35,6 +35,7 @@ def test_pictures_of_the_concepts(run, tmp_path):
         check_figure(tmp_path / f"concepts_{name}.svg")
 
 
+@pytest.mark.slow
 def test_clusters_of_a_real_table(run, tmp_path):
     space = run("cluster_table.py", "--rows", 200, "--draws", 1)
     # Partitions drawn at random have 0 on average; those of these 200 rows have .5 to .8.
@@ -53,6 +54,7 @@ def test_a_stream_keeps_its_certificate(run, tmp_path):
     check_figure(tmp_path / "example_stream.svg")
 
 
+@pytest.mark.slow
 def test_many_data_sets_at_once(run, tmp_path):
     space = run("many_datasets.py", "--levels", 3, "--repeats", 6)
     assert space["errors"].shape == (3, 6) and bool(space["converged"].all())

@@ -1,7 +1,9 @@
 """Statements of anyone's: what `validate` says of true and false ones, its limits, its refusals, and inequalities."""
 
+import functools
 import itertools
 import math
+import re
 from fractions import Fraction
 
 import jax
@@ -190,6 +192,7 @@ def test_a_statement_is_a_claim_with_controls():
         _ = proofs_check.nothing
 
 
+@functools.cache
 def lu(factor):
     """Return that a random pivot of a 3 x 3 matrix leaves at most `factor` times the best error of rank one."""
 
@@ -221,15 +224,18 @@ def cholesky(factor):
 @pytest.mark.parametrize("make", [lu, cholesky])
 def test_two_conjectures_of_the_literature_fall_and_the_sharp_constants_stand(make, x64):
     claim, sharp = make(2), make(4)
-    for seed in range(5):
+    for seed in range(2):
         found = attack(claim, seed=seed)
         assert found.found and len([v for v in found.rechecked if v.status == "refuted"]) == 3
         assert found.excess == pytest.approx(0.5, abs=1e-3)  # twice the conjectured factor, in a limit
         assert np.all(found.simplest == np.round(found.simplest)) and np.abs(found.simplest).max() <= 3
-    for seed in range(20):
+    for seed in range(5):
         assert not attack(sharp, seed=seed).found
     text = str(found)
-    assert "VIOLATED" in text and "simplest x = [[" in text and repr(float(found.params[0, 0])) in text
+    assert "VIOLATED" in text and "simplest x = [[" in text
+    assert set(np.ravel(found.params).tolist()) <= {
+        float(word) for word in re.findall(r"-?\d+\.?\d*(?:e[-+]\d+)?", text)
+    }
 
 
 def test_the_simplest_counterexample_is_one_in_rational_arithmetic(x64):

@@ -226,7 +226,7 @@ class Hunt:
             alpha=alpha,
             work=lambda size, first: self.takes(name, size, sample) + _work.COMPILING * first,
             most=budget,
-            start=self.start(family) if sample == self.rows[0] else sizes[0],  # known to do on fewer rows
+            start=self.start(family) if sample == self.rows[0] else self.start_on_more(name, sample),
             report=report,
         )
         before = self.entries.get(name)
@@ -337,6 +337,16 @@ class Hunt:
             return family.smallest
         all_pairs = self.goal == "distance" and family.unit == "num_frequencies"
         return math.ceil(8 / self.request.eps**2 if all_pairs else 2 / self.request.eps)
+
+    def start_on_more(self, name: str, sample: int | None) -> int:
+        """Return the size at which a search on more rows begins: what did on fewer, more where pairs are more.
+
+        The largest of m errors of pairs grows like sqrt(log m), and falls like the root of the size.
+        """
+        entry, rows = self.entries[name], self.trials.table.rows
+        if self.goal != "distance":
+            return entry.known_size
+        return math.ceil(entry.known_size * math.log(sample or rows) / math.log(entry.sample or rows))
 
 
 def _promising(entry: Entry, eps: float) -> bool:

@@ -2,6 +2,7 @@
 
 import collections
 import copy
+import functools
 import io
 import itertools
 import json
@@ -23,6 +24,7 @@ from proofs_check.report import certificate_words as words
 from proofs_check.report.certificate import render
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+page_of = functools.cache(lambda name: render(variant(name)))
 UNITS = {
     "paired_fourier": ("num_frequencies", 2),
     "orthogonal_fourier": ("num_frequencies", 2),
@@ -350,7 +352,7 @@ def test_certificates_of_every_sort_are_written_read_and_drawn(name, tmp_path):
     path = tmp_path / "certificate.json"
     documents.write(path, found)
     assert documents.read(path) == found and list(tmp_path.iterdir()) == [path]
-    page = Page(render(found))
+    page = Page(page_of(name))
     assert page.svgs == 0 or page.all("svg")
     certificate_terminal.show(found, file=io.StringIO())
 
@@ -441,7 +443,7 @@ def test_the_schema_page_names_every_key_and_no_other():
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_the_page_is_self_contained_and_can_be_read_without_eyes_or_mouse(name):
-    page = read_alone(render(variant(name)))
+    page = read_alone(page_of(name))
     plots = [attrs for attrs in page.all("svg") if attrs.get("aria-hidden") != "true"]
     assert all(plot["role"] == "img" for plot in plots) and len(page.all("desc")) == len(plots)
     assert len(page.all("details")) >= len(plots)  # every plot has its numbers below
@@ -568,7 +570,7 @@ def test_pairs_have_three_curves_and_a_bar_a_bin(found):
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_nothing_is_drawn_outside(name):
-    for svg in re.findall(r'<svg class="plot.*?</svg>', render(variant(name))):
+    for svg in re.findall(r'<svg class="plot.*?</svg>', page_of(name)):
         width, height = map(float, re.search(r'viewBox="0 0 (\d+) (\d+)"', svg).groups())
         across = re.findall(r' (?:x|x1|x2|cx)="([-\d.a-z]+)"', svg) + re.findall(r"translate\((\S+) ", svg)
         down = re.findall(r' (?:y|y1|y2|cy)="([-\d.a-z]+)"', svg) + re.findall(r"translate\(\S+ ([^)]+)\)", svg)

@@ -236,31 +236,31 @@ def test_a_place_outside_the_hypotheses_is_an_error(x64):
 
 
 def test_the_projection_to_the_simplex_is_the_nearest_point(x64, rng):
+    nearest = jax.jit(sets.nearest_shares)
     for x in rng.normal(size=(5, 4)):
-        found = np.asarray(sets.nearest_shares(jnp.asarray(x)))
+        found = np.asarray(nearest(x))
         assert found.min() >= 0 and found.sum() == pytest.approx(1)
         # Of every point w of the simplex: <x - found, w - found> <= 0.
         others = rng.dirichlet(np.ones(4), size=200)
         assert np.max((others - found) @ (x - found)) <= 1e-12
-        np.testing.assert_allclose(sets.nearest_shares(jnp.asarray(found)), found, atol=1e-15)
+        np.testing.assert_allclose(nearest(found), found, atol=1e-15)
 
 
 def test_what_a_shrink_removes_has_the_right_slope_where_eigenvalues_are_equal(x64, rng):
     Q = np.linalg.qr(rng.normal(size=(4, 4)))[0]
     direction = rng.normal(size=(4, 4))
-    direction = direction + direction.T
+    direction, removed = direction + direction.T, jax.jit(_parts.removed, static_argnums=1)
+    tangent = jax.jit(lambda C, along, place: jax.jvp(lambda C: removed(C, place), (C,), (along,)), static_argnums=2)
     for values, smooth in (([4.0, 3.0, 2.0, 1.0], True), ([3.0, 3.0, 1.0, 1.0], True), ([2.0, 2.0, 2.0, 0.0], False)):
         C = (Q * np.array(values)) @ Q.T
         place = 2 if values[0] != values[1] else 3
-        (gone, delta), (change, moved) = jax.jvp(
-            lambda C, place=place: _parts.removed(C, place), (jnp.asarray(C),), (jnp.asarray(direction),)
-        )
+        (gone, delta), (change, moved) = tangent(C, direction, place)
         assert delta == pytest.approx(sorted(values)[-place])
         np.testing.assert_allclose(gone, (Q * np.minimum(values, sorted(values)[-place])) @ Q.T, atol=1e-12)
         assert np.all(np.isfinite(change))
         if smooth and values[1] != values[2] and values[0] != values[1]:
             h = 1e-6
-            ends = [_parts.removed(jnp.asarray(C + s * h * direction), place) for s in (1, -1)]
+            ends = [removed(C + s * h * direction, place) for s in (1, -1)]
             np.testing.assert_allclose(change, (ends[0][0] - ends[1][0]) / (2 * h), atol=1e-6)
             np.testing.assert_allclose(moved, (ends[0][1] - ends[1][1]) / (2 * h), atol=1e-6)
 
@@ -276,7 +276,8 @@ def test_the_variance_that_is_climbed_is_that_of_the_deviation(x64, rng):
     amplitude = np.exp(1j * phases) @ params["weights"]
     terms = 2 * np.real(amplitude * np.exp(1j * b)) ** 2 / ghashami2016.POINTS, np.abs(amplitude) ** 2 / 6
     for sample, fourth in zip(terms, (1.5, 1.0), strict=True):
-        found = float(ghashami2016._excess_form(params, None, limit=1.0, fourth=fourth)) + 1
+        excess = jax.jit(functools.partial(ghashami2016._excess_form, limit=1.0, fourth=fourth))
+        found = float(excess(params, None)) + 1
         # The standard error of a standard deviation: six of them are a false alarm of 2e-9, for a fixed seed.
         error = math.sqrt(np.var((sample - sample.mean()) ** 2) / sample.size) / (2 * sample.std())
         assert found == pytest.approx(sample.std(), abs=6 * error)
@@ -473,7 +474,7 @@ def test_late_rows_outside_of_the_span_of_the_first_are_compared_with_the_bound(
     }
     ((left, right),) = both_sides(target, params)
     assert left > right / 10
-    height = float(target.excess(jax.tree.map(jnp.asarray, params), jax.random.key(0)))
+    height = float(jax.jit(target.excess)(params, jax.random.key(0)))
     assert height == pytest.approx(left / right - 1, abs=1e-5)
 
 
@@ -492,7 +493,7 @@ def test_chernoffs_bound_is_close_where_all_eigenvalues_are_equal(target, x64):
     }
     form = target.recheck(params)
     log_probability, claimed = form.statement.probability(form.settings[0])
-    height = float(target.excess(jax.tree.map(jnp.asarray, params), jax.random.key(0)))
+    height = float(jax.jit(target.excess)(params, jax.random.key(0)))
     assert math.isfinite(log_probability)
     assert 0 <= height - (log_probability - claimed) <= 5 + 2 * math.log(-log_probability)
 

@@ -49,7 +49,7 @@ def exact_values(family, X, lengthscale):
     }[family]()
 
 
-def scattered(rng, dim, n=24):
+def scattered(rng, dim, n=16):
     """Yield points on which products of coordinates lose what a kernel needs, with a lengthscale of 1."""
     plain = rng.normal(size=(n, dim)) / math.sqrt(dim)
     for far in (1e2, 1e4, 1e7):
@@ -62,8 +62,11 @@ def scattered(rng, dim, n=24):
     yield plain * np.logspace(-6, 6, dim)
 
 
-@pytest.mark.parametrize("family", STATIONARY)
-@pytest.mark.parametrize("dim", [2, 12, 150])
+@pytest.mark.parametrize(
+    ("family", "dim"),
+    # Laplacian and Cauchy take direct differences in any dimension.
+    [(family, dim) for family in STATIONARY for dim in (2, 12, 150) if dim < 99 or family not in (Laplacian, Cauchy)],
+)
 def test_values_are_within_their_bound_of_exact_for_any_points(family, dim, dtype, rng):
     """Direct differences, one product, and a product in two parts; copies are exactly 1."""
     limit = 1e-5 if dtype == "float32" else 1e-11
@@ -76,16 +79,17 @@ def test_values_are_within_their_bound_of_exact_for_any_points(family, dim, dtyp
             error = np.abs(np.asarray(K, np.longdouble) - exact_values(family, X, kernel.lengthscale)).max()
             assert error <= bound <= limit
             assert K[0, 1] == K[-1, -2] == 1
-            V = np.eye(len(X), 2, dtype=dtype)
-            product = gram_matmul(kernel, X, None, V, block_size=7)
-            assert np.abs(np.float64(product) - np.float64(K[:, :2])).max() <= 2 * limit
+            if family is Gaussian or dim == 12:  # tiles are made of values in one way
+                V = np.eye(len(X), 2, dtype=dtype)
+                product = gram_matmul(kernel, X, None, V, block_size=7)
+                assert np.abs(np.float64(product) - np.float64(K)[:, :2]).max() <= 2 * limit
 
 
 def test_a_batch_takes_one_branch_and_far_points_keep_their_gradients(rng):
     """A condition on a batch of booleans would run both branches; here one set of points decides for all."""
-    plain = rng.normal(size=(2, 20, 12)).astype("float32")
-    X = jnp.asarray(plain).at[1, 10:].add(1e4)
-    kernels = jax.vmap(Gaussian)(jnp.array([2.0, 3.0], "float32"))
+    X = rng.normal(size=(2, 20, 12)).astype("float32")
+    X[1, 10:] += 1e4
+    kernels = jax.vmap(Gaussian)(np.array([2.0, 3.0], "float32"))
     for f, arguments in (
         (jax.vmap(gram), (kernels, X)),
         (jax.vmap(jax.vmap(gram, (0, None)), (None, 0)), (kernels, X)),
@@ -98,13 +102,13 @@ def test_a_batch_takes_one_branch_and_far_points_keep_their_gradients(rng):
     def total(points, lengthscale):
         return (gram(Gaussian(lengthscale), points) * jnp.asarray(weights, points.dtype)).sum()
 
-    single = jnp.ones((), "float32")
-    slopes = jax.vmap(jax.grad(total, (0, 1)), (0, None))(X, single)
-    for i in range(2):
-        with jax.enable_x64(True):
-            exact = jax.grad(total, (0, 1))(jnp.asarray(np.float64(X[i])), jnp.ones(()))
-        for slope, expected in zip(slopes, exact, strict=True):
-            np.testing.assert_allclose(slope[i], expected, rtol=0, atol=1e-5 * (1 + np.abs(expected).max()))
+    slopes = jax.jit(jax.vmap(jax.grad(total, (0, 1)), (0, None)))(X, np.float32(1))
+    for points, *slope in zip(np.float64(X), *slopes, strict=True):
+        moves = points[:, None] - points
+        parts = weights * np.exp(-(moves**2).sum(axis=2) / 2)
+        exact = -((parts + parts.T)[..., None] * moves).sum(axis=1), (parts * (moves**2).sum(axis=2)).sum()
+        for found, expected in zip(slope, exact, strict=True):
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * (1 + np.abs(expected).max()))
 
 
 def test_the_bound_of_rounding_follows_sums_and_products_of_kernels(dtype, rng):
@@ -160,16 +164,16 @@ def test_tiled_products_are_the_dense_product_for_every_block_size(kernel, dtype
     W = points(rng, dtype, dim=2)
     dense = np.float64(gram(kernel, X, Y)) @ np.float64(V)
     dense_self = np.float64(gram(kernel, X)) @ np.float64(W)
-    scale = float(jnp.abs(gram(kernel, X)).max())
-    tolerance = 50 * N * eps(dtype) * scale * (1 + float((X**2).sum(1).max()))
-    for block_size in (None, 1, 4):
+    scale = np.abs(gram(kernel, X)).max()
+    tolerance = 50 * N * eps(dtype) * scale * (1 + (np.asarray(X) ** 2).sum(1).max())
+    for block_size in (None, 1, 4) if kernel is singular else (4,):
         product = gram_matmul(kernel, X, Y, V, block_size=block_size)
         assert product.shape == (N, 2) and product.dtype == dtype
         np.testing.assert_allclose(product, dense, rtol=0, atol=tolerance)
-    for same, block_size in ((None, 5), (X, 100)):
+    for same, block_size in ((None, 5), (X, 100)) if kernel is singular else ((None, 5),):
         product = gram_matmul(kernel, X, same, W, block_size=block_size)
         np.testing.assert_allclose(product, dense_self, rtol=0, atol=tolerance)
-    vector = gram_matmul(kernel, X, Y, V[:, 0], block_size=4)
+    vector = gram_matmul(kernel, X, Y, np.asarray(V)[:, 0], block_size=4)
     assert vector.shape == (N,)
     np.testing.assert_allclose(vector, dense[:, 0], rtol=0, atol=tolerance)
 
@@ -223,15 +227,15 @@ def test_products_have_the_derivatives_of_sums_over_pairs(dim, x64, rng):
     X, V, weights = points(rng, "float64", dim=dim), points(rng, "float64", dim=2), points(rng, "float64", dim=2)
 
     def dense(kernel, X, V):
-        return jnp.sum(weights * (jax.vmap(lambda x: jax.vmap(partial(kernel, x))(X))(X) @ V))
+        squares = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+        return jnp.sum(weights * (jnp.exp(-squares / (2 * kernel.lengthscale**2)) @ V))
 
     def tiled(kernel, X, V):
         return jnp.sum(weights * gram_matmul(kernel, X, None, V, block_size=5))
 
     def derivatives(f, *arguments):
         slope = jax.grad(f, (0, 1, 2))
-        length = jax.grad(lambda *moved: sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(slope(*moved))), (0, 1, 2))
-        return jax.tree.leaves((slope(*arguments), length(*arguments)))
+        return jax.tree.leaves(jax.jvp(slope, arguments, jax.tree.map(jnp.cos, arguments)))
 
     found = (jax.jit(partial(derivatives, f))(Gaussian(jnp.asarray(dim**0.5)), X, V) for f in (dense, tiled))
     for a, b in zip(*found, strict=True):
@@ -331,9 +335,10 @@ def test_subtracting_values_would_lose_all_digits(rng):
 @pytest.mark.parametrize("family", STATIONARY)
 def test_kernel_distance_is_the_quadratic_form_of_the_gram_matrix(family, x64, rng):
     X, Y = points(rng, "float64"), points(rng, "float64")
-    for kernel in (family(0.9), family(0.9) * Linear() + 0.5 * Polynomial(2)):
-        squares = jax.vmap(kernel)(X, X) + jax.vmap(kernel)(Y, Y) - 2 * jax.vmap(kernel)(X, Y)
-        np.testing.assert_allclose(kernel_distance(kernel, X, Y) ** 2, squares, rtol=1e-10, atol=1e-12)
+    kernel = family(0.9) * Linear() + 0.5 * Polynomial(2)
+    K = np.asarray(gram(kernel, np.concatenate([X, Y])))
+    squares = np.diag(K)[:N] + np.diag(K)[N:] - 2 * np.diag(K[:N, N:])
+    np.testing.assert_allclose(kernel_distance(kernel, X, Y) ** 2, squares, rtol=1e-10, atol=1e-12)
 
 
 def test_kernel_distance_of_coincident_points_is_zero_with_zero_gradient(dtype, rng):

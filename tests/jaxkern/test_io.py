@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import zipfile
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 import jax
@@ -57,47 +57,49 @@ def sized(cls, dtype):
     return cls(jnp.asarray(1.5, dtype))
 
 
+@cache
 def objects(dtype):
-    """Objects of every kind, built anew for each dtype."""
+    """Return what builds objects of every kind, by name."""
     k, X = kernels.Gaussian(jnp.asarray(1.5, dtype)), points(dtype)
-    pca = features.streaming_pca(features.nystrom(k, X[:6]), sketch_size=3, centered=True)
-    state = pca.update(pca.init(), X)
+
+    @cache
+    def stream():
+        pca = features.streaming_pca(features.nystrom(k, X[:6]), sketch_size=3, centered=True)
+        return pca, pca.update(pca.init(), X)
+
     return {
-        "gaussian": k,
-        "python lengthscale": kernels.Matern32(0.1),
-        "numpy lengthscale": kernels.Laplacian(np.float32(0.1)),
-        "polynomial": kernels.Polynomial(3, 0.5, jnp.asarray(2.0, dtype)),
-        "algebra": 2.0 * (k + kernels.Linear()) * sized(kernels.Cauchy, dtype),
-        "function": rkhs.Function(k, X, jnp.ones((20, 2), dtype)),
-        "weighted map": features.kernel_pca(k, X, num_components=2, weights=jnp.arange(20, dtype=dtype)),
-        "covariance": rkhs.Covariance(k, X, centered=True),
-        "projection": rkhs.RandomProjection(jax.random.key(0), rkhs.Covariance(k, X), num_features=4),
-        "sketch state": state.sketch,
-        "sketch": fd.finalize(state.sketch),
-        "stream": state,
-        "streamed map": pca.finalize(state, num_components=2),
-        "kmeans": kmeans(jax.random.key(2), X, 3),
-        "bound": sketching.projected_inner_products(op_norm=0.4, trace3=0.1, d=64.0, tau=3.0),
-        "stacked": jax.tree.map(lambda a: jnp.stack([a, a]), k),
+        "gaussian": lambda: k,
+        "python lengthscale": lambda: kernels.Matern32(0.1),
+        "numpy lengthscale": lambda: kernels.Laplacian(np.float32(0.1)),
+        "polynomial": lambda: kernels.Polynomial(3, 0.5, jnp.asarray(2.0, dtype)),
+        "algebra": lambda: 2.0 * (k + kernels.Linear()) * sized(kernels.Cauchy, dtype),
+        "function": lambda: rkhs.Function(k, X, jnp.ones((20, 2), dtype)),
+        "weighted map": lambda: features.kernel_pca(k, X, num_components=2, weights=jnp.arange(20, dtype=dtype)),
+        "covariance": lambda: rkhs.Covariance(k, X, centered=True),
+        "projection": lambda: rkhs.RandomProjection(jax.random.key(0), rkhs.Covariance(k, X), num_features=4),
+        "sketch state": lambda: stream()[1].sketch,
+        "sketch": lambda: fd.finalize(stream()[1].sketch),
+        "stream": lambda: stream()[1],
+        "streamed map": lambda: stream()[0].finalize(stream()[1], num_components=2),
+        "kmeans": lambda: kmeans(jax.random.key(2), X, 3),
+        "bound": lambda: sketching.projected_inner_products(op_norm=0.4, trace3=0.1, d=64.0, tau=3.0),
+        "stacked": lambda: jax.tree.map(lambda a: jnp.stack([a, a]), k),
     }
 
 
 NAMES = tuple(objects("float32"))
 
 
-@pytest.fixture(scope="module")
-def built():
-    """Return both lists of objects, built once."""
-    both = {}
-    for name in ("float32", "float64"):
-        with jax.enable_x64(name == "float64"):
-            both[name] = objects(name)
-    return both
+@cache
+def built(name, dtype="float32"):
+    """Return an object, built once for each dtype that is asked for."""
+    with jax.enable_x64(dtype == "float64"):
+        return objects(dtype)[name]()
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_objects_come_back_with_every_bit(name, path, dtype, built):
-    obj = built[str(dtype)][name]
+def test_objects_come_back_with_every_bit(name, path, dtype):
+    obj = built(name, str(dtype))
     again = there_and_back(path, obj)
     assert type(again) is type(obj)
     assert_same(again, obj)
@@ -127,9 +129,9 @@ def test_every_class_of_the_package_round_trips_by_its_own_name():
         assert all(float(getattr(again, field)) == number for field in fields_of(cls))
 
 
-def test_a_field_with_a_default_may_be_missing_in_an_older_file(built):
+def test_a_field_with_a_default_may_be_missing_in_an_older_file():
     arrays = {}
-    node = io._encode(built["float32"]["weighted map"], "obj", arrays, {})
+    node = io._encode(built("weighted map"), "obj", arrays, {})
     del node["fields"]["weights"]
     assert io._decode(node, arrays, {}).weights is None
 
@@ -185,8 +187,8 @@ def test_equal_objects_give_equal_files(tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-def test_a_new_process_finds_the_classes(path, built):
-    io.save(path, built["float32"]["streamed map"])
+def test_a_new_process_finds_the_classes(path):
+    io.save(path, built("streamed map"))
     code = f"from jaxkern import io; print(io.load({str(path)!r}).num_features)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "2"
@@ -312,8 +314,8 @@ def test_headers_that_do_not_fit_are_refused(change, message, path):
         ("kmeans", "labels", jnp.full(20, 3, jnp.int32)), ("function", "points", jnp.zeros((0, 2**30))),
     ],
 )  # fmt: skip
-def test_what_is_not_as_its_class_documents_it_is_neither_written_nor_read(name, field, value, path, built):
-    obj, empty = copy.copy(built["float32"][name]), getattr(value, "size", 1) == 0
+def test_what_is_not_as_its_class_documents_it_is_neither_written_nor_read(name, field, value, path):
+    obj, empty = copy.copy(built(name)), getattr(value, "size", 1) == 0
     object.__setattr__(obj, field, value)
     with contextlib.nullcontext() if empty else pytest.raises(ValueError, match=r"does not fit, |must (be|have)"):
         io.save(path, obj)

@@ -113,10 +113,10 @@ def test_rounding_makes_no_mutual_information_negative():
     assert 0 <= float(score) <= 4 * eps("float32")
 
 
-@pytest.mark.parametrize("share", [0.5, 1e-5])
+@pytest.mark.parametrize("share", [0.5, 2e-5])
 def test_float32_keeps_its_digits_for_many_points(share, rng):
-    """2e5 points make 2e10 pairs, beyond int32; a share of 1e-5 leaves all but a few in one cell."""
-    n = 200_000
+    """1e5 points make 5e9 pairs, beyond int32; a share of 2e-5 leaves all but a few in one cell."""
+    n = 100_000
     a = (rng.random(n) < share).astype(int)
     b = np.where(rng.random(n) < 0.1 * share, 1 - a, a)
     single = [float(score(a, b)) for score in SCORES]
@@ -143,9 +143,8 @@ def test_partition_scores_never_hold_all_pairs(score):
 
 def test_matching_may_leave_labels_over_on_either_side():
     a = np.array([0, 0, 0, 1, 1, 2])
-    assert float(metrics.misclassification_rate(a, np.array([4, 4, 5, 5, 5, 5]))) == pytest.approx(
-        1 / 3, abs=eps("float32")
-    )
+    rate = metrics.misclassification_rate(a, np.array([4, 4, 5, 5, 5, 5]))
+    assert float(rate) == pytest.approx(1 / 3, abs=eps("float32"))
     assert float(metrics.misclassification_rate(a, np.zeros(6, int))) == 0.5
     assert float(metrics.misclassification_rate(a, a, num_labels=50)) == 0
 

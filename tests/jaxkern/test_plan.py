@@ -74,10 +74,9 @@ def test_a_ball_is_planned_whatever_the_number_of_points():
     assert found.probability >= 0.9
     both = plan.fourier(0.2, 0.1, dim=2, diameter=10.0, num_points=10)
     assert both.num_frequencies == plan.fourier(0.2, 0.1, num_points=10).num_frequencies < found.num_frequencies
-    many = plan.fourier(0.2, 0.1, dim=2, diameter=10.0, num_points=10**15)
-    assert many == found
-    sizes = [plan.fourier(0.2, 0.1, dim=2, diameter=M).num_frequencies for M in (1e-3, 0.3, 1.0, 1e4, 1e8)]
-    assert sizes == sorted(sizes) and sizes[0] < 140 and sizes[2] == found.num_frequencies < sizes[-1]
+    assert plan.fourier(0.2, 0.1, dim=2, diameter=10.0, num_points=10**15) == found
+    sizes = [plan.fourier(0.2, 0.1, dim=2, diameter=M).num_frequencies for M in (1e-3, 1.0, 1e8)]
+    assert sizes == sorted(sizes) and sizes[0] < 140 and sizes[1] == found.num_frequencies < sizes[-1]
     assert plan.fourier(0.2, 0.1, dim=3, diameter=10.0).num_frequencies > found.num_frequencies
     matern = (kernels.Matern32(1.0), kernels.Matern52(1.0))
     rough, smooth = (plan.fourier(0.5, 0.1, dim=2, diameter=10.0, kernel=kernel) for kernel in matern)
@@ -87,8 +86,8 @@ def test_a_ball_is_planned_whatever_the_number_of_points():
 def test_kernel_values_of_near_pairs_are_planned_with_few_frequencies(rng):
     sizes = [plan.kernel_values(0.01, 0.05, squared_distances=[r**2], pairs=[1]).num_frequencies for r in (0.1, 0.5)]
     assert sizes == [7, 1808]
-    squared = np.sort(rng.exponential(size=600))  # more than there are bins
-    words = dict(squared_distances=squared, pairs=np.ones(600), farthest=1.02 * squared)
+    squared = np.sort(rng.exponential(size=300))  # more than there are bins
+    words = dict(squared_distances=squared, pairs=np.ones(300), farthest=1.02 * squared)
     found = plan.kernel_values(0.1, 0.05, **words)
     exact = plan.smallest_size(lambda t: fourier.kernel_values_given(eps=0.1, num_frequencies=t, **words), 0.05)
     assert exact <= found.num_frequencies <= 1.03 * exact and found.probability >= 0.95

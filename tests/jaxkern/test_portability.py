@@ -99,7 +99,12 @@ def test_every_public_module_is_walked_or_explained():
     assert set(MODULES) | set(ON_THE_HOST) == public and not set(MODULES) & set(ON_THE_HOST)
 
 
-@pytest.mark.parametrize("name", LARGE)
+SLOW = {"kernel_kmeans by landmarks", "kernel_pca by products"}
+SLOW |= {"features.kernel_pca", "features.shifted_fourier", "rkhs.Covariance"}
+"""What is made of ways that others here lower, too."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(x, marks=[pytest.mark.slow] * (x in SLOW)) for x in LARGE])
 def test_the_ways_of_large_sizes_lower_and_keep_float32(name, x64):
     jitted = jax.jit(LARGE[name].function)
     program = jitted.trace(*LARGE[name].shapes).jaxpr.jaxpr
@@ -107,7 +112,7 @@ def test_the_ways_of_large_sizes_lower_and_keep_float32(name, x64):
     assert export.export(jitted, platforms=PLATFORMS)(*LARGE[name].shapes).mlir_module()
 
 
-@pytest.mark.parametrize("name", GRADIENTS)
+@pytest.mark.parametrize("name", [pytest.param(x, marks=[pytest.mark.slow] * (x in SLOW)) for x in GRADIENTS])
 def test_gradients_lower_and_ask_for_full_precision(name):
     function, args = ENTRIES[name](jnp.float32, 0)
     specs, tree = jax.tree.flatten(jax.eval_shape(lambda: args))

@@ -41,49 +41,45 @@ def weighted(rng, dtype, centered):
 
 def test_functions_add_subtract_and_scale(rng):
     X, f, g = points(rng, "float32"), function(rng, "float32"), function(rng, "float32")
-    for combined, values in [
-        (f + g, f(X) + g(X)),
-        (f - g, f(X) - g(X)),
-        (-f, -f(X)),
-        (2.0 * f, 2 * f(X)),
-        (f * jnp.float32(2), 2 * f(X)),
-    ]:
-        np.testing.assert_allclose(combined(X), values, rtol=0, atol=1e-4)
-    assert float(norm(f - f)) <= 1e-2 * float(norm(f))
+    values = jax.jit(lambda f, g: [h(X) for h in (f, g, f + g, f - g, -f, 2.0 * f, f * jnp.float32(2))])
+    a, b, *found = jax.device_get(values(f, g))
+    for combined, expected in zip(found, (a + b, a - b, -a, 2 * a, 2 * a), strict=True):
+        np.testing.assert_allclose(combined, expected, rtol=0, atol=1e-4)
+    assert jax.jit(lambda f: norm(f - f) / norm(f))(f) <= 1e-2
 
 
 def test_sections_reproduce(dtype, rng):
     """<K_x, K_y> = K(x, y) and <K_x, f> = f(x)."""
     X, f = points(rng, dtype), function(rng, dtype)
-    K = gram(KERNEL, X)
-    tolerance = 50 * N * eps(dtype) * float(jnp.abs(K).max())
-    np.testing.assert_allclose(inner(section(KERNEL, X), section(KERNEL, X)), K, rtol=0, atol=tolerance)
-    np.testing.assert_allclose(inner(section(KERNEL, X), f), f(X), rtol=0, atol=tolerance)
-    np.testing.assert_allclose(norm(section(KERNEL, X)) ** 2, jnp.diag(K), rtol=0, atol=tolerance)
+    K = np.asarray(gram(KERNEL, X))
+    tolerance = 50 * N * eps(dtype) * np.abs(K).max()
+    numbers = jax.jit(lambda k, f: (inner(k, k), inner(k, f), norm(k) ** 2, f(X)))
+    products, values, squares, expected = numbers(section(KERNEL, X), f)
+    np.testing.assert_allclose(products, K, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(values, expected, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(squares, np.diag(K), rtol=0, atol=tolerance)
     np.testing.assert_array_equal(SamplingOperator(KERNEL, X).gram(), K)
 
 
 def test_inner_products_are_bilinear_symmetric_and_give_the_norm(x64, rng):
-    f, g, h = (function(rng, "float64") for _ in range(3))
-    assert inner(f, g).shape == ()
-    assert float(inner(f, g)) == pytest.approx(float(inner(g, f)), rel=1e-12)
-    total = 2 * inner(f, g) - 3 * inner(h, g)
-    assert float(inner(2.0 * f - 3.0 * h, g)) == pytest.approx(float(total), rel=1e-11)
-    assert float(norm(f)) == pytest.approx(float(inner(f, f)) ** 0.5, rel=1e-12)
-    many = function(rng, "float64", 2)
-    assert inner(many, f).shape == (2,) and inner(f, many).shape == (2,) and inner(many, many).shape == (2, 2)
-    assert norm(many).shape == (2,)
-    np.testing.assert_allclose(norm(many) ** 2, jnp.diag(inner(many, many)), rtol=1e-12)
-    assert abs(float(inner(f, g))) <= float(norm(f) * norm(g))
+    f, g, h, m = (function(rng, "float64", columns) for columns in (None, None, None, 2))
+    pairs = (f, g), (g, f), (h, g), (2.0 * f - 3.0 * h, g), (f, f), (m, f), (f, m), (m, m)
+    fg, gf, hg, combined, ff, *others = jax.device_get(jax.jit(lambda ps: [inner(*p) for p in ps])(pairs))
+    size, other, sizes = jax.device_get(jax.jit(lambda *fs: [norm(f) for f in fs])(f, g, m))
+    assert fg.shape == () and fg == pytest.approx(gf, rel=1e-12)
+    assert combined == pytest.approx(2 * fg - 3 * hg, rel=1e-11)
+    assert size == pytest.approx(ff**0.5, rel=1e-12) and abs(fg) <= size * other
+    assert [each.shape for each in (*others, sizes)] == [(2,), (2,), (2, 2), (2,)]
+    np.testing.assert_allclose(sizes**2, np.diag(others[2]), rtol=1e-12)
 
 
 def test_the_power_zero_is_the_identity_and_three_the_default(x64, rng):
     Sigma, f, many = weighted(rng, "float64", True)[0], function(rng, "float64"), function(rng, "float64", 2)
-    assert float(Sigma.inner(f, f, power=0)) == pytest.approx(float(inner(f, f)), rel=1e-12)
-    assert Sigma(f, power=0) is f and Sigma.inner(many, f).shape == (2,)
-    np.testing.assert_allclose(
-        Sigma.inner(many, f), inner(many, Sigma(Sigma(Sigma(f, power=1), power=1), power=1)), rtol=1e-10
-    )
+    cubed = lambda S, f: S(S(S(f, power=1), power=1), power=1)  # noqa: E731
+    pairs = lambda S, f, m: (S.inner(f, f, power=0), inner(f, f), S.inner(m, f), inner(m, cubed(S, f)))  # noqa: E731
+    none, squared, found, expected = jax.device_get(jax.jit(pairs)(Sigma, f, many))
+    assert Sigma(f, power=0) is f and none == pytest.approx(squared, rel=1e-12) and found.shape == (2,)
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("centered", [False, True])
@@ -91,74 +87,85 @@ def test_spectral_quantities_are_those_of_the_literal_matrix(centered, dtype, rn
     Sigma, A, _, _ = weighted(rng, dtype, centered)
     values = np.maximum(np.linalg.eigvalsh(A)[::-1], 0)
     tolerance = 50 * N * eps(dtype)
-    np.testing.assert_allclose(Sigma.eigenvalues(), values, atol=tolerance * values[0])
-    assert Sigma.eigenvalues().dtype == dtype
-    for power in (1, 2, 3, 4, 5, 1.5, 0.5):
+    powers = (1, 2, 3, 1.5, 0.5)
+    every = lambda S: [(S.trace(p), S.op_norm(p), S.effective_rank(p), S.hs_norm(p)) for p in powers]  # noqa: E731
+    eigenvalues, found = jax.device_get(jax.jit(lambda S: (S.eigenvalues(), every(S)))(Sigma))
+    np.testing.assert_allclose(eigenvalues, values, atol=tolerance * values[0])
+    assert eigenvalues.dtype == dtype
+    for power, (trace, op_norm, rank, hs_norm) in zip(powers, found, strict=True):
         total, top = (values**power).sum(), values[0] ** power
         # A half power sees rounding of eigenvalues as its square root.
         slack = 10 * tolerance if power >= 1 else N * (tolerance * 1.0) ** 0.5
-        assert float(Sigma.trace(power)) == pytest.approx(total, rel=slack)
-        assert float(Sigma.op_norm(power)) == pytest.approx(top, rel=10 * tolerance)
-        assert float(Sigma.effective_rank(power)) == pytest.approx(total / top, rel=10 * slack)
-        assert float(Sigma.hs_norm(power)) == pytest.approx((values ** (2 * power)).sum() ** 0.5, rel=10 * tolerance)
-    assert 1 <= float(Sigma.effective_rank(3)) <= float(Sigma.effective_rank()) <= N
+        assert trace == pytest.approx(total, rel=slack)
+        assert op_norm == pytest.approx(top, rel=10 * tolerance)
+        assert rank == pytest.approx(total / top, rel=10 * slack)
+        assert hs_norm == pytest.approx((values ** (2 * power)).sum() ** 0.5, rel=10 * tolerance)
+    assert 1 <= found[2][2] <= found[0][2] <= N
 
 
 def test_equal_weights_are_the_default_and_copies_count_twice(x64, rng):
     X = points(rng, "float64")
-    uniform = Covariance(KERNEL, X, jnp.full(N, 1 / N))
-    np.testing.assert_allclose(uniform.matrix(), Covariance(KERNEL, X).matrix(), rtol=1e-12)
-    assert float(Covariance(KERNEL, X, jnp.full(N, 2.0)).total) == 2 * N
-    np.testing.assert_allclose(Covariance(KERNEL, X, centered=True).matrix() * N, center(gram(KERNEL, X)), atol=1e-12)
-    doubled = Covariance(KERNEL, jnp.concatenate([X, X]))
-    np.testing.assert_allclose(doubled.eigenvalues()[:N], uniform.eigenvalues(), atol=1e-14)
-    assert (doubled.eigenvalues()[N:] == 0).all()
+    twice = Covariance(KERNEL, X, jnp.full(N, 2.0))
+    assert float(twice.total) == 2 * N
+    matrix = jax.jit(Covariance.matrix)
+    np.testing.assert_allclose(matrix(twice), matrix(Covariance(KERNEL, X)), rtol=1e-12)
+    np.testing.assert_allclose(matrix(Covariance(KERNEL, X, centered=True)) * N, center(gram(KERNEL, X)), atol=1e-12)
+    values, doubled = (jax.jit(Covariance.eigenvalues)(Covariance(KERNEL, A)) for A in (X, np.concatenate([X, X])))
+    np.testing.assert_allclose(np.asarray(doubled)[:N], values, atol=1e-14)
+    assert (np.asarray(doubled)[N:] == 0).all()
 
 
 @pytest.mark.parametrize("weights", [[1, 2, 0, -1, 1], [0] * 5, [1, np.nan, 1, 1, 1], [1, np.inf, 1, 1, 1]])
 def test_what_are_no_weights_is_refused_or_makes_everything_nan(weights):
     with pytest.raises(ValueError, match=r"weights must (be non-negative and finite, got|have a positive sum)"):
         Covariance(KERNEL, ONES, np.float32(weights)).trace()
-    Sigma = Covariance(KERNEL, ONES, jnp.float32(weights))
-    values = Sigma.total, Sigma.trace(1.5), Sigma.op_norm(), Sigma.eigenvalues(), Sigma.kappa(), Sigma.mean()(ONES)
-    assert all(jnp.isnan(value).all() for value in values)
+    assert all(np.isnan(value).all() for value in numbers_of(np.float32(weights)))
+
+
+@jax.jit
+def numbers_of(weights):
+    Sigma = Covariance(KERNEL, ONES, weights)
+    return Sigma.total, Sigma.trace(1.5), Sigma.op_norm(), Sigma.eigenvalues(), Sigma.kappa(), Sigma.mean()(ONES)
 
 
 @pytest.mark.parametrize("centered", [False, True])
-@pytest.mark.parametrize("power", [1, 2, 3])
-def test_draws_with_an_identity_for_normals_have_the_exact_covariance(centered, power, x64, rng, monkeypatch):
+def test_draws_with_an_identity_for_normals_have_the_exact_covariance(centered, x64, rng, monkeypatch):
     """The Gaussian numbers replaced by the rows of I: sum_i <v_i, f> <v_i, g> = <f, Sigma^power g>, exactly."""
     Sigma, *_ = weighted(rng, "float64", centered)
     f, g = function(rng, "float64"), function(rng, "float64")
     monkeypatch.setattr(
         "jaxkern.rkhs._covariance.normal_rows", lambda key, rows, cols, dtype: jnp.eye(rows, cols, dtype=dtype)
     )
-    v = draw_gaussian(jax.random.key(0), Sigma, power=power, num_draws=N)
-    exact = float(Sigma.inner(f, g, power=power))
-    assert float(inner(v, f) @ inner(v, g)) == pytest.approx(exact, rel=1e-9)
-    Theta = RandomProjection(jax.random.key(0), Sigma, num_features=N, power=power)
-    assert float(Theta(f) @ Theta(g)) * N == pytest.approx(exact, rel=1e-9)
+
+    def numbers(Sigma, power):
+        v = draw_gaussian(jax.random.key(0), Sigma, power=power, num_draws=N)
+        Theta = RandomProjection(jax.random.key(0), Sigma, num_features=N, power=power)
+        return Sigma.inner(f, g, power=power), inner(v, f) @ inner(v, g), Theta(f) @ Theta(g) * N
+
+    for exact, *found in np.array(jax.jit(lambda S: [numbers(S, power) for power in (1, 2, 3)])(Sigma)).tolist():
+        assert found == pytest.approx([exact, exact], rel=1e-9)
 
 
 def test_first_draws_do_not_depend_on_how_many_there_are(rng):
     Sigma, *_ = weighted(rng, "float32", False)
-    few, many = (draw_gaussian(jax.random.key(1), Sigma, power=3, num_draws=d).weights for d in (3, 8))
+    key = jax.random.key(1)
+    few, many = jax.jit(lambda S: [draw_gaussian(key, S, power=3, num_draws=d).weights for d in (3, 8)])(Sigma)
     assert many.shape == (N, 8) and many.dtype == jnp.float32
-    np.testing.assert_allclose(many[:, :3], few, rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(many)[:, :3], few, rtol=1e-5)
     assert np.linalg.matrix_rank(np.asarray(many)) == 8
 
 
 def test_fractional_powers_have_finite_gradients_with_copies_among_the_points(x64, rng):
     """Copies and symmetric points give equal eigenvalues, where eigenvectors have no derivative."""
-    X = points(rng, "float64", 4)
-    X = jnp.concatenate([X, X[:2], jnp.eye(DIM) * 9])
+    X = rng.normal(size=(4, DIM))
+    X = np.concatenate([X, X[:2], np.eye(DIM) * 9])
 
     def energy(lengthscale):
         f = Function(Gaussian(lengthscale), X, jnp.ones(len(X)))
         return Covariance(f.kernel, X).inner(f, f, power=1.5)
 
     slope = float(jax.jit(jax.grad(energy))(0.9))
-    below, above = (float(energy(0.9 + step)) for step in (-1e-5, 1e-5))
+    below, above = map(float, jax.jit(jax.vmap(energy))(0.9 + np.array([-1e-5, 1e-5])))
     assert slope == pytest.approx((above - below) / 2e-5, rel=1e-6)
 
 

@@ -42,20 +42,13 @@ def test_settings_have_their_own_names_and_hypotheses_are_met_and_bounds_can_fai
         every = register.claims(table) if profile == "data" else register.claims(profile="full")
     assert [claim.id for claim in every] == list(claims)
     assert not [fault for claim in every for fault in faults(claim)]
-
-
-def test_the_full_profile_tries_more_settings(claims):
-    (full,) = (claim for claim in register.claims(profile="full") if claim.id == "kpotufe2020:thm1")
-    assert len(full.corrected.settings) > len(claims["kpotufe2020:thm1"].corrected.settings)
+    if profile == "full":
+        (full,) = (claim for claim in every if claim.id == "kpotufe2020:thm1")
+        assert len(full.corrected.settings) > len(claims["kpotufe2020:thm1"].corrected.settings)
 
 
 @pytest.mark.parametrize(
-    "chosen",
-    [
-        *("kpotufe2020:thm1", "kpotufe2020:lemB.2", "kpotufe2020:eq8", "kpotufe2020:eq10", "kpotufe2020:thmC.2"),
-        *("ghashami2016:thm3.1", "ghashami2016:nystrom-spectral", "jaxkern:gram-frobenius-paired"),
-        "jaxkern:nystrom-spectral",
-    ],
+    "chosen", ["kpotufe2020:thm1", "kpotufe2020:lemB.2", "kpotufe2020:eq8", "kpotufe2020:thmC.2", "ghashami2016:thm3.1"]
 )
 def test_verdicts_of_claims_that_are_drawn_are_as_expected(claims, chosen):
     (result,) = run.run([claims[chosen]], profile=SMALL, seed=11)

@@ -51,17 +51,15 @@ def test_features_reproduce_the_kernel_and_diagonalise_sigma(synthetic, name):
 @pytest.mark.parametrize("name", SYNTHETIC)
 def test_population_quantities_are_those_of_the_library(synthetic, name):
     p = synthetic[name]
-    sigma = rkhs.Covariance(p.kernel, jnp.asarray(p.points), jnp.asarray(p.weights))
-    pairs = {
-        "op_norm": sigma.op_norm(),
-        "trace": sigma.trace(),
-        "trace3": sigma.trace(3),
-        "hs_norm": sigma.hs_norm(),
-        "rank": sigma.effective_rank(),
-        "rank3": sigma.effective_rank(3),
-        "kappa": sigma.kappa(),
-    }
-    for quantity, exact in pairs.items():
+
+    @jax.jit
+    def quantities(kernel, points, weights):
+        sigma = rkhs.Covariance(kernel, points, weights)
+        sizes = {"rank": sigma.effective_rank(), "rank3": sigma.effective_rank(3), "kappa": sigma.kappa()}
+        traces = {"trace": sigma.trace(), "trace3": sigma.trace(3)}
+        return sizes | traces | {"op_norm": sigma.op_norm(), "hs_norm": sigma.hs_norm()}
+
+    for quantity, exact in quantities(p.kernel, p.points, p.weights).items():
         assert abs(getattr(p, quantity) - float(exact)) <= 1e-12 * float(exact), quantity
 
 
@@ -98,7 +96,7 @@ def test_frequencies_are_multinomial_at_a_trillion_draws(synthetic):
     n = 1e12
     keys = jax.random.split(jax.random.key(0), 2000)
     with jax.debug_key_reuse(False):  # jax.random.multinomial splits a key in a way that the checker takes for reuse
-        found = np.asarray(jax.vmap(lambda k: op.shares(k, arrays, jnp.asarray(n)))(keys))
+        found = np.asarray(jax.jit(jax.vmap(lambda k: op.shares(k, arrays, jnp.asarray(n))))(keys))
     np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
     w = np.asarray(arrays["weights"])
     scores = (found[:, 0] - w[0]) / np.sqrt(w[0] * (1 - w[0]) / n)
@@ -138,11 +136,12 @@ def test_lanczos_steps_are_exact_where_the_operator_has_few_eigenvalues(x64, rng
     diagonals = [rng.permutation(np.resize(values, dim)) for values in ([0.0, 1.0, 2.0, 5.0], [3.0, 1.0, 0.5, 0.25])]
     f = rng.standard_normal(dim)
     applies = [partial(jnp.multiply, jnp.asarray(diagonal)) for diagonal in diagonals]
-    found = op.norms(applies, {"features": jnp.zeros((1, dim))}, jax.random.key(0))
+    arrays, key = {"features": jnp.zeros((1, dim))}, jax.random.key(0)
+    found = jax.jit(lambda key: op.norms(applies, arrays, key))(key)
     np.testing.assert_allclose(found, [5, 3], rtol=1e-12)
-    negative = op.norm(lambda v: -applies[0](v), {"features": jnp.zeros((1, dim))}, jax.random.key(0))
+    negative = jax.jit(lambda key: op.norm(lambda v: -applies[0](v), arrays, key))(key)
     assert float(negative) == pytest.approx(5, rel=1e-12)
-    powers = op.powers_applied(applies, 1.5, jnp.asarray(f))
+    powers = jax.jit(lambda f: op.powers_applied(applies, 1.5, f))(f)
     np.testing.assert_allclose(powers, [diagonal**1.5 * f for diagonal in diagonals], atol=1e-12 * 5**1.5 * dim**0.5)
 
 

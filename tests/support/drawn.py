@@ -71,11 +71,11 @@ class Drawn:
     def given(self, dtype):
         """Return kernel, points X and Y (N, DIM) each, and weights (N,), of a dtype."""
         rng = np.random.default_rng(self.seed)
-        points = jnp.asarray(ARRANGEMENTS[self.arrangement](rng) * 10**self.lengthscale, dtype)
+        points = np.asarray(ARRANGEMENTS[self.arrangement](rng) * 10**self.lengthscale, dtype)
         weights = 10 ** (-self.uneven * rng.permutation(np.linspace(0, 1, N))) * (np.arange(N) >= self.missing)
         scale = jnp.asarray(10**self.lengthscale, dtype)
         parts = tuple(jnp.asarray(part, dtype) for part in self.parts)
-        return kernel(scale, parts), points[:N], points[N:], jnp.asarray(weights, dtype)
+        return kernel(scale, parts), jnp.asarray(points[:N]), jnp.asarray(points[N:]), jnp.asarray(weights, dtype)
 
     def key(self, number=0):
         """Return one of the keys of the case."""
@@ -172,11 +172,11 @@ def natural(function, cases, slack):
     The function must be one of a module: what is compiled for it is kept.
     """
     one, many = _compiled(function)
-    together = many(*jax.tree.map(_stack, *cases()))
+    together = jax.tree.map(np.asarray, many(*jax.tree.map(_stack, *cases())))
     for i, case in enumerate(cases()):
         for whole, part in zip(jax.tree.leaves(together), jax.tree.leaves(one(*case)), strict=True):
-            whole, part = np.asarray(whole[i]), np.asarray(part)
-            assert np.allclose(whole, part, rtol=0, atol=slack * (1 + np.abs(part).max(initial=0))), function
+            part = np.asarray(part)
+            assert np.allclose(whole[i], part, rtol=0, atol=slack * (1 + np.abs(part).max(initial=0))), function
 
 
 def programs_of(function):

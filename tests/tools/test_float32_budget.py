@@ -11,10 +11,12 @@ from tools import float32_budget as budget
 from tools.float32_budget import COLUMNS, PAGE, ROWS
 
 PART = {"sizes": ((12, 3),), "ratios": (1e-3, 1.0)}
+# Left to the slow run, whose grid holds this part.
+LEFT = ("bounds", "clustering.spectral", "features.fastfood", "kernels, one pair", "measures.gaussian", "rkhs.norm")
 measured = functools.cache(lambda name: budget.measured(name, **PART))
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", [name for name in ROWS if not name.startswith(LEFT)])
 def test_a_part_of_the_grid_is_within_the_limits(name):
     largest, (share, case) = measured(name)
     assert share <= 1, f"{share} of the limit at {case}"

@@ -47,7 +47,9 @@ def test_hypotheses_hold_up_to_their_edges(name):
     assert wrong_edges(bound, words, edges) == []
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if " at " not in name])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * n.endswith("printed")) for n in CASES if " at " not in n]
+)
 def test_bounds_on_arrays_are_those_on_numbers_and_can_be_traced_in_each_argument(name, x64):
     """The contract tests jit, map and differentiate them in all arguments at once."""
     bound, words, *_ = CASES[name]

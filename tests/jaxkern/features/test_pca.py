@@ -13,13 +13,13 @@ from jaxkern.kernels import Distance, Gaussian, Linear
 from jaxkern.linalg import prefers_partial
 
 N, n, DIM, COMPONENTS = 40, 12, 3, 4
-MANY = 400
+MANY = 200
 """Landmarks of which a few components come from the partial solver."""
-LENGTHSCALE = 1.5
+LENGTHSCALE, SLOW = 1.5, pytest.mark.slow
 
 
 def data(rng, dtype):
-    return jnp.asarray(rng.normal(size=(N, DIM)), dtype), jnp.asarray(2 * rng.normal(size=(n, DIM)), dtype)
+    return rng.normal(size=(N, DIM)).astype(dtype), (2 * rng.normal(size=(n, DIM))).astype(dtype)
 
 
 def tolerance(dtype):
@@ -45,7 +45,7 @@ def test_new_points_go_where_scikit_learn_sends_them(dtype, rng):
 @pytest.mark.parametrize("normalized", [True, False])
 def test_few_components_of_many_landmarks_are_those_of_scikit_learn(normalized, x64, rng):
     """By the partial solver; totals and residuals do not need the other eigenvalues."""
-    L, X = jnp.asarray(rng.normal(size=(MANY, DIM))), jnp.asarray(rng.normal(size=(N, DIM)))
+    L, X = rng.normal(size=(MANY, DIM)), rng.normal(size=(N, DIM))
     assert prefers_partial(MANY, COMPONENTS)
     peer = Peer(COMPONENTS, kernel="rbf", gamma=1 / (2 * LENGTHSCALE**2), eigen_solver="dense").fit(np.asarray(L))
     phi = fit(L, normalized=normalized)
@@ -56,7 +56,7 @@ def test_few_components_of_many_landmarks_are_those_of_scikit_learn(normalized, 
     total = np.trace(H @ literal_gram(L, L, LENGTHSCALE) @ H)
     np.testing.assert_allclose(phi.explained_variance_ratio, peer.eigenvalues_ / total, rtol=1e-11)
     residual = phi.reconstruction_residual(L)
-    assert float(residual.sum()) == pytest.approx(total - peer.eigenvalues_.sum(), rel=1e-10)
+    assert np.asarray(residual).sum() == pytest.approx(total - peer.eigenvalues_.sum(), rel=1e-10)
 
 
 def test_unit_eigenvectors_are_those_of_the_paper(dtype, rng):
@@ -71,30 +71,15 @@ def test_unit_eigenvectors_are_those_of_the_paper(dtype, rng):
     np.testing.assert_allclose(moved - moved[:1], 0, atol=tolerance(dtype))
 
 
-@pytest.mark.parametrize("centered", [True, False])
-def test_unit_eigenvectors_weigh_components_by_the_root_of_their_eigenvalues(centered, rng):
-    X, L = data(rng, "float32")
-    phi, unit = (fit(L, centered=centered, normalized=normalized) for normalized in (True, False))
-    expected = phi(X) * jnp.sqrt(phi.eigenvalues)[None, :]
-    np.testing.assert_allclose(up_to_sign(unit(X), expected), expected, atol=tolerance("float32"))
-    assert np.array_equal(phi.eigenvalues, unit.eigenvalues)
-
-
-def test_uncentred_components_are_nystrom_features(dtype, rng):
-    X, L = data(rng, dtype)
-    expected = features.nystrom(Gaussian(LENGTHSCALE), L, rank=COMPONENTS)(X)
-    np.testing.assert_allclose(up_to_sign(fit(L, centered=False)(X), expected), expected, atol=tolerance(dtype))
-
-
 def test_a_linear_kernel_gives_ordinary_principal_components(dtype, rng):
     X, L = data(rng, dtype)
     phi = features.kernel_pca(Linear(), L, num_components=n)
     mean = np.float64(L).mean(0)
     axes = np.linalg.svd(np.float64(L) - mean)[2]
     expected = (np.float64(X) - mean) @ axes.T
-    size = 10 * n * eps(dtype) * float(jnp.max(jnp.abs(L))) ** 2
+    size = 10 * n * eps(dtype) * float(np.abs(L).max()) ** 2
     assert int(phi.rank) == DIM
-    np.testing.assert_allclose(up_to_sign(phi(X)[:, :DIM], expected), expected, atol=size)
+    np.testing.assert_allclose(up_to_sign(np.asarray(phi(X))[:, :DIM], expected), expected, atol=size)
     assert not np.asarray(phi(X))[:, DIM:].any()
 
 
@@ -103,24 +88,15 @@ def test_functions_have_coordinates_in_orthonormal_eigenfunctions(centered, dtyp
     X, L = data(rng, dtype)
     kernel = Gaussian(LENGTHSCALE)
     phi = fit(L, centered=centered)
-    np.testing.assert_allclose(phi.embed(rkhs.section(kernel, X)) - phi.offset[None, :], phi(X), atol=tolerance(dtype))
+    embedded, offset = np.asarray(phi.embed(rkhs.section(kernel, X))), np.asarray(phi.offset)
+    np.testing.assert_allclose(embedded - offset, phi(X), atol=tolerance(dtype))
     system = rkhs.Function(kernel, L, phi.projection.T)
     np.testing.assert_allclose(phi.embed(system), np.eye(COMPONENTS), atol=tolerance(dtype))
     # Eigenfunctions of the covariance operator, with the eigenvalues over n.
     images = rkhs.Covariance(kernel, L, centered=centered).inner(system, system, power=1)
-    np.testing.assert_allclose(images, np.diag(phi.eigenvalues) / n, atol=tolerance(dtype))
-    mean = rkhs.Function(kernel, L, jnp.full(n, centered / n, dtype))
+    np.testing.assert_allclose(images, np.diag(np.asarray(phi.eigenvalues)) / n, atol=tolerance(dtype))
+    mean = rkhs.Function(kernel, L, np.full(n, centered / n, dtype))
     np.testing.assert_allclose(phi.embed(mean), phi.offset, atol=tolerance(dtype))
-
-
-def test_landmarks_may_repeat(dtype, rng):
-    X, L = data(rng, dtype)
-    once, thrice = fit(L, num_components=n), fit(jnp.concatenate([L, L, L]), num_components=3 * n)
-    assert int(once.rank) == int(thrice.rank) == n - 1
-    assert not np.asarray(thrice(X))[:, n - 1 :].any()
-    np.testing.assert_allclose(thrice.eigenvalues[:n], 3 * once.eigenvalues, atol=3 * tolerance(dtype))
-    expected = once(X)[:, :COMPONENTS]
-    np.testing.assert_allclose(up_to_sign(thrice(X)[:, :COMPONENTS], expected), expected, atol=3 * tolerance(dtype))
 
 
 @pytest.mark.parametrize("size", [1e-12, 1e12])
@@ -129,22 +105,23 @@ def test_the_cut_off_does_not_depend_on_the_size_of_the_kernel(size, rng):
     scaled = features.kernel_pca(size * Gaussian(LENGTHSCALE), L, num_components=n)
     plain = fit(L, num_components=n)
     assert int(scaled.rank) == int(plain.rank) == n - 1
-    Z, expected = scaled(X)[:, :COMPONENTS] / size**0.5, plain(X)[:, :COMPONENTS]
+    Z, expected = (np.asarray(phi(X))[:, :COMPONENTS] for phi in (scaled, plain))
+    Z = Z / size**0.5
     np.testing.assert_allclose(up_to_sign(Z, expected), expected, atol=tolerance("float32"))
 
 
 def test_equal_landmarks_have_no_component():
     for rows in (1, n):
-        phi = features.kernel_pca(0.1 * Gaussian(1.0), jnp.full((rows, DIM), 0.3, jnp.float32), num_components=rows)
-        assert int(phi.rank) == 0 and not phi(jnp.ones((2, DIM), jnp.float32)).any()
-    alone = fit(jnp.ones((1, DIM), jnp.float32), num_components=1)
+        phi = features.kernel_pca(0.1 * Gaussian(1.0), np.full((rows, DIM), 0.3, np.float32), num_components=rows)
+        assert int(phi.rank) == 0 and not np.asarray(phi(np.ones((2, DIM), np.float32))).any()
+    alone = fit(np.ones((1, DIM), np.float32), num_components=1)
     assert float(alone.total_variance) == 0 and not np.asarray(alone.explained_variance_ratio)
 
 
 def test_what_centring_leaves_of_rounding_is_no_component(rng):
     """Points of a line far from the origin: K is 1e6 times larger than H K H, whose rounding is in every direction."""
     along = np.array([3.0, -1.0, 2.0]) / 14**0.5
-    L = jnp.asarray(1000 + 10 * rng.normal(size=(n, 1)) * along, jnp.float32)
+    L = np.float32(1000 + 10 * rng.normal(size=(n, 1)) * along)
     assert int(features.kernel_pca(Linear(), L, num_components=n).rank) == 1
 
 
@@ -153,15 +130,17 @@ def polygon(corners, repeated=1):
     return np.tile(np.stack([np.cos(angles), np.sin(angles)], axis=1), (repeated, 1))
 
 
-@pytest.mark.parametrize("normalized", [True, False])
 @pytest.mark.parametrize(
-    ("landmarks", "num_components", "centered"),
-    [(polygon(5), 2, True), (polygon(6), 3, False), (polygon(3, repeated=2), 2, True)],
+    ("landmarks", "num_components", "centered", "normalized"),
+    [
+        (polygon(5), 2, True, True),
+        (polygon(6), 3, False, False),
+        pytest.param(polygon(3, 2), 2, True, False, marks=SLOW),
+    ],
 )
 def test_gradients_match_differences_on_regular_polygons(landmarks, num_components, centered, normalized, rng, x64):
     """Leading eigenvalues coincide in pairs, and the number of components divides no pair."""
-    landmarks, X = jnp.asarray(landmarks), jnp.asarray(rng.normal(size=(3, 2)))
-    direction, weights = jnp.asarray(rng.normal(size=landmarks.shape)), jnp.asarray(rng.normal(size=(3, 3)))
+    X, direction, weights = rng.normal(size=(3, 2)), rng.normal(size=landmarks.shape), rng.normal(size=(3, 3))
 
     def projected(phi):
         """Values at X of the projections of its sections, by their weights on the landmarks."""
@@ -174,20 +153,24 @@ def test_gradients_match_differences_on_regular_polygons(landmarks, num_componen
         "projections": projected,
     }
 
-    @jax.jit
     def loss(L):
         options = {"num_components": num_components, "centered": centered, "normalized": normalized}
         phi = features.kernel_pca(Gaussian(1.0), L, **options)
         return jnp.stack([quantity(phi) for quantity in quantities.values()])
 
-    K = np.asarray(gram(Gaussian(1.0), landmarks))
+    @jax.jit
+    def along(L):
+        """Return the quantities and their slopes in the direction, by reverse mode."""
+        values, pulled = jax.vjp(loss, L)
+        return values, jnp.sum(jax.vmap(pulled)(jnp.eye(len(values)))[0] * direction[None], axis=(1, 2))
+
+    K = literal_gram(landmarks, landmarks, 1.0)
     values = np.linalg.eigvalsh(K - K.mean(0) if centered else K)[::-1]
     assert values[num_components - 2] - values[num_components - 1] < 1e-14
     assert values[num_components - 1] - values[num_components] > 1e-2
     step = 1e-5 * direction
-    difference = (loss(landmarks + step) - loss(landmarks - step)) / 2e-5
-    found = (jax.jit(jax.jacrev(loss))(landmarks) * direction[None]).sum((1, 2))
-    np.testing.assert_allclose(found, difference, rtol=1e-6, atol=1e-8)
+    ends = [np.asarray(along(landmarks + sign * step)[0]) for sign in (1, -1)]
+    np.testing.assert_allclose(along(landmarks)[1], (ends[0] - ends[1]) / 2e-5, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ LENGTHSCALE = 1.5
 
 
 def data(rng, dtype, n=N):
-    return jnp.asarray(rng.normal(size=(n, DIM)), dtype)
+    return rng.normal(size=(n, DIM)).astype(dtype)
 
 
 def draw(m, dtype, **options):
@@ -65,18 +65,18 @@ def test_it_is_textbook_pca_of_the_features(m, centered, dtype, rng):
     np.testing.assert_allclose(pca.explained_variance_ratio, ratio, rtol=0, atol=2 * N * eps(dtype))
 
 
-@pytest.mark.parametrize("m", [210, 240])
+@pytest.mark.parametrize("m", [105, pytest.param(120, marks=pytest.mark.slow)])
 def test_few_components_of_many_features_are_those_of_all(m, x64, rng):
-    """By the partial solver, 420 features of 440 points and 480 of them."""
-    X = data(rng, "float64", 440)
+    """By the partial solver, 210 features of 230 points and 240 of them."""
+    X = data(rng, "float64", 230)
     phi = draw(m, "float64")
-    assert prefers_partial(min(440, 2 * m), COMPONENTS)
+    assert prefers_partial(min(230, 2 * m), COMPONENTS)
     pca, Z = fit(phi, X), np.asarray(phi(X))
     _, singular, axes = np.linalg.svd(Z - Z.mean(0), full_matrices=False)
-    np.testing.assert_allclose(pca.eigenvalues, singular[:COMPONENTS] ** 2 / 440, rtol=1e-11)
+    np.testing.assert_allclose(pca.eigenvalues, singular[:COMPONENTS] ** 2 / 230, rtol=1e-11)
     expected = axes[:COMPONENTS].T
     np.testing.assert_allclose(up_to_sign(pca.basis, expected), expected, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(pca.total_variance, (singular**2).sum() / 440, rtol=1e-12)
+    np.testing.assert_allclose(pca.total_variance, (singular**2).sum() / 230, rtol=1e-12)
 
 
 def test_the_identity_as_feature_map_gives_principal_components_of_the_points(dtype, rng):
@@ -94,10 +94,11 @@ def test_the_identity_as_feature_map_gives_principal_components_of_the_points(dt
 def test_directions_that_are_rounding_are_dropped(distinct, m, centered, dtype, rng):
     """Five copies of one point, and another or none, in 2 or 16 features: a direction each, one less where centred."""
     X = data(rng, dtype, distinct)
-    X = jnp.concatenate([jnp.tile(X[:1], (5, 1)), X[1:]])
+    X = np.concatenate([np.tile(X[:1], (5, 1)), X[1:]])
     pca = random_feature_pca(draw(m, dtype), X, num_components=min(len(X), 2 * m), centered=centered)
     rank = distinct - centered
-    assert int(pca.rank) == rank and pca.rank.dtype == jnp.int32 and jnp.isfinite(pca.explained_variance_ratio).all()
+    assert int(pca.rank) == rank and pca.rank.dtype == jnp.int32
+    assert np.isfinite(np.asarray(pca.explained_variance_ratio)).all()
     assert not np.asarray(pca.eigenvalues)[rank:].any() and not np.asarray(pca.basis)[:, rank:].any()
     assert not np.asarray(pca(X))[:, rank:].any() and np.asarray(pca(X))[:, :rank].any(0).all()
 
@@ -111,17 +112,17 @@ def test_a_point_alone_has_no_components(dtype, rng):
 def test_gradients_match_differences_where_variances_are_equal(dim, x64, rng):
     """A regular pentagon, and its image in 8 dimensions, more than there are points."""
     angles = 2 * np.pi * np.arange(5) / 5
-    X = jnp.asarray(np.stack([np.cos(angles), np.sin(angles)], axis=1) @ np.linalg.qr(rng.normal(size=(dim, 2)))[0].T)
-    direction, weights = jnp.asarray(rng.normal(size=X.shape)), jnp.asarray(rng.normal(size=(5, 5)))
+    X = np.stack([np.cos(angles), np.sin(angles)], axis=1) @ np.linalg.qr(rng.normal(size=(dim, 2)))[0].T
+    direction, weights = rng.normal(size=X.shape), rng.normal(size=(5, 5))
 
-    @jax.jit
     def loss(X):
         pca = random_feature_pca(jnp.asarray, X, num_components=2)
         return jnp.stack([(weights * (pca(X) @ pca(X).T)).sum(), (pca.explained_variance**2).sum()])
 
-    difference = (loss(X + 1e-5 * direction) - loss(X - 1e-5 * direction)) / 2e-5
-    found = (jax.jit(jax.jacrev(loss))(X) * direction[None]).sum((1, 2))
-    np.testing.assert_allclose(found, difference, rtol=1e-6, atol=1e-8)
+    both = jax.jit(lambda X: (loss(X), jax.jacrev(loss)(X)))
+    ends = [np.asarray(both(X + sign * 1e-5 * direction)[0]) for sign in (1, -1)]
+    found = (np.asarray(both(X)[1]) * direction).sum((1, 2))
+    np.testing.assert_allclose(found, (ends[0] - ends[1]) / 2e-5, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Kernel JL against its literal formula, and as a projection of the RKHS. (Its cost and its moments are claims.)"""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from support.numerics import eps
@@ -18,7 +17,7 @@ ONES = np.ones((5, 2), np.float32)
 
 
 def points(rng, dtype, n=N):
-    return jnp.asarray(rng.normal(size=(n, DIM)), dtype)
+    return rng.normal(size=(n, DIM)).astype(dtype)
 
 
 def literal(Z, K, cross, centered):
@@ -39,19 +38,19 @@ def test_the_map_is_the_literal_formula(kernel, centered, dtype, rng):
     X, Y = points(rng, dtype), points(rng, dtype, Q)
     phi = kernel_jl(jax.random.key(1), kernel, X, num_features=D, centered=centered)
     Z = normal_rows(jax.random.key(1), D, N, dtype)
-    K, cross = gram(kernel, X), gram(kernel, Y, X)
+    Z, K, cross = map(np.asarray, (Z, gram(kernel, X), gram(kernel, Y, X)))
     expected = literal(Z, K, cross, centered)
     found = phi(Y)
     assert isinstance(phi, KernelJL) and phi.num_features == D and phi.centered is centered
     assert found.shape == (Q, D) and found.dtype == dtype
-    scale = float(jnp.abs(Z).max() * jnp.abs(K).max() * jnp.abs(cross).max()) * N**0.5 / D**0.5
+    scale = float(np.abs(Z).max() * np.abs(K).max() * np.abs(cross).max()) * N**0.5 / D**0.5
     np.testing.assert_allclose(found, expected, rtol=0, atol=50 * eps(dtype) * scale)
     assert np.abs(expected).max() > 1e3 * 50 * eps("float64") * scale
     if centered:
-        mean = phi(X).mean(0)
+        mean = np.asarray(phi(X)).mean(0)
         np.testing.assert_allclose(mean, np.zeros(D), atol=50 * eps(dtype) * scale)
     else:
-        assert (phi.offset == 0).all()
+        assert not np.asarray(phi.offset).any()
 
 
 def test_images_are_those_of_the_random_projection_with_the_same_normals(x64, rng):
@@ -59,7 +58,7 @@ def test_images_are_those_of_the_random_projection_with_the_same_normals(x64, rn
 
     Kernel JL is v_i = S* K Z_i' / (n sqrt n): exactly the directions that draw_gaussian returns for the power three.
     """
-    X, f = points(rng, "float64"), Function(KERNEL, points(rng, "float64", Q), jnp.ones(Q))
+    X, f = points(rng, "float64"), Function(KERNEL, points(rng, "float64", Q), np.ones(Q))
     for centered in (False, True):
         phi = kernel_jl(jax.random.key(4), KERNEL, X, num_features=D, centered=centered)
         Sigma = Covariance(KERNEL, X, centered=centered)
@@ -69,12 +68,13 @@ def test_images_are_those_of_the_random_projection_with_the_same_normals(x64, rn
 
 def test_one_landmark_and_one_feature(dtype):
     """K = 1: phi(x) = z k(x); centred nothing is left."""
-    X = jnp.full((1, 1), 0.3, dtype)
+    X = np.full((1, 1), 0.3, dtype)
     Z = normal_rows(jax.random.key(0), 1, 1, dtype)
-    Y = jnp.asarray([[0.3], [1.3]], dtype)
+    Y = np.asarray([[0.3], [1.3]], dtype)
     phi = kernel_jl(jax.random.key(0), KERNEL, X, num_features=1)
-    np.testing.assert_allclose(phi(Y), Z * np.exp([[0], [-1 / (2 * 0.81)]]), rtol=10 * eps(dtype))
-    assert (kernel_jl(jax.random.key(0), KERNEL, X, num_features=1, centered=True)(Y) == 0).all()
+    np.testing.assert_allclose(phi(Y), np.asarray(Z) * np.exp([[0], [-1 / (2 * 0.81)]]), rtol=10 * eps(dtype))
+    nothing = kernel_jl(jax.random.key(0), KERNEL, X, num_features=1, centered=True)(Y)
+    assert not np.asarray(nothing).any()
 
 
 def test_nothing_is_decomposed():

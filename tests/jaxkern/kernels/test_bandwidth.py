@@ -45,7 +45,7 @@ def test_copies_are_at_distance_zero(dtype, rng):
     assert float(quantile_lengthscale(X, 0.5)) == 0
     np.testing.assert_allclose(quantile_lengthscale(X, 0.7), np.linalg.norm(np.float64(X[0] - X[-1])), rtol=1e-5)
     assert float(quantile_lengthscale(np.ones((5, 1), dtype), 1.0)) == 0
-    assert (jax.grad(quantile_lengthscale)(jnp.asarray(X), 0.0) == 0).all()
+    assert not np.asarray(jax.jit(jax.grad(quantile_lengthscale))(X, 0.0)).any()
 
 
 def test_a_common_offset_and_the_order_of_points_do_not_matter(rng):
@@ -76,34 +76,32 @@ def test_nothing_of_the_size_of_all_pairs_is_held():
     assert 500 * 500 <= largest <= 512 * 512 * dim < n * (n - 1) // 2
 
 
-@pytest.mark.parametrize("q", [0.1, 0.5, 0.95])
-def test_sampled_quantiles_meet_their_level(q, dtype, rng):
+def test_sampled_quantiles_meet_their_level(dtype, rng):
     """Each false alarm has probability below 1e-9: Hoeffding for the empirical distribution at two thresholds."""
     X = np.asarray(rng.normal(size=(40, 3)) * [1, 5, 0.1], dtype)
     num_pairs = 20_000
     slack = math.sqrt(math.log(2e9) / (2 * num_pairs))
-    low, high = np.quantile(pdist(np.float64(X)), [max(q - slack, 0), min(q + slack, 1)])
-    values = {float(sampled_quantile_lengthscale(jax.random.key(s), X, q, num_pairs=num_pairs)) for s in range(3)}
-    assert all(low * (1 - 1e-5) <= value <= high * (1 + 1e-5) for value in values)
-    assert high / low < 1.5
-    assert sampled_quantile_lengthscale(jax.random.key(0), X, q, num_pairs=num_pairs).dtype == dtype
+    for q in (0.1, 0.5, 0.95):
+        low, high = np.quantile(pdist(np.float64(X)), [max(q - slack, 0), min(q + slack, 1)])
+        found = [sampled_quantile_lengthscale(jax.random.key(s), X, q, num_pairs=num_pairs) for s in range(3)]
+        assert all(low * (1 - 1e-5) <= float(value) <= high * (1 + 1e-5) for value in found)
+        assert high / low < 1.5 and found[0].dtype == dtype
 
 
-def test_sampled_pairs_are_different_rows_and_all_of_them(rng):
-    """3 distances, 1000 draws: one is missed with probability 3 (2/3)^1000; a row with itself would be at zero."""
+def test_sampled_pairs_are_different_rows_and_all_of_them():
+    """3 distances, 150 draws: one is missed with probability 3 (2/3)^150; a row with itself would be at zero."""
     X = np.float32([[0.0], [1.0], [10.0]])
-    draw = jax.jit(jax.vmap(lambda key, q: sampled_quantile_lengthscale(key, X, q, num_pairs=1000), (None, 0)))
-    assert draw(jax.random.key(1), jnp.array([0.0, 0.5, 1.0])).tolist() == [1.0, 9.0, 10.0]
-    over_keys = jax.vmap(lambda key: sampled_quantile_lengthscale(key, X, 0.5, num_pairs=1))
-    assert set(over_keys(jax.random.split(jax.random.key(2), 50)).tolist()) == {1.0, 9.0, 10.0}
+    over_keys = jax.jit(jax.vmap(lambda key: sampled_quantile_lengthscale(key, X, 0.5, num_pairs=1)))
+    assert set(over_keys(jax.random.split(jax.random.key(2), 150)).tolist()) == {1.0, 9.0, 10.0}
 
 
 def test_pairs_of_a_million_rows_with_fractions_are_those_of_the_rows_alone(dtype, rng):
-    """z-scores of 10 groups of rows, each drawn first or second: above 6 with a probability below 1e-7."""
+    """Zeros at the end or between; z-scores of 10 groups, first or second: above 6 with probability below 1e-7."""
     weights, size = np.asarray(rng.uniform(0.1, 1, 1_000_000), dtype), 200_000
     where = np.sort(rng.permutation(1_000_500)[:1_000_000])
-    drawn = weighted_pairs(jax.random.key(0), jnp.asarray(weights), size)
-    filled = weighted_pairs(jax.random.key(0), jnp.zeros(1_000_500, dtype).at[where].set(weights), size)
+    sets, draw = np.zeros((2, 1_000_500), dtype), jax.jit(weighted_pairs, static_argnums=2)
+    sets[0, :1_000_000] = sets[1, where] = weights
+    drawn, filled = (jax.device_get(draw(jax.random.key(0), each, size)) for each in sets)
     p = np.float64(weights).reshape(10, -1).sum(axis=1) / np.sum(weights, dtype=np.float64)
     for rows, others in zip(drawn[:2], filled[:2], strict=True):
         assert np.array_equal(where[rows], others)

@@ -25,7 +25,7 @@ RADIAL = {
 }
 PRODUCTS = {"Laplacian": lambda u: np.exp(-np.abs(u)), "Cauchy": lambda u: 1 / (1 + u * u)}
 NAMES = (*RADIAL, *PRODUCTS)
-MAPS = (features.paired_fourier, features.shifted_fourier, features.orthogonal_fourier, features.fastfood)
+MAPS = (features.paired_fourier, features.shifted_fourier, features.fastfood)
 
 
 def by_hand(name, scales, X, Y):
@@ -57,8 +57,7 @@ def test_each_column_has_its_own_lengthscale(name, dtype, rng):
     np.testing.assert_allclose(distances, exact, rtol=100 * eps(dtype) + 1e-11)
 
 
-@pytest.mark.parametrize("dim", [3, 12])
-@pytest.mark.parametrize("name", ["Gaussian", "Cauchy"])
+@pytest.mark.parametrize(("name", "dim"), [("Gaussian", 3), ("Gaussian", 12), ("Cauchy", 3)])
 def test_gradients_in_lengthscales_and_points_are_those_of_rescaled_columns(name, dim, x64, rng):
     scales, X, Y = case(rng, "float64", dim)
 
@@ -75,12 +74,13 @@ def test_gradients_in_lengthscales_and_points_are_those_of_rescaled_columns(name
 
 def test_many_kernels_with_a_lengthscale_for_each_column(rng):
     scales, X, Y = case(rng, "float32", 12)
-    stack = kernels.Matern52(jnp.stack([scales, 2 * scales, jnp.full(12, 3.0, jnp.float32)]))
-    mapped = jax.jit(jax.vmap(lambda kernel: gram(kernel, X, Y)))(stack)
-    for one, K in zip(stack.lengthscale, mapped, strict=True):
-        np.testing.assert_allclose(K, gram(kernels.Matern52(one), X, Y), rtol=0, atol=8 * eps("float32"))
+    each = np.stack([scales, 2 * scales, np.full(12, 3.0, np.float32)])
+    stack = kernels.Matern52(jnp.asarray(each))
+    values = jax.jit(jax.vmap(lambda kernel: (gram(kernel, X, Y), kernels.lipschitz(kernel, 12))))
+    mapped, constants = jax.device_get(values(stack))
+    for one, K in zip(each, mapped, strict=True):
+        np.testing.assert_allclose(K, gram(kernels.Matern52(jnp.asarray(one)), X, Y), rtol=0, atol=8 * eps("float32"))
     np.testing.assert_allclose(mapped[2], gram(kernels.Matern52(3.0), X, Y), rtol=0, atol=1e-5)
-    constants = jax.vmap(lambda kernel: kernels.lipschitz(kernel, 12))(stack)
     np.testing.assert_allclose(
         constants[:2], kernels.lipschitz(kernels.Matern52(1.0)) / scales.min() / [1, 2], rtol=1e-6
     )
@@ -115,7 +115,8 @@ def test_maps_scale_their_columns(draw, rng):
             expected = 2 / math.sqrt(40) * np.cos(phases + np.float64(phi.shifts))
         else:
             expected = math.sqrt(2 / 40) * np.concatenate([np.cos(phases), np.sin(phases)], axis=1)
-        np.testing.assert_allclose(phi(points) @ phi(points).T, expected @ expected.T, rtol=0, atol=2e-3)
+        Z = np.asarray(phi(points))
+        np.testing.assert_allclose(Z @ Z.T, expected @ expected.T, rtol=0, atol=2e-3)
     unit = draw(jax.random.key(0), 2 * kernels.Gaussian(1.0), 12, num_frequencies=40)
     np.testing.assert_allclose(phi(X), unit(X / scales), rtol=0, atol=1e-4)
 
@@ -231,10 +232,10 @@ def test_whole_weights_repeat_rows_and_equal_ones_are_shares(quantile, dtype, rn
 
 
 def test_the_quantile_moves_with_the_weights_as_its_gradient_says(x64, rng):
-    X, weights = rng.normal(size=(9, 3)), jnp.asarray(rng.uniform(0.5, 1.5, 9))
+    X, weights = rng.normal(size=(9, 3)), rng.uniform(0.5, 1.5, 9)
     for q in (0.1, 0.62):
         slope = jax.grad(lambda weights, q=q: quantile_lengthscale(X, q, weights=weights))(weights)
-        ends = [[quantile_lengthscale(X, q, weights=weights.at[k].add(h)) for h in (1e-6, -1e-6)] for k in range(9)]
+        ends = [[float(quantile_lengthscale(X, q, weights=weights + h)) for h in (s, -s)] for s in 1e-6 * np.eye(9)]
         np.testing.assert_allclose(slope, -np.diff(ends)[:, 0] / 2e-6, rtol=0, atol=1e-8)
 
 

@@ -67,10 +67,10 @@ def test_three_dimensions_have_elementary_values(dtype):
 
 def test_slopes_of_the_generating_function(x64):
     """d/du log psi_d = (u/d) psi_(d+2) / psi_d, an identity of Bessel functions; zero at zero, finite far out."""
-    u = jnp.array([-1e4, -30.0, 0.0, 1e-5, 0.7, 25.0, 1e4])
-    for dim in (1, 9):
+    u = np.array([-1e4, -30.0, 0.0, 1e-5, 0.7, 5.0, 25.0, 1e4])
+    for dim in (1, 63):
         slope = jax.jit(jax.grad(lambda x, dim=dim: jnp.sum(log_sphere_mgf(x, dim))))(u)
-        ratio = jnp.exp(log_sphere_mgf(u, dim + 2) - log_sphere_mgf(u, dim))
+        ratio = np.exp(np.asarray(log_sphere_mgf(u, dim + 2)) - np.asarray(log_sphere_mgf(u, dim)))
         np.testing.assert_allclose(slope, u / dim * ratio, rtol=1e-10)
 
 
@@ -257,12 +257,12 @@ def test_means_are_linear_in_the_kernel(x64, rng):
 @pytest.mark.parametrize("kernel", [Gaussian(1.3), Distance()], ids=["gaussian", "distance"])
 def test_gradients_are_finite_where_means_coincide_and_noise_vanishes(kernel, x64):
     """Coincident, opposite and orthogonal means, the origin; levels zero and not; equal eigenvalues."""
-    means = jnp.array([[1.0, 0], [1, 0], [-1, 0], [0, 2], [0, 0], [2, 0]])
-    level = jnp.array([0.0, 0, 1, 1, 2, 0])
-    stack = jnp.broadcast_to(jnp.eye(2), (6, 2, 2)) * level[:, None, None]
+    means = np.array([[1.0, 0], [1, 0], [-1, 0], [0, 2], [0, 0], [2, 0]])
+    level = np.array([0.0, 0, 1, 1, 2, 0])
+    stack = np.eye(2) * level[:, None, None]
     candidates = [IsotropicNoise(level), RadialNoise(level), GeneralNoise(stack)]
     if isinstance(kernel, Gaussian):  # the only one with another way for parameters that all points share
-        candidates += [GeneralNoise(jnp.eye(2))]
+        candidates += [GeneralNoise(np.eye(2))]
 
     def total(means, noise):
         return jnp.sum(jnp.sin(mean_kernel(kernel, means, noise)))

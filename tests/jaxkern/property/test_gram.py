@@ -92,7 +92,7 @@ def one_shift(key, kernel, dim, *, num_frequencies):
     return dataclasses.replace(phi, shifts=jnp.full_like(phi.shifts, phi.shifts[0]))
 
 
-@pytest.mark.parametrize("kernel", [Gaussian, Laplacian])
+@pytest.mark.parametrize("kernel", [Gaussian, pytest.param(Laplacian, marks=pytest.mark.slow)])
 @given(drawn=EXAMPLES)
 @example(drawn=ONE)
 @example(drawn=TWO)

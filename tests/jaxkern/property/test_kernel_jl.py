@@ -76,6 +76,7 @@ def of_sigma_squared(key, kernel, X, *, num_features, centered):
     return features.KernelJL(kernel, X, weights, jnp.zeros(num_features, X.dtype), centered)
 
 
+@pytest.mark.slow
 @in_one_precision
 def test_wrong_maps_are_caught(dtype):
     sketch = features.kernel_jl

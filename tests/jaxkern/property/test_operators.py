@@ -92,6 +92,7 @@ def test_operators_are_the_matrices_that_they_stand_for(dtype, centered, case):
     assert not off(case, dtype, centered)
 
 
+@pytest.mark.slow
 @in_one_precision
 def test_wrong_operators_are_caught(dtype):
     powers = {"Sigma^p f", "<f, Sigma^p f>"}
@@ -146,6 +147,7 @@ def test_draws_have_the_covariance_that_was_asked_for(dtype, make, p, centered, 
     assert not refuted(case, dtype, make, p=p, centered=centered)
 
 
+@pytest.mark.slow
 @in_one_precision
 def test_wrong_draws_are_caught(dtype):
     assert refuted(PLAIN, dtype, partial(draws, p=2)) >= {"f", "f + g"}

@@ -147,6 +147,7 @@ def test_features_without_their_constant_are_caught():
     assert failures(run(ONE, factor=0.5), 0) > ALLOWED
 
 
+@pytest.mark.slow
 def test_a_quarter_of_the_planned_sketch_is_caught():
     """One row holds one of two places; the other half of the points is lost."""
     assert failures(run(TWO, sketch_size=PLANNED.sketch_size // 4), 0) > ALLOWED

@@ -13,12 +13,12 @@ from jaxkern.kernels import Gaussian
 N = 41
 
 
-@pytest.fixture(params=["float32", "float64"])
-def case(request, x64):
+@pytest.fixture
+def case(dtype):
     rng = np.random.default_rng(3)
-    X, y = rng.normal(size=(N, 2)).astype(request.param), rng.normal(size=(N, 3)).astype(request.param)
-    phi = paired_fourier(jax.random.key(0), Gaussian(jnp.asarray(1.0, X.dtype)), 2, num_frequencies=5, dtype=X.dtype)
-    return phi, X, y, rng.integers(0, 3, N).astype(X.dtype)
+    X, y = rng.normal(size=(N, 2)).astype(dtype), rng.normal(size=(N, 3)).astype(dtype)
+    phi = paired_fourier(jax.random.key(0), Gaussian(jnp.asarray(1.0, dtype)), 2, num_frequencies=5, dtype=dtype)
+    return phi, X, y, rng.integers(0, 3, N).astype(dtype)
 
 
 def near(found, wanted, dtype):
@@ -43,7 +43,7 @@ def test_a_head_is_the_dense_formula_also_of_a_stream_in_parts_and_of_rows_taken
     near(flat(X), Z @ beta[:, 1], X.dtype)
     near(flat(X[0]), Z[0] @ beta[:, 1], X.dtype)
     none = regression.head(phi, X, y, regularization=0.5, weights=jnp.zeros(N, X.dtype))
-    assert jnp.isnan(none.coefficients).all()
+    assert np.isnan(np.asarray(none.coefficients)).all()
 
 
 def test_bounds_hold_against_the_exact_solution(case):
@@ -68,7 +68,7 @@ def test_tables_side_by_side_and_states_in_files(case, tmp_path):
     phi, X, y, weights = case
     tables, counts = np.stack([X, X[::-1]]), np.stack([weights, np.ones_like(weights)])
     fit = lambda X, w: regression.head(phi, X, y, regularization=0.5, weights=w).coefficients  # noqa: E731
-    near(jax.vmap(fit)(tables, counts), [fit(*both) for both in zip(tables, counts, strict=True)], X.dtype)
+    near(jax.jit(jax.vmap(fit))(tables, counts), [fit(*both) for both in zip(tables, counts, strict=True)], X.dtype)
     ridge = regression.streaming_ridge(phi, num_outputs=3)
     state = ridge.update(ridge.init(X.dtype), X, y)
     io.save(tmp_path / "state", {"state": state, "head": ridge.finalize(state, regularization=0.5)})

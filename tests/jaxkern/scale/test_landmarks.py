@@ -43,7 +43,7 @@ def is_law(found, exact):
 
 @each
 def test_landmarks_are_different_rows_however_these_are_held_and_cut(method, rng, dtype, monkeypatch):
-    monkeypatch.setattr(_passes, "_CHUNK_ROWS", (16, 32))
+    monkeypatch.setattr(_passes, "_CHUNK_ROWS", (64, 128))
     X = crowds(rng, 10, 50).astype(dtype)
     whole = choose(X, 12, method)
     assert whole.dtype == X.dtype and set(rows(whole)) <= set(rows(X)) and len(set(rows(whole))) == 12
@@ -107,7 +107,7 @@ def test_pivots_of_several_passes_follow_the_law_of_one_after_the_other(monkeypa
 
 
 def test_rows_that_are_refused_may_come_again(rng, x64):
-    """800 draws, where all points are kept."""
+    """500 draws, where all points are kept."""
 
     def draw(number):
         order = np.argsort(rng.exponential(size=10) / WEIGHTS)
@@ -117,7 +117,7 @@ def test_rows_that_are_refused_may_come_again(rng, x64):
             _landmarks._accepted(key, KERNEL, kept, WEIGHTS.sum(), 20, CROWD[:0], np.eye(2), 1e-14, False)
         ].tolist()
 
-    is_law_of_pivots(draw, 800)
+    is_law_of_pivots(draw, 500)
 
 
 def test_pivots_in_few_passes_leave_what_those_of_memory_leave(rng, monkeypatch):
@@ -144,20 +144,20 @@ def test_what_is_left_is_the_residual_of_what_was_chosen(rng, x64):
 
 
 def test_rows_are_drawn_by_leverage(x64):
-    """The first of five landmarks among six points, of which all are pilots and some stand for copies; 400 draws."""
+    """The first of five landmarks among six points, of which all are pilots and some stand for copies; 250 draws."""
     X, counts = np.array([[0.0], [0.1], [0.2], [0.3], [3.0], [9.0]]), np.array([1, 1, 1, 20, 3, 3])
     each = np.repeat(np.arange(6), counts)
     K = literal_gram(X[each], X[each], 1.5)
     scores = np.bincount(each, np.diag(K @ np.linalg.inv(K + np.trace(K) / 5 * np.eye(29))))
     drawn = (
-        rows(X).index(rows(choose(X, 5, "leverage", seed, weights=counts.astype(float)))[0]) for seed in range(400)
+        rows(X).index(rows(choose(X, 5, "leverage", seed, weights=counts.astype(float)))[0]) for seed in range(250)
     )
     is_law(Counter(drawn), dict(enumerate(scores / scores.sum())))
 
 
 @each
 def test_rows_of_weight_zero_do_not_exist_and_others_count(method, rng, monkeypatch):
-    monkeypatch.setattr(_passes, "_CHUNK_ROWS", (16, 32))
+    monkeypatch.setattr(_passes, "_CHUNK_ROWS", (64, 128))
     X, weights, told = crowds(rng, 10, 50).astype(np.float32), np.ones(500, np.float32), []
     weights[rng.permutation(500)[:200]] = 0
     alone, known = [X[weights > 0]], landmarks.kmeans_plus_plus
@@ -171,12 +171,14 @@ def test_rows_of_weight_zero_do_not_exist_and_others_count(method, rng, monkeypa
 
 
 @each
-def test_copies_come_last(method):
-    X = np.repeat(np.float32([[0.0], [10.0], [20.0]]), 50, axis=0)
+def test_copies_come_last(method, monkeypatch):
+    monkeypatch.setattr(_passes, "_CHUNK_ROWS", (64, 128))
+    X = np.repeat(10 * np.eye(3, dtype=np.float32), [167, 167, 166], axis=0)
     for seed in range(3):
+        found = choose(X, 12, method, seed)
+        assert len(found) == 12 and set(rows(found)) <= set(rows(X))
         if method in ("kmeans||", "pivoted_cholesky"):
-            assert sorted(rows(choose(X, 3, method, seed))) == [(0.0,), (10.0,), (20.0,)]
-        assert len(choose(X, 30, method, seed)) == 30
+            assert set(rows(found[:3])) == set(rows(X))
 
 
 @each
@@ -210,12 +212,12 @@ def test_what_does_not_fit_is_named(method, rng):
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path):
-    """Of 256 MB, which take no room on a disk, less than 100 MB are held at any time."""
+    """Of 128 MB, which take no room on a disk, less than 50 MB are held at any time."""
     _machine = pytest.importorskip("benchmarks._machine")
     if _machine.anonymous_bytes() is None:
         pytest.skip("the system does not tell how much memory is used")
-    X = np.lib.format.open_memmap(tmp_path / "points.npy", "w+", np.float32, (10**6, 64))
-    for size in (10**4, 10**6):  # the first one compiles
+    X = np.lib.format.open_memmap(tmp_path / "points.npy", "w+", np.float32, (500_000, 64))
+    for size in (10_000, 500_000):  # the first one compiles
         with _machine.peak_memory() as peak:
             choose(X[:size], 5, "leverage")
-    assert peak.added < 10**8
+    assert peak.added < 5e7

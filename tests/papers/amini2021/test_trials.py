@@ -53,7 +53,7 @@ def test_the_norms_of_the_trials_are_literal_ones(dtype):
     E = np.asarray(gram(model.kernel, X), np.float64) - np.asarray(model.arrays["mean"], np.float64)
     for operator, norm in ((1, np.linalg.norm(E, 2)), (0, np.linalg.norm(E))):
         numbers = {"operator": jnp.asarray(operator, dtype), "reused": jnp.zeros((), dtype)}
-        error = trials.gram_error(jax.random.key(1), model.arrays, numbers)
+        error = jax.jit(trials.gram_error)(jax.random.key(1), model.arrays, numbers)
         assert error.dtype == dtype and float(error) == pytest.approx(norm / 3, rel=1e-5)
 
 
@@ -61,9 +61,10 @@ def test_a_reused_draw_is_the_noise_of_the_first_point_on_all(x64):
     model = trials.sums("")
     W = problems.perturb(jax.random.key(1), model.arrays["means"], model.arrays["noise"]).points
     numbers = {name: jnp.asarray(value) for name, value in model.setting("", {"reused": 1.0}).numbers.items()}
-    reused = trials.gram_error(jax.random.key(1), model.arrays, numbers)
+    gram_error = jax.jit(trials.gram_error)
+    reused = gram_error(jax.random.key(1), model.arrays, numbers)
     assert float(reused) == pytest.approx(2 * abs(float(W[0, 0])))  # K = x_1 + y_1 is then constant
-    fresh = trials.gram_error(jax.random.key(1), model.arrays, numbers | {"reused": jnp.asarray(0.0)})
+    fresh = gram_error(jax.random.key(1), model.arrays, numbers | {"reused": jnp.asarray(0.0)})
     assert float(fresh) == pytest.approx(np.linalg.norm(np.add.outer(W[:, 0], W[:, 0])) / len(W))
     twice = trials.angle(jax.random.key(1), None, {"factor": jnp.asarray(3.0), "reused": jnp.asarray(1.0)}, dim=4)
     assert float(twice) == pytest.approx(3.0)

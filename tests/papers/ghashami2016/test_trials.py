@@ -42,10 +42,11 @@ def test_nystrom_of_a_sample_is_a_pseudo_inverse(x64):
     chosen = np.asarray(jax.random.uniform(jax.random.key(0), (8,), jnp.float64) * 10).astype(int)
     C, W = G[:, chosen], G[np.ix_(chosen, chosen)]
     values, vectors = np.linalg.eigh(W)
+    sample = jax.jit(trials._sample, static_argnums=(3, 4), static_argnames="replace")
     for rank in (2, 8):
         kept = [i for i in np.argsort(-values)[:rank] if values[i] > 1e-10]
         inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
-        found = trials._sample(jax.random.key(0), cloud.data, {"from": 10.0}, 8, rank, replace=True)
+        found = sample(jax.random.key(0), cloud.data, {"from": 10.0}, 8, rank, replace=True)
         np.testing.assert_allclose(found, G - C @ inverse @ C.T, atol=1e-7)
 
 

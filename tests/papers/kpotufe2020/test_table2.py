@@ -139,7 +139,7 @@ def test_bad_files_are_refused_in_one_line(arrays, message, tmp_path, capsys):
 
 
 def test_bank_notes_score_as_printed():
-    """Within 0.02 of print for K-JL, whose Rand index varies by 0.045: 300 repetitions have a standard error of 0.003.
+    """Within 0.02 of print for K-JL, whose Rand index varies by 0.045: 100 repetitions have a standard error of 0.0045.
 
     k-means has two fixed points, 0.0002 apart. Of the other two methods the print is known to 0.012 and 0.008 only.
     """
@@ -147,7 +147,7 @@ def test_bank_notes_score_as_printed():
     width = quantile_lengthscale(X, 0.25)
     assert float(width) == pytest.approx(1.6513, abs=1e-4)
     run = partial(table2, X, y, width=width, batch_size=50)
-    found = run(repetitions=300, methods=("k-means", "K-JL")) | run(repetitions=50, methods=("K-k-means", "KPCA"))
+    found = run(repetitions=100, methods=("k-means", "K-JL")) | run(repetitions=50, methods=("K-k-means", "KPCA"))
     rows = {row.method: row for row in summarise("banknote", found)}
     assert abs(rows["K-JL"].difference) <= 0.02 and 0.02 < rows["K-JL"].sd < 0.07
     assert abs(rows["k-means"].difference) <= 0.001 and rows["k-means"].sd < 0.0005
