@@ -26,7 +26,7 @@ from proofs_check.certify._draws import OutOfTime
 from proofs_check.certify._entries import Entry, by_a_statement, cheapest, least_demands, measured, searched
 from proofs_check.certify._model import Demand, Family
 from proofs_check.certify._request import Request
-from proofs_check.certify._search import search
+from proofs_check.certify._search import TARGET, search
 from proofs_check.certify._trials import Trials
 from proofs_check.usage import StorageError
 
@@ -40,6 +40,8 @@ DRAWING = 0.6
 """Share of them for the trials; the rest is for compiling."""
 MORE = 4.0
 """A second search of a map may take as many times as much as the first, and one on more rows as what is planned."""
+DEAR = 0.02
+"""A search on more rows aims at this share of delta: draws are dear there, and a size that never fails takes fewest."""
 LEVELS = (0.6, 0.3, 0.1)
 """Shares of the error rate by round: of the likely maps, of the other ones, and of those that are searched again."""
 TRIES = 3
@@ -227,6 +229,7 @@ class Hunt:
             work=lambda size, first: self.takes(name, size, sample) + _work.COMPILING * first,
             most=budget,
             start=self.start(family) if sample == self.rows[0] else self.start_on_more(name, sample),
+            target=TARGET if sample == self.rows[0] else DEAR,
             report=report,
         )
         before = self.entries.get(name)

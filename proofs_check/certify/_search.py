@@ -13,7 +13,7 @@ from the same evidence at the same level and holds at any time, so it is false w
 even for the rate for which it was chosen, and the rate is not known. So the evidence is sequential.
 
 *Which size to attempt?* A larger one fails less often and is certified by fewer draws. The search aims at a rate of
-`TARGET` * delta, as far as the errors that it saw tell; docs/certificates.md shows what both cost. Errors that are all
+`target` * delta, as far as the errors that it saw tell; docs/certificates.md shows what both cost. Errors that are all
 equal at a size are bisected.
 """
 
@@ -32,7 +32,7 @@ STEPS_PER_DOUBLING = 8
 LATER = 0.25
 """Share of the level that is left to the attempts after each one."""
 TARGET = 0.125
-"""The search aims at this share of delta as the failure probability."""
+"""The search aims at this share of delta as the failure probability, unless it is told another."""
 _TOO_SMALL = 0.06
 """A size is dropped when a good one would fail as often with a smaller probability than this; for delta = 0.05, after
 two failures in eight draws."""
@@ -56,6 +56,7 @@ def search(
     work: Work = lambda *_: 0.0,
     most: float = math.inf,
     start: int | None = None,
+    target: float = TARGET,
     report: Report | None = None,
 ) -> Outcome:
     """Return the smallest size, as far as few draws can find it, whose failure probability is certified.
@@ -75,7 +76,7 @@ def search(
     sizes = grid(smallest, largest)
     draws = Draws(trial, eps, work, most, report)
     level = alpha * (1 - LATER)
-    hunt = _Sizes(draws, sizes, delta, plan_of(delta, level, patient=False).fewest)
+    hunt = _Sizes(draws, sizes, delta, target * delta, plan_of(delta, level, patient=False).fewest)
     top = len(sizes) - 1
     try:
         index = hunt.candidate(0 if start is None else min(int(np.searchsorted(sizes, start)), top))
@@ -104,16 +105,16 @@ class _Sizes:
     """Proposes sizes to certify, by indices of `sizes`. Nothing here has a level.
 
     `low` is the largest index that is too small, and `high` a larger one that was not, None where there is none.
-    `fewest` is the smallest number of draws of an attempt.
+    `rate` is the failure probability that is aimed at, and `fewest` the smallest number of draws of an attempt.
     """
 
-    def __init__(self, draws: Draws, sizes: tuple[int, ...], delta: float, fewest: int) -> None:
-        self._draws, self._sizes, self._delta, self._fewest = draws, sizes, delta, fewest
+    def __init__(self, draws: Draws, sizes: tuple[int, ...], delta: float, rate: float, fewest: int) -> None:
+        self._draws, self._sizes, self._delta, self._rate, self._fewest = draws, sizes, delta, rate, fewest
         self._low = -1
         self._high: int | None = None
         self._top = len(sizes) - 1
         self._quick = min(max(math.ceil(0.4 / delta), _FEWEST), 40)
-        self._margin = float(-special.ndtri(TARGET * delta))
+        self._margin = float(-special.ndtri(rate))
         self._clear: set[int] = set()
 
     def candidate(self, index: int) -> int | None:
@@ -185,7 +186,7 @@ class _Sizes:
         return index
 
     def _wanted(self, near: int) -> tuple[int, int]:
-        """Return the index that fails with probability TARGET * delta, and the number of draws behind it.
+        """Return the index that fails with the probability that is aimed at, and the number of draws behind it.
 
         They are the draws of sizes next to `near` that are not too small, as if errors were size^(-1/2) times a
         lognormal variable; as many of them as that probability allows, rounded up, may be off.
@@ -193,7 +194,7 @@ class _Sizes:
         window = range(max(self._low + 1, near - _WINDOW), min(near + _WINDOW, self._top) + 1)
         logs = [self._draws.logs(self._sizes[i]) + math.log(self._sizes[i]) / 2 for i in window]
         pooled = np.sort(np.concatenate(logs))
-        off = math.ceil(TARGET * self._delta * pooled.size)
+        off = math.ceil(self._rate * pooled.size)
         need = max(pooled.mean() + self._margin * pooled.std(), pooled[max(pooled.size - 1 - off, 0)])
         return int(np.searchsorted(np.log(self._sizes) / 2, need)), pooled.size
 
