@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse
+from scipy.spatial.distance import pdist
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_approximation import RBFSampler
@@ -23,6 +24,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from jaxkern import features, kernels, regression
 from jaxkern import sklearn as adapters
+from jaxkern.sklearn import _estimator
 from jaxkern.sklearn._padded import quick
 
 EVERY = [
@@ -260,6 +262,14 @@ def test_certain_classes_are_those_of_the_exact_classifier(n_landmarks, count):
     same, certain = fitted.predict(X) == names[wanted.argmax(axis=1)], fitted.certain(X)
     assert same[certain].all() and fitted.score(X[rows], names[at[rows]]) > 0.85
     assert certain.mean() > 0.95 if n_landmarks is None else 0 < certain.mean() < 0.95
+
+
+def test_the_median_distance_of_weighted_rows_is_that_of_copies():
+    X, weights = data()[0], np.arange(80) % 4
+    for some in (slice(None), slice(0, 8)):
+        copies = pdist(np.repeat(X[some], weights[some], axis=0))
+        found = _estimator._median(X[some], np.random.default_rng(0), weights[some])
+        assert found == pytest.approx(np.median(copies), rel=1e-12)
 
 
 def test_few_programs_serve_a_search_of_ridge_regression():
