@@ -158,7 +158,7 @@ def _baselines() -> Check:
             "RNCA": (rnca, (key, X), n * d * c + n * c * c, q * (d * c + c * k)),
             "KPCA": (nystrom, (X,), n * n * d, q * (n * d + n * n)),
         }
-        compared = {}
+        compared: dict[str, tuple[int, int]] = {}
         for name, (fit, inputs, train, test) in programs.items():
             fitting = flops.multiply_adds(fit, *inputs)
             both = flops.multiply_adds(lambda Q, *inputs, fit=fit: fit(*inputs)(Q), Q, *inputs)
