@@ -210,7 +210,7 @@ class Hunt:
         self, name: str, sample: int | None, sizes: tuple[int, int], alpha: float, budget: float, attempt: int = 0
     ) -> None:
         """Search one map for as many reference seconds as it may take, and enter what was found."""
-        family, request = self.families[name], self.request
+        family, request, fewest = self.families[name], self.request, sample == self.rows[0]
         where = "all rows" if sample is None else f"samples of {sample:,} rows"
 
         def report(size: int, _stage: int, draws: int, failures: int) -> None:
@@ -228,8 +228,8 @@ class Hunt:
             alpha=alpha,
             work=lambda size, first: self.takes(name, size, sample) + _work.COMPILING * first,
             most=budget,
-            start=self.start(family) if sample == self.rows[0] else self.start_on_more(name, sample),
-            target=TARGET if sample == self.rows[0] else DEAR,
+            start=self.start(family) if fewest else self.start_on_more(name, sample),
+            target=TARGET if fewest else DEAR,
             report=report,
         )
         before = self.entries.get(name)

@@ -63,9 +63,10 @@ def search(
 
     `trial(size, stage, number)` draws a fresh map and returns its error; its randomness is independent for different
     arguments, and no arguments come twice. Sizes are those of `grid`. The search starts at `start`, by default
-    `smallest`; a start that is too large costs expensive draws. `work(size, first)` is what a draw takes, the first of
-    a size perhaps more, and `most` the limit of their sum: no draw starts that would exceed it, and nothing that cannot
-    lead to a certificate within it. `report(size, stage, draws, failures)` is called after every draw.
+    `smallest`; a start that is too large costs expensive draws. It aims at a failure probability of `target` * delta.
+    `work(size, first)` is what a draw takes, the first of a size perhaps more, and `most` the limit of their sum: no
+    draw starts that would exceed it, and nothing that cannot lead to a certificate within it.
+    `report(size, stage, draws, failures)` is called after every draw.
 
     The result is certified with confidence 1 - alpha, whatever the errors are like. "too large" where `largest` fails
     too often or cannot be certified, "out of work" where the limit came first; neither is a statement at a level. What
