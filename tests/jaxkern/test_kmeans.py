@@ -61,7 +61,6 @@ def test_of_the_clusters_only_those_used_are_there(offset, rng):
     centers, labels = np.asarray(some.centers), np.asarray(some.labels)
     for used in range(1, K + 1):
         assert np.isinf(centers[used - 1, used:]).all() and {*labels[used - 1].tolist()} == {*range(used)}
-    np.testing.assert_allclose(centers[0, 0], np.float64(X).mean(0), rtol=1e-5, atol=1e-5)
     for used in (3, K):
         alone = kmeans(jax.random.key(5), X, used, **options)
         assert np.array_equal(labels[used - 1], alone.labels)
@@ -98,6 +97,14 @@ def test_lloyd_takes_the_literal_steps_from_every_start(rng, x64):
         objectives.append(objective_of(X, labels, expected))
     result = kmeans(jax.random.key(3), jnp.asarray(X), 3, tolerance=0.0)
     assert np.abs(np.array(objectives) - float(result.objective)).min() <= 1e-12
+
+
+def test_one_cluster_is_the_mean(dtype, rng):
+    X = np.asarray(rng.normal(size=(N, DIM)) + 5, dtype)
+    result, exact = kmeans(jax.random.key(0), X, 1), np.float64(X)
+    np.testing.assert_allclose(np.asarray(result.centers)[0], exact.mean(0), rtol=10 * eps(dtype))
+    assert float(result.objective) == pytest.approx(((exact - exact.mean(0)) ** 2).sum(), rel=20 * eps(dtype))
+    assert bool(result.converged) and not np.asarray(result.labels).any()
 
 
 @pytest.mark.parametrize("n", [1, 9])

@@ -87,7 +87,7 @@ def test_spectral_quantities_are_those_of_the_literal_matrix(centered, dtype, rn
     Sigma, A, _, _ = weighted(rng, dtype, centered)
     values = np.maximum(np.linalg.eigvalsh(A)[::-1], 0)
     tolerance = 50 * N * eps(dtype)
-    powers = (1, 2, 3, 1.5, 0.5)
+    powers = (1, 2, 3, 4, 5, 1.5, 0.5)
     every = lambda S: [(S.trace(p), S.op_norm(p), S.effective_rank(p), S.hs_norm(p)) for p in powers]  # noqa: E731
     eigenvalues, found = jax.device_get(jax.jit(lambda S: (S.eigenvalues(), every(S)))(Sigma))
     np.testing.assert_allclose(eigenvalues, values, atol=tolerance * values[0])
