@@ -5,9 +5,10 @@ ones first, and the cheapest that are certified are tried again, four times as m
 A step ends by evidence, or where its draws have taken as many reference seconds as it may (`_work`). Both follow from
 the request and from draws, and no measured time decides anything but how many steps are finished.
 
-*The level.* The shares of `_levels` are fixed before the first draw, one for each step that there may be. What a step
-does may depend on all draws before it; given those, it certifies a size that is not good with probability at most its
-level. So all certificates hold together with probability `confidence`, and those of the steps that were finished do.
+*The level.* The shares of `LEVELS` and `_shares` are fixed before the first draw, one for each step that there may be.
+What a step does may depend on all draws before it; given those, it certifies a size that is not good with probability
+at most its level. So all certificates hold together with probability `confidence`, and those of the steps that were
+finished do.
 """
 
 import contextlib
@@ -40,10 +41,18 @@ DRAWING = 0.6
 """Share of them for the trials; the rest is for compiling."""
 MORE = 4.0
 """A second search of a map may take as many times as much as the first, and one on more rows as what is planned."""
-DEAR = 0.02
-"""A search on more rows aims at this share of delta: draws are dear there, and a size that never fails takes fewest."""
+DEAR = 2e-4
+"""A search on more rows aims at this share of delta: draws are dear there, and a size that never fails takes fewest.
+Largest errors of many pairs have a longer tail than `search` expects: one in 100,000 was rather one in 400."""
 LEVELS = (0.6, 0.3, 0.1)
 """Shares of the error rate by round: of the likely maps, of the other ones, and of those that are searched again."""
+FIRST_LEVEL = 0.25
+"""Share for the first rows of a ladder, where there are more. What remains goes to the dearest draws, see `_shares`."""
+CHEAP = 20.0
+"""Between the first and the last rows of a ladder, draws have to be so many times cheaper than on the last rows: a
+step takes twice as many, and is only worth it where the last one may not end. Then half the price will do."""
+SURE = 12.0
+"""The last step is expected to end where what is planned takes fewer reference seconds than so many times the limit."""
 TRIES = 3
 """Maps that are tried on each of the further numbers of rows, at most."""
 NEAR = 3.0
@@ -178,7 +187,8 @@ class Hunt:
             names, attempt = [name for name in self.ranges if _promising(self.entries[name], self.request.eps)], 1
             self.ahead = [UNKNOWN * self.budget * MORE] * len(names)
         # Every map is in one of the first rounds, and all of them may be in the last.
-        alpha = self.level(LEVELS[-1] if attempt else 1 - LEVELS[-1], len(self.ranges))
+        first = FIRST_LEVEL if len(self.rows) > 1 else 1.0
+        alpha = self.level(first, LEVELS[-1] if attempt else 1 - LEVELS[-1], 1 / len(self.ranges))
         for name in names:
             self.seek(name, self.rows[0], self.ranges[name], alpha, self.budget * MORE**attempt, attempt)
 
@@ -199,7 +209,8 @@ class Hunt:
                 takes = TRIALS * self.takes(name, self.entries[name].known_size, rows)
                 self.ahead.insert(0, takes)
                 sizes = self.entries[name].known_size, self.ranges[name][1]
-                alpha = self.level(LEVELS[number], TRIES * (len(self.rows) - 1))
+                shares = _shares(len(self.rows) - 1)[-place], _shares(TRIES)[len(tried) - 1]
+                alpha = self.level(1 - FIRST_LEVEL, LEVELS[number], *shares)
                 self.seek(name, rows, sizes, alpha, MORE * (takes + LEAST))
                 if self.place(self.entries[name]) < place:
                     self.failed.add((name, rows))
@@ -293,11 +304,9 @@ class Hunt:
 
     # What steps need
 
-    def level(self, share: float, among: int) -> float:
-        """Return the level of one of so many steps that have a share of the error rate together."""
-        halves = 1 if len(self.rows) == 1 else 2
-        left = 1 - self.request.confidence - getattr(self.trials.goal, "once", 0.0)
-        return left / halves * share / among
+    def level(self, *shares: float) -> float:
+        """Return the level of a step that has these shares of the error rate."""
+        return (1 - self.request.confidence - getattr(self.trials.goal, "once", 0.0)) * math.prod(shares)
 
     def ladder(self) -> list[int | None]:
         rows = self.trials.table.rows
@@ -312,7 +321,8 @@ class Hunt:
 
         steps = _work.ladder(self.goal, rows, takes, DRAWING * self.budget / TRIALS)
         last = self.takes(name, size, steps[-1])
-        steps[1:-1] = [count for count in steps[1:-1] if 2 * self.takes(name, size, count) < last]
+        times = CHEAP if last * TRIALS < SURE * self.time else 2.0
+        steps[1:-1] = [count for count in steps[1:-1] if times * self.takes(name, size, count) < last]
         return steps
 
     def takes(self, name: str, size: int, sample: int | None) -> float:
@@ -350,6 +360,11 @@ class Hunt:
         if self.goal != "distance":
             return entry.known_size
         return math.ceil(entry.known_size * math.log(sample or rows) / math.log(entry.sample or rows))
+
+
+def _shares(count: int) -> list[float]:
+    """Return shares of what may be needed in turns: three quarters of what is left each, and all of it for the last."""
+    return [0.75 * 0.25**k for k in range(count - 1)] + [0.25 ** (count - 1)]
 
 
 def _promising(entry: Entry, eps: float) -> bool:

@@ -15,6 +15,8 @@ from proofs_check.certify._rows import compiled
 
 KERNEL_CANCELLATION = 2e3
 """Kernel distances take differences of points where float64 products would move the ratio by 0.1 % of eps or so."""
+Centred = tuple[jax.Array, jax.Array]
+"""Features of a block less their mean, and their squared norms."""
 
 
 class Reach(NamedTuple):
@@ -120,20 +122,40 @@ def mean_of(images: tuple[jax.Array, ...], weights: tuple[jax.Array, ...]) -> ja
 
 
 @partial(compiled, static_argnames="dtype")
-def centred(Z: jax.Array, mean: jax.Array, *, dtype: Any) -> tuple[jax.Array, jax.Array]:
+def centred(Z: jax.Array, mean: jax.Array, *, dtype: Any) -> Centred:
     """Return the rows less the mean, and their squared norms."""
     wider = max(Z.dtype, jnp.dtype(dtype), key=lambda kind: kind.itemsize)
     A = (Z.astype(wider) - mean.astype(wider)).astype(dtype)
     return A, jnp.sum(A * A, axis=1)
 
 
+def all_ratios(first: Centred, second: Centred, squared: jax.Array, at: tuple[int, int]) -> Ratios:
+    """Return the ratios of all pairs of two blocks of these numbers."""
+    within = np.arange(len(squared))
+    rows, cols = (number * len(squared) + within for number in at)
+    return Ratios(by_product(first, second, squared), squared, 0.5, rows[:, None], cols[None, :])
+
+
 @compiled
-def by_product(
-    first: tuple[jax.Array, jax.Array], second: tuple[jax.Array, jax.Array], squared: jax.Array
-) -> jax.Array:
+def by_product(first: Centred, second: Centred, squared: jax.Array) -> jax.Array:
     (A, a), (B, b) = first, second
     images = (a[:, None] + b[None, :] - 2 * matmul(A, B.T)).astype(jnp.float32)
     return _over(images, squared)
+
+
+def some_ratios(first: Centred, second: Centred, squared: jax.Array, at: tuple[int, int], i: Any, j: Any) -> Ratios:
+    """Return the ratios of some pairs of two blocks of these numbers."""
+    ratios, measured = by_inner_products(first, second, squared, i, j)
+    return Ratios(ratios, measured, 0.5, at[0] * len(squared) + i, at[1] * len(squared) + j)
+
+
+@compiled
+def by_inner_products(
+    first: Centred, second: Centred, squared: jax.Array, i: jax.Array, j: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    (A, a), (B, b) = first, second
+    measured = squared[i, j]
+    return _over(a[i] + b[j] - 2 * jnp.sum(A[i] * B[j], axis=1), measured), measured
 
 
 @compiled

@@ -11,7 +11,7 @@ from scipy import special
 
 from jaxkern import features
 from jaxkern.kernels import Exponential, FromFunction, Gaussian, Laplacian, Linear
-from proofs_check.certify import _distance, _spectral, _tiles
+from proofs_check.certify import _distance, _leading, _spectral, _tiles
 from proofs_check.certify._distance import Distance
 from proofs_check.certify._rows import distinct, embed
 from proofs_check.certify._spectral import Spectral
@@ -120,6 +120,42 @@ def test_an_exact_map_has_no_error_however_close_the_points(offset, dtype, rng):
     assert goal.error(None, lambda Y: Y, pairs) < 0.01 * EPS
     assert goal.error(None, lambda Y: 2 * Y, pairs) == pytest.approx(1, abs=0.01 * EPS)
     assert goal.error(None, lambda Y: 0 * Y, pairs) == 1
+
+
+@pytest.mark.parametrize("worth", [_leading._WORTH, 0.0])
+def test_few_directions_find_the_error_that_all_features_have(worth, rng, monkeypatch):
+    """Of many tiles, most pairs are only bounded where few directions do, and that is not seen."""
+    X = _points(rng, np.float32, gap=1e-4)
+    goal = Distance(Gaussian(1.5), EPS)
+    pairs = goal.prepare(jax.random.key(0), X)
+    products = []
+    monkeypatch.setattr(_leading, "all_ratios", lambda *args: products.append(1) or _tiles.all_ratios(*args))
+    monkeypatch.setattr(_leading, "_STEP", 16)
+    monkeypatch.setattr(_leading, "_DEAR", 1)
+    monkeypatch.setattr(_leading, "_WORTH", worth)
+    monkeypatch.setattr(_distance, "_FEW_TILES", 0)
+    for seed in range(3):
+        phi = features.paired_fourier(jax.random.key(seed), goal.kernel, DIM, num_frequencies=120)
+        D, errors = _dense(X, phi, 1.5)
+        assert goal.error(None, phi, pairs) == pytest.approx(errors[D > 0].max(), rel=0.01, abs=0.01 * EPS)
+    narrow = 3 * sum(not tile.wide for tile in pairs.tiles)
+    assert 3 <= len(products) < narrow if worth else len(products) == narrow
+    assert not goal.error(None, lambda Y: phi(Y).at[3, 0].set(jnp.nan), pairs) <= EPS
+
+
+@pytest.mark.parametrize("rank", [0, 8, 32])
+def test_no_pair_that_is_worse_is_missed_whatever_the_directions_are(rank, rng):
+    A, B = ((rng.gamma(1, 1, (64, 1)) * rng.standard_normal((64, 32))).astype(np.float32) for _ in "ab")
+    basis = jnp.asarray(np.linalg.qr(rng.standard_normal((32, 32)))[0][:, :rank], jnp.float32)
+    first, second = (_leading._along(jnp.asarray(Z), jnp.sum(Z * Z, axis=1), basis) for Z in (A, B))
+    images = ((A[:, None].astype(float) - B) ** 2).sum(-1)
+    squared = images * rng.uniform(0.5, 2.0, images.shape)
+    squared[3, 5] = np.nan  # it does not count
+    off = np.abs(np.sqrt(images / squared) - 1)
+    suspects = np.asarray(_leading._outside(first, second, jnp.asarray(squared, jnp.float32), 1.3**2, 0.7**2))
+    assert suspects[off > 0.301].all() and not suspects[3, 5]
+    if rank == 32:
+        assert not suspects[off < 0.299].any()
 
 
 def test_all_three_routes_agree(rng, monkeypatch):

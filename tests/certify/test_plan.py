@@ -113,8 +113,13 @@ def test_few_rows_are_looked_at_as_a_whole(find):
     assert found.finished and found.done == 2
 
 
-@pytest.mark.parametrize(("rows", "samples"), [(8_000, (2_000, None)), (100_000, (1_250, 5_000, 20_000))])
-def test_the_cheapest_map_is_tried_again_on_four_times_the_rows_up_to_all(rows, samples, find):
+@pytest.mark.parametrize(
+    ("rows", "sure", "samples"),
+    [(8_000, _plan.SURE, (2_000, None)), (100_000, _plan.SURE, (1_250, 20_000)), (100_000, 0, (1_250, 5_000, 20_000))],
+)
+def test_the_cheapest_map_is_tried_again_on_more_rows_up_to_all(rows, sure, samples, find, monkeypatch):
+    """In steps of four times as many where the last one may not end."""
+    monkeypatch.setattr(_plan, "SURE", sure)
     trials = Trials(rows, {"a": 30, "b": 60})
     found = find(trials)
     a, b = named(found)["a"], named(found)["b"]
@@ -126,10 +131,10 @@ def test_the_cheapest_map_is_tried_again_on_four_times_the_rows_up_to_all(rows, 
     assert order == [("a", samples[0]), ("b", samples[0]), *(("a", sample) for sample in samples[1:])]
 
 
-@pytest.mark.parametrize(("rows", "half"), [(500, 1), (100_000, 2)])
-def test_half_of_the_error_is_left_for_more_rows_where_there_are_more(rows, half, find):
+@pytest.mark.parametrize(("rows", "share"), [(500, 1), (100_000, _plan.FIRST_LEVEL)])
+def test_most_of_the_error_is_left_for_more_rows_where_there_are_more(rows, share, find):
     found = find(Trials(rows, {"a": 10_000, "b": 10_000}))
-    expected = (1 - CONFIDENCE) / half / 2 * (1 - _plan.LEVELS[-1])
+    expected = (1 - CONFIDENCE) * share / 2 * (1 - _plan.LEVELS[-1])
     assert [entry.outcome.alpha for entry in found.entries] == pytest.approx([expected] * 2)
 
 
