@@ -20,8 +20,8 @@ PAGES = [page for page in PAGES if not {"_build", "atlas"} & set(page.parts)]
 
 FOLDERS = {}
 """Where the blocks of a page run: what one has written the next may read."""
-LONG = {"docs/certificates.md"}
-"""Pages whose code is slow: a search over two maps, as tests/certify and other pages make."""
+LONG = {f"docs/{page}.md" for page in ("certificates", "first_hour_rows", "many_datasets", "many_devices")}
+"""Pages whose code is slow, and calls what other pages, tests/certify, tests/jaxkern/test_ragged and scale/ call."""
 
 
 def blocks():

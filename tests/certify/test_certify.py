@@ -17,14 +17,14 @@ from sklearn.datasets import load_wine
 from sklearn.linear_model import RidgeClassifierCV
 
 from jaxkern import io
-from proofs_check.certify import Request, _compare, _precision, certify
+from proofs_check.certify import Request, _compare, _precision, _search, certify
 from proofs_check.certify._clock import Clock
 from proofs_check.certify._maps import NAMES, families
 from proofs_check.cli.certify import FILES
 from proofs_check.cli.command import main
 from proofs_check.report.certificate_document import find_fault, read
 
-pytestmark = pytest.mark.usefixtures("own_precision")
+pytestmark = pytest.mark.usefixtures("own_precision", "x64")
 GENEROUS = 60.0
 CLUSTERS = 3
 
@@ -44,11 +44,12 @@ def found(goal="spectral", **options):
 
 @pytest.fixture(scope="module")
 def spectral():
-    return found(standardize=True)
+    with jax.enable_x64(True):
+        return found(standardize=True)
 
 
 def test_rows_are_certified_for_a_kernel_that_no_plan_takes():
-    rough = found("distance", kernel="exponential", maps=["paired_fourier"], eps=0.5)
+    rough = found("distance", kernel="exponential", maps=["paired_fourier"], eps=0.8)
     assert rough.map == "paired_fourier" and rough.document["maps"][0]["basis"] == "draws"
     assert "Theorem N" in rough.document["theory"][0]["words"]
 
@@ -87,7 +88,7 @@ def test_the_map_is_drawn_again_by_the_lines_of_python_and_saved_for_points_as_t
     assert np.linalg.norm(K - Z @ Z.T, 2) / len(X) <= spectral.eps
 
     other = spectral.draw(jax.random.key(8))(X)
-    assert other.shape == Z.shape and float(np.abs(other - Z).max()) > 1e-3
+    assert other.shape == Z.shape and np.abs(np.asarray(other) - Z).max() > 1e-3
 
 
 def test_what_the_map_is_compared_with(spectral):
@@ -129,16 +130,10 @@ def test_the_penalty_is_fair_to_the_plain_columns():
 
 
 def test_fewer_features_than_asked_for_or_a_sentence():
-    few, none = (found(features_at_most=most, maps=["nystrom", "paired_fourier"], eps=0.2) for most in (30, 1))
-    assert few.num_features <= 30 and max(p["num_features"] for m in few.document["maps"] for p in m["curve"]) <= 30
+    few, none = found(features_at_most=5, standardize=True, maps=["nystrom"]), found(features_at_most=1)
+    assert few.num_features <= 5 and max(p["num_features"] for m in few.document["maps"] for p in m["curve"]) <= 5
     assert none.map is None and none.document["reasons"][0] == "No map with more than 1 features was tried."
     assert none.document["candidate"]["num_features"] == 1 and find_fault(none.document) == ""
-
-
-def test_files(spectral, tmp_path):
-    spectral.write(tmp_path)
-    assert read(tmp_path / "certificate.json") == json.loads(json.dumps(spectral.document))
-    assert spectral.map in (tmp_path / "certificate.html").read_text()
 
 
 def test_distances():
@@ -151,7 +146,8 @@ def test_distances():
 
 
 @pytest.mark.parametrize("goal", ["clustering", "separation"])
-def test_goals_of_classes(goal):
+def test_goals_of_classes(goal, monkeypatch):
+    monkeypatch.setattr(_search, "STEPS_PER_DOUBLING", 1)  # few sizes, few programs
     asked = {"maps": ["kernel_jl"], "num_clusters": CLUSTERS} if goal == "clustering" else {"maps": ["nystrom"]}
     made = found(goal, **asked)
     assert made.map in asked["maps"] and made.basis == "draws"
@@ -159,11 +155,7 @@ def test_goals_of_classes(goal):
 
 
 def test_what_cannot_be_kept_is_not_certified():
-    """Three landmarks at most, and an error of one in a million."""
-    X = np.random.default_rng(0).standard_normal((60, 4)).astype("float32")
-    made = certify(
-        jax.random.key(0), X, eps=1e-6, delta=0.3, confidence=0.9, goal="spectral", maps=["shifted_fourier"], time=0.4
-    )
+    made = found(eps=1e-6, maps=["paired_fourier"], standardize=True, time=0.4)
     assert made.map is None and made.sizes == {} and made.document["reasons"]
     assert find_fault(made.document) == ""
     with pytest.raises(ValueError, match="no map was certified"):
@@ -206,7 +198,7 @@ def test_every_map_of_the_library_is_known():
     assert set(NAMES) == set(families(100, 3, 0.1)) == public
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n == "fastfood")) for n in NAMES])
 def test_every_family_draws_what_it_says(name, rng):
     family = families(40, 3, 0.2)[name]
     from jaxkern.kernels import Gaussian
@@ -287,10 +279,11 @@ def test_command_line(csv, tmp_path, capsys):
     assert document["commands"]["again"].split()[:2] == ["proofs-check", "certify"]
 
 
-def test_a_command_that_was_killed_goes_on_from_its_draws(tmp_path):
-    """Killed twice at any draw, it ends with the certificate of one that was not, but for times."""
-    np.savetxt(tmp_path / "points.csv", blobs(300, 3)[0], delimiter=",")
-    maps = "nystrom,orthogonal_fourier"
+@pytest.mark.parametrize("kills", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_command_that_was_killed_goes_on_from_its_draws(kills, tmp_path):
+    """Killed at any draw, it ends with the certificate of one that was not, but for times."""
+    np.savetxt(tmp_path / "points.csv", blobs(200, 2)[0], delimiter=",")
+    maps = "nystrom" if kills == 1 else "nystrom,orthogonal_fourier"
     command = [sys.executable, "-m", "proofs_check", "certify", "points.csv", "--goal", "spectral", "--maps", maps]
     command += ["--cache", "compiled"]
 
@@ -306,7 +299,7 @@ def test_a_command_that_was_killed_goes_on_from_its_draws(tmp_path):
         return before
 
     run("whole", kill=False)
-    assert [run("cut", kill=kill) > 0 for kill in (True, True, False)] == [False, True, True]
+    assert [run("cut", kill=left > 0) > 0 for left in range(kills, -1, -1)] == [False] + [True] * kills
     whole, cut = (json.loads((tmp_path / folder / "certificate.json").read_text()) for folder in ("whole", "cut"))
     again = whole["commands"].pop("again")
     assert cut["commands"].pop("again") == again and cut | {"run": 0} == whole | {"run": 0}

@@ -137,15 +137,14 @@ def test_a_lost_cluster_gets_the_farthest_point():
     assert labels[1].tolist() == [2, 0, 0, 1]
 
 
-def test_clustering_compiles_once_for_many_draws(blobs):
+def test_clustering_compiles_once_for_many_draws(blobs, rng):
     X = jnp.asarray(blobs[0], jnp.float32)
     goal = Clustering(KERNEL, CLASSES)
     prepared = goal.prepare(key(0), X)
-    goal.error(key(1), features.paired_fourier(key(1), KERNEL, DIM, num_frequencies=20), prepared)
+    goal.error(key(1), fixed(jnp.asarray(rng.normal(size=(N, 40)), jnp.float32)), prepared)
     before = _clustering._partition._cache_size(), _clustering._features_gram._cache_size()
     for number in range(4):
-        phi = features.paired_fourier(key(number + 2), KERNEL, DIM, num_frequencies=20 + number)
-        goal.error(key(number), phi, prepared)
+        goal.error(key(number), fixed(jnp.asarray(rng.normal(size=(N, 41 + number)), jnp.float32)), prepared)
     assert (_clustering._partition._cache_size(), _clustering._features_gram._cache_size()) == before
 
 
@@ -354,7 +353,7 @@ def test_no_more_than_ten_names_are_told():
     assert _separation._some(names) == "a, b, c, d, e, f, g, h, i, j and 2 more"
 
 
-def test_separation_compiles_once_for_many_draws(mixed):
+def test_separation_compiles_once_for_many_draws(mixed, rng):
     X, truth = np.float32(mixed[0]), mixed[1]
     programs = _means.features_means, _means.gram_spread, _nearest.features_points
 
@@ -365,7 +364,7 @@ def test_separation_compiles_once_for_many_draws(mixed):
     prepared = [goal.prepare(key(0), X, truth) for goal in goals]
     counted = []
     for number in range(4):
-        phi = features.paired_fourier(key(number), KERNEL, DIM, num_frequencies=20 + number)
+        phi = fixed(jnp.asarray(rng.normal(size=(N, 40 + number)), jnp.float32))
         for goal, one in zip(goals, prepared, strict=True):
             goal.error(key(number), phi, one)
         counted.append(sizes())

@@ -75,7 +75,10 @@ def _twice_where(coordinate, Y):
     return jnp.where(Y[:, :1] == coordinate, 2 * Y, Y)
 
 
-@pytest.mark.parametrize("name", ["paired_fourier", "shifted_fourier", "orthogonal_fourier", "fastfood", "nystrom"])
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("shifted_fourier", "fastfood")]
+
+
+@pytest.mark.parametrize("name", ["paired_fourier", "nystrom", "orthogonal_fourier", *SLOW])
 def test_distance_is_the_largest_error_of_all_pairs(name, dtype, rng):
     X = _points(rng, dtype)
     kernel = Gaussian(1.5)
@@ -94,21 +97,16 @@ def test_distance_is_the_largest_error_of_all_pairs(name, dtype, rng):
 @pytest.mark.parametrize("size", [2, 64, 65])
 def test_every_pair_counts_whatever_the_number_of_points(size, rng):
     X = rng.standard_normal((size, DIM)).astype(np.float32)
-    phi = _draw("paired_fourier", Gaussian(1.0), X, size=13)
-    goal = Distance(Gaussian(1.0), EPS)
-    D, errors = _dense(X, phi, 1.0)
-    found = goal.detail(phi, goal.prepare(jax.random.key(0), X))["pairs"]
-    assert found["pairs"] == len(D)
-    assert found["largest"] == pytest.approx(errors.max(), abs=0.01 * EPS)
-    # One bad pair is found wherever it is: all features but one point's are exact.
     linear = Distance(Linear(), EPS)
+    pairs = linear.prepare(jax.random.key(0), X)
+    # One bad pair is found wherever it is: all features but one point's are exact.
     for bad in (0, size // 2, size - 1):
-        off = np.delete(np.linalg.norm(2 * X[bad] - X, axis=1), bad) / np.delete(
-            np.linalg.norm(X[bad] - X, axis=1), bad
-        )
+        others = np.delete(X, bad, axis=0)
+        off = np.linalg.norm(2 * X[bad] - others, axis=1) / np.linalg.norm(X[bad] - others, axis=1)
         phi = jax.tree_util.Partial(_twice_where, jnp.asarray(X[bad, 0]))
-        error = linear.error(None, phi, linear.prepare(jax.random.key(0), X))
-        assert error == pytest.approx(np.abs(off - 1).max(), rel=1e-4)
+        found = linear.detail(phi, pairs)["pairs"]
+        assert (found["pairs"], found["largest"]) == (math.comb(size, 2), linear.error(None, phi, pairs))
+        assert found["largest"] == pytest.approx(np.abs(off - 1).max(), rel=1e-4)
 
 
 @pytest.mark.parametrize("offset", [0, 1000])
@@ -207,8 +205,8 @@ def test_near_duplicates_need_the_other_routes(rng, monkeypatch):
 
 @pytest.mark.parametrize("kernel", [Exponential(1.5), Laplacian(2.0), 4 * Gaussian(1.0)])
 def test_distances_of_other_kernels(kernel, rng):
-    X = _points(rng, np.float32, size=90, gap=1e-4)
-    phi = _draw("paired_fourier", kernel, X, size=200)
+    X = _points(rng, np.float32, gap=1e-4)
+    phi = _draw("paired_fourier", kernel, X)
     goal = Distance(kernel, EPS)
     i, j = np.triu_indices(len(X), 1)
     with jax.enable_x64(True):
@@ -240,7 +238,7 @@ def test_pairs_that_float32_cannot_resolve_are_said_to_be(rng):
     X = _points(rng, np.float32, gap=2e-7)
     goal = Distance(Gaussian(1.5), EPS)
     single = goal.prepare(jax.random.key(0), X)
-    phi = _draw("paired_fourier", Gaussian(1.5), X, size=2000)
+    phi = _draw("paired_fourier", Gaussian(1.5), X, size=800)
     D, errors = _dense(X, phi, 1.5)
     with jax.enable_x64(True):
         wider = jax.tree.map(lambda leaf: leaf.astype(float) if isinstance(leaf, jax.Array) else leaf, phi)
@@ -265,7 +263,8 @@ def test_features_that_are_not_numbers_are_failures(value, rng):
     pairs = goal.prepare(jax.random.key(0), X)
     assert not goal.error(None, phi, pairs) <= EPS
     json.dumps(goal.detail(phi, pairs), allow_nan=False)
-    assert not spectral.error(jax.random.key(1), phi, spectral.prepare(jax.random.key(0), X)) <= EPS
+    matrix = spectral.prepare(jax.random.key(0), np.concatenate([X, X[:50]]))
+    assert not spectral.error(jax.random.key(1), phi, matrix) <= EPS
 
 
 def test_detail_bins_the_errors_of_all_pairs(rng):
@@ -303,7 +302,7 @@ def test_detail_looks_at_a_sample_of_many_points(rng, monkeypatch):
 def test_neighbouring_sizes_share_the_program(rng):
     goal = Distance(Gaussian(1.5), EPS)
     sizes = set()
-    for size, frequencies in ((185, 150), (191, 160), (192, 170)):
+    for size, frequencies in ((185, 150), (192, 170)):
         X = rng.standard_normal((size, DIM)).astype(np.float32)
         goal.error(None, _draw("paired_fourier", Gaussian(1.5), X, frequencies), goal.prepare(jax.random.key(0), X))
         sizes.add((_tiles.by_product._cache_size(), _tiles.tile_of._cache_size()))
@@ -322,6 +321,10 @@ def test_what_the_goals_refuse(rng):
         Spectral(Linear(), EPS)
     with pytest.raises(ValueError, match="points must be finite"):
         Distance(Gaussian(1.0), EPS).prepare(jax.random.key(0), np.full((3, 2), np.nan, np.float32))
+
+
+def _keys(seed, count):
+    return [jax.random.fold_in(jax.random.key(seed), number) for number in range(count)]
 
 
 def _spectral_error(X, phi, lengthscale):
@@ -348,7 +351,7 @@ def test_the_bound_holds_for_every_seed_and_is_tight(name, rng):
     matrix = goal.prepare(jax.random.key(0), X)
     phi = _draw(name, Gaussian(1.5), X, 20)
     truth = _spectral_error(X, phi, 1.5)
-    found = np.array([goal.bounds(key, phi, matrix) for key in jax.random.split(jax.random.key(3), 60)])
+    found = np.array([goal.bounds(key, phi, matrix) for key in _keys(3, 60)])
     rounding = 20 * np.finfo(np.float32).eps
     assert (found[:, 0] <= truth + rounding).all()
     assert (found[:, 1] >= truth - rounding).all()
@@ -368,20 +371,20 @@ def test_a_factor_bounds_the_same_error_and_stands_in_only_where_it_leaves_littl
     assert np.linalg.norm(K - F @ F.T, 2) <= lasting.left <= _spectral._LEFT * EPS * 200
     phi = _draw(name, Gaussian(1.5), X, 20)
     truth = _spectral_error(X, phi, 1.5)
-    found = np.array([goal.bounds(key, phi, lasting) for key in jax.random.split(jax.random.key(3), 50)])
+    found = np.array([goal.bounds(key, phi, lasting) for key in _keys(3, 50)])
     assert (found[:, 0] <= truth).all() and (found[:, 1] >= truth).all()
     assert (found[:, 1] <= 1.05 * truth + 2 * lasting.left / 200).all()
-    flat = goal.prepare(jax.random.key(0), (50.0 * np.arange(200)[:, None]).astype(dtype))
+    flat = goal.prepare(jax.random.key(0), (50 * np.arange(200)[:, None] * [1, 0, 0]).astype(dtype))
     assert goal.lasting(jax.random.key(1), flat) is flat
 
 
 def test_a_flat_spectrum_makes_the_bound_as_loose_as_promised_and_no_looser(rng):
-    X = (rng.permutation(200)[:, None] * 2.5).astype(np.float32)
-    phi = _draw("paired_fourier", Gaussian(1.0), X, 60)
+    X = (rng.permutation(200)[:, None] * [2.5, 0, 0]).astype(np.float32)
+    phi = _draw("paired_fourier", Gaussian(1.0), X, 20)
     truth = _spectral_error(X, phi, 1.0)
     goal = Spectral(Gaussian(1.0), EPS)
     matrix = goal.prepare(jax.random.key(0), X)
-    for key in jax.random.split(jax.random.key(4), 5):
+    for key in _keys(4, 5):
         assert truth * (1 - 1e-5) <= goal.error(key, phi, matrix) <= 1.05 * truth
 
 
@@ -398,11 +401,9 @@ def test_slack_is_the_probability_of_a_bound_that_is_too_small(rng, monkeypatch)
     truth = _spectral_error(X, phi, 1.5)
     goal = Spectral(Gaussian(1.5), EPS, 0.5)
     matrix = goal.prepare(jax.random.key(0), X)
-    found = np.array([goal.error(key, phi, matrix) for key in jax.random.split(jax.random.key(5), 200)])
+    found = np.array([goal.error(key, phi, matrix) for key in _keys(5, 200)])
     assert 0 < np.count_nonzero(found < truth * (1 - 1e-5)) <= 135
-    assert (
-        np.array([goal.bounds(key, phi, matrix)[0] for key in jax.random.split(jax.random.key(6), 20)]) <= truth
-    ).all()
+    assert all(goal.bounds(key, phi, matrix)[0] <= truth for key in _keys(6, 20))
 
 
 def test_the_bound_is_where_the_smallest_mass_is_the_quantile(rng):

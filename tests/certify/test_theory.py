@@ -173,13 +173,12 @@ def test_statements_have_what_rounding_leaves_of_eps(goal, data):
 
 
 def test_the_distances_of_the_data_ask_for_less_than_all_data(data):
-    any_points, ball, these = sizes(data, "distance")["paired_fourier"]
+    asked = sizes(data, "distance")
+    any_points, ball, these = asked["paired_fourier"]
     assert any_points.worst_case and ball.worst_case and not these.worst_case
-    assert (
-        these.size < 0.95 * any_points.size
-        and any_points.size == plan.fourier(0.1, 0.05, num_points=1500).num_frequencies
-    )
-    assert all(sizes(data, "distance")[name][0].size is None for name in NAMES if name != "paired_fourier")
+    assert these.size < 0.95 * any_points.size
+    assert any_points.size == plan.fourier(0.1, 0.05, num_points=1500).num_frequencies
+    assert all(asked[name][0].size is None for name in NAMES if name != "paired_fourier")
     near = dataclasses.replace(
         data, squared_distances=np.array([0.0, 0.003]), pairs=np.array([10.0, data.pairs.sum() - 10])
     )
@@ -250,7 +249,7 @@ def test_what_components_leave_out_is_bounded_as_the_module_says(rng):
 
 def test_kernel_pca_of_the_demanded_size_keeps_the_gram_matrix(data, rng):
     """20 draws, which may fail with probability .05 each; by NumPy, from the definition."""
-    n, eps = 600, 0.2
+    n, eps = 400, 0.2
     X = rng.standard_normal((n, 3))
     G = np.exp(-np.sum((X[:, None] - X[None]) ** 2, axis=2) / (2 * 1.5**2))
     k = sizes(dataclasses.replace(data, rows=n), "spectral", eps=eps)["kernel_pca"][0].size
@@ -260,7 +259,7 @@ def test_kernel_pca_of_the_demanded_size_keeps_the_gram_matrix(data, rng):
         rows = rng.permutation(n)[: 4 * k]
         values, vectors = np.linalg.eigh(G[np.ix_(rows, rows)])
         Z = G[:, rows] @ vectors[:, -k:] / np.sqrt(np.maximum(values[-k:], 1e-12))
-        failed += np.linalg.norm(G - Z @ Z.T, 2) > eps * n
+        failed += np.abs(np.linalg.eigvalsh(G - Z @ Z.T)).max() > eps * n
     assert stats.binom.sf(failed - 1, 20, 0.05) > FALSE_ALARM
 
 
@@ -329,11 +328,8 @@ def test_what_the_data_cannot_tell_is_said_and_all_is_json(data):
         assert {name.split(",")[0] for name in names} == {"kpotufe2020", "amini2021", "chen2016", "ghashami2016"}
         noise = [h for h in entries if "amini2021" in h.statement and "Theorem 2" not in h.statement]
         assert all(h.holds is None and "cannot tell" in h.found for h in noise)
-    assert not any(
-        h.holds
-        for h in hypotheses(dataclasses.replace(data, kernel=kernels.Matern32(1.5)), Request())
-        if "chen2016" in h.statement and "3.1" not in h.statement
-    )
+    entries = hypotheses(dataclasses.replace(data, kernel=kernels.Matern32(1.5)), Request())
+    assert not any(h.holds for h in entries if "chen2016" in h.statement and "3.1" not in h.statement)
     assert hypotheses(dataclasses.replace(data, op_norm=0.0), Request()) == []
 
 
@@ -342,7 +338,5 @@ def test_shares_of_pairs_follow_the_bins(data):
     near, far = share_of_pairs(data, 0.0, 1.0), share_of_pairs(data, 1.0)
     assert near + far == pytest.approx(1) and 0 < near < 1
     found = {h.statement: h for h in hypotheses(data, Request())}
-    assert (
-        f"about {near:.2g}" in found["chen2016, Lemma 4.2"].found
-        and f"about {far:.2g}" in found["chen2016, Lemma 2.2"].found
-    )
+    assert f"about {near:.2g}" in found["chen2016, Lemma 4.2"].found
+    assert f"about {far:.2g}" in found["chen2016, Lemma 2.2"].found

@@ -144,7 +144,7 @@ def test_a_slope_that_is_not_a_number_drops_a_restart_too(capsys, monkeypatch, t
     monkeypatch.setattr(attack, "attack", lambda *args, **options: found)
     monkeypatch.setattr(files, "_write", lambda *args: raise_no_space())
     with pytest.raises(StorageError, match=r"found\.json cannot be written \(No space left"):
-        run("ghashami2016:lem3.5", "--form", "printed", "--json", str(tmp_path / "found.json"))
+        run("amini2021:ex1-lipschitz", "--form", "printed", "--json", str(tmp_path / "found.json"))
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].endswith("nothing to judge, as every restart was dropped, which is not as expected")
     assert len(lines) == 3 and "2 restarts, 2 of them dropped, 2 steps" in lines[2]
@@ -423,9 +423,8 @@ def lost_by_rows(A, slots, place):
         if len(B) == slots:
             _, values, right = np.linalg.svd(B)
             subtracted += values[place - 1] ** 2
-            B = (np.sqrt(np.maximum(values**2 - values[place - 1] ** 2, 0))[:, None] * right[: len(values)])[
-                : place - 1
-            ]
+            shrunk = np.sqrt(np.maximum(values**2 - values[place - 1] ** 2, 0))[:, None] * right[: len(values)]
+            B = shrunk[: place - 1]
     return np.linalg.norm(A.T @ A - B.T @ B, 2), subtracted
 
 

@@ -463,19 +463,19 @@ def test_a_process_that_is_killed_can_be_resumed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, _, error = finish(start(["--output", "whole"]))
     assert code == 0, error
-    for number, status in ((signal.SIGKILL, -9), (signal.SIGTERM, 130)):
-        folder = str(status)
-        process = start([f"--output={folder}"], pause=0.05)
+    # Killed twice, the second time on other devices, it goes on to the same end.
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
+    begin, go_on = {"arguments": ["--output=cut"]}, {"arguments": ["resume", "./cut"], "XLA_FLAGS": flags}
+    for words, number, status in ((begin, signal.SIGKILL, -9), (go_on, signal.SIGTERM, 130)):
+        process = start(**words, pause=0.05)
         for _ in range(3):
             assert process.stdout.readline() == "block\n"
         os.kill(process.pid, number)
         assert finish(process)[0] == status
-        assert (tmp_path / folder / "report.json").exists() == (status == 130)
-        # On other devices, and to the same end.
-        flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
-        code, _, error = finish(start(["resume", f"./{folder}"], XLA_FLAGS=flags))
-        assert code == 0, error
-        assert report(folder)[0] == report("whole")[0] and report(folder)[1]["devices"] == 8
+        assert (tmp_path / "cut" / "report.json").exists() == (status == 130)
+    code, _, error = finish(start(**go_on))
+    assert code == 0, error
+    assert report("cut")[0] == report("whole")[0] and report("cut")[1]["devices"] == 8
 
 
 def test_a_lock_ends_with_its_process(tmp_path, monkeypatch):

@@ -183,7 +183,7 @@ def cosines(eps, copies):
 
 
 def test_means_of_uniform_cosines_down_to_e_to_the_minus_203(dtype):
-    for eps, copies in ((0.3, 64), (0.8, 64), (0.8, 244)):  # e^-7, e^-54 and e^-203
+    for eps, copies in ((0.3, 64), (0.8, 244)):  # e^-7 and e^-203; those between are below
         setting, exact = cosines(eps, copies)
         low, high = log_limits(setting)
         assert low <= exact <= high <= low + 1.2, (eps, low, exact, high)
@@ -307,13 +307,14 @@ def test_every_claim_is_about_a_tiny_delta(x64):
                         assert log_claimed(setting) <= math.log(2) - 10 + 1e-9
 
 
-SAMPLED = ("jaxkern:relative-distances-given-rare", "ghashami2016:thm3.1-rare")
+SLOW = pytest.param("ghashami2016:thm3.1-rare", marks=pytest.mark.slow)
 
 
-def test_verdicts_are_as_expected(x64):
+@pytest.mark.parametrize("claim", ["jaxkern:relative-distances-given-rare", SLOW])
+def test_verdicts_are_as_expected(claim, x64):
     small = dataclasses.replace(draws.QUICK, max_draws=512)
-    for result in run.run(register.claims(only=SAMPLED), profile=small, seed=5):
-        assert result.as_expected, (result.claim.id, result.notes, [v.because for _, _, v in result.forms])
+    (result,) = run.run(register.claims(only=[claim]), profile=small, seed=5)
+    assert result.as_expected, (result.notes, [v.because for _, _, v in result.forms])
 
 
 @pytest.mark.parametrize("kind", ["printed", "corrected"])

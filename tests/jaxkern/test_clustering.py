@@ -27,6 +27,8 @@ ALL = {
 SOME = [
     pytest.param(name, marks=[pytest.mark.slow] if name in ("matrix-free", "from Gram") else []) for name in sorted(ALL)
 ]
+FREE = ("matrix-free", KERNELS[1]), pytest.param("matrix-free", KERNELS[0], marks=pytest.mark.slow)
+PAIRS = [*itertools.product(("from Gram", "k-means", "spectral"), KERNELS), *FREE]
 
 
 @pytest.fixture
@@ -54,8 +56,7 @@ def inner(Z):
     return np.asarray(Z) @ np.asarray(Z).T
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: type(k).__name__)
-@pytest.mark.parametrize("name", ["spectral", "matrix-free"])
+@pytest.mark.parametrize(("name", "kernel"), PAIRS[4:])
 @pytest.mark.parametrize("double", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_embedding_is_the_literal_one(blobs, kernel, name, double):
     """Up to signs and rotations of equal eigenvalues, which inner products do not see; quick with programs of others"""
@@ -70,8 +71,7 @@ def test_the_embedding_is_the_literal_one(blobs, kernel, name, double):
     assert Z.dtype == found.eigenvalues.dtype == dtype
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: type(k).__name__)
-@pytest.mark.parametrize("name", sorted(ALL))
+@pytest.mark.parametrize(("name", "kernel"), PAIRS)
 def test_separated_clusters_are_found_and_new_points_join_them(blobs, rng, kernel, name):
     dtype = jnp.float32
     if name == "k-means" and isinstance(kernel, kernels.Distance):
@@ -97,7 +97,7 @@ def test_separated_clusters_are_found_and_new_points_join_them(blobs, rng, kerne
 def test_labels_and_objective_are_those_of_the_embedding(blobs, x64):
     X = jnp.asarray(blobs[0])
     for name, kernel in itertools.product(("spectral", "k-means"), KERNELS[:1]):
-        found = ALL[name](jax.random.key(1), kernel, X, K)
+        found = ALL[name](jax.random.key(1), kernel, X, K, weights=np.ones(N))
         rows = (found if name == "spectral" else found.phi)(X)
         distances = ((np.asarray(rows)[:, None] - np.asarray(found.centers)[None]) ** 2).sum(-1)
         assert np.array_equal(distances.argmin(1), found.labels)
@@ -138,8 +138,8 @@ def test_whole_weights_are_copies_and_zero_is_none(blobs, rng, name, x64):
     weights = rng.permutation(np.resize([0, 1, 2, 0, 3, 0], N))  # as many copies as points: one program for both
     X = jnp.asarray(blobs[0])
     copies = jnp.asarray(np.repeat(blobs[0], weights, axis=0))
-    weighted = ALL[name](jax.random.key(0), kernel, X, K, weights=jnp.asarray(weights, float))
-    repeated = ALL[name](jax.random.key(0), kernel, copies, K)
+    weighted = ALL[name](jax.random.key(0), kernel, X, K, weights=np.float64(weights))
+    repeated = ALL[name](jax.random.key(0), kernel, copies, K, weights=np.ones(N))
     assert float(weighted.objective) == pytest.approx(float(repeated.objective), rel=1e-6)
     exists, labels = weights > 0, np.asarray(weighted.labels)
     assert same(labels[exists], blobs[1][exists]) and (labels[~exists] == -1).all()
@@ -149,7 +149,7 @@ def test_whole_weights_are_copies_and_zero_is_none(blobs, rng, name, x64):
         np.testing.assert_allclose(inner(weighted(X)), inner(repeated(X)), atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["spectral", "k-means"])
+@pytest.mark.parametrize("name", [pytest.param("spectral", marks=pytest.mark.slow), "k-means"])
 def test_each_data_set_has_its_own_number_of_clusters(blobs, name):
     X = jnp.asarray(blobs[0], jnp.float32)
 
@@ -193,9 +193,9 @@ def test_degenerate_input_has_the_right_answer(name):
 def test_nan_is_told(blobs, name, x64):
     X = blobs[0].copy()
     X[3, 1] = np.nan
-    assert not bool(ALL[name](jax.random.key(0), KERNELS[0], X, K, weights=jnp.ones(N)).converged)
+    assert not bool(ALL[name](jax.random.key(0), KERNELS[0], X, K, weights=np.ones(N)).converged)
     for unfit in (-1.0, 1e307):  # where the sum is infinite, each eigenvalue would be zero
-        found = ALL[name](jax.random.key(0), KERNELS[0], blobs[0], K, weights=jnp.full(N, unfit, float))
+        found = ALL[name](jax.random.key(0), KERNELS[0], blobs[0], K, weights=jnp.full(N, unfit))
         assert not bool(found.converged) and not np.isfinite(float(found.objective))
 
 

@@ -46,7 +46,7 @@ def stream_of(name, dtype, centered):
     return phi, streaming_pca(phi, sketch_size=SIZE, centered=centered)
 
 
-QUICK = ("identity", False), ("identity", True), ("paired_fourier", True)
+QUICK = ("identity", True), ("paired_fourier", False)
 CASES = [pytest.param(case, marks=[pytest.mark.slow] * (case not in QUICK)) for case in product(MAPS, (False, True))]
 
 

@@ -53,8 +53,8 @@ def test_landmarks_are_different_rows_of_the_data_and_copies_come_last(name, dty
     assert len({chosen.tobytes() for chosen in np.asarray(found)}) == 5
     for chosen in map(rows, np.asarray(found)):
         assert set(chosen) <= set(rows(X)) and len(set(chosen)) == 12
-    whole = jax.jit(lambda key: ALL[name](key, X, N))(jax.random.key(0))
-    assert sorted(rows(whole)) == sorted(rows(X))
+    if name == "pivoted_cholesky":  # of the others, where rows of weight zero are among them
+        assert sorted(rows(jax.jit(lambda key: ALL[name](key, X, N))(jax.random.key(0)))) == sorted(rows(X))
     if name != "uniform":
         for chosen in np.asarray(twelve(name)(seeds, 10 * np.asarray(X)[np.arange(N) % 3])):
             assert np.isfinite(chosen).all()
@@ -68,7 +68,7 @@ def test_pivots_are_drawn_by_their_residuals(x64):
     draw = jax.jit(jax.vmap(lambda key: _pivoted._pivots(key, kernels.Linear(), V, num_landmarks=2)[0]))
     exact = {(0, 1): 1 / 7 / 2, (0, 2): 1 / 7 / 2, (1, 0): 3 / 7, (2, 0): 3 / 7}
     is_law(
-        draw(jax.random.split(jax.random.key(0), 4_000)),
+        draw(jax.random.split(jax.random.key(0), 2_000)),
         dict.fromkeys(itertools.permutations(range(3), 2), 0.0) | exact,
     )
 
@@ -97,9 +97,9 @@ def test_a_lonely_point_has_the_largest_leverage(rng):
     assert stats.binom.sf(times - 1, 200, 8 / N) < 1e-9
 
 
-def test_adaptive_landmarks_leave_less_than_uniform_ones(rng):
+def test_adaptive_landmarks_leave_less_than_uniform_ones(rng, x64):
     """A tight cluster and a few far points: uniform landmarks miss the far ones."""
-    X = np.float32(rng.normal(size=(N, DIM)) * np.where(np.arange(N) < 32, 0.01, 10)[:, None])
+    X = rng.normal(size=(N, DIM)) * np.where(np.arange(N) < 32, 0.01, 10)[:, None]
 
     def left(name):
         some = np.asarray(twelve(name)(np.arange(5), X))
@@ -132,7 +132,7 @@ def test_what_does_not_fit_is_named(name, arguments, named, rng):
         getattr(landmarks, name)(jax.random.key(0), **given | arguments)
 
 
-def until(key, X, tolerance, max_landmarks=30, kernel=KERNEL, weights=None):
+def until(key, X, tolerance, max_landmarks=20, kernel=KERNEL, weights=None):
     return landmarks.pivoted_cholesky(key, kernel, X, tolerance=tolerance, max_landmarks=max_landmarks, weights=weights)
 
 
@@ -152,7 +152,7 @@ def test_a_tolerance_stops_at_the_first_trace_below_it(dtype, rng):
     shadows = [C[:, :n] @ np.linalg.inv(K[:n, :n]) @ C[:, :n].T for n in range(1, 21)]
     share = [w @ (1 - np.diag(shadow)) / w.sum() for shadow in shadows]
     for tolerance in (0.6, 0.3, 0.1, 0.05):
-        found, n = until(key, bad, tolerance, 20, weights=weights), int(np.argmax(np.array(share) <= tolerance)) + 1
+        found, n = until(key, bad, tolerance, weights=weights), int(np.argmax(np.array(share) <= tolerance)) + 1
         assert int(found.num_landmarks) == n > 1 and found.reached and not found.exhausted
         chosen = np.asarray(found.landmarks)
         assert np.array_equal(chosen[:n], L[:n]) and np.isnan(chosen[n:]).all()
@@ -162,7 +162,7 @@ def test_a_tolerance_stops_at_the_first_trace_below_it(dtype, rng):
         left, Z = map(np.asarray, projected(chosen, found.weights))
         assert float(left) == pytest.approx(float(found.trace_residual), rel=0.01)
         np.testing.assert_allclose(Z @ Z.T, shadows[n - 1], atol=1e3 * eps)
-    few = until(key, bad, 0.0, 20, weights=weights)
+    few = until(key, bad, 0.0, weights=weights)
     assert int(few.num_landmarks) == 20 and not few.reached and not few.exhausted and np.isfinite(few.landmarks).all()
 
 
@@ -183,12 +183,12 @@ def test_a_tolerance_stops_where_nothing_but_rounding_is_left(dtype, rng):
 
 
 def test_one_program_serves_all_tolerances_and_a_batch(rng):
-    X, key = points(rng), jax.random.key(2)
+    X, key, ones = points(rng), jax.random.key(2), np.ones(N, np.float32)
     before = _pivoted._pivots_to._cache_size()
-    singles = [until(key, X, tolerance) for tolerance in (0.5, 0.1, 0.02)]
+    singles = [until(key, X, tolerance, weights=ones) for tolerance in (0.5, 0.1, 0.02)]
     assert _pivoted._pivots_to._cache_size() <= before + 1
     assert len({int(single.num_landmarks) for single in singles}) == 3
-    mapped = jax.jit(jax.vmap(lambda tolerance: until(key, X, tolerance)))(jnp.asarray([0.5, 0.1, 0.02]))
+    mapped = jax.jit(jax.vmap(lambda tolerance: until(key, X, tolerance, weights=ones)))(jnp.asarray([0.5, 0.1, 0.02]))
     for many, *each in zip(*map(jax.tree.leaves, (mapped, *singles)), strict=True):
         np.testing.assert_allclose(many, each, rtol=1e-4)
 

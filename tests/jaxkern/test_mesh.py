@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 START = """
-import jax, jax.numpy as jnp, numpy as np
+import itertools, jax, jax.numpy as jnp, numpy as np
 from functools import partial
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
-jax.config.update("jax_debug_key_reuse", True)
+for name in ("debug_key_reuse", "disable_most_optimizations", "enable_x64"):
+    jax.config.update(f"jax_{name}", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
-jax.config.update("jax_disable_most_optimizations", True)
-jax.config.update("jax_enable_x64", True)
 from support.programs import work
 from jaxkern.gram import _product, _terms, gram_matmul
 from jaxkern.kernels import Gaussian, Polynomial
@@ -40,31 +39,31 @@ n, dim, width = 2600, 9, 2
 product = lambda *given: gram_matmul(*given)
 slopes = jax.grad(lambda *given: (gram_matmul(*given) ** 2).sum(), (0, 1, 2, 3))
 kernel = Gaussian(2.0) * Polynomial(2, 1.0, 3.0)
-for dtype in ("float32", "float64"):
+cases = [("float32", product), ("float32", slopes), ("float64", slopes), ("float64", product)]
+for dtype, f in cases[::2]:
     X, Y = (jnp.asarray(rng.normal(size=(n, dim)), dtype) for _ in range(2))
     V, eps = jnp.asarray(rng.normal(size=(n, width)), dtype), float(jnp.finfo(dtype).eps)
     kernel = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), kernel)
     given = kernel, X, Y, V
-    for f in (product, slopes):
-        programs = [jax.jit(f).lower(*found).compile() for found in (given, put(given, n))]
-        one, many = programs[0](*given), programs[1](*put(given, n))
-        close(one, many, 200 * eps)
-        whole, share = map(work, programs)
-        assert set(whole) == {"multiply-adds"}, whole
-        assert 0.95 * whole["multiply-adds"] <= 4 * share.pop("multiply-adds") <= 1.05 * whole["multiply-adds"]
-        passed = {"collective-permute": (1 if f is product else 3) * n * (dim + width)}  # and the slopes go round, too
-        assert share.pop("all-reduce", 0) <= 10 and share == passed, share
-        assert all(a.sharding.spec[0] == "rows" for a in jax.tree.leaves(many) if a.shape[:1] == (n,))
-        assert programs[1].memory_analysis().temp_size_in_bytes < programs[0].memory_analysis().temp_size_in_bytes
+    programs = [jax.jit(f).lower(*found).compile() for found in (given, put(given, n))]
+    one, many = programs[0](*given), programs[1](*put(given, n))
+    close(one, many, 200 * eps)
+    whole, share = map(work, programs)
+    assert set(whole) == {"multiply-adds"}, whole
+    assert 0.95 * whole["multiply-adds"] <= 4 * share.pop("multiply-adds") <= 1.05 * whole["multiply-adds"]
+    passed = {"collective-permute": (1 if f is product else 3) * n * (dim + width)}  # and the slopes go round, too
+    assert share.pop("all-reduce", 0) <= 10 and share == passed, share
+    assert all(a.sharding.spec[0] == "rows" for a in jax.tree.leaves(many) if a.shape[:1] == (n,))
+    assert programs[1].memory_analysis().temp_size_in_bytes < programs[0].memory_analysis().temp_size_in_bytes
 
 # Any numbers of rows, few points of one kind, a vector, tiles of a size, a mesh of two axes, types that say how
 # arrays lie, the mesh of a context; and the sums of a certificate, whose rounding is below its bound.
 X, V = jnp.asarray(rng.normal(size=(2601, 3)), "float32"), jnp.asarray(rng.normal(size=2601), "float32")
-for rows, cols, options in ((2600, 2601, {}), (2601, 2600, {"block_size": 300}), (6, 2600, {}), (2600, 20, {})):
+shapes = (2600, 2601, None), (2601, 2600, 300), (6, 2600, None), (2600, 20, None)
+for (rows, cols, size), kind in [*itertools.product(shapes, (mesh, square, explicit))][::2]:
     given = Gaussian(2.0), X[:rows], X[:cols], V[:cols]
-    one = gram_matmul(*given, **options)
-    for kind in (mesh, square, explicit):
-        close(one, gram_matmul(*put(put(given, 2600, kind), 20, kind), **options), 1e-5)
+    one, many = (gram_matmul(*found, block_size=size) for found in (given, put(put(given, 2600, kind), 20, kind)))
+    close(one, many, 1e-5)
 with jax.set_mesh(mesh):
     assert jax.jit(product)(Gaussian(2.0), X[:2600], X[:2600], V[:2600]).sharding.spec == P("rows")
 for terms in (None, 32):
@@ -78,20 +77,21 @@ for terms in (None, 32):
 # Maps and second derivatives; and where there is one device, or each has its own rows already, nothing is new.
 X, V = put((jnp.asarray(rng.normal(size=(2600, 2))), jnp.asarray(rng.normal(size=2600))), 2600)
 both = jnp.array([1.0, 2.0])
-many = jax.vmap(lambda scale: jax.grad(lambda X: V @ gram_matmul(Gaussian(scale), X, None, V))(X))(both)
 here, v = np.asarray(X), np.asarray(V)
-close(jnp.stack([jax.grad(lambda X: v @ gram_matmul(Gaussian(s), X, None, v))(jnp.asarray(here)) for s in both]), many,
-      1e-12)
+slope = jax.jit(jax.grad(lambda X, V, scale: V @ gram_matmul(Gaussian(scale), X, None, V)))
+many = jax.jit(jax.vmap(slope, (None, None, 0)))(X, V, both)
+close(np.stack([slope(here, v, scale) for scale in both]), many, 1e-12)
 def curvature(X, V):
     energy = lambda scale: V @ gram_matmul(Gaussian(scale), X, None, V)
     return jax.grad(jax.grad(energy))(jnp.asarray(1.0))
-close(jax.jit(curvature)(jnp.asarray(here), jnp.asarray(v)), jax.jit(curvature)(X, V), 1e-12)
+curvature = jax.jit(curvature)
+close(curvature(here, v), curvature(X, V), 1e-12)
 # A directional derivative by reverse mode, twice.
 def along(X, direction):
     value, back = jax.vjp(lambda X: product(Gaussian(1.0), X, X, v), X)
     return jax.vjp(lambda slope: back(slope)[0], jnp.zeros_like(value))[1](direction)[0]
 forward = jax.jvp(lambda X: product(Gaussian(1.0), X, X, v), (jnp.asarray(here),), (jnp.cos(here),))[1]
-close(forward, along(X, jnp.cos(X)), 1e-12)
+close(forward, jax.jit(along)(X, jnp.cos(X)), 1e-12)
 alone = jax.make_mesh((1,), ("rows",), axis_types=(AxisType.Auto,), devices=jax.devices()[:1])
 for A in (jnp.asarray(here), put(here, 2600, alone)):
     text = jax.jit(product).lower(Gaussian(1.0), A, A, A[:, 0]).as_text()
@@ -130,9 +130,10 @@ for core, given, sizes in (
     quarter = whole["multiply-adds"] / 4
     assert 0.95 * quarter <= share["multiply-adds"] <= 1.05 * quarter, (core, whole, share)
 """
+SLOW = PRODUCTS.replace("[::2]", "[1::2]"), USERS
 
 
-@pytest.mark.parametrize("checks", [PRODUCTS, pytest.param(USERS, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("checks", [PRODUCTS, *(pytest.param(more, marks=pytest.mark.slow) for more in SLOW)])
 def test_four_devices_share_the_work_and_give_the_numbers_of_one(checks):
     # Threads for several decompositions at once: see docs/design.md.
     variables = {"JAX_NUM_CPU_DEVICES": "4", "PJRT_NPROC": "32", "JAX_PLATFORMS": "cpu", "OPENBLAS_NUM_THREADS": "1"}

@@ -54,19 +54,13 @@ def labelings(rng, n=40, count=12):
 
 @pytest.mark.parametrize(("score", "oracle"), ORACLES)
 def test_scores_agree_with_an_independent_oracle(score, oracle, dtype, rng):
+    """From either side, and whatever labels are called."""
     for a, b in labelings(rng):
-        value = call(score, a, b)
-        assert value.dtype == dtype and value.shape == ()
-        assert abs(float(value) - oracle(a, b)) <= 4 * eps(dtype)
-
-
-@pytest.mark.parametrize("score", PARTITION)
-def test_names_of_labels_and_order_of_points_and_sides_do_not_matter(score, dtype, rng):
-    for a, b in labelings(rng, count=6):
-        assert abs(float(call(score, a, b)) - float(call(score, b, a))) <= 4 * eps(dtype)
-        order = rng.permutation(len(a))
         names = rng.permutation(np.arange(-50, 50))[:7] * 1000 - 3
-        assert abs(float(call(score, a, b)) - float(call(score, names[a][order], b[order]))) <= 4 * eps(dtype)
+        for first, second in ((a, b), (b, names[a])):
+            value = call(score, first, second)
+            assert value.dtype == dtype and value.shape == ()
+            assert abs(float(value) - oracle(first, second)) <= 4 * eps(dtype)
 
 
 @pytest.mark.parametrize(("score", "best"), [*[(score, 1) for score in SCORES], (metrics.misclassification_rate, 0)])
@@ -115,8 +109,8 @@ def test_rounding_makes_no_mutual_information_negative():
 
 @pytest.mark.parametrize("share", [0.5, 2e-5])
 def test_float32_keeps_its_digits_for_many_points(share, rng):
-    """1e5 points make 5e9 pairs, beyond int32; a share of 2e-5 leaves all but a few in one cell."""
-    n = 100_000
+    """7e4 points make 2.4e9 pairs, beyond int32; a share of 2e-5 leaves all but a few in one cell."""
+    n = 70_000
     a = (rng.random(n) < share).astype(int)
     b = np.where(rng.random(n) < 0.1 * share, 1 - a, a)
     single = [float(score(a, b)) for score in SCORES]
@@ -198,41 +192,30 @@ def test_bad_labels_are_refused_by_name(score):
         score(good[:, None], good)
 
 
-def test_gram_errors_agree_with_the_eigenvalues(dtype, rng):
+@pytest.mark.parametrize(("error", "norm", "power"), [(GRAM[0], 2, 1), (GRAM[1], None, 2)])
+def test_gram_errors_are_literal_norms(error, norm, power, dtype, rng):
+    """Of differences with eigenvalues of both signs, and of matrices that are not symmetric."""
     n = 12
     K, Khat = (A @ A.T for A in rng.normal(size=(2, n, n)))
-    spectrum = np.linalg.eigvalsh(K - Khat)
-    assert spectrum.min() < 0 < spectrum.max()
-    K, Khat = jnp.asarray(K, dtype), jnp.asarray(Khat, dtype)
-    top = np.abs(spectrum).max()
-    assert metrics.spectral_error(K, Khat).dtype == metrics.frobenius_error(K, Khat).dtype == dtype
-    assert abs(float(metrics.spectral_error(K, Khat)) - top / n) <= 10 * eps(dtype) * top
-    total = np.linalg.norm(spectrum)
-    assert abs(float(metrics.frobenius_error(K, Khat)) - total / n**2) <= 10 * eps(dtype) * total
-
-
-@pytest.mark.parametrize("error", GRAM)
-def test_gram_errors_are_symmetric_norms(error, dtype, rng):
-    A, B = jnp.asarray(rng.normal(size=(2, 9, 9)), dtype)
-    rotation = jnp.asarray(np.linalg.qr(rng.normal(size=(9, 9)))[0], dtype)
-    value = float(error(A, B))
-    assert float(error(A, A)) == 0
-    assert float(error(B, A)) == value
-    assert float(error(-3 * A, -3 * B)) == pytest.approx(3 * value, rel=100 * eps(dtype))
-    assert float(error(rotation @ A, rotation @ B)) == pytest.approx(value, rel=100 * eps(dtype))
-    assert float(error(jnp.ones((1, 1), dtype), jnp.zeros((1, 1), dtype))) == 1
+    assert np.linalg.eigvalsh(K - Khat)[0] < 0 < np.linalg.eigvalsh(K - Khat)[-1]
+    for A, B in ((K, Khat), rng.normal(size=(2, n, n))):
+        A, B = A.astype(dtype), B.astype(dtype)
+        found, size = error(A, B), np.linalg.norm(np.float64(A) - np.float64(B), norm)
+        assert found.dtype == dtype and abs(float(found) - size / n**power) <= 10 * eps(dtype) * size
+        assert float(error(A, A)) == 0 and float(error(B, A)) == float(found)
+    assert float(error(np.ones((1, 1), dtype), np.zeros((1, 1), dtype))) == 1
 
 
 @pytest.mark.parametrize("error", GRAM)
 def test_bad_matrices_are_refused_by_name(error):
-    square = jnp.eye(3)
+    square = np.eye(3, dtype=np.float32)
     with pytest.raises(ValueError, match="K must be a square matrix"):
         error(square[:2], square)
     with pytest.raises(ValueError, match="Khat must be a square matrix"):
         error(square, square[0])
     with pytest.raises(ValueError, match="Khat must have the shape of K"):
-        error(square, jnp.eye(2))
+        error(square, np.eye(2, dtype=np.float32))
     with pytest.raises(ValueError, match="K must have dtype float32 or float64"):
-        error(jnp.eye(3, dtype=int), square)
+        error(np.eye(3, dtype=int), square)
     with jax.enable_x64(True), pytest.raises(ValueError, match="Khat must have the dtype of K"):
-        error(jnp.eye(3, dtype="float32"), jnp.eye(3, dtype="float64"))
+        error(np.eye(3, dtype="float32"), np.eye(3, dtype="float64"))

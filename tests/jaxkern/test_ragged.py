@@ -52,19 +52,20 @@ def test_a_thousand_sets_of_1_to_300_rows_are_each_what_they_are_alone():
 def test_random_functions_with_a_kernel_of_its_own_for_each():
     sets = [*sets_of((7, 1, 30, 7, 30)), np.ones((7, 3), np.float32)]
     keys = jax.random.split(jax.random.key(0), len(sets))
-    lengths = np.float32([0.5, 1.0, 2.0, 3.0, 4.0, 5.0])
+    drawn, lengths = jax.vmap(jax.random.bits)(jax.random.clone(keys)), np.float32([0.5, 1.0, 2.0, 3.0, 4.0, 5.0])
 
     def both(X, weights, key, kernel):
-        sigma = rkhs.Covariance(kernel, X, weights)
-        return gram(kernel, X), kmeans(key, X, 2, weights=weights).labels, sigma.trace(3)
+        labels = kmeans(key, X[:, :1] + 20 * jnp.sign(X[:, :1]), 2, weights=weights).labels
+        return gram(kernel, X), labels, rkhs.Covariance(kernel, X, weights).trace(3), jax.random.bits(key)
 
-    found = ragged.map(both, ragged.pack(sets, classes=(12, 40)), keys, kernels.Gaussian(lengths), block_size=2)
-    for X, key, length, (K, labels, trace) in zip(sets, keys, lengths, found, strict=True):
+    found = ragged.map(both, ragged.pack(sets, classes=1), keys, kernels.Gaussian(lengths), block_size=2)
+    for X, own, length, (K, labels, trace, bits) in zip(sets, drawn, lengths, found, strict=True):
         exact = literal_gram(X, X, length)
         np.testing.assert_allclose(K, exact, atol=1e-6)
         np.testing.assert_allclose(trace, (np.linalg.eigvalsh(exact / len(X)) ** 3).sum(), rtol=1e-5)
-        if len(X) > 1:
-            np.testing.assert_array_equal(labels, kmeans(key, X, 2).labels)
+        signs = np.sign(X[:, 0]).tolist()
+        assert bits == own and len({*signs}) == min(len(np.unique(X[:, 0])), 2)
+        assert len({*zip(signs, labels.tolist(), strict=True)}) == len({*labels.tolist()}) == len({*signs})
 
 
 def test_data_may_be_trees_and_come_from_a_table_or_one_by_one():

@@ -107,10 +107,12 @@ def test_equal_weights_are_the_default_and_copies_count_twice(x64, rng):
     X = points(rng, "float64")
     twice = Covariance(KERNEL, X, jnp.full(N, 2.0))
     assert float(twice.total) == 2 * N
-    matrix = jax.jit(Covariance.matrix)
-    np.testing.assert_allclose(matrix(twice), matrix(Covariance(KERNEL, X)), rtol=1e-12)
-    np.testing.assert_allclose(matrix(Covariance(KERNEL, X, centered=True)) * N, center(gram(KERNEL, X)), atol=1e-12)
-    values, doubled = (jax.jit(Covariance.eigenvalues)(Covariance(KERNEL, A)) for A in (X, np.concatenate([X, X])))
+    others = (X, False), (X, True), (np.tile(X, (2, 1)), False)
+    four = twice, *(Covariance(KERNEL, A, centered=centered) for A, centered in others)
+    parts = lambda Sigmas: ([S.matrix() for S in Sigmas[:3]], [S.eigenvalues() for S in Sigmas[1::2]])  # noqa: E731
+    (weighted, once, centred), (values, doubled) = jax.jit(parts)(four)
+    np.testing.assert_allclose(weighted, once, rtol=1e-12)
+    np.testing.assert_allclose(centred * N, center(gram(KERNEL, X)), atol=1e-12)
     np.testing.assert_allclose(np.asarray(doubled)[:N], values, atol=1e-14)
     assert (np.asarray(doubled)[N:] == 0).all()
 
@@ -128,7 +130,7 @@ def numbers_of(weights):
     return Sigma.total, Sigma.trace(1.5), Sigma.op_norm(), Sigma.eigenvalues(), Sigma.kappa(), Sigma.mean()(ONES)
 
 
-@pytest.mark.parametrize("centered", [False, True])
+@pytest.mark.parametrize("centered", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_draws_with_an_identity_for_normals_have_the_exact_covariance(centered, x64, rng, monkeypatch):
     """The Gaussian numbers replaced by the rows of I: sum_i <v_i, f> <v_i, g> = <f, Sigma^power g>, exactly."""
     Sigma, *_ = weighted(rng, "float64", centered)

@@ -4,13 +4,13 @@ import importlib
 import inspect
 import json
 import os
-import subprocess
 import sys
 
 import jax
 import pytest
 
 from jaxkern import bounds
+from proofs_check.studies import __main__ as command
 from proofs_check.studies import page, pins
 from proofs_check.studies.mutants import Mutant, mutants, resolve, wrong_one
 
@@ -55,15 +55,17 @@ def test_what_is_drawn_is_what_is_recorded(x64):
     assert wrong == []
 
 
-def test_a_mutant_is_caught_and_shown(tmp_path):
-    label, command = "value of concentration.block_variances, 10%", [sys.executable, "-m", "proofs_check.studies"]
-    run = {"capture_output": True, "text": True, "check": True, "env": os.environ | {"JAX_PLATFORMS": "cpu"}}
-    subprocess.run([*command, "power", "--output", str(tmp_path), "--only", label], **run)
+def test_a_mutant_is_caught_and_shown(tmp_path, monkeypatch, own_precision):
+    label, words = "value of concentration.block_variances, 10%", ["studies", "power", "--output", str(tmp_path)]
+    monkeypatch.setattr(os, "environ", os.environ | {"JAX_PLATFORMS": "cpu"})
+    monkeypatch.setattr(sys, "argv", [*words, "--only", label])
+    command.main()
     (found,) = map(json.loads, (tmp_path / "power.jsonl").read_text().splitlines())
     assert found["mutant"] == label and found["pins"] is True and found["claims"] == 1
     shown = tmp_path / "page.md"
     shown.write_text(f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n")
-    subprocess.run([*command, "power", "--output", str(tmp_path), "--page", str(shown)], **run)
+    monkeypatch.setattr(sys, "argv", [*words, "--page", str(shown)])
+    command.main()
     text = shown.read_text()
     assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text
     assert "| value of concentration.block_variances | 1 | " in text

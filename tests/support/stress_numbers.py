@@ -1,5 +1,7 @@
 """The functions of numbers, bounds and plans: at numbers that hurt, of every kind, and at what is no number."""
 
+import inspect
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -48,6 +50,8 @@ def arguments_of(c):
         given[word] = NO_NUMBERS[rng.integers(len(NO_NUMBERS))] if no_number else EDGES[rng.integers(len(EDGES))]
         if no_number:
             break
+    if no_number and given[word] is None and inspect.signature(named(c.name)).parameters[word].default is None:
+        given[word] = "1.0"  # None is what it is by default
     return kind, {word: cast(kind, value, c.dtype) for word, value in given.items()}, no_number
 
 

@@ -18,6 +18,7 @@ TOPICS = {sketching: SKETCHING, fourier: FOURIER, streaming: STREAMING, concentr
 CASES = {f"{module.__name__[8:]}.{name}": case for module, table in TOPICS.items() for name, case in table.items()}
 QUADRATURE = tuple(f"bounds.fourier.{n}" for n in ("relative_distances_sharp", "relative_distances_given", "ball"))
 """Those whose literal form is a quadrature."""
+LIKE_OTHERS = ("printed", "kernel_values_given", ".simplex_success_limit")  # those the contracts jit and map
 
 
 @pytest.mark.parametrize("module", TOPICS, ids=lambda module: module.__name__)
@@ -48,7 +49,7 @@ def test_hypotheses_hold_up_to_their_edges(name):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] * n.endswith("printed")) for n in CASES if " at " not in n]
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * n.endswith(LIKE_OTHERS)) for n in CASES if " at " not in n]
 )
 def test_bounds_on_arrays_are_those_on_numbers_and_can_be_traced_in_each_argument(name, x64):
     """The contract tests jit, map and differentiate them in all arguments at once."""

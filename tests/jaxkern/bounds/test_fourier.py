@@ -78,7 +78,7 @@ def test_pairs_at_a_distance_fail_by_the_exponents_of_their_law(eps, t, distance
     assert distance < 0.5 or expected < 0.9 * (1 - sharp.probability)
 
 
-@pytest.mark.parametrize("eps", [0.05, 0.3, 0.99])
+@pytest.mark.parametrize("eps", [0.05, pytest.param(0.3, marks=pytest.mark.slow), 0.99])
 def test_rates_are_the_exponents_of_both_tails_from_below(eps):
     """At eps = 0.99 and distance 2.5 no ratio is so large: the exponent is that of the largest tilt."""
     places = [0.05, 0.3, 2.5]

@@ -48,7 +48,7 @@ def test_explained_variance_is_that_of_the_features(x64, rng):
     assert np.asarray(whole.explained_variance_ratio).sum() == pytest.approx(1, rel=1e-10)
 
 
-@pytest.mark.parametrize("normalized", [True, False])
+@pytest.mark.parametrize("normalized", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_points_are_found_again_from_all_their_features(normalized, dtype, rng):
     """With every component f_z is the section of the landmark itself, whose pre-image is the landmark."""
     X = np.asarray(np.random.default_rng(0).permutation(np.arange(-7.0, 8.0))[:, None], dtype)

@@ -24,7 +24,8 @@ RADIAL = {
     "Matern52": lambda s: (1 + np.sqrt(5 * s) + 5 * s / 3) * np.exp(-np.sqrt(5 * s)),
 }
 PRODUCTS = {"Laplacian": lambda u: np.exp(-np.abs(u)), "Cauchy": lambda u: 1 / (1 + u * u)}
-NAMES = (*RADIAL, *PRODUCTS)
+NAMES = [pytest.param(x, marks=[pytest.mark.slow] * (x in ("Exponential", "Matern52"))) for x in (*RADIAL, *PRODUCTS)]
+some = pytest.mark.parametrize("name", NAMES)
 MAPS = (features.paired_fourier, features.shifted_fourier, features.fastfood)
 
 
@@ -38,7 +39,7 @@ def case(rng, dtype, dim):
     return scales, *(np.asarray(rng.normal(size=(n, dim)) * np.geomspace(1, 30, dim) + 5, dtype) for n in (7, 5))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@some
 def test_each_column_has_its_own_lengthscale(name, dtype, rng):
     scales, X, Y = case(rng, dtype, {"float32": 12, "float64": 3}[dtype.name])
     kernel, V = getattr(kernels, name)(jnp.asarray(scales)), np.asarray(rng.normal(size=(5, 2)), dtype)
@@ -57,7 +58,9 @@ def test_each_column_has_its_own_lengthscale(name, dtype, rng):
     np.testing.assert_allclose(distances, exact, rtol=100 * eps(dtype) + 1e-11)
 
 
-@pytest.mark.parametrize(("name", "dim"), [("Gaussian", 3), ("Gaussian", 12), ("Cauchy", 3)])
+@pytest.mark.parametrize(
+    ("name", "dim"), [("Gaussian", 3), ("Gaussian", 12), pytest.param("Cauchy", 3, marks=pytest.mark.slow)]
+)
 def test_gradients_in_lengthscales_and_points_are_those_of_rescaled_columns(name, dim, x64, rng):
     scales, X, Y = case(rng, "float64", dim)
 
@@ -67,7 +70,7 @@ def test_gradients_in_lengthscales_and_points_are_those_of_rescaled_columns(name
     def rescaled(scales, X):
         return jnp.sum(gram(getattr(kernels, name)(1.0), X / scales[None], Y / scales[None]) ** 2)
 
-    slopes, expected = (jax.jit(jax.grad(f, (0, 1)))(jnp.asarray(scales), jnp.asarray(X)) for f in (ours, rescaled))
+    slopes, expected = jax.jit(lambda *args: [jax.grad(f, (0, 1))(*args) for f in (ours, rescaled)])(scales, X)
     for slope, other in zip(slopes, expected, strict=True):
         np.testing.assert_allclose(slope, other, rtol=0, atol=200 * eps("float64"))
 
@@ -86,7 +89,7 @@ def test_many_kernels_with_a_lengthscale_for_each_column(rng):
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@some
 def test_lipschitz_constants_are_the_steepest_slopes(name, x64, rng):
     """The slope of the kernel of t, maximised from many starts; that of the Laplacian is attained at zero."""
     scales = np.array([0.7, 2.0, 0.9, 35.0])
@@ -118,7 +121,7 @@ def test_maps_scale_their_columns(draw, rng):
         Z = np.asarray(phi(points))
         np.testing.assert_allclose(Z @ Z.T, expected @ expected.T, rtol=0, atol=2e-3)
     unit = draw(jax.random.key(0), 2 * kernels.Gaussian(1.0), 12, num_frequencies=40)
-    np.testing.assert_allclose(phi(X), unit(X / scales), rtol=0, atol=1e-4)
+    np.testing.assert_allclose(phi.frequencies, unit.frequencies, rtol=8 * eps("float32"))
 
 
 def test_mean_kernels_divide_points_and_noise(x64, rng):
@@ -201,7 +204,7 @@ QUANTILES = {
 }
 
 
-@pytest.mark.parametrize("quantile", QUANTILES.values(), ids=QUANTILES)
+@pytest.mark.parametrize("quantile", [quantile_lengthscale, pytest.param(QUANTILES["sampled"], marks=pytest.mark.slow)])
 def test_quantiles_of_padded_sets_are_those_of_the_sets_alone(quantile, dtype, rng):
     """And the gradients; with one key for both. Two of the rows are equal, 12 columns are multiplied."""
     X = np.asarray(rng.normal(size=(9, 12)), dtype)
@@ -249,6 +252,3 @@ def test_pairs_are_drawn_as_often_as_they_count(rng):
     counts = np.zeros((9, 9))
     np.add.at(counts, (np.minimum(i, j), np.maximum(i, j)), 1)
     assert (np.abs(counts - expected) <= 6 * np.sqrt(expected)).all()
-    X = np.float32(rng.normal(size=(9, 3)))
-    value = sampled_quantile_lengthscale(jax.random.key(1), X, 0.6, weights=weights)
-    np.testing.assert_allclose(quantile_lengthscale(X, 0.6, weights=weights), value, rtol=0.1)

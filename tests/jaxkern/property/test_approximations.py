@@ -92,7 +92,7 @@ def test_wrong_projections_are_caught(dtype):
     }
 
 
-SKETCHES = [(3, 4), (4, 2), (5, 2), *(pytest.param(*sizes, marks=pytest.mark.slow) for sizes in ((4, 5), (3, 1)))]
+SKETCHES = [(3, 4), (4, 2), *(pytest.param(*sizes, marks=pytest.mark.slow) for sizes in ((5, 2), (4, 5), (3, 1)))]
 """Sizes with shrink_at: the default, and that of Algorithm 1 of ghashami2016, for even and odd sizes."""
 
 
@@ -143,6 +143,7 @@ def test_sketches_lose_no_more_than_their_certificates_which_are_within_the_boun
     assert not set.union(*(certificates(case, dtype, size, shrink_at, which) for which in (0, 1, 3)))
 
 
+@pytest.mark.slow
 @in_one_precision
 def test_wrong_sketches_are_caught(dtype, monkeypatch):
     assert "the certificate" in certificates(PLAIN, dtype, 4, 5, which=2)  # half of the rows was dropped

@@ -54,7 +54,7 @@ def refuted(case, dtype, make, *, centered=False, instead=None):
 
 
 @in_every_precision
-@pytest.mark.parametrize("centered", [False, True])
+@pytest.mark.parametrize("centered", [pytest.param(False, marks=pytest.mark.slow), True])
 @given(case=drawn())
 @example(case=APART)
 def test_coordinates_are_draws_with_the_cubed_covariance_of_the_landmarks(dtype, centered, case):
@@ -139,13 +139,14 @@ def separation(exact, sigma, found, i, j, centered, rounding):
 
 
 @in_every_precision
-@pytest.mark.parametrize("centered", [False, True])
+@pytest.mark.parametrize("centered", [False, pytest.param(True, marks=pytest.mark.slow)])
 @given(case=drawn())
 @example(case=APART)
 def test_maps_of_the_planned_size_keep_distances_operators_and_separations(dtype, centered, case):
     assert max(failures(case, dtype, centered, PLANNED).values()) <= ALLOWED
 
 
+@pytest.mark.slow
 @in_one_precision
 def test_small_maps_and_wrong_factors_are_caught(dtype):
     assert set(failures(APART, dtype, False, PLANNED)) == {"pairs", "deviation", "separation"}

@@ -85,7 +85,7 @@ def off(case, dtype, centered, *, instead=None, **sabotage):
 
 
 @in_every_precision
-@pytest.mark.parametrize("centered", [False, True])
+@pytest.mark.parametrize("centered", [pytest.param(False, marks=pytest.mark.slow), True])
 @given(case=drawn())
 def test_operators_are_the_matrices_that_they_stand_for(dtype, centered, case):
     """<S f, beta> = <f, S* beta>, S S* = K, S* S = n Sigma_n, and powers of Sigma, their traces and norms."""
@@ -140,8 +140,9 @@ def refuted(case, dtype, make, *, p=3, centered=False, instead=None):
 
 
 @in_every_precision
-@pytest.mark.parametrize(("make", "p"), [(draws, 3), (projected, 3), (partial(draws, p=2), 2)])
-@pytest.mark.parametrize("centered", [False, True])
+@pytest.mark.parametrize(
+    ("make", "p", "centered"), [(draws, 3, False), (projected, 3, True), (partial(draws, p=2), 2, True)]
+)
 @given(case=drawn())
 def test_draws_have_the_covariance_that_was_asked_for(dtype, make, p, centered, case):
     assert not refuted(case, dtype, make, p=p, centered=centered)

@@ -51,7 +51,7 @@ def total(stop, length, X, y, strength, weights):
 
 
 @pytest.mark.parametrize("few", [slice(0), slice(1, 6)])
-@pytest.mark.parametrize("path", [True, False])
+@pytest.mark.parametrize("path", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("degenerate", [True, False])
 def test_slopes_are_those_of_differences(data, rng, x64, few, path, degenerate):
     """Also where eigenvalues coincide: on a polygon, every other one does."""

@@ -115,9 +115,8 @@ def check(seeds):
 
 
 def test_bounds_hold_against_extended_precision():
-    """Of two kernels, two precisions and two choices of landmarks in two programs; the slow run has all together."""
-    quick = ("Gaussian", np.float32, 1), ("Linear", np.float64, 0)
-    seeds = [s for s in range(500) if (*case(s)[:2], s % 2) in quick and case(s)[8] == 6]
+    """Of an unbounded kernel in single precision, which the tests below do not have; the slow run has all together."""
+    seeds = [s for s in range(1, 1000, 2) if case(s)[:2] == ("Linear", np.float32) and case(s)[8] == 6]
     found, _ = check(seeds[:30])
     assert np.mean(found[:, 0] > 0.3) > 0.1  # and they are not far off everywhere
 
@@ -233,16 +232,14 @@ def test_the_posterior_variance_is_between_limits_that_landmarks_narrow(x64):
     (X, _), (new, _), kernel, share = table(), table(1, 300), kernels.Gaussian(1.0), 0.3
     K, k = literal_gram(X, X, 1.0), literal_gram(X, new, 1.0)
     explained = (k * np.linalg.solve(K + share * np.eye(60), k)).sum(0)
-    for count, choice in ((LANDMARKS, "pivoted_cholesky"), (60, "uniform")):
-        key = partial(jax.random.key, 2)
-        given = {"regularization": share, "num_landmarks": count, "landmarks": choice}
-        lower, upper = map(np.asarray, posterior_variance(key(), kernel, X, new, **given))
-        assert np.all(lower <= 1 - explained + 1e-12) and np.all(1 - explained <= upper + 1e-12)
-        P = ridge(key(), kernel, X, X[:, 0], **given).landmarks
-        K_P, K_PP = literal_gram(X, P, 1.0), literal_gram(P, P, 1.0)
-        left = K - K_P @ np.linalg.solve(K_PP + 1e-12 * np.eye(count), K_P.T)
-        delta = np.linalg.norm(left, 2) / share + 1e-4  # and what the projection leaves out
-        assert np.all(upper - lower <= delta**2 * (1 + delta) * explained + 1e-10)
+    key = partial(jax.random.key, 2)
+    lower, upper = map(np.asarray, posterior_variance(key(), kernel, X, new, **GIVEN))
+    assert np.all(lower <= 1 - explained + 1e-12) and np.all(1 - explained <= upper + 1e-12)
+    P = ridge(key(), kernel, X, X[:, 0], **GIVEN).landmarks
+    K_P, K_PP = literal_gram(X, P, 1.0), literal_gram(P, P, 1.0)
+    left = K - K_P @ np.linalg.solve(K_PP + 1e-12 * np.eye(LANDMARKS), K_P.T)
+    delta = np.linalg.norm(left, 2) / share + 1e-4  # and what the projection leaves out
+    assert np.all(upper - lower <= delta**2 * (1 + delta) * explained + 1e-10)
     lower, upper = posterior_variance(key(), lambda x, y: jnp.sum(x * y), X, new, regularization=share, num_landmarks=9)
     assert not np.any(lower) and np.isinf(upper).all()
     with pytest.raises(ValueError, match="points"):

@@ -89,16 +89,16 @@ def compare(key, X, k, tied=False, **options):
 CLUSTERS = (
     COMPARE
     + """
+given = {"weights": np.floor(4 * rng.random(203)).astype(np.float32), "num_restarts": 2, "block_size": 10}
 # One step from the seeds: other seeds would give other labels. Weight 0 is drawn last.
-compare(1, X + 100, 7, max_iterations=1, block_size=10, weights=np.floor(4 * rng.random(203)).astype(np.float32))
+compare(1, X + 100, 7, max_iterations=1, **given)
 # Fewer points than devices.
 compare(3, X[:5], 5)
 # One iteration after the other, on these devices: what one program gives.
-weights = np.floor(4 * rng.random(203)).astype(np.float32)
 calls = []
-for options in ({"weights": weights, "num_restarts": 2}, {"max_iterations": 3}):
-    compare(5, X, 4, report=lambda *args: calls.append(args), **options)
-assert calls[-4:] == [(0, None), (1, None), (2, None), (3, None)]
+for most in (100, 3):
+    compare(5, X, 7, report=lambda *args: calls.append(args), max_iterations=most, **given)
+assert calls[-8:] == [(done, None) for done in (*range(4), *range(3, 7))]
 """
 )
 

@@ -27,7 +27,7 @@ from jaxkern import features, gram, io, kernels, scale
 from jaxkern.scale import _resume
 address, process, victim, at, job = sys.argv[1], *map(int, sys.argv[2:5]), sys.argv[5]
 jax.config.update("jax_platforms", "cpu")
-jax.distributed.initialize(address, num_processes=2, process_id=process, heartbeat_timeout_seconds=10)
+jax.distributed.initialize(address, num_processes=2, process_id=process, heartbeat_timeout_seconds=5)
 mesh = jax.make_mesh((2,), ("rows",), axis_types=(jax.sharding.AxisType.Auto,))
 assert scale.local_rows(2001, mesh) == (slice(0, 1000), slice(1000, 2001))[process]
 """
@@ -40,7 +40,7 @@ def kill():
 def tell(done, total):
     print(done, flush=True)
     calls.append(done)
-    time.sleep(0.02)
+    time.sleep(0.02 * (at >= 0))  # so that no moment is likelier than another
     if process == victim and len(calls) == -at:
         kill()
 begun, timer = time.monotonic(), threading.Timer(at / 1000, kill)
@@ -49,6 +49,7 @@ if process == victim and at >= 0:
 common = {"sharding": mesh, "progress": job + ".progress", "report": tell}
 if job == "embed":
     found = scale.embed(phi, X, block_size=5, out=np.load("features.npy", mmap_mode="r+"), **common)
+    assert np.array_equal(found, scale.embed(phi, X, block_size=5))  # by one process, and at one go
 elif job == "stream":
     pca = features.streaming_pca(phi, sketch_size=8, centered=True)
     found = scale.stream(pca, X, num_streams=4, block_size=5, **common)
@@ -104,6 +105,7 @@ def example(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     monkeypatch.setenv("JAX_NUM_CPU_DEVICES", "1")
+    monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", str(jax.config.read("jax_disable_most_optimizations")))
     return runpy.run_path(EXAMPLE)
 
 
@@ -172,9 +174,10 @@ def test_killed_at_any_moment_a_job_loses_nothing_and_ends_with_the_same_bits(ex
 
     reached, killed, waits, counts, bits, longest = anew(), 0, [], [], None, None
     while bits is None or killed < moments or any(reached):
-        victim, at = -1, 0
-        if killed < moments and bits is not None:
-            victim, at = (1, -60) if moments == 1 else (int(rng.integers(2)), int(rng.integers(longest)))
+        victim, at = -1 if killed else 1, -60
+        if moments > 1:
+            again = killed < moments and bits is not None
+            victim, at = (int(rng.integers(2)), int(rng.integers(longest))) if again else (-1, 0)
         ends = run_both(tmp_path, KILLED, job, victim, at)
         told = [[int(line) for line in end[1].splitlines() if line.isdigit()] for end in ends]
         killed += victim >= 0 and ends[victim][0] == -signal.SIGKILL
@@ -196,7 +199,7 @@ def test_killed_at_any_moment_a_job_loses_nothing_and_ends_with_the_same_bits(ex
         if ends[0][0] == ends[1][0] == 0:
             reached = anew()
     assert waits and max(waits) < 30
-    assert moments > 1 or counts == [[200, 200], [200, 60], [0, 140]]  # nothing is computed again
+    assert moments > 1 or counts == [[200, 60], [0, 140]]  # nothing is computed again
     print(job, "killed", killed, "times; the other ended after at most", round(max(waits), 1), "s")
 
 
