@@ -1,7 +1,7 @@
 """Which map, at which size, with which guarantee: the steps of a search, in an order that the request decides.
 
 First what statements give is drawn a few times. Then every map is searched on the first rows of a ladder, the likely
-ones first, and the cheapest that are certified are tried again, four times as many rows at a time, up to all of them.
+ones first, and the cheapest that are certified are tried again on more rows, up to all of them.
 A step ends by evidence, or where its draws have taken as many reference seconds as it may (`_work`). Both follow from
 the request and from draws, and no measured time decides anything but how many steps are finished.
 
