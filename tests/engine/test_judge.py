@@ -210,7 +210,7 @@ def test_an_unknown_statement_is_refused():
 
 @pytest.mark.parametrize("chance", [0.5, 0.3, 0.05])
 def test_a_true_mean_is_refuted_within_its_level_and_a_false_one_is_seen(chance):
-    trials, alpha = 300, 0.01
+    trials, alpha = 500, 0.01
     counts = np.arange(trials + 1)
     tried = expectation(target=chance, moment=lambda setting: chance * (1 - chance))
     refuted = [

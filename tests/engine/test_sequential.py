@@ -283,8 +283,8 @@ def test_mean_limits_ever_fail_with_probability_at_most_alpha_over_all_sequences
 
 
 def test_mean_limits_cover_where_values_depend_on_the_past(rng):
-    """5,000 streams whose variance follows their past, alpha = 0.05: a right rule fails here with probability 1e-4."""
-    alpha, streams, n = 0.05, 5_000, 100
+    """10,000 streams whose variance follows their past, alpha = 0.05: a right rule fails here with probability 1e-4."""
+    alpha, streams, n = 0.05, 10_000, 100
     x, mean = np.empty((streams, n)), 0.3
     for i in range(n):
         calm = x[:, i - 1] > mean if i else np.zeros(streams, bool)

@@ -183,7 +183,7 @@ def cosines(eps, copies):
 
 
 def test_means_of_uniform_cosines_down_to_e_to_the_minus_203(dtype):
-    for eps, copies in ((0.3, 64), (0.8, 244)):  # e^-7 and e^-203; those between are below
+    for eps, copies in ((0.3, 64), (0.8, 64), (0.8, 244)):  # e^-7, e^-54 and e^-203
         setting, exact = cosines(eps, copies)
         low, high = log_limits(setting)
         assert low <= exact <= high <= low + 1.2, (eps, low, exact, high)

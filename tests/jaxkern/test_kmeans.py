@@ -55,16 +55,17 @@ def same_partition(a, b):
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e4])  # nearest centres by products, and by direct differences
-def test_of_the_clusters_only_those_used_are_there(offset, rng):
+@pytest.mark.parametrize("few", [3, *(pytest.param(few, marks=pytest.mark.slow) for few in (1, 2, K))])
+def test_of_the_clusters_only_those_used_are_there(few, offset, rng):
     X, options = np.float32(offset + rng.normal(size=(N, 12))), {"num_candidates": 2, "num_restarts": 3}
     some = jax.vmap(lambda used: kmeans(jax.random.key(5), X, K, num_used=used, **options))(jnp.arange(1, K + 1))
     centers, labels = np.asarray(some.centers), np.asarray(some.labels)
     for used in range(1, K + 1):
         assert np.isinf(centers[used - 1, used:]).all() and {*labels[used - 1].tolist()} == {*range(used)}
-    alone = kmeans(jax.random.key(5), X, 3, **options)
-    assert np.array_equal(labels[2], alone.labels)
-    np.testing.assert_allclose(centers[2, :3], alone.centers, rtol=1e-5, atol=1e-5)
-    assert int(np.asarray(some.iterations)[2]) == int(alone.iterations)
+    alone = kmeans(jax.random.key(5), X, few, **options)
+    assert np.array_equal(labels[few - 1], alone.labels)
+    np.testing.assert_allclose(centers[few - 1, :few], alone.centers, rtol=1e-5, atol=1e-5)
+    assert int(np.asarray(some.iterations)[few - 1]) == int(alone.iterations)
 
 
 def test_separated_clusters_are_found_from_every_seed(dtype, rng):
@@ -106,10 +107,11 @@ def test_one_cluster_is_the_mean(dtype, rng):
     assert bool(result.converged) and not np.asarray(result.labels).any()
 
 
-def test_as_many_clusters_as_points_leaves_nothing_over(rng):
-    X = jnp.asarray(rng.normal(size=(9, DIM)), jnp.float32)
-    result = kmeans(jax.random.key(0), X, 9, tolerance=0.0)
-    assert sorted(result.labels.tolist()) == list(range(9)) and bool(result.converged)
+@pytest.mark.parametrize("n", [pytest.param(1, marks=pytest.mark.slow), 9])
+def test_as_many_clusters_as_points_leaves_nothing_over(n, rng):
+    X = jnp.asarray(rng.normal(size=(n, DIM)), jnp.float32)
+    result = kmeans(jax.random.key(0), X, n, tolerance=0.0)
+    assert sorted(result.labels.tolist()) == list(range(n)) and bool(result.converged)
     assert float(result.objective) <= X.size * (10 * eps("float32")) ** 2
 
 
@@ -331,9 +333,10 @@ def test_seeds_are_drawn_by_weight_and_never_of_weight_zero(x64):
 
 
 @pytest.mark.parametrize("weights", [[0.0] * 4, [-1.0] * 4, [3.0, 3, -1, 3], [1, 1, 1, np.nan], [1e308] * 4])
-def test_without_weights_there_is_no_mean(weights, rng, x64):
+@pytest.mark.parametrize("num_restarts", [pytest.param(1, marks=pytest.mark.slow), 2])
+def test_without_weights_there_is_no_mean(weights, num_restarts, rng, x64):
     X = jnp.asarray(rng.normal(size=(4, 2)))
-    result = kmeans(jax.random.key(0), X, 2, weights=jnp.asarray(weights), num_restarts=2)
+    result = kmeans(jax.random.key(0), X, 2, weights=jnp.asarray(weights), num_restarts=num_restarts)
     assert not np.isfinite(result.objective) and not bool(result.converged)
 
 

@@ -32,7 +32,11 @@ def literal(Z, K, cross, centered):
     return np.array(rows)
 
 
-@pytest.mark.parametrize(("kernel", "centered"), [(KERNEL, True), (Laplacian(1.3) + 0.2 * Linear(), False)])
+CASES = [(KERNEL, True), (Laplacian(1.3) + 0.2 * Linear(), False)]
+CASES += [pytest.param(kernel, not centered, marks=pytest.mark.slow) for kernel, centered in CASES]
+
+
+@pytest.mark.parametrize(("kernel", "centered"), CASES)
 def test_the_map_is_the_literal_formula(kernel, centered, dtype, rng):
     X, Y = points(rng, dtype), points(rng, dtype, Q)
     phi = kernel_jl(jax.random.key(1), kernel, X, num_features=D, centered=centered)

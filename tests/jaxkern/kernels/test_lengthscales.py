@@ -252,3 +252,6 @@ def test_pairs_are_drawn_as_often_as_they_count(rng):
     counts = np.zeros((9, 9))
     np.add.at(counts, (np.minimum(i, j), np.maximum(i, j)), 1)
     assert (np.abs(counts - expected) <= 6 * np.sqrt(expected)).all()
+    X = np.float32(rng.normal(size=(9, 3)))
+    value = sampled_quantile_lengthscale(jax.random.key(1), X, 0.6, weights=weights)
+    np.testing.assert_allclose(quantile_lengthscale(X, 0.6, weights=weights), value, rtol=0.1)

@@ -139,10 +139,12 @@ def refuted(case, dtype, make, *, p=3, centered=False, instead=None):
     return unlikely(values, f, power(exact.covariance(centered), p), rounding)
 
 
+MAKES = [(draws, 3, False), (projected, 3, True), (partial(draws, p=2), 2, True)]
+MAKES += [pytest.param(make, p, not centered, marks=pytest.mark.slow) for make, p, centered in MAKES]
+
+
 @in_every_precision
-@pytest.mark.parametrize(
-    ("make", "p", "centered"), [(draws, 3, False), (projected, 3, True), (partial(draws, p=2), 2, True)]
-)
+@pytest.mark.parametrize(("make", "p", "centered"), MAKES)
 @given(case=drawn())
 def test_draws_have_the_covariance_that_was_asked_for(dtype, make, p, centered, case):
     assert not refuted(case, dtype, make, p=p, centered=centered)

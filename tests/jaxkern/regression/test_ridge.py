@@ -228,16 +228,22 @@ def test_better_landmarks_predict_better_and_move_with_the_kernel(x64):
             np.testing.assert_allclose((ends[0] - ends[1]) / 2e-5, moved, rtol=1e-4)
 
 
-def test_the_posterior_variance_is_between_limits_that_landmarks_narrow(x64):
+OTHERS = ((LANDMARKS, "pivoted_cholesky"), (60, "uniform"))
+
+
+@pytest.mark.parametrize(
+    ("count", "choice"), [(LANDMARKS, "uniform"), *(pytest.param(*other, marks=pytest.mark.slow) for other in OTHERS)]
+)
+def test_the_posterior_variance_is_between_limits_that_landmarks_narrow(count, choice, x64):
     (X, _), (new, _), kernel, share = table(), table(1, 300), kernels.Gaussian(1.0), 0.3
     K, k = literal_gram(X, X, 1.0), literal_gram(X, new, 1.0)
     explained = (k * np.linalg.solve(K + share * np.eye(60), k)).sum(0)
-    key = partial(jax.random.key, 2)
-    lower, upper = map(np.asarray, posterior_variance(key(), kernel, X, new, **GIVEN))
+    key, given = partial(jax.random.key, 2), {"regularization": share, "num_landmarks": count, "landmarks": choice}
+    lower, upper = map(np.asarray, posterior_variance(key(), kernel, X, new, **given))
     assert np.all(lower <= 1 - explained + 1e-12) and np.all(1 - explained <= upper + 1e-12)
-    P = ridge(key(), kernel, X, X[:, 0], **GIVEN).landmarks
+    P = ridge(key(), kernel, X, X[:, 0], **given).landmarks
     K_P, K_PP = literal_gram(X, P, 1.0), literal_gram(P, P, 1.0)
-    left = K - K_P @ np.linalg.solve(K_PP + 1e-12 * np.eye(LANDMARKS), K_P.T)
+    left = K - K_P @ np.linalg.solve(K_PP + 1e-12 * np.eye(count), K_P.T)
     delta = np.linalg.norm(left, 2) / share + 1e-4  # and what the projection leaves out
     assert np.all(upper - lower <= delta**2 * (1 + delta) * explained + 1e-10)
     lower, upper = posterior_variance(key(), lambda x, y: jnp.sum(x * y), X, new, regularization=share, num_landmarks=9)

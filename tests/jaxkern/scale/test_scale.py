@@ -299,8 +299,9 @@ def test_clusters_cut_short_go_on_and_end_with_the_same_bits(X, tmp_path, monkey
     calls = []
     whole = run(report=lambda done, total: calls.append(done))
     alone = kmeans.kmeans(jax.random.key(3), X, 6, **options)
-    np.testing.assert_array_equal(whole.labels, alone.labels)
-    np.testing.assert_allclose(whole.objective, alone.objective, rtol=1e-5)
+    for found in (whole, run()):  # in steps, and in one program
+        np.testing.assert_array_equal(found.labels, alone.labels)
+        np.testing.assert_allclose(found.objective, alone.objective, rtol=1e-5)
     assert (int(whole.iterations), calls.count(0), calls == sorted(calls)) == (int(alone.iterations), 1, True)
 
     path, reported = tmp_path / "state.npz", []
