@@ -54,12 +54,13 @@ def doubled(monkeypatch):
 
 
 def test_the_command_measures_the_device_and_the_work_on_it(tmp_path, capsys):
-    arguments = ["--small", "--platform", "cpu", "--work", "gram-matmul", "gradient"]
+    arguments = ["--small", "--tiles", "--platform", "cpu", "--work", "gram-matmul-1e5-3", "gradient"]
     assert gpu.main([*arguments, "--json", str(tmp_path / "g.json"), "--table", str(tmp_path / "g.md")]) == 0
     document = json.loads((tmp_path / "g.json").read_text())
     assert document["small"]
     assert document["accelerator"]["flops"] > 0 and document["accelerator"]["bandwidth"] > 0
-    assert [each["name"] for each in document["work"]] == arguments[4:]
+    assert [each["name"] for each in document["work"]] == arguments[5:]
+    assert [each["side"] for each in document["tiles"]] == 3 * [gpu.SIDES[0]]
     for each in document["work"]:
         assert each["seconds"] > 0 and each["over_limit"] == pytest.approx(each["seconds"] / each["limit_s"])
     table = (tmp_path / "g.md").read_text()

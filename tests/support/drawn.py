@@ -175,8 +175,8 @@ def natural(function, cases, slack):
     together = jax.tree.map(np.asarray, many(*jax.tree.map(_stack, *cases())))
     for i, case in enumerate(cases()):
         for whole, part in zip(jax.tree.leaves(together), jax.tree.leaves(one(*case)), strict=True):
-            part = np.asarray(part)
-            assert np.allclose(whole[i], part, rtol=0, atol=slack * (1 + np.abs(part).max(initial=0))), function
+            part, said = np.asarray(part), f"{function.__name__}: {whole[i]} together, {part} alone"
+            assert np.allclose(whole[i], part, rtol=0, atol=slack * (1 + np.abs(part).max(initial=0))), said
 
 
 def programs_of(function):
