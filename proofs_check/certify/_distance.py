@@ -25,7 +25,7 @@ from jaxkern import checks
 from jaxkern.features import as_map
 from jaxkern.kernels import psd_kernel
 from proofs_check.certify._errors import finite
-from proofs_check.certify._leading import Products
+from proofs_check.certify._leading import Choice, Products
 from proofs_check.certify._rows import Rows, distinct, embed, rows_of
 from proofs_check.certify._tiles import (
     Ratios,
@@ -47,8 +47,8 @@ _MIDDLE = 256
 """Points whose mean is subtracted from features."""
 _HELD_BYTES = 2**30
 """Squared distances of all pairs are kept in memory up to this size, and computed again for every draw beyond it."""
-_CHUNK = 256
-"""Pairs whose differences of features stay in the cache of a CPU: ten times faster than 2,048."""
+_CHUNKS = 256, 1024
+"""Pairs whose features are subtracted at once: the smaller number where a tile has no more."""
 _CROWDED = 64
 """A tile in which more than one pair in 64 is close takes a float64 product: it costs twice a float32 one, which is
 still less than that many differences."""
@@ -91,6 +91,7 @@ class Pairs:
     rounding: float
     sample: Rows
     _reach: tuple[Reach, ...]
+    _choices: dict[int, Choice] = dataclasses.field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -231,9 +232,10 @@ class Distance:
                 break
         chunks = []
         zero, unresolved, largest = 0, 0, float(share)
-        for start in range(0, len(i), _CHUNK):
-            used = np.arange(start, start + _CHUNK) < len(i)
-            a, b = (np.pad(k[start : start + _CHUNK], (0, int(np.count_nonzero(~used)))) for k in (i, j))
+        count = _CHUNKS[len(i) > _CHUNKS[0]]
+        for start in range(0, len(i), count):
+            used = np.arange(start, start + count) < len(i)
+            a, b = (np.pad(k[start : start + count], (0, int(np.count_nonzero(~used)))) for k in (i, j))
             with jax.enable_x64(True):
                 exact = direct(self.kernel, pairs.exact[rows], pairs.exact[cols], a, b)
                 distances = np.where(used, np.asarray(exact), np.nan)
@@ -266,19 +268,28 @@ class Distance:
         images = [embed(phi, block) for block in pairs.blocks]
         mean = mean_of(tuple(images), pairs.weights)
         narrow = [centred(image, mean, dtype=jnp.float32) for image in images]
-        products = Products(narrow, known if len(pairs.tiles) > _FEW_TILES else None, _CLOSE * self.eps)
+        many = len(pairs.tiles) > _FEW_TILES
+        products = Products(narrow, known if many else None, _CLOSE * self.eps, pairs._choices)
         middle = len(pairs.tiles) // 2  # is more like the others than the first one is, and decides how they are done
-        for tile in (*pairs.tiles[middle:], *pairs.tiles[:middle]):
+        order = (*pairs.tiles[middle:], *pairs.tiles[:middle])
+
+        def look(tile: Tile) -> tuple[jax.Array, jax.Array | None]:
+            at, squared = (tile.rows, tile.cols), tile.squared
+            squared = self._squared(pairs, *at, tile.wide)[0] if squared is None else squared
+            return squared, None if tile.wide else products.look(at, squared)
+
+        looked: Any = None
+        for number, tile in enumerate(order):
             rows, cols = tile.rows, tile.cols
-            squared = tile.squared
-            if squared is None:
-                squared = self._squared(pairs, rows, cols, tile.wide)[0]
+            squared, suspects = looked or look(tile)
+            # The device is at the next tile while this one is read.
+            looked = look(order[number + 1]) if many and number + 1 < len(order) else None
             if tile.wide:
                 with jax.enable_x64(True):
                     a, b = (centred(images[k], mean, dtype=jnp.float64) for k in (rows, cols))
                     yield all_ratios(a, b, squared, (rows, cols))
             else:
-                yield from products((rows, cols), squared)
+                yield from products((rows, cols), squared, suspects)
             for i, j, distances in tile.near:
                 with jax.enable_x64(True):
                     ratios = by_difference(images[rows], images[cols], i, j, distances)

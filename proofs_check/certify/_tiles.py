@@ -155,14 +155,22 @@ def by_inner_products(
 ) -> tuple[jax.Array, jax.Array]:
     (A, a), (B, b) = first, second
     measured = squared[i, j]
-    return _over(a[i] + b[j] - 2 * jnp.sum(A[i] * B[j], axis=1), measured), measured
+    return _over(a[i] + b[j] - 2 * _sums(A[i] * B[j]), measured), measured
 
 
 @compiled
 def by_difference(Z: jax.Array, W: jax.Array, i: jax.Array, j: jax.Array, distances: jax.Array) -> jax.Array:
     difference = Z[i].astype(jnp.float64) - W[j].astype(jnp.float64)
-    ratios = _over(jnp.sqrt(jnp.sum(difference * difference, axis=1)), distances)
+    ratios = _over(jnp.sqrt(_sums(difference * difference)), distances)
     return (ratios * ratios).astype(jnp.float32)
+
+
+def _sums(terms: jax.Array) -> jax.Array:
+    """Return the sums of the rows, by halves: XLA adds a row number by number, in several times as long."""
+    while terms.shape[1] % 2 == 0:
+        half = terms.shape[1] // 2
+        terms = terms[:, :half] + terms[:, half:]
+    return jnp.sum(terms, axis=1)
 
 
 def _over(images: jax.Array, distances: jax.Array) -> jax.Array:

@@ -25,7 +25,7 @@ def small_tiles(monkeypatch):
     """Make a few hundred points fill several tiles, blocks and chunks."""
     monkeypatch.setattr(_distance, "_SIDE", 64)
     monkeypatch.setattr(_distance, "_ROUND_SIDE", 16)
-    monkeypatch.setattr(_distance, "_CHUNK", 32)
+    monkeypatch.setattr(_distance, "_CHUNKS", (16, 32))
     monkeypatch.setattr(_spectral, "_ROWS", 64)
     monkeypatch.setattr(_spectral, "_EXACT", 0)
     monkeypatch.setattr(_spectral, "_FACTORED", 0)
@@ -120,40 +120,57 @@ def test_an_exact_map_has_no_error_however_close_the_points(offset, dtype, rng):
     assert goal.error(None, lambda Y: 0 * Y, pairs) == 1
 
 
-@pytest.mark.parametrize("worth", [_leading._WORTH, 0.0])
-def test_few_directions_find_the_error_that_all_features_have(worth, rng, monkeypatch):
-    """Of many tiles, most pairs are only bounded where few directions do, and that is not seen."""
+@pytest.mark.parametrize("choice", [None, (0, False), (64, True), (128, False), (256, True)])
+def test_few_directions_find_the_error_that_all_features_have(choice, rng, monkeypatch):
+    """Of many tiles, most pairs are only bounded where few directions do, and that is not seen; so with bfloat16."""
     X = _points(rng, np.float32, gap=1e-4)
     goal = Distance(Gaussian(1.5), EPS)
     pairs = goal.prepare(jax.random.key(0), X)
+    if choice:
+        pairs._choices[256] = _leading.Choice(*choice)
     products = []
     monkeypatch.setattr(_leading, "all_ratios", lambda *args: products.append(1) or _tiles.all_ratios(*args))
     monkeypatch.setattr(_leading, "_STEP", 16)
     monkeypatch.setattr(_leading, "_DEAR", 1)
-    monkeypatch.setattr(_leading, "_WORTH", worth)
     monkeypatch.setattr(_distance, "_FEW_TILES", 0)
     for seed in range(3):
         phi = features.paired_fourier(jax.random.key(seed), goal.kernel, DIM, num_frequencies=120)
         D, errors = _dense(X, phi, 1.5)
         assert goal.error(None, phi, pairs) == pytest.approx(errors[D > 0].max(), rel=0.01, abs=0.01 * EPS)
-    narrow = 3 * sum(not tile.wide for tile in pairs.tiles)
-    assert 3 <= len(products) < narrow if worth else len(products) == narrow
+    assert (pairs._choices[256].rank > 0) != (choice == (0, False))
+    all_tiles = 3 * sum(not tile.wide for tile in pairs.tiles)
+    assert 3 <= len(products) < all_tiles if pairs._choices[256].rank else len(products) == all_tiles
     assert not goal.error(None, lambda Y: phi(Y).at[3, 0].set(jnp.nan), pairs) <= EPS
 
 
-@pytest.mark.parametrize("rank", [0, 8, 32])
-def test_no_pair_that_is_worse_is_missed_whatever_the_directions_are(rank, rng):
+@pytest.mark.parametrize("narrow", [False, True])
+@pytest.mark.parametrize("rank", [0, 8, 32, None])
+def test_no_pair_that_is_worse_is_missed_whatever_the_directions_are(rank, narrow, rng):
     A, B = ((rng.gamma(1, 1, (64, 1)) * rng.standard_normal((64, 32))).astype(np.float32) for _ in "ab")
-    basis = jnp.asarray(np.linalg.qr(rng.standard_normal((32, 32)))[0][:, :rank], jnp.float32)
-    first, second = (_leading._along(jnp.asarray(Z), jnp.sum(Z * Z, axis=1), basis) for Z in (A, B))
+    basis = None if rank is None else jnp.asarray(np.linalg.qr(rng.standard_normal((32, 32)))[0][:, :rank], jnp.float32)
+    first, second = (
+        _leading._along(jnp.asarray(Z), jnp.sum(Z * Z, axis=1), basis, narrow=narrow and rank != 0) for Z in (A, B)
+    )
     images = ((A[:, None].astype(float) - B) ** 2).sum(-1)
     squared = images * rng.uniform(0.5, 2.0, images.shape)
     squared[3, 5] = np.nan  # it does not count
     off = np.abs(np.sqrt(images / squared) - 1)
     suspects = np.asarray(_leading._outside(first, second, jnp.asarray(squared, jnp.float32), 1.3**2, 0.7**2))
     assert suspects[off > 0.301].all() and not suspects[3, 5]
-    if rank == 32:
-        assert not suspects[off < 0.299].any()
+    if rank in (32, None):
+        assert not suspects[off < (0.28 if narrow else 0.299)].any()
+
+
+def test_what_rounding_to_bfloat16_moves_is_in_the_rests():
+    """Two rows that all move as far as they can, and others that hardly do: no common share of the norms."""
+    up, down = 1 + 2.0**-8 - 2.0**-20, 1.0 + 2.0**-9 - 2.0**-16
+    A, B = np.full((1, 64), up, np.float32), np.full((1, 64), down, np.float32)
+    A, B = np.concatenate([A, B]), np.concatenate([B, A, np.full((1, 64), 1.0, np.float32)])
+    first, second = (_leading._along(jnp.asarray(Z), jnp.sum(Z * Z, axis=1), None, narrow=True) for Z in (A, B))
+    inner = np.asarray(first.along, float) @ np.asarray(second.along, float).T
+    gaps = np.abs(inner - A.astype(float) @ B.astype(float).T)
+    assert gaps.min() > 0 and (gaps <= np.outer(first.rest, second.rest)).all()
+    assert gaps.max() > 0.4 * np.outer(first.rest, second.rest).max()
 
 
 def test_all_three_routes_agree(rng, monkeypatch):
