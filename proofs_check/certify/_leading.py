@@ -118,8 +118,8 @@ def leading(
             basis[used] = np.linalg.eigh(inner[np.ix_(used, used)])[1][:, ::-1]
             choices[width] = _cheapest(blocks[at[0]], blocks[at[1]], squared, basis, error, len(blocks))
     rank, narrow = choices[width]
-    basis = None if basis is None or rank == width else jnp.asarray(basis[:, :rank])
-    return [_along(*block, basis, narrow=narrow) for block in blocks] if rank else None
+    taken = None if basis is None or rank == width else jnp.asarray(basis[:, :rank])
+    return [_along(*block, taken, narrow=narrow) for block in blocks] if rank else None
 
 
 def _cheapest(
