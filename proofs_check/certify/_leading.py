@@ -39,6 +39,7 @@ _MOVED = 2.0**-9
 _NARROW = {False: (1.0, 0.0), True: (0.6, 2 * _MOVED)}
 """The time of a product, not in bfloat16 or in it, and by how much it moves, about."""
 _POWERS = 2
+"""Products with the covariance of the features that find the leading directions, where their number is known."""
 
 
 class Leading(NamedTuple):
