@@ -314,6 +314,7 @@ def _ridge_to(
     start = preconditioned(system.roots[:, None] * system.labels)
     state = (start, *judged(start), jnp.asarray(1, jnp.int32), jnp.asarray(True))
     a, rho, error, size, products, _ = lax.while_loop(open_, step, state)
+    a = a + 0 * size[None, :]  # where a point is infinite its kernel is 0, and the start is a number
     z = preconditioned(rho)
     distance, radius = certificate(system, rho, error, z, system.product(z))
     training = jnp.minimum(size, jnp.sqrt(regularization) * radius)

@@ -12,7 +12,7 @@ import pytest
 from scipy import optimize, stats
 from scipy.cluster.vq import kmeans2
 
-from proofs_check.certify import _certify, _plan, _search, certify, from_array
+from proofs_check.certify import _certify, _model, _plan, _search, certify, from_array
 from proofs_check.certify._maps import NAMES
 
 ROWS, DIM, CLUSTERS, DRAWS, DELTA, CONFIDENCE = 60, 3, 3, 12, 0.2, 0.95
@@ -127,7 +127,7 @@ def test_the_rows_are_those_of_the_table_and_the_map_is_the_one_that_is_saved(st
 def test_four_hundred_certificates_are_true(monkeypatch):
     """None that rests on a statement is false, and no more of those that rest on draws than the confidence allows."""
     monkeypatch.setattr(_search, "STEPS_PER_DOUBLING", 1)  # few sizes, few programs
-    unknown = _plan.Outcome(None, 1.0, 0.1, "out of time", ())  # leaves it to a statement, if there is one
+    unknown = _model.Outcome(None, 1.0, 0.1, "out of time", ())  # leaves it to a statement, if there is one
     searches = (lambda *_, **words: unknown), _search.search
     found = {"refused": [], "draws": [], "statement": []}
     triples = [(*table, goal, name) for table in TABLES for goal, names in MAPS.items() for name in names]

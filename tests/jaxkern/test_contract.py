@@ -334,7 +334,7 @@ class Spoiled:
         for place, index in spots:
             array = np.array(leaves[place])
             array.reshape(-1)[index] = change(float(array.reshape(-1)[index]))
-            leaves[place] = array
+            leaves[place] = jnp.asarray(array)  # numbers of NumPy are computed with as those of Python
         return jax.tree.map(np.asarray, arrays_of((run or self.run)(jax.tree.unflatten(self.tree, leaves))))
 
     def name_of(self, place):
@@ -409,9 +409,10 @@ def eager(group, dtype, every):
                 raise
             continue  # refused: without `jit` values may be looked at
         for name, results in call(lambda _: np.nan, spots).items():
+            slack = 256 if name.startswith("regression.") else 64  # of systems whose condition is some tens
             for word, wanted in results.items():
                 assert found[name][word].dtype == wanted.dtype
-                if not near(found[name][word], wanted, 64 * np.finfo(dtype).eps):
+                if not near(found[name][word], wanted, slack * np.finfo(dtype).eps):
                     complaints.append(f"{name}: {word} differs without jit, NaN in {spots}")
     return complaints
 
@@ -430,7 +431,7 @@ def test_what_comes_back_from_bytes_computes_the_same(group, x64):
         # One program chooses the platform when it runs, the other one when it is compiled: they are fused differently.
         assert ours.dtype == theirs.dtype
         size = np.max(np.abs(theirs), initial=0, where=np.isfinite(theirs))
-        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5 * (1 + size))
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=2e-5 * (1 + size))
 
 
 @pytest.mark.slow
@@ -438,7 +439,7 @@ def test_what_comes_back_from_bytes_computes_the_same(group, x64):
 def test_the_same_of_every_number_and_in_both_precisions(name, dtype):
     kind = getattr(jnp, dtype.name)
     assert not sweep(name, kind, every=True) + eager(name, kind, every=True)
-    mapped(name, kind, 2e-4 if kind == jnp.float32 else 1e-10)
+    mapped(name, kind, 2e-4 if kind == jnp.float32 else 2e-10)
 
 
 def test_the_checks_themselves_can_fail(x64):
