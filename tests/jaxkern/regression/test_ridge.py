@@ -174,7 +174,13 @@ def test_a_map_over_tables_a_program_and_a_file_give_the_same(x64, tmp_path):
         given = {"regularization": 0.1, "tolerance": 1e-3, "num_landmarks": LANDMARKS}
         return ridge_to(key, kernels.Gaussian(1.0), X, y, **given)
 
-    stacked = jax.device_get(jax.jit(jax.vmap(fitted))(jax.vmap(jax.random.key)(np.arange(3)), X, y))
+    mapped, keys = jax.jit(jax.vmap(fitted)), jax.vmap(jax.random.key)(np.arange(3))
+    stacked = jax.device_get(mapped(keys, X, y))
+    for row in range(4):
+        far = X.copy()
+        far[1, row, 0] = np.inf  # whether it is a landmark or not
+        coefficients = np.asarray(mapped(keys, far, y).coefficients)
+        assert np.isfinite(coefficients[::2]).all() and np.isnan(coefficients[1]).any()
     for i in range(3):
         one = fitted(jax.random.key(i), X[i], y[i])
         mine = jax.tree.map(lambda leaf, i=i: leaf[i], stacked)
