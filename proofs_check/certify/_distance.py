@@ -12,6 +12,7 @@ are those of the rows in float64, features those of the rows as the map gets the
 """
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -268,8 +269,7 @@ class Distance:
         images = [embed(phi, block) for block in pairs.blocks]
         mean = mean_of(tuple(images), pairs.weights)
         narrow = [centred(image, mean, dtype=jnp.float32) for image in images]
-        many = len(pairs.tiles) > _FEW_TILES
-        products = Products(narrow, known if many else None, _CLOSE * self.eps, pairs._choices)
+        products = Products(narrow, known if len(pairs.tiles) > _FEW_TILES else None, _CLOSE * self.eps, pairs._choices)
         middle = len(pairs.tiles) // 2  # is more like the others than the first one is, and decides how they are done
         order = (*pairs.tiles[middle:], *pairs.tiles[:middle])
 
@@ -278,12 +278,11 @@ class Distance:
             squared = self._squared(pairs, *at, tile.wide)[0] if squared is None else squared
             return squared, None if tile.wide else products.look(at, squared)
 
-        looked: Any = None
-        for number, tile in enumerate(order):
-            rows, cols = tile.rows, tile.cols
-            squared, suspects = looked or look(tile)
-            # The device is at the next tile while this one is read.
-            looked = look(order[number + 1]) if many and number + 1 < len(order) else None
+        ahead = look(order[0])
+        for tile, after in itertools.zip_longest(order, order[1:]):
+            rows, cols, (squared, suspects) = tile.rows, tile.cols, ahead
+            if after is not None:  # the device is at the next tile while this one is read
+                ahead = look(after)
             if tile.wide:
                 with jax.enable_x64(True):
                     a, b = (centred(images[k], mean, dtype=jnp.float64) for k in (rows, cols))

@@ -164,7 +164,7 @@ def _along(A: jax.Array, squared: jax.Array, basis: jax.Array | None, *, narrow:
     rest = jnp.maximum(squared - kept, 0) + _ROUNDING * squared
     if narrow:
         # With x and y moved by d and e their inner product moves by at most |d| |y| + |x| |e| + |d| |e|, which is an
-        # inner product of (|d| / s, s |x|, |d|) and (s |y|, |e| / s, |e|), for any s.
+        # inner product of (|d| / s, s |x|, |d|) and (s |y|, |e| / s, |e|), for any s: here s^2 is _MOVED.
         rounded = along.astype(jnp.bfloat16)
         moved = jnp.sum((along - rounded.astype(along.dtype)) ** 2, axis=1)
         along, rest = rounded, rest + moved / _MOVED + _MOVED * kept + moved
