@@ -350,6 +350,12 @@ class Spoiled:
         yield from ([spot for spot in row if spot] for row in itertools.zip_longest(*spots.values()))
 
 
+def room(name):
+    """Return how many times the rounding of others a function may have: for systems whose condition is some tens, and
+    for exponents of some ten thousands."""
+    return 4 if name.startswith(("regression.", "bounds.fourier.ball_matern")) else 1
+
+
 def near(a, b, tolerance):
     size = np.abs(b).max(initial=0, where=np.isfinite(b)) if b.dtype.kind == "f" else 0
     return np.allclose(a, b, rtol=0, atol=tolerance * (1 + size), equal_nan=True)
@@ -409,10 +415,9 @@ def eager(group, dtype, every):
                 raise
             continue  # refused: without `jit` values may be looked at
         for name, results in call(lambda _: np.nan, spots).items():
-            slack = 256 if name.startswith("regression.") else 64  # of systems whose condition is some tens
             for word, wanted in results.items():
                 assert found[name][word].dtype == wanted.dtype
-                if not near(found[name][word], wanted, slack * np.finfo(dtype).eps):
+                if not near(found[name][word], wanted, 64 * room(name) * np.finfo(dtype).eps):
                     complaints.append(f"{name}: {word} differs without jit, NaN in {spots}")
     return complaints
 
@@ -431,7 +436,7 @@ def test_what_comes_back_from_bytes_computes_the_same(group, x64):
         # One program chooses the platform when it runs, the other one when it is compiled: they are fused differently.
         assert ours.dtype == theirs.dtype
         size = np.max(np.abs(theirs), initial=0, where=np.isfinite(theirs))
-        np.testing.assert_allclose(ours, theirs, rtol=0, atol=2e-5 * (1 + size))
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5 * room(group) * (1 + size))
 
 
 @pytest.mark.slow
@@ -439,7 +444,7 @@ def test_what_comes_back_from_bytes_computes_the_same(group, x64):
 def test_the_same_of_every_number_and_in_both_precisions(name, dtype):
     kind = getattr(jnp, dtype.name)
     assert not sweep(name, kind, every=True) + eager(name, kind, every=True)
-    mapped(name, kind, 2e-4 if kind == jnp.float32 else 2e-10)
+    mapped(name, kind, 2e-4 if kind == jnp.float32 else 1e-10 * room(name))
 
 
 def test_the_checks_themselves_can_fail(x64):
