@@ -46,11 +46,27 @@ def is_static(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def _own(value: np.ndarray) -> np.ndarray:
+    """Return a copy, placed so that JAX on a CPU takes it as it is.
+
+    JAX reads the arrays of NumPy some time after a call has returned, when their owner may have filled them anew. A
+    copy by a program would be made as late, and compiled for every shape.
+    """
+    dtype = jax.dtypes.canonicalize_dtype(value.dtype)
+    memory = np.empty(value.size * dtype.itemsize + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    own = memory[start : start + value.size * dtype.itemsize].view(dtype).reshape(value.shape)
+    with np.errstate(over="ignore", invalid="ignore"):  # float64 may be too large for float32
+        own[...] = value
+    return own
+
+
 def as_array(name: str, value: Any) -> jax.Array:
     """Return `value` as an array, or raise: what JAX says of objects, strings and ragged lists names no argument."""
     _same_process()
     try:
-        return jnp.asarray(value)
+        is_plain = type(value) in (np.ndarray, np.memmap) and not value.dtype.hasobject
+        return jax.device_put(_own(value)) if is_plain else jnp.asarray(value)
     except jax.errors.JAXTypeError:
         raise  # about tracers: there is nothing wrong with the argument
     except (TypeError, ValueError, OverflowError) as error:

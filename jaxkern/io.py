@@ -317,7 +317,7 @@ def _decode(node: Any, arrays: dict[str, np.ndarray], functions: dict[str, Any])
                 f"it holds a JAX array of dtype {array.dtype}, which needs "
                 'jax.config.update("jax_enable_x64", True) before it is read'
             )
-        return jnp.asarray(array)
+        return jax.device_put(array)
     if kind in ("numpy", "scalar"):
         return arrays.pop(content) if kind == "numpy" else arrays.pop(content)[()]
     return {"list": list, "tuple": tuple}[kind](_decode(item, arrays, functions) for item in content)

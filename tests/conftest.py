@@ -36,6 +36,8 @@ AS_USERS_COMPILE = {
 }
 """Modules whose programs are optimised in the quick run, too, as all are in the slow one: cheap ones of most packages.
 The command, where tests start it, optimises as for users, but for the flags above, which it inherits."""
+AS_USERS = jax.make_user_context(False)
+"""Keeps programs with and without optimisations apart: what compiled one is not asked for the other."""
 
 WATCHES_KEYS = {"jaxkern/test_contract", "jaxkern/features/test_map"}
 """Modules where a key that is used twice is an error in the quick run, too, as it is in the slow one: they call all
@@ -135,14 +137,14 @@ def watched(module_name):
 
 @pytest.fixture(scope="module", autouse=True)
 def optimised(module_name):
-    """Compile the modules named above with the optimisations that users have; what is compiled without goes."""
+    """Compile the modules named above with the optimisations that users have."""
     if not jax.config.read("jax_disable_most_optimizations") or module_name not in AS_USERS_COMPILE:
         yield
         return
-    jax.clear_caches()
     jax.config.update("jax_disable_most_optimizations", False)
+    AS_USERS.set_global(True)
     yield
-    jax.clear_caches()
+    AS_USERS.set_global(False)
     jax.config.update("jax_disable_most_optimizations", True)
 
 

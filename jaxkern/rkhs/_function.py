@@ -55,7 +55,7 @@ class Function:
 
     def __neg__(self) -> Function:
         """Return -f."""
-        return Function(self.kernel, self.points, -jnp.asarray(self.weights))
+        return Function(self.kernel, self.points, -checks.as_array("weights", self.weights))
 
     def __sub__(self, other: Function) -> Function:
         """Return f - g."""
@@ -63,7 +63,7 @@ class Function:
 
     def __mul__(self, factor: Any) -> Function:
         """Return factor * f."""
-        return Function(self.kernel, self.points, jnp.asarray(self.weights) * factor)
+        return Function(self.kernel, self.points, checks.as_array("weights", self.weights) * factor)
 
     __rmul__ = __mul__
 

@@ -214,7 +214,9 @@ def _cut(blocks: Iterable[Any], size: int) -> Iterator[tuple[bool, Any]]:
     for block in blocks:
         host_matrix("each block of X", block)
         for start in range(0, max(block.shape[0], 1), size):
-            yield start + size >= block.shape[0], block[start : start + size]
+            piece = block[start : start + size]
+            # A copy, since the piece may still be computed when whoever yields blocks fills the next one.
+            yield start + size >= block.shape[0], piece if isinstance(piece, jax.Array) else np.array(piece)
 
 
 def _gather(blocks: Iterator[np.ndarray], out: Any) -> Any:

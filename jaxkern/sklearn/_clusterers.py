@@ -32,7 +32,7 @@ class _Clusterer(ClusterMixin, Estimator):
             self._start(X)
             cluster, sizes = self._function()
             sizes["num_restarts"] = self.n_init
-            self.clusters_ = cluster(self._key(1), self.kernel_, jnp.asarray(X), self.n_clusters, **sizes)
+            self.clusters_ = cluster(self._key(1), self.kernel_, X, self.n_clusters, **sizes)
         self.labels_ = self.clusters_.labels if isinstance(X, jax.Array) else np.asarray(self.clusters_.labels)
         return self
 

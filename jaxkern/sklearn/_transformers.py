@@ -294,5 +294,5 @@ class StreamingPCA(_Transformer):
     def _learn(self, X: Any) -> None:
         stream = self._stream()
         for block in blocks(X):
-            self._stream_state = stream.update(self._stream_state, jnp.asarray(block))
+            self._stream_state = stream.update(self._stream_state, block)
         self.map_ = stream.finalize(self._stream_state, num_components=self.n_components)

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxkern import checks
+from jaxkern import checks, features, frequent_directions, kernels, scale
+from jaxkern import sklearn as estimators
 
 ONES = np.ones((3, 2), np.float32)
 
@@ -154,3 +155,41 @@ def test_arrays_tracers_and_placeholders_are_not_looked_at():
         assert checks.fraction("q", value) is value
     assert jax.jit(lambda v: checks.positive("scale", v) + checks.fraction("q", v))(-1.0) == -2
     assert np.isnan(checks.matrix("X", np.full((2, 2), np.nan, np.float32))).all()
+
+
+def _sketched(blocks):
+    state = frequent_directions.init(8, 90)
+    for block in blocks:
+        state = frequent_directions.update(state, block)
+    return state.buffer
+
+
+def _embedded(blocks):
+    phi = features.paired_fourier(jax.random.key(0), kernels.Gaussian(9.0), 90, num_frequencies=100)
+    return [*scale.embed(phi, blocks, block_size=1000)]
+
+
+def _fitted(blocks):
+    stream = estimators.StreamingPCA(lengthscale=9.0, n_frequencies=30, sketch_size=8, random_state=0)
+    for block in blocks:
+        stream.partial_fit(block)
+    return stream.map_.components
+
+
+@pytest.mark.parametrize(
+    "run", [lambda blocks: [checks.as_array("X", X) for X in blocks], _sketched, _embedded, _fitted]
+)
+def test_an_array_may_be_filled_anew_when_a_call_has_returned(run, rng):
+    """As whoever reads a file into one buffer does; JAX would read it later, in the place where it is."""
+    blocks = rng.standard_normal((20, 1000, 90)).astype(np.float32)
+    memory = np.empty(blocks[0].nbytes + 64, np.uint8)
+    start = -memory.ctypes.data % 64  # where JAX needs no copy
+    buffer = memory[start:][: blocks[0].nbytes].view(np.float32).reshape(blocks[0].shape)
+
+    def refilled():
+        for block in blocks:
+            buffer[...] = block
+            yield buffer
+        buffer[...] = 0
+
+    np.testing.assert_array_equal(run(refilled()), run(iter(blocks)))
