@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import itertools
 import os
 import zlib
 from pathlib import Path
@@ -42,6 +43,8 @@ AS_USERS = jax.make_user_context(False)
 WATCHES_KEYS = {"jaxkern/test_contract", "jaxkern/features/test_map"}
 """Modules where a key that is used twice is an error in the quick run, too, as it is in the slow one: they call all
 that is public. Elsewhere the watch took a tenth of the time, since it traces every call anew."""
+
+TESTS = itertools.count(1)
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -109,14 +112,14 @@ def fills_memory():
     return int(pages.read_text().split()[1]) * page > min(max(share, 2**31), 2**32)
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(autouse=True)
 def little_memory():
-    """Let compiled programs go after a module, where they fill memory: those of the whole run are more than 5 GiB.
+    """Let compiled programs go now and then, where they fill memory: those of the whole run are more than 5 GiB.
 
-    Not after every module: it takes seconds, and modules have the programs of single steps in common.
+    Not after every test: to look takes 10 ms, to let go seconds, and modules share the programs of single steps.
     """
     yield
-    if fills_memory():
+    if next(TESTS) % 50 == 0 and fills_memory():
         jax.clear_caches()
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)  # what is free goes back to the system
