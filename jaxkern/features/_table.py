@@ -84,7 +84,7 @@ class TableMap:
             at = {column: i for i, column in enumerate(layout)}
             X = X[..., np.array([at[column] for column in self.layouts[0]])]
         if isinstance(X, np.ndarray):
-            X = _numbers(X, _dtype_of(self.feature_map), "X")
+            X = jax.device_put(_numbers(X, _dtype_of(self.feature_map), "X"))
         return self.feature_map(X)
 
 
