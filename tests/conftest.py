@@ -88,6 +88,7 @@ def share_contexts():
 
 
 def pytest_configure(config):
+    gc.set_threshold(20_000, 20, 50)  # to look for cycles as often as Python does took a tenth of the run
     share_contexts()
     # Compiling takes most of the default run; the long tests have more to compute than to compile.
     is_quick = ON_CPU and config.getoption("markexpr") == "not slow"
@@ -116,10 +117,9 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """Look for cycles more seldom, and not among modules and tests: it took a tenth of the run."""
+    """Look for cycles among what tests make, not among tests and modules as well."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(10_000, 10, 10)
 
 
 def fills_memory():
