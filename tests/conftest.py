@@ -73,7 +73,7 @@ def pytest_sessionstart():
 
 
 def share_contexts():
-    """Let all programs of a thread be built in one context of MLIR, which JAX makes anew for each: a twelfth of the run.
+    """Build all programs of a thread in one context of MLIR; JAX makes one for each, which took a twelfth of the run.
 
     The programs are the same; where JAX has no such function, as it promises none, nothing is shared.
     """
