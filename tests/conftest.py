@@ -47,6 +47,7 @@ WATCHES_KEYS = {"jaxkern/test_contract", "jaxkern/features/test_map"}
 that is public. Elsewhere the watch took a tenth of the time, since it traces every call anew."""
 
 TESTS = itertools.count(1)
+CONTEXTS = threading.local()
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -77,11 +78,11 @@ def share_contexts():
 
     The programs are the same; where JAX has no such function, as it promises none, nothing is shared.
     """
-    make, own = getattr(mlir, "make_ir_context", None), threading.local()
+    make = getattr(mlir, "make_ir_context", None)
 
     def context():
-        own.context = getattr(own, "context", None) or make()
-        return own.context
+        CONTEXTS.own = getattr(CONTEXTS, "own", None) or make()
+        return CONTEXTS.own
 
     if make is not None:
         mlir.make_ir_context = context
@@ -146,6 +147,7 @@ def little_memory():
     yield
     if next(TESTS) % 50 == 0 and fills_memory():
         jax.clear_caches()
+        CONTEXTS.own = None
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)  # what is free goes back to the system
 
