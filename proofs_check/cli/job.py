@@ -148,7 +148,6 @@ def _run_and_report(prepared: Prepared, folder: Path, blocks: Checkpoint, began:
                 kept=prepared.kept(),
             )
             gc.freeze()  # what is there now stays, and would be looked through again and again
-            gc.set_threshold(10_000, 10, 10)  # cycles are few among the many objects of a trace
             for result in iterate(claims, options):
                 results[result.claim.id] = result
         if budget is not None and time.monotonic() - first >= budget.seconds:
