@@ -1,5 +1,6 @@
 """Strict switches for the whole suite, and the fixtures that every module shares."""
 
+import contextlib
 import ctypes
 import gc
 import itertools
@@ -23,7 +24,6 @@ import jaxlib
 import numpy as np
 import pytest
 from hypothesis import settings
-from jax._src.interpreters import mlir
 
 PLATFORMS = jax.config.jax_platforms
 ON_CPU = PLATFORMS == "cpu"
@@ -78,13 +78,15 @@ def share_contexts():
 
     The programs are the same; where JAX has no such function, as it promises none, nothing is shared.
     """
-    make = getattr(mlir, "make_ir_context", None)
+    with contextlib.suppress(ImportError, AttributeError):
+        from jax._src.interpreters import mlir
 
-    def context():
-        CONTEXTS.own = getattr(CONTEXTS, "own", None) or make()
-        return CONTEXTS.own
+        make = mlir.make_ir_context
 
-    if make is not None:
+        def context():
+            CONTEXTS.own = getattr(CONTEXTS, "own", None) or make()
+            return CONTEXTS.own
+
         mlir.make_ir_context = context
 
 
@@ -140,7 +142,7 @@ def fills_memory():
 
 @pytest.fixture(autouse=True)
 def little_memory():
-    """Let compiled programs go now and then, where they fill memory: those of the whole run are more than 5 GiB.
+    """Let compiled programs go now and then, where they fill memory: the slow contract alone has too many to map.
 
     Not after every test: to look takes 10 ms, to let go seconds, and modules share the programs of single steps.
     """
