@@ -29,7 +29,7 @@ from jax import lax
 
 from jaxkern import checks
 from jaxkern._types import Array, ArrayLike, DTypeLike, Float
-from jaxkern.linalg import eigh, matmul
+from jaxkern.linalg import eigh, matmul, svd
 from jaxkern.pytrees import pytree, static
 
 __all__ = ["Sketch", "State", "finalize", "init", "merge", "update"]
@@ -293,7 +293,7 @@ def _finalize(state: State) -> Sketch:
     # Values to the precision of the largest, and orthonormal vectors, which the Gram matrix would not give.
     # LAPACK may never return from a matrix with an infinite entry; `finite` tells of it, and so do the sums.
     known = jnp.isfinite(state.buffer).all()
-    _, values, right = jnp.linalg.svd(jnp.where(known, state.buffer, 0), full_matrices=False)
+    _, values, right = svd(jnp.where(known, state.buffer, 0), full_matrices=False)
     missing = max(size + 1 - min(num_slots, dim), 0)
     values, right = jnp.pad(values, (0, missing)), jnp.pad(right, ((0, missing), (0, 0)))
     # With no more slots than rows of the sketch there is nothing left over, and values[size] is padding.

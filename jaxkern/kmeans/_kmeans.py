@@ -18,7 +18,8 @@ from jaxkern.kmeans._seeding import plus_plus
 from jaxkern.kmeans._share import Share
 from jaxkern.pytrees import pytree
 
-_BLOCK_ELEMENTS = 2**18  # of the points and scores of a block: 1 MB in float32, which a core's cache holds
+_BLOCK_ELEMENTS = {"cpu": 2**18, "gpu": 2**26, "tpu": 2**26}
+"""Numbers of the points and scores of a block: in float32 1 MB, which a core's cache holds, or 256 MB."""
 _TOLERANCE = 1e-4
 
 
@@ -76,7 +77,8 @@ def kmeans(
     tolerance : at least 0; 0 goes on until the centres stand still.
     num_candidates : how many points are drawn for each seed, of which the best is taken, at least 1; by default
         2 + log k, rounded down (greedy k-means++). 1 is k-means++ as published, with its guarantee in expectation.
-    block_size : rows whose distances to all centres are held at once; by default as many as fit a cache.
+    block_size : rows whose distances to all centres are held at once; by default as many as fit a cache of a CPU;
+        on an accelerator all of them up to 2^26 numbers.
     num_used : how many of the clusters there are, in [1, k], by default all. It may be traced, so that data sets that
         are mapped together have numbers of their own; what is out of range then gives `converged` False.
 
@@ -149,7 +151,8 @@ def arguments(
         num_candidates = 2 + int(math.log(num_clusters))
     num_candidates = checks.count("num_candidates", num_candidates)
     if block_size is None:
-        block_size = even(shape[0], max(_BLOCK_ELEMENTS // (shape[1] + num_clusters), 128))
+        elements = _BLOCK_ELEMENTS.get(jax.default_backend(), _BLOCK_ELEMENTS["cpu"])
+        block_size = even(shape[0], max(elements // (shape[1] + num_clusters), 128))
     block_size = min(checks.count("block_size", block_size), shape[0])
     return Sizes(num_clusters, num_restarts, num_candidates, block_size), max_iterations
 

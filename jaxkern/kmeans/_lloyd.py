@@ -119,16 +119,15 @@ def partition(blocks: Blocks, centers: jax.Array) -> tuple[jax.Array, jax.Array,
     ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
         columns, sizes, weights, padded = block
         labels = jnp.where(padded, num_clusters, _nearest(centers, lengths, columns, sizes, padded, blocks.unused))
-        # Beyond a few clusters scattered sums are the faster ones on a CPU; elsewhere they are slow, and depend on the
-        # order of threads.
-        sums = lax.platform_dependent(
+        # On a CPU weights are scattered sooner, and beyond a few clusters points are, too; elsewhere scattered sums are
+        # slow, and depend on the order of threads.
+        sums, counts = lax.platform_dependent(
             columns if weights is None else weights[None, :] * columns,
+            jnp.ones(labels.shape, jnp.int32) if weights is None else weights,
             labels,
-            cpu=partial(_matmul_sums if num_clusters <= _FEW_SUMS else _scattered_sums, num_clusters=num_clusters),
+            cpu=partial(_mixed_sums if num_clusters <= _FEW_SUMS else _scattered_sums, num_clusters=num_clusters),
             default=partial(_matmul_sums, num_clusters=num_clusters),
         )
-        ones = jnp.ones(labels.shape, jnp.int32) if weights is None else weights
-        counts = jax.ops.segment_sum(ones, labels, num_clusters)
         return (totals[0] + sums, totals[1] + counts), labels
 
     zero = jnp.zeros(centers.shape, dtype), jnp.zeros(num_clusters, jnp.int32 if blocks.weights is None else dtype)
@@ -174,13 +173,18 @@ def _nearest(
     return lax.cond(everywhere(fine), lambda: first(scores, least), direct)
 
 
-def _scattered_sums(columns: jax.Array, labels: jax.Array, *, num_clusters: int) -> jax.Array:
-    return jax.ops.segment_sum(columns.T, labels, num_clusters)
+def _scattered_sums(columns: jax.Array, weights: jax.Array, labels: jax.Array, *, num_clusters: int) -> Any:
+    return jax.ops.segment_sum(columns.T, labels, num_clusters), jax.ops.segment_sum(weights, labels, num_clusters)
 
 
-def _matmul_sums(columns: jax.Array, labels: jax.Array, *, num_clusters: int) -> jax.Array:
-    members = (labels[None, :] == lax.iota(jnp.int32, num_clusters)[:, None]).astype(columns.dtype)
-    return jnp.matmul(members, columns.T, precision=lax.Precision.HIGHEST)
+def _matmul_sums(columns: jax.Array, weights: jax.Array, labels: jax.Array, *, num_clusters: int) -> Any:
+    members = labels[None, :] == lax.iota(jnp.int32, num_clusters)[:, None]
+    sums = jnp.matmul(members.astype(columns.dtype), columns.T, precision=lax.Precision.HIGHEST)
+    return sums, jnp.where(members, weights[None, :], 0).sum(axis=1, dtype=weights.dtype)
+
+
+def _mixed_sums(*given: jax.Array, num_clusters: int) -> Any:
+    return _matmul_sums(*given, num_clusters=num_clusters)[0], _scattered_sums(*given, num_clusters=num_clusters)[1]
 
 
 def _reseed(blocks: Blocks, centers: jax.Array, labels: jax.Array, means: jax.Array, empty: jax.Array) -> jax.Array:

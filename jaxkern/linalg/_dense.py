@@ -22,13 +22,27 @@ def matmul(A: Float[Array, "... n m"], B: Float[Array, "m ..."]) -> Float[Array,
 
 def eigh(A: Float[Array, "n n"]) -> tuple[Float[Array, " n"], Float[Array, "n n"]]:
     """Return the eigenvalues (n,) of a symmetric A in descending order and the eigenvectors as columns (n, n)."""
-    values, vectors = jnp.linalg.eigh(_all_or_none(A))
+    vectors, values = lax.linalg.eigh(_all_or_none(A), **_by_qr("implementation", lax.linalg.EighImplementation.QR))
     return values[::-1], vectors[:, ::-1]
 
 
 def eigvalsh(A: Float[Array, "n n"]) -> Float[Array, " n"]:
     """Return the eigenvalues (n,) of a symmetric A in descending order."""
-    return jnp.linalg.eigvalsh(_all_or_none(A))[::-1]
+    return eigh(A)[0]
+
+
+def svd(A: Float[Array, "n m"], **options: Any) -> Any:
+    """Return what `lax.linalg.svd` returns for these options, in the precision of the dtype on every platform."""
+    return lax.linalg.svd(A, **options, **_by_qr("algorithm", lax.linalg.SvdAlgorithm.QR))
+
+
+def _by_qr(option: str, way: Any) -> dict[str, Any]:
+    """Return the option by which a GPU decomposes by QR steps.
+
+    What JAX takes there for matrices up to 32 (`eigh`) and 1,024 (`svd`) rows are Jacobi rotations, which stop early:
+    on an H200 a float32 norm had 40 roundings of 12 rows and 740 of 400, by QR steps at most 7.
+    """
+    return {option: way} if jax.default_backend() == "gpu" else {}
 
 
 def _all_or_none(A: jax.Array) -> jax.Array:

@@ -219,13 +219,14 @@ def test_jit_and_vmap_over_datasets_and_keys_give_the_eager_results(rng):
         np.testing.assert_allclose(one.objective, eager.objective, rtol=1e-5)
 
 
-def test_both_ways_to_sum_clusters_agree(rng):
+def test_all_ways_to_sum_clusters_agree(rng):
     rows = np.float32(rng.normal(size=(20, DIM)))
     labels = np.arange(20, dtype=np.int32) % 5  # 4 stands for padding, which no sum contains
-    expected = np.stack([rows[labels == j].sum(0) for j in range(K)])
-    for sums in (_lloyd._scattered_sums, _lloyd._matmul_sums):
-        found = jax.jit(partial(sums, num_clusters=K))(rows.T, labels)
-        np.testing.assert_allclose(found, expected, atol=50 * eps("float32"))
+    weights = np.float32(rng.uniform(size=20))
+    expected = [np.stack([column[labels == j].sum(0) for j in range(K)]) for column in (rows, weights)]
+    for sums in (_lloyd._scattered_sums, _lloyd._matmul_sums, _lloyd._mixed_sums):
+        found = jax.jit(partial(sums, num_clusters=K))(rows.T, weights, labels)
+        jax.tree.map(partial(np.testing.assert_allclose, atol=50 * eps("float32")), list(found), expected)
 
 
 @pytest.mark.parametrize("num_candidates", [1, 4])

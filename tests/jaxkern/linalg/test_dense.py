@@ -55,6 +55,14 @@ def test_eigenvalues_come_in_descending_order_with_their_vectors(name, dtype, rn
     np.testing.assert_allclose(norms(A), [max(SPECTRA[name])] * 2, rtol=tolerance)
 
 
+def test_a_gpu_is_asked_for_qr_steps(monkeypatch):
+    """Nobody else is: what a TPU has is no such thing."""
+    for backend, asked in {"cpu": False, "gpu": True, "tpu": False}.items():
+        monkeypatch.setattr(jax, "default_backend", lambda name=backend: name)
+        for decompose in (linalg.eigh, linalg.svd):
+            assert ("QR" in str(jax.make_jaxpr(lambda A, way=decompose: way(A))(np.eye(N)))) == asked
+
+
 @pytest.mark.parametrize("name", SPECTRA)
 @pytest.mark.parametrize("power", [0, 1, 2, 4, 0.5, 1.5, -0.5, -1])
 def test_powers_are_those_of_the_eigenvalues(name, power, dtype, rng):
