@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jaxkern._types import inlined
+
 __all__ = ["mass", "number", "order", "positions", "present"]
 
 
@@ -18,6 +20,7 @@ def mass(weights: jax.Array, total: Callable[[jax.Array], jax.Array] = jnp.sum) 
     return jnp.where((whole > 0) & jnp.isfinite(whole), whole, jnp.nan)
 
 
+@inlined
 def present(X: jax.Array, weights: jax.Array) -> jax.Array:
     """Return points whose rows of weight zero are copies of another row; all are NaN if the weights are none.
 

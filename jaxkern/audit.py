@@ -119,7 +119,7 @@ def sampled_distance_error(
         i, j = _pairs(key, X.shape[0], num_pairs)
     else:
         X, (i, j, _) = present(X, weights), _weighted_pairs(key, weights, num_pairs)
-    return distance_error(phi, kernel, X[i], X[j])
+    return distance_error(phi, kernel, *(jnp.take(X, index, axis=0, mode="clip") for index in (i, j)))
 
 
 @jax.jit

@@ -172,9 +172,7 @@ def _product(
     """Return K(X, Y) V, V (m,) or (m, r), of arguments that are valid, summed as `_terms` says."""
     if X.shape[0] == 0:
         return jnp.zeros((0, *V.shape[1:]), X.dtype)
-    flat = V.ndim == 1
-    product = _gram_matmul(kernel, X, Y, V[:, None] if flat else V, block_size=block_size, terms=terms)
-    return product[:, 0] if flat else product
+    return _gram_matmul(kernel, X, Y, V, block_size=block_size, terms=terms)
 
 
 def _arguments(kernel: Any, X: Any, Y: Any) -> tuple[Kernel, jax.Array, jax.Array | None]:
@@ -262,11 +260,12 @@ def _tile_sides(n: int, m: int, block_size: int | None) -> tuple[int, int]:
 def _gram_matmul(
     kernel: Kernel, X: jax.Array, Y: jax.Array, V: jax.Array, *, block_size: int | None, terms: int | None = None
 ) -> jax.Array:
-    own, mesh = partial(_on_one_device, block_size, terms), _ring_mesh(X, Y)
+    own, mesh, matrix = partial(_on_one_device, block_size, terms), _ring_mesh(X, Y), V.reshape(V.shape[0], -1)
     if mesh is None:
-        return own(kernel, X, Y, V)
-    points, (columns,) = dealt(mesh, X, Y, below=copies_below), dealt(mesh, V, below=zeros_below)
-    return first(mesh, _ring(own, mesh, kernel, *points, columns), X.shape[0])
+        return own(kernel, X, Y, matrix).reshape(X.shape[0], *V.shape[1:])
+    points, (columns,) = dealt(mesh, X, Y, below=copies_below), dealt(mesh, matrix, below=zeros_below)
+    found = first(mesh, _ring(own, mesh, kernel, *points, columns), X.shape[0])
+    return found.reshape(X.shape[0], *V.shape[1:])
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))

@@ -36,7 +36,7 @@ class Projection:
         return apply_rows(self._rows, X, self.landmarks)
 
     def _rows(self, X: jax.Array) -> jax.Array:
-        return _product(self.kernel, X, self.landmarks, self.projection.T)
+        return _images(self.kernel, X, self.landmarks, self.projection)
 
     def embed(self, f: Function) -> Float[Array, "... num_features"]:
         """Return P S f, (num_features,) for one function of the kernel of the map and (r, num_features) for r."""
@@ -50,4 +50,12 @@ class OffsetProjection(Projection):
     offset: jax.Array
 
     def _rows(self, X: jax.Array) -> jax.Array:
-        return super()._rows(X) - self.offset[None, :]
+        return _images(self.kernel, X, self.landmarks, self.projection, self.offset)
+
+
+@jax.jit
+def _images(
+    kernel: Any, X: jax.Array, landmarks: jax.Array, projection: jax.Array, offset: jax.Array | None = None
+) -> jax.Array:
+    values = _product(kernel, X, landmarks, projection.T)
+    return values if offset is None else values - offset[None, :]

@@ -35,8 +35,13 @@ class Standardized:
     def __call__(self, X: Float[ArrayLike, "... dim"]) -> Float[Array, "... num_features"]:
         """Return phi((X - mean) / scale), (..., num_features) for X (..., dim)."""
         X = checks.same_dtype("X", checks.points("X", X, dim=self.mean.shape[0]), "the fitted map", self.mean)
-        axes = range(X.ndim - 1)
-        return self.feature_map((X - jnp.expand_dims(self.mean, axes)) / jnp.expand_dims(self.scale, axes))
+        return self.feature_map(_scaled(X, self.mean, self.scale))
+
+
+@jax.jit
+def _scaled(X: jax.Array, mean: jax.Array, scale: jax.Array) -> jax.Array:
+    axes = range(X.ndim - 1)
+    return (X - jnp.expand_dims(mean, axes)) / jnp.expand_dims(scale, axes)
 
 
 def standardized(phi: FeatureMap, mean: Float[ArrayLike, " dim"], scale: Float[ArrayLike, " dim"]) -> Standardized:

@@ -46,7 +46,7 @@ class Kernel(abc.ABC):
         """Return K(x, y) for two points of shape (d,)."""
         x = checks.vector("x", x)
         y = checks.same_dtype("y", checks.vector("y", y, size=x.shape[0]), "x", x)
-        return self._value(x, y)
+        return _value(self, x, y)
 
     @abc.abstractmethod
     def evaluate(self, x: Float[Array, " d"], y: Float[Array, " d"]) -> Float[Array, ""]:
@@ -153,6 +153,11 @@ class FromPyTree(Kernel):
     def evaluate(self, x: jax.Array, y: jax.Array) -> jax.Array:
         """Return function(x, y)."""
         return self.function(x, y)
+
+
+@jax.jit
+def _value(kernel: Kernel, x: jax.Array, y: jax.Array) -> jax.Array:
+    return kernel._value(x, y)
 
 
 def product(a: Pair, b: Pair) -> Pair:

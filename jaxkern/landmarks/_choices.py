@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxkern import checks
-from jaxkern._types import Array, ArrayLike, Float, PRNGKeyArray
+from jaxkern._types import Array, ArrayLike, Float, PRNGKeyArray, inlined
 from jaxkern._weights import order, present
 from jaxkern.gram import _gram
 from jaxkern.kernels import Kernel, KernelLike, psd_kernel
@@ -141,6 +141,7 @@ def _kmeans_plus_plus(
     return _rows(X, plus_plus(key, X, weights, num_landmarks, num_candidates), X, count)
 
 
+@inlined
 def _rows(X: jax.Array, chosen: jax.Array, numbers: jax.Array, count: Any) -> jax.Array:
     """Return the chosen rows; NaN where the numbers that chose them are not finite, and after the first `count`."""
     fine = jnp.isfinite(numbers).all() & (lax.iota(jnp.int32, len(chosen)) < count)
@@ -234,6 +235,7 @@ def _scores(
     return jnp.maximum(_left_over(kernel, X, pilots, root, roots), floor) / regularization
 
 
+@inlined
 def _ridge_root(K: jax.Array, regularization: jax.Array, roots: jax.Array | None) -> jax.Array:
     """Return the Cholesky factor of a Gram matrix with a ridge, (p, p); roots of the weights of its points."""
     count: Any = len(K)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxkern._types import Array, Float
+from jaxkern._types import Array, Float, inlined
 
 HIGHEST = lax.Precision.HIGHEST
 
@@ -20,6 +20,7 @@ def matmul(A: Float[Array, "... n m"], B: Float[Array, "m ..."]) -> Float[Array,
     return jnp.matmul(A, B, precision=HIGHEST)
 
 
+@inlined
 def eigh(A: Float[Array, "n n"]) -> tuple[Float[Array, " n"], Float[Array, "n n"]]:
     """Return the eigenvalues (n,) of a symmetric A in descending order and the eigenvectors as columns (n, n)."""
     vectors, values = lax.linalg.eigh(_all_or_none(A), **_by_qr("implementation", lax.linalg.EighImplementation.QR))
@@ -58,6 +59,7 @@ def cutoff(values: jax.Array, size: jax.Array | None = None) -> jax.Array:
     return jnp.finfo(values.dtype).eps * (values.shape[0] if size is None else size) * jnp.max(jnp.abs(values))
 
 
+@inlined
 def psd_eigvalsh(A: Float[Array, "n n"], size: jax.Array | None = None) -> Float[Array, " n"]:
     """Return the eigenvalues of a positive semidefinite A, descending, with rounding below the cut-off set to zero."""
     values = eigvalsh(A)

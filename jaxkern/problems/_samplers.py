@@ -165,7 +165,7 @@ def gaussian_mixture(
         raise ValueError(f"centers must have shape ({num_clusters}, {dim}), got {centers.shape}")
     weights = _weights(weights, num_clusters, centers.dtype)
     labels, known = _labels(label_key, weights, centers, num_points=num_points)
-    return perturb(noise_key, known[labels], noise, labels=labels)
+    return perturb(noise_key, jnp.take(known, labels, axis=0, mode="clip"), noise, labels=labels)
 
 
 def random_noisy(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -77,7 +78,7 @@ def section(kernel: KernelLike, X: Float[ArrayLike, "n d"]) -> Function:
     X : (n, d) points.
     """
     X = checks.matrix("X", X)
-    return Function(as_kernel(kernel), X, jnp.eye(X.shape[0], dtype=X.dtype))
+    return Function(as_kernel(kernel), X, _identity(X.shape[0], X.dtype))
 
 
 def inner(f: Function, g: Function) -> Float[Array, ...]:
@@ -108,9 +109,7 @@ def norm(f: Function) -> Float[Array, ...]:
     ----------
     f : one function, or r of them.
     """
-    kernel, points, weights = _parts(f)
-    values = _product(kernel, points, points, weights)
-    return jnp.sqrt(jnp.maximum(jnp.sum(weights * values, axis=0), 0))
+    return _norm(*_parts(f))
 
 
 @pytree
@@ -158,6 +157,17 @@ class SamplingOperator:
         if weights is None:
             return points, None
         return present(points, weights), safe_sqrt(weights) + 0 * mass(weights)
+
+
+@partial(jax.jit, static_argnums=(0, 1), inline=True)
+def _identity(size: int, dtype: Any) -> jax.Array:
+    return jnp.eye(size, dtype=dtype)
+
+
+@jax.jit
+def _norm(kernel: Kernel, points: jax.Array, weights: jax.Array) -> jax.Array:
+    values = _product(kernel, points, points, weights)
+    return jnp.sqrt(jnp.maximum(jnp.sum(weights * values, axis=0), 0))
 
 
 def _parts(f: Function, weights_name: str = "weights") -> tuple[Kernel, jax.Array, jax.Array]:

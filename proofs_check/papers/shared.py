@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxkern import checks
 from jaxkern.bounds import Bound
 from proofs_check import register
 from proofs_check.claim import Enclosed, Exact, Rare, Setting
@@ -100,7 +101,8 @@ def at_most_one(ratio: Any, source: str) -> tuple[float, Bound]:
 
 def real(x: Any) -> jax.Array:
     """Return an array of the default float dtype."""
-    return jnp.asarray(x, jnp.result_type(float))
+    dtype = jnp.result_type(float)
+    return jnp.asarray(x, dtype) if isinstance(x, jax.Array) else checks.as_array("x", np.asarray(x, dtype))
 
 
 def as_residual(errors: Any) -> np.ndarray:

@@ -327,7 +327,7 @@ class Case:
     def numbers(self, *shape, salt=0):
         """Standard normal numbers in the dtype of the case, which have nothing to do with the points."""
         rng = np.random.default_rng([self.seed, 7, salt, *shape])
-        return jnp.asarray(rng.standard_normal(shape), self.dtype)
+        return jax.device_put(rng.standard_normal(shape).astype(self.dtype))  # which compiles nothing
 
     @property
     def shares(self):
