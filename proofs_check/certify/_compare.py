@@ -14,6 +14,7 @@ from proofs_check.certify._entries import Entry
 from proofs_check.certify._errors import finite
 from proofs_check.certify._maps import families
 from proofs_check.certify._request import Request
+from proofs_check.certify._rows import embed
 from proofs_check.certify._table import rows_for
 from proofs_check.certify._trials import Trials
 
@@ -77,9 +78,10 @@ def held_out(key: Any, trials: Trials, best: Entry | None, request: Request) -> 
         family = families(count, table.dim, request.eps)[best.family.name]
         size = min(best.known_size, family.largest)
         inputs = jnp.asarray(points, trials.dtype)
-        landmarks = inputs[rows_for(key_points, count, family.num_points(size))] if family.num_points(size) else None
+        chosen = rows_for(key_points, count, family.num_points(size)) if family.num_points(size) else None
+        landmarks = None if chosen is None else jnp.take(inputs, chosen, axis=0, mode="clip")
         phi = family.draw(key_map, kernel, landmarks, table.dim, trials.dtype, family.sizes(size))
-        Z = np.asarray(phi(inputs), np.float64)
+        Z = np.asarray(embed(phi, inputs), np.float64)
         grams["the recommended map"] = Z @ Z.T
     chance = 1.96 * 0.5 / math.sqrt(len(rows) - count)
     some = "" if len(rows) == table.rows else f" of {len(rows):,} sampled rows"

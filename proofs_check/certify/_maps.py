@@ -11,6 +11,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from jaxkern import features
 from proofs_check.certify._model import Family
 from proofs_check.certify._rows import First, compiled
@@ -20,6 +22,8 @@ MOST_FEATURES = 2**14
 MOST_LANDMARKS = 2**12
 FREQUENCIES = 128
 """Sizes share programs up to powers of two from 32 to this, its multiples, and eighths of the next power of two."""
+LANDMARKS = 32
+"""The same for landmarks, whose number counts with its third power; up to the number of rows."""
 STREAM = 4096
 """Rows of a stream, at most: a longer one takes as many times as long, and leaves the errors where they are."""
 STREAMED = 2**26
@@ -34,7 +38,10 @@ def families(rows: int, dim: int, eps: float) -> dict[str, Family]:
     """Return every map of the library, by name, for a table of `rows` rows and an error eps."""
     every = [
         *map(_fourier, FOURIER),
-        _of_landmarks(rows, "nystrom", "num_landmarks", 1, _nystrom, "nystrom(kernel, points)"),
+        replace(
+            _of_landmarks(rows, "nystrom", "num_landmarks", 1, _nystrom, "nystrom(kernel, points)"),
+            first=partial(_first_nystrom, rows),
+        ),
         _of_landmarks(
             rows, "kernel_pca", "num_components", LANDMARKS_A_FEATURE, _kernel_pca,
             "kernel_pca(kernel, points, num_components={num_components}, centered=False)",
@@ -87,9 +94,14 @@ def _draw_fourier(name: str, key: Any, kernel: Any, _points: Any, dim: int, dtyp
 
 def _first(name: str, key: Any, kernel: Any, _points: Any, dim: int, dtype: str, sizes: Sizes) -> Any:
     size = sizes["num_frequencies"]
+    return _first_of(name, key, kernel, dim, dtype, _shared(size, FREQUENCIES), size)
+
+
+def _shared(size: int, most: int) -> int:
+    """Return the size whose programs serve: a power of two, a multiple of `most`, or eighths of one."""
     power = 1 << (size - 1).bit_length()
-    step = max(power // 8, min(max(power, 32), FREQUENCIES))
-    return _first_of(name, key, kernel, dim, dtype, -(-size // step) * step, size)
+    step = max(power // 8, min(max(power, 32), most))
+    return -(-size // step) * step
 
 
 @partial(compiled, static_argnums=(0, 3, 4, 5))
@@ -123,6 +135,17 @@ def _of_landmarks(rows: int, name: str, unit: str, per_size: int, draw: Callable
 
 def _nystrom(_key: Any, kernel: Any, points: Any, _dim: int, _dtype: Any, _sizes: Sizes) -> Any:
     return features.nystrom(kernel, points)
+
+
+def _first_nystrom(rows: int, _key: Any, kernel: Any, points: Any, _dim: int, _dtype: Any, _sizes: Sizes) -> Any:
+    more = max(min(_shared(len(points), LANDMARKS), rows) - len(points), 0)
+    filled = np.pad(points, ((0, more), (0, 0)))  # `jnp.pad` would be a program
+    return _weighted_nystrom(kernel, filled, (np.arange(len(filled)) < len(points)).astype(points.dtype))
+
+
+@compiled
+def _weighted_nystrom(kernel: Any, points: Any, weights: Any) -> Any:
+    return features.nystrom(kernel, points, weights=weights)
 
 
 def _kernel_pca(_key: Any, kernel: Any, points: Any, _dim: int, _dtype: Any, sizes: Sizes) -> Any:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxkern import features
+from jaxkern import checks, features
 from proofs_check.certify._clock import Clock
 from proofs_check.certify._model import Family, Goal
 from proofs_check.certify._rows import Rows, compiled
@@ -44,7 +44,7 @@ class Trials:
         count = family.num_points(size)
         points = None
         if count:
-            points = jnp.asarray(self.table.take(rows_for(key_rows, self.table.rows, count), self.dtype))
+            points = checks.as_array("rows", self.table.take(rows_for(key_rows, self.table.rows, count), self.dtype))
         make = family.first if shared and family.first is not None else family.draw
         phi = make(key_map, self.kernel, points, self.table.dim, self.dtype, family.sizes(size))
         # A lengthscale that went through jit is a double under jax_enable_x64. The map computes with it in its own
