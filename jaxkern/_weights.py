@@ -30,6 +30,7 @@ def present(X: jax.Array, weights: jax.Array) -> jax.Array:
     return jnp.where((weights > 0)[:, None], X, other) + 0 * lax.stop_gradient(mass(weights)).astype(X.dtype)
 
 
+@inlined
 def number(weights: jax.Array) -> jax.Array:
     """Return how many rows have a positive weight, a scalar in the dtype of the weights."""
     return jnp.sum(weights > 0, dtype=weights.dtype)

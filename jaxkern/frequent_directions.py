@@ -28,7 +28,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxkern import checks
-from jaxkern._types import Array, ArrayLike, DTypeLike, Float
+from jaxkern._types import Array, ArrayLike, DTypeLike, Float, inlined
 from jaxkern.linalg import eigh, matmul, svd
 from jaxkern.pytrees import pytree, static
 
@@ -97,7 +97,12 @@ class Sketch:
     @property
     def rows(self) -> Float[Array, "sketch_size dim"]:
         """The matrix B, (sketch_size, dim)."""
-        return self.singular_values[:, None] * self.basis.T
+        return _rows(self.singular_values, self.basis)
+
+
+@inlined
+def _rows(values: jax.Array, basis: jax.Array) -> jax.Array:
+    return values[:, None] * basis.T
 
 
 def init(sketch_size: int, dim: int, dtype: DTypeLike = jnp.float32, *, shrink_at: int | None = None) -> State:

@@ -47,6 +47,7 @@ def _metric() -> Check:
     )
 
 
+@jax.jit
 def _factor(X: jax.Array) -> jax.Array:
     """Return F with F F' = K: the exact embedding of n points into n dimensions."""
     values, vectors = eigh(gram(kernels.Gaussian(1.0), X))
