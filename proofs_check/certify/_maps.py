@@ -138,7 +138,7 @@ def _nystrom(_key: Any, kernel: Any, points: Any, _dim: int, _dtype: Any, _sizes
 
 
 def _first_nystrom(rows: int, _key: Any, kernel: Any, points: Any, _dim: int, _dtype: Any, _sizes: Sizes) -> Any:
-    more = max(min(_shared(len(points), LANDMARKS), rows) - len(points), 0)
+    more = min(_shared(len(points), LANDMARKS), rows) - len(points)
     filled = np.pad(points, ((0, more), (0, 0)))  # `jnp.pad` would be a program
     return _weighted_nystrom(kernel, filled, (np.arange(len(filled)) < len(points)).astype(points.dtype))
 
