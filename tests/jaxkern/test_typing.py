@@ -28,8 +28,8 @@ def public():
             value = getattr(module, name, None)  # a package names its modules, too
             if not getattr(value, "__module__", "").startswith("jaxkern"):
                 continue
-            if inspect.isfunction(value):
-                yield f"{info.name}.{name}", value
+            if inspect.isfunction(function := inspect.unwrap(value)):
+                yield f"{info.name}.{name}", function
             elif inspect.isclass(value):
                 for part, method in vars(value).items():
                     function = method.fget if isinstance(method, property) else inspect.unwrap(method)
