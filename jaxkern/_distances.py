@@ -108,15 +108,19 @@ def coordinate_sums(term: Callable[[jax.Array], jax.Array], X: jax.Array, Y: jax
     def some(columns: tuple[jax.Array, jax.Array], first: Any) -> jax.Array:
         x, y = columns
         rates = [inverse[first + k] if inverse.ndim else inverse for k in range(min(dim, FEW))]
-        terms = [term((x[first + k][:, None] - y[first + k][None, :]) * rate) for k, rate in enumerate(rates)]
-        while len(terms) > 1:
-            terms = [*(a + b for a, b in zip(terms[::2], terms[1::2], strict=False)), *terms[len(terms) // 2 * 2 :]]
-        return terms[0]
+        return _in_pairs([term((x[first + k][:, None] - y[first + k][None, :]) * rate) for k, rate in enumerate(rates)])
 
     if dim <= FEW:
         return some(columns, 0)
     zero = jnp.zeros((n, m), X.dtype)
     return lax.fori_loop(0, len(columns[0]) // FEW, lambda i, total: total + some(columns, FEW * i), zero)
+
+
+def _in_pairs(terms: list[jax.Array]) -> jax.Array:
+    """Return the sum of terms, in pairs of pairs: each is in as few roundings as halving their number to one takes."""
+    while len(terms) > 1:
+        terms = [*(a + b for a, b in zip(terms[::2], terms[1::2], strict=False)), *terms[len(terms) // 2 * 2 :]]
+    return terms[0]
 
 
 def rounding(X: jax.Array, Y: jax.Array, scale: jax.Array, slope: float | None) -> jax.Array:
@@ -169,11 +173,14 @@ def centered(X: jax.Array, Y: jax.Array, scale: jax.Array) -> tuple[jax.Array, j
     if scale.ndim:
         scale = scale[None, :]
     A, B = (X - center) / scale, (Y - center) / scale
+    # Columns in blocks of a power of two, summed in pairs: what XLA adds as vectors, which halves of any width are not.
+    width = max(FEW, 2 ** math.ceil(math.log2(X.shape[1] / _UNROLLED)))
 
     def squared_norms(A: jax.Array) -> jax.Array:
-        sums = A * A
+        squares = jnp.pad(A * A, ((0, 0), (0, -A.shape[1] % width)))
+        sums = _in_pairs([squares[:, k : k + width] for k in range(0, squares.shape[1], width)])
         while (half := sums.shape[1] // 2) > 0:
-            sums = jnp.concatenate([sums[:, :half] + sums[:, half : 2 * half], sums[:, 2 * half :]], axis=1)
+            sums = sums[:, :half] + sums[:, half:]
         return sums[:, 0]
 
     return A, B, squared_norms(A), squared_norms(B)

@@ -1,9 +1,9 @@
-"""Arrays with shapes in their types: jaxtyping for editors and type checkers, and a jit that keeps types."""
+"""Arrays with shapes in their types: jaxtyping for editors and type checkers."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from jax import Array, jit
+from jax import Array
 from jax.sharding import Mesh, NamedSharding
 from jax.typing import ArrayLike, DTypeLike
 
@@ -27,14 +27,4 @@ FeatureMap = Callable[[Any], Array]
 Sharding = Mesh | NamedSharding
 """The devices that share the rows."""
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def inlined(function: Function) -> Function:
-    """Return a function that is one program where it is called by itself, and written out where it is part of one."""
-    return jit(function, inline=True)  # type: ignore[return-value]
-
-
-__all__ = [
-    "Array", "ArrayLike", "Bool", "DTypeLike", "FeatureMap", "Float", "Int", "PRNGKeyArray", "Sharding", "inlined",
-]  # fmt: skip
+__all__ = ["Array", "ArrayLike", "Bool", "DTypeLike", "FeatureMap", "Float", "Int", "PRNGKeyArray", "Sharding"]

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxkern._types import inlined
+from jaxkern._programs import inlined
 
 __all__ = ["mass", "number", "order", "positions", "present"]
 

@@ -28,7 +28,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxkern import checks
-from jaxkern._types import Array, ArrayLike, DTypeLike, Float, inlined
+from jaxkern._programs import inlined
+from jaxkern._types import Array, ArrayLike, DTypeLike, Float
 from jaxkern.linalg import eigh, matmul, svd
 from jaxkern.pytrees import pytree, static
 

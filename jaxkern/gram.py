@@ -14,6 +14,7 @@ from jaxkern import checks
 from jaxkern._blocks import by_blocks
 from jaxkern._distances import HIGHEST, safe_sqrt
 from jaxkern._mesh import copies_below, dealt, even, first, mesh_of, spread, zeros_below
+from jaxkern._programs import blockwise
 from jaxkern._types import Array, ArrayLike, Float
 from jaxkern._weights import mass
 from jaxkern.kernels import Kernel, KernelLike, as_kernel
@@ -167,12 +168,18 @@ def kernel_distance(kernel: KernelLike, X: Float[ArrayLike, "n d"], Y: Float[Arr
 
 
 def _product(
-    kernel: Kernel, X: jax.Array, Y: jax.Array, V: jax.Array, block_size: int | None = None, terms: int | None = None
+    kernel: Kernel,
+    X: jax.Array,
+    Y: jax.Array,
+    V: jax.Array,
+    block_size: int | None = None,
+    terms: int | None = None,
+    less: jax.Array | None = None,
 ) -> jax.Array:
-    """Return K(X, Y) V, V (m,) or (m, r), of arguments that are valid, summed as `_terms` says."""
+    """Return K(X, Y) V, V (m,) or (m, r), of arguments that are valid, summed as `_terms` says; each row less (r,)."""
     if X.shape[0] == 0:
         return jnp.zeros((0, *V.shape[1:]), X.dtype)
-    return _gram_matmul(kernel, X, Y, V, block_size=block_size, terms=terms)
+    return _gram_matmul(kernel, X, Y, V, less, block_size=block_size, terms=terms)
 
 
 def _arguments(kernel: Any, X: Any, Y: Any) -> tuple[Kernel, jax.Array, jax.Array | None]:
@@ -185,7 +192,7 @@ def _other(name: str, value: Any, X: jax.Array) -> jax.Array:
     return checks.same_dtype(name, checks.matrix(name, value, dim=X.shape[1]), "X", X)
 
 
-@jax.jit
+@blockwise
 def _gram(kernel: Kernel, X: jax.Array, Y: jax.Array | None = None) -> jax.Array:
     return kernel._tile(X, X if Y is None else Y)
 
@@ -258,14 +265,21 @@ def _tile_sides(n: int, m: int, block_size: int | None) -> tuple[int, int]:
 
 @partial(jax.jit, static_argnames=("block_size", "terms"))
 def _gram_matmul(
-    kernel: Kernel, X: jax.Array, Y: jax.Array, V: jax.Array, *, block_size: int | None, terms: int | None = None
+    kernel: Kernel,
+    X: jax.Array,
+    Y: jax.Array,
+    V: jax.Array,
+    less: jax.Array | None = None,
+    *,
+    block_size: int | None,
+    terms: int | None = None,
 ) -> jax.Array:
     own, mesh, matrix = partial(_on_one_device, block_size, terms), _ring_mesh(X, Y), V.reshape(V.shape[0], -1)
     if mesh is None:
-        return own(kernel, X, Y, matrix).reshape(X.shape[0], *V.shape[1:])
+        return own(kernel, X, Y, matrix, less).reshape(X.shape[0], *V.shape[1:])
     points, (columns,) = dealt(mesh, X, Y, below=copies_below), dealt(mesh, matrix, below=zeros_below)
     found = first(mesh, _ring(own, mesh, kernel, *points, columns), X.shape[0])
-    return found.reshape(X.shape[0], *V.shape[1:])
+    return (found if less is None else found - less[None, :]).reshape(X.shape[0], *V.shape[1:])
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))
@@ -320,17 +334,23 @@ def _passed_on(mesh: AbstractMesh, held: Any) -> Any:
 
 
 def _on_one_device(
-    block_size: int | None, terms: int | None, kernel: Kernel, X: jax.Array, Y: jax.Array, V: jax.Array
+    block_size: int | None,
+    terms: int | None,
+    kernel: Kernel,
+    X: jax.Array,
+    Y: jax.Array,
+    V: jax.Array,
+    less: jax.Array | None = None,
 ) -> jax.Array:
     rows, cols = _tile_sides(X.shape[0], Y.shape[0], block_size)
     sides = rows, cols if terms is None else -(-cols // terms) * terms
-    return by_blocks(partial(_by_tiles, sides, terms), (kernel, Y, V), X, block_size=rows)
+    return by_blocks(partial(_by_tiles, sides, terms), (kernel, Y, V, less), X, block_size=rows)
 
 
 def _by_tiles(
-    sides: tuple[int, int], terms: int | None, other: tuple[Kernel, jax.Array, jax.Array], X: jax.Array
+    sides: tuple[int, int], terms: int | None, other: tuple[Kernel, jax.Array, jax.Array, Any], X: jax.Array
 ) -> jax.Array:
-    kernel, Y, V = other
+    kernel, Y, V, less = other
     (n, dim), (m, width), (rows, cols) = X.shape, V.shape, sides
     row_tiles, col_tiles = -(-n // rows), -(-m // cols)
     rows = -(-n // row_tiles)
@@ -349,10 +369,10 @@ def _by_tiles(
             some = K.reshape(rows, cols // terms, terms), v.reshape(cols // terms, terms, width)
             return total + jnp.einsum("rgk,gkt->grt", *some, precision=HIGHEST).sum(axis=0), None
 
-        zero = jnp.zeros((rows, width), x.dtype)
+        start = jnp.broadcast_to(0 if less is None else -less, (rows, width)).astype(x.dtype)
         if col_tiles == 1:
-            return one_tile(zero, (Y[0], V[0]))[0]
-        return lax.scan(one_tile, zero, (Y, V))[0]
+            return one_tile(start, (Y[0], V[0]))[0]
+        return lax.scan(one_tile, start, (Y, V))[0]
 
     if row_tiles == 1:
         return one_row_of_tiles(X[0])[:n]

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 
+from jaxkern._programs import blockwise
 from jaxkern._types import Array, ArrayLike, Float
 from jaxkern.features._map import apply_rows
 from jaxkern.gram import _product
@@ -53,9 +54,8 @@ class OffsetProjection(Projection):
         return _images(self.kernel, X, self.landmarks, self.projection, self.offset)
 
 
-@jax.jit
+@blockwise
 def _images(
     kernel: Any, X: jax.Array, landmarks: jax.Array, projection: jax.Array, offset: jax.Array | None = None
 ) -> jax.Array:
-    values = _product(kernel, X, landmarks, projection.T)
-    return values if offset is None else values - offset[None, :]
+    return _product(kernel, X, landmarks, projection.T, less=offset)

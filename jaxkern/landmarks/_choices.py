@@ -11,7 +11,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxkern import checks
-from jaxkern._types import Array, ArrayLike, Float, PRNGKeyArray, inlined
+from jaxkern._programs import inlined
+from jaxkern._types import Array, ArrayLike, Float, PRNGKeyArray
 from jaxkern._weights import order, present
 from jaxkern.gram import _gram
 from jaxkern.kernels import Kernel, KernelLike, psd_kernel

@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxkern._types import Array, Float, inlined
+from jaxkern._programs import inlined
+from jaxkern._types import Array, Float
 
 HIGHEST = lax.Precision.HIGHEST
 

@@ -14,6 +14,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxkern import checks
+from jaxkern._programs import blockwise
 from jaxkern._types import FeatureMap, Sharding
 from jaxkern.features._map import as_map
 from jaxkern.scale import _mesh
@@ -174,7 +175,7 @@ class _Engine(NamedTuple):
         return tag, np.asarray(features)[:count]
 
 
-@partial(jax.jit, static_argnames="mesh")
+@partial(blockwise, static_argnames="mesh")
 def _apply(phi: Any, rows: jax.Array, *, mesh: Mesh) -> jax.Array:
     """Map the rows of each device there; left to the compiler, a map with a loop over rows would gather them."""
     everywhere, divided = PartitionSpec(), PartitionSpec(_mesh.AXIS)

@@ -1,6 +1,5 @@
 """Small fits and small tables in a few sizes, so that little is compiled where much is tried; and blocks of rows."""
 
-import contextlib
 import dataclasses
 import functools
 import operator
@@ -12,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxkern import scale
+from jaxkern._programs import known
 
 _MOST_ENTRIES = 2**21  # of sparse rows that are made dense at once
 _SIZE, MOST_PADDED = 128, 1_024  # padded numbers of landmarks are multiples of the first up to the second
@@ -50,19 +50,8 @@ def resized(phi: Any, num_landmarks: int, num_features: int) -> Any:
 @functools.cache
 def quick(function: Any, **static: Any) -> Any:
     """Return a compiled function; on a CPU unoptimised: as fast in these sizes, compiled in a fifth of the time."""
-    return jax.jit(functools.partial(function, **static), compiler_options=_options())
-
-
-@functools.cache
-def _options() -> dict[str, Any] | None:
-    if jax.default_backend() != "cpu":
-        return None
-    options = {"xla_backend_optimization_level": 0}
-    with contextlib.suppress(jax.errors.JaxRuntimeError):  # of an XLA that does not know the flag
-        more = options | {"xla_cpu_use_fusion_emitters": False}
-        jax.jit(operator.neg, compiler_options=more)(1.0)
-        options = more
-    return options
+    options = known(xla_backend_optimization_level=0, xla_cpu_use_fusion_emitters=False)
+    return jax.jit(functools.partial(function, **static), compiler_options=options)
 
 
 def mapped(phi: Any, X: Any, dtype: Any) -> Iterable[np.ndarray]:

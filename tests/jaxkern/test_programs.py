@@ -1,0 +1,43 @@
+"""Options of the compiler: where a function is called alone, by its size, and none that this XLA does not know."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxkern import _programs
+
+
+@pytest.fixture
+def product(monkeypatch):
+    """Return a function by blocks that says how it was compiled, and the function itself."""
+    monkeypatch.setattr(_programs, "_LARGE", 64)
+    asked = []
+    monkeypatch.setattr(_programs, "known", lambda **options: asked.append(options))
+    return _programs.blockwise(lambda A, B: A @ B), asked
+
+
+def test_options_are_those_of_large_calls_outside_of_every_trace(product, rng):
+    multiplied, asked = product
+    A = jnp.asarray(rng.normal(size=(16, 16)), jnp.float32)
+    expected = np.asarray(A) @ np.asarray(A)
+    calls = {
+        "small": lambda: multiplied(A[:4, :4], A[:4, :4]),
+        "of a tracer": lambda: jax.jit(multiplied)(A, A),
+        "of constants in a trace": lambda: jax.jit(lambda x: multiplied(A, A) + x)(0.0),
+        "in a loop": lambda: jax.lax.map(lambda x: multiplied(x, A), A[None])[0],
+        "mapped": lambda: jax.vmap(multiplied)(A[None], A[None])[0],
+        "derived": lambda: jax.grad(lambda x: multiplied(x, A).sum())(A),
+    }
+    for call in calls.values():
+        call()
+    assert not asked
+    for call in (calls["of constants in a trace"], lambda: multiplied(A, A), lambda: multiplied(A, A)):
+        np.testing.assert_allclose(call(), expected, rtol=0, atol=1e-4)
+    assert asked == [_programs._EIGEN]  # compiled once
+    jax.grad(lambda x: (multiplied(A, A) * x).sum())(1.0)
+
+
+def test_options_that_are_not_known_are_left_out():
+    known = _programs.known.__wrapped__
+    assert known(xla_no_such_flag=1, xla_backend_optimization_level=0) == {"xla_backend_optimization_level": 0}
