@@ -96,7 +96,7 @@ def _grow(case: Growth, rounds: int, is_small: bool) -> dict[str, Any]:
     for size in case.sizes(is_small):
         with tempfile.TemporaryDirectory(prefix="benchmarks") as folder:
             function = case.prepare(size, is_small, Path(folder))
-            first, _ = _timing.timed(function)
+            first, _ = _timing.timed(function, first=True)
             gc.collect()
             with _machine.peak_memory() as peak:
                 _timing.timed(function)

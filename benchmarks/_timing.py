@@ -14,6 +14,9 @@ from benchmarks._case import Run, Work
 PAUSE = 0.05
 """Seconds between calls: threads of OpenBLAS and OpenMP spin after their work, which would slow whoever comes next."""
 
+AWAKE = 0.1
+"""Seconds of calls of which the last counts: threads that have slept wake on one core, and share it at first."""
+
 LEVEL = 0.95
 
 REPEATED = 0.15
@@ -69,12 +72,17 @@ class Compilations:
 COMPILATIONS = Compilations()
 
 
-def timed(function: Run) -> tuple[float, Any]:
-    """Return the seconds that a call takes until its result is there, and the result."""
+def timed(function: Run, *, first: bool = False) -> tuple[float, Any]:
+    """Return the seconds that a call takes until its result is there, and the result: of several if it is short."""
     time.sleep(PAUSE)
-    start = time.perf_counter()
-    result = jax.block_until_ready(function())
-    return time.perf_counter() - start, result
+    begun = time.perf_counter()
+    while True:
+        start = time.perf_counter()
+        result = jax.block_until_ready(function())
+        now = time.perf_counter()
+        if first or now - begun >= AWAKE:
+            return now - start, result
+        del result
 
 
 @dataclass(frozen=True)
@@ -113,7 +121,7 @@ def measure(work: Work, rounds: int) -> Times:
     Raises Disagreement as the check does.
     """
     seconds, programs = COMPILATIONS.seconds, COMPILATIONS.count
-    first, result = timed(work.ours)
+    first, result = timed(work.ours, first=True)
     compiling = COMPILATIONS.seconds - seconds
     ours = work.keep(result)
     del result

@@ -14,8 +14,8 @@ import proofs_check
 ROOT = pathlib.Path(jaxkern.__file__).parent.parent
 LAYERS = {
     "jaxkern": (
-        *("_types", "checks", "_weights", "pytrees", "ragged", "_mesh", "_blocks", "draws", "_distances", "linalg"),
-        *("bounds", "kernels", "gram"),
+        *("_types", "_programs", "checks", "_weights", "pytrees", "ragged", "_mesh", "_blocks", "draws", "_distances"),
+        *("linalg", "bounds", "kernels", "gram"),
         *(
             "measures",
             "problems",

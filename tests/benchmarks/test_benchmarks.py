@@ -28,6 +28,7 @@ GROWTH = RESULT | {"variable", "points", "exponent_of_time", "exponent_of_memory
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch):
     monkeypatch.setattr(_timing, "PAUSE", 0.0)
+    monkeypatch.setattr(_timing, "AWAKE", 0.0)
     monkeypatch.setattr(_run.gc, "collect", int)  # it takes longer, the more tests ran before
 
 
