@@ -25,7 +25,7 @@ FEW = 8
 _COLUMNS = 32
 """Most columns of one matrix product: the rounding of a sum grows with its length."""
 _UNROLLED = 16
-"""Products that are written out; more are a loop, which is one program however many there are."""
+"""Products, or blocks of squares, that are written out; more products are a loop, one program however many."""
 _TOLERANCE = {"float32": 1e-5, "float64": 1e-11}
 """The error of a kernel value with K(x, x) = 1 up to which the product form serves."""
 _VALUE = 4

@@ -10,7 +10,7 @@ from jaxkern import _programs
 
 @pytest.fixture
 def product(monkeypatch):
-    """Return a function by blocks that says how it was compiled, and the function itself."""
+    """Return a matrix product, and the list of the options that it asked for."""
     monkeypatch.setattr(_programs, "_LARGE", 64)
     asked = []
     monkeypatch.setattr(_programs, "known", lambda **options: asked.append(options))
@@ -35,7 +35,9 @@ def test_options_are_those_of_large_calls_outside_of_every_trace(product, rng):
     for call in (calls["of constants in a trace"], lambda: multiplied(A, A), lambda: multiplied(A, A)):
         np.testing.assert_allclose(call(), expected, rtol=0, atol=1e-4)
     assert asked == [_programs._EIGEN]  # compiled once
-    jax.grad(lambda x: (multiplied(A, A) * x).sum())(1.0)
+    slope = jax.grad(lambda x: (multiplied(A, A) * x).sum())(1.0)
+    np.testing.assert_allclose(slope, expected.sum(), rtol=0, atol=1e-2)
+    assert "neg" not in str(jax.make_jaxpr(multiplied)(A, A))  # nothing is added to a program of somebody else
 
 
 def test_options_that_are_not_known_are_left_out():
