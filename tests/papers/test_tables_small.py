@@ -76,13 +76,17 @@ class Picture:
         path.write_text(self.text)
 
 
+@pytest.fixture
+def pictures(monkeypatch):
+    """Let pictures stand in for those of matplotlib."""
+    monkeypatch.setattr(pytest.importorskip("matplotlib.pyplot"), "close", lambda picture: None)
+
+
 FULL = OSError(errno.ENOSPC, "No space left on device")
 EMPTY = figures.Figure("paper_figure", "Figure 1", "about", lambda options, say: figures.Result([], {}, {}))
 
 
-def test_what_cannot_be_written_or_drawn_is_one_line(tmp_path, monkeypatch):
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    monkeypatch.setattr(pyplot, "close", lambda picture: None)
+def test_what_cannot_be_written_or_drawn_is_one_line(pictures, tmp_path, monkeypatch):
     path = tmp_path / "figure.abc"
     EMPTY.draw(path, lambda pyplot: Picture("old"))
     assert path.read_text() == "old"
@@ -100,9 +104,7 @@ def test_what_cannot_be_written_or_drawn_is_one_line(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["figure.abc"] and path.read_text() == "old"
 
 
-def test_files_that_exist_or_are_read_stay(tmp_path, monkeypatch, capsys):
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    monkeypatch.setattr(pyplot, "close", lambda picture: None)
+def test_files_that_exist_or_are_read_stay(pictures, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for name in ("iot.npz", "old.json", "old.svg"):
         Path(name).write_text(name)
@@ -250,16 +252,20 @@ def test_both_pictures_are_of_the_spheres(monkeypatch, tmp_path):
         assert text == (tmp_path / "b.svg").read_text() and all(title in text for title in (*titles, "radius 1"))
 
 
-def test_the_command_of_the_scatter_prints_and_writes(monkeypatch, tmp_path, capsys, own_precision):
+def test_the_command_of_the_scatter_prints_and_writes(pictures, monkeypatch, tmp_path, capsys, own_precision):
     monkeypatch.setattr(scatter, "BINS", 50)
-    monkeypatch.setattr(scatter, "_clustered", lambda key, level, **_: jax.random.uniform(key, 3).tolist())
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    monkeypatch.setattr(pyplot, "close", lambda picture: None)
+    sizes, asked = ["--points", "40", "--restarts", "2", "--replicates", "1"], []
+
+    def clustered(key, level, **sizes):
+        asked.append((sizes["points"], sizes["restarts"]))
+        return jax.random.uniform(key, 3).tolist()
+
+    monkeypatch.setattr(scatter, "_clustered", clustered)
     for name in ("plot1", "plot2"):
         monkeypatch.setattr(scatter, name, lambda pyplot, *, seed: Picture(f"seed {seed}"))
     paths = [tmp_path / name for name in ("table.json", "1.svg", "2.svg")]
     outputs = [part for pair in zip(("--output", "--plot1", "--plot2"), map(str, paths), strict=True) for part in pair]
-    assert scatter.main(["--dims", "2,5", "--replicates", "1", "--seed", "3", *outputs]) == 0
+    assert scatter.main(["--dims", "2,5", *sizes, "--seed", "3", *outputs]) == 0 and set(asked) == {(40, 2)}
     printed, document = capsys.readouterr().out, json.loads(paths[0].read_text())
     assert all(path.read_text() == "seed 3" for path in paths[1:])
     assert [row["noise"] for row in document["figure1"]] == list(scatter.LEVELS)
@@ -309,10 +315,8 @@ def write_iot(folder, rng):
     np.savez(folder / rand_indices.FILES["iot"], X=rng.standard_normal((20, 3)) * 9 + 5, y=labels)
 
 
-def test_the_command_of_figure_2_asks_for_both_sides(monkeypatch, tmp_path, capsys, rng, own_precision):
+def test_the_command_of_figure_2_asks_for_both_sides(pictures, monkeypatch, tmp_path, capsys, rng, own_precision):
     asked = []
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    monkeypatch.setattr(pyplot, "close", lambda picture: None)
 
     def indices(X, labels, sizes, *, repetitions, seed, progress):
         asked.append((X, labels, sizes))
@@ -419,11 +423,9 @@ def test_maps_of_a_figure_have_the_directions_that_it_says(x64):
     assert found == {"RNCA": 8, "Nystrom": 8, "RNCA, 50 directions": 8, "SKPCA, l=2": 2, "SKPCA, buffered, l=2": 2}
 
 
-def test_the_command_of_the_figures_prints_and_writes(monkeypatch, tmp_path, capsys, rng, own_precision):
+def test_the_command_of_the_figures_prints_and_writes(pictures, monkeypatch, tmp_path, capsys, rng, own_precision):
     np.savez(tmp_path / "cpu.npz", X=rng.normal(size=(840, 3)))
     asked = []
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    monkeypatch.setattr(pyplot, "close", lambda picture: None)
 
     def figure(X, test, kernel, *, sizes, rows, seed, progress):
         asked.append((X, test, kernel))
