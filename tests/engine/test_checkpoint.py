@@ -101,12 +101,6 @@ def test_blocks_come_back_as_they_were_and_once(tmp_path):
     third.close()
 
 
-def test_a_checkpoint_without_a_folder_keeps_nothing():
-    nothing = checkpoint.Checkpoint()
-    nothing.keep("label", 0, np.ones(3))
-    assert nothing.take("label", 0) is None
-
-
 @pytest.mark.parametrize("blocks", [0, 1, 4, 9, 18])
 def test_a_resumed_run_ends_with_the_report_of_one_that_was_never_interrupted(blocks, registry, stop_after, capsys):
     assert main(["--output", "whole"]) == 0

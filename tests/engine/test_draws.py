@@ -82,11 +82,6 @@ def test_trial_i_uses_the_key_folded_with_i(x64):
     np.testing.assert_allclose(sample(waiting_time, key, place(3.0), 9), expected, rtol=1e-14)
 
 
-def test_a_longer_sample_begins_with_the_shorter(x64):
-    key = jax.random.key(5)
-    assert np.array_equal(sample(waiting_time, key, GRID[0], 700)[:130], sample(waiting_time, key, GRID[0], 130))
-
-
 def test_settings_with_equal_shapes_share_a_compilation(x64):
     traces = []
 
@@ -105,15 +100,6 @@ def test_settings_with_equal_shapes_share_a_compilation(x64):
     assert len(traces) == before
     sample(trial, key, dataclasses.replace(setting, shapes={"n": 4}), 128)
     assert traces[before:] and set(traces[before:]) == {4}
-
-
-def test_what_is_not_finite_is_kept(x64):
-    def trial(key, population, numbers):
-        u = jax.random.uniform(key)
-        return jnp.where(u < 0.3, jnp.nan, jnp.where(u < 0.6, jnp.inf, u))
-
-    found = sample(trial, jax.random.key(0), Setting("here"), 100)
-    assert np.isnan(found).any() and np.isinf(found).any() and np.isfinite(found).any()
 
 
 def test_a_trial_must_return_a_scalar():
