@@ -418,10 +418,6 @@ def run(tmp_path):
     return folder
 
 
-def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
 LINES = {
     "objects": ["sample", 8, "|O", [1], "AAAAAAAAAAA="],
     "more numbers": ["sample", 8, "<f8", [2], "AAAAAAAAAAA="],

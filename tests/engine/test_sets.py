@@ -8,7 +8,6 @@ import pytest
 from proofs_check.engine import enclosures, sets
 
 pytestmark = pytest.mark.skipif(not enclosures.available(), reason="python-flint is not installed")
-EYE = np.eye(3)
 
 
 def entries(x):
