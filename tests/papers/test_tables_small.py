@@ -341,6 +341,7 @@ def test_the_command_of_figure_2_asks_for_both_sides(pictures, monkeypatch, tmp_
     assert "0.710 ± 0.014" in printed.out and "n = 200, d = 2: done" in printed.err
     document = json.loads(output.read_text())
     assert document["points"] == 15 and len(document["rows"]) == 3 * len(figure2.KERNEL_METHODS)
+    assert document["rows"][0]["values"] == [0.7, 0.72] and document["rows"][0]["mean"] == pytest.approx(0.71)
     monkeypatch.setattr(figure2, "figure2", refuse(ValueError("num_landmarks must be at most 15")))
     assert figure2.main(arguments) == 2
     assert "num_landmarks must be at most 15" in capsys.readouterr().err
