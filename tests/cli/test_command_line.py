@@ -9,6 +9,7 @@ import subprocess
 import sys
 import types
 from pathlib import Path
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -229,14 +230,12 @@ def test_show_says_what_a_claim_asks_for_and_leaves_out_a_form_that_is_not_there
 
 
 def test_pages_that_cannot_be_written_are_one_line(registry, monkeypatch, capsys):
-    def full(folder, found):
-        raise StorageError("o/report.html cannot be written (No space left on device)")
-
     assert main(["--output", "o", "--claim", "toy2020:thm10"]) == 0
     capsys.readouterr()
     assert main(["report", "o"]) == 0
     assert "report.html (and report.md, report.json)" in capsys.readouterr().out
-    monkeypatch.setattr(job, "write_pages", full)
+    full = StorageError("o/report.html cannot be written (No space left on device)")
+    monkeypatch.setattr(job, "write_pages", mock.Mock(side_effect=full))
     assert main(["report", "o"]) == 3
     assert "o/report.html cannot be written (No space left on device)" in one_line(capsys)
 
@@ -311,17 +310,12 @@ def test_a_name_that_no_encoding_holds_is_printed_with_escapes(registry, capsys)
 
 
 def test_folders_that_cannot_be_used_or_made_are_one_line(tmp_path, monkeypatch):
-    def refuse(error):
-        def call(*args, **options):
-            raise error
-
-        return call
-
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "iterdir", refuse(PermissionError(errno.EACCES, "Permission denied")))
+        denied = PermissionError(errno.EACCES, "Permission denied")
+        patch.setattr(Path, "iterdir", mock.Mock(side_effect=denied))
         with pytest.raises(UsageError, match=r"cannot be used \(Permission denied\)"):
             folders.check(tmp_path)
-    monkeypatch.setattr(Path, "mkdir", refuse(FileExistsError()))
+    monkeypatch.setattr(Path, "mkdir", mock.Mock(side_effect=FileExistsError()))
     with pytest.raises(UsageError, match="cannot make a new folder under root"):
         folders.make(None, "root", "20200101T000000Z", 0)
 

@@ -8,6 +8,7 @@ import json
 import math
 import re
 from typing import NamedTuple
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -142,16 +143,12 @@ def test_a_slope_that_is_not_a_number_drops_a_restart_too(capsys, monkeypatch, t
     assert json.loads(json.dumps(attack.as_json(found, "refuted"), allow_nan=False))["excess"] is None
     # The command says so, and what it could not write.
     monkeypatch.setattr(attack, "attack", lambda *args, **options: found)
-    monkeypatch.setattr(files, "_write", lambda *args: raise_no_space())
+    monkeypatch.setattr(files, "_write", mock.Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
     with pytest.raises(StorageError, match=r"found\.json cannot be written \(No space left"):
         run("amini2021:ex1-lipschitz", "--form", "printed", "--json", str(tmp_path / "found.json"))
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].endswith("nothing to judge, as every restart was dropped, which is not as expected")
     assert len(lines) == 3 and "2 restarts, 2 of them dropped, 2 steps" in lines[2]
-
-
-def raise_no_space():
-    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 @pytest.mark.parametrize("options", [{"restarts": 0}, {"steps": 0}, {"alpha": 1.0}, {"most": 0}])

@@ -12,6 +12,7 @@ import threading
 import time
 import types
 from pathlib import Path
+from unittest import mock
 
 import jax
 import numpy as np
@@ -132,11 +133,8 @@ def test_a_folder_that_cannot_be_written_to_is_told_before_the_first_trial(regis
     with pytest.raises(usage.StorageError, match=r"records cannot be written \(No such file or directory\)"):
         checkpoint.create(tmp_path / "absent", {})
 
-    def broken(*args):
-        raise OSError(errno.EIO, "Input/output error")
-
     with monkeypatch.context() as patch:
-        patch.setattr(files, "_fsync", broken)
+        patch.setattr(files, "_fsync", mock.Mock(side_effect=OSError(errno.EIO, "Input/output error")))
         assert main(["--output", "o"]) == 3
     one_line(capsys, "cannot be written (Input/output error); make room and start again with: --output o")
     assert main(["--output", "o"]) == 0  # nothing had begun there
@@ -189,9 +187,7 @@ def test_a_run_in_another_thread_leaves_signals_alone():
 
 
 def test_a_report_that_cannot_be_written_is_written_by_resuming(registry, monkeypatch, capsys):
-    def full(path, found):
-        raise usage.StorageError("report.json cannot be written (No space left on device)")
-
+    full = mock.Mock(side_effect=usage.StorageError("report.json cannot be written (No space left on device)"))
     with monkeypatch.context() as patch:
         patch.setattr(documents, "write_json", full)
         assert main(["--output", "o"]) == 3
@@ -304,18 +300,13 @@ def test_a_run_is_not_resumed_under_other_settings_of_jax(setting, name, interru
         (lambda folder: None, "is no folder"),
         (lambda folder: folder.mkdir(), "holds no manifest.json"),
         (lambda folder: (folder.mkdir(), (folder / "manifest.json").write_text('{"a'))[0], "not JSON"),
-        (lambda folder: checkpoint.create(make(folder), {}).close(), "not as this version writes it"),
+        (lambda folder: (folder.mkdir(), checkpoint.create(folder, {}).close()), "not as this version writes it"),
     ],
 )
 def test_what_is_no_run_is_refused(prepare, message, registry, capsys):
     prepare(Path("o"))
     assert main(["resume", "o"]) == 2
     one_line(capsys, message)
-
-
-def make(folder):
-    folder.mkdir()
-    return folder
 
 
 def test_a_run_whose_data_changed_is_refused(registry, stop_after, capsys, monkeypatch):

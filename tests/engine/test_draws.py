@@ -236,12 +236,8 @@ def test_a_control_that_is_not_rejected_fails_the_run_and_on_own_data_takes_the_
     assert result.as_expected and result.corrected.status == "consistent" and "no power" in result.corrected.because
 
 
-def not_a_number(key, population, numbers):
-    return jnp.nan * waiting_time(key, population, numbers)
-
-
 def test_what_rests_on_numbers_that_are_not_finite_is_never_as_expected():
-    broken = Tail(not_a_number, log_bound)
+    broken = Tail(lambda *trial: jnp.nan * waiting_time(*trial), log_bound)
     claim = dataclasses.replace(CLAIM, printed=Form(broken, GRID, "refuted"), controls=(Control("c", broken, GRID),))
     (result,) = run([claim], profile=TINY, seed=0)
     assert result.printed.status == "refuted" and result.unexpected == ("printed",)
@@ -249,16 +245,12 @@ def test_what_rests_on_numbers_that_are_not_finite_is_never_as_expected():
     assert "printed: 200 statistics are not finite" in result.notes
 
 
-def always(value):
-    return Identity(lambda key, setting: value)
-
-
 @pytest.mark.parametrize(
     ("claim", "as_expected"),
     [
         (dataclasses.replace(CLAIM, printed=dataclasses.replace(CLAIM.printed, expect="certified")), True),
         (dataclasses.replace(CLAIM, corrected=dataclasses.replace(CLAIM.printed, expect="certified")), False),
-        (dataclasses.replace(CLAIM, printed=Form(always(1.0), GRID, "identity")), False),
+        (dataclasses.replace(CLAIM, printed=Form(Identity(lambda key, setting: 1.0), GRID, "identity")), False),
         (dataclasses.replace(CLAIM, corrected=dataclasses.replace(CLAIM.corrected, expect="vacuous")), True),
     ],
 )

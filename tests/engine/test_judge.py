@@ -208,10 +208,6 @@ def test_a_true_mean_is_refuted_within_its_level_and_a_false_one_is_seen(chance)
 LOOKS = np.arange(judging.LOOK, 8 * judging.LOOK + 1, judging.LOOK)
 
 
-def decided(count, trials, delta, level):
-    return decides_at(tail(delta=delta).statement, HERE[0], with_violations(count, trials), level)
-
-
 @pytest.mark.parametrize("delta", [0.02, 0.1, 0.6])
 def test_a_run_stops_and_is_judged_at_the_critical_counts_of_the_sequential_rule(delta):
     trials = 640
@@ -224,7 +220,8 @@ def test_a_run_stops_and_is_judged_at_the_critical_counts_of_the_sequential_rule
             continue
         verdict = judge(tail(delta=delta), [with_violations(count, trials)], ALPHA, rule="sequential")
         assert verdict.status == status
-        assert decided(count, trials, delta, ALPHA) == (status != "consistent")
+        decided = decides_at(tail(delta=delta).statement, HERE[0], with_violations(count, trials), ALPHA)
+        assert decided == (status != "consistent")
         facts = verdict.evidence[0].facts
         assert (facts["lower_limit"], facts["upper_limit"]) == sequential.binomial_limits(count, trials, ALPHA)
         assert facts["p_value"] <= ALPHA if status == "refuted" else ALPHA < facts["p_value"] <= 1

@@ -50,14 +50,10 @@ TOGETHER = (Expectation, Law, Rate, Rare)  # looked at all draws together, each 
 ORDER = ("refuted", "vacuous", "certified", "consistent")
 
 
-def section(title):
-    """Return the text below a heading of the page."""
-    return re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)[1]
-
-
 def table(title):
     """Return the rows of the first table below a heading, without its head, as lists of cells."""
-    lines = [line for line in section(title).splitlines() if line.startswith("|")]
+    section = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)[1]
+    lines = [line for line in section.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -59,13 +60,6 @@ def test_a_table_is_aligned_without_rich(monkeypatch):
     assert text.getvalue().splitlines()[1:] == ["Title", "name    n", "a       1", "longer  200", "a line"]
 
 
-def refuse(error):
-    def call(*args, **options):
-        raise error
-
-    return call
-
-
 class Picture:
     """What a function draws, in the place of a picture of matplotlib."""
 
@@ -96,8 +90,8 @@ def test_what_cannot_be_written_or_drawn_is_one_line(pictures, tmp_path, monkeyp
         (FULL, OSError, "No space left"),
     ):
         with pytest.raises(kind, match=message):
-            EMPTY.draw(path, refuse(error))
-    monkeypatch.setattr(figures.files, "_rename", refuse(FULL))
+            EMPTY.draw(path, mock.Mock(side_effect=error))
+    monkeypatch.setattr(figures.files, "_rename", mock.Mock(side_effect=FULL))
     assert EMPTY.main(["--output", str(tmp_path / "table.json")]) == 3
     with pytest.raises(figures.StorageError, match="No space left"):
         EMPTY.draw(path, lambda pyplot: Picture("new"))
@@ -342,7 +336,8 @@ def test_the_command_of_figure_2_asks_for_both_sides(pictures, monkeypatch, tmp_
     document = json.loads(output.read_text())
     assert document["points"] == 15 and len(document["rows"]) == 3 * len(figure2.KERNEL_METHODS)
     assert document["rows"][0]["values"] == [0.7, 0.72] and document["rows"][0]["mean"] == pytest.approx(0.71)
-    monkeypatch.setattr(figure2, "figure2", refuse(ValueError("num_landmarks must be at most 15")))
+    most = ValueError("num_landmarks must be at most 15")
+    monkeypatch.setattr(figure2, "figure2", mock.Mock(side_effect=most))
     assert figure2.main(arguments) == 2
     assert "num_landmarks must be at most 15" in capsys.readouterr().err
     assert figures.deviation(np.array([0.7])) == 0

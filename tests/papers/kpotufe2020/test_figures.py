@@ -14,12 +14,6 @@ from jaxkern.kernels import Gaussian
 from proofs_check.papers.kpotufe2020 import figure1, figure2, rand_indices, table1, table2
 
 
-def write_sets(folder, rng):
-    for name, file in rand_indices.FILES.items():
-        y = np.repeat(rand_indices.IOT_DEVICES, 4) if name == "iot" else np.arange(20) % 4
-        np.savez(folder / file, X=rng.standard_normal((20, 3)), y=y)
-
-
 def test_the_iot_rows_are_those_of_the_five_devices(rng):
     y = rng.integers(0, 9, 400)
     X = np.arange(400.0)[:, None] + np.array([0.0, 1000.0])
@@ -35,7 +29,9 @@ def test_the_iot_rows_are_those_of_the_five_devices(rng):
 
 
 def test_table_1_counts_rows_columns_and_labels(tmp_path, rng, capsys):
-    write_sets(tmp_path, rng)
+    for name, file in rand_indices.FILES.items():
+        y = np.repeat(rand_indices.IOT_DEVICES, 4) if name == "iot" else np.arange(20) % 4
+        np.savez(tmp_path / file, X=rng.standard_normal((20, 3)), y=y)
     output = tmp_path / "table.json"
     assert table1.main(["--data-dir", str(tmp_path), "--output", str(output)]) == 0
     assert "20867" in capsys.readouterr().out
