@@ -1,5 +1,6 @@
 """The register: every statement of the papers has its words, a check or a reason, and a place where it is proved."""
 
+import collections
 import re
 
 import pytest
@@ -52,22 +53,14 @@ def test_ids_are_those_of_the_claims_in_order(made):
 
 def test_every_claim_has_a_form_a_reason_and_controls_of_known_kinds(made):
     kinds = controls.table(made.values())  # it raises where a kind is unknown
-    assert list(kinds) == list(made) and {kind for own in kinds.values() for kind in own} == set(controls.KINDS)
-    assert sum(not own for own in kinds.values()) < 10
+    assert list(kinds) == list(made) and sum(not own for own in kinds.values()) < 10
     for claim in made.values():
         assert claim.printed or claim.corrected, claim.id
         undecided = all(isinstance(form.statement, Undecided) for form in claim.forms.values())
         assert (claim.controls or undecided) and claim.because and claim.tex and claim.where, claim.id
         assert claim.corrected or not claim.id.startswith("jaxkern:"), claim.id
-    twice = {kind for kind in controls.KINDS if sum(kind in own for own in kinds.values()) >= 2}
-    assert {
-        "wrong factor",
-        "swapped constants",
-        "reused key",
-        "transpose for adjoint",
-        "missing normalisation",
-    } <= twice
-    assert {"n for n - 1", "centred for uncentred", "rows dropped", "low precision"} <= twice
+    counts = collections.Counter(kind for own in kinds.values() for kind in own)
+    assert set(counts) == set(controls.KINDS) and min(counts.values()) >= 2 and len(counts) >= 15
 
 
 def test_what_is_printed_wrong_is_corrected_with_a_proof(made):
