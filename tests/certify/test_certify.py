@@ -182,10 +182,8 @@ def test_close_pairs_are_looked_for_among_all_rows_of_a_table_that_is_small_enou
     monkeypatch.setattr(_precision, "Trials", trials)
     monkeypatch.setattr(_precision, "feature_rounding", lambda kernel, blocks: (1e-6, 1e-5))
     goal = types.SimpleNamespace(name="distance")
-    for more, said in (
-        (0, "2 pair(s) are so close"),
-        (1, f"3 pair(s) among {_precision.LOOKED_AT:,} rows are so close"),
-    ):
+    all_rows, some = "2 pair(s) are so close", f"3 pair(s) among {_precision.LOOKED_AT:,} rows are so close"
+    for more, said in ((0, all_rows), (1, some)):
         table = types.SimpleNamespace(rows=_precision.LARGEST_SAMPLE + more, dim=1)
         request = Request(dtype="float32")
         _, rounding, words = _precision.trials_for(jax.random.key(0), table, None, goal, request, Clock(1e9))

@@ -242,10 +242,8 @@ def test_what_holds_always_is_decided_by_one_violation_and_what_claims_nothing_b
 
 def test_what_just_reaches_a_limit_decides():
     """Numbers that come back from a logarithm, or from 1 - delta, to the last bit."""
-    above, below = (
-        float(sequential.log_evidence_above(12, 100, 0.05)),
-        float(sequential.log_evidence_below(0, 100, 0.05)),
-    )
+    above = float(sequential.log_evidence_above(12, 100, 0.05))
+    below = float(sequential.log_evidence_below(0, 100, 0.05))
     for evidence, violations in ((above, 12), (below, 0)):
         level = math.exp(-evidence)
         assert -math.log(level) == evidence

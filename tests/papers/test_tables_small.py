@@ -326,11 +326,8 @@ def test_the_command_of_figure_2_asks_for_both_sides(pictures, monkeypatch, tmp_
     assert figure2.main([*arguments, "--output", str(output), "--plot", str(tmp_path / "f.svg")]) == 0
     (X, labels, sizes), printed = asked[0], capsys.readouterr()
     assert sizes == [(200, 2), (200, 5), (30, 10)] and (tmp_path / "f.svg").read_text() == "200, 10"
-    assert (
-        X.shape == (15, 3)
-        and X.dtype == np.float32
-        and sorted(set(labels.tolist())) == sorted(rand_indices.IOT_DEVICES)
-    )
+    assert X.shape == (15, 3) and X.dtype == np.float32
+    assert sorted(set(labels.tolist())) == sorted(rand_indices.IOT_DEVICES)
     np.testing.assert_allclose(X.std(0), 1, rtol=1e-5)
     assert "0.710 ± 0.014" in printed.out and "n = 200, d = 2: done" in printed.err
     document = json.loads(output.read_text())
