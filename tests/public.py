@@ -898,6 +898,10 @@ def sketch_values(c, state):
     return own | {"rows": (sketch.rows.T, (c.dim, 2))}
 
 
+def sketched(state, *rows):
+    return frequent_directions.update(state, *rows)
+
+
 SKETCH = {
     "least": 0,
     "words": ("rows", "state"),
@@ -908,31 +912,16 @@ SKETCH = {
 }
 
 
-@op("frequent_directions.init", check_sketch("X"), **SKETCH)
-def _(c):
-    state = frequent_directions.init(2, c.dim, c.dtype, shrink_at=1)
-    return sketch_values(c, frequent_directions.update(state, c.X))
+for _name, _parts, _state in (
+    ("init", "X", lambda c, empty: sketched(frequent_directions.init(2, c.dim, c.dtype, shrink_at=1), c.X)),
+    ("update", "X", lambda c, empty: sketched(empty, c.X, c.ones)),
+    ("merge", "XY", lambda c, empty: frequent_directions.merge(sketched(empty, c.X), sketched(empty, c.Y))),
+    ("finalize", "XY", lambda c, empty: sketched(sketched(empty, c.X), c.Y)),
+):
 
-
-@op("frequent_directions.update", check_sketch("X"), **SKETCH)
-def _(c):
-    state = frequent_directions.init(2, c.dim, c.dtype)
-    return sketch_values(c, frequent_directions.update(state, c.X, c.ones))
-
-
-@op("frequent_directions.merge", check_sketch("X", "Y"), **SKETCH)
-def _(c):
-    empty = frequent_directions.init(2, c.dim, c.dtype)
-    first, second = (frequent_directions.update(empty, rows) for rows in (c.X, c.Y))
-    return sketch_values(c, frequent_directions.merge(first, second))
-
-
-@op("frequent_directions.finalize", check_sketch("X", "Y"), **SKETCH)
-def _(c):
-    state = frequent_directions.init(2, c.dim, c.dtype)
-    for rows in (c.X, c.Y):
-        state = frequent_directions.update(state, rows)
-    return sketch_values(c, state)
+    @op(f"frequent_directions.{_name}", check_sketch(*_parts), **SKETCH)
+    def _(c, state=_state):
+        return sketch_values(c, state(c, frequent_directions.init(2, c.dim, c.dtype)))
 
 
 def check_errors(c, v):
@@ -1178,7 +1167,7 @@ def _(c):
 @op("scale.merge_tree", check_sketch("X", "Y", "Y"), **SKETCH)
 def _(c):
     empty = frequent_directions.init(2, c.dim, c.dtype)
-    states = [frequent_directions.update(empty, rows) for rows in (c.X, c.Y, c.Y)]
+    states = [sketched(empty, rows) for rows in (c.X, c.Y, c.Y)]
     return sketch_values(c, scale.merge_tree(frequent_directions.merge, states))
 
 
@@ -1228,21 +1217,14 @@ def _(c):
     return parts(found, gamma2=(), vbar2=())
 
 
-@op("bounds.fourier.relative_distances_given", words=("squared_distances",), hides="see `valid`", points=False)
-def _(c):
-    squares = c.numbers(5) ** 2 * c.ratio
-    found = fourier.relative_distances_given(
-        eps=0.3, num_frequencies=400.0, squared_distances=squares, pairs=jnp.ones(5, c.dtype)
-    )
-    return parts(found, probability=())
+for _name in ("relative_distances_given", "kernel_values_given"):
 
-
-@op("bounds.fourier.kernel_values_given", words=("squared_distances",), hides="see `valid`", points=False)
-def _(c):
-    squares = c.numbers(5) ** 2 * c.ratio
-    words = dict(squared_distances=squares, farthest=squares + 0.1, pairs=jnp.ones(5, c.dtype))
-    found = fourier.kernel_values_given(eps=0.3, num_frequencies=400.0, **words)
-    return parts(found, probability=())
+    @op(f"bounds.fourier.{_name}", words=("squared_distances",), hides="see `valid`", points=False)
+    def _(c, name=_name):
+        squares = c.numbers(5) ** 2 * c.ratio
+        words = {"squared_distances": squares, "pairs": jnp.ones(5, c.dtype)}
+        words |= {"farthest": squares + 0.1} if name == "kernel_values_given" else {}
+        return parts(getattr(fourier, name)(eps=0.3, num_frequencies=400.0, **words), probability=())
 
 
 def estimator_entry(name, width, widest=10_000, **settings):

@@ -15,18 +15,8 @@ ROOT = pathlib.Path(jaxkern.__file__).parent.parent
 LAYERS = {
     "jaxkern": (
         *("_types", "_programs", "checks", "_weights", "pytrees", "ragged", "_mesh", "_blocks", "draws", "_distances"),
-        *("linalg", "bounds", "kernels", "gram"),
-        *(
-            "measures",
-            "problems",
-            "rkhs",
-            "metrics",
-            "kmeans",
-            "frequent_directions",
-            "landmarks",
-            "features",
-            "regression",
-        ),
+        *("linalg", "bounds", "kernels", "gram", "measures", "problems", "rkhs", "metrics", "kmeans"),
+        *("frequent_directions", "landmarks", "features", "regression"),
         *("clustering", "learn", "audit", "io", "scale", "plan", "sklearn"),
     ),
     "proofs_check": (

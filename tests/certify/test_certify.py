@@ -4,10 +4,12 @@ import contextlib
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 import time
 import types
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +24,7 @@ from proofs_check.certify._clock import Clock
 from proofs_check.certify._maps import NAMES, families
 from proofs_check.cli.certify import FILES
 from proofs_check.cli.command import main
+from proofs_check.engine import checkpoint
 from proofs_check.report.certificate_document import find_fault, read
 
 pytestmark = pytest.mark.usefixtures("own_precision", "x64")
@@ -179,10 +182,8 @@ def test_close_pairs_are_looked_for_among_all_rows_of_a_table_that_is_small_enou
     monkeypatch.setattr(_precision, "Trials", trials)
     monkeypatch.setattr(_precision, "feature_rounding", lambda kernel, blocks: (1e-6, 1e-5))
     goal = types.SimpleNamespace(name="distance")
-    for more, said in (
-        (0, "2 pair(s) are so close"),
-        (1, f"3 pair(s) among {_precision.LOOKED_AT:,} rows are so close"),
-    ):
+    all_rows, some = "2 pair(s) are so close", f"3 pair(s) among {_precision.LOOKED_AT:,} rows are so close"
+    for more, said in ((0, all_rows), (1, some)):
         table = types.SimpleNamespace(rows=_precision.LARGEST_SAMPLE + more, dim=1)
         request = Request(dtype="float32")
         _, rounding, words = _precision.trials_for(jax.random.key(0), table, None, goal, request, Clock(1e9))
@@ -279,31 +280,26 @@ def test_command_line(csv, tmp_path, capsys):
     assert document["commands"]["again"].split()[:2] == ["proofs-check", "certify"]
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_command_that_was_killed_goes_on_from_its_draws(kills, tmp_path):
-    """Killed at any draw, it ends with the certificate of one that was not, but for times."""
-    np.savetxt(tmp_path / "points.csv", blobs(200, 2)[0], delimiter=",")
-    maps = "nystrom" if kills == 1 else "nystrom,orthogonal_fourier"
-    command = [sys.executable, "-m", "proofs_check", "certify", "points.csv", "--goal", "spectral", "--maps", maps]
-    command += ["--cache", "compiled"]
+def test_a_command_that_was_killed_goes_on_from_its_draws(csv, tmp_path, monkeypatch):
+    """What a kill in the second attempt leaves is copied from a command that nothing stops."""
+    kept, keep = [], checkpoint.Checkpoint.keep
 
-    def run(folder, *, kill):
-        kept = tmp_path / folder / ".certify.draws" / "checkpoint.records"
-        before = kept.stat().st_size if kept.exists() else 0
-        with subprocess.Popen([*command, "--output", folder], cwd=tmp_path, stdout=subprocess.DEVNULL) as process:
-            while kill and not (kept.exists() and kept.stat().st_size > before + 8_000):
-                assert process.poll() is None
-                time.sleep(0.01)
-            if kill:
-                process.kill()
-        return before
+    def keeping(self, *block):
+        keep(self, *block)
+        kept.append(block)
+        if len(kept) == 75:  # of some 90
+            shutil.copytree("whole", "cut")
 
-    run("whole", kill=False)
-    assert [run("cut", kill=left > 0) > 0 for left in range(kills, -1, -1)] == [False] + [True] * kills
-    whole, cut = (json.loads((tmp_path / folder / "certificate.json").read_text()) for folder in ("whole", "cut"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(checkpoint.Checkpoint, "keep", keeping)
+    words = [csv, "--goal", "spectral", "--eps", 0.3, "--delta", 0.2, "--confidence", 0.95, "--maps", "nystrom"]
+    assert run(*words, "--output", "whole") == 0
+    draws = len(kept)
+    assert run(*words, "--output", "cut") == 0 and len(kept) == 2 * draws - 75
+    whole, cut = (json.loads(Path(folder, "certificate.json").read_text()) for folder in ("whole", "cut"))
     again = whole["commands"].pop("again")
     assert cut["commands"].pop("again") == again and cut | {"run": 0} == whole | {"run": 0}
-    assert whole["search"]["finished"] and {file.name for file in (tmp_path / "cut").iterdir()} == set(FILES)
+    assert whole["search"]["finished"] and {file.name for file in Path("cut").iterdir()} == set(FILES)
 
 
 @pytest.mark.parametrize(

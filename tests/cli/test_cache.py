@@ -7,6 +7,7 @@ import subprocess
 import sys
 import zlib
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -86,22 +87,16 @@ def test_a_relative_name_is_none(environment, tmp_path):
 
 
 def test_without_a_home_programs_are_not_kept(environment, monkeypatch, capsys):
-    def none():
-        raise RuntimeError("Could not determine home directory.")
-
     del environment["XDG_CACHE_HOME"]
-    monkeypatch.setattr(Path, "home", none)
+    monkeypatch.setattr(Path, "home", mock.Mock(side_effect=RuntimeError("Could not determine home directory.")))
     cache.prepare()
     assert "there is no home folder" in capsys.readouterr().err and not variables(environment)
 
 
 def test_where_nothing_is_told_of_the_processor_the_computer_is_named(monkeypatch):
-    def unreadable(*args, **options):
-        raise PermissionError
-
     known = cache.machine()
     assert known == cache.machine() and len(known) == 20
-    monkeypatch.setattr(Path, "read_text", unreadable)
+    monkeypatch.setattr(Path, "read_text", mock.Mock(side_effect=PermissionError))
     monkeypatch.setattr(cache.platform, "node", lambda: "here")
     here = cache.machine()
     monkeypatch.setattr(cache.platform, "node", lambda: "there")
@@ -223,15 +218,12 @@ def test_what_a_full_disk_left_is_removed_and_is_looked_at_once(tmp_path):
 @needs_owners
 @pytest.mark.parametrize("call", ["mkdir", "lstat", "stat", "glob", "read_bytes", "unlink", "touch"])
 def test_a_fault_ends_no_run_and_the_next_one_keeps_programs(call, environment, monkeypatch, tmp_path, capsys):
-    def fail(*args, **options):
-        raise OSError(errno.EIO, "Input/output error")
-
     cut = tmp_path / "xdg" / "jaxkern" / "compiled" / "xla-0" / "a-cache"
     if call != "mkdir":
         cache._private(cut.parent)
         cut.touch()
     with monkeypatch.context() as patch:
-        patch.setattr(Path, call, fail)
+        patch.setattr(Path, call, mock.Mock(side_effect=OSError(errno.EIO, "Input/output error")))
         cache.prepare()
     assert bool(variables(environment)) == (call in ("read_bytes", "unlink"))  # that a file stays is no harm
     environment.pop(FOLDER, None)  # the next process

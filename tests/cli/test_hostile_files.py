@@ -12,7 +12,6 @@ import re
 import subprocess
 import sys
 import types
-import unicodedata
 import warnings
 import zipfile
 import zlib
@@ -22,6 +21,7 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support.odd_files import archive, declared, is_plain, npy, one_line, patched, write
 from support.pages import Page
 
 import jaxkern.io
@@ -36,56 +36,6 @@ from proofs_check.report import run_page as report_page
 
 ROOT = Path(__file__).resolve().parents[2]
 LINUX = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is measured on Linux")
-
-
-def is_plain(text):
-    """Tell whether a terminal shows text on one line, as it is: no control, and no change of direction."""
-    return not any(unicodedata.category(sign)[0] == "C" or sign in "\u2028\u2029" for sign in text)
-
-
-def one_line(call, errors, *words):
-    """Assert that a call raises one of these errors, with these words on one short line, and return it."""
-    with pytest.raises(errors) as caught:
-        call()
-    message = str(caught.value)
-    assert message and is_plain(message) and len(message) < 1500, message
-    for word in words:
-        assert word in message, message
-    return message
-
-
-def write(path, content):
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return path
-
-
-def npy(text, content=b"", version=1):
-    """Return the bytes of a .npy file with this text for a header."""
-    raw = text if isinstance(text, bytes) else text.encode()
-    size = len(raw).to_bytes(2 if version == 1 else 4, "little")
-    return b"\x93NUMPY" + bytes([version, 0]) + size + raw + content
-
-
-def declared(shape, dtype="'<f8'", content=b"", order=False):
-    return npy(f"{{'descr': {dtype}, 'fortran_order': {order}, 'shape': {shape}, }}", content)
-
-
-def archive(path, entries, method=zipfile.ZIP_STORED):
-    """Write an archive of names and contents, which may repeat."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of names that repeat
-        with zipfile.ZipFile(path, "w", method) as file:
-            for name, content in entries:
-                file.writestr(name, content)
-    return path
-
-
-def patched(path, at, content):
-    """Overwrite bytes of the first record in the directory of an archive."""
-    raw = bytearray(path.read_bytes())
-    start = raw.index(b"PK\x01\x02") + at
-    raw[start : start + len(content)] = content
-    return write(path, bytes(raw))
 
 
 EIGHT = bytes(64)  # eight numbers
@@ -466,10 +416,6 @@ def run(tmp_path):
         blocks.keep("sample", start, np.arange(4.0) + start)
     blocks.close()
     return folder
-
-
-def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 LINES = {

@@ -8,6 +8,7 @@ import json
 import math
 import re
 from typing import NamedTuple
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +19,7 @@ from scipy import integrate, special, stats
 from jaxkern.bounds import Bound
 from proofs_check.claim import Form, Identity, Inequality, Setting, Tail
 from proofs_check.cli import attack
-from proofs_check.engine import adversary, draws, enclosures, files, sets
+from proofs_check.engine import adversary, draws, enclosures, files
 from proofs_check.engine.adversary import Target
 from proofs_check.papers import adversaries as _parts
 from proofs_check.papers import targets
@@ -142,16 +143,12 @@ def test_a_slope_that_is_not_a_number_drops_a_restart_too(capsys, monkeypatch, t
     assert json.loads(json.dumps(attack.as_json(found, "refuted"), allow_nan=False))["excess"] is None
     # The command says so, and what it could not write.
     monkeypatch.setattr(attack, "attack", lambda *args, **options: found)
-    monkeypatch.setattr(files, "_write", lambda *args: raise_no_space())
+    monkeypatch.setattr(files, "_write", mock.Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
     with pytest.raises(StorageError, match=r"found\.json cannot be written \(No space left"):
         run("amini2021:ex1-lipschitz", "--form", "printed", "--json", str(tmp_path / "found.json"))
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].endswith("nothing to judge, as every restart was dropped, which is not as expected")
     assert len(lines) == 3 and "2 restarts, 2 of them dropped, 2 steps" in lines[2]
-
-
-def raise_no_space():
-    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 @pytest.mark.parametrize("options", [{"restarts": 0}, {"steps": 0}, {"alpha": 1.0}, {"most": 0}])
@@ -233,17 +230,6 @@ def test_a_place_outside_the_hypotheses_is_an_error(x64):
     wrong = Form(Inequality(lambda key, setting: [(2.0, Bound(1.0, 1.0, False, "a toy"))]), (Setting("here"),), "")
     with pytest.raises(ValueError, match="hypotheses of a toy"):
         adversary.attack(toy(recheck=lambda params: wrong), restarts=1, steps=1)
-
-
-def test_the_projection_to_the_simplex_is_the_nearest_point(x64, rng):
-    nearest = jax.jit(sets.nearest_shares)
-    for x in rng.normal(size=(5, 4)):
-        found = np.asarray(nearest(x))
-        assert found.min() >= 0 and found.sum() == pytest.approx(1)
-        # Of every point w of the simplex: <x - found, w - found> <= 0.
-        others = rng.dirichlet(np.ones(4), size=200)
-        assert np.max((others - found) @ (x - found)) <= 1e-12
-        np.testing.assert_allclose(nearest(found), found, atol=1e-15)
 
 
 def test_what_a_shrink_removes_has_the_right_slope_where_eigenvalues_are_equal(x64, rng):

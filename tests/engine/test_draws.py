@@ -82,11 +82,6 @@ def test_trial_i_uses_the_key_folded_with_i(x64):
     np.testing.assert_allclose(sample(waiting_time, key, place(3.0), 9), expected, rtol=1e-14)
 
 
-def test_a_longer_sample_begins_with_the_shorter(x64):
-    key = jax.random.key(5)
-    assert np.array_equal(sample(waiting_time, key, GRID[0], 700)[:130], sample(waiting_time, key, GRID[0], 130))
-
-
 def test_settings_with_equal_shapes_share_a_compilation(x64):
     traces = []
 
@@ -105,15 +100,6 @@ def test_settings_with_equal_shapes_share_a_compilation(x64):
     assert len(traces) == before
     sample(trial, key, dataclasses.replace(setting, shapes={"n": 4}), 128)
     assert traces[before:] and set(traces[before:]) == {4}
-
-
-def test_what_is_not_finite_is_kept(x64):
-    def trial(key, population, numbers):
-        u = jax.random.uniform(key)
-        return jnp.where(u < 0.3, jnp.nan, jnp.where(u < 0.6, jnp.inf, u))
-
-    found = sample(trial, jax.random.key(0), Setting("here"), 100)
-    assert np.isnan(found).any() and np.isinf(found).any() and np.isfinite(found).any()
 
 
 def test_a_trial_must_return_a_scalar():
@@ -250,12 +236,8 @@ def test_a_control_that_is_not_rejected_fails_the_run_and_on_own_data_takes_the_
     assert result.as_expected and result.corrected.status == "consistent" and "no power" in result.corrected.because
 
 
-def not_a_number(key, population, numbers):
-    return jnp.nan * waiting_time(key, population, numbers)
-
-
 def test_what_rests_on_numbers_that_are_not_finite_is_never_as_expected():
-    broken = Tail(not_a_number, log_bound)
+    broken = Tail(lambda *trial: jnp.nan * waiting_time(*trial), log_bound)
     claim = dataclasses.replace(CLAIM, printed=Form(broken, GRID, "refuted"), controls=(Control("c", broken, GRID),))
     (result,) = run([claim], profile=TINY, seed=0)
     assert result.printed.status == "refuted" and result.unexpected == ("printed",)
@@ -263,16 +245,12 @@ def test_what_rests_on_numbers_that_are_not_finite_is_never_as_expected():
     assert "printed: 200 statistics are not finite" in result.notes
 
 
-def always(value):
-    return Identity(lambda key, setting: value)
-
-
 @pytest.mark.parametrize(
     ("claim", "as_expected"),
     [
         (dataclasses.replace(CLAIM, printed=dataclasses.replace(CLAIM.printed, expect="certified")), True),
         (dataclasses.replace(CLAIM, corrected=dataclasses.replace(CLAIM.printed, expect="certified")), False),
-        (dataclasses.replace(CLAIM, printed=Form(always(1.0), GRID, "identity")), False),
+        (dataclasses.replace(CLAIM, printed=Form(Identity(lambda key, setting: 1.0), GRID, "identity")), False),
         (dataclasses.replace(CLAIM, corrected=dataclasses.replace(CLAIM.corrected, expect="vacuous")), True),
     ],
 )
@@ -356,31 +334,31 @@ def test_the_batch_shrinks_until_a_block_fits_into_memory(x64, monkeypatch):
     programs.program_of.cache_clear()
 
 
-EIGHT = """
+DEVICES = """
 import os
 os.environ["PJRT_NPROC"] = "32"  # as the command line does: see docs/design.md
-os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=%d"
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=3"
 import jax, jax.numpy as jnp, numpy as np
 jax.config.update("jax_enable_x64", True)
 from proofs_check.claim import Setting
+from proofs_check.engine import programs
 from proofs_check.engine.draws import Draw
 def trial(key, population, numbers, *, n):
     A = population @ jax.random.normal(key, (n, n))
     return jnp.linalg.eigvalsh(A @ A.T)[-1] + jnp.linalg.svd(A, compute_uv=False)[0] + jnp.sum(jnp.exp(A))
-draw = Draw(trial, jax.random.key(3), Setting("here", jnp.eye(24) + 1.0, {}, {"n": 24}))
-print(jax.local_device_count(), np.concatenate([draw(0), draw(128)]).tobytes().hex())
+found, every = [], jax.local_devices()
+for count in (1, 3):
+    jax.local_devices = lambda: every[:count]
+    programs.program_of.cache_clear()
+    draw = Draw(trial, jax.random.key(3), Setting("here", jnp.eye(24) + 1.0, {}, {"n": 24}), batch=16)
+    found.append(np.concatenate([draw(0), draw(128)]).tobytes())
+print(len(draw.program.where.device_set), found[0] == found[1])
 """
 
 
 def test_three_devices_give_the_same_numbers_and_decompositions_do_not_wait_for_each_other():
-    found = {}
-    for devices in (1, 3):
-        command = [sys.executable, "-c", EIGHT % devices]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)
-        number, numbers = done.stdout.split()
-        assert int(number) == devices
-        found[devices] = numbers
-    assert found[1] == found[3]
+    done = subprocess.run([sys.executable, "-c", DEVICES], capture_output=True, text=True, check=True, timeout=240)
+    assert done.stdout.split() == ["3", "True"]
 
 
 def test_a_check_gets_of_key_and_setting_what_it_asks_for():

@@ -32,38 +32,20 @@ def test_binomial_limits_refuse_what_cannot_be():
         binomial_limits(1, 2, 1.0)
 
 
-@pytest.mark.parametrize(("delta", "alpha"), [(0.3, 0.05), (0.1, 0.01), (0.05, 1e-4), (0.7, 0.01)])
-def test_trials_needed_has_the_power_it_promises_and_is_the_smallest(delta, alpha):
-    beta, good, bad = 0.05, 0.25, 2.0
-
-    def decides(trials):
-        counts = np.arange(trials + 1)
-        limits = [binomial_limits(int(k), trials, alpha) for k in counts]
-        certified = np.array([upper <= delta for _, upper in limits])
-        refuted = np.array([lower > delta for lower, _ in limits])
-        high = min(bad * delta, (1 + delta) / 2)
-        return (
-            stats.binom.pmf(counts, trials, good * delta)[certified].sum() >= 1 - beta
-            and stats.binom.pmf(counts, trials, high)[refuted].sum() >= 1 - beta
-        )
-
-    trials = trials_needed(delta, alpha, beta=beta, good=good, bad=bad)
-    assert decides(trials)
-    below = range(1, trials) if trials < 150 else range(trials - 60, trials)
-    assert not any(decides(fewer) for fewer in below)
-
-
-@pytest.mark.parametrize("delta", [0.2, 0.01])
-def test_trials_needed_matches_a_scan_of_all_smaller_numbers(delta):
-    alpha, beta = 1e-3, 0.01
-    found = trials_needed(delta, alpha)
+@pytest.mark.parametrize("beta", [0.05, 0.01])
+@pytest.mark.parametrize(("delta", "alpha"), [(0.3, 0.05), (0.1, 0.01), (0.05, 1e-4), (0.7, 0.01), (0.01, 1e-3)])
+def test_trials_needed_has_the_power_it_promises_and_is_the_smallest(delta, alpha, beta):
+    """Among all smaller numbers, by critical counts, which are where the limits cross delta."""
+    found = trials_needed(delta, alpha, beta=beta)
     n = np.arange(1, found + 1)
-    largest = limits.largest_certified(n, delta, alpha)
-    smallest = limits.smallest_refuted(n, delta, alpha)
-    power = np.minimum(
-        stats.binom.cdf(largest, n, 0.25 * delta), stats.binom.sf(smallest - 1, n, min(2 * delta, (1 + delta) / 2))
-    )
+    largest, smallest = limits.largest_certified(n, delta, alpha), limits.smallest_refuted(n, delta, alpha)
+    good, bad = 0.25 * delta, min(2 * delta, (1 + delta) / 2)
+    power = np.minimum(stats.binom.cdf(largest, n, good), stats.binom.sf(smallest - 1, n, bad))
     assert np.flatnonzero(power >= 1 - beta).tolist() == [found - 1]
+    for trials in range(max(1, found - 20), found + 1):
+        lower, upper = np.transpose([binomial_limits(k, trials, alpha) for k in range(trials + 1)])
+        assert np.count_nonzero(upper <= delta) - 1 == largest[trials - 1]
+        assert trials + 1 - np.count_nonzero(lower > delta) == smallest[trials - 1]
 
 
 def test_trials_needed_is_quick_and_grows_where_delta_shrinks():

@@ -160,10 +160,8 @@ def test_limits_at_the_ends_and_for_ten_million_trials():
 @pytest.mark.parametrize("alpha", [0.05, 1e-6])
 def test_critical_counts_are_where_the_limits_cross_and_ask_for_more_than_the_fixed_rule(delta, alpha):
     trials = np.array([1, 5, 40, 1000, 10**6])
-    refuted, certified = (
-        sequential.smallest_refuted(trials, delta, alpha),
-        sequential.largest_certified(trials, delta, alpha),
-    )
+    refuted = sequential.smallest_refuted(trials, delta, alpha)
+    certified = sequential.largest_certified(trials, delta, alpha)
     assert np.all(certified < refuted)
     assert np.all(refuted >= limits.smallest_refuted(trials, delta, alpha))  # the proof of the fixed rule is Markov's
     assert np.all(certified <= limits.largest_certified(trials, delta, alpha))

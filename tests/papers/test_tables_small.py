@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -59,13 +60,6 @@ def test_a_table_is_aligned_without_rich(monkeypatch):
     assert text.getvalue().splitlines()[1:] == ["Title", "name    n", "a       1", "longer  200", "a line"]
 
 
-def refuse(error):
-    def call(*args, **options):
-        raise error
-
-    return call
-
-
 class Picture:
     """What a function draws, in the place of a picture of matplotlib."""
 
@@ -76,13 +70,17 @@ class Picture:
         path.write_text(self.text)
 
 
+@pytest.fixture
+def pictures(monkeypatch):
+    """Let pictures stand in for those of matplotlib."""
+    monkeypatch.setattr(pytest.importorskip("matplotlib.pyplot"), "close", lambda picture: None)
+
+
 FULL = OSError(errno.ENOSPC, "No space left on device")
 EMPTY = figures.Figure("paper_figure", "Figure 1", "about", lambda options, say: figures.Result([], {}, {}))
 
 
-def test_what_cannot_be_written_or_drawn_is_one_line(tmp_path, monkeypatch):
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    monkeypatch.setattr(pyplot, "close", lambda picture: None)
+def test_what_cannot_be_written_or_drawn_is_one_line(pictures, tmp_path, monkeypatch):
     path = tmp_path / "figure.abc"
     EMPTY.draw(path, lambda pyplot: Picture("old"))
     assert path.read_text() == "old"
@@ -92,17 +90,15 @@ def test_what_cannot_be_written_or_drawn_is_one_line(tmp_path, monkeypatch):
         (FULL, OSError, "No space left"),
     ):
         with pytest.raises(kind, match=message):
-            EMPTY.draw(path, refuse(error))
-    monkeypatch.setattr(figures.files, "_rename", refuse(FULL))
+            EMPTY.draw(path, mock.Mock(side_effect=error))
+    monkeypatch.setattr(figures.files, "_rename", mock.Mock(side_effect=FULL))
     assert EMPTY.main(["--output", str(tmp_path / "table.json")]) == 3
     with pytest.raises(figures.StorageError, match="No space left"):
         EMPTY.draw(path, lambda pyplot: Picture("new"))
     assert [file.name for file in tmp_path.iterdir()] == ["figure.abc"] and path.read_text() == "old"
 
 
-def test_files_that_exist_or_are_read_stay(tmp_path, monkeypatch, capsys):
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    monkeypatch.setattr(pyplot, "close", lambda picture: None)
+def test_files_that_exist_or_are_read_stay(pictures, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for name in ("iot.npz", "old.json", "old.svg"):
         Path(name).write_text(name)
@@ -250,16 +246,20 @@ def test_both_pictures_are_of_the_spheres(monkeypatch, tmp_path):
         assert text == (tmp_path / "b.svg").read_text() and all(title in text for title in (*titles, "radius 1"))
 
 
-def test_the_command_of_the_scatter_prints_and_writes(monkeypatch, tmp_path, capsys, own_precision):
+def test_the_command_of_the_scatter_prints_and_writes(pictures, monkeypatch, tmp_path, capsys, own_precision):
     monkeypatch.setattr(scatter, "BINS", 50)
-    monkeypatch.setattr(scatter, "_clustered", lambda key, level, **_: jax.random.uniform(key, 3).tolist())
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    monkeypatch.setattr(pyplot, "close", lambda picture: None)
+    sizes, asked = ["--points", "40", "--restarts", "2", "--replicates", "1"], []
+
+    def clustered(key, level, **sizes):
+        asked.append((sizes["points"], sizes["restarts"]))
+        return jax.random.uniform(key, 3).tolist()
+
+    monkeypatch.setattr(scatter, "_clustered", clustered)
     for name in ("plot1", "plot2"):
         monkeypatch.setattr(scatter, name, lambda pyplot, *, seed: Picture(f"seed {seed}"))
     paths = [tmp_path / name for name in ("table.json", "1.svg", "2.svg")]
     outputs = [part for pair in zip(("--output", "--plot1", "--plot2"), map(str, paths), strict=True) for part in pair]
-    assert scatter.main(["--dims", "2,5", "--replicates", "1", "--seed", "3", *outputs]) == 0
+    assert scatter.main(["--dims", "2,5", *sizes, "--seed", "3", *outputs]) == 0 and set(asked) == {(40, 2)}
     printed, document = capsys.readouterr().out, json.loads(paths[0].read_text())
     assert all(path.read_text() == "seed 3" for path in paths[1:])
     assert [row["noise"] for row in document["figure1"]] == list(scatter.LEVELS)
@@ -309,10 +309,8 @@ def write_iot(folder, rng):
     np.savez(folder / rand_indices.FILES["iot"], X=rng.standard_normal((20, 3)) * 9 + 5, y=labels)
 
 
-def test_the_command_of_figure_2_asks_for_both_sides(monkeypatch, tmp_path, capsys, rng, own_precision):
+def test_the_command_of_figure_2_asks_for_both_sides(pictures, monkeypatch, tmp_path, capsys, rng, own_precision):
     asked = []
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    monkeypatch.setattr(pyplot, "close", lambda picture: None)
 
     def indices(X, labels, sizes, *, repetitions, seed, progress):
         asked.append((X, labels, sizes))
@@ -328,16 +326,15 @@ def test_the_command_of_figure_2_asks_for_both_sides(monkeypatch, tmp_path, caps
     assert figure2.main([*arguments, "--output", str(output), "--plot", str(tmp_path / "f.svg")]) == 0
     (X, labels, sizes), printed = asked[0], capsys.readouterr()
     assert sizes == [(200, 2), (200, 5), (30, 10)] and (tmp_path / "f.svg").read_text() == "200, 10"
-    assert (
-        X.shape == (15, 3)
-        and X.dtype == np.float32
-        and sorted(set(labels.tolist())) == sorted(rand_indices.IOT_DEVICES)
-    )
+    assert X.shape == (15, 3) and X.dtype == np.float32
+    assert sorted(set(labels.tolist())) == sorted(rand_indices.IOT_DEVICES)
     np.testing.assert_allclose(X.std(0), 1, rtol=1e-5)
     assert "0.710 ± 0.014" in printed.out and "n = 200, d = 2: done" in printed.err
     document = json.loads(output.read_text())
     assert document["points"] == 15 and len(document["rows"]) == 3 * len(figure2.KERNEL_METHODS)
-    monkeypatch.setattr(figure2, "figure2", refuse(ValueError("num_landmarks must be at most 15")))
+    assert document["rows"][0]["values"] == [0.7, 0.72] and document["rows"][0]["mean"] == pytest.approx(0.71)
+    most = ValueError("num_landmarks must be at most 15")
+    monkeypatch.setattr(figure2, "figure2", mock.Mock(side_effect=most))
     assert figure2.main(arguments) == 2
     assert "num_landmarks must be at most 15" in capsys.readouterr().err
     assert figures.deviation(np.array([0.7])) == 0
@@ -419,11 +416,9 @@ def test_maps_of_a_figure_have_the_directions_that_it_says(x64):
     assert found == {"RNCA": 8, "Nystrom": 8, "RNCA, 50 directions": 8, "SKPCA, l=2": 2, "SKPCA, buffered, l=2": 2}
 
 
-def test_the_command_of_the_figures_prints_and_writes(monkeypatch, tmp_path, capsys, rng, own_precision):
+def test_the_command_of_the_figures_prints_and_writes(pictures, monkeypatch, tmp_path, capsys, rng, own_precision):
     np.savez(tmp_path / "cpu.npz", X=rng.normal(size=(840, 3)))
     asked = []
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    monkeypatch.setattr(pyplot, "close", lambda picture: None)
 
     def figure(X, test, kernel, *, sizes, rows, seed, progress):
         asked.append((X, test, kernel))

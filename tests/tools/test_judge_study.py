@@ -129,7 +129,7 @@ def test_the_command_prints_markdown_and_draws_the_same_figure_every_time(tmp_pa
 
 
 def test_the_figure_shows_power_levels_and_sizes():
-    pyplot = pytest.importorskip("matplotlib").pyplot
+    pyplot = pytest.importorskip("matplotlib.pyplot")
     figure, (power, peeking, sizes) = pyplot.subplots(1, 3)
     judge_study._draw_power(power, 0.2)
     judge_study._draw_peeking(peeking, 0.1)

@@ -1,9 +1,7 @@
 """Figures 1 and 2 of amini2021: their exact laws against simulation, their tables on small sizes, the command line."""
 
-import json
 from functools import partial
 
-import jax
 import numpy as np
 import pytest
 from scipy import stats
@@ -57,26 +55,6 @@ def test_a_rule_that_looks_at_the_distance_does_as_well_as_is_said(rng):
     error = np.mean(np.asarray(module.CIRCLES)[guess] != radii)
     least = module.least_error(module.CIRCLES, noise=1.5, dim=2, coordinates=2, radial=False)
     assert abs(error - least) < 5 * (least * (1 - least) / n) ** 0.5 + 1e-3
-
-
-@pytest.mark.slow
-def test_the_command_line_prints_writes_and_draws(tmp_path, capsys, monkeypatch):
-    pytest.importorskip("matplotlib")
-    monkeypatch.setattr(module, "LEVELS", (0.0, 0.7))
-    table, first, second = tmp_path / "table.json", tmp_path / "1.svg", tmp_path / "2.svg"
-    sizes = ["--points", "40", "--replicates", "2", "--restarts", "2", "--dims", "2"]
-    monkeypatch.setattr(module, "figure1", lambda **options: real((0.0,), **options))
-    with jax.debug_key_reuse(False):
-        plots = ["--plot1", str(first), "--plot2", str(second)]
-        assert module.main([*sizes, "--output", str(table), *plots]) == 0
-    assert "pairwise distance" in capsys.readouterr().out
-    document = json.loads(table.read_text())
-    (row,) = document["figure1"]
-    assert row["least"] == 0 and len(row[module.METHODS[0]]) == 2 and document["figure2"][0]["dim"] == 2
-    assert all(path.read_text().lstrip().startswith("<?xml") for path in (first, second))
-
-
-real = module.figure1
 
 
 def test_sizes_that_are_too_small_are_named():

@@ -17,13 +17,6 @@ from proofs_check.papers.amini2021 import trials
 from proofs_check.papers.shared import real
 
 
-def settings_of(claims):
-    """Yield all settings, each with its form or control."""
-    for claim in claims:
-        for part in (claim.printed, claim.corrected, *claim.controls):
-            yield from ((part, setting) for setting in (part.settings if part else ()))
-
-
 @pytest.mark.parametrize("profile", ["quick", "full"])
 def test_claims_are_made_without_mean_kernels_and_share_their_numbers(monkeypatch, profile):
     """Numbers of other names would be another program, which every claim would compile anew."""
@@ -32,7 +25,9 @@ def test_claims_are_made_without_mean_kernels_and_share_their_numbers(monkeypatc
         raise AssertionError("a mean kernel was computed")
 
     monkeypatch.setattr(measures, "mean_kernel", computed)
-    settings = list(settings_of(register.claims(profile=profile, papers=("amini2021",))))
+    made = register.claims(profile=profile, papers=("amini2021",))
+    parts = [part for claim in made for part in (*claim.forms.values(), *claim.controls)]
+    settings = [(part, setting) for part in parts for setting in part.settings]
     models = [setting.data for _, setting in settings if isinstance(setting.data, trials.Model)]
     assert len(models) > 50 and not any("arrays" in vars(model) for model in models)
     shared = (trials.gram_error, trials.misclassified)

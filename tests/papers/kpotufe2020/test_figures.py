@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import math
 from functools import partial
 
 import jax
@@ -12,14 +11,7 @@ import pytest
 
 from jaxkern import features, landmarks
 from jaxkern.kernels import Gaussian
-from proofs_check.papers import figures
 from proofs_check.papers.kpotufe2020 import figure1, figure2, rand_indices, table1, table2
-
-
-def write_sets(folder, rng):
-    for name, file in rand_indices.FILES.items():
-        y = np.repeat(rand_indices.IOT_DEVICES, 4) if name == "iot" else np.arange(20) % 4
-        np.savez(folder / file, X=rng.standard_normal((20, 3)), y=y)
 
 
 def test_the_iot_rows_are_those_of_the_five_devices(rng):
@@ -37,7 +29,9 @@ def test_the_iot_rows_are_those_of_the_five_devices(rng):
 
 
 def test_table_1_counts_rows_columns_and_labels(tmp_path, rng, capsys):
-    write_sets(tmp_path, rng)
+    for name, file in rand_indices.FILES.items():
+        y = np.repeat(rand_indices.IOT_DEVICES, 4) if name == "iot" else np.arange(20) % 4
+        np.savez(tmp_path / file, X=rng.standard_normal((20, 3)), y=y)
     output = tmp_path / "table.json"
     assert table1.main(["--data-dir", str(tmp_path), "--output", str(output)]) == 0
     assert "20867" in capsys.readouterr().out
@@ -139,17 +133,8 @@ def test_figure_2_is_drawn_the_same_every_time(tmp_path):
     assert text == second.read_text() and "landmarks n" in text and "<dc:date>" not in text
 
 
-def test_numbers_of_figures_are_written_and_printed(capsys):
-    figures.show(figure2.result(some_indices(), {}).printed)
-    assert "0.710 ± 0.014" in capsys.readouterr().out
-    rows = figure2.result(some_indices(), {}).numbers["rows"]
-    assert len(rows) == 9 and rows[0]["values"] == [0.7, 0.72] and math.isclose(rows[0]["mean"], 0.71)
-    separations = {("crescent and full moon", 2, "K-JL"): np.array([0.9, 0.97])}
-    figures.show(figure1.result(separations, {}).printed)
-    assert "1 of 2" in capsys.readouterr().out
-
-
 def test_the_command_of_figure_1_prints_its_table(monkeypatch, capsys, own_precision):
     monkeypatch.setattr(figure1, "figure1", lambda **_: {("a set", 2, "K-JL"): np.array([1.0, 0.5])})
     assert figure1.main([]) == 0
-    assert "a set" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "a set" in printed and "1 of 2" in printed
