@@ -127,12 +127,10 @@ def _leading(A: jax.Array, num_values: int, priority: Priority, tolerance: float
     # not depend on its state is computed before it.
     settled, found = pairs.converged, (pairs.values, pairs.vectors)
 
-    def kept(own: jax.Array, full: jax.Array) -> jax.Array:
-        return jnp.where(settled, own, full)
+    def either() -> Any:
+        return jax.tree.map(partial(jnp.where, settled), found, _dense(A, num_values, priority))
 
-    values, vectors = lax.cond(
-        everywhere(settled), lambda: found, lambda: jax.tree.map(kept, found, _dense(A, num_values, priority))
-    )
+    values, vectors = lax.cond(everywhere(settled), lambda: found, either)
     return values, vectors
 
 
