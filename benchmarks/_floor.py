@@ -19,11 +19,9 @@ from benchmarks._numpy import PIECE, by_pieces, one_blas_thread
 HIGHEST = lax.Precision.HIGHEST
 
 
-def product(name: str, rows: int, inner: int, columns: int, dtype: Any = np.float32) -> Part:
+def product(name: str, rows: int, inner: int, columns: int) -> Part:
     """Return (rows, inner) times (inner, columns). Pieces of the result are overwritten: storing it is another part."""
-    rng = np.random.default_rng(0)
-    A, B = rng.standard_normal((rows, inner)).astype(dtype), rng.standard_normal((inner, columns)).astype(dtype)
-    whole = np.empty((rows, columns), dtype)
+    A, B, whole = _factors(rows, inner, columns)
     X, Y = jnp.asarray(A), jnp.asarray(B)
     step = max(min(PIECE // columns, rows), 1)
 
@@ -40,11 +38,11 @@ def product(name: str, rows: int, inner: int, columns: int, dtype: Any = np.floa
     )
 
 
-def elementwise(name: str, entries: int, dtype: Any = np.float32) -> Part:
+def elementwise(name: str, entries: int) -> Part:
     """Return a function of NumPy, "exp" or "cos", of this many entries, in place in the cache."""
     numpy_function = getattr(np, name)
     count = -(-entries // PIECE)
-    values = np.linspace(-1, 0, min(entries, PIECE), dtype=dtype)
+    values = np.linspace(-1, 0, min(entries, PIECE), dtype=np.float32)
     X = jnp.asarray(np.resize(values, min(entries, 4 * PIECE)))
     turns = -(-entries // X.size)
 
@@ -62,20 +60,20 @@ def elementwise(name: str, entries: int, dtype: Any = np.float32) -> Part:
     )
 
 
-def store(rows: int, columns: int, dtype: Any = np.float32) -> Part:
+def store(rows: int, columns: int) -> Part:
     """Return a write of so many numbers to memory that is new, as that of a result is."""
 
     def fresh() -> np.ndarray:
-        out = np.empty((rows, columns), dtype)
+        out = np.empty((rows, columns), np.float32)
         by_pieces(lambda piece: out[piece].fill(1), rows, max(PIECE // columns, 1))
         return out
 
-    return Part("store", {"numpy pieces": fresh, "xla": lambda: _full(dtype(1), shape=(rows, columns))})
+    return Part("store", {"numpy pieces": fresh, "xla": lambda: _full((rows, columns), np.float32(1))})
 
 
-def decomposition(size: int, count: int, dtype: Any = np.float32) -> Part:
+def decomposition(size: int, count: int) -> Part:
     """Return `count` eigen-decompositions of symmetric matrices of this size, one after the other."""
-    G = np.random.default_rng(0).standard_normal((size, 2 * size)).astype(dtype)
+    G = np.random.default_rng(0).standard_normal((size, 2 * size)).astype(np.float32)
     A = G @ G.T
     X = jnp.asarray(A)
 
@@ -99,11 +97,9 @@ def decomposition(size: int, count: int, dtype: Any = np.float32) -> Part:
     )
 
 
-def small_products(name: str, rows: int, inner: int, columns: int, count: int, dtype: Any = np.float32) -> Part:
+def small_products(name: str, rows: int, inner: int, columns: int, count: int) -> Part:
     """Return `count` products of small matrices, one after the other."""
-    rng = np.random.default_rng(0)
-    A, B = rng.standard_normal((rows, inner)).astype(dtype), rng.standard_normal((inner, columns)).astype(dtype)
-    out = np.empty((rows, columns), dtype)
+    A, B, out = _factors(rows, inner, columns)
     X, Y = jnp.asarray(A), jnp.asarray(B)
 
     def numpy_products() -> None:
@@ -117,14 +113,16 @@ def small_products(name: str, rows: int, inner: int, columns: int, count: int, d
     return Part(f"products {name}", {"numpy": numpy_products, "xla": xla_products})
 
 
-@jax.jit
-def _matmul(X: jax.Array, Y: jax.Array) -> jax.Array:
-    return jnp.matmul(X, Y, precision=HIGHEST)
+def _factors(rows: int, inner: int, columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return two matrices and room for their product."""
+    rng = np.random.default_rng(0)
+    A, B = (rng.standard_normal(shape).astype(np.float32) for shape in ((rows, inner), (inner, columns)))
+    return A, B, np.empty((rows, columns), np.float32)
 
 
-@jax.jit
-def _eigh(X: jax.Array) -> Any:
-    return jnp.linalg.eigh(X)
+_matmul = jax.jit(partial(jnp.matmul, precision=HIGHEST))
+_eigh = jax.jit(jnp.linalg.eigh)
+_full = jax.jit(jnp.full, static_argnums=0)
 
 
 @partial(jax.jit, static_argnames="name")
@@ -132,8 +130,3 @@ def _repeated(X: jax.Array, turns: jax.Array, *, name: str) -> jax.Array:
     """Apply a function over and over, exp to minus the last values: these stay where it is no special case."""
     sign = -1 if name == "exp" else 1
     return lax.fori_loop(0, turns, lambda _, Y: getattr(jnp, name)(sign * Y), X)
-
-
-@partial(jax.jit, static_argnames="shape")
-def _full(value: jax.Array, *, shape: tuple[int, int]) -> jax.Array:
-    return jnp.full(shape, value)

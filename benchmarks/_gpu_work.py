@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks._case import Run
 from benchmarks._data import KEPT, ROUNDING, clouds, lengthscale, points
 from benchmarks.many import grams, labels_by_grams, problems
-from benchmarks.pca import Rows
+from benchmarks.pca import Rows, streamed
 from jaxkern import features
 from jaxkern.gram import gram_matmul
 from jaxkern.kernels import Gaussian
@@ -160,10 +160,7 @@ def _streaming_pca(small: bool) -> Work:
     pca = features.streaming_pca(Rows(m), sketch_size=size)
 
     def ours() -> Any:
-        state = pca.init(jnp.float32)
-        for each in batches:
-            state = pca.update(state, each)
-        return pca.finalize(state, num_components=size).eigenvalues
+        return streamed(pca, batches, size).eigenvalues
 
     def theirs(torch: Any, to: Any) -> Run:
         blocks = to(Z).split(size)

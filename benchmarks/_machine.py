@@ -126,12 +126,12 @@ class Peak:
 
 
 @contextmanager
-def peak_memory(interval: float = 0.002) -> Iterator[Peak]:
+def peak_memory() -> Iterator[Peak]:
     """Watch the memory from a second thread while the block runs."""
     peak, over = Peak(), threading.Event()
 
     def watch() -> None:
-        while not over.wait(interval):
+        while not over.wait(0.002):
             peak.look()
 
     watcher = threading.Thread(target=watch, daemon=True)

@@ -102,11 +102,7 @@ def gaussian_gradient(landmarks: np.ndarray, lengthscale: float, weights: np.nda
 def paired_rows(frequencies: np.ndarray) -> Rows:
     """Return x -> (cos<w_j, x>, sin<w_j, x>) / sqrt(m) for frequencies w (m, dim)."""
     transposed = np.ascontiguousarray(frequencies.T)
-
-    def rows(X: np.ndarray) -> np.ndarray:
-        return _paired(X @ transposed)
-
-    return rows
+    return lambda X: _paired(X @ transposed)
 
 
 def _paired(phases: np.ndarray) -> np.ndarray:

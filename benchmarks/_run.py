@@ -56,7 +56,8 @@ def _compare(case: Case, rounds: int, is_small: bool) -> dict[str, Any]:
     for name, theirs in times.peers.items():
         ratio = _timing.paired_ratio(theirs, times.ours)
         peers[name] = _times(theirs) | {"faster": dataclasses.asdict(ratio), "repeats": _timing.repeats(theirs)}
-        peers[name] |= _target(case.at_least.get(name), ratio)
+        if (least := case.at_least.get(name)) is not None:
+            peers[name] |= {"target": least, "met": ratio.median >= least}
     found: dict[str, Any] = {
         "items": work.items,
         "unit": work.unit,
@@ -85,10 +86,6 @@ def _compare(case: Case, rounds: int, is_small: bool) -> dict[str, Any]:
 
 def _times(times: Sequence[float]) -> dict[str, Any]:
     return {"median_s": statistics.median(times), "times_s": list(times)}
-
-
-def _target(least: float | None, ratio: _timing.Ratio) -> dict[str, Any]:
-    return {} if least is None else {"target": least, "met": ratio.median >= least}
 
 
 def _grow(case: Growth, rounds: int, is_small: bool) -> dict[str, Any]:

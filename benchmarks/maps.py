@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 
 from benchmarks._case import Case, Part, Work, agree
@@ -141,13 +142,13 @@ def _fourier(
     def drawn() -> Any:
         return draw(jax.random.key(0), kernel, dim, num_frequencies=m, dtype=jnp.float32)
 
-    phi = drawn()
+    phi, fast = drawn(), draw is features.fastfood
     sampler = RBFSampler(gamma=gamma(scale), n_components=num_features, random_state=0).fit(X[:2])
-    if draw is features.fastfood:
-        rows_of, inner = fastfood_rows(phi), 2 * m
+    if fast:
+        rows_of = fastfood_rows(phi)
     else:
         frequencies = np.asarray(phi.frequencies) / np.float32(scale)
-        rows_of, inner = paired_rows(frequencies), 2 * m
+        rows_of = paired_rows(frequencies)
         if shifted:
             rows_of = shifted_rows(frequencies, np.asarray(phi.shifts))
             # Then scikit-learn can compute the very same numbers.
@@ -160,21 +161,18 @@ def _fourier(
         # its standard deviation, and a map of another kernel is far off.
         for name, Z in {"ours": ours, **peers}.items():
             report |= agree(f"kernel error of {name}", np.mean(np.abs(Z @ Z.T - K)), (1.5 / m) ** 0.5 * 2)
-        if draw is not features.fastfood:
+        if not fast:
             report |= agree("difference from numpy", difference(ours, peers["numpy"]), ROUNDING)
         if shifted:
             report |= agree("difference from sklearn", difference(ours, peers["sklearn RBFSampler"]), ROUNDING)
         return report
 
     def theirs() -> Any:
-        if draws:
-            return RBFSampler(gamma=gamma(scale), n_components=num_features, random_state=0).fit_transform(X)
-        return sampler.transform(X)
+        return clone(sampler).fit_transform(X) if draws else sampler.transform(X)
 
-    fast = draw is features.fastfood
     return Work(
         ours=(lambda: drawn()(there)) if draws else (lambda: phi(there)),
-        peers={"sklearn RBFSampler": theirs} | by_hand(rows_of, X, num_features, inner),
+        peers={"sklearn RBFSampler": theirs} | by_hand(rows_of, X, num_features, 2 * m),
         check=check,
         # Fastfood has no large product; what it cannot leave out are cosines and the store.
         floor=(() if fast else (product("x w'", rows, dim, m),))

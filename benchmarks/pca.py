@@ -1,6 +1,6 @@
 """Kernel principal components: of all points at once, and of a stream of features."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,14 @@ class Rows:
 
     def __call__(self, X: jax.Array) -> jax.Array:
         return X
+
+
+def streamed(pca: features.StreamingPCA, batches: Sequence[jax.Array], num_components: int) -> features.StreamingMap:
+    """Return the leading components of a stream of batches in float32."""
+    state = pca.init(jnp.float32)
+    for each in batches:
+        state = pca.update(state, each)
+    return pca.finalize(state, num_components=num_components)
 
 
 def _kernel_pca(small: bool) -> Work:
@@ -75,12 +83,6 @@ def _streaming(small: bool) -> Work:
     batches = [there[start : start + batch] for start in starts]
     pca = features.streaming_pca(Rows(m), sketch_size=size, centered=True)
 
-    def ours() -> Any:
-        state = pca.init(jnp.float32)
-        for each in batches:
-            state = pca.update(state, each)
-        return pca.finalize(state, num_components=leading).components
-
     def incremental(batch_size: int | None) -> np.ndarray:
         return IncrementalPCA(size, batch_size=batch_size).fit(Z).components_
 
@@ -97,7 +99,7 @@ def _streaming(small: bool) -> Work:
     # Full buffers are shrunk: the first after 2 l rows, then every l rows.
     shrinks = max((rows - 1) // size - 1, 1)
     return Work(
-        ours=ours,
+        ours=lambda: streamed(pca, batches, leading).components,
         peers={
             "sklearn IncrementalPCA": lambda: incremental(None),
             "sklearn IncrementalPCA, small batches": lambda: incremental(4 * size),

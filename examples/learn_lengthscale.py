@@ -99,8 +99,7 @@ with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "jaxkern", "
     middle.plot(elsewhere, color="#cc79a7", linestyle="--", label="other rows")
     middle.set(xlabel="step", title="53 scales: alignment")
     middle.legend(frameon=False, fontsize=8)
-    rank = np.argsort(np.asarray(scales))
-    rank = rank[-20:]
+    rank = np.argsort(np.asarray(scales))[-20:]
     colors = ["#8c8c8c" if names[i] == "noise" else "#009e73" for i in rank]
     right.barh(range(rank.size), np.asarray(scales)[rank], color=colors)
     right.set_yticks(range(rank.size), [names[i] for i in rank], fontsize=6)

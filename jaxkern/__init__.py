@@ -13,31 +13,10 @@ from types import ModuleType
 __version__ = "0.1.0"
 
 _MODULES = [
-    "audit",
-    "bounds",
-    "checks",
-    "clustering",
-    "draws",
-    "features",
-    "frequent_directions",
-    "gram",
-    "io",
-    "kernels",
-    "kmeans",
-    "landmarks",
-    "learn",
-    "linalg",
-    "measures",
-    "metrics",
-    "plan",
-    "problems",
-    "pytrees",
-    "ragged",
-    "regression",
-    "rkhs",
-    "scale",
-    "sklearn",
-]
+    "audit", "bounds", "checks", "clustering", "draws", "features", "frequent_directions", "gram", "io", "kernels",
+    "kmeans", "landmarks", "learn", "linalg", "measures", "metrics", "plan", "problems", "pytrees", "ragged",
+    "regression", "rkhs", "scale", "sklearn",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -215,17 +215,8 @@ def spectral_error(
     checks.open_unit("probability", probability)
     block_size = None if block_size is None else checks.count("block_size", block_size)
     quantile = 2 * float(scipy.special.gammaincinv(num_probes / 2, 1 - probability))
-    lower, upper = _spectral_error(
-        key,
-        phi,
-        as_kernel(kernel),
-        X,
-        weights,
-        quantile,
-        num_steps=num_steps,
-        num_probes=num_probes,
-        block_size=block_size,
-    )
+    sizes = num_steps, num_probes, block_size
+    lower, upper = _spectral_error(key, phi, as_kernel(kernel), X, weights, quantile, *sizes)
     return SpectralError(lower, upper, float(probability))
 
 
@@ -237,7 +228,6 @@ def _spectral_error(
     X: jax.Array,
     weights: jax.Array | None,
     quantile: Any,
-    *,
     num_steps: int,
     num_probes: int,
     block_size: int | None,

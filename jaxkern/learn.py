@@ -112,10 +112,9 @@ def eigengap(
     """
     kernel = as_kernel(kernel)
     X = checks.matrix("X", X, min_rows=2)
-    num_components = checks.count(
-        "num_components", num_components, maximum=X.shape[0] - 1, limit="one less than the number of points"
-    )
-    return _eigengap(kernel, X, checks.weights(weights, "X", X), num_components=num_components)
+    most, said = X.shape[0] - 1, "one less than the number of points"
+    count = checks.count("num_components", num_components, maximum=most, limit=said)
+    return _eigengap(kernel, X, checks.weights(weights, "X", X), num_components=count)
 
 
 def fit_lengthscale(
@@ -255,9 +254,8 @@ def _fit(kernel: Any, X: Any, *, objective: Any, optimizer: Any, num_steps: int,
 
     steps = [jnp.zeros_like(length) for length in start]
     worst = jnp.full_like(objective(kernel, X), -jnp.inf)
-    (steps, _, best), (seen, finite) = lax.scan(
-        step, (steps, optimizer.init(steps), (steps, worst)), None, length=num_steps
-    )
+    begin = steps, optimizer.init(steps), (steps, worst)
+    (steps, _, best), (seen, finite) = lax.scan(step, begin, None, length=num_steps)
     last = -loss(steps)
     chosen, value = keep(best, steps, last)
     return Fit(rebuilt(chosen), value, jnp.append(seen, last), finite.all() & jnp.isfinite(last))

@@ -151,6 +151,8 @@ def norms(g):
     return np.linalg.norm(np.float64(g.X), axis=1)[:, None] * np.linalg.norm(np.float64(g.Y), axis=1)[None, :]
 
 
+ONE, SPREAD, ITSELF = (one, "1"), (spread, "1 + ρ²"), (itself, "itself")
+"""What most errors are relative to, with the words for it."""
 POINTS, SUM, AVERAGE, MAP = "4 + √d", "4 + √d + √n", "1 + (√d + √n) / 4", "4 (4 + √d + √n)"
 PRODUCTS, DIRECT = ("gaussian", "matern32", "matern52"), ("laplacian", "exponential", "cauchy")
 
@@ -160,11 +162,11 @@ def pairs(g):
     return jnp.stack([jax.vmap(kernel._value)(g.X, g.Y[: g.n]) for kernel in every])
 
 
-row("kernels, one pair", pairs, one, "1", POINTS)
+row("kernels, one pair", pairs, *ONE, POINTS)
 for _label, _names, _scale, _relative in (
-    ("smooth kernels", PRODUCTS, spread, "1 + ρ²"),
-    ("rough kernels", DIRECT, one, "1"),
-    ("`Distance`", ("distance",), itself, "itself"),
+    ("smooth kernels", PRODUCTS, *SPREAD),
+    ("rough kernels", DIRECT, *ONE),
+    ("`Distance`", ("distance",), *ITSELF),
     ("`Linear`", ("linear",), lambda g, exact: norms(g), "\\|x\\| \\|y\\|"),
     ("`Polynomial`", ("polynomial",), lambda g, exact: 2 * (1 + norms(g) / float(g.single) ** 2) ** 2,
      "2 (1 + \\|x\\| \\|y\\| / l²)²"),
@@ -182,10 +184,10 @@ row(
 
 
 row("gram.center", called("gram.center", "HKH"), one, "max K", "4 + √n")
-row("gram.kernel_distance", called("gram.kernel_distance", "distance", (*PRODUCTS, *DIRECT, "linear")), itself,
-    "itself", POINTS)  # fmt: skip
+row("gram.kernel_distance", called("gram.kernel_distance", "distance", (*PRODUCTS, *DIRECT, "linear")),
+    *ITSELF, POINTS)  # fmt: skip
 row("kernels.quantile_lengthscale", lambda g: jnp.stack([kernels.quantile_lengthscale(g.X, q) for q in (0.5, 0.9)]),
-    itself, "itself", "8 + √d")  # fmt: skip
+    *ITSELF, "8 + √d")  # fmt: skip
 row(
     "rkhs.inner",
     lambda g: rkhs.inner(
@@ -197,8 +199,7 @@ row(
 )
 row("rkhs.norm, squared", lambda g: called("rkhs.norm", "|f|")(g) ** 2, lambda g, exact: g.spread * total(g, g.n) ** 2,
     "(1 + ρ²) (Σ\\|a\\|)²", AVERAGE)  # fmt: skip
-row("rkhs.Covariance.eigenvalues", lambda g: rkhs.Covariance(g.kernel, g.X).eigenvalues(), spread, "1 + ρ²",
-    "4 + √d + n")  # fmt: skip
+row("rkhs.Covariance.eigenvalues", lambda g: rkhs.Covariance(g.kernel, g.X).eigenvalues(), *SPREAD, "4 + √d + n")
 
 
 def traces(g):
@@ -206,30 +207,23 @@ def traces(g):
     return jnp.stack([centred.trace(), plain.trace(3), plain.hs_norm() ** 2])
 
 
-row("rkhs.Covariance.trace, hs_norm²", traces, spread, "1 + ρ²", "3 (4 + √d + √n)")
+row("rkhs.Covariance.trace, hs_norm²", traces, *SPREAD, "3 (4 + √d + √n)")
 
 
 row(  # what is left out has eigenvalues of at most eps √n times the largest, which is n at most
     "features.nystrom, K from features",
     lambda g: products(features.nystrom(g.kernel, g.X)(g.X)),
-    spread,
-    "1 + ρ²",
+    *SPREAD,
     "4 + √d + n (√n)",
 )
-row(
-    "features.kernel_pca, H K H from features",
-    lambda g: products(features.kernel_pca(g.kernel, g.X, num_components=g.n)(g.X)),
-    spread,
-    "1 + ρ²",
-    MAP,
-)
-row(
-    "features.kernel_pca.explained_variance",
-    lambda g: features.kernel_pca(g.kernel, g.X, num_components=g.n).explained_variance,
-    spread,
-    "1 + ρ²",
-    SUM,
-)
+
+
+def components(g):
+    return features.kernel_pca(g.kernel, g.X, num_components=g.n)
+
+
+row("features.kernel_pca, H K H from features", lambda g: products(components(g)(g.X)), *SPREAD, MAP)
+row("features.kernel_pca.explained_variance", lambda g: components(g).explained_variance, *SPREAD, SUM)
 
 
 def sketched(g):
@@ -296,18 +290,16 @@ row("kmeans.kmeans.objective J", objective, centres_rounded, "J + \\|X\\| √J",
 row(
     "clustering.spectral_from_gram.eigenvalues",
     lambda g: clustering.spectral_from_gram(g.case.key, g.K, 3, num_restarts=1).eigenvalues,
-    one,
-    "1",
+    *ONE,
     "4 + √n",
 )
 row(
     "clustering.kernel_spectral.eigenvalues",
     lambda g: clustering.kernel_spectral(g.case.key, g.kernel, g.X, 3, num_restarts=1).eigenvalues,
-    spread,
-    "1 + ρ²",
+    *SPREAD,
     SUM,
 )
-row("learn.eigengap", lambda g: learn.eigengap(g.kernel, g.X, num_components=2), spread, "1 + ρ²", POINTS)
+row("learn.eigengap", lambda g: learn.eigengap(g.kernel, g.X, num_components=2), *SPREAD, POINTS)
 
 
 def alignment_scale(g, exact):
@@ -329,8 +321,7 @@ row(
     lambda g: jnp.stack(
         [f(g.K, jnp.eye(g.n, dtype=g.dtype)) for f in (metrics.spectral_error, metrics.frobenius_error)]
     ),
-    one,
-    "1",
+    *ONE,
     "4 + √n",
 )
 
@@ -362,34 +353,23 @@ row(
 )
 
 
-row(
-    "measures.mean_gaussian_kernel",
-    lambda g: measures.mean_gaussian_kernel(g.X, g.length, g.length),
-    spread,
-    "1 + ρ²",
-    POINTS,
-)
+row("measures.mean_gaussian_kernel", lambda g: measures.mean_gaussian_kernel(g.X, g.length, g.length), *SPREAD, POINTS)
 row(
     "measures.mean_kernel, `Distance`",
     lambda g: measures.mean_kernel(kernels.Distance(), g.X, g.length),
-    itself,
-    "itself",
+    *ITSELF,
     "8 + √d",
 )
 # A recurrence of 30 steps.
-row("measures.log_sphere_mgf", lambda g: measures.log_sphere_mgf(g.X / g.length, 5), itself, "itself", "32")
-row(
-    "measures.gaussian_spectrum",
-    lambda g: jnp.stack(
-        [
-            f(measures.gaussian_spectrum(g.length, jnp.asarray([0.5, 2.0], g.dtype)))
-            for f in (lambda s: s.trace(), lambda s: s.effective_rank(3), lambda s: s.op_norm(2))
-        ]
-    ),
-    itself,
-    "itself",
-    "32",
-)
+row("measures.log_sphere_mgf", lambda g: measures.log_sphere_mgf(g.X / g.length, 5), *ITSELF, "32")
+
+
+def spectrum(g):
+    found = measures.gaussian_spectrum(g.length, jnp.asarray([0.5, 2.0], g.dtype))
+    return jnp.stack([found.trace(), found.effective_rank(3), found.op_norm(2)])
+
+
+row("measures.gaussian_spectrum", spectrum, *ITSELF, "32")
 
 
 def bounds_of(g):
@@ -398,7 +378,7 @@ def bounds_of(g):
     return jnp.stack([named(name)(**words).value for name, words in single.items()])
 
 
-row("bounds.sketching", bounds_of, itself, "itself", "8")
+row("bounds.sketching", bounds_of, *ITSELF, "8")
 
 
 def error_of(line, case):

@@ -45,21 +45,19 @@ class Rule:
         return stopping.law_of_ends(rate, self.looks, self.certified, self.refuted)
 
 
-def fixed_rule(delta: float, alpha: float = ALPHA, *, beta: float = BETA, bad: float = BAD) -> Rule:
+def fixed_rule(delta: float) -> Rule:
     """Return the rule of the package: one look, after the number of trials that the two error rates ask for."""
-    looks = np.array([limits.trials_needed(delta, alpha, beta=beta, bad=bad)])
-    return Rule(looks, limits.largest_certified(looks, delta, alpha), limits.smallest_refuted(looks, delta, alpha))
+    return peeked_rule(delta, np.array([limits.trials_needed(delta, ALPHA, beta=BETA, bad=BAD)]))
 
 
-def peeked_rule(delta: float, looks: np.ndarray, alpha: float = ALPHA) -> Rule:
+def peeked_rule(delta: float, looks: np.ndarray, evidence: Any = limits) -> Rule:
     """Return the limits for a fixed number of trials, looked at again and again: a mistake."""
-    return Rule(looks, limits.largest_certified(looks, delta, alpha), limits.smallest_refuted(looks, delta, alpha))
+    return Rule(looks, *(f(looks, delta, ALPHA) for f in (evidence.largest_certified, evidence.smallest_refuted)))
 
 
-def sequential_rule(delta: float, looks: np.ndarray, alpha: float = ALPHA) -> Rule:
+def sequential_rule(delta: float, looks: np.ndarray) -> Rule:
     """Return the e-processes of both sides, which may be looked at again and again."""
-    certified, refuted = sequential.largest_certified, sequential.smallest_refuted
-    return Rule(looks, certified(looks, delta, alpha), refuted(looks, delta, alpha))
+    return peeked_rule(delta, looks, sequential)
 
 
 def naive_rule(delta: float, trials: int) -> Rule:
@@ -68,10 +66,10 @@ def naive_rule(delta: float, trials: int) -> Rule:
     return Rule(np.array([trials]), last, last + 1)
 
 
-def looks_of(delta: float, alpha: float = ALPHA) -> np.ndarray:
+def looks_of(delta: float) -> np.ndarray:
     """Return the looks by which the sequential rule has the power of the fixed one."""
-    block = max(int(fixed_rule(delta, alpha).looks[0]) // LOOKS, 1)
-    needed = stopping.trials_needed(delta, alpha, beta=BETA, bad=BAD, block=block)
+    block = max(int(fixed_rule(delta).looks[0]) // LOOKS, 1)
+    needed = stopping.trials_needed(delta, ALPHA, beta=BETA, bad=BAD, block=block)
     return np.arange(block, needed + 1, block)
 
 

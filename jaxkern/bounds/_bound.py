@@ -134,9 +134,9 @@ def _judged(bound: Bound, given: dict[str, Any]) -> Bound:
     return dataclasses.replace(bound, valid=functools.reduce(jnp.logical_and, tests, bound.valid))
 
 
-def certain(value: Any) -> Any:
-    """Return the probability 1 of a deterministic statement, of the kind of its value."""
-    return 1.0 if checks.is_static(value) else jnp.ones_like(value)
+def surely(value: Any, valid: Any, source: str) -> Bound:
+    """Return the bound of a deterministic statement: its probability is 1, of the kind of its value."""
+    return Bound(value, 1.0 if checks.is_static(value) else jnp.ones_like(value), valid, source)
 
 
 def note_of(as_printed: bool, otherwise: str) -> str:

@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from jaxkern.bounds import fourier
-from jaxkern.bounds._bound import Bound, Real, certain, formula, note_of, xp
+from jaxkern.bounds._bound import Bound, Real, formula, note_of, surely, xp
 
 __all__ = [
     "best_rank", "frequent_directions", "frequent_directions_buffered", "frequent_directions_rowwise",
@@ -99,7 +99,7 @@ def leftover_rows(*, energy: Real, sketch_size: Real, row_energy: Real) -> Bound
     """
     value = energy / _half(sketch_size) + sketch_size * row_energy
     valid = (energy >= 0) & (sketch_size >= 2)
-    return Bound(value, certain(value), valid, "ghashami2016, Lemma 3.3 (literal Algorithm 1)")
+    return surely(value, valid, "ghashami2016, Lemma 3.3 (literal Algorithm 1)")
 
 
 @formula
@@ -122,7 +122,7 @@ def projection(*, num_points: Real, sketch_size: Real, row_energy: Real = 2.0, a
     half = _half(sketch_size)
     value = 2 * num_points / sketch_size if as_printed else row_energy * num_points / half
     source = "ghashami2016, Lemma 3.3" + note_of(as_printed, "corrected")
-    bound = Bound(value, certain(value), sketch_size >= 2, source)
+    bound = surely(value, sketch_size >= 2, source)
     return _even(bound, sketch_size, half) if as_printed else bound
 
 
@@ -141,7 +141,7 @@ def projection_buffered(*, num_points: Real, sketch_size: Real, row_energy: Real
     Source: Theorem D of docs/theory/ghashami2016.md; claim jaxkern:frequent-directions.
     """
     value = row_energy * num_points / (sketch_size + 1)
-    return Bound(value, certain(value), sketch_size >= 1, "jaxkern, Theorem D of ghashami2016 (projection)")
+    return surely(value, sketch_size >= 1, "jaxkern, Theorem D of ghashami2016 (projection)")
 
 
 @formula
@@ -213,8 +213,7 @@ def frobenius_from_spectral(*, spectral: Real, num_points: Real) -> Bound:
 
     Source: ghashami2016, Section 3.2 (eps n^1.5); claim ghashami2016:frobenius.
     """
-    value = xp.sqrt(num_points) * spectral
-    return Bound(value, certain(value), spectral >= 0, "ghashami2016, Section 3.2")
+    return surely(xp.sqrt(num_points) * spectral, spectral >= 0, "ghashami2016, Section 3.2")
 
 
 @formula
@@ -235,7 +234,7 @@ def best_rank(*, tail: Real, spectral: Real, rank: Real, as_printed: bool = Fals
     """
     constant = 1.0 if as_printed else math.sqrt(5.0)
     value = tail + constant * xp.sqrt(rank) * spectral
-    return Bound(value, certain(value), rank >= 0, "ghashami2016, Lemma 3.5" + note_of(as_printed, "corrected"))
+    return surely(value, rank >= 0, "ghashami2016, Lemma 3.5" + note_of(as_printed, "corrected"))
 
 
 @formula
@@ -304,8 +303,7 @@ def nystrom_frobenius_mean(*, mean_square: Real, num_landmarks: Real) -> Bound:
 
     Source: Theorem I of docs/theory/ghashami2016.md; claim jaxkern:nystrom-frobenius-mean.
     """
-    value = (1 - mean_square) / num_landmarks
-    return Bound(value, certain(value), mean_square <= 1, "jaxkern, Theorem I of ghashami2016")
+    return surely((1 - mean_square) / num_landmarks, mean_square <= 1, "jaxkern, Theorem I of ghashami2016")
 
 
 @formula
@@ -347,10 +345,9 @@ def pivoted_cholesky_mean(*, eps: Real, rank: Real, tail: Real, num_landmarks: R
     Source: Chen, Epperly, Tropp and Webber (2025); Theorem J of docs/theory/ghashami2016.md; claim
     jaxkern:pivoted-cholesky.
     """
-    value = (1 + eps) * tail
     valid = (num_landmarks >= rank / eps - rank * xp.log(eps * tail)) & (rank >= 1)
     valid = valid & (eps > 0) & (tail > 0) & (tail <= 1)
-    return Bound(value, certain(value), valid, "jaxkern, Theorem J of ghashami2016")
+    return surely((1 + eps) * tail, valid, "jaxkern, Theorem J of ghashami2016")
 
 
 def _half(sketch_size: Real) -> Any:
@@ -367,5 +364,4 @@ def _even(bound: Bound, sketch_size: Real, half: Real) -> Bound:
 def _shrunk(residual_energy: Real, rows: Real, rank: Real, source: str) -> Bound:
     """Return residual_energy / (rows - rank), valid for 0 <= rank < rows."""
     valid = (rank >= 0) & (rank < rows)
-    value = residual_energy / xp.maximum(rows - rank, 1e-30)
-    return Bound(value, certain(value), valid, source)
+    return surely(residual_energy / xp.maximum(rows - rank, 1e-30), valid, source)

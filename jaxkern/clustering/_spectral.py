@@ -135,7 +135,7 @@ def spectral_from_gram(
     K = checks.square("K", K)
     num_clusters, weights, used = arguments(num_clusters, weights, num_used, K, "K")
     num_restarts = checks.count("num_restarts", num_restarts)
-    return _from_gram(key, K, weights, used, num_clusters=num_clusters, num_restarts=num_restarts)
+    return _from_gram(key, K, weights, used, num_clusters, num_restarts)
 
 
 def kernel_spectral(
@@ -186,16 +186,8 @@ def kernel_spectral(
     num_restarts = checks.count("num_restarts", num_restarts)
     if matrix_free is None:
         matrix_free = X.shape[0] > MOST_DENSE
-    return _spectral(
-        key,
-        kernel,
-        X,
-        weights,
-        used,
-        num_clusters=num_clusters,
-        num_restarts=num_restarts,
-        matrix_free=checks.flag("matrix_free", matrix_free),
-    )
+    matrix_free = checks.flag("matrix_free", matrix_free)
+    return _spectral(key, kernel, X, weights, used, num_clusters, num_restarts, matrix_free)
 
 
 @partial(jax.jit, static_argnames=("num_clusters", "num_restarts"))
@@ -204,18 +196,14 @@ def _from_gram(
     K: jax.Array,
     weights: jax.Array | None,
     used: jax.Array | None,
-    *,
     num_clusters: int,
     num_restarts: int,
 ) -> SpectralPartition:
     if weights is not None:
         K = jnp.where((weights > 0)[:, None] & (weights > 0)[None, :], K, 0)
     K = (K + K.T) / 2
-    values, projection, settled = _used(used, *_dense_pairs(K, weights, num_clusters))
-    partition = partition_of(key, matmul(K, projection.T), weights, num_clusters, num_restarts, used)
-    return SpectralPartition(
-        partition.labels, partition.centers, partition.objective, partition.converged & settled, values, projection
-    )
+    pairs = _used(used, *_dense_pairs(K, weights, num_clusters))
+    return SpectralPartition(**_clustered(key, matmul(K, pairs[1].T), weights, used, pairs, num_restarts))
 
 
 @partial(jax.jit, static_argnames=("num_clusters", "num_restarts", "matrix_free"))
@@ -225,30 +213,27 @@ def _spectral(
     X: jax.Array,
     weights: jax.Array | None,
     used: jax.Array | None,
-    *,
     num_clusters: int,
     num_restarts: int,
     matrix_free: bool,
 ) -> KernelSpectral:
     X = X if weights is None else present(X, weights)
     if matrix_free:
-        values, projection, settled = _used(used, *_products_pairs(kernel, X, weights, num_clusters))
-        rows = _product(kernel, X, X, projection.T)
+        pairs = _used(used, *_products_pairs(kernel, X, weights, num_clusters))
+        rows = _product(kernel, X, X, pairs[1].T)
     else:
         K = _gram(kernel, X)
-        values, projection, settled = _used(used, *_dense_pairs(K, weights, num_clusters))
-        rows = matmul(K, projection.T)
-    partition = partition_of(key, rows, weights, num_clusters, num_restarts, used)
-    return KernelSpectral(
-        kernel,
-        X,
-        projection,
-        partition.labels,
-        partition.centers,
-        partition.objective,
-        partition.converged & settled,
-        values,
-    )
+        pairs = _used(used, *_dense_pairs(K, weights, num_clusters))
+        rows = matmul(K, pairs[1].T)
+    return KernelSpectral(kernel, X, **_clustered(key, rows, weights, used, pairs, num_restarts))
+
+
+def _clustered(key: jax.Array, rows: jax.Array, weights: Any, used: Any, pairs: Any, num_restarts: int) -> Any:
+    """Return the fields that both results have, by the rows of the embedding and the pairs that it comes from."""
+    values, projection, settled = pairs
+    found = partition_of(key, rows, weights, len(values), num_restarts, used)
+    own = {"labels": found.labels, "centers": found.centers, "objective": found.objective}
+    return own | {"converged": found.converged & settled, "eigenvalues": values, "projection": projection}
 
 
 def _dense_pairs(K: jax.Array, weights: jax.Array | None, num_clusters: int) -> tuple[jax.Array, jax.Array, jax.Array]:

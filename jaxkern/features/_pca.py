@@ -141,16 +141,15 @@ def kernel_pca(
     """
     kernel = psd_kernel(kernel)
     landmarks = checks.matrix("landmarks", landmarks)
-    num_components = checks.count(
-        "num_components", num_components, maximum=landmarks.shape[0], limit="the number of landmarks"
-    )
+    n = landmarks.shape[0]
+    count = checks.count("num_components", num_components, maximum=n, limit="the number of landmarks")
     centered, normalized = checks.flag("centered", centered), checks.flag("normalized", normalized)
     weights = checks.weights(weights, "landmarks", landmarks)
     if weights is not None:
         landmarks = present(landmarks, weights)
     scatter = _scatter(kernel, landmarks, weights, centered)
-    pairs = host_eigenpairs(scatter[0], num_components)
-    return _kernel_pca(kernel, landmarks, (*scatter, weights), pairs, num_components, centered, normalized)
+    pairs = host_eigenpairs(scatter[0], count)
+    return _kernel_pca(kernel, landmarks, (*scatter, weights), pairs, count, centered, normalized)
 
 
 def _total(landmarks: jax.Array, weights: Any) -> Any:

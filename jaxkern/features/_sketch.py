@@ -108,6 +108,5 @@ def _kernel_jl(key: jax.Array, kernel: Kernel, landmarks: jax.Array, weights: An
         shares = weights / mass(weights)
         Z = Z[:, positions(weights)] * safe_sqrt(shares)[None, :]
         projection, mean = matmul(Z, C * shares[None, :]) / d**0.5, matmul(K, shares)
-    return KernelJL(
-        kernel, landmarks, projection, matmul(projection, mean if centered else jnp.zeros_like(mean)), centered
-    )
+    offset = matmul(projection, mean if centered else jnp.zeros_like(mean))
+    return KernelJL(kernel, landmarks, projection, offset, centered)

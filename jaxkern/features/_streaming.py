@@ -210,10 +210,9 @@ def streaming_pca(
     def finalize(state: StreamingState, *, num_components: int) -> StreamingMap:
         """Return the feature map (..., dim) -> (..., num_components) of the points so far; the stream may go on."""
         state = _own("state", state)
-        num_components = checks.count(
-            "num_components", num_components, maximum=state.sketch.sketch_size, limit="the sketch size"
-        )
-        return dataclasses.replace(_finalize(state, num_components=num_components), features=phi)
+        size = state.sketch.sketch_size
+        count = checks.count("num_components", num_components, maximum=size, limit="the sketch size")
+        return dataclasses.replace(_finalize(state, num_components=count), features=phi)
 
     def _own(name: str, state: Any) -> StreamingState:
         if not isinstance(state, StreamingState):

@@ -48,10 +48,6 @@ class SpectralLaw(NamedTuple):
         return normals[:, :dim] * self.scale(mixing)
 
 
-def _one(normals: jax.Array) -> jax.Array:
-    return jnp.ones(normals.shape[:-1], normals.dtype)
-
-
 def _student(normals: jax.Array) -> jax.Array:
     """Return sqrt(degrees of freedom) / chi.
 
@@ -66,7 +62,7 @@ def _chi(normals: jax.Array) -> jax.Array:
 
 
 LAWS: dict[type, SpectralLaw] = {
-    Gaussian: SpectralLaw(0, _one, rotation_invariant=True),
+    Gaussian: SpectralLaw(0, lambda normals: jnp.ones(normals.shape[:-1], normals.dtype), rotation_invariant=True),
     Exponential: SpectralLaw(1, _student, rotation_invariant=True),
     Matern32: SpectralLaw(3, _student, rotation_invariant=True),
     Matern52: SpectralLaw(5, _student, rotation_invariant=True),

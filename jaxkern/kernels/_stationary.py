@@ -98,7 +98,7 @@ class Gaussian(_Radial):
     @classmethod
     def from_gamma(cls, gamma: Float[ArrayLike, ""]) -> Gaussian:
         """Return exp(-gamma |x - y|^2), scikit-learn's convention: lengthscale = 1 / sqrt(2 gamma)."""
-        return cls(_inverse_root(checks.positive("gamma", checks.real("gamma", gamma)), 2.0))
+        return cls(1 / (math.sqrt(2.0) * checks.positive("gamma", checks.real("gamma", gamma)) ** 0.5))
 
     @classmethod
     def from_width(cls, width: Float[ArrayLike, ""]) -> Gaussian:
@@ -299,7 +299,3 @@ def _needs_dim(name: str, dim: int | None) -> int:
     if dim is None:
         raise ValueError(f"dim is needed for the Lipschitz constant of {name}; pass lipschitz(kernel, dim=d)")
     return dim
-
-
-def _inverse_root(value: Any, factor: float) -> Any:
-    return 1 / (math.sqrt(factor) * value**0.5)

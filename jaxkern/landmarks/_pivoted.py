@@ -211,12 +211,8 @@ def _pivoting(
         def judge(i: jax.Array, so_far: Any) -> Any:
             own, L, taken = so_far
             pivot = own[i, i]
-            fine = (
-                drawn[i]
-                & (pivot > nothing)
-                & (asked[i] < pivot)
-                & (count + jnp.sum(taken, dtype=jnp.int32) < num_landmarks)
-            )
+            room = count + jnp.sum(taken, dtype=jnp.int32) < num_landmarks
+            fine = drawn[i] & (pivot > nothing) & (asked[i] < pivot) & room
             column = jnp.where(fine, own[:, i] / jnp.sqrt(jnp.where(fine, pivot, 1)), 0)
             own = own - column[:, None] * column[None, :]
             own = jnp.where(jnp.diag(fine & (rows == rows[i])), 0, own)  # a row is taken once

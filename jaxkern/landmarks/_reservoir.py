@@ -76,11 +76,9 @@ def reservoir(*, num_landmarks: int) -> ReservoirFunctions:
     def init(key: Any, dim: int, dtype: Any = jnp.float32) -> Reservoir:
         """Return a sample without rows, of points of dimension dim."""
         dim = checks.count("dim", dim)
-        last = jnp.iinfo(jnp.int32).max
-        zero = jnp.zeros((size, dim), jax.dtypes.canonicalize_dtype(dtype))
-        return Reservoir(
-            checks.floating("dtype", zero), jnp.full((size,), last, jnp.int32), jnp.int32(0), checks.key(key)
-        )
+        points = checks.floating("dtype", jnp.zeros((size, dim), jax.dtypes.canonicalize_dtype(dtype)))
+        last = jnp.full((size,), jnp.iinfo(jnp.int32).max, jnp.int32)
+        return Reservoir(points, last, jnp.int32(0), checks.key(key))
 
     def update(state: Reservoir, rows: Any, weights: Any = None) -> Reservoir:
         """Return the sample after rows (b, dim), any b, of weights (b,) in the dtype of rows, or all 1."""

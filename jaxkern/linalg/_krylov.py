@@ -244,13 +244,8 @@ def _ritz(
     values, vectors = eigh(rest + jnp.diag(jnp.where(aside, jnp.where(bound > 0, -2 * bound, -1), 0)))
     mixed = jnp.arange(num_columns) < jnp.sum(~aside)
     size = jnp.maximum(jnp.max(jnp.where(mixed, jnp.abs(values), 0)), jnp.max(jnp.where(finished, jnp.abs(alone), 0)))
-    rank = jnp.concatenate(
-        [
-            jnp.where(mixed, priority(values), -jnp.inf),
-            jnp.where(finished, priority(alone) + tolerance * size, -jnp.inf),
-        ]
-    )
-    order = jnp.argsort(-rank)[:num_values]
+    kept = jnp.where(finished, priority(alone) + tolerance * size, -jnp.inf)
+    order = jnp.argsort(-jnp.concatenate([jnp.where(mixed, priority(values), -jnp.inf), kept]))[:num_values]
     turn = jnp.concatenate([vectors, jnp.eye(num_columns, dtype=T.dtype)], axis=1)[:, order]
     X, AX = matmul(Q, turn), matmul(AQ, turn)
     # The rounding of one restart after another would add up.

@@ -127,12 +127,10 @@ def _leading(A: jax.Array, num_values: int, priority: Priority, tolerance: float
     # not depend on its state is computed before it.
     settled, found = pairs.converged, (pairs.values, pairs.vectors)
 
-    def kept(own: jax.Array, full: jax.Array) -> jax.Array:
-        return jnp.where(settled, own, full)
+    def either() -> Any:
+        return jax.tree.map(partial(jnp.where, settled), found, _dense(A, num_values, priority))
 
-    values, vectors = lax.cond(
-        everywhere(settled), lambda: found, lambda: jax.tree.map(kept, found, _dense(A, num_values, priority))
-    )
+    values, vectors = lax.cond(everywhere(settled), lambda: found, either)
     return values, vectors
 
 
@@ -202,7 +200,7 @@ def _eigen_rows(A: jax.Array, scale: Any, num_rows: int, power: float) -> tuple[
 
 def _rows(values: jax.Array, vectors: jax.Array, A: jax.Array, scale: Any, power: float) -> Any:
     values = _without_rounding(values, A, scale)
-    return _power(values, power)[:, None] * vectors.T, values
+    return positive_power(values, power)[:, None] * vectors.T, values
 
 
 @_eigen_rows.defjvp
@@ -210,7 +208,7 @@ def _eigen_rows_jvp(num_rows: int, power: float, primals: Any, tangents: Any) ->
     A, scale = primals
     values, vectors, moves = _moves(A, tangents[0], num_rows, signed)
     values = _without_rounding(values, A, scale)
-    kept, powers, inside = values > 0, _power(values, power), power * _power(values, power - 1)
+    kept, powers, inside = values > 0, positive_power(values, power), power * positive_power(values, power - 1)
     slope = jnp.where(moves.apart, powers[:, None] / jnp.where(moves.apart, moves.gap, 1), inside[:, None])
     shifts = jnp.sum(matmul(tangents[0], vectors) * vectors, axis=0)
     turned = jnp.where(kept[:, None], slope * moves.turned, 0)
@@ -224,7 +222,7 @@ def _without_rounding(values: jax.Array, A: jax.Array, scale: Any) -> jax.Array:
     return jnp.where(values <= floor, 0, values)  # NaN is no rounding
 
 
-def _power(values: jax.Array, power: float) -> jax.Array:
+def positive_power(values: jax.Array, power: float) -> jax.Array:
     """Return values^power where they are positive, zero where they are not, and NaN where they are NaN."""
     positive = values > 0
     return jnp.where(positive, jnp.where(positive, values, 1) ** power, 0 * values)

@@ -68,8 +68,24 @@ class Noise(abc.ABC):
         return self._arrays(means)._op_norm(means)
 
 
+class _LevelNoise(Noise):
+    """Noise of one size, `level`: a scalar, or (n,), one for each point."""
+
+    level: Any
+
+    def __post_init__(self) -> None:
+        checks.non_negative("level", self.level)
+
+    def _arrays(self, means: jax.Array) -> Any:
+        return type(self)(per_point("level", self.level, means))  # type: ignore[call-arg]
+
+    @property
+    def _shared(self) -> bool:
+        return self.level.ndim == 0
+
+
 @pytree
-class IsotropicNoise(Noise):
+class IsotropicNoise(_LevelNoise):
     """Sigma_i = (level_i^2 / d) I: the noise has about the length level_i in every dimension d (amini2021 (8)).
 
     Parameters
@@ -78,16 +94,6 @@ class IsotropicNoise(Noise):
     """
 
     level: Any
-
-    def __post_init__(self) -> None:
-        checks.non_negative("level", self.level)
-
-    def _arrays(self, means: jax.Array) -> IsotropicNoise:
-        return IsotropicNoise(per_point("level", self.level, means))
-
-    @property
-    def _shared(self) -> bool:
-        return self.level.ndim == 0
 
     def _shape(self, means: jax.Array, W: jax.Array) -> jax.Array:
         return _column(self.level / jnp.sqrt(_size(means))) * W
@@ -109,7 +115,7 @@ class IsotropicNoise(Noise):
 
 
 @pytree
-class RadialNoise(Noise):
+class RadialNoise(_LevelNoise):
     """Sigma_i = (level_i^2 / d) mu_i mu_i' / |mu_i|^2: noise along the mean only (amini2021 (27)).
 
     A mean at the origin has no direction and gets no noise.
@@ -120,16 +126,6 @@ class RadialNoise(Noise):
     """
 
     level: Any
-
-    def __post_init__(self) -> None:
-        checks.non_negative("level", self.level)
-
-    def _arrays(self, means: jax.Array) -> RadialNoise:
-        return RadialNoise(per_point("level", self.level, means))
-
-    @property
-    def _shared(self) -> bool:
-        return self.level.ndim == 0
 
     def _width(self, dim: int) -> int:
         return 1

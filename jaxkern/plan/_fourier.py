@@ -85,15 +85,18 @@ def fourier(
         statements = [bounds.relative_distances_closed_form]
         if eps >= 1e-4:  # below, rounding would decide
             statements += [bounds.relative_distances, bounds.relative_distances_sharp]
-        for statement in statements:
-            certificates.append(functools.partial(_pairs, statement, eps, n))
+
+        def of(statement: Callable[..., Bound]) -> Callable[[int], Bound]:
+            return lambda t: statement(eps=eps, num_frequencies=t, num_points=n)
+
+        certificates += map(of, statements)
     if dim is not None:
         d = checks.count("dim", dim)
         static_positive("diameter", diameter)
         ball = _ball_certificate if gaussian else functools.partial(_matern.ball_certificate, kernel)
         certificates.append(ball(eps, delta, d, float(diameter)))  # type: ignore[arg-type]
     if pairs is not None:
-        certificates.append(_given_certificate(eps, squared_distances, pairs))
+        certificates.append(_given.certificate(eps, *_histogram(squared_distances, pairs, None)[:2]))
     size, bound = smallest(certificates, delta)
     return Plan(bound.source, bound.probability, num_frequencies=size, num_features=2 * size)
 
@@ -137,19 +140,9 @@ def kernel_values(
     """
     eps, delta = checks.open_unit("eps", eps), checks.open_unit("delta", delta)
     squared, counts, upper = _histogram(squared_distances, pairs, farthest)
-    certificate = functools.partial(_values, eps, squared, counts, upper)
-    size, bound = smallest([certificate], delta)
+    bins = {"squared_distances": squared, "pairs": counts, "farthest": upper}
+    size, bound = smallest([lambda t: bounds.kernel_values_given(eps=eps, num_frequencies=t, **bins)], delta)
     return Plan(bound.source, bound.probability, num_frequencies=size, num_features=2 * size)
-
-
-def _values(eps: float, squared: np.ndarray, counts: np.ndarray, upper: np.ndarray, size: int) -> Bound:
-    return bounds.kernel_values_given(
-        eps=eps, num_frequencies=size, squared_distances=squared, pairs=counts, farthest=upper
-    )
-
-
-def _pairs(bound: Callable[..., Bound], eps: float, num_points: float, size: int) -> Bound:
-    return bound(eps=eps, num_frequencies=size, num_points=num_points)
 
 
 def _ball_certificate(eps: float, delta: float, dim: int, diameter: float) -> Callable[[int], Bound]:
@@ -167,11 +160,6 @@ def _ball_certificate(eps: float, delta: float, dim: int, diameter: float) -> Ca
         return max(tried, key=lambda bound: (bound.valid, bound.probability))
 
     return best
-
-
-def _given_certificate(eps: float, squared_distances: Any, pairs: Any) -> Callable[[int], Bound]:
-    """Return `bounds.fourier.relative_distances_given` of a histogram."""
-    return _given.certificate(eps, *_histogram(squared_distances, pairs, None)[:2])
 
 
 def _histogram(squared_distances: Any, pairs: Any, farthest: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

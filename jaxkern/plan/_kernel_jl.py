@@ -90,18 +90,16 @@ def kernel_jl(
             raise ValueError(f"num_landmarks must be larger: no number of features reaches eps={eps:g} with {n}")
         size, bound = smallest(able, delta)
         return Plan(bound.source, bound.probability, num_features=size, num_landmarks=n)
-    best: tuple[int, int, int, Bound] | None = None
+    found: list[tuple[int, int, Bound]] = []
     for holds in statements:
         for share in np.linspace(0.3, 0.98, 35) * eps:  # what the landmarks alone may take
             least = smallest_size(lambda n: holds(share, n, LARGEST), delta)  # noqa: B023, called here
-            if least is None or not certifies(holds(eps, least, LARGEST), delta):
-                continue
-            size, bound = smallest([functools.partial(holds, eps, least)], delta)
-            found = (least * size, least, size, bound)
-            best = min(best or found, found, key=lambda plan: plan[0])
-    if best is None:
+            if least is not None and certifies(holds(eps, least, LARGEST), delta):
+                found.append((least, *smallest([functools.partial(holds, eps, least)], delta)))
+    if not found:
         raise ValueError(f"eps must be larger: no statement reaches eps={eps:g} with fewer than 2^53 landmarks")
-    return Plan(best[3].source, best[3].probability, num_features=best[2], num_landmarks=best[1])
+    n, size, bound = min(found, key=lambda plan: plan[0] * plan[1])
+    return Plan(bound.source, bound.probability, num_features=size, num_landmarks=n)
 
 
 def _functions(eps: float, count: int, size: int) -> Bound:

@@ -60,13 +60,8 @@ def streaming(eps: float, delta: float, *, num_points: int | None = None, sketch
         candidates = [sketch_size]
     else:
         candidates = sorted({round(x) for x in np.geomspace(least, 8 * least, 200)})
-    best: tuple[int, int, int, Bound] | None = None
-    for rows in candidates:
-        size, bound = smallest([functools.partial(_stream, eps, n, rows)], delta)
-        if best is None or size * rows < best[0]:
-            best = (size * rows, size, rows, bound)
-    assert best is not None
-    _, size, rows, bound = best
+    found = [(rows, *smallest([functools.partial(_stream, eps, n, rows)], delta)) for rows in candidates]
+    rows, size, bound = min(found, key=lambda plan: plan[0] * plan[1])
     if sketch_size is None:  # fewer rows may do for the same features
         rows, bound = smallest([lambda r: _stream(eps, n, r, size)], delta)
     return Plan(bound.source, bound.probability, num_frequencies=size, num_features=2 * size, sketch_size=rows)

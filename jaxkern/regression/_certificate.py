@@ -56,11 +56,9 @@ class System:
 
     def product_with(self, landmarks: jax.Array, roots: jax.Array, V: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Return the same of V (m, t) for the columns of K that belong to other points with roots of their own."""
-        values = self.roots[:, None] * _product(
-            self.kernel, self.points, landmarks, roots[:, None] * V, terms=TERMS[V.dtype.name]
-        )
-        error = product_error(self.kernel, self.points, landmarks, roots[:, None] * V)
-        unit = jnp.finfo(V.dtype).eps
+        V, unit = roots[:, None] * V, jnp.finfo(V.dtype).eps
+        values = self.roots[:, None] * _product(self.kernel, self.points, landmarks, V, terms=TERMS[V.dtype.name])
+        error = product_error(self.kernel, self.points, landmarks, V)
         return values, self.roots[:, None] * error + unit * jnp.abs(values)
 
     def residual(self, a: jax.Array, product: jax.Array, error: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -288,10 +288,8 @@ def _ridge_to(
     preconditioned = partial(_solved, regularization, *_preconditioner(system, span))
 
     def applied(V: jax.Array) -> jax.Array:
-        return (
-            system.roots[:, None] * _product(system.kernel, system.points, system.points, system.roots[:, None] * V)
-            + regularization * V
-        )
+        KV = _product(system.kernel, system.points, system.points, system.roots[:, None] * V)
+        return system.roots[:, None] * KV + regularization * V
 
     def judged(a: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         rho, error = system.residual(a, *system.product(a))

@@ -16,6 +16,7 @@ from jaxkern.draws import normal_rows
 from jaxkern.gram import _gram
 from jaxkern.kernels import Kernel, as_kernel
 from jaxkern.linalg import matmul
+from jaxkern.linalg._leading import positive_power
 from jaxkern.pytrees import pytree, static
 from jaxkern.rkhs._function import Function, along, contract, inner, same_space
 
@@ -93,7 +94,7 @@ class Covariance:
         power = _power(power, least=0)
         if float(power).is_integer():
             return linalg.trace_power(self.matrix(), round(power))
-        return jnp.sum(_safe_power(self.eigenvalues(), power))
+        return jnp.sum(positive_power(self.eigenvalues(), power))
 
     def op_norm(self, power: float = 1) -> jax.Array:
         """Return the operator norm of Sigma^power."""
@@ -237,10 +238,6 @@ class RandomProjection:
         projection = object.__new__(cls)
         (projection.directions,) = children
         return projection
-
-
-def _safe_power(values: jax.Array, power: float) -> jax.Array:
-    return jnp.where(values > 0, jnp.where(values > 0, values, 1) ** power, 0 * values)
 
 
 def _power(power: Any, *, least: float) -> float:

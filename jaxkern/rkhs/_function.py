@@ -50,9 +50,8 @@ class Function:
         checks.same_dtype("points of the second function", other_points, "those of the first", points)
         if weights.shape[1:] != other_weights.shape[1:]:
             raise ValueError(f"weights of the two functions do not match: {weights.shape} and {other_weights.shape}")
-        return Function(
-            kernel, jnp.concatenate([points, other_points]), jnp.concatenate([weights, other_weights], axis=0)
-        )
+        both = jnp.concatenate([points, other_points]), jnp.concatenate([weights, other_weights])
+        return Function(kernel, *both)
 
     def __neg__(self) -> Function:
         """Return -f."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import operator
 import os
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -178,11 +179,8 @@ class _Engine(NamedTuple):
 @partial(blockwise, static_argnames="mesh")
 def _apply(phi: Any, rows: jax.Array, *, mesh: Mesh) -> jax.Array:
     """Map the rows of each device there; left to the compiler, a map with a loop over rows would gather them."""
-    everywhere, divided = PartitionSpec(), PartitionSpec(_mesh.AXIS)
-    spread = jax.shard_map(
-        lambda phi, rows: phi(rows), mesh=mesh, in_specs=(everywhere, divided), out_specs=divided, check_vma=False
-    )
-    return spread(phi, rows)
+    specs = PartitionSpec(), PartitionSpec(_mesh.AXIS)
+    return jax.shard_map(operator.call, mesh=mesh, in_specs=specs, out_specs=specs[1], check_vma=False)(phi, rows)
 
 
 def _read(X: Any, start: int, stop: int) -> Any:

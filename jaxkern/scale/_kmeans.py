@@ -101,20 +101,13 @@ def kmeans(
         X.shape[0], shape, num_clusters, num_restarts, max_iterations, tolerance, num_candidates, block_size
     )
     job = _Job(impl, Share(X.shape[0], _mesh.AXIS), sizes)
-    common = {
-        "key": key_data,
-        "max_iterations": np.asarray(max_iterations, np.int32),
-        "tolerance": np.asarray(tolerance, X.dtype),
-    }
+    common = {"key": key_data, "max_iterations": np.asarray(max_iterations, np.int32)}
+    common["tolerance"] = np.asarray(tolerance, X.dtype)
     kept, tell = None, Teller("kmeans", report)
     if progress is not None and (jax.process_index() == 0 or not many):
-        run = {
-            "key": fingerprint((key_data, impl)),
-            "sizes": list(sizes[:3]),
-            "weights": fingerprint(weights),
-            **facts(X),
-        }
-        kept = State(progress, run | {"max_iterations": max_iterations, "tolerance": float(common["tolerance"])})
+        run = {"key": fingerprint((key_data, impl)), "sizes": list(sizes[:3]), "weights": fingerprint(weights)}
+        run |= facts(X) | {"max_iterations": max_iterations, "tolerance": float(common["tolerance"])}
+        kept = State(progress, run)
     with _mesh.together("cluster with the others"):
         rows_of = {"X": _put(X, rows, mesh)}
         if weights is not None:
@@ -216,10 +209,8 @@ def _in_turns(on_mesh: Any, common: Any, rows: Any, sizes: Sizes, tell: Teller, 
         while not now["stands"] and now["iterations"] < common["max_iterations"]:
             before = {name: now[name] for name in ("centers", "iterations")}
             (centers, stands), labels = on_mesh("iterate", common | now, rows | {"labels": labels})
-            now, done = (
-                {"centers": centers, "iterations": now["iterations"] + 1, "stands": np.asarray(stands)},
-                done + 1,
-            )
+            now = {"centers": centers, "iterations": now["iterations"] + 1, "stands": np.asarray(stands)}
+            done = done + 1  # anew: it may be an array that is kept
             if kept is not None and kept.due and not now["stands"]:
                 keep(done - 1, state | before)
             tell(int(done), None)

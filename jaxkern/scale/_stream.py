@@ -248,8 +248,5 @@ def _step(states: Any, rows: tuple[jax.Array, ...], *, pca: StreamingPCA | Strea
     def one(stream: tuple[Any, tuple[jax.Array, ...]]) -> Any:
         return pca.update(stream[0], *stream[1])
 
-    divided = PartitionSpec(_mesh.AXIS)
-    spread = jax.shard_map(
-        lambda *streams: lax.map(one, streams), mesh=mesh, in_specs=divided, out_specs=divided, check_vma=False
-    )
-    return spread(states, rows)
+    each, divided = partial(lax.map, one), PartitionSpec(_mesh.AXIS)
+    return jax.shard_map(each, mesh=mesh, in_specs=divided, out_specs=divided, check_vma=False)((states, rows))

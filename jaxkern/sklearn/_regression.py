@@ -153,9 +153,8 @@ class KernelRidgeClassifier(ClassifierMixin, _KernelRidge):
         if values.ndim == 1:
             return np.abs(values) > bounds
         best = np.arange(values.shape[1]) == values.argmax(axis=1)[:, None]
-        return np.where(best, values - bounds, np.inf).min(axis=1) > np.where(best, -np.inf, values + bounds).max(
-            axis=1
-        )
+        others = np.where(best, -np.inf, values + bounds).max(axis=1)
+        return np.where(best, values - bounds, np.inf).min(axis=1) > others
 
     def _columns(self, y: np.ndarray) -> np.ndarray:
         check_classification_targets(y)

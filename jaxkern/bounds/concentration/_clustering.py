@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, Real, certain, formula, note_of, xp
+from jaxkern.bounds._bound import Bound, Real, formula, note_of, surely, xp
 from jaxkern.bounds.concentration._inner import inner_product_gaussian
 
 
@@ -23,9 +23,8 @@ def truncation(*, spectral: Real, num_clusters: Real, as_printed: bool = False) 
 
     Source: amini2021, (41); Theorem C of docs/theory/amini2021.md; claim amini2021:eq41.
     """
-    value = xp.sqrt((8.0 if as_printed else 5.0) * num_clusters) * spectral
     source = "amini2021, (41)" + note_of(as_printed, "sharper")
-    return Bound(value, certain(value), num_clusters >= 1, source)
+    return surely(xp.sqrt((8.0 if as_printed else 5.0) * num_clusters) * spectral, num_clusters >= 1, source)
 
 
 @formula
@@ -55,7 +54,7 @@ def truncation_eigengap(
     value = xp.sqrt(2 * rank * (theta * spectral) ** 2 + (num_clusters - rank) * (next_eigenvalue + spectral) ** 2)
     valid = (eigenvalue > next_eigenvalue + spectral) & (spectral >= 0) & (next_eigenvalue >= 0)
     valid = valid & (rank >= 1) & (rank <= num_clusters)
-    return Bound(value, certain(value), valid, "jaxkern, Theorem F of amini2021")
+    return surely(value, valid, "jaxkern, Theorem F of amini2021")
 
 
 @formula
@@ -82,8 +81,7 @@ def kmeans_step(
     cost = _kmeans_constant(kmeans_factor, as_printed) * error**2
     valid = (cost < gamma_tilde2) & (gamma_tilde2 <= gamma2)
     source = "amini2021, proof of Theorem 3, k-means" + note_of(as_printed, "sharper")
-    value = cost / gamma2
-    return Bound(value, certain(value), valid, source)
+    return surely(cost / gamma2, valid, source)
 
 
 @formula

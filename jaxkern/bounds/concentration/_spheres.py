@@ -7,7 +7,7 @@ product of two independent uniform directions of R^dim (`measures` has it in clo
 
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, Real, certain, formula, note_of, xp
+from jaxkern.bounds._bound import Bound, Real, formula, note_of, surely, xp
 
 _MOST = 600.0
 """Larger exponents are cut here, and the bound is then not valid: float64 ends at exp(709)."""
@@ -31,9 +31,8 @@ def sphere_moment(*, u: Real, dim: Real, as_printed: bool = False) -> Bound:
     Source: amini2021, Example 5 and Lemma 6; claims amini2021:psi and amini2021:lem6.
     """
     exponent = u**2 / ((4 if as_printed else 2) * dim)
-    value = xp.exp(xp.minimum(exponent, _MOST))
     valid = (dim >= 1) & (exponent <= _MOST)
-    return Bound(value, certain(value), valid, "amini2021, Lemma 6" + note_of(as_printed, "corrected"))
+    return surely(xp.exp(xp.minimum(exponent, _MOST)), valid, "amini2021, Lemma 6" + note_of(as_printed, "corrected"))
 
 
 @formula
@@ -56,8 +55,7 @@ def isotropic_block_mean(
     Source: amini2021, Example 5; claim amini2021:ex5-mean.
     """
     weight, _ = _isotropic(radius, other_radius, noise, lengthscale, dim)
-    value = weight * psi
-    return Bound(value, certain(value), dim >= 1, "amini2021, Example 5, mean")
+    return surely(weight * psi, dim >= 1, "amini2021, Example 5, mean")
 
 
 @formula
@@ -90,7 +88,7 @@ def isotropic_block_variance(
     """
     weight, _ = _isotropic(radius, other_radius, noise, lengthscale, dim)
     value = weight**2 * (psi_double - (psi if as_printed else psi**2))
-    return Bound(value, certain(value), dim >= 1, "amini2021, Example 5, variance" + note_of(as_printed, "corrected"))
+    return surely(value, dim >= 1, "amini2021, Example 5, variance" + note_of(as_printed, "corrected"))
 
 
 @formula
@@ -113,7 +111,7 @@ def isotropic_block_variance_upper(
     exponent = 2 * x**2 / (dim + 2)
     value = weight**2 * x**2 / dim * xp.exp(xp.minimum(exponent, _MOST))
     valid = (dim >= 2) & (exponent <= _MOST)
-    return Bound(value, certain(value), valid, "jaxkern, Theorem E of amini2021 (upper)")
+    return surely(value, valid, "jaxkern, Theorem E of amini2021 (upper)")
 
 
 @formula
@@ -133,8 +131,7 @@ def isotropic_block_variance_lower(
     Source: Theorem E of docs/theory/amini2021.md; claim jaxkern:sphere-variance.
     """
     weight, x = _isotropic(radius, other_radius, noise, lengthscale, dim)
-    value = weight**2 * x**2 / dim
-    return Bound(value, certain(value), dim >= 2, "jaxkern, Theorem E of amini2021 (lower)")
+    return surely(weight**2 * x**2 / dim, dim >= 2, "jaxkern, Theorem E of amini2021 (lower)")
 
 
 @formula
@@ -156,8 +153,7 @@ def radial_mean_gap(*, noise: Real, lengthscale: Real, dim: Real) -> Bound:
     Source: amini2021, Appendix B.3, made explicit; Theorem E of docs/theory/amini2021.md; claims amini2021:b3
     and amini2021:ex4-alpha.
     """
-    value = (noise / lengthscale) ** 2 / dim
-    return Bound(value, certain(value), dim >= 1, "amini2021, Appendix B.3 (explicit)")
+    return surely((noise / lengthscale) ** 2 / dim, dim >= 1, "amini2021, Appendix B.3 (explicit)")
 
 
 @formula
@@ -182,13 +178,11 @@ def radial_block_variance(
     weight = xp.exp(-(radius**2 + other_radius**2) / (2 * lengthscale**2))
     source = "amini2021, Example 6" + note_of(as_printed, "explicit")
     if as_printed:
-        value = weight**2 / (lengthscale**4 * dim)
-        return Bound(value, certain(value), dim >= 2, source)
+        return surely(weight**2 / (lengthscale**4 * dim), dim >= 2, source)
     x = radius * other_radius / lengthscale**2
     exponent = x**2 / (dim + 2)
     spread = weight * x / xp.sqrt(dim) * xp.exp(xp.minimum(exponent, _MOST))
-    value = (spread + (noise / lengthscale) ** 2 / dim) ** 2
-    return Bound(value, certain(value), (dim >= 2) & (exponent <= _MOST), source)
+    return surely((spread + (noise / lengthscale) ** 2 / dim) ** 2, (dim >= 2) & (exponent <= _MOST), source)
 
 
 def _isotropic(radius: Real, other: Real, noise: Real, lengthscale: Real, dim: Real) -> tuple[Any, Any]:

@@ -2,7 +2,7 @@
 
 import math
 
-from jaxkern.bounds._bound import Bound, Real, certain, formula, note_of, xp
+from jaxkern.bounds._bound import Bound, Real, formula, note_of, surely, xp
 
 SPREAD = 1 + math.log(2.0)
 """E f^2 <= SPREAD / c where P(|f| > s) <= 2 exp(-c s^2): the integral of min(1, 2 exp(-c s^2)) d(s^2)."""
@@ -25,9 +25,8 @@ def gaussian_lipschitz(*, lengthscale: Real, as_printed: bool = False) -> Bound:
 
     Source: amini2021, Example 1; claim amini2021:ex1-lipschitz.
     """
-    value = (math.sqrt(2.0) / math.e if as_printed else math.exp(-0.5)) / lengthscale
     source = "amini2021, Example 1, L" + note_of(as_printed, "corrected")
-    return Bound(value, certain(value), lengthscale > 0, source)
+    return surely((math.sqrt(2.0) / math.e if as_printed else math.exp(-0.5)) / lengthscale, lengthscale > 0, source)
 
 
 @formula
@@ -44,8 +43,7 @@ def gram_displacement(*, lipschitz: Real, num_points: Real, displacement: Real) 
 
     Source: amini2021, Lemma 1; claim amini2021:lem1.
     """
-    value = 2 * xp.sqrt(num_points) * lipschitz * displacement
-    return Bound(value, certain(value), displacement >= 0, "amini2021, Lemma 1")
+    return surely(2 * xp.sqrt(num_points) * lipschitz * displacement, displacement >= 0, "amini2021, Lemma 1")
 
 
 @formula
@@ -63,7 +61,7 @@ def gram_displacement_distance(*, lipschitz: Real, num_points: Real, displacemen
     Source: Theorem A of docs/theory/amini2021.md; claim jaxkern:lem1-distance.
     """
     value = xp.sqrt(2 * num_points) * lipschitz * displacement
-    return Bound(value, certain(value), displacement >= 0, "jaxkern, Theorem A of amini2021 (Lemma 1)")
+    return surely(value, displacement >= 0, "jaxkern, Theorem A of amini2021 (Lemma 1)")
 
 
 @formula
@@ -84,7 +82,7 @@ def pair_variance(*, lipschitz: Real, omega: Real, scale: Real, c: Real, as_prin
     Source: amini2021, Lemma 2, first part; claim amini2021:lem2.
     """
     value = (4.0 if as_printed else 2 * SPREAD) / c * (lipschitz * omega * scale) ** 2
-    return Bound(value, certain(value), c > 0, "amini2021, Lemma 2" + note_of(as_printed, "sharper"))
+    return surely(value, c > 0, "amini2021, Lemma 2" + note_of(as_printed, "sharper"))
 
 
 @formula
@@ -101,8 +99,7 @@ def pair_variance_lc(*, lipschitz: Real, omega: Real, scale: Real) -> Bound:
 
     Source: Theorem A of docs/theory/amini2021.md; claim jaxkern:variance-lc.
     """
-    value = 2 * (lipschitz * omega * scale) ** 2
-    return Bound(value, certain(value), scale >= 0, "jaxkern, Theorem A of amini2021 (a pair)")
+    return surely(2 * (lipschitz * omega * scale) ** 2, scale >= 0, "jaxkern, Theorem A of amini2021 (a pair)")
 
 
 @formula
@@ -122,7 +119,7 @@ def diagonal_variance(*, lipschitz: Real, omega: Real, scale: Real, c: Real, as_
     Source: amini2021, Lemma 2, second part; claim amini2021:lem2-diagonal.
     """
     value = (4.0 if as_printed else 4 * SPREAD) / c * (lipschitz * omega * scale) ** 2
-    return Bound(value, certain(value), c > 0, "amini2021, Lemma 2, diagonal" + note_of(as_printed, "corrected"))
+    return surely(value, c > 0, "amini2021, Lemma 2, diagonal" + note_of(as_printed, "corrected"))
 
 
 @formula
@@ -139,8 +136,7 @@ def diagonal_variance_lc(*, lipschitz: Real, omega: Real, scale: Real) -> Bound:
 
     Source: Theorem A of docs/theory/amini2021.md; claim jaxkern:variance-lc.
     """
-    value = 4 * (lipschitz * omega * scale) ** 2
-    return Bound(value, certain(value), scale >= 0, "jaxkern, Theorem A of amini2021 (the diagonal)")
+    return surely(4 * (lipschitz * omega * scale) ** 2, scale >= 0, "jaxkern, Theorem A of amini2021 (the diagonal)")
 
 
 @formula
@@ -165,7 +161,7 @@ def frobenius_mean_square(
     factor = 4.0 if as_printed else 2 * SPREAD * (1 + 1 / num_points)
     value = factor / c * (lipschitz * omega * scale) ** 2
     valid = (c > 0) & (num_points >= 1)
-    return Bound(value, certain(value), valid, "amini2021, (6)" + note_of(as_printed, "corrected"))
+    return surely(value, valid, "amini2021, (6)" + note_of(as_printed, "corrected"))
 
 
 @formula
@@ -190,7 +186,7 @@ def frobenius_mean(
     root = 2 * num_points if as_printed else xp.sqrt(2 * SPREAD * num_points * (num_points + 1))
     value = lipschitz * omega * scale * root / xp.sqrt(c)
     valid = (c > 0) & (num_points >= 1)
-    return Bound(value, certain(value), valid, "amini2021, Proposition 4" + note_of(as_printed, "corrected"))
+    return surely(value, valid, "amini2021, Proposition 4" + note_of(as_printed, "corrected"))
 
 
 @formula
@@ -210,7 +206,7 @@ def frobenius_mean_lc(*, lipschitz: Real, omega: Real, scale: Real, num_points: 
     Source: Theorem A of docs/theory/amini2021.md; claim jaxkern:variance-lc.
     """
     value = lipschitz * omega * scale * xp.sqrt(2 * num_points * (num_points + 1))
-    return Bound(value, certain(value), num_points >= 1, "jaxkern, Theorem A of amini2021 (the mean)")
+    return surely(value, num_points >= 1, "jaxkern, Theorem A of amini2021 (the mean)")
 
 
 @formula
@@ -235,4 +231,4 @@ def gaussian_pair_variance(*, squared_distance: Real, noise_variance: Real, leng
     g = dim / 2 * xp.log1p(a**2 / (1 + 2 * a)) + x * a / ((1 + a) * (1 + 2 * a))
     # E K^2 (1 - exp(-g)), not (E K)^2 (exp(g) - 1): for far points the second is zero times infinity.
     value = xp.exp(-dim / 2 * xp.log1p(2 * a) - x / (1 + 2 * a)) * -xp.expm1(-g)
-    return Bound(value, certain(value), noise_variance >= 0, "jaxkern, Theorem A of amini2021 (Gaussian kernel)")
+    return surely(value, noise_variance >= 0, "jaxkern, Theorem A of amini2021 (Gaussian kernel)")

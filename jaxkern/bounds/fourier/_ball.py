@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy  # its parts load when they are used first
 
-from jaxkern.bounds._bound import Bound, Real, certain, formula, one_at_a_time, xp
+from jaxkern.bounds._bound import Bound, Real, formula, one_at_a_time, surely, xp
 from jaxkern.bounds.fourier._given import tails
 from jaxkern.bounds.fourier._pair import fails, inside
 from jaxkern.bounds.fourier._pairs import SMALLEST
@@ -45,10 +45,8 @@ def gradient(
     Source: chen2016, Lemma 5.1; claim chen2016:lem5.1.
     """
     if as_printed:
-        value = xp.sqrt(dim) * frequency_energy * distance
-        return Bound(value, certain(value), distance >= 0, "chen2016, Lemma 5.1 (printed)")
-    value = 2 / num_frequencies * frequency_energy * distance
-    return Bound(value, certain(value), distance >= 0, "chen2016, Lemma 5.1 (corrected)")
+        return surely(xp.sqrt(dim) * frequency_energy * distance, distance >= 0, "chen2016, Lemma 5.1 (printed)")
+    return surely(2 / num_frequencies * frequency_energy * distance, distance >= 0, "chen2016, Lemma 5.1 (corrected)")
 
 
 @formula
@@ -248,7 +246,7 @@ def dimension_limit(*, eps: Real, dim: Real, radius: Real) -> Bound:
         power = xp.minimum(log_n, -2 * k * xp.log(2 * error))  # n / (1 + n x) >= min(n, 1 / x) / 2
         value = xp.maximum(value, k / math.e * xp.exp((power - math.log(2.0)) / k) - k + 1)
     valid = (eps > 0) & (eps < 0.25) & (log_n >= 0)
-    return Bound(value, certain(value), valid, "chen2016, Lemma 6.1 (explicit)")
+    return surely(value, valid, "chen2016, Lemma 6.1 (explicit)")
 
 
 def _extremes(dim: Real, t: Real, tau: Real) -> tuple[Any, Any]:

@@ -166,9 +166,8 @@ def tails(xp: ModuleType, ratios: tuple[Any, Any], squared: Any) -> list[tuple[A
     angle = 2 * math.pi / _NODES * np.arange(_NODES // 2 + 1)[None]
     turns = 2 * math.pi * np.arange(-10, 11)[:, None, None]
     halved = np.where((angle == 0) | (angle == angle[0, -1]), 1.0, 2.0)  # both halves of the circle at once
-    X, logs, wound = (
-        xp.asarray(v, dtype) for v in (1 - np.cos(angle), np.log(halved / _NODES), (angle[None] + turns) ** 2 / 2)
-    )
+    exact = 1 - np.cos(angle), np.log(halved / _NODES), (angle[None] + turns) ** 2 / 2
+    X, logs, wound = (xp.asarray(v, dtype) for v in exact)
     square = xp.clip(squared, _NEAREST, _FARTHEST)[:, None]
     weights = _log_sum(xp, -wound / square[None], 0)[0][0] + logs + xp.log(2 * math.pi / square) / 2
     mean = -xp.expm1(-square / 2)

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from jaxkern.bounds._bound import Bound, Real, certain, formula, xp
+from jaxkern.bounds._bound import Bound, Real, formula, surely, xp
 
 FARTHEST = math.sqrt(2 - 2 * math.exp(-0.5))
 """The kernel distance at distance 1: D(r) >= .887 r for r <= 1."""
@@ -73,8 +73,7 @@ def distance_lower(*, distance: Real, as_printed: bool = False) -> Bound:
     Source: chen2016, (2); claim chen2016:eq2.
     """
     factor, note = (0.86, " (printed)") if as_printed else (FARTHEST, " (sharp)")
-    value = factor * distance
-    return Bound(value, certain(value), distance <= 1, "chen2016, (2)" + note)
+    return surely(factor * distance, distance <= 1, "chen2016, (2)" + note)
 
 
 @formula
@@ -91,8 +90,7 @@ def squared_distance_lower(*, eps: Real, distance: Real) -> Bound:
 
     Source: chen2016, (3); claim chen2016:eq3.
     """
-    value = (1 - eps) * distance**2
-    return Bound(value, certain(value), distance <= 2 * xp.sqrt(eps), "chen2016, (3)")
+    return surely((1 - eps) * distance**2, distance <= 2 * xp.sqrt(eps), "chen2016, (3)")
 
 
 @formula
@@ -113,10 +111,8 @@ def ratio_upper(*, second_moment: Real, distance: Real, as_printed: bool = False
     Source: chen2016, (4), left; claim chen2016:eq4.
     """
     if as_printed:
-        value = second_moment / (1 - distance**2 / 2)
-        return Bound(value, certain(value), distance <= 1, "chen2016, (4), left (printed)")
-    value = second_moment / (1 - distance**2 / 4)
-    return Bound(value, certain(value), distance < 2, "chen2016, (4), left (sharper)")
+        return surely(second_moment / (1 - distance**2 / 2), distance <= 1, "chen2016, (4), left (printed)")
+    return surely(second_moment / (1 - distance**2 / 4), distance < 2, "chen2016, (4), left (sharper)")
 
 
 @formula
@@ -133,8 +129,7 @@ def ratio_lower(*, second_moment: Real, fourth_moment: Real, distance: Real) -> 
 
     Source: chen2016, (4), right; claim chen2016:eq4.
     """
-    value = second_moment - distance**2 / 12 * fourth_moment
-    return Bound(value, certain(value), distance >= 0, "chen2016, (4), right")
+    return surely(second_moment - distance**2 / 12 * fourth_moment, distance >= 0, "chen2016, (4), right")
 
 
 @formula
@@ -180,11 +175,9 @@ def log_mgf(*, s: Real, distance: Real, as_printed: bool = False) -> Bound:
     """
     if as_printed:
         valid = (s >= 0) & (2 * s * distance**2 < 1) & (distance <= 1)
-        value = s**2 * distance**4 / 4
-        return Bound(value, certain(value), valid, "chen2016, Lemma 4.1 (printed)")
+        return surely(s**2 * distance**4 / 4, valid, "chen2016, Lemma 4.1 (printed)")
     half = s * (1 - xp.exp(-(distance**2) / 2))
-    value = -xp.log(xp.maximum(1 - 2 * half, 1e-30)) / 2 - half
-    return Bound(value, certain(value), 2 * half < 1, "chen2016, Lemma 4.1 (corrected)")
+    return surely(-xp.log(xp.maximum(1 - 2 * half, 1e-30)) / 2 - half, 2 * half < 1, "chen2016, Lemma 4.1 (corrected)")
 
 
 @formula

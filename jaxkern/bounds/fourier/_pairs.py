@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from functools import partial
 from typing import Any
 
 import jax.numpy as jnp
@@ -9,7 +10,7 @@ import jax.scipy.special
 import numpy as np
 import scipy  # its parts load when they are used first
 
-from jaxkern.bounds._bound import Bound, Real, certain, formula, one_at_a_time, xp
+from jaxkern.bounds._bound import Bound, Real, formula, one_at_a_time, surely, xp
 from jaxkern.bounds.fourier._pair import LOG2, fails, inside, log_chernoff
 
 SMALLEST = 1e-4
@@ -76,10 +77,9 @@ def success_limit(*, eps: Real, num_frequencies: Real, num_points: Real) -> Boun
     """
     half = num_frequencies / 2
     within = 1 - _upper_gamma(half, half * (1 + eps) ** 2) - _lower_gamma(half, half * (1 - eps) ** 2)
-    value = xp.exp(num_points / 2 * xp.log(xp.maximum(within, 1e-30)))
     valid = (eps > 0) & (eps < 1) & (num_points >= 2)
     valid = valid & (num_frequencies < math.inf)  # where the gamma functions are not known
-    return Bound(value, certain(value), valid, "chen2016, Theorem 3.1 (explicit)")
+    return surely(xp.exp(num_points / 2 * xp.log(xp.maximum(within, 1e-30))), valid, "chen2016, Theorem 3.1 (explicit)")
 
 
 @formula
@@ -111,7 +111,7 @@ def simplex_success_limit(*, eps: Real, num_frequencies: Real, num_points: Real)
     both = xp.minimum(_both_outside(half, error) / p, 1.0)
     value = 1 - n * (n - 1) / 2 * p / (1 + (n - 2) * (n - 3) / 2 * p + 2 * (n - 2) * both)
     valid = (eps > 0) & (eps < 1) & (num_points >= 2) & (num_frequencies < math.inf)
-    return Bound(value, certain(value), valid, "jaxkern, Theorem G of chen2016")
+    return surely(value, valid, "jaxkern, Theorem G of chen2016")
 
 
 def _outside(above: Any, below: Any, eps: Real, unit: float, half: Any = None) -> Any:
@@ -233,18 +233,12 @@ def _all_pairs(eps: Real, num_points: Real, log_failure: Real, source: str) -> B
     return fails(eps, xp.log(num_points * (num_points - 1) / 2) + log_failure, valid, source)
 
 
-def _lower_gamma(a: Real, x: Real) -> Any:
-    """Return the regularised lower incomplete gamma function."""
-    return gamma("gammainc", a, x)
-
-
-def _upper_gamma(a: Real, x: Real) -> Any:
-    """Return 1 - `_lower_gamma`, accurate where it is small."""
-    return gamma("gammaincc", a, x)
-
-
 def gamma(name: str, *given: Real) -> Any:
     if any(isinstance(v, jax.Array) for v in given):
         return getattr(jax.scipy.special, name)(*given)
     found = getattr(scipy.special, name)(*given)
     return found if isinstance(given[0], np.ndarray) else float(found)
+
+
+_lower_gamma, _upper_gamma = partial(gamma, "gammainc"), partial(gamma, "gammaincc")
+"""The regularised incomplete gamma function, and 1 minus it, accurate where that is small."""

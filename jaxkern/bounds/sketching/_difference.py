@@ -2,7 +2,7 @@
 
 import math
 
-from jaxkern.bounds._bound import Bound, Real, certain, formula, note_of, xp
+from jaxkern.bounds._bound import Bound, Real, formula, note_of, surely, xp
 from jaxkern.bounds.sketching._covariance import enough, fails
 
 
@@ -104,4 +104,4 @@ def law_distance(*, kappa: Real, op_norm: Real, trace: Real, hs_norm: Real, ener
     variance = xp.maximum(kappa * trace - hs_norm**2, 0.0)
     fourth = 3 * variance**2 / n**2 + (kappa**2 + hs_norm**2) * variance / n**3
     value = (bias + 18.9 * kappa**4 * xp.sqrt((d + 2) * fourth) / energy) / xp.sqrt(energy)
-    return Bound(value, certain(value), (n >= 1) & (d >= 1) & (energy > 0), "jaxkern, Theorem G")
+    return surely(value, (n >= 1) & (d >= 1) & (energy > 0), "jaxkern, Theorem G")

@@ -189,8 +189,11 @@ def inner_products_every_n(
 
     Source: Theorem E of docs/theory/kpotufe2020.md; claims jaxkern:thm1-every-n and jaxkern:thm1-centred.
     """
-    value = every_n(kappa, op_norm, trace, trace3, hs_norm, n, d, tau, centered)
-    times, source = (6, "jaxkern, Theorem E, centred") if centered else (4, "jaxkern, Theorem E")
+    x = sharp(kappa, trace, hs_norm, n, tau)
+    apart, times, source = x, 4, "jaxkern, Theorem E"
+    if checks.flag("centered", centered):
+        apart, times, source = x + mean_square(kappa, trace, n, tau), 6, "jaxkern, Theorem E, centred"
+    value = _sketched(op_norm, trace3, hs_norm, d, tau, x, x, apart)
     return fails(value, times, tau, some(n, d, tau), source)
 
 
@@ -227,7 +230,7 @@ def inner_products_intrinsic(
     frobenius = sharp(kappa, trace, hs_norm, n, tau)
     sides = one_sided(kappa, op_norm, trace, hs_norm, n, tau)
     above, below = (xp.minimum(side, frobenius) for side in sides)
-    times, apart, source = 6, above, "jaxkern, Theorem F"
+    apart, times, source = above, 6, "jaxkern, Theorem F"
     if checks.flag("centered", centered):
         apart = xp.maximum(above, below + mean_square(kappa, trace, n, tau))
         times, source = 8, "jaxkern, Theorem F, centred"
@@ -264,23 +267,6 @@ def _cramer(y: Any) -> Any:
     for _ in range(5):
         u = u - (u - xp.log1p(u) - y) * (1 + u) / u
     return u
-
-
-def every_n(
-    kappa: Real,
-    op_norm: Real,
-    trace: Real,
-    trace3: Real,
-    hs_norm: Real,
-    n: Real,
-    d: Real,
-    tau: Real,
-    centered: bool = False,
-) -> Any:
-    """Return the bound of `inner_products_every_n`."""
-    x = sharp(kappa, trace, hs_norm, n, tau)
-    apart = x + mean_square(kappa, trace, n, tau) if checks.flag("centered", centered) else x
-    return _sketched(op_norm, trace3, hs_norm, d, tau, x, x, apart)
 
 
 def _sketched(

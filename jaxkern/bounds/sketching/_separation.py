@@ -1,8 +1,9 @@
 """What Kernel JL keeps of a separation: kpotufe2020, (10) to (12), and the example announced after Example 1."""
 
-from jaxkern.bounds._bound import Bound, Real, formula, xp
-from jaxkern.bounds.sketching._covariance import fails
-from jaxkern.bounds.sketching._inner_products import every_n, relative_norms, some
+import dataclasses
+
+from jaxkern.bounds._bound import Bound, Real, formula
+from jaxkern.bounds.sketching._inner_products import inner_products_every_n, relative_norms
 
 
 @formula
@@ -38,10 +39,11 @@ def separation_shortfall(
 
     Source: kpotufe2020, (10), corrected; docs/theory/kpotufe2020.md.
     """
-    e = every_n(kappa, op_norm, trace, trace3, hs_norm, n, d, tau)
-    valid = some(n, d, tau) & (epsilon >= 0) & (epsilon <= 1)
-    probability = 1 - 4 * xp.exp(-tau) - num_points * eta
-    return Bound(4 * kappa * (epsilon * eigenvalue**3 + e), probability, valid, "kpotufe2020, (10) (corrected)")
+    kept = inner_products_every_n(
+        kappa=kappa, op_norm=op_norm, trace=trace, trace3=trace3, hs_norm=hs_norm, n=n, d=d, tau=tau
+    )
+    value, valid = 4 * kappa * (epsilon * eigenvalue**3 + kept.value), kept.valid & (epsilon >= 0) & (epsilon <= 1)
+    return Bound(value, kept.probability - num_points * eta, valid, "kpotufe2020, (10) (corrected)")
 
 
 @formula
@@ -60,8 +62,10 @@ def largest_stretch(
 
     Source: kpotufe2020, (11), corrected; claim kpotufe2020:eq11.
     """
-    value = op_norm**3 + every_n(kappa, op_norm, trace, trace3, hs_norm, n, d, tau)
-    return fails(value, 4, tau, some(n, d, tau), "kpotufe2020, (11) (corrected)")
+    kept = inner_products_every_n(
+        kappa=kappa, op_norm=op_norm, trace=trace, trace3=trace3, hs_norm=hs_norm, n=n, d=d, tau=tau
+    )
+    return dataclasses.replace(kept, value=op_norm**3 + kept.value, source="kpotufe2020, (11) (corrected)")
 
 
 @formula
@@ -96,10 +100,12 @@ def mean_separation_shortfall(
 
     Source: kpotufe2020, (12), corrected; docs/theory/kpotufe2020.md.
     """
-    e = every_n(kappa, op_norm, trace, trace3, hs_norm, n, d, tau)
-    value = op_norm**3 * sigma / (weight * (1 - weight)) + e * mean_gap
-    valid = some(n, d, tau) & (weight > 0) & (weight < 1)
-    return fails(value, 4, tau, valid, "kpotufe2020, (12) (corrected)")
+    kept = inner_products_every_n(
+        kappa=kappa, op_norm=op_norm, trace=trace, trace3=trace3, hs_norm=hs_norm, n=n, d=d, tau=tau
+    )
+    value = op_norm**3 * sigma / (weight * (1 - weight)) + kept.value * mean_gap
+    valid = kept.valid & (weight > 0) & (weight < 1)
+    return dataclasses.replace(kept, value=value, valid=valid, source="kpotufe2020, (12) (corrected)")
 
 
 @formula
