@@ -248,8 +248,9 @@ class KernelPCA(_Landmarks):
     centered: bool = True
 
     def _fitted(self, points: np.ndarray, weights: Any, count: int) -> Any:
-        words: Any = {"num_components": self._width(count), "centered": self.centered}
-        return features.kernel_pca(self.kernel_, points, weights=weights, **words)
+        return features.kernel_pca(
+            self.kernel_, points, num_components=self._width(count), centered=self.centered, weights=weights
+        )
 
     def inverse_transform(self, X: Any) -> Any:
         """Return points whose features are close to X, (n, n_features_in), by `features.preimage`: Gaussian kernels."""
