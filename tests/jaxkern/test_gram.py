@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support.drawn import VALUES
 from support.jaxprs import equations, largest_intermediate
 from support.numerics import eps
 
@@ -31,22 +32,6 @@ def test_the_diagonal_is_exact_whichever_way_the_points_are_passed_twice(dtype, 
             assert (np.diag(K) == 1).all()
         product = gram_matmul(Gaussian(0.01), X, X, jnp.eye(N, dtype=dtype), block_size=5)
         assert (np.diag(product) == 1).all()
-
-
-def exact_values(family, X, lengthscale):
-    """Return K in extended precision, coordinate by coordinate, from the textbook formulas."""
-    real = np.longdouble
-    U = (X.astype(real)[:, None, :] - X.astype(real)[None, :, :]) / real(lengthscale)
-    r = np.sqrt((U * U).sum(axis=-1))
-    a, b = np.sqrt(real(3)) * r, np.sqrt(real(5)) * r
-    return {
-        Gaussian: lambda: np.exp(-r * r / 2),
-        Laplacian: lambda: np.exp(-np.abs(U).sum(axis=-1)),
-        Cauchy: lambda: np.prod(1 / (1 + U * U), axis=-1),
-        Exponential: lambda: np.exp(-r),
-        Matern32: lambda: (1 + a) * np.exp(-a),
-        Matern52: lambda: (1 + b + b * b / 3) * np.exp(-b),
-    }[family]()
 
 
 def scattered(rng, dim, n=16):
@@ -78,7 +63,8 @@ def test_values_are_within_their_bound_of_exact_for_any_points(family, dim, dtyp
         for lengthscale in (0.1, 1.0, 30.0):
             kernel = family(jnp.asarray(lengthscale, dtype))
             K, bound = gram(kernel, X), float(rounding(kernel, X))
-            error = np.abs(np.asarray(K, np.longdouble) - exact_values(family, X, kernel.lengthscale)).max()
+            U = (X.astype(np.longdouble)[:, None] - X) / np.longdouble(kernel.lengthscale)
+            error = np.abs(np.asarray(K, np.longdouble) - VALUES[family.__name__](U)).max()
             assert error <= bound <= limit
             assert K[0, 1] == K[-1, -2] == 1
             if family is Gaussian or dim == 12:  # tiles are made of values in one way

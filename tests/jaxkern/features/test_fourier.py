@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import special
+from support.drawn import VALUES
 from support.jaxprs import largest_intermediate
 from support.numerics import eps
 
@@ -25,7 +26,6 @@ LENGTHSCALE = 1.5
 MAPS = (paired_fourier, shifted_fourier, orthogonal_fourier)
 ALL = (*MAPS, fastfood)  # whose frequencies have a module of their own
 PAIRED = (paired_fourier, pytest.param(orthogonal_fourier, marks=pytest.mark.slow), fastfood)  # one type and another
-KERNELS = (Gaussian, Laplacian, Exponential, Cauchy, Matern32, Matern52)
 BLOCKS = [(orthogonal_fourier, 4, Gaussian), (fastfood, 3, Matern52)]
 OTHERS = itertools.product(BLOCKS, (Exponential, Gaussian, Matern32, Matern52))
 BLOCKS += [pytest.param(*block[:2], k, marks=pytest.mark.slow) for block, k in OTHERS if k is not block[2]]
@@ -49,19 +49,6 @@ def phases(phi, X):
     X64 = np.float64(X)
     size = np.abs(X64) @ np.abs(W).T
     return X64 @ W.T, (DIM + 3) * eps(X.dtype) * size
-
-
-def literal(kernel, u):
-    """The kernels written out, in float64, at scaled differences u (..., dim)."""
-    r, one = np.sqrt((u**2).sum(-1)), np.abs(u).sum(-1)
-    return {
-        Gaussian: lambda: np.exp(-(r**2) / 2),
-        Laplacian: lambda: np.exp(-one),
-        Exponential: lambda: np.exp(-r),
-        Cauchy: lambda: (1 / (1 + u**2)).prod(-1),
-        Matern32: lambda: (1 + math.sqrt(3) * r) * np.exp(-math.sqrt(3) * r),
-        Matern52: lambda: (1 + math.sqrt(5) * r + 5 * r**2 / 3) * np.exp(-math.sqrt(5) * r),
-    }[kernel]()
 
 
 @pytest.mark.parametrize("make", MAPS, ids=by_name)
@@ -244,7 +231,7 @@ def test_mean_cosines_are_the_kernel_in_every_row_of_a_block(make, dim, kernel, 
     W = many(kernel, dim, make)
     u = np.concatenate([1.5 * np.eye(1, dim), rng.normal(size=(2, dim)) / 2])
     for row in range(4):
-        assert (excess(W[row::4], u, literal(kernel, u)) < 5).all()
+        assert (excess(W[row::4], u, VALUES[kernel.__name__](u)) < 5).all()
 
 
 @pytest.mark.parametrize("distance", [0.5, 1.5])

@@ -10,9 +10,10 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
+from support.drawn import VALUES
 from support.numerics import eps
 
-from jaxkern import rkhs
+from jaxkern import kernels, rkhs
 from jaxkern.features import kernel_jl
 from jaxkern.gram import gram, gram_matmul, kernel_distance
 from jaxkern.kernels import (
@@ -39,14 +40,9 @@ STATIONARY = [Gaussian, Laplacian, Exponential, Cauchy, Matern32, Matern52]
 SMOOTH = [Gaussian, Cauchy, Matern32, Matern52]
 
 
-def matern52_literal(x, y):
-    a = math.sqrt(5) * math.dist(x, y) / 1.3
-    return (1 + a + a * a / 3) * math.exp(-a)
-
-
-def matern32_literal(x, y):
-    a = math.sqrt(3) * math.dist(x, y) / 1.3
-    return (1 + a) * math.exp(-a)
+def stationary(name):
+    """Return a kernel of lengthscale 1.3, and its literal formula."""
+    return getattr(kernels, name)(1.3), lambda x, y: VALUES[name]((x - y) / 1.3)
 
 
 @jax.tree_util.register_pytree_node_class
@@ -75,22 +71,14 @@ def own_literal(x, y):
     return 1 / (1 + math.dist(x, y) ** 2)
 
 
-def gaussian_literal(x, y):
-    return math.exp(-(math.dist(x, y) ** 2) / (2 * 1.3**2))
-
-
+gaussian, gaussian_literal = stationary("Gaussian")
 LITERAL = {
-    "gaussian": (Gaussian(1.3), gaussian_literal),
-    "laplacian": (Laplacian(1.3), lambda x, y: math.exp(-sum(abs(x - y)) / 1.3)),
-    "exponential": (Exponential(1.3), lambda x, y: math.exp(-math.dist(x, y) / 1.3)),
-    "cauchy": (Cauchy(1.3), lambda x, y: math.prod(1 / (1 + (x - y) ** 2 / 1.3**2))),
-    "matern32": (Matern32(1.3), matern32_literal),
-    "matern52": (Matern52(1.3), matern52_literal),
+    **{name.lower(): stationary(name) for name in VALUES},
     "linear": (Linear(), lambda x, y: sum(x * y)),
     "polynomial": (Polynomial(3, 0.5, 1.3), lambda x, y: (sum(x * y) / 1.3**2 + 0.5) ** 3),
     "distance": (Distance(), math.dist),
     "sum": (Gaussian(1.3) + Linear(), lambda x, y: gaussian_literal(x, y) + sum(x * y)),
-    "product": (Laplacian(1.3) * Linear(), lambda x, y: math.exp(-sum(abs(x - y)) / 1.3) * sum(x * y)),
+    "product": (Laplacian(1.3) * Linear(), lambda x, y: VALUES["Laplacian"]((x - y) / 1.3) * sum(x * y)),
     "scaled": (2.5 * Distance(), lambda x, y: 2.5 * math.dist(x, y)),
     "function": (as_kernel(own), own_literal),
     "pytree": (as_kernel(Diagonal(0.3)), lambda x, y: math.exp(-0.3 * math.dist(x, y) ** 2)),
