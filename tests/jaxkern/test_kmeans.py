@@ -207,18 +207,6 @@ def test_results_do_not_depend_on_blocks_or_the_order_of_points(rng):
     assert same_partition(shuffled.labels, np.asarray(whole.labels)[order])
 
 
-def test_jit_and_vmap_over_datasets_and_keys_give_the_eager_results(rng):
-    X = np.float32(np.stack([separated(rng)[0] for _ in range(2)]))
-    over_keys = jax.vmap(lambda seed, X: kmeans(jax.random.key(seed), X, K), (0, None))
-    batched = jax.device_get(jax.jit(jax.vmap(over_keys, (None, 0)))(np.arange(3), X))
-    for i, j in itertools.product(range(2), range(3)):
-        eager, one = kmeans(jax.random.key(j), X[i], K), jax.tree.map(lambda leaf, i=i, j=j: leaf[i, j], batched)
-        assert np.array_equal(one.labels, eager.labels)
-        assert one.converged == eager.converged and one.iterations == eager.iterations
-        np.testing.assert_allclose(one.centers, eager.centers, atol=100 * eps("float32"))
-        np.testing.assert_allclose(one.objective, eager.objective, rtol=1e-5)
-
-
 def test_all_ways_to_sum_clusters_agree(rng):
     rows = np.float32(rng.normal(size=(20, DIM)))
     labels = np.arange(20, dtype=np.int32) % 5  # 4 stands for padding, which no sum contains

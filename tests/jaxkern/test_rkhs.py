@@ -117,19 +117,6 @@ def test_equal_weights_are_the_default_and_copies_count_twice(x64, rng):
     assert (np.asarray(doubled)[N:] == 0).all()
 
 
-@pytest.mark.parametrize("weights", [[1, 2, 0, -1, 1], [0] * 5, [1, np.nan, 1, 1, 1], [1, np.inf, 1, 1, 1]])
-def test_what_are_no_weights_is_refused_or_makes_everything_nan(weights):
-    with pytest.raises(ValueError, match=r"weights must (be non-negative and finite, got|have a positive sum)"):
-        Covariance(KERNEL, ONES, np.float32(weights)).trace()
-    assert all(np.isnan(value).all() for value in numbers_of(np.float32(weights)))
-
-
-@jax.jit
-def numbers_of(weights):
-    Sigma = Covariance(KERNEL, ONES, weights)
-    return Sigma.total, Sigma.trace(1.5), Sigma.op_norm(), Sigma.eigenvalues(), Sigma.kappa(), Sigma.mean()(ONES)
-
-
 @pytest.mark.parametrize("centered", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_draws_with_an_identity_for_normals_have_the_exact_covariance(centered, x64, rng, monkeypatch):
     """The Gaussian numbers replaced by the rows of I: sum_i <v_i, f> <v_i, g> = <f, Sigma^power g>, exactly."""
