@@ -191,6 +191,8 @@ SIGMA = Covariance(UNIT, ONES)
         (lambda: SamplingOperator(Laplacian(1.0), ONES).adjoint(ONES[:4, 0]), "beta must have shape"),
         (lambda: Function(UNIT, ONES, ONES[:, 0])(ONES[:, :1]), "X must have 2 columns"),
         (lambda: Covariance(UNIT, ONES, ONES).trace(), r"weights must have shape \(5,\)"),
+        (lambda: Covariance(UNIT, ONES, -ONES[:, 0]).trace(), "weights must be non-negative and finite, got"),
+        (lambda: Covariance(UNIT, ONES, 0 * ONES[:, 0]).trace(), "weights must have a positive sum"),
         (lambda: Covariance(UNIT, ONES, centered=1), "centered must be True or False, got 1"),
         (lambda: draw_gaussian(jax.random.key(0), SIGMA, power=0), "power must be at least 1, got 0"),
         (lambda: SIGMA.trace(0), "power must be positive"),
