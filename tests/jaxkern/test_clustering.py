@@ -271,26 +271,3 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     rate, kilobytes = (float(line) for line in done.stdout.split())
     assert rate <= 0.01 and kilobytes < 2 * 2**20
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_a_thousand_data_sets_in_one_call_have_the_labels_of_the_loop():
-    """n = 200 each. Compiled once; of equal distances rounding may choose, so partitions are compared."""
-    traces = []
-
-    def cluster(key, X):
-        traces.append(None)
-        return kernel_spectral(key, KERNELS[0], X, K, num_restarts=2).labels
-
-    keys = jax.random.split(jax.random.key(0), 1_000)
-    X = jax.vmap(spheres_of)(jax.random.split(jax.random.key(1), 1_000))
-    labels = jax.jit(jax.vmap(cluster))(jax.random.clone(keys), X)
-    one = jax.jit(cluster)
-    for i in range(1_000):
-        assert same(labels[i], one(jax.random.clone(keys)[i], X[i]))
-    assert len(traces) == 2
-
-
-def spheres_of(key):
-    return problems.nested_spheres(key, num_points=200, dim=5, radii=(1, 5, 10), noise=0.5, radial=False).points

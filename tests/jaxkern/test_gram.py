@@ -322,10 +322,10 @@ def test_subtracting_values_would_lose_all_digits(rng):
     assert float(naive[0]) == 0 and float(kernel_distance(Gaussian(1.0), X, Y)[0]) > 0.99e-5
 
 
-@pytest.mark.parametrize("family", STATIONARY)
-def test_kernel_distance_is_the_quadratic_form_of_the_gram_matrix(family, x64, rng):
+def test_kernel_distance_is_the_quadratic_form_of_the_gram_matrix(x64, rng):
+    """Of products of kernels of every sort, and of their sums."""
     X, Y = points(rng, "float64"), points(rng, "float64")
-    for kernel in (family(0.9), family(0.9) * Linear() + 0.5 * Polynomial(2)):
+    for kernel in (Gaussian(0.9) * Linear() + 0.5 * Polynomial(2), Exponential(0.9) * Cauchy(2.0) * Linear()):
         K = np.asarray(gram(kernel, np.concatenate([X, Y])))
         squares = np.diag(K)[:N] + np.diag(K)[N:] - 2 * np.diag(K[:N, N:])
         np.testing.assert_allclose(kernel_distance(kernel, X, Y) ** 2, squares, rtol=1e-10, atol=1e-12)

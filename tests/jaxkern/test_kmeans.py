@@ -254,15 +254,6 @@ def test_the_number_of_candidates_is_two_plus_log_k_by_default(rng):
     assert bool(plain.converged) and not np.array_equal(default.labels, plain.labels)
 
 
-def test_draws_follow_the_weights():
-    """7 weights in a padded 3 x 3 table, 20000 draws: 6 standard errors, false alarms below 1e-7."""
-    weights = jnp.array([3.0, 0.0, 1.0, 5.0, 0.0, 0.0, 1.0])
-    draws = jax.jit(partial(_seeding._draw, num_draws=20_000))(jax.random.key(4), weights)
-    p = np.asarray(weights) / 10
-    shares = np.bincount(np.asarray(draws), minlength=7) / 20_000
-    assert (np.abs(shares - p) <= 6 * np.sqrt(p * (1 - p) / 20_000)).all()
-
-
 def test_memory_is_that_of_the_points_and_a_block_of_scores():
     """Of the compiled program; differences to all candidates at once, or scores of all points, would be far more."""
     points, dim, clusters, block = 6000, 10, 40, 64
