@@ -281,9 +281,3 @@ def test_ties_of_the_uniform_numbers_favour_no_index(monkeypatch):
     assert (np.sort(indices, axis=1)[:, 1:] != np.sort(indices, axis=1)[:, :-1]).all()
     shares = np.bincount(indices.ravel(), minlength=7) / 7000
     assert np.abs(shares - 3 / 7).max() <= 6 * np.sqrt(3 / 7 * 4 / 7 / 7000)
-
-
-def test_a_gradient_reaches_the_rows_that_were_chosen(rng):
-    X = jnp.asarray(rng.normal(size=(50, 3)), jnp.float32)
-    gradient = jax.grad(lambda X: landmarks.uniform(jax.random.key(0), X, num_landmarks=20).sum())(X)
-    assert sorted(np.asarray(gradient)[:, 0].tolist()) == [0.0] * 30 + [1.0] * 20

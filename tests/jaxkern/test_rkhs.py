@@ -144,20 +144,6 @@ def test_first_draws_do_not_depend_on_how_many_there_are(rng):
     assert np.linalg.matrix_rank(np.asarray(many)) == 8
 
 
-def test_fractional_powers_have_finite_gradients_with_copies_among_the_points(x64, rng):
-    """Copies and symmetric points give equal eigenvalues, where eigenvectors have no derivative."""
-    X = rng.normal(size=(4, DIM))
-    X = np.concatenate([X, X[:2], np.eye(DIM) * 9])
-
-    def energy(lengthscale):
-        f = Function(Gaussian(lengthscale), X, jnp.ones(len(X)))
-        return Covariance(f.kernel, X).inner(f, f, power=1.5)
-
-    slope = float(jax.jit(jax.grad(energy))(0.9))
-    below, above = map(float, jax.jit(jax.vmap(energy))(0.9 + np.array([-1e-5, 1e-5])))
-    assert slope == pytest.approx((above - below) / 2e-5, rel=1e-6)
-
-
 ONES = np.ones((5, 2), np.float32)
 
 

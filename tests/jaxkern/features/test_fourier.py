@@ -268,22 +268,6 @@ def test_maps_of_stacked_kernels_share_their_frequencies(rng):
         fit(jax.random.key(0), kernel)(X)
 
 
-@pytest.mark.parametrize("make", [paired_fourier, pytest.param(fastfood, marks=pytest.mark.slow)], ids=by_name)
-def test_gradients_through_lengthscale_and_constant_are_the_derivatives(make, x64, rng):
-    """Of <phi(x), phi(y)> = a mean cos(<w, x - y> / l): sines in l, the mean itself in a, and -sin w / l in x."""
-    x, y = rng.normal(size=(2, DIM))
-
-    def product(lengthscale, factor, x):
-        phi = draw(make, factor * Matern32(lengthscale))
-        return phi(x) @ phi(y), phi.frequencies
-
-    slopes, W = jax.device_get(jax.jit(jax.grad(product, (0, 1, 2), has_aux=True))(LENGTHSCALE, 0.7, x))
-    p = W @ (x - y)
-    np.testing.assert_allclose(slopes[0], 0.7 * np.mean(np.sin(p / LENGTHSCALE) * p) / LENGTHSCALE**2, rtol=1e-11)
-    np.testing.assert_allclose(slopes[1], np.mean(np.cos(p / LENGTHSCALE)), rtol=1e-11)
-    np.testing.assert_allclose(slopes[2], -0.7 * np.sin(p / LENGTHSCALE) @ W / M / LENGTHSCALE, rtol=1e-11)
-
-
 @pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 7])
 def test_blocks_change_neither_values_nor_derivatives(size, rng):
     """Sizes that divide the number of rows and others; also where many maps are stacked."""
