@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from support.numerics import eps
 
-from jaxkern.gram import center, gram
+from jaxkern.gram import gram
 from jaxkern.kernels import Exponential, Gaussian, Laplacian, Linear, Polynomial
-from jaxkern.rkhs import Covariance, Function, RandomProjection, SamplingOperator, draw_gaussian, inner, norm, section
+from jaxkern.rkhs import Covariance, Function, RandomProjection, SamplingOperator, draw_gaussian, inner, norm
 
 N, P, DIM = 12, 7, 3
 KERNEL = Gaussian(0.9) + 0.3 * Linear()
@@ -46,19 +46,6 @@ def test_functions_add_subtract_and_scale(rng):
     for combined, expected in zip(found, (a + b, a - b, -a, 2 * a, 2 * a), strict=True):
         np.testing.assert_allclose(combined, expected, rtol=0, atol=1e-4)
     assert jax.jit(lambda f: norm(f - f) / norm(f))(f) <= 1e-2
-
-
-def test_sections_reproduce(dtype, rng):
-    """<K_x, K_y> = K(x, y) and <K_x, f> = f(x)."""
-    X, f = points(rng, dtype), function(rng, dtype)
-    K = np.asarray(gram(KERNEL, X))
-    tolerance = 50 * N * eps(dtype) * np.abs(K).max()
-    numbers = jax.jit(lambda k, f: (inner(k, k), inner(k, f), norm(k) ** 2, f(X)))
-    products, values, squares, expected = numbers(section(KERNEL, X), f)
-    np.testing.assert_allclose(products, K, rtol=0, atol=tolerance)
-    np.testing.assert_allclose(values, expected, rtol=0, atol=tolerance)
-    np.testing.assert_allclose(squares, np.diag(K), rtol=0, atol=tolerance)
-    np.testing.assert_array_equal(SamplingOperator(KERNEL, X).gram(), K)
 
 
 def test_inner_products_are_bilinear_symmetric_and_give_the_norm(x64, rng):
@@ -101,20 +88,6 @@ def test_spectral_quantities_are_those_of_the_literal_matrix(centered, dtype, rn
         assert rank == pytest.approx(total / top, rel=10 * slack)
         assert hs_norm == pytest.approx((values ** (2 * power)).sum() ** 0.5, rel=10 * tolerance)
     assert 1 <= found[2][2] <= found[0][2] <= N
-
-
-def test_equal_weights_are_the_default_and_copies_count_twice(x64, rng):
-    X = points(rng, "float64")
-    twice = Covariance(KERNEL, X, jnp.full(N, 2.0))
-    assert float(twice.total) == 2 * N
-    others = (X, False), (X, True), (np.tile(X, (2, 1)), False)
-    four = twice, *(Covariance(KERNEL, A, centered=centered) for A, centered in others)
-    parts = lambda Sigmas: ([S.matrix() for S in Sigmas[:3]], [S.eigenvalues() for S in Sigmas[1::2]])  # noqa: E731
-    (weighted, once, centred), (values, doubled) = jax.jit(parts)(four)
-    np.testing.assert_allclose(weighted, once, rtol=1e-12)
-    np.testing.assert_allclose(centred * N, center(gram(KERNEL, X)), atol=1e-12)
-    np.testing.assert_allclose(np.asarray(doubled)[:N], values, atol=1e-14)
-    assert (np.asarray(doubled)[N:] == 0).all()
 
 
 @pytest.mark.parametrize("centered", [pytest.param(False, marks=pytest.mark.slow), True])

@@ -35,6 +35,12 @@ class Identity:
         return jnp.matmul(X, self.matrix, precision=jax.lax.Precision.HIGHEST)
 
 
+def same_partition(a, b):
+    """Tell whether two labelings have the same cells, whatever these are called."""
+    a, b = np.asarray(a).tolist(), np.asarray(b).tolist()
+    return len({*zip(a, b, strict=True)}) == len({*a}) == len({*b})
+
+
 def squared(Z):
     return float((np.float64(Z) ** 2).sum())
 
