@@ -45,6 +45,18 @@ def squared(Z):
     return float((np.float64(Z) ** 2).sum())
 
 
+def rows_of(phi, X, centered, weights=None):
+    """Return the features Z in float64, weighted and about their mean: what components of a stream are those of."""
+    Z = np.float64(phi(X))
+    w = np.ones(len(Z)) if weights is None else np.float64(weights)
+    return np.sqrt(w)[:, None] * (Z - centered * (w @ Z) / w.sum())
+
+
+def noise_of(phi, X, centered=False):
+    """Return the rounding of the sketch of a stream, and what centring leaves of features of this size."""
+    return 2 * eps(X.dtype) * (len(X) * squared(rows_of(phi, X, centered)) + 10 * centered * squared(phi(X)))
+
+
 def scatter(fitted):
     W = np.float64(fitted.components)
     return W.T @ (np.float64(fitted.eigenvalues)[:, None] * W)
