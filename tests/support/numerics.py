@@ -1,8 +1,11 @@
 """What many tests of numbers need."""
 
+from collections import Counter
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import stats
 
 from jaxkern.pytrees import pytree
 
@@ -33,6 +36,20 @@ class Identity:
 
     def __call__(self, X):
         return jnp.matmul(X, self.matrix, precision=jax.lax.Precision.HIGHEST)
+
+
+def tuples(X):
+    """Return the rows of a matrix as tuples."""
+    return [tuple(row) for row in np.asarray(X).tolist()]
+
+
+def assert_law(outcomes, exact):
+    """Assert that outcomes come as often as they should, by chi-square: false alarms below 1e-6."""
+    found, exact = Counter(outcomes), {outcome: p for outcome, p in exact.items() if p > 0}
+    count = sum(found.values())
+    assert set(found) <= set(exact)
+    p, seen = np.array([[p, found[outcome]] for outcome, p in exact.items()]).T
+    assert ((seen - count * p) ** 2 / (count * p)).sum() < stats.chi2.isf(1e-6, len(p) - 1)
 
 
 def same_partition(a, b):
