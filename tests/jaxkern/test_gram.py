@@ -242,45 +242,22 @@ def test_centring_is_multiplication_by_the_projection(dtype, rng):
     np.testing.assert_allclose(center(K + 3), centred, atol=10 * eps(dtype) * (3 + np.abs(K).max()))
 
 
-def norm2(x, y):
-    return sum(((a - b) ** 2 for a, b in zip(x, y, strict=True)), Decimal(0)).sqrt()
+def stationary(name):
+    return lambda x, y, s: VALUES[name]((x - y) / s)
 
 
-def norm1(x, y):
-    return sum((abs(a - b) for a, b in zip(x, y, strict=True)), Decimal(0))
-
-
-def dot(x, y):
-    return sum((a * b for a, b in zip(x, y, strict=True)), Decimal(0))
-
-
-def cauchy(x, y, scale):
-    return 1 / math.prod((1 + ((a - b) / scale) ** 2 for a, b in zip(x, y, strict=True)), start=Decimal(1))
-
-
-def matern32(a):
-    return (1 + a) * (-a).exp()
-
-
-def matern52(a):
-    return (1 + a + a * a / 3) * (-a).exp()
-
-
-THREE, FIVE = Decimal(3), Decimal(5)
 EXACT = {
-    "gaussian": (Gaussian, lambda x, y, s: (-(norm2(x, y) ** 2) / (2 * s**2)).exp()),
-    "laplacian": (Laplacian, lambda x, y, s: (-norm1(x, y) / s).exp()),
-    "exponential": (Exponential, lambda x, y, s: (-norm2(x, y) / s).exp()),
-    "cauchy": (Cauchy, cauchy),
-    "matern32": (Matern32, lambda x, y, s: matern32(THREE.sqrt() * norm2(x, y) / s)),
-    "matern52": (Matern52, lambda x, y, s: matern52(FIVE.sqrt() * norm2(x, y) / s)),
-    "linear": (lambda s: Linear(), lambda x, y, s: dot(x, y)),
-    "polynomial": (lambda s: Polynomial(3, 0.5, s), lambda x, y, s: (dot(x, y) / s**2 + Decimal("0.5")) ** 3),
+    **{family.__name__: (family, stationary(family.__name__)) for family in STATIONARY},
+    "linear": (lambda s: Linear(), lambda x, y, s: x @ y),
+    "polynomial": (lambda s: Polynomial(3, 0.5, s), lambda x, y, s: (x @ y / s**2 + Decimal("0.5")) ** 3),
     "sum": (
         lambda s: 2.0 * Gaussian(s) + Matern32(s),
-        lambda x, y, s: 2 * (-(norm2(x, y) ** 2) / (2 * s**2)).exp() + matern32(THREE.sqrt() * norm2(x, y) / s),
+        lambda x, y, s: 2 * stationary("Gaussian")(x, y, s) + stationary("Matern32")(x, y, s),
     ),
-    "product": (lambda s: Laplacian(s) * Cauchy(s), lambda x, y, s: (-norm1(x, y) / s).exp() * cauchy(x, y, s)),
+    "product": (
+        lambda s: Laplacian(s) * Cauchy(s),
+        lambda x, y, s: stationary("Laplacian")(x, y, s) * stationary("Cauchy")(x, y, s),
+    ),
 }
 
 
@@ -288,7 +265,7 @@ def exact_distance(function, x, y, scale):
     """The kernel distance with 60 digits, at the very numbers that were passed."""
     with localcontext() as context:
         context.prec = 60
-        x, y, s = [Decimal(float(v)) for v in x], [Decimal(float(v)) for v in y], Decimal(float(scale))
+        x, y, s = (np.vectorize(Decimal, otypes=[object])(np.float64(v)) for v in (x, y, scale))
         return float((function(x, x, s) + function(y, y, s) - 2 * function(x, y, s)).sqrt())
 
 
