@@ -108,15 +108,6 @@ def test_draws_with_an_identity_for_normals_have_the_exact_covariance(centered, 
         assert found == pytest.approx([exact, exact], rel=1e-9)
 
 
-def test_first_draws_do_not_depend_on_how_many_there_are(rng):
-    Sigma, *_ = weighted(rng, "float32", False)
-    key = jax.random.key(1)
-    few, many = jax.jit(lambda S: [draw_gaussian(key, S, power=3, num_draws=d).weights for d in (3, 8)])(Sigma)
-    assert many.shape == (N, 8) and many.dtype == jnp.float32
-    np.testing.assert_allclose(np.asarray(many)[:, :3], few, rtol=1e-5)
-    assert np.linalg.matrix_rank(np.asarray(many)) == 8
-
-
 ONES = np.ones((5, 2), np.float32)
 
 

@@ -227,8 +227,12 @@ def test_a_kernel_of_ones_own_may_state_its_constants():
 
 
 def test_kernels_say_whether_they_are_positive_semidefinite(x64, rng):
-    assert np.linalg.eigvalsh(np.asarray(gram(Distance(), points(rng, "float64"))))[0] < -0.1
-    assert not Distance().psd and not (Distance() + Gaussian(1.0)).psd and not (2 * Distance() * Linear()).psd
+    """As their Gram matrices are in ten dimensions; and sums, products and multiples as their parts."""
+    X = points(rng, "float64", dim=10)
+    for kernel, _ in LITERAL.values():
+        values = np.linalg.eigvalsh(gram(kernel, X))
+        assert (values[0] >= -1e-12 * values[-1]) == kernel.psd
+    assert not (Distance() + Gaussian(1.0)).psd and not (2 * Distance() * Linear()).psd
     assert (Linear() + Gaussian(1.0) * Laplacian(2.0) * 3).psd
 
 
