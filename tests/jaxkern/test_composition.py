@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from support.numerics import Identity, scatter, squared
+from support.numerics import Identity, noise_of, rows_of, scatter, squared
 
 from jaxkern import features
 from jaxkern import frequent_directions as fd
@@ -74,18 +74,6 @@ def of_full_rank(name, dtype):
     return np.asarray(points(dtype))
 
 
-def rows(phi, X, centered):
-    """Return Z in float64: what the components are those of."""
-    Z = np.float64(phi(X))
-    return Z - centered * Z.mean(0)
-
-
-def rounding(phi, X, centered):
-    """Of the sketch, which the certificates allow for, and what centring leaves of features of this size."""
-    eps = float(jnp.finfo(X.dtype).eps)
-    return 2 * eps * (N * squared(rows(phi, X, centered)) + 10 * centered * squared(phi(X)))
-
-
 @cache
 def one_by_one(pca):
     def step(state, x):
@@ -119,7 +107,7 @@ def merged(pca, X):
 def test_below_the_sketch_size_all_orders_give_principal_components(case):
     """Rank 4, and 3 about the mean: it is plain PCA whatever the order."""
     (phi, pca), X, centered = stream_of(*case), of_rank_four(*case[:2]), case[2]
-    Z, tolerance = rows(phi, X, centered), rounding(phi, X, centered)
+    Z, tolerance = rows_of(phi, X, centered), noise_of(phi, X, centered)
     assert np.linalg.matrix_rank(Z, tol=1e-4 * np.linalg.norm(Z, 2)) == 4 - centered
     for state in (*in_order(pca, X, single=case[0] == "identity"), *merged(pca, X)):
         fitted = pca.finalize(state, num_components=SIZE)
@@ -133,7 +121,7 @@ def test_below_the_sketch_size_all_orders_give_principal_components(case):
 
 def test_above_the_sketch_size_all_orders_agree_within_their_certificates(case):
     (phi, pca), X, centered = stream_of(*case), of_full_rank(*case[:2]), case[2]
-    Z, tolerance = rows(phi, X, centered), rounding(phi, X, centered)
+    Z, tolerance = rows_of(phi, X, centered), noise_of(phi, X, centered)
     assert np.linalg.matrix_rank(Z, tol=1e-4 * np.linalg.norm(Z, 2)) > SIZE
     ordered = [pca.finalize(s, num_components=SIZE) for s in in_order(pca, X, single=case[0] == "identity")]
     others = [pca.finalize(s, num_components=SIZE) for s in merged(pca, X)]
@@ -163,7 +151,7 @@ def test_a_merge_without_the_means_is_caught(x64):
     X[:BATCH] += 1.0
     a, b, c = (pca.update(pca.init(), X[start : start + BATCH]) for start in range(0, N, BATCH))
     b = pca.merge(b, c)
-    Z, tolerance = rows(phi, X, True), rounding(phi, X, True)
+    Z, tolerance = rows_of(phi, X, True), noise_of(phi, X, True)
     good = pca.finalize(pca.merge(a, b), num_components=SIZE)
     np.testing.assert_allclose(scatter(good), Z.T @ Z, rtol=0, atol=tolerance)
     sketch = fd.finalize(fd.merge(a.sketch, b.sketch))

@@ -1,20 +1,11 @@
 """Gram products that four devices share: the numbers of one, a quarter of its work, and points that come by a ring."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
+from support.programs import assert_runs
 
 START = """
-import itertools, jax, jax.numpy as jnp, numpy as np
-from functools import partial
-from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
-for name in ("debug_key_reuse", "disable_most_optimizations", "enable_x64"):
-    jax.config.update(f"jax_{name}", True)
-jax.config.update("jax_numpy_rank_promotion", "raise")
-jax.config.update("jax_numpy_dtype_promotion", "strict")
+P = PartitionSpec
+jax.config.update("jax_enable_x64", True)
 from support.programs import work
 from jaxkern.gram import _product, _terms, gram_matmul
 from jaxkern.kernels import Gaussian, Polynomial
@@ -135,10 +126,4 @@ SLOW = PRODUCTS.replace("[::2]", "[1::2]"), USERS
 
 @pytest.mark.parametrize("checks", [PRODUCTS, *(pytest.param(more, marks=pytest.mark.slow) for more in SLOW)])
 def test_four_devices_share_the_work_and_give_the_numbers_of_one(checks):
-    # Threads for several decompositions at once: see docs/design.md.
-    variables = {"JAX_NUM_CPU_DEVICES": "4", "PJRT_NPROC": "32", "JAX_PLATFORMS": "cpu", "OPENBLAS_NUM_THREADS": "1"}
-    tests = Path(__file__).resolve().parents[1]
-    environment = os.environ | variables | {"PYTHONPATH": f"{tests.parent}{os.pathsep}{tests}"}
-    command = [sys.executable, "-c", START + checks]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr
+    assert_runs(START + checks, devices=4, timeout=600)

@@ -26,7 +26,7 @@ def call(score, a, b):
 
 def rand_by_pairs(a, b):
     pairs = list(itertools.combinations(range(len(a)), 2))
-    return sum((a[i] == a[j]) == (b[i] == b[j]) for i, j in pairs) / len(pairs)
+    return sum((a[i] == a[j]) == (b[i] == b[j]) for i, j in pairs) / len(pairs) if pairs else 1
 
 
 def rate_by_assignment(a, b):
@@ -45,18 +45,21 @@ ORACLES = [
 
 
 def labelings(rng, n=40, count=12):
-    """Pairs of labelings between independent and equal, with different numbers of cells."""
+    """Pairs of labelings between independent and equal, with different numbers of cells; and trivial ones."""
     for trial in range(count):
         a = rng.integers(0, 1 + trial % 6, n)
         noise = rng.random(n) < trial / (count - 1)
         yield a, np.where(noise, rng.integers(0, 1 + (3 * trial) % 7, n), (5 * a + 2) % 7)
+    yield from itertools.product([np.zeros(n, int), np.arange(n), np.arange(n) % 2], repeat=2)
+    yield from itertools.product(np.array([[0, 0], [0, 1]]), repeat=2)
+    yield np.array([5]), np.array([3])
 
 
 @pytest.mark.parametrize(("score", "oracle"), ORACLES)
 def test_scores_agree_with_an_independent_oracle(score, oracle, dtype, rng):
     """From either side, and whatever labels are called."""
     for a, b in labelings(rng):
-        names = rng.permutation(np.arange(-50, 50))[:7] * 1000 - 3
+        names = rng.permutation(np.arange(-50, 50)) * 1000 - 3
         for first, second in ((a, b), (b, names[a])):
             value = call(score, first, second)
             assert value.dtype == dtype and value.shape == ()
@@ -72,28 +75,6 @@ def test_agreement_is_exact_and_one_moved_point_is_seen(score, best, cells, dtyp
     b[0] = -1000
     if cells < 40:  # a point alone in its cell may be renamed
         assert abs(float(call(score, a, b)) - best) > 0.005
-
-
-def test_one_point_agrees_with_itself(dtype):
-    for score in SCORES:
-        assert float(score([5], [-5])) == 1
-    assert float(metrics.misclassification_rate([5], [-5])) == 0
-
-
-def test_two_points_are_one_pair(dtype):
-    for a, b in itertools.product([(0, 0), (0, 1)], repeat=2):
-        assert float(metrics.rand_index(a, b)) == rand_by_pairs(a, b) == float(a == b)
-        assert float(metrics.adjusted_rand_index(a, b)) == adjusted_rand_score(a, b)
-
-
-def test_trivial_partitions_score_as_in_scikit_learn(dtype):
-    single, apart, halves = np.zeros(40, int), np.arange(40), np.arange(40) % 2
-    for a, b in itertools.product([single, apart, halves], repeat=2):
-        assert abs(float(metrics.adjusted_rand_index(a, b)) - adjusted_rand_score(a, b)) <= 4 * eps(dtype)
-        assert abs(float(metrics.normalized_mutual_info(a, b)) - normalized_mutual_info_score(a, b)) <= 4 * eps(dtype)
-    assert float(metrics.rand_index(single, apart)) == 0
-    assert float(metrics.normalized_mutual_info(single, halves)) == 0
-    assert float(call(metrics.misclassification_rate, single, apart)) == pytest.approx(39 / 40, abs=eps(dtype))
 
 
 def test_rounding_makes_no_mutual_information_negative():
@@ -133,14 +114,6 @@ def test_labels_beyond_the_default_integers_are_told_apart():
 def test_partition_scores_never_hold_all_pairs(score):
     labels = jnp.zeros(300, jnp.int32)
     assert largest_intermediate(score, labels, labels) <= 2 * 300
-
-
-def test_matching_may_leave_labels_over_on_either_side():
-    a = np.array([0, 0, 0, 1, 1, 2])
-    rate = metrics.misclassification_rate(a, np.array([4, 4, 5, 5, 5, 5]))
-    assert float(rate) == pytest.approx(1 / 3, abs=eps("float32"))
-    assert float(metrics.misclassification_rate(a, np.zeros(6, int))) == 0.5
-    assert float(metrics.misclassification_rate(a, a, num_labels=50)) == 0
 
 
 def test_the_side_with_more_labels_sizes_the_matching():

@@ -35,19 +35,19 @@ ARRANGEMENTS = {
 
 
 def radial(profile):
-    """Return a function of differences over the lengthscale, by its profile of their lengths."""
-    return lambda u: profile(np.linalg.norm(u, axis=-1))
+    """Return a function of differences over the lengthscale, by its profile of their squared lengths."""
+    return lambda u: profile((u**2).sum(axis=-1))
 
 
 VALUES = {
-    "Gaussian": radial(lambda r: np.exp(-(r**2) / 2)),
-    "Exponential": radial(lambda r: np.exp(-r)),
-    "Matern32": radial(lambda r: (1 + 3**0.5 * r) * np.exp(-(3**0.5) * r)),
-    "Matern52": radial(lambda r: (1 + 5**0.5 * r + 5 / 3 * r**2) * np.exp(-(5**0.5) * r)),
+    "Gaussian": radial(lambda s: np.exp(-s / 2)),
+    "Exponential": radial(lambda s: np.exp(-np.sqrt(s))),
+    "Matern32": radial(lambda s: (1 + np.sqrt(3 * s)) * np.exp(-np.sqrt(3 * s))),
+    "Matern52": radial(lambda s: (1 + np.sqrt(5 * s) + 5 * s / 3) * np.exp(-np.sqrt(5 * s))),
     "Laplacian": lambda u: np.exp(-np.abs(u).sum(axis=-1)),
     "Cauchy": lambda u: 1 / np.prod(1 + u**2, axis=-1),
 }
-"""By name of a kernel, its value in NumPy, at differences over the lengthscale."""
+"""By name of a kernel, its value in NumPy, at differences over the lengthscale, of any numbers that NumPy holds."""
 PARTS = ("Gaussian", "Laplacian", "Matern32")
 
 

@@ -1,8 +1,11 @@
 """What many tests of numbers need."""
 
+from collections import Counter
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import stats
 
 from jaxkern.pytrees import pytree
 
@@ -35,8 +38,40 @@ class Identity:
         return jnp.matmul(X, self.matrix, precision=jax.lax.Precision.HIGHEST)
 
 
+def tuples(X):
+    """Return the rows of a matrix as tuples."""
+    return [tuple(row) for row in np.asarray(X).tolist()]
+
+
+def assert_law(outcomes, exact):
+    """Assert that outcomes come as often as they should, by chi-square: false alarms below 1e-6."""
+    found, exact = Counter(outcomes), {outcome: p for outcome, p in exact.items() if p > 0}
+    count = sum(found.values())
+    assert set(found) <= set(exact)
+    p, seen = np.array([[p, found[outcome]] for outcome, p in exact.items()]).T
+    assert ((seen - count * p) ** 2 / (count * p)).sum() < stats.chi2.isf(1e-6, len(p) - 1)
+
+
+def same_partition(a, b):
+    """Tell whether two labelings have the same cells, whatever these are called."""
+    a, b = np.asarray(a).tolist(), np.asarray(b).tolist()
+    return len({*zip(a, b, strict=True)}) == len({*a}) == len({*b})
+
+
 def squared(Z):
     return float((np.float64(Z) ** 2).sum())
+
+
+def rows_of(phi, X, centered, weights=None):
+    """Return the features Z in float64, weighted and about their mean: what components of a stream are those of."""
+    Z = np.float64(phi(X))
+    w = np.ones(len(Z)) if weights is None else np.float64(weights)
+    return np.sqrt(w)[:, None] * (Z - centered * (w @ Z) / w.sum())
+
+
+def noise_of(phi, X, centered=False):
+    """Return the rounding of the sketch of a stream, and what centring leaves of features of this size."""
+    return 2 * eps(X.dtype) * (len(X) * squared(rows_of(phi, X, centered)) + 10 * centered * squared(phi(X)))
 
 
 def scatter(fitted):

@@ -1,11 +1,37 @@
-"""What a compiled program computes and sends, read from its text."""
+"""What a compiled program computes and sends, read from its text; and a process of its own that has many devices."""
 
 import math
+import os
 import re
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 SENT = "all-gather|all-reduce|all-to-all|collective-broadcast|collective-permute|reduce-scatter"
 LINE = re.compile(rf"^ *(?:ROOT )?(%\S+) = (.*?) ({SENT}|[a-z][\w-]*)(?:-start)?\((.*)$")
+
+
+STRICT = """
+import itertools, jax, jax.numpy as jnp, numpy as np
+from functools import partial
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+for name in ("debug_key_reuse", "disable_most_optimizations"):
+    jax.config.update(f"jax_{name}", True)
+jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+"""
+
+
+def assert_runs(code, devices, timeout):
+    """Run code after `STRICT` in a process with so many devices of a CPU."""
+    # Threads for several decompositions at once: see docs/design.md.
+    variables = {"JAX_NUM_CPU_DEVICES": str(devices), "PJRT_NPROC": "32", "JAX_PLATFORMS": "cpu"}
+    tests = Path(__file__).resolve().parents[1]
+    variables |= {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": f"{tests.parent}{os.pathsep}{tests}"}
+    command, environment = [sys.executable, "-c", STRICT + code], os.environ | variables
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def work(program):

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import special
+from support.drawn import VALUES
 from support.jaxprs import largest_intermediate
 from support.numerics import eps
 
@@ -25,7 +26,6 @@ LENGTHSCALE = 1.5
 MAPS = (paired_fourier, shifted_fourier, orthogonal_fourier)
 ALL = (*MAPS, fastfood)  # whose frequencies have a module of their own
 PAIRED = (paired_fourier, pytest.param(orthogonal_fourier, marks=pytest.mark.slow), fastfood)  # one type and another
-KERNELS = (Gaussian, Laplacian, Exponential, Cauchy, Matern32, Matern52)
 BLOCKS = [(orthogonal_fourier, 4, Gaussian), (fastfood, 3, Matern52)]
 OTHERS = itertools.product(BLOCKS, (Exponential, Gaussian, Matern32, Matern52))
 BLOCKS += [pytest.param(*block[:2], k, marks=pytest.mark.slow) for block, k in OTHERS if k is not block[2]]
@@ -49,19 +49,6 @@ def phases(phi, X):
     X64 = np.float64(X)
     size = np.abs(X64) @ np.abs(W).T
     return X64 @ W.T, (DIM + 3) * eps(X.dtype) * size
-
-
-def literal(kernel, u):
-    """The kernels written out, in float64, at scaled differences u (..., dim)."""
-    r, one = np.sqrt((u**2).sum(-1)), np.abs(u).sum(-1)
-    return {
-        Gaussian: lambda: np.exp(-(r**2) / 2),
-        Laplacian: lambda: np.exp(-one),
-        Exponential: lambda: np.exp(-r),
-        Cauchy: lambda: (1 / (1 + u**2)).prod(-1),
-        Matern32: lambda: (1 + math.sqrt(3) * r) * np.exp(-math.sqrt(3) * r),
-        Matern52: lambda: (1 + math.sqrt(5) * r + 5 * r**2 / 3) * np.exp(-math.sqrt(5) * r),
-    }[kernel]()
 
 
 @pytest.mark.parametrize("make", MAPS, ids=by_name)
@@ -244,7 +231,7 @@ def test_mean_cosines_are_the_kernel_in_every_row_of_a_block(make, dim, kernel, 
     W = many(kernel, dim, make)
     u = np.concatenate([1.5 * np.eye(1, dim), rng.normal(size=(2, dim)) / 2])
     for row in range(4):
-        assert (excess(W[row::4], u, literal(kernel, u)) < 5).all()
+        assert (excess(W[row::4], u, VALUES[kernel.__name__](u)) < 5).all()
 
 
 @pytest.mark.parametrize("distance", [0.5, 1.5])
@@ -279,22 +266,6 @@ def test_maps_of_stacked_kernels_share_their_frequencies(rng):
     np.testing.assert_allclose(images[1], draw(paired_fourier)(X), rtol=0, atol=50 * eps("float32"))
     with pytest.raises(ValueError, match="lengthscale must be a scalar where the kernel is evaluated"):
         fit(jax.random.key(0), kernel)(X)
-
-
-@pytest.mark.parametrize("make", [paired_fourier, pytest.param(fastfood, marks=pytest.mark.slow)], ids=by_name)
-def test_gradients_through_lengthscale_and_constant_are_the_derivatives(make, x64, rng):
-    """Of <phi(x), phi(y)> = a mean cos(<w, x - y> / l): sines in l, the mean itself in a, and -sin w / l in x."""
-    x, y = rng.normal(size=(2, DIM))
-
-    def product(lengthscale, factor, x):
-        phi = draw(make, factor * Matern32(lengthscale))
-        return phi(x) @ phi(y), phi.frequencies
-
-    slopes, W = jax.device_get(jax.jit(jax.grad(product, (0, 1, 2), has_aux=True))(LENGTHSCALE, 0.7, x))
-    p = W @ (x - y)
-    np.testing.assert_allclose(slopes[0], 0.7 * np.mean(np.sin(p / LENGTHSCALE) * p) / LENGTHSCALE**2, rtol=1e-11)
-    np.testing.assert_allclose(slopes[1], np.mean(np.cos(p / LENGTHSCALE)), rtol=1e-11)
-    np.testing.assert_allclose(slopes[2], -0.7 * np.sin(p / LENGTHSCALE) @ W / M / LENGTHSCALE, rtol=1e-11)
 
 
 @pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 7])

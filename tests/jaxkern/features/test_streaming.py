@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from support.jaxprs import largest_intermediate
-from support.numerics import Identity, eps, scatter, squared
+from support.numerics import Identity, eps, noise_of, rows_of, scatter, squared
 
 from jaxkern import features
 from jaxkern.features import StreamingMap, paired_fourier, streaming_pca
@@ -32,19 +32,6 @@ def low_rank(dtype, offset=0.0):
     return np.asarray(rng.normal(size=(N, 4)) @ rng.normal(size=(4, M)) + offset * rng.normal(size=M), dtype)
 
 
-def rows(phi, X, centered, weights=None):
-    """Return Z in float64: what the components are those of."""
-    Z = np.float64(phi(X))
-    w = np.ones(len(Z)) if weights is None else np.float64(weights)
-    return np.sqrt(w)[:, None] * (Z - centered * (w @ Z) / w.sum())
-
-
-def noise(phi, X, centered=False):
-    """The rounding of the sketch, and what centring leaves of features of this size."""
-    Z = np.float64(phi(X))
-    return 2 * eps(X.dtype) * (N * squared(rows(phi, X, centered)) + 10 * centered * squared(Z))
-
-
 def fit(pca, X, cuts=(), weights=None, num_components=SIZE):
     state = pca.init()
     for part in np.split(np.arange(len(X)), list(cuts)):
@@ -67,7 +54,7 @@ def assert_certified(fitted, Z, tolerance):
 @pytest.mark.parametrize("centered", [False, True])
 def test_the_map_carries_a_certificate_that_holds(centered, dtype):
     phi, X = nystrom(dtype), points(dtype)
-    Z, allowed = rows(phi, X, centered), noise(phi, X, centered)
+    Z, allowed = rows_of(phi, X, centered), noise_of(phi, X, centered)
     for num_components in (2, SIZE):
         fitted = fit(streaming_pca(phi, sketch_size=SIZE, centered=centered), X, num_components=num_components)
         assert_certified(fitted, Z, allowed)
@@ -100,21 +87,21 @@ def test_weights_count_points_several_times(centered, x64, rng):
     phi, X = raw("float64"), low_rank("float64", 2.0)
     weights = jnp.asarray(rng.integers(0, 4, N), "float64")
     pca = streaming_pca(phi, sketch_size=SIZE, centered=centered)
-    Z = rows(phi, X, centered, weights)
+    Z = rows_of(phi, X, centered, weights)
     fitted = fit(pca, X, (), weights)
-    np.testing.assert_allclose(scatter(fitted), Z.T @ Z, rtol=0, atol=4 * noise(phi, X, centered))
+    np.testing.assert_allclose(scatter(fitted), Z.T @ Z, rtol=0, atol=4 * noise_of(phi, X, centered))
     assert float(fitted.weight) == float(weights.sum())
     assert not bool(fit(pca, X, (), -weights).finite)
     nothing = pca.update(pca.init(), X, jnp.zeros_like(weights))
     later = pca.finalize(pca.update(nothing, X, weights), num_components=SIZE)
-    np.testing.assert_allclose(scatter(later), Z.T @ Z, rtol=0, atol=4 * noise(phi, X, centered))
+    np.testing.assert_allclose(scatter(later), Z.T @ Z, rtol=0, atol=4 * noise_of(phi, X, centered))
 
 
 def test_a_common_offset_does_no_harm_where_centred():
     """Points 1e3 away from the origin in float32: the squares of the features are 1e6 times those of what matters."""
     X = low_rank("float32")
     far = X + np.float32(1000.0)
-    Z = rows(raw("float32"), far, True)
+    Z = rows_of(raw("float32"), far, True)
     fitted = fit(streaming_pca(raw("float32"), sketch_size=SIZE, centered=True), far, CUTS)
     # Each point is known to 1e3 eps, and a scatter is linear in that.
     tolerance = 10 * N * 1e3 * eps("float32") * float(np.abs(Z).max())

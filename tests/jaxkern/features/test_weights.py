@@ -40,7 +40,7 @@ def sampling(X, w):
 
 def covariance(X, w):
     (points, f), Sigma = probe(X), rkhs.Covariance(KERNEL, X, w, centered=double(X))
-    return Sigma.trace(1.5), Sigma.kappa(), Sigma.mean()(points), Sigma(f, power=2.5)(points)
+    return Sigma.total, Sigma.trace(1.5), Sigma.kappa(), Sigma.mean()(points), Sigma(f, power=2.5)(points)
 
 
 def drawn(X, w):
@@ -107,14 +107,14 @@ def with_gradient(function, X, w):
 def test_a_padded_set_gives_what_the_set_alone_gives(function, dtype, rng):
     """Whatever stands in rows of weight zero, at the end or between, under jit, vmap and grad, with the same keys.
 
-    Then negative weights, and a weight of two against the row twice, where nothing is random or sketched.
+    Then four negative weights, and a weight of two against the row twice, where nothing is random or sketched.
     """
     X, sloped = points(rng, dtype), function is not streams and dtype == np.float64
     both = (lambda X, w: with_gradient(function, X, w)) if sloped else lambda X, w: (jnp.zeros(()), function(X, w))
     slope, alone = jax.device_get(jax.jit(lambda X: both(X, None))(X))
     (filled, weights), (twice, ones) = all_padded(X), padded(np.concatenate([X, X[:4]]), extra=1)
-    more = -weights[0], weights[0] * np.where(np.arange(SIZE + 5) < 4, 2, 1).astype(dtype), ones
-    filled, weights = np.stack([*filled, filled[0], filled[0], twice]), np.stack([*weights, *more])
+    unfit, two = (weights[0] * np.where(np.arange(SIZE + 5) < 4, entry, 1).astype(dtype) for entry in (-1, 2))
+    filled, weights = np.stack([*filled, filled[0], filled[0], twice]), np.stack([*weights, unfit, two, ones])
     slopes, found = jax.device_get(jax.jit(jax.vmap(both))(filled, weights))
     if sloped:
         check_slopes(slopes[:6], slope, 1e3 * eps(dtype) * np.abs(slope).max())

@@ -1,5 +1,6 @@
 """Kernels against literal formulas, SciPy and scikit-learn; their constants, algebra, positivity and gradients."""
 
+import itertools
 import math
 from functools import partial
 
@@ -10,9 +11,10 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
+from support.drawn import VALUES
 from support.numerics import eps
 
-from jaxkern import rkhs
+from jaxkern import kernels, rkhs
 from jaxkern.features import kernel_jl
 from jaxkern.gram import gram, gram_matmul, kernel_distance
 from jaxkern.kernels import (
@@ -39,14 +41,9 @@ STATIONARY = [Gaussian, Laplacian, Exponential, Cauchy, Matern32, Matern52]
 SMOOTH = [Gaussian, Cauchy, Matern32, Matern52]
 
 
-def matern52_literal(x, y):
-    a = math.sqrt(5) * math.dist(x, y) / 1.3
-    return (1 + a + a * a / 3) * math.exp(-a)
-
-
-def matern32_literal(x, y):
-    a = math.sqrt(3) * math.dist(x, y) / 1.3
-    return (1 + a) * math.exp(-a)
+def stationary(name):
+    """Return a kernel of lengthscale 1.3, and its literal formula."""
+    return getattr(kernels, name)(1.3), lambda x, y: VALUES[name]((x - y) / 1.3)
 
 
 @jax.tree_util.register_pytree_node_class
@@ -75,22 +72,14 @@ def own_literal(x, y):
     return 1 / (1 + math.dist(x, y) ** 2)
 
 
-def gaussian_literal(x, y):
-    return math.exp(-(math.dist(x, y) ** 2) / (2 * 1.3**2))
-
-
+gaussian, gaussian_literal = stationary("Gaussian")
 LITERAL = {
-    "gaussian": (Gaussian(1.3), gaussian_literal),
-    "laplacian": (Laplacian(1.3), lambda x, y: math.exp(-sum(abs(x - y)) / 1.3)),
-    "exponential": (Exponential(1.3), lambda x, y: math.exp(-math.dist(x, y) / 1.3)),
-    "cauchy": (Cauchy(1.3), lambda x, y: math.prod(1 / (1 + (x - y) ** 2 / 1.3**2))),
-    "matern32": (Matern32(1.3), matern32_literal),
-    "matern52": (Matern52(1.3), matern52_literal),
+    **{name.lower(): stationary(name) for name in VALUES},
     "linear": (Linear(), lambda x, y: sum(x * y)),
     "polynomial": (Polynomial(3, 0.5, 1.3), lambda x, y: (sum(x * y) / 1.3**2 + 0.5) ** 3),
     "distance": (Distance(), math.dist),
     "sum": (Gaussian(1.3) + Linear(), lambda x, y: gaussian_literal(x, y) + sum(x * y)),
-    "product": (Laplacian(1.3) * Linear(), lambda x, y: math.exp(-sum(abs(x - y)) / 1.3) * sum(x * y)),
+    "product": (Laplacian(1.3) * Linear(), lambda x, y: VALUES["Laplacian"]((x - y) / 1.3) * sum(x * y)),
     "scaled": (2.5 * Distance(), lambda x, y: 2.5 * math.dist(x, y)),
     "function": (as_kernel(own), own_literal),
     "pytree": (as_kernel(Diagonal(0.3)), lambda x, y: math.exp(-0.3 * math.dist(x, y) ** 2)),
@@ -99,7 +88,6 @@ LITERAL = {
 }
 ROUGH = ("laplacian", "exponential", "distance")  # steep at distance zero; the curvature of the others there is below
 COMPOSED = ("sum", "product", "scaled")  # of kernels that are there alone, too
-PSD = [name for name in LITERAL if "distance" not in name and name != "scaled"]
 
 
 def points(rng, dtype, n=N, dim=DIM):
@@ -238,38 +226,24 @@ def test_a_kernel_of_ones_own_may_state_its_constants():
     assert kappa(2 * kernel) == 2 and lipschitz(2 * kernel) == 0.65
 
 
-def degenerate(rng, dim):
-    """Points on a line with exact and near copies, far from the origin: rank-deficient for every kernel."""
-    line = rng.normal(size=(N, 1)) * rng.normal(size=(1, dim)) + 1
-    return np.concatenate([line[:4], line[:4] + 1e-6, line[4:8]])
-
-
-@pytest.mark.parametrize("name", PSD)
-def test_gram_matrices_are_positive_semidefinite(name, dtype, rng):
-    kernel, dim = LITERAL[name][0], 10 if dtype == "float32" else 2
-    for X in (rng.normal(size=(N, dim)), degenerate(rng, dim)):
-        K = np.float64(gram(kernel, X.astype(dtype)))
-        values = np.linalg.eigvalsh((K + K.T) / 2)
-        rounding = 20 * N * eps(dtype) * (1 + (X**2).sum(1).max()) * max(1, values[-1])
-        assert values[0] >= -rounding
-        assert np.abs(K - K.T).max() <= rounding
-
-
-def test_distance_kernel_is_not_positive_semidefinite(x64, rng):
-    """The control of the test above."""
-    assert np.linalg.eigvalsh(np.asarray(gram(Distance(), points(rng, "float64"))))[0] < -0.1
-    assert not Distance().psd and not (Distance() + Gaussian(1.0)).psd and not (2 * Distance() * Linear()).psd
+def test_kernels_say_whether_they_are_positive_semidefinite(x64, rng):
+    """As their Gram matrices are in ten dimensions; and sums, products and multiples as their parts."""
+    X = points(rng, "float64", dim=10)
+    for kernel, _ in LITERAL.values():
+        values = np.linalg.eigvalsh(gram(kernel, X))
+        assert (values[0] >= -1e-12 * values[-1]) == kernel.psd
+    assert not (Distance() + Gaussian(1.0)).psd and not (2 * Distance() * Linear()).psd
     assert (Linear() + Gaussian(1.0) * Laplacian(2.0) * 3).psd
 
 
 def test_stationary_kernels_do_not_exceed_one_at_near_copies(dtype, rng):
-    """Clipping: the product form alone gives negative squared distances here."""
-    X = points(rng, dtype)
+    """Clipping: the product form alone, which the larger lengthscale takes, gives negative squared distances here."""
+    X = points(rng, dtype, dim=12)
     Y = X * (1 + 2 * eps(dtype))
-    for family in STATIONARY:
-        K = np.asarray(gram(family(0.05), X, Y))
+    for family, lengthscale in itertools.product(STATIONARY, (0.05, 30.0)):
+        K = np.asarray(gram(family(lengthscale), X, Y))
         assert K.max() <= 1 and K.min() >= 0
-        assert (np.diag(np.asarray(gram(family(0.05), X))) == 1).all()
+        assert (np.diag(np.asarray(gram(family(lengthscale), X))) == 1).all()
 
 
 def test_sums_products_and_multiples_act_on_gram_matrices(rng):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.spatial.distance import pdist
+from support.drawn import VALUES
 from support.numerics import eps
 from support.padded import all_padded, check_slopes
 
@@ -17,21 +18,13 @@ from jaxkern import draws, features, io, kernels, learn, measures, sklearn
 from jaxkern.gram import gram, gram_matmul, kernel_distance, rounding
 from jaxkern.kernels import quantile_lengthscale, sampled_quantile_lengthscale
 
-RADIAL = {
-    "Gaussian": lambda s: np.exp(-s / 2),
-    "Exponential": lambda s: np.exp(-np.sqrt(s)),
-    "Matern32": lambda s: (1 + np.sqrt(3 * s)) * np.exp(-np.sqrt(3 * s)),
-    "Matern52": lambda s: (1 + np.sqrt(5 * s) + 5 * s / 3) * np.exp(-np.sqrt(5 * s)),
-}
-PRODUCTS = {"Laplacian": lambda u: np.exp(-np.abs(u)), "Cauchy": lambda u: 1 / (1 + u * u)}
-NAMES = [pytest.param(x, marks=[pytest.mark.slow] * (x in ("Exponential", "Matern52"))) for x in (*RADIAL, *PRODUCTS)]
+NAMES = [pytest.param(x, marks=[pytest.mark.slow] * (x in ("Exponential", "Matern52"))) for x in VALUES]
 some = pytest.mark.parametrize("name", NAMES)
 MAPS = (features.paired_fourier, features.shifted_fourier, features.fastfood)
 
 
 def by_hand(name, scales, X, Y):
-    U = (np.float64(X)[:, None] - np.float64(Y)[None]) / np.float64(scales)
-    return np.prod(PRODUCTS[name](U), axis=2) if name in PRODUCTS else RADIAL[name](np.sum(U * U, axis=2))
+    return VALUES[name]((np.float64(X)[:, None] - np.float64(Y)) / np.float64(scales))
 
 
 def case(rng, dtype, dim):

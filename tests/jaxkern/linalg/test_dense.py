@@ -117,11 +117,6 @@ def test_the_cut_off_grows_with_the_size_and_the_largest_eigenvalue(dtype):
     assert float(cutoff(-values)) == pytest.approx(12 * eps(dtype))
 
 
-def test_products_run_at_the_highest_precision():
-    text = str(jax.make_jaxpr(lambda A: (linalg.psd_power(A, 0.5), linalg.psd_power(A, 3)))(jnp.eye(3)))
-    assert text.count("dot_general") == text.count("precision=(Precision.HIGHEST, Precision.HIGHEST)") >= 3
-
-
 def test_rows_of_normals_are_standard_and_depend_on_the_key_and_their_index_alone(dtype):
     """20000 rows of 4, 5 standard errors on 4 means and 10 second moments: false alarms below 1e-5 in all."""
     few, many = (draws.normal_rows(jax.random.key(3), rows, 4, dtype) for rows in (2, 20_000))

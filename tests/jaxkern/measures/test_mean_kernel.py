@@ -165,23 +165,27 @@ def pair(norms, alpha, dim):
     return U
 
 
-ALPHAS = (-1.0, -0.6, -1e-9, 0.0, 1e-9, 0.3, 1.0)
-
-
-@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("alpha", (-1.0, -0.6, -1e-9, 0.0, 1e-9, 0.3, 1.0))
 def test_radial_noise_in_any_direction(alpha, x64):
-    """Parallel, opposite and orthogonal means are no exceptions, nor are levels that differ."""
-    sigma, norms = 1.5, (1.4, 0.9)
+    """Parallel, opposite and orthogonal means are no exceptions, nor are levels that differ.
+
+    Quadrature of the distance converges where the points are apart; on one line it is a folded normal variable.
+    """
 
     def profile(r):
         return np.exp(-(r**2) / (2 * 0.8**2))
 
-    U = pair(norms, alpha, 4)
-    K = mean_gaussian_kernel(U, RadialNoise(sigma), 0.8)
-    expected = hermite_radial(profile, norms, alpha, (sigma / 2, sigma / 2))
-    assert float(K[0, 1]) == pytest.approx(expected, rel=1e-12)
-    uneven = mean_gaussian_kernel(U, RadialNoise(np.array([1.5, 0.4])), 0.8)
-    assert float(uneven[0, 1]) == pytest.approx(hermite_radial(profile, norms, alpha, (0.75, 0.2)), rel=1e-12)
+    near, far = pair((1.4, 0.9), alpha, 4), pair((9.0, 3.0), alpha, 100)
+    for kernel, U, level, function, norms, deviations in (
+        (Gaussian(0.8), near, 1.5, profile, (1.4, 0.9), (0.75, 0.75)),
+        (Gaussian(0.8), near, np.array([1.5, 0.4]), profile, (1.4, 0.9), (0.75, 0.2)),
+        (Distance(), far, 1.5, lambda r: r, (9.0, 3.0), (0.15, 0.15)),
+    ):
+        found = float(mean_kernel(kernel, U, RadialNoise(level))[0, 1])
+        assert found == pytest.approx(hermite_radial(function, norms, alpha, deviations), rel=1e-12)
+    line = pair((1.0, 1.0), 1.0, 2)
+    folded = math.sqrt(2 / math.pi) * math.sqrt(2 * 1.5**2 / 2)
+    assert float(mean_kernel(Distance(), line, RadialNoise(1.5))[0, 1]) == pytest.approx(folded, rel=1e-13)
 
 
 @pytest.mark.parametrize("dim", [1, 2, 7, 50])
@@ -216,17 +220,6 @@ def test_without_noise_the_mean_kernel_is_the_kernel(dtype, rng):
     for noise in (0.0, RadialNoise(0.0)):
         np.testing.assert_allclose(mean_kernel(Distance(), X, noise), gram(Distance(), X), rtol=2 * eps(dtype))
         np.testing.assert_allclose(mean_kernel(Gaussian(1.3), X, noise), gram(Gaussian(1.3), X), rtol=20 * eps(dtype))
-
-
-@pytest.mark.parametrize("alpha", ALPHAS)
-def test_the_mean_distance_with_radial_noise(alpha, x64):
-    """Where the points are apart quadrature converges; on one line the distance is a folded normal variable."""
-    U = pair((9.0, 3.0), alpha, 100)
-    found = float(mean_kernel(Distance(), U, RadialNoise(1.5))[0, 1])
-    assert found == pytest.approx(hermite_radial(lambda r: r, (9.0, 3.0), alpha, (0.15, 0.15)), rel=1e-12)
-    line = pair((1.0, 1.0), 1.0, 2)
-    folded = math.sqrt(2 / math.pi) * math.sqrt(2 * 1.5**2 / 2)
-    assert float(mean_kernel(Distance(), line, RadialNoise(1.5))[0, 1]) == pytest.approx(folded, rel=1e-13)
 
 
 def test_radial_noise_far_from_the_origin(dtype, rng):

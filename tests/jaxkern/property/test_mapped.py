@@ -1,6 +1,7 @@
 """vmap is natural: over stacked data sets, kernels, weights and keys it gives what a loop gives, in one program.
 
-Every function that another property module is about is here once, in the higher precision of the platform.
+Of whatever is drawn: streams and spectral clusterings, in the higher precision of the platform. By default the contract
+(test_contract.py) maps all other functions that property modules are about, and leaves these to them.
 """
 
 import jax
@@ -8,50 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given
-from support.drawn import DIM, PLAIN, PRECISIONS, N, drawn, natural, programs_of
+from support.drawn import DIM, PLAIN, PRECISIONS, drawn, natural, programs_of
 
-from jaxkern import clustering, features, frequent_directions, measures, metrics, problems, rkhs
-from jaxkern.bounds import concentration
-from jaxkern.gram import gram, kernel_distance
+from jaxkern import clustering, features, frequent_directions
+from jaxkern.gram import gram
 from jaxkern.kernels import Gaussian
 from jaxkern.linalg import matmul
 
 DTYPE = PRECISIONS[-1]
-
-
-def operators(key, kernel, X, Y, w):
-    S, sigma = rkhs.SamplingOperator(kernel, X), rkhs.Covariance(kernel, X, w, centered=True)
-    f = rkhs.section(kernel, Y)
-    norms = sigma.op_norm(), sigma.hs_norm(), sigma.trace(2.5)
-    return S(f), S.adjoint(w)(Y), sigma.mean()(Y), norms, sigma(f, power=3)(Y), sigma.inner(f, f, power=3)
-
-
-def draws(key, kernel, X, Y, w):
-    sigma, (one, two) = rkhs.Covariance(kernel, X, w), jax.random.split(key)
-    theta = rkhs.RandomProjection(two, sigma, num_features=5)
-    return (
-        rkhs.draw_gaussian(one, sigma, power=3, num_draws=4)(Y),
-        theta(rkhs.section(kernel, Y)),
-        theta.adjoint(w[:5])(Y),
-    )
-
-
-def kernel_jl(key, kernel, X, Y, w):
-    phi = features.kernel_jl(key, kernel, X, num_features=5, centered=True)
-    return phi.projection, phi.offset, phi(Y)
-
-
-def projections(key, kernel, X, Y, w):
-    few, pca = features.nystrom(kernel, X[: N // 2], X=X), features.kernel_pca(kernel, X, num_components=4)
-    Z = few(Y)
-    return matmul(Z, Z.T), few.trace_residual, pca.eigenvalues, pca.reconstruction_residual(Y)
-
-
-def fourier(key, kernel, X, Y, w):
-    """Return features, and how far kernel values and distances are from those that they stand for."""
-    kernel = Gaussian(jax.tree.leaves(kernel)[0])
-    Z = features.fastfood(key, kernel, DIM, num_frequencies=4, dtype=X.dtype)(X)
-    return Z, metrics.spectral_error(gram(kernel, X), matmul(Z, Z.T)), kernel_distance(kernel, X, Y)
 
 
 def sketches(key, kernel, X, Y, w):
@@ -67,16 +32,6 @@ def sketches(key, kernel, X, Y, w):
     return matmul(kept, kept.T), fitted.residual, matmul(odd.rows.T, odd.rows), odd.shrinkage
 
 
-def concentration_of(key, kernel, X, Y, w):
-    kernel = Gaussian(jax.tree.leaves(kernel)[0])
-    noise = measures.IsotropicNoise(kernel.lengthscale * (0.1 + w))
-    points = problems.perturb(key, X, noise, law=problems.GaussianLaw()).points
-    mean = measures.mean_kernel(kernel, X, noise)
-    numbers = {"lipschitz": jnp.exp(-0.5) / kernel.lengthscale, "omega": 1.0, "num_points": N, "t": 1.0}
-    bound = concentration.distance_kernel(**numbers, scale=jnp.sqrt(jnp.max(noise.op_norm(X))))
-    return points, mean, metrics.spectral_error(mean, gram(kernel, points)), bound.value
-
-
 def clusters(key, kernel, X, Y, w):
     """Places are far apart with 2, 4 and 6 points each, so that neither eigenvectors nor labels hang on rounding."""
     places = jnp.eye(3, DIM, dtype=X.dtype)[np.repeat(np.arange(3), [2, 4, 6])]
@@ -89,11 +44,7 @@ def clusters(key, kernel, X, Y, w):
     return found.eigenvalues, found.objective, together
 
 
-LONG = (sketches, clusters)
-OTHERS = (operators, draws, kernel_jl, projections, fourier, concentration_of)  # what the contracts map by default, too
-
-
-@pytest.mark.parametrize("function", [*LONG, *(pytest.param(other, marks=pytest.mark.slow) for other in OTHERS)])
+@pytest.mark.parametrize("function", [sketches, clusters])
 @given(case=drawn())
 def test_functions_are_mapped_over_data_sets_kernels_weights_and_keys(function, case):
     def cases():

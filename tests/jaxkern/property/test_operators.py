@@ -32,6 +32,8 @@ def operators(kernel, X, Y, w, a, beta, *, centered, powers=POWERS):
         "S f": S(f),
         "<S f, beta>": jnp.tensordot(S(f), beta, (0, 0)),
         "<f, S* beta>": rkhs.inner(f, back),
+        "<K_x, f>": rkhs.inner(rkhs.section(kernel, X), f),
+        "K": S.gram(),
         "S S*": S(S.adjoint(jnp.eye(N, dtype=X.dtype))),
         "S* S f": S.adjoint(S(f))(Y),
         "n Sigma_n f": N * plain(f)(Y),
@@ -53,6 +55,8 @@ def wanted(exact, a, beta, centered):
         "S f": FX @ f,
         "<S f, beta>": (FX @ f).T @ beta,
         "<f, S* beta>": f.T @ (FX.T @ beta),
+        "<K_x, f>": FX @ f,
+        "K": FX @ FX.T,
         "S S*": FX @ FX.T,
         "S* S f": N * FY @ plain @ f,
         "n Sigma_n f": FY @ FX.T @ FX @ f,
@@ -66,8 +70,8 @@ def wanted(exact, a, beta, centered):
     k, one = exact.size, np.abs(a).sum(axis=0).max()
     grown = np.array([k ** (p + 1) for p in POWERS])[:, None, None]
     sizes = {"S f": k * one, "<S f, beta>": k * one * np.abs(beta).sum(), "<f, S* beta>": k * one * np.abs(beta).sum()}
-    sizes |= {"S S*": k, "S* S f": N * k**2 * one, "n Sigma_n f": N * k**2 * one, "mean": k}
-    sizes |= {"tr": k ** np.array(POWERS), "|Sigma|": k, "|Sigma|_HS": k}
+    sizes |= {"<K_x, f>": k * one, "K": k, "S S*": k, "S* S f": N * k**2 * one, "n Sigma_n f": N * k**2 * one}
+    sizes |= {"mean": k, "tr": k ** np.array(POWERS), "|Sigma|": k, "|Sigma|_HS": k}
     return values, sizes | {"Sigma^p f": grown * one, "<f, Sigma^p f>": grown * one**2}
 
 
@@ -88,7 +92,7 @@ def off(case, dtype, centered, *, instead=None, **sabotage):
 @pytest.mark.parametrize("centered", [pytest.param(False, marks=pytest.mark.slow), True])
 @given(case=drawn())
 def test_operators_are_the_matrices_that_they_stand_for(dtype, centered, case):
-    """<S f, beta> = <f, S* beta>, S S* = K, S* S = n Sigma_n, and powers of Sigma, their traces and norms."""
+    """<S f, beta> = <f, S* beta>, <K_x, f> = f(x), S S* = K, S* S = n Sigma_n; powers of Sigma, traces and norms."""
     assert not off(case, dtype, centered)
 
 

@@ -1,19 +1,9 @@
 """Eight devices give the numbers of one: maps, streams and k-means, in a process of its own that has them."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
+from support.programs import assert_runs
 
 START = """
-import jax, jax.numpy as jnp, numpy as np
-from jax.sharding import AxisType, NamedSharding, PartitionSpec
-jax.config.update("jax_debug_key_reuse", True)
-jax.config.update("jax_numpy_rank_promotion", "raise")
-jax.config.update("jax_numpy_dtype_promotion", "strict")
-jax.config.update("jax_disable_most_optimizations", True)
 from jaxkern import features, kmeans, scale
 from jaxkern.kernels import Gaussian
 def mesh(count):
@@ -132,9 +122,4 @@ assert float(one[0].max()) > 40
     "checks", [MAPS + STREAMS + LANDMARKS + CLUSTERS, pytest.param(LONGER, marks=pytest.mark.slow)]
 )
 def test_eight_devices_give_the_numbers_of_one(checks):
-    # Threads for eight decompositions at once: see docs/design.md.
-    variables = {"JAX_NUM_CPU_DEVICES": "8", "PJRT_NPROC": "32", "JAX_PLATFORMS": "cpu", "OPENBLAS_NUM_THREADS": "1"}
-    environment = os.environ | variables | {"PYTHONPATH": str(Path(__file__).resolve().parents[3])}
-    command = [sys.executable, "-c", START + checks]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
-    assert done.returncode == 0, done.stderr
+    assert_runs(START + checks, devices=8, timeout=240)

@@ -7,8 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import stats
-from support.numerics import Read, literal_gram
+from support.numerics import Read, assert_law, literal_gram, tuples
 
 from jaxkern import features, kernels, landmarks, scale
 from jaxkern.scale import _landmarks, _passes
@@ -16,8 +15,6 @@ from jaxkern.scale import _landmarks, _passes
 KERNEL = kernels.Gaussian(1.5)
 KERNELS = {"uniform": None, "kmeans||": None, "pivoted_cholesky": KERNEL, "leverage": KERNEL}
 each = pytest.mark.parametrize("method", KERNELS)
-ALARM = 1e-6
-"""The probability at most of one false alarm of a chi-square test, below."""
 
 
 def choose(X, n, method, seed=0, **options):
@@ -25,20 +22,8 @@ def choose(X, n, method, seed=0, **options):
     return np.asarray(scale.landmarks(key, X, num_landmarks=n, method=method, kernel=KERNELS[method], **options))
 
 
-def rows(X):
-    return [tuple(row) for row in np.asarray(X).tolist()]
-
-
 def crowds(rng, count=20, each=100, dim=3):
     return (20 * rng.normal(size=(count, 1, dim)) + 0.1 * rng.normal(size=(count, each, dim))).reshape(-1, dim)
-
-
-def is_law(found, exact):
-    """Assert that counts of outcomes follow a law."""
-    count = sum(found.values())
-    assert set(found) <= {outcome for outcome, p in exact.items() if p > 0}
-    p, seen = np.array([[p, found.get(outcome, 0)] for outcome, p in exact.items() if p > 0]).T
-    assert ((seen - count * p) ** 2 / (count * p)).sum() < stats.chi2.isf(ALARM, len(p) - 1)
 
 
 @each
@@ -46,7 +31,7 @@ def test_landmarks_are_different_rows_however_these_are_held_and_cut(method, rng
     monkeypatch.setattr(_passes, "_CHUNK_ROWS", (64, 128))
     X = crowds(rng, 10, 50).astype(dtype)
     whole = choose(X, 12, method)
-    assert whole.dtype == X.dtype and set(rows(whole)) <= set(rows(X)) and len(set(rows(whole))) == 12
+    assert whole.dtype == X.dtype and set(tuples(whole)) <= set(tuples(X)) and len(set(tuples(whole))) == 12
     devices = jax.make_mesh((jax.device_count(),), ("rows",), axis_types=(jax.sharding.AxisType.Auto,))
     for other in (choose(X, 12, method, block_size=7), choose(jnp.asarray(X), 12, method, sharding=devices)):
         assert np.array_equal(whole, other)
@@ -54,7 +39,7 @@ def test_landmarks_are_different_rows_however_these_are_held_and_cut(method, rng
     assert np.array_equal(*blocks) and (method in ("uniform", "kmeans||") or np.array_equal(blocks[0], whole))
     assert not np.array_equal(whole, choose(X, 12, method, seed=1))
     for few in (X[:12], [X[:5], X[5:12]]):
-        assert sorted(rows(choose(few, 12, method))) == sorted(rows(X[:12]))
+        assert sorted(tuples(choose(few, 12, method))) == sorted(tuples(X[:12]))
 
 
 @pytest.mark.parametrize(("method", "passes"), [("uniform", 0.8), ("kmeans||", 6.5), ("leverage", 2)])
@@ -69,7 +54,7 @@ def test_every_pair_of_rows_is_equally_likely(hold):
     """36 pairs, 300 draws of an array and of blocks."""
     X = np.arange(9.0, dtype=np.float32)[:, None]
     pairs = (tuple(sorted(choose(hold(X), 2, "uniform", seed)[:, 0])) for seed in range(300))
-    is_law(Counter(pairs), dict.fromkeys(itertools.combinations(range(9), 2), 1 / 36))
+    assert_law(pairs, dict.fromkeys(itertools.combinations(range(9), 2), 1 / 36))
 
 
 def test_every_crowd_has_candidates(rng):
@@ -93,7 +78,7 @@ def is_law_of_pivots(draw, count):
     left = np.diag(K) - K**2 / np.diag(K)[:, None]
     for i, j in itertools.permutations(range(10), 2):
         exact[w[i], w[j]] += w[i] * K[i, i] / (WEIGHTS @ np.diag(K)) * w[j] * left[i, j] / (left[i] @ WEIGHTS)
-    is_law(Counter((w[i], w[j]) for i, j in map(draw, range(count))), exact)
+    assert_law(((w[i], w[j]) for i, j in map(draw, range(count))), exact)
 
 
 def test_pivots_of_several_passes_follow_the_law_of_one_after_the_other(monkeypatch, x64):
@@ -101,7 +86,7 @@ def test_pivots_of_several_passes_follow_the_law_of_one_after_the_other(monkeypa
     monkeypatch.setattr(_landmarks, "_PER_PIVOT", 1)
 
     def draw(seed):
-        return map(rows(CROWD).index, rows(choose(CROWD, 2, "pivoted_cholesky", seed, weights=WEIGHTS)))
+        return map(tuples(CROWD).index, tuples(choose(CROWD, 2, "pivoted_cholesky", seed, weights=WEIGHTS)))
 
     is_law_of_pivots(draw, 150)
 
@@ -150,9 +135,9 @@ def test_rows_are_drawn_by_leverage(x64):
     K = literal_gram(X[each], X[each], 1.5)
     scores = np.bincount(each, np.diag(K @ np.linalg.inv(K + np.trace(K) / 5 * np.eye(29))))
     drawn = (
-        rows(X).index(rows(choose(X, 5, "leverage", seed, weights=counts.astype(float)))[0]) for seed in range(250)
+        tuples(X).index(tuples(choose(X, 5, "leverage", seed, weights=counts.astype(float)))[0]) for seed in range(250)
     )
-    is_law(Counter(drawn), dict(enumerate(scores / scores.sum())))
+    assert_law(drawn, dict(enumerate(scores / scores.sum())))
 
 
 @each
@@ -176,9 +161,9 @@ def test_copies_come_last(method, monkeypatch):
     X = np.repeat(10 * np.eye(3, dtype=np.float32), [167, 167, 166], axis=0)
     for seed in range(3):
         found = choose(X, 12, method, seed)
-        assert len(found) == 12 and set(rows(found)) <= set(rows(X))
+        assert len(found) == 12 and set(tuples(found)) <= set(tuples(X))
         if method in ("kmeans||", "pivoted_cholesky"):
-            assert set(rows(found[:3])) == set(rows(X))
+            assert set(tuples(found[:3])) == set(tuples(X))
 
 
 @each
