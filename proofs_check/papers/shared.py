@@ -2,8 +2,9 @@
 
 import functools
 import inspect
+import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +38,27 @@ class Scope:
     def logs(self) -> tuple[float, ...]:
         """Minus the logarithms of the tiny probabilities that are tried."""
         return (10.0, 20.0, 40.0, 80.0) if self.full else (10.0, 40.0)
+
+
+def listed(
+    name: str, names: str, rows: Iterable[Sequence[float]], *, data: Any = None, shapes: str = ""
+) -> tuple[Setting, ...]:
+    """Return a setting for every row of values: its numbers `names`, of which `shapes` are static shapes instead.
+
+    Both are names between spaces, and `name` is formatted with the values.
+    """
+    settings = []
+    for row in rows:
+        given = dict(zip(names.split(), row, strict=True))
+        static: Any = {shape: given[shape] for shape in shapes.split()}
+        numbers = {number: value for number, value in given.items() if number not in static}
+        settings.append(Setting(name.format(**given), data, numbers, static))
+    return tuple(settings)
+
+
+def grid(name: str, *, data: Any = None, shapes: str = "", **values: Iterable[float]) -> tuple[Setting, ...]:
+    """Return the settings of all combinations of values, as `listed` makes them; the last value changes first."""
+    return listed(name, " ".join(values), itertools.product(*values.values()), data=data, shapes=shapes)
 
 
 def always(value: Any, source: str) -> Bound:
@@ -82,11 +104,16 @@ def bound_of(
 # exponent; the bounds of `jaxkern.bounds` say whether the hypotheses hold, and give every value.
 
 
-def claimed(right: Bound, log_delta: float, setting: Setting) -> float:
-    """Return the log of the failure probability of a bound whose hypotheses hold, or raise ValueError."""
+def valid(right: Bound, setting: Setting) -> Bound:
+    """Return a bound whose hypotheses hold, or raise ValueError."""
     if not right.valid:
         raise ValueError(f"the hypotheses of {right.source} do not hold at setting {setting.name!r}")
-    return log_delta
+    return right
+
+
+def claimed(right: Bound, setting: Setting) -> float:
+    """Return the log of the failure probability of a bound whose hypotheses hold, or raise ValueError."""
+    return float(valid(right, setting).log_failure)
 
 
 def tail_of_mean(log_claimed: Callable[[Setting], float]) -> Rare:

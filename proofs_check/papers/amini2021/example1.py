@@ -15,7 +15,7 @@ from proofs_check.papers.amini2021 import laws, trials
 from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.places import NOISE, Scope, around
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import always, lines, parametrized, real, rng_of
+from proofs_check.papers.shared import always, grid, lines, parametrized, real, rng_of
 
 TAU = 2.0
 
@@ -36,7 +36,7 @@ def _gaussian_lipschitz() -> Check:
         return trials.lipschitz_gaussian((2 * tau) ** -0.5)
 
     true = trials.lipschitz_gaussian
-    settings = tuple(Setting(f"tau={tau:g}", numbers={"tau": tau}) for tau in (0.3, 1.7))
+    settings = grid("tau={tau:g}", tau=(0.3, 1.7))
     swapped = sides(constant=gamma_for_tau)
     return Check(
         printed=Form(sides(constant=printed), settings),
@@ -146,7 +146,7 @@ def _limit() -> Check:
             laws.at_least(excess, always(0, source)),
         ]
 
-    settings = tuple(Setting(f"sigma=1.5, tau=2, d={d}", shapes={"d": d}) for d in (2, 100, 10_000))
+    settings = grid("sigma=1.5, tau=2, d={d}", shapes="d", d=(2, 100, 10_000))
     return Check(
         printed=Form(sides(target=1.0), settings[-1:]),
         corrected=Form(sides(), settings),
@@ -220,7 +220,7 @@ def _rescaling() -> Check:
         wide_exponent = -np.sum((math.sqrt(d) * (x - y)) ** 2) / (2 * (TAU * d**power) ** 2)
         return np.array([wide.value / unscaled.value - 1, wide_exponent / exponent - 1])
 
-    settings = tuple(Setting(f"d={d}", shapes={"d": d}) for d in (4, 1000))
+    settings = grid("d={d}", shapes="d", d=(4, 1000))
     return Check(
         printed=Form(residual(power=0.5), settings),
         controls=(Control("tau d for tau sqrt(d)", residual(power=1.0), settings, "wrong power"),),

@@ -14,7 +14,7 @@ from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity
 from proofs_check.papers.amini2021 import laws, trials
 from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.places import KAPPA, NOISE, Scope, inner_products, per_point, rank_two
-from proofs_check.papers.shared import lines, op_norm, parametrized, rng_of
+from proofs_check.papers.shared import grid, lines, listed, op_norm, parametrized, rng_of
 
 
 def _gram(cases: Sequence[tuple[int, float]], scope: Scope, **numbers: Callable[..., float]) -> tuple[Setting, ...]:
@@ -197,10 +197,7 @@ def _example_2() -> Check:
         printed = NOISE**2 * (1 / d + (n * d) ** -0.5) + NOISE * (n * d) ** power * size
         return np.array([printed / shape - 1])
 
-    settings = tuple(
-        Setting(f"n={n:g}, d={d:g}, |M|={size:g}", numbers={"n": n, "d": d, "M": size})
-        for n, d, size in ((100.0, 10.0, 5.0), (50.0, 2000.0, 30.0))
-    )
+    settings = listed("n={n:g}, d={d:g}, |M|={M:g}", "n d M", ((100.0, 10.0, 5.0), (50.0, 2000.0, 30.0)))
     return Check(
         printed=Form(residual(), settings),
         controls=(Control("1 / (n d) for its root", residual(power=-1.0), settings, "wrong power"),),
@@ -254,7 +251,7 @@ def _limit() -> Check:
             pairs.append((left, s**2 * op_norm(W.T @ W - d * np.eye(n))))
         return lines(pairs, "amini2021, Section 2.2, the limit")
 
-    settings = tuple(Setting(f"rank {rank}, n=40, d=3", shapes={"n": 40, "d": 3, "rank": rank}) for rank in (1, 3))
+    settings = grid("rank {rank}, n=40, d=3", shapes="n d rank", rank=(1, 3), n=[40], d=[3])
     return Check(
         printed=Form(sides(limit=lambda C: C, factor=2.0), settings),
         corrected=Form(sides(limit=lambda C: C + C.T), settings),
@@ -280,9 +277,7 @@ def _lower() -> Check:
         n = setting.shapes["n"]
         return log_below(n, math.sqrt(2 * n)), math.log(0.5)
 
-    settings = tuple(
-        Setting(f"rank one, n={n}, u={u:g}", numbers={"u": u}, shapes={"n": n}) for n in (10, 1000) for u in (1.0, 2.5)
-    )
+    settings = grid("rank one, n={n}, u={u:g}", shapes="n", n=(10, 1000), u=(1.0, 2.5))
     return Check(
         printed=Form(Exact(printed), (Setting("rank one, n=1000", shapes={"n": 1000}),)),
         corrected=Form(probability(), settings),

@@ -3,6 +3,7 @@
 On a user's table the statements about points use its rows, with its lengthscale; the others keep their settings.
 """
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +22,7 @@ from proofs_check.claim import Exact, Setting
 from proofs_check.papers import shared
 from proofs_check.papers.chen2016 import laws
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import at_most_one, real
+from proofs_check.papers.shared import at_most_one, claimed, parametrized, real, valid
 
 DELTA = 0.05
 ROWS = 24
@@ -30,6 +31,8 @@ Numbers = Mapping[str, float]
 OfSetting = Callable[[Setting], Bound]
 PointSet = tuple[str, int, dict[str, jax.Array]]
 """Name, number of points, differences of all pairs."""
+Interval = Callable[[Numbers], tuple[float, float]]
+"""Where Dhat^2 / D^2 is to lie at the numbers of a setting."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,16 +165,9 @@ def fewest(bound: Callable[..., Bound], delta: float, least: int = 16) -> int:
     return high
 
 
-def valid(right: Bound, setting: Setting) -> Bound:
-    """Return a bound whose hypotheses hold, or raise ValueError."""
-    if not right.valid:
-        raise ValueError(f"the hypotheses of {right.source} do not hold at setting {setting.name!r}")
-    return right
-
-
 def log_failure(setting: Setting, bounds: Sequence[Bound]) -> float:
     """Return the log of the least failure probability that bounds of one event claim, all by the library."""
-    return min(float(valid(right, setting).log_failure) for right in bounds)
+    return min(claimed(right, setting) for right in bounds)
 
 
 def pair_settings(
@@ -179,40 +175,34 @@ def pair_settings(
 ) -> tuple[Setting, ...]:
     """Return one setting for every distance, error and delta, with as many frequencies as the bound asks for."""
     settings = []
-    for r in distances:
-        for eps in errors:
-            for delta in deltas:
-                t = fewest(lambda r=r, eps=eps, **t: bound(distance=r, eps=eps, **t), delta)
-                name = f"r={r:g}, eps={eps:g}, delta={delta:g}, t={t}"
-                settings.append(Setting(name, numbers={"r": r, "eps": eps, "t": float(t)}))
+    for r, eps, delta in itertools.product(distances, errors, deltas):
+        t = fewest(functools.partial(bound, distance=r, eps=eps), delta)
+        name = f"r={r:g}, eps={eps:g}, delta={delta:g}, t={t}"
+        settings.append(Setting(name, numbers={"r": r, "eps": eps, "t": float(t)}))
     return tuple(settings)
 
 
+@parametrized(Exact)
 def pair_tail(
-    bound: Callable[..., Bound], interval: Callable[[Numbers], tuple[float, float]], times: float = 1.0
-) -> Exact:
+    setting: Setting, bound: Callable[..., Bound], interval: Interval, times: float = 1.0
+) -> tuple[float, float]:
     """Return the statement that Dhat^2 / D^2 leaves the interval no more often than the bound of `times` t says."""
-
-    def probability(setting: Setting) -> tuple[float, float]:
-        n = setting.numbers
-        right = valid(bound(distance=n["r"], eps=n["eps"], num_frequencies=times * n["t"]), setting)
-        return laws.log_outside(n["r"], int(n["t"]), *interval(n)), math.log1p(-right.probability)
-
-    return Exact(probability)
+    n = setting.numbers
+    right = valid(bound(distance=n["r"], eps=n["eps"], num_frequencies=times * n["t"]), setting)
+    return laws.log_outside(n["r"], int(n["t"]), *interval(n)), math.log1p(-right.probability)
 
 
-def chi_square_tail(bounds: Callable[..., Sequence[Bound]], times: float = 1.0, *, power: int = 2) -> Exact:
+@parametrized(Exact)
+def chi_square_tail(
+    setting: Setting, bounds: Callable[..., Sequence[Bound]], times: float = 1.0, *, power: int = 2
+) -> tuple[float, float]:
     """Return the statement that chi2_t / t leaves (1 +- eps)^power no more often than the bounds of `times` t say.
 
     It is the law of Dhat^2 / D^2 in the limit of small distances, and probabilities of e^-600 keep their digits.
     """
-
-    def probability(setting: Setting) -> tuple[float, float]:
-        t, eps = setting.numbers["t"], setting.numbers["eps"]
-        claimed = log_failure(setting, bounds(eps=eps, num_frequencies=times * t))
-        return laws.chi_square_outside(t, (1 - eps) ** power, (1 + eps) ** power), claimed
-
-    return Exact(probability)
+    t, eps = setting.numbers["t"], setting.numbers["eps"]
+    claimed = log_failure(setting, bounds(eps=eps, num_frequencies=times * t))
+    return laws.chi_square_outside(t, (1 - eps) ** power, (1 + eps) ** power), claimed
 
 
 def tiny(bound: Callable[..., Bound], errors: Sequence[float], logs: Sequence[float]) -> tuple[Setting, ...]:

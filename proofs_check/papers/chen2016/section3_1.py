@@ -17,7 +17,7 @@ from jaxkern.gram import gram
 from proofs_check import controls
 from proofs_check.claim import Check, Control, Exact, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers.chen2016 import laws, places, trials
-from proofs_check.papers.shared import as_residual, parametrized, real
+from proofs_check.papers.shared import as_residual, grid, listed, parametrized, real
 
 
 def _norms() -> Check:
@@ -37,7 +37,7 @@ def _norms() -> Check:
 
         return Identity(relative)
 
-    settings = tuple(Setting(f"lambda={scale:g}", numbers={"scale": scale}) for scale in (0.1, 3.0))
+    settings = grid("lambda={scale:g}", scale=(0.1, 3.0))
     return Check(
         printed=Form(residual(as_printed=True), settings),
         corrected=Form(residual(as_printed=False), settings),
@@ -65,9 +65,7 @@ def _lemma_3_4() -> Check:
         return places.all_at_most_one(ratios.ravel(), "chen2016, (4)")
 
     sizes = [(t, scale) for t in (1, 20) for scale in (0.01, 0.1, 0.64)]
-    settings = tuple(
-        Setting(f"t={t}, lambda={scale:g}", numbers={"scale": scale}, shapes={"t": t}) for t, scale in sizes
-    )
+    settings = listed("t={t}, lambda={scale:g}", "t scale", sizes, shapes="t")
     return Check(
         corrected=Form(sides(), settings),
         controls=(

@@ -20,7 +20,17 @@ from proofs_check.engine import tilting
 from proofs_check.papers.chen2016 import laws, places, trials
 from proofs_check.papers.chen2016.laws import chi_square_stop_loss, log_mgf, stop_loss
 from proofs_check.papers.chen2016.section4 import all_pairs_settings, fewer_frequencies
-from proofs_check.papers.shared import COPIES, as_residual, at_most_one, bound_of, parametrized, real, tail_of_mean
+from proofs_check.papers.shared import (
+    COPIES,
+    as_residual,
+    at_most_one,
+    bound_of,
+    grid,
+    listed,
+    parametrized,
+    real,
+    tail_of_mean,
+)
 
 LEVELS = (0.05, 0.3, 0.8, 1.0, 1.5, 2.5, 5.0, 9.0)
 SLOPES = (-20.0, -1.0, 0.2, 0.4)
@@ -29,18 +39,16 @@ EDGES = np.append(0.0, 2.0 ** (np.arange(-16, 9) / 2))
 
 
 def _convex_order(scope: places.Scope) -> Check:
-    def holds(degrees: int) -> Inequality:
-        def both(setting: Setting) -> list[Any]:
-            r = setting.numbers["r"]
-            most = 2 / -math.expm1(-(r**2) / 2)  # of Y: beyond, its stop-loss mean is 0
-            ratios = [stop_loss(c, r) / chi_square_stop_loss(c, degrees) for c in LEVELS if c < most]
-            return places.all_at_most_one(ratios, "jaxkern, Theorem A of chen2016")
-
-        return Inequality(both)
+    @parametrized(Inequality)
+    def holds(setting: Setting, degrees: int) -> list[Any]:
+        r = setting.numbers["r"]
+        most = 2 / -math.expm1(-(r**2) / 2)  # of Y: beyond, its stop-loss mean is 0
+        ratios = [stop_loss(c, r) / chi_square_stop_loss(c, degrees) for c in LEVELS if c < most]
+        return places.all_at_most_one(ratios, "jaxkern, Theorem A of chen2016")
 
     distances = scope.distances((0.05, 0.3, 1.0, 2.0, 3.5, 8.0), 0.02, 12.0)
-    settings = tuple(Setting(f"r={r:g}", numbers={"r": r}) for r in distances)
-    small = tuple(Setting(f"r={r:g}", numbers={"r": r}) for r in (0.05, 0.3))
+    settings = grid("r={r:g}", r=distances)
+    small = grid("r={r:g}", r=(0.05, 0.3))
     return Check(
         corrected=Form(holds(1), settings),
         controls=(Control("chi-square of two frequencies, halved", holds(2), small, "wrong law"),),
@@ -65,7 +73,7 @@ def _extremal() -> Check:
         return [at_most_one(total / right, "jaxkern, Theorem B of chen2016")]
 
     sizes = ((20.0, 0.3), (200.0, 0.2), (2e3, 0.05))
-    settings = tuple(Setting(f"t={t:g}, eps={eps:g}", numbers={"t": t, "eps": eps}) for t, eps in sizes)
+    settings = listed("t={t:g}, eps={eps:g}", "t eps", sizes)
     name = "the tails of chi-square for them"
     return Check(
         corrected=Form(worst(), settings), controls=(Control(name, worst(own=True), settings, "wrong factor"),)
@@ -157,14 +165,12 @@ def _far_convex_order(scope: places.Scope) -> Check:
         stop_losses = [mu / unit * stop_loss(c * unit / mu, r) for c in LEVELS]
         return np.array(stop_losses + [log_mgf(s / unit, r) for s in SLOPES])
 
-    def holds(*, scaled: bool = True, reverse: bool = False) -> Inequality:
-        def both(setting: Setting) -> list[Any]:
-            near, far = (spreads(setting.numbers[name], scaled) for name in ("r", "farther"))
-            if reverse:
-                near, far = far, near
-            return places.all_at_most_one((far[near > 0] / near[near > 0]), "jaxkern, Theorem E of chen2016")
-
-        return Inequality(both)
+    @parametrized(Inequality)
+    def holds(setting: Setting, *, scaled: bool = True, reverse: bool = False) -> list[Any]:
+        near, far = (spreads(setting.numbers[name], scaled) for name in ("r", "farther"))
+        if reverse:
+            near, far = far, near
+        return places.all_at_most_one((far[near > 0] / near[near > 0]), "jaxkern, Theorem E of chen2016")
 
     def setting(r: float) -> Setting:
         return Setting(f"r={r:g} and {1.5 * r:g}", numbers={"r": r, "farther": 1.5 * r})

@@ -13,7 +13,7 @@ from proofs_check.claim import Check, Control, Exact, Form, Inequality, Setting,
 from proofs_check.engine import tilting
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.laws import FEW, MANY, TwoGroups, four_atoms, two_clusters
-from proofs_check.papers.shared import Sides, bound_of, lines
+from proofs_check.papers.shared import Sides, bound_of, grid, lines
 
 
 def _assumption1() -> Check:
@@ -64,7 +64,7 @@ def _eq10() -> Check:
     tail = Tail(trials.separation_loss, shortfall)
     laws = (four_atoms(), two_clusters())
     settings = tuple(law.setting(sizes, k=k) for law in laws for sizes, k in ((MANY, 1), (MANY, 2), (FEW, 1)))
-    atoms = tuple(Setting(f"atoms (+-1, +-b), b={b:g}", numbers={"b": b}) for b in (0.25, 0.5, 0.75))
+    atoms = grid("atoms (+-1, +-b), b={b:g}", b=(0.25, 0.5, 0.75))
     largest = {"eigenvalue": settings[0].numbers["eigenvalue"]}
     swapped = controls.changed(settings[1:2], "lambda_1", numbers=largest)
     return Check(
