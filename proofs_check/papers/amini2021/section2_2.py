@@ -1,5 +1,6 @@
 """amini2021, Section 2.2: the inner product kernel, Theorem 2 and a step of its proof; Theorem B."""
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -214,15 +215,13 @@ def _centred(scope: Scope) -> Check:
     def over(key: jax.Array, population: Any, numbers: trials.Numbers) -> jax.Array:
         return 1 / trials.gram_error(key, population, numbers)
 
-    def tail(factor: float) -> Tail:
-        def bound(setting: Setting) -> Bound:
-            n, d, u = (setting.numbers[name] for name in ("n", "dim", "u"))
-            first = (math.sqrt(d - 0.5) - u) * (math.sqrt(n - 1.5) - u)
-            second = (math.sqrt(n + d - 1.5) - u) ** 2 - d
-            value = n / (factor * max(first, second))
-            return Bound(value, 1 - setting.numbers["t"], True, "amini2021, Section 2.2")
-
-        return Tail(over, bound)
+    @parametrized(functools.partial(Tail, over))
+    def tail(setting: Setting, factor: float) -> Bound:
+        n, d, u = (setting.numbers[name] for name in ("n", "dim", "u"))
+        first = (math.sqrt(d - 0.5) - u) * (math.sqrt(n - 1.5) - u)
+        second = (math.sqrt(n + d - 1.5) - u) ** 2 - d
+        value = n / (factor * max(first, second))
+        return Bound(value, 1 - setting.numbers["t"], True, "amini2021, Section 2.2")
 
     tenth = Calibrated(trials.gram_error, shape, 0.0, 0.4)
     return Check(

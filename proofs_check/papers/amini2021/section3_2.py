@@ -78,13 +78,11 @@ def _theorem_3(scope: places.Scope) -> Check:
         parameters = places.blocks(claimed.arrays["mean"], labels, off_diagonal=False)
         return {name: float(getattr(parameters, name)) for name in ("gamma2", "gamma_tilde2", "vbar2")}
 
-    def tail(as_printed: bool) -> Tail:
-        def bound(setting: Setting) -> Bound:
-            given = {"num_clusters": 2, "lipschitz": claimed.lipschitz, "noise": 0.1, "op_norm": 1.0, "dim": d}
-            given |= {"num_points": n, "t": setting.numbers["t"], **separations()}
-            return concentration.misclassification(**given, as_printed=as_printed)
-
-        return Tail(trials.misclassified, bound, lambda setting: 0.5)
+    @parametrized(functools.partial(Tail, trials.misclassified), ceiling=lambda setting: 0.5)
+    def tail(setting: Setting, as_printed: bool) -> Bound:
+        given = {"num_clusters": 2, "lipschitz": claimed.lipschitz, "noise": 0.1, "op_norm": 1.0, "dim": d}
+        given |= {"num_points": n, "t": setting.numbers["t"], **separations()}
+        return concentration.misclassification(**given, as_printed=as_printed)
 
     settings, noisy = _clustered(claimed, scope.deltas), _clustered(model(30.0), scope.deltas)
     control = Tail(trials.misclassified, tail(False).bound)

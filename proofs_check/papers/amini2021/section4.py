@@ -119,14 +119,11 @@ def _proposition_3(scope: places.Scope) -> Check:
     mean = math.sqrt(n) * laws.mean_chi(n) + math.sqrt(2 * n / math.pi)  # |w 1' + 1 w'| = sqrt(n) |w| + |1'w|
     deviation = places.per_point(concentration.deviation)
 
-    def tail(factor: float) -> Tail:
+    @parametrized(functools.partial(Tail, trials.gram_error))
+    def tail(setting: Setting, factor: float) -> Bound:
         """V / n is at most E V / n, which is known, and a multiple of the deviation."""
-
-        def bound(setting: Setting) -> Bound:
-            right = deviation(setting)
-            return Bound(mean / n + factor * right.value, right.probability, right.valid, right.source)
-
-        return Tail(trials.gram_error, bound)
+        right = deviation(setting)
+        return Bound(mean / n + factor * right.value, right.probability, right.valid, right.source)
 
     settings = places.around((trials.sums("x + y, Gaussian"),), scope.deltas, operator=True)
     return Check(

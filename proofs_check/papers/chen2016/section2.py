@@ -173,18 +173,14 @@ def _lemma_2_2(scope: places.Scope) -> Check:
     printed = functools.partial(bound, as_printed=True)
     distances = scope.distances((1.0, 2.0, 6.0), 1.0, 12.0)
     # At distance 1 the exponent is a twentieth of the true one.
-    fewer = tuple(
-        Setting(f"{s.name} over 24", numbers={**s.numbers, "t": float(s.numbers["t"] // 24)})
-        for s in places.pair_settings(bound, (1.0,), (0.05, 0.1), (1e-8,))
-    )
+    whole = places.pair_settings(bound, (1.0,), (0.05, 0.1), (1e-8,))
+    fewer = tuple(Setting(f"{s.name} over 24", None, {**s.numbers, "t": float(s.numbers["t"] // 24)}) for s in whole)
     control = places.pair_tail(bound, places.relative, times=24)
+    few = places.pair_settings(printed, distances, (0.09,), scope.deltas)
+    settings = places.pair_settings(bound, distances, (0.1, 0.3), scope.deltas)
     return Check(
-        printed=Form(
-            places.pair_tail(printed, inverse), places.pair_settings(printed, distances, (0.09,), scope.deltas)
-        ),
-        corrected=Form(
-            places.pair_tail(bound, places.relative), places.pair_settings(bound, distances, (0.1, 0.3), scope.deltas)
-        ),
+        printed=Form(places.pair_tail(printed, inverse), few),
+        corrected=Form(places.pair_tail(bound, places.relative), settings),
         controls=(Control("one of 24 frequencies", control, fewer, "wrong factor"),),
     )
 

@@ -18,19 +18,10 @@ from jaxkern import features, kernels
 from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
 from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity, Inequality, Rate, Setting, Tail
+from proofs_check.papers import shared
 from proofs_check.papers.chen2016 import places, trials
 from proofs_check.papers.chen2016.laws import chi_square_outside
-from proofs_check.papers.shared import (
-    LOG2,
-    always,
-    as_residual,
-    at_most_one,
-    bound_of,
-    grid,
-    parametrized,
-    real,
-    rng_of,
-)
+from proofs_check.papers.shared import LOG2, always, as_residual, at_most_one, bound_of, parametrized, real, rng_of
 
 
 def _display_before_2() -> Check:
@@ -170,7 +161,7 @@ def _eq4() -> Check:
     def holds(**options: Any) -> Inequality:
         return Inequality(functools.partial(taylor_sides, **options))
 
-    settings = grid("{t} frequencies", shapes="t", t=(1, 5))
+    settings = shared.grid("{t} frequencies", shapes="t", t=(1, 5))
     half = holds(as_printed=False, fourth=0.5)
     return Check(
         printed=Form(holds(as_printed=True), settings),
@@ -195,7 +186,7 @@ def _lemma_3_1() -> Check:
     def rate(exponent: float, of: Callable[[Setting], float] = moment) -> Rate:
         return Rate(trials.distance_to_the_limit, "r", exponent, 0.15, moment=of)
 
-    settings = grid("r={r:g}", shapes="rows maps", r=(0.02, 0.04, 0.08, 0.16, 0.32), rows=[t], maps=[maps])
+    settings = shared.grid("r={r:g}", shapes="rows maps", r=(0.02, 0.04, 0.08, 0.16, 0.32), rows=[t], maps=[maps])
     one = controls.changed(settings, "1 for the limit", shapes={"limit": 0})
     return Check(
         printed=Form(rate(2.0), settings),
@@ -254,7 +245,7 @@ def _lemma_3_2_proof() -> Check:
         low, high = 1 - root * math.sqrt(x / t), 1 + root * math.sqrt(x / t) + 2 * x / t
         return chi_square_outside(t, max(low, 0.0), high), LOG2 - x
 
-    settings = grid("t={t:g}, x={x:g}", t=(1.0, 10.0, 1000.0, 1e6), x=(1.0, 5.0, 30.0))
+    settings = shared.grid("t={t:g}, x={x:g}", t=(1.0, 10.0, 1000.0, 1e6), x=(1.0, 5.0, 30.0))
     return Check(
         printed=Form(statement(2.0), settings),
         controls=(Control("sqrt(2) for 2", statement(math.sqrt(2) * 0.9), settings, "wrong factor"),),
@@ -323,7 +314,7 @@ def _lemma_3_3_display() -> Check:
             sides.append(at_most_one(r**2 / 12 * w**4 / (eps / 12), "chen2016, proof of Lemma 3.3"))
         return sides
 
-    settings = grid("delta={delta:g}", delta=(0.1, 1e-3))
+    settings = shared.grid("delta={delta:g}", delta=(0.1, 1e-3))
     return Check(
         printed=Form(holds(as_printed=True), settings),
         corrected=Form(holds(as_printed=False), settings),

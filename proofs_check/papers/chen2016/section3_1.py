@@ -3,6 +3,7 @@
 `docs/theory/chen2016.md` derives every correction.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -101,13 +102,11 @@ def _theorem_3_1(scope: places.Scope) -> Check:
 
 
 def _simplex() -> Check:
-    def statement(claimed: Callable[..., float], times: float = 1.0) -> Tail:
-        def bound(setting: Setting) -> Bound:
-            """At least so often some pair has an error of at least eps."""
-            n, eps, t = (setting.numbers[k] for k in ("n", "eps", "t"))
-            return Bound(1 / eps, claimed(eps=eps, num_frequencies=times * t, num_points=n), True, "jaxkern, Theorem G")
-
-        return Tail(trials.accuracy, bound)
+    @parametrized(functools.partial(Tail, trials.accuracy))
+    def statement(setting: Setting, claimed: Callable[..., float], times: float = 1.0) -> Bound:
+        """At least so often some pair has an error of at least eps."""
+        n, eps, t = (setting.numbers[k] for k in ("n", "eps", "t"))
+        return Bound(1 / eps, claimed(eps=eps, num_frequencies=times * t, num_points=n), True, "jaxkern, Theorem G")
 
     def fails(**options: float) -> float:
         return 1 - fourier.simplex_success_limit(**options).value

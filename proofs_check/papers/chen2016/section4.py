@@ -115,14 +115,13 @@ def _eq5() -> Check:
 def _lemma_4_2(scope: places.Scope) -> Check:
     bound = fourier.near_distance
     printed = functools.partial(bound, as_printed=True)
-    errors, near = (0.1, 0.3), scope.distances((1e-3, 0.3, 1.0), 1e-6, 1.0)
-    settings = places.pair_settings(bound, scope.distances((1e-3, 0.3, 1.0), 1e-6, 12.0), errors, scope.deltas)
+    errors, r = (0.1, 0.3), (1e-3, 0.3, 1.0)
+    near = places.pair_settings(printed, scope.distances(r, 1e-6, 1.0), errors, scope.deltas)
+    settings = places.pair_settings(bound, scope.distances(r, 1e-6, 12.0), errors, scope.deltas)
     half = places.pair_tail(bound, places.relative, times=2)
-    nearest = places.pair_settings(bound, (1e-3, 0.3), errors, scope.deltas)
+    nearest = places.pair_settings(bound, r[:2], errors, scope.deltas)
     return Check(
-        printed=Form(
-            places.pair_tail(printed, places.relative), places.pair_settings(printed, near, errors, scope.deltas)
-        ),
+        printed=Form(places.pair_tail(printed, places.relative), near),
         corrected=Form(places.pair_tail(bound, places.relative), settings),
         controls=(Control("half of the frequencies", half, nearest, "wrong factor"),),
     )
@@ -139,10 +138,9 @@ def _lemma_4_2_rare(scope: places.Scope) -> Check:
 
     deep = places.tiny(near, eps, (600.0,))
     more = places.chi_square_tail(all_of_them, 1.01)
+    one = places.chi_square_tail(lambda **options: [printed(**options)])
     return Check(
-        printed=Form(
-            places.chi_square_tail(lambda **options: [printed(**options)]), places.tiny(printed, eps, scope.logs)
-        ),
+        printed=Form(one, places.tiny(printed, eps, scope.logs)),
         corrected=Form(places.chi_square_tail(all_of_them), (*places.tiny(near, eps, scope.logs), *deep)),
         controls=(Control("a hundredth more frequencies than there are", more, deep, "wrong factor"),),
     )

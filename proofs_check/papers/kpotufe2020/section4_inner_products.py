@@ -4,10 +4,9 @@ Population quantities are exact; a sample enters through multinomial counts, and
 Gaussian law N(0, Sigma_n^3). `docs/theory/kpotufe2020.md` derives every correction.
 """
 
-import functools
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -20,7 +19,7 @@ from proofs_check.engine import tilting
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.places import Scope, enough_d, small_n, theorem_n, times
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import Sides, claimed, grid, lines, listed, op_norm, parametrized
+from proofs_check.papers.shared import claimed, grid, lines, listed, op_norm, parametrized
 
 C = sketching.KOLTCHINSKII_LOUNICI_TRACE
 MOST_COORDINATES = 64
@@ -268,24 +267,20 @@ def _eq8(scope: Scope) -> Check:
 def _loose_ends(scope: Scope) -> Check:
     """The last paragraph of the proof, in units of |Sigma|^3."""
 
-    def sides(compared: Callable[[float, float, float], Sequence[tuple[float, float]]]) -> Sides:
-        """Return the check of what is compared of s3, of the n-term and of that of the trace."""
+    @parametrized(Inequality)
+    def sides(setting: Setting, most: float | None) -> list[tuple[float, Bound]]:
+        """Return what is compared of s3, of the n-term and of that of the trace; as printed without `most`."""
+        p = scope.population_of(setting)
+        n_term = 28 * math.sqrt(2 * p.kappa * p.trace / theorem_n(p, 1.0)) / p.op_norm
+        trace_term = n_term * p.hs_norm / p.op_norm
+        pairs = [(p.rank3, trace_term)]
+        if most is not None:
+            largest = (p.rank3 + trace_term) / (1 - n_term) / (most * p.rank3)
+            pairs = [(2 * n_term, 1.0), (trace_term / p.rank3, 1.0), (largest, 1.0)]
+        return lines(pairs, "kpotufe2020, proof of Theorem 1")
 
-        def check(setting: Setting) -> list[tuple[float, Bound]]:
-            p = scope.population_of(setting)
-            n_term = 28 * math.sqrt(2 * p.kappa * p.trace / theorem_n(p, 1.0)) / p.op_norm
-            trace_term = n_term * p.hs_norm / p.op_norm
-            return lines(compared(p.rank3, n_term, trace_term), "kpotufe2020, proof of Theorem 1")
-
-        return check
-
-    def corrected(s3: float, n_term: float, trace_term: float, most: float) -> Sequence[tuple[float, float]]:
-        largest = (s3 + trace_term) / (1 - n_term) / (most * s3)
-        return (2 * n_term, 1.0), (trace_term / s3, 1.0), (largest, 1.0)
-
-    four, three = (Inequality(sides(functools.partial(corrected, most=most))) for most in (4.0, 3.0))
     return Check(
-        printed=Form(Inequality(sides(lambda s3, n_term, trace_term: [(s3, trace_term)])), scope.each),
-        corrected=Form(four, scope.each),
-        controls=(Control("3 s3 for 4 s3", three, scope.each, "wrong factor"),),
+        printed=Form(sides(None), scope.each),
+        corrected=Form(sides(4.0), scope.each),
+        controls=(Control("3 s3 for 4 s3", sides(3.0), scope.each, "wrong factor"),),
     )

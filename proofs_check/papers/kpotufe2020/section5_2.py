@@ -14,10 +14,10 @@ from proofs_check.papers.kpotufe2020.places import Scope
 from proofs_check.papers.shared import bound_of, lines, parametrized, rng_of
 
 
-def _random_mixtures(seed: int, count: int = 300) -> list[Mixture]:
-    """Return centred mixtures: mu_2 = -gamma mu_1, covariances of random rank and size."""
+def _random_mixtures(seed: int) -> list[Mixture]:
+    """Return 300 centred mixtures: mu_2 = -gamma mu_1, covariances of random rank and size."""
     rng, mixtures = np.random.default_rng(seed), []
-    for _ in range(count):
+    for _ in range(300):
         dim = int(rng.integers(2, 6))
         weight = float(rng.uniform(0.05, 0.95))
         mean = rng.standard_normal(dim)
