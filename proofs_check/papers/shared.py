@@ -19,9 +19,6 @@ from proofs_check.claim import Enclosed, Exact, Rare, Setting
 from proofs_check.engine import enclosures, tilting
 from proofs_check.papers.populations import Population
 
-Sides = Callable[..., list[tuple[float, Bound]]]
-"""What an Inequality compares at a setting: left-hand sides and the bounds of each."""
-
 LOG2 = math.log(2.0)
 COPIES = 128
 """Frequencies or features in a mean whose tiny tail is estimated: one number, so that all settings share a program."""
@@ -140,6 +137,13 @@ def as_residual(errors: Any) -> np.ndarray:
 def rng_of(key: jax.Array) -> np.random.Generator:
     """Return NumPy's generator with the bits of a key as its seed."""
     return np.random.default_rng(np.asarray(jax.random.key_data(key)))
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2, 3))
+def normals(key: jax.Array, rows: int, columns: int, dtype: Any) -> jax.Array:
+    """Return the normal numbers (rows, columns) that the library's draws are made of: row i is of fold_in(key, i)."""
+    keys = jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(rows, dtype=jnp.uint32))
+    return jax.vmap(lambda k: jax.random.normal(k, (columns,), dtype))(keys)
 
 
 def op_norm(A: np.ndarray) -> float:

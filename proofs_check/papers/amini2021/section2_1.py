@@ -150,14 +150,11 @@ def _theorem_1(scope: Scope) -> Check:
 
     formula = concentration.lipschitz_kernel
     bound = per_point(formula, as_printed=True)
-    settings = around(
-        (trials.sums("x + y, Gaussian"), trials.sums("x + y, ramp", problems.RampLaw())), scope.deltas, operator=True
-    )
+    models = (trials.sums("x + y, Gaussian"), trials.sums("x + y, ramp", problems.RampLaw()))
+    settings = around(models, scope.deltas, operator=True)
+    printed = Tail(trials.gap_error, per_point(formula, c="c", as_printed=True))
     return Check(
-        printed=Form(
-            Tail(trials.gap_error, per_point(formula, c="c", as_printed=True)),
-            (gap(0.5, 0.01), gap(0.01, 0.003), gap(1e-4, 1e-4)),
-        ),
+        printed=Form(printed, (gap(0.5, 0.01), gap(0.01, 0.003), gap(1e-4, 1e-4))),
         corrected=Form(Tail(trials.gram_error, bound), settings),
         controls=(Control("sqrt(n) for n", Tail(trials.gram_error, rooted), settings[:1], "wrong power"),),
     )

@@ -46,17 +46,47 @@ class Scope(shared.Scope):
 
     @cached_property
     def pairs(self) -> tuple[Setting, ...]:
-        """Pairs of points."""
-        return pairs_of(self.data)
+        """Pairs of points with their kernel, moved to the origin, which moves neither side of an unbiasedness."""
+        lengthscale, name, wanted = 1.5, "a pair", (0.3, 1.0, 2.5)
+        directions = np.random.default_rng(5).standard_normal((3, 3))
+        differences = directions / np.linalg.norm(directions, axis=1, keepdims=True) * np.array(wanted)[:, None]
+        quantiles = self.distances((), 0.1, 12.0)
+        if self.data is not None and quantiles:
+            name, lengthscale = "rows", float(self.data.kernel.lengthscale)
+            every = differences_of(rows_of(self.data, ROWS))
+            sizes = np.linalg.norm(every, axis=1)
+            differences = np.stack([every[np.argmin(np.abs(sizes - r))] for r in quantiles])
+        settings = {}
+        for difference in differences:
+            r = float(np.linalg.norm(difference))
+            pair = real(lengthscale * np.stack([0.6 * difference, -0.4 * difference]))
+            name_at, numbers = f"{name} at distance {r:.4g}", {"K": math.exp(-(r**2) / 2)}
+            data = {"kernel": kernels.Gaussian(lengthscale), "pair": pair}
+            settings[name_at] = Setting(name_at, data, numbers, {"rows": 16})
+        return tuple(settings.values())
 
     @cached_property
     def point_sets(self) -> list[PointSet]:
         """Sets of points of one shape."""
-        return point_sets(self.data)
+        if self.data is not None:
+            X = rows_of(self.data, ROWS)
+            return [(f"{len(X)} rows", len(X), pairs_by_difference(differences_of(X)))]
+        n = 16
+        line = np.concatenate([[0.0], np.geomspace(1e-4, 1e4, n - 1)])[:, None] @ np.eye(1, n)
+        cloud = np.random.default_rng(6).standard_normal((n, 3)) @ np.eye(3, n)
+        sets = {"orthonormal points, shrunk to 1e-3": 1e-3 * np.eye(n), "a cloud in 3 dimensions": cloud}
+        sets["a line, distances 1e-4 to 1e4"] = line
+        return [(name, n, pairs_by_difference(differences_of(X))) for name, X in sets.items()]
 
     def distances(self, otherwise: Sequence[float], low: float, high: float) -> list[float]:
         """Return three quantiles of the distances of the data that lie within [low, high], or else other distances."""
-        return quantiles_of_distances(self.data, low, high) or list(otherwise)
+        if self.data is None:
+            return list(otherwise)
+        r = np.linalg.norm(differences_of(rows_of(self.data, ROWS)), axis=1)
+        r = r[(r >= low) & (r <= high)]
+        if not len(r):
+            return list(otherwise)
+        return sorted({float(f"{q:.4g}") for q in np.quantile(r, [0.05, 0.5, 0.95], method="nearest")})
 
 
 def rows_of(data: Population, most: int) -> np.ndarray:
@@ -75,48 +105,6 @@ def differences_of(X: np.ndarray) -> np.ndarray:
 def pairs_by_difference(differences: np.ndarray) -> dict[str, jax.Array]:
     """Return what trials need of pairs of points, whose differences are (..., d)."""
     return {"differences": real(differences), "squared": real(np.sum(differences**2, axis=-1))}
-
-
-def quantiles_of_distances(data: Population | None, low: float, high: float) -> list[float]:
-    """Return three quantiles of the distances of the data that lie within [low, high], if there are any."""
-    if data is None:
-        return []
-    r = np.linalg.norm(differences_of(rows_of(data, ROWS)), axis=1)
-    r = r[(r >= low) & (r <= high)]
-    quantiles = np.quantile(r, [0.05, 0.5, 0.95], method="nearest") if len(r) else []
-    return sorted({float(f"{q:.4g}") for q in quantiles})
-
-
-def pairs_of(data: Population | None) -> tuple[Setting, ...]:
-    """Return pairs of points with their kernel, moved to the origin, which moves neither side of an unbiasedness."""
-    lengthscale, name, wanted = 1.5, "a pair", (0.3, 1.0, 2.5)
-    directions = np.random.default_rng(5).standard_normal((3, 3))
-    differences = directions / np.linalg.norm(directions, axis=1, keepdims=True) * np.array(wanted)[:, None]
-    quantiles = quantiles_of_distances(data, 0.1, 12.0)
-    if data is not None and quantiles:
-        lengthscale, name, every = float(data.kernel.lengthscale), "rows", differences_of(rows_of(data, ROWS))
-        sizes = np.linalg.norm(every, axis=1)
-        differences = np.stack([every[np.argmin(np.abs(sizes - r))] for r in quantiles])
-    settings = []
-    for difference in differences:
-        r = float(np.linalg.norm(difference))
-        pair = lengthscale * np.stack([0.6 * difference, -0.4 * difference])
-        population = {"kernel": kernels.Gaussian(lengthscale), "pair": real(pair)}
-        settings.append(Setting(f"{name} at distance {r:.4g}", population, {"K": math.exp(-(r**2) / 2)}, {"rows": 16}))
-    return tuple({s.name: s for s in settings}.values())
-
-
-def point_sets(data: Population | None) -> list[PointSet]:
-    """Return sets of points of one shape."""
-    if data is not None:
-        X = rows_of(data, ROWS)
-        return [(f"{len(X)} rows", len(X), pairs_by_difference(differences_of(X)))]
-    n = 16
-    line = np.concatenate([[0.0], np.geomspace(1e-4, 1e4, n - 1)])[:, None] @ np.eye(1, n)
-    cloud = np.random.default_rng(6).standard_normal((n, 3)) @ np.eye(3, n)
-    sets = {"orthonormal points, shrunk to 1e-3": 1e-3 * np.eye(n), "a cloud in 3 dimensions": cloud}
-    sets["a line, distances 1e-4 to 1e4"] = line
-    return [(name, n, pairs_by_difference(differences_of(X))) for name, X in sets.items()]
 
 
 def cloud(n: int, spacing: float = 1.0) -> np.ndarray:

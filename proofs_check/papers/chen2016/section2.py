@@ -22,9 +22,7 @@ from proofs_check.papers.shared import LOG2, claimed, grid, parametrized
 
 
 def _lemma_2_1(scope: places.Scope) -> Check:
-    def residual(**options: Any) -> Identity:
-        return Identity(functools.partial(laws.paired_mean, **options))
-
+    residual = parametrized(Identity)(laws.paired_mean)
     gamma = residual(drawn=controls.gamma_for_lengthscale)
     return Check(
         printed=Form(residual(), scope.pairs),

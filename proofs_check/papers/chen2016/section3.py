@@ -158,10 +158,7 @@ def taylor_sides(key: jax.Array, setting: Setting, *, as_printed: bool, fourth: 
 
 
 def _eq4() -> Check:
-    def holds(**options: Any) -> Inequality:
-        return Inequality(functools.partial(taylor_sides, **options))
-
-    settings = shared.grid("{t} frequencies", shapes="t", t=(1, 5))
+    holds, settings = parametrized(Inequality)(taylor_sides), shared.grid("{t} frequencies", shapes="t", t=(1, 5))
     half = holds(as_printed=False, fourth=0.5)
     return Check(
         printed=Form(holds(as_printed=True), settings),
@@ -202,7 +199,7 @@ def _chi_square() -> Check:
     def relative(key: jax.Array, dropped: int = 0) -> np.ndarray:
         """Return the error of the sum against that of squares of components of the normal numbers of the key."""
         unit, dtype = np.arange(1.0, 6) / np.linalg.norm(np.arange(1.0, 6)), jnp.result_type(float)
-        drawn, normals = trials.frequencies(key, 5, 20, dtype), trials.normals(key, 20, 5, dtype)
+        drawn, normals = trials.frequencies(key, 5, 20, dtype), shared.normals(key, 20, 5, dtype)
         sums = [np.sum((np.asarray(w, float) @ unit) ** 2) for w in (drawn, normals[dropped:])]
         return as_residual([sums[0] / sums[1] - 1])
 

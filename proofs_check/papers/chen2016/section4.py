@@ -16,7 +16,7 @@ from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity
 from proofs_check.papers.chen2016 import places, trials
 from proofs_check.papers.chen2016.laws import chi_square_outside, log_mgf, nodes
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import LOG2, always, as_residual, bound_of, grid, lines, parametrized
+from proofs_check.papers.shared import LOG2, always, as_residual, bound_of, grid, lines, listed, parametrized
 
 
 def _lemma_4_1() -> Check:
@@ -168,10 +168,8 @@ def _lemma_4_2_proof() -> Check:
         eps, t = (setting.numbers[k] for k in ("eps", "t"))
         return chi_square_outside(t, 1 - eps, 1 + eps), LOG2 - log_claimed(eps, t)
 
-    settings = tuple(
-        Setting(f"t={t:g}, eps={eps:g}, |Delta| to 0", numbers={"t": t, "eps": eps, "r": 1e-4})
-        for t, eps in ((400.0, 0.5), (1000.0, 0.5), (20_000.0, 0.2))
-    )
+    sizes = ((400.0, 0.5, 1e-4), (1000.0, 0.5, 1e-4), (20_000.0, 0.2, 1e-4))
+    settings = listed("t={t:g}, eps={eps:g}, |Delta| to 0", "t eps r", sizes)
     squares = statement(lambda eps, t: t * eps**2 / 4)
     corrected = places.chi_square_tail(lambda **options: [fourier.chi_square_mean(**options)], power=1)
     return Check(

@@ -82,7 +82,7 @@ def _pair_law() -> Check:
         unit, dtype = setting.data, jnp.result_type(float)
         pair = real(np.stack([0.7 * r * unit, -0.3 * r * unit]))
         found = float(ratio(key, {"pair": pair}, {"r": r}))
-        w = np.asarray(trials.normals(key, t, len(unit), dtype), float)[:used] @ unit
+        w = np.asarray(shared.normals(key, t, len(unit), dtype), float)[:used] @ unit
         copies = w**2 if linear else 2 * np.sin(r * w / 2) ** 2 / -math.expm1(-(r**2) / 2)
         return as_residual([found / np.mean(copies) - 1])
 

@@ -196,10 +196,8 @@ def _largest_errors() -> Check:
     directions = np.random.default_rng(12).standard_normal((64, 10))
     differences = np.geomspace(1e-4, 1e4, 64)[:, None] * directions / np.linalg.norm(directions, axis=1)[:, None]
     population = pairs_by_difference(differences)
-    most, maps = 400, 4
-    settings = tuple(
-        Setting(f"t={t}", population, {"t": float(t)}, {"most": most, "maps": maps}) for t in (50, 100, 150, 250, 400)
-    )
+    maps, sizes = 4, (50.0, 100.0, 150.0, 250.0, 400.0)
+    settings = grid("t={t:g}", data=population, shapes="most maps", t=sizes, most=[400], maps=[maps])
 
     def moment(setting: Setting) -> float:
         """Of the largest of N, E max^2 <= (N E |1 / sqrt(z) - 1|^8)^(1/4), with chi2_t / t for z by Theorem A.

@@ -131,14 +131,10 @@ def _literal(population: Population) -> Setting:
 
 
 def _about_the_mean(population: Population) -> Population:
-    features = population.features - population.weights @ population.features
-    values, rotation = np.linalg.eigh(features.T @ (population.weights[:, None] * features))
-    return dataclasses.replace(
-        population,
-        name=f"{population.name}, centred",
-        features=features @ rotation[:, ::-1],
-        eigenvalues=np.maximum(values[::-1], 0.0),
-    )
+    around = population.features - population.weights @ population.features
+    features, eigenvalues = populations.diagonal(around, population.weights)
+    name = f"{population.name}, centred"
+    return dataclasses.replace(population, name=name, features=features, eigenvalues=eigenvalues)
 
 
 def lemma_n(p: Population, tau: float) -> float:

@@ -64,12 +64,10 @@ def _thm2(scope: Scope) -> Check:
     far = scope.at(times(1e8, small_n), d=10, populations=scope.rough)
     # Sigma_n is Sigma where there is one atom.
     varying = [p for p in scope.populations if p.rank > 1.01]
-    many = scope.at(times(1e6, small_n), d=10, populations=varying)
+    enough, many = (scope.at(n, d=10, populations=varying) for n in (small_n, times(1e6, small_n)))
     return Check(
         printed=Form(Tail(trials.weak_difference, printed), scope.at(printed_n, d=10)),
-        corrected=Form(
-            Tail(trials.weak_difference_coupled, coupled), scope.at(small_n, d=10, populations=varying) + many
-        ),
+        corrected=Form(Tail(trials.weak_difference_coupled, coupled), enough + many),
         controls=(
             Control("without 1/sqrt(d)", unscaled, wide, "missing normalisation"),
             Control("independent Gaussians under the coupled bound", apart, far, "hypothesis broken"),
