@@ -107,10 +107,9 @@ def _displacement_distance() -> Check:
         for name, pairs in (("two and two points on a line", stretch), ("points in the plane", _clouds(None)))
     )
     formula = concentration.gram_displacement_distance
-    control = _displacements(formula, 0.98)
     return Check(
         corrected=Form(_displacements(formula), settings),
-        controls=(Control("0.98 of it", control, settings[:1], "wrong factor"),),
+        controls=(Control("0.98 of it", _displacements(formula, 0.98), settings[:1], "wrong factor"),),
     )
 
 

@@ -287,10 +287,9 @@ def _lemma_3_3_proof() -> Check:
         return math.log(-math.expm1(t * math.log1p(-math.exp(one)))), math.log(delta)
 
     settings = []
-    for delta in (0.1, 1e-2, 1e-4, 1e-8):
-        for eps in (0.1, 0.5):
-            t = math.ceil(8 / eps**2 * math.log(2 / delta))
-            settings.append(Setting(f"eps={eps:g}, delta={delta:g}, t={t}", numbers={"t": float(t), "delta": delta}))
+    for delta, eps in itertools.product((0.1, 1e-2, 1e-4, 1e-8), (0.1, 0.5)):
+        t = math.ceil(8 / eps**2 * math.log(2 / delta))
+        settings.append(Setting(f"eps={eps:g}, delta={delta:g}, t={t}", numbers={"t": float(t), "delta": delta}))
     no_union = statement(lambda t, delta: math.sqrt(2 * math.log(2 / delta)))
     return Check(
         printed=Form(statement(lambda t, delta: math.sqrt(math.log(1 / delta))), tuple(settings)),

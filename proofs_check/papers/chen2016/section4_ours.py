@@ -86,9 +86,8 @@ def _pair_law() -> Check:
         copies = w**2 if linear else 2 * np.sin(r * w / 2) ** 2 / -math.expm1(-(r**2) / 2)
         return as_residual([found / np.mean(copies) - 1])
 
-    settings = tuple(
-        Setting(f"r=2, t=16, d={d}", np.arange(1.0, d + 1) / np.linalg.norm(np.arange(1.0, d + 1))) for d in (1, 5)
-    )
+    rays = [np.arange(1.0, d + 1) for d in (1, 5)]
+    settings = tuple(Setting(f"r=2, t=16, d={len(x)}", x / np.linalg.norm(x)) for x in rays)
     return Check(
         corrected=Form(relative(), settings),
         controls=(
