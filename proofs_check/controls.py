@@ -80,12 +80,8 @@ def changed(
 def part_of(factor: float, statement: Tail | Inequality, settings: Sequence[Setting]) -> Control:
     """Return the control in which right sides are smaller by |1 - factor|: by a factor just below 1 / slack."""
     if isinstance(statement, Tail):
-        return Control(
-            f"{factor:g} of the bound",
-            dataclasses.replace(statement, bound=scaled(statement.bound, lambda _: factor)),
-            tuple(settings),
-            "wrong factor",
-        )
+        less = dataclasses.replace(statement, bound=scaled(statement.bound, lambda _: factor))
+        return Control(f"{factor:g} of the bound", less, tuple(settings), "wrong factor")
 
     @functools.wraps(statement.sides)
     def smaller(*given: Any) -> list[tuple[float, Bound]]:

@@ -128,23 +128,7 @@ def _outline(paper: str, entry: Entry) -> Claim:
     forms: dict[str, Any] = {
         name: Form(unmade, (), expect, formulas[name]) for name, expect in entry["expected"].items()
     }
-    return Claim(
-        id=entry["id"],
-        paper=paper,
-        where=entry["place"],
-        kind=entry["kind"],
-        tex=entry.get("printed") or entry["corrected"],
-        because=entry["because"],
-        hypotheses=entry.get("hypotheses", ""),
-        title=entry["title"],
-        marginal=entry.get("marginal", False),
-        section=entry["section"],
-        symbols=entry["symbols"],
-        says=entry.get("says", ""),
-        severity=entry.get("severity", ""),
-        follows=entry.get("follows", ""),
-        loose=entry.get("loose", ""),
-        proof=entry.get("proof", ""),
-        check=entry.get("check", ""),
-        **forms,
-    )
+    same = {name: entry[name] for name in ("id", "kind", "because", "title", "section", "symbols")}
+    there = ("hypotheses", "marginal", "says", "severity", "follows", "loose", "proof", "check")
+    same |= {name: entry[name] for name in there if name in entry}
+    return Claim(paper=paper, where=entry["place"], tex=entry.get("printed") or entry["corrected"], **same, **forms)

@@ -31,6 +31,7 @@ from jaxkern.gram import center, gram
 from jaxkern.kernels import psd_kernel
 from jaxkern.linalg import matmul
 from jaxkern.metrics import misclassification_rate
+from proofs_check.certify._model import Goal
 from proofs_check.certify._rows import distinct, features, ranged, rows_of
 
 _MOST_ITERATIONS = 100
@@ -69,7 +70,7 @@ class Clusters:
 
 
 @dataclass
-class Clustering:
+class Clustering(Goal):
     """The error of a map is the share of points that k-means of its features clusters otherwise than kernel k-means.
 
     The misclassification rate between the partition of the features and that of kernel k-means on the full Gram matrix,
@@ -103,10 +104,6 @@ class Clustering:
         self.kernel = psd_kernel(self.kernel)
         self.num_clusters = checks.count("num_clusters", self.num_clusters, minimum=2)
         self.num_restarts = checks.count("num_restarts", self.num_restarts)
-
-    def refuses(self, _map_name: str) -> str:
-        """Return "": distances may have any scale, so that every map can be asked."""
-        return ""
 
     def prepare(self, key: Any, points: Any, _labels: np.ndarray | None = None) -> Clusters:
         """Cluster the points (s, dim) or `Rows` by the exact kernel, twice; the labels of the points play no part.

@@ -126,18 +126,15 @@ def _csv_columns(path: Path, wanted: Wanted, until: float) -> Columns:
                 wrong.append(f"{where}: row {row.number} {counts}")
                 return "error"
 
-            held, before = (
-                [str(i) for i in range(len(first))],
-                {"skip_rows": skipped, "skip_rows_after_names": int(header)},
-            )
+            held = [str(i) for i in range(len(first))]
+            before = {"skip_rows": skipped, "skip_rows_after_names": int(header)}
+            types = {"column_types": dict.fromkeys(held, arrow.string()), "include_columns": [held[i] for i in read]}
             file.seek(0)
             stream = reader.open_csv(
                 file,
                 reader.ReadOptions(use_threads=False, block_size=_BLOCK, column_names=held, **before),
                 reader.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=unfit),
-                reader.ConvertOptions(
-                    column_types=dict.fromkeys(held, arrow.string()), include_columns=[held[i] for i in read]
-                ),
+                reader.ConvertOptions(**types),
             )
             for batch in stream:
                 yield len(batch), dict(zip(read, batch.columns, strict=True))

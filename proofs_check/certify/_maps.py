@@ -32,6 +32,7 @@ FOURIER = ("paired_fourier", "shifted_fourier", "orthogonal_fourier", "fastfood"
 NAMES = (*FOURIER, "nystrom", "kernel_pca", "kernel_jl", "random_feature_pca", "streaming_pca")
 
 Sizes = Mapping[str, int]
+OfSize = Callable[[int], int]
 
 
 def families(rows: int, dim: int, eps: float) -> dict[str, Family]:
@@ -159,15 +160,30 @@ def _kernel_jl(key: Any, kernel: Any, points: Any, _dim: int, _dtype: Any, sizes
 # Principal components of paired Fourier features
 
 
-def _random_feature_pca(rows: int, eps: float) -> Family:
-    def draw(fourier: Any, key: Any, kernel: Any, points: Any, dim: int, dtype: Any, sizes: Sizes) -> Any:
-        phi = fourier("paired_fourier", key, kernel, None, dim, dtype, sizes)
-        rank = min(sizes["num_components"], len(points))
-        return features.random_feature_pca(phi, points, num_components=rank, centered=False)
+def _of_components(
+    name: str, kept: str, rank: OfSize, num_points: OfSize, reduced: Callable[[Any, Any, int], Any], lines: str
+) -> Family:
+    """Return the map `reduced(phi, points, rank)`, which `lines` of Python write; the rank is its size `kept`."""
 
-    def python(sizes: Sizes) -> str:
-        call = f"random_feature_pca(phi, points, num_components={sizes['num_components']}, centered=False)"
-        return f"{_fourier_python('paired_fourier', sizes)}\nphi = features.{call}"
+    def draw(fourier: Any, key: Any, kernel: Any, points: Any, dim: int, dtype: Any, sizes: Sizes) -> Any:
+        return reduced(fourier("paired_fourier", key, kernel, None, dim, dtype, sizes), points, sizes[kept])
+
+    return Family(
+        name=name,
+        unit="num_frequencies",
+        sizes=lambda size: {"num_frequencies": size, kept: rank(size), "num_points": num_points(size)},
+        num_features=rank,
+        num_points=num_points,
+        draw=partial(draw, _draw_fourier),
+        python=lambda sizes: f"{_fourier_python('paired_fourier', sizes)}\n{lines.format(**sizes)}",
+        largest=MOST_FEATURES // 2,
+        first=partial(draw, _first),
+    )
+
+
+def _random_feature_pca(rows: int, eps: float) -> Family:
+    def reduced(phi: Any, points: Any, rank: int) -> Any:
+        return features.random_feature_pca(phi, points, num_components=min(rank, len(points)), centered=False)
 
     def num_points(size: int) -> int:
         return min(rows, max(LANDMARKS_A_FEATURE * components(size, eps), 1000))
@@ -175,46 +191,20 @@ def _random_feature_pca(rows: int, eps: float) -> Family:
     def rank(size: int) -> int:
         return min(components(size, eps), num_points(size))
 
-    return Family(
-        name="random_feature_pca",
-        unit="num_frequencies",
-        sizes=lambda size: {"num_frequencies": size, "num_components": rank(size), "num_points": num_points(size)},
-        num_features=rank,
-        num_points=num_points,
-        draw=partial(draw, _draw_fourier),
-        python=python,
-        largest=MOST_FEATURES // 2,
-        first=partial(draw, _first),
-    )
+    line = "phi = features.random_feature_pca(phi, points, num_components={num_components}, centered=False)"
+    return _of_components("random_feature_pca", "num_components", rank, num_points, reduced, line)
 
 
 def _streaming_pca(rows: int, dim: int, eps: float) -> Family:
-    def draw(fourier: Any, key: Any, kernel: Any, points: Any, dim: int, dtype: Any, sizes: Sizes) -> Any:
-        phi = fourier("paired_fourier", key, kernel, None, dim, dtype, sizes)
-        pca = features.streaming_pca(phi, sketch_size=sizes["sketch_size"])
-        state = pca.update(pca.init(), points)
-        return pca.finalize(state, num_components=sizes["sketch_size"])
-
-    def python(sizes: Sizes) -> str:
-        return (
-            f"{_fourier_python('paired_fourier', sizes)}\n"
-            f"pca = features.streaming_pca(phi, sketch_size={sizes['sketch_size']})\n"
-            "state = pca.update(pca.init(), points)\n"
-            f"phi = pca.finalize(state, num_components={sizes['sketch_size']})"
-        )
-
-    def rank(size: int) -> int:
-        return components(size, eps)
+    def reduced(phi: Any, points: Any, rank: int) -> Any:
+        pca = features.streaming_pca(phi, sketch_size=rank)
+        return pca.finalize(pca.update(pca.init(), points), num_components=rank)
 
     stream = min(rows, STREAM, max(STREAMED // dim, 1000))
-    return Family(
-        name="streaming_pca",
-        unit="num_frequencies",
-        sizes=lambda size: {"num_frequencies": size, "sketch_size": rank(size), "num_points": stream},
-        num_features=rank,
-        num_points=lambda _size: stream,
-        draw=partial(draw, _draw_fourier),
-        python=python,
-        largest=MOST_FEATURES // 2,
-        first=partial(draw, _first),
+    lines = (
+        "pca = features.streaming_pca(phi, sketch_size={sketch_size})\n"
+        "state = pca.update(pca.init(), points)\n"
+        "phi = pca.finalize(state, num_components={sketch_size})"
     )
+    rank = partial(components, eps=eps)
+    return _of_components("streaming_pca", "sketch_size", rank, lambda _size: stream, reduced, lines)

@@ -22,8 +22,9 @@ class Goal(Protocol):
     words: str
     """What the error is, in one sentence."""
 
-    def refuses(self, map_name: str, /) -> str:
+    def refuses(self, _map_name: str, /) -> str:
         """Return why this goal makes no sense for a map; "" where it does."""
+        return ""
 
     def prepare(self, key: Any, points: Any, labels: np.ndarray | None, /) -> Any:
         """Return what the errors of all maps on these points share."""
@@ -31,8 +32,9 @@ class Goal(Protocol):
     def error(self, key: Any, phi: Any, prepared: Any, /) -> float:
         """Return the error of a map."""
 
-    def detail(self, phi: Any, prepared: Any, /) -> dict[str, Any]:
+    def detail(self, _phi: Any, _prepared: Any, /) -> dict[str, Any]:
         """Return what a page may draw of this map."""
+        return {}
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ import numpy as np
 from jaxkern.kernels import psd_kernel
 from proofs_check.certify import _means, _nearest
 from proofs_check.certify._errors import finite
+from proofs_check.certify._model import Goal
 from proofs_check.certify._request import SEPARATIONS
 from proofs_check.certify._rows import features, rows_of
 
@@ -80,7 +81,7 @@ class Classes:
 
 
 @dataclass
-class Separation:
+class Separation(Goal):
     """The error of a map is the largest share of the kernel's separation of two classes that it loses.
 
     max over pairs of classes of max(0, 1 - R(phi) / R(H)), see the module: no factor common to all features matters.
@@ -121,10 +122,6 @@ class Separation:
             "points": "the least squared distance of points of the two classes over the mean one of all pairs",
         }[self.kind]
         self.words = f"the largest share of its separation that a pair of classes loses; separation is {separation}"
-
-    def refuses(self, _map_name: str) -> str:
-        """Return "": separation has no scale, so that every map can be asked."""
-        return ""
 
     def prepare(self, _key: Any, points: Any, labels: np.ndarray | None) -> Classes:
         """Measure the separation of classes of points (s, dim) or `Rows` in the kernel's space; the key is not used.

@@ -29,6 +29,7 @@ from jaxkern.gram import gram, gram_matmul
 from jaxkern.kernels import kappa, psd_kernel
 from jaxkern.landmarks import pivoted_cholesky
 from jaxkern.linalg import matmul, operator_norm
+from proofs_check.certify._model import Goal
 from proofs_check.certify._rows import compiled, embed, rows_of
 
 _EXACT = 128
@@ -67,7 +68,7 @@ class Matrix:
 
 
 @dataclass(frozen=True)
-class Spectral:
+class Spectral(Goal):
     """The error of a map is |K - Khat|_2 / (n sup K(x, x)), or an upper bound of it that is at most 5 % larger.
 
     Up to 128 points it is the error itself. Beyond, it is a bound that holds for every map and all points but with
@@ -156,10 +157,6 @@ class Spectral:
     def error(self, key: Any, phi: Any, prepared: Matrix) -> float:
         """Return the error, or a bound of it; NaN where features are not numbers."""
         return self.bounds(key, phi, prepared)[1]
-
-    def detail(self, _phi: Any, _prepared: Matrix) -> dict[str, Any]:
-        """Return {}: there is nothing to draw."""
-        return {}
 
     def bounds(self, key: Any, phi: Any, prepared: Matrix) -> tuple[float, float]:
         """Return a lower bound, false with probability `once` at most, and that of the class.

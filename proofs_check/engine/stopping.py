@@ -102,10 +102,12 @@ def trials_needed(
     """
     if alpha > beta:
         raise ValueError(f"alpha must be at most beta, got alpha={alpha!r} and beta={beta!r}")
+    if block < 1:
+        raise ValueError(f"block must be positive, got {block}")
     low_rate, high_rate = good * delta, min(bad * delta, (1 + delta) / 2)
     most = 2 * limits.trials_needed(delta, alpha, beta=beta, good=good, bad=bad)
     while True:
-        looks = _looks(most, block)
+        looks = np.append(np.arange(block, most, block), most)
         ends = largest_certified(looks, delta, alpha), smallest_refuted(looks, delta, alpha)
         certified = np.cumsum(law_of_ends(low_rate, looks, *ends).certified)
         refuted = np.cumsum(law_of_ends(high_rate, looks, *ends).refuted)
@@ -116,37 +118,14 @@ def trials_needed(
 
 
 @lru_cache(maxsize=4096)
-def detectable_rate(trials: int, delta: float, alpha: float, *, power: float = 0.99, block: int | None = None) -> float:
-    """Return the smallest violation rate that `trials` trials refute with probability `power`, inf where none is.
+def detectable_rate(trials: int, delta: float, alpha: float, *, power: float = 0.99) -> float:
+    """Return a violation rate that `trials` trials refute with probability `power`, inf where there is none.
 
-    `limits.detectable` is the same for the fixed rule. With `block`, a run that looks after every `block` trials and
-    stops, at a cost of about 25 laws (`stopping_law`); the answer is rounded up by at most 1e-4 of itself. Without, an
-    upper bound for every way of looking that includes the last trial: what the last look alone refutes with
-    probability power + alpha, alpha for the runs that were certified before (so inf where that is 1 or more), by one
-    incomplete beta function.
+    `limits.detectable` is the smallest one for the fixed rule. This is an upper bound of it for every way of looking
+    that includes the last trial: what the last look alone refutes with probability power + alpha, alpha for the runs
+    that were certified before (so inf where that is 1 or more), by one incomplete beta function.
     """
     open_unit(alpha=alpha, power=power)
     count = int(smallest_refuted(trials, delta, alpha))
     within = count <= trials and power + alpha < 1
-    bound = float(special.betaincinv(count, trials - count + 1, power + alpha)) if within else math.inf
-    if block is None:
-        return bound
-    looks = _looks(trials, block)
-    ends = largest_certified(looks, delta, alpha), smallest_refuted(looks, delta, alpha)
-
-    def refuted(rate: float) -> bool:
-        return float(law_of_ends(rate, looks, *ends).refuted.sum()) >= power
-
-    low, high = delta, min(bound, 1.0)
-    if not refuted(high):
-        return math.inf
-    while high > low * (1 + 1e-4):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if refuted(middle) else (middle, high)
-    return high
-
-
-def _looks(trials: int, block: int) -> np.ndarray:
-    if block < 1 or trials < 1:
-        raise ValueError(f"trials and block must be positive, got trials={trials}, block={block}")
-    return np.append(np.arange(block, trials, block), trials)
+    return float(special.betaincinv(count, trials - count + 1, power + alpha)) if within else math.inf

@@ -35,9 +35,9 @@ from proofs_check.engine.samples import Samples
 
 FAMILY_ALPHA = 1e-3
 _COMPUTED = Identity | Inequality | Exact | Undecided
+"""Statements that are judged without draws, or by inputs at which chance plays no part."""
 _BALLS = threading.Lock()
 """python-flint has one working precision for all threads."""
-"""Statements that are judged without draws, or by inputs at which chance plays no part."""
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,11 @@ def _features(K: np.ndarray, weights: np.ndarray, columns: int | None = None) ->
     features = vectors[:, : len(spectrum)] * np.sqrt(spectrum)
     if np.all(weights == weights[0]):
         return features, spectrum * weights[0]
-    # A rotation of the features leaves K as it is.
+    return diagonal(features, weights)
+
+
+def diagonal(features: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return feature rows rotated, which leaves K as it is, so that Sigma is diagonal, and its eigenvalues."""
     eigenvalues, rotation = np.linalg.eigh(features.T @ (weights[:, None] * features))
     return features @ rotation[:, ::-1], np.maximum(eigenvalues[::-1], 0.0)
 

@@ -2,8 +2,9 @@
 
 import functools
 import inspect
+import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +18,6 @@ from proofs_check import register
 from proofs_check.claim import Enclosed, Exact, Rare, Setting
 from proofs_check.engine import enclosures, tilting
 from proofs_check.papers.populations import Population
-
-Sides = Callable[..., list[tuple[float, Bound]]]
-"""What an Inequality compares at a setting: left-hand sides and the bounds of each."""
 
 LOG2 = math.log(2.0)
 COPIES = 128
@@ -37,6 +35,27 @@ class Scope:
     def logs(self) -> tuple[float, ...]:
         """Minus the logarithms of the tiny probabilities that are tried."""
         return (10.0, 20.0, 40.0, 80.0) if self.full else (10.0, 40.0)
+
+
+def listed(
+    name: str, names: str, rows: Iterable[Sequence[float]], *, data: Any = None, shapes: str = ""
+) -> tuple[Setting, ...]:
+    """Return a setting for every row of values: its numbers `names`, of which `shapes` are static shapes instead.
+
+    Both are names between spaces, and `name` is formatted with the values.
+    """
+    settings = []
+    for row in rows:
+        given = dict(zip(names.split(), row, strict=True))
+        static: Any = {shape: given[shape] for shape in shapes.split()}
+        numbers = {number: value for number, value in given.items() if number not in static}
+        settings.append(Setting(name.format(**given), data, numbers, static))
+    return tuple(settings)
+
+
+def grid(name: str, *, data: Any = None, shapes: str = "", **values: Iterable[float]) -> tuple[Setting, ...]:
+    """Return the settings of all combinations of values, as `listed` makes them; the last value changes first."""
+    return listed(name, " ".join(values), itertools.product(*values.values()), data=data, shapes=shapes)
 
 
 def always(value: Any, source: str) -> Bound:
@@ -82,11 +101,16 @@ def bound_of(
 # exponent; the bounds of `jaxkern.bounds` say whether the hypotheses hold, and give every value.
 
 
-def claimed(right: Bound, log_delta: float, setting: Setting) -> float:
-    """Return the log of the failure probability of a bound whose hypotheses hold, or raise ValueError."""
+def valid(right: Bound, setting: Setting) -> Bound:
+    """Return a bound whose hypotheses hold, or raise ValueError."""
     if not right.valid:
         raise ValueError(f"the hypotheses of {right.source} do not hold at setting {setting.name!r}")
-    return log_delta
+    return right
+
+
+def claimed(right: Bound, setting: Setting) -> float:
+    """Return the log of the failure probability of a bound whose hypotheses hold, or raise ValueError."""
+    return float(valid(right, setting).log_failure)
 
 
 def tail_of_mean(log_claimed: Callable[[Setting], float]) -> Rare:
@@ -113,6 +137,13 @@ def as_residual(errors: Any) -> np.ndarray:
 def rng_of(key: jax.Array) -> np.random.Generator:
     """Return NumPy's generator with the bits of a key as its seed."""
     return np.random.default_rng(np.asarray(jax.random.key_data(key)))
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2, 3))
+def normals(key: jax.Array, rows: int, columns: int, dtype: Any) -> jax.Array:
+    """Return the normal numbers (rows, columns) that the library's draws are made of: row i is of fold_in(key, i)."""
+    keys = jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(rows, dtype=jnp.uint32))
+    return jax.vmap(lambda k: jax.random.normal(k, (columns,), dtype))(keys)
 
 
 def op_norm(A: np.ndarray) -> float:

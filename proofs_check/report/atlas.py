@@ -15,10 +15,9 @@ import jinja2
 
 from proofs_check.claim import Claim
 from proofs_check.report.commands import claim_command, run_command
-from proofs_check.report.document import PAPERS, describe, what_stopped
+from proofs_check.report.document import PAPERS, TONES, describe, what_stopped
 from proofs_check.report.margins import overview
 from proofs_check.report.markdown import cell, row, table, tex, verdict, with_formulas
-from proofs_check.report.page import TONES
 from proofs_check.report.text import Json, number, real, slug, unseen
 
 THEORY = {

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from proofs_check.claim import Claim
 
 SCHEMA = 5
+TONES = dict.fromkeys(("identity", "certified", "calibrated", "proved"), "good")
+TONES |= {"consistent": "fine", "refuted": "bad", "vacuous": "empty", "not testable": "open"}
+"""Every verdict, and the tone in which pages and the terminal show it."""
 PAPERS = {
     "kpotufe2020": "Kpotufe and Sriperumbudur, Gaussian Sketching yields a J-L Lemma in RKHS, AISTATS 2020",
     "amini2021": "Amini and Razaee, Concentration of kernel matrices with application to kernel spectral clustering, "
@@ -91,9 +94,7 @@ def _is_glossary(value: Any) -> bool:
 
 
 # The shape of a document, as `fault_of` asks for it. docs/report_schema.md explains every key.
-_STATUS = frozenset(
-    {"identity", "certified", "proved", "consistent", "refuted", "vacuous", "calibrated", "not testable"}
-)
+_STATUS = frozenset(TONES)
 _EVIDENCE = {"setting": str, "trials": int, "numbers": dict, "shapes": dict, "margin": is_number, "facts": dict}
 _VERDICT = {
     "class": str,

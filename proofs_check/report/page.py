@@ -11,18 +11,8 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from proofs_check.report.document import TONES
 from proofs_check.report.text import number, visible
-
-TONES = {
-    "identity": "good",
-    "certified": "good",
-    "calibrated": "good",
-    "proved": "good",
-    "consistent": "fine",
-    "refuted": "bad",
-    "vacuous": "empty",
-    "not testable": "open",
-}
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from markupsafe import Markup
 
 from proofs_check.report import margins
 from proofs_check.report.commands import claim_command, run_command
-from proofs_check.report.document import kinds_of, rejections, what_stopped
+from proofs_check.report.document import TONES, kinds_of, rejections, what_stopped
 from proofs_check.report.formulas import formula
-from proofs_check.report.page import TONES, joined, page
+from proofs_check.report.page import joined, page
 from proofs_check.report.text import Json, is_finite, is_number, number, real, time_of, unseen, words_and_formulas
 from proofs_check.report.words import readable, signs
 

@@ -11,19 +11,12 @@ from proofs_check.claim import Verdict
 from proofs_check.engine.draws import Progress
 from proofs_check.engine.result import ClaimResult, rejected
 from proofs_check.report import console
+from proofs_check.report.document import TONES
 from proofs_check.report.record import About
 
 COLUMNS = ("claim", "where", "form", "verdict", "expected", "slack", "trials", "controls", "seconds")
-COLOURS = {
-    "identity": "green",
-    "certified": "green",
-    "calibrated": "green",
-    "proved": "green",
-    "consistent": "cyan",
-    "refuted": "red",
-    "vacuous": "magenta",
-    "not testable": "yellow",
-}
+_COLOURS_OF = {"good": "green", "fine": "cyan", "bad": "red", "empty": "magenta", "open": "yellow"}
+COLOURS = {status: _COLOURS_OF[tone] for status, tone in TONES.items()}
 _NUMERIC = {"slack", "trials", "controls", "seconds"}
 _SECONDS_BETWEEN_LINES = 5.0
 _SECONDS_TO_SETTLE = 1.0

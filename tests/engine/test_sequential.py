@@ -238,14 +238,14 @@ def test_trials_needed_has_the_power_it_promises_and_is_the_first_such_look(delt
 def test_detectable_rates():
     trials, delta, alpha = 1000, 0.1, 1e-4
     bound = detectable_rate(trials, delta, alpha)
-    exact = {block: detectable_rate(trials, delta, alpha, block=block) for block in (10, 100)}
-    # The margin is that of rounding up; looking seldom stops no later refutation, and finds no more rates.
-    assert limits.detectable(trials, delta, alpha) < exact[10] < exact[100] * (1 + 1e-4) < bound * (1 + 2e-4)
-    looks = np.arange(10, trials + 1, 10)
-    assert stopping_law(exact[10], delta, alpha, looks).refuted.sum() >= 0.99
-    assert stopping_law(exact[10] * (1 - 2e-4), delta, alpha, looks).refuted.sum() < 0.99
-    assert bound < 1.1 * exact[10]
-    assert detectable_rate(3, 0.5, 1e-4) == detectable_rate(3, 0.5, 1e-4, block=1) == math.inf
+    # Looking seldom stops no later refutation, and finds no more rates.
+    found = [
+        stopping_law(bound, delta, alpha, np.arange(block, trials + 1, block)).refuted.sum() for block in (10, 100)
+    ]
+    assert found[0] >= found[1] * (1 - 1e-4) and found[1] >= 0.99 * (1 - 1e-9)
+    for less in (limits.detectable(trials, delta, alpha), bound / 1.1):
+        assert stopping_law(less, delta, alpha, np.arange(10, trials + 1, 10)).refuted.sum() < 0.99
+    assert detectable_rate(3, 0.5, 1e-4) == math.inf
     assert delta < detectable_rate(10**6, delta, alpha) < 1.03 * delta
     assert detectable_rate(trials, delta, alpha, power=0.5) < bound
 
@@ -259,7 +259,7 @@ def test_nonsense_is_refused():
         (lambda: stopping_law(0.1, 0.1, 0.1, [3, 3]), "looks must be positive"),
         (lambda: trials_needed(0.1, 0.05), "alpha must be at most beta"),
         (lambda: stopping_law(1.1, 0.1, 0.1, [3]), "rate must lie in"),
-        (lambda: detectable_rate(10, 0.1, 0.1, block=0), "block must be positive"),
+        (lambda: trials_needed(0.1, 0.01, block=0), "block must be positive"),
         (lambda: betting_limits([0.1, math.nan], 0.05), r"all in \[0, 1\]"),
         (lambda: betting_limits([], 0.05), "at least one value"),
         (lambda: betting_limits([0.0], 0.05, low=1.0, high=1.0), "low must be below high"),

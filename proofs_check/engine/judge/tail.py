@@ -62,10 +62,8 @@ def counted(violations: int, trials: int, delta: float, level: float, rule: Rule
     if rule == "fixed" or delta == 0:
         p_value = float(stats.binom.sf(violations - 1, trials, delta))
         facts |= {"refutes": lower > delta, "certifies": upper <= delta, "p_value": p_value}
-        facts |= {
-            "certifiable": limits.certifiable(trials, level),
-            "detectable": limits.detectable(trials, delta, level),
-        }
+        facts["certifiable"] = limits.certifiable(trials, level)
+        facts["detectable"] = limits.detectable(trials, delta, level)
         return facts
     facts |= dict(zip(("refutes", "certifies", "p_value"), evidence_of(violations, trials, delta, level), strict=True))
     facts |= {"certifiable": float(sequential.binomial_limits(0, trials, level)[1])}
@@ -142,10 +140,9 @@ def slack_limits(sample: ArrayLike, value: float, delta: float, level: float) ->
     if delta == 0:
         low, high = ordered[0], math.inf
     else:
-        above = int(
-            sequential.smallest_refuted(ordered.size, delta, level)
-        )  # so many counts, from 0 on, are not too large
-        below = int(sequential.largest_certified(ordered.size, delta, level)) + 1  # and so many too small
+        # So many counts, from 0 on, are not too large, and so many too small.
+        above = int(sequential.smallest_refuted(ordered.size, delta, level))
+        below = int(sequential.largest_certified(ordered.size, delta, level)) + 1
         low = ordered[above - 1] if above <= ordered.size else -math.inf
         high = ordered[below - 1] if below else math.inf
     return (value / high if high > 0 else math.nan), (value / low if low > 0 else math.inf)

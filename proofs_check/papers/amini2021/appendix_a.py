@@ -10,7 +10,7 @@ from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity
 from proofs_check.papers.amini2021 import laws, trials
 from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.places import KAPPA, PROVED, Scope, form_shape, inner_products, with_form
-from proofs_check.papers.shared import always, bound_of, lines, parametrized, rng_of
+from proofs_check.papers.shared import always, bound_of, grid, lines, listed, parametrized, rng_of
 
 
 def _traces() -> Check:
@@ -92,12 +92,12 @@ def _moment_generating() -> Check:
     @parametrized(Inequality)
     def sides(constant: float = 2.0) -> Pairs:
         """log E e^(s (Z - E Z)) over s^2 |A|_F^2 for |s| <= 1 / (4 |A|)."""
-        grid = np.linspace(-0.25, 0.25, 40)
-        logs = (float(np.sum(-np.log1p(-2 * s * beta) / 2 - s * beta)) / (s**2 * square) for s in grid)
+        slopes = np.linspace(-0.25, 0.25, 40)
+        logs = (float(np.sum(-np.log1p(-2 * s * beta) / 2 - s * beta)) / (s**2 * square) for s in slopes)
         return lines(((log, constant) for log in logs), source)
 
     settings = (Setting("eigenvalues 1, .7, .4, -.5"),)
-    constants = tuple(Setting(f"C1={c:g}", numbers={"C1": c}) for c in (1.0, 100.0, 10_000.0))
+    constants = grid("C1={C1:g}", C1=(1.0, 100.0, 10_000.0))
     return Check(
         printed=Form(Inequality(printed), constants),
         corrected=Form(sides(), settings),
@@ -118,9 +118,7 @@ def _split() -> Check:
         right = chances @ (np.abs(Y) >= s) + chances @ (np.abs(T) >= s)
         return laws.log_of(float(left)), laws.log_of(float(right))
 
-    settings = tuple(
-        Setting(f"three values, m={m:g}", numbers={"m": m, "s": (m**2 - 1) / 0.9}) for m in (1.5, 2.0, 4.0)
-    )
+    settings = listed("three values, m={m:g}", "m s", [(m, (m**2 - 1) / 0.9) for m in (1.5, 2.0, 4.0)])
     return Check(
         printed=Form(probability(multiple=2.0), settings),
         corrected=Form(probability(multiple=3.0), settings),
@@ -142,7 +140,7 @@ def _lemma_5() -> Check:
         right = concentration.sub_exponential(t=far, v=v, alpha=alpha, as_printed=as_printed)
         return math.log(outside), math.log(2) + power * math.log((1 - right.probability) / 2)
 
-    settings = tuple(Setting(f"exponential law, t={far:g}", numbers={"t": far}) for far in (0.5, 1.0, 2.0, 4.0, 8.0))
+    settings = grid("exponential law, t={t:g}", t=(0.5, 1.0, 2.0, 4.0, 8.0))
     return Check(
         printed=Form(probability(as_printed=True), settings),
         corrected=Form(probability(), settings),

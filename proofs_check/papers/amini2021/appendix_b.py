@@ -12,7 +12,7 @@ from proofs_check.claim import Check, Control, Form, Identity, Inequality, Law, 
 from proofs_check.papers.amini2021 import laws, trials
 from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.places import NOISE, TAU
-from proofs_check.papers.shared import parametrized, rng_of
+from proofs_check.papers.shared import grid, parametrized, rng_of
 
 
 def _eigenvectors() -> Check:
@@ -33,7 +33,7 @@ def _eigenvectors() -> Check:
 
         return Identity(check)
 
-    settings = tuple(Setting(f"alpha={a:g}", numbers={"cosine": a}) for a in (0.3, -0.6, 0.95))
+    settings = grid("alpha={cosine:g}", cosine=(0.3, -0.6, 0.95))
     return Check(
         printed=Form(residual(unit=False), settings),
         corrected=Form(residual(unit=True), settings),
@@ -86,7 +86,7 @@ def _gap() -> Check:
         ]
         return [(float(x / right.value), laws.rescaled(right, constant / right.value)) for x in np.max(gaps, 0)]
 
-    settings = tuple(Setting(f"radii from .01 to 5, d={d}", shapes={"d": d}) for d in (2, 10, 1000))
+    settings = grid("radii from .01 to 5, d={d}", shapes="d", d=(2, 10, 1000))
     return Check(
         corrected=Form(sides(), settings),
         controls=(Control("nine tenths of C", sides(constant=0.9), settings, "wrong factor"),),
@@ -101,9 +101,7 @@ def _lemma_7() -> Check:
         claimed = s**-power * math.exp(-(m**2) / (2 * s**2))
         return np.array([claimed / laws.mean_of_gaussian(np.array([m]), t**2, 1.0) - 1])
 
-    settings = tuple(
-        Setting(f"m={m:g}, t={t:g}", numbers={"m": m, "t": t}) for m in (0.0, 0.7, -2.5) for t in (0.1, 1.0, 1.5)
-    )
+    settings = grid("m={m:g}, t={t:g}", m=(0.0, 0.7, -2.5), t=(0.1, 1.0, 1.5))
     return Check(
         printed=Form(residual(), settings),
         controls=(

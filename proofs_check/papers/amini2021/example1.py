@@ -1,5 +1,6 @@
 """amini2021, Example 1 and (12): the Gaussian kernel with isotropic noise, and anisotropic noise (Section 2.1)."""
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ from proofs_check.papers.amini2021 import laws, trials
 from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.places import NOISE, Scope, around
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import always, lines, parametrized, real, rng_of
+from proofs_check.papers.shared import always, grid, lines, parametrized, real, rng_of
 
 TAU = 2.0
 
@@ -36,7 +37,7 @@ def _gaussian_lipschitz() -> Check:
         return trials.lipschitz_gaussian((2 * tau) ** -0.5)
 
     true = trials.lipschitz_gaussian
-    settings = tuple(Setting(f"tau={tau:g}", numbers={"tau": tau}) for tau in (0.3, 1.7))
+    settings = grid("tau={tau:g}", tau=(0.3, 1.7))
     swapped = sides(constant=gamma_for_tau)
     return Check(
         printed=Form(sides(constant=printed), settings),
@@ -146,7 +147,7 @@ def _limit() -> Check:
             laws.at_least(excess, always(0, source)),
         ]
 
-    settings = tuple(Setting(f"sigma=1.5, tau=2, d={d}", shapes={"d": d}) for d in (2, 100, 10_000))
+    settings = grid("sigma=1.5, tau=2, d={d}", shapes="d", d=(2, 100, 10_000))
     return Check(
         printed=Form(sides(target=1.0), settings[-1:]),
         corrected=Form(sides(), settings),
@@ -155,20 +156,17 @@ def _limit() -> Check:
 
 
 def _eq10(scope: Scope) -> Check:
-    def tail(as_printed: bool = True, *, power: float = 0.0, square: bool = False) -> Tail:
+    @parametrized(functools.partial(Tail, trials.gram_error))
+    def tail(setting: Setting, as_printed: bool = True, *, power: float = 0.0, square: bool = False) -> Bound:
         """The bound on |K - E K| / n times d^power, in units of the lengthscale, which L tells.
 
         With `square` the square of the standard deviation of a coordinate stands for it.
         """
-
-        def right(setting: Setting) -> Bound:
-            n, d = setting.numbers, setting.data.means.shape[1]
-            deviation = n["scale"] * n["lipschitz"] * math.exp(0.5)
-            noise = math.sqrt(d) * (deviation**2 if square else deviation)
-            given = {"noise": noise, "lengthscale": 1.0, "dim": d, "num_points": n["n"], "t": n["t"]}
-            return laws.rescaled(concentration.gaussian_kernel(**given, as_printed=as_printed), d**power)
-
-        return Tail(trials.gram_error, right)
+        n, d = setting.numbers, setting.data.means.shape[1]
+        deviation = n["scale"] * n["lipschitz"] * math.exp(0.5)
+        noise = math.sqrt(d) * (deviation**2 if square else deviation)
+        given = {"noise": noise, "lengthscale": 1.0, "dim": d, "num_points": n["n"], "t": n["t"]}
+        return laws.rescaled(concentration.gaussian_kernel(**given, as_printed=as_printed), d**power)
 
     settings = around(scope.models, scope.deltas, operator=True, square=1.0)
     return Check(
@@ -220,7 +218,7 @@ def _rescaling() -> Check:
         wide_exponent = -np.sum((math.sqrt(d) * (x - y)) ** 2) / (2 * (TAU * d**power) ** 2)
         return np.array([wide.value / unscaled.value - 1, wide_exponent / exponent - 1])
 
-    settings = tuple(Setting(f"d={d}", shapes={"d": d}) for d in (4, 1000))
+    settings = grid("d={d}", shapes="d", d=(4, 1000))
     return Check(
         printed=Form(residual(power=0.5), settings),
         controls=(Control("tau d for tau sqrt(d)", residual(power=1.0), settings, "wrong power"),),
@@ -236,12 +234,10 @@ def _eq12(scope: Scope) -> Check:
         trials.Model("distances, |Sigma|=1", kernels.Distance(), 1.0, trials.two_centres(n, d, 1.0), anisotropic),
     )
 
-    def tail(as_printed: bool = False, op_norm: float = 1.0) -> Tail:
-        def right(setting: Setting) -> Bound:
-            given = {"lipschitz": 1.0, "op_norm": op_norm, "dim": d, "num_points": n, "t": setting.numbers["t"]}
-            return concentration.anisotropic_noise(**given, as_printed=as_printed)
-
-        return Tail(trials.gram_error, right)
+    @parametrized(functools.partial(Tail, trials.gram_error))
+    def tail(setting: Setting, as_printed: bool = False, op_norm: float = 1.0) -> Bound:
+        given = {"lipschitz": 1.0, "op_norm": op_norm, "dim": d, "num_points": n, "t": setting.numbers["t"]}
+        return concentration.anisotropic_noise(**given, as_printed=as_printed)
 
     settings = around(models, scope.deltas, operator=True, square=1.0)
     mean = tail(op_norm=float(decay.mean()))

@@ -16,7 +16,7 @@ from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setti
 from proofs_check.papers.amini2021 import laws
 from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.places import NOISE, TAU, sphere_parameters, two_spheres
-from proofs_check.papers.shared import always, as_residual, lines, parametrized, real
+from proofs_check.papers.shared import always, as_residual, grid, lines, parametrized, real
 
 
 def moments(setting: Setting) -> tuple[float, float, float]:
@@ -75,7 +75,7 @@ def _log_psi(u: float, d: int) -> float:
 
 def _small(*values: float) -> tuple[Setting, ...]:
     """Return settings with u much smaller than d."""
-    return tuple(Setting(f"u={u:g}, d={d}", numbers={"u": u}, shapes={"d": d}) for u in values for d in (1000, 10_000))
+    return grid("u={u:g}, d={d}", shapes="d", u=values, d=(1000, 10_000))
 
 
 def _psi() -> Check:

@@ -12,6 +12,7 @@ from scipy import special
 
 from jaxkern.bounds import Bound
 from proofs_check.claim import Inequality, Setting
+from proofs_check.papers.shared import parametrized
 
 Pairs = list[tuple[float, Bound]]
 
@@ -72,16 +73,15 @@ def ten_points(*counts: int) -> tuple[Setting, ...]:
     return tuple(Setting(f"{name}, n={n}", shapes={"n": n}) for n in counts) or (Setting(name),)
 
 
-def under_33(left: Callable[[int], float], formula: Callable[..., Bound], factor: float = 1.0) -> Inequality:
+@parametrized(Inequality)
+def under_33(
+    setting: Setting, left: Callable[[int], float], formula: Callable[..., Bound], factor: float = 1.0
+) -> Pairs:
     """Return the check of a quantity of n points of that law, in units of n, against a bound for c = 1."""
-
-    def check(setting: Setting) -> Pairs:
-        n = setting.shapes.get("n", 1)
-        size = {"num_points": n} if "n" in setting.shapes else {}
-        right = rescaled(formula(**UNIT, **size, c=1.0), factor)
-        return [(left(n), dataclasses.replace(right, valid=bool(right.valid) and has_property_33(1.0)))]
-
-    return Inequality(check)
+    n = setting.shapes.get("n", 1)
+    size = {"num_points": n} if "n" in setting.shapes else {}
+    right = rescaled(formula(**UNIT, **size, c=1.0), factor)
+    return [(left(n), dataclasses.replace(right, valid=bool(right.valid) and has_property_33(1.0)))]
 
 
 @functools.cache

@@ -15,7 +15,7 @@ from jaxkern.bounds import Bound, concentration
 from proofs_check.claim import Setting
 from proofs_check.papers import shared
 from proofs_check.papers.amini2021 import trials
-from proofs_check.papers.shared import real
+from proofs_check.papers.shared import listed, real
 
 NOISE, TAU = 1.5, math.sqrt(3.25)
 """Of Section 3.5, with alpha = 1."""
@@ -135,11 +135,8 @@ def distances_on_spheres(radii: tuple[float, float], noise: float, dim: int) -> 
 
 def two_spheres(*dims: int) -> tuple[Setting, ...]:
     """Return pairs of radii in several dimensions."""
-    return tuple(
-        Setting(f"radii {r:g} and {q:g}, d={d}", numbers={"r": r, "q": q}, shapes={"d": d})
-        for d in dims
-        for r, q in ((1.0, 1.0), (1.0, 5.0), (2.0, 3.0), (5.0, 5.0))
-    )
+    rows = [(r, q, d) for d in dims for r, q in ((1.0, 1.0), (1.0, 5.0), (2.0, 3.0), (5.0, 5.0))]
+    return listed("radii {r:g} and {q:g}, d={d}", "r q d", rows, shapes="d")
 
 
 def sphere_parameters(setting: Setting) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,7 +18,7 @@ from proofs_check.claim import Check, Control, Exact, Form, Inequality, Rate, Se
 from proofs_check.papers.amini2021 import laws, trials
 from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.places import Scope, around, clipped, per_point
-from proofs_check.papers.shared import always, lines, parametrized, real, rng_of
+from proofs_check.papers.shared import always, grid, lines, listed, parametrized, real, rng_of
 
 
 def _jointly() -> Check:
@@ -96,8 +97,8 @@ def _definition_2b() -> Check:
         quotients = np.diff(quantiles) / np.diff(z) / omega
         return lines(((s, constant) for s in quotients), "amini2021, proof of Theorem 1, class (b)")
 
-    gaps = tuple(Setting(f"uniform near -1 and 1, e={e:g}", numbers={"e": e}) for e in (0.1, 0.01))
-    ramps = tuple(Setting(f"ramp of slope {slope:g}", numbers={"slope": slope}) for slope in (0.0, 2.0, 20.0))
+    gaps = grid("uniform near -1 and 1, e={e:g}", e=(0.1, 0.01))
+    ramps = grid("ramp of slope {slope:g}", slope=(0.0, 2.0, 20.0))
     return Check(
         printed=Form(slopes(constant=1.0), gaps),
         corrected=Form(slopes(constant=1 / math.sqrt(2 * math.pi)), ramps),
@@ -149,14 +150,11 @@ def _theorem_1(scope: Scope) -> Check:
 
     formula = concentration.lipschitz_kernel
     bound = per_point(formula, as_printed=True)
-    settings = around(
-        (trials.sums("x + y, Gaussian"), trials.sums("x + y, ramp", problems.RampLaw())), scope.deltas, operator=True
-    )
+    models = (trials.sums("x + y, Gaussian"), trials.sums("x + y, ramp", problems.RampLaw()))
+    settings = around(models, scope.deltas, operator=True)
+    printed = Tail(trials.gap_error, per_point(formula, c="c", as_printed=True))
     return Check(
-        printed=Form(
-            Tail(trials.gap_error, per_point(formula, c="c", as_printed=True)),
-            (gap(0.5, 0.01), gap(0.01, 0.003), gap(1e-4, 1e-4)),
-        ),
+        printed=Form(printed, (gap(0.5, 0.01), gap(0.01, 0.003), gap(1e-4, 1e-4))),
         corrected=Form(Tail(trials.gram_error, bound), settings),
         controls=(Control("sqrt(n) for n", Tail(trials.gram_error, rooted), settings[:1], "wrong power"),),
     )
@@ -238,11 +236,7 @@ def _concentrated_data() -> Check:
         beyond = stats.chi2.sf((right.value - lost) ** 2 / (2 * n) - 2 * a**2, n - 1)
         return laws.log_of(float(stats.norm.pdf(a) @ beyond * (a[1] - a[0]))), math.log(1 - right.probability)
 
-    settings = tuple(
-        Setting(f"normal points, c=1/2, K=x+y, n={n}, t={far:g}", numbers={"t": far}, shapes={"n": n})
-        for n in (2, 4)
-        for far in (0.1, 0.3, 1.5)
-    )
+    settings = grid("normal points, c=1/2, K=x+y, n={n}, t={t:g}", shapes="n", n=(2, 4), t=(0.1, 0.3, 1.5))
     return Check(
         printed=Form(probability(as_printed=True), settings),
         corrected=Form(probability(), settings),
@@ -260,7 +254,7 @@ def _proposition_1() -> Check:
         below = stats.binom.pmf(count, n, 0.5) @ (np.maximum(count - 0.5, 0.5) <= factor * lower.value)
         return laws.log_of(float(below)), math.log(1 - lower.probability)
 
-    settings = tuple(Setting(f"n={n}", shapes={"n": n}) for n in (8, 16, 32, 64))
+    settings = grid("n={n}", shapes="n", n=(8, 16, 32, 64))
     return Check(
         printed=Form(probability(), settings),
         controls=(Control("n / 2 for n / 8", probability(factor=4.0), settings, "wrong factor"),),
@@ -287,11 +281,8 @@ def _any_share() -> Check:
         below = np.maximum(count - p, p) <= n * p**power / 4
         return laws.log_of(float(stats.binom.pmf(count, n, p) @ below)), -n * p**2 / 2
 
-    settings = tuple(
-        Setting(f"P(|X| > s)={p:g}, n={n}", numbers={"p": p}, shapes={"n": n})
-        for p in (0.05, 0.3, 0.5, 1.0)
-        for n in (math.ceil(4 / p), 4 * math.ceil(4 / p))
-    )
+    rows = [(p, times * math.ceil(4 / p)) for p in (0.05, 0.3, 0.5, 1.0) for times in (1, 4)]
+    settings = listed("P(|X| > s)={p:g}, n={n}", "p n", rows, shapes="n")
     return Check(
         corrected=Form(probability(), settings),
         controls=(Control("1 for p", probability(power=0.0), settings[:1], "wrong power"),),
@@ -340,10 +331,8 @@ def _eq7() -> Check:
         source = "amini2021, (7), corrected"
         return [(left / sharp, always(factor, source)), (sharp / 4, always(1, source))]
 
-    settings = tuple(
-        Setting(f"d={d}, means at distance {m:g}", numbers={"offset": m}, shapes={"d": d})
-        for d, m in ((1, 0.0), (1, 3.0), (10, 0.0), (10, 3.0), (400, 0.0), (400, 3.0), (3, 30.0))
-    )
+    rows = [*itertools.product((1, 10, 400), (0.0, 3.0)), (3, 30.0)]
+    settings = listed("d={d}, means at distance {offset:g}", "d offset", rows, shapes="d")
     return Check(
         printed=Form(Inequality(printed), (Setting("|x - y|, Sigma = I / d, d=10^6", shapes={"d": 10**6}),)),
         corrected=Form(sides(), settings),

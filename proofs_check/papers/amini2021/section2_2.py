@@ -1,5 +1,6 @@
 """amini2021, Section 2.2: the inner product kernel, Theorem 2 and a step of its proof; Theorem B."""
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +15,7 @@ from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity
 from proofs_check.papers.amini2021 import laws, trials
 from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.places import KAPPA, NOISE, Scope, inner_products, per_point, rank_two
-from proofs_check.papers.shared import lines, op_norm, parametrized, rng_of
+from proofs_check.papers.shared import grid, lines, listed, op_norm, parametrized, rng_of
 
 
 def _gram(cases: Sequence[tuple[int, float]], scope: Scope, **numbers: Callable[..., float]) -> tuple[Setting, ...]:
@@ -197,10 +198,7 @@ def _example_2() -> Check:
         printed = NOISE**2 * (1 / d + (n * d) ** -0.5) + NOISE * (n * d) ** power * size
         return np.array([printed / shape - 1])
 
-    settings = tuple(
-        Setting(f"n={n:g}, d={d:g}, |M|={size:g}", numbers={"n": n, "d": d, "M": size})
-        for n, d, size in ((100.0, 10.0, 5.0), (50.0, 2000.0, 30.0))
-    )
+    settings = listed("n={n:g}, d={d:g}, |M|={M:g}", "n d M", ((100.0, 10.0, 5.0), (50.0, 2000.0, 30.0)))
     return Check(
         printed=Form(residual(), settings),
         controls=(Control("1 / (n d) for its root", residual(power=-1.0), settings, "wrong power"),),
@@ -217,15 +215,13 @@ def _centred(scope: Scope) -> Check:
     def over(key: jax.Array, population: Any, numbers: trials.Numbers) -> jax.Array:
         return 1 / trials.gram_error(key, population, numbers)
 
-    def tail(factor: float) -> Tail:
-        def bound(setting: Setting) -> Bound:
-            n, d, u = (setting.numbers[name] for name in ("n", "dim", "u"))
-            first = (math.sqrt(d - 0.5) - u) * (math.sqrt(n - 1.5) - u)
-            second = (math.sqrt(n + d - 1.5) - u) ** 2 - d
-            value = n / (factor * max(first, second))
-            return Bound(value, 1 - setting.numbers["t"], True, "amini2021, Section 2.2")
-
-        return Tail(over, bound)
+    @parametrized(functools.partial(Tail, over))
+    def tail(setting: Setting, factor: float) -> Bound:
+        n, d, u = (setting.numbers[name] for name in ("n", "dim", "u"))
+        first = (math.sqrt(d - 0.5) - u) * (math.sqrt(n - 1.5) - u)
+        second = (math.sqrt(n + d - 1.5) - u) ** 2 - d
+        value = n / (factor * max(first, second))
+        return Bound(value, 1 - setting.numbers["t"], True, "amini2021, Section 2.2")
 
     tenth = Calibrated(trials.gram_error, shape, 0.0, 0.4)
     return Check(
@@ -254,7 +250,7 @@ def _limit() -> Check:
             pairs.append((left, s**2 * op_norm(W.T @ W - d * np.eye(n))))
         return lines(pairs, "amini2021, Section 2.2, the limit")
 
-    settings = tuple(Setting(f"rank {rank}, n=40, d=3", shapes={"n": 40, "d": 3, "rank": rank}) for rank in (1, 3))
+    settings = grid("rank {rank}, n=40, d=3", shapes="n d rank", rank=(1, 3), n=[40], d=[3])
     return Check(
         printed=Form(sides(limit=lambda C: C, factor=2.0), settings),
         corrected=Form(sides(limit=lambda C: C + C.T), settings),
@@ -280,9 +276,7 @@ def _lower() -> Check:
         n = setting.shapes["n"]
         return log_below(n, math.sqrt(2 * n)), math.log(0.5)
 
-    settings = tuple(
-        Setting(f"rank one, n={n}, u={u:g}", numbers={"u": u}, shapes={"n": n}) for n in (10, 1000) for u in (1.0, 2.5)
-    )
+    settings = grid("rank one, n={n}, u={u:g}", shapes="n", n=(10, 1000), u=(1.0, 2.5))
     return Check(
         printed=Form(Exact(printed), (Setting("rank one, n=1000", shapes={"n": 1000}),)),
         corrected=Form(probability(), settings),

@@ -15,7 +15,7 @@ from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setti
 from proofs_check.papers.amini2021 import trials
 from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.places import distances_on_spheres
-from proofs_check.papers.shared import always, as_residual, parametrized, real, rng_of
+from proofs_check.papers.shared import always, as_residual, grid, parametrized, real, rng_of
 
 
 def distances(rows: np.ndarray) -> np.ndarray:
@@ -41,7 +41,7 @@ def _isometry() -> Check:
 
         return Identity(check)
 
-    settings = tuple(Setting(f"R={rank}, n=12", shapes={"R": rank}) for rank in (2, 5))
+    settings = grid("R={R}, n=12", shapes="R", R=(2, 5))
     return Check(
         printed=Form(residual(1), settings),
         controls=(Control("without the eigenvalues", residual(0), settings, "wrong operator"),),
@@ -103,7 +103,7 @@ def _factor() -> Check:
             (float(costs.max() if surely else chances @ costs) / least, right) for chances, costs, least in cases(rank)
         ]
 
-    settings = tuple(Setting(f"R={rank}, 7 points", shapes={"R": rank}) for rank in (2, 3))
+    settings = grid("R={R}, 7 points", shapes="R", R=(2, 3))
     return Check(
         corrected=Form(sides(), settings),
         controls=(
@@ -160,7 +160,7 @@ def _linear_time() -> Check:
 
         return [(spent(4096) / (16 * spent(256)), always(1, "amini2021, Section 3.1"))]
 
-    settings = tuple(Setting(f"n=256 and 4096, R=D={rank}", shapes={"R": rank}) for rank in (2, 8))
+    settings = grid("n=256 and 4096, R=D={R}", shapes="R", R=(2, 8))
     return Check(
         corrected=Form(sides(), settings),
         controls=(Control("with all n^2 inner products", sides(products=True), settings, "wrong cost"),),

@@ -18,7 +18,7 @@ from proofs_check.papers import shared
 from proofs_check.papers.amini2021 import laws, places, trials
 from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.section3_1 import leading
-from proofs_check.papers.shared import always, op_norm, parametrized, real, rng_of
+from proofs_check.papers.shared import always, grid, listed, op_norm, parametrized, real, rng_of
 
 
 def _separations() -> Check:
@@ -78,13 +78,11 @@ def _theorem_3(scope: places.Scope) -> Check:
         parameters = places.blocks(claimed.arrays["mean"], labels, off_diagonal=False)
         return {name: float(getattr(parameters, name)) for name in ("gamma2", "gamma_tilde2", "vbar2")}
 
-    def tail(as_printed: bool) -> Tail:
-        def bound(setting: Setting) -> Bound:
-            given = {"num_clusters": 2, "lipschitz": claimed.lipschitz, "noise": 0.1, "op_norm": 1.0, "dim": d}
-            given |= {"num_points": n, "t": setting.numbers["t"], **separations()}
-            return concentration.misclassification(**given, as_printed=as_printed)
-
-        return Tail(trials.misclassified, bound, lambda setting: 0.5)
+    @parametrized(functools.partial(Tail, trials.misclassified), ceiling=lambda setting: 0.5)
+    def tail(setting: Setting, as_printed: bool) -> Bound:
+        given = {"num_clusters": 2, "lipschitz": claimed.lipschitz, "noise": 0.1, "op_norm": 1.0, "dim": d}
+        given |= {"num_points": n, "t": setting.numbers["t"], **separations()}
+        return concentration.misclassification(**given, as_printed=as_printed)
 
     settings, noisy = _clustered(claimed, scope.deltas), _clustered(model(30.0), scope.deltas)
     control = Tail(trials.misclassified, tail(False).bound)
@@ -121,10 +119,8 @@ def _operator(scope: places.Scope) -> Check:
 
 
 def _theorem_3_settings() -> tuple[Setting, ...]:
-    return tuple(
-        Setting(f"L={L:.3g}, d={d:g}, vbar2={v:g}", numbers={"L": L, "d": d, "vbar2": v})
-        for L, d, v in ((1.0, 10.0, 0.01), (math.exp(-0.5) / places.TAU, 200.0, 1e-4))
-    )
+    rows = ((1.0, 10.0, 0.01), (math.exp(-0.5) / places.TAU, 200.0, 1e-4))
+    return listed("L={L:.3g}, d={d:g}, vbar2={vbar2:g}", "L d vbar2", rows)
 
 
 def _theorem_3_arguments(setting: Setting) -> dict[str, Any]:
@@ -257,7 +253,7 @@ def _truncation() -> Check:
 
         return Inequality(check)
 
-    settings = tuple(Setting(f"R={rank}", shapes={"R": rank}) for rank in (1, 2, 3))
+    settings = grid("R={R}", shapes="R", R=(1, 2, 3))
     return Check(
         printed=Form(sides(None, True), settings),
         corrected=Form(sides(None), settings),
@@ -285,7 +281,7 @@ def _eigengap() -> Check:
             pairs.append((float(np.linalg.norm(left)) / op_norm(noise), laws.rescaled(right, factor / op_norm(noise))))
         return pairs
 
-    settings = tuple(Setting(f"r={r}, R={R}", shapes={"r": r, "R": R}) for r, R in ((1, 1), (2, 2), (1, 3), (2, 3)))
+    settings = listed("r={r}, R={R}", "r R", ((1, 1), (2, 2), (1, 3), (2, 3)), shapes="r R")
     return Check(
         corrected=Form(sides(), settings),
         controls=(Control("99 per cent of it", sides(factor=0.99), settings, "wrong factor"),),
@@ -333,7 +329,7 @@ def _kmeans() -> Check:
 
         return Inequality(check)
 
-    settings = tuple(Setting(f"two clusters of 7, kappa={k:g}", numbers={"factor": k}) for k in (1.0, 1.5))
+    settings = grid("two clusters of 7, kappa={factor:g}", factor=(1.0, 1.5))
     return Check(
         printed=Form(sides(1.0, True), settings),
         corrected=Form(sides(1.0), settings),

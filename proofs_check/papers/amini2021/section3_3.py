@@ -12,7 +12,7 @@ from jaxkern.bounds import Bound, concentration
 from proofs_check.claim import Check, Control, Exact, Form, Identity, Inequality, Setting
 from proofs_check.papers.amini2021 import laws
 from proofs_check.papers.amini2021.laws import Pairs
-from proofs_check.papers.shared import parametrized
+from proofs_check.papers.shared import grid, listed, parametrized
 
 
 def two_clusters(m: int, p: float, q: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -39,11 +39,7 @@ def separation_and_variance(y: Any, z: Any) -> tuple[Any, Any]:
 
 
 def _signs(p: float, q: float, *sizes: int, far: Sequence[float] = (1.68, 2.0)) -> tuple[Setting, ...]:
-    return tuple(
-        Setting(f"signs, p={p:g}, q={q:g}, n_k={m}, t={t:g}", numbers={"t": t, "p": p, "q": q}, shapes={"m": m})
-        for m in sizes
-        for t in far
-    )
+    return grid("signs, p={p:g}, q={q:g}, n_k={m}, t={t:g}", shapes="m", p=[p], q=[q], m=sizes, t=far)
 
 
 def _empirical_pairs() -> Check:
@@ -53,11 +49,7 @@ def _empirical_pairs() -> Check:
         m, log = setting.shapes["m"], setting.numbers["log"]
         return float(stats.kstwo.logsf(math.sqrt((math.log(sides) + log) / (2 * m)), m)), -log
 
-    settings = tuple(
-        Setting(f"n_k={m}, delta=e^-{log:g}", numbers={"log": log}, shapes={"m": m})
-        for m in (5, 100, 2000)
-        for log in (2.0, 8.0)
-    )
+    settings = grid("n_k={m}, delta=e^-{log:g}", shapes="m", m=(5, 100, 2000), log=(2.0, 8.0))
     return Check(
         corrected=Form(probability(), settings),
         controls=(Control("one side for two", probability(sides=1.0), settings[2:], "wrong factor"),),
@@ -129,9 +121,7 @@ def _bias() -> Check:
         mean, true = stats.binom.pmf(count, m, p) @ block_means(2 * count / m - 1, 0.0)[0], (2 * p - 1) ** 2
         return np.array([(mean - true) * m / (1 - true) - formula(m)])
 
-    settings = tuple(
-        Setting(f"signs, p={p:g}, n_k={m}", numbers={"p": p}, shapes={"m": m}) for m in (2, 50) for p in (0.5, 0.9)
-    )
+    settings = grid("signs, p={p:g}, n_k={m}", shapes="m", m=(2, 50), p=(0.5, 0.9))
     one_less = residual(formula=lambda m: m / (m - 1))
     return Check(
         printed=Form(residual(formula=lambda m: 0.0), settings),
@@ -204,10 +194,7 @@ def _corollary_1() -> Check:
         claimed = Bound(factor, 1.0, right.valid, right.source)
         return [(float(theorem().value) / unit, claimed), laws.at_least(theorem(as_printed=True).value / unit, less)]
 
-    settings = tuple(
-        Setting(f"gamma2={gamma2:g}, n={n:g}, d={dim:g}", numbers={"gamma2": gamma2, "n": n, "dim": dim})
-        for gamma2, n, dim in ((0.2, 1e12, 1e9), (0.5, 1e11, 1e6))
-    )
+    settings = listed("gamma2={gamma2:g}, n={n:g}, d={dim:g}", "gamma2 n dim", ((0.2, 1e12, 1e9), (0.5, 1e11, 1e6)))
     return Check(
         corrected=Form(sides(), settings),
         controls=(Control("a fourth of it", sides(factor=0.25), settings, "wrong factor"),),

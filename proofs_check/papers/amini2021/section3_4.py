@@ -12,7 +12,7 @@ from proofs_check.claim import Check, Control, Form, Inequality, Setting
 from proofs_check.papers.amini2021 import laws, trials
 from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.places import blocks
-from proofs_check.papers.shared import always, lines, op_norm, parametrized, rng_of
+from proofs_check.papers.shared import always, lines, listed, op_norm, parametrized, rng_of
 
 
 def _point_masses() -> Check:
@@ -29,9 +29,7 @@ def _point_masses() -> Check:
             return [(value, always(0, "amini2021, Section 3.4"))]
         return [laws.at_least(value, always(factor * (1 - 2 / n), "amini2021, (26), the diagonal"))]
 
-    settings = tuple(
-        Setting(f"two points at distance 10, n={n}, d={d}", shapes={"n": n, "d": d}) for n, d in ((40, 50), (40, 1000))
-    )
+    settings = listed("two points at distance 10, n={n}, d={d}", "n d", ((40, 50), (40, 1000)), shapes="n d")
     return Check(
         printed=Form(sides(factor=None), settings),
         corrected=Form(sides(), settings),

@@ -14,7 +14,7 @@ from proofs_check.papers.amini2021.laws import Pairs
 from proofs_check.papers.amini2021.places import NOISE, two_spheres
 from proofs_check.papers.amini2021.section2_1 import mean_norm
 from proofs_check.papers.amini2021.section3_1 import distances, leading
-from proofs_check.papers.shared import lines, parametrized, rng_of
+from proofs_check.papers.shared import grid, lines, parametrized, rng_of
 
 
 def _sign() -> Check:
@@ -28,7 +28,7 @@ def _sign() -> Check:
 
         return Identity(check)
 
-    settings = tuple(Setting(f"R={rank}, n=15", shapes={"R": rank}) for rank in (2, 3))
+    settings = grid("R={R}, n=15", shapes="R", R=(2, 3))
     return Check(
         printed=Form(residual(signed=False), settings),
         controls=(Control("the R largest eigenvalues", residual(signed=True), settings, "wrong operator"),),

@@ -16,7 +16,7 @@ from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Inequali
 from proofs_check.papers.amini2021 import laws, places, trials
 from proofs_check.papers.amini2021.laws import Pairs, ten_points, under_33
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import parametrized, real, rng_of
+from proofs_check.papers.shared import grid, listed, parametrized, real, rng_of
 
 
 def _gaussian_concentration() -> Check:
@@ -44,11 +44,8 @@ def _log_concave() -> Check:
         law = stats.truncnorm(low, high)
         return float(law.logsf(law.mean() + s)), -kappa * s**2
 
-    settings = tuple(
-        Setting(f"normal between {low:g} and {high:g}, t={s:g}", numbers={"low": low, "high": high, "t": s})
-        for low, high in ((-1.0, math.inf), (0.0, math.inf), (-1.0, 2.0))
-        for s in (0.2, 1.0, 5.0)
-    )
+    rows = [(*ends, s) for ends in ((-1.0, math.inf), (0.0, math.inf), (-1.0, 2.0)) for s in (0.2, 1.0, 5.0)]
+    settings = listed("normal between {low:g} and {high:g}, t={t:g}", "low high t", rows)
     return Check(
         corrected=Form(probability(kappa=0.5), settings),
         controls=(Control("the exponent t^2", probability(kappa=1.0), settings, "wrong factor"),),
@@ -110,10 +107,9 @@ def _displacement_distance() -> Check:
         for name, pairs in (("two and two points on a line", stretch), ("points in the plane", _clouds(None)))
     )
     formula = concentration.gram_displacement_distance
-    control = _displacements(formula, 0.98)
     return Check(
         corrected=Form(_displacements(formula), settings),
-        controls=(Control("0.98 of it", control, settings[:1], "wrong factor"),),
+        controls=(Control("0.98 of it", _displacements(formula, 0.98), settings[:1], "wrong factor"),),
     )
 
 
@@ -122,14 +118,11 @@ def _proposition_3(scope: places.Scope) -> Check:
     mean = math.sqrt(n) * laws.mean_chi(n) + math.sqrt(2 * n / math.pi)  # |w 1' + 1 w'| = sqrt(n) |w| + |1'w|
     deviation = places.per_point(concentration.deviation)
 
-    def tail(factor: float) -> Tail:
+    @parametrized(functools.partial(Tail, trials.gram_error))
+    def tail(setting: Setting, factor: float) -> Bound:
         """V / n is at most E V / n, which is known, and a multiple of the deviation."""
-
-        def bound(setting: Setting) -> Bound:
-            right = deviation(setting)
-            return Bound(mean / n + factor * right.value, right.probability, right.valid, right.source)
-
-        return Tail(trials.gram_error, bound)
+        right = deviation(setting)
+        return Bound(mean / n + factor * right.value, right.probability, right.valid, right.source)
 
     settings = places.around((trials.sums("x + y, Gaussian"),), scope.deltas, operator=True)
     return Check(
@@ -207,12 +200,8 @@ def _lemma_3(scope: places.Scope) -> Check:
         law, mean, far = stats.ncx2(d, size**2) if size else stats.chi2(d), d + size**2, factor * right.value
         return laws.log_of(float(law.sf(mean + far) + law.cdf(mean - far))), math.log(1 - right.probability)
 
-    settings = tuple(
-        Setting(f"d={d}, |M z|={size:g}, tau={tau:g}", numbers={"size": size, "tau": tau}, shapes={"d": d})
-        for d in (1, 16, 400)
-        for size in (0.0, 10.0)
-        for tau in (1.0, 4.0, 12.0)
-    )
+    taus = (1.0, 4.0, 12.0)
+    settings = grid("d={d}, |M z|={size:g}, tau={tau:g}", shapes="d", d=(1, 16, 400), size=(0.0, 10.0), tau=taus)
     tenth = Calibrated(trials.form_error, shape, 0.0, places.PROVED / 10)
     return Check(
         printed=Form(Calibrated(trials.form_error, shape, 0.0, places.PROVED), drawn),

@@ -13,7 +13,7 @@ from jaxkern.bounds import Bound
 from proofs_check import controls
 from proofs_check.claim import Check, Control, Form, Inequality, Setting, Tail
 from proofs_check.papers.chen2016 import places
-from proofs_check.papers.shared import at_most_one, real
+from proofs_check.papers.shared import at_most_one, parametrized, real
 
 LEVELS = (0.1, 0.5, 1.0, 2.0, 5.0, 20.0)
 RADII = np.geomspace(1e-6, 1.0, 16)
@@ -53,20 +53,18 @@ def _no_ball() -> Check:
 
 
 def _convex_order() -> Check:
-    def holds(scaled: bool = True) -> Inequality:
-        def both(setting: Setting) -> list[tuple[float, Bound]]:
-            (kernel, freedom), r = MIXTURES[setting.data["kernel"]], setting.numbers["r"]
-            v = np.linspace(-30.0, 30.0, 600_001)
-            w = np.exp(v)
-            weights = 2 * stats.t.pdf(w, freedom) * w * (v[1] - v[0])
-            Y = 2 * np.sin(r * w / 2) ** 2 / (_gap(kernel, r) if scaled else r**2 / 2)
-            limit = w**2 * (freedom - 2) / freedom if scaled else w**2
-            pairs = [(weights @ np.maximum(Y - c, 0), weights @ np.maximum(limit - c, 0)) for c in LEVELS]
-            pairs += [(weights @ np.exp(-y), weights @ np.exp(-z)) for y, z in ((Y, limit), (20 * Y, 20 * limit))]
-            ratios = [left / right for left, right in pairs]
-            return places.all_at_most_one(ratios, "jaxkern, Theorem M of chen2016")
-
-        return Inequality(both)
+    @parametrized(Inequality)
+    def holds(setting: Setting, scaled: bool = True) -> list[tuple[float, Bound]]:
+        (kernel, freedom), r = MIXTURES[setting.data["kernel"]], setting.numbers["r"]
+        v = np.linspace(-30.0, 30.0, 600_001)
+        w = np.exp(v)
+        weights = 2 * stats.t.pdf(w, freedom) * w * (v[1] - v[0])
+        Y = 2 * np.sin(r * w / 2) ** 2 / (_gap(kernel, r) if scaled else r**2 / 2)
+        limit = w**2 * (freedom - 2) / freedom if scaled else w**2
+        pairs = [(weights @ np.maximum(Y - c, 0), weights @ np.maximum(limit - c, 0)) for c in LEVELS]
+        pairs += [(weights @ np.exp(-y), weights @ np.exp(-z)) for y, z in ((Y, limit), (20 * Y, 20 * limit))]
+        ratios = [left / right for left, right in pairs]
+        return places.all_at_most_one(ratios, "jaxkern, Theorem M of chen2016")
 
     settings = tuple(
         Setting(f"{name}, r={r:g}", {"kernel": name}, {"r": r}) for name in MIXTURES for r in (0.05, 0.5, 2.0, 8.0)

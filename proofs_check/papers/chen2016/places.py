@@ -3,6 +3,7 @@
 On a user's table the statements about points use its rows, with its lengthscale; the others keep their settings.
 """
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +22,7 @@ from proofs_check.claim import Exact, Setting
 from proofs_check.papers import shared
 from proofs_check.papers.chen2016 import laws
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import at_most_one, real
+from proofs_check.papers.shared import at_most_one, claimed, parametrized, real, valid
 
 DELTA = 0.05
 ROWS = 24
@@ -30,6 +31,8 @@ Numbers = Mapping[str, float]
 OfSetting = Callable[[Setting], Bound]
 PointSet = tuple[str, int, dict[str, jax.Array]]
 """Name, number of points, differences of all pairs."""
+Interval = Callable[[Numbers], tuple[float, float]]
+"""Where Dhat^2 / D^2 is to lie at the numbers of a setting."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,17 +46,47 @@ class Scope(shared.Scope):
 
     @cached_property
     def pairs(self) -> tuple[Setting, ...]:
-        """Pairs of points."""
-        return pairs_of(self.data)
+        """Pairs of points with their kernel, moved to the origin, which moves neither side of an unbiasedness."""
+        lengthscale, name, wanted = 1.5, "a pair", (0.3, 1.0, 2.5)
+        directions = np.random.default_rng(5).standard_normal((3, 3))
+        differences = directions / np.linalg.norm(directions, axis=1, keepdims=True) * np.array(wanted)[:, None]
+        quantiles = self.distances((), 0.1, 12.0)
+        if self.data is not None and quantiles:
+            name, lengthscale = "rows", float(self.data.kernel.lengthscale)
+            every = differences_of(rows_of(self.data, ROWS))
+            sizes = np.linalg.norm(every, axis=1)
+            differences = np.stack([every[np.argmin(np.abs(sizes - r))] for r in quantiles])
+        settings = {}
+        for difference in differences:
+            r = float(np.linalg.norm(difference))
+            pair = real(lengthscale * np.stack([0.6 * difference, -0.4 * difference]))
+            name_at, numbers = f"{name} at distance {r:.4g}", {"K": math.exp(-(r**2) / 2)}
+            data = {"kernel": kernels.Gaussian(lengthscale), "pair": pair}
+            settings[name_at] = Setting(name_at, data, numbers, {"rows": 16})
+        return tuple(settings.values())
 
     @cached_property
     def point_sets(self) -> list[PointSet]:
         """Sets of points of one shape."""
-        return point_sets(self.data)
+        if self.data is not None:
+            X = rows_of(self.data, ROWS)
+            return [(f"{len(X)} rows", len(X), pairs_by_difference(differences_of(X)))]
+        n = 16
+        line = np.concatenate([[0.0], np.geomspace(1e-4, 1e4, n - 1)])[:, None] @ np.eye(1, n)
+        cloud = np.random.default_rng(6).standard_normal((n, 3)) @ np.eye(3, n)
+        sets = {"orthonormal points, shrunk to 1e-3": 1e-3 * np.eye(n), "a cloud in 3 dimensions": cloud}
+        sets["a line, distances 1e-4 to 1e4"] = line
+        return [(name, n, pairs_by_difference(differences_of(X))) for name, X in sets.items()]
 
     def distances(self, otherwise: Sequence[float], low: float, high: float) -> list[float]:
         """Return three quantiles of the distances of the data that lie within [low, high], or else other distances."""
-        return quantiles_of_distances(self.data, low, high) or list(otherwise)
+        if self.data is None:
+            return list(otherwise)
+        r = np.linalg.norm(differences_of(rows_of(self.data, ROWS)), axis=1)
+        r = r[(r >= low) & (r <= high)]
+        if not len(r):
+            return list(otherwise)
+        return sorted({float(f"{q:.4g}") for q in np.quantile(r, [0.05, 0.5, 0.95], method="nearest")})
 
 
 def rows_of(data: Population, most: int) -> np.ndarray:
@@ -72,48 +105,6 @@ def differences_of(X: np.ndarray) -> np.ndarray:
 def pairs_by_difference(differences: np.ndarray) -> dict[str, jax.Array]:
     """Return what trials need of pairs of points, whose differences are (..., d)."""
     return {"differences": real(differences), "squared": real(np.sum(differences**2, axis=-1))}
-
-
-def quantiles_of_distances(data: Population | None, low: float, high: float) -> list[float]:
-    """Return three quantiles of the distances of the data that lie within [low, high], if there are any."""
-    if data is None:
-        return []
-    r = np.linalg.norm(differences_of(rows_of(data, ROWS)), axis=1)
-    r = r[(r >= low) & (r <= high)]
-    quantiles = np.quantile(r, [0.05, 0.5, 0.95], method="nearest") if len(r) else []
-    return sorted({float(f"{q:.4g}") for q in quantiles})
-
-
-def pairs_of(data: Population | None) -> tuple[Setting, ...]:
-    """Return pairs of points with their kernel, moved to the origin, which moves neither side of an unbiasedness."""
-    lengthscale, name, wanted = 1.5, "a pair", (0.3, 1.0, 2.5)
-    directions = np.random.default_rng(5).standard_normal((3, 3))
-    differences = directions / np.linalg.norm(directions, axis=1, keepdims=True) * np.array(wanted)[:, None]
-    quantiles = quantiles_of_distances(data, 0.1, 12.0)
-    if data is not None and quantiles:
-        lengthscale, name, every = float(data.kernel.lengthscale), "rows", differences_of(rows_of(data, ROWS))
-        sizes = np.linalg.norm(every, axis=1)
-        differences = np.stack([every[np.argmin(np.abs(sizes - r))] for r in quantiles])
-    settings = []
-    for difference in differences:
-        r = float(np.linalg.norm(difference))
-        pair = lengthscale * np.stack([0.6 * difference, -0.4 * difference])
-        population = {"kernel": kernels.Gaussian(lengthscale), "pair": real(pair)}
-        settings.append(Setting(f"{name} at distance {r:.4g}", population, {"K": math.exp(-(r**2) / 2)}, {"rows": 16}))
-    return tuple({s.name: s for s in settings}.values())
-
-
-def point_sets(data: Population | None) -> list[PointSet]:
-    """Return sets of points of one shape."""
-    if data is not None:
-        X = rows_of(data, ROWS)
-        return [(f"{len(X)} rows", len(X), pairs_by_difference(differences_of(X)))]
-    n = 16
-    line = np.concatenate([[0.0], np.geomspace(1e-4, 1e4, n - 1)])[:, None] @ np.eye(1, n)
-    cloud = np.random.default_rng(6).standard_normal((n, 3)) @ np.eye(3, n)
-    sets = {"orthonormal points, shrunk to 1e-3": 1e-3 * np.eye(n), "a cloud in 3 dimensions": cloud}
-    sets["a line, distances 1e-4 to 1e4"] = line
-    return [(name, n, pairs_by_difference(differences_of(X))) for name, X in sets.items()]
 
 
 def cloud(n: int, spacing: float = 1.0) -> np.ndarray:
@@ -162,16 +153,9 @@ def fewest(bound: Callable[..., Bound], delta: float, least: int = 16) -> int:
     return high
 
 
-def valid(right: Bound, setting: Setting) -> Bound:
-    """Return a bound whose hypotheses hold, or raise ValueError."""
-    if not right.valid:
-        raise ValueError(f"the hypotheses of {right.source} do not hold at setting {setting.name!r}")
-    return right
-
-
 def log_failure(setting: Setting, bounds: Sequence[Bound]) -> float:
     """Return the log of the least failure probability that bounds of one event claim, all by the library."""
-    return min(float(valid(right, setting).log_failure) for right in bounds)
+    return min(claimed(right, setting) for right in bounds)
 
 
 def pair_settings(
@@ -179,40 +163,34 @@ def pair_settings(
 ) -> tuple[Setting, ...]:
     """Return one setting for every distance, error and delta, with as many frequencies as the bound asks for."""
     settings = []
-    for r in distances:
-        for eps in errors:
-            for delta in deltas:
-                t = fewest(lambda r=r, eps=eps, **t: bound(distance=r, eps=eps, **t), delta)
-                name = f"r={r:g}, eps={eps:g}, delta={delta:g}, t={t}"
-                settings.append(Setting(name, numbers={"r": r, "eps": eps, "t": float(t)}))
+    for r, eps, delta in itertools.product(distances, errors, deltas):
+        t = fewest(functools.partial(bound, distance=r, eps=eps), delta)
+        name = f"r={r:g}, eps={eps:g}, delta={delta:g}, t={t}"
+        settings.append(Setting(name, numbers={"r": r, "eps": eps, "t": float(t)}))
     return tuple(settings)
 
 
+@parametrized(Exact)
 def pair_tail(
-    bound: Callable[..., Bound], interval: Callable[[Numbers], tuple[float, float]], times: float = 1.0
-) -> Exact:
+    setting: Setting, bound: Callable[..., Bound], interval: Interval, times: float = 1.0
+) -> tuple[float, float]:
     """Return the statement that Dhat^2 / D^2 leaves the interval no more often than the bound of `times` t says."""
-
-    def probability(setting: Setting) -> tuple[float, float]:
-        n = setting.numbers
-        right = valid(bound(distance=n["r"], eps=n["eps"], num_frequencies=times * n["t"]), setting)
-        return laws.log_outside(n["r"], int(n["t"]), *interval(n)), math.log1p(-right.probability)
-
-    return Exact(probability)
+    n = setting.numbers
+    right = valid(bound(distance=n["r"], eps=n["eps"], num_frequencies=times * n["t"]), setting)
+    return laws.log_outside(n["r"], int(n["t"]), *interval(n)), math.log1p(-right.probability)
 
 
-def chi_square_tail(bounds: Callable[..., Sequence[Bound]], times: float = 1.0, *, power: int = 2) -> Exact:
+@parametrized(Exact)
+def chi_square_tail(
+    setting: Setting, bounds: Callable[..., Sequence[Bound]], times: float = 1.0, *, power: int = 2
+) -> tuple[float, float]:
     """Return the statement that chi2_t / t leaves (1 +- eps)^power no more often than the bounds of `times` t say.
 
     It is the law of Dhat^2 / D^2 in the limit of small distances, and probabilities of e^-600 keep their digits.
     """
-
-    def probability(setting: Setting) -> tuple[float, float]:
-        t, eps = setting.numbers["t"], setting.numbers["eps"]
-        claimed = log_failure(setting, bounds(eps=eps, num_frequencies=times * t))
-        return laws.chi_square_outside(t, (1 - eps) ** power, (1 + eps) ** power), claimed
-
-    return Exact(probability)
+    t, eps = setting.numbers["t"], setting.numbers["eps"]
+    claimed = log_failure(setting, bounds(eps=eps, num_frequencies=times * t))
+    return laws.chi_square_outside(t, (1 - eps) ** power, (1 + eps) ** power), claimed
 
 
 def tiny(bound: Callable[..., Bound], errors: Sequence[float], logs: Sequence[float]) -> tuple[Setting, ...]:

@@ -17,20 +17,18 @@ from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setti
 from proofs_check.papers import flops
 from proofs_check.papers.chen2016 import trials
 from proofs_check.papers.chen2016.places import DELTA, all_at_most_one, all_distances, cloud, fewest
-from proofs_check.papers.shared import as_residual, bound_of, real
+from proofs_check.papers.shared import as_residual, bound_of, listed, parametrized, real
 
 
 def _metric() -> Check:
-    def holds(power: int) -> Inequality:
-        def triangles(setting: Setting) -> list[Any]:
-            X = real(setting.data)
-            D = all_distances(X) ** power
-            i, j, k = (a.ravel() for a in np.meshgrid(*[np.arange(len(X))] * 3, indexing="ij"))
-            distinct = (i < k) & (j != i) & (j != k)
-            left, right = D[i, k][distinct], (D[i, j] + D[j, k])[distinct]
-            return all_at_most_one(left / right, "triangle inequality")
-
-        return Inequality(triangles)
+    @parametrized(Inequality)
+    def holds(setting: Setting, power: int) -> list[Any]:
+        X = real(setting.data)
+        D = all_distances(X) ** power
+        i, j, k = (a.ravel() for a in np.meshgrid(*[np.arange(len(X))] * 3, indexing="ij"))
+        distinct = (i < k) & (j != i) & (j != k)
+        left, right = D[i, k][distinct], (D[i, j] + D[j, k])[distinct]
+        return all_at_most_one(left / right, "triangle inequality")
 
     line = np.linspace(0, 1, 8)[:, None] @ np.eye(1, 3)
     settings = (
@@ -55,14 +53,12 @@ def _factor(X: jax.Array) -> jax.Array:
 
 
 def _embedding() -> Check:
-    def residual(dropped: int) -> Identity:
-        def distances_of_images(setting: Setting) -> np.ndarray:
-            X = real(setting.data)
-            F = np.asarray(_factor(X), float)[:, : len(X) - dropped]
-            first, second = np.triu_indices(len(X), 1)
-            return as_residual(np.linalg.norm(F[first] - F[second], axis=1) / all_distances(X)[first, second] - 1)
-
-        return Identity(distances_of_images)
+    @parametrized(Identity)
+    def residual(setting: Setting, dropped: int) -> np.ndarray:
+        X = real(setting.data)
+        F = np.asarray(_factor(X), float)[:, : len(X) - dropped]
+        first, second = np.triu_indices(len(X), 1)
+        return as_residual(np.linalg.norm(F[first] - F[second], axis=1) / all_distances(X)[first, second] - 1)
 
     settings = tuple(Setting(f"{n} points", cloud(n)) for n in (3, 8))
     return Check(
@@ -95,25 +91,20 @@ def _johnson_lindenstrauss() -> Check:
 
 
 def _cost() -> Check:
-    def residual(per_frequency: int) -> Identity:
-        def spent(setting: Setting) -> np.ndarray:
-            n, d, t = (setting.shapes[name] for name in ("n", "d", "t"))
-            dtype, kernel = jnp.result_type(float), kernels.Gaussian(1.0)
-            X, w = jax.ShapeDtypeStruct((n, d), dtype), jax.ShapeDtypeStruct((t, d), dtype)
+    @parametrized(Identity)
+    def residual(setting: Setting, per_frequency: int) -> np.ndarray:
+        n, d, t = (setting.shapes[name] for name in ("n", "d", "t"))
+        dtype, kernel = jnp.result_type(float), kernels.Gaussian(1.0)
+        X, w = jax.ShapeDtypeStruct((n, d), dtype), jax.ShapeDtypeStruct((t, d), dtype)
 
-            def lift(X: Any, w: Any) -> Any:
-                return features.PairedFourier(kernel, w)(X)
+        def lift(X: Any, w: Any) -> Any:
+            return features.PairedFourier(kernel, w)(X)
 
-            lifted, whole = flops.multiply_adds(lift, X, w), flops.multiply_adds(lambda X: gram(kernel, X), X)
-            numbers = math.prod(jax.eval_shape(lift, X, w).shape)
-            return np.array([lifted / (n * d * t * per_frequency) - 1, numbers / (2 * n * t) - 1, whole / n**2 / d - 1])
+        lifted, whole = flops.multiply_adds(lift, X, w), flops.multiply_adds(lambda X: gram(kernel, X), X)
+        numbers = math.prod(jax.eval_shape(lift, X, w).shape)
+        return np.array([lifted / (n * d * t * per_frequency) - 1, numbers / (2 * n * t) - 1, whole / n**2 / d - 1])
 
-        return Identity(spent)
-
-    settings = tuple(
-        Setting(f"n={n}, d={d}, t={t}", shapes={"n": n, "d": d, "t": t})
-        for n, d, t in ((1000, 10, 50), (20_000, 256, 800))
-    )
+    settings = listed("n={n}, d={d}, t={t}", "n d t", ((1000, 10, 50), (20_000, 256, 800)), shapes="n d t")
     return Check(
         printed=Form(residual(1), settings),
         controls=(Control("two products a frequency", residual(2), settings, "wrong cost"),),

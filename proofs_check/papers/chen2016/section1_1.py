@@ -15,14 +15,12 @@ from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
 from proofs_check.claim import Calibrated, Check, Control, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers.chen2016 import laws, trials
-from proofs_check.papers.chen2016.places import DELTA, PointSet, Scope, ball, fewest, pairs_of, point_sets
-from proofs_check.papers.shared import as_residual, at_most_one, bound_of
+from proofs_check.papers.chen2016.places import DELTA, PointSet, Scope, ball, fewest
+from proofs_check.papers.shared import as_residual, at_most_one, bound_of, parametrized
 
 
 def _shifted_features(scope: Scope) -> Check:
-    def residual(**options: Any) -> Identity:
-        return Identity(functools.partial(laws.shifted_mean, **options))
-
+    residual = parametrized(Identity)(laws.shifted_mean)
     gamma = residual(drawn=controls.gamma_for_lengthscale)
     return Check(
         printed=Form(residual(factor=1 / math.sqrt(2)), scope.pairs),
@@ -52,7 +50,7 @@ def _all_points(scope: Scope) -> Check:
 
     settings = of(scope.point_sets[-2:])  # not the points that shrink, whose kernel values are all 1
     # Not on a table, whose rows may be so close that no number of frequencies is too small.
-    few = controls.changed(of(point_sets(None))[-1:], "a sixteenth of the frequencies", shapes={"part": 16})
+    few = controls.changed(of(Scope().point_sets)[-1:], "a sixteenth of the frequencies", shapes={"part": 16})
     return Check(
         printed=Form(Calibrated(trials.kernel_error, shape, 1.0, 2.0), settings),
         corrected=Form(Tail(trials.kernel_error, bound), settings),
@@ -89,19 +87,13 @@ def _additive_ball(scope: Scope) -> Check:
             options = {"eps": 0.3, "dim": dim, "diameter": diameter, "tau": math.log(2 / delta)}
             t = fewest(functools.partial(fourier.ball_additive, **options), delta)
             corrected.append(over(dim, diameter, delta, t))
-    single = math.ceil(2 / 0.3**2 * math.log(2 / DELTA))
+    wide = (over(20, 6.0, DELTA, math.ceil(2 / 0.3**2 * math.log(2 / DELTA))),)
+    single = Tail(trials.kernel_error_over_ball, one_pair)
     bound = bound_of(fourier.ball_additive, num_frequencies="t", dim="d", diameter="M")
     return Check(
         printed=Form(Calibrated(trials.kernel_error_over_ball, shape, 1.0, 17.0), asked),
         corrected=Form(Tail(trials.kernel_error_over_ball, bound), tuple(corrected)),
-        controls=(
-            Control(
-                "the frequencies of a single pair, in 20 dimensions",
-                Tail(trials.kernel_error_over_ball, one_pair),
-                (over(20, 6.0, DELTA, single),),
-                "term left out",
-            ),
-        ),
+        controls=(Control("the frequencies of a single pair, in 20 dimensions", single, wide, "term left out"),),
     )
 
 
@@ -114,7 +106,7 @@ def _variance(scope: Scope) -> Check:
         return Inequality(both)
 
     # A table may have no close rows.
-    close = tuple(s for s in scope.pairs if s.numbers["K"] > 0.5) or pairs_of(None)[:2]
+    close = tuple(s for s in scope.pairs if s.numbers["K"] > 0.5) or Scope().pairs[:2]
     return Check(
         printed=Form(holds(distance=False), scope.pairs),
         controls=(Control("the squared distances of close points", holds(distance=True), close, "wrong operator"),),

@@ -18,13 +18,11 @@ from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
 from proofs_check.claim import Check, Control, Exact, Expectation, Form, Identity, Inequality, Setting
 from proofs_check.papers.chen2016 import laws, places, trials
-from proofs_check.papers.shared import LOG2
+from proofs_check.papers.shared import LOG2, claimed, grid, parametrized
 
 
 def _lemma_2_1(scope: places.Scope) -> Check:
-    def residual(**options: Any) -> Identity:
-        return Identity(functools.partial(laws.paired_mean, **options))
-
+    residual = parametrized(Identity)(laws.paired_mean)
     gamma = residual(drawn=controls.gamma_for_lengthscale)
     return Check(
         printed=Form(residual(), scope.pairs),
@@ -37,17 +35,15 @@ def _lemma_2_1(scope: places.Scope) -> Check:
 
 
 def _lemma_2_1_proof() -> Check:
-    def residual(power: int) -> Identity:
-        def equations(setting: Setting) -> np.ndarray:
-            r = setting.numbers["r"]
-            z = np.linspace(-14, 14, 2001)
-            weights = np.exp(-(z**2) / 2) * (z[1] - z[0])
-            g, slope = weights @ np.cos(z * r), -weights @ (z * np.sin(z * r))
-            return np.array([slope / (-(r**power) * g) - 1, np.sum(weights) / math.sqrt(2 * math.pi) - 1])
+    @parametrized(Identity)
+    def residual(setting: Setting, power: int) -> np.ndarray:
+        r = setting.numbers["r"]
+        z = np.linspace(-14, 14, 2001)
+        weights = np.exp(-(z**2) / 2) * (z[1] - z[0])
+        g, slope = weights @ np.cos(z * r), -weights @ (z * np.sin(z * r))
+        return np.array([slope / (-(r**power) * g) - 1, np.sum(weights) / math.sqrt(2 * math.pi) - 1])
 
-        return Identity(equations)
-
-    settings = tuple(Setting(f"r={r:g}", numbers={"r": r}) for r in (0.3, 1.5, 3.0))
+    settings = grid("r={r:g}", r=(0.3, 1.5, 3.0))
     return Check(
         printed=Form(residual(1), settings), controls=(Control("r squared", residual(2), settings, "wrong power"),)
     )
@@ -76,22 +72,24 @@ def _corollary_2_1(scope: places.Scope) -> Check:
     )
 
 
-def _additive(bound: Callable[..., Bound], times: float = 1.0) -> Exact:
+def _log_outside(n: places.Numbers) -> float:
+    """Return the log of the chance of |Khat - K| > eps for a Gaussian pair at distance r."""
+    mu = -math.expm1(-(n["r"] ** 2) / 2)  # K - Khat = mu (Dhat^2 / D^2 - 1)
+    return laws.log_outside(n["r"], int(n["t"]), 1 - n["eps"] / mu, 1 + n["eps"] / mu)
+
+
+@parametrized(Exact)
+def _additive(setting: Setting, bounds: Callable[..., list[Bound]], times: float = 1.0) -> tuple[float, float]:
     """Return the statement that |Khat - K| > eps is no likelier than the bounds of `times` t frequencies say.
 
     Of a Gaussian pair at distance r; without r, of a kernel and points for which a cosine is 1 or -1, with equal
     chances.
     """
-
-    def probability(setting: Setting) -> tuple[float, float]:
-        n, t = setting.numbers, setting.numbers["t"]
-        claimed = places.log_failure(setting, bound(eps=n["eps"], num_frequencies=times * t))
-        if "r" not in n:
-            return LOG2 + float(stats.binom.logsf(math.ceil(t * (1 + n["eps"]) / 2 - 1e-6) - 1, t, 0.5)), claimed
-        mu = -math.expm1(-(n["r"] ** 2) / 2)  # K - Khat = mu (Dhat^2 / D^2 - 1)
-        return laws.log_outside(n["r"], int(t), 1 - n["eps"] / mu, 1 + n["eps"] / mu), claimed
-
-    return Exact(probability)
+    n, t = setting.numbers, setting.numbers["t"]
+    log_claimed = places.log_failure(setting, bounds(eps=n["eps"], num_frequencies=times * t))
+    if "r" not in n:
+        return LOG2 + float(stats.binom.logsf(math.ceil(t * (1 + n["eps"]) / 2 - 1e-6) - 1, t, 0.5)), log_claimed
+    return _log_outside(n), log_claimed
 
 
 def _corrected(**options: float) -> list[Bound]:
@@ -138,31 +136,24 @@ def _corollary_2_2_rare(scope: places.Scope) -> Check:
     )
 
 
-def _of_distance(r: float, *, nearest: float = 1.0, farthest: float = 1.0, **options: float) -> Bound:
-    """Return the bound for a pair at distance r that is known to be within these multiples of it."""
-    within = ([(factor * r) ** 2] for factor in (nearest, farthest))
+def _of_distance(*, distance: float, nearest: float = 1.0, farthest: float = 1.0, **options: float) -> Bound:
+    """Return the bound for a pair at a distance that is known to be within these multiples of it."""
+    within = ([(factor * distance) ** 2] for factor in (nearest, farthest))
     return fourier.kernel_values_given(
         **dict(zip(("squared_distances", "farthest"), within, strict=True)), pairs=[1.0], **options
     )
 
 
 def _kernel_values_given(scope: places.Scope) -> Check:
-    def statement(times: float = 1.0, **limits: float) -> Exact:
-        def probability(setting: Setting) -> tuple[float, float]:
-            n = setting.numbers
-            mu = -math.expm1(-(n["r"] ** 2) / 2)
-            right = _of_distance(n["r"], eps=n["eps"], num_frequencies=times * n["t"], **limits)
-            outside = laws.log_outside(n["r"], int(n["t"]), 1 - n["eps"] / mu, 1 + n["eps"] / mu)
-            return outside, places.log_failure(setting, [right])
-
-        return Exact(probability)
-
-    def at(*, distance: float, **options: float) -> Bound:
-        return _of_distance(distance, **options)
+    @parametrized(Exact)
+    def statement(setting: Setting, times: float = 1.0, **limits: float) -> tuple[float, float]:
+        n = setting.numbers
+        right = _of_distance(distance=n["r"], eps=n["eps"], num_frequencies=times * n["t"], **limits)
+        return _log_outside(n), claimed(right, setting)
 
     distances, middle = scope.distances((0.3, 1.0, 2.5), 0.02, 12.0), (1.0,)
     deltas = (1e-2, 1e-4, 1e-6) if scope.full else (1e-2, 1e-4)
-    settings, few = (places.pair_settings(at, at_r, (0.03, 0.1), deltas) for at_r in (distances, middle))
+    settings, few = (places.pair_settings(_of_distance, r, (0.03, 0.1), deltas) for r in (distances, middle))
     return Check(
         corrected=Form(statement(nearest=0.9, farthest=1.1), settings),
         controls=(
@@ -180,34 +171,28 @@ def _lemma_2_2(scope: places.Scope) -> Check:
     printed = functools.partial(bound, as_printed=True)
     distances = scope.distances((1.0, 2.0, 6.0), 1.0, 12.0)
     # At distance 1 the exponent is a twentieth of the true one.
-    fewer = tuple(
-        Setting(f"{s.name} over 24", numbers={**s.numbers, "t": float(s.numbers["t"] // 24)})
-        for s in places.pair_settings(bound, (1.0,), (0.05, 0.1), (1e-8,))
-    )
+    whole = places.pair_settings(bound, (1.0,), (0.05, 0.1), (1e-8,))
+    fewer = tuple(Setting(f"{s.name} over 24", None, {**s.numbers, "t": float(s.numbers["t"] // 24)}) for s in whole)
     control = places.pair_tail(bound, places.relative, times=24)
+    few = places.pair_settings(printed, distances, (0.09,), scope.deltas)
+    settings = places.pair_settings(bound, distances, (0.1, 0.3), scope.deltas)
     return Check(
-        printed=Form(
-            places.pair_tail(printed, inverse), places.pair_settings(printed, distances, (0.09,), scope.deltas)
-        ),
-        corrected=Form(
-            places.pair_tail(bound, places.relative), places.pair_settings(bound, distances, (0.1, 0.3), scope.deltas)
-        ),
+        printed=Form(places.pair_tail(printed, inverse), few),
+        corrected=Form(places.pair_tail(bound, places.relative), settings),
         controls=(Control("one of 24 frequencies", control, fewer, "wrong factor"),),
     )
 
 
 def _lemma_2_2_proof() -> Check:
-    def holds(nearest: float) -> Inequality:
-        def worst(setting: Setting) -> list[Any]:
-            """Return D / Dhat - 1 and 1 - D / Dhat over eps where K and Khat differ by eps / 4, the most allowed."""
-            eps = setting.numbers["eps"]
-            squared = -2 * np.expm1(-(np.linspace(nearest, 6, 100) ** 2) / 2)
-            ratios = np.sqrt([squared / (squared + sign * eps / 2) for sign in (1, -1)])
-            return places.all_at_most_one(np.abs(ratios - 1).ravel() / eps, "chen2016, Lemma 2.2")
+    @parametrized(Inequality)
+    def holds(setting: Setting, nearest: float) -> list[Any]:
+        """Return D / Dhat - 1 and 1 - D / Dhat over eps where K and Khat differ by eps / 4, the most allowed."""
+        eps = setting.numbers["eps"]
+        squared = -2 * np.expm1(-(np.linspace(nearest, 6, 100) ** 2) / 2)
+        ratios = np.sqrt([squared / (squared + sign * eps / 2) for sign in (1, -1)])
+        return places.all_at_most_one(np.abs(ratios - 1).ravel() / eps, "chen2016, Lemma 2.2")
 
-        return Inequality(worst)
-
-    settings = tuple(Setting(f"eps={eps:g}", numbers={"eps": eps}) for eps in (0.001, 0.05, 0.0999))
+    settings = grid("eps={eps:g}", eps=(0.001, 0.05, 0.0999))
     return Check(
         printed=Form(holds(1.0), settings),
         controls=(Control("distances from a third of sigma on", holds(1 / 3), settings, "hypothesis broken"),),

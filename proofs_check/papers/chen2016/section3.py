@@ -18,20 +18,19 @@ from jaxkern import features, kernels
 from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
 from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity, Inequality, Rate, Setting, Tail
+from proofs_check.papers import shared
 from proofs_check.papers.chen2016 import places, trials
 from proofs_check.papers.chen2016.laws import chi_square_outside
 from proofs_check.papers.shared import LOG2, always, as_residual, at_most_one, bound_of, parametrized, real, rng_of
 
 
 def _display_before_2() -> Check:
-    def holds(squared: Callable[[np.ndarray], np.ndarray], share: float = 0.25) -> Inequality:
-        def both() -> list[Any]:
-            r = np.linspace(0.05, 1, 60)
-            ratios, source = squared(r) / r**2, "chen2016, before (2)"
-            lower = [(float(1 - share * x**2), always(ratio, source)) for ratio, x in zip(ratios, r, strict=True)]
-            return [*lower, *places.all_at_most_one(ratios, source)]
-
-        return Inequality(both)
+    @parametrized(Inequality)
+    def holds(squared: Callable[[np.ndarray], np.ndarray], share: float = 0.25) -> list[Any]:
+        r = np.linspace(0.05, 1, 60)
+        ratios, source = squared(r) / r**2, "chen2016, before (2)"
+        lower = [(float(1 - share * x**2), always(ratio, source)) for ratio, x in zip(ratios, r, strict=True)]
+        return [*lower, *places.all_at_most_one(ratios, source)]
 
     def library(r: np.ndarray) -> np.ndarray:
         return places.distances_of(r) ** 2
@@ -48,16 +47,16 @@ def _eq2() -> Check:
     def half_precision(r: np.ndarray) -> np.ndarray:
         return np.sqrt(2 - 2 * controls.in_half(np.exp(-(r**2) / 2)))
 
+    @parametrized(Inequality)
     def holds(
-        lower: Callable[..., Bound], distances: Callable[[np.ndarray], np.ndarray] = places.distances_of
-    ) -> Inequality:
-        def both(setting: Setting) -> list[Any]:
-            r = np.asarray(setting.data)
-            D = distances(r)
-            lowers = [places.above(d, lower(distance=float(x))) for d, x in zip(D, r, strict=True)]
-            return lowers + places.all_at_most_one(D / r, "chen2016, (2), right")
-
-        return Inequality(both)
+        setting: Setting,
+        lower: Callable[..., Bound],
+        distances: Callable[[np.ndarray], np.ndarray] = places.distances_of,
+    ) -> list[Any]:
+        r = np.asarray(setting.data)
+        D = distances(r)
+        lowers = [places.above(d, lower(distance=float(x))) for d, x in zip(D, r, strict=True)]
+        return lowers + places.all_at_most_one(D / r, "chen2016, (2), right")
 
     settings = (
         Setting("distances from 1e-4 to 1", np.concatenate([np.geomspace(1e-4, 1, 200), np.linspace(0.5, 1, 200)])),
@@ -76,16 +75,12 @@ def _eq2() -> Check:
 
 
 def _eq3() -> Check:
-    def holds(lower: Callable[..., Bound]) -> Inequality:
-        def both() -> list[Any]:
-            eps = np.repeat(np.geomspace(1e-3, 0.99, 40), 10)
-            r = 2 * np.sqrt(eps) * np.tile(np.linspace(0.1, 1 - 1e-9, 10), 40)
-            D = places.distances_of(r)
-            return [
-                places.above(d**2, lower(eps=float(e), distance=float(x))) for d, e, x in zip(D, eps, r, strict=True)
-            ]
-
-        return Inequality(both)
+    @parametrized(Inequality)
+    def holds(lower: Callable[..., Bound]) -> list[Any]:
+        eps = np.repeat(np.geomspace(1e-3, 0.99, 40), 10)
+        r = 2 * np.sqrt(eps) * np.tile(np.linspace(0.1, 1 - 1e-9, 10), 40)
+        D = places.distances_of(r)
+        return [places.above(d**2, lower(eps=float(e), distance=float(x))) for d, e, x in zip(D, eps, r, strict=True)]
 
     def smaller(*, eps: float, distance: float) -> Bound:
         return always((1 - 0.9 * eps) * distance**2, "1 - .9 eps")
@@ -163,10 +158,7 @@ def taylor_sides(key: jax.Array, setting: Setting, *, as_printed: bool, fourth: 
 
 
 def _eq4() -> Check:
-    def holds(**options: Any) -> Inequality:
-        return Inequality(functools.partial(taylor_sides, **options))
-
-    settings = tuple(Setting(f"{t} frequencies", shapes={"t": t}) for t in (1, 5))
+    holds, settings = parametrized(Inequality)(taylor_sides), shared.grid("{t} frequencies", shapes="t", t=(1, 5))
     half = holds(as_printed=False, fourth=0.5)
     return Check(
         printed=Form(holds(as_printed=True), settings),
@@ -191,9 +183,7 @@ def _lemma_3_1() -> Check:
     def rate(exponent: float, of: Callable[[Setting], float] = moment) -> Rate:
         return Rate(trials.distance_to_the_limit, "r", exponent, 0.15, moment=of)
 
-    settings = tuple(
-        Setting(f"r={r:g}", numbers={"r": r}, shapes={"rows": t, "maps": maps}) for r in (0.02, 0.04, 0.08, 0.16, 0.32)
-    )
+    settings = shared.grid("r={r:g}", shapes="rows maps", r=(0.02, 0.04, 0.08, 0.16, 0.32), rows=[t], maps=[maps])
     one = controls.changed(settings, "1 for the limit", shapes={"limit": 0})
     return Check(
         printed=Form(rate(2.0), settings),
@@ -209,7 +199,7 @@ def _chi_square() -> Check:
     def relative(key: jax.Array, dropped: int = 0) -> np.ndarray:
         """Return the error of the sum against that of squares of components of the normal numbers of the key."""
         unit, dtype = np.arange(1.0, 6) / np.linalg.norm(np.arange(1.0, 6)), jnp.result_type(float)
-        drawn, normals = trials.frequencies(key, 5, 20, dtype), trials.normals(key, 20, 5, dtype)
+        drawn, normals = trials.frequencies(key, 5, 20, dtype), shared.normals(key, 20, 5, dtype)
         sums = [np.sum((np.asarray(w, float) @ unit) ** 2) for w in (drawn, normals[dropped:])]
         return as_residual([sums[0] / sums[1] - 1])
 
@@ -246,19 +236,13 @@ def _lemma_3_2_rare(scope: places.Scope) -> Check:
 
 
 def _lemma_3_2_proof() -> Check:
-    def statement(root: float) -> Exact:
-        def probability(setting: Setting) -> tuple[float, float]:
-            t, x = setting.numbers["t"], setting.numbers["x"]
-            low, high = 1 - root * math.sqrt(x / t), 1 + root * math.sqrt(x / t) + 2 * x / t
-            return chi_square_outside(t, max(low, 0.0), high), LOG2 - x
+    @parametrized(Exact)
+    def statement(setting: Setting, root: float) -> tuple[float, float]:
+        t, x = setting.numbers["t"], setting.numbers["x"]
+        low, high = 1 - root * math.sqrt(x / t), 1 + root * math.sqrt(x / t) + 2 * x / t
+        return chi_square_outside(t, max(low, 0.0), high), LOG2 - x
 
-        return Exact(probability)
-
-    settings = tuple(
-        Setting(f"t={t:g}, x={x:g}", numbers={"t": t, "x": x})
-        for t in (1.0, 10.0, 1000.0, 1e6)
-        for x in (1.0, 5.0, 30.0)
-    )
+    settings = shared.grid("t={t:g}, x={x:g}", t=(1.0, 10.0, 1000.0, 1e6), x=(1.0, 5.0, 30.0))
     return Check(
         printed=Form(statement(2.0), settings),
         controls=(Control("sqrt(2) for 2", statement(math.sqrt(2) * 0.9), settings, "wrong factor"),),
@@ -296,19 +280,16 @@ def _lemma_3_3() -> Check:
 
 
 def _lemma_3_3_proof() -> Check:
-    def statement(limit: Callable[[float, float], float]) -> Exact:
-        def probability(setting: Setting) -> tuple[float, float]:
-            t, delta = setting.numbers["t"], setting.numbers["delta"]
-            one = LOG2 + stats.norm.logsf(limit(t, delta))
-            return math.log(-math.expm1(t * math.log1p(-math.exp(one)))), math.log(delta)
-
-        return Exact(probability)
+    @parametrized(Exact)
+    def statement(setting: Setting, limit: Callable[[float, float], float]) -> tuple[float, float]:
+        t, delta = setting.numbers["t"], setting.numbers["delta"]
+        one = LOG2 + stats.norm.logsf(limit(t, delta))
+        return math.log(-math.expm1(t * math.log1p(-math.exp(one)))), math.log(delta)
 
     settings = []
-    for delta in (0.1, 1e-2, 1e-4, 1e-8):
-        for eps in (0.1, 0.5):
-            t = math.ceil(8 / eps**2 * math.log(2 / delta))
-            settings.append(Setting(f"eps={eps:g}, delta={delta:g}, t={t}", numbers={"t": float(t), "delta": delta}))
+    for delta, eps in itertools.product((0.1, 1e-2, 1e-4, 1e-8), (0.1, 0.5)):
+        t = math.ceil(8 / eps**2 * math.log(2 / delta))
+        settings.append(Setting(f"eps={eps:g}, delta={delta:g}, t={t}", numbers={"t": float(t), "delta": delta}))
     no_union = statement(lambda t, delta: math.sqrt(2 * math.log(2 / delta)))
     return Check(
         printed=Form(statement(lambda t, delta: math.sqrt(math.log(1 / delta))), tuple(settings)),
@@ -318,20 +299,18 @@ def _lemma_3_3_proof() -> Check:
 
 
 def _lemma_3_3_display() -> Check:
-    def holds(as_printed: bool, power: float = 0.5) -> Inequality:
-        def both(setting: Setting) -> list[Any]:
-            log = math.log(1 / setting.numbers["delta"])
-            sides = []
-            for eps, share in itertools.product((0.1, 0.9), (0.1, 0.5, 1.0)):
-                r = share * math.sqrt(eps) / log
-                # All frequencies as large as the truncation allows: w r, or w itself.
-                w = math.sqrt(eps / log) / r if as_printed else log**power
-                sides.append(at_most_one(r**2 / 12 * w**4 / (eps / 12), "chen2016, proof of Lemma 3.3"))
-            return sides
+    @parametrized(Inequality)
+    def holds(setting: Setting, as_printed: bool, power: float = 0.5) -> list[Any]:
+        log = math.log(1 / setting.numbers["delta"])
+        sides = []
+        for eps, share in itertools.product((0.1, 0.9), (0.1, 0.5, 1.0)):
+            r = share * math.sqrt(eps) / log
+            # All frequencies as large as the truncation allows: w r, or w itself.
+            w = math.sqrt(eps / log) / r if as_printed else log**power
+            sides.append(at_most_one(r**2 / 12 * w**4 / (eps / 12), "chen2016, proof of Lemma 3.3"))
+        return sides
 
-        return Inequality(both)
-
-    settings = tuple(Setting(f"delta={delta:g}", numbers={"delta": delta}) for delta in (0.1, 1e-3))
+    settings = shared.grid("delta={delta:g}", delta=(0.1, 1e-3))
     return Check(
         printed=Form(holds(as_printed=True), settings),
         corrected=Form(holds(as_printed=False), settings),

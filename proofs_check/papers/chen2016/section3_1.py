@@ -3,6 +3,7 @@
 `docs/theory/chen2016.md` derives every correction.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +18,7 @@ from jaxkern.gram import gram
 from proofs_check import controls
 from proofs_check.claim import Check, Control, Exact, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers.chen2016 import laws, places, trials
-from proofs_check.papers.shared import as_residual, parametrized, real
+from proofs_check.papers.shared import as_residual, grid, listed, parametrized, real
 
 
 def _norms() -> Check:
@@ -37,7 +38,7 @@ def _norms() -> Check:
 
         return Identity(relative)
 
-    settings = tuple(Setting(f"lambda={scale:g}", numbers={"scale": scale}) for scale in (0.1, 3.0))
+    settings = grid("lambda={scale:g}", scale=(0.1, 3.0))
     return Check(
         printed=Form(residual(as_printed=True), settings),
         corrected=Form(residual(as_printed=False), settings),
@@ -65,9 +66,7 @@ def _lemma_3_4() -> Check:
         return places.all_at_most_one(ratios.ravel(), "chen2016, (4)")
 
     sizes = [(t, scale) for t in (1, 20) for scale in (0.01, 0.1, 0.64)]
-    settings = tuple(
-        Setting(f"t={t}, lambda={scale:g}", numbers={"scale": scale}, shapes={"t": t}) for t, scale in sizes
-    )
+    settings = listed("t={t}, lambda={scale:g}", "t scale", sizes, shapes="t")
     return Check(
         corrected=Form(sides(), settings),
         controls=(
@@ -103,13 +102,11 @@ def _theorem_3_1(scope: places.Scope) -> Check:
 
 
 def _simplex() -> Check:
-    def statement(claimed: Callable[..., float], times: float = 1.0) -> Tail:
-        def bound(setting: Setting) -> Bound:
-            """At least so often some pair has an error of at least eps."""
-            n, eps, t = (setting.numbers[k] for k in ("n", "eps", "t"))
-            return Bound(1 / eps, claimed(eps=eps, num_frequencies=times * t, num_points=n), True, "jaxkern, Theorem G")
-
-        return Tail(trials.accuracy, bound)
+    @parametrized(functools.partial(Tail, trials.accuracy))
+    def statement(setting: Setting, claimed: Callable[..., float], times: float = 1.0) -> Bound:
+        """At least so often some pair has an error of at least eps."""
+        n, eps, t = (setting.numbers[k] for k in ("n", "eps", "t"))
+        return Bound(1 / eps, claimed(eps=eps, num_frequencies=times * t, num_points=n), True, "jaxkern, Theorem G")
 
     def fails(**options: float) -> float:
         return 1 - fourier.simplex_success_limit(**options).value

@@ -16,16 +16,14 @@ from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity
 from proofs_check.papers.chen2016 import places, trials
 from proofs_check.papers.chen2016.laws import chi_square_outside, log_mgf, nodes
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import LOG2, always, as_residual, bound_of, lines
+from proofs_check.papers.shared import LOG2, always, as_residual, bound_of, grid, lines, listed, parametrized
 
 
 def _lemma_4_1() -> Check:
-    def holds(bound: Callable[..., Bound], slopes: Callable[[float], Sequence[float]]) -> Inequality:
-        def both(setting: Setting) -> list[Any]:
-            r = setting.numbers["r"]
-            return [places.below(log_mgf(s, r), bound(s=s, distance=r)) for s in slopes(r)]
-
-        return Inequality(both)
+    @parametrized(Inequality)
+    def holds(setting: Setting, bound: Callable[..., Bound], slopes: Callable[[float], Sequence[float]]) -> list[Any]:
+        r = setting.numbers["r"]
+        return [places.below(log_mgf(s, r), bound(s=s, distance=r)) for s in slopes(r)]
 
     def printed_slopes(r: float) -> list[float]:
         return [y / r**2 for y in (0.05, 0.2, 0.4, 0.499)]
@@ -39,7 +37,7 @@ def _lemma_4_1() -> Check:
     def smaller(*, s: float, distance: float) -> Bound:
         return always(0.99 * fourier.log_mgf(s=s, distance=distance).value, "a hundredth less")
 
-    settings = tuple(Setting(f"r={r:g}", numbers={"r": r}) for r in (0.01, 0.1, 1.0, 2.0, 6.0))
+    settings = grid("r={r:g}", r=(0.01, 0.1, 1.0, 2.0, 6.0))
     control = holds(variance_only, slopes)
     return Check(
         printed=Form(holds(functools.partial(fourier.log_mgf, as_printed=True), printed_slopes), settings[:3]),
@@ -52,17 +50,15 @@ def _lemma_4_1() -> Check:
 
 
 def _lemma_4_1_taylor() -> Check:
-    def holds(low: float, order: int = 2) -> Inequality:
-        def both() -> list[Any]:
-            x, y, z = np.linspace(low, 5, 201), np.linspace(0, 0.5, 51), np.linspace(-9, 9, 301)
-            series = 1 - x + (x**2 / 2 if order == 2 else 0)
-            scale = np.maximum(series, 1)
-            left = [np.exp(-x) / scale, np.maximum(1 - z**2 / 2, -50), y - y**2 / 2]
-            right = [series / scale, np.maximum(np.cos(z), -50), np.log1p(y)]
-            pairs = zip(np.concatenate(left), np.concatenate(right), strict=True)
-            return lines(pairs, "chen2016, proof of Lemma 4.1")
-
-        return Inequality(both)
+    @parametrized(Inequality)
+    def holds(low: float, order: int = 2) -> list[Any]:
+        x, y, z = np.linspace(low, 5, 201), np.linspace(0, 0.5, 51), np.linspace(-9, 9, 301)
+        series = 1 - x + (x**2 / 2 if order == 2 else 0)
+        scale = np.maximum(series, 1)
+        left = [np.exp(-x) / scale, np.maximum(1 - z**2 / 2, -50), y - y**2 / 2]
+        right = [series / scale, np.maximum(np.cos(z), -50), np.log1p(y)]
+        pairs = zip(np.concatenate(left), np.concatenate(right), strict=True)
+        return lines(pairs, "chen2016, proof of Lemma 4.1")
 
     settings = (Setting("grids of numbers"),)
     return Check(
@@ -76,15 +72,13 @@ def _lemma_4_1_taylor() -> Check:
 
 
 def _lemma_4_1_proof() -> Check:
-    def holds(log_of: Callable[[float], float], shares: Sequence[float]) -> Inequality:
-        def both(setting: Setting) -> list[Any]:
-            r, source = setting.numbers["r"], "chen2016, proof of Lemma 4.1"
-            return [(log_mgf(y / r**2, r), always(y * r**2 / 8 - y / 2 - log_of(y), source)) for y in shares]
+    @parametrized(Inequality)
+    def holds(setting: Setting, log_of: Callable[[float], float], shares: Sequence[float]) -> list[Any]:
+        r, source = setting.numbers["r"], "chen2016, proof of Lemma 4.1"
+        return [(log_mgf(y / r**2, r), always(y * r**2 / 8 - y / 2 - log_of(y), source)) for y in shares]
 
-        return Inequality(both)
-
-    settings = tuple(Setting(f"r={r:g}", numbers={"r": r}) for r in (0.01, 0.3, 1.0))
-    near = tuple(Setting(f"r={r:g}, no quartic term", numbers={"r": r}) for r in (0.01, 0.3, 1.0))
+    settings = grid("r={r:g}", r=(0.01, 0.3, 1.0))
+    near = grid("r={r:g}, no quartic term", r=(0.01, 0.3, 1.0))
     half = holds(lambda y: math.log1p(-y) / 4, (0.4,))
     return Check(
         printed=Form(holds(lambda y: math.log1p(y) / 2, (0.1, 0.3, 0.499)), settings),
@@ -94,13 +88,11 @@ def _lemma_4_1_proof() -> Check:
 
 
 def _eq5() -> Check:
-    def statement(share: float = 1.0) -> Exact:
-        def probability(setting: Setting) -> tuple[float, float]:
-            eps, p, q, t = (setting.numbers[k] for k in ("eps", "p", "q", "t"))
-            bound = fourier.sub_exponential(eps=eps, mean=1.0, p=share * p, q=share * q, num_frequencies=t)
-            return chi_square_outside(t, 1 - eps, 1 + eps), places.log_failure(setting, [bound])
-
-        return Exact(probability)
+    @parametrized(Exact)
+    def statement(setting: Setting, share: float = 1.0) -> tuple[float, float]:
+        eps, p, q, t = (setting.numbers[k] for k in ("eps", "p", "q", "t"))
+        bound = fourier.sub_exponential(eps=eps, mean=1.0, p=share * p, q=share * q, num_frequencies=t)
+        return chi_square_outside(t, 1 - eps, 1 + eps), places.log_failure(setting, [bound])
 
     def setting(t: float, eps: float, p: float, q: float) -> Setting:
         name = f"t={t:g}, eps={eps:.4g}, p={p:.4g}, q={q:g}"
@@ -123,14 +115,13 @@ def _eq5() -> Check:
 def _lemma_4_2(scope: places.Scope) -> Check:
     bound = fourier.near_distance
     printed = functools.partial(bound, as_printed=True)
-    errors, near = (0.1, 0.3), scope.distances((1e-3, 0.3, 1.0), 1e-6, 1.0)
-    settings = places.pair_settings(bound, scope.distances((1e-3, 0.3, 1.0), 1e-6, 12.0), errors, scope.deltas)
+    errors, r = (0.1, 0.3), (1e-3, 0.3, 1.0)
+    near = places.pair_settings(printed, scope.distances(r, 1e-6, 1.0), errors, scope.deltas)
+    settings = places.pair_settings(bound, scope.distances(r, 1e-6, 12.0), errors, scope.deltas)
     half = places.pair_tail(bound, places.relative, times=2)
-    nearest = places.pair_settings(bound, (1e-3, 0.3), errors, scope.deltas)
+    nearest = places.pair_settings(bound, r[:2], errors, scope.deltas)
     return Check(
-        printed=Form(
-            places.pair_tail(printed, places.relative), places.pair_settings(printed, near, errors, scope.deltas)
-        ),
+        printed=Form(places.pair_tail(printed, places.relative), near),
         corrected=Form(places.pair_tail(bound, places.relative), settings),
         controls=(Control("half of the frequencies", half, nearest, "wrong factor"),),
     )
@@ -147,26 +138,23 @@ def _lemma_4_2_rare(scope: places.Scope) -> Check:
 
     deep = places.tiny(near, eps, (600.0,))
     more = places.chi_square_tail(all_of_them, 1.01)
+    one = places.chi_square_tail(lambda **options: [printed(**options)])
     return Check(
-        printed=Form(
-            places.chi_square_tail(lambda **options: [printed(**options)]), places.tiny(printed, eps, scope.logs)
-        ),
+        printed=Form(one, places.tiny(printed, eps, scope.logs)),
         corrected=Form(places.chi_square_tail(all_of_them), (*places.tiny(near, eps, scope.logs), *deep)),
         controls=(Control("a hundredth more frequencies than there are", more, deep, "wrong factor"),),
     )
 
 
 def _lemma_4_2_mean() -> Check:
-    def residual(factor: float) -> Identity:
-        def relative_error(setting: Setting) -> np.ndarray:
-            r = setting.numbers["r"]
-            w, weights = nodes()
-            squared = float(places.distances_of(np.array([r]))[0]) ** 2
-            return as_residual([weights @ (2 * np.sin(r * w / 2) ** 2) / (factor * squared) - 1])
+    @parametrized(Identity)
+    def residual(setting: Setting, factor: float) -> np.ndarray:
+        r = setting.numbers["r"]
+        w, weights = nodes()
+        squared = float(places.distances_of(np.array([r]))[0]) ** 2
+        return as_residual([weights @ (2 * np.sin(r * w / 2) ** 2) / (factor * squared) - 1])
 
-        return Identity(relative_error)
-
-    settings = tuple(Setting(f"r={r:g}", numbers={"r": r}) for r in (0.1, 0.5, 1.0))
+    settings = grid("r={r:g}", r=(0.1, 0.5, 1.0))
     return Check(
         printed=Form(residual(1.0), settings),
         corrected=Form(residual(0.5), settings),
@@ -175,17 +163,13 @@ def _lemma_4_2_mean() -> Check:
 
 
 def _lemma_4_2_proof() -> Check:
-    def statement(log_claimed: Callable[[float, float], float]) -> Exact:
-        def probability(setting: Setting) -> tuple[float, float]:
-            eps, t = (setting.numbers[k] for k in ("eps", "t"))
-            return chi_square_outside(t, 1 - eps, 1 + eps), LOG2 - log_claimed(eps, t)
+    @parametrized(Exact)
+    def statement(setting: Setting, log_claimed: Callable[[float, float], float]) -> tuple[float, float]:
+        eps, t = (setting.numbers[k] for k in ("eps", "t"))
+        return chi_square_outside(t, 1 - eps, 1 + eps), LOG2 - log_claimed(eps, t)
 
-        return Exact(probability)
-
-    settings = tuple(
-        Setting(f"t={t:g}, eps={eps:g}, |Delta| to 0", numbers={"t": t, "eps": eps, "r": 1e-4})
-        for t, eps in ((400.0, 0.5), (1000.0, 0.5), (20_000.0, 0.2))
-    )
+    sizes = ((400.0, 0.5, 1e-4), (1000.0, 0.5, 1e-4), (20_000.0, 0.2, 1e-4))
+    settings = listed("t={t:g}, eps={eps:g}, |Delta| to 0", "t eps r", sizes)
     squares = statement(lambda eps, t: t * eps**2 / 4)
     corrected = places.chi_square_tail(lambda **options: [fourier.chi_square_mean(**options)], power=1)
     return Check(

@@ -4,6 +4,7 @@ One pair at every distance, all pairs of n points, and pairs whose distances are
 """
 
 import functools
+import itertools
 import math
 from typing import Any
 
@@ -15,12 +16,13 @@ from scipy import optimize, special
 from jaxkern import plan
 from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
-from proofs_check.claim import Check, Control, Form, Identity, Inequality, Rare, Setting, Tail
+from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting, Tail
 from proofs_check.engine import tilting
+from proofs_check.papers import shared
 from proofs_check.papers.chen2016 import laws, places, trials
 from proofs_check.papers.chen2016.laws import chi_square_stop_loss, log_mgf, stop_loss
 from proofs_check.papers.chen2016.section4 import all_pairs_settings, fewer_frequencies
-from proofs_check.papers.shared import COPIES, as_residual, at_most_one, bound_of, parametrized, real, tail_of_mean
+from proofs_check.papers.shared import COPIES, as_residual, at_most_one, bound_of, parametrized, real
 
 LEVELS = (0.05, 0.3, 0.8, 1.0, 1.5, 2.5, 5.0, 9.0)
 SLOPES = (-20.0, -1.0, 0.2, 0.4)
@@ -29,18 +31,16 @@ EDGES = np.append(0.0, 2.0 ** (np.arange(-16, 9) / 2))
 
 
 def _convex_order(scope: places.Scope) -> Check:
-    def holds(degrees: int) -> Inequality:
-        def both(setting: Setting) -> list[Any]:
-            r = setting.numbers["r"]
-            most = 2 / -math.expm1(-(r**2) / 2)  # of Y: beyond, its stop-loss mean is 0
-            ratios = [stop_loss(c, r) / chi_square_stop_loss(c, degrees) for c in LEVELS if c < most]
-            return places.all_at_most_one(ratios, "jaxkern, Theorem A of chen2016")
-
-        return Inequality(both)
+    @parametrized(Inequality)
+    def holds(setting: Setting, degrees: int) -> list[Any]:
+        r = setting.numbers["r"]
+        most = 2 / -math.expm1(-(r**2) / 2)  # of Y: beyond, its stop-loss mean is 0
+        ratios = [stop_loss(c, r) / chi_square_stop_loss(c, degrees) for c in LEVELS if c < most]
+        return places.all_at_most_one(ratios, "jaxkern, Theorem A of chen2016")
 
     distances = scope.distances((0.05, 0.3, 1.0, 2.0, 3.5, 8.0), 0.02, 12.0)
-    settings = tuple(Setting(f"r={r:g}", numbers={"r": r}) for r in distances)
-    small = tuple(Setting(f"r={r:g}", numbers={"r": r}) for r in (0.05, 0.3))
+    settings = shared.grid("r={r:g}", r=distances)
+    small = shared.grid("r={r:g}", r=(0.05, 0.3))
     return Check(
         corrected=Form(holds(1), settings),
         controls=(Control("chi-square of two frequencies, halved", holds(2), small, "wrong law"),),
@@ -65,7 +65,7 @@ def _extremal() -> Check:
         return [at_most_one(total / right, "jaxkern, Theorem B of chen2016")]
 
     sizes = ((20.0, 0.3), (200.0, 0.2), (2e3, 0.05))
-    settings = tuple(Setting(f"t={t:g}, eps={eps:g}", numbers={"t": t, "eps": eps}) for t, eps in sizes)
+    settings = shared.listed("t={t:g}, eps={eps:g}", "t eps", sizes)
     name = "the tails of chi-square for them"
     return Check(
         corrected=Form(worst(), settings), controls=(Control(name, worst(own=True), settings, "wrong factor"),)
@@ -82,13 +82,12 @@ def _pair_law() -> Check:
         unit, dtype = setting.data, jnp.result_type(float)
         pair = real(np.stack([0.7 * r * unit, -0.3 * r * unit]))
         found = float(ratio(key, {"pair": pair}, {"r": r}))
-        w = np.asarray(trials.normals(key, t, len(unit), dtype), float)[:used] @ unit
+        w = np.asarray(shared.normals(key, t, len(unit), dtype), float)[:used] @ unit
         copies = w**2 if linear else 2 * np.sin(r * w / 2) ** 2 / -math.expm1(-(r**2) / 2)
         return as_residual([found / np.mean(copies) - 1])
 
-    settings = tuple(
-        Setting(f"r=2, t=16, d={d}", np.arange(1.0, d + 1) / np.linalg.norm(np.arange(1.0, d + 1))) for d in (1, 5)
-    )
+    rays = [np.arange(1.0, d + 1) for d in (1, 5)]
+    settings = tuple(Setting(f"r=2, t=16, d={len(x)}", x / np.linalg.norm(x)) for x in rays)
     return Check(
         corrected=Form(relative(), settings),
         controls=(
@@ -107,17 +106,12 @@ def _relative_distances_pair(scope: places.Scope) -> Check:
         return Bound(b.value, 1 - (1 - b.probability) / 3, b.valid, b.source)
 
     errors, deltas = (0.1, 0.3), (1e-2, 1e-3, 1e-4, 1e-6) if scope.full else (1e-2, 1e-4)
-    distances, near = (
-        scope.distances((1e-3, 0.5, 1.0, 3.0), 1e-6, 12.0),
-        places.pair_settings(bound, (1e-3,), errors, deltas),
-    )
+    distances = scope.distances((1e-3, 0.5, 1.0, 3.0), 1e-6, 12.0)
+    settings, near = (places.pair_settings(bound, r, errors, deltas) for r in (distances, (1e-3,)))
+    wrong = places.pair_tail(third, places.relative)
     return Check(
-        corrected=Form(
-            places.pair_tail(bound, places.relative), places.pair_settings(bound, distances, errors, deltas)
-        ),
-        controls=(
-            Control("a third of the probability", places.pair_tail(third, places.relative), near, "wrong factor"),
-        ),
+        corrected=Form(places.pair_tail(bound, places.relative), settings),
+        controls=(Control("a third of the probability", wrong, near, "wrong factor"),),
     )
 
 
@@ -157,14 +151,12 @@ def _far_convex_order(scope: places.Scope) -> Check:
         stop_losses = [mu / unit * stop_loss(c * unit / mu, r) for c in LEVELS]
         return np.array(stop_losses + [log_mgf(s / unit, r) for s in SLOPES])
 
-    def holds(*, scaled: bool = True, reverse: bool = False) -> Inequality:
-        def both(setting: Setting) -> list[Any]:
-            near, far = (spreads(setting.numbers[name], scaled) for name in ("r", "farther"))
-            if reverse:
-                near, far = far, near
-            return places.all_at_most_one((far[near > 0] / near[near > 0]), "jaxkern, Theorem E of chen2016")
-
-        return Inequality(both)
+    @parametrized(Inequality)
+    def holds(setting: Setting, *, scaled: bool = True, reverse: bool = False) -> list[Any]:
+        near, far = (spreads(setting.numbers[name], scaled) for name in ("r", "farther"))
+        if reverse:
+            near, far = far, near
+        return places.all_at_most_one((far[near > 0] / near[near > 0]), "jaxkern, Theorem E of chen2016")
 
     def setting(r: float) -> Setting:
         return Setting(f"r={r:g} and {1.5 * r:g}", numbers={"r": r, "farther": 1.5 * r})
@@ -187,32 +179,29 @@ def _frequencies(eps: float, delta: float, squared: Any, pairs: Any) -> int:
     return size
 
 
-def _given_pair(scope: places.Scope) -> Check:
-    def bound(*, distance: float, eps: float, num_frequencies: float, stretched: float = 1.0) -> Bound:
-        squared = np.array([(stretched * distance) ** 2])
-        return fourier.relative_distances_given(
-            eps=eps, num_frequencies=num_frequencies, squared_distances=squared, pairs=np.ones(1)
-        )
+def _of_distance(*, distance: float, stretched: float = 1.0, **options: float) -> Bound:
+    """Return the bound for a pair whose distance is known, or taken to be so many times as large."""
+    squared = np.array([(stretched * distance) ** 2])
+    return fourier.relative_distances_given(squared_distances=squared, pairs=np.ones(1), **options)
 
+
+def _given_pair(scope: places.Scope) -> Check:
     def planned(distances: list[float], deltas: tuple[float, ...]) -> tuple[Setting, ...]:
         settings = []
-        for r in distances:
-            for eps in (0.1, 0.3):
-                for delta in deltas:
-                    t = max(_frequencies(eps, delta, [r**2], [1.0]), 16)  # for fewer the law is not computed
-                    numbers = {"r": r, "eps": eps, "t": float(t)}
-                    settings.append(Setting(f"r={r:g}, eps={eps:g}, delta={delta:g}, t={t}", numbers=numbers))
+        for r, eps, delta in itertools.product(distances, (0.1, 0.3), deltas):
+            t = max(_frequencies(eps, delta, [r**2], [1.0]), 16)  # for fewer the law is not computed
+            numbers = {"r": r, "eps": eps, "t": float(t)}
+            settings.append(Setting(f"r={r:g}, eps={eps:g}, delta={delta:g}, t={t}", numbers=numbers))
         return tuple(settings)
 
     deltas = (1e-2, 1e-3, 1e-4, 1e-6) if scope.full else (1e-2, 1e-4)
     settings, middle = planned(scope.distances((0.5, 1.0, 3.0), 1e-6, 12.0), deltas), planned([1.0], (1e-4,))
-    farther = places.pair_tail(functools.partial(bound, stretched=2.0), places.relative)
+    half = places.pair_tail(_of_distance, places.relative, times=2)
+    farther = places.pair_tail(functools.partial(_of_distance, stretched=2.0), places.relative)
     return Check(
-        corrected=Form(places.pair_tail(bound, places.relative), settings),
+        corrected=Form(places.pair_tail(_of_distance, places.relative), settings),
         controls=(
-            Control(
-                "half of the frequencies", places.pair_tail(bound, places.relative, times=2), middle, "wrong factor"
-            ),
+            Control("half of the frequencies", half, middle, "wrong factor"),
             Control("taken as twice as far", farther, middle, "wrong factor"),
         ),
     )
@@ -276,18 +265,11 @@ def _given_pairs(scope: places.Scope) -> Check:
 
 
 def _given_pair_rare(scope: places.Scope) -> Check:
-    def statement(times: float = 1.0, stretched: float = 1.0) -> Rare:
-        def log_claimed(setting: Setting) -> float:
-            n = setting.numbers
-            right = fourier.relative_distances_given(
-                eps=n["eps"],
-                num_frequencies=times * n["t"],
-                squared_distances=np.array([(stretched * n["r"]) ** 2]),
-                pairs=np.ones(1),
-            )
-            return places.log_failure(setting, [right])
-
-        return tail_of_mean(log_claimed)
+    @parametrized(shared.tail_of_mean)
+    def statement(setting: Setting, times: float = 1.0, stretched: float = 1.0) -> float:
+        n = setting.numbers
+        right = _of_distance(distance=n["r"], eps=n["eps"], num_frequencies=times * n["t"], stretched=stretched)
+        return shared.claimed(right, setting)
 
     settings = []
     for r, eps in ((1.0, 0.6), (2.5, 0.4), (1.0, 0.25), (2.5, 0.17))[: 4 if scope.full else 2]:

@@ -18,6 +18,7 @@ from jaxkern import features, kernels
 from jaxkern.bounds import Bound, fourier
 from proofs_check import controls
 from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity, Inequality, Setting, Tail
+from proofs_check.papers import shared
 from proofs_check.papers.chen2016 import places, trials
 from proofs_check.papers.shared import always, as_residual, at_most_one, bound_of, parametrized, real, rng_of
 
@@ -63,7 +64,7 @@ def _lemma_5_1() -> Check:
     def without_the_square(w: np.ndarray, distance: float) -> Bound:
         return always(2 * float(np.mean(np.linalg.norm(w, axis=1))) * distance, "|w| for |w|^2")
 
-    settings = tuple(Setting(f"t={t}, d={d}", shapes={"t": t, "dim": d}) for t, d in ((1, 1), (4, 3)))
+    settings = shared.listed("t={t}, d={dim}", "t dim", ((1, 1), (4, 3)), shapes="t dim")
     return Check(
         printed=Form(holds(functools.partial(lemma, as_printed=True)), settings),
         corrected=Form(holds(lemma), settings),
@@ -75,13 +76,11 @@ def _lemma_5_1() -> Check:
 
 
 def _lemma_5_1_proof() -> Check:
-    def residual(gradient: Callable[[np.ndarray, np.ndarray], float]) -> Identity:
-        def relative(setting: Setting) -> np.ndarray:
-            w, delta = setting.data
-            slope = float(np.linalg.norm(np.asarray(_gradients(real(delta)[None], real(w)[None]), float)))
-            return as_residual([gradient(w, delta) / slope - 1])
-
-        return Identity(relative)
+    @parametrized(Identity)
+    def residual(setting: Setting, gradient: Callable[[np.ndarray, np.ndarray], float]) -> np.ndarray:
+        w, delta = setting.data
+        slope = float(np.linalg.norm(np.asarray(_gradients(real(delta)[None], real(w)[None]), float)))
+        return as_residual([gradient(w, delta) / slope - 1])
 
     def coordinates(w: np.ndarray, delta: np.ndarray) -> float:
         return float(abs(np.sum(w * np.sin(w @ delta)[:, None])))
@@ -109,13 +108,11 @@ def _corollary_5_1(scope: places.Scope) -> Check:
         value = n["radius"] * n["t"] * math.sqrt(n["d"]) * math.log(1 / n["delta"])
         return Bound(value, 1 - n["delta"], math.log(1 / n["delta"]) >= n["d"], "chen2016, Corollary 5.1, shape")
 
-    def statement(dimensions: float) -> Tail:
-        def bound(setting: Setting) -> Bound:
-            n = setting.numbers
-            dim, tau = dimensions * n["d"], math.log(1 / n["delta"])
-            return fourier.lipschitz_squared(radius=n["radius"], dim=dim, num_frequencies=n["t"], tau=tau)
-
-        return Tail(trials.lipschitz, bound)
+    @parametrized(functools.partial(Tail, trials.lipschitz))
+    def statement(setting: Setting, dimensions: float) -> Bound:
+        n = setting.numbers
+        dim, tau = dimensions * n["d"], math.log(1 / n["delta"])
+        return fourier.lipschitz_squared(radius=n["radius"], dim=dim, num_frequencies=n["t"], tau=tau)
 
     settings = []
     for t, d in ((1, 1), (10, 2), (40, 1), (100, 20)):
@@ -135,13 +132,11 @@ def _corollary_5_1(scope: places.Scope) -> Check:
 
 
 def _corollary_5_1_proof() -> Check:
-    def statement(limit: Callable[..., float]) -> Exact:
-        def probability(setting: Setting) -> tuple[float, float]:
-            s = setting.numbers
-            one = float(stats.chi2.logsf(limit(**s), s["d"]))
-            return math.log(-math.expm1(s["t"] * math.log1p(-math.exp(min(one, -1e-12))))), math.log(s["delta"])
-
-        return Exact(probability)
+    @parametrized(Exact)
+    def statement(setting: Setting, limit: Callable[..., float]) -> tuple[float, float]:
+        s = setting.numbers
+        one = float(stats.chi2.logsf(limit(**s), s["d"]))
+        return math.log(-math.expm1(s["t"] * math.log1p(-math.exp(min(one, -1e-12))))), math.log(s["delta"])
 
     def setting(d: float, t: float, n: float) -> Setting:
         return Setting(f"d={d:g}, t={t:g}, n={n:g}", numbers={"d": d, "t": t, "n": n, "delta": 1 / n})
@@ -234,7 +229,7 @@ def _steps() -> Check:
         errors = np.maximum(np.abs(first / second - 1), np.abs(second - 1))
         return places.all_at_most_one(np.abs(np.sqrt(first) - 1) / (factor * errors), "chen2016, (9)")
 
-    settings = tuple(Setting(f"|Delta|={r:g}", numbers={"r": r}) for r in (0.1, 0.001))
+    settings = shared.grid("|Delta|={r:g}", r=(0.1, 0.001))
     return Check(
         corrected=Form(sides(), settings),
         controls=(Control("0.9 of the errors", sides(factor=0.9), settings, "wrong factor"),),
@@ -257,7 +252,7 @@ def _far_differences() -> Check:
             pairs.append((error(w, np.linspace(1, 30, 5001)), always(right, "jaxkern, Theorem C of chen2016")))
         return pairs
 
-    settings = tuple(Setting(f"d=1, t=50, spacing {h:g}", numbers={"spacing": h}) for h in (0.5, 0.05))
+    settings = shared.grid("d=1, t=50, spacing {spacing:g}", spacing=(0.5, 0.05))
     return Check(
         corrected=Form(worst(), settings),
         controls=(Control("the net alone", worst(gap=0.0), settings, "term left out"),),
@@ -283,7 +278,7 @@ def _curvature() -> Check:
                 ratios.append((F[1] + slope @ y - F[0]) / (share * curve * (y @ y)))
         return places.all_at_most_one(ratios, "jaxkern, Theorem H of chen2016")
 
-    settings = tuple(Setting(f"d=2, t=3, level {level:g}", numbers={"level": level}) for level in (1.69, 0.49))
+    settings = shared.grid("d=2, t=3, level {level:g}", level=(1.69, 0.49))
     return Check(
         corrected=Form(sides(), settings),
         controls=(
@@ -352,18 +347,13 @@ def _theorem_5_1(scope: places.Scope) -> Check:
         for dim, diameter in ((1, 5.0), (2, 1.0))
         for delta in scope.deltas
     )
-    statement = Tail(trials.error_over_ball, FOR_THE_BALL)
+    statement, single = (Tail(trials.error_over_ball, bound) for bound in (FOR_THE_BALL, FOR_ONE_PAIR))
     eight = (over(8, 0.1, places.DELTA, _single(), math.log(6 / places.DELTA)),)
     return Check(
         printed=Form(Calibrated(trials.error_over_ball, _in_units, 1.0, 31.0), asked),
         corrected=Form(statement, corrected),
         controls=(
             Control("one frequency, repeated", statement, controls.one_draw(corrected[:1]), "reused key"),
-            Control(
-                "the frequencies of a single pair, in 8 dimensions",
-                Tail(trials.error_over_ball, FOR_ONE_PAIR),
-                eight,
-                "term left out",
-            ),
+            Control("the frequencies of a single pair, in 8 dimensions", single, eight, "term left out"),
         ),
     )

@@ -17,7 +17,7 @@ from jaxkern.bounds import fourier
 from jaxkern.gram import gram
 from proofs_check.claim import Check, Control, Form, Inequality, Setting
 from proofs_check.papers.chen2016.places import above, all_distances
-from proofs_check.papers.shared import always, at_most_one, parametrized, real, rng_of
+from proofs_check.papers.shared import always, at_most_one, grid, listed, parametrized, real, rng_of
 
 
 def least_rank(n: int, eps: float, power: float = 2.0) -> int:
@@ -49,17 +49,15 @@ def _unbounded() -> Check:
         """Return the least Dhat / D at whole differences up to Q^(t / d), over 2 pi / (Q D(1)), of 10 draws."""
         d, t, q = (setting.shapes[k] for k in ("d", "t", "Q"))
         most = math.floor(q ** (power * t / d) * (1 + 1e-12))
-        grid = np.indices((2 * most + 1,) * d).reshape(d, -1)[:, : (2 * most + 1) ** d // 2] - most
-        true = np.sqrt(-2 * np.expm1(-np.sum(grid**2, axis=0) / 2))
-        phases = (rng_of(key).standard_normal((10, t, d)) @ grid) / 2
+        whole = np.indices((2 * most + 1,) * d).reshape(d, -1)[:, : (2 * most + 1) ** d // 2] - most
+        true = np.sqrt(-2 * np.expm1(-np.sum(whole**2, axis=0) / 2))
+        phases = (rng_of(key).standard_normal((10, t, d)) @ whole) / 2
         ratios = np.min(np.sqrt(np.mean(4 * np.sin(phases) ** 2, axis=1)) / true, axis=1)
         right = 2 * math.pi / (q * math.sqrt(-2 * math.expm1(-0.5)))
         return [at_most_one(ratio / right, "jaxkern, Section 6 of chen2016") for ratio in ratios]
 
-    settings = tuple(
-        Setting(f"{t} frequencies in dimension {d}, Q={q}", shapes={"d": d, "t": t, "Q": q})
-        for d, t, q in ((1, 2, 8), (1, 3, 20), (2, 4, 9))
-    )
+    sizes = ((1, 2, 8), (1, 3, 20), (2, 4, 9))
+    settings = listed("{t} frequencies in dimension {d}, Q={Q}", "d t Q", sizes, shapes="d t Q")
     return Check(
         printed=Form(least_ratios(), settings),
         controls=(Control("differences up to the root of it", least_ratios(power=0.5), settings, "wrong power"),),
@@ -67,15 +65,13 @@ def _unbounded() -> Check:
 
 
 def _rank() -> Check:
-    def holds(power: float) -> Inequality:
-        def both(setting: Setting) -> list[Any]:
-            V = near_orthogonal(setting.name)
-            B = V @ V.T
-            eps = float(np.max(np.abs(B - np.eye(len(B)))))
-            least = least_rank(len(B), eps, power)
-            return [at_most_one(least / np.linalg.matrix_rank(B), "jaxkern, the rank of Hadamard powers")]
-
-        return Inequality(both)
+    @parametrized(Inequality)
+    def holds(setting: Setting, power: float) -> list[Any]:
+        V = near_orthogonal(setting.name)
+        B = V @ V.T
+        eps = float(np.max(np.abs(B - np.eye(len(B)))))
+        least = least_rank(len(B), eps, power)
+        return [at_most_one(least / np.linalg.matrix_rank(B), "jaxkern, the rank of Hadamard powers")]
 
     names = ("simplex", "6 lines in 3 dimensions", "28 lines in 7 dimensions", "two bases of 64 dimensions")
     settings = tuple(Setting(name) for name in names)
@@ -147,7 +143,7 @@ def packing(dim: int, ratio: float, seed: int) -> int:
 
 
 def _lemma_6_1_proof() -> Check:
-    def grid(setting: Setting) -> list[Any]:
+    def of_a_grid(setting: Setting) -> list[Any]:
         """Half of ln of the claimed number of points, and ln of a volume that cubes around the points must fill."""
         d, radius, eps = (setting.numbers[k] for k in ("d", "M", "eps"))
         volume = d / 2 * math.log(math.pi) - special.gammaln(d / 2 + 1)
@@ -155,24 +151,15 @@ def _lemma_6_1_proof() -> Check:
         claimed = d * math.log(radius / math.log(1 / eps)) / 2
         return [(claimed / d, always(least / d, "points of a grid in a ball"))]
 
-    def packed(factor: float) -> Inequality:
-        def holds(setting: Setting) -> list[Any]:
-            d, ratio = int(setting.numbers["d"]), setting.numbers["ratio"]
-            return [at_most_one((factor * ratio) ** d / packing(d, ratio, 0), "points of a packing")]
+    @parametrized(Inequality)
+    def packed(setting: Setting, factor: float) -> list[Any]:
+        d, ratio = int(setting.numbers["d"]), setting.numbers["ratio"]
+        return [at_most_one((factor * ratio) ** d / packing(d, ratio, 0), "points of a packing")]
 
-        return Inequality(holds)
-
-    far = tuple(
-        Setting(f"d={d:g}, M={M:g}, eps=0.05", numbers={"d": d, "M": M, "eps": 0.05})
-        for d in (100.0, 400.0)
-        for M in (1e3, 1e9)
-    )
-    near = tuple(
-        Setting(f"d={d:g}, radius {ratio:g} spacings", numbers={"d": d, "ratio": ratio})
-        for d, ratio in ((1.0, 20.0), (2.0, 6.0), (3.0, 3.0))
-    )
+    far = grid("d={d:g}, M={M:g}, eps=0.05", d=(100.0, 400.0), M=(1e3, 1e9), eps=[0.05])
+    near = listed("d={d:g}, radius {ratio:g} spacings", "d ratio", ((1.0, 20.0), (2.0, 6.0), (3.0, 3.0)))
     return Check(
-        printed=Form(Inequality(grid), far),
+        printed=Form(Inequality(of_a_grid), far),
         corrected=Form(packed(1.0), near),
         controls=(Control("three times as dense", packed(3.0), near, "wrong factor"),),
     )
@@ -201,10 +188,8 @@ def theorem_6_1() -> Check:
     def loss(eps: float) -> float:
         return (2 * eps - eps**2) / (1 - eps) ** 2
 
-    settings = tuple(
-        Setting(f"{n} points, t={t}, spacing {spacing:g}", None, {"spacing": spacing}, {"n": n, "t": t})
-        for n, t, spacing in ((60, 400, 0.3), (120, 2000, 2.5))
-    )
+    sizes = ((60, 400, 0.3), (120, 2000, 2.5))
+    settings = listed("{n} points, t={t}, spacing {spacing:g}", "n t spacing", sizes, shapes="n t")
     control = holds(lambda eps: eps, limit=False)
     return Check(
         corrected=Form(holds(loss, limit=True), settings),

@@ -19,7 +19,7 @@ from proofs_check.claim import Check, Control, Form, Identity, Inequality, Rate,
 from proofs_check.papers.chen2016 import figure1, trials
 from proofs_check.papers.chen2016.laws import nodes
 from proofs_check.papers.chen2016.places import Scope, pairs_by_difference, rows_of
-from proofs_check.papers.shared import always, as_residual, parametrized, real
+from proofs_check.papers.shared import always, as_residual, grid, parametrized, real
 
 
 def residual() -> Check:
@@ -81,7 +81,7 @@ def relative_residual() -> Check:
         name = f"{n} points of a line, k={k}, eps=0.3, t={t}, C={constant:g}"
         shrinking.append(Setting(name, None, {"eps": eps, "n": float(n)}, {"rows": t, "components": k}))
     X = real(np.random.default_rng(3).standard_normal((40, 3)))
-    settings = tuple(Setting(f"40 points, t={t}", X, {}, {"t": t}) for t in (15, 60))
+    settings = grid("40 points, t={t}", data=X, shapes="t", t=(15, 60))
     return Check(
         corrected=Form(additive(times=True), settings),
         controls=(
@@ -142,7 +142,7 @@ def _stable() -> Check:
         errors = [(exact - figure1.PRINTED[s][column]) / exact**power for s, exact in figure1.BASELINES.items()]
         return [(max(errors) / min(errors), always(1.5, "chen2016, Figure 1"))]
 
-    settings = tuple(Setting(f"t={t}", shapes={"t": t}) for t in figure1.FREQUENCIES)
+    settings = grid("t={t}", shapes="t", t=figure1.FREQUENCIES)
     return Check(
         printed=Form(spread(), settings),
         controls=(Control("absolute errors", spread(power=0.0), settings, "missing normalisation"),),
@@ -196,10 +196,8 @@ def _largest_errors() -> Check:
     directions = np.random.default_rng(12).standard_normal((64, 10))
     differences = np.geomspace(1e-4, 1e4, 64)[:, None] * directions / np.linalg.norm(directions, axis=1)[:, None]
     population = pairs_by_difference(differences)
-    most, maps = 400, 4
-    settings = tuple(
-        Setting(f"t={t}", population, {"t": float(t)}, {"most": most, "maps": maps}) for t in (50, 100, 150, 250, 400)
-    )
+    maps, sizes = 4, (50.0, 100.0, 150.0, 250.0, 400.0)
+    settings = grid("t={t:g}", data=population, shapes="most maps", t=sizes, most=[400], maps=[maps])
 
     def moment(setting: Setting) -> float:
         """Of the largest of N, E max^2 <= (N E |1 / sqrt(z) - 1|^8)^(1/4), with chi2_t / t for z by Theorem A.
@@ -217,19 +215,17 @@ def _largest_errors() -> Check:
 
 
 def _errors_by_distance() -> Check:
-    def law(step: bool) -> Identity:
-        def relative(setting: Setting) -> np.ndarray:
-            r = setting.numbers["r"]
-            w, weights = nodes()
-            X = 2 * np.sin(r * w / 2) ** 2
-            mean = weights @ X
-            K = float(np.asarray(gram(kernels.Gaussian(1.0), real(np.array([[0.0], [r]]))))[0, 1])
-            claimed = (1 + K) ** 2 / 2 if step else 2.0
-            return as_residual([weights @ (X - mean) ** 2 / mean**2 / claimed - 1])
+    @parametrized(Identity)
+    def law(setting: Setting, step: bool) -> np.ndarray:
+        r = setting.numbers["r"]
+        w, weights = nodes()
+        X = 2 * np.sin(r * w / 2) ** 2
+        mean = weights @ X
+        K = float(np.asarray(gram(kernels.Gaussian(1.0), real(np.array([[0.0], [r]]))))[0, 1])
+        claimed = (1 + K) ** 2 / 2 if step else 2.0
+        return as_residual([weights @ (X - mean) ** 2 / mean**2 / claimed - 1])
 
-        return Identity(relative)
-
-    settings = tuple(Setting(f"r={r:g}", numbers={"r": r}) for r in (0.05, 0.5, 1.18, 3.0, 8.0))
+    settings = grid("r={r:g}", r=(0.05, 0.5, 1.18, 3.0, 8.0))
     return Check(
         corrected=Form(law(step=True), settings),
         controls=(Control("the plateau of small distances everywhere", law(step=False), settings, "wrong operator"),),

@@ -16,7 +16,7 @@ from scipy import stats
 from jaxkern import features, kernels
 from proofs_check.claim import Check, Control, Expectation, Form, Identity, Setting
 from proofs_check.papers.chen2016 import trials
-from proofs_check.papers.shared import as_residual, real
+from proofs_check.papers.shared import as_residual, normals, parametrized, real
 
 DIM, ROWS, LENGTHSCALE = 8, 8, 1.5
 Array = np.ndarray
@@ -62,7 +62,7 @@ def _drawn(key: jax.Array, kernel: Any, X: jax.Array, columns: int) -> tuple[jax
     numbered = jax.vmap(lambda i: jax.random.fold_in(second, i))(jnp.arange(ROWS, dtype=jnp.uint32))
     shifts = jax.vmap(lambda k: jax.random.uniform(k, (), X.dtype, 0, 2 * math.pi))(numbered)
     values = jax.vmap(lambda x: kernel(X[0], x))(X[1:])
-    own, other = (trials.normals(k, ROWS, columns, X.dtype) for k in (key, first))
+    own, other = (normals(k, ROWS, columns, X.dtype) for k in (key, first))
     return phi.frequencies, own, psi.frequencies, other, psi.shifts, shifts, values, lengths
 
 
@@ -108,13 +108,13 @@ def drawn_features(
 def drawn() -> Check:
     """Return the check of the features that are drawn, number by number."""
     settings = tuple(map(Setting, SPECTRA))
-    residual = functools.partial(functools.partial, drawn_features)
+    residual = parametrized(Identity)(drawn_features)
     return Check(
-        corrected=Form(Identity(residual()), settings),
+        corrected=Form(residual(), settings),
         controls=(
-            Control("a lengthscale one per cent longer", Identity(residual(stretched=1.01)), settings, "wrong factor"),
-            Control("one frequency for all", Identity(residual(repeated=True)), settings, "reused key"),
-            Control("one normal more in chi", Identity(residual(more=1)), settings[1:], "wrong law"),
+            Control("a lengthscale one per cent longer", residual(stretched=1.01), settings, "wrong factor"),
+            Control("one frequency for all", residual(repeated=True), settings, "reused key"),
+            Control("one normal more in chi", residual(more=1), settings[1:], "wrong law"),
         ),
     )
 

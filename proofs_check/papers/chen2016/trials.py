@@ -5,7 +5,6 @@ distance of two features is taken from the difference of the points, 2 sin(<w, x
 the claim `jaxkern:fourier-pair-law` certifies the distances of the features themselves.
 """
 
-import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,13 +21,6 @@ Numbers = Mapping[str, jax.Array]
 def frequencies(key: jax.Array, dim: int, rows: int, dtype: Any) -> jax.Array:
     """Return the frequencies (rows, dim) of the library's map for a Gaussian kernel."""
     return features.paired_fourier(key, kernels.Gaussian(1.0), dim, num_frequencies=rows, dtype=dtype).frequencies
-
-
-@functools.partial(jax.jit, static_argnums=(1, 2, 3))
-def normals(key: jax.Array, rows: int, columns: int, dtype: Any) -> jax.Array:
-    """Return the normal numbers (rows, columns) that the library's draws are made of, a key for each row."""
-    keys = jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(rows, dtype=jnp.uint32))
-    return jax.vmap(lambda k: jax.random.normal(k, (columns,), dtype))(keys)
 
 
 def _ratio(phases: jax.Array, squared: jax.Array) -> jax.Array:

@@ -16,7 +16,7 @@ from proofs_check import controls
 from proofs_check.claim import Calibrated, Check, Control, Expectation, Form, Inequality, Rate, Setting, Tail
 from proofs_check.papers.ghashami2016 import algorithm1, clouds, trials
 from proofs_check.papers.ghashami2016.places import Scope, badly_scaled
-from proofs_check.papers.shared import bound_of, lines, parametrized
+from proofs_check.papers.shared import bound_of, grid, lines, parametrized
 
 
 def _sketch_fact() -> Check:
@@ -180,17 +180,15 @@ def _rnca_mean() -> Check:
         """The error is |mean cos U_i| of m features: its mean square is 1 / (2 m)."""
         return Rate(trials.copies_error, "m", exponent, moment=lambda setting: 0.5 / setting.numbers["m"])
 
-    settings = tuple(
-        Setting(f"copies of a point, m={m}", numbers={"m": float(m)}, shapes={"most": 4096})
-        for m in (16, 64, 256, 1024, 4096)
-    )
+    sizes = (16.0, 64.0, 256.0, 1024.0, 4096.0)
+    settings = grid("copies of a point, m={m:g}", shapes="most", m=sizes, most=[4096])
 
     @parametrized(Inequality)
     def at_most(setting: Setting, square: float) -> list[tuple[float, Bound]]:
         """Return sqrt(m) times the mean, an integral of the exact tail."""
         m = setting.numbers["m"]
-        grid = np.linspace(0, 6 / math.sqrt(m), 31)
-        mean = float(np.trapezoid([trials.copies_tail(m, eps) for eps in grid], grid))
+        levels = np.linspace(0, 6 / math.sqrt(m), 31)
+        mean = float(np.trapezoid([trials.copies_tail(m, eps) for eps in levels], levels))
         return lines([(math.sqrt(m) * mean, math.sqrt(square))], "jaxkern, Theorem A of ghashami2016")
 
     return Check(

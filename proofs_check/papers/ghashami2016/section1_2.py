@@ -15,7 +15,7 @@ from proofs_check.claim import Check, Control, Exact, Form, Identity, Inequality
 from proofs_check.papers import flops
 from proofs_check.papers.ghashami2016 import clouds, section2, trials
 from proofs_check.papers.ghashami2016.places import Scope
-from proofs_check.papers.shared import as_residual, bound_of, lines, parametrized, real
+from proofs_check.papers.shared import as_residual, bound_of, grid, lines, listed, parametrized, real
 
 SOURCE = "ghashami2016, Section 1.2"
 DATA_SETS = (("RandomNoisy", 1000), ("CPU", 21), ("Adult", 123), ("Forest", 54))
@@ -89,10 +89,8 @@ def _nystrom_map() -> Check:
         return np.append(as_residual(Z @ Z.T - C / values[c - rank :] @ C.T), as_residual(missing))
 
     points = real(np.random.default_rng(13).standard_normal((64, 8)))
-    settings = tuple(
-        Setting(f"normal points, n=64, d=8, c=12, k={rank}", points, shapes={"size": 12, "rank": rank})
-        for rank in (12, 3)
-    )
+    name = "normal points, n=64, d=8, c={size}, k={rank}"
+    settings = grid(name, data=points, shapes="size rank", rank=(12, 3), size=[12])
     return Check(
         corrected=Form(residual(), settings),
         controls=(
@@ -172,10 +170,8 @@ def _baselines() -> Check:
         counted["Nystrom, test"] = (counted["Nystrom, test"][0], q * (c * d + c**power))
         return np.array([program / formula - 1 for program, formula in counted.values()])
 
-    settings = tuple(
-        Setting(f"n={n}, d={d}, c=m={c}, k={k}", shapes={"n": n, "d": d, "c": c, "k": k, "q": 7})
-        for n, d, c, k in ((100, 10, 32, 8), (300, 50, 64, 3))
-    )
+    sizes = ((100, 10, 32, 8, 7), (300, 50, 64, 3, 7))
+    settings = listed("n={n}, d={d}, c=m={c}, k={k}", "n d c k q", sizes, shapes="n d c k q")
     return Check(
         printed=Form(exact(2), settings),
         controls=(Control("Nystrom without its projection", exact(1), settings, "wrong cost"),),
@@ -193,7 +189,7 @@ def _fastfood() -> Check:
         return Inequality(sides)
 
     sizes = ((16, 64), (256, 1024), (1000, 4096))
-    settings = tuple(Setting(f"d={d}, m={m}", shapes={"d": d, "m": m}) for d, m in sizes)
+    settings = listed("d={d}, m={m}", "d m", sizes, shapes="d m")
     dense = holds(features.shifted_fourier)
     return Check(
         printed=Form(holds(features.fastfood), settings),
@@ -241,10 +237,7 @@ def _printed(n: float, d: float, eps: float, k: float) -> dict[str, float]:
 
 def _sizes() -> tuple[Setting, ...]:
     sizes = ((20_000, 1000, 0.1, 10), (7373, 21, 0.05, 3), (523_910, 54, 0.01, 5))
-    return tuple(
-        Setting(f"n={n}, d={d}, eps={eps:g}, k={k}", numbers={"n": n, "d": d, "eps": eps, "k": k})
-        for n, d, eps, k in sizes
-    )
+    return listed("n={n}, d={d}, eps={eps:g}, k={k}", "n d eps k", sizes)
 
 
 def _table() -> Check:
@@ -275,10 +268,9 @@ def _advantage() -> Check:
         test = (d * m + m * m) / (d * m + m * k)  # of Nystrom
         return np.array([space, test]) / np.array(factors(d, m, l, k)) - 1
 
-    settings = tuple(
-        Setting(f"{name}, d={d}, m=1000, l=50, k=10", numbers={"d": float(d), "m": 1000.0, "l": 50.0, "k": 10.0})
-        for name, d in DATA_SETS
-    )
+    sizes = {"m": 1000.0, "l": 50.0, "k": 10.0}
+    named = [(f"{name}, d={d}, m=1000, l=50, k=10", float(d)) for name, d in DATA_SETS]
+    settings = tuple(Setting(name, None, {"d": d, **sizes}) for name, d in named)
 
     def orders(setting: Setting) -> list[tuple[float, Bound]]:
         """Compare the exact ratios over those printed, from above with 1 and from below with 1 / (1 + d)."""

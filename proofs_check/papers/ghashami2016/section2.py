@@ -14,13 +14,11 @@ from jaxkern.bounds import Bound
 from proofs_check.claim import Check, Control, Form, Identity, Inequality, Setting
 from proofs_check.papers import flops
 from proofs_check.papers.ghashami2016 import algorithm1, clouds, trials
-from proofs_check.papers.shared import lines, parametrized
+from proofs_check.papers.shared import lines, listed, parametrized
 
 SOURCE = "ghashami2016, Section 2"
-SIZES = tuple(  # n points in dimension d, m features and l rows of the sketch
-    Setting(f"n={n}, d={d}, m={m}, l={rows}", shapes={"n": n, "d": d, "m": m, "rows": rows})
-    for n, d, m, rows in ((1_000, 2, 64, 8), (20_000, 50, 512, 16))
-)
+_ROWS = ((1_000, 2, 64, 8), (20_000, 50, 512, 16))
+SIZES = listed("n={n}, d={d}, m={m}, l={rows}", "n d m rows", _ROWS, shapes="n d m rows")
 
 
 def _features_squares() -> Check:

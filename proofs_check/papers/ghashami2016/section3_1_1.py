@@ -16,7 +16,7 @@ from proofs_check import controls
 from proofs_check.claim import Check, Control, Exact, Expectation, Form, Inequality, Setting, Tail, Trial
 from proofs_check.papers.ghashami2016 import clouds, trials
 from proofs_check.papers.ghashami2016.places import PAIRED, SHIFTED, Scope, all_points, badly_scaled, two_sided
-from proofs_check.papers.shared import bound_of, lines, op_norm, parametrized, rng_of
+from proofs_check.papers.shared import bound_of, lines, listed, op_norm, parametrized, rng_of
 
 
 def _bernstein() -> Check:
@@ -32,11 +32,9 @@ def _bernstein() -> Check:
         variance, largest = d * q * (1 - q), max(q, 1 - q)
         return float(log_any), math.log(2 * n) - x**2 / (3 * variance + linear * largest * x)
 
-    settings = tuple(
-        Setting(f"n={n}, {d} coins of {q:g}, t={x:g}", numbers={"d": d, "n": n, "q": q, "t": x})
-        for n in (1, 16)
-        for d, q, x in ((400, 0.5, 40), (400, 0.5, 80), (1000, 0.001, 15), (1000, 0.01, 30))
-    )
+    sums = ((400, 0.5, 40), (400, 0.5, 80), (1000, 0.001, 15), (1000, 0.01, 30))
+    rows = [(n, *each) for n in (1, 16) for each in sums]
+    settings = listed("n={n}, {d} coins of {q:g}, t={t:g}", "n d q t", rows)
     return Check(
         printed=Form(holds(2.0), settings), controls=(Control("without 2 R t", holds(0.0), settings, "term left out"),)
     )

@@ -11,11 +11,11 @@ from scipy import stats
 from jaxkern import features, kernels
 from jaxkern.bounds import Bound
 from jaxkern.bounds import fourier as bounds
-from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Rare, Setting, Tail
+from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Setting, Tail
 from proofs_check.engine import tilting
 from proofs_check.papers.ghashami2016 import trials
 from proofs_check.papers.ghashami2016.places import PAIRED, Scope, badly_scaled, two_sided
-from proofs_check.papers.shared import COPIES, LOG2, bound_of, claimed, parametrized, tail_of_mean
+from proofs_check.papers.shared import COPIES, LOG2, bound_of, parametrized, tail_of_mean, valid
 
 UNIFORM = tilting.UniformCosine()
 
@@ -79,15 +79,12 @@ def _quadratic_form_paired(scope: Scope) -> Check:
     return Check(corrected=Form(tail, settings), controls=badly_scaled(tail, settings[:1], PAIRED["size"]))
 
 
-def _rare(rate: float, as_printed: bool = False) -> Rare:
+@parametrized(tail_of_mean)
+def _rare(setting: Setting, rate: float, as_printed: bool = False) -> float:
     """Return the statement that a deviation of eps has a probability of at most 2 exp(-rate eps^2 m)."""
-
-    def log_claimed(setting: Setting) -> float:
-        eps, m = setting.numbers["eps"], setting.numbers["m"]
-        right = bounds.quadratic_form_shifted(eps=eps, num_features=m, as_printed=as_printed)
-        return claimed(right, LOG2 - rate * eps**2 * m, setting)
-
-    return tail_of_mean(log_claimed)
+    eps, m = setting.numbers["eps"], setting.numbers["m"]
+    valid(bounds.quadratic_form_shifted(eps=eps, num_features=m, as_printed=as_printed), setting)
+    return LOG2 - rate * eps**2 * m
 
 
 def _deviations(logs: Sequence[float], rate: float) -> tuple[Setting, ...]:

@@ -17,7 +17,7 @@ from proofs_check import controls
 from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Identity, Inequality, Setting, Tail
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.places import Scope, lemma_n, safe_d, times
-from proofs_check.papers.shared import bound_of, claimed, lines, op_norm, parametrized, real
+from proofs_check.papers.shared import bound_of, claimed, lines, listed, op_norm, parametrized, real
 
 C = sketching.KOLTCHINSKII_LOUNICI_TRACE
 
@@ -100,15 +100,12 @@ def _lemma_b2_rare(scope: Scope) -> Check:
         # Beyond 50,000 terms on either side is less than 1e-15 of the sum.
         outside = np.r_[max(least - 50_000, 0) : least + 1, most : min(most + 50_000, int(n) + 1)]
         tail = float(special.logsumexp(stats.binom.logpmf(outside, n, w)))
-        return tail, claimed(right, float(right.log_failure), setting)
+        return tail, claimed(right, setting)
 
     def at(formula: int, *places: tuple[float, float, float]) -> tuple[Setting, ...]:
-        return tuple(
-            Setting(f"two orthogonal atoms, w={w:g}, n={n:g}, tau={tau:g}, {name}", None, numbers)
-            for name in (("Lemma B.2", "Bernstein", "Proposition H", "Proposition F")[formula],)
-            for w, n, tau in places
-            for numbers in ({"n": n, "w": w, "tau": tau, "formula": formula},)
-        )
+        name = ("Lemma B.2", "Bernstein", "Proposition H", "Proposition F")[formula]
+        rows = [(*place, formula) for place in places]
+        return listed("two orthogonal atoms, w={w:g}, n={n:g}, tau={tau:g}, " + name, "w n tau formula", rows)
 
     places = tuple((w, 1e4, tau) for w in (0.5, 0.02) for tau in scope.logs)
     sharp, operator = (at(formula, (0.5, 1e4, 10.0), (0.5, 1e9, 400.0)) for formula in (2, 3))

@@ -14,7 +14,7 @@ from jaxkern.linalg import matmul, operator_norm
 from proofs_check import controls
 from proofs_check.claim import Calibrated, Check, Control, Exact, Form, Setting, Tail
 from proofs_check.papers.kpotufe2020.places import Scope
-from proofs_check.papers.shared import bound_of, claimed, parametrized
+from proofs_check.papers.shared import bound_of, claimed, listed, parametrized
 
 SPECTRA = {"rank one": (1.0, *7 * (0.0,)), "isotropic": 8 * (1.0,), "geometric": tuple(0.5**i for i in range(8))}
 
@@ -79,10 +79,7 @@ def _theorem_c1_lower() -> Check:
         return -float(n), _log_tail_below(n, threshold)
 
     def rank_one(*constants: float) -> tuple[Setting, ...]:
-        return tuple(
-            Setting(f"rank one, C={c:g}, tau=n={n:g}", numbers={"C": c, "n": n})
-            for c, n in zip(constants, (1e3, 1e4, 1e10), strict=True)
-        )
+        return listed("rank one, C={C:g}, tau=n={n:g}", "C n", zip(constants, (1e3, 1e4, 1e10), strict=True))
 
     return Check(
         corrected=Form(Exact(probability), rank_one(3.3, 3.45, 3.505)),
@@ -116,16 +113,12 @@ def _theorem_c2() -> Check:
         j = np.arange(1, n + 1)
         ways = special.gammaln(2 * n - j) - special.gammaln(n) - special.gammaln(n - j + 1) - (2 * n - j) * math.log(2)
         longer = stats.gamma.logsf(total, j) if n > 1 else -total
-        return math.log(2) + float(special.logsumexp(ways + longer)), claimed(right, float(right.log_failure), setting)
+        return math.log(2) + float(special.logsumexp(ways + longer)), claimed(right, setting)
 
-    settings = tuple(
-        Setting(f"n={n:g}, tau={tau:g}", numbers={"n": n, "tau": tau})
-        for n, tau in ((1.0, 3.0), (1.0, 40.0), (1.0, 1e6), (40.0, 3.0), (40.0, 40.0), (400.0, 40.0))
-    )
-    signs = tuple(
-        Setting(f"signs, theta^2=1/3, B=1, n={n:g}, tau={tau:g}", numbers={"n": n, "tau": tau})
-        for n, tau in ((1e4, 5.0), (1e6, 5.0), (1e6, 20.0), (1e8, 200.0))
-    )
+    sizes = ((1.0, 3.0), (1.0, 40.0), (1.0, 1e6), (40.0, 3.0), (40.0, 40.0), (400.0, 40.0))
+    settings = listed("n={n:g}, tau={tau:g}", "n tau", sizes)
+    large = ((1e4, 5.0), (1e6, 5.0), (1e6, 20.0), (1e8, 200.0))
+    signs = listed("signs, theta^2=1/3, B=1, n={n:g}, tau={tau:g}", "n tau", large)
     return Check(
         printed=Form(Exact(_rademacher), signs),
         corrected=Form(laplace(), settings),

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from proofs_check.claim import Setting
-from proofs_check.papers.populations import Population
+from proofs_check.papers.populations import Population, diagonal
 
 MANY = {"n": 1e9, "d": 1e6}
 FEW = {"n": 1e3, "d": 64.0}
@@ -109,11 +109,8 @@ def two_groups(name: str, rows: Any, weights: Any, labels: Any, *, centred: bool
     rows, weights = np.asarray(rows, float), np.asarray(weights, float)
     if centred:
         rows = rows - weights @ rows
-    values, rotation = np.linalg.eigh(rows.T @ (weights[:, None] * rows))
-    features = rows @ rotation[:, ::-1]
     kernel = None  # the atoms are given by their features; no trial asks for the kernel
-    eigenvalues = np.maximum(values[::-1], 0.0)
-    return TwoGroups(name, kernel, rows, weights, features, eigenvalues, labels=np.asarray(labels))
+    return TwoGroups(name, kernel, rows, weights, *diagonal(rows, weights), labels=np.asarray(labels))
 
 
 def four_atoms(b: float = 0.5, labels: tuple[int, ...] = (0, 0, 1, 1)) -> TwoGroups:

@@ -111,11 +111,9 @@ class Scope(shared.Scope):
         settings = self.at(n, rows=rows, populations=self.rough, target=2)
         return Control("Sigma^2 in place of Sigma^3", statement, settings, "wrong power")
 
-    def repeated(
-        self, statement: Statement, n: Size | None = None, populations: Sequence[Population] | None = None
-    ) -> Control:
+    def repeated(self, statement: Statement) -> Control:
         """Return the control in which 1024 rows are all the same one."""
-        wide = controls.one_draw(self.at(n, rows=1024, populations=populations or self.rough))
+        wide = controls.one_draw(self.at(None, rows=1024, populations=self.rough))
         return Control("one direction repeated 1024 times", statement, wide, "reused key")
 
 
@@ -133,14 +131,10 @@ def _literal(population: Population) -> Setting:
 
 
 def _about_the_mean(population: Population) -> Population:
-    features = population.features - population.weights @ population.features
-    values, rotation = np.linalg.eigh(features.T @ (population.weights[:, None] * features))
-    return dataclasses.replace(
-        population,
-        name=f"{population.name}, centred",
-        features=features @ rotation[:, ::-1],
-        eigenvalues=np.maximum(values[::-1], 0.0),
-    )
+    around = population.features - population.weights @ population.features
+    features, eigenvalues = populations.diagonal(around, population.weights)
+    name = f"{population.name}, centred"
+    return dataclasses.replace(population, name=name, features=features, eigenvalues=eigenvalues)
 
 
 def lemma_n(p: Population, tau: float) -> float:

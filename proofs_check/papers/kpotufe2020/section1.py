@@ -18,7 +18,7 @@ from proofs_check.papers import flops
 from proofs_check.papers.kpotufe2020 import laws, trials
 from proofs_check.papers.kpotufe2020.places import Scope
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import lines, parametrized
+from proofs_check.papers.shared import lines, listed, parametrized
 
 
 @jax.jit
@@ -88,11 +88,8 @@ def _rate() -> Check:
         n, d = (setting.numbers[k] for k in ("n", "d"))
         return lines([(math.sqrt(_mean_square(n, d, 0.7)) / size(n, d), 3.0)], "kpotufe2020, the rate")
 
-    sizes = tuple(
-        Setting(f"two orthonormal atoms, n={n:g}, d={d:g}", numbers={"n": n, "d": d})
-        for least in (1e2, 1e3)
-        for n, d in ((least, least**2), (least**2, least), (least, least))
-    )
+    rows = [row for least in (1e2, 1e3) for row in ((least, least**2), (least**2, least), (least, least))]
+    sizes = listed("two orthonormal atoms, n={n:g}, d={d:g}", "n d", rows)
     return Check(
         printed=Form(falls(lambda n, d: n**-0.5 + d**-0.5), sizes),
         controls=(
@@ -123,10 +120,7 @@ def _cost() -> Check:
         return np.asarray([abs(counted(n, d, points) / claimed(n, d, points) - 1)])
 
     # Sizes that split into equal tiles: a padded last one costs a little more.
-    settings = tuple(
-        Setting(f"n={n}, d={d}, N={points}", numbers={"n": n, "d": d, "N": points})
-        for n, d, points in ((200, 20, 1_000), (256, 120, 12_288), (400, 10, 131_000))
-    )
+    settings = listed("n={n}, d={d}, N={N}", "n d N", ((200, 20, 1_000), (256, 120, 12_288), (400, 10, 131_000)))
     cubic = costs(lambda n, d, N: n**3 + N * d * n)
     return Check(
         printed=Form(costs(lambda n, d, N: d * n**2 + N * d * n), settings),

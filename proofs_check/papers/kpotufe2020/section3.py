@@ -17,7 +17,7 @@ from proofs_check.claim import Check, Control, Exact, Expectation, Form, Identit
 from proofs_check.papers import operators as op
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.places import Scope
-from proofs_check.papers.shared import parametrized, real
+from proofs_check.papers.shared import grid, parametrized, real
 
 
 @jax.jit
@@ -54,11 +54,7 @@ def _no_identity() -> Check:
         log_small = stats.chi2.logcdf(B, r if degrees is None else degrees)
         return float(log_small), -(B / r - 1 - math.log(B / r)) * r / 2
 
-    settings = tuple(
-        Setting(f"{r:g} coordinates, B={B:g}", numbers={"r": r, "B": B})
-        for B in (1.0, 10.0)
-        for r in (20.0, 60.0, 200.0)
-    )
+    settings = grid("{r:g} coordinates, B={B:g}", B=(1.0, 10.0), r=(20.0, 60.0, 200.0))
     rank_one = Exact(lambda setting: probability(setting, 1.0))
     return Check(
         printed=Form(Exact(probability), settings),

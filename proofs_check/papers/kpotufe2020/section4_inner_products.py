@@ -4,10 +4,9 @@ Population quantities are exact; a sample enters through multinomial counts, and
 Gaussian law N(0, Sigma_n^3). `docs/theory/kpotufe2020.md` derives every correction.
 """
 
-import functools
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -20,7 +19,7 @@ from proofs_check.engine import tilting
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.places import Scope, enough_d, small_n, theorem_n, times
 from proofs_check.papers.populations import Population
-from proofs_check.papers.shared import Sides, claimed, lines, op_norm, parametrized
+from proofs_check.papers.shared import claimed, grid, lines, listed, op_norm, parametrized
 
 C = sketching.KOLTCHINSKII_LOUNICI_TRACE
 MOST_COORDINATES = 64
@@ -45,19 +44,11 @@ def _prop1_rare(scope: Scope) -> Check:
         if right.value < 1:
             raise ValueError(f"the lower tail counts at setting {setting.name!r}")
         tail = float(tilting.log_chi_square_tail(d, d * (1 + right.value)))
-        return tail, claimed(right, float(right.log_failure), setting)
+        return tail, claimed(right, setting)
 
-    def one_atom(taus: Sequence[float], factors: Sequence[int]) -> tuple[Setting, ...]:
-        return tuple(
-            Setting(f"one atom, tau={tau:g}, d={f * tau:g}", numbers={"tau": tau, "d": f * tau})
-            for tau in taus
-            for f in factors
-        )
-
-    return Check(
-        corrected=Form(exceeded(C), one_atom((*scope.logs, 160.0), (1, 4))),
-        controls=(Control("C = 3.5", exceeded(3.5), one_atom((1e8,), (1,)), "wrong factor"),),
-    )
+    name, sizes = "one atom, tau={tau:g}, d={d:g}", [(tau, f * tau) for tau in (*scope.logs, 160.0) for f in (1, 4)]
+    deep = Control("C = 3.5", exceeded(3.5), listed(name, "tau d", [(1e8, 1e8)]), "wrong factor")
+    return Check(corrected=Form(exceeded(C), listed(name, "tau d", sizes)), controls=(deep,))
 
 
 def _prop1_all_d(scope: Scope) -> Check:
@@ -86,14 +77,12 @@ def _prop1_all_d_rare() -> Check:
         bound = getattr(sketching, name)
         right = bound(**{each: given[each] for each in inspect.signature(bound).parameters if each in given})
         threshold = part * right.value + (name != "largest_stretch")
-        return float(tilting.log_chi_square_tail(p, threshold)), claimed(right, float(right.log_failure), setting)
+        return float(tilting.log_chi_square_tail(p, threshold)), claimed(right, setting)
 
-    settings = tuple(
-        Setting(f"{EVERY[i]}, {p:g} atoms, tau={tau:g}", None, {"p": p, "tau": tau, "formula": i})
-        for i in range(len(EVERY))
-        for p, tau in ((1.0, 10.0), (1.0, 40.0), (1.0, 1e6), (1e6, 10.0))
-        if p == 1 or EVERY[i] != "relative_norms"
-    )
+    settings: tuple[Setting, ...] = ()
+    for i, name in enumerate(EVERY):
+        sizes = [(1.0, 10.0, i), (1.0, 40.0, i), (1.0, 1e6, i), (1e6, 10.0, i)][: 3 + (name != "relative_norms")]
+        settings += listed(name + ", {p:g} atoms, tau={tau:g}", "p tau formula", sizes)
     extreme = tuple(s for s in settings if max(s.numbers["p"], s.numbers["tau"]) == 1e6)
     return Check(
         corrected=Form(exceeded(), settings),
@@ -116,17 +105,12 @@ def _chi_square_violation(setting: Setting) -> tuple[float, float]:
 def _thm1(scope: Scope) -> Check:
     tail = Tail(trials.sketch, scope.bound(sketching.inner_products))
     taus = {c: math.ceil((3 * c) ** 2) + 12.0 for c in (1.0, 3.505, C, 100.0)}
-    printed = [
-        Setting(f"one atom, d=1, C={c:g}, tau={tau:g}", numbers={"p": 1.0, "tau": tau, "C": c})
-        for c, tau in taus.items()
-    ]
-    printed += [
-        Setting(f"{p:g} orthogonal atoms, d=1, n large, C={C}, tau=3", numbers={"p": p, "tau": 3.0, "C": C})
-        for p in (1e4, 1e6)
-    ]
+    one = listed("one atom, d=1, C={C:g}, tau={tau:g}", "p tau C", [(1.0, tau, c) for c, tau in taus.items()])
+    name = "{p:g} orthogonal atoms, d=1, n large, C={C}, tau={tau:g}"
+    many = grid(name, p=(1e4, 1e6), tau=[3.0], C=[C])
     large = scope.at(times(1e4, theorem_n), rows=enough_d, populations=scope.rough)
     return Check(
-        printed=Form(Exact(_chi_square_violation), tuple(printed)),
+        printed=Form(Exact(_chi_square_violation), one + many),
         corrected=Form(tail, scope.at(theorem_n, rows=enough_d) + large),
         controls=(scope.squared(tail, times(100, theorem_n), rows=1024),),
     )
@@ -283,24 +267,20 @@ def _eq8(scope: Scope) -> Check:
 def _loose_ends(scope: Scope) -> Check:
     """The last paragraph of the proof, in units of |Sigma|^3."""
 
-    def sides(compared: Callable[[float, float, float], Sequence[tuple[float, float]]]) -> Sides:
-        """Return the check of what is compared of s3, of the n-term and of that of the trace."""
+    @parametrized(Inequality)
+    def sides(setting: Setting, most: float | None) -> list[tuple[float, Bound]]:
+        """Return what is compared of s3, of the n-term and of that of the trace; as printed without `most`."""
+        p = scope.population_of(setting)
+        n_term = 28 * math.sqrt(2 * p.kappa * p.trace / theorem_n(p, 1.0)) / p.op_norm
+        trace_term = n_term * p.hs_norm / p.op_norm
+        pairs = [(p.rank3, trace_term)]
+        if most is not None:
+            largest = (p.rank3 + trace_term) / (1 - n_term) / (most * p.rank3)
+            pairs = [(2 * n_term, 1.0), (trace_term / p.rank3, 1.0), (largest, 1.0)]
+        return lines(pairs, "kpotufe2020, proof of Theorem 1")
 
-        def check(setting: Setting) -> list[tuple[float, Bound]]:
-            p = scope.population_of(setting)
-            n_term = 28 * math.sqrt(2 * p.kappa * p.trace / theorem_n(p, 1.0)) / p.op_norm
-            trace_term = n_term * p.hs_norm / p.op_norm
-            return lines(compared(p.rank3, n_term, trace_term), "kpotufe2020, proof of Theorem 1")
-
-        return check
-
-    def corrected(s3: float, n_term: float, trace_term: float, most: float) -> Sequence[tuple[float, float]]:
-        largest = (s3 + trace_term) / (1 - n_term) / (most * s3)
-        return (2 * n_term, 1.0), (trace_term / s3, 1.0), (largest, 1.0)
-
-    four, three = (Inequality(sides(functools.partial(corrected, most=most))) for most in (4.0, 3.0))
     return Check(
-        printed=Form(Inequality(sides(lambda s3, n_term, trace_term: [(s3, trace_term)])), scope.each),
-        corrected=Form(four, scope.each),
-        controls=(Control("3 s3 for 4 s3", three, scope.each, "wrong factor"),),
+        printed=Form(sides(None), scope.each),
+        corrected=Form(sides(4.0), scope.each),
+        controls=(Control("3 s3 for 4 s3", sides(3.0), scope.each, "wrong factor"),),
     )

@@ -13,33 +13,31 @@ from proofs_check.claim import Check, Control, Exact, Form, Inequality, Setting,
 from proofs_check.engine import tilting
 from proofs_check.papers.kpotufe2020 import trials
 from proofs_check.papers.kpotufe2020.laws import FEW, MANY, TwoGroups, four_atoms, two_clusters
-from proofs_check.papers.shared import Sides, bound_of, lines
+from proofs_check.papers.shared import bound_of, grid, lines, parametrized
 
 
 def _assumption1() -> Check:
     def uncentred(law: TwoGroups) -> tuple[float, float]:
         return float(np.linalg.norm(law.weights @ law.features)) / math.sqrt(law.kappa), 0.0
 
-    def markov(power: float) -> Sides:
-        def sides(setting: Setting) -> list[tuple[float, Bound]]:
-            law: TwoGroups = setting.data
-            squares, pairs = law.features**2, [uncentred(law)]
-            for k in range(1, len(law.eigenvalues)):
-                outside = squares[:, k:].sum(1) / squares.sum(1)
-                rest = float(law.eigenvalues[k:].sum()) / float(squares.sum(1).min())
-                for epsilon in (0.01, 0.03, 0.1, 0.3):
-                    pairs.append((float(law.weights[outside > epsilon].sum()), rest / epsilon**power))
-            return lines(pairs, "kpotufe2020, Assumption 1")
-
-        return sides
+    @parametrized(Inequality)
+    def markov(setting: Setting, power: float) -> list[tuple[float, Bound]]:
+        law: TwoGroups = setting.data
+        squares, pairs = law.features**2, [uncentred(law)]
+        for k in range(1, len(law.eigenvalues)):
+            outside = squares[:, k:].sum(1) / squares.sum(1)
+            rest = float(law.eigenvalues[k:].sum()) / float(squares.sum(1).min())
+            for epsilon in (0.01, 0.03, 0.1, 0.3):
+                pairs.append((float(law.weights[outside > epsilon].sum()), rest / epsilon**power))
+        return lines(pairs, "kpotufe2020, Assumption 1")
 
     def at(*laws: TwoGroups) -> tuple[Setting, ...]:
         return tuple(Setting(law.name, law) for law in laws)
 
     centred = at(four_atoms(), two_clusters(), two_clusters(0.5))
     return Check(
-        corrected=Form(Inequality(markov(1.0)), centred),
-        controls=(Control("without 1 / epsilon", Inequality(markov(0.0)), centred, "wrong power"),),
+        corrected=Form(markov(1.0), centred),
+        controls=(Control("without 1 / epsilon", markov(0.0), centred, "wrong power"),),
     )
 
 
@@ -64,7 +62,7 @@ def _eq10() -> Check:
     tail = Tail(trials.separation_loss, shortfall)
     laws = (four_atoms(), two_clusters())
     settings = tuple(law.setting(sizes, k=k) for law in laws for sizes, k in ((MANY, 1), (MANY, 2), (FEW, 1)))
-    atoms = tuple(Setting(f"atoms (+-1, +-b), b={b:g}", numbers={"b": b}) for b in (0.25, 0.5, 0.75))
+    atoms = grid("atoms (+-1, +-b), b={b:g}", b=(0.25, 0.5, 0.75))
     largest = {"eigenvalue": settings[0].numbers["eigenvalue"]}
     swapped = controls.changed(settings[1:2], "lambda_1", numbers=largest)
     return Check(

@@ -1,5 +1,6 @@
 """kpotufe2020, Section 5.2: Example 2, the means of two clusters after Kernel JL, with (12), (13) and (14)."""
 
+import functools
 from collections.abc import Callable, Sequence
 
 import jax
@@ -14,10 +15,10 @@ from proofs_check.papers.kpotufe2020.places import Scope
 from proofs_check.papers.shared import bound_of, lines, parametrized, rng_of
 
 
-def _random_mixtures(seed: int, count: int = 300) -> list[Mixture]:
-    """Return centred mixtures: mu_2 = -gamma mu_1, covariances of random rank and size."""
+def _random_mixtures(seed: int) -> list[Mixture]:
+    """Return 300 centred mixtures: mu_2 = -gamma mu_1, covariances of random rank and size."""
     rng, mixtures = np.random.default_rng(seed), []
-    for _ in range(count):
+    for _ in range(300):
         dim = int(rng.integers(2, 6))
         weight = float(rng.uniform(0.05, 0.95))
         mean = rng.standard_normal(dim)
@@ -119,35 +120,27 @@ def _eq12() -> Check:
 
 
 def _eq13() -> Check:
-    def holds(with_sigma: bool = True) -> Inequality:
-        def compared(m: Mixture) -> tuple[float, float]:
-            largest, leading = m.leading()
-            right = m.gamma * float(leading @ m.means[0]) ** 2 + (m.sigma if with_sigma else 0.0)
-            return 1.0, right / largest
+    def compared(m: Mixture, with_sigma: bool = True) -> tuple[float, float]:
+        largest, leading = m.leading()
+        right = m.gamma * float(leading @ m.means[0]) ** 2 + (m.sigma if with_sigma else 0.0)
+        return 1.0, right / largest
 
-        return _holds(compared, "(13)")
-
-    centred = _centred_mixtures()
+    centred, holds = _centred_mixtures(), _holds(compared, "(13)")
+    without = _holds(functools.partial(compared, with_sigma=False), "(13)")
     return Check(
-        printed=Form(holds(), _uncentred_mixtures((0.1, 0.4), 0.3)),
-        corrected=Form(holds(), centred),
-        controls=(
-            Control("without sigma", holds(with_sigma=False), centred, "term left out"),
-            controls.part_of(0.95, holds(), centred),
-        ),
+        printed=Form(holds, _uncentred_mixtures((0.1, 0.4), 0.3)),
+        corrected=Form(holds, centred),
+        controls=(Control("without sigma", without, centred, "term left out"), controls.part_of(0.95, holds, centred)),
     )
 
 
 def _eq14() -> Check:
-    def holds(factor: float = 1.0) -> Inequality:
-        def compared(m: Mixture) -> tuple[float, float]:
-            return factor * m.gamma * float(m.means[0] @ m.means[0]) / m.leading()[0], 1.0
+    def compared(m: Mixture) -> tuple[float, float]:
+        return m.gamma * float(m.means[0] @ m.means[0]) / m.leading()[0], 1.0
 
-        return _holds(compared, "(14)")
-
-    centred = _centred_mixtures()
+    centred, holds = _centred_mixtures(), _holds(compared, "(14)")
     return Check(
-        printed=Form(holds(), _uncentred_mixtures((0.9, 0.6), 0.7)),
-        corrected=Form(holds(), centred),
-        controls=(controls.part_of(0.95, holds(), centred),),
+        printed=Form(holds, _uncentred_mixtures((0.9, 0.6), 0.7)),
+        corrected=Form(holds, centred),
+        controls=(controls.part_of(0.95, holds, centred),),
     )

@@ -1,6 +1,5 @@
 """kpotufe2020, one trial each of the quantities that its theorems bound: (key, population, numbers) -> scalar."""
 
-import functools
 from collections.abc import Mapping
 
 import jax
@@ -9,21 +8,16 @@ import numpy as np
 
 from jaxkern.linalg import HIGHEST, matmul, operator_norm
 from proofs_check.papers import operators as op
+from proofs_check.papers import shared
 from proofs_check.papers.populations import Population
 
 Arrays = Mapping[str, jax.Array]
 Numbers = Mapping[str, jax.Array]
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2, 3))
-def _normals(key: jax.Array, rows: int, columns: int, dtype: jnp.dtype) -> jax.Array:
-    keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(rows))
-    return jax.vmap(lambda k: jax.random.normal(k, (columns,), dtype))(keys)
-
-
 def normals(key: jax.Array, rows: int, columns: int, dtype: jnp.dtype) -> np.ndarray:
     """Return the standard normal numbers of a draw, by JAX alone: row i depends on `fold_in(key, i)`."""
-    return np.asarray(_normals(key, rows, columns, dtype), float)
+    return np.asarray(shared.normals(key, rows, columns, dtype), float)
 
 
 def mean_product(Z: np.ndarray, images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

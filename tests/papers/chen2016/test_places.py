@@ -25,14 +25,14 @@ def test_pairs_of_a_users_rows_are_at_quantiles_of_their_distances(x64, rng):
     data = populations.from_rows(X, lengthscale=lengthscale)
     apart = np.array([np.linalg.norm(X[i] - X[j]) / lengthscale for i in range(12) for j in range(i)])
     wanted = [np.sort(apart)[round(q * (len(apart) - 1))] for q in (0.05, 0.5, 0.95)]
-    pairs = places.pairs_of(data)
+    pairs = places.Scope(data).pairs
     assert [setting.name for setting in pairs] == [f"rows at distance {r:.4g}" for r in wanted]
     for setting, r in zip(pairs, wanted, strict=True):
         first, second = np.asarray(setting.data["pair"])
         assert np.linalg.norm(first - second) == pytest.approx(lengthscale * r)
         assert setting.numbers["K"] == pytest.approx(math.exp(-(r**2) / 2))
-    ours = [setting.name for setting in places.pairs_of(None)]
+    ours = [setting.name for setting in places.Scope().pairs]
     for scale in (1e-3, 1e3):
         other = populations.from_rows(scale * X, lengthscale=lengthscale)
         assert places.Scope(other).distances((1.0, 2.0), 0.1, 12.0) == [1.0, 2.0]
-        assert [setting.name for setting in places.pairs_of(other)] == ours
+        assert [setting.name for setting in places.Scope(other).pairs] == ours
