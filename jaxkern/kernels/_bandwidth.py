@@ -53,7 +53,8 @@ def quantile_lengthscale(
 
     Returns
     -------
-    () array of the dtype of X; nan if X holds a nan, or if no two rows are left.
+    () array of the dtype of X; inf where that distance, or its square, is; nan if X holds a nan, or if no two rows are
+    left.
 
     Notes
     -----
@@ -165,6 +166,7 @@ def _tiles(X: jax.Array, *masses: jax.Array) -> _Pairs:
     n, dim = X.shape
     tiles = -(-n // _TILE)
     size = -(-n // tiles)
+    size += size % 2
     filling = (0, tiles * size - n)
     rows = jnp.pad(lax.stop_gradient(X), (filling, (0, 0)), mode="edge").reshape(tiles, size, dim)
     first, second = (jnp.asarray(i, jnp.int32) for i in np.triu_indices(tiles))
@@ -182,11 +184,16 @@ def _tiles(X: jax.Array, *masses: jax.Array) -> _Pairs:
             counted, mass = mass > 0, jnp.where(a[:, None] == b[None, :], copies[i][:, None], mass)
         return _squares(rows[i], rows[j], counted), mass, a[:, None], b[None, :]
 
+    def halves(values: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return values[: size // 2], values[::-1, ::-1][: size // 2]
+
     if tiles == 1:
-        upper = np.triu_indices(n, 0 if masses else 1)
-        squares, mass, *_ = tile(0, 0)
-        mass = mass[upper] if masses else jnp.ones((), bool)
-        return _held(squares[upper], mass, *(jnp.asarray(each, jnp.int32) for each in upper))
+        # Of a row above the diagonal, and behind it the row as far from the end, backwards: no pair is held twice.
+        squares, mass, i, j = tile(0, 0)
+        i, (squares, behind), (mass, other) = i[: size // 2], *map(halves, (squares, mass))
+        above = i < j
+        ends = (jnp.where(above, each, size - 1 - each) for each in (i, j))
+        return _held(jnp.where(above, squares, behind), mass + other, *ends)
 
     def over_pairs(reduce: Reduce, combine: Combine, init: Any) -> Any:
         def step(carry: Any, ij: tuple[jax.Array, jax.Array]) -> tuple[Any, None]:
@@ -222,7 +229,8 @@ def _interpolate(
 ) -> jax.Array:
     """Return the interpolated distance of two pairs of rows of X, nan where a distance is missing."""
     short, long = (safe_sqrt(jnp.sum((X[i] - X[j]) ** 2)) for i, j in (lower, upper))
-    return jnp.where(missing, jnp.nan, short + weight * (long - short))
+    gap = jnp.where(jnp.isinf(short), 0, long - short)  # both are infinite
+    return jnp.where(missing, jnp.nan, short + jnp.where(jnp.isinf(gap) & (weight == 0), 0, weight * gap))
 
 
 def _squares(X: jax.Array, Y: jax.Array, counted: jax.Array) -> jax.Array:
@@ -308,7 +316,8 @@ def _order_statistics(every: _Pairs, total: int, rank: jax.Array, dtype: Any, sh
         """Find the pair whose value is the target; another program may round it differently, so take the nearest."""
 
         def reduce(values: jax.Array, counted: jax.Array, first: jax.Array, second: jax.Array) -> Any:
-            gaps = jnp.where(exists(counted), jnp.abs(values - target), jnp.inf).ravel()
+            gaps = jnp.where(values == target, 0, jnp.abs(values - target))  # of infinite ones, too
+            gaps = jnp.where(exists(counted), gaps, jnp.inf).ravel()
             # The first that equals the least: XLA takes longer over an `argmin`.
             least, numbers = jnp.min(gaps), lax.iota(jnp.int32, gaps.size)
             best = jnp.min(jnp.where(gaps == least, numbers, gaps.size - 1))

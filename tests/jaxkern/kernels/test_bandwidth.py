@@ -17,7 +17,7 @@ from jaxkern.kernels import quantile_lengthscale, sampled_quantile_lengthscale
 LEVELS = (0.0, 0.01, 0.25, 0.5, 0.9, 1.0)
 
 
-@pytest.mark.parametrize(("n", "dim"), [(2, 1), (12, 3), pytest.param(600, 5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("n", "dim"), [(2, 1), (13, 3), pytest.param(600, 5, marks=pytest.mark.slow)])
 def test_exact_quantiles_are_those_of_numpy(n, dim, dtype, rng):
     """600 points are two tiles: padded, and with pairs across. Kept squares are accurate to about 100 eps."""
     X = np.asarray(rng.normal(size=(n, dim)) * [1, 3, 0.2, 5, 1][:dim], dtype)
@@ -46,6 +46,16 @@ def test_copies_are_at_distance_zero(dtype, rng):
     np.testing.assert_allclose(quantile_lengthscale(X, 0.7), np.linalg.norm(np.float64(X[0] - X[-1])), rtol=1e-5)
     assert float(quantile_lengthscale(np.ones_like(X), 1.0)) == 0
     assert not np.asarray(jax.jit(jax.grad(quantile_lengthscale))(X, 0.0)).any()
+
+
+def test_a_distance_that_is_not_finite_is_infinite(dtype, rng):
+    X = rng.normal(size=(7, 3)).astype(dtype)
+    longest = pdist(np.delete(np.float64(X), 2, axis=0)).max()
+    for far in (np.inf, np.finfo(dtype).max):  # whose square is infinite
+        X[2, 0] = far
+        for weights in (None, np.ones(7, dtype)):
+            np.testing.assert_allclose(quantile_lengthscale(X, 0.7, weights=weights), longest, rtol=1e-5)  # 14 of 20
+            assert [float(quantile_lengthscale(X, q, weights=weights)) for q in (0.72, 1.0)] == [np.inf, np.inf]
 
 
 def test_a_common_offset_and_the_order_of_points_do_not_matter(rng):
