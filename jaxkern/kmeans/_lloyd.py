@@ -179,13 +179,15 @@ def _scattered_sums(columns: jax.Array, weights: jax.Array, labels: jax.Array, *
 
 def _matmul_sums(columns: jax.Array, weights: jax.Array, labels: jax.Array, *, num_clusters: int) -> Any:
     members = labels[None, :] == lax.iota(jnp.int32, num_clusters)[:, None]
+    sums = jnp.matmul(members.astype(columns.dtype), columns.T, precision=lax.Precision.HIGHEST)
+    return sums, jnp.where(members, weights[None, :], 0).sum(axis=1, dtype=weights.dtype)
+
+
+def _mixed_sums(columns: jax.Array, weights: jax.Array, labels: jax.Array, *, num_clusters: int) -> Any:
+    members = labels[:, None] == lax.iota(jnp.int32, num_clusters)[None, :]
     # In a batch the transposed product takes up to 18 times as long, and XLA would take it if nothing were between.
-    sums = jnp.matmul(columns, members.astype(columns.dtype).T, precision=lax.Precision.HIGHEST)
-    return lax.optimization_barrier(sums).T, jnp.where(members, weights[None, :], 0).sum(axis=1, dtype=weights.dtype)
-
-
-def _mixed_sums(*given: jax.Array, num_clusters: int) -> Any:
-    return _matmul_sums(*given, num_clusters=num_clusters)[0], _scattered_sums(*given, num_clusters=num_clusters)[1]
+    sums = jnp.matmul(columns, members.astype(columns.dtype), precision=lax.Precision.HIGHEST)
+    return lax.optimization_barrier(sums).T, jax.ops.segment_sum(weights, labels, num_clusters)
 
 
 def _reseed(blocks: Blocks, centers: jax.Array, labels: jax.Array, means: jax.Array, empty: jax.Array) -> jax.Array:
