@@ -166,7 +166,7 @@ def _tiles(X: jax.Array, *masses: jax.Array) -> _Pairs:
     n, dim = X.shape
     tiles = -(-n // _TILE)
     size = -(-n // tiles)
-    size += size % 2
+    size += size % 2  # rows of one tile go in pairs
     filling = (0, tiles * size - n)
     rows = jnp.pad(lax.stop_gradient(X), (filling, (0, 0)), mode="edge").reshape(tiles, size, dim)
     first, second = (jnp.asarray(i, jnp.int32) for i in np.triu_indices(tiles))

@@ -28,6 +28,7 @@ BITS = (128, 512, 2048)
 """The precisions at which two sides are compared, until they are told apart."""
 PIECES, TERMS = 20_000, 5_000
 """The most pieces of a box, and terms of a series, that are looked at."""
+_BITS_OF_PIECES = 64
 
 Ball = Any
 """A real number known to lie in an interval: `flint.arb`."""
@@ -144,7 +145,7 @@ def prove(
         by the next Taylor coefficient: f > 0 off the zero. Such a place is an end of the box, or the order is even.
     pieces : the most that are looked at; beyond them ArithmeticError is raised.
     """
-    with precision(64):
+    with precision(_BITS_OF_PIECES):
         todo = deque([[(ball(low), ball(high)) for low, high in box]])
         looked = 0
         while todo:
@@ -162,7 +163,7 @@ def prove(
             i = int(np.argmax(widths))
             cut = middle[i].mid()
             todo += [[*piece[:i], half, *piece[i + 1 :]] for half in ((piece[i][0], cut), (cut, piece[i][1]))]
-        return Enclosed(True, int(64 * math.log10(2)), f"over the whole range, in {looked} piece(s)")
+        return Enclosed(True, int(_BITS_OF_PIECES * math.log10(2)), f"over the whole range, in {looked} piece(s)")
 
 
 def _value(f: Callable[..., Ball], piece: list[tuple[Ball, Ball]], zeros: Mapping[int, tuple[Any, int]]) -> Ball:
